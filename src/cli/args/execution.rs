@@ -1,0 +1,316 @@
+//! Arguments of the commands that run something.
+
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+
+use super::{GlobalArgs, choice, stage};
+use crate::model::{LaneId, MergeMode, RunId, Stage};
+use crate::settings::{Layer, OnConflict, OnLockConflict, Origin, Progress, Setting, absolute, value};
+
+/// `execute-phase`.
+#[derive(Debug, Args)]
+pub struct ExecutePhase {
+    /// The plan
+    pub plan: PathBuf,
+    /// Only this lane and what it depends on; repeatable
+    #[arg(long = "lane", value_name = "LANE")]
+    pub lanes: Vec<LaneId>,
+    /// The rest.
+    #[command(flatten)]
+    pub execution: ExecutionArgs,
+}
+
+/// `execute-lane`.
+#[derive(Debug, Args)]
+pub struct ExecuteLane {
+    /// The plan
+    pub plan: PathBuf,
+    /// The lane
+    #[arg(required_unless_present = "next")]
+    pub lane: Option<LaneId>,
+    /// The first lane that is ready, not merged and nobody's, in place of LANE
+    #[arg(long, conflicts_with_all = ["lane", "resume", "rollback", "new_run"])]
+    pub next: bool,
+    /// The rest.
+    #[command(flatten)]
+    pub execution: ExecutionArgs,
+}
+
+/// What `execute-phase` and `execute-lane` share.
+#[derive(Debug, Args)]
+pub struct ExecutionArgs {
+    /// The integration branch [default: the plan's, else the current branch]
+    #[arg(long, value_name = "BRANCH", value_parser = value::branch)]
+    pub base: Option<String>,
+    /// How many agents may work at once [default: the number of processors, at least 2]
+    #[arg(long, value_name = "N", value_parser = value::count)]
+    pub max_parallel: Option<NonZeroU32>,
+    /// The runner of every agent without a command of its own
+    #[arg(long, value_name = "NAME", value_parser = value::runner)]
+    pub runner: Option<String>,
+    /// How often a failed attempt is repeated [default: each lane's own]
+    #[arg(long, value_name = "N", value_parser = value::number)]
+    pub retries: Option<u32>,
+    /// How a finished lane reaches the integration branch [default: local]
+    #[arg(long, value_name = "HOW", value_parser = choice::<MergeMode>())]
+    pub merge: Option<MergeMode>,
+    /// The directory that holds the worktrees [default: a sibling of the repository]
+    #[arg(long, value_name = "DIR")]
+    pub worktree_root: Option<PathBuf>,
+    /// The name of the run, new or to go on with
+    #[arg(long, value_name = "ID")]
+    pub run_id: Option<RunId>,
+    /// Go on with an unfinished run: the latest of this plan and base, or the one of --run-id
+    #[arg(long, conflicts_with_all = ["rollback", "new_run"])]
+    pub resume: bool,
+    /// Put the lanes back to where they had not begun, keeping what they hold
+    #[arg(long, conflicts_with = "new_run")]
+    pub rollback: bool,
+    /// Start beside an unfinished run; branches get the run's name as a suffix
+    #[arg(long)]
+    pub new_run: bool,
+    /// Let independent lanes go on when one fails (the default)
+    #[arg(long, overrides_with = "fail_fast")]
+    pub keep_going: bool,
+    /// Stop everything when a lane fails
+    #[arg(long, overrides_with = "keep_going")]
+    pub fail_fast: bool,
+    /// Find the merge that broke a lane's tests or the final gate
+    #[arg(long)]
+    pub bisect_merges: bool,
+    /// Only say what would be done
+    #[arg(long)]
+    pub dry_run: bool,
+    /// How long the whole run may take, such as 90s or 2h
+    #[arg(long, value_name = "DURATION", value_parser = value::limit)]
+    pub timeout: Option<Limit>,
+    /// What every command has that goes on with a run.
+    #[command(flatten)]
+    pub control: ControlArgs,
+}
+
+/// A limit, or that there is none.
+pub type Limit = Option<Duration>;
+
+/// What every command has that takes a run into its hands.
+#[derive(Debug, Args)]
+pub struct ControlArgs {
+    /// Go on although the plan changed since the run began
+    #[arg(long)]
+    pub accept_plan_change: bool,
+    /// The session that owns the run [default: a new one]
+    #[arg(long, value_name = "ID", value_parser = value::session)]
+    pub session_id: Option<String>,
+    /// What to do when a live session holds the run, the lane or the phase [default: fail]
+    #[arg(long, value_name = "WHAT", value_parser = choice::<OnLockConflict>())]
+    pub on_lock_conflict: Option<OnLockConflict>,
+    /// What to do when files were changed in the run's worktrees while nothing of it was at work [default: fail]
+    #[arg(long, value_name = "WHAT", value_parser = choice::<OnConflict>(), default_value = "fail", hide_default_value = true)]
+    pub on_conflict: OnConflict,
+    /// How progress is shown [default: auto]
+    #[arg(long, value_name = "HOW", value_parser = choice::<Progress>())]
+    pub progress: Option<Progress>,
+    /// Ask nothing
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// `resume`.
+#[derive(Debug, Args)]
+pub struct Resume {
+    /// The run; may be left out when exactly one is unfinished
+    pub run: Option<RunId>,
+    /// How long the run may take from now on, such as 90s, 2h or none [default: as long as when it began]
+    #[arg(long, value_name = "DURATION", value_parser = value::limit)]
+    pub timeout: Option<Limit>,
+    /// The rest.
+    #[command(flatten)]
+    pub control: ControlArgs,
+}
+
+/// `rollback`.
+#[derive(Debug, Args)]
+pub struct Rollback {
+    /// The run; may be left out when exactly one is unfinished
+    pub run: Option<RunId>,
+    /// Only this lane; repeatable
+    #[arg(long = "lane", value_name = "LANE")]
+    pub lanes: Vec<LaneId>,
+    /// The stage to put them back to
+    #[arg(long, value_name = "STAGE", value_parser = stage(), default_value = "before_lane_start")]
+    pub to: Stage,
+    /// The rest.
+    #[command(flatten)]
+    pub control: ControlArgs,
+}
+
+/// What to do with the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Intent {
+    /// Begin a run; refuse when an unfinished one of the same plan and base exists.
+    Start,
+    /// Begin a run beside an unfinished one.
+    StartBeside,
+    /// Go on with an unfinished run.
+    Resume,
+    /// Put lanes back.
+    Rollback,
+}
+
+impl ExecutionArgs {
+    /// What `--resume`, `--rollback` and `--new-run` ask for.
+    pub fn intent(&self) -> Intent {
+        match (self.resume, self.rollback, self.new_run) {
+            (true, _, _) => Intent::Resume,
+            (_, true, _) => Intent::Rollback,
+            (_, _, true) => Intent::StartBeside,
+            _ => Intent::Start,
+        }
+    }
+
+    /// The layer of settings that these flags make; relative paths are seen from `directory`.
+    pub fn layer(&self, directory: &Path) -> Layer {
+        let own = Layer {
+            base: optional("--base", &self.base),
+            max_parallel: flag("--max-parallel", &self.max_parallel),
+            runner: optional("--runner", &self.runner),
+            retries: optional("--retries", &self.retries),
+            merge: flag("--merge", &self.merge),
+            worktree_root: flag("--worktree-root", &self.worktree_root),
+            timeout: flag("--timeout", &self.timeout),
+            bisect_merges: switch("--bisect-merges", self.bisect_merges, true),
+            fail_fast: switch("--fail-fast", self.fail_fast, true).or(switch("--keep-going", self.keep_going, false)),
+            ..Layer::default()
+        };
+        own.place_paths(|path| absolute(directory, path)).or(self.control.layer())
+    }
+}
+
+impl ControlArgs {
+    /// The layer of settings that these flags make.
+    pub fn layer(&self) -> Layer {
+        Layer {
+            session_id: optional("--session-id", &self.session_id),
+            on_lock_conflict: flag("--on-lock-conflict", &self.on_lock_conflict),
+            progress: flag("--progress", &self.progress),
+            ..Layer::default()
+        }
+    }
+}
+
+impl Resume {
+    /// The layer of settings that these flags make.
+    pub fn layer(&self) -> Layer {
+        Layer { timeout: flag("--timeout", &self.timeout), ..self.control.layer() }
+    }
+}
+
+impl GlobalArgs {
+    /// The layer of settings that these flags make; relative paths are seen from `directory`.
+    pub fn layer(&self, directory: &Path) -> Layer {
+        let layer = Layer {
+            checkpoint_path: flag("--checkpoint-path", &self.checkpoint_path),
+            log_path: optional("--log-path", &self.log_path),
+            ..Layer::default()
+        };
+        layer.place_paths(|path| absolute(directory, path))
+    }
+}
+
+fn flag<T: Clone>(name: &'static str, value: &Option<T>) -> Option<Setting<T>> {
+    value.clone().map(|value| Setting::new(value, Origin::Flag(name)))
+}
+
+fn optional<T: Clone>(name: &'static str, value: &Option<T>) -> Option<Setting<Option<T>>> {
+    value.clone().map(|value| Setting::new(Some(value), Origin::Flag(name)))
+}
+
+fn switch(name: &'static str, given: bool, value: bool) -> Option<Setting<bool>> {
+    given.then(|| Setting::new(value, Origin::Flag(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{CommandFactory, Parser};
+
+    use super::super::{Args, Command};
+    use super::*;
+    use crate::settings::{Environment, KEYS, Key, Kind, Layers, Settings, Surroundings};
+
+    fn parsed(flags: &[&str]) -> (GlobalArgs, ExecutionArgs) {
+        let arguments = [&["lanekeeper", "execute-phase", "plan.toml"], flags].concat();
+        let args = Args::try_parse_from(&arguments).unwrap_or_else(|error| panic!("{arguments:?}: {error}"));
+        match args.command {
+            Command::ExecutePhase(phase) => (args.global, phase.execution),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn execution(flags: &[&str]) -> ExecutionArgs {
+        parsed(flags).1
+    }
+
+    fn settings(flags: &[&str]) -> Settings {
+        let directory = PathBuf::from("/repo/sub");
+        let (global, execution) = parsed(flags);
+        let layer = execution.layer(&directory).or(global.layer(&directory));
+        let surroundings = Surroundings { repository: "/repo".into(), directory, home: None, cores: 4 };
+        Layers::read(layer, &Environment::new(), &[], &surroundings).unwrap().resolve(None)
+    }
+
+    /// What to type after `flag`, and the value that must come of it.
+    fn sample(key: &Key, flag: &str) -> (Vec<String>, String) {
+        let typed = |text: &str| (vec![flag.to_owned(), text.to_owned()], text.to_owned());
+        match key.kind {
+            Kind::Text | Kind::List => typed("a-name"),
+            Kind::Count => typed("17"),
+            Kind::Duration => typed("11m"),
+            Kind::Choice(words) => typed(words()[0]),
+            Kind::Path => (vec![flag.to_owned(), "../x".to_owned()], "/repo/x".to_owned()),
+            Kind::Boolean => (vec![flag.to_owned()], (flag != "--keep-going").to_string()),
+        }
+    }
+
+    #[test]
+    fn clap_finds_no_contradiction() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_sets_the_setting_that_it_is_documented_for() {
+        for (key, flag) in KEYS.iter().flat_map(|key| key.flags.iter().map(move |flag| (key, *flag))) {
+            let (typed, expected) = sample(key, flag);
+            let typed: Vec<_> = typed.iter().map(String::as_str).collect();
+            let row = settings(&typed).rows().into_iter().find(|row| row.key == key.name).unwrap();
+            let value = row.value.as_str().map_or_else(|| row.value.to_string(), str::to_owned);
+            assert_eq!((value, row.origin), (expected, Origin::Flag(flag)), "{flag}");
+        }
+    }
+
+    #[test]
+    fn no_flag_means_no_setting() {
+        assert_eq!(execution(&[]).layer(Path::new("/")), Layer::default());
+    }
+
+    #[test]
+    fn the_later_of_two_opposite_flags_counts() {
+        assert!(settings(&["--keep-going", "--fail-fast"]).fail_fast.value);
+        assert!(!settings(&["--fail-fast", "--keep-going"]).fail_fast.value);
+    }
+
+    #[test]
+    fn a_run_begins_unless_something_else_is_asked_for() {
+        let cases = [
+            (["--yes"].as_slice(), Intent::Start),
+            (&["--new-run"], Intent::StartBeside),
+            (&["--resume", "--run-id", "r1"], Intent::Resume),
+            (&["--rollback"], Intent::Rollback),
+        ];
+        for (flags, intent) in cases {
+            assert_eq!(execution(flags).intent(), intent, "{flags:?}");
+        }
+    }
+}

@@ -1,0 +1,15 @@
+//! `completions`: scripts that complete our command line in a shell.
+
+use clap::CommandFactory;
+
+use super::args::{Args, Completions};
+use super::context::Context;
+use super::error::{CliError, ExitStatus};
+
+/// Writes the script to standard output.
+pub(super) fn run(context: &Context, arguments: &Completions) -> Result<ExitStatus, CliError> {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut Args::command(), "lanekeeper", &mut script);
+    context.printer.out(String::from_utf8_lossy(&script))?;
+    Ok(ExitStatus::Done)
+}

@@ -1,0 +1,115 @@
+//! What every command needs: where it is, the environment as data, and the settings.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use super::args::GlobalArgs;
+use super::error::{CliError, ExitStatus};
+use super::printer::Printer;
+use crate::git::Repository;
+use crate::settings::environment::{HOME, XDG_CONFIG_HOME};
+use crate::settings::{ConfigFile, Environment, Layer, Layers, Surroundings};
+
+/// The name of the repository's configuration file, in the main worktree's root.
+pub const REPOSITORY_CONFIG: &str = "lanekeeper.toml";
+
+/// What every command needs.
+#[derive(Debug)]
+pub struct Context {
+    /// Where to write.
+    pub printer: Printer,
+    /// The current directory, or what `-C` says; absolute and without symbolic links.
+    pub directory: PathBuf,
+    /// The environment; variables whose names are not UTF-8 are left out.
+    pub environment: Environment,
+    /// What the flags of every command set.
+    pub places: Layer,
+}
+
+impl Context {
+    /// Reads the environment, once.
+    ///
+    /// # Errors
+    /// When there is no such directory.
+    pub fn new(global: &GlobalArgs, printer: Printer) -> Result<Self, CliError> {
+        let directory = global.directory.clone().unwrap_or_else(|| ".".into());
+        let directory = fs::canonicalize(&directory).map_err(|error| unreadable(&directory, &error))?;
+        let named = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+        let places = global.layer(&directory);
+        Ok(Self { printer, directory, environment: named.collect(), places })
+    }
+
+    /// The root of the repository's main worktree, without symbolic links, from wherever in the repository we are.
+    ///
+    /// # Errors
+    /// When we are in no repository.
+    pub fn main_worktree(&self) -> Result<PathBuf, CliError> {
+        let repository = Repository::locate(&self.directory)?;
+        let root = repository.main_worktree();
+        fs::canonicalize(root).map_err(|error| unreadable(root, &error))
+    }
+
+    /// Reads the configuration files and the environment below `flags`, and prints warnings.
+    ///
+    /// # Errors
+    /// When we are in no repository, or a file or a variable is at fault.
+    pub fn layers(&self, flags: Layer) -> Result<Layers, CliError> {
+        self.layers_in(self.main_worktree()?, flags)
+    }
+
+    /// The same where no repository is needed: outside of one, the current directory stands for it.
+    ///
+    /// # Errors
+    /// When a file or a variable is at fault.
+    pub fn layers_anywhere(&self, flags: Layer) -> Result<Layers, CliError> {
+        self.layers_in(self.main_worktree().unwrap_or_else(|_| self.directory.clone()), flags)
+    }
+
+    fn layers_in(&self, repository: PathBuf, flags: Layer) -> Result<Layers, CliError> {
+        let surroundings = self.surroundings(repository);
+        let paths = [Some(surroundings.repository.join(REPOSITORY_CONFIG)), self.user_config()];
+        let files = paths.into_iter().flatten().filter_map(|path| read_if_there(path).transpose());
+        let files = files.collect::<Result<Vec<_>, _>>()?;
+        let layers = Layers::read(flags.or(self.places.clone()), &self.environment, &files, &surroundings)?;
+        for warning in &layers.warnings {
+            self.printer.warning(warning, warning.help.as_slice());
+        }
+        Ok(layers)
+    }
+
+    fn surroundings(&self, repository: PathBuf) -> Surroundings {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        Surroundings {
+            repository,
+            directory: self.directory.clone(),
+            home: self.absolute_path_in(HOME),
+            cores: u32::try_from(cores).unwrap_or(u32::MAX),
+        }
+    }
+
+    fn user_config(&self) -> Option<PathBuf> {
+        let home = || self.absolute_path_in(HOME).map(|home| home.join(".config"));
+        self.absolute_path_in(XDG_CONFIG_HOME).or_else(home).map(|config| config.join("lanekeeper/config.toml"))
+    }
+
+    /// The XDG base directory specification has relative paths ignored.
+    fn absolute_path_in(&self, variable: &str) -> Option<PathBuf> {
+        self.environment.get(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+    }
+}
+
+fn read_if_there(path: PathBuf) -> Result<Option<ConfigFile>, CliError> {
+    match fs::read_to_string(&path) {
+        Ok(text) => {
+            tracing::debug!(path = %path.display(), "configuration file read");
+            Ok(Some(ConfigFile { path, text }))
+        }
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(unreadable(&path, &error)),
+    }
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> CliError {
+    CliError::new(ExitStatus::Usage, format!("cannot read {}: {error}", path.display()))
+}

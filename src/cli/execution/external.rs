@@ -1,0 +1,65 @@
+//! What a resume does about changes that somebody made while the run was at rest (SPEC §9; seed 001, US-3.3).
+
+use super::resume::{Control, Opened};
+use super::site::{Site, now};
+use super::watch::ports;
+use crate::cli::context::Context;
+use crate::cli::error::{CliError, ExitStatus};
+use crate::event::{Event, SnapshotReason};
+use crate::model::RunId;
+use crate::model::text::shell_line;
+use crate::recover::changes::{ExternalChange, external_changes};
+use crate::settings::OnConflict;
+
+/// How many files of a worktree are named.
+const NAMED: usize = 20;
+
+/// Warns of heads that moved; refuses changed files, or keeps them and answers with the events that say so.
+pub(super) fn settle(
+    context: &Context,
+    site: &Site,
+    run: &RunId,
+    opened: &Opened,
+    control: &Control,
+) -> Result<Vec<Event>, CliError> {
+    let ports = ports(site, &control.settings, &opened.started, &opened.plan, opened.directory.clone())?;
+    let index_of = |lane, agent: Option<&_>| ports.index_file(lane, agent);
+    let found = external_changes(&site.repository, &opened.state, &opened.records, &index_of)?;
+    let mut events = Vec::new();
+    for moved in found.moved {
+        context.printer.warning(&moved, &[]);
+        events.push(Event::Noted { lane: None, message: moved });
+    }
+    if control.on_conflict == OnConflict::Fail && !found.conflicts.is_empty() {
+        return Err(refusal(run, &found.conflicts));
+    }
+    for change in found.conflicts {
+        let Some(lane) = opened.state.find(&change.lane) else { continue };
+        let kept = ports.keep_worktree(lane, change.agent.as_ref(), &change.worktree, now());
+        let kept = kept.map_err(|error| {
+            let message = format!("what was changed in {} cannot be kept: {error}", change.worktree.display());
+            CliError::new(ExitStatus::Blocked, message)
+        })?;
+        context.printer.note(format!("{}; kept as {}", told(&change), kept.reference));
+        let (lane, agent) = (change.lane, change.agent);
+        let (reason, commit, reference) = (SnapshotReason::External, kept.commit, kept.reference);
+        events.push(Event::SnapshotTaken { lane, agent, reason, commit, reference });
+    }
+    Ok(events)
+}
+
+fn refusal(run: &RunId, conflicts: &[ExternalChange]) -> CliError {
+    let list: Vec<String> = conflicts.iter().map(told).collect();
+    let message = format!("files of run {run} were changed while nothing of it was at work:\n  {}", list.join("\n  "));
+    let go_on = shell_line(["lanekeeper", "resume", run.as_str(), "--on-conflict", "override"]);
+    CliError::new(ExitStatus::ExternalChanges, message)
+        .hint(format!("to keep them in a snapshot and go on with them: {go_on}"))
+        .hint("or put them back, then resume")
+}
+
+fn told(change: &ExternalChange) -> String {
+    let whose = change.agent.as_ref().map_or_else(|| "the lane".to_owned(), ToString::to_string);
+    let (named, more) = change.paths.split_at(change.paths.len().min(NAMED));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    format!("{} ({whose}): {}{more} in {}", change.lane, named.join(", "), change.worktree.display())
+}

@@ -1,0 +1,383 @@
+//! Going on with a run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::PlanFile;
+use super::external::settle;
+use super::locks::{Locks, Reach, lock_branches_of, lock_run};
+use super::patience::patiently;
+use super::site::{Site, now, owner, redactor};
+use super::start::{base_branch, write_plan};
+use super::watch::{Work, ports, work};
+use crate::cli::args::Resume;
+use crate::cli::context::Context;
+use crate::cli::error::{CliError, ExitStatus, TO_THE_DOCTOR};
+use crate::cli::options::{Options, session_id};
+use crate::cli::runs::{command, named_or_only_unfinished, unfinished};
+use crate::engine::mirror::Mirror;
+use crate::engine::reconcile::{describe, verdict};
+use crate::event::{Event, Record, RunStarted};
+use crate::model::text::shell_line;
+use crate::model::{Plan, RunId};
+use crate::process;
+use crate::recover::completion::partial_rounds;
+use crate::recover::resume::{ResumeError, beginning, check, replay};
+use crate::schedule::RunState;
+use crate::settings::{OnConflict, Settings};
+use crate::store::{Journal, Request, RunDirectory, StateDirectory, requests};
+use crate::view::RunView;
+use crate::view::commands::Commands;
+
+/// What every command needs that takes a run into its hands.
+#[derive(Debug, Clone)]
+pub(in crate::cli) struct Control {
+    /// The session that owns it from now on.
+    pub(in crate::cli) session_id: String,
+    /// Go on although the plan changed.
+    pub(in crate::cli) accept_plan_change: bool,
+    /// What to do about changes from outside.
+    pub(in crate::cli) on_conflict: OnConflict,
+    /// Every setting.
+    pub(in crate::cli) settings: Settings,
+}
+
+impl From<Options> for Control {
+    fn from(options: Options) -> Self {
+        Self {
+            session_id: options.session_id,
+            accept_plan_change: options.accept_plan_change,
+            on_conflict: options.on_conflict,
+            settings: options.settings,
+        }
+    }
+}
+
+/// A run that nobody else can touch now.
+pub(in crate::cli) struct Opened {
+    /// Its files.
+    pub(in crate::cli) directory: RunDirectory,
+    /// Its log, open for more.
+    pub(in crate::cli) journal: Journal,
+    /// What the log holds.
+    pub(in crate::cli) records: Vec<Record>,
+    /// What it began with.
+    pub(in crate::cli) started: RunStarted,
+    /// Its plan.
+    pub(in crate::cli) plan: Arc<Plan>,
+    /// What the log adds up to.
+    pub(in crate::cli) state: RunState,
+    locks: Locks,
+}
+
+/// `resume`.
+pub(in crate::cli) fn run(context: &Context, arguments: &Resume) -> Result<ExitStatus, CliError> {
+    let site = Site::find_to_work_in(context)?;
+    let settings = context.layers(arguments.layer())?.resolve(None);
+    let run = named_or_only_unfinished(&site.state(&settings), arguments.run.as_ref())?;
+    let session_id = session_id(&settings);
+    let control = Control {
+        session_id,
+        accept_plan_change: arguments.control.accept_plan_change,
+        on_conflict: arguments.control.on_conflict,
+        settings,
+    };
+    resume(context, &site, &run, &control)
+}
+
+/// The latest unfinished run of a plan and its base, or the one that was named.
+pub(super) fn latest_of(site: &Site, options: &Options, plan: &PlanFile) -> Result<RunId, CliError> {
+    if let Some(run) = &options.run_id {
+        return Ok(run.clone());
+    }
+    let base = base_branch(site, options)?;
+    let state = site.state(&options.settings);
+    let covers = |run: &RunStarted| {
+        let theirs = &run.options.lanes;
+        theirs.is_empty() || options.lanes.iter().all(|lane| theirs.contains(lane))
+    };
+    let same = |run: &RunStarted| run.phase == plan.plan.phase && run.base_branch == base && covers(run);
+    if let Some((run, _)) = unfinished(&state)?.into_iter().find(|(_, run)| same(run)) {
+        return Ok(run);
+    }
+    // A complete one is named, so that what is wrong can be told exactly.
+    let begun = |run: &RunId| {
+        let log = crate::store::run_log::read(&state.run(run).log()).ok()?;
+        matches!(&log.records.first()?.event, Event::RunStarted(started) if same(started)).then_some(())
+    };
+    state.runs()?.into_iter().find(|run| begun(run).is_some()).ok_or_else(|| {
+        let message = format!("there is no run of phase {} on {base} to go on with", plan.plan.phase);
+        let start = shell_line(["lanekeeper", "execute-phase", &plan.path.to_string_lossy()]);
+        CliError::new(ExitStatus::InvalidState, message).hint(format!("to begin one: {start}"))
+    })
+}
+
+/// Takes a run, replays it, and makes sure that its plan is what it was.
+fn open(context: &Context, site: &Site, run: &RunId, control: &Control) -> Result<Opened, CliError> {
+    let taken = take(context, site, run, control, Part::Own)?;
+    let plan = present_plan(context, taken.plan, &taken.started, control, &taken.directory)?;
+    let state = replay(run, &plan, &taken.records)?;
+    Ok(Opened { plan, state, ..taken })
+}
+
+/// Which branches of the phase a command touches that takes a run up.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cli) enum Part {
+    /// Those of the run's own lanes.
+    Own,
+    /// Any: nobody else may be at work.
+    All,
+}
+
+/// Takes a run and replays it with the plan that it pinned, whatever became of the plan's file.
+pub(in crate::cli) fn take(
+    context: &Context,
+    site: &Site,
+    run: &RunId,
+    control: &Control,
+    part: Part,
+) -> Result<Opened, CliError> {
+    let state = site.state(&control.settings);
+    let directory = state.run(run);
+    if !state.has(run) {
+        let message = format!("there is no run {run} here ({} is not its log)", directory.log().display());
+        return Err(CliError::new(ExitStatus::InvalidState, message).hint("lanekeeper status lists the runs"));
+    }
+    directory.create()?;
+    patiently(context, &control.settings, || take_now(&state, &directory, run, control, part))
+}
+
+fn take_now(
+    state_directory: &StateDirectory,
+    directory: &RunDirectory,
+    run: &RunId,
+    control: &Control,
+    part: Part,
+) -> Result<Opened, CliError> {
+    let run_lock = lock_run(state_directory, run, &control.session_id)?;
+    let (journal, records) = Journal::open(&directory.log())?;
+    let started = beginning(run, &records)?.clone();
+    let plan = Arc::new(pinned(run, directory)?);
+    let journal = journal.redacting(redactor(&control.settings, &plan));
+    let state = replay(run, &plan, &records)?;
+    let reach = match part {
+        Part::Own => Reach::of(&started.options.lanes),
+        Part::All => Reach::Phase,
+    };
+    let branches = lock_branches_of(state_directory, &plan, &started, reach, &control.session_id)?;
+    let locks = Locks { _run: run_lock, _branches: branches };
+    Ok(Opened { directory: directory.clone(), journal, records, started, plan, state, locks })
+}
+
+/// The plan that the run pinned.
+fn pinned(run: &RunId, directory: &RunDirectory) -> Result<Plan, CliError> {
+    let text = std::fs::read_to_string(directory.plan()).map_err(|error| error.to_string());
+    let plan = text.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()));
+    plan.map_err(|reason| {
+        let place = directory.plan();
+        let message = format!("the plan that run {run} pinned, {}, cannot be read: {reason}", place.display());
+        CliError::new(ExitStatus::Corrupted, message).hint(TO_THE_DOCTOR)
+    })
+}
+
+/// The plan that the run goes on with: the pinned one, unless its file changed and that is accepted.
+fn present_plan(
+    context: &Context,
+    pinned: Arc<Plan>,
+    started: &RunStarted,
+    control: &Control,
+    directory: &RunDirectory,
+) -> Result<Arc<Plan>, CliError> {
+    if !started.plan_path.is_file() {
+        context
+            .printer
+            .warning(format!("{} is gone; the plan as it was pinned is used", started.plan_path.display()), &[]);
+        return Ok(pinned);
+    }
+    let reading = super::plan_file::read(&started.plan_path, &control.settings)?;
+    if reading.sha256 == started.plan_sha256 {
+        return Ok(pinned);
+    }
+    match reading.plan {
+        Some(plan) if plan == *pinned => Ok(pinned),
+        Some(plan) if control.accept_plan_change => {
+            write_plan(&directory.plan(), &plan)?;
+            Ok(Arc::new(plan))
+        }
+        changed => {
+            let message =
+                format!("{} is not what it was when run {} began", started.plan_path.display(), started.run_id);
+            let differences = changed
+                .map(|plan| differences(&pinned, &plan))
+                .unwrap_or_else(|| vec!["it is no valid plan any more".into()]);
+            let error = CliError::new(ExitStatus::Usage, format!("{message}:\n  {}", differences.join("\n  ")));
+            Err(error.hint("put the plan back, or go on with the new one: --accept-plan-change"))
+        }
+    }
+}
+
+/// What a person would say changed between two plans.
+fn differences(before: &Plan, after: &Plan) -> Vec<String> {
+    let mut lines = Vec::new();
+    let names = |plan: &Plan, index: &crate::model::LaneIndex| plan.lane(*index).id.to_string();
+    for lane in &before.lanes {
+        match after.lanes.iter().find(|other| other.id == lane.id) {
+            None => lines.push(format!("lane {} is gone", lane.id)),
+            Some(other) => {
+                let edges = |plan: &Plan, lane: &crate::model::Lane| {
+                    lane.depends_on.iter().map(|on| names(plan, on)).collect::<Vec<_>>()
+                };
+                let (old, new) = (edges(before, lane), edges(after, other));
+                if old != new {
+                    lines.push(format!(
+                        "lane {} depended on [{}] and depends on [{}]",
+                        lane.id,
+                        old.join(", "),
+                        new.join(", ")
+                    ));
+                }
+                let rest = crate::model::Lane { depends_on: lane.depends_on.clone(), ..other.clone() };
+                if rest != *lane {
+                    lines.push(format!("lane {} says something else", lane.id));
+                }
+            }
+        }
+    }
+    let new = after.lanes.iter().filter(|lane| before.lanes.iter().all(|other| other.id != lane.id));
+    lines.extend(new.map(|lane| format!("lane {} is new", lane.id)));
+    if before.gates != after.gates {
+        lines.push("the gates are others".to_owned());
+    }
+    if lines.is_empty() {
+        lines.push("settings of the phase are others".to_owned());
+    }
+    lines
+}
+
+/// Goes on with a run.
+pub(in crate::cli) fn resume(
+    context: &Context,
+    site: &Site,
+    run: &RunId,
+    control: &Control,
+) -> Result<ExitStatus, CliError> {
+    let mut opened = open(context, site, run, control)?;
+    let state_directory = site.state(&control.settings);
+    if let Err(refusal) = check(run, &opened.state, &opened.records) {
+        if matches!(refusal, ResumeError::Complete(_)) {
+            complete_files(site, &opened, control)?;
+        }
+        return Err(refused(refusal, &state_directory));
+    }
+    site.prepare(&state_directory, &opened.started.options.worktree_root)?;
+    crate::store::checkpoints::read(&state_directory.checkpoints())?;
+    write_answers_down(run, &mut opened)?;
+    present(context, &opened, &state_directory);
+    let external = settle(context, site, run, &opened, control)?;
+    let resumed = Event::RunResumed {
+        number: opened.state.resumes() + 1,
+        owner: owner(&control.session_id),
+        timeout: new_limit(&control.settings),
+    };
+    work(
+        context,
+        Work {
+            site: site.clone(),
+            state: state_directory,
+            plan: opened.plan,
+            run_state: opened.state,
+            history: opened.records,
+            started: opened.started,
+            journal: opened.journal,
+            first: [vec![resumed], external].concat(),
+            settings: control.settings.clone(),
+            _locks: opened.locks,
+        },
+    )
+}
+
+/// The run's time limit, where it was given for this call; zero: none.
+fn new_limit(settings: &Settings) -> Option<Duration> {
+    let given = settings.timeout.origin.outranks_plan();
+    given.then(|| settings.timeout.value.unwrap_or_default())
+}
+
+/// Why a run may not be resumed, with what to type where something can be done about it.
+fn refused(refusal: ResumeError, state: &StateDirectory) -> CliError {
+    let ResumeError::HalfRolledBack { run, lanes } = &refusal else { return refusal.into() };
+    let lanes = lanes.iter().flat_map(|lane| ["--lane", lane.as_str()]);
+    let words: Vec<&str> = ["rollback", run.as_str()].into_iter().chain(lanes).collect();
+    let hint = format!("to finish it: {}", command(state, &words));
+    CliError::from(refusal).hint(hint)
+}
+
+/// Writes down the answers that people gave just before the last Lanekeeper died, as far as that one did not. A wish to
+/// stop that one is no wish to stop this one.
+fn write_answers_down(run: &RunId, opened: &mut Opened) -> Result<(), CliError> {
+    requests::take(&opened.directory.requests())?;
+    let unsettled = requests::unsettled(&opened.directory.requests())?;
+    let files: Vec<_> = unsettled.iter().map(|left| left.file.clone()).collect();
+    for left in unsettled.into_iter().filter(|left| is_lasting(&left.request)) {
+        let answer = crate::engine::requested(left.request);
+        let known = |record: &Record| record.at >= left.since && record.event == answer;
+        let concerns_plan = crate::engine::names_what_is_known(&opened.state, &answer);
+        if concerns_plan && !opened.records.iter().any(known) {
+            opened.records.push(opened.journal.append(now(), &answer)?);
+        }
+    }
+    opened.journal.sync()?;
+    requests::forget(&files);
+    opened.state = replay(run, &opened.plan, &opened.records)?;
+    Ok(())
+}
+
+/// Whether a request is one that another life of the run still has to hear.
+fn is_lasting(request: &Request) -> bool {
+    matches!(request, Request::Answer { .. } | Request::Record { .. })
+}
+
+/// Writes what a death right after the end of the run may have kept from being written.
+fn complete_files(site: &Site, opened: &Opened, control: &Control) -> Result<(), CliError> {
+    let ports = ports(site, &control.settings, &opened.started, &opened.plan, opened.directory.clone())?;
+    let state = site.state(&control.settings);
+    Mirror::start(&state, &site.repository, &ports.pool, &opened.started, &opened.plan, &opened.records)
+        .and_then(Mirror::finish)
+        .map_err(|error| CliError::new(ExitStatus::Blocked, error.to_string()))
+}
+
+/// What seed 004 wants a person to be told on every resume: the stage, the checkpoints, what comes next, the way back.
+fn present(context: &Context, opened: &Opened, state: &StateDirectory) {
+    let run = &opened.started.run_id;
+    let view = RunView::for_plan(&opened.plan).after(&opened.records);
+    let mut lines =
+        vec![format!("Resuming run {run} of phase {} on {}", opened.plan.phase, opened.started.base_branch)];
+    lines.push("Current stage:".to_owned());
+    for lane in view.lanes() {
+        lines.push(format!("  {:<20} {:<24} {}", lane.id.as_str(), lane.stage.word(), lane.state.word()));
+    }
+    for (lane, round, completion) in partial_rounds(&opened.state, &opened.directory, now()) {
+        lines.push(format!("{lane}, {} agents: {completion}", round.word()));
+        lines.extend(completion.agents.iter().map(|(agent, standing)| format!("  {agent}: {standing}")));
+    }
+    lines.push(format!("Checkpoints: {}", state.checkpoints().display()));
+    lines.push("Next actions:".to_owned());
+    let mut jobs: Vec<_> = opened.state.running_jobs().cloned().collect();
+    jobs.sort();
+    for job in &jobs {
+        if let Ok(seen) = process::observe(&opened.directory.job(job)) {
+            lines.push(format!("  {}", describe(job, verdict(&seen))));
+        }
+    }
+    let left = view
+        .lanes()
+        .iter()
+        .filter(|lane| !matches!(lane.state, crate::view::LaneState::Merged | crate::view::LaneState::Skipped))
+        .count();
+    lines.push(format!(
+        "  {} to bring to an end; what is complete is skipped",
+        crate::model::text::counted(left, "lane")
+    ));
+    let back = Commands { program: &state.program(), run }.rollback(None);
+    lines.push(format!("To roll back to before_lane_start instead: {}", shell_line(back)));
+    context.printer.note(lines.join("\n"));
+}

@@ -1,0 +1,107 @@
+//! The repository in which a run takes place, and its state on disk.
+
+use std::path::{Path, PathBuf};
+
+use crate::cli::context::Context;
+use crate::cli::error::{CliError, ExitStatus};
+use crate::event::Owner;
+use crate::git::Repository;
+use crate::model::ownership::RUN_LOG_DIRECTORY;
+use crate::model::{Plan, ProcessId, Redactor, RunId, Timestamp};
+use crate::process;
+use crate::settings::Settings;
+use crate::store::{Holder, StateDirectory};
+
+/// The repository in which a run takes place.
+#[derive(Debug, Clone)]
+pub(in crate::cli) struct Site {
+    /// The repository.
+    pub(in crate::cli) repository: Repository,
+}
+
+impl Site {
+    /// The repository that the current directory is in.
+    pub(in crate::cli) fn find(context: &Context) -> Result<Self, CliError> {
+        Ok(Self { repository: Repository::discover(&context.directory)? })
+    }
+
+    /// The same with a git that is new enough to work there.
+    pub(in crate::cli) fn find_to_work_in(context: &Context) -> Result<Self, CliError> {
+        crate::git::require_version()?;
+        Self::find(context)
+    }
+
+    /// Where the state is, with the overrides of the settings.
+    pub(in crate::cli) fn state(&self, settings: &Settings) -> StateDirectory {
+        let mut state = StateDirectory::new(self.repository.main_worktree());
+        let path = &settings.checkpoint_path.value;
+        if *path != state.checkpoints() {
+            state = state.with_checkpoints(path.clone());
+        }
+        match &settings.log_path.value {
+            Some(log) => state.with_log(log.clone()),
+            None => state,
+        }
+    }
+
+    /// Makes the state directory and the worktree root, and keeps both out of `git status`.
+    pub(in crate::cli) fn prepare(&self, state: &StateDirectory, worktree_root: &Path) -> Result<(), CliError> {
+        usable_directory(worktree_root)?;
+        state.create()?;
+        let mut patterns = vec![format!("/{RUN_LOG_DIRECTORY}/")];
+        if let Ok(inside) = worktree_root.strip_prefix(self.repository.main_worktree()) {
+            patterns.push(format!("/{}/", inside.display()));
+        }
+        let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
+        Ok(self.repository.ensure_excluded(&patterns)?)
+    }
+}
+
+/// How often it is tried to use the worktree root: a run that ends just now may remove it when it is empty.
+const TRIES: u32 = 20;
+
+/// Makes sure that worktrees can be made in `root`.
+fn usable_directory(root: &Path) -> Result<(), CliError> {
+    let attempt = || -> Result<(), String> {
+        crate::store::atomic::create_directory(root).map_err(|error| error.to_string())?;
+        let probe = tempfile::Builder::new().prefix(".probe").tempfile_in(root);
+        probe.map(drop).map_err(|error| error.to_string())
+    };
+    let usable = (1..TRIES).find_map(|_| attempt().ok()).map_or_else(attempt, Ok);
+    usable.map_err(|error| {
+        let message = format!("no worktree can be made in {}: {error}", root.display());
+        CliError::new(ExitStatus::Blocked, message)
+            .hint("make it writable, or name another place with --worktree-root DIR")
+    })
+}
+
+/// This process as the owner of a run.
+pub(in crate::cli) fn owner(session_id: &str) -> Owner {
+    Owner { session_id: session_id.to_owned(), process: ProcessId::current(), host: host() }
+}
+
+/// The name of this machine.
+pub(super) fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+/// This process as the holder of a lock, from now on.
+pub(in crate::cli) fn holder(state: &StateDirectory, session_id: &str, run: &RunId) -> Holder {
+    Holder { owner: owner(session_id), run: run.clone(), since: now(), program: state.program() }
+}
+
+/// What keeps the secrets that a plan and our environment hold out of what is stored.
+pub(in crate::cli) fn redactor(settings: &Settings, plan: &Plan) -> Redactor {
+    let agents = plan.lanes.iter().flat_map(|lane| &lane.agents).flat_map(|agent| &agent.env);
+    process::redactor(plan.lanes.iter().flat_map(|lane| &lane.env).chain(agents), settings.redacted_patterns())
+}
+
+/// What the time is.
+pub(in crate::cli) fn now() -> Timestamp {
+    Timestamp::from_unix_millis(chrono::Utc::now().timestamp_millis())
+}
+
+/// `path` without symbolic links, or as it is where that cannot be told.
+pub(in crate::cli) fn canonical(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}

@@ -1,0 +1,247 @@
+//! Beginning a run.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::PlanFile;
+use super::claims::Survey;
+use super::locks::{Locks, Reach, choosing, lock_branches, lock_run};
+use super::patience::patiently;
+use super::site::{Site, now, owner, redactor};
+use super::watch::{Work, work};
+use crate::cli::args::{Format, Intent};
+use crate::cli::context::Context;
+use crate::cli::error::{CliError, ExitStatus};
+use crate::cli::options::{Alone, Options};
+use crate::event::{Event, RunOptions, RunStarted};
+use crate::git::Pool;
+use crate::model::text::{headline, shell_line};
+use crate::model::{LaneId, Plan, RunId};
+use crate::plan_source::explain;
+use crate::schedule::RunState;
+use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, atomic, checkpoints};
+
+/// The version of the run log's format.
+const FORMAT: &str = "1.0";
+
+/// `--dry-run`: what would be done.
+pub(super) fn dry_run(context: &Context, plan: &PlanFile) -> Result<ExitStatus, CliError> {
+    context.printer.out(explain::explain(&plan.plan))?;
+    context.printer.out("\nNothing was run (--dry-run).\n")?;
+    Ok(ExitStatus::Done)
+}
+
+/// Begins a run and sees it through.
+pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: PlanFile) -> Result<ExitStatus, CliError> {
+    let base_branch = base_branch(site, options)?;
+    if site.repository.branch_commit(&base_branch)?.is_none() {
+        let message = format!("there is no branch `{base_branch}` to build on");
+        return Err(CliError::new(ExitStatus::Usage, message).hint("name one with --base BRANCH"));
+    }
+    let state = site.state(&options.settings);
+    checkpoints::read(&state.checkpoints())?;
+    let named = chosen_lanes(&plan.plan, options)?;
+    let run_id = options.run_id.clone().unwrap_or_else(|| new_run_id(&plan.plan));
+    refuse_taken_name(&run_id)?;
+    let worktree_root = &options.settings.worktree_root.value;
+    site.prepare(&state, worktree_root)?;
+    let wish = Wish { site, options, plan: &plan, base: &base_branch, named: &named, run: &run_id };
+    let shared = patiently(context, &options.settings, || share(&state, &wish));
+    if !matches!(shared, Ok(Some(_))) {
+        // Nothing begins, so nothing is left; a root that holds something stays.
+        Pool::new(site.repository.clone(), worktree_root, 0, false).remove_empty(&run_id);
+    }
+    let Some(Share { lanes, done, locks }) = shared? else {
+        return nothing_left(context, &plan.plan, &base_branch);
+    };
+    if lanes != named {
+        context
+            .printer
+            .note(format!("Lane {} is next.", lanes.iter().map(LaneId::as_str).collect::<Vec<_>>().join(", ")));
+    }
+    let branch_suffix = if options.intent == Intent::StartBeside { format!("-{run_id}") } else { String::new() };
+    let base_commit = site
+        .repository
+        .branch_commit(&base_branch)?
+        .ok_or_else(|| CliError::new(ExitStatus::Usage, format!("the branch `{base_branch}` was deleted meanwhile")))?;
+    let started = RunStarted {
+        format: FORMAT.to_owned(),
+        lanekeeper: env!("CARGO_PKG_VERSION").to_owned(),
+        run_id: run_id.clone(),
+        phase: plan.plan.phase.clone(),
+        plan_path: plan.path.clone(),
+        plan_sha256: plan.sha256.clone(),
+        base_branch,
+        base_commit,
+        owner: owner(&options.session_id),
+        options: RunOptions { lanes, done, branch_suffix, ..options.run_options() },
+    };
+    let directory = state.run(&run_id);
+    refuse_old_results(&run_id, &directory)?;
+    directory.create()?;
+    let locks = Locks { _branches: locks, _run: lock_run(&state, &run_id, &options.session_id)? };
+    let journal = Journal::create(&directory.log(), &run_id, &plan.plan.phase)?;
+    let journal = journal.redacting(redactor(&options.settings, &plan.plan));
+    write_plan(&directory.plan(), &plan.plan)?;
+    work(
+        context,
+        Work {
+            site: site.clone(),
+            state,
+            plan: plan.plan.clone(),
+            run_state: RunState::new(plan.plan),
+            history: Vec::new(),
+            first: vec![Event::RunStarted(Box::new(started.clone()))],
+            started,
+            journal,
+            settings: options.settings.clone(),
+            _locks: locks,
+        },
+    )
+}
+
+/// What somebody wants to begin.
+struct Wish<'a> {
+    site: &'a Site,
+    options: &'a Options,
+    plan: &'a PlanFile,
+    base: &'a str,
+    /// The lanes that were named, with what has to run with them; empty: all.
+    named: &'a [LaneId],
+    run: &'a RunId,
+}
+
+/// What a new run may work on, locked.
+struct Share {
+    /// Empty: all.
+    lanes: Vec<LaneId>,
+    /// Those beside them that are merged.
+    done: Vec<LaneId>,
+    locks: Vec<RunLock>,
+}
+
+/// Decides what a new run works on and takes it; `None`: every lane is merged, and none was wanted by its name.
+fn share(state: &StateDirectory, wish: &Wish<'_>) -> Result<Option<Share>, CliError> {
+    let plan = &wish.plan.plan;
+    choosing(state, &plan.phase, || {
+        let survey = Survey::take(wish.site, state, plan, wish.base)?;
+        let lanes = match wish.options.alone {
+            Alone::No | Alone::Lane => wish.named.to_vec(),
+            Alone::Next => {
+                let preferred = wish.named.first().and_then(|lane| plan.find(lane));
+                match survey.next(plan, wish.base, preferred)? {
+                    Some(lane) => vec![lane],
+                    None => return Ok(None),
+                }
+            }
+        };
+        if wish.options.intent == Intent::Start {
+            survey.refuse_live(plan, &lanes)?;
+            refuse_beside_unfinished(&survey, wish, &lanes)?;
+        }
+        if wish.options.alone != Alone::No {
+            lanes
+                .iter()
+                .filter_map(|lane| plan.find(lane))
+                .try_for_each(|lane| survey.refuse_early(plan, wish.base, lane))?;
+        }
+        let locks = match wish.options.intent {
+            Intent::Start => lock_branches(state, plan, Reach::of(&lanes), wish.run, &wish.options.session_id)?,
+            _ => Vec::new(),
+        };
+        Ok(Some(Share { done: survey.merged_beside(plan, &lanes), lanes, locks }))
+    })
+}
+
+/// `--next` where there is nothing left to do.
+fn nothing_left(context: &Context, plan: &Plan, base: &str) -> Result<ExitStatus, CliError> {
+    let phase = &plan.phase;
+    match context.printer.format() {
+        Format::Text => context.printer.out(format!("Every lane of phase {phase} is merged into {base}.\n"))?,
+        Format::Json => {
+            context.printer.json(&json!({"phase": phase, "base_branch": base, "lane": null, "outcome": "done"}))?;
+        }
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// The exits of an earlier run of that name would be taken for this one's.
+fn refuse_old_results(run: &RunId, directory: &RunDirectory) -> Result<(), CliError> {
+    let old = [directory.plan(), directory.directory().join("lanes")].into_iter().find(|path| path.exists());
+    let Some(old) = old else { return Ok(()) };
+    let message = format!("there was a run {run} already: {} is of its making", old.display());
+    Err(CliError::new(ExitStatus::Usage, message)
+        .hint("choose another name with --run-id, or leave it out")
+        .hint(format!("to remove what it left: lanekeeper clean {run}, or its directory if its log is gone")))
+}
+
+/// The run log of a run of that name would be the repository's error log.
+fn refuse_taken_name(run: &RunId) -> Result<(), CliError> {
+    match run.as_str() {
+        "errors" => {
+            Err(CliError::new(ExitStatus::Usage, "no run can be called `errors`: its log would be the error log"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Pins the plan for the run's whole life.
+pub(super) fn write_plan(path: &Path, plan: &Plan) -> Result<(), CliError> {
+    let text = serde_json::to_vec_pretty(plan).map_err(|error| CliError::new(ExitStatus::Failed, error.to_string()))?;
+    Ok(atomic::write(path, &text)?)
+}
+
+/// The branch that lanes are built on and merged into.
+pub(super) fn base_branch(site: &Site, options: &Options) -> Result<String, CliError> {
+    if let Some(base) = &options.settings.base.value {
+        return Ok(base.clone());
+    }
+    site.repository.current_branch()?.ok_or_else(|| {
+        CliError::new(ExitStatus::Usage, "HEAD is detached, so there is no current branch to build on")
+            .hint("check out a branch, or name one with --base BRANCH")
+    })
+}
+
+/// The lanes that were asked for: with what they depend on for `execute-phase`, alone for `execute-lane`.
+fn chosen_lanes(plan: &Plan, options: &Options) -> Result<Vec<LaneId>, CliError> {
+    let mut indices = Vec::new();
+    for lane in &options.lanes {
+        let Some(index) = plan.find(lane) else {
+            let known: Vec<&str> = plan.lanes.iter().map(|lane| lane.id.as_str()).collect();
+            let error = CliError::new(ExitStatus::Usage, format!("the plan has no lane `{lane}`"));
+            return Err(match crate::settings::nearest(lane.as_str(), known.iter().copied()) {
+                Some(near) => error.hint(format!("did you mean `{near}`?")),
+                None => error.hint(format!("its lanes are {}", known.join(", "))),
+            });
+        };
+        indices.push(index);
+    }
+    let chosen = if options.alone == Alone::No { plan.dag().with_dependencies(indices) } else { indices };
+    Ok(chosen.into_iter().map(|index| plan.lane(index).id.clone()).collect())
+}
+
+/// What is half done is gone on with, not begun again by mistake; a dead session's work is taken over only by a resume.
+fn refuse_beside_unfinished(survey: &Survey, wish: &Wish<'_>, lanes: &[LaneId]) -> Result<(), CliError> {
+    let Some(abandoned) = survey.abandoned_with(lanes) else { return Ok(()) };
+    let (phase, base, plan) = (&wish.plan.plan.phase, wish.base, wish.plan.path.to_string_lossy());
+    let lane = wish.named.first().filter(|_| wish.options.alone != Alone::No);
+    let what = if wish.options.alone == Alone::No { "execute-phase" } else { "execute-lane" };
+    let words = ["lanekeeper", what, &plan].into_iter().chain(lane.map(LaneId::as_str)).chain(["--new-run"]);
+    let message = format!("phase {phase} on {base} holds {abandoned}");
+    Err(CliError::new(ExitStatus::InvalidOperation, message)
+        .hint(format!("to go on with it: {} (or the same as now with --resume)", abandoned.resume()))
+        .hint(format!("to start another one beside it: {}", shell_line(words))))
+}
+
+/// `P1-20260131-120000-1a2b`: the phase, the time, and something that no other run has.
+fn new_run_id(plan: &Plan) -> RunId {
+    let moment = now().0.format("%Y%m%d-%H%M%S");
+    let unique = uuid::Uuid::now_v7().simple().to_string();
+    let phase: String = plan.phase.as_str().chars().take(40).collect();
+    let phase = phase.trim_end_matches(['.', '-']);
+    let id = format!("{phase}-{moment}-{}", &unique[unique.len() - 4..]);
+    RunId::new(&id).unwrap_or_else(|_| {
+        RunId::new(&format!("run-{}", headline(&unique, 40))).expect("hexadecimal digits make an id")
+    })
+}

@@ -1,0 +1,159 @@
+//! Seeing a run through: the engine works, reporters show it, the contract's files follow, the summary ends it.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+use chrono::{Local, Offset};
+
+use super::locks::Locks;
+use super::site::{Site, now, redactor};
+use crate::cli::args::Format;
+use crate::cli::context::Context;
+use crate::cli::error::{CliError, ExitStatus};
+use crate::engine::mirror::Mirror;
+use crate::engine::ports::Ports;
+use crate::engine::{Sight, drive};
+use crate::event::{Event, Record, RunStarted};
+use crate::git::Pool;
+use crate::model::{JobId, Plan};
+use crate::process;
+use crate::report::{FanOut, Jsonl, Live, Plain, choose, styles_for};
+use crate::schedule::RunState;
+use crate::settings::{Progress, Settings};
+use crate::store::{Journal, RunDirectory, StateDirectory, atomic};
+use crate::view::escalation::Escalation;
+use crate::view::{RunView, Summary, SummaryContext, failures};
+
+/// A run that is ours to work on.
+pub(super) struct Work {
+    pub(super) site: Site,
+    pub(super) state: StateDirectory,
+    pub(super) plan: Arc<Plan>,
+    pub(super) run_state: RunState,
+    pub(super) history: Vec<Record>,
+    pub(super) started: RunStarted,
+    pub(super) journal: Journal,
+    pub(super) first: Vec<Event>,
+    pub(super) settings: Settings,
+    /// Held until the end.
+    pub(super) _locks: Locks,
+}
+
+/// Works on a run until it ends, and says how it did.
+pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError> {
+    let directory = work.state.run(&work.started.run_id);
+    let ports = Arc::new(ports(&work.site, &work.settings, &work.started, &work.plan, directory.clone())?);
+    let mirror =
+        Mirror::start(&work.state, &work.site.repository, &ports.pool, &work.started, &work.plan, &work.history)
+            .map_err(|error| CliError::new(ExitStatus::Blocked, error.to_string()))?;
+    let view = RunView::for_plan(&work.plan).after(&work.history);
+    let pool = ports.pool.clone();
+    let mut fan_out = reporters(context, &work.settings, view, &directory);
+    let ended = drive(ports, work.journal, work.run_state, work.first, &mut |sight| match sight {
+        Sight::Records(records) => {
+            mirror.send(records);
+            records.iter().for_each(|record| fan_out.record(record));
+        }
+        Sight::Tick(now) => fan_out.tick(now),
+    });
+    let view = fan_out.finish();
+    if let Err(error) = mirror.finish() {
+        context
+            .printer
+            .warning(format!("checkpoints.json or task.json is behind: {error}"), &["the run log is complete".into()]);
+    }
+    // The last lane's files went after the pool did.
+    pool.remove_empty(&work.started.run_id);
+    let finish = ended?;
+    summarize(context, &work.state, &view, &work.started)?;
+    Ok(ExitStatus::ALL.iter().copied().find(|status| status.code() == finish.code).unwrap_or(ExitStatus::Failed))
+}
+
+/// The world in which a run takes place.
+pub(in crate::cli) fn ports(
+    site: &Site,
+    settings: &Settings,
+    started: &RunStarted,
+    plan: &Arc<Plan>,
+    run: RunDirectory,
+) -> Result<Ports, CliError> {
+    let options = &started.options;
+    let pool = Pool::new(site.repository.clone(), &options.worktree_root, u32::MAX, options.keep_caches);
+    let program = process::current_program().map_err(|error| {
+        CliError::new(ExitStatus::Failed, format!("cannot tell which program this is, to start supervisors: {error}"))
+    })?;
+    Ok(Ports {
+        repository: site.repository.clone(),
+        pool,
+        run,
+        facts: started.clone(),
+        plan: plan.clone(),
+        program,
+        heartbeat: settings.heartbeat.value,
+        kill_after: settings.kill_after.value,
+        redact: settings.redacted_patterns().to_vec(),
+        redactor: redactor(settings, plan),
+        snapshots: settings.snapshot_rules().map_err(|error| CliError::new(ExitStatus::Usage, error.to_string()))?,
+        clock: now,
+    })
+}
+
+fn reporters<'a>(context: &Context, settings: &Settings, view: RunView, directory: &RunDirectory) -> FanOut<'a> {
+    let term = context.environment.get("TERM").and_then(|term| term.to_str());
+    let styles = styles_for(&std::io::stderr());
+    let offset = Local::now().offset().fix();
+    let fan_out = FanOut::new(view);
+    match choose(settings.progress.value, std::io::stderr().is_terminal(), term) {
+        Progress::Live => {
+            let directory = directory.clone();
+            let last_line =
+                move |job: &JobId| process::last_line(&process::output_log(&directory.job(job))).ok().flatten();
+            fan_out.with("live", Live::stderr(Box::new(last_line), offset, styles))
+        }
+        Progress::Plain | Progress::Auto => fan_out.with("plain", Plain::new(std::io::stderr(), offset, styles)),
+        Progress::Json => fan_out.with("json", Jsonl::new(std::io::stdout())),
+        Progress::None => fan_out,
+    }
+}
+
+/// How many escalations are printed; the others are in the file.
+const TOLD: usize = 3;
+
+/// Keeps what a person has to decide, for whoever comes back the next morning.
+fn keep_escalations(context: &Context, summary: &Summary, directory: &RunDirectory) {
+    let texts: Vec<String> = summary.escalations.iter().map(Escalation::render).collect();
+    let kept = match texts.as_slice() {
+        [] => atomic::remove(&directory.escalations()),
+        texts => atomic::write(&directory.escalations(), texts.join("\n---\n\n").as_bytes()),
+    };
+    if let Err(error) = kept {
+        context.printer.note(format!("what is to be decided is printed below and not kept: {error}"));
+    }
+}
+
+/// The table at the end, and what to type next. With JSON events on standard output it would be in the way there.
+fn summarize(context: &Context, state: &StateDirectory, view: &RunView, started: &RunStarted) -> Result<(), CliError> {
+    let (program, directory) = (state.program(), &state.run(&started.run_id));
+    let summary = Summary::of(view, SummaryContext { now: now(), program: &program, held: false });
+    keep_escalations(context, &summary, directory);
+    if context.printer.format() == Format::Json {
+        let mut value =
+            serde_json::to_value(&summary).map_err(|error| CliError::new(ExitStatus::Failed, error.to_string()))?;
+        if let [lane] = started.options.lanes.as_slice() {
+            value["lane"] = serde_json::json!(lane);
+        }
+        return Ok(context.printer.json(&value)?);
+    }
+    let styles = styles_for(&std::io::stderr());
+    let output = |job: &JobId| process::output_log(&directory.job(job));
+    context.printer.note(failures::failures(view, &output, 80, styles));
+    for escalation in summary.escalations.iter().take(TOLD) {
+        context.printer.note(escalation.render());
+    }
+    if summary.escalations.len() > TOLD {
+        let (more, place) = (summary.escalations.len() - TOLD, directory.escalations());
+        context.printer.note(format!("{more} more of these: {}", place.display()));
+    }
+    context.printer.note(summary.render(80, styles));
+    Ok(())
+}

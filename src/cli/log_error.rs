@@ -1,0 +1,52 @@
+//! `log-error`: what went wrong outside of Lanekeeper's sight, on record for programs (SPEC §10; seed 002).
+
+use serde_json::json;
+
+use super::args::{Format, LogError};
+use super::context::Context;
+use super::error::{CliError, ExitStatus};
+use super::execution::{Site, now, redactor};
+use super::runs::{existing, pinned_plan};
+use crate::model::ownership::RUN_LOG_DIRECTORY;
+use crate::process;
+use crate::settings::Layer;
+use crate::store::error_log::{ErrorEntry, append};
+
+/// Adds a line to the error log of a run, or of the repository where no run is named.
+pub(super) fn run(context: &Context, arguments: &LogError) -> Result<ExitStatus, CliError> {
+    let site = Site::find(context)?;
+    let settings = context.layers(Layer::default())?.resolve(None);
+    let state = site.state(&settings);
+    let mut plan = None;
+    let path = match &arguments.run {
+        Some(run) => {
+            let directory = existing(&state, run)?;
+            directory.create()?;
+            plan = pinned_plan(&directory);
+            directory.errors()
+        }
+        None => {
+            state.create()?;
+            site.repository.ensure_excluded(&[&format!("/{RUN_LOG_DIRECTORY}/")])?;
+            state.errors()
+        }
+    };
+    let outside = || process::redactor([], settings.redacted_patterns());
+    let redactor = plan.map_or_else(outside, |plan| redactor(&settings, &plan));
+    let entry = ErrorEntry {
+        timestamp: now(),
+        phase: arguments.phase.clone(),
+        plan: redactor.redact(&arguments.plan).into_owned(),
+        lane: arguments.lane.clone(),
+        task: Some(arguments.task.clone()),
+        specialist: Some(arguments.specialist.clone()),
+        error_type: arguments.error_type,
+        details: redactor.redact(&arguments.details).into_owned(),
+    };
+    append(&path, std::slice::from_ref(&entry))?;
+    match context.printer.format() {
+        Format::Json => context.printer.json(&json!({"path": path, "entry": entry}))?,
+        Format::Text => context.printer.out(format_args!("Recorded in {}\n", path.display()))?,
+    }
+    Ok(ExitStatus::Done)
+}

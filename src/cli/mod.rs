@@ -1,0 +1,73 @@
+//! The command line: arguments as typed, options as resolved, one file a command.
+
+mod answer;
+pub mod args;
+mod ask;
+mod checkpoints;
+mod clean;
+mod completions;
+pub mod context;
+mod demo;
+mod diagnostics;
+mod doctor;
+pub mod error;
+mod execution;
+mod log_error;
+mod logs;
+mod man;
+pub mod options;
+mod plan;
+pub mod printer;
+mod rollback;
+mod runs;
+mod show_settings;
+mod status;
+mod stop;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command, Format};
+use context::Context;
+use error::{CliError, ExitStatus};
+use printer::Printer;
+
+/// Does what the command line says; the first argument is the program's own name.
+pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    let parsed = Args::try_parse_from(&arguments);
+    let format = parsed.as_ref().map_or_else(|_| Format::asked_for(&arguments), |args| args.global.format);
+    let printer = Printer::new(format);
+    let status = match parsed {
+        Ok(args) => run(args, printer),
+        Err(refusal) => printer.refusal(&refusal),
+    };
+    status.unwrap_or_else(|error| printer.error(&error)).into()
+}
+
+fn run(args: Args, printer: Printer) -> Result<ExitStatus, CliError> {
+    args.global.color.set();
+    let context = Context::new(&args.global, printer)?;
+    diagnostics::start(&args.global, &context.environment)?;
+    match args.command {
+        Command::ExecutePhase(arguments) => execution::run_phase(&context, &arguments),
+        Command::ExecuteLane(arguments) => execution::run_lane(&context, &arguments),
+        Command::Resume(arguments) => execution::run_resume(&context, &arguments),
+        Command::Plan(command) => plan::run(&context, &command),
+        Command::Demo(arguments) => demo::run(&context, &arguments),
+        Command::Rollback(arguments) => rollback::run(&context, &arguments),
+        Command::Checkpoints(command) => checkpoints::run(&context, &command),
+        Command::LogError(arguments) => log_error::run(&context, &arguments),
+        Command::Clean(arguments) => clean::run(&context, &arguments),
+        Command::Doctor(arguments) => doctor::run(&context, &arguments),
+        Command::Completions(arguments) => completions::run(&context, &arguments),
+        Command::Man(arguments) => man::run(&context, &arguments),
+        Command::Status(arguments) if arguments.settings => show_settings::run(&context),
+        Command::Status(arguments) => status::run(&context, &arguments),
+        Command::Logs(arguments) => logs::run(&context, &arguments),
+        Command::Stop(arguments) => stop::run(&context, &arguments),
+        Command::Approve(arguments) => answer::run(&context, &arguments, true),
+        Command::Reject(arguments) => answer::run(&context, &arguments, false),
+    }
+}

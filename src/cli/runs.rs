@@ -1,0 +1,194 @@
+//! Choosing the run that a command is about, and reading what is known of it without touching it.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::context::Context;
+use super::error::{CliError, ExitStatus};
+use super::execution::Site;
+use crate::event::{Event, Record, RunOutcome, RunStarted};
+use crate::model::text::shell_line;
+use crate::model::{JobId, LaneId, Plan, RunId};
+use crate::recover::resume::has_begun;
+use crate::settings::{Layer, Settings, nearest};
+use crate::store::checkpoints::{self, CheckpointEntry};
+use crate::store::lock::is_held;
+use crate::store::{LogContents, RunDirectory, StateDirectory, run_log};
+
+/// The state of the repository's runs, and the settings, for commands without flags that change either.
+pub(super) fn state(context: &Context) -> Result<(StateDirectory, Settings), CliError> {
+    let settings = context.layers(Layer::default())?.resolve(None);
+    Ok((Site::find(context)?.state(&settings), settings))
+}
+
+/// Every run that may be resumed, the newest first. Logs that cannot be read are passed over.
+pub(super) fn unfinished(state: &StateDirectory) -> Result<Vec<(RunId, RunStarted)>, CliError> {
+    let open = |run: RunId| {
+        let records = run_log::read(&state.run(&run).log()).ok()?.records;
+        let Event::RunStarted(started) = &records.first()?.event else { return None };
+        is_unfinished(&records).then(|| (run, (**started).clone()))
+    };
+    Ok(state.runs()?.into_iter().filter_map(open).collect())
+}
+
+/// Whether a run whose log begins as it should may be resumed.
+pub(super) fn is_unfinished(records: &[Record]) -> bool {
+    !is_done(records) && has_begun(records)
+}
+
+/// What is known of a run.
+pub(super) struct LogOfRun {
+    /// The words that call Lanekeeper for it.
+    pub(super) program: Vec<String>,
+    /// Whether a live process had it just before its log was read.
+    pub(super) held: bool,
+    /// What its log holds.
+    pub(super) records: Vec<Record>,
+}
+
+/// The logs of all runs, those that are kept elsewhere included. Logs that cannot be read are passed over.
+pub(super) fn logs(state: &StateDirectory) -> Result<Vec<LogOfRun>, CliError> {
+    let usual = state.clone().with_usual_logs();
+    let mut runs: Vec<(RunId, StateDirectory)> = usual.runs()?.into_iter().map(|run| (run, usual.clone())).collect();
+    for place in elsewhere(&usual).into_iter().chain([state.clone()]) {
+        let unknown: Vec<RunId> =
+            place.runs()?.into_iter().filter(|run| runs.iter().all(|(it, _)| it != run)).collect();
+        runs.extend(unknown.into_iter().map(|run| (run, place.clone())));
+    }
+    let look = |(run, state): (RunId, StateDirectory)| {
+        let directory = state.run(&run);
+        let held = is_held(&directory.lock());
+        let records = run_log::read(&directory.log()).ok()?.records;
+        Some(LogOfRun { program: state.program(), held, records })
+    };
+    Ok(runs.into_iter().filter_map(look).collect())
+}
+
+/// Where runs have their logs that are not in the usual place, as their checkpoints tell.
+fn elsewhere(usual: &StateDirectory) -> Vec<StateDirectory> {
+    let entries = checkpoints::read(&usual.checkpoints()).unwrap_or_default();
+    let places = entries.into_iter().filter_map(|entry| match entry {
+        CheckpointEntry::Record(record) => {
+            (record.log_path != usual.run(&record.run_id).log()).then_some(record.log_path)
+        }
+        CheckpointEntry::Foreign { .. } => None,
+    });
+    places.collect::<BTreeSet<PathBuf>>().into_iter().map(|log| usual.clone().with_log(log)).collect()
+}
+
+/// A command about a run that can be pasted, wherever the run's files are.
+pub(super) fn command(state: &StateDirectory, words: &[&str]) -> String {
+    shell_line(state.program().iter().map(String::as_str).chain(words.iter().copied()))
+}
+
+fn is_done(records: &[Record]) -> bool {
+    let last = records.iter().rev().find_map(|record| match &record.event {
+        Event::RunFinished { outcome, .. } => Some(*outcome),
+        // A lane that was put back is there to be run again.
+        Event::RunResumed { .. } | Event::LaneRolledBack { .. } => Some(RunOutcome::Stopped),
+        _ => None,
+    });
+    last == Some(RunOutcome::Done)
+}
+
+/// The run that was named, or the only one that is unfinished (SPEC §2).
+pub(super) fn named_or_only_unfinished(state: &StateDirectory, run: Option<&RunId>) -> Result<RunId, CliError> {
+    if let Some(run) = run {
+        return existing(state, run).map(|_| run.clone());
+    }
+    let mut runs = unfinished(state)?;
+    match runs.len() {
+        1 => Ok(runs.remove(0).0),
+        0 => Err(CliError::new(ExitStatus::InvalidState, "no run is unfinished here").hint(listed(state))),
+        _ => {
+            let names: Vec<&str> = runs.iter().map(|(run, _)| run.as_str()).collect();
+            let message = format!("{} runs are unfinished, so name the one you mean", runs.len());
+            Err(CliError::new(ExitStatus::Usage, message).hint(format!("the newest first: {}", names.join(", "))))
+        }
+    }
+}
+
+/// The run that was named, else the only unfinished one, else the newest.
+pub(super) fn named_or_newest(state: &StateDirectory, run: Option<&RunId>) -> Result<RunId, CliError> {
+    if let Some(run) = run {
+        return existing(state, run).map(|_| run.clone());
+    }
+    if let [(only, _)] = unfinished(state)?.as_slice() {
+        return Ok(only.clone());
+    }
+    let newest = state.runs()?.into_iter().next();
+    newest.ok_or_else(|| CliError::new(ExitStatus::InvalidState, "there is no run here").hint(listed(state)))
+}
+
+/// The files of a run that has a log.
+pub(super) fn existing(state: &StateDirectory, run: &RunId) -> Result<RunDirectory, CliError> {
+    if state.has(run) {
+        return Ok(state.run(run));
+    }
+    let runs = state.runs()?;
+    let error = CliError::new(ExitStatus::InvalidState, format!("there is no run `{run}` here"));
+    Err(match nearest(run.as_str(), runs.iter().map(RunId::as_str)) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error.hint(listed(state)),
+    })
+}
+
+/// How many runs are called by name.
+const NAMED: usize = 5;
+
+fn listed(state: &StateDirectory) -> String {
+    let runs = state.runs().unwrap_or_default();
+    let names: Vec<&str> = runs.iter().take(NAMED).map(RunId::as_str).collect();
+    match names.len() {
+        0 => "no run was begun yet; to begin one: lanekeeper execute-phase PLAN".to_owned(),
+        _ => format!("the newest runs: {}", names.join(", ")),
+    }
+}
+
+/// What the log of a run holds; damage is told as a warning.
+pub(super) fn read_log(context: &Context, directory: &RunDirectory) -> Result<LogContents, CliError> {
+    let contents = run_log::read(&directory.log())?;
+    if !contents.damage.is_empty() {
+        let lines: Vec<String> = contents.damage.iter().take(NAMED).map(ToString::to_string).collect();
+        let message = format!("{} is damaged: {}", directory.log().display(), lines.join("; "));
+        context.printer.warning(message, &["what those lines said is not shown; a resume refuses the log".to_owned()]);
+    }
+    Ok(contents)
+}
+
+/// The plan that a run pinned; `None` where it cannot be read.
+pub(super) fn pinned_plan(directory: &RunDirectory) -> Option<Plan> {
+    serde_json::from_str(&std::fs::read_to_string(directory.plan()).ok()?).ok()
+}
+
+/// Jobs whose end is not in the log, oldest first.
+pub(super) fn open_jobs(records: &[Record]) -> Vec<JobId> {
+    let mut jobs = Vec::new();
+    for record in records {
+        match &record.event {
+            Event::JobPlanned { job } => jobs.push(job.clone()),
+            Event::JobExited { job, .. } => jobs.retain(|open| open != job),
+            _ => {}
+        }
+    }
+    jobs
+}
+
+/// Bad usage: the run has no such lane.
+pub(super) fn unknown_lane<'a>(lane: &LaneId, known: impl Iterator<Item = &'a LaneId>) -> CliError {
+    let known: Vec<&str> = known.map(LaneId::as_str).collect();
+    unknown("the run", "lane", lane.as_str(), &known)
+}
+
+/// Bad usage: `place` has no `kind` called `name`.
+pub(super) fn unknown(place: &str, kind: &str, name: &str, known: &[&str]) -> CliError {
+    let error = CliError::new(ExitStatus::Usage, format!("{place} has no {kind} `{name}`"));
+    match nearest(name, known.iter().copied()) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None if known.is_empty() => error,
+        None => {
+            let more = if known.len() > NAMED { ", …" } else { "" };
+            error.hint(format!("it has {}{more}", known.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ")))
+        }
+    }
+}

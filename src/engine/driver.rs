@@ -1,0 +1,185 @@
+//! The driver: one loop that waits in one place and thinks in another.
+//!
+//! It waits for what tasks answer, for people (signals and requests) and for the clock; everything that has come is
+//! handed to the spine in one batch, so that one sync makes all of it durable; then it starts what the spine wants.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::sleep;
+
+use super::crash::{CrashPoint, crash_point};
+use super::ports::Ports;
+use super::signals::Signals;
+use super::spine::{Log, Spine, SpineError, Step};
+use crate::event::{Event, Record};
+use crate::model::Timestamp;
+use crate::schedule::{Action, Finish, RunState};
+use crate::store::{Journal, LogError, requests};
+
+/// How often requests are looked for and time is shown.
+const TICK: Duration = Duration::from_millis(200);
+
+/// What the driver tells whoever watches, after it is durable.
+pub enum Sight<'a> {
+    /// These happened.
+    Records(&'a [Record]),
+    /// Time goes by.
+    Tick(Timestamp),
+}
+
+/// Why a run ended without an ending.
+#[derive(Debug, thiserror::Error)]
+pub enum DriverError {
+    /// The run log failed, or contradicts itself.
+    #[error(transparent)]
+    Spine(#[from] SpineError<LogError>),
+    /// Signals or time cannot be waited for.
+    #[error("the system does not let the engine wait: {0}")]
+    System(#[from] std::io::Error),
+    /// The log's last word is no ending.
+    #[error("the run ended without saying how")]
+    NoEnding,
+}
+
+impl Log for Journal {
+    type Error = LogError;
+
+    fn append(&mut self, at: Timestamp, event: &Event) -> Result<Record, LogError> {
+        Journal::append(self, at, event)
+    }
+
+    fn sync(&mut self) -> Result<(), LogError> {
+        crash_point(CrashPoint::BeforeSync);
+        Journal::sync(self)?;
+        crash_point(CrashPoint::AfterSync);
+        Ok(())
+    }
+}
+
+enum Message {
+    Said(Box<Event>),
+    Done(Action, Vec<Event>),
+}
+
+/// Runs a run to its end: `first` are the events that this life of the run begins with.
+///
+/// # Errors
+/// [`DriverError`]; jobs that run go on under their supervisors, and a resume finds them.
+pub fn drive(
+    ports: Arc<Ports>,
+    journal: Journal,
+    state: RunState,
+    first: Vec<Event>,
+    watch: &mut dyn FnMut(Sight<'_>),
+) -> Result<Finish, DriverError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4096).build()?;
+    let ended = runtime.block_on(async {
+        let (sender, inbox) = unbounded_channel();
+        let (spine, signals) = (Spine::new(journal, state), Signals::new()?);
+        let mut driver = Driver { spine, ports, sender, inbox, signals, wake_at: None, taken: Vec::new() };
+        driver.run(first, watch).await
+    });
+    // After an error tasks may still wait for jobs that go on for hours.
+    runtime.shutdown_background();
+    ended
+}
+
+struct Driver {
+    spine: Spine<Journal>,
+    ports: Arc<Ports>,
+    sender: UnboundedSender<Message>,
+    inbox: UnboundedReceiver<Message>,
+    signals: Signals,
+    wake_at: Option<Timestamp>,
+    /// Requests whose events are not durable yet.
+    taken: Vec<PathBuf>,
+}
+
+impl Driver {
+    async fn run(&mut self, first: Vec<Event>, watch: &mut dyn FnMut(Sight<'_>)) -> Result<Finish, DriverError> {
+        let mut step = self.spine.absorb(first, [], self.now())?;
+        loop {
+            watch(Sight::Records(&step.records));
+            if let Some((outcome, code)) = self.spine.state().finished() {
+                return Ok(Finish { outcome, code });
+            }
+            self.start(&mut step);
+            let (events, finished) = self.wait(watch).await;
+            step = self.spine.absorb(events, finished, self.now())?;
+            requests::forget(&std::mem::take(&mut self.taken));
+        }
+    }
+
+    fn start(&mut self, step: &mut Step) {
+        self.wake_at = step.wake_at;
+        for action in step.actions.drain(..) {
+            let task = self.ports.prepare(&action, self.spine.state());
+            let sender = self.sender.clone();
+            tokio::task::spawn_blocking(move || {
+                crash_point(CrashPoint::before(&action));
+                let said = |event| drop(sender.send(Message::Said(Box::new(event))));
+                let events = task(&said);
+                crash_point(CrashPoint::after(&action));
+                let _ = sender.send(Message::Done(action, events));
+            });
+        }
+    }
+
+    /// Waits until something happened, and takes everything that has.
+    async fn wait(&mut self, watch: &mut dyn FnMut(Sight<'_>)) -> (Vec<Event>, Vec<Action>) {
+        let (mut events, mut finished) = (Vec::new(), Vec::new());
+        loop {
+            let alarm = self.wake_at.map_or(TICK, |moment| moment.since(self.now()).min(TICK));
+            tokio::select! {
+                biased;
+                stop = self.signals.next() => events.push(stop),
+                message = self.inbox.recv() => self.take(message, &mut events, &mut finished),
+                () = sleep(alarm) => {}
+            }
+            while let Ok(message) = self.inbox.try_recv() {
+                self.take(Some(message), &mut events, &mut finished);
+            }
+            events.extend(self.requests());
+            watch(Sight::Tick(self.now()));
+            let woken = self.wake_at.is_some_and(|moment| moment <= self.now());
+            if woken || !events.is_empty() || !finished.is_empty() {
+                return (events, finished);
+            }
+        }
+    }
+
+    fn take(&self, message: Option<Message>, events: &mut Vec<Event>, finished: &mut Vec<Action>) {
+        match message {
+            Some(Message::Said(event)) => events.push(*event),
+            Some(Message::Done(action, answers)) => {
+                events.extend(answers);
+                finished.push(action);
+            }
+            None => {}
+        }
+    }
+
+    /// What other commands asked for meanwhile.
+    fn requests(&mut self) -> Vec<Event> {
+        let taken = match requests::take(&self.ports.run.requests()) {
+            Ok(taken) => taken,
+            Err(error) => {
+                tracing::warn!("requests cannot be read: {error}");
+                return Vec::new();
+            }
+        };
+        for malformed in &taken.malformed {
+            tracing::warn!("a request was set aside as {}: {}", malformed.path.display(), malformed.reason);
+        }
+        self.taken.extend(taken.files);
+        let known = |event: &Event| super::names_what_is_known(self.spine.state(), event);
+        taken.requests.into_iter().map(super::requested).filter(known).collect()
+    }
+
+    fn now(&self) -> Timestamp {
+        (self.ports.clock)()
+    }
+}

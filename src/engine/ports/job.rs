@@ -1,0 +1,337 @@
+//! Jobs: described, launched under a supervisor, waited for.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::brief::{Brief, BriefFiles, Progress, lane_environment};
+use super::watch::Watched;
+use super::{Moment, PortError, Ports, Task};
+use crate::diagnose;
+use crate::engine::reconcile::{Verdict, verdict};
+use crate::event::{AgentReport, Event, Reading, SnapshotReason, Worktree};
+use crate::git;
+use crate::model::job::StatusSpec;
+use crate::model::{CommandLine, ExitCause, JobExit, JobId, JobRole, JobSpec, Lane, LaneIndex, Round};
+use crate::process::{self, Observation};
+use crate::schedule::{LaneState, RunState};
+use crate::store::{atomic, lane_files};
+
+/// Everything that a job needs, taken from the state.
+struct Described {
+    spec: JobSpec,
+    /// The attempt's files, with what is written into each before it starts.
+    files: Option<(BriefFiles, Vec<Sheet>)>,
+    /// What is kept in snapshots while it runs.
+    watched: Option<Watched>,
+}
+
+/// How many of the last lines of an attempt the next one is told.
+const LAST_WORDS: usize = 10;
+
+/// A file and what is written into it.
+type Sheet = (PathBuf, Vec<u8>);
+
+impl Ports {
+    /// Starts the job unless it was started before, in this life of the run or an earlier one, and waits for its end.
+    pub(super) fn run_job(self: &Arc<Self>, job: &JobId, state: &RunState) -> Result<Task, PortError> {
+        let described = self.describe(job, state)?;
+        let moment = job.lane.as_ref().and_then(|lane| state.find(lane)).map(|lane| self.moment(lane, state));
+        let (ports, job) = (self.clone(), job.clone());
+        Ok(Box::new(move |tell| match ports.see_through(&job, &described, moment.as_ref(), tell) {
+            Ok((exit, report)) => {
+                let reading = ports.read_output(&job, &described.spec, &exit).map(Box::new);
+                vec![Event::JobExited { job, exit, report, reading }]
+            }
+            Err(error) => out_of_our_hands(job, &error, (ports.clock)()),
+        }))
+    }
+
+    fn see_through(
+        &self,
+        job: &JobId,
+        described: &Described,
+        moment: Option<&Moment>,
+        tell: &dyn Fn(Event),
+    ) -> Result<(JobExit, Option<AgentReport>), PortError> {
+        let directory = self.run.job(job);
+        let seen = process::observe(&directory)?;
+        let verdict = verdict(&seen);
+        let launched = match verdict {
+            Verdict::Begin => {
+                let workplace = &described.spec.directory;
+                let found = moment.map(|moment| self.reopen_if_lost(workplace, moment)).transpose()?;
+                found.into_iter().flatten().for_each(tell);
+                self.repository.vouch_for(workplace)?;
+                git::refuse_missing_branch(workplace)?;
+                moment.map(|moment| self.clear_for_gate(job, workplace, moment, tell)).transpose()?;
+                // Else they lie there, and a supervisor that an earlier Lanekeeper launched may be about to use them.
+                if seen == Observation::Absent {
+                    self.lay_out(described)?;
+                }
+                let launched = process::launch(&self.program, &directory, &described.spec)?;
+                tell(Event::JobStarted { job: job.clone(), supervisor: launched.supervisor() });
+                Some(launched)
+            }
+            Verdict::Attach(Some(supervisor)) => {
+                tell(Event::JobStarted { job: job.clone(), supervisor });
+                None
+            }
+            Verdict::Attach(None) | Verdict::Collect | Verdict::Replace => None,
+        };
+        let mut exit = self.wait_and_watch(&directory, launched, described.watched.as_ref(), tell)?;
+        // A supervisor that died while nobody watched died with the machine, not of its agent.
+        if exit.cause == ExitCause::Lost && verdict == Verdict::Replace {
+            exit.cause = ExitCause::Stopped;
+        }
+        let report = described.files.as_ref().and_then(|(files, _)| read_report(files, &exit));
+        Ok((exit, report))
+    }
+
+    /// A lane's gates and tests see committed work only (SPEC §3.1): what others changed in tracked files of its
+    /// worktree, an earlier gate perhaps, is put aside.
+    fn clear_for_gate(
+        &self,
+        job: &JobId,
+        worktree: &Path,
+        moment: &Moment,
+        tell: &dyn Fn(Event),
+    ) -> Result<(), PortError> {
+        if !matches!(job.role, JobRole::Tests | JobRole::Checkpoint { .. }) || !git::has_changes(worktree)? {
+            return Ok(());
+        }
+        let kept = self.keep_worktree(moment.lane, None, worktree, moment.at)?;
+        let (lane, agent, reason) = (self.id(moment.lane), None, SnapshotReason::Reset);
+        tell(Event::SnapshotTaken { lane, agent, reason, commit: kept.commit, reference: kept.reference });
+        Ok(git::put_back(worktree)?)
+    }
+
+    /// What the output of a job that failed by itself means.
+    fn read_output(&self, job: &JobId, spec: &JobSpec, exit: &JobExit) -> Option<Reading> {
+        if exit.cause != ExitCause::Exited || exit.passed() {
+            return None;
+        }
+        if job.is_attempt() {
+            return diagnose::outage(&exit.tail).map(Reading::Outage);
+        }
+        let [first, last] = diagnose::LOOKED_AT;
+        // What cannot be read any more says nothing; the gate failed all the same.
+        let output = process::both_ends(&process::output_log(&self.run.job(job)), first, last).unwrap_or_default();
+        Some(Reading::Diagnosis(diagnose::diagnose(&output, &[&spec.directory])))
+    }
+
+    /// Writes the attempt's files; what an earlier attempt said in them is gone.
+    fn lay_out(&self, described: &Described) -> Result<(), PortError> {
+        let Some((files, contents)) = &described.files else { return Ok(()) };
+        for directory in [Some(files.directory.as_path()), files.status.parent()].into_iter().flatten() {
+            atomic::create_directory(directory)?;
+        }
+        for (path, contents) in contents {
+            atomic::write(path, contents)?;
+        }
+        atomic::remove(&files.status)?;
+        Ok(())
+    }
+
+    pub(super) fn stop_job(self: &Arc<Self>, job: &JobId, force: bool) -> Task {
+        let (ports, job) = (self.clone(), job.clone());
+        Box::new(move |tell| {
+            let directory = ports.run.job(&job);
+            if let Err(error) = process::stop(&directory, force) {
+                tell(Event::Noted { lane: job.lane.clone(), message: format!("{job} cannot be stopped: {error}") });
+            }
+            // Until its end, so that a job that cannot be stopped is not asked again and again. What goes wrong with
+            // waiting is told by who runs the job.
+            let _ = process::wait(&directory, None);
+            Vec::new()
+        })
+    }
+
+    fn describe(&self, job: &JobId, state: &RunState) -> Result<Described, PortError> {
+        let Some(lane) = job.lane.as_ref().and_then(|lane| state.find(lane)) else {
+            let worktree = state.final_worktree().cloned().ok_or(PortError::Missing("where the final gate runs"))?;
+            return Ok(self.gate(job, self.plan.gates.last.clone(), &worktree, BTreeMap::new()));
+        };
+        let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
+        let agent = job.agent().and_then(|name| plan.agents.iter().position(|agent| agent.name == *name));
+        let own =
+            agent.filter(|&agent| !plan.shares_worktree(agent) && !matches!(job.role, JobRole::Checkpoint { .. }));
+        let worktree = own.map_or(&lane_state.worktree, |agent| &lane_state.agents[agent].worktree);
+        let worktree = worktree.clone().ok_or(PortError::Missing("where the job runs"))?;
+        let environment = || {
+            let base = lane_state.base.clone().unwrap_or_else(|| self.facts.base_commit.clone());
+            lane_environment(&self.facts.run_id, &self.plan.phase, plan, &worktree.path, &base, lane_state.port)
+        };
+        let steps = match (&job.role, agent) {
+            (JobRole::Attempt { .. }, Some(agent)) => return self.attempt(job, lane, agent, state, &worktree),
+            (JobRole::Verify { task, .. }, Some(agent)) => {
+                let task = plan.agents[agent].tasks.iter().find(|known| known.id == *task);
+                let verify = task.map(|task| task.verify.clone()).unwrap_or_default();
+                verify.into_iter().chain(self.plan.gates.atomic.clone()).collect()
+            }
+            (JobRole::Checkpoint { .. }, _) => self.plan.gates.checkpoint.clone(),
+            (JobRole::Setup { .. }, _) => plan.setup.clone(),
+            (JobRole::Tests | JobRole::MergedTests, _) => plan.tests.clone(),
+            _ => Vec::new(),
+        };
+        Ok(self.gate(job, steps, &worktree, environment()))
+    }
+
+    fn gate(
+        &self,
+        job: &JobId,
+        steps: Vec<CommandLine>,
+        worktree: &Worktree,
+        environment: BTreeMap<String, String>,
+    ) -> Described {
+        let spec = JobSpec {
+            job: job.clone(),
+            steps,
+            directory: worktree.path.clone(),
+            environment,
+            input: None,
+            timeout: Some(self.plan.timeouts.gate),
+            kill_after: self.kill_after,
+            heartbeat: self.heartbeat,
+            status: None,
+            on_orphan: self.facts.options.on_orphan,
+            redact: self.redact.clone(),
+        };
+        Described { spec, files: None, watched: None }
+    }
+
+    fn attempt(
+        &self,
+        job: &JobId,
+        lane: LaneIndex,
+        agent: usize,
+        state: &RunState,
+        worktree: &Worktree,
+    ) -> Result<Described, PortError> {
+        let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
+        let worker = &lane_state.agents[agent];
+        let (who, task) = (&plan.agents[agent], &plan.agents[agent].tasks[worker.task]);
+        let directory = self.run.job(job);
+        let status = self.lane_directory(lane).status_file(&who.name);
+        let report = directory.join("report.md");
+        let files = BriefFiles { directory, status, report };
+        let remarks: Vec<String> =
+            lane_state.answers.values().map(|answer| answer.message.clone()).filter(|said| !said.is_empty()).collect();
+        let base = lane_state.base.clone().unwrap_or_else(|| self.facts.base_commit.clone());
+        let reports = self.reports(lane, state);
+        let brief = Brief {
+            run: &self.facts.run_id,
+            phase: &self.plan.phase,
+            lane: plan,
+            agent: who,
+            task,
+            attempt: job.number,
+            max_retries: plan.retries,
+            worktree: &worktree.path,
+            base: &base,
+            port: lane_state.port,
+            failure_context: worker.failure_context(&task.id),
+            salvaged: &worker.salvaged,
+            last_chance: worker.rolled_back,
+            progress: self.progress(job, agent, lane_state, plan),
+            complaints: worker.past.last().map_or(&[], |failure| failure.complaints.as_slice()),
+            reports: &reports,
+            remarks: &remarks,
+        };
+        let pretty = |mut value: serde_json::Value| {
+            self.redactor.clean_json(&mut value);
+            format!("{value:#}\n").into_bytes()
+        };
+        let contents = vec![
+            (files.prompt(), self.redactor.redact(&brief.prompt()).into_owned().into_bytes()),
+            (files.task(), pretty(brief.task_file())),
+            (files.failure_context(), pretty(serde_json::json!(brief.failure_context))),
+        ];
+        let status = StatusSpec {
+            path: files.status.clone(),
+            agent: who.name.to_string(),
+            task: task.id.to_string(),
+            round: who.round.to_string(),
+            retry_count: worker.retries,
+        };
+        let environment = brief.environment(&files);
+        let timeout = who.time_limit(worker.task, &self.plan.timeouts, self.facts.options.specialist_timeout);
+        let mut described = self.gate(job, vec![who.command.clone()], worktree, environment);
+        described.spec.timeout = Some(timeout);
+        described.spec.status = Some(status);
+        described.spec.input = Some(files.prompt());
+        described.watched = Some(Watched {
+            lane,
+            agent: who.name.clone(),
+            worktree: worktree.path.clone(),
+            tool_calls: files.tool_calls(),
+        });
+        described.files = Some((files, contents));
+        Ok(described)
+    }
+
+    fn progress<'a>(&'a self, job: &JobId, agent: usize, lane: &'a LaneState, plan: &'a Lane) -> Progress<'a> {
+        let (worker, who) = (&lane.agents[agent], &plan.agents[agent]);
+        let called = |task: &'a crate::model::Task| task.name.as_deref().unwrap_or(task.id.as_str());
+        let before = job.number.checked_sub(1).filter(|&number| number > 0);
+        let before = before.map(|number| self.run.job(&JobId { number, ..job.clone() }));
+        let lines = before.and_then(|directory| process::tail(&process::output_log(&directory), LAST_WORDS).ok());
+        Progress {
+            done: who.tasks[..worker.task].iter().map(called).collect(),
+            branch: worker.worktree.as_ref().map_or("", |worktree| worktree.branch.as_str()),
+            head: worker.head.as_ref(),
+            changed: &worker.changed,
+            last_words: lines.unwrap_or_default(),
+        }
+    }
+
+    /// What the agents of the requirements round left: their report, else the end of what they wrote.
+    fn reports(&self, lane: LaneIndex, state: &RunState) -> Vec<(String, String)> {
+        let plan = self.plan.lane(lane);
+        let of_agent = |agent: usize| {
+            let who = &plan.agents[agent];
+            let role = JobRole::Attempt { agent: who.name.clone(), task: who.tasks.first()?.id.clone() };
+            let number = state.lane(lane).agents[agent].attempt;
+            let directory = self.run.job(&JobId { lane: Some(plan.id.clone()), role, number });
+            let text = atomic::read_left(&directory.join("report.md")).or_else(|| tail(&directory))?;
+            Some((who.name.to_string(), text))
+        };
+        plan.round(Round::Requirements).filter_map(of_agent).collect()
+    }
+}
+
+fn tail(directory: &Path) -> Option<String> {
+    Some(process::tail(&process::output_log(directory), crate::model::job::TAIL_LINES).ok()?.join("\n"))
+}
+
+/// What the agent said of itself: its status file, and over it its result file.
+fn read_report(files: &BriefFiles, exit: &JobExit) -> Option<AgentReport> {
+    let status = lane_files::read_status(&files.status).map(|status| {
+        // The supervisor writes the moment of the exit.
+        let own = status.updated_at != Some(exit.finished_at);
+        AgentReport { own, ..status.report }
+    });
+    let Some(result) = lane_files::read_result(&files.result()) else { return status };
+    let decision = status.map(|status| (status.decision, status.feedback)).unwrap_or_default();
+    Some(AgentReport { decision: decision.0, feedback: decision.1, own: true, ..result })
+}
+
+/// A job that cannot be started or followed, for example because the disk is full: no failure of whoever runs in it,
+/// but something outside must come first (SPEC §7).
+fn out_of_our_hands(job: JobId, error: &PortError, now: crate::model::Timestamp) -> Vec<Event> {
+    let exit = JobExit {
+        cause: ExitCause::Stopped,
+        exit_code: 143,
+        command: job.to_string(),
+        started_at: now,
+        finished_at: now,
+        tail: Vec::new(),
+        notes: error.to_string(),
+    };
+    let reason = format!("{job}: {error}");
+    let blocked = match job.lane.clone() {
+        Some(lane) => Event::LaneBlocked { lane, reason },
+        None => Event::PhaseBlocked { reason },
+    };
+    vec![Event::JobExited { job, exit, report: None, reading: None }, blocked]
+}

@@ -1,0 +1,215 @@
+//! The ports: what carries out the core's actions on real git, real processes and real files.
+//!
+//! Each action becomes a [`Task`], prepared from the state in the engine's thread and run on a worker thread. A task is
+//! idempotent: asked twice, also in another life of the run, it finds the work done and says so. Its answer is a list
+//! of events; what it cannot do blocks the lane, with the reason.
+
+mod agent;
+mod bisect;
+mod brief;
+mod intact;
+mod job;
+mod lane;
+mod lost;
+mod merge;
+mod preconditions;
+mod watch;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::event::{Event, RunStarted};
+use crate::git::{GitError, Holder, Pool, Repository};
+use crate::model::{CommitId, LaneId, LaneIndex, Plan, Redactor, SnapshotRules, Timestamp};
+use crate::schedule::{Action, RunState};
+use crate::store::{LaneDirectory, RunDirectory};
+
+/// An action on its way: run once, on any thread. The argument takes events that are to be told before the end.
+pub type Task = Box<dyn FnOnce(&dyn Fn(Event)) -> Vec<Event> + Send>;
+
+/// The world in which one run takes place.
+pub struct Ports {
+    /// The repository.
+    pub repository: Repository,
+    /// Its worktrees.
+    pub pool: Pool,
+    /// The run's files.
+    pub run: RunDirectory,
+    /// What the run began with.
+    pub facts: RunStarted,
+    /// What is run.
+    pub plan: Arc<Plan>,
+    /// The program that supervises jobs: this one.
+    pub program: PathBuf,
+    /// From SIGTERM to SIGKILL.
+    pub kill_after: Duration,
+    /// How often supervisors give a sign of life.
+    pub heartbeat: Duration,
+    /// Patterns of secrets, besides what the environment says.
+    pub redact: Vec<String>,
+    /// Takes secrets out of what is written for agents.
+    pub redactor: Redactor,
+    /// When a running agent's worktree is kept.
+    pub snapshots: SnapshotRules,
+    /// What the time is.
+    pub clock: fn() -> Timestamp,
+}
+
+/// What went wrong with an action: the lane is blocked, nothing is lost.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// Git, or a worktree.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// A supervisor.
+    #[error(transparent)]
+    Process(#[from] crate::process::ProcessError),
+    /// A state file.
+    #[error(transparent)]
+    File(#[from] crate::store::atomic::FileError),
+    /// The state lacks what the action is about: the run log does not fit the plan.
+    #[error("the run log does not say {0}; run `lanekeeper status` and compare")]
+    Missing(&'static str),
+    /// Something outside must be different first.
+    #[error("{0}")]
+    Precondition(String),
+}
+
+/// When something of a lane is put aside, which gives it its name, and what of it the run log knows.
+struct Moment {
+    lane: LaneIndex,
+    at: Timestamp,
+    known: Vec<(String, CommitId)>,
+}
+
+type Answer = Result<Vec<Event>, PortError>;
+
+impl Ports {
+    /// Turns an action into a task. Everything that it needs of the state is read here and now.
+    pub fn prepare(self: &Arc<Self>, action: &Action, state: &RunState) -> Task {
+        match self.prepared(action, state) {
+            Ok(task) => task,
+            Err(error) => self.refused(action, error),
+        }
+    }
+
+    fn prepared(self: &Arc<Self>, action: &Action, state: &RunState) -> Result<Task, PortError> {
+        match *action {
+            Action::CheckLane(lane) => self.check_lane(lane, state),
+            Action::OpenWorktree { lane, agent: None } => self.open_lane(lane, state),
+            Action::OpenWorktree { lane, agent: Some(agent) } => self.open_agent(lane, agent, state),
+            Action::RunJob(ref job) => self.run_job(job, state),
+            Action::StopJob { ref job, force } => Ok(self.stop_job(job, force)),
+            Action::CommitWork { lane, agent } => self.commit_work(lane, agent, state),
+            Action::Snapshot { lane, agent, reason } => self.snapshot(lane, agent, reason, state),
+            Action::MergeAgent { lane, agent } => self.merge_agent(lane, agent, state),
+            Action::ReleaseAgent { lane, agent } => self.release_agent(lane, agent, state),
+            Action::ResetAgent { lane, agent } => self.reset_agent(lane, agent, state),
+            Action::ResetLane(lane) => self.reset_lane(lane, state),
+            Action::StageMerge(lane) => self.stage_merge(lane, state),
+            Action::PublishMerge(lane) => self.publish_merge(lane, state),
+            Action::CleanLane(lane) => self.clean_lane(lane, state),
+            Action::BisectMerges(lane) => self.bisect(lane, state),
+            Action::OpenFinal => self.open_final(state),
+            Action::EmptyPool => Ok(self.empty_pool(state)),
+        }
+    }
+
+    /// A task that carries out `work` and blocks `lane` if it cannot.
+    fn task(self: &Arc<Self>, lane: LaneIndex, work: impl FnOnce(&Self) -> Answer + Send + 'static) -> Task {
+        let ports = self.clone();
+        Box::new(move |tell| {
+            let events = work(&ports).unwrap_or_else(|error| vec![ports.blocked(lane, &error)]);
+            if let Some(message) = ports.pool.hook_failure() {
+                tell(Event::Noted { lane: Some(ports.id(lane)), message });
+            }
+            events
+        })
+    }
+
+    fn refused(self: &Arc<Self>, action: &Action, error: PortError) -> Task {
+        let message = format!("{}: {error}", action.word());
+        let event = match action.lane(&self.plan) {
+            Some(lane) => Event::LaneBlocked { lane, reason: message },
+            None => Event::Noted { lane: None, message },
+        };
+        Box::new(move |_| vec![event])
+    }
+
+    fn blocked(&self, lane: LaneIndex, error: &PortError) -> Event {
+        Event::LaneBlocked { lane: self.id(lane), reason: error.to_string() }
+    }
+
+    fn id(&self, lane: LaneIndex) -> LaneId {
+        self.plan.lane(lane).id.clone()
+    }
+
+    fn holder(&self, lane: LaneIndex, agent: Option<usize>) -> Holder {
+        let plan = self.plan.lane(lane);
+        let agent = agent.map(|agent| plan.agents[agent].name.clone());
+        Holder { run: self.facts.run_id.clone(), lane: Some(plan.id.clone()), agent }
+    }
+
+    /// `lane/<phase>/<lane>`, with the run's suffix if it has one.
+    pub(crate) fn lane_branch(&self, lane: LaneIndex) -> String {
+        format!("lane/{}/{}{}", self.facts.phase, self.id(lane), self.facts.options.branch_suffix)
+    }
+
+    /// `lane-agent/<phase>/<lane>/<agent>`, with the run's suffix; the lane's branch for an agent that shares it.
+    pub(crate) fn agent_branch(&self, lane: LaneIndex, agent: usize) -> String {
+        let plan = self.plan.lane(lane);
+        if plan.shares_worktree(agent) {
+            return self.lane_branch(lane);
+        }
+        let name = &plan.agents[agent].name;
+        format!("lane-agent/{}/{}/{name}{}", self.facts.phase, plan.id, self.facts.options.branch_suffix)
+    }
+
+    fn moment(&self, lane: LaneIndex, state: &RunState) -> Moment {
+        let lane_state = state.lane(lane);
+        let at = lane_state.stands_since.unwrap_or_else(self.clock);
+        Moment { lane, at, known: lane_state.snapshots.clone() }
+    }
+
+    fn lane_directory(&self, lane: LaneIndex) -> LaneDirectory {
+        LaneDirectory::new(self.pool.root(), &self.facts.run_id, &self.plan.lane(lane).id)
+    }
+
+    /// The integration branch as it is now.
+    pub(crate) fn integration(&self) -> Result<CommitId, PortError> {
+        let branch = &self.facts.base_branch;
+        self.repository.branch_commit(branch)?.ok_or_else(|| {
+            PortError::Precondition(format!(
+                "the integration branch `{branch}` is gone; make it again (`git branch {branch} {}`) and resume",
+                self.facts.base_commit
+            ))
+        })
+    }
+
+    pub(crate) fn trailers<'a>(&'a self, lane: &'a LaneId) -> Vec<(&'static str, &'a str)> {
+        vec![("Run", self.facts.run_id.as_str()), ("Lane", lane.as_str())]
+    }
+}
+
+impl Action {
+    /// The lane that the action is about, if it is about one.
+    fn lane(&self, plan: &Plan) -> Option<LaneId> {
+        match self {
+            Self::RunJob(job) | Self::StopJob { job, .. } => job.lane.clone(),
+            Self::BisectMerges(lane) => lane.map(|lane| plan.lane(lane).id.clone()),
+            Self::OpenFinal | Self::EmptyPool => None,
+            Self::CheckLane(lane)
+            | Self::OpenWorktree { lane, .. }
+            | Self::CommitWork { lane, .. }
+            | Self::Snapshot { lane, .. }
+            | Self::MergeAgent { lane, .. }
+            | Self::ReleaseAgent { lane, .. }
+            | Self::ResetAgent { lane, .. }
+            | Self::ResetLane(lane)
+            | Self::StageMerge(lane)
+            | Self::PublishMerge(lane)
+            | Self::CleanLane(lane) => Some(plan.lane(*lane).id.clone()),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+crate::model::word_enum! {
+    /// The stages of a lane's life (SPEC §6).
+    LaneStage {
+        /// Not begun: waits for dependencies or for a place.
+        Waiting = "WAITING",
+        /// Preconditions are checked.
+        Init = "INIT",
+        /// Agents and their order are fixed; worktrees are opened.
+        Classified = "CLASSIFIED",
+        /// Requirements agents write reports.
+        Requirements = "REQUIREMENTS",
+        /// The plan is presented.
+        Synthesis = "SYNTHESIS",
+        /// Agents work.
+        Implementation = "IMPLEMENTATION",
+        /// The lane's tests run.
+        Validation = "VALIDATION",
+        /// Reviewers decide.
+        Review = "REVIEW",
+        /// The changes are presented, then merged.
+        AwaitingUserApproval = "AWAITING_USER_APPROVAL",
+        /// Merged.
+        Complete = "COMPLETE",
+        /// What is no longer needed is removed.
+        Cleanup = "CLEANUP",
+    }
+}

@@ -1,0 +1,97 @@
+//! What a run began with, and who works on it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::time::optional_millis;
+use crate::model::{CommitId, LaneId, MergeMode, PhaseId, ProcessId, RunId};
+
+/// The first event of a run: everything that the plan does not say.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunStarted {
+    /// Version of the run log's format, `major.minor`.
+    pub format: String,
+    /// Version of the program that began it.
+    pub lanekeeper: String,
+    /// The run's name.
+    pub run_id: RunId,
+    /// The phase's name.
+    pub phase: PhaseId,
+    /// Where the plan was read; absolute.
+    pub plan_path: PathBuf,
+    /// What was read there, prompt files included.
+    pub plan_sha256: String,
+    /// The integration branch, without `refs/heads/`.
+    pub base_branch: String,
+    /// Where it stood.
+    pub base_commit: CommitId,
+    /// Who works on it.
+    pub owner: Owner,
+    /// What the command line and the settings decided.
+    pub options: RunOptions,
+}
+
+/// What the command line and the settings decided, for the whole life of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunOptions {
+    /// Agents at once, at least 1.
+    pub max_parallel: u32,
+    /// How finished lanes reach the integration branch.
+    pub merge: MergeMode,
+    /// Stop everything at the first failed lane.
+    pub fail_fast: bool,
+    /// Search the merge that broke a gate.
+    #[serde(default)]
+    pub bisect_merges: bool,
+    /// Only these lanes; empty: all.
+    #[serde(default)]
+    pub lanes: Vec<LaneId>,
+    /// Lanes that count as merged because an earlier run merged them.
+    #[serde(default)]
+    pub done: Vec<LaneId>,
+    /// Where worktrees live; absolute.
+    pub worktree_root: PathBuf,
+    /// Added to branch names, for a second run of the same phase beside an unfinished one.
+    #[serde(default)]
+    pub branch_suffix: String,
+    /// Keep the pool's slots when the run ends.
+    #[serde(default)]
+    pub keep_pool: bool,
+    /// Keep ignored files in a slot that is taken over.
+    #[serde(default)]
+    pub keep_caches: bool,
+    /// Snapshots are tags instead of refs of our own.
+    #[serde(default)]
+    pub checkpoint_tags: bool,
+    /// First delay of a retry; doubles each time.
+    #[serde(with = "crate::model::time::millis")]
+    pub backoff: Duration,
+    /// How long a network or a quota may be out before the lane fails.
+    #[serde(with = "crate::model::time::millis", default = "outage_limit")]
+    pub outage_limit: Duration,
+    /// Time limit of a specialist.
+    #[serde(with = "crate::model::time::millis")]
+    pub specialist_timeout: Duration,
+    /// What supervisors do when Lanekeeper dies.
+    pub on_orphan: crate::model::OnOrphan,
+    /// Time limit of the whole run.
+    #[serde(with = "optional_millis", default)]
+    pub timeout: Option<Duration>,
+}
+
+fn outage_limit() -> Duration {
+    crate::model::retry::OUTAGE_LIMIT
+}
+
+/// Who works on a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// The session (SPEC §1).
+    pub session_id: String,
+    /// The Lanekeeper process.
+    pub process: ProcessId,
+    /// The machine's name.
+    pub host: String,
+}

@@ -1,0 +1,41 @@
+crate::model::word_enum! {
+    /// Why a snapshot was taken.
+    SnapshotReason {
+        /// A task passed its gate.
+        Task = "task",
+        /// An attempt failed; what it left is kept.
+        Failure = "failure",
+        /// An attempt ran out of time.
+        Timeout = "timeout",
+        /// The run was stopped.
+        Stop = "stop",
+        /// Work is about to be put aside for a new base.
+        Reset = "reset",
+        /// A rollback is about to put work aside.
+        Rollback = "rollback",
+        /// An attempt has gone on for a while.
+        Interval = "interval",
+        /// An agent has used its tools for a number of times.
+        ToolCalls = "tool_calls",
+        /// An agent is about to do, or has done, something risky.
+        Risky = "risky",
+        /// A person asked for it.
+        Request = "request",
+        /// Another snapshot is about to be restored over what is there.
+        Restore = "restore",
+        /// Somebody changed something while the run was at rest, and it goes on with that.
+        External = "external",
+    }
+}
+
+impl SnapshotReason {
+    /// Whether it was taken on the way of an agent that went on: the next one of the agent holds what came of it. All
+    /// others hold work at a moment after which it was, or could have been, gone.
+    pub fn is_on_the_way(self) -> bool {
+        match self {
+            Self::Task | Self::Interval | Self::ToolCalls => true,
+            Self::Failure | Self::Timeout | Self::Stop | Self::Reset | Self::Rollback => false,
+            Self::Risky | Self::Request | Self::Restore | Self::External => false,
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The free texts in events: what programs and people said, which may hold anything, also a secret.
+
+use super::{AgentReport, Event, Reading};
+use crate::model::{Checkpoint, Diagnosis, Failure, JobExit};
+
+impl Event {
+    /// Changes every free text with `change`. Names, commits, refs and paths stay as they are.
+    pub fn change_texts(&mut self, change: &mut dyn FnMut(&mut String)) {
+        match self {
+            Self::GateAnswered { message, .. } | Self::Noted { message, .. } => change(message),
+            Self::SnapshotFailed { error, .. } | Self::SnapshotDamaged { error, .. } => change(error),
+            Self::LaneBlocked { reason, .. } | Self::PhaseBlocked { reason } => change(reason),
+            Self::CheckpointReached { checkpoint, .. } | Self::RetryPlanned { checkpoint, .. } => {
+                in_checkpoint(checkpoint, change);
+            }
+            Self::FailureNoted { failure, .. } | Self::LaneFailed { failure, .. } => in_failure(failure, change),
+            Self::JobExited { exit, report, reading, .. } => {
+                in_exit(exit, change);
+                report.iter_mut().for_each(|report| in_report(report, change));
+                match reading.as_deref_mut() {
+                    Some(Reading::Outage(outage)) => change(&mut outage.line),
+                    Some(Reading::Diagnosis(diagnosis)) => in_diagnosis(diagnosis, change),
+                    None => {}
+                }
+            }
+            Self::LaneCleaned { kept, .. } | Self::PoolEmptied { kept } => kept.iter_mut().for_each(change),
+            Self::RunStarted(_)
+            | Self::RunResumed { .. }
+            | Self::StopRequested { .. }
+            | Self::PersonAsked { .. }
+            | Self::LaneMoved { .. }
+            | Self::LaneBased { .. }
+            | Self::WorktreeOpened { .. }
+            | Self::WorktreeReleased { .. }
+            | Self::WorktreeLost { .. }
+            | Self::JobPlanned { .. }
+            | Self::JobStarted { .. }
+            | Self::WorkCommitted { .. }
+            | Self::SnapshotTaken { .. }
+            | Self::AgentMerged { .. }
+            | Self::AgentReset { .. }
+            | Self::LaneReset { .. }
+            | Self::MergeStaged { .. }
+            | Self::MergeSuperseded { .. }
+            | Self::MergesBisected { .. }
+            | Self::LaneMerged { .. }
+            | Self::RollbackBegun { .. }
+            | Self::LaneRolledBack { .. }
+            | Self::FinalOpened { .. }
+            | Self::RunFinished { .. } => {}
+        }
+    }
+}
+
+fn in_checkpoint(checkpoint: &mut Checkpoint, change: &mut dyn FnMut(&mut String)) {
+    change(&mut checkpoint.context);
+    checkpoint.command.iter_mut().chain(&mut checkpoint.failure_context).for_each(change);
+}
+
+fn in_failure(failure: &mut Failure, change: &mut dyn FnMut(&mut String)) {
+    change(&mut failure.message);
+    failure.command.iter_mut().chain(&mut failure.log).for_each(&mut *change);
+    failure.diagnosis.iter_mut().for_each(|diagnosis| in_diagnosis(diagnosis, change));
+}
+
+fn in_diagnosis(diagnosis: &mut Diagnosis, change: &mut dyn FnMut(&mut String)) {
+    diagnosis.findings.iter_mut().for_each(|finding| change(&mut finding.message));
+}
+
+fn in_exit(exit: &mut JobExit, change: &mut dyn FnMut(&mut String)) {
+    change(&mut exit.command);
+    change(&mut exit.notes);
+    exit.tail.iter_mut().for_each(change);
+}
+
+fn in_report(report: &mut AgentReport, change: &mut dyn FnMut(&mut String)) {
+    let AgentReport { status, decision, message, feedback, fault, own: _ } = report;
+    [status, decision, message, feedback, fault].into_iter().for_each(change);
+}

@@ -1,0 +1,276 @@
+//! Moving a person's checkout along with its branch: files, index and branch, all of them or none.
+//!
+//! Git's own lock on the index is held throughout, so no git of the person's changes files or index meanwhile; only the
+//! head may be switched to another branch at the same commit, which is looked for once the branch has moved. The lock
+//! says what is under way, so whoever comes after a crash knows it for ours and finishes it: forward where the branch
+//! has moved, back where it has not. Files are moved with an index of our own, which replaces the other one at the end.
+
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::durable;
+use super::error::{GitError, io_error};
+use super::head::{Head, head_of};
+use super::obstacles::{Obstacles, obstacles};
+use super::program::{Git, nul_separated, path_text};
+use super::references::set_reference_from;
+use super::repository::{Repository, branch_reference};
+use super::slot::git_directory;
+use super::snapshot::copy_index;
+use crate::model::CommitId;
+
+/// A branch, where it is, and where it is to go.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Advance {
+    /// For people who look into the lock.
+    lanekeeper: String,
+    /// Without `refs/heads/`.
+    pub(crate) branch: String,
+    /// Where it is.
+    pub(crate) onto: CommitId,
+    /// Where it goes.
+    pub(crate) commit: CommitId,
+}
+
+/// What came of moving a checkout along.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Along {
+    /// The branch is at the commit, and so is the checkout if it still is on the branch.
+    Moved,
+    /// The checkout left the branch, or the branch its place, before anything moved.
+    Superseded,
+    /// The person has something there that must not be touched; nothing was changed.
+    Obstructed(Obstacles),
+}
+
+impl Advance {
+    pub(crate) fn new(branch: &str, onto: &CommitId, commit: &CommitId) -> Self {
+        let lanekeeper = "moves this checkout along with its branch; `lanekeeper resume` finishes that".to_owned();
+        Self { lanekeeper, branch: branch.to_owned(), onto: onto.clone(), commit: commit.clone() }
+    }
+
+    /// What is under way in the checkout whose git directory is `directory`: its index is locked by one of ours.
+    pub(crate) fn under_way(directory: &Path) -> Option<Self> {
+        serde_json::from_slice(&fs::read(directory.join("index.lock")).ok()?).ok()
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        format!("{}\n", serde_json::json!(self)).into_bytes()
+    }
+}
+
+/// Moves `worktree`, which has the branch checked out, along with it. The caller holds the lock on publishing, whose
+/// file is `lock`.
+pub(crate) fn move_along(
+    repository: &Repository,
+    worktree: &Path,
+    advance: &Advance,
+    lock: &File,
+) -> Result<Along, GitError> {
+    let checkout = Checkout::new(worktree, lock)?;
+    if !durable::create_by_way_of(&checkout.own("lock"), &checkout.index_lock(), &advance.bytes())? {
+        return Ok(Along::Obstructed(Obstacles::locked(&checkout.index_lock())));
+    }
+    match checkout.hindrance(advance) {
+        Ok(None) => checkout.advance(repository, advance),
+        Ok(Some(hindrance)) => checkout.unlock().map(|()| hindrance),
+        Err(error) => checkout.unlock().and(Err(error)),
+    }
+}
+
+/// Finishes what a dead Lanekeeper began in `worktree`. Answers what a person changed there since, of what was to be
+/// moved: that is left as it is, and the index is free again.
+pub(crate) fn finish(
+    repository: &Repository,
+    worktree: &Path,
+    advance: &Advance,
+    lock: &File,
+) -> Result<Option<Obstacles>, GitError> {
+    let checkout = Checkout::new(worktree, lock)?;
+    let (from, to) = if checkout.stands_at(repository, &advance.commit)? {
+        (&advance.onto, &advance.commit)
+    } else {
+        (&advance.commit, &advance.onto)
+    };
+    checkout.remove_cut_short(from, to)?;
+    checkout.put(from, to)
+}
+
+/// A checkout whose index is locked by us.
+struct Checkout<'a> {
+    worktree: &'a Path,
+    directory: PathBuf,
+    lock: &'a File,
+}
+
+impl<'a> Checkout<'a> {
+    fn new(worktree: &'a Path, lock: &'a File) -> Result<Self, GitError> {
+        Ok(Self { worktree, directory: git_directory(worktree)?, lock })
+    }
+
+    fn index_lock(&self) -> PathBuf {
+        self.directory.join("index.lock")
+    }
+
+    /// A file of ours in git's directory.
+    fn own(&self, what: &str) -> PathBuf {
+        self.directory.join(format!("lanekeeper.{what}"))
+    }
+
+    /// The index that files are moved with.
+    fn own_index(&self) -> PathBuf {
+        self.own("index")
+    }
+
+    fn is_on(&self, branch: &str) -> Result<bool, GitError> {
+        Ok(Head::branch_of(self.worktree)?.as_deref() == Some(branch))
+    }
+
+    /// Whether the head holds `commit`, be it by the branch or by one that was made of it meanwhile.
+    fn stands_at(&self, repository: &Repository, commit: &CommitId) -> Result<bool, GitError> {
+        repository.is_ancestor(commit, &head_of(self.worktree)?.commit)
+    }
+
+    fn hindrance(&self, advance: &Advance) -> Result<Option<Along>, GitError> {
+        if !self.is_on(&advance.branch)? {
+            return Ok(Some(Along::Superseded));
+        }
+        let found = obstacles(self.worktree, &advance.onto, &advance.commit)?;
+        Ok((!found.paths.is_empty()).then_some(Along::Obstructed(found)))
+    }
+
+    fn advance(&self, repository: &Repository, advance: &Advance) -> Result<Along, GitError> {
+        let (onto, commit) = (&advance.onto, &advance.commit);
+        let moved = self.move_files(onto, commit).and_then(|touched| match touched {
+            Some(touched) => Ok(Some(Along::Obstructed(touched))),
+            None => self.move_branch(repository, advance),
+        });
+        match moved {
+            Ok(None) if self.stands_at(repository, commit)? => self.settle().map(|()| Along::Moved),
+            Ok(outcome) => self.put(commit, onto).map(|_| outcome.unwrap_or(Along::Moved)),
+            Err(error) => self.put(commit, onto).and(Err(error)),
+        }
+    }
+
+    /// Moves the branch by compare-and-set; the answer says why it was not.
+    fn move_branch(&self, repository: &Repository, advance: &Advance) -> Result<Option<Along>, GitError> {
+        let name = branch_reference(&advance.branch);
+        let (to, old) = (&advance.commit, Some(&advance.onto));
+        let moved = set_reference_from(self.worktree, repository, &name, to, old, "lanekeeper: publish")?;
+        Ok((!moved).then_some(Along::Superseded))
+    }
+
+    /// Puts files and index, which may be half-way in either direction, to `to`, and unlocks the index.
+    fn put(&self, from: &CommitId, to: &CommitId) -> Result<Option<Obstacles>, GitError> {
+        match self.move_files(from, to)? {
+            None => self.settle().map(|()| None),
+            touched => self.unlock().map(|()| touched),
+        }
+    }
+
+    /// Moves the files in which two commits differ, each of which may be as in either of them or gone, and our index.
+    /// Nothing is touched where one is something else: it is the answer.
+    fn move_files(&self, from: &CommitId, to: &CommitId) -> Result<Option<Obstacles>, GitError> {
+        self.remove_own()?;
+        copy_index(self.worktree, &self.own_index())?;
+        let paths = self.differing(from, to)?;
+        self.note(&paths)?;
+        let touched = self.in_neither(from, to)?;
+        if !touched.is_empty() {
+            return Ok(Some(Obstacles::changed(touched)));
+        }
+        // From what is there, not from either commit: git does not take a half-way change of a directory to a file.
+        let there = self.git().arg("write-tree").line()?;
+        self.git().args(["read-tree", "-m", "-u", &there, to.as_str()]).run()?;
+        self.bring_back_missing(&paths)?;
+        File::open(self.own_index()).and_then(|file| file.sync_all()).map_err(io_error("sync", &self.own_index()))?;
+        Ok(None)
+    }
+
+    /// The paths in which two commits differ, as git lists them with `-z`.
+    fn differing(&self, from: &CommitId, to: &CommitId) -> Result<Vec<u8>, GitError> {
+        let git = Git::new(self.worktree).args(["diff-tree", "-r", "-z", "--name-only", "--no-renames"]);
+        Ok(git.args([from.as_str(), to.as_str()]).run()?)
+    }
+
+    /// Removes files of no length that were to be moved: a git died between making and writing them.
+    fn remove_cut_short(&self, from: &CommitId, to: &CommitId) -> Result<(), GitError> {
+        for path in nul_separated(&self.differing(from, to)?).map(|path| self.place(path)) {
+            if fs::symlink_metadata(&path).is_ok_and(|kind| kind.is_file() && kind.len() == 0) {
+                durable::remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// A git command that works with our index.
+    fn git(&self) -> Git<'_> {
+        let git = Git::new(self.worktree).without_hooks().configured("core.safecrlf=false").stdin(self.lock);
+        git.variable("GIT_INDEX_FILE", self.own_index())
+    }
+
+    /// Tells our index what is there of `paths`.
+    fn note(&self, paths: &[u8]) -> Result<(), GitError> {
+        let there =
+            |path: &[u8]| fs::symlink_metadata(self.place(path)).is_ok_and(|kind| kind.is_file() || kind.is_symlink());
+        self.run_with(paths, there, &["update-index", "--add", "--replace", "-z", "--stdin"])
+    }
+
+    /// Checks out those of `paths` that our index holds and that are gone.
+    fn bring_back_missing(&self, paths: &[u8]) -> Result<(), GitError> {
+        let known = self.git().args(["ls-files", "-z", "--deleted"]).run()?;
+        let gone = |path: &[u8]| nul_separated(&known).any(|known| known == path);
+        self.run_with(paths, gone, &["checkout-index", "-z", "--stdin"])
+    }
+
+    /// Runs a git command with those of `paths` on its standard input that are `wanted`.
+    fn run_with(&self, paths: &[u8], wanted: impl Fn(&[u8]) -> bool, command: &[&str]) -> Result<(), GitError> {
+        let mut list = Vec::new();
+        for path in nul_separated(paths).filter(|path| wanted(path)) {
+            list.extend_from_slice(path);
+            list.push(0);
+        }
+        if list.is_empty() {
+            return Ok(());
+        }
+        let names = self.own("names");
+        fs::write(&names, &list).map_err(io_error("write", &names))?;
+        let file = File::open(&names).map_err(io_error("read", &names))?;
+        self.git().stdin(&file).args(command).run()?;
+        Ok(())
+    }
+
+    fn place(&self, path: &[u8]) -> PathBuf {
+        self.worktree.join(std::ffi::OsStr::from_bytes(path))
+    }
+
+    /// The paths that our index holds as neither of two commits does.
+    fn in_neither(&self, one: &CommitId, other: &CommitId) -> Result<Vec<String>, GitError> {
+        let differing = |commit: &CommitId| {
+            let git = self.git().args(["diff-index", "--cached", "-z", "--name-only", "--no-renames"]);
+            git.args(["--ignore-submodules=all", commit.as_str()]).run()
+        };
+        let (one, other) = (differing(one)?, differing(other)?);
+        let both = nul_separated(&one).filter(|path| nul_separated(&other).any(|known| known == *path));
+        Ok(both.map(path_text).collect())
+    }
+
+    /// Our index becomes the checkout's, and others may lock it again.
+    fn settle(&self) -> Result<(), GitError> {
+        let index = self.directory.join("index");
+        fs::rename(self.own_index(), &index).map_err(io_error("write", &index))?;
+        self.unlock()
+    }
+
+    fn unlock(&self) -> Result<(), GitError> {
+        self.remove_own()?;
+        durable::remove(&self.index_lock())
+    }
+
+    fn remove_own(&self) -> Result<(), GitError> {
+        ["index", "index.lock", "names"].iter().try_for_each(|what| durable::remove(&self.own(what)))
+    }
+}

@@ -1,0 +1,133 @@
+//! What must survive a power failure: files of ours, directories, refs, and the objects behind a commit.
+
+use std::collections::BTreeSet;
+use std::fs::{File, Permissions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::{NamedTempFile, TempPath};
+
+use super::error::{GitError, io_error};
+use super::program::Git;
+use super::repository::Repository;
+use crate::model::CommitId;
+
+/// The prefix of a file that is being written; one that is left over belongs to a dead process.
+pub(crate) const UNFINISHED: &str = ".unfinished-";
+
+/// Writes a whole file, readable by its owner only, in one step.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
+    staged(path, bytes)?.persist(path).map_err(|error| io_error("write", path)(error.error))?;
+    directory(parent(path))
+}
+
+/// Writes a file of the user's in one step; it keeps its permissions, and a symbolic link to it stays one.
+pub(crate) fn rewrite(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
+    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let file = staged(path, bytes)?;
+    let permissions = match std::fs::metadata(path) {
+        Ok(known) => known.permissions(),
+        Err(_) => Permissions::from_mode(0o644),
+    };
+    file.as_file().set_permissions(permissions).map_err(io_error("write", path))?;
+    file.persist(path).map_err(|error| io_error("write", path)(error.error))?;
+    directory(parent(path))
+}
+
+/// The same as [`write`] where nothing may be there yet. `false`: something is.
+pub(crate) fn create(path: &Path, bytes: &[u8]) -> Result<bool, GitError> {
+    match staged(path, bytes)?.persist_noclobber(path) {
+        Ok(_) => directory(parent(path)).map(|()| true),
+        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(io_error("create", path)(error.error)),
+    }
+}
+
+/// The same by way of the file `staged`, for directories in which nobody clears away what is half written.
+pub(crate) fn create_by_way_of(staged: &Path, path: &Path, bytes: &[u8]) -> Result<bool, GitError> {
+    let write = || {
+        let mut file = File::create(staged)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        TempPath::try_from_path(staged)
+    };
+    match write().map_err(io_error("write", staged))?.persist_noclobber(path) {
+        Ok(()) => directory(parent(path)).map(|()| true),
+        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(io_error("create", path)(error.error)),
+    }
+}
+
+/// Removes a file; none there is as good.
+pub(crate) fn remove(path: &Path) -> Result<(), GitError> {
+    match std::fs::remove_file(path) {
+        Ok(()) => directory(parent(path)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(io_error("remove", path)(error)),
+    }
+}
+
+/// Makes the entries of a directory durable; no directory there is as good.
+pub(crate) fn directory(path: &Path) -> Result<(), GitError> {
+    sync(path).map_err(io_error("sync", path))
+}
+
+fn staged(path: &Path, bytes: &[u8]) -> Result<NamedTempFile, GitError> {
+    let write = || {
+        let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(parent(path))?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        Ok(file)
+    };
+    write().map_err(io_error("write", path))
+}
+
+fn parent(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new("/"))
+}
+
+fn sync(path: &Path) -> std::io::Result<()> {
+    match File::open(path) {
+        Ok(file) => file.sync_all(),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Makes the ref `name` durable. Git syncs the file; the directory entry is ours to sync.
+pub(crate) fn reference(repository: &Repository, name: &str) -> Result<(), GitError> {
+    directory(parent(&repository.common_dir().join(name)))
+}
+
+/// Makes everything durable that `tip` reaches and `since` does not: an agent's own git does not sync what it writes,
+/// and git does not write an object a second time.
+pub(crate) fn objects(repository: &Repository, tip: &CommitId, since: &[CommitId]) -> Result<(), GitError> {
+    let mut listing = Git::new(repository.main_worktree()).args(["rev-list", "--objects", "--no-object-names"]);
+    listing = listing.arg(tip.as_str()).arg("--not").args(since.iter().map(CommitId::as_str));
+    let listing = listing.run()?;
+    let names = String::from_utf8_lossy(&listing);
+    let store = repository.common_dir().join("objects");
+    let files: Vec<PathBuf> =
+        names.lines().filter_map(|name| Some(store.join(name.get(..2)?).join(name.get(2..)?))).collect();
+    sync_all(&files)?;
+    let directories: BTreeSet<PathBuf> = files.iter().map(|file| parent(file).to_owned()).collect();
+    sync_all(&directories.into_iter().collect::<Vec<_>>())
+}
+
+/// Threads that sync at once: they share the file system's journal commits.
+const SYNCING_THREADS: usize = 8;
+
+fn sync_all(paths: &[PathBuf]) -> Result<(), GitError> {
+    let share = paths.len().div_ceil(SYNCING_THREADS).max(4);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = paths.chunks(share).map(|chunk| scope.spawn(|| sync_each(chunk))).collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+fn sync_each(paths: &[PathBuf]) -> Result<(), GitError> {
+    paths.iter().try_for_each(|path| sync(path).map_err(io_error("sync", path)))
+}

@@ -1,0 +1,106 @@
+//! Looking at the pool without touching it: what is held, by whom, and what is in it.
+
+use std::path::{Path, PathBuf};
+
+use super::claim::{Claim, Holder, Progress};
+use super::commit::embedded_in;
+use super::error::GitError;
+use super::pool::{Checkout, Mode, Pool};
+use super::program::path_text;
+use super::retire::{SET_ASIDE, hindrance};
+use super::slot::{Occupant, is_untouched, occupant};
+use super::status::uncommitted;
+use crate::model::{CommitId, RunId};
+
+/// A slot that a run holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldSlot {
+    /// Who exactly.
+    pub holder: Holder,
+    /// Where.
+    pub path: PathBuf,
+    /// Whether there is a worktree in which the holder may have worked.
+    pub furnished: bool,
+}
+
+/// A slot as it lies on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolSlot {
+    /// Where.
+    pub path: PathBuf,
+    /// Who holds it, whichever repository's run that is.
+    pub holder: Option<Holder>,
+    /// Why it may not be removed although nobody holds it.
+    pub hindrance: Option<String>,
+}
+
+impl Pool {
+    /// The slots that `run` holds, those included that a crash left half-made.
+    ///
+    /// # Errors
+    /// [`GitError::BadClaim`], [`GitError::Io`].
+    pub fn held_by(&self, run: &RunId) -> Result<Vec<HeldSlot>, GitError> {
+        self.claims()?;
+        let own = self.own_claims()?.into_iter().filter(|(_, claim)| claim.holder.run == *run);
+        Ok(own.map(|(number, claim)| self.held(number, claim)).collect())
+    }
+
+    fn held(&self, number: u32, claim: Claim) -> HeldSlot {
+        let path = self.slot(number);
+        let furnished = match occupant(self.repository(), &path) {
+            Occupant::Ours(entry) => claim.progress != Progress::Claimed && !is_untouched(&path, &entry),
+            Occupant::Nothing | Occupant::HalfMade | Occupant::Stranger => false,
+        };
+        HeldSlot { holder: claim.holder, path, furnished }
+    }
+
+    /// Every slot that exists, and what was moved aside from one.
+    ///
+    /// # Errors
+    /// [`GitError::BadClaim`], [`GitError::Io`].
+    pub fn survey(&self) -> Result<Vec<PoolSlot>, GitError> {
+        let mut slots = Vec::new();
+        for number in self.numbers()? {
+            let path = self.slot(number);
+            let holder = Claim::read(&self.claim_file(number))?.map(|claim| claim.holder);
+            let hindrance = match occupant(self.repository(), &path) {
+                Occupant::Ours(entry) => hindrance(self.repository(), &path, &entry, None),
+                Occupant::Stranger => Some(GitError::NotOurs { path: path.clone() }.to_string()),
+                Occupant::Nothing | Occupant::HalfMade => None,
+            };
+            slots.push(PoolSlot { path, holder, hindrance });
+        }
+        let aside = self.set_aside().into_iter();
+        slots.extend(aside.map(|path| PoolSlot { path, holder: None, hindrance: Some(SET_ASIDE.to_owned()) }));
+        Ok(slots)
+    }
+
+    /// Takes the slot of `holder` back and throws away what is in it, ignored files excepted; it then stands at
+    /// `commit`, on no branch.
+    ///
+    /// # Errors
+    /// What git says; asked again, it goes on.
+    pub fn throw_away(&self, slot: &HeldSlot, commit: &CommitId) -> Result<(), GitError> {
+        if slot.furnished {
+            let want = Checkout { branch: None, start: commit.clone(), mode: Mode::Reset, adopt: true };
+            self.open(&slot.holder, &want)?;
+        }
+        self.release(&slot.holder, std::slice::from_ref(commit))
+    }
+}
+
+/// The repositories within `worktree` that it does not track. No snapshot can hold them.
+///
+/// # Errors
+/// What git says.
+pub fn embedded_repositories_in(worktree: &Path) -> Result<Vec<String>, GitError> {
+    Ok(embedded_in(worktree)?.iter().map(|path| path_text(path)).collect())
+}
+
+/// The paths that are uncommitted in `worktree`: changed, staged, untracked; not ignored ones.
+///
+/// # Errors
+/// What git says.
+pub fn uncommitted_paths(worktree: &Path) -> Result<Vec<String>, GitError> {
+    uncommitted(worktree)
+}

@@ -1,0 +1,126 @@
+//! The user's post-checkout hook: what it says does not undo a checkout, and what it writes is nobody's change.
+//!
+//! What differs from the commit right after a checkout is written down beside the worktree's head, path by path with
+//! what it holds. As long as a path holds that, it is neither uncommitted work nor an agent's change.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::durable;
+use super::error::{GitError, io_error};
+use super::program::{Git, nul_separated, path_text};
+use super::slot::git_directory;
+use super::status::differing_from_head;
+use crate::model::CommitId;
+
+/// Paths and the names of the blobs that they hold.
+type Contents = BTreeMap<Vec<u8>, String>;
+
+/// Runs the hook after a checkout of all files in `worktree`, and notes what it wrote. Answers how it failed.
+pub(crate) fn run_post_checkout(
+    worktree: &Path,
+    from: &CommitId,
+    to: &CommitId,
+    lock: &File,
+) -> Result<Option<String>, GitError> {
+    let place = Git::new(worktree).args(["rev-parse", "--git-path", "hooks/post-checkout"]).line()?;
+    if !worktree.join(&place).exists() {
+        return Ok(None);
+    }
+    let git = Git::new(worktree).stdin(lock).args(["hook", "run", "--ignore-missing", "post-checkout", "--"]);
+    let output = git.args([from.as_str(), to.as_str(), "1"]).attempt()?;
+    note(worktree)?;
+    if output.status.success() {
+        return Ok(None);
+    }
+    let said = [output.stdout, output.stderr].concat();
+    let ended = output.status.code().map_or("a signal".to_owned(), |code| format!("code {code}"));
+    Ok(Some(format!("the hook {place} ended with {ended}; the checkout stands: {}", path_text(said.trim_ascii()))))
+}
+
+/// Forgets what an earlier hook wrote in `worktree`.
+pub(crate) fn forget_hook(worktree: &Path) -> Result<(), GitError> {
+    durable::remove(&notes(worktree)?)
+}
+
+/// Which of the paths that a hook wrote in `worktree` hold what it wrote.
+pub(crate) fn as_hook_left(worktree: &Path) -> Result<Vec<Vec<u8>>, GitError> {
+    let written = written(worktree)?;
+    if written.is_empty() {
+        return Ok(Vec::new());
+    }
+    let now = contents(worktree, written.keys().cloned().collect())?;
+    Ok(now.into_iter().filter(|(path, blob)| written.get(path) == Some(blob)).map(|(path, _)| path).collect())
+}
+
+/// Those of `paths` that `head` does not hold just as a hook wrote them in `worktree`.
+///
+/// # Errors
+/// What git says.
+pub fn not_from_hook(worktree: &Path, head: &CommitId, paths: Vec<String>) -> Result<Vec<String>, GitError> {
+    let written = written(worktree)?;
+    if written.is_empty() {
+        return Ok(paths);
+    }
+    let listing = Git::new(worktree).args(["ls-tree", "-r", "-z", "--full-tree", head.as_str()]).run()?;
+    let from_hook = |entry: &[u8]| {
+        let tab = entry.iter().position(|&byte| byte == b'\t')?;
+        let blob = path_text(entry[..tab].rsplit(|&byte| byte == b' ').next()?);
+        let path = &entry[tab + 1..];
+        (written.get(path) == Some(&blob)).then(|| path_text(path))
+    };
+    let from_hook: Vec<String> = nul_separated(&listing).filter_map(from_hook).collect();
+    Ok(paths.into_iter().filter(|path| !from_hook.contains(path)).collect())
+}
+
+fn notes(worktree: &Path) -> Result<PathBuf, GitError> {
+    Ok(git_directory(worktree)?.join("lanekeeper.hook"))
+}
+
+fn note(worktree: &Path) -> Result<(), GitError> {
+    let found = contents(worktree, differing_from_head(worktree)?)?;
+    if found.is_empty() {
+        return Ok(());
+    }
+    let mut text = Vec::new();
+    for (path, blob) in found {
+        text.extend_from_slice(blob.as_bytes());
+        text.push(b' ');
+        text.extend_from_slice(&path);
+        text.push(0);
+    }
+    durable::write(&notes(worktree)?, &text)
+}
+
+fn written(worktree: &Path) -> Result<Contents, GitError> {
+    let path = notes(worktree)?;
+    let text = match fs::read(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Contents::new()),
+        read => read.map_err(io_error("read", &path))?,
+    };
+    let entries = nul_separated(&text).filter_map(|entry| {
+        let space = entry.iter().position(|&byte| byte == b' ')?;
+        Some((entry[space + 1..].to_vec(), path_text(&entry[..space])))
+    });
+    Ok(entries.collect())
+}
+
+/// How many paths one command is given.
+const AT_ONCE: usize = 256;
+
+/// What those of `paths` hold that are files.
+fn contents(worktree: &Path, paths: Vec<Vec<u8>>) -> Result<Contents, GitError> {
+    let is_file =
+        |path: &Vec<u8>| fs::symlink_metadata(worktree.join(OsStr::from_bytes(path))).is_ok_and(|kind| kind.is_file());
+    let files: Vec<Vec<u8>> = paths.into_iter().filter(is_file).collect();
+    let mut found = Contents::new();
+    for some in files.chunks(AT_ONCE) {
+        let git = Git::new(worktree).args(["hash-object", "--"]);
+        let blobs = path_text(&git.args(some.iter().map(|path| OsStr::from_bytes(path))).run()?);
+        found.extend(some.iter().cloned().zip(blobs.lines().map(str::to_owned)));
+    }
+    Ok(found)
+}

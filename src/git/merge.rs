@@ -1,0 +1,138 @@
+//! Merges in git's object store: no worktree, nothing to clean up, and as many at once as there are lanes.
+
+use super::commit::message as with_trailers;
+use super::durable;
+use super::error::GitError;
+use super::identity::run_identified;
+use super::program::{Git, nul_separated, path_text};
+use super::repository::{Repository, commit_id};
+use crate::model::CommitId;
+
+/// What came of a merge. No ref was moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Merge {
+    /// Ours holds theirs already.
+    AlreadyIn,
+    /// The merge, a commit with two parents; durable.
+    Done(CommitId),
+    /// The paths that both changed.
+    Conflict(Vec<String>),
+}
+
+/// Merges `theirs` into `ours`, always as a merge commit, so that each lane's and agent's work can be told and undone.
+///
+/// # Errors
+/// [`GitError::Unrelated`], or what git says.
+pub fn merge(
+    repository: &Repository,
+    ours: &CommitId,
+    theirs: &CommitId,
+    message: &str,
+    trailers: &[(&str, &str)],
+) -> Result<Merge, GitError> {
+    if repository.is_ancestor(theirs, ours)? {
+        return Ok(Merge::AlreadyIn);
+    }
+    match merged_tree(repository, None, ours, theirs)? {
+        MergedTree::Clean(tree) => {
+            seal(repository, &tree, &[ours, theirs], &with_trailers(message, trailers)).map(Merge::Done)
+        }
+        MergedTree::Conflict(paths) => Ok(Merge::Conflict(paths)),
+    }
+}
+
+/// What came of undoing a merge. No ref was moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Revert {
+    /// The tip does not hold the merge, or holds it undone, by this commit where one says so.
+    NothingToUndo(Option<CommitId>),
+    /// The commit that undoes it, on top of the tip; durable.
+    Done(CommitId),
+    /// The paths that were changed again since.
+    Conflict(Vec<String>),
+}
+
+/// Undoes `merge`, which brought something onto `onto`, on top of `tip`; what came after it stays.
+///
+/// # Errors
+/// What git says.
+pub fn revert(
+    repository: &Repository,
+    tip: &CommitId,
+    merge: &CommitId,
+    onto: &CommitId,
+    trailers: &[(&str, &str)],
+) -> Result<Revert, GitError> {
+    if !repository.is_ancestor(merge, tip)? {
+        return Ok(Revert::NothingToUndo(None));
+    }
+    if let Some(commit) = undone_by(repository, merge, tip)? {
+        return Ok(Revert::NothingToUndo(Some(commit)));
+    }
+    let git = || Git::new(repository.main_worktree());
+    match merged_tree(repository, Some(merge), tip, onto)? {
+        MergedTree::Conflict(paths) => Ok(Revert::Conflict(paths)),
+        // Somebody took it out by hand.
+        MergedTree::Clean(tree) if git().arg("rev-parse").arg(format!("{tip}^{{tree}}")).line()? == tree => {
+            Ok(Revert::NothingToUndo(None))
+        }
+        MergedTree::Clean(tree) => {
+            let subject = git().args(["show", "--no-patch", "--format=%s", merge.as_str()]).line()?;
+            let message = format!("Revert \"{subject}\"\n\n{}{merge}, reversing\nchanges made to {onto}.\n", UNDOES);
+            seal(repository, &tree, &[tip], &with_trailers(&message, trailers)).map(Revert::Done)
+        }
+    }
+}
+
+/// How git itself begins the message of a commit that undoes another.
+const UNDOES: &str = "This reverts commit ";
+
+/// The commit up to `tip` that undoes `commit` and is not undone itself: ours, or one that a person made.
+fn undone_by(repository: &Repository, commit: &CommitId, tip: &CommitId) -> Result<Option<CommitId>, GitError> {
+    let git = Git::new(repository.main_worktree()).args(["rev-list", "--fixed-strings"]);
+    let git = git.arg(format!("--grep={UNDOES}{commit}")).arg(format!("{commit}..{tip}"));
+    let listing = path_text(&git.run()?);
+    for found in listing.lines().filter_map(|line| CommitId::new(line).ok()) {
+        if undone_by(repository, &found, tip)?.is_none() {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+enum MergedTree {
+    Clean(String),
+    Conflict(Vec<String>),
+}
+
+/// Merges the trees of two commits, seen from `base` or else from where they parted.
+fn merged_tree(
+    repository: &Repository,
+    base: Option<&CommitId>,
+    ours: &CommitId,
+    theirs: &CommitId,
+) -> Result<MergedTree, GitError> {
+    // Attributes such as `merge=union` are those of the branch, not of whatever the main worktree has checked out.
+    let attributes = format!("--attr-source={ours}");
+    let git = Git::new(repository.main_worktree()).args([&attributes, "merge-tree", "--write-tree", "-z"]);
+    let git = git.args(base.map(|base| format!("--merge-base={base}")));
+    let git = git.args(["--name-only", "--no-messages", ours.as_str(), theirs.as_str()]);
+    let output = git.attempt()?;
+    let mut parts = nul_separated(&output.stdout).map(path_text);
+    match (output.status.code(), parts.next()) {
+        (Some(0), Some(tree)) => Ok(MergedTree::Clean(tree)),
+        (Some(1), Some(_)) => Ok(MergedTree::Conflict(parts.collect())),
+        _ if String::from_utf8_lossy(&output.stderr).contains("unrelated histories") => {
+            Err(GitError::Unrelated { ours: ours.clone(), theirs: theirs.clone() })
+        }
+        _ => Err(git.failure(&output).into()),
+    }
+}
+
+fn seal(repository: &Repository, tree: &str, parents: &[&CommitId], message: &str) -> Result<CommitId, GitError> {
+    let git = Git::new(repository.main_worktree()).args(["commit-tree", tree, "-m", message]);
+    let git = git.args(parents.iter().flat_map(|parent| ["-p", parent.as_str()]));
+    let commit = commit_id(&run_identified(git)?)?;
+    durable::objects(repository, &commit, &[parents[0].clone()])?;
+    Ok(commit)
+}

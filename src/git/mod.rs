@@ -1,0 +1,62 @@
+//! Git: worktrees from a pool, commits, merges, refs, snapshots.
+//!
+//! Everything here blocks, may be called from many threads and from several Lanekeeper processes at once, and may be
+//! asked again after a crash at any instant: it then finds what is done and finishes the rest. What is reported as a
+//! commit or a ref is durable before it is reported. `docs/worktrees.md` tells how.
+
+mod admin_lock;
+mod along;
+mod claim;
+mod cleanup;
+mod commit;
+mod copy;
+mod durable;
+mod error;
+mod examine;
+mod head;
+mod held;
+mod hook;
+mod identity;
+mod intact;
+mod links;
+mod look;
+mod lost;
+mod mend;
+mod merge;
+mod obstacles;
+mod operation;
+mod pool;
+mod program;
+mod publish;
+mod references;
+mod repository;
+mod retire;
+mod slot;
+mod snapshot;
+mod stash;
+mod status;
+mod worktrees;
+
+pub use claim::Holder;
+pub use cleanup::{Stray, delete_branch_if_merged, stray};
+pub use commit::{CommitRequest, Committed, commit_all};
+pub use copy::copy_ignored;
+pub use error::GitError;
+pub use examine::{Present, Prunable, Slot, Standing, is_damaged_index};
+pub use head::{Head, adopt_head, head_of, refuse_missing_branch, set_worktree_to};
+pub use held::{HeldSlot, PoolSlot, embedded_repositories_in, uncommitted_paths};
+pub use hook::not_from_hook;
+pub use intact::{damaged, empty_index};
+pub use lost::Lost;
+pub use merge::{Merge, Revert, merge, revert};
+pub use obstacles::Obstacles;
+pub use pool::{Checkout, Kept, Mode, Pool};
+pub use program::{ProgramError, require_version};
+pub use publish::{Publication, changes_where_checked_out, obstacle_to_publishing, publish};
+pub use references::move_branch;
+pub use repository::Repository;
+pub use snapshot::{
+    Snapshot, SnapshotRequest, changed_since, delete_references, has_changes, keep, kept_under, put_back,
+    reference_name, restore, snapshot,
+};
+pub use stash::stashed_on;

@@ -1,0 +1,111 @@
+//! What keeps a person's checkout from being moved along.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use super::error::GitError;
+use super::operation::operation_in;
+use super::program::{Git, nul_separated, path_text};
+use crate::model::CommitId;
+
+/// What is in the way in a checkout, and what helps.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Obstacles {
+    /// Changed files, untracked or ignored files that would be overwritten, the lock on the index, or words for an
+    /// operation in progress.
+    pub paths: Vec<String>,
+    /// What a person can do about them, in words that end neither a sentence nor a line.
+    pub remedy: String,
+}
+
+impl Obstacles {
+    fn new(paths: Vec<String>, remedy: &str) -> Self {
+        Self { paths, remedy: remedy.to_owned() }
+    }
+
+    /// Somebody's git has locked the index.
+    pub(crate) fn locked(lock: &Path) -> Self {
+        Self::new(
+            vec![lock.display().to_string()],
+            "wait for the git that works there, or delete the lock if none does",
+        )
+    }
+
+    /// Two checkouts of one branch cannot both move along.
+    pub(crate) fn twice(branch: &str) -> Self {
+        Self::new(vec![format!("`{branch}` is checked out more than once")], "switch one of them to another branch")
+    }
+
+    /// Changed files.
+    pub(crate) fn changed(paths: Vec<String>) -> Self {
+        Self::new(paths, "commit or stash what is changed there")
+    }
+}
+
+/// What keeps `worktree`, which stands at `from`, from being moved to `to`.
+pub(crate) fn obstacles(worktree: &Path, from: &CommitId, to: &CommitId) -> Result<Obstacles, GitError> {
+    if let Some(which) = operation_in(worktree)? {
+        return Ok(Obstacles::new(vec![format!("in the middle of {which}")], "finish or abort it there"));
+    }
+    let status = Git::new(worktree).reading_only().args(["status", "--porcelain", "-z", "--no-renames"]);
+    let status = status.args(["--untracked-files=no", "--ignore-submodules=dirty"]).run()?;
+    let changed: Vec<String> =
+        nul_separated(&status).map(|entry| path_text(entry.get(3..).unwrap_or_default())).collect();
+    let in_the_way = in_the_way(worktree, from, to)?;
+    let remedy = match (changed.is_empty(), in_the_way.is_empty()) {
+        (_, true) => return Ok(Obstacles::changed(changed)),
+        (true, false) => "move what is in the way there to another place",
+        (false, false) => "commit or stash what is changed there, and move what is in the way to another place",
+    };
+    Ok(Obstacles::new([changed, in_the_way].concat(), remedy))
+}
+
+/// The files of the user's that are not tracked, ignored ones included, where a new file has to go. Git itself would
+/// overwrite ignored ones.
+fn in_the_way(worktree: &Path, from: &CommitId, to: &CommitId) -> Result<Vec<String>, GitError> {
+    let git = Git::new(worktree).args(["diff-tree", "-r", "-z", "--name-status", "--no-renames"]);
+    let listing = git.args([from.as_str(), to.as_str()]).run()?;
+    let parts: Vec<&[u8]> = nul_separated(&listing).collect();
+    let with = |letter: &[u8]| {
+        let pairs = parts.chunks_exact(2).filter(move |pair| pair[0] == letter);
+        pairs.map(|pair| PathBuf::from(os_text(pair[1]))).collect::<Vec<_>>()
+    };
+    let deleted = with(b"D");
+    let mut found = Vec::new();
+    for added in with(b"A") {
+        if let Some(path) = obstacle_to(worktree, &added, &deleted)? {
+            found.push(path.to_string_lossy().into_owned());
+        }
+    }
+    found.dedup();
+    Ok(found)
+}
+
+fn os_text(path: &[u8]) -> OsString {
+    OsString::from_vec(path.to_vec())
+}
+
+/// What is where `added` or a directory above it has to go, unless it is one of the `deleted`, which make room.
+fn obstacle_to(worktree: &Path, added: &Path, deleted: &[PathBuf]) -> Result<Option<PathBuf>, GitError> {
+    let mut above: Vec<&Path> = added.ancestors().skip(1).filter(|part| !part.as_os_str().is_empty()).collect();
+    above.reverse();
+    for part in above {
+        match fs::symlink_metadata(worktree.join(part)) {
+            Ok(kind) if kind.is_dir() => {}
+            Ok(_) if !deleted.iter().any(|path| path == part) => return Ok(Some(part.to_owned())),
+            _ => return Ok(None),
+        }
+    }
+    match fs::symlink_metadata(worktree.join(added)) {
+        Err(_) => Ok(None),
+        Ok(kind) if !kind.is_dir() => Ok(Some(added.to_owned())),
+        Ok(_) => {
+            let pathspec = [b":(top,literal)", added.as_os_str().as_encoded_bytes()].concat();
+            let untracked =
+                Git::new(worktree).args(["ls-files", "--others", "-z", "--"]).arg(os_text(&pathspec)).run()?;
+            Ok((!untracked.is_empty()).then(|| added.to_owned()))
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! The repository: where it is and what its history says.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use super::admin_lock::Guarded;
+use super::durable;
+use super::error::{GitError, io_error};
+use super::head::{Head, head_of};
+use super::program::{Git, nul_separated, path_text};
+use super::slot::git_directory;
+use crate::model::{CommitId, Timestamp};
+
+/// A repository with a main worktree; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Repository {
+    main: PathBuf,
+    common: PathBuf,
+    from: PathBuf,
+}
+
+impl Repository {
+    /// Finds the repository that `from`, a directory of any of its worktrees, belongs to; it has a commit.
+    ///
+    /// # Errors
+    /// Those of [`Repository::locate`], and [`GitError::UnbornHead`].
+    pub fn discover(from: &Path) -> Result<Self, GitError> {
+        let repository = Self::locate(from)?;
+        head_of(&repository.from)?;
+        Ok(repository)
+    }
+
+    /// Finds the repository that `from` belongs to, whether or not it has a commit.
+    ///
+    /// # Errors
+    /// [`GitError::NotARepository`], [`GitError::Bare`], [`GitError::NoMainWorktree`], or what git says (an owner that
+    /// it distrusts, for example).
+    pub fn locate(from: &Path) -> Result<Self, GitError> {
+        let common = common_directory(from)?;
+        let inside = worktree_around(from)?;
+        let main = match main_worktree(&common)? {
+            Some(main) => main,
+            None => inside
+                .clone()
+                .filter(|inside| !is_linked(inside))
+                .ok_or_else(|| GitError::NoMainWorktree { common: common.clone() })?,
+        };
+        Ok(Self { from: inside.unwrap_or_else(|| main.clone()), main, common })
+    }
+
+    /// The main worktree's root; absolute, without symbolic links.
+    pub fn main_worktree(&self) -> &Path {
+        &self.main
+    }
+
+    /// The directory that all worktrees share (`.git` of the main worktree); absolute, without symbolic links.
+    pub fn common_dir(&self) -> &Path {
+        &self.common
+    }
+
+    /// The branch that is checked out where the repository was discovered, without `refs/heads/`; `None`: detached.
+    ///
+    /// # Errors
+    /// What git says.
+    pub fn current_branch(&self) -> Result<Option<String>, GitError> {
+        Ok(Head::branch_of(&self.from)?)
+    }
+
+    /// Where the branch `name` is; `None`: there is no such branch.
+    ///
+    /// # Errors
+    /// What git says.
+    pub fn branch_commit(&self, name: &str) -> Result<Option<CommitId>, GitError> {
+        self.commit_at(&branch_reference(name))
+    }
+
+    /// The commit that the ref `reference` (a full name) leads to; `None`: there is no such ref.
+    ///
+    /// # Errors
+    /// What git says.
+    pub fn commit_at(&self, reference: &str) -> Result<Option<CommitId>, GitError> {
+        let known = self.in_process(|git| match git.find_reference(reference) {
+            Err(error) if error.code() == git2::ErrorCode::NotFound => Ok(None),
+            found => found?.peel_to_commit().map(|commit| Some(commit.id().to_string())),
+        });
+        if let Some(known) = known {
+            return known.map(|name| commit_id(name.as_bytes())).transpose();
+        }
+        let git = Git::new(&self.main).args(["rev-parse", "--verify", "--quiet"]);
+        let git = git.arg(format!("{reference}^{{commit}}"));
+        let output = git.attempt()?;
+        match output.status.code() {
+            Some(0) => commit_id(&output.stdout).map(Some),
+            Some(1) => Ok(None),
+            _ => Err(git.failure(&output).into()),
+        }
+    }
+
+    /// Whether `descendant` holds everything that `ancestor` holds; a commit is its own ancestor.
+    ///
+    /// # Errors
+    /// What git says, for example that a commit does not exist.
+    pub fn is_ancestor(&self, ancestor: &CommitId, descendant: &CommitId) -> Result<bool, GitError> {
+        if ancestor == descendant {
+            return Ok(true);
+        }
+        let known = self.in_process(|git| {
+            let descendant = git2::Oid::from_str(descendant.as_str())?;
+            git.graph_descendant_of(descendant, git2::Oid::from_str(ancestor.as_str())?)
+        });
+        if let Some(known) = known {
+            return Ok(known);
+        }
+        let git = Git::new(&self.main).args(["merge-base", "--is-ancestor", ancestor.as_str(), descendant.as_str()]);
+        Ok(git.yes()?)
+    }
+
+    /// When `commit` was made, to the second.
+    ///
+    /// # Errors
+    /// What git says.
+    pub fn commit_time(&self, commit: &CommitId) -> Result<Timestamp, GitError> {
+        let git = Git::new(&self.main).args(["show", "--no-patch", "--format=%ct", commit.as_str()]);
+        let seconds: i64 = git.line()?.parse().unwrap_or_default();
+        Ok(Timestamp::from_unix_millis(seconds.saturating_mul(1000)))
+    }
+
+    /// The paths in which two commits differ, a renamed file under both names.
+    ///
+    /// # Errors
+    /// What git says.
+    pub fn changed_paths(&self, from: &CommitId, to: &CommitId) -> Result<Vec<String>, GitError> {
+        let git = Git::new(&self.main).args(["diff-tree", "-r", "-z", "--name-only", "--no-renames"]);
+        let listing = git.args([from.as_str(), to.as_str()]).run()?;
+        Ok(nul_separated(&listing).map(path_text).collect())
+    }
+
+    /// The repositories within the repository (a nested clone, another worktree) that `to` has and `from` has not,
+    /// except submodules that `.gitmodules` names.
+    ///
+    /// # Errors
+    /// What git says.
+    pub fn embedded_repositories(&self, from: &CommitId, to: &CommitId) -> Result<Vec<String>, GitError> {
+        let git = Git::new(&self.main).args(["diff-tree", "-r", "-z", "--no-renames", from.as_str(), to.as_str()]);
+        let listing = git.run()?;
+        let parts: Vec<&[u8]> = nul_separated(&listing).collect();
+        let links = parts.chunks_exact(2).filter(|pair| is_new_link(pair[0])).map(|pair| path_text(pair[1]));
+        let links: Vec<String> = links.collect();
+        if links.is_empty() {
+            return Ok(links);
+        }
+        let submodules = self.submodules(to)?;
+        Ok(links.into_iter().filter(|path| !submodules.contains(path)).collect())
+    }
+
+    fn submodules(&self, commit: &CommitId) -> Result<Vec<String>, GitError> {
+        let blob = format!("{commit}:.gitmodules");
+        let git =
+            Git::new(&self.main).args(["config", "--null", "--blob", &blob, "--get-regexp", r"^submodule\..*\.path$"]);
+        let listing = git.attempt()?.stdout;
+        let paths = nul_separated(&listing).filter_map(|entry| entry.splitn(2, |&byte| byte == b'\n').nth(1));
+        Ok(paths.map(path_text).collect())
+    }
+
+    /// Keeps `patterns` out of `git status` in every worktree, through `info/exclude`; lines of others stay.
+    ///
+    /// # Errors
+    /// [`GitError::Io`].
+    pub fn ensure_excluded(&self, patterns: &[&str]) -> Result<(), GitError> {
+        let path = self.common.join("info").join("exclude");
+        self.holding(Guarded::Admin, |_| {
+            let mut text = read_or_empty(&path)?;
+            let missing: Vec<&str> = patterns.iter().copied().filter(|pattern| !has_line(&text, pattern)).collect();
+            if missing.is_empty() {
+                return Ok(());
+            }
+            if !text.is_empty() && !text.ends_with(b"\n") {
+                text.push(b'\n');
+            }
+            missing.iter().for_each(|pattern| text.extend(format!("{pattern}\n").bytes()));
+            fs::create_dir_all(self.common.join("info")).map_err(io_error("create", &path))?;
+            durable::rewrite(&path, &text)
+        })
+    }
+
+    /// Asks libgit2, which needs no process. `None`: it cannot tell (it reads neither SHA-256 nor reftable
+    /// repositories, and knows less about trusted owners), so git itself must be asked.
+    fn in_process<T>(&self, ask: impl FnOnce(&git2::Repository) -> Result<T, git2::Error>) -> Option<T> {
+        git2::Repository::open(&self.common).and_then(|git| ask(&git)).ok()
+    }
+}
+
+/// The full name of a branch.
+pub(crate) fn branch_reference(name: &str) -> String {
+    format!("refs/heads/{name}")
+}
+
+/// Reads a commit's name from an answer of git's.
+pub(crate) fn commit_id(answer: &[u8]) -> Result<CommitId, GitError> {
+    let text = path_text(answer.trim_ascii_end());
+    CommitId::new(&text).map_err(|_| GitError::NoCommitName { text })
+}
+
+fn is_new_link(difference: &[u8]) -> bool {
+    let mut modes = difference.split(|&byte| byte == b' ');
+    let (old, new) = (modes.next(), modes.next());
+    new == Some(b"160000".as_slice()) && old != Some(b":160000".as_slice())
+}
+
+fn common_directory(from: &Path) -> Result<PathBuf, GitError> {
+    let git = Git::searching(from).args(["rev-parse", "--path-format=absolute", "--git-common-dir"]);
+    let output = git.attempt()?;
+    if output.status.success() {
+        return real_path(path_line(output.stdout));
+    }
+    let nowhere = String::from_utf8_lossy(&output.stderr).contains("not a git repository");
+    Err(if nowhere { GitError::NotARepository { from: from.to_owned() } } else { git.failure(&output).into() })
+}
+
+/// The worktree that `from` lies in; `None`: it lies in the repository's own directory.
+fn worktree_around(from: &Path) -> Result<Option<PathBuf>, GitError> {
+    let output = Git::searching(from).args(["rev-parse", "--show-toplevel"]).attempt()?;
+    if output.status.success() { real_path(path_line(output.stdout)).map(Some) } else { Ok(None) }
+}
+
+/// Whether a worktree is not the main one: git's directory for it then leads to the common one.
+fn is_linked(worktree: &Path) -> bool {
+    git_directory(worktree).is_ok_and(|directory| directory.join("commondir").exists())
+}
+
+/// The main worktree as the repository's own settings and its name tell it; `None`: they do not.
+fn main_worktree(common: &Path) -> Result<Option<PathBuf>, GitError> {
+    let setting = |name: &str, kind: &str| {
+        let git = Git::searching(common).arg("--git-dir").arg(common).args(["config", kind, "--get", name]);
+        git.attempt().map(|output| path_line(output.stdout))
+    };
+    if setting("core.bare", "--bool")? == Path::new("true") {
+        return Err(GitError::Bare { path: common.to_owned() });
+    }
+    let named = setting("core.worktree", "--path")?;
+    if !named.as_os_str().is_empty() {
+        return real_path(common.join(named)).map(Some);
+    }
+    let usual = common.file_name().is_some_and(|name| name == ".git");
+    Ok(common.parent().filter(|_| usual).map(Path::to_owned))
+}
+
+fn path_line(mut answer: Vec<u8>) -> PathBuf {
+    if answer.ends_with(b"\n") {
+        answer.pop();
+    }
+    std::ffi::OsString::from_vec(answer).into()
+}
+
+fn real_path(path: PathBuf) -> Result<PathBuf, GitError> {
+    fs::canonicalize(&path).map_err(io_error("find", &path))
+}
+
+fn read_or_empty(path: &Path) -> Result<Vec<u8>, GitError> {
+    match fs::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        read => read.map_err(io_error("read", path)),
+    }
+}
+
+fn has_line(text: &[u8], line: &str) -> bool {
+    text.split(|&byte| byte == b'\n').any(|it| it == line.as_bytes())
+}

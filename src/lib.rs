@@ -1,0 +1,23 @@
+//! Lanekeeper runs a phase plan as parallel lanes, each lane and each agent in a git worktree of its own.
+//!
+//! The spine: everything that happened is an [`event::Event`]; `schedule` folds events into state and decides what is
+//! wanted next, without a clock, randomness or I/O; `engine` appends events to the run log, makes them durable, and
+//! has the wishes carried out through the doors (`store`, `git`, `process`). `docs/architecture.md` tells the rest.
+
+#[cfg(windows)]
+compile_error!("Lanekeeper needs a POSIX system: sessions, signals and file locks that end with their owner");
+
+pub mod cli;
+pub mod diagnose;
+pub mod engine;
+pub mod event;
+pub mod git;
+pub mod model;
+pub mod plan_source;
+pub mod process;
+pub mod recover;
+pub mod report;
+pub mod schedule;
+pub mod settings;
+pub mod store;
+pub mod view;

@@ -1,0 +1,15 @@
+//! The program: hands the command line to the library and its exit code to the system.
+
+use std::path::Path;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<_> = std::env::args_os().collect();
+    // Before anything else, because supervisors are many and have to be small and quick to start.
+    if let [_, command, job_directory] = arguments.as_slice()
+        && command == "supervise"
+    {
+        return lanekeeper::process::supervisor::main(Path::new(job_directory));
+    }
+    lanekeeper::cli::main(arguments)
+}

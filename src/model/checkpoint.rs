@@ -1,0 +1,134 @@
+//! Checkpoints: the durable records of the recovery contract (seed 004).
+
+use serde::{Deserialize, Serialize};
+
+use super::word::word_enum;
+
+word_enum! {
+    /// Where a lane stood when a checkpoint was written (seed 004, Required Checkpoints).
+    Stage {
+        /// Preconditions passed, nothing created yet.
+        BeforeLaneStart = "before_lane_start",
+        /// The lane's and the agents' worktrees are checked out.
+        AfterLaneStart = "after_lane_start",
+        /// The lane's tests ran.
+        AfterLaneTests = "after_lane_tests",
+        /// Just before a merge.
+        PrePr = "pre_pr",
+        /// A failed attempt is about to be retried.
+        RetryAttempt = "retry_attempt",
+    }
+}
+
+word_enum! {
+    /// How a lane stood at a checkpoint (seed 004, Checkpoint Schema).
+    CheckpointStatus {
+        /// Nothing has begun.
+        Ready = "ready",
+        /// Work is under way.
+        InProgress = "in_progress",
+        /// Work ended without success.
+        Failed = "failed",
+        /// Something outside must come first.
+        Blocked = "blocked",
+        /// The stage's work is done.
+        Complete = "complete",
+        /// The lane was put back to an earlier stage.
+        RolledBack = "rolled_back",
+        /// A failed attempt is about to be repeated.
+        Retrying = "retrying",
+    }
+}
+
+/// What a lane says at a checkpoint; the run's own fields are added when the record is made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    /// Where the lane stands.
+    pub stage: Stage,
+    /// How it stands there.
+    #[serde(rename = "checkpoint_status")]
+    pub status: CheckpointStatus,
+    /// Free text: the last command, what is waited for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub context: String,
+    /// The lane's head, or the base where there is no lane branch yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub head_sha: Option<CommitId>,
+    /// What was run, for `after_lane_tests`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Its exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// The retry that comes next, from 1, for `retry_attempt`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_attempt: Option<u32>,
+    /// How many there may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_retries: Option<u32>,
+    /// The errors of earlier attempts, each with its last log entries.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failure_context: Vec<String>,
+}
+
+impl Checkpoint {
+    /// A checkpoint with nothing but a stage and a status.
+    pub fn new(stage: Stage, status: CheckpointStatus) -> Self {
+        Self {
+            stage,
+            status,
+            context: String::new(),
+            head_sha: None,
+            command: None,
+            exit_code: None,
+            retry_attempt: None,
+            max_retries: None,
+            failure_context: Vec::new(),
+        }
+    }
+}
+
+/// A commit's full object name in hexadecimal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct CommitId(std::sync::Arc<str>);
+
+impl CommitId {
+    /// Checks that `text` is a full object name: 40 or 64 hexadecimal digits.
+    ///
+    /// # Errors
+    /// A message that names the text.
+    pub fn new(text: &str) -> Result<Self, String> {
+        let whole = matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        if whole { Ok(Self(text.into())) } else { Err(format!("`{text}` is no full commit name")) }
+    }
+
+    /// The whole name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The first ten digits, for people.
+    pub fn short(&self) -> &str {
+        &self.0[..10]
+    }
+}
+
+impl TryFrom<String> for CommitId {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::new(&text)
+    }
+}
+
+impl From<CommitId> for String {
+    fn from(commit: CommitId) -> String {
+        commit.0.as_ref().to_owned()
+    }
+}
+
+impl std::fmt::Display for CommitId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}

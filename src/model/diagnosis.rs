@@ -1,0 +1,89 @@
+//! What the output of a failed gate says: of which kind the failure is, and where it lies.
+
+use serde::{Deserialize, Serialize};
+
+use super::word::word_enum;
+
+word_enum! {
+    /// Of which kind the failure of a gate is (SPEC §8).
+    FailureClass {
+        /// The code, or what says how it is built, cannot be understood, compiled, linked or loaded.
+        Compilation = "compilation",
+        /// The code was built, and tests failed.
+        Test = "test",
+        /// Only formatters, linters or warnings that were made errors complain.
+        Style = "style",
+        /// None of these can be told.
+        Unknown = "unknown",
+    }
+}
+
+/// One complaint of a tool.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Finding {
+    /// The file: relative to the worktree where it lies in it, else as it was written. Some tools name a file without
+    /// its directory; [`Finding::may_name`] allows for that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The line, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// The column as the tool counts it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u32>,
+    /// What is wrong, in one line; empty where the tool says no more than the place.
+    pub message: String,
+}
+
+impl Finding {
+    /// Whether this finding may be about the file at `path`, which is relative to the worktree: its file is that path
+    /// or the end of it.
+    pub fn may_name(&self, path: &str) -> bool {
+        let Some(file) = self.file.as_deref() else { return false };
+        path.strip_suffix(file).is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    }
+}
+
+impl std::fmt::Display for Finding {
+    /// `src/lib.rs:3:5: mismatched types`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let place = self
+            .file
+            .clone()
+            .into_iter()
+            .chain(self.line.into_iter().chain(self.line.and(self.column)).map(|number| number.to_string()));
+        let words: Vec<String> = [place.collect::<Vec<_>>().join(":"), self.message.clone()].into();
+        f.write_str(&words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(": "))
+    }
+}
+
+/// What the output of a failed gate says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// Of which kind the failure is.
+    pub class: FailureClass,
+    /// The tool that said so first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The first complaints of that class, in the order of the output, none twice.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<Finding>,
+    /// How many complaints of that class there are: as many as were found, or more where a tool says so itself.
+    pub count: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_named_without_its_directory_may_be_any_of_that_name() {
+        let finding =
+            |file: &str| Finding { file: Some(file.to_owned()), line: None, column: None, message: String::new() };
+        assert!(finding("src/lib.rs").may_name("src/lib.rs"));
+        assert!(finding("LedgerTest.java").may_name("src/test/java/app/LedgerTest.java"));
+        assert!(!finding("Test.java").may_name("src/LedgerTest.java"));
+        assert!(!finding("crates/a/src/lib.rs").may_name("src/lib.rs"));
+        assert!(!Finding { file: None, ..finding("") }.may_name("src/lib.rs"));
+    }
+}

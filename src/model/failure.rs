@@ -1,0 +1,130 @@
+//! What went wrong, as facts that a retry, a report and a person can use.
+
+use serde::{Deserialize, Serialize};
+
+use super::diagnosis::Diagnosis;
+use super::word::word_enum;
+
+/// One failure of an agent or a lane.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// What kind of thing failed.
+    pub kind: FailureKind,
+    /// One line that names it.
+    pub message: String,
+    /// What was run, where something was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// Its exit code.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Files that it is about: conflicting, or changed without being owned.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<String>,
+    /// What the output of a failed gate says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diagnosis: Option<Box<Diagnosis>>,
+    /// The last lines of the log of what failed, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub log: Vec<String>,
+}
+
+/// How many log entries a retry is given per earlier attempt (seed 004, Automatic Retry Behavior).
+pub const CONTEXT_LOG_ENTRIES: usize = 5;
+
+impl Failure {
+    /// A failure with nothing but a kind and a message.
+    pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            command: None,
+            exit_code: None,
+            paths: Vec::new(),
+            diagnosis: None,
+            log: Vec::new(),
+        }
+    }
+
+    /// What two failures have in common that are the same: kind, exit code, paths and words. Numbers in the words are
+    /// left out, because they count seconds, lines and processes.
+    pub fn signature(&self) -> String {
+        let words = [&self.message].into_iter().chain(&self.paths).chain(&self.log);
+        let words: Vec<String> = words.map(|line| without_numbers(line)).collect();
+        format!("{} {:?} {}", self.kind, self.exit_code, words.join("\n"))
+    }
+
+    /// The entries of `failure_context` for this failure of attempt `attempt`: the error, then the last
+    /// [`CONTEXT_LOG_ENTRIES`] log entries (seed 004).
+    pub fn context(&self, attempt: u32) -> Vec<String> {
+        let mut entries = vec![format!("Attempt {attempt}: {}", self.message)];
+        if !self.paths.is_empty() {
+            entries[0].push_str(&format!(" [{}]", self.paths.join(", ")));
+        }
+        let skipped = self.log.len().saturating_sub(CONTEXT_LOG_ENTRIES);
+        entries.extend(self.log.iter().skip(skipped).cloned());
+        entries
+    }
+}
+
+fn without_numbers(line: &str) -> String {
+    let mut text = String::with_capacity(line.len());
+    for character in line.chars() {
+        let character = if character.is_ascii_digit() { '#' } else { character };
+        if character != '#' || !text.ends_with('#') {
+            text.push(character);
+        }
+    }
+    text
+}
+
+word_enum! {
+    /// What kind of thing failed (SPEC §7).
+    FailureKind {
+        /// The agent ended with a code other than 0, or could not be started.
+        Crash = "crash",
+        /// The agent ran out of time.
+        Timeout = "timeout",
+        /// The supervisor vanished while Lanekeeper watched.
+        Lost = "lost",
+        /// The agent's own report says that it failed, or cannot be read.
+        Report = "report",
+        /// The agent changed files that are not its own, or prohibited ones.
+        Ownership = "ownership",
+        /// A gate or the lane's tests failed.
+        Gate = "gate",
+        /// Two lines of work changed the same lines.
+        Conflict = "conflict",
+        /// A reviewer or a person said no.
+        Rejected = "rejected",
+        /// A host could not be reached; not the agent's doing.
+        Network = "network",
+        /// A service took no more requests; not the agent's doing.
+        Quota = "quota",
+        /// Git, the disk or a permission; not the agent's doing.
+        State = "state",
+    }
+}
+
+impl FailureKind {
+    /// Whether it passes by itself and is no failure of the agent's.
+    pub fn is_outage(self) -> bool {
+        matches!(self, Self::Network | Self::Quota)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_failure_is_told_by_its_words_and_not_by_its_numbers() {
+        let failed = |message: &str, log: &str| {
+            Failure { log: vec![log.to_owned()], ..Failure::new(FailureKind::Gate, message) }.signature()
+        };
+        let first = failed("`make` exited with code 2", "1 of 20 failed in 0.3 s");
+        assert_eq!(first, failed("`make` exited with code 2", "11 of 20 failed in 7.31 s"));
+        assert_ne!(first, failed("`make` exited with code 2", "1 of 20 skipped in 0.3 s"));
+        assert_ne!(first, failed("`ninja` exited with code 2", "1 of 20 failed in 0.3 s"));
+    }
+}

@@ -1,0 +1,38 @@
+//! Which of git's environment variables may reach what we start.
+
+use std::ffi::OsStr;
+
+/// The variables of git's that belong to the user and the machine. All others name a repository, an index or a moment
+/// of whatever started us (a hook, an alias, an agent) and must reach neither our commands nor agents.
+const KEPT_VARIABLES: &[&str] = &[
+    "GIT_CONFIG_GLOBAL",
+    "GIT_CONFIG_SYSTEM",
+    "GIT_CONFIG_NOSYSTEM",
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_SSH",
+    "GIT_SSH_COMMAND",
+];
+
+/// Whether `name` is a variable of git's that must not be handed on.
+pub fn is_foreign_git_variable(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.starts_with("GIT_") && !KEPT_VARIABLES.contains(&name.as_ref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_of_a_hook_are_foreign_and_those_of_the_user_are_not() {
+        for name in ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_AUTHOR_DATE", "GIT_CONFIG_PARAMETERS"] {
+            assert!(is_foreign_git_variable(OsStr::new(name)), "{name}");
+        }
+        for name in ["PATH", "GIT_CONFIG_GLOBAL", "GIT_COMMITTER_EMAIL"] {
+            assert!(!is_foreign_git_variable(OsStr::new(name)), "{name}");
+        }
+    }
+}

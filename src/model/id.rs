@@ -1,0 +1,154 @@
+//! Identifiers: the only strings of a plan that become part of paths and ref names.
+//!
+//! The rule is one for all of them (SPEC §13): `[A-Za-z0-9][A-Za-z0-9._-]{0,63}` and no `..`. Two more
+//! names are refused because git refuses them as a part of a branch name: a trailing `.` and a trailing
+//! `.lock`.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+/// The longest identifier, in bytes.
+pub const MAX_ID_LENGTH: usize = 64;
+
+/// Why a string is no identifier.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidId {
+    /// The string is empty.
+    #[error("an id cannot be empty")]
+    Empty,
+    /// The string has more than [`MAX_ID_LENGTH`] bytes.
+    #[error("an id has at most {MAX_ID_LENGTH} characters, this one has {0}")]
+    TooLong(usize),
+    /// The first character is not a letter or a digit.
+    #[error("an id begins with a letter or a digit, not with `{0}`")]
+    BadStart(char),
+    /// A character that is not allowed anywhere.
+    #[error("an id holds letters, digits, `.`, `_` and `-` only, not `{0}`")]
+    BadCharacter(char),
+    /// Two dots in a row, which would read as a parent directory or a revision range.
+    #[error("an id cannot hold `..`")]
+    DoubleDot,
+    /// An ending that git refuses in a branch name.
+    #[error("an id cannot end with `{0}`, git refuses it in a branch name")]
+    BadEnd(&'static str),
+}
+
+fn check(text: &str) -> Result<(), InvalidId> {
+    let first = text.chars().next().ok_or(InvalidId::Empty)?;
+    if !first.is_ascii_alphanumeric() {
+        return Err(InvalidId::BadStart(first));
+    }
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if let Some(bad) = text.chars().find(|&c| !allowed(c)) {
+        return Err(InvalidId::BadCharacter(bad));
+    }
+    if text.len() > MAX_ID_LENGTH {
+        return Err(InvalidId::TooLong(text.len()));
+    }
+    if text.contains("..") {
+        return Err(InvalidId::DoubleDot);
+    }
+    for end in [".", ".lock"] {
+        if text.ends_with(end) {
+            return Err(InvalidId::BadEnd(end));
+        }
+    }
+    Ok(())
+}
+
+macro_rules! id_types {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Checks `text` against the rule of this module.
+            ///
+            /// # Errors
+            /// [`InvalidId`] names the first rule that `text` breaks.
+            pub fn new(text: &str) -> Result<Self, InvalidId> {
+                check(text)?;
+                Ok(Self(text.into()))
+            }
+
+            /// The identifier as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = InvalidId;
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                Self::new(text)
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = InvalidId;
+            fn try_from(text: String) -> Result<Self, InvalidId> {
+                Self::new(&text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0.as_ref().to_owned()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    )*};
+}
+
+id_types! {
+    /// Names a phase, for example `P1`.
+    PhaseId;
+    /// Names a lane, unique in its plan, for example `SL-API`.
+    LaneId;
+    /// Names an agent, unique in its lane, for example `engineer`.
+    AgentName;
+    /// Names a task, unique in its lane.
+    TaskId;
+    /// Names a run, unique in its repository.
+    RunId;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn safe_names_are_accepted() {
+        for text in ["a", "SL-1", "0", "07.1-01", "A_b.c-d", &"x".repeat(64)] {
+            assert_eq!(LaneId::new(text).map(String::from), Ok(text.to_owned()));
+        }
+    }
+
+    #[test]
+    fn names_that_leave_a_root_or_confuse_git_are_refused() {
+        for text in ["", "../x", "-x", ".x", "a/b", "a..b", "a b", "a\0", "ä", "x.lock", "x.", &"x".repeat(65)] {
+            assert!(LaneId::new(text).is_err(), "{text:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn a_bad_name_in_a_state_file_is_refused_at_read() {
+        assert!(serde_json::from_str::<RunId>("\"../../etc\"").is_err());
+    }
+}

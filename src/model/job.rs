@@ -1,0 +1,252 @@
+//! Jobs: the programs that Lanekeeper runs for a plan, each under a supervisor of its own.
+//!
+//! A job is one attempt of an agent at a task, or one run of a gate. Its name is unique in its run and never used
+//! again, so that a late word of an earlier job can be told from the word that is waited for.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::command::CommandLine;
+use super::id::{AgentName, LaneId, TaskId};
+use super::time::{Timestamp, millis, optional_millis};
+use super::word::word_enum;
+
+/// The name of a job, unique in its run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct JobId {
+    /// The lane it works for; absent for the phase's final gate.
+    pub lane: Option<LaneId>,
+    /// What it does there.
+    pub role: JobRole,
+    /// From 1, counted per lane and role, never reset.
+    pub number: u32,
+}
+
+/// What a job does.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobRole {
+    /// One attempt of an agent at a task.
+    Attempt {
+        /// Whose attempt.
+        agent: AgentName,
+        /// At what.
+        task: TaskId,
+    },
+    /// The task's `verify` commands and the `atomic` gate, in the agent's worktree.
+    Verify {
+        /// Whose work.
+        agent: AgentName,
+        /// Which task.
+        task: TaskId,
+    },
+    /// The `setup` commands, in the agent's worktree or, without an agent, in the lane's.
+    Setup {
+        /// Whose worktree.
+        agent: Option<AgentName>,
+    },
+    /// The `checkpoint` gate, in the lane's worktree after the agent was merged.
+    Checkpoint {
+        /// Who was merged.
+        agent: AgentName,
+    },
+    /// The lane's `tests`, on the lane branch.
+    Tests,
+    /// The lane's `tests` on the merged result, when the integration branch moved meanwhile.
+    MergedTests,
+    /// The phase's `final` gate.
+    Final,
+}
+
+impl JobId {
+    /// Whether this is an agent's attempt, the kind that counts towards `max_parallel`.
+    pub fn is_attempt(&self) -> bool {
+        matches!(self.role, JobRole::Attempt { .. })
+    }
+
+    /// The agent it belongs to, if any.
+    pub fn agent(&self) -> Option<&AgentName> {
+        match &self.role {
+            JobRole::Attempt { agent, .. } | JobRole::Verify { agent, .. } | JobRole::Checkpoint { agent } => {
+                Some(agent)
+            }
+            JobRole::Setup { agent } => agent.as_ref(),
+            JobRole::Tests | JobRole::MergedTests | JobRole::Final => None,
+        }
+    }
+
+    /// The task it belongs to, if any.
+    pub fn task(&self) -> Option<&TaskId> {
+        match &self.role {
+            JobRole::Attempt { task, .. } | JobRole::Verify { task, .. } => Some(task),
+            _ => None,
+        }
+    }
+
+    /// Its directory, relative to the run's: `lanes/SL-1/engineer/1/attempt-2`, `lanes/SL-1/tests-1`, `final-1`.
+    pub fn directory(&self) -> PathBuf {
+        let mut path = PathBuf::new();
+        if let Some(lane) = &self.lane {
+            path.push("lanes");
+            path.push(lane.as_str());
+        }
+        // Agents have a directory level of their own, so an agent called `tests-1` meets nothing.
+        if let Some(agent) = self.agent() {
+            path.push("agents");
+            path.push(agent.as_str());
+        }
+        if let Some(task) = self.task() {
+            path.push("tasks");
+            path.push(task.as_str());
+        }
+        path.push(format!("{}-{}", self.role.word(), self.number));
+        path
+    }
+}
+
+impl JobRole {
+    /// One word for the kind of work.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Attempt { .. } => "attempt",
+            Self::Verify { .. } => "verify",
+            Self::Setup { .. } => "setup",
+            Self::Checkpoint { .. } => "checkpoint",
+            Self::Tests => "tests",
+            Self::MergedTests => "merged-tests",
+            Self::Final => "final",
+        }
+    }
+}
+
+impl fmt::Display for JobId {
+    /// `SL-1/engineer/1 attempt 2`: for people.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut place: Vec<&str> = Vec::new();
+        place.extend(self.lane.as_ref().map(LaneId::as_str));
+        place.extend(self.agent().map(AgentName::as_str));
+        place.extend(self.task().map(TaskId::as_str));
+        if !place.is_empty() {
+            write!(f, "{} ", place.join("/"))?;
+        }
+        write!(f, "{} {}", self.role.word(), self.number)
+    }
+}
+
+/// Everything a supervisor needs to run a job; its only input, read from `spec.json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobSpec {
+    /// Its name.
+    pub job: JobId,
+    /// Run one after another; the first that fails ends the job.
+    pub steps: Vec<CommandLine>,
+    /// Where they run; absolute.
+    pub directory: PathBuf,
+    /// Added to the supervisor's own environment, from which `GIT_*` was removed.
+    pub environment: BTreeMap<String, String>,
+    /// A file that is the first step's standard input; absent: nothing.
+    #[serde(default)]
+    pub input: Option<PathBuf>,
+    /// For all steps together; absent: no limit.
+    #[serde(with = "optional_millis", default)]
+    pub timeout: Option<Duration>,
+    /// From SIGTERM to SIGKILL.
+    #[serde(with = "millis")]
+    pub kill_after: Duration,
+    /// How often a sign of life is written.
+    #[serde(with = "millis")]
+    pub heartbeat: Duration,
+    /// The agent's `status.json`, which is kept alive until the agent writes it itself; absent for gates.
+    #[serde(default)]
+    pub status: Option<StatusSpec>,
+    /// What happens when Lanekeeper dies.
+    pub on_orphan: OnOrphan,
+    /// Regular expressions of secrets, which are taken out of what the job leaves, besides those of the environment.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redact: Vec<String>,
+}
+
+/// What a supervisor writes into `status.json` on an agent's behalf.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatusSpec {
+    /// The file; absolute.
+    pub path: PathBuf,
+    /// The agent's name.
+    pub agent: String,
+    /// The task's id.
+    pub task: String,
+    /// The agent's round.
+    pub round: String,
+    /// How many retries went before.
+    pub retry_count: u32,
+}
+
+word_enum! {
+    /// What a supervisor does when the Lanekeeper that started it dies.
+    OnOrphan {
+        /// Let the agent finish; a resume collects its work.
+        Continue = "continue",
+        /// Stop the agent as a timeout would.
+        Stop = "stop",
+    }
+}
+
+/// A process, told from a later one with the same pid by when it started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ProcessId {
+    /// The kernel's number.
+    pub pid: i32,
+    /// The kernel's start time, in clock ticks since boot (Linux) or microseconds since the epoch (elsewhere).
+    pub started: u64,
+}
+
+/// How a job ended; what the supervisor leaves in `exit.json`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JobExit {
+    /// What ended it.
+    pub cause: ExitCause,
+    /// The code of the step that ended it: its own, 128 + signal, 124 timed out, 137 had to be killed, 127 not started.
+    pub exit_code: i32,
+    /// The step that ended it, as a person would type it.
+    pub command: String,
+    /// When the first step started.
+    pub started_at: Timestamp,
+    /// When nothing of the job was left.
+    pub finished_at: Timestamp,
+    /// The last lines of output, oldest first, at most [`TAIL_LINES`].
+    #[serde(default)]
+    pub tail: Vec<String>,
+    /// More about the cause, where there is more to say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub notes: String,
+}
+
+/// How many lines of output are kept with an exit.
+pub const TAIL_LINES: usize = 20;
+
+impl JobExit {
+    /// Whether every step ran and exited with 0.
+    pub fn passed(&self) -> bool {
+        self.cause == ExitCause::Exited && self.exit_code == 0
+    }
+}
+
+word_enum! {
+    /// What ended a job.
+    ExitCause {
+        /// The program ended by itself.
+        Exited = "exited",
+        /// The time limit passed: 124, or 137 when it had to be killed.
+        TimedOut = "timed_out",
+        /// Lanekeeper was asked to stop it; not the agent's failure.
+        Stopped = "stopped",
+        /// The program could not be started.
+        NotStarted = "not_started",
+        /// The supervisor died without a word; not the agent's failure.
+        Lost = "lost",
+    }
+}

@@ -1,0 +1,43 @@
+//! The words of the field as types. Nothing here does anything but hold and check data.
+
+pub mod checkpoint;
+pub mod checkpoint_record;
+pub mod command;
+pub mod dag;
+pub mod diagnosis;
+pub mod failure;
+mod git_variables;
+mod human_gate;
+pub mod id;
+pub mod job;
+pub mod outage;
+pub mod ownership;
+pub mod plan;
+mod progress;
+pub mod redact;
+pub mod retry;
+pub mod snapshot_rules;
+pub mod task_file;
+pub mod text;
+pub mod time;
+pub(crate) mod word;
+
+pub use checkpoint::{Checkpoint, CheckpointStatus, CommitId, Stage};
+pub use checkpoint_record::{CheckpointRecord, GitState};
+pub use command::CommandLine;
+pub use dag::{Dag, LaneIndex};
+pub use diagnosis::{Diagnosis, FailureClass, Finding};
+pub use failure::{Failure, FailureKind};
+pub use git_variables::is_foreign_git_variable;
+pub use human_gate::HumanGate;
+pub use id::{AgentName, LaneId, PhaseId, RunId, TaskId};
+pub use job::{ExitCause, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
+pub use outage::{Outage, OutageKind};
+pub use plan::{Agent, Approval, Gates, Lane, MergeMode, Plan, PlanParts, Round, Task, TaskKind, Timeouts};
+pub use progress::Progress;
+pub use redact::Redactor;
+pub use retry::RetryLevel;
+pub use snapshot_rules::SnapshotRules;
+pub use task_file::{Interruption, TaskAgent, TaskCheckpoint, TaskFile, Transition};
+pub use time::Timestamp;
+pub(crate) use word::word_enum;

@@ -1,0 +1,81 @@
+//! Which files a lane may change, and which nobody may.
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+
+/// Compiled `owns` globs of a lane.
+#[derive(Debug, Clone)]
+pub struct Ownership {
+    globs: GlobSet,
+    anything: bool,
+}
+
+impl Ownership {
+    /// Compiles `owns`; an empty list owns everything. A name without wildcard owns itself and what is below it.
+    ///
+    /// # Errors
+    /// The first glob that cannot be compiled, with the reason.
+    pub fn new<S: AsRef<str>>(owns: &[S]) -> Result<Self, globset::Error> {
+        let mut builder = GlobSetBuilder::new();
+        for pattern in owns {
+            let pattern = pattern.as_ref().trim_start_matches("./");
+            builder.add(glob(pattern)?);
+            if !pattern.contains(['*', '?', '[', '{', '\\']) {
+                builder.add(glob(&format!("{}/**", pattern.trim_end_matches('/')))?);
+            }
+        }
+        Ok(Self { globs: builder.build()?, anything: owns.is_empty() })
+    }
+
+    /// Whether the lane may change `path`, relative to the repository's root.
+    pub fn allows(&self, path: &str) -> bool {
+        self.anything || self.globs.is_match(path)
+    }
+}
+
+/// Compiles one `owns` or `copy` glob: `*` stays within a directory, `**` does not.
+///
+/// # Errors
+/// Why the glob cannot be compiled.
+pub fn glob(pattern: &str) -> Result<globset::Glob, globset::Error> {
+    GlobBuilder::new(pattern).literal_separator(true).build()
+}
+
+/// Where Lanekeeper keeps its state, relative to the main worktree's root; no agent may change it.
+pub const RUN_LOG_DIRECTORY: &str = ".claude/ai-dev-kit/run-logs";
+
+/// Whether no agent may ever commit `path`: the state files and anything of git's own.
+pub fn is_prohibited(path: &str) -> bool {
+    let inside_state =
+        path.strip_prefix(RUN_LOG_DIRECTORY).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    inside_state || path.split('/').any(|part| part.eq_ignore_ascii_case(".git"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_owns_what_is_below_it_and_nothing_beside_it() {
+        let owns = Ownership::new(&["src/ledger/**", "docs", "*.md"]).unwrap();
+        for path in ["src/ledger/a.rs", "src/ledger/deep/b.rs", "docs/x/y", "README.md"] {
+            assert!(owns.allows(path), "{path}");
+        }
+        for path in ["src/ledger2/a.rs", "docs2", "sub/README.md", "sub.md/x"] {
+            assert!(!owns.allows(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn nothing_owned_means_anything_allowed() {
+        assert!(Ownership::new::<&str>(&[]).unwrap().allows("any/thing"));
+    }
+
+    #[test]
+    fn state_files_and_git_directories_are_prohibited() {
+        for path in [".claude/ai-dev-kit/run-logs/r.jsonl", "a/.git", "nested/.git/config", "x/.GIT/y"] {
+            assert!(is_prohibited(path), "{path}");
+        }
+        assert!(!is_prohibited(".claude/commands/x.md"));
+        assert!(!is_prohibited(".gitignore"));
+    }
+}

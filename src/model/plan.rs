@@ -1,0 +1,334 @@
+//! The one model that every plan format is read into.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::command::CommandLine;
+use super::dag::{Cycle, Dag, LaneIndex};
+use super::id::{AgentName, LaneId, PhaseId, TaskId};
+use super::time::{millis, optional_millis};
+use super::word::word_enum;
+
+/// A phase: its lanes, the order between them, and the gates that its work must pass.
+///
+/// A value of this type is valid: ids are unique, references are known, the graph has no cycle. Readers
+/// check that with spans (`plan_source`); [`Plan::new`] checks the graph once more.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "PlanParts", into = "PlanParts")]
+pub struct Plan {
+    parts: PlanParts,
+    dag: Dag,
+}
+
+/// What a [`Plan`] is made of.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlanParts {
+    /// The phase's id.
+    pub phase: PhaseId,
+    /// What the phase is called.
+    pub title: Option<String>,
+    /// The integration branch that the plan asks for.
+    pub base_branch: Option<String>,
+    /// How many agents may run at once, where the plan says so.
+    pub max_parallel: Option<u32>,
+    /// How lanes reach the integration branch, where the plan says so.
+    pub merge: Option<MergeMode>,
+    /// Limits that hold for every command.
+    pub timeouts: Timeouts,
+    /// Resource pools: how many lanes that use one may run at once.
+    pub pools: BTreeMap<String, u32>,
+    /// Commands that must pass.
+    pub gates: Gates,
+    /// The lanes, in the order of the plan.
+    pub lanes: Vec<Lane>,
+    /// Lane pairs without an edge that may not run at the same time, for example because they own the same file.
+    pub exclusions: Vec<(LaneIndex, LaneIndex)>,
+}
+
+impl Plan {
+    /// Checks the graph and builds the plan.
+    ///
+    /// # Errors
+    /// The [`Cycle`], when the lanes' dependencies have one.
+    pub fn new(parts: PlanParts) -> Result<Self, Cycle> {
+        let dag = Dag::new(parts.lanes.iter().map(|lane| lane.depends_on.clone()).collect())?;
+        Ok(Self { parts, dag })
+    }
+
+    /// The order between the lanes.
+    pub fn dag(&self) -> &Dag {
+        &self.dag
+    }
+
+    /// The lane at `index`.
+    pub fn lane(&self, index: LaneIndex) -> &Lane {
+        &self.parts.lanes[index.at()]
+    }
+
+    /// Where the lane of that name stands.
+    pub fn find(&self, id: &LaneId) -> Option<LaneIndex> {
+        LaneIndex::first(self.lanes.len()).find(|&index| self.lane(index).id == *id)
+    }
+
+    /// All lane indices, in plan order.
+    pub fn indices(&self) -> impl DoubleEndedIterator<Item = LaneIndex> + use<> {
+        LaneIndex::first(self.parts.lanes.len())
+    }
+}
+
+impl std::ops::Deref for Plan {
+    type Target = PlanParts;
+    fn deref(&self) -> &PlanParts {
+        &self.parts
+    }
+}
+
+impl TryFrom<PlanParts> for Plan {
+    type Error = String;
+    fn try_from(parts: PlanParts) -> Result<Self, String> {
+        Self::new(parts).map_err(|_| "the lanes' dependencies form a cycle".to_owned())
+    }
+}
+
+impl From<Plan> for PlanParts {
+    fn from(plan: Plan) -> Self {
+        plan.parts
+    }
+}
+
+/// Limits that hold for every command of a plan.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Timeouts {
+    /// One attempt of an agent; absent: the sum of its tasks' `max_time`, or 5 minutes for a specialist.
+    #[serde(with = "optional_millis", default)]
+    pub agent: Option<Duration>,
+    /// One gate command list.
+    #[serde(with = "millis")]
+    pub gate: Duration,
+    /// From SIGTERM to SIGKILL.
+    #[serde(with = "millis")]
+    pub kill_after: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Self { agent: None, gate: Duration::from_secs(30 * 60), kill_after: Duration::from_secs(10) }
+    }
+}
+
+/// Commands that must pass, in the order given.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Gates {
+    /// After each task, in the agent's worktree.
+    pub atomic: Vec<CommandLine>,
+    /// After each agent is merged into its lane, in the lane's worktree.
+    pub checkpoint: Vec<CommandLine>,
+    /// After the last lane, on the integration branch.
+    #[serde(rename = "final")]
+    pub last: Vec<CommandLine>,
+}
+
+/// A unit of work with a branch and a worktree.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Lane {
+    /// Unique in the plan.
+    pub id: LaneId,
+    /// What people call it.
+    pub name: Option<String>,
+    /// Lanes that must be merged before this one starts.
+    pub depends_on: Vec<LaneIndex>,
+    /// Globs of the files that only this lane changes; empty: anything may be changed.
+    pub owns: Vec<String>,
+    /// Commands that must pass on the lane branch before it is merged.
+    pub tests: Vec<CommandLine>,
+    /// Human gates.
+    pub approval: Vec<Approval>,
+    /// From start to merge, waiting for people not counted.
+    #[serde(with = "optional_millis", default)]
+    pub timeout: Option<Duration>,
+    /// How often a failed task, and how often the lane as a whole, is tried again.
+    pub retries: u32,
+    /// Resource pools that the lane takes a place of while it runs.
+    pub uses: Vec<String>,
+    /// Commands run in each new worktree before anything else.
+    pub setup: Vec<CommandLine>,
+    /// Globs of ignored files that are copied from the main worktree into each new worktree.
+    pub copy: Vec<String>,
+    /// Added to the environment of everything the lane runs.
+    pub env: BTreeMap<String, String>,
+    /// What a retry finds in its worktree.
+    pub resume: RetryFrom,
+    /// Which agents get a worktree of their own.
+    pub agent_worktrees: AgentWorktrees,
+    /// Who works in the lane, in the order of the plan.
+    pub agents: Vec<Agent>,
+}
+
+impl Lane {
+    /// Whether the lane waits for a person at `gate`.
+    pub fn needs(&self, gate: Approval) -> bool {
+        self.approval.contains(&gate)
+    }
+
+    /// Indices of the agents of `round`.
+    pub fn round(&self, round: Round) -> impl DoubleEndedIterator<Item = usize> + '_ {
+        (0..self.agents.len()).filter(move |&agent| self.agents[agent].round == round)
+    }
+
+    /// Whether the agent at `agent` works in the lane's worktree, on the lane's branch.
+    pub fn shares_worktree(&self, agent: usize) -> bool {
+        match self.agent_worktrees {
+            AgentWorktrees::On => false,
+            AgentWorktrees::Off => true,
+            AgentWorktrees::Auto => self.round(self.agents[agent].round).count() == 1,
+        }
+    }
+}
+
+/// A program that works in a lane.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Agent {
+    /// Unique in the lane.
+    pub name: AgentName,
+    /// When it runs.
+    pub round: Round,
+    /// What is run for each of its tasks.
+    pub command: CommandLine,
+    /// The runner description the command comes from; `command` where the plan gave the command itself.
+    pub runner: String,
+    /// Added to the environment of its attempts.
+    pub env: BTreeMap<String, String>,
+    /// One attempt at one task; see [`Agent::time_limit`].
+    #[serde(with = "optional_millis", default)]
+    pub timeout: Option<Duration>,
+    /// Done one after another; never empty.
+    pub tasks: Vec<Task>,
+}
+
+/// The longest an atomic task may take unless the plan says otherwise (seed 000).
+pub const TASK_TIME_LIMIT: Duration = Duration::from_secs(10 * 60);
+
+/// The longest a specialist may take unless the plan says otherwise (seed 002).
+pub const SPECIALIST_TIME_LIMIT: Duration = Duration::from_secs(5 * 60);
+
+impl Agent {
+    /// The last of its tasks that is not a person's; the first, if all are.
+    pub fn last_own_task(&self) -> usize {
+        self.tasks.iter().rposition(|task| !task.kind.is_human()).unwrap_or(0)
+    }
+
+    /// How long one attempt at `task` may take: the agent's own limit, the task's, the plan's, the default of its round.
+    pub fn time_limit(&self, task: usize, timeouts: &Timeouts, specialist: Duration) -> Duration {
+        let default = if self.round == Round::Implementation { TASK_TIME_LIMIT } else { specialist };
+        self.tasks[task].max_time.or(self.timeout).or(timeouts.agent).unwrap_or(default)
+    }
+}
+
+/// An atomic step of an agent's work.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// Unique in the lane.
+    pub id: TaskId,
+    /// What people call it.
+    pub name: Option<String>,
+    /// Whether it is the agent's or a person's.
+    #[serde(rename = "type", default)]
+    pub kind: TaskKind,
+    /// What the agent, or the person, is told.
+    pub prompt: String,
+    /// Commands that must pass before the next task starts.
+    pub verify: Vec<CommandLine>,
+    /// How long one attempt may take.
+    #[serde(with = "optional_millis", default)]
+    pub max_time: Option<Duration>,
+    /// Files the task is about, as the plan names them.
+    pub files: Vec<String>,
+    /// Interfaces the task must provide.
+    pub interfaces: Vec<String>,
+    /// When the task counts as done, in words.
+    pub acceptance_criteria: Vec<String>,
+}
+
+word_enum! {
+    /// Whose a task is.
+    TaskKind {
+        /// The agent's.
+        Auto = "auto",
+        /// A person looks at what was done.
+        HumanVerify = "checkpoint:human-verify",
+        /// A person decides; what is said reaches the agents.
+        Decision = "checkpoint:decision",
+        /// A person does something that agents cannot.
+        HumanAction = "checkpoint:human-action",
+    }
+}
+
+impl TaskKind {
+    /// Whether a person does it.
+    pub fn is_human(self) -> bool {
+        self != Self::Auto
+    }
+}
+
+#[expect(clippy::derivable_impls, reason = "the enum is declared by a macro")]
+impl Default for TaskKind {
+    fn default() -> Self {
+        Self::Auto
+    }
+}
+
+word_enum! {
+    /// When an agent runs.
+    Round {
+        /// Writes reports, not code.
+        Requirements = "requirements",
+        /// Does the lane's tasks.
+        Implementation = "implementation",
+        /// Approves or rejects what was done.
+        Review = "review",
+    }
+}
+
+word_enum! {
+    /// A human gate of a lane.
+    Approval {
+        /// Before the implementation starts.
+        Plan = "plan",
+        /// Before the merge.
+        Changes = "changes",
+    }
+}
+
+word_enum! {
+    /// How a finished lane reaches the integration branch.
+    MergeMode {
+        /// The lane branch is left for a person.
+        None = "none",
+        /// Merged here.
+        Local = "local",
+    }
+}
+
+word_enum! {
+    /// Which agents get a worktree of their own.
+    AgentWorktrees {
+        /// Every agent: the lane's tests see committed, merged work only.
+        On = "on",
+        /// Only where more than one agent works in the round.
+        Auto = "auto",
+        /// None: agents of a round take turns in the lane's worktree.
+        Off = "off",
+    }
+}
+
+word_enum! {
+    /// What a retry finds in its worktree.
+    RetryFrom {
+        /// What the failed attempt left, partial work included.
+        Continue = "continue",
+        /// The last state that passed its gate; the partial work is kept in a snapshot.
+        Fresh = "fresh",
+    }
+}

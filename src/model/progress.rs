@@ -1,0 +1,19 @@
+//! How a run is shown while it goes on.
+
+use super::word::word_enum;
+
+word_enum! {
+    /// What `--progress` asks for.
+    Progress {
+        /// Live on a terminal, else plain.
+        Auto = "auto",
+        /// Lines that are redrawn.
+        Live = "live",
+        /// A line for each event.
+        Plain = "plain",
+        /// A JSON object for each event, on standard output.
+        Json = "json",
+        /// Nothing.
+        None = "none",
+    }
+}

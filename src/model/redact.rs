@@ -1,0 +1,185 @@
+//! Keeping secrets out of what is stored (SPEC §10): what is one, and what stands in its place.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use regex::{NoExpand, Regex};
+use serde_json::Value;
+
+/// Parts of the names of environment variables that hold secrets.
+const TELLING: &[&str] = &["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
+
+/// Values that hide nothing, whatever the variable is called.
+const WORDS: &[&str] = &[
+    "default",
+    "disabled",
+    "enabled",
+    "example",
+    "keychain",
+    "keyring",
+    "localhost",
+    "optional",
+    "password",
+    "prompt",
+    "required",
+    "secret",
+    "system",
+    "unknown",
+];
+
+/// The shortest value that is taken for a secret; shorter ones occur in ordinary text.
+const SHORTEST: usize = 6;
+
+/// The shortest value made of digits alone; shorter ones are numbers such as a limit of tokens.
+const SHORTEST_NUMBER: usize = 10;
+
+/// The longest name of a file or directory; longer ones after a slash are taken for a secret.
+const LONGEST_NAME: usize = 32;
+
+/// Replaces secrets by `[redacted:NAME]`.
+#[derive(Debug, Clone, Default)]
+pub struct Redactor {
+    /// Each value that is secret, with the variable that holds it.
+    names: BTreeMap<String, String>,
+    /// All of them at once, longer ones first.
+    values: Option<Regex>,
+    patterns: Vec<Regex>,
+}
+
+impl Redactor {
+    /// Keeps out the values of those of `variables` that look secret, and whatever `patterns` match; a pattern that
+    /// is none is passed over, for the settings refuse it.
+    pub fn new<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>, patterns: &[String]) -> Self {
+        let mut names = BTreeMap::new();
+        for (name, value) in variables.into_iter().filter(|(name, _)| looks_secret(name)) {
+            for secret in secrets_in(value) {
+                names.entry(secret.to_owned()).or_insert_with(|| name.to_owned());
+            }
+        }
+        let mut longest_first: Vec<String> = names.keys().map(|value| regex::escape(value)).collect();
+        longest_first.sort_by_key(|value| std::cmp::Reverse(value.len()));
+        let values = (!longest_first.is_empty()).then(|| Regex::new(&longest_first.join("|")).ok()).flatten();
+        Self { names, values, patterns: patterns.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect() }
+    }
+
+    /// Whether there is nothing that it would replace.
+    pub fn is_idle(&self) -> bool {
+        self.values.is_none() && self.patterns.is_empty()
+    }
+
+    /// `text` without secrets.
+    pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let mut clean = Cow::Borrowed(text);
+        if let Some(values) = &self.values {
+            let named = |found: &regex::Captures<'_>| format!("[redacted:{}]", self.names[&found[0]]);
+            if let Cow::Owned(replaced) = values.replace_all(&clean, named) {
+                clean = Cow::Owned(replaced);
+            }
+        }
+        for (number, pattern) in (1..).zip(&self.patterns) {
+            let name = format!("[redacted:pattern-{number}]");
+            if let Cow::Owned(replaced) = pattern.replace_all(&clean, NoExpand(&name)) {
+                clean = Cow::Owned(replaced);
+            }
+        }
+        clean
+    }
+
+    /// Takes the secrets out of `text`.
+    pub fn clean(&self, text: &mut String) {
+        if let Cow::Owned(clean) = self.redact(text) {
+            *text = clean;
+        }
+    }
+
+    /// Takes the secrets out of every text in `value`; names of fields stay.
+    pub fn clean_json(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => self.clean(text),
+            Value::Array(values) => values.iter_mut().for_each(|value| self.clean_json(value)),
+            Value::Object(fields) => fields.values_mut().for_each(|value| self.clean_json(value)),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+}
+
+/// Whether a variable of this name holds a secret.
+pub fn looks_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    TELLING.iter().any(|part| name.contains(part))
+}
+
+/// What of a variable's value must not be seen: all of it, or, of several lines, each.
+fn secrets_in(value: &str) -> impl Iterator<Item = &str> {
+    value.lines().map(str::trim).filter(|line| hides_something(line))
+}
+
+fn hides_something(value: &str) -> bool {
+    let digits = value.bytes().all(|byte| byte.is_ascii_digit());
+    let shortest = if digits { SHORTEST_NUMBER } else { SHORTEST };
+    value.chars().count() >= shortest && !WORDS.contains(&value.to_ascii_lowercase().as_str()) && !is_path(value)
+}
+
+/// Whether `value` is a path, such as that of a key file. A key may begin with a slash too, but has no short names.
+fn is_path(value: &str) -> bool {
+    let rooted = ["/", "./", "../", "~/"].iter().any(|start| value.starts_with(start));
+    rooted && value.split('/').all(|name| name.len() <= LONGEST_NAME && !name.contains(['+', '=']))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn redacted(variables: &[(&str, &str)], patterns: &[&str], text: &str) -> String {
+        let patterns: Vec<String> = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
+        Redactor::new(variables.iter().copied(), &patterns).redact(text).into_owned()
+    }
+
+    #[test]
+    fn the_value_of_a_variable_that_looks_secret_is_named_in_its_place() {
+        let variables = [("GITHUB_TOKEN", "ghp_abc.def"), ("PGPASSWORD", "s3cr3t"), ("EDITOR", "emacs-client")];
+        assert_eq!(
+            redacted(&variables, &[], "ghp_abc.def s3cr3t ghp_abcXdef emacs-client"),
+            "[redacted:GITHUB_TOKEN] [redacted:PGPASSWORD] ghp_abcXdef emacs-client"
+        );
+    }
+
+    #[test]
+    fn a_secret_that_begins_like_another_is_replaced_as_a_whole() {
+        let variables = [("A_KEY", "abcdef"), ("B_KEY", "abcdefghi")];
+        assert_eq!(redacted(&variables, &[], "abcdefghi abcdef"), "[redacted:B_KEY] [redacted:A_KEY]");
+    }
+
+    #[test]
+    fn ordinary_words_numbers_and_paths_stay() {
+        for value in ["abc", "Default", "128000", "/home/u/.ssh/id_rsa", "~/keys/a.pem", "true", "", "      "] {
+            assert_eq!(redacted(&[("MY_KEY", value)], &[], &format!("x {value} y")), format!("x {value} y"));
+        }
+        for value in ["/wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY", "/a/b+c=", "1234567890"] {
+            assert_eq!(redacted(&[("MY_KEY", value)], &[], value), "[redacted:MY_KEY]");
+        }
+    }
+
+    #[test]
+    fn every_line_of_a_key_of_many_lines_is_one() {
+        let key = "-----BEGIN-----\nMIIEvQIBADANBg\nkqhkiG9w0BAQ==\n";
+        assert_eq!(redacted(&[("KEY", key)], &[], "got kqhkiG9w0BAQ=="), "got [redacted:KEY]");
+    }
+
+    #[test]
+    fn what_a_pattern_matches_is_replaced_and_no_group_is_expanded() {
+        assert_eq!(
+            redacted(&[], &["sk-[a-z]+", r"\b\d{4}-\d{4}\b"], "sk-abc and 1234-5678 $0"),
+            "[redacted:pattern-1] and [redacted:pattern-2] $0"
+        );
+    }
+
+    #[test]
+    fn texts_in_json_are_cleaned_and_names_stay() {
+        let redactor = Redactor::new([("A_TOKEN", "abcdef")], &[]);
+        let mut value = serde_json::json!({"abcdef": ["x abcdef", 1, {"y": "abcdef"}]});
+        redactor.clean_json(&mut value);
+        assert_eq!(value, serde_json::json!({"abcdef": ["x [redacted:A_TOKEN]", 1, {"y": "[redacted:A_TOKEN]"}]}));
+        assert!(Redactor::default().is_idle() && !redactor.is_idle());
+    }
+}

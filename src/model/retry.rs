@@ -1,0 +1,56 @@
+//! What a retry is, and when it may begin.
+
+use std::time::Duration;
+
+use super::word::word_enum;
+
+word_enum! {
+    /// What a further attempt is for (seed 000, Recovery Protocol; SPEC §7).
+    RetryLevel {
+        /// Level 1: the same approach, knowing what went wrong.
+        Retry = "retry",
+        /// Level 2: back at the last state that passed, with a different approach.
+        Rollback = "rollback",
+        /// Something outside was out; it counts as no retry.
+        Wait = "wait",
+    }
+}
+
+/// The longest delay between two attempts.
+pub const LONGEST_BACKOFF: Duration = Duration::from_secs(5 * 60);
+
+/// How long a network or a quota may be out before the lane fails, unless a setting says otherwise.
+pub const OUTAGE_LIMIT: Duration = Duration::from_secs(60 * 60);
+
+/// Exponential backoff with jitter that is derived from `key` and `attempt`, so that a replay gives the same delays.
+///
+/// `attempt` counts from 1; the delay lies between half and the whole of `first * 2^(attempt - 1)`, at most
+/// [`LONGEST_BACKOFF`].
+pub fn backoff(first: Duration, key: &str, attempt: u32) -> Duration {
+    let doubled = first.saturating_mul(1u32.checked_shl(attempt.saturating_sub(1)).unwrap_or(u32::MAX));
+    let whole = doubled.min(LONGEST_BACKOFF);
+    let jitter = f64::from(crc32fast::hash(format!("{key}#{attempt}").as_bytes())) / f64::from(u32::MAX);
+    whole.mul_f64(0.5 + 0.5 * jitter)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_double_within_their_jitter_and_stay_bounded() {
+        let first = Duration::from_secs(1);
+        for attempt in 1..=40 {
+            let whole = first.saturating_mul(2u32.saturating_pow(attempt - 1)).min(LONGEST_BACKOFF);
+            let delay = backoff(first, "P1/SL-1/engineer", attempt);
+            assert!(delay >= whole / 2 && delay <= whole, "attempt {attempt}: {delay:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_ids_give_the_same_delay_and_others_another() {
+        let delay = |key| backoff(Duration::from_secs(60), key, 2);
+        assert_eq!(delay("a"), delay("a"));
+        assert_ne!(delay("a"), delay("b"));
+    }
+}

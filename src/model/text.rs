@@ -1,0 +1,60 @@
+//! Small helpers on text that several rooms share.
+
+/// Joins arguments into a line that a POSIX shell splits back into the same arguments.
+///
+/// NUL bytes, which no shell line can hold, are left out.
+pub fn shell_line<S: AsRef<str>>(arguments: impl IntoIterator<Item = S>) -> String {
+    let quoted = arguments.into_iter().map(|argument| {
+        let clean = argument.as_ref().replace('\0', "");
+        shlex::try_quote(&clean).map(|text| text.into_owned()).unwrap_or_default()
+    });
+    quoted.collect::<Vec<_>>().join(" ")
+}
+
+/// The first line of `text`, cut to at most `limit` characters with an ellipsis.
+pub fn headline(text: &str, limit: usize) -> String {
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
+    if line.chars().count() <= limit {
+        return line.to_owned();
+    }
+    let kept: String = line.chars().take(limit.saturating_sub(1)).collect();
+    format!("{kept}…")
+}
+
+/// The last `count` lines of `text` that are not blank, oldest first.
+pub fn last_lines(text: &str, count: usize) -> Vec<String> {
+    let mut lines: Vec<String> =
+        text.lines().rev().filter(|line| !line.trim().is_empty()).take(count).map(str::to_owned).collect();
+    lines.reverse();
+    lines
+}
+
+/// `1 lane`, `2 lanes`.
+pub fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_quoted_line_splits_back(arguments in proptest::collection::vec("[^\0]{0,12}", 1..5)) {
+            prop_assert_eq!(shlex::split(&shell_line(&arguments)), Some(arguments));
+        }
+    }
+
+    #[test]
+    fn long_lines_are_cut_by_characters_not_bytes() {
+        assert_eq!(headline("ääää", 3), "ää…");
+        assert_eq!(headline("\n  one\ntwo", 10), "one");
+    }
+
+    #[test]
+    fn last_lines_skip_blank_ones() {
+        assert_eq!(last_lines("a\nb\n\nc\n\n", 2), ["b", "c"]);
+    }
+}

@@ -1,0 +1,112 @@
+//! Time as data: nothing here reads a clock.
+
+use std::fmt;
+use std::time::Duration;
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
+
+/// A moment in UTC, written as ISO-8601 with milliseconds (`2026-01-31T12:00:00.000Z`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(pub DateTime<Utc>);
+
+impl Timestamp {
+    /// The moment `milliseconds` after the Unix epoch; out of range becomes the epoch.
+    pub fn from_unix_millis(milliseconds: i64) -> Self {
+        Self(DateTime::from_timestamp_millis(milliseconds).unwrap_or_default())
+    }
+
+    /// Milliseconds since the Unix epoch.
+    pub fn unix_millis(self) -> i64 {
+        self.0.timestamp_millis()
+    }
+
+    /// How long after `earlier` this is; zero when it is not after it.
+    pub fn since(self, earlier: Self) -> Duration {
+        (self.0 - earlier.0).to_std().unwrap_or_default()
+    }
+
+    /// The moment `duration` later, at millisecond resolution.
+    pub fn plus(self, duration: Duration) -> Self {
+        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        Self::from_unix_millis(self.unix_millis().saturating_add(millis))
+    }
+
+    /// `20260131T120000.000Z`: without characters that a ref or a file name may not hold.
+    pub fn compact(self) -> String {
+        self.0.format("%Y%m%dT%H%M%S%.3fZ").to_string()
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_rfc3339_opts(SecondsFormat::Millis, true))
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Durations in state files: whole milliseconds.
+pub mod millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// Writes a duration as milliseconds.
+    ///
+    /// # Errors
+    /// Only those of the serializer.
+    pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Reads milliseconds.
+    ///
+    /// # Errors
+    /// Only those of the deserializer.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
+        u64::deserialize(deserializer).map(Duration::from_millis)
+    }
+}
+
+/// The same for durations that may be absent.
+pub mod optional_millis {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    /// Writes an optional duration as milliseconds or null.
+    ///
+    /// # Errors
+    /// Only those of the serializer.
+    pub fn serialize<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
+        match duration {
+            Some(duration) => super::millis::serialize(duration, serializer),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    /// Reads milliseconds or null.
+    ///
+    /// # Errors
+    /// Only those of the deserializer.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
+        Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
+    }
+}
+
+/// `1m05s`, `12s`, `350ms`: for people, never read back.
+pub fn short(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0 => format!("{}ms", duration.as_millis()),
+        1..60 => format!("{}.{}s", seconds, duration.subsec_millis() / 100),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}

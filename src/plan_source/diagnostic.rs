@@ -1,0 +1,158 @@
+//! What is wrong with a plan, where, and what to do about it.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// How bad a fault is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// The plan cannot be used.
+    Error,
+    /// The plan can be used, but something is probably not meant as it is written.
+    Warning,
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        })
+    }
+}
+
+/// One fault of a plan file.
+///
+/// Control characters of the plan are replaced in all texts, so that they can be shown on a terminal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// The file, as the caller named it.
+    pub path: String,
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    /// What is wrong, with the offending text.
+    pub message: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub help: Option<String>,
+    /// The line, or the part of it around the place.
+    pub excerpt: Excerpt,
+}
+
+impl Diagnostic {
+    /// A fault at `place`, a line and a column that both count from 1.
+    pub(super) fn new(
+        severity: Severity,
+        path: &str,
+        place: (usize, usize),
+        message: &str,
+        help: Option<&str>,
+        excerpt: Excerpt,
+    ) -> Self {
+        let (path, message, help) = (path.to_owned(), printable(message), help.map(printable));
+        Self { severity, path, line: place.0, column: place.1, message, help, excerpt }
+    }
+
+    /// Whether the plan cannot be used because of this.
+    pub fn is_error(&self) -> bool {
+        self.severity == Severity::Error
+    }
+
+    /// Sorts by place, errors first.
+    pub(super) fn order(&self) -> impl Ord + use<> {
+        (self.line, self.column, self.severity, self.message.clone())
+    }
+}
+
+/// `plan.toml:12:5: error: …`, the line with a caret below, and the help on a line of its own.
+impl fmt::Display for Diagnostic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { severity, path, line, column, message, help, excerpt } = self;
+        write!(f, "{path}:{line}:{column}: {severity}: {message}")?;
+        if !excerpt.text.trim().is_empty() {
+            write!(f, "\n    {}\n    {}^", excerpt.text, excerpt.indent())?;
+        }
+        help.as_ref().map_or(Ok(()), |help| write!(f, "\n  help: {help}"))
+    }
+}
+
+/// The part of a line that a diagnostic shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Excerpt {
+    /// One line without its end, cut to a readable length.
+    pub text: String,
+    /// How many of its characters stand before the place.
+    pub caret: usize,
+}
+
+/// How many characters of a line are shown before and after a place.
+const BEFORE: usize = 80;
+const AFTER: usize = 80;
+
+impl Excerpt {
+    /// Cuts `line` to the surroundings of the place that `before` characters stand before.
+    pub(super) fn new(line: &str, before: usize) -> Self {
+        let cut = before.saturating_sub(BEFORE);
+        let mut rest = line.chars().skip(cut);
+        let mut text: String = rest.by_ref().take(before - cut + AFTER).collect();
+        if rest.next().is_some() {
+            text.push('…');
+        }
+        if cut == 0 {
+            return Self { text: printable(&text), caret: before };
+        }
+        Self { text: format!("…{}", printable(&text)), caret: before - cut + 1 }
+    }
+
+    /// White space as wide as what stands before the caret.
+    fn indent(&self) -> String {
+        self.text
+            .chars()
+            .map(|c| if c == '\t' { c } else { ' ' })
+            .chain(std::iter::repeat(' '))
+            .take(self.caret)
+            .collect()
+    }
+}
+
+/// `text` without the characters that could move a terminal's cursor or turn the direction of writing.
+pub(super) fn printable(text: &str) -> String {
+    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    text.chars().map(|c| if (c.is_control() && c != '\t') || turns(c) { '\u{fffd}' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn diagnostic(line: &str, before: usize) -> Diagnostic {
+        let excerpt = Excerpt::new(line, before);
+        Diagnostic::new(Severity::Error, "p.toml", (3, before + 1), "no `x`", Some("try `y`"), excerpt)
+    }
+
+    #[test]
+    fn a_diagnostic_shows_place_line_caret_and_help() {
+        let shown = diagnostic("\tkey = x", 7).to_string();
+        assert_eq!(shown, "p.toml:3:8: error: no `x`\n    \tkey = x\n    \t      ^\n  help: try `y`");
+    }
+
+    #[test]
+    fn long_lines_are_cut_around_the_place() {
+        let line = format!("{}X{}", "a".repeat(500), "b".repeat(500));
+        let excerpt = Excerpt::new(&line, 500);
+        assert_eq!(excerpt.text.chars().nth(excerpt.caret), Some('X'));
+        assert!(excerpt.text.chars().count() < 170);
+    }
+
+    #[test]
+    fn a_strangers_plan_cannot_write_to_the_terminal() {
+        let shown = diagnostic("name = \u{1b}[2J\u{202e}", 3).to_string();
+        assert!(!shown.contains('\u{1b}') && !shown.contains('\u{202e}'), "{shown:?}");
+    }
+}

@@ -1,0 +1,113 @@
+//! A plan as a reader found it: typed values with their places, nothing related to anything else yet.
+//!
+//! Every format's reader ends here; `lower` makes a plan of it.
+
+use std::time::Duration;
+
+use super::source_text::{At, Span};
+use crate::model::plan::{AgentWorktrees, RetryFrom};
+use crate::model::{Approval, CommandLine, Gates, MergeMode, Round, TaskKind};
+
+/// A whole plan.
+#[derive(Debug, Default)]
+pub(super) struct PlanDraft {
+    pub(super) phase: Option<At<String>>,
+    pub(super) title: Option<At<String>>,
+    pub(super) base_branch: Option<At<String>>,
+    pub(super) max_parallel: Option<At<u32>>,
+    pub(super) merge: Option<At<MergeMode>>,
+    pub(super) timeouts: TimeoutsDraft,
+    pub(super) pools: Vec<(At<String>, u32)>,
+    pub(super) gates: Gates,
+    /// What lanes leave open.
+    pub(super) defaults: LaneDraft,
+    pub(super) lanes: Vec<LaneDraft>,
+}
+
+/// Limits that hold for every command.
+#[derive(Debug, Default)]
+pub(super) struct TimeoutsDraft {
+    pub(super) agent: Option<At<Duration>>,
+    pub(super) gate: Option<At<Duration>>,
+    pub(super) kill_after: Option<At<Duration>>,
+}
+
+/// A lane; `None` where the plan says nothing.
+#[derive(Debug, Default, Clone)]
+pub(super) struct LaneDraft {
+    pub(super) span: Span,
+    pub(super) id: Option<At<String>>,
+    pub(super) name: Option<At<String>>,
+    pub(super) depends_on: Vec<At<String>>,
+    pub(super) excludes: Vec<At<String>>,
+    pub(super) wave: Option<At<u32>>,
+    pub(super) owns: Option<Vec<At<String>>>,
+    pub(super) tests: Option<Vec<CommandLine>>,
+    pub(super) timeout: Option<At<Duration>>,
+    pub(super) retries: Option<At<u32>>,
+    pub(super) approval: Option<Vec<At<Approval>>>,
+    pub(super) uses: Option<Vec<At<String>>>,
+    pub(super) setup: Option<Vec<CommandLine>>,
+    pub(super) copy: Option<Vec<At<String>>>,
+    pub(super) env: Vec<(At<String>, String)>,
+    pub(super) resume: Option<At<RetryFrom>>,
+    pub(super) merge: Option<At<MergeMode>>,
+    pub(super) agent_worktrees: Option<At<AgentWorktrees>>,
+    pub(super) program: ProgramDraft,
+    pub(super) prompt: PromptDraft,
+    pub(super) max_time: Option<At<Duration>>,
+    pub(super) tasks: Option<Vec<TaskDraft>>,
+    pub(super) agents: Option<Vec<AgentDraft>>,
+}
+
+/// What is run: a command, the runner that knows it, or both.
+#[derive(Debug, Default, Clone)]
+pub(super) struct ProgramDraft {
+    pub(super) command: Option<At<CommandLine>>,
+    pub(super) runner: Option<At<String>>,
+    /// What the plan says is at fault already; nothing more is to be said about it.
+    pub(super) faulty: bool,
+}
+
+impl ProgramDraft {
+    /// Whether the plan says something.
+    pub(super) fn is_given(&self) -> bool {
+        self.command.is_some() || self.runner.is_some() || self.faulty
+    }
+}
+
+/// What an agent is told, here or in a file.
+#[derive(Debug, Default, Clone)]
+pub(super) struct PromptDraft {
+    pub(super) text: Option<At<String>>,
+    pub(super) file: Option<At<String>>,
+}
+
+/// A task of a lane.
+#[derive(Debug, Default, Clone)]
+pub(super) struct TaskDraft {
+    pub(super) span: Span,
+    pub(super) id: Option<At<String>>,
+    pub(super) name: Option<At<String>>,
+    pub(super) kind: Option<At<TaskKind>>,
+    pub(super) prompt: PromptDraft,
+    pub(super) verify: Vec<CommandLine>,
+    pub(super) max_time: Option<At<Duration>>,
+    pub(super) files: Vec<At<String>>,
+    pub(super) interfaces: Vec<At<String>>,
+    pub(super) acceptance_criteria: Vec<At<String>>,
+    /// The only implementation agent that does it.
+    pub(super) agent: Option<At<String>>,
+}
+
+/// An agent of a lane.
+#[derive(Debug, Default, Clone)]
+pub(super) struct AgentDraft {
+    pub(super) span: Span,
+    pub(super) name: Option<At<String>>,
+    pub(super) round: Option<At<Round>>,
+    pub(super) program: ProgramDraft,
+    pub(super) timeout: Option<At<Duration>>,
+    pub(super) env: Vec<(At<String>, String)>,
+    pub(super) prompt: PromptDraft,
+}

@@ -1,0 +1,123 @@
+//! The collection of a plan's faults: reading never stops at the first.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+
+use super::diagnostic::{Diagnostic, Severity};
+use super::source_text::{SourceText, Span};
+
+/// How many faults of each severity are listed; a plan with more has one cause for most of them.
+const MAX_LISTED: usize = 200;
+
+/// The faults of one plan.
+pub(super) struct Faults<'a> {
+    pub(super) source: SourceText<'a>,
+    found: RefCell<Found>,
+}
+
+#[derive(Default)]
+struct Found {
+    listed: Vec<Diagnostic>,
+    /// Place and message of everything so far: a default may be at fault once for every lane.
+    seen: HashSet<(usize, String)>,
+    errors: usize,
+    warnings: usize,
+}
+
+impl<'a> Faults<'a> {
+    pub(super) fn new(source: SourceText<'a>) -> Self {
+        Self { source, found: RefCell::default() }
+    }
+
+    /// Notes an error that has no better remedy than its message.
+    pub(super) fn error(&self, span: Span, message: impl AsRef<str>) {
+        self.add(Severity::Error, span, message.as_ref(), None);
+    }
+
+    /// Notes an error and what to do about it.
+    pub(super) fn error_with(&self, span: Span, message: impl AsRef<str>, help: impl AsRef<str>) {
+        self.add(Severity::Error, span, message.as_ref(), Some(help.as_ref()));
+    }
+
+    /// Notes a warning and what to do about it.
+    pub(super) fn warning(&self, span: Span, message: impl AsRef<str>, help: impl AsRef<str>) {
+        self.add(Severity::Warning, span, message.as_ref(), Some(help.as_ref()));
+    }
+
+    /// Whether the plan cannot be used.
+    pub(super) fn any_error(&self) -> bool {
+        self.errors() > 0
+    }
+
+    /// How many errors there are so far.
+    pub(super) fn errors(&self) -> usize {
+        self.found.borrow().errors
+    }
+
+    /// Whether no further error would be listed.
+    pub(super) fn full(&self) -> bool {
+        self.errors() >= MAX_LISTED
+    }
+
+    fn add(&self, severity: Severity, span: Span, message: &str, help: Option<&str>) {
+        let found = &mut *self.found.borrow_mut();
+        if !found.seen.insert((span.start, message.to_owned())) {
+            return;
+        }
+        let count = if severity == Severity::Error { &mut found.errors } else { &mut found.warnings };
+        *count += 1;
+        if *count <= MAX_LISTED {
+            found.listed.push(self.source.diagnostic(severity, span, message, help));
+        }
+    }
+
+    /// All of them, in the order of the text.
+    pub(super) fn into_diagnostics(self) -> Vec<Diagnostic> {
+        let Found { mut listed, errors, warnings, .. } = self.found.into_inner();
+        listed.sort_by_cached_key(Diagnostic::order);
+        let more = errors.saturating_sub(MAX_LISTED) + warnings.saturating_sub(MAX_LISTED);
+        if more > 0 {
+            let end = Span::new(self.source.text.len(), self.source.text.len());
+            let message = format!("{more} more faults are not listed");
+            listed.push(self.source.diagnostic(Severity::Warning, end, &message, None));
+        }
+        listed
+    }
+}
+
+/// The name among `known` that `word` was probably meant to be.
+pub(super) fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
+    let lower = word.to_lowercase();
+    let allowed = (word.chars().count() / 3).clamp(1, 4);
+    let close = known.into_iter().filter(|name| name.len().abs_diff(word.len()) <= allowed);
+    let distances = close.map(|name| (strsim::osa_distance(&lower, &name.to_lowercase()), name));
+    distances.filter(|(distance, _)| *distance <= allowed).min_by_key(|(distance, _)| *distance).map(|(_, name)| name)
+}
+
+/// `text` as a message quotes it: one line, not too long.
+pub(super) fn quoted(text: &str) -> String {
+    format!("`{}`", crate::model::text::headline(text, 60))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_names_are_found_and_far_ones_are_not() {
+        let known = ["depends_on", "owns", "tests"];
+        assert_eq!(nearest("depend_on", known), Some("depends_on"));
+        assert_eq!(nearest("Owns", known), Some("owns"));
+        assert_eq!(nearest("colour", known), None);
+    }
+
+    #[test]
+    fn a_flood_of_warnings_hides_no_error() {
+        let faults = Faults::new(SourceText::new("p", "text"));
+        (0..1000).for_each(|at| faults.warning(Span::default(), format!("w{at}"), "h"));
+        faults.error(Span::default(), "e");
+        let listed = faults.into_diagnostics();
+        assert!(listed.iter().any(|fault| fault.message == "e"));
+        assert_eq!(listed.last().unwrap().message, "800 more faults are not listed");
+    }
+}

@@ -1,0 +1,63 @@
+//! Which notation a plan is written in, told from its content.
+
+crate::model::word_enum! {
+    /// How a plan is written down.
+    PlanFormat {
+        /// The native format in TOML.
+        Toml = "toml",
+        /// The native format in YAML.
+        Yaml = "yaml",
+        /// The native format in JSON.
+        Json = "json",
+    }
+}
+
+/// The notation of `text`; `None` where its first line that says something is none of them.
+pub(super) fn detect(text: &str) -> Option<PlanFormat> {
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    if let Some(inside) = text.strip_prefix('{') {
+        let quoted = inside.trim_start().starts_with(['"', '}']) || inside.trim().is_empty();
+        return Some(if quoted { PlanFormat::Json } else { PlanFormat::Yaml });
+    }
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    line_format(lines.next()?)
+}
+
+/// TOML and YAML differ in what follows the first key.
+fn line_format(line: &str) -> Option<PlanFormat> {
+    if line.starts_with("---") || line.starts_with("%YAML") {
+        return Some(PlanFormat::Yaml);
+    }
+    if line.starts_with('[') {
+        return Some(PlanFormat::Toml);
+    }
+    let in_key = |c: char| c.is_alphanumeric() || "-_.$\"' \t".contains(c);
+    match line.trim_start_matches(in_key).chars().next()? {
+        '=' => Some(PlanFormat::Toml),
+        ':' => Some(PlanFormat::Yaml),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_that_says_something_decides() {
+        let cases = [
+            ("# a\n\nphase = \"P1\"", Some(PlanFormat::Toml)),
+            ("[defaults]\n", Some(PlanFormat::Toml)),
+            ("\"phase\" = 1", Some(PlanFormat::Toml)),
+            ("# a = b\nphase: P1 = x", Some(PlanFormat::Yaml)),
+            ("---\n", Some(PlanFormat::Yaml)),
+            ("{\n \"phase\"", Some(PlanFormat::Json)),
+            ("{ phase: P1 }", Some(PlanFormat::Yaml)),
+            ("", None),
+            ("# Heading\n\nSome prose, and so on: more", None),
+        ];
+        for (text, format) in cases {
+            assert_eq!(detect(text), format, "{text:?}");
+        }
+    }
+}

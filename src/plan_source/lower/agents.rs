@@ -1,0 +1,79 @@
+//! Who works in a lane.
+
+use super::lane::env;
+use super::names::{id, unique};
+use super::program::{NO_RUNNER, program};
+use super::prompt::prompt;
+use super::tasks::{Assigned, ONLY_TASK, assigned, check_tasks, only_task, own_task, tasks};
+use super::{Context, Surroundings};
+use crate::model::{Agent, AgentName, CommandLine, Round};
+use crate::plan_source::draft::{AgentDraft, LaneDraft};
+use crate::plan_source::source_text::At;
+
+/// The name of an agent that has neither a name nor a runner.
+pub(in crate::plan_source) const NAMELESS: &str = "agent";
+
+/// An agent before it has tasks.
+pub(super) struct Member<'a> {
+    pub(super) draft: &'a AgentDraft,
+    pub(super) name: AgentName,
+    pub(super) round: Round,
+    written: At<String>,
+    command: CommandLine,
+    runner: String,
+}
+
+/// The agents of `lane` with their tasks. Empty where something about them is at fault.
+pub(super) fn agents(lane: &LaneDraft, defaults: &LaneDraft, context: &Context<'_>) -> Vec<Agent> {
+    let given = lane.agents.as_ref().or(defaults.agents.as_ref()).filter(|agents| !agents.is_empty());
+    let implied = [AgentDraft { span: lane.span, ..AgentDraft::default() }];
+    let drafts = given.map_or(implied.as_slice(), Vec::as_slice);
+    let around = Surroundings::new(lane, defaults, context);
+    let tasks = tasks(&around);
+    let staff: Vec<Member<'_>> = drafts.iter().filter_map(|draft| member(draft, given.is_some(), &around)).collect();
+    unique(staff.iter().map(|member| &member.written), "an agent", true, context.faults);
+    if staff.len() < drafts.len() {
+        return Vec::new();
+    }
+    check_tasks(&tasks, &staff, &around);
+    staff.into_iter().filter_map(|member| agent(member, &tasks, &around)).collect()
+}
+
+fn member<'a>(draft: &'a AgentDraft, declared: bool, around: &Surroundings<'_>) -> Option<Member<'a>> {
+    let (command, runner) = program(draft, declared, around)?;
+    let implied = if runner.value == NO_RUNNER { NAMELESS } else { &runner.value };
+    let written = draft.name.clone().unwrap_or_else(|| At::new(implied.to_owned(), runner.span));
+    let name = id(&written, AgentName::new, "an agent", around.context.faults)?;
+    let round = draft.round.as_ref().map_or(Round::Implementation, |round| round.value);
+    Some(Member { draft, name, round, written, command, runner: runner.value })
+}
+
+fn agent(member: Member<'_>, tasks: &[Assigned<'_>], around: &Surroundings<'_>) -> Option<Agent> {
+    let told = prompt(&member.draft.prompt, around.context);
+    let tasks = match own_task(member.round) {
+        Some(name) => vec![only_task(name, told, None, around)?],
+        None if tasks.is_empty() => vec![only_task(ONLY_TASK, told, around.max_time, around)?],
+        None => {
+            refuse_prompt(member.draft, around);
+            assigned(&member, tasks, around)
+        }
+    };
+    Some(Agent {
+        name: member.name,
+        round: member.round,
+        command: member.command,
+        runner: member.runner,
+        env: env(&[], &member.draft.env),
+        timeout: member.draft.timeout.as_ref().map(|time| time.value),
+        tasks,
+    })
+}
+
+/// A prompt beside the lane's tasks would have to be told in each of them, or lost.
+fn refuse_prompt(draft: &AgentDraft, around: &Surroundings<'_>) {
+    if let Some(given) = draft.prompt.text.as_ref().or(draft.prompt.file.as_ref()) {
+        let message = "an implementation agent is told what to do by the lane's tasks, not by a prompt of its own";
+        let help = "write it in the tasks, or leave the lane without tasks";
+        around.context.faults.error_with(given.span, message, help);
+    }
+}

@@ -1,0 +1,141 @@
+//! Lanes that may not meet: exclusions, pools of one, and ownership of the same files.
+
+use std::collections::BTreeSet;
+
+use super::names::LaneIds;
+use super::order::{called, references};
+use crate::model::ownership::glob;
+use crate::model::{Dag, LaneIndex};
+use crate::plan_source::draft::{LaneDraft, PlanDraft};
+use crate::plan_source::faults::{Faults, quoted};
+use crate::plan_source::overlap::{Overlap, Owned, overlaps};
+use crate::plan_source::source_text::At;
+
+/// How many pairs of lanes with overlapping globs are reported.
+const MAX_OVERLAPS: usize = 50;
+
+/// How many globs all lanes of a plan may own together.
+const MAX_GLOBS: usize = 20_000;
+
+/// How many `{a,b}` groups a glob may have.
+const MAX_GROUPS: usize = 20;
+
+/// The longest glob, in bytes.
+const MAX_GLOB: usize = 1024;
+
+/// Pairs of lanes that the plan keeps apart, the one that comes first in the plan first.
+pub(super) fn exclusions(
+    lanes: &[LaneDraft],
+    ids: &LaneIds<'_>,
+    faults: &Faults<'_>,
+) -> BTreeSet<(LaneIndex, LaneIndex)> {
+    let mut pairs = BTreeSet::new();
+    for (index, lane) in LaneIndex::first(lanes.len()).zip(lanes) {
+        for other in references(lane, index, &lane.excludes, "excludes", ids, faults) {
+            pairs.insert((index.min(other), index.max(other)));
+        }
+    }
+    pairs
+}
+
+/// Checks every glob, and that lanes which may run at the same time own nothing in common.
+pub(super) fn check(draft: &PlanDraft, dag: &Dag, exclusions: &BTreeSet<(LaneIndex, LaneIndex)>, faults: &Faults<'_>) {
+    let owned = owned(draft);
+    if let Some((_, glob)) = owned.get(MAX_GLOBS) {
+        faults.error(glob.span, format!("the lanes of a plan own at most {MAX_GLOBS} globs together"));
+        return;
+    }
+    let asked: Vec<Owned<'_>> = owned.iter().map(|(lane, glob)| Owned { lane: lane.at(), glob: &glob.value }).collect();
+    let order = Order::new(dag);
+    let singles = single_pools(draft);
+    let lanes: Vec<LaneIndex> = LaneIndex::first(draft.lanes.len()).collect();
+    let together = |one: usize, other: usize| {
+        !order.between(one, other)
+            && !exclusions.contains(&(lanes[one], lanes[other]))
+            && singles[one].is_disjoint(&singles[other])
+    };
+    let found = overlaps(&asked, MAX_OVERLAPS, together);
+    for overlap in &found {
+        report(draft, &owned, overlap, faults);
+    }
+}
+
+/// Every glob that can be read, with its lane.
+fn owned(draft: &PlanDraft) -> Vec<(LaneIndex, &At<String>)> {
+    let lanes = LaneIndex::first(draft.lanes.len()).zip(&draft.lanes);
+    let globs = lanes.flat_map(|(index, lane)| {
+        let owns = lane.owns.as_ref().or(draft.defaults.owns.as_ref());
+        owns.into_iter().flatten().map(move |glob| (index, glob))
+    });
+    globs.filter(|(_, glob)| glob_fault(&glob.value).is_none()).collect()
+}
+
+fn report(draft: &PlanDraft, owned: &[(LaneIndex, &At<String>)], overlap: &Overlap, faults: &Faults<'_>) {
+    let ((one, left), (other, right)) = (owned[overlap.one], owned[overlap.other]);
+    let names = (called(&draft.lanes[one.at()]), called(&draft.lanes[other.at()]));
+    let globs = (quoted(&left.value), quoted(&right.value));
+    let both = match &overlap.example {
+        Some(path) if left.value == right.value => format!("both own {}, for example {}", globs.0, quoted(path)),
+        Some(path) => format!("own {} by {} and {}", quoted(path), globs.0, globs.1),
+        None => format!("may own the same files by {} and {}", globs.0, globs.1),
+    };
+    let message = format!("lanes {} and {} can run at the same time and {both}", names.0, names.1);
+    let help = "narrow one of the globs, or order the lanes with `depends_on` or `excludes`";
+    faults.error_with(right.span, message, help);
+}
+
+/// Why `pattern` cannot be used as a glob of paths below the repository's root.
+pub(super) fn glob_fault(pattern: &str) -> Option<String> {
+    let text = pattern.trim_start_matches("./");
+    if text.trim().is_empty() {
+        return Some("it is empty".to_owned());
+    }
+    if pattern.len() > MAX_GLOB {
+        return Some(format!("it is longer than {MAX_GLOB} bytes"));
+    }
+    if text.starts_with(['/', '~']) || text.split('/').any(|part| part == "..") {
+        return Some("globs are relative to the repository's root and stay below it".to_owned());
+    }
+    if !text.contains(['*', '?', '[', ']', '{', '}', '\\']) {
+        return None;
+    }
+    if text.matches('{').count() > MAX_GROUPS {
+        return Some(format!("it has more than {MAX_GROUPS} groups"));
+    }
+    glob(text).err().map(|error| error.kind().to_string())
+}
+
+/// The pools of size 1 that each lane uses: two lanes in one of them never run at the same time.
+fn single_pools(draft: &PlanDraft) -> Vec<BTreeSet<&str>> {
+    let is_single = |name: &str| draft.pools.iter().any(|(pool, size)| *size == 1 && pool.value == name);
+    let singles = draft.lanes.iter().map(|lane| {
+        let used = lane.uses.as_ref().or(draft.defaults.uses.as_ref()).into_iter().flatten();
+        used.map(|name| name.value.as_str()).filter(|name| is_single(name)).collect()
+    });
+    singles.collect()
+}
+
+/// Which lanes wait for which, directly or not: a bit for each pair.
+struct Order {
+    before: Vec<Vec<u64>>,
+}
+
+impl Order {
+    fn new(dag: &Dag) -> Self {
+        let mut before = vec![vec![0u64; dag.len().div_ceil(64)]; dag.len()];
+        for &lane in dag.order() {
+            let mut own = std::mem::take(&mut before[lane.at()]);
+            for dependency in dag.dependencies(lane) {
+                own.iter_mut().zip(&before[dependency.at()]).for_each(|(own, theirs)| *own |= theirs);
+                own[dependency.at() / 64] |= 1 << (dependency.at() % 64);
+            }
+            before[lane.at()] = own;
+        }
+        Self { before }
+    }
+
+    fn between(&self, one: usize, other: usize) -> bool {
+        let waits = |lane: usize, on: usize| self.before[lane][on / 64] >> (on % 64) & 1 == 1;
+        waits(one, other) || waits(other, one)
+    }
+}

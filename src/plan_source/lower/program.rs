@@ -1,0 +1,74 @@
+//! The command of an agent.
+
+use super::Surroundings;
+use super::order::called;
+use crate::model::CommandLine;
+use crate::plan_source::draft::AgentDraft;
+use crate::plan_source::faults::quoted;
+use crate::plan_source::source_text::At;
+
+/// The runner of agents whose command the plan gives.
+pub(in crate::plan_source) const NO_RUNNER: &str = "command";
+
+/// The command and the runner of an agent, from the nearest place that names one: the agent, its lane, the defaults.
+/// `declared` says that the plan names the agent.
+pub(super) fn program(
+    draft: &AgentDraft,
+    declared: bool,
+    around: &Surroundings<'_>,
+) -> Option<(CommandLine, At<String>)> {
+    let places = [&draft.program, &around.lane.program, &around.defaults.program];
+    let Some(program) = places.into_iter().find(|program| program.is_given()) else {
+        return fallback(draft, around).or_else(|| {
+            nothing_to_run(draft, declared, around);
+            None
+        });
+    };
+    if program.faulty {
+        return None;
+    }
+    match (&program.command, &program.runner) {
+        (command, Some(runner)) => Some((runner_command(command.as_ref(), runner, around)?, runner.clone())),
+        (Some(command), None) => Some((command.value.clone(), At::new(NO_RUNNER.to_owned(), command.span))),
+        (None, None) => None,
+    }
+}
+
+/// The runner that the settings name.
+fn fallback(draft: &AgentDraft, around: &Surroundings<'_>) -> Option<(CommandLine, At<String>)> {
+    let runner = around.context.fallbacks.runner?;
+    let command = (around.context.runners)(runner)?;
+    Some((command, At::new(runner.to_owned(), draft.span)))
+}
+
+fn runner_command(
+    command: Option<&At<CommandLine>>,
+    runner: &At<String>,
+    around: &Surroundings<'_>,
+) -> Option<CommandLine> {
+    let faults = around.context.faults;
+    let known = (around.context.runners)(&runner.value);
+    if let Some(command) = command {
+        if known.is_none() && runner.value != NO_RUNNER {
+            let message = format!("there is no runner {}; only the command beside it is used", quoted(&runner.value));
+            faults.warning(runner.span, message, "describe the runner, or leave `runner` out");
+        }
+        return Some(command.value.clone());
+    }
+    if known.is_none() {
+        let message = format!("there is no runner {}", quoted(&runner.value));
+        faults.error_with(runner.span, message, "name a runner that is described, or write a `command`");
+    }
+    known
+}
+
+fn nothing_to_run(draft: &AgentDraft, declared: bool, around: &Surroundings<'_>) {
+    let lane = called(around.lane);
+    let message = match &draft.name {
+        Some(name) => format!("agent {} of lane {lane} has nothing to run", quoted(&name.value)),
+        None if declared => format!("an agent of lane {lane} has nothing to run"),
+        None => format!("lane {lane} has no work: neither an agent nor a command nor a runner"),
+    };
+    let help = "write `command` or `runner` in the agent, in the lane or in `[defaults]`";
+    around.context.faults.error_with(draft.span, message, help);
+}

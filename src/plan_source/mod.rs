@@ -1,0 +1,139 @@
+//! Plan files of every format into one [`crate::model::Plan`], with every fault at once.
+//!
+//! The way of a plan: its text becomes a tree with places (`toml_tree`, `yaml`, `json`), the tree a draft (`native`),
+//! the draft a plan (`lower`). A reader of another format makes a draft of its own and shares the last step. Nothing
+//! here opens a file or runs a program.
+
+mod automaton;
+mod diagnostic;
+mod draft;
+pub mod explain;
+mod faults;
+mod fields;
+mod format;
+pub mod graph;
+mod json;
+mod keys;
+mod lower;
+mod native;
+pub mod native_toml;
+mod overlap;
+mod scalar;
+pub mod schema;
+mod source_text;
+mod toml_tree;
+mod tree;
+mod yaml;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use sha2::{Digest, Sha256};
+
+pub use diagnostic::{Diagnostic, Excerpt, Severity};
+pub use format::PlanFormat;
+pub use source_text::{MAX_TEXT, decode};
+
+use crate::model::{CommandLine, Plan};
+use draft::PlanDraft;
+use faults::Faults;
+use lower::Context;
+use source_text::{SourceText, Span};
+
+/// A plan file that is read already.
+#[derive(Debug, Clone, Copy)]
+pub struct Source<'a> {
+    /// What diagnostics call the file.
+    pub path: &'a str,
+    /// Its text; see [`decode`].
+    pub text: &'a str,
+    /// How it is written; `None`: told from the text.
+    pub format: Option<PlanFormat>,
+    /// What the settings say where the plan says nothing.
+    pub fallbacks: Fallbacks<'a>,
+}
+
+/// What holds for agents and lanes of which the plan says nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Fallbacks<'a> {
+    /// The runner of agents that have neither a command nor a runner.
+    pub runner: Option<&'a str>,
+    /// How often lanes are tried again.
+    pub retries: Option<u32>,
+}
+
+/// What became of a plan file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// The plan; `None` when a diagnostic is an error.
+    pub plan: Option<Plan>,
+    /// Every fault, in the order of the text.
+    pub diagnostics: Vec<Diagnostic>,
+    /// SHA-256 in hexadecimal over the text and every prompt file that was read, each with its length before it.
+    pub sha256: String,
+}
+
+/// Reads a plan (SPEC §3).
+///
+/// `load` gives the text of a `prompt_file`, named as the plan names it, or why there is none; it is asked once for
+/// each name. `runners` gives the command of a runner, or `None` for one that is not described.
+pub fn read(
+    source: &Source<'_>,
+    load: &dyn Fn(&str) -> Result<String, String>,
+    runners: &dyn Fn(&str) -> Option<CommandLine>,
+) -> Reading {
+    let digest = RefCell::new(Sha256::new());
+    add_to_digest(&digest, source.text);
+    let loaded: RefCell<HashMap<String, Result<String, String>>> = RefCell::default();
+    let load_once = |path: &str| {
+        let load_first = || load(path).inspect(|text| add_to_digest(&digest, text));
+        loaded.borrow_mut().entry(path.to_owned()).or_insert_with(load_first).clone()
+    };
+    let faults = Faults::new(SourceText::new(source.path, source.text));
+    let draft = draft(source, &faults);
+    let context = Context { faults: &faults, load: &load_once, runners, fallbacks: source.fallbacks };
+    let plan = draft.and_then(|draft| lower::lower(&draft, &context));
+    let plan = plan.filter(|_| !faults.any_error());
+    let sha256 = format!("{:x}", digest.take().finalize());
+    Reading { plan, diagnostics: faults.into_diagnostics(), sha256 }
+}
+
+fn add_to_digest(digest: &RefCell<Sha256>, text: &str) {
+    let mut digest = digest.borrow_mut();
+    digest.update((text.len() as u64).to_le_bytes());
+    digest.update(text);
+}
+
+/// The draft that the format's reader makes of the text.
+fn draft<'a>(source: &Source<'_>, faults: &'a Faults<'a>) -> Option<PlanDraft> {
+    if source.text.len() > MAX_TEXT {
+        faults
+            .error(Span::default(), format!("a plan has at most {MAX_TEXT} bytes, this one has {}", source.text.len()));
+        return None;
+    }
+    let Some(format) = source.format.or_else(|| format::detect(source.text)) else {
+        no_format(source.text, faults);
+        return None;
+    };
+    let tree = match format {
+        PlanFormat::Toml => toml_tree::parse(source.text, faults),
+        PlanFormat::Yaml => yaml::parse(source.text, faults),
+        PlanFormat::Json => json::parse(source.text, faults),
+    }?;
+    tree::refuse_nul(&tree, faults);
+    native::plan(tree, faults)
+}
+
+fn no_format(text: &str, faults: &Faults<'_>) {
+    if text.trim().is_empty() {
+        faults.error_with(Span::default(), "this plan is empty", "a plan has a `phase` and at least one lane");
+    } else {
+        let names: Vec<&str> = PlanFormat::ALL.iter().map(|format| format.word()).collect();
+        let help = format!("name it with --plan-format: {}", names.join(", "));
+        faults.error_with(
+            Span::default(),
+            "this file is in no plan format that can be told from its first lines",
+            help,
+        );
+    }
+}

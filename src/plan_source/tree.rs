@@ -1,0 +1,87 @@
+//! Plan text as a tree with places, the same for TOML, YAML and JSON.
+
+use super::faults::{Faults, quoted};
+use super::source_text::{At, Span};
+
+/// How deep lists and tables may be nested; a plan needs six levels.
+pub(super) const MAX_DEPTH: usize = 32;
+
+/// A value and where it stands.
+pub(super) type Node = At<Value>;
+
+/// What a plan file can hold.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Value {
+    /// Nothing, the same as an absent key.
+    Null,
+    /// True or false.
+    Boolean(bool),
+    /// A whole number.
+    Integer(i64),
+    /// A scalar that no key of a plan takes, in words: `a date`.
+    Other(&'static str),
+    /// Text.
+    Text(String),
+    /// Values in order.
+    List(Vec<Node>),
+    /// Keys with values, in the order of the text; a repeated key stands once, and is a fault already.
+    Table(Vec<Entry>),
+}
+
+/// A key with its value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Entry {
+    pub(super) key: At<String>,
+    pub(super) value: Node,
+}
+
+impl Value {
+    /// The kind in words: `a list`.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Null => "nothing",
+            Self::Boolean(_) => "true or false",
+            Self::Integer(_) => "a number",
+            Self::Other(kind) => kind,
+            Self::Text(_) => "text",
+            Self::List(_) => "a list",
+            Self::Table(_) => "a table",
+        }
+    }
+}
+
+/// Keeps the last entry of each key and notes a repeated key as a fault.
+pub(super) fn unique_entries(mut entries: Vec<Entry>, faults: &Faults<'_>) -> Value {
+    let mut order: Vec<usize> = (0..entries.len()).collect();
+    order.sort_by(|&one, &other| entries[one].key.value.cmp(&entries[other].key.value));
+    let mut replaced = vec![false; entries.len()];
+    for pair in order.windows(2) {
+        let (before, after) = (&entries[pair[0]].key, &entries[pair[1]].key);
+        if before.value == after.value {
+            replaced[pair[0]] = true;
+            let message = format!("the key {} stands here a second time", quoted(&after.value));
+            faults.error_with(after.span, message, "keep one of them");
+        }
+    }
+    let mut replaced = replaced.into_iter();
+    entries.retain(|_| !replaced.next().unwrap_or(false));
+    Value::Table(entries)
+}
+
+/// Notes every text that holds a NUL character, which no argument, path or environment variable can hold.
+pub(super) fn refuse_nul(node: &Node, faults: &Faults<'_>) {
+    let check = |text: &str, span: Span| {
+        if text.contains('\0') {
+            faults.error_with(span, "this text holds a NUL character", "no command, path or prompt can hold one");
+        }
+    };
+    match &node.value {
+        Value::Text(text) => check(text, node.span),
+        Value::List(items) => items.iter().for_each(|item| refuse_nul(item, faults)),
+        Value::Table(entries) => entries.iter().for_each(|entry| {
+            check(&entry.key.value, entry.key.span);
+            refuse_nul(&entry.value, faults);
+        }),
+        _ => {}
+    }
+}

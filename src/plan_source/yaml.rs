@@ -1,0 +1,142 @@
+//! YAML text into the tree; the only file that knows the YAML crate.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::{DuplicateKeyPolicy, Spanned};
+
+use super::faults::Faults;
+use super::source_text::{At, Span};
+use super::tree::{Entry, MAX_DEPTH, Node, Value, unique_entries};
+
+/// Reads `text`. A syntax error, which ends reading, and repeated keys are faults.
+pub(super) fn parse(text: &str, faults: &Faults<'_>) -> Option<Node> {
+    match serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options()) {
+        Ok(root) => Some(convert(root, faults)),
+        Err(error) => {
+            let error = error.without_snippet();
+            let span = error.location().map_or(Span::default(), |location| place(&location, faults));
+            faults.error(span, format!("this is no valid YAML: {}", message(error)));
+            None
+        }
+    }
+}
+
+fn options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: MAX_DEPTH,
+            flow_nesting_limit: MAX_DEPTH,
+            max_events: 4_000_000,
+            max_nodes: 1_000_000,
+        },
+        // An alias bomb stops here; an honest plan repeats a few hundred nodes.
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: 100_000 },
+        duplicate_keys: DuplicateKeyPolicy::LastWins,
+        // `agent_worktrees: on` is a word, not true.
+        strict_booleans: true,
+        with_snippet: false,
+    }
+}
+
+/// What the parser says, without the place, which the diagnostic tells.
+fn message(error: &serde_saphyr::Error) -> String {
+    if matches!(error, serde_saphyr::Error::MultipleDocuments { .. }) {
+        return "a plan is one document, and this is the second".to_owned();
+    }
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or("");
+    let place = line.find(" at line ").or_else(|| line.find(" (line "));
+    place.map_or(line, |at| &line[..at]).trim_end_matches(':').to_owned()
+}
+
+fn place(location: &serde_saphyr::Location, faults: &Faults<'_>) -> Span {
+    let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+    let span = location.span();
+    match (span.byte_offset(), span.byte_len()) {
+        (Some(start), Some(length)) => Span::new(number(start), number(start.saturating_add(length))),
+        _ => {
+            let start = faults.source.offset(number(location.line()), number(location.column()));
+            Span::new(start, start)
+        }
+    }
+}
+
+fn convert(node: Spanned<Raw>, faults: &Faults<'_>) -> Node {
+    let span = place(&node.defined, faults);
+    let value = match node.value {
+        Raw::Scalar(value) => value,
+        Raw::List(items) => Value::List(items.into_iter().map(|item| convert(item, faults)).collect()),
+        Raw::Table(entries) => {
+            let entry = |(key, value): (Spanned<String>, _)| Entry {
+                key: At::new(key.value, place(&key.defined, faults)),
+                value: convert(value, faults),
+            };
+            unique_entries(entries.into_iter().map(entry).collect(), faults)
+        }
+    };
+    At::new(value, span)
+}
+
+/// A node as the parser hands it over.
+enum Raw {
+    Scalar(Value),
+    List(Vec<Spanned<Raw>>),
+    Table(Vec<(Spanned<String>, Spanned<Raw>)>),
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RawVisitor)
+    }
+}
+
+struct RawVisitor;
+
+impl<'de> Visitor<'de> for RawVisitor {
+    type Value = Raw;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Raw, E> {
+        Ok(Raw::Scalar(Value::Null))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Raw, E> {
+        Ok(Raw::Scalar(Value::Boolean(value)))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Raw, E> {
+        Ok(Raw::Scalar(Value::Integer(value)))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Raw, E> {
+        Ok(Raw::Scalar(i64::try_from(value).map_or(Value::Other("a number out of range"), Value::Integer)))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Raw, E> {
+        Ok(Raw::Scalar(Value::Other("a fraction")))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Raw, E> {
+        Ok(Raw::Scalar(Value::Text(text.to_owned())))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Raw, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Raw::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Raw, A::Error> {
+        let mut table = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            table.push(entry);
+        }
+        Ok(Raw::Table(table))
+    }
+}

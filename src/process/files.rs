@@ -1,0 +1,220 @@
+//! The files of a job directory, by which a supervisor and every Lanekeeper speak to each other.
+//!
+//! A file that is the truth about something is written beside its place, synced, renamed there, and then the directory
+//! is synced: a reader sees all of it or nothing, also after a power cut.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use chrono::Utc;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::ProcessError;
+use crate::model::{JobExit, JobSpec, ProcessId, Timestamp};
+
+/// The job's output: standard output and standard error of all steps, in the order in which they were written.
+pub fn output_log(job_directory: &Path) -> PathBuf {
+    job_directory.join("output.log")
+}
+
+/// When the supervisor last gave a sign of life; `None` when it never did.
+///
+/// # Errors
+/// The file exists and cannot be read.
+pub fn heartbeat(job_directory: &Path) -> Result<Option<Timestamp>, ProcessError> {
+    let beat: Option<Beat> = JobFiles::at(job_directory).read("heartbeat")?;
+    Ok(beat.map(|beat| beat.updated_at))
+}
+
+/// What `heartbeat` holds.
+#[derive(Serialize, Deserialize)]
+struct Beat {
+    updated_at: Timestamp,
+}
+
+/// What `supervisor.json` holds. That the file exists means: the job was begun and is never begun again.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Marker {
+    /// Who supervises.
+    pub(super) supervisor: ProcessId,
+    /// The boot in which the pids of this file mean something.
+    pub(super) boot: String,
+    /// The value of [`TOKEN_VARIABLE`] in the environment of every process of the job.
+    pub(super) token: String,
+    /// When the job was begun.
+    pub(super) started_at: Timestamp,
+    /// The main process of the step that runs; absent before the first.
+    #[serde(default)]
+    pub(super) agent: Option<ProcessId>,
+    /// That step, as a person would type it.
+    #[serde(default)]
+    pub(super) command: String,
+}
+
+/// The environment variable by which a job's processes are known when their supervisor is gone.
+pub(super) const TOKEN_VARIABLE: &str = "LANEKEEPER_JOB_TOKEN";
+
+/// One job directory.
+#[derive(Debug, Clone)]
+pub(super) struct JobFiles {
+    directory: PathBuf,
+}
+
+impl JobFiles {
+    pub(super) fn at(directory: &Path) -> Self {
+        Self { directory: directory.to_owned() }
+    }
+
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    /// Makes the directory, readable by its owner only, where it is missing.
+    pub(super) fn create(&self) -> Result<(), ProcessError> {
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.directory);
+        made.map_err(ProcessError::file("create", &self.directory))?;
+        match self.directory.parent() {
+            Some(parent) => sync_directory(parent).map_err(ProcessError::file("sync", parent)),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn spec(&self) -> Result<Option<JobSpec>, ProcessError> {
+        self.read("spec.json")
+    }
+
+    pub(super) fn write_spec(&self, spec: &JobSpec) -> Result<(), ProcessError> {
+        self.write_durably("spec.json", spec)
+    }
+
+    pub(super) fn marker(&self) -> Result<Option<Marker>, ProcessError> {
+        self.read("supervisor.json")
+    }
+
+    pub(super) fn write_marker(&self, marker: &Marker) -> Result<(), ProcessError> {
+        self.write_durably("supervisor.json", marker)
+    }
+
+    pub(super) fn exit(&self) -> Result<Option<JobExit>, ProcessError> {
+        self.read("exit.json")
+    }
+
+    pub(super) fn write_exit(&self, exit: &JobExit) -> Result<(), ProcessError> {
+        self.write_durably("exit.json", exit)
+    }
+
+    /// Whether somebody wants the job to stop, also before it began.
+    pub(super) fn stop_wanted(&self) -> bool {
+        self.path("stop").exists()
+    }
+
+    pub(super) fn write_stop(&self) -> Result<(), ProcessError> {
+        self.write_durably("stop", &Beat { updated_at: now() })
+    }
+
+    /// Written often and worth nothing after a power cut, so not synced.
+    pub(super) fn write_heartbeat(&self, now: Timestamp) -> io::Result<()> {
+        replace(&self.path("heartbeat"), &text_of(&Beat { updated_at: now })?)
+    }
+
+    /// Opens the output for appending.
+    pub(super) fn open_output(&self) -> Result<File, ProcessError> {
+        append_to(&output_log(&self.directory))
+    }
+
+    /// Opens the file that takes what the supervisor itself has to complain about.
+    pub(super) fn open_log(&self) -> Result<File, ProcessError> {
+        append_to(&self.log())
+    }
+
+    pub(super) fn log(&self) -> PathBuf {
+        self.path("supervisor.log")
+    }
+
+    /// Takes the job's lock for as long as the file is kept; `None` when somebody else holds it.
+    pub(super) fn try_own(&self) -> Result<Option<File>, ProcessError> {
+        let path = self.path("lock");
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
+        let file = file.map_err(ProcessError::file("open", &path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(source)) => Err(ProcessError::file("lock", &path)(source)),
+        }
+    }
+
+    /// Whether a supervisor holds the lock. Looks without making the file and without hindering another look.
+    pub(super) fn is_owned(&self) -> Result<bool, ProcessError> {
+        let path = self.path("lock");
+        let file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(ProcessError::file("open", &path)(error)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(false),
+            Err(TryLockError::WouldBlock) => Ok(true),
+            Err(TryLockError::Error(source)) => Err(ProcessError::file("lock", &path)(source)),
+        }
+    }
+
+    fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ProcessError> {
+        let path = self.path(name);
+        match fs::read(&path) {
+            Ok(bytes) => match serde_json::from_slice(&bytes) {
+                Ok(value) => Ok(Some(value)),
+                Err(source) => Err(ProcessError::Damaged { path, source }),
+            },
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(ProcessError::file("read", &path)(error)),
+        }
+    }
+
+    fn write_durably(&self, name: &str, value: &impl Serialize) -> Result<(), ProcessError> {
+        let path = self.path(name);
+        let write = || {
+            let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
+            file.write_all(&text_of(value)?)?;
+            file.as_file().sync_all()?;
+            file.persist(&path)?;
+            sync_directory(&self.directory)
+        };
+        write().map_err(ProcessError::file("write", &path))
+    }
+}
+
+/// The present moment, at the resolution of state files, so that what was written equals what is read.
+pub(super) fn now() -> Timestamp {
+    Timestamp::from_unix_millis(Utc::now().timestamp_millis())
+}
+
+/// JSON as it stands in state files: readable, with a line end.
+pub(super) fn text_of(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut text = serde_json::to_vec_pretty(value)?;
+    text.push(b'\n');
+    Ok(text)
+}
+
+/// Puts `bytes` at `path` in one step, without syncing.
+pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+    file.write_all(bytes)?;
+    file.persist(path)?;
+    Ok(())
+}
+
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+fn append_to(path: &Path) -> Result<File, ProcessError> {
+    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+    file.map_err(ProcessError::file("open", path))
+}

@@ -1,0 +1,82 @@
+//! Starting supervisors.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use super::ProcessError;
+use super::files::JobFiles;
+use super::platform;
+use crate::model::{JobSpec, ProcessId, is_foreign_git_variable};
+
+/// The environment variable that tells a supervisor who launched it, as `pid:start time`.
+pub(super) const LAUNCHER_VARIABLE: &str = "LANEKEEPER_LAUNCHER";
+
+/// A supervisor that this process started and has to collect: give it to [`wait`](super::wait).
+#[must_use = "a supervisor that nobody waits for stays in the process table as a zombie"]
+#[derive(Debug)]
+pub struct Launched {
+    child: Child,
+}
+
+impl Launched {
+    /// The supervisor. Where the same job was launched twice, [`observe`](super::observe) tells which one runs it.
+    pub fn supervisor(&self) -> ProcessId {
+        let pid = i32::try_from(self.child.id()).unwrap_or_default();
+        ProcessId::of(pid).unwrap_or(ProcessId { pid, started: 0 })
+    }
+
+    /// Sleeps until the supervisor has ended, and collects it.
+    pub(super) fn collect(mut self) {
+        // Fails only when somebody else collected it; then it has ended as well.
+        let _ = self.child.wait();
+    }
+}
+
+/// Starts `program supervise <job directory>` for `spec`.
+///
+/// Launching the same job again is harmless at any time: however many supervisors are started in one directory, one of
+/// them runs the job, once. A `spec.json` that is already there stays.
+///
+/// # Errors
+/// The directory or the spec cannot be written, or the program cannot be started.
+pub fn launch(program: &Path, job_directory: &Path, spec: &JobSpec) -> Result<Launched, ProcessError> {
+    let directory = std::path::absolute(job_directory).map_err(ProcessError::file("find", job_directory))?;
+    let files = JobFiles::at(&directory);
+    files.create()?;
+    if files.spec()?.is_none() {
+        files.write_spec(spec)?;
+    }
+    let log = files.open_log()?;
+    let mut command = Command::new(program);
+    // No code of ours runs between fork and exec, so that the system can start it without copying our memory; the
+    // supervisor leaves our session by itself.
+    command.arg0("lanekeeper").arg("supervise").arg(&directory).current_dir("/");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_foreign_git_variable(name)) {
+        command.env_remove(name);
+    }
+    let me = ProcessId::current();
+    command.env(LAUNCHER_VARIABLE, format!("{}:{}", me.pid, me.started));
+    let child = command.spawn().map_err(|source| ProcessError::Launch { program: program.to_owned(), source })?;
+    Ok(Launched { child })
+}
+
+/// The program to give to [`launch`]: this one, also when its file was replaced during the run.
+///
+/// # Errors
+/// The system does not tell which program runs.
+pub fn current_program() -> io::Result<PathBuf> {
+    platform::current_program()
+}
+
+/// Who launched this process: the one that says so, else the parent.
+pub(super) fn launcher() -> Option<ProcessId> {
+    let told = std::env::var(LAUNCHER_VARIABLE).ok();
+    let told = told.as_deref().and_then(|text| {
+        let (pid, started) = text.split_once(':')?;
+        Some(ProcessId { pid: pid.parse().ok()?, started: started.parse().ok()? })
+    });
+    told.or_else(|| ProcessId::of(rustix::process::getppid()?.as_raw_nonzero().get()))
+}

@@ -1,0 +1,33 @@
+//! Processes: supervisors that outlive Lanekeeper, and the trees they look after.
+//!
+//! Each job runs under a supervisor of its own: this program again, as `lanekeeper supervise <job directory>`. All that
+//! the two say to each other goes through the files of the job directory and two signals, so a Lanekeeper that was
+//! killed loses nothing: the next one reads the same files. `docs/supervision.md` tells the protocol.
+
+mod error;
+mod files;
+mod identity;
+mod launch;
+mod nearby;
+mod observe;
+mod output;
+#[cfg_attr(target_os = "linux", path = "linux.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "posix.rs")]
+mod platform;
+mod secrets;
+mod stop;
+pub mod supervisor;
+mod sweep;
+mod tree;
+mod wait;
+
+pub use error::ProcessError;
+pub use files::{heartbeat, output_log};
+pub use launch::{Launched, current_program, launch};
+pub use nearby::{at_work_in, supervisors_below};
+pub use observe::{Observation, observe};
+pub use output::{NewLines, both_ends, last_line, lines_since, tail};
+pub use secrets::redactor;
+pub use stop::{StopOutcome, stop};
+pub use sweep::{leftovers, sweep};
+pub use wait::wait;

@@ -1,0 +1,190 @@
+//! Reading a job's output, which may be many gigabytes and hold any bytes.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+use anstream::adapter::strip_str;
+
+/// How much of the end of the output is looked at for its last lines.
+const TAIL_BYTES: u64 = 64 * 1024;
+
+/// How much of the end of the output is looked at for its last line.
+const LAST_LINE_BYTES: u64 = 4 * 1024;
+
+/// How much output one call of [`lines_since`] reads at most.
+const CHUNK_BYTES: u64 = 256 * 1024;
+
+/// The last `count` lines that are not blank, oldest first, without escape sequences and control characters.
+/// Looks at the last 64 KiB; output that does not exist has no lines.
+///
+/// # Errors
+/// The file exists and cannot be read.
+pub fn tail(output: &Path, count: usize) -> io::Result<Vec<String>> {
+    let mut lines = last_of(output, TAIL_BYTES)?;
+    Ok(lines.split_off(lines.len().saturating_sub(count)))
+}
+
+/// The first and the last bytes of the output, whole lines of them, with a blank line where something is left out.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn both_ends(output: &Path, first: usize, last: usize) -> io::Result<String> {
+    let mut file = File::open(output)?;
+    let length = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    if length <= (first + last) as u64 {
+        file.read_to_end(&mut bytes)?;
+        return Ok(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    Read::by_ref(&mut file).take(first as u64).read_to_end(&mut bytes)?;
+    bytes.truncate(bytes.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1));
+    bytes.push(b'\n');
+    let kept = bytes.len();
+    file.seek(SeekFrom::Start(length - last as u64))?;
+    file.read_to_end(&mut bytes)?;
+    let line = bytes[kept..].iter().position(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+    bytes.drain(kept..kept + line);
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// The last line that is not blank, for a live display; looks at the last 4 KiB.
+///
+/// # Errors
+/// The file exists and cannot be read.
+pub fn last_line(output: &Path) -> io::Result<Option<String>> {
+    Ok(last_of(output, LAST_LINE_BYTES)?.pop())
+}
+
+/// What [`lines_since`] found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewLines {
+    /// Whole lines, cleaned as in [`tail`], blank ones included.
+    pub lines: Vec<String>,
+    /// Where to read on, in bytes from the start.
+    pub next: u64,
+}
+
+/// The lines written since byte `offset`, at most 256 KiB of them. A last line without its end is left for the next
+/// call, unless `ended` says that no more will be written. Output that does not exist has no lines.
+///
+/// # Errors
+/// The file exists and cannot be read.
+pub fn lines_since(output: &Path, offset: u64, ended: bool) -> io::Result<NewLines> {
+    let Some(mut file) = open(output)? else { return Ok(NewLines { lines: Vec::new(), next: offset }) };
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    file.take(CHUNK_BYTES).read_to_end(&mut bytes)?;
+    let full = bytes.len() as u64 == CHUNK_BYTES;
+    match bytes.iter().rposition(|&byte| byte == b'\n') {
+        Some(end) if full || !ended => bytes.truncate(end + 1),
+        None if !full && !ended => bytes.clear(),
+        _ => {}
+    }
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(NewLines { lines: text.lines().map(clean).collect(), next: offset + bytes.len() as u64 })
+}
+
+/// The lines in the last `window` bytes that are not blank. One that begins before the window is left out unless it is
+/// the only one.
+fn last_of(output: &Path, window: u64) -> io::Result<Vec<String>> {
+    let Some(mut file) = open(output)? else { return Ok(Vec::new()) };
+    let start = file.metadata()?.len().saturating_sub(window);
+    file.seek(SeekFrom::Start(start))?;
+    let mut bytes = Vec::new();
+    file.take(window).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    let torn = usize::from(start > 0 && lines.len() > 1);
+    Ok(lines[torn..].iter().map(|line| clean(line)).filter(|line| !line.trim().is_empty()).collect())
+}
+
+/// What a terminal would show of `line`: no escape sequences, no control characters, and after a carriage return only
+/// what was written last.
+fn clean(line: &str) -> String {
+    let plain = strip_str(line).to_string();
+    let shown = plain.rsplit('\r').find(|part| !part.trim().is_empty()).unwrap_or_default();
+    shown.chars().filter(|&c| c == '\t' || !c.is_control()).collect()
+}
+
+fn open(path: &Path) -> io::Result<Option<File>> {
+    match File::open(path) {
+        Ok(file) => Ok(Some(file)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn with_output<T>(bytes: &[u8], read: impl Fn(&Path) -> T) -> T {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("output.log");
+        fs::write(&path, bytes).unwrap();
+        read(&path)
+    }
+
+    #[test]
+    fn only_the_end_of_long_output_is_read() {
+        let mut bytes = vec![b'x'; 200 * 1024];
+        bytes.extend_from_slice(b"\nfirst\n\nsecond\n");
+        assert_eq!(with_output(&bytes, |path| tail(path, 20).unwrap()), ["first", "second"]);
+        assert_eq!(with_output(&bytes, |path| tail(path, 1).unwrap()), ["second"]);
+    }
+
+    #[test]
+    fn a_line_longer_than_the_window_is_shown_in_part() {
+        let shown = with_output(&vec![b'x'; 200 * 1024], |path| last_line(path).unwrap().unwrap());
+        assert_eq!(shown.len(), 4 * 1024);
+    }
+
+    #[test]
+    fn what_a_terminal_would_hide_is_left_out() {
+        let bytes = b"\x1b[1;31merror\x1b[0m: no\x07\n\x1b]0;title\x07shown\n 10%\r 50%\r100%\r\n\xff\xfe\n";
+        assert_eq!(
+            with_output(bytes, |path| tail(path, 9).unwrap()),
+            ["error: no", "shown", "100%", "\u{fffd}\u{fffd}"]
+        );
+    }
+
+    #[test]
+    fn output_that_does_not_exist_has_no_lines() {
+        let missing = Path::new("/nonexistent/output.log");
+        assert_eq!(tail(missing, 3).unwrap(), [""; 0]);
+        assert_eq!(last_line(missing).unwrap(), None);
+        assert_eq!(lines_since(missing, 7, true).unwrap(), NewLines { lines: vec![], next: 7 });
+    }
+
+    #[test]
+    fn a_line_is_told_once_and_whole() {
+        let whole = with_output("one\ntwö\nthr".as_bytes(), |path| lines_since(path, 0, false).unwrap());
+        assert_eq!(whole, NewLines { lines: vec!["one".into(), "twö".into()], next: 9 });
+        let rest = with_output("one\ntwö\nthree".as_bytes(), |path| lines_since(path, 9, true).unwrap());
+        assert_eq!(rest, NewLines { lines: vec!["three".into()], next: 14 });
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn following_in_pieces_tells_the_same_as_reading_at_once(
+            text in "[a-zä\n]{0,60}", cuts in proptest::collection::vec(0usize..60, 0..6)
+        ) {
+            let bytes = text.as_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
+            cuts.sort_unstable();
+            let (mut told, mut next) = (Vec::new(), 0);
+            for (cut, ended) in cuts.into_iter().map(|cut| (cut, false)).chain([(bytes.len(), true)]) {
+                let new = with_output(&bytes[..cut], |path| lines_since(path, next, ended).unwrap());
+                told.extend(new.lines);
+                next = new.next;
+            }
+            prop_assert_eq!(told, text.lines().map(str::to_owned).collect::<Vec<_>>());
+        }
+    }
+}

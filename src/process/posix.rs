@@ -1,0 +1,111 @@
+//! The twin of `linux.rs` for other systems, which have neither `/proc` nor subreapers. Written with care and untested.
+//!
+//! The process table comes from `ps`, whose start times count whole seconds. An orphan that left its process group is
+//! not found, and after a supervisor was killed only the agent itself and what still descends from it is.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use chrono::NaiveDateTime;
+use rustix::process::{Pid, Signal};
+
+use super::identity::Row;
+use crate::model::ProcessId;
+
+/// Whether [`adopt_orphans`] makes every descendant findable through its parents.
+pub(super) const ADOPTS_ORPHANS: bool = false;
+
+/// The process that has `pid` now.
+pub(super) fn process(pid: i32) -> Option<Row> {
+    table(&["-p", &pid.to_string()]).pop()
+}
+
+/// Every process that can be seen.
+pub(super) fn processes() -> Vec<Row> {
+    table(&["-A"])
+}
+
+fn table(selection: &[&str]) -> Vec<Row> {
+    let mut ps = Command::new("ps");
+    ps.args(selection).args(["-o", "pid=,ppid=,pgid=,stat=,lstart="]).env("LC_ALL", "C").env("TZ", "UTC");
+    let listed = ps.output().map(|output| output.stdout).unwrap_or_default();
+    String::from_utf8_lossy(&listed).lines().filter_map(row_of).collect()
+}
+
+/// Reads `7 1 7 S+ Mon Jan  5 10:00:00 2026`.
+fn row_of(line: &str) -> Option<Row> {
+    let fields: Vec<&str> = line.split_ascii_whitespace().collect();
+    let [pid, parent, group, state, start @ ..] = fields.as_slice() else { return None };
+    let start = NaiveDateTime::parse_from_str(&start.join(" "), "%a %b %d %H:%M:%S %Y").ok()?;
+    Some(Row {
+        id: ProcessId { pid: pid.parse().ok()?, started: start.and_utc().timestamp_micros().try_into().ok()? },
+        parent: parent.parse().ok()?,
+        group: group.parse().ok()?,
+        ended: state.starts_with('Z'),
+    })
+}
+
+/// Does nothing: init adopts them.
+pub(super) fn adopt_orphans() -> io::Result<()> {
+    Ok(())
+}
+
+/// The pids of this process's own children.
+pub(super) fn children() -> Vec<i32> {
+    let me = rustix::process::getpid().as_raw_nonzero().get();
+    // `ps` itself is one of them, and has ended before its list is read.
+    processes().iter().filter(|row| row.parent == me && !row.ended).map(|row| row.id.pid).collect()
+}
+
+/// Sends `signal` to this very process; `false` when it is gone.
+pub(super) fn signal(process: ProcessId, signal: Signal) -> io::Result<bool> {
+    let Some(pid) = Pid::from_raw(process.pid).filter(|_| process.is_alive()) else { return Ok(false) };
+    match rustix::process::kill_process(pid, signal) {
+        Ok(()) => Ok(true),
+        Err(rustix::io::Errno::SRCH) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Sleeps a moment; the caller looks again.
+pub(super) fn sleep_until_end(_process: ProcessId, at_most: Duration) {
+    std::thread::sleep(at_most.min(super::wait::PAUSE));
+}
+
+/// Start times are absolute here, so they name the boot as well.
+pub(super) fn boot() -> String {
+    String::new()
+}
+
+/// Environments of other processes cannot be read.
+pub(super) fn was_given(_pid: i32, _variable: &str, _value: &str) -> bool {
+    false
+}
+
+/// Current directories of other processes cannot be read.
+pub(super) const TELLS_DIRECTORIES: bool = false;
+
+/// Cannot answer.
+pub(super) fn directory(_pid: i32) -> Option<PathBuf> {
+    None
+}
+
+/// The words with which a process was started, as far as blanks tell them apart.
+pub(super) fn arguments(pid: i32) -> Vec<String> {
+    let listed = Command::new("ps").args(["-ww", "-p", &pid.to_string(), "-o", "args="]).output();
+    let line = listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+    line.split_ascii_whitespace().map(str::to_owned).collect()
+}
+
+/// Lets the first file take the second's place; an exchange in one step is not available.
+pub(super) fn exchange(first: &Path, second: &Path) -> io::Result<()> {
+    fs::rename(first, second)
+}
+
+/// The running program.
+pub(super) fn current_program() -> io::Result<PathBuf> {
+    std::env::current_exe()
+}

@@ -1,0 +1,279 @@
+//! Runs the steps of a job and ends what they leave behind.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, WaitOptions, WaitStatus};
+
+use super::complain;
+use super::course::{Blow, Course, Word};
+use super::signals::Signals;
+use super::status::StatusFile;
+use crate::model::text::counted;
+use crate::model::time::short;
+use crate::model::{CommandLine, ExitCause, JobExit, JobSpec, OnOrphan, ProcessId, is_foreign_git_variable};
+use crate::process::files::{JobFiles, Marker, TOKEN_VARIABLE, now};
+use crate::process::launch::LAUNCHER_VARIABLE;
+use crate::process::{platform, tree};
+
+/// How long a tree is killed again and again before its survivors are left to the kernel.
+const KILL_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How often is looked whether the launcher lives, where its death ends the job.
+const GLANCE: Duration = Duration::from_secs(1);
+
+/// The shortest time between two signs of life, whatever the spec says.
+const SHORTEST_BEAT: Duration = Duration::from_millis(50);
+
+/// One job while it runs.
+pub(super) struct Runner<'a> {
+    files: &'a JobFiles,
+    signals: &'a Signals,
+    spec: &'a JobSpec,
+    marker: Marker,
+    output: File,
+    status: Option<&'a mut StatusFile>,
+    /// The Lanekeeper whose death ends the job, if one does.
+    launcher: Option<ProcessId>,
+    course: Course,
+    next_beat: Instant,
+    /// The step that runs or ran last: its pid, and its exit code once it has ended.
+    main: (i32, Option<i32>),
+    groups: Vec<i32>,
+    notes: Vec<String>,
+}
+
+impl<'a> Runner<'a> {
+    /// Prepares to run `spec`; the time limit begins here.
+    pub(super) fn new(
+        files: &'a JobFiles,
+        signals: &'a Signals,
+        spec: &'a JobSpec,
+        marker: Marker,
+        output: File,
+        status: Option<&'a mut StatusFile>,
+        launcher: Option<ProcessId>,
+    ) -> Self {
+        let start = Instant::now();
+        Self {
+            files,
+            signals,
+            spec,
+            marker,
+            output,
+            status,
+            launcher: launcher.filter(|_| spec.on_orphan == OnOrphan::Stop),
+            course: Course::new(start, spec.timeout, spec.kill_after),
+            next_beat: start,
+            main: (0, None),
+            groups: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Runs the steps and returns when nothing of them is left.
+    pub(super) fn run(mut self) -> JobExit {
+        let (mut cause, mut exit_code) = self.run_steps();
+        if let Some(ending) = self.course.ending() {
+            cause = ending;
+        }
+        self.end_tree();
+        if matches!(cause, ExitCause::TimedOut | ExitCause::Stopped) {
+            exit_code = self.course.code();
+        }
+        JobExit {
+            cause,
+            exit_code,
+            command: self.marker.command,
+            started_at: self.marker.started_at,
+            finished_at: now(),
+            tail: Vec::new(),
+            notes: self.notes.join("; "),
+        }
+    }
+
+    fn run_steps(&mut self) -> (ExitCause, i32) {
+        let mut code = 0;
+        for (number, step) in self.spec.steps.iter().enumerate() {
+            self.marker.command = step.to_string();
+            if let Err(error) = self.start(step, number == 0) {
+                self.notes.push(not_started(step, self.spec, &error));
+                return (ExitCause::NotStarted, 127);
+            }
+            code = self.await_main();
+            if code != 0 || self.course.ending().is_some() {
+                break;
+            }
+        }
+        (ExitCause::Exited, code)
+    }
+
+    /// Starts a step in a process group of its own, in the supervisor's session, which has no terminal.
+    fn start(&mut self, step: &CommandLine, first: bool) -> io::Result<()> {
+        let arguments = step.to_arguments();
+        let (program, rest) = arguments.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let input = match &self.spec.input {
+            Some(path) if first => File::open(path)?.into(),
+            _ => Stdio::null(),
+        };
+        let mut command = Command::new(program);
+        command.args(rest).current_dir(&self.spec.directory).process_group(0);
+        command.stdin(input).stdout(self.output.try_clone()?).stderr(self.output.try_clone()?);
+        set_environment(&mut command, &self.spec.environment, &self.marker.token);
+        let child = command.spawn()?;
+        let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
+        self.main = (pid, None);
+        self.groups.push(pid);
+        self.marker.agent = ProcessId::of(pid);
+        // The token finds the agent as well, so a full disk is no reason to end it.
+        self.files.write_marker(&self.marker).unwrap_or_else(complain);
+        Ok(())
+    }
+
+    /// Waits until the step has ended or the job is being ended; the step's exit code, where it has one.
+    fn await_main(&mut self) -> i32 {
+        loop {
+            self.turn(Duration::MAX);
+            match self.main.1 {
+                Some(code) => return code,
+                None if self.course.ending().is_some() => return 0,
+                None => {}
+            }
+        }
+    }
+
+    /// Ends what the steps left behind, and waits until nothing is left.
+    fn end_tree(&mut self) {
+        if !self.anything_left() {
+            return;
+        }
+        if self.course.ending().is_none() {
+            let left = tree::descendants(&self.groups).len();
+            self.notes.push(format!("ended {} that it left behind", counted(left, "background program")));
+            let blow = self.course.begin(ExitCause::Exited, Instant::now());
+            self.strike(blow);
+        }
+        let mut patience = None;
+        while self.anything_left() {
+            if !self.course.killed() {
+                self.turn(Duration::MAX);
+                continue;
+            }
+            if Instant::now() > *patience.get_or_insert_with(|| Instant::now() + KILL_PATIENCE) {
+                return self.give_up();
+            }
+            self.kill_tree();
+            self.turn(Duration::from_millis(2));
+        }
+    }
+
+    /// Sleeps until something happens, but not longer than `at_most`, and does what it calls for.
+    fn turn(&mut self, at_most: Duration) {
+        let next = self.course.next().map_or(self.next_beat, |due| due.min(self.next_beat));
+        let glance = if self.launcher.is_some() { GLANCE } else { Duration::MAX };
+        self.signals.sleep(next.saturating_duration_since(Instant::now()).min(at_most).min(glance));
+        self.collect();
+        let now = Instant::now();
+        // A step that has ended by itself before the word or the limit is not told to end.
+        let blows = if self.main.1.is_none() || self.course.ending().is_some() { self.blows(now) } else { Vec::new() };
+        blows.into_iter().for_each(|blow| self.strike(blow));
+        if now >= self.next_beat {
+            self.beat();
+            self.next_beat = now + self.spec.heartbeat.max(SHORTEST_BEAT);
+        }
+    }
+
+    fn blows(&mut self, now: Instant) -> Vec<Blow> {
+        let mut words = self.signals.words();
+        if self.launcher.is_some_and(|launcher| !launcher.is_alive()) {
+            self.launcher = None;
+            self.notes.push("the Lanekeeper that started it died".into());
+            words.push(Word::Stop);
+        }
+        let mut blows: Vec<Blow> = words.into_iter().filter_map(|word| self.course.hear(word, now)).collect();
+        if let Some(blow) = self.course.due(now) {
+            if blow == Blow::Terminate {
+                self.notes.push(format!("the time limit of {} passed", short(self.spec.timeout.unwrap_or_default())));
+            }
+            blows.push(blow);
+        }
+        blows
+    }
+
+    fn strike(&mut self, blow: Blow) {
+        match blow {
+            Blow::Terminate => tree::signal_all(&tree::descendants(&self.groups), Signal::TERM),
+            Blow::Kill => self.kill_tree(),
+        }
+    }
+
+    /// One attempt at killing the whole tree. Whoever loses its parent becomes the supervisor's own child, and own
+    /// children are killed faster than they can fork.
+    fn kill_tree(&mut self) {
+        tree::signal_all(&tree::descendants(&self.groups), Signal::KILL);
+        let pause = Instant::now() + Duration::from_millis(5);
+        while self.collect() && Instant::now() < pause {
+            tree::kill_children();
+        }
+    }
+
+    /// Collects children that have ended; whether there are others.
+    fn collect(&mut self) -> bool {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid.as_raw_nonzero().get() == self.main.0 => {
+                    self.main.1 = Some(code_of(status));
+                }
+                Ok(Some(_)) | Err(rustix::io::Errno::INTR) => {}
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+
+    fn anything_left(&mut self) -> bool {
+        self.collect() || (!platform::ADOPTS_ORPHANS && !tree::descendants(&self.groups).is_empty())
+    }
+
+    fn give_up(&mut self) {
+        let pids: Vec<i32> = tree::descendants(&self.groups).iter().map(|row| row.id.pid).collect();
+        self.notes.push(format!("processes {pids:?} do not die; see what they wait for (`ps -o stat,wchan`)"));
+    }
+
+    /// Gives signs of life. A full disk may swallow them; the agent's work goes on.
+    fn beat(&mut self) {
+        let now = now();
+        self.files.write_heartbeat(now).unwrap_or_else(complain);
+        if let Some(status) = &mut self.status {
+            status.beat(now).unwrap_or_else(complain);
+        }
+    }
+}
+
+/// The supervisor's own environment without what a hook of git's or a launcher left in it, then what the spec adds.
+fn set_environment(command: &mut Command, added: &BTreeMap<String, String>, token: &str) {
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_foreign_git_variable(name)) {
+        command.env_remove(name);
+    }
+    command.env_remove(LAUNCHER_VARIABLE).envs(added).env(TOKEN_VARIABLE, token);
+}
+
+/// The exit code as a shell tells it.
+fn code_of(status: WaitStatus) -> i32 {
+    status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal)).unwrap_or(1)
+}
+
+fn not_started(step: &CommandLine, spec: &JobSpec, error: &io::Error) -> String {
+    let place = spec.directory.display();
+    if !spec.directory.is_dir() {
+        return format!("cannot start `{step}`: there is no directory {place}");
+    }
+    match &spec.input {
+        Some(input) if !input.is_file() => format!("cannot start `{step}`: there is no input file {}", input.display()),
+        _ => format!("cannot start `{step}` in {place}: {error}"),
+    }
+}

@@ -1,0 +1,89 @@
+//! Waiting for a job's end.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::files::{JobFiles, Marker, now};
+use super::output::tail;
+use super::secrets::{clean_exit, clean_output, redactor_for};
+use super::supervisor::stopped_before_start;
+use super::sweep::sweep_owned;
+use super::{Launched, Observation, ProcessError, observe, output_log, platform};
+use crate::model::job::TAIL_LINES;
+use crate::model::text::{counted, last_lines};
+use crate::model::{ExitCause, JobExit};
+
+/// Between two looks where nothing can be slept on.
+pub(super) const PAUSE: Duration = Duration::from_millis(200);
+
+/// Between two looks at a supervisor whose end wakes the sleeper anyway.
+const GLANCE: Duration = Duration::from_secs(30);
+
+/// Sleeps until the job in `job_directory` has ended, and tells how. For the owner of the run only: a job that lost its
+/// supervisor, or never got one, is closed, which ends what is left of it and keeps it from ever being begun.
+///
+/// `launched` is what [`launch`](super::launch) returned; `None` for a job that an earlier Lanekeeper launched.
+///
+/// # Errors
+/// A file of the directory cannot be read, or processes of a lost job do not die, or its exit cannot be written.
+pub fn wait(job_directory: &Path, launched: Option<Launched>) -> Result<JobExit, ProcessError> {
+    if let Some(launched) = launched {
+        launched.collect();
+    }
+    loop {
+        match observe(job_directory)? {
+            Observation::Exited(exit) => return Ok(exit),
+            Observation::Running(supervisor) if supervisor.is_alive() => platform::sleep_until_end(supervisor, GLANCE),
+            Observation::Running(_) | Observation::Starting => std::thread::sleep(PAUSE),
+            Observation::Absent | Observation::Planned | Observation::Lost(_) => {
+                if let Some(exit) = close(&JobFiles::at(job_directory))? {
+                    return Ok(exit);
+                }
+            }
+        }
+    }
+}
+
+/// Writes the exit of a job without a supervisor; `None` when one has come meanwhile.
+fn close(files: &JobFiles) -> Result<Option<JobExit>, ProcessError> {
+    let Some(_lock) = files.try_own()? else { return Ok(None) };
+    if let Some(exit) = files.exit()? {
+        return Ok(Some(exit));
+    }
+    let marker = files.marker()?;
+    let swept = marker.as_ref().map_or(Ok(0), |marker| sweep_owned(files, marker))?;
+    // A job without a specification never ran, and so said nothing.
+    let redactor = files.spec()?.map(|spec| redactor_for(&spec)).unwrap_or_default();
+    let output = output_log(files.directory());
+    clean_output(&output, &redactor).map_err(ProcessError::file("take secrets out of", &output))?;
+    let mut exit = match marker {
+        None if files.stop_wanted() => stopped_before_start(),
+        marker => lost(files, marker, swept),
+    };
+    clean_exit(&mut exit, &redactor);
+    files.write_exit(&exit)?;
+    Ok(Some(exit))
+}
+
+fn lost(files: &JobFiles, marker: Option<Marker>, swept: usize) -> JobExit {
+    let finished_at = now();
+    let notes = match &marker {
+        Some(_) if swept == 0 => "the supervisor died without a word".to_owned(),
+        Some(_) => format!("the supervisor died without a word; killed {}", counted(swept, "survivor")),
+        None => {
+            let log = std::fs::read_to_string(files.log()).unwrap_or_default();
+            format!("the supervisor died before it began the job {}", last_lines(&log, 1).concat())
+                .trim_end()
+                .to_owned()
+        }
+    };
+    JobExit {
+        cause: ExitCause::Lost,
+        exit_code: -1,
+        command: marker.as_ref().map(|marker| marker.command.clone()).unwrap_or_default(),
+        started_at: marker.map_or(finished_at, |marker| marker.started_at),
+        finished_at,
+        tail: tail(&output_log(files.directory()), TAIL_LINES).unwrap_or_default(),
+        notes,
+    }
+}

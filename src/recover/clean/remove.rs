@@ -1,0 +1,120 @@
+//! Removing what was judged. Whatever resists is kept and says why; asked again, the rest is removed.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::{Leftover, Surroundings, Thing, Traces};
+use crate::git::{self, GitError};
+use crate::model::CommitId;
+use crate::store::{RunDirectory, RunLock};
+
+/// Removes all of `found` that is to go except the log. Answers the same list with what came of it.
+pub fn remove(around: &Surroundings<'_>, run: &Traces, found: Vec<Leftover>) -> Vec<Leftover> {
+    let base = around.repository.branch_commit(&run.started.base_branch).ok().flatten();
+    let base = base.unwrap_or_else(|| run.started.base_commit.clone());
+    let mut left: Vec<Leftover> = Vec::new();
+    let mut emptied = false;
+    for mut leftover in found {
+        // Slots go before the refs that make it safe to let them go.
+        if !matches!(leftover.thing, Thing::Held(_)) && !std::mem::replace(&mut emptied, true) {
+            empty_pool(around, run, &mut left);
+        }
+        if leftover.goes() {
+            let blocked = matches!(leftover.thing, Thing::Log(_)) && left.iter().any(Leftover::was_refused);
+            let removed = match &leftover.thing {
+                _ if blocked => Err("something of the run could not be removed".to_owned()),
+                thing => remove_one(around, run, thing, &base).map_err(|error| error.to_string()),
+            };
+            if let Err(reason) = removed {
+                leftover.refuse(&reason);
+            }
+        }
+        left.push(leftover);
+    }
+    // The directories above the lanes' are empty only now.
+    empty_pool(around, run, &mut left);
+    left
+}
+
+/// Removes the free slots, among them those that the run has just given back.
+fn empty_pool(around: &Surroundings<'_>, run: &Traces, left: &mut [Leftover]) {
+    let kept = match around.pool.empty(&run.started.run_id) {
+        Ok(kept) => kept,
+        Err(error) => return tracing::warn!("the pool cannot be emptied: {error}"),
+    };
+    for slot in kept {
+        let about = |leftover: &&mut Leftover| matches!(&leftover.thing, Thing::Held(held) if held.path == slot.path);
+        if let Some(leftover) = left.iter_mut().find(about).filter(|leftover| leftover.goes()) {
+            leftover.refuse(&slot.reason);
+        }
+    }
+}
+
+fn remove_one(around: &Surroundings<'_>, run: &Traces, thing: &Thing, base: &CommitId) -> Result<(), Resistance> {
+    match thing {
+        Thing::Held(slot) => {
+            around.pool.throw_away(slot, base)?;
+            around.pool.unlink(&slot.holder)?;
+        }
+        Thing::Free(path) if fs::symlink_metadata(path).is_ok() => return Err(Resistance::Still),
+        Thing::Free(_) | Thing::Log(_) => {}
+        Thing::Branch(name, at) => {
+            if let Some(place) = around.repository.where_checked_out(name)? {
+                return Err(GitError::BranchInTheWay { branch: name.clone(), place: Some(place) }.into());
+            }
+            delete(around, &format!("refs/heads/{name}"), at)?;
+        }
+        Thing::Snapshot(name, at) => delete(around, name, at)?,
+        Thing::LaneDirectory(lane, _) => {
+            let kept = around.pool.remove_lane_directory(&run.started.run_id, lane)?;
+            if !kept.is_empty() {
+                return Err(Resistance::Strange(kept.iter().map(|it| it.display().to_string()).collect()));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn delete(around: &Surroundings<'_>, reference: &str, at: &CommitId) -> Result<(), Resistance> {
+    let moved = git::delete_references(around.repository, &[(reference.to_owned(), at.clone())])?;
+    if moved.is_empty() { Ok(()) } else { Err(Resistance::Moved) }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum Resistance {
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error("somebody took it meanwhile")]
+    Still,
+    #[error("somebody moved it meanwhile")]
+    Moved,
+    #[error("it holds what is not Lanekeeper's: {}", .0.join(", "))]
+    Strange(Vec<String>),
+}
+
+/// Removes a run's directory and its log, and the lock last, while it is still held: whoever waits for the run then
+/// finds none.
+///
+/// # Errors
+/// What the system says; asked again, it goes on.
+pub fn remove_run(run: &RunDirectory, lock: RunLock) -> io::Result<()> {
+    let directory = run.directory();
+    for entry in fs::read_dir(&directory)? {
+        let path = entry?.path();
+        if path != run.lock() {
+            delete_path(&path)?;
+        }
+    }
+    delete_path(&run.log())?;
+    delete_path(&run.lock())?;
+    fs::remove_dir(&directory)?;
+    drop(lock);
+    Ok(())
+}
+
+/// Deletes a file, a link (not what it leads to) or a directory; gone already is as good.
+fn delete_path(path: &Path) -> io::Result<()> {
+    let Ok(kind) = fs::symlink_metadata(path) else { return Ok(()) };
+    if kind.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+}

@@ -1,0 +1,92 @@
+//! What a run may have left, told from its log alone: the plan may be gone by now.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::event::{Event, Record, RunOutcome, RunStarted};
+use crate::model::{CommitId, JobId, LaneId, MergeMode};
+
+/// What a run may have left.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Traces {
+    /// What it began with.
+    pub started: RunStarted,
+    /// Whether its last word is that everything is done.
+    pub done: bool,
+    /// The lanes that ever began.
+    pub lanes: BTreeMap<LaneId, LaneTraces>,
+    /// Jobs that may still run.
+    pub jobs: BTreeSet<JobId>,
+}
+
+/// What a lane may have left.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LaneTraces {
+    /// Whether it has begun and was not rolled back since.
+    pub begun: bool,
+    /// Where its work is, if it is complete: a merge, or the branch's head where nothing is merged.
+    pub landed: Option<CommitId>,
+    /// The branches that it and its agents worked on, without `refs/heads/`. Once they were removed they are nothing of
+    /// this run's any more: another one may use the names.
+    pub branches: BTreeSet<String>,
+    /// The refs of its snapshots, with their commits.
+    pub snapshots: BTreeMap<String, CommitId>,
+    /// The same of its lives that were rolled back.
+    pub rolled_back: BTreeMap<String, CommitId>,
+}
+
+impl Traces {
+    /// Reads them from a run's log; `None`: it does not begin with the beginning of a run.
+    pub fn of(records: &[Record]) -> Option<Self> {
+        let Event::RunStarted(started) = &records.first()?.event else { return None };
+        let (lanes, jobs) = (BTreeMap::new(), BTreeSet::new());
+        let mut traces = Self { started: (**started).clone(), done: false, lanes, jobs };
+        records.iter().for_each(|record| traces.follow(&record.event));
+        Some(traces)
+    }
+
+    /// Whether nothing is left to do or to resume: all is done, or everything that began was rolled back.
+    pub fn is_finished(&self) -> bool {
+        self.done || self.lanes.values().all(|lane| !lane.begun)
+    }
+
+    fn follow(&mut self, event: &Event) {
+        match event {
+            Event::RunFinished { outcome, .. } => self.done = *outcome == RunOutcome::Done,
+            Event::RunResumed { .. } => self.done = false,
+            Event::JobPlanned { job } | Event::JobStarted { job, .. } => drop(self.jobs.insert(job.clone())),
+            Event::JobExited { job, .. } => drop(self.jobs.remove(job)),
+            Event::LaneRolledBack { .. } => self.done = false,
+            _ => {}
+        }
+        if let Some(lane) = event.lane() {
+            let begins = matches!(event, Event::LaneMoved { .. });
+            if begins || self.lanes.contains_key(lane) {
+                let merges = self.started.options.merge == MergeMode::Local;
+                self.lanes.entry(lane.clone()).or_default().follow(event, merges);
+            }
+        }
+    }
+}
+
+impl LaneTraces {
+    fn follow(&mut self, event: &Event, merges: bool) {
+        match event {
+            Event::LaneMoved { .. } => self.begun = true,
+            Event::WorktreeOpened { worktree, .. } if !worktree.branch.is_empty() => {
+                self.branches.insert(worktree.branch.clone());
+            }
+            Event::LaneCleaned { kept, .. } if merges && kept.is_empty() => self.branches.clear(),
+            Event::LaneMerged { commit, .. } => self.landed = Some(commit.clone()),
+            Event::SnapshotTaken { reference, commit, .. } => {
+                self.snapshots.insert(reference.clone(), commit.clone());
+            }
+            Event::LaneRolledBack { .. } => {
+                self.begun = false;
+                self.landed = None;
+                self.branches.clear();
+                self.rolled_back.append(&mut self.snapshots);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Which agents a resume finds complete: the run log and git say whose work is in, and of the others the supervisor's
+//! exit and `status.json` say how far they are (seed 003, Recovery Procedure 2; SPEC §7).
+
+use std::time::Duration;
+
+use crate::model::{ExitCause, JobExit, JobId, JobRole, LaneId, LaneIndex, Round, Timestamp};
+use crate::process::{self, Observation};
+use crate::schedule::{Completion, RunState, Standing};
+use crate::store::lane_files::{self, AgentStatus};
+use crate::store::{LaneDirectory, RunDirectory};
+
+/// How long an agent at work may give no sign of life (seed 003).
+const STALE: Duration = Duration::from_secs(60 * 60);
+
+/// The rounds that lanes stand in and that are not complete.
+pub fn partial_rounds(state: &RunState, run: &RunDirectory, now: Timestamp) -> Vec<(LaneId, Round, Completion)> {
+    let begun = |&lane: &LaneIndex| state.lane(lane).has_begun() && !state.lane(lane).is_merged();
+    let of_lane = |lane: LaneIndex| {
+        let (plan, round) = (state.plan().lane(lane), state.round_at_work(lane)?);
+        let mut completion = state.lane(lane).completion(plan, round);
+        for ((name, standing), agent) in completion.agents.iter_mut().zip(plan.round(round)) {
+            if *standing != Standing::Complete && state.lane(lane).agents[agent].attempt > 0 {
+                let worker = &state.lane(lane).agents[agent];
+                let role =
+                    JobRole::Attempt { agent: name.clone(), task: plan.agents[agent].tasks[worker.task].id.clone() };
+                let job = JobId { lane: Some(plan.id.clone()), role, number: worker.attempt };
+                *standing = look(state, run, &job, now).map_or_else(|| standing.clone(), |seen| classify(&seen));
+            }
+        }
+        (!completion.is_complete()).then(|| (plan.id.clone(), round, completion))
+    };
+    state.plan().indices().filter(begun).filter_map(of_lane).collect()
+}
+
+/// What is known of an agent whose work is not in.
+struct Evidence {
+    seen: Observation,
+    status: Option<AgentStatus>,
+    now: Timestamp,
+}
+
+fn look(state: &RunState, run: &RunDirectory, job: &JobId, now: Timestamp) -> Option<Evidence> {
+    let started = state.started()?;
+    let directory = LaneDirectory::new(&started.options.worktree_root, &started.run_id, job.lane.as_ref()?);
+    let status = lane_files::read_status(&directory.status_file(job.agent()?));
+    let seen = process::observe(&run.job(job)).ok()?;
+    (seen != Observation::Absent).then_some(Evidence { seen, status, now })
+}
+
+/// The seed's table. An exit outweighs whatever the agent wrote: `COMPLETE` with exit code 1 is an error.
+fn classify(evidence: &Evidence) -> Standing {
+    let status = evidence.status.as_ref();
+    let word = status.map(|status| status.report.status.as_str()).unwrap_or_default();
+    let fault = status.map(|status| status.report.fault.as_str()).filter(|fault| !fault.is_empty());
+    match &evidence.seen {
+        Observation::Exited(exit) if !exit.passed() => failed(exit, word),
+        Observation::Exited(_) => match (fault, word) {
+            (Some(fault), _) => Standing::Unknown(fault.to_owned()),
+            (None, "ERROR" | "BLOCKED") => {
+                Standing::Error(status.map(|s| s.report.message.clone()).unwrap_or_default())
+            }
+            _ => Standing::Working("it succeeded while nobody watched; its work is taken now".to_owned()),
+        },
+        Observation::Lost(_) => Standing::Error("it died without a word".to_owned()),
+        Observation::Running(_) | Observation::Starting => match (fault, age(evidence)) {
+            (_, Some(age)) if age > STALE => {
+                Standing::Timeout(format!("no sign of life for {} minutes", age.as_secs() / 60))
+            }
+            (Some(fault), _) => Standing::Unknown(fault.to_owned()),
+            _ => Standing::Working("it still runs".to_owned()),
+        },
+        Observation::Planned | Observation::Absent => Standing::Missing,
+    }
+}
+
+fn failed(exit: &JobExit, word: &str) -> Standing {
+    let code = exit.exit_code;
+    match exit.cause {
+        ExitCause::TimedOut => Standing::Timeout(format!("ran out of time (exit code {code})")),
+        ExitCause::Stopped => Standing::Working("it was stopped".to_owned()),
+        _ if word == "COMPLETE" => Standing::Error(format!("says COMPLETE, but exited with code {code}")),
+        _ => Standing::Error(format!("exited with code {code}")),
+    }
+}
+
+fn age(evidence: &Evidence) -> Option<Duration> {
+    Some(evidence.now.since(evidence.status.as_ref()?.updated_at?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::AgentReport;
+    use crate::model::ProcessId;
+
+    const NOW: i64 = 10 * 3_600_000;
+
+    fn status(word: &str, fault: &str, minutes_ago: i64) -> Option<AgentStatus> {
+        let report = AgentReport { status: word.into(), fault: fault.into(), ..AgentReport::default() };
+        Some(AgentStatus { report, updated_at: Some(Timestamp::from_unix_millis(NOW - minutes_ago * 60_000)) })
+    }
+
+    fn of(seen: Observation, status: Option<AgentStatus>) -> String {
+        let text = classify(&Evidence { seen, status, now: Timestamp::from_unix_millis(NOW) }).to_string();
+        text.split(" - ").next().unwrap_or_default().to_owned()
+    }
+
+    fn exit(cause: ExitCause, exit_code: i32) -> Observation {
+        let moment = Timestamp::from_unix_millis(NOW);
+        let (command, tail, notes) = (String::new(), Vec::new(), String::new());
+        Observation::Exited(JobExit { cause, exit_code, command, started_at: moment, finished_at: moment, tail, notes })
+    }
+
+    #[test]
+    fn the_exit_outweighs_the_word_and_a_stale_word_is_a_timeout() {
+        let running = || Observation::Running(ProcessId { pid: 1, started: 1 });
+        for (seen, status, expected) in [
+            (exit(ExitCause::Exited, 1), status("COMPLETE", "", 0), "ERROR"),
+            (exit(ExitCause::Exited, 0), status("ERROR", "", 0), "ERROR"),
+            (exit(ExitCause::Exited, 0), status("COMPLETE", "", 0), "WORKING"),
+            (exit(ExitCause::Exited, 0), status("", "half written", 0), "UNKNOWN"),
+            (exit(ExitCause::Exited, 0), None, "WORKING"),
+            (exit(ExitCause::TimedOut, 124), status("WORKING", "", 0), "TIMEOUT"),
+            (running(), status("WORKING", "", 59), "WORKING"),
+            (running(), status("WORKING", "", 61), "TIMEOUT"),
+            (running(), status("", "its status `MAYBE` is none of …", 1), "UNKNOWN"),
+            (running(), None, "WORKING"),
+            (Observation::Lost(ProcessId { pid: 1, started: 1 }), status("COMPLETE", "", 0), "ERROR"),
+            (Observation::Planned, None, "MISSING"),
+        ] {
+            assert_eq!(of(seen.clone(), status.clone()), expected, "{seen:?} {status:?}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The plan and the small files of lanes and agents.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::event::LaneStage;
+use crate::model::text::shell_line;
+use crate::model::{Plan, TaskFile, Transition};
+use crate::recover::doctor::escalation;
+use crate::recover::doctor::expected::Expected;
+use crate::recover::doctor::facts::{RunFacts, StatusSeen, TaskSeen};
+use crate::recover::doctor::finding::{Finding, Kind, Severity};
+use crate::recover::doctor::repair::Repair;
+use crate::schedule::Fault;
+use crate::store::LaneDirectory;
+
+pub(super) fn plan(facts: &RunFacts, expected: &Expected) -> Option<Finding> {
+    if expected.done {
+        return None;
+    }
+    let seen = &facts.plan;
+    let (kind, evidence) = match (&seen.pinned, &seen.contradiction) {
+        (None, _) => (Kind::PlanMissing, "the plan that the run pinned is gone".to_owned()),
+        (Some(Err(reason)), _) => (Kind::PlanUnreadable, reason.clone()),
+        (Some(Ok(_)), Some((line, fault @ (Fault::UnknownLane(_) | Fault::UnknownAgent(..))))) => {
+            (Kind::PlanMismatch, format!("line {line} of the run log does not fit it: {fault}"))
+        }
+        (Some(Ok(_)), Some((line, fault))) => return Some(contradiction(facts, expected, *line, fault)),
+        (Some(Ok(pinned)), None) => {
+            let source = seen.source.as_ref().filter(|source| outline(source) != outline(pinned))?;
+            let lanes = format!("{} lanes against {}", pinned.lanes.len(), source.lanes.len());
+            (Kind::PlanMismatch, format!("its lanes, agents or tasks are not those that the run began with ({lanes})"))
+        }
+    };
+    let finding = Finding::at(kind, Severity::Error, &seen.path, evidence).of_run(&facts.run);
+    Some(match &seen.source {
+        Some(source) => finding.repaired_by(Repair::WritePlan { path: seen.path.clone(), plan: source.clone() }),
+        None => {
+            let issue = format!("{} cannot be used, and its source has changed or is gone", seen.path.display());
+            finding.escalated(escalation::contradiction(facts, expected, issue))
+        }
+    })
+}
+
+fn contradiction(facts: &RunFacts, expected: &Expected, line: u64, fault: &Fault) -> Finding {
+    let issue = format!("line {line} does not follow from those before it: {fault}");
+    Finding::at(Kind::LogContradiction, Severity::Error, &facts.log_path, issue.clone())
+        .of_run(&facts.run)
+        .escalated(escalation::contradiction(facts, expected, issue))
+}
+
+/// What flags and settings do not change in a plan.
+pub(super) fn outline(plan: &Plan) -> Vec<String> {
+    let mut lines = vec![plan.phase.to_string()];
+    for lane in &plan.lanes {
+        let on: Vec<&str> = lane.depends_on.iter().map(|&on| plan.lane(on).id.as_str()).collect();
+        lines.push(format!("{} after {}", lane.id, on.join(" ")));
+        for agent in &lane.agents {
+            let tasks: Vec<&str> = agent.tasks.iter().map(|task| task.id.as_str()).collect();
+            lines.push(format!("{} {}", agent.round.word(), tasks.join(" ")));
+        }
+    }
+    lines
+}
+
+pub(super) fn task(facts: &RunFacts, expected: &Expected, seen: &TaskSeen) -> Vec<Finding> {
+    let root = &expected.started.options.worktree_root;
+    let repair = || Repair::WriteTask {
+        root: root.clone(),
+        lane: LaneDirectory::new(root, &facts.run, &seen.lane),
+        task: Box::new(seen.expected.clone()),
+    };
+    let finding = |(kind, severity, evidence): (Kind, Severity, String)| {
+        let finding = Finding::at(kind, severity, &seen.path, evidence).of_run(&facts.run);
+        finding.of(&(Some(seen.lane.clone()), None)).repaired_by(repair())
+    };
+    task_faults(seen).into_iter().map(finding).collect()
+}
+
+fn task_faults(seen: &TaskSeen) -> Vec<(Kind, Severity, String)> {
+    let expected = &seen.expected;
+    if !seen.exists {
+        return vec![(Kind::TaskMissing, Severity::Error, format!("lane {} is at {}", seen.lane, expected.state))];
+    }
+    let Some(Value::Object(raw)) = &seen.raw else {
+        return vec![(Kind::TaskUnreadable, Severity::Error, "it holds no JSON object".to_owned())];
+    };
+    let mut faults = Vec::new();
+    let no_steps = match raw.get("transition_log") {
+        None | Some(Value::Null) => true,
+        Some(Value::Array(steps)) => steps.is_empty(),
+        Some(_) => false,
+    };
+    if no_steps && !expected.transition_log.is_empty() {
+        let steps = expected.transition_log.len();
+        faults.push((Kind::TransitionLogMissing, Severity::Error, format!("the run log tells of {steps} steps")));
+    }
+    let Some(found) = &seen.found else {
+        if faults.is_empty() {
+            faults.push((
+                Kind::TaskUnreadable,
+                Severity::Error,
+                "a field of it is missing or no such thing".to_owned(),
+            ));
+        }
+        return faults;
+    };
+    if let Some(step) = impossible_step(&found.transition_log) {
+        faults.push((Kind::TransitionImpossible, Severity::Error, step));
+    }
+    if found.session_id != expected.session_id {
+        let evidence = format!("it names session {}, the run log {}", found.session_id, expected.session_id);
+        faults.push((Kind::SessionMismatch, Severity::Warning, evidence));
+    }
+    let fields = differing(found, expected);
+    if faults.is_empty() && !fields.is_empty() {
+        let evidence = format!("it says something else than the run log in: {}", fields.join(", "));
+        faults.push((Kind::TaskDisagrees, Severity::Warning, evidence));
+    }
+    faults
+}
+
+fn differing(found: &TaskFile, expected: &TaskFile) -> Vec<&'static str> {
+    let agents = expected.agents.iter().all(|(name, agent)| found.agents.get(name) == Some(agent));
+    let fields = [
+        ("task_name", found.task_name == expected.task_name),
+        ("state", found.state == expected.state),
+        ("created", found.created == expected.created),
+        ("phase", found.phase == expected.phase),
+        ("required_agents", found.required_agents == expected.required_agents),
+        ("agents", agents),
+        ("checkpoint", found.checkpoint == expected.checkpoint),
+        ("transition_log", found.transition_log == expected.transition_log),
+    ];
+    fields.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
+}
+
+/// The first step that no lane can make: out of a stage that it is not in, into no stage, or past one.
+fn impossible_step(steps: &[Transition]) -> Option<String> {
+    let place = |word: &str| LaneStage::ALL.iter().position(|stage| stage.word() == word);
+    let mut stands = steps.first().map_or("", |step| step.from.as_str());
+    for step in steps {
+        let possible = match (place(&step.from), place(&step.to)) {
+            (Some(from), Some(to)) => step.from == stands && to != from && to <= from + 1,
+            _ => false,
+        };
+        if !possible {
+            return Some(format!("from {} to {}, at {stands}", step.from, step.to));
+        }
+        stands = &step.to;
+    }
+    None
+}
+
+pub(super) fn status(facts: &RunFacts, seen: &StatusSeen) -> Finding {
+    let finding = Finding::at(Kind::StatusUnreadable, Severity::Warning, &seen.path, "it holds no JSON object");
+    let finding = finding.of_run(&facts.run).of(&(Some(seen.lane.clone()), Some(seen.agent.clone())));
+    match seen.open {
+        true => {
+            let resume = shell_line(["lanekeeper", "resume", facts.run.as_str()]);
+            finding.hint(format!("the agent may be writing it; a resume judges it when the job has ended: {resume}"))
+        }
+        false => finding.repaired_by(Repair::SetAside { path: seen.path.clone() }),
+    }
+}
+
+pub(super) fn private_index(facts: &RunFacts, index: &Path) -> Finding {
+    Finding::at(Kind::PrivateIndexDamaged, Severity::Warning, index, "git cannot read it; it is a cache")
+        .of_run(&facts.run)
+        .repaired_by(Repair::RemoveCache { path: index.to_owned() })
+}

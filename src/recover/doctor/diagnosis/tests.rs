@@ -1,0 +1,134 @@
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::super::facts::*;
+use super::super::finding::{Cure, Kind};
+use super::*;
+use crate::model::{JobId, JobRole, LaneId, ProcessId, RunId};
+
+fn healthy() -> RunFacts {
+    RunFacts {
+        run: RunId::new("r1").unwrap(),
+        log_path: "/s/r1.jsonl".into(),
+        directory: "/s/r1".into(),
+        held: false,
+        log: LogSeen::Missing,
+        expected: None,
+        plan: PlanSeen::default(),
+        tasks: Vec::new(),
+        statuses: Vec::new(),
+        holdings: Vec::new(),
+        jobs: Vec::new(),
+        damaged_indexes: Vec::new(),
+        checkpoints: Vec::new(),
+        remains: None,
+    }
+}
+
+fn facts(shared: SharedFacts) -> Facts {
+    Facts { runs: Vec::new(), shared: SharedFacts { all_known: true, ..shared } }
+}
+
+fn kinds(facts: &Facts) -> Vec<Kind> {
+    diagnose(facts).iter().map(|finding| finding.kind).collect()
+}
+
+#[test]
+fn a_disk_is_nearly_full_below_a_twentieth_and_below_a_gigabyte() {
+    let full = |free: u64, all: u64| {
+        !kinds(&facts(SharedFacts { disks: vec![("/".into(), free << 20, all << 20)], ..SharedFacts::default() }))
+            .is_empty()
+    };
+    assert!(full(1023, 4096) && full(4_000, 100_000) && full(0, 0));
+    assert!(!full(1024, 4096) && !full(5_000, 100_000));
+    assert!(!full(u64::MAX >> 20, u64::MAX >> 20), "no disk is too large to be counted");
+}
+
+#[test]
+fn a_lock_goes_only_from_a_worktree_of_ours_in_which_nobody_is_at_work() {
+    let cure = |in_use: Option<bool>, pool: Option<&str>| {
+        let lock = IndexTrouble {
+            path: "/w/.git/index.lock".into(),
+            worktree: "/w".into(),
+            pool: pool.map(PathBuf::from),
+            in_use,
+        };
+        let found = diagnose(&facts(SharedFacts { index_locks: vec![lock], ..SharedFacts::default() }));
+        found.first().map(|finding| matches!(finding.cure, Cure::Repair(_)))
+    };
+    assert_eq!(cure(Some(false), Some("/r")), Some(true));
+    assert_eq!(cure(Some(false), None), Some(false), "the user's is named only");
+    assert_eq!(cure(None, Some("/r")), Some(false), "nobody knows");
+    assert_eq!((cure(Some(true), Some("/r")), cure(Some(true), None)), (None, None));
+}
+
+#[test]
+fn a_damaged_claim_stays_while_a_run_may_have_it_that_nobody_can_look_at() {
+    let slot = crate::git::Slot {
+        number: 1,
+        path: "/r/slots/01".into(),
+        claim: "/r/slots/01.claim".into(),
+        holder: Err("half written".to_owned()),
+        ours: true,
+        work: Vec::new(),
+    };
+    let with = |all_known| {
+        let slots = [("/r".into(), vec![slot.clone()])].into();
+        let shared = SharedFacts { slots, all_known, ..SharedFacts::default() };
+        let facts = Facts { runs: Vec::new(), shared };
+        diagnose(&facts).iter().all(|finding| finding.repair().is_some())
+    };
+    assert!(with(true));
+    assert!(!with(false));
+}
+
+#[test]
+fn a_run_of_which_only_records_are_left_is_over_when_they_say_so() {
+    let mut run = healthy();
+    run.remains = Some(Remains { has_directory: true, ..Remains::default() });
+    let found = diagnose(&Facts { runs: vec![run], shared: SharedFacts::default() });
+    assert_eq!(found[0].kind, Kind::LogMissing);
+    assert!(!found[0].needs_action(), "no work can be lost");
+}
+
+#[test]
+fn a_lost_job_is_a_resumes_matter_and_a_damaged_one_a_persons() {
+    let job = JobId { lane: Some(LaneId::new("SL-1").unwrap()), role: JobRole::Tests, number: 1 };
+    let mut run = healthy();
+    let lost = Ok(Observation::Lost(ProcessId { pid: 7, started: 1 }));
+    run.jobs = vec![(job.clone(), "/j".into(), lost), (job, "/k".into(), Err("damaged".to_owned()))];
+    let found = jobs(&run);
+    assert_eq!(found.iter().map(Finding::needs_action).collect::<Vec<_>>(), [false, true]);
+}
+
+#[test]
+fn a_plan_is_the_same_plan_whatever_flags_change_in_it() {
+    let text = |id: &str, retries: u32| {
+        format!(
+            "phase = \"P1\"\n[[lane]]\nid = \"{id}\"\nowns = [\"a/**\"]\nretries = {retries}\n[[lane.agent]]\n\
+             name = \"e\"\nround = \"implementation\"\ncommand = [\"true\"]\n"
+        )
+    };
+    let plan = |text: String| {
+        let fallbacks = crate::plan_source::Fallbacks { runner: None, retries: None };
+        let source = crate::plan_source::Source { path: "p.toml", text: &text, format: None, fallbacks };
+        Arc::new(crate::plan_source::read(&source, &|_| Ok(String::new()), &|_| None).plan.unwrap())
+    };
+    let (pinned, others) = (plan(text("SL-1", 3)), [plan(text("SL-1", 0)), plan(text("SL-2", 3))]);
+    assert_eq!(files::outline(&pinned), files::outline(&others[0]));
+    assert_ne!(files::outline(&pinned), files::outline(&others[1]));
+}
+
+#[test]
+fn a_remedy_can_be_pasted_whatever_the_path() {
+    let lock = IndexTrouble {
+        path: "/a b/it's/index.lock".into(),
+        worktree: "/a b/it's".into(),
+        pool: None,
+        in_use: Some(false),
+    };
+    let found = diagnose(&facts(SharedFacts { index_locks: vec![lock], ..SharedFacts::default() }));
+    let command = found[0].remedy.split_once(": ").unwrap().1;
+    assert_eq!(shlex::split(command).unwrap(), ["rm", "/a b/it's/index.lock"]);
+    assert_eq!(Path::new(&found[0].place), Path::new("/a b/it's/index.lock"));
+}

@@ -1,0 +1,173 @@
+//! The worktrees and branches of lanes and agents.
+
+use crate::git::{Holder, Present, Standing};
+use crate::model::text::shell_line;
+use crate::recover::doctor::escalation;
+use crate::recover::doctor::expected::Expected;
+use crate::recover::doctor::facts::{Claimed, HoldingSeen, RunFacts};
+use crate::recover::doctor::finding::{Finding, Kind, Severity};
+use crate::recover::doctor::repair::{Repair, Target};
+
+pub(super) fn findings(facts: &RunFacts, expected: &Expected, seen: &HoldingSeen) -> Vec<Finding> {
+    let case = Case { facts, expected, seen };
+    let mut found = Vec::new();
+    found.extend(case.branch());
+    found.extend(case.standing());
+    found.extend(case.claim());
+    if let Standing::Present(present) = &seen.standing {
+        found.extend(case.locked(present));
+    }
+    found
+}
+
+struct Case<'a> {
+    facts: &'a RunFacts,
+    expected: &'a Expected,
+    seen: &'a HoldingSeen,
+}
+
+impl Case<'_> {
+    fn finding(&self, kind: Kind, severity: Severity, evidence: String) -> Finding {
+        let place = &self.seen.holding.worktree.path;
+        Finding::at(kind, severity, place, evidence).of_run(&self.facts.run).of(&self.seen.owned)
+    }
+
+    fn holder(&self) -> Holder {
+        self.expected.holder(&self.seen.owned)
+    }
+
+    fn target(&self) -> Target {
+        let options = &self.expected.started.options;
+        let mut worktree = self.seen.holding.worktree.clone();
+        worktree.head = self.seen.holding.head.clone();
+        Target { root: options.worktree_root.clone(), holder: self.holder(), worktree }
+    }
+
+    /// The same finding with its repair, unless somebody works in the worktree now.
+    fn unless_busy(&self, finding: Finding, repair: Repair) -> Finding {
+        match &self.seen.busy {
+            Some(job) => {
+                let stop = shell_line(["lanekeeper", "rollback", self.facts.run.as_str()]);
+                finding.for_a_person(format!("{job} still runs there: wait until it ends, or stop and keep it: {stop}"))
+            }
+            None => finding.repaired_by(repair),
+        }
+    }
+
+    fn branch(&self) -> Option<Finding> {
+        let branch = &self.seen.holding.worktree.branch;
+        if self.seen.branch.is_some() {
+            return None;
+        }
+        let finding = |evidence| {
+            let finding = Finding::new(Kind::BranchMissing, Severity::Error, branch, evidence);
+            finding.of_run(&self.facts.run).of(&self.seen.owned)
+        };
+        Some(match &self.seen.origin {
+            Some((commit, who)) => finding(format!("the branch is gone; {} is {who}{}", commit.short(), self.loss()))
+                .repaired_by(Repair::MakeBranch { branch: branch.clone(), commit: commit.clone() }),
+            None => {
+                let issue = format!("branch {branch} is gone, and so is every commit that is known of it");
+                let by_hand = vec!["git fsck --lost-found".to_owned(), format!("git branch {branch} COMMIT")];
+                let tried = "the worktree's own history, the run log and the snapshots were asked";
+                finding(issue.clone()).escalated(escalation::worktree(self.facts, self.seen, issue, tried, by_hand))
+            }
+        })
+    }
+
+    /// What nobody can bring back.
+    fn loss(&self) -> String {
+        let lost = self.seen.lost_snapshot.as_ref();
+        lost.map(|name| format!("; what {name} kept is gone from the repository")).unwrap_or_default()
+    }
+
+    fn standing(&self) -> Option<Finding> {
+        let worktree = &self.seen.holding.worktree;
+        match &self.seen.standing {
+            Standing::Missing => Some(self.missing()),
+            Standing::Moved(to) => {
+                let evidence = format!("it lies in {} now", to.display());
+                let repair = Repair::BringBack { target: self.target(), from: to.clone() };
+                Some(self.unless_busy(self.finding(Kind::WorktreeMoved, Severity::Error, evidence), repair))
+            }
+            Standing::Forgotten(entry) => {
+                let evidence = format!("its files are there, and git has forgotten it ({} is gone)", entry.display());
+                let repair = Repair::Register { target: self.target(), entry: entry.clone() };
+                Some(self.unless_busy(self.finding(Kind::WorktreeForgotten, Severity::Error, evidence), repair))
+            }
+            Standing::Misplaced => {
+                let evidence = "git believes it in a place where nothing is".to_owned();
+                let repair = Repair::Place { target: self.target() };
+                Some(self.unless_busy(self.finding(Kind::WorktreeForgotten, Severity::Error, evidence), repair))
+            }
+            Standing::Foreign => {
+                let evidence = "something else is there, which is not Lanekeeper's".to_owned();
+                let place = worktree.path.to_string_lossy().into_owned();
+                Some(self.foreign(evidence, shell_line(["mv", &place, &format!("{place}.foreign")])))
+            }
+            Standing::Present(present) if present.on_branch || self.seen.busy.is_some() => None,
+            Standing::Present(present) => Some(self.wrong_branch(present)),
+        }
+    }
+
+    fn missing(&self) -> Finding {
+        let branch = &self.seen.holding.worktree.branch;
+        let mut evidence = match &self.seen.branch {
+            _ if branch.is_empty() => "the worktree of the final gate is gone".to_owned(),
+            Some(at) => format!("the worktree is gone; its branch {branch} is at {}", at.short()),
+            None => format!("the worktree is gone, and so is its branch {branch}"),
+        };
+        let snapshot = self.seen.snapshot.as_ref();
+        evidence.extend(snapshot.map(|name| format!("; what was not committed may be in {name}")));
+        evidence.push_str(&self.loss());
+        let finding = self.finding(Kind::WorktreeMissing, Severity::Error, evidence);
+        if self.seen.branch.is_none() && self.seen.origin.is_none() {
+            return finding.for_a_person("the branch must be there first");
+        }
+        self.unless_busy(finding, Repair::Reopen { target: self.target(), tip: self.seen.branch.clone() })
+    }
+
+    fn foreign(&self, evidence: String, away: String) -> Finding {
+        let path = self.seen.holding.worktree.path.display();
+        let issue = format!("{path} is not the worktree that the run log says is there");
+        let tried = "it was looked at; what is not Lanekeeper's is never moved or deleted";
+        let escalation = escalation::worktree(self.facts, self.seen, issue, tried, vec![away]);
+        self.finding(Kind::WorktreeForeign, Severity::Error, evidence).escalated(escalation)
+    }
+
+    fn wrong_branch(&self, present: &Present) -> Finding {
+        let branch = &self.seen.holding.worktree.branch;
+        let on = present.checked_out.as_deref().map_or("no branch".to_owned(), |on| format!("branch {on}"));
+        let evidence = format!("it is on {on}, not on {branch}");
+        let finding = self.finding(Kind::WorktreeWrongBranch, Severity::Error, evidence);
+        finding.repaired_by(Repair::BackToBranch { target: self.target() })
+    }
+
+    fn claim(&self) -> Option<Finding> {
+        let there = matches!(self.seen.standing, Standing::Present(_));
+        let (kind, evidence) = match &self.seen.claim {
+            Claimed::Rightly => return None,
+            // Whoever brings the worktree back claims it too.
+            Claimed::ByNobody if !there => return None,
+            Claimed::ByNobody => (Kind::ClaimMissing, "nobody is noted as its holder".to_owned()),
+            Claimed::Damaged(reason) => (Kind::ClaimDamaged, reason.clone()),
+            Claimed::ByAnother(run) => {
+                let evidence = format!("run {run} holds the slot");
+                let finish = shell_line(["lanekeeper", "resume", run]);
+                return Some(self.foreign(evidence, finish));
+            }
+        };
+        let finding = self.finding(kind, Severity::Error, evidence);
+        Some(finding.repaired_by(Repair::Reclaim { target: self.target() }))
+    }
+
+    fn locked(&self, present: &Present) -> Option<Finding> {
+        let reason = present.locked.as_ref()?;
+        let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        let unlock = shell_line(["git", "worktree", "unlock", &self.seen.holding.worktree.path.to_string_lossy()]);
+        let finding = self.finding(Kind::WorktreeLocked, Severity::Warning, format!("somebody locked it{why}"));
+        Some(
+            finding.hint(format!("the run goes on, but the worktree is not removed at its end; to allow it: {unlock}")),
+        )
+    }
+}

@@ -1,0 +1,234 @@
+//! What a person is told where nothing can be repaired for certain (seed 003, Recovery Escalation Policy).
+
+use std::path::Path;
+
+use super::diagnosis::merged_lanes;
+use super::expected::Expected;
+use super::facts::{HoldingSeen, LogSeen, Remains, RunFacts};
+use super::finding::{Escalation, WayOut};
+use crate::model::text::{counted, shell_line};
+use crate::model::{CheckpointStatus, RunId};
+
+impl Remains {
+    /// Whether a branch, a snapshot or a worktree may hold work.
+    pub(super) fn holds_work(&self) -> bool {
+        !self.slots.is_empty() || !self.branches.is_empty() || !self.snapshots.is_empty()
+    }
+
+    /// Whether a lane is neither complete nor rolled back.
+    pub(super) fn is_unfinished(&self) -> bool {
+        use std::collections::BTreeSet;
+        let over = |status| matches!(status, CheckpointStatus::Complete | CheckpointStatus::RolledBack);
+        let all: BTreeSet<_> = self.records.iter().filter_map(|it| it.lane.as_ref()).collect();
+        let done: BTreeSet<_> =
+            self.records.iter().filter(|it| over(it.status)).filter_map(|it| it.lane.as_ref()).collect();
+        all != done
+    }
+
+    /// The branches, for a person.
+    pub(super) fn branch_names(&self) -> String {
+        self.branches.iter().map(|(name, _)| short(name)).collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn short(reference: &str) -> &str {
+    reference.strip_prefix("refs/heads/").unwrap_or(reference)
+}
+
+/// For a run whose log is gone, or cannot be trusted from some line on.
+pub(super) fn lost_log(facts: &RunFacts, remains: &Remains, issue: &str) -> Escalation {
+    let merged = merged_lanes(facts, remains);
+    let mut state = vec![format!("merged lanes, as far as is known: {}", listed(&merged))];
+    state.extend(remains.records.iter().filter(|it| it.status != CheckpointStatus::Complete).map(|it| {
+        let lane = it.lane.as_ref().map_or("the phase", |lane| lane.as_str());
+        format!("checkpoints.json: {lane} {} {}", it.stage, it.status)
+    }));
+    state.extend(remains.branches.iter().map(|(name, at)| format!("branch {} is at {at}", short(name))));
+    state.extend(remains.snapshots.iter().map(|(name, at)| format!("{name} keeps {at}")));
+    state.extend(remains.slots.iter().map(|slot| format!("worktree {}", slot.path.display())));
+    Escalation {
+        issue: issue.to_owned(),
+        current_state: state,
+        recovery_attempts: attempts(facts),
+        impact: "nothing in git is lost: every branch, snapshot and worktree stays as it is; what is lost is what \
+                 Lanekeeper knew of the run"
+            .to_owned(),
+        options: [begin_again(facts, remains, &merged), reconstruct(facts, remains), leave(&facts.run, remains)],
+    }
+}
+
+fn attempts(facts: &RunFacts) -> String {
+    match &facts.log {
+        LogSeen::Damaged(salvage) => format!(
+            "wrong bytes were looked for in the damaged lines, and what the other files and git say was compared with \
+             the {} before them",
+            counted(salvage.records.len(), "record")
+        ),
+        _ => {
+            "checkpoints.json, the run's directory, branches and refs were searched; they do not say what the options \
+              of the run were, nor which tasks passed"
+                .to_owned()
+        }
+    }
+}
+
+fn begin_again(facts: &RunFacts, remains: &Remains, merged: &[String]) -> WayOut {
+    let path = remains.plan.as_deref().map_or("PLAN".into(), Path::to_string_lossy);
+    let mut words = vec!["lanekeeper", "execute-phase", &path, "--new-run"];
+    let plan = facts.plan.pinned.as_ref().and_then(|plan| plan.as_ref().ok());
+    let mut open: Vec<&str> = match plan {
+        Some(plan) => plan.lanes.iter().map(|lane| lane.id.as_str()).collect(),
+        None => remains.records.iter().filter_map(|it| it.lane.as_ref()).map(|lane| lane.as_str()).collect(),
+    };
+    open.retain(|lane| !merged.iter().any(|it| it == lane));
+    open.sort_unstable();
+    open.dedup();
+    if !merged.is_empty() {
+        words.extend(open.iter().flat_map(|lane| ["--lane", lane]));
+    }
+    WayOut {
+        what: "run the lanes that are not merged again, in a new run beside this one".to_owned(),
+        judgement: "for: certain, and needs no knowledge of the old run; against: agents do their work again, also those \
+                    of merged lanes that others depend on, and what the old branches hold is to be merged by hand if it \
+                    is wanted"
+            .to_owned(),
+        commands: vec![shell_line(words)],
+    }
+}
+
+fn reconstruct(facts: &RunFacts, remains: &Remains) -> WayOut {
+    if let LogSeen::Damaged(salvage) = &facts.log
+        && !salvage.records.is_empty()
+    {
+        let log = facts.log_path.to_string_lossy().into_owned();
+        let aside = format!("{log}.damaged");
+        let count = salvage.records.len().to_string();
+        let cut = format!("{} > {}", shell_line(["head", "-n", &count, &aside]), shell_line([&log]));
+        let run = facts.run.as_str();
+        return WayOut {
+            what: format!("go on from the {} that can be trusted", counted(salvage.records.len(), "record")),
+            judgement: "for: keeps the run; against: what came later is forgotten, so agents may do work again on top \
+                        of what is there, and lanes that were merged since may block"
+                .to_owned(),
+            commands: vec![
+                shell_line(["mv", &log, &aside]),
+                cut,
+                shell_line(["lanekeeper", "doctor", run, "--fix"]),
+                shell_line(["lanekeeper", "resume", run]),
+            ],
+        };
+    }
+    let look = remains.branches.iter().map(|(name, _)| shell_line(["git", "log", "--stat", short(name)]));
+    let open = remains.branches.iter().enumerate().map(|(number, (name, _))| {
+        let place = format!("../rescued-{}", number + 1);
+        shell_line(["git", "worktree", "add", "--detach", &place, short(name)])
+    });
+    let snapshots = remains.snapshots.iter().map(|(name, _)| shell_line(["git", "show", "--stat", name]));
+    WayOut {
+        what: "take the work out of git by hand".to_owned(),
+        judgement: "for: keeps what the agents did; against: a person has to judge and merge it".to_owned(),
+        commands: look.chain(open).chain(snapshots).collect(),
+    }
+}
+
+fn leave(run: &RunId, remains: &Remains) -> WayOut {
+    let slots = remains.slots.iter().map(|slot| shell_line(["git", "-C", &slot.path.to_string_lossy(), "status"]));
+    WayOut {
+        what: format!("abandon run {run}, leave everything as it is, and take up something else"),
+        judgement: "for: costs nothing now; against: its worktrees and branches stay until a person removes them"
+            .to_owned(),
+        commands: slots.collect(),
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}
+
+/// For a log that contradicts itself or the plan.
+pub(super) fn contradiction(facts: &RunFacts, expected: &Expected, issue: String) -> Escalation {
+    let run = facts.run.as_str();
+    let plan = expected.started.plan_path.to_string_lossy().into_owned();
+    let state = expected
+        .holdings
+        .values()
+        .map(|it| format!("{} holds branch {} ({})", it.worktree.path.display(), it.worktree.branch, it.head.short()));
+    Escalation {
+        issue,
+        current_state: state.collect(),
+        recovery_attempts: format!("the plan's file {plan} was read; it is not what the run began with"),
+        impact: "the run cannot go on; its branches, snapshots and worktrees stay as they are".to_owned(),
+        options: [
+            WayOut {
+                what: "run the phase again, in a new run beside this one".to_owned(),
+                judgement: "for: certain; against: agents do their work again".to_owned(),
+                commands: vec![shell_line(["lanekeeper", "execute-phase", &plan, "--new-run"])],
+            },
+            WayOut {
+                what: format!("put {plan} back as it was (SHA-256 {}), then repair", expected.started.plan_sha256),
+                judgement: "for: the run goes on; against: the old text must be found".to_owned(),
+                commands: vec![
+                    shell_line(["git", "log", "--", &plan]),
+                    shell_line(["lanekeeper", "doctor", run, "--fix"]),
+                    shell_line(["lanekeeper", "resume", run]),
+                ],
+            },
+            WayOut {
+                what: format!("abandon run {run}, leave everything as it is, and take up something else"),
+                judgement: "for: costs nothing now; against: its worktrees and branches stay".to_owned(),
+                commands: Vec::new(),
+            },
+        ],
+    }
+}
+
+/// For a worktree or branch of a lane that cannot be brought back without a person.
+pub(super) fn worktree(
+    facts: &RunFacts,
+    seen: &HoldingSeen,
+    issue: String,
+    tried: &str,
+    by_hand: Vec<String>,
+) -> Escalation {
+    let run = facts.run.as_str();
+    let worktree = &seen.holding.worktree;
+    let mut state = vec![format!("branch {} last stood at {}", worktree.branch, seen.holding.head)];
+    state.extend(seen.branch.as_ref().map(|at| format!("branch {} is at {at}", worktree.branch)));
+    state.extend(seen.snapshot.as_ref().map(|name| format!("{name} keeps what was there")));
+    let (rollback, resume) = match &seen.owned.0 {
+        Some(lane) => (shell_line(["lanekeeper", "rollback", run, "--lane", lane.as_str()]), true),
+        None => (shell_line(["lanekeeper", "resume", run]), false),
+    };
+    let resume = resume.then(|| shell_line(["lanekeeper", "resume", run]));
+    Escalation {
+        issue,
+        current_state: state,
+        recovery_attempts: tried.to_owned(),
+        impact: "the lane cannot go on; other lanes can".to_owned(),
+        options: [
+            WayOut {
+                what: "put the lane back and run it again".to_owned(),
+                judgement: "for: certain, and what is left of its work is kept in snapshots; against: its agents do \
+                            their work again"
+                    .to_owned(),
+                commands: std::iter::once(rollback).chain(resume).collect(),
+            },
+            WayOut {
+                what: "put it right by hand, then repair the rest".to_owned(),
+                judgement: "for: keeps the lane's work where it is; against: a person has to look".to_owned(),
+                commands: by_hand
+                    .into_iter()
+                    .chain([
+                        shell_line(["lanekeeper", "doctor", run, "--fix"]),
+                        shell_line(["lanekeeper", "resume", run]),
+                    ])
+                    .collect(),
+            },
+            WayOut {
+                what: "leave the lane as it is and take up something else".to_owned(),
+                judgement: "for: costs nothing now; against: the run stays unfinished".to_owned(),
+                commands: Vec::new(),
+            },
+        ],
+    }
+}

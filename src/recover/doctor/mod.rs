@@ -1,0 +1,24 @@
+//! The doctor: state that is damaged, found and, where that is certain, repaired (SPEC §9; seed 003, Recovery Procedure
+//! 4).
+//!
+//! [`survey`] looks at the store, at git and at the processes, and writes nothing. [`diagnose`] turns what it saw into
+//! findings and looks at nothing. Each finding says what can be done: nothing has to be, a [`Repair`] can, a person has to
+//! act, or a person has to choose. Whoever holds the locks carries repairs out, surveys again, and is done when nothing
+//! is left to repair.
+
+mod diagnosis;
+mod escalation;
+mod expected;
+mod facts;
+mod finding;
+mod remains;
+mod repair;
+mod shared;
+mod survey;
+
+pub use diagnosis::diagnose;
+pub use expected::{Expected, Holding, Owned};
+pub use facts::{Facts, LogSeen, RunFacts, SharedFacts};
+pub use finding::{Cure, Escalation, Finding, Kind, Severity, WayOut};
+pub use repair::{Repair, RepairError, Target};
+pub use survey::{Place, Source, SurveyError, survey};

@@ -1,0 +1,374 @@
+//! Repairs: each does one thing, finds when asked again that it is done, and throws away nothing but locks of the dead
+//! and caches.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::event::Worktree;
+use crate::git::{self, GitError, Holder, Pool, Repository};
+use crate::model::text::counted;
+use crate::model::{CheckpointRecord, CommitId, Plan, TaskFile, Timestamp};
+use crate::process;
+use crate::recover::doctor::facts::IndexTrouble;
+use crate::store::atomic::{self, FileError};
+use crate::store::checkpoints::CheckpointsError;
+use crate::store::lane_files::{self, LaneFileError};
+use crate::store::{Journal, LaneDirectory, LogError, checkpoints, checkpoints_mend, salvage};
+
+/// One thing that `--fix` does.
+#[derive(Debug, Clone)]
+pub enum Repair {
+    /// Cuts the torn end of a run log off.
+    CutLog {
+        /// The log.
+        log: PathBuf,
+    },
+    /// Puts what can be trusted of a run log in its place; the damaged one is kept.
+    ReplaceLog {
+        /// The log.
+        log: PathBuf,
+        /// What can be trusted.
+        text: Vec<u8>,
+    },
+    /// Pins a run's plan again; one that is there and is not it is kept.
+    WritePlan {
+        /// The pinned plan's file.
+        path: PathBuf,
+        /// The plan.
+        plan: Arc<Plan>,
+    },
+    /// Writes a lane's `task.json` as the run log says.
+    WriteTask {
+        /// The worktree root.
+        root: PathBuf,
+        /// The lane's directory.
+        lane: LaneDirectory,
+        /// What the file is to say.
+        task: Box<TaskFile>,
+    },
+    /// Renames a file that cannot be read.
+    SetAside {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Removes a file that is a cache.
+    RemoveCache {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Makes a branch again.
+    MakeBranch {
+        /// Its name, without `refs/heads/`.
+        branch: String,
+        /// Where.
+        commit: CommitId,
+    },
+    /// Makes a worktree again.
+    Reopen {
+        /// Which.
+        target: Target,
+        /// Where its branch is, if it has one.
+        tip: Option<CommitId>,
+    },
+    /// Brings a worktree back to where it was.
+    BringBack {
+        /// Which.
+        target: Target,
+        /// Where it lies.
+        from: PathBuf,
+    },
+    /// Makes git know a worktree again whose files are there.
+    Register {
+        /// Which.
+        target: Target,
+        /// Git's own directory for it, which is gone.
+        entry: PathBuf,
+    },
+    /// Makes git look for a worktree where its files are.
+    Place {
+        /// Which.
+        target: Target,
+    },
+    /// Puts a worktree back onto its branch.
+    BackToBranch {
+        /// Which.
+        target: Target,
+    },
+    /// Notes again who holds a slot.
+    Reclaim {
+        /// Which.
+        target: Target,
+    },
+    /// Puts a claim aside that cannot be read and that no run has.
+    DropClaim {
+        /// The root of the pool.
+        root: PathBuf,
+        /// The claim.
+        claim: PathBuf,
+    },
+    /// Makes git forget a worktree that is gone and that nobody holds.
+    Forget {
+        /// The root of the pool.
+        root: PathBuf,
+        /// Git's own directory for it.
+        entry: PathBuf,
+    },
+    /// Makes git's index anew, as the head has it; the one that cannot be read is kept.
+    MakeIndex {
+        /// The index.
+        index: IndexTrouble,
+    },
+    /// Removes the locks that a dead git left in a worktree of ours.
+    RemoveLocks {
+        /// The worktree.
+        worktree: PathBuf,
+    },
+    /// Writes `checkpoints.json` anew; the one that cannot be read is kept.
+    RebuildCheckpoints {
+        /// The file.
+        path: PathBuf,
+        /// The records of all runs.
+        records: Vec<CheckpointRecord>,
+    },
+    /// Brings `checkpoints.json` up to date.
+    UpdateCheckpoints {
+        /// The file.
+        path: PathBuf,
+        /// The records that are missing or old.
+        records: Vec<CheckpointRecord>,
+    },
+}
+
+/// A worktree of ours.
+#[derive(Debug, Clone)]
+pub struct Target {
+    /// The root of its pool.
+    pub root: PathBuf,
+    /// Who holds it.
+    pub holder: Holder,
+    /// Where it should be, on which branch; its head is the last that is known.
+    pub worktree: Worktree,
+}
+
+/// Why a repair was not done; nothing was lost by trying.
+#[derive(Debug, thiserror::Error)]
+pub enum RepairError {
+    /// Git, or a worktree.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// A run log.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A state file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A lane's file.
+    #[error(transparent)]
+    Lane(#[from] LaneFileError),
+    /// `checkpoints.json`.
+    #[error(transparent)]
+    Checkpoints(#[from] CheckpointsError),
+    /// A plan that cannot be written as JSON.
+    #[error("the plan cannot be written: {0}")]
+    Plan(serde_json::Error),
+    /// A git is at work in the worktree by now.
+    #[error("a git is at work in {} now", .0.display())]
+    InUse(PathBuf),
+}
+
+impl Repair {
+    /// What it will do, for a person.
+    pub(super) fn told(&self) -> String {
+        match self {
+            Self::CutLog { .. } => "--fix cuts the torn end off, as a resume does".to_owned(),
+            Self::ReplaceLog { .. } => "--fix keeps the damaged log beside it and writes what is certain".to_owned(),
+            Self::WritePlan { .. } => "--fix writes it again from the plan's source, which is unchanged".to_owned(),
+            Self::WriteTask { .. } => "--fix writes it again from the run log".to_owned(),
+            Self::SetAside { .. } => "--fix renames it to .bad".to_owned(),
+            Self::RemoveCache { .. } => "--fix removes it; it is made again when it is needed".to_owned(),
+            Self::MakeBranch { commit, .. } => format!("--fix makes it again at {commit}"),
+            Self::Reopen { .. } => "--fix makes it again on its branch".to_owned(),
+            Self::BringBack { .. } => "--fix moves it back with all that is in it".to_owned(),
+            Self::Register { .. } | Self::Place { .. } => {
+                "--fix makes git know it again, with every file as it is".to_owned()
+            }
+            Self::BackToBranch { .. } => {
+                "--fix puts it back onto its branch if no commit and no change is lost by that".to_owned()
+            }
+            Self::Reclaim { .. } => "--fix notes the holder again that the run log names".to_owned(),
+            Self::DropClaim { .. } => "--fix renames it; no run holds the slot".to_owned(),
+            Self::Forget { .. } => "--fix makes git forget it".to_owned(),
+            Self::RemoveLocks { .. } => "--fix removes it".to_owned(),
+            Self::MakeIndex { .. } => {
+                "--fix keeps it beside and makes one as the head has it; no file changes, and nothing is staged then"
+                    .to_owned()
+            }
+            Self::RebuildCheckpoints { .. } => {
+                "--fix keeps the file beside it and writes it again from the run logs and what can still be read of it"
+                    .to_owned()
+            }
+            Self::UpdateCheckpoints { .. } => "--fix writes them from the run log".to_owned(),
+        }
+    }
+
+    /// Does it, at the moment `now`, and says what was done. The locks of the run are held.
+    ///
+    /// # Errors
+    /// [`RepairError`]; asked again, it goes on.
+    pub fn carry_out(&self, repository: &Repository, now: Timestamp) -> Result<String, RepairError> {
+        let pool = |root: &Path| Pool::new(repository.clone(), root, u32::MAX, true);
+        match self {
+            Self::CutLog { log } => Journal::open(log).map(|_| "cut off".to_owned()).map_err(RepairError::from),
+            Self::ReplaceLog { log, text } => Ok(kept(&salvage::replace_log(log, text)?)),
+            Self::WritePlan { path, plan } => write_plan(path, plan),
+            Self::WriteTask { root, lane, task } => {
+                atomic::create_directory(root)?;
+                lane_files::write_task(lane, task)?;
+                Ok("written from the run log".to_owned())
+            }
+            Self::SetAside { path } => set_aside(path),
+            Self::RemoveCache { path } => {
+                atomic::remove(path)?;
+                Ok("removed".to_owned())
+            }
+            Self::MakeBranch { branch, commit } => {
+                repository.make_branch(branch, commit)?;
+                Ok(format!("made at {commit}"))
+            }
+            Self::Reopen { target, tip } => reopen(repository, target, tip.as_ref(), now),
+            Self::BringBack { target, from } => {
+                target.pool(repository).bring_back(from, &target.worktree.path)?;
+                target.reclaim(repository)?;
+                Ok(format!("brought back from {}", from.display()))
+            }
+            Self::Register { target, entry } => {
+                target.pool(repository).register(&target.worktree.path, entry, &target.worktree.branch)?;
+                target.reclaim(repository)?;
+                Ok("known to git again".to_owned())
+            }
+            Self::Place { target } => {
+                target.pool(repository).place(&target.worktree.path)?;
+                target.reclaim(repository)?;
+                Ok("known to git again".to_owned())
+            }
+            Self::BackToBranch { target } => {
+                target.pool(repository).back_to_branch(&target.holder, &target.worktree)?;
+                Ok(format!("back on {}", target.worktree.branch))
+            }
+            Self::Reclaim { target } => {
+                target.reclaim(repository)?;
+                Ok("its holder is noted again".to_owned())
+            }
+            Self::DropClaim { root, claim } => Ok(kept(&pool(root).drop_claim(claim)?)),
+            Self::Forget { root, entry } => {
+                pool(root).forget(entry)?;
+                Ok("forgotten".to_owned())
+            }
+            Self::RemoveLocks { worktree } => remove_locks(repository, worktree),
+            Self::MakeIndex { index } => make_index(repository, index),
+            Self::RebuildCheckpoints { path, records } => rebuild_checkpoints(path, records),
+            Self::UpdateCheckpoints { path, records } => {
+                checkpoints::update(path, records)?;
+                Ok(format!("{} written", counted(records.len(), "record")))
+            }
+        }
+    }
+}
+
+impl Target {
+    fn pool(&self, repository: &Repository) -> Pool {
+        Pool::new(repository.clone(), &self.root, u32::MAX, true)
+    }
+
+    fn reclaim(&self, repository: &Repository) -> Result<(), GitError> {
+        let pool = self.pool(repository);
+        pool.reclaim(&self.holder, &self.worktree)?;
+        pool.link(&self.holder, &self.worktree.path)
+    }
+}
+
+fn kept(aside: &Path) -> String {
+    format!("what was there is kept as {}", aside.display())
+}
+
+fn write_plan(path: &Path, plan: &Plan) -> Result<String, RepairError> {
+    let text = serde_json::to_vec_pretty(plan).map_err(RepairError::Plan)?;
+    let aside = path.exists().then(|| salvage::keep_aside(path)).transpose()?;
+    if let Some(directory) = path.parent() {
+        atomic::create_directory(directory)?;
+    }
+    atomic::write(path, &text)?;
+    let told = "written from its source; --retries and --runner of the first start are not in it".to_owned();
+    Ok(aside.map_or(told.clone(), |aside| format!("{told}; {}", kept(&aside))))
+}
+
+fn set_aside(path: &Path) -> Result<String, RepairError> {
+    let aside = path.with_extension("json.bad");
+    std::fs::rename(path, &aside).map_err(|source| FileError::Io {
+        action: "set aside",
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(kept(&aside))
+}
+
+/// Makes a worktree again. What was staged in the one that is gone is in its index only, which is about to go.
+fn reopen(
+    repository: &Repository,
+    target: &Target,
+    tip: Option<&CommitId>,
+    now: Timestamp,
+) -> Result<String, RepairError> {
+    let worktree = &target.worktree;
+    let staged = match tip {
+        Some(tip) => repository.staged_in_missing(&worktree.path, tip)?,
+        None => None,
+    };
+    let rescued = match (staged, &target.holder.lane) {
+        (Some(commit), Some(_)) => {
+            let name = format!("refs/lanekeeper/checkpoint/{}/{}", rescue_name(&worktree.branch), now.compact());
+            Some(git::keep(repository, &name, commit)?.reference)
+        }
+        _ => None,
+    };
+    target.pool(repository).reopen(&target.holder, worktree)?;
+    let told = format!("made again on {}", worktree.branch);
+    Ok(rescued.map_or(told.clone(), |name| format!("{told}; what was staged in the old one is kept as {name}")))
+}
+
+/// `P1-SL-1` of `lane/P1/SL-1` and of `lane-agent/P1/SL-1/engineer`, as snapshots are named.
+fn rescue_name(branch: &str) -> String {
+    branch.split('/').skip(1).take(2).collect::<Vec<_>>().join("-")
+}
+
+fn remove_locks(repository: &Repository, worktree: &Path) -> Result<String, RepairError> {
+    refuse_in_use(worktree)?;
+    repository.remove_locks_in(worktree)?;
+    Ok("removed".to_owned())
+}
+
+fn make_index(repository: &Repository, index: &IndexTrouble) -> Result<String, RepairError> {
+    refuse_in_use(&index.worktree)?;
+    let aside = salvage::keep_aside(&index.path)?;
+    repository.make_index(&index.worktree)?;
+    Ok(kept(&aside))
+}
+
+fn refuse_in_use(worktree: &Path) -> Result<(), RepairError> {
+    match process::at_work_in(worktree, "git") {
+        Some(gits) if gits.is_empty() => Ok(()),
+        _ => Err(RepairError::InUse(worktree.to_owned())),
+    }
+}
+
+fn rebuild_checkpoints(path: &Path, records: &[CheckpointRecord]) -> Result<String, RepairError> {
+    Ok(match checkpoints_mend::mend(path, records)? {
+        Some(mended) => {
+            let recovered = counted(mended.recovered, "record");
+            let told =
+                format!("{} from the run logs, {recovered} could still be read", counted(records.len(), "record"));
+            format!("written again: {told}; {}", kept(&mended.aside))
+        }
+        None => "it can be read by now".to_owned(),
+    })
+}

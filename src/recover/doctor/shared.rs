@@ -1,0 +1,122 @@
+//! Gathering the facts about what all runs share. Nothing here writes a byte.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::facts::{IndexTrouble, RunFacts, SharedFacts};
+use super::survey::{Place, SurveyError};
+use crate::git::{GitError, Pool, Repository};
+use crate::model::{CheckpointRecord, CommitId};
+use crate::process;
+
+pub(super) fn shared_facts(
+    place: &Place<'_>,
+    runs: &[RunFacts],
+    checkpoints: Result<Vec<CheckpointRecord>, String>,
+) -> Result<SharedFacts, SurveyError> {
+    let pools = pools(place, runs);
+    let mut shared = SharedFacts {
+        checkpoints_path: place.state.checkpoints(),
+        checkpoints: Some(checkpoints),
+        held: runs.iter().filter(|run| run.held).map(|run| run.run.clone()).collect(),
+        known_records: runs.iter().flat_map(|run| run.checkpoints.clone()).collect(),
+        held_slots: runs.iter().flat_map(|run| &run.holdings).map(|it| it.holding.worktree.path.clone()).collect(),
+        all_known: runs.iter().all(|run| run.expected.is_some()),
+        ..SharedFacts::default()
+    };
+    for (root, pool) in &pools {
+        shared.slots.insert(root.clone(), pool.slots_seen()?);
+        shared.prunable.extend(pool.prunable()?.into_iter().map(|it| (root.clone(), it)));
+    }
+    shared.index_locks = index_troubles(place, runs, &shared, Repository::index_lock_in)?;
+    shared.damaged_indexes = index_troubles(place, runs, &shared, Repository::damaged_index_in)?;
+    shared.stray_references = stray_references(place, runs, &shared)?;
+    shared.stray_supervisors = stray_supervisors(place, runs);
+    let places = [place.repository.main_worktree().to_owned()].into_iter().chain(pools.into_keys());
+    shared.disks = places.filter_map(|path| free(&path)).collect();
+    Ok(shared)
+}
+
+/// The pools of all runs, and the one that the next run would use.
+fn pools(place: &Place<'_>, runs: &[RunFacts]) -> BTreeMap<PathBuf, Pool> {
+    let roots = runs.iter().filter_map(|run| Some(run.expected.as_ref()?.started.options.worktree_root.as_path()));
+    let pool = |root: &Path| {
+        let pool = Pool::new(place.repository.clone(), root, u32::MAX, true);
+        (pool.root().to_owned(), pool)
+    };
+    roots.chain([place.worktree_root]).map(pool).collect()
+}
+
+fn index_troubles(
+    place: &Place<'_>,
+    runs: &[RunFacts],
+    shared: &SharedFacts,
+    in_worktree: fn(&Repository, &Path) -> Result<Option<PathBuf>, GitError>,
+) -> Result<Vec<IndexTrouble>, GitError> {
+    let mut found = Vec::new();
+    let used = |worktree: &Path| process::at_work_in(worktree, "git").map(|gits| !gits.is_empty());
+    if let Some(path) = in_worktree(place.repository, place.repository.main_worktree())? {
+        let worktree = place.repository.main_worktree().to_owned();
+        found.push(IndexTrouble { path, in_use: used(&worktree), worktree, pool: None });
+    }
+    for (root, slots) in &shared.slots {
+        for slot in slots.iter().filter(|slot| slot.ours) {
+            let Some(path) = in_worktree(place.repository, &slot.path)? else { continue };
+            let holder = slot.holder.as_ref().ok().and_then(Option::as_ref);
+            let held = holder.is_some_and(|holder| shared.held.contains(&holder.run));
+            let busy = runs.iter().flat_map(|run| &run.holdings);
+            let busy = busy.filter(|it| it.busy.is_some()).any(|it| it.holding.worktree.path == slot.path);
+            let in_use = if held || busy { Some(true) } else { used(&slot.path) };
+            found.push(IndexTrouble { path, worktree: slot.path.clone(), pool: Some(root.clone()), in_use });
+        }
+    }
+    Ok(found)
+}
+
+/// Snapshots that have the name of no lane of a run that is known.
+fn stray_references(
+    place: &Place<'_>,
+    runs: &[RunFacts],
+    shared: &SharedFacts,
+) -> Result<Vec<(String, CommitId)>, GitError> {
+    let mut known: BTreeSet<String> = BTreeSet::new();
+    for run in runs {
+        if let Some(Ok(plan)) = &run.plan.pinned {
+            known.extend(plan.lanes.iter().map(|lane| format!("{}-{}", plan.phase, lane.id)));
+        }
+        if let Some(expected) = &run.expected {
+            let names = expected.snapshots.iter().filter_map(|(_, name, _)| lane_part(name));
+            known.extend(names.map(str::to_owned));
+        }
+        if run.held || run.expected.is_none() {
+            let records = shared.checkpoints.iter().flatten().flatten().filter(|it| it.run_id == run.run);
+            known.extend(records.filter_map(|it| Some(format!("{}-{}", it.phase, it.lane.as_ref()?))));
+        }
+    }
+    let all = place.repository.references("refs/lanekeeper")?;
+    Ok(all.into_iter().filter(|(name, _)| lane_part(name).is_none_or(|part| !known.contains(part))).collect())
+}
+
+/// `P1-SL-1` of `refs/lanekeeper/checkpoint/P1-SL-1/<timestamp>`.
+fn lane_part(reference: &str) -> Option<&str> {
+    Some(reference.split_once("/checkpoint/")?.1.split_once('/')?.0)
+}
+
+/// Supervisors whose job no log takes for running. What a live session has just begun is its own matter.
+fn stray_supervisors(place: &Place<'_>, runs: &[RunFacts]) -> Vec<(crate::model::ProcessId, PathBuf)> {
+    let root = place.state.path();
+    let is_known = |job: &Path| {
+        runs.iter().any(|run| {
+            let known = run.jobs.iter().any(|(_, directory, _)| directory == job);
+            job.starts_with(&run.directory) && (run.held || known)
+        })
+    };
+    process::supervisors_below(&root).into_iter().filter(|(_, job)| !is_known(job)).collect()
+}
+
+/// The bytes that are free on the disk of `path`, or of what of it exists, and how many there are.
+fn free(path: &Path) -> Option<(PathBuf, u64, u64)> {
+    let existing = path.ancestors().find(|part| part.exists())?;
+    let disk = rustix::fs::statvfs(existing).ok()?;
+    Some((existing.to_owned(), disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize))
+}

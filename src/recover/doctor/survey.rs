@@ -1,0 +1,359 @@
+//! Gathering the facts about runs from the store, from git and from the processes. Nothing here writes a byte.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::expected::{Expected, Holding, Owned};
+use super::facts::*;
+use super::{remains, shared};
+use crate::engine::reconcile::{Verdict, verdict};
+use crate::event::{Event, Record};
+use crate::git::{GitError, Pool, Repository, Slot, is_damaged_index};
+use crate::model::{CheckpointRecord, CommitId, JobId, Plan, RunId};
+use crate::process;
+use crate::recover::resume::{ResumeError, replay};
+use crate::store::atomic::{FileError, read_left};
+use crate::store::checkpoints::{self, CheckpointEntry};
+use crate::store::salvage::salvage;
+use crate::store::{LaneDirectory, LogContents, LogError, RunDirectory, StateDirectory, lane_files, lock, run_log};
+use crate::view::{CheckpointFold, RunPlaces, TaskFold};
+
+/// Why nothing could be looked at.
+#[derive(Debug, thiserror::Error)]
+pub enum SurveyError {
+    /// Git, or a worktree.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// The state directory.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// The source of a plan as it is now: its SHA-256, prompt files included, and the plan, if it is one.
+pub type Source = (String, Option<Arc<Plan>>);
+
+/// Where to look.
+pub struct Place<'a> {
+    /// The repository.
+    pub repository: &'a Repository,
+    /// Its state.
+    pub state: &'a StateDirectory,
+    /// Where worktrees are by default.
+    pub worktree_root: &'a Path,
+    /// Only this run; `None`: every one.
+    pub only: Option<&'a RunId>,
+    /// Runs whose locks this very process holds.
+    pub ours: &'a BTreeSet<RunId>,
+    /// Reads a plan's source; `None`: it cannot be read.
+    pub read_source: &'a dyn Fn(&Path) -> Option<Source>,
+}
+
+/// Looks at everything.
+///
+/// # Errors
+/// [`SurveyError`] when git or the state directory cannot be asked at all.
+pub fn survey(place: &Place<'_>) -> Result<Facts, SurveyError> {
+    let checkpoints = checkpoints::read(&place.state.checkpoints());
+    let records: Vec<CheckpointRecord> = checkpoints.iter().flatten().filter_map(as_record).cloned().collect();
+    let all = remains::known_runs(place, &records)?;
+    let every = all.into_iter().map(|run| run_facts(place, run, &records)).collect::<Result<Vec<_>, _>>()?;
+    let checkpoints = checkpoints.map(|_| records).map_err(|error| error.to_string());
+    let shared = shared::shared_facts(place, &every, checkpoints)?;
+    let asked = |run: &RunFacts| place.only.is_none_or(|only| *only == run.run);
+    Ok(Facts { runs: every.into_iter().filter(asked).collect(), shared })
+}
+
+fn as_record(entry: &CheckpointEntry) -> Option<&CheckpointRecord> {
+    match entry {
+        CheckpointEntry::Record(record) => Some(record),
+        CheckpointEntry::Foreign { .. } => None,
+    }
+}
+
+fn run_facts(place: &Place<'_>, run: RunId, records: &[CheckpointRecord]) -> Result<RunFacts, SurveyError> {
+    let directory = place.state.run(&run);
+    let held = !place.ours.contains(&run) && lock::is_held(&directory.lock());
+    let log_path = remains::log_path(&directory, &run, records);
+    let log = if held { held_log(&log_path, &run) } else { log_seen(&log_path, &run) };
+    let mut facts = RunFacts {
+        log_path,
+        directory: directory.directory(),
+        held,
+        expected: log.certain().and_then(Expected::of),
+        log,
+        plan: PlanSeen { path: directory.plan(), ..PlanSeen::default() },
+        tasks: Vec::new(),
+        statuses: Vec::new(),
+        holdings: Vec::new(),
+        jobs: Vec::new(),
+        damaged_indexes: Vec::new(),
+        checkpoints: Vec::new(),
+        remains: None,
+        run,
+    };
+    if held {
+        return Ok(facts);
+    }
+    facts.plan.pinned = pinned(&facts.plan.path);
+    if let (Some(expected), Some(events)) = (facts.expected.take(), facts.log.certain()) {
+        facts.checkpoints = expected_checkpoints(place, &facts.log_path, events);
+        facts.jobs = jobs(&directory, &expected);
+        if !expected.done {
+            look_closer(place, &mut facts, &expected)?;
+        }
+        facts.damaged_indexes =
+            private_indexes(&facts.directory).into_iter().filter(|it| is_damaged_index(it)).collect();
+        facts.expected = Some(expected);
+    } else {
+        facts.remains = Some(remains::remains(place, &facts, records)?);
+    }
+    Ok(facts)
+}
+
+/// What is of interest only while a run can be gone on with.
+fn look_closer(place: &Place<'_>, facts: &mut RunFacts, expected: &Expected) -> Result<(), SurveyError> {
+    let events: &[Record] = facts.log.certain().unwrap_or_default();
+    let source = (place.read_source)(&expected.started.plan_path);
+    let pinned = |source: &Source| source.0 == expected.started.plan_sha256;
+    facts.plan.source = source.filter(pinned).and_then(|(_, plan)| plan);
+    if let Some(Ok(plan)) = facts.plan.pinned.as_ref().map(|plan| plan.as_ref()) {
+        facts.plan.contradiction = match replay(&facts.run, plan, events) {
+            Err(ResumeError::Contradiction { line, fault, .. }) => Some((line, fault)),
+            _ => None,
+        };
+    }
+    let known = facts.plan.pinned.as_ref().and_then(|plan| plan.as_ref().ok()).or(facts.plan.source.as_ref());
+    if let Some(plan) = known {
+        facts.tasks = tasks(plan, expected, events);
+        facts.statuses = statuses(plan, expected);
+    }
+    facts.holdings = holdings(place, facts, expected)?;
+    Ok(())
+}
+
+impl LogSeen {
+    /// The records, if there can be no others.
+    pub fn certain(&self) -> Option<&[Record]> {
+        match self {
+            Self::Whole { records, .. } => Some(records),
+            Self::Damaged(salvage) if salvage.lost.is_empty() => Some(&salvage.records),
+            Self::Damaged(_) | Self::Missing | Self::Empty | Self::Newer(_) | Self::Unreadable(_) => None,
+        }
+    }
+}
+
+fn log_seen(path: &Path, run: &RunId) -> LogSeen {
+    if fs::symlink_metadata(path).is_err() {
+        return LogSeen::Missing;
+    }
+    match run_log::read(path) {
+        Err(LogError::NewerFormat { found, .. }) => LogSeen::Newer(found),
+        Err(error) => LogSeen::Unreadable(error.to_string()),
+        Ok(contents) if contents.damage.is_empty() && contents.records.is_empty() => LogSeen::Empty,
+        Ok(LogContents { records, .. }) if whose(&records).is_some_and(|whose| whose != run) => {
+            LogSeen::Unreadable(format!("it does not begin with the beginning of run {run}; put the right file there"))
+        }
+        Ok(contents) if contents.damage.is_empty() => {
+            LogSeen::Whole { records: contents.records, torn: contents.torn_tail }
+        }
+        Ok(_) => salvage(path, run)
+            .map_or_else(|error| LogSeen::Unreadable(error.to_string()), |salvage| LogSeen::Damaged(Box::new(salvage))),
+    }
+}
+
+/// Whose log it is, if its first record says so.
+fn whose(records: &[Record]) -> Option<&RunId> {
+    match &records.first()?.event {
+        Event::RunStarted(started) => Some(&started.run_id),
+        _ => None,
+    }
+}
+
+/// A log that is being written to: what it says so far, and no word about its end.
+fn held_log(path: &Path, run: &RunId) -> LogSeen {
+    match log_seen(path, run) {
+        LogSeen::Whole { records, .. } => LogSeen::Whole { records, torn: false },
+        seen => seen,
+    }
+}
+
+fn pinned(path: &Path) -> Option<Result<Arc<Plan>, String>> {
+    fs::symlink_metadata(path).ok()?;
+    let text = fs::read_to_string(path).map_err(|error| error.to_string());
+    Some(text.and_then(|text| serde_json::from_str::<Plan>(&text).map(Arc::new).map_err(|error| error.to_string())))
+}
+
+fn expected_checkpoints(place: &Place<'_>, log_path: &Path, events: &[Record]) -> Vec<CheckpointRecord> {
+    let mut fold = CheckpointFold::new(RunPlaces {
+        log_path: log_path.to_owned(),
+        checkpoint_path: place.state.checkpoints(),
+        program: vec!["lanekeeper".to_owned()],
+        repository: place.repository.main_worktree().to_owned(),
+    });
+    let mut newest: Vec<CheckpointRecord> = Vec::new();
+    for record in events.iter().flat_map(|record| fold.apply(record)) {
+        newest.retain(|known| (&known.lane, known.stage) != (&record.lane, record.stage));
+        newest.push(record);
+    }
+    newest
+}
+
+fn tasks(plan: &Plan, expected: &Expected, events: &[Record]) -> Vec<TaskSeen> {
+    let mut fold = TaskFold::new(plan);
+    for record in events {
+        fold.apply(record);
+    }
+    let lanes: BTreeSet<_> = expected.holdings.keys().filter_map(|(lane, _)| lane.clone()).collect();
+    let (root, run) = (&expected.started.options.worktree_root, &expected.started.run_id);
+    let seen = |lane| {
+        let task = fold.lane(&lane)?.clone();
+        let path = LaneDirectory::new(root, run, &lane).task_file();
+        Some(TaskSeen {
+            exists: fs::symlink_metadata(&path).is_ok(),
+            raw: read_left(&path).and_then(|text| serde_json::from_str(&text).ok()),
+            found: lane_files::read_task(&path).ok().flatten(),
+            expected: task,
+            path,
+            lane,
+        })
+    };
+    lanes.into_iter().filter_map(seen).collect()
+}
+
+fn statuses(plan: &Plan, expected: &Expected) -> Vec<StatusSeen> {
+    let (root, run) = (&expected.started.options.worktree_root, &expected.started.run_id);
+    let lanes: BTreeSet<_> = expected.holdings.keys().filter_map(|(lane, _)| lane.as_ref()).collect();
+    let mut found = Vec::new();
+    for lane in plan.lanes.iter().filter(|lane| lanes.contains(&lane.id)) {
+        for agent in &lane.agents {
+            let path = LaneDirectory::new(root, run, &lane.id).status_file(&agent.name);
+            let object = || serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(&read_left(&path)?).ok();
+            if fs::symlink_metadata(&path).is_err() || object().is_some() {
+                continue;
+            }
+            let of_agent = |job: &JobId| job.lane.as_ref() == Some(&lane.id) && job.agent() == Some(&agent.name);
+            let open = expected.open_jobs.iter().any(of_agent);
+            found.push(StatusSeen { lane: lane.id.clone(), agent: agent.name.clone(), path, open });
+        }
+    }
+    found
+}
+
+fn jobs(directory: &RunDirectory, expected: &Expected) -> Vec<(JobId, PathBuf, Result<process::Observation, String>)> {
+    let seen = |job: &JobId| {
+        let path = directory.job(job);
+        let seen = process::observe(&path).map_err(|error| error.to_string());
+        (job.clone(), path, seen)
+    };
+    expected.open_jobs.iter().map(seen).collect()
+}
+
+fn holdings(place: &Place<'_>, facts: &RunFacts, expected: &Expected) -> Result<Vec<HoldingSeen>, GitError> {
+    let options = &expected.started.options;
+    let pool = Pool::new(place.repository.clone(), &options.worktree_root, u32::MAX, options.keep_caches);
+    let slots = pool.slots_seen()?;
+    let whole = |owned: &Owned| owned.0.as_ref().is_none_or(|lane| !expected.rolling_back.contains(lane));
+    let own = expected.holdings.iter().filter(|(owned, _)| whole(owned));
+    own.map(|(owned, holding)| holding_seen(place, facts, expected, owned, holding, &slots)).collect()
+}
+
+fn holding_seen(
+    place: &Place<'_>,
+    facts: &RunFacts,
+    expected: &Expected,
+    owned: &Owned,
+    holding: &Holding,
+    slots: &[Slot],
+) -> Result<HoldingSeen, GitError> {
+    let worktree = &holding.worktree;
+    let branch = match worktree.branch.as_str() {
+        "" => Some(holding.head.clone()),
+        name => place.repository.branch_commit(name)?,
+    };
+    let holder = slots.iter().find(|slot| slot.number == worktree.slot).map(|slot| &slot.holder);
+    let claim = match holder {
+        None | Some(Ok(None)) => Claimed::ByNobody,
+        Some(Ok(Some(holder))) if *holder == expected.holder(owned) => Claimed::Rightly,
+        Some(Ok(Some(other))) => Claimed::ByAnother(other.run.to_string()),
+        Some(Err(reason)) => Claimed::Damaged(reason.clone()),
+    };
+    let works_here = |job: &&JobId| worktree_of(job, expected) == *owned;
+    let alive = facts
+        .jobs
+        .iter()
+        .filter(|(_, _, seen)| seen.as_ref().is_ok_and(|seen| matches!(verdict(seen), Verdict::Attach(_))));
+    let busy = alive.map(|(job, ..)| job).find(works_here).cloned();
+    let (mut snapshot, mut lost_snapshot) = (None, None);
+    if let Some((name, commit)) = expected.last_snapshot(owned) {
+        if place.repository.commit_at(name)?.is_some() {
+            snapshot = Some(name.to_owned());
+        } else if !place.repository.has_commit(commit)? {
+            lost_snapshot = Some(name.to_owned());
+        }
+    }
+    Ok(HoldingSeen {
+        owned: owned.clone(),
+        holding: holding.clone(),
+        standing: place.repository.standing(&worktree.path, &worktree.branch)?,
+        origin: if branch.is_none() { origin(place.repository, expected, owned, holding)? } else { None },
+        branch,
+        claim,
+        busy,
+        snapshot,
+        lost_snapshot,
+    })
+}
+
+/// Whose worktree a job works in.
+fn worktree_of(job: &JobId, expected: &Expected) -> Owned {
+    let own = (job.lane.clone(), job.agent().cloned());
+    if expected.holdings.contains_key(&own) { own } else { (job.lane.clone(), None) }
+}
+
+/// Where a branch that is gone can be made again: where its worktree last stood, else where it stood at its newest
+/// snapshot or where the run log last knows it, whichever is later, else at that snapshot itself.
+fn origin(
+    repository: &Repository,
+    expected: &Expected,
+    owned: &Owned,
+    holding: &Holding,
+) -> Result<Option<(CommitId, String)>, GitError> {
+    let mut candidates: Vec<(CommitId, String)> = Vec::new();
+    let last = repository.last_head(&holding.worktree.path);
+    candidates.extend(last.map(|it| (it, "where its worktree last stood".to_owned())));
+    let snapshot = expected.last_snapshot(owned).map(|(name, commit)| (commit.clone(), name));
+    if let Some((commit, name)) = &snapshot
+        && repository.has_commit(&holding.head)?
+        && let Some(stood) = repository.parent_of(commit)?
+        && repository.is_ancestor(&holding.head, &stood)?
+    {
+        candidates.push((stood, format!("where it stood at its snapshot {name}")));
+    }
+    candidates.push((holding.head.clone(), "where the run log last knows it".to_owned()));
+    candidates.extend(snapshot.map(|(commit, name)| (commit, format!("its snapshot {name}"))));
+    for candidate in candidates {
+        if repository.has_commit(&candidate.0)? {
+            return Ok(Some(candidate));
+        }
+    }
+    Ok(None)
+}
+
+/// The indexes with which snapshots of a run's worktrees are made.
+fn private_indexes(run: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for lane in below(&run.join("lanes")) {
+        found.push(lane.join("snapshot.index"));
+        found.extend(below(&lane.join("agents")).into_iter().map(|agent| agent.join("snapshot.index")));
+    }
+    found
+}
+
+/// What is in a directory, in the order of the names; nothing where there is none.
+pub(super) fn below(path: &Path) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = fs::read_dir(path).into_iter().flatten().flatten().map(|it| it.path()).collect();
+    found.sort();
+    found
+}

@@ -1,0 +1,150 @@
+//! Which snapshots may go (SPEC §4: kept while the lane's work is not merged). Pure.
+//!
+//! A snapshot that was taken on the way of an agent that went on is superseded by any later one of the same agent that
+//! can be read. Every other one holds work at a moment after which it was put aside, and is its only holder.
+
+use std::time::Duration;
+
+use crate::event::SnapshotReason;
+use crate::model::{AgentName, LaneId, Timestamp};
+
+/// What is to be known of a snapshot that may go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// Which lane.
+    pub lane: LaneId,
+    /// Whose worktree.
+    pub agent: Option<AgentName>,
+    /// Why it was taken.
+    pub reason: SnapshotReason,
+    /// When.
+    pub at: Timestamp,
+    /// Whether it can be read.
+    pub intact: bool,
+    /// Whether the lane's work is merged.
+    pub merged: bool,
+}
+
+/// What a person wants.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wish {
+    /// Leave so many of each lane, the newest that can be read.
+    pub keep: Option<u32>,
+    /// Only what is older than this; `None`: all.
+    pub older_than: Option<Duration>,
+    /// Only holders of unmerged work too.
+    pub force: bool,
+}
+
+/// What becomes of a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It goes.
+    Goes,
+    /// It is not meant.
+    NotMeant,
+    /// It is the last of its lane that can be read.
+    LastOfLane,
+    /// Nothing else holds its work.
+    OnlyHolder,
+}
+
+impl Fate {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Goes => "another one has its work",
+            Self::NotMeant => "not meant",
+            Self::LastOfLane => "the last of its lane that can be read",
+            Self::OnlyHolder => "the only holder of work that is not merged",
+        }
+    }
+}
+
+/// What becomes of each of `snapshots`, which stand in the order in which they were taken.
+pub fn fates(snapshots: &[Candidate], wish: &Wish, now: Timestamp) -> Vec<Fate> {
+    (0..snapshots.len()).map(|at| fate(snapshots, at, wish, now)).collect()
+}
+
+fn fate(snapshots: &[Candidate], at: usize, wish: &Wish, now: Timestamp) -> Fate {
+    let (it, later) = (&snapshots[at], &snapshots[at + 1..]);
+    let newer = later.iter().filter(|other| other.lane == it.lane && other.intact).count();
+    let old_enough = wish.older_than.is_none_or(|age| now.since(it.at) > age);
+    let enough_newer = wish.keep.is_none_or(|keep| newer >= keep as usize);
+    if !old_enough || !enough_newer {
+        return Fate::NotMeant;
+    }
+    if it.merged {
+        return Fate::Goes;
+    }
+    if it.intact && newer == 0 {
+        return Fate::LastOfLane;
+    }
+    let superseded = later.iter().any(|other| (&other.lane, &other.agent) == (&it.lane, &it.agent) && other.intact);
+    if wish.force || (it.reason.is_on_the_way() && superseded) { Fate::Goes } else { Fate::OnlyHolder }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(lane: &str, agent: &str, reason: SnapshotReason, at: i64) -> Candidate {
+        Candidate {
+            lane: LaneId::new(lane).unwrap(),
+            agent: Some(AgentName::new(agent).unwrap()),
+            reason,
+            at: Timestamp::from_unix_millis(at * 1000),
+            intact: true,
+            merged: false,
+        }
+    }
+
+    fn fates_of(snapshots: &[Candidate], keep: Option<u32>, older_than: Option<u64>, force: bool) -> Vec<Fate> {
+        let wish = Wish { keep, older_than: older_than.map(Duration::from_secs), force };
+        fates(snapshots, &wish, Timestamp::from_unix_millis(100_000))
+    }
+
+    use Fate::*;
+    use SnapshotReason::{Failure, Interval, Risky, Task};
+
+    #[test]
+    fn the_newest_of_each_lane_are_left() {
+        let all = [
+            taken("A", "x", Interval, 1),
+            taken("B", "x", Interval, 2),
+            taken("A", "x", Interval, 3),
+            taken("A", "x", Task, 4),
+        ];
+        assert_eq!(fates_of(&all, Some(2), None, false), [Goes, NotMeant, NotMeant, NotMeant]);
+        assert_eq!(fates_of(&all, Some(1), None, false), [Goes, NotMeant, Goes, NotMeant]);
+        assert_eq!(fates_of(&all, None, Some(96), false), [Goes, LastOfLane, Goes, NotMeant]);
+        assert_eq!(fates_of(&all, Some(2), Some(99), false), [NotMeant; 4]);
+    }
+
+    #[test]
+    fn work_that_was_put_aside_goes_by_force_only() {
+        let all = [taken("A", "x", Failure, 1), taken("A", "x", Risky, 2), taken("A", "x", Task, 3)];
+        assert_eq!(fates_of(&all, Some(1), None, false), [OnlyHolder, OnlyHolder, NotMeant]);
+        assert_eq!(fates_of(&all, Some(1), None, true), [Goes, Goes, NotMeant]);
+    }
+
+    #[test]
+    fn another_agents_snapshot_supersedes_none() {
+        let all = [taken("A", "x", Task, 1), taken("A", "y", Task, 2)];
+        assert_eq!(fates_of(&all, Some(1), None, false), [OnlyHolder, NotMeant]);
+    }
+
+    #[test]
+    fn the_last_that_can_be_read_stays_even_by_force() {
+        let damaged = Candidate { intact: false, ..taken("A", "x", Task, 2) };
+        let all = [taken("A", "x", Task, 1), damaged];
+        assert_eq!(fates_of(&all, None, Some(0), false), [LastOfLane, OnlyHolder]);
+        assert_eq!(fates_of(&all, None, Some(0), true), [LastOfLane, Goes]);
+    }
+
+    #[test]
+    fn nothing_protects_what_is_merged() {
+        let all = [Candidate { merged: true, ..taken("A", "x", Failure, 1) }];
+        assert_eq!(fates_of(&all, None, Some(0), false), [Goes]);
+    }
+}

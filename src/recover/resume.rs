@@ -1,0 +1,100 @@
+//! Taking a run up again: its log replayed, its plan checked, what may not be resumed refused (SPEC §9, seed 001).
+
+use std::sync::Arc;
+
+use crate::event::{Event, Record, RunOutcome, RunStarted};
+use crate::model::{LaneId, Plan, RunId};
+use crate::schedule::{Fault, RunState};
+
+/// Why a run cannot be taken up.
+#[derive(Debug, thiserror::Error)]
+pub enum ResumeError {
+    /// INVALID_OPERATION: there is nothing left to do.
+    #[error("run {0} is complete; there is nothing to resume")]
+    Complete(RunId),
+    /// INVALID_STATE: no checkpoint was ever reached.
+    #[error("run {0} has no checkpoint: no lane of it had begun")]
+    NoCheckpoint(RunId),
+    /// A rollback was begun and has not come to its end.
+    #[error("a rollback of {} in run {run} was interrupted", names(.lanes))]
+    HalfRolledBack {
+        /// Which run.
+        run: RunId,
+        /// The lanes that are to be put back.
+        lanes: Vec<LaneId>,
+    },
+    /// The log's first line is not the beginning of the run, but perhaps of another.
+    #[error("the log of run {0} does not begin with the start of that run; put the right file there")]
+    NoBeginning(RunId),
+    /// The log contradicts itself or the plan.
+    #[error("line {line} of the log of run {run} does not fit what is before it: {fault}")]
+    Contradiction {
+        /// Which run.
+        run: RunId,
+        /// Which record.
+        line: u64,
+        /// What is wrong.
+        fault: Fault,
+    },
+}
+
+fn names(lanes: &[LaneId]) -> String {
+    lanes.iter().map(LaneId::as_str).collect::<Vec<_>>().join(", ")
+}
+
+/// What a run began with.
+///
+/// # Errors
+/// [`ResumeError::NoBeginning`].
+pub fn beginning<'a>(run: &RunId, records: &'a [Record]) -> Result<&'a RunStarted, ResumeError> {
+    match records.first().map(|record| &record.event) {
+        Some(Event::RunStarted(started)) if started.run_id == *run => Ok(started),
+        _ => Err(ResumeError::NoBeginning(run.clone())),
+    }
+}
+
+/// Folds a run's log into its state.
+///
+/// # Errors
+/// [`ResumeError::Contradiction`].
+pub fn replay(run: &RunId, plan: &Arc<Plan>, records: &[Record]) -> Result<RunState, ResumeError> {
+    let mut state = RunState::new(plan.clone());
+    for record in records {
+        let contradiction = |fault| ResumeError::Contradiction { run: run.clone(), line: record.seq, fault };
+        state.apply(record).map_err(contradiction)?;
+    }
+    Ok(state)
+}
+
+/// Refuses what may not be resumed.
+///
+/// # Errors
+/// [`ResumeError::Complete`], [`ResumeError::NoCheckpoint`], [`ResumeError::HalfRolledBack`].
+pub fn check(run: &RunId, state: &RunState, records: &[Record]) -> Result<(), ResumeError> {
+    if state.finished().is_some_and(|(outcome, _)| outcome == RunOutcome::Done) {
+        return Err(ResumeError::Complete(run.clone()));
+    }
+    let plan = state.plan();
+    let half_way = plan.indices().filter(|&lane| state.lane(lane).rolling_back);
+    let lanes: Vec<LaneId> = half_way.map(|lane| plan.lane(lane).id.clone()).collect();
+    if !lanes.is_empty() {
+        return Err(ResumeError::HalfRolledBack { run: run.clone(), lanes });
+    }
+    if !has_begun(records) {
+        return Err(ResumeError::NoCheckpoint(run.clone()));
+    }
+    Ok(())
+}
+
+/// Whether there is something to go on with: a lane reached a checkpoint, or its preconditions did not hold and it was
+/// told what must change.
+pub fn has_begun(records: &[Record]) -> bool {
+    let moved = |lane: &LaneId| {
+        records.iter().any(|record| matches!(&record.event, Event::LaneMoved { lane: moved, .. } if moved == lane))
+    };
+    records.iter().any(|record| match &record.event {
+        Event::CheckpointReached { .. } => true,
+        Event::LaneBlocked { lane, .. } => moved(lane),
+        _ => false,
+    })
+}

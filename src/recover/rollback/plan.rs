@@ -1,0 +1,124 @@
+//! What a rollback comes to, told from the run log alone.
+
+use super::RollbackError;
+use crate::event::{Event, LaneStage, Record};
+use crate::model::{AgentName, CommitId, JobId, LaneId, LaneIndex, MergeMode};
+use crate::schedule::{LaneEnd, RunState};
+
+/// What a rollback comes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RollbackPlan {
+    /// What is put back, each lane before those that it depends on.
+    pub lanes: Vec<LaneToPutBack>,
+    /// Lanes that were asked for and have nothing to put back.
+    pub untouched: Vec<LaneId>,
+    /// Jobs that may still run and must not: those of the lanes, and the final gate, which judges their work.
+    pub jobs: Vec<JobId>,
+}
+
+/// A lane that has begun and is to be put back to where it had not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaneToPutBack {
+    /// Which.
+    pub lane: LaneIndex,
+    /// Where it stands.
+    pub stage: LaneStage,
+    /// How it stands there, in words.
+    pub standing: String,
+    /// The merge that brought its work into the integration branch, or may have.
+    pub landed: Option<LandedMerge>,
+    /// Whether its branches are its own. Those of a lane that was merged and cleaned up are gone, and whatever has
+    /// their names now is another run's.
+    pub owns_branches: bool,
+    /// Its branch's last known head.
+    pub head: Option<CommitId>,
+    /// What was kept of it before; a merge may have removed these refs.
+    pub kept: Vec<KeptWork>,
+}
+
+/// A merge into the integration branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LandedMerge {
+    /// Where in the run log it stands; later merges are undone first.
+    pub seq: u64,
+    /// The merge.
+    pub commit: CommitId,
+    /// The integration branch before.
+    pub onto: CommitId,
+}
+
+/// Work that a ref keeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeptWork {
+    /// Whose: an agent's, or the lane's.
+    pub agent: Option<AgentName>,
+    /// The commit.
+    pub commit: CommitId,
+    /// The ref.
+    pub reference: String,
+}
+
+/// Finds out what a rollback of the lanes `asked` comes to; none asked: of all that began.
+///
+/// # Errors
+/// [`RollbackError::UnknownLane`], and [`RollbackError::Dependants`] where a lane that was not asked for was built on
+/// one that was.
+pub fn plan(state: &RunState, records: &[Record], asked: &[LaneId]) -> Result<RollbackPlan, RollbackError> {
+    let plan = state.plan();
+    let mut chosen = Vec::new();
+    for lane in asked {
+        chosen.push(state.find(lane).ok_or_else(|| RollbackError::UnknownLane(lane.clone()))?);
+    }
+    if asked.is_empty() {
+        chosen = plan.indices().collect();
+    }
+    let name = |lane: LaneIndex| plan.lane(lane).id.clone();
+    let begun = |lane: LaneIndex| state.lane(lane).has_begun();
+    for &lane in chosen.iter().filter(|&&lane| begun(lane)) {
+        let after = plan.dag().with_dependants([lane]).into_iter();
+        let left: Vec<LaneId> = after.filter(|&it| begun(it) && !chosen.contains(&it)).map(name).collect();
+        if !left.is_empty() {
+            let all = chosen.iter().map(|&lane| name(lane)).chain(left.iter().cloned()).collect();
+            return Err(RollbackError::Dependants { lane: name(lane), dependants: left, all });
+        }
+    }
+    let downwards = || plan.dag().order().iter().rev().copied().filter(|lane| chosen.contains(lane));
+    let lanes: Vec<LaneToPutBack> =
+        downwards().filter(|&lane| begun(lane)).map(|lane| to_put_back(state, records, lane)).collect();
+    let concerns = |job: &&JobId| job.lane.as_ref().is_none_or(|lane| lanes.iter().any(|it| name(it.lane) == *lane));
+    let mut jobs: Vec<JobId> = state.running_jobs().filter(concerns).cloned().collect();
+    jobs.sort();
+    let untouched = plan.indices().filter(|lane| chosen.contains(lane) && !begun(*lane)).map(name).collect();
+    let jobs = if lanes.is_empty() { Vec::new() } else { jobs };
+    Ok(RollbackPlan { lanes, untouched, jobs })
+}
+
+fn to_put_back(state: &RunState, records: &[Record], lane: LaneIndex) -> LaneToPutBack {
+    let (lane_state, id) = (state.lane(lane), &state.plan().lane(lane).id);
+    let merges = state.started().is_some_and(|started| started.options.merge == MergeMode::Local);
+    let (mut landed, mut kept, mut owns_branches) = (None, Vec::new(), true);
+    for record in records.iter().filter(|record| record.event.lane() == Some(id)) {
+        match &record.event {
+            Event::LaneRolledBack { .. } => (landed, kept, owns_branches) = (None, Vec::new(), true),
+            Event::LaneCleaned { kept, .. } => owns_branches = !merges || !kept.is_empty(),
+            // A staged merge may have been published by a Lanekeeper that died before it could say so.
+            Event::MergeStaged { onto, commit, .. } | Event::LaneMerged { onto, commit, .. } => {
+                let merge = LandedMerge { seq: record.seq, commit: commit.clone(), onto: onto.clone() };
+                landed = Some(merge).filter(|merge| merges && merge.commit != merge.onto);
+            }
+            Event::SnapshotTaken { agent, commit, reference, .. } => {
+                kept.push(KeptWork { agent: agent.clone(), commit: commit.clone(), reference: reference.clone() });
+            }
+            _ => {}
+        }
+    }
+    let standing = match &lane_state.end {
+        _ if lane_state.rolling_back => "half rolled back",
+        _ if lane_state.merged.is_some() => "merged",
+        Some(LaneEnd::Failed(_)) => "failed",
+        Some(LaneEnd::Blocked(_)) => "blocked",
+        _ => "unfinished",
+    };
+    let (stage, head) = (lane_state.stage, lane_state.head.clone());
+    LaneToPutBack { lane, stage, standing: standing.to_owned(), landed, owns_branches, head, kept }
+}

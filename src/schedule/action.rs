@@ -1,0 +1,115 @@
+//! Actions: what the core wants done in the world.
+//!
+//! An action is named by what it is about and carries nothing else: who carries it out reads the details from the
+//! state. It is wanted for as long as [`super::decide`] says so; asked twice, its executor finds the work done. The
+//! answer comes back as events.
+
+use crate::event::SnapshotReason;
+use crate::model::{JobId, LaneIndex};
+
+/// Something to be done. `agent` is an index into the lane's agents.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Action {
+    /// Check the lane's preconditions and find its base. Answer: `LaneBased`.
+    CheckLane(LaneIndex),
+    /// Check out a worktree for the lane, or for one of its agents. Answer: `WorktreeOpened`.
+    OpenWorktree {
+        /// Which lane.
+        lane: LaneIndex,
+        /// Which agent; `None`: the lane itself.
+        agent: Option<usize>,
+    },
+    /// Start the job unless it was started before, and wait for its end. Answer: `JobStarted`, `JobExited`.
+    RunJob(JobId),
+    /// Have the job stopped. No answer but the job's own end.
+    StopJob {
+        /// Which job.
+        job: JobId,
+        /// Kill at once.
+        force: bool,
+    },
+    /// Commit what the agent left, and look at what it changed. Answer: `WorkCommitted` or `FailureNoted`.
+    CommitWork {
+        /// Which lane.
+        lane: LaneIndex,
+        /// Which agent.
+        agent: usize,
+    },
+    /// Keep the whole state of the agent's worktree. Answer: `SnapshotTaken` or `SnapshotFailed`.
+    Snapshot {
+        /// Which lane.
+        lane: LaneIndex,
+        /// Which agent.
+        agent: usize,
+        /// Why.
+        reason: SnapshotReason,
+    },
+    /// Merge the agent's branch into the lane's. Answer: `AgentMerged` or `FailureNoted`.
+    MergeAgent {
+        /// Which lane.
+        lane: LaneIndex,
+        /// Which agent.
+        agent: usize,
+    },
+    /// Give the agent's worktree back. Answer: `WorktreeReleased`.
+    ReleaseAgent {
+        /// Which lane.
+        lane: LaneIndex,
+        /// Which agent.
+        agent: usize,
+    },
+    /// Put the agent's worktree where its next attempt starts from. Answer: `AgentReset`.
+    ResetAgent {
+        /// Which lane.
+        lane: LaneIndex,
+        /// Which agent.
+        agent: usize,
+    },
+    /// Put the lane where it is built again from. Answer: `LaneReset`.
+    ResetLane(LaneIndex),
+    /// Make the lane's merge with the integration branch. Answer: `MergeStaged` or `FailureNoted`.
+    StageMerge(LaneIndex),
+    /// Move the integration branch to the staged merge. Answer: `LaneMerged` or `MergeSuperseded`.
+    PublishMerge(LaneIndex),
+    /// Remove what the lane no longer needs. Answer: `LaneCleaned`.
+    CleanLane(LaneIndex),
+    /// Find the merge that broke the lane's tests, or, without a lane, the final gate. Answer: `MergesBisected`.
+    BisectMerges(Option<LaneIndex>),
+    /// Check out the integration branch for the final gate. Answer: `FinalOpened`.
+    OpenFinal,
+    /// Remove the pool's free slots. Answer: `PoolEmptied`.
+    EmptyPool,
+}
+
+macro_rules! action_words {
+    ($($action:pat => $word:literal,)*) => {
+        impl Action {
+            /// Every action's word.
+            pub const WORDS: &[&str] = &[$($word),*];
+
+            /// One word for logs and crash points.
+            pub fn word(&self) -> &'static str {
+                match self { $($action => $word,)* }
+            }
+        }
+    };
+}
+
+action_words! {
+    Action::CheckLane(_) => "check_lane",
+    Action::OpenWorktree { .. } => "open_worktree",
+    Action::RunJob(_) => "run_job",
+    Action::StopJob { .. } => "stop_job",
+    Action::CommitWork { .. } => "commit_work",
+    Action::Snapshot { .. } => "snapshot",
+    Action::MergeAgent { .. } => "merge_agent",
+    Action::ReleaseAgent { .. } => "release_agent",
+    Action::ResetAgent { .. } => "reset_agent",
+    Action::ResetLane(_) => "reset_lane",
+    Action::StageMerge(_) => "stage_merge",
+    Action::PublishMerge(_) => "publish_merge",
+    Action::CleanLane(_) => "clean_lane",
+    Action::BisectMerges(_) => "bisect_merges",
+    Action::OpenFinal => "open_final",
+    Action::EmptyPool => "empty_pool",
+}

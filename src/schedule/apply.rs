@@ -1,0 +1,386 @@
+//! Folding events into state. What a fenced or repeated word says is ignored; what cannot be is a [`Fault`].
+
+use std::time::Duration;
+
+use super::agent_machine::AgentPhase;
+use super::lane_machine::may_move;
+use super::state::{
+    AgentState, AgentStep, Answer, Gate, LaneEnd, LaneState, Rebuild, RunState, StagedMerge, StopState, agent_index,
+};
+use crate::event::{Event, LaneStage, Record, RunStarted};
+use crate::model::{AgentName, Approval, Lane, LaneId, LaneIndex, Stage, Timestamp};
+
+/// An event that cannot follow from those before it: the log was damaged or belongs to another plan.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Fault {
+    /// The event names a lane that the plan does not have.
+    #[error("the plan has no lane `{0}`")]
+    UnknownLane(LaneId),
+    /// The event names an agent that the lane does not have.
+    #[error("lane `{0}` has no agent `{1}`")]
+    UnknownAgent(LaneId, AgentName),
+    /// The event moves a lane where it cannot go from where it stands.
+    #[error("lane `{lane}` stands at {stands} and cannot go from {from} to {to}")]
+    ImpossibleMove {
+        /// Which lane.
+        lane: LaneId,
+        /// Where it stands.
+        stands: LaneStage,
+        /// Where the event says it stands.
+        from: LaneStage,
+        /// Where the event moves it.
+        to: LaneStage,
+    },
+    /// The event takes an agent's work where the table of seed 000 has no arrow.
+    #[error("agent `{agent}` of lane `{lane}` cannot go from {from} to {to}")]
+    ImpossiblePhase {
+        /// Which lane.
+        lane: LaneId,
+        /// Which agent.
+        agent: AgentName,
+        /// Where its work stands.
+        from: AgentPhase,
+        /// Where the event takes it.
+        to: AgentPhase,
+    },
+}
+
+impl RunState {
+    /// Folds one record into the state.
+    ///
+    /// # Errors
+    /// A [`Fault`]; the state is then not to be used any more.
+    pub fn apply(&mut self, record: &Record) -> Result<(), Fault> {
+        let touched = self.apply_event(&record.event, record.at)?;
+        if let Some(lane) = touched {
+            self.pass_answered_tasks(lane)?;
+            let plan = self.plan.clone();
+            self.lanes[lane.at()].note_waiting(plan.lane(lane), record.at);
+            self.refresh(lane);
+        }
+        Ok(())
+    }
+
+    fn apply_event(&mut self, event: &Event, at: Timestamp) -> Result<Option<LaneIndex>, Fault> {
+        let Some(id) = event.lane() else {
+            self.apply_to_run(event, at);
+            return Ok(None);
+        };
+        let lane = self.find(id).ok_or_else(|| Fault::UnknownLane(id.clone()))?;
+        match event {
+            Event::LaneMoved { from, to, .. } => self.move_lane(lane, *from, *to, at)?,
+            Event::LaneMerged { commit, .. } => self.lane_merged(lane, commit.clone()),
+            Event::LaneRolledBack { integration, .. } => self.lane_rolled_back(lane, integration.clone()),
+            Event::CheckpointReached { checkpoint, .. } => self.checkpoint_reached(lane, checkpoint.stage),
+            Event::LaneFailed { failure, .. } => self.lane_failed(lane, failure.clone()),
+            Event::LaneBlocked { reason, .. } => self.end_lane(lane, LaneEnd::Blocked(reason.clone())),
+            _ => {
+                if let Event::RollbackBegun { .. } = event {
+                    self.lanes[lane.at()].begin_rollback(at);
+                }
+                apply_to_lane(&mut self.lanes[lane.at()], event);
+                self.apply_to_agents(lane, event, at)?;
+                self.lanes[lane.at()].agents.iter_mut().for_each(|agent| agent.note_keeping(at));
+            }
+        }
+        Ok(Some(lane))
+    }
+
+    fn apply_to_run(&mut self, event: &Event, at: Timestamp) {
+        match event {
+            Event::RunStarted(started) => self.run_started(started, at),
+            Event::RunResumed { number, timeout, .. } => self.run_resumed(*number, *timeout, at),
+            Event::StopRequested { reason, force, .. } => {
+                let earlier = self.stop.unwrap_or(StopState { reason: *reason, force: false });
+                self.stop = Some(StopState { force: earlier.force || *force, ..earlier });
+            }
+            Event::FinalOpened { worktree } => self.final_worktree = Some(worktree.clone()),
+            Event::PhaseBlocked { reason } => self.blocked = Some(reason.clone()),
+            Event::PoolEmptied { .. } => self.pool_emptied = true,
+            Event::MergesBisected { .. } => self.bisected = true,
+            Event::RunFinished { outcome, code } => self.finished = Some((*outcome, *code)),
+            Event::JobPlanned { job } => {
+                self.count_job(job);
+                self.final_gate = Gate::Running(job.clone());
+            }
+            Event::JobExited { job, exit, reading, .. } => self.final_gate.settle(job, exit, reading.as_deref()),
+            _ => {}
+        }
+    }
+
+    fn run_started(&mut self, started: &RunStarted, at: Timestamp) {
+        self.integration = Some(started.base_commit.clone());
+        self.alive_since = Some(at);
+        self.started = Some(Box::new(started.clone()));
+        let options = &started.options;
+        for index in self.plan.indices() {
+            let id = &self.plan.lane(index).id;
+            if options.done.contains(id) {
+                self.lanes[index.at()].end = Some(LaneEnd::MergedBefore);
+            } else if !options.lanes.is_empty() && !options.lanes.contains(id) {
+                self.lanes[index.at()].end = Some(LaneEnd::Left);
+            }
+        }
+        for index in self.plan.indices() {
+            let done = |&&dependency: &&LaneIndex| !self.lane(dependency).is_merged();
+            self.lanes[index.at()].missing = self.plan.dag().dependencies(index).iter().filter(done).count();
+            self.refresh(index);
+        }
+    }
+
+    /// Failed and blocked lanes get another chance: whoever resumes says that something has changed.
+    fn run_resumed(&mut self, number: u32, timeout: Option<Duration>, at: Timestamp) {
+        if let (Some(started), Some(limit)) = (&mut self.started, timeout) {
+            started.options.timeout = Some(limit).filter(|limit| !limit.is_zero());
+        }
+        self.resumes = number;
+        self.alive_since = Some(at);
+        self.stop = None;
+        self.finished = None;
+        self.blocked = None;
+        self.pool_emptied = false;
+        self.final_gate.retry();
+        // Whoever resumes may have mended the integration branch: the gate judges what it is now.
+        if self.final_gate == Gate::Due {
+            self.final_worktree = None;
+        }
+        self.bisected = false;
+        for index in self.plan.indices() {
+            self.lanes[index.at()].revive(number, at);
+            self.refresh(index);
+        }
+    }
+
+    fn move_lane(&mut self, lane: LaneIndex, from: LaneStage, to: LaneStage, at: Timestamp) -> Result<(), Fault> {
+        let plan = self.plan.clone();
+        let state = &mut self.lanes[lane.at()];
+        if state.stage != from || !may_move(from, to) {
+            return Err(Fault::ImpossibleMove { lane: plan.lane(lane).id.clone(), stands: state.stage, from, to });
+        }
+        state.stage = to;
+        state.clock = state.clock.or(Some(at));
+        state.entered = Some(at);
+        state.stands_since = Some(at);
+        if to == LaneStage::Implementation && from != LaneStage::Synthesis {
+            state.reopen();
+            for reviewer in plan.lane(lane).round(crate::model::Round::Review) {
+                state.agents[reviewer].restart_work(0);
+            }
+            self.merge_queue.retain(|&queued| queued != lane);
+        }
+        if to == LaneStage::Requirements {
+            state.answers.remove(&Approval::Plan.into());
+        }
+        Ok(())
+    }
+
+    fn lane_merged(&mut self, lane: LaneIndex, commit: crate::model::CommitId) {
+        self.merge_queue.retain(|&queued| queued != lane);
+        let state = &mut self.lanes[lane.at()];
+        if state.merged.replace(commit.clone()).is_some() {
+            return;
+        }
+        state.staged = None;
+        if self.merges_here() {
+            self.merges.push((lane, commit.clone()));
+            self.integration = Some(commit);
+        }
+        for dependant in self.plan.clone().dag().dependants(lane) {
+            self.lanes[dependant.at()].missing -= 1;
+            self.refresh(*dependant);
+        }
+    }
+
+    fn lane_rolled_back(&mut self, lane: LaneIndex, integration: Option<crate::model::CommitId>) {
+        let plan = self.plan.clone();
+        self.merge_queue.retain(|&queued| queued != lane);
+        let undone = integration.clone();
+        self.integration = integration.or(self.integration.take());
+        // What is merged from now on is searched from here: the commits before hold what was put back.
+        if let Some(integration) = &undone {
+            self.merges.clear();
+            self.searched_from = Some(integration.clone());
+        }
+        self.unfinish();
+        self.running_attempts -= self.lane(lane).running.iter().filter(|job| job.is_attempt()).count();
+        let was_merged = self.lane(lane).is_merged();
+        let missing = plan.dag().dependencies(lane).iter().filter(|d| !self.lane(**d).is_merged()).count();
+        self.lanes[lane.at()] = LaneState::new(plan.lane(lane), missing);
+        if was_merged {
+            for dependant in plan.dag().dependants(lane) {
+                self.lanes[dependant.at()].missing += 1;
+                self.refresh(*dependant);
+            }
+        }
+    }
+
+    /// There is work left again, and what the final gate saw is no more.
+    fn unfinish(&mut self) {
+        self.finished = None;
+        self.blocked = None;
+        self.pool_emptied = false;
+        self.final_gate = Gate::Due;
+        self.bisected = false;
+        self.final_worktree = None;
+    }
+
+    fn checkpoint_reached(&mut self, lane: LaneIndex, stage: Stage) {
+        self.lanes[lane.at()].checkpoints.insert(stage);
+        if stage == Stage::PrePr && !self.merge_queue.contains(&lane) {
+            self.merge_queue.push_back(lane);
+        }
+    }
+
+    fn lane_failed(&mut self, lane: LaneIndex, failure: crate::model::Failure) {
+        for agent in &mut self.lanes[lane.at()].agents {
+            if let AgentStep::Failed(failure) = &agent.step {
+                agent.step = AgentStep::GaveUp(failure.clone());
+                agent.abandon();
+            }
+        }
+        self.end_lane(lane, LaneEnd::Failed(failure));
+    }
+
+    fn end_lane(&mut self, lane: LaneIndex, end: LaneEnd) {
+        self.merge_queue.retain(|&queued| queued != lane);
+        self.lanes[lane.at()].end = Some(end);
+    }
+
+    /// Keeps the sets that [`super::decide`] looks at in step with the lane.
+    fn refresh(&mut self, index: LaneIndex) {
+        self.lanes[index.at()].order_intake();
+        let lane = &self.lanes[index.at()];
+        let waiting = lane.stage == LaneStage::Waiting && lane.end.is_none();
+        let begun = lane.stage != LaneStage::Waiting;
+        let ended_for_good = matches!(lane.end, Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left));
+        let busy = begun && !ended_for_good && (lane.end.is_none() || !lane.is_quiet());
+        let active = busy && !lane.is_parked(self.plan.lane(index));
+        if waiting && lane.missing == 0 && lane.stopping.is_none() {
+            self.make_ready(index);
+        } else {
+            self.unready(index);
+        }
+        if active {
+            self.active.insert(index);
+        } else {
+            self.active.remove(&index);
+        }
+    }
+
+    /// Whether finished lanes are merged into the integration branch by this run.
+    pub(super) fn merges_here(&self) -> bool {
+        self.started.as_ref().is_some_and(|started| started.options.merge == crate::model::MergeMode::Local)
+    }
+
+    /// The lane's agent of that name.
+    pub(super) fn agent_at(&self, lane: LaneIndex, name: &AgentName) -> Result<usize, Fault> {
+        let plan = self.plan.lane(lane);
+        agent_index(plan, name).ok_or_else(|| Fault::UnknownAgent(plan.id.clone(), name.clone()))
+    }
+}
+
+fn apply_to_lane(lane: &mut LaneState, event: &Event) {
+    match event {
+        Event::StopRequested { force, .. } => lane.stopping = Some(lane.stopping.unwrap_or(false) || *force),
+        Event::GateAnswered { gate, approved, message, .. } => {
+            lane.answers.insert(gate.clone(), Answer { approved: *approved, message: message.clone() });
+        }
+        Event::LaneBased { base, port, .. } => {
+            lane.base = Some(base.clone());
+            lane.port = *port;
+        }
+        Event::WorktreeOpened { agent: None, worktree, .. } => {
+            lane.head = Some(worktree.head.clone());
+            lane.worktree = Some(worktree.clone());
+        }
+        Event::AgentMerged { head, .. } => lane.head = Some(head.clone()),
+        Event::FailureNoted { agent: None, failure, .. } => lane.failure = Some(failure.clone()),
+        Event::SnapshotTaken { commit, reference, .. } => lane.snapshots.push((reference.clone(), commit.clone())),
+        Event::LaneReset { base, .. } => {
+            lane.base = Some(base.clone());
+            lane.head = Some(base.clone());
+            lane.staged = None;
+            if lane.rebuild == Some(Rebuild::OnIntegration) {
+                lane.merges.clear();
+            }
+        }
+        Event::MergeStaged { onto, commit, moved, .. } => {
+            lane.staged = Some(StagedMerge { onto: onto.clone(), commit: commit.clone(), moved: *moved });
+        }
+        Event::MergeSuperseded { .. } => {
+            lane.staged = None;
+            lane.merged_tests = Gate::Due;
+        }
+        Event::LaneCleaned { .. } => {
+            lane.end = Some(LaneEnd::Merged);
+            lane.worktree = None;
+        }
+        _ => {}
+    }
+}
+
+impl LaneState {
+    /// Back to the implementation: what came after it is done again.
+    fn reopen(&mut self) {
+        self.tests = Gate::Due;
+        self.merged_tests = Gate::Due;
+        self.culprit = None;
+        self.staged = None;
+        self.answers.remove(&Approval::Changes.into());
+        self.checkpoints.remove(&Stage::AfterLaneTests);
+        self.checkpoints.remove(&Stage::PrePr);
+    }
+
+    /// The time that a person took to answer does not count.
+    fn note_waiting(&mut self, plan: &Lane, at: Timestamp) {
+        match (self.is_parked(plan), self.parked_since) {
+            (true, None) => self.parked_since = Some(at),
+            (false, Some(since)) => {
+                self.clock = self.clock.map(|clock| clock.plus(at.since(since)));
+                self.parked_since = None;
+            }
+            _ => {}
+        }
+    }
+
+    fn begin_rollback(&mut self, at: Timestamp) {
+        if !self.rolling_back {
+            self.stands_since = Some(at);
+        }
+        self.rolling_back = true;
+    }
+
+    fn order_intake(&mut self) {
+        let agents = &self.agents;
+        self.intake.retain(|&agent| matches!(agents[agent].step, AgentStep::Merging | AgentStep::Gating(_)));
+        let new = (0..agents.len()).filter(|&agent| agents[agent].step == AgentStep::Merging);
+        let new: Vec<usize> = new.filter(|agent| !self.intake.contains(agent)).collect();
+        self.intake.extend(new);
+    }
+
+    /// Another life of the run: failures and blocks are tried again with a fresh count.
+    fn revive(&mut self, resume: u32, at: Timestamp) {
+        // Only what had ended gets a fresh count: a crash in the middle must not give a lane more tries than it has.
+        if matches!(self.end, Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_))) {
+            self.end = None;
+            self.rework = 0;
+            self.misunderstood = 0;
+            self.revived = resume;
+            // A no that ended the lane is asked about again; any other has not been acted upon yet.
+            self.answers.retain(|_, answer| answer.approved);
+        }
+        self.stopping = None;
+        self.failure = None;
+        self.clock = self.clock.map(|_| at);
+        self.entered = self.entered.map(|_| at);
+        self.parked_since = self.parked_since.map(|_| at);
+        for gate in [&mut self.setup, &mut self.tests, &mut self.merged_tests] {
+            gate.retry();
+        }
+        // A lane that stood in the queue when it ended reaches its last checkpoint again.
+        if self.merged.is_none() {
+            self.checkpoints.remove(&Stage::PrePr);
+        }
+        self.agents.iter_mut().for_each(AgentState::revive);
+    }
+}

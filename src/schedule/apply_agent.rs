@@ -1,0 +1,600 @@
+//! Folding events into the agents of a lane and their jobs.
+
+use super::agent_machine::AgentPhase;
+use super::apply::Fault;
+use super::state::{AgentState, AgentStep, FailedGate, Gate, OutageState, PastFailure, Rebuild, RestartFrom, RunState};
+use crate::event::{AgentReport, Event, LaneStage, Reading, SnapshotReason};
+use crate::model::plan::RetryFrom;
+use crate::model::retry::OUTAGE_LIMIT;
+use crate::model::{
+    AgentName, CommitId, ExitCause, Failure, FailureClass, FailureKind, HumanGate, JobExit, JobId, JobRole, LaneIndex,
+    RetryLevel, Round, TaskId, Timestamp,
+};
+
+impl RunState {
+    pub(super) fn apply_to_agents(&mut self, lane: LaneIndex, event: &Event, at: Timestamp) -> Result<(), Fault> {
+        match event {
+            Event::JobPlanned { job } => return self.job_planned(lane, job),
+            Event::JobExited { job, exit, report, reading } => {
+                return self.job_exited(lane, job, exit, (report.as_ref(), reading.as_deref()), at);
+            }
+            Event::FailureNoted { agent: Some(name), task, failure, .. } => {
+                let agent = self.agent_at(lane, name)?;
+                return self.failure_noted(lane, agent, task.as_ref(), failure);
+            }
+            Event::PersonAsked { agent, .. } => {
+                let agent = self.agent_at(lane, agent)?;
+                return self.person_asked(lane, agent);
+            }
+            Event::MergesBisected { culprit, .. } => {
+                let plan = self.plan.lane(lane);
+                let guilty = plan.agents.iter().position(|agent| Some(agent.name.as_str()) == culprit.as_deref());
+                self.lanes[lane.at()].culprit = Some(guilty);
+            }
+            Event::LaneReset { .. } => self.lane_reset(lane),
+            Event::WorkCommitted { agent, head, changed, prohibited, .. } => {
+                let agent = self.agent_at(lane, agent)?;
+                self.lanes[lane.at()].agents[agent].changed = changed.clone();
+                return self.work_committed(lane, agent, head.clone(), prohibited);
+            }
+            Event::SnapshotTaken { agent: Some(name), reason: SnapshotReason::External, .. } => {
+                return self.spare_what_was_lost(lane, name);
+            }
+            Event::SnapshotTaken { agent: Some(name), reason, reference, .. } => {
+                let agent = self.agent_at(lane, name)?;
+                return self.snapshot_done(lane, agent, *reason, Ok(reference));
+            }
+            Event::SnapshotFailed { agent: Some(name), reason, error, .. } => {
+                let agent = self.agent_at(lane, name)?;
+                return self.snapshot_done(lane, agent, *reason, Err(error));
+            }
+            Event::AgentMerged { agent, head, .. } => {
+                let gate_due = !self.plan.gates.checkpoint.is_empty();
+                let index = self.agent_at(lane, agent)?;
+                let state = &mut self.lanes[lane.at()];
+                if state.merges.last().is_none_or(|(last, at)| (*last, at) != (index, head)) {
+                    state.merges.push((index, head.clone()));
+                }
+                let agent = &mut state.agents[index];
+                if agent.step == AgentStep::Merging {
+                    agent.step = if gate_due { AgentStep::Gating(Gate::Due) } else { AgentStep::Done };
+                }
+            }
+            Event::RetryPlanned { agent, level, not_before, .. } => {
+                let agent = self.agent_at(lane, agent)?;
+                return self.retry_planned(lane, agent, *level, *not_before);
+            }
+            Event::AgentReset { agent, head, .. } => {
+                let agent = self.agent_mut(lane, agent)?;
+                if agent.restart == RestartFrom::LaneHead {
+                    agent.start = Some(head.clone());
+                    agent.passed.clear();
+                } else if agent.good.as_ref() != Some(head) {
+                    agent.fall_back_to(head);
+                }
+                agent.restart = RestartFrom::Here;
+                agent.head = Some(head.clone());
+                agent.good = Some(head.clone());
+            }
+            Event::WorktreeOpened { agent: Some(name), worktree, .. } => {
+                let agent = self.agent_mut(lane, name)?;
+                agent.worktree = Some(worktree.clone());
+                agent.start = Some(worktree.head.clone());
+                agent.head = Some(worktree.head.clone());
+                agent.good = Some(worktree.head.clone());
+                agent.passed.clear();
+                agent.restart = RestartFrom::Here;
+                if agent.phase == AgentPhase::Initialized {
+                    agent.phase = AgentPhase::Planning;
+                }
+            }
+            Event::WorktreeLost { agent: Some(name), .. } => return self.spare_what_was_lost(lane, name),
+            Event::WorktreeReleased { agent, .. } => {
+                let agent = self.agent_mut(lane, agent)?;
+                agent.worktree = None;
+                agent.setup = Gate::Due;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn count_job(&mut self, job: &JobId) {
+        let number = self.job_numbers.entry((job.lane.clone(), job.role.clone())).or_default();
+        *number = (*number).max(job.number);
+    }
+
+    fn job_planned(&mut self, lane: LaneIndex, job: &JobId) -> Result<(), Fault> {
+        self.count_job(job);
+        let state = &mut self.lanes[lane.at()];
+        state.running.insert(job.clone());
+        let running = Gate::Running(job.clone());
+        match &job.role {
+            JobRole::Attempt { agent, .. } => {
+                self.running_attempts += 1;
+                let agent = self.agent_at(lane, agent)?;
+                self.advance(lane, agent, AgentPhase::Planned)?;
+                self.advance(lane, agent, AgentPhase::Executing)?;
+                let state = &mut self.lanes[lane.at()].agents[agent];
+                state.step = AgentStep::Running(job.clone());
+                state.attempt = job.number;
+            }
+            JobRole::Verify { agent, .. } => self.agent_mut(lane, agent)?.step = AgentStep::Verifying(running),
+            JobRole::Checkpoint { agent } => self.agent_mut(lane, agent)?.step = AgentStep::Gating(running),
+            JobRole::Setup { agent: Some(agent) } => self.agent_mut(lane, agent)?.setup = running,
+            JobRole::Setup { agent: None } => state.setup = running,
+            JobRole::Tests => state.tests = running,
+            JobRole::MergedTests => state.merged_tests = running,
+            JobRole::Final => {}
+        }
+        Ok(())
+    }
+
+    fn job_exited(
+        &mut self,
+        lane: LaneIndex,
+        job: &JobId,
+        exit: &JobExit,
+        (report, reading): (Option<&AgentReport>, Option<&Reading>),
+        at: Timestamp,
+    ) -> Result<(), Fault> {
+        let state = &mut self.lanes[lane.at()];
+        // The fence: a job that is not waited for has nothing to say any more.
+        if !state.running.remove(job) {
+            return Ok(());
+        }
+        match &job.role {
+            JobRole::Attempt { agent, .. } => {
+                self.running_attempts -= 1;
+                let agent = self.agent_at(lane, agent)?;
+                if exit.cause != ExitCause::Stopped {
+                    self.note_outage(lane, agent, reading, at);
+                }
+                self.attempt_exited(lane, agent, exit, report)?;
+                self.lanes[lane.at()].agents[agent].blame_outage(reading);
+            }
+            JobRole::Verify { agent, .. } => {
+                let agent = self.agent_at(lane, agent)?;
+                if let AgentStep::Verifying(gate) = &mut self.lanes[lane.at()].agents[agent].step {
+                    gate.settle(job, exit, reading);
+                    if *gate == Gate::Passed {
+                        self.start_snapshot(lane, agent)?;
+                    }
+                }
+            }
+            JobRole::Checkpoint { agent } => {
+                let agent = self.agent_mut(lane, agent)?;
+                if let AgentStep::Gating(gate) = &mut agent.step {
+                    gate.settle(job, exit, reading);
+                    if *gate == Gate::Passed {
+                        agent.step = AgentStep::Done;
+                    }
+                }
+            }
+            JobRole::Setup { agent: Some(agent) } => self.agent_mut(lane, agent)?.setup.settle(job, exit, reading),
+            JobRole::Setup { agent: None } => state.setup.settle(job, exit, reading),
+            JobRole::Tests => state.tests.settle(job, exit, reading),
+            JobRole::MergedTests => state.merged_tests.settle(job, exit, reading),
+            JobRole::Final => {}
+        }
+        Ok(())
+    }
+
+    fn attempt_exited(
+        &mut self,
+        lane: LaneIndex,
+        agent: usize,
+        exit: &JobExit,
+        report: Option<&AgentReport>,
+    ) -> Result<(), Fault> {
+        let round = self.plan.lane(lane).agents[agent].round;
+        let verdict = judge(round, exit, report);
+        self.lanes[lane.at()].agents[agent].rejection =
+            report.filter(|report| report.rejects()).map(|report| report.feedback.clone());
+        self.lanes[lane.at()].agents[agent].claims_completion =
+            report.is_some_and(|report| report.own && report.status == "COMPLETE");
+        match &verdict {
+            AgentStep::Committing => self.advance(lane, agent, AgentPhase::Validating)?,
+            AgentStep::Snapshotting => {
+                self.advance(lane, agent, AgentPhase::Validating)?;
+                return self.start_snapshot(lane, agent);
+            }
+            _ => {}
+        }
+        self.lanes[lane.at()].agents[agent].step = verdict;
+        Ok(())
+    }
+
+    /// Counts how long something outside has been out.
+    fn note_outage(&mut self, lane: LaneIndex, agent: usize, reading: Option<&Reading>, at: Timestamp) {
+        let limit = self.started().map_or(OUTAGE_LIMIT, |started| started.options.outage_limit);
+        let worker = &mut self.lanes[lane.at()].agents[agent];
+        let Some(Reading::Outage(outage)) = reading else {
+            worker.outage = None;
+            return;
+        };
+        let (since, waits) = worker.outage.map_or((at, 0), |known| (known.since, known.waits));
+        let given_up = at.since(since) >= limit;
+        worker.outage = Some(OutageState { since, waits, retry_after: outage.retry_after, given_up });
+    }
+
+    fn work_committed(
+        &mut self,
+        lane: LaneIndex,
+        agent: usize,
+        head: crate::model::CommitId,
+        prohibited: &[String],
+    ) -> Result<(), Fault> {
+        let plan = self.plan.clone();
+        let state = &mut self.lanes[lane.at()];
+        if plan.lane(lane).shares_worktree(agent) {
+            state.head = Some(head.clone());
+        }
+        let worker = &mut state.agents[agent];
+        worker.head = Some(head);
+        if !prohibited.is_empty() {
+            let message = "changed files that are not the lane's to change";
+            let failure = Failure { paths: prohibited.to_vec(), ..Failure::new(FailureKind::Ownership, message) };
+            worker.step = AgentStep::Judging(failure);
+            return Ok(());
+        }
+        if worker.claims_what_is_not(plan.lane(lane).agents[agent].tasks.len()) {
+            let message = "says COMPLETE, but changed and committed nothing";
+            worker.step = AgentStep::Judging(Failure::new(FailureKind::Report, message));
+            return Ok(());
+        }
+        let task = &plan.lane(lane).agents[agent].tasks[worker.task];
+        if task.verify.is_empty() && plan.gates.atomic.is_empty() {
+            return self.start_snapshot(lane, agent);
+        }
+        worker.step = AgentStep::Verifying(Gate::Due);
+        Ok(())
+    }
+
+    fn start_snapshot(&mut self, lane: LaneIndex, agent: usize) -> Result<(), Fault> {
+        self.advance(lane, agent, AgentPhase::Checkpointing)?;
+        self.lanes[lane.at()].agents[agent].step = AgentStep::Snapshotting;
+        Ok(())
+    }
+
+    fn snapshot_done(
+        &mut self,
+        lane: LaneIndex,
+        agent: usize,
+        reason: SnapshotReason,
+        kept: Result<&String, &String>,
+    ) -> Result<(), Fault> {
+        let worker = &mut self.lanes[lane.at()].agents[agent];
+        match worker.step.clone() {
+            AgentStep::Snapshotting if reason == SnapshotReason::Task => return self.task_passed(lane, agent),
+            // Without a snapshot the work goes on (SPEC §5), but never by throwing away what is kept nowhere.
+            AgentStep::Salvaging(wanted, Some(_))
+                if reason == wanted && kept.is_err() && worker.restart != RestartFrom::Here =>
+            {
+                worker.unkept = kept.err().cloned();
+            }
+            AgentStep::Salvaging(wanted, failure) if reason == wanted => {
+                worker.salvaged.extend(kept.ok().cloned());
+                worker.step = failure.map_or(AgentStep::Ready, AgentStep::Failed);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(super) fn task_passed(&mut self, lane: LaneIndex, agent: usize) -> Result<(), Fault> {
+        let plan = self.plan.clone();
+        let plan = &plan.lane(lane).agents[agent];
+        let worker = &mut self.lanes[lane.at()].agents[agent];
+        worker.good = worker.head.clone();
+        worker.passed.extend(worker.head.clone());
+        worker.retries = 0;
+        worker.rolled_back = false;
+        if worker.task + 1 < plan.tasks.len() {
+            worker.task += 1;
+            worker.step = AgentStep::Ready;
+            return Ok(());
+        }
+        let merges = plan.round == Round::Implementation;
+        worker.step = if merges { AgentStep::Merging } else { AgentStep::Done };
+        self.advance(lane, agent, AgentPhase::Completed)
+    }
+
+    fn failure_noted(
+        &mut self,
+        lane: LaneIndex,
+        agent: usize,
+        task: Option<&TaskId>,
+        failure: &Failure,
+    ) -> Result<(), Fault> {
+        let plan = self.plan.clone();
+        let plan = plan.lane(lane);
+        if let Some(task) = task {
+            self.advance(lane, agent, AgentPhase::Failed)?;
+            self.back_to_task(lane, agent, task);
+        } else {
+            self.note_rebuild(lane, failure);
+            self.leave_gate_to(lane, agent, failure);
+        }
+        let state = &mut self.lanes[lane.at()];
+        let worker = &mut state.agents[agent];
+        let context = if failure.kind.is_outage() { Vec::new() } else { failure.context(worker.attempt) };
+        let findings = failure.diagnosis.iter().flat_map(|diagnosis| &diagnosis.findings);
+        let complaints = findings.map(ToString::to_string).collect();
+        worker.past.push(PastFailure { task: task.cloned(), context, signature: failure.signature(), complaints });
+        let puts_back = state.next_level(plan, agent) == Some(RetryLevel::Rollback);
+        let worker = &mut state.agents[agent];
+        let conflict = failure.kind == FailureKind::Conflict;
+        worker.restart = match task {
+            Some(_) if puts_back || failure.kind == FailureKind::Ownership || plan.resume == RetryFrom::Fresh => {
+                RestartFrom::LastGood
+            }
+            Some(_) => RestartFrom::Here,
+            None => RestartFrom::LaneHead,
+        };
+        let unmerged = matches!(worker.step, AgentStep::Merging);
+        if task.is_none() {
+            worker.restart_work(if conflict { 0 } else { plan.agents[agent].last_own_task() });
+        }
+        state.ask_again(plan, agent);
+        let worker = &mut state.agents[agent];
+        worker.step = match (task, failure.kind) {
+            (Some(_), FailureKind::Timeout) => AgentStep::Salvaging(SnapshotReason::Timeout, Some(failure.clone())),
+            (Some(_), _) => AgentStep::Salvaging(SnapshotReason::Failure, Some(failure.clone())),
+            (None, _) if unmerged => AgentStep::Salvaging(SnapshotReason::Reset, Some(failure.clone())),
+            (None, _) => AgentStep::Failed(failure.clone()),
+        };
+        Ok(())
+    }
+
+    /// What a worktree held that was lost, or that somebody changed meanwhile, is in snapshots only: they outlive the
+    /// merge.
+    fn spare_what_was_lost(&mut self, lane: LaneIndex, name: &AgentName) -> Result<(), Fault> {
+        let agent = self.agent_at(lane, name)?;
+        let state = &mut self.lanes[lane.at()];
+        let worker = &state.agents[agent];
+        state.snapshots.retain(|(reference, _)| !worker.salvaged.contains(reference));
+        Ok(())
+    }
+
+    /// A person's no to a task is about the one before, which is done again.
+    fn back_to_task(&mut self, lane: LaneIndex, agent: usize, task: &TaskId) {
+        let plan = self.plan.clone();
+        let plan = plan.lane(lane);
+        let worker = &mut self.lanes[lane.at()].agents[agent];
+        if let Some(at) = plan.agents[agent].tasks[..worker.task].iter().position(|known| known.id == *task) {
+            worker.passed.truncate(worker.passed.len().saturating_sub(worker.task - at));
+            worker.task = at;
+            worker.retries = 0;
+            for later in &plan.agents[agent].tasks[at..] {
+                self.lanes[lane.at()].answers.remove(&HumanGate::Task(later.id.clone()));
+            }
+        }
+    }
+
+    /// A gate that failed on the work of one agent and is given to another is judged again with that one's work.
+    fn leave_gate_to(&mut self, lane: LaneIndex, mender: usize, failure: &Failure) {
+        let state = &mut self.lanes[lane.at()];
+        let of_others = state.agents.iter_mut().enumerate().filter(|(agent, _)| *agent != mender);
+        for (_, worker) in of_others.filter(|(_, worker)| matches!(worker.step, AgentStep::Gating(Gate::Failed(_)))) {
+            worker.step = AgentStep::Done;
+        }
+        if failure.diagnosis.as_ref().is_some_and(|diagnosis| diagnosis.class == FailureClass::Unknown) {
+            state.misunderstood += 1;
+        }
+    }
+
+    /// A failure at the merge queue says what the lane has to be put onto.
+    fn note_rebuild(&mut self, lane: LaneIndex, failure: &Failure) {
+        let state = &mut self.lanes[lane.at()];
+        if state.stage != LaneStage::AwaitingUserApproval {
+            return;
+        }
+        state.rebuild = match (&failure.kind, &state.staged) {
+            (FailureKind::Conflict, _) => Some(Rebuild::OnIntegration),
+            (FailureKind::Gate, Some(staged)) => Some(Rebuild::OnMerge(staged.commit.clone())),
+            _ => None,
+        };
+    }
+
+    fn lane_reset(&mut self, lane: LaneIndex) {
+        let plan = self.plan.clone();
+        let state = &mut self.lanes[lane.at()];
+        if state.rebuild.take() == Some(Rebuild::OnIntegration) {
+            for agent in plan.lane(lane).round(Round::Implementation) {
+                let worker = &mut state.agents[agent];
+                if worker.step == AgentStep::Done {
+                    worker.restart_work(0);
+                    worker.restart = RestartFrom::LaneHead;
+                    state.ask_again(plan.lane(lane), agent);
+                }
+            }
+        }
+    }
+
+    fn retry_planned(
+        &mut self,
+        lane: LaneIndex,
+        agent: usize,
+        level: RetryLevel,
+        not_before: crate::model::Timestamp,
+    ) -> Result<(), Fault> {
+        let state = &mut self.lanes[lane.at()];
+        let worker = &mut state.agents[agent];
+        worker.step = AgentStep::Retrying(not_before);
+        match level {
+            RetryLevel::Rollback => worker.rolled_back = true,
+            RetryLevel::Wait => worker.outage.iter_mut().for_each(|outage| outage.waits += 1),
+            RetryLevel::Retry if worker.failed_in_task() => worker.retries += 1,
+            RetryLevel::Retry => state.rework += 1,
+        }
+        if self.lanes[lane.at()].agents[agent].phase == AgentPhase::Failed {
+            self.advance(lane, agent, AgentPhase::RollingBack)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the agent's work along an arrow of seed 000; standing where it should go is no step.
+    pub(super) fn advance(&mut self, lane: LaneIndex, agent: usize, to: AgentPhase) -> Result<(), Fault> {
+        let plan = self.plan.lane(lane);
+        let worker = &mut self.lanes[lane.at()].agents[agent];
+        let from = worker.phase;
+        // A shared worktree opens nothing, and an agent that ran before is not planned again.
+        if from == AgentPhase::Initialized && to == AgentPhase::Planned {
+            worker.phase = AgentPhase::Planned;
+            return Ok(());
+        }
+        if to == AgentPhase::Planned && from != AgentPhase::Planning {
+            return Ok(());
+        }
+        if from != to && !from.may_become(to) {
+            let (lane, agent) = (plan.id.clone(), plan.agents[agent].name.clone());
+            return Err(Fault::ImpossiblePhase { lane, agent, from, to });
+        }
+        worker.phase = to;
+        Ok(())
+    }
+
+    fn agent_mut(&mut self, lane: LaneIndex, name: &AgentName) -> Result<&mut AgentState, Fault> {
+        let agent = self.agent_at(lane, name)?;
+        Ok(&mut self.lanes[lane.at()].agents[agent])
+    }
+}
+
+/// What an attempt's end means for its agent.
+fn judge(round: Round, exit: &JobExit, report: Option<&AgentReport>) -> AgentStep {
+    let silent = AgentReport::default();
+    let report = report.unwrap_or(&silent);
+    if exit.cause == ExitCause::Stopped {
+        return AgentStep::Salvaging(SnapshotReason::Stop, None);
+    }
+    if round == Round::Review && report.rejects() {
+        return AgentStep::Snapshotting;
+    }
+    if report.status == "BLOCKED" {
+        return AgentStep::Blocked(report.message.clone());
+    }
+    let trouble = match report {
+        _ if !exit.passed() => return AgentStep::Judging(exit_failure(exit, report)),
+        AgentReport { fault, .. } if !fault.is_empty() => fault.clone(),
+        AgentReport { status, message, .. } if status == "ERROR" => format!("the agent reports an error: {message}"),
+        AgentReport { decision, .. } if round == Round::Review && decision != "APPROVED" => {
+            "the reviewer gave no decision (APPROVED or REJECTED) in its status file".to_owned()
+        }
+        _ if round == Round::Implementation => return AgentStep::Committing,
+        _ => return AgentStep::Snapshotting,
+    };
+    AgentStep::Judging(Failure { log: exit.tail.clone(), ..Failure::new(FailureKind::Report, trouble) })
+}
+
+fn exit_failure(exit: &JobExit, report: &AgentReport) -> Failure {
+    let (kind, mut message) = match exit.cause {
+        ExitCause::TimedOut => (FailureKind::Timeout, format!("ran out of time (exit code {})", exit.exit_code)),
+        ExitCause::NotStarted => (FailureKind::Crash, format!("could not be started: {}", exit.notes)),
+        ExitCause::Lost => (FailureKind::Lost, format!("its supervisor vanished: {}", exit.notes)),
+        ExitCause::Exited | ExitCause::Stopped => (FailureKind::Crash, format!("exited with code {}", exit.exit_code)),
+    };
+    // What the supervisor wrote on the agent's behalf says nothing new.
+    if !report.message.is_empty() && !report.message.contains(&exit.command) {
+        message = format!("{message}: {}", report.message);
+    }
+    Failure {
+        command: Some(exit.command.clone()),
+        exit_code: Some(exit.exit_code),
+        log: exit.tail.clone(),
+        ..Failure::new(kind, message)
+    }
+}
+
+impl Gate {
+    /// Takes the job's end in, if it is the job that is waited for. A stopped gate is due again.
+    pub(super) fn settle(&mut self, job: &JobId, exit: &JobExit, reading: Option<&Reading>) {
+        if self.job() != Some(job) {
+            return;
+        }
+        *self = match exit.cause {
+            _ if exit.passed() => Self::Passed,
+            ExitCause::Stopped => Self::Due,
+            _ => {
+                let diagnosis = match reading {
+                    Some(Reading::Diagnosis(diagnosis)) => Some(Box::new(diagnosis.clone())),
+                    _ => None,
+                };
+                Self::Failed(Box::new(FailedGate { exit: exit.clone(), diagnosis }))
+            }
+        };
+    }
+
+    /// Makes a failed gate due again.
+    pub(super) fn retry(&mut self) {
+        if matches!(self, Self::Failed(_)) {
+            *self = Self::Due;
+        }
+    }
+}
+
+impl AgentState {
+    /// A new piece of work, from the given task on; what went wrong before is remembered.
+    pub(super) fn restart_work(&mut self, task: usize) {
+        self.step = AgentStep::Ready;
+        self.task = task;
+        self.retries = 0;
+        self.rolled_back = false;
+        self.outage = None;
+        self.rejection = None;
+        self.phase = if self.worktree.is_some() { AgentPhase::Planning } else { AgentPhase::Initialized };
+    }
+
+    /// Goes back to `head` because what passed after it cannot be read any more: those tasks are done again.
+    fn fall_back_to(&mut self, head: &CommitId) {
+        let kept = self.passed.iter().rposition(|passed| passed == head).map_or(0, |at| at + 1);
+        self.task = self.task.saturating_sub(self.passed.len() - kept);
+        self.passed.truncate(kept);
+    }
+
+    /// Where it may start again, the best first: after its last task that passed, after one before, where it began.
+    pub fn good_points(&self) -> Vec<CommitId> {
+        let mut points: Vec<CommitId> = self.good.iter().cloned().collect();
+        points.extend(self.passed.iter().rev().chain(&self.start).cloned());
+        points.dedup();
+        points
+    }
+
+    /// Whether its branch holds nothing although it says that its work, all `tasks` of it, is complete. Work that was
+    /// taken before and is done again may rightly need no change.
+    fn claims_what_is_not(&self, tasks: usize) -> bool {
+        let first_time = self.past.iter().all(|failure| failure.task.is_some());
+        self.claims_completion && first_time && self.task + 1 == tasks && self.head == self.start
+    }
+
+    /// An attempt that failed while something was out failed for that.
+    fn blame_outage(&mut self, reading: Option<&Reading>) {
+        if let (AgentStep::Judging(failure), Some(Reading::Outage(outage))) = (&mut self.step, reading) {
+            failure.kind = outage.kind.into();
+            failure.message = format!("{}: {}", failure.message, outage.line);
+        }
+    }
+
+    pub(super) fn note_keeping(&mut self, at: Timestamp) {
+        let keeping = matches!(self.step, AgentStep::Snapshotting | AgentStep::Salvaging(..));
+        self.keep_since = keeping.then_some(self.keep_since.unwrap_or(at));
+    }
+
+    pub(super) fn abandon(&mut self) {
+        if self.phase.may_become(AgentPhase::Abandoned) {
+            self.phase = AgentPhase::Abandoned;
+        }
+    }
+
+    /// Another life of the run: what was given up is tried again with a fresh count.
+    pub(super) fn revive(&mut self) {
+        self.setup.retry();
+        self.unkept = None;
+        if matches!(self.step, AgentStep::GaveUp(_) | AgentStep::Blocked(_)) {
+            self.restart_work(self.task);
+        }
+        if let AgentStep::Gating(gate) = &mut self.step {
+            gate.retry();
+        }
+    }
+}

@@ -1,0 +1,312 @@
+//! What follows from the state of a run: the whole scheduler.
+//!
+//! [`decide`] returns events (decisions, to be written down first) or, once there is nothing left to write down,
+//! actions (wishes). The caller appends the events, applies them and asks again until none come; only then does it act.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use super::action::Action;
+use super::decide_agent::wait_for_jobs;
+use super::decide_lane::decide_lane;
+use super::state::{Gate, LaneEnd, RunState};
+use crate::event::{Event, LaneStage, RunOutcome, StopReason};
+use crate::model::{JobRole, LaneIndex, Timestamp};
+
+/// What follows from a state at a moment.
+#[derive(Debug, Default)]
+pub struct Decisions {
+    /// To be appended and applied before anything else happens.
+    pub events: Vec<Event>,
+    /// Wanted now; not to be acted upon while there are events.
+    pub actions: Vec<Action>,
+    /// When to ask again even if nothing happens.
+    pub wake_at: Option<Timestamp>,
+    /// The run has come to its end, once nothing that was acted upon is under way any more.
+    pub finish: Option<Finish>,
+}
+
+/// How a run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finish {
+    /// In one word.
+    pub outcome: RunOutcome,
+    /// The exit code that says so (SPEC §2).
+    pub code: u8,
+}
+
+/// The decisions in the making, with what is left to give away.
+pub(super) struct Deciding<'a> {
+    pub(super) state: &'a RunState,
+    pub(super) now: Timestamp,
+    pub(super) out: Decisions,
+    /// Attempts that may still begin.
+    pub(super) places: usize,
+}
+
+impl Deciding<'_> {
+    pub(super) fn note(&mut self, event: Event) {
+        self.out.events.push(event);
+    }
+
+    pub(super) fn want(&mut self, action: Action) {
+        self.out.actions.push(action);
+    }
+
+    /// Asks to be asked again at `moment`; says whether it has come.
+    pub(super) fn due(&mut self, moment: Timestamp) -> bool {
+        if moment <= self.now {
+            return true;
+        }
+        self.out.wake_at = Some(self.out.wake_at.map_or(moment, |earlier| earlier.min(moment)));
+        false
+    }
+}
+
+/// What follows from `state` at `now`. Pure: the same arguments give the same decisions.
+pub fn decide(state: &RunState, now: Timestamp) -> Decisions {
+    let Some(started) = state.started() else { return Decisions::default() };
+    if state.finished.is_some() {
+        return Decisions::default();
+    }
+    let limit = started.options.max_parallel as usize;
+    let places = limit.saturating_sub(state.running_attempts);
+    let mut deciding = Deciding { state, now, out: Decisions::default(), places };
+    watch_limits(&mut deciding);
+    if !deciding.out.events.is_empty() {
+        // A stop comes first: nothing may begin beside it.
+        return deciding.out;
+    }
+    let held_back = held_back(state);
+    for &lane in &state.active {
+        if held_back.contains(&lane) && state.stop.is_none() {
+            wait_for_jobs(&mut deciding, lane);
+        } else {
+            decide_lane(&mut deciding, lane);
+        }
+    }
+    if state.stop.is_none() {
+        admit(&mut deciding, limit, &held_back);
+    }
+    let at_rest = match state.stop {
+        Some(_) => deciding.out.actions.is_empty(),
+        None => state.active.iter().all(|lane| held_back.contains(lane) && state.lane(*lane).is_quiet()),
+    };
+    if at_rest && deciding.out.events.is_empty() {
+        conclude(&mut deciding);
+    }
+    deciding.out
+}
+
+/// The run's own time limit and `--fail-fast`.
+fn watch_limits(deciding: &mut Deciding) {
+    let state = deciding.state;
+    if state.stop.is_some() {
+        return;
+    }
+    let Some(started) = state.started() else { return };
+    let stop = |reason| Event::StopRequested { lane: None, reason, force: false };
+    if let (Some(limit), Some(since)) = (started.options.timeout, state.alive_since)
+        && deciding.due(since.plus(limit))
+    {
+        deciding.note(stop(StopReason::Timeout));
+    } else if started.options.fail_fast && state.lanes.iter().any(|lane| matches!(lane.end, Some(LaneEnd::Failed(_)))) {
+        deciding.note(stop(StopReason::FailFast));
+    }
+}
+
+/// Lets waiting lanes begin, the longest remaining path first, as long as there are places that no lane that has begun
+/// is going to take.
+fn admit(deciding: &mut Deciding, limit: usize, held_back: &HashSet<LaneIndex>) {
+    let state = deciding.state;
+    if state.ready.is_empty() {
+        return;
+    }
+    let moving = state.active.iter().filter(|lane| !held_back.contains(lane));
+    let waiting_for_a_place = moving.map(|&lane| places_wanted(state, lane)).sum::<usize>();
+    let mut free = limit.saturating_sub(state.running_attempts + waiting_for_a_place);
+    // Lanes that test or merge hold worktrees too: without a bound a slow gate would open one for every lane.
+    let mut open = (2 * limit).max(limit + 2).saturating_sub(state.active.len());
+    let mut pools = pool_use(state);
+    let mut begun: Vec<LaneIndex> = Vec::new();
+    for &(_, lane) in &state.ready {
+        if free == 0 || open == 0 {
+            break;
+        }
+        if !fits(state, lane, &pools, &begun) {
+            continue;
+        }
+        for pool in &state.plan.lane(lane).uses {
+            *pools.entry(pool).or_default() += 1;
+        }
+        begun.push(lane);
+        open -= 1;
+        free = free.saturating_sub(places_wanted(state, lane).max(1));
+        let id = state.plan.lane(lane).id.clone();
+        deciding.note(Event::LaneMoved { lane: id, from: LaneStage::Waiting, to: LaneStage::Init });
+    }
+}
+
+/// How many attempts of the lane could begin now, or as soon as its worktrees are open.
+fn places_wanted(state: &RunState, lane: LaneIndex) -> usize {
+    let lane_state = state.lane(lane);
+    let plan = state.plan.lane(lane);
+    if lane_state.end.is_some() || lane_state.stopping.is_some() {
+        return 0;
+    }
+    let round = super::decide_lane::current_round(plan, lane_state.stage);
+    let wants = |agent: &usize| {
+        let (worker, plan) = (&lane_state.agents[*agent], &plan.agents[*agent]);
+        worker.wants_a_place() && !plan.tasks[worker.task].kind.is_human()
+    };
+    round.map_or(0, |round| plan.round(round).filter(wants).count())
+}
+
+fn pool_use(state: &RunState) -> HashMap<&String, u32> {
+    let mut used = HashMap::new();
+    for index in holding(state) {
+        for pool in &state.plan.lane(index).uses {
+            *used.entry(pool).or_default() += 1;
+        }
+    }
+    used
+}
+
+/// Lanes that have begun and are not over, those that wait for a person included.
+fn holding(state: &RunState) -> impl Iterator<Item = LaneIndex> + '_ {
+    let pools_matter = !state.plan.pools.is_empty() || !state.plan.exclusions.is_empty();
+    let candidates = if pools_matter { state.plan.lanes.len() } else { 0 };
+    state.plan.indices().take(candidates).filter(|&index| {
+        let lane = state.lane(index);
+        lane.stage != LaneStage::Waiting && lane.end.is_none() && lane.merged.is_none()
+    })
+}
+
+fn fits(state: &RunState, lane: LaneIndex, pools: &HashMap<&String, u32>, begun: &[LaneIndex]) -> bool {
+    let holders: Vec<LaneIndex> = holding(state).chain(begun.iter().copied()).collect();
+    has_room(state, lane, pools) && !is_excluded(state, lane, &holders)
+}
+
+fn has_room(state: &RunState, lane: LaneIndex, pools: &HashMap<&String, u32>) -> bool {
+    let room = |pool: &String| pools.get(pool).copied().unwrap_or(0) < state.plan.pools.get(pool).copied().unwrap_or(1);
+    state.plan.lane(lane).uses.iter().all(room)
+}
+
+fn is_excluded(state: &RunState, lane: LaneIndex, holders: &[LaneIndex]) -> bool {
+    let meets = |other: &LaneIndex| holders.contains(other);
+    state.plan.exclusions.iter().any(|(a, b)| (*a == lane && meets(b)) || (*b == lane && meets(a)))
+}
+
+/// Lanes that a resume took up again and that need what another one has held since before: they wait for it.
+fn held_back(state: &RunState) -> HashSet<LaneIndex> {
+    let mut by_seniority: Vec<LaneIndex> = holding(state).collect();
+    by_seniority.sort_by_key(|&lane| (state.lane(lane).revived, state.lane(lane).running.is_empty(), lane));
+    let mut pools: HashMap<&String, u32> = HashMap::new();
+    let (mut granted, mut held_back) = (Vec::new(), HashSet::new());
+    for lane in by_seniority {
+        if !has_room(state, lane, &pools) || is_excluded(state, lane, &granted) {
+            held_back.insert(lane);
+            continue;
+        }
+        granted.push(lane);
+        for pool in &state.plan.lane(lane).uses {
+            *pools.entry(pool).or_default() += 1;
+        }
+    }
+    held_back
+}
+
+/// Nothing is left to do by itself: the final gate, the pool, the end.
+fn conclude(deciding: &mut Deciding) {
+    let state = deciding.state;
+    if let Some(stop) = state.stop {
+        return conclude_stopped(deciding, stop.reason, stop.force);
+    }
+    if block_dependants(deciding) {
+        return;
+    }
+    let complete = |index: LaneIndex| {
+        matches!(state.lane(index).end, Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left))
+    };
+    let failed = state.lanes.iter().any(|lane| matches!(lane.end, Some(LaneEnd::Failed(_))));
+    let all_complete = state.plan.indices().all(complete);
+    let gate_due = all_complete && state.blocked.is_none();
+    if gate_due && state.merges_here() && !state.plan.gates.last.is_empty() && !final_gate(deciding) {
+        return;
+    }
+    let bisects = state.started().is_some_and(|started| started.options.bisect_merges);
+    if bisects && !state.bisected && matches!(state.final_gate, Gate::Failed(_)) && state.merges.len() > 1 {
+        return deciding.want(Action::BisectMerges(None));
+    }
+    let (outcome, code) = match () {
+        () if failed => (RunOutcome::Failed, 1),
+        () if !gate_due || matches!(state.final_gate, Gate::Failed(_)) => (RunOutcome::Blocked, 3),
+        () => (RunOutcome::Done, 0),
+    };
+    if outcome != RunOutcome::Blocked && !state.pool_emptied {
+        deciding.want(Action::EmptyPool);
+        return;
+    }
+    deciding.out.finish = Some(Finish { outcome, code });
+}
+
+fn conclude_stopped(deciding: &mut Deciding, reason: StopReason, force: bool) {
+    if let Gate::Running(job) = &deciding.state.final_gate {
+        deciding.want(Action::StopJob { job: job.clone(), force });
+        deciding.want(Action::RunJob(job.clone()));
+        return;
+    }
+    let (outcome, code) = match reason {
+        StopReason::Interrupt => (RunOutcome::Stopped, 130),
+        StopReason::Terminate | StopReason::Request => (RunOutcome::Stopped, 143),
+        StopReason::Timeout => (RunOutcome::Stopped, 124),
+        StopReason::FailFast => (RunOutcome::Failed, 1),
+    };
+    deciding.out.finish = Some(Finish { outcome, code });
+}
+
+/// Runs the final gate; says whether it is over.
+fn final_gate(deciding: &mut Deciding) -> bool {
+    let state = deciding.state;
+    match &state.final_gate {
+        _ if state.final_worktree.is_none() => deciding.want(Action::OpenFinal),
+        Gate::Due => deciding.note(Event::JobPlanned { job: state.next_job(None, JobRole::Final) }),
+        Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
+        Gate::Passed | Gate::Failed(_) => return true,
+    }
+    false
+}
+
+/// Says of every waiting lane whose dependency will not be merged in this life that it is blocked.
+fn block_dependants(deciding: &mut Deciding) -> bool {
+    let state = deciding.state;
+    let mut blocked = Vec::new();
+    for &index in state.plan.dag().order() {
+        let lane = state.lane(index);
+        if lane.stage != LaneStage::Waiting || lane.end.is_some() {
+            continue;
+        }
+        let hopeless = |&&dependency: &&LaneIndex| {
+            let end = &state.lane(dependency).end;
+            matches!(end, Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_) | LaneEnd::Left))
+                || blocked.contains(&dependency)
+        };
+        if let Some(&dependency) = state.plan.dag().dependencies(index).iter().find(hopeless) {
+            blocked.push(index);
+            let (lane, on) = (state.plan.lane(index).id.clone(), &state.plan.lane(dependency).id);
+            let how = match &state.lane(dependency).end {
+                Some(LaneEnd::Failed(_)) => "failed",
+                Some(LaneEnd::Left) => "is not part of this run",
+                _ => "is blocked",
+            };
+            deciding.note(Event::LaneBlocked { lane, reason: format!("it depends on {on}, which {how}") });
+        }
+    }
+    !blocked.is_empty()
+}
+
+/// How long a lane may take when neither it nor a person is waited for.
+pub(super) fn lane_deadline(state: &RunState, lane: LaneIndex) -> Option<(Timestamp, Duration)> {
+    let limit = state.plan.lane(lane).timeout?;
+    Some((state.lane(lane).clock?.plus(limit), limit))
+}

@@ -1,0 +1,181 @@
+//! What follows from the state of one agent.
+
+use super::action::Action;
+use super::decide::Deciding;
+use super::decide_lane::{plan_job, run_gate};
+use super::mending::{checkpoint_failed, gate_failure};
+use super::people::answered_no;
+use super::state::{AgentStep, Gate, RestartFrom};
+use crate::event::{Event, SnapshotReason};
+use crate::model::retry::{LONGEST_BACKOFF, backoff};
+use crate::model::{Checkpoint, CheckpointStatus, Failure, JobRole, LaneIndex, RetryLevel, Stage};
+
+pub(super) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
+    let state = deciding.state;
+    let (worker, plan) = (&state.lane(lane).agents[agent], state.plan.lane(lane));
+    match &worker.step {
+        AgentStep::Ready if plan.agents[agent].tasks[worker.task].kind.is_human() => ask_person(deciding, lane, agent),
+        AgentStep::Ready => start_attempt(deciding, lane, agent),
+        AgentStep::Asking => answered_no(deciding, lane, agent),
+        AgentStep::Retrying(not_before) => {
+            if deciding.due(*not_before) {
+                start_attempt(deciding, lane, agent);
+            }
+        }
+        AgentStep::Running(job) => deciding.want(Action::RunJob(job.clone())),
+        AgentStep::Committing => deciding.want(Action::CommitWork { lane, agent }),
+        AgentStep::Verifying(gate) => verify(deciding, lane, agent, gate),
+        AgentStep::Snapshotting => deciding.want(Action::Snapshot { lane, agent, reason: SnapshotReason::Task }),
+        AgentStep::Salvaging(..) if worker.unkept.is_some() => {}
+        AgentStep::Salvaging(reason, _) => deciding.want(Action::Snapshot { lane, agent, reason: *reason }),
+        AgentStep::Merging => merge(deciding, lane, agent),
+        AgentStep::Gating(gate) => checkpoint_gate(deciding, lane, agent, gate),
+        AgentStep::Judging(failure) => note_failure(deciding, lane, agent, true, failure.clone()),
+        AgentStep::Failed(failure) => retry(deciding, lane, agent, failure),
+        AgentStep::Done if worker.worktree.is_some() && !plan.shares_worktree(agent) => {
+            deciding.want(Action::ReleaseAgent { lane, agent });
+        }
+        AgentStep::Done | AgentStep::Blocked(_) | AgentStep::GaveUp(_) => {}
+    }
+}
+
+/// Has every running job of the lane stopped and what it leaves kept; nothing else.
+pub(super) fn stop_jobs(deciding: &mut Deciding, lane: LaneIndex, force: bool) {
+    for job in &deciding.state.lane(lane).running {
+        deciding.want(Action::StopJob { job: job.clone(), force });
+    }
+    wait_for_jobs(deciding, lane);
+}
+
+/// Waits for what runs and keeps what ended without success; begins nothing.
+pub(super) fn wait_for_jobs(deciding: &mut Deciding, lane: LaneIndex) {
+    let lane_state = deciding.state.lane(lane);
+    for job in &lane_state.running {
+        deciding.want(Action::RunJob(job.clone()));
+    }
+    for (agent, worker) in lane_state.agents.iter().enumerate() {
+        if let (AgentStep::Salvaging(reason, _), None) = (&worker.step, &worker.unkept) {
+            let reason = *reason;
+            deciding.want(Action::Snapshot { lane, agent, reason });
+        }
+    }
+}
+
+/// The worktree, its base, its setup, a place: then the attempt, under a name that was never used.
+fn start_attempt(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
+    let state = deciding.state;
+    let (worker, plan) = (&state.lane(lane).agents[agent], state.plan.lane(lane));
+    let shared = plan.shares_worktree(agent);
+    if worker.worktree.is_none() && !shared {
+        return deciding.want(Action::OpenWorktree { lane, agent: Some(agent) });
+    }
+    if worker.restart != RestartFrom::Here {
+        return deciding.want(Action::ResetAgent { lane, agent });
+    }
+    let name = plan.agents[agent].name.clone();
+    let role = JobRole::Setup { agent: Some(name.clone()) };
+    if !run_gate(deciding, lane, &worker.setup, role, plan.setup.is_empty() || shared) || deciding.places == 0 {
+        return;
+    }
+    deciding.places -= 1;
+    let task = plan.agents[agent].tasks[worker.task].id.clone();
+    plan_job(deciding, lane, JobRole::Attempt { agent: name, task });
+}
+
+/// A task that is a person's: the lane waits, and takes no place.
+fn ask_person(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
+    let state = deciding.state;
+    let (worker, plan) = (&state.lane(lane).agents[agent], state.plan.lane(lane));
+    if worker.worktree.is_none() && !plan.shares_worktree(agent) {
+        return deciding.want(Action::OpenWorktree { lane, agent: Some(agent) });
+    }
+    let (lane, agent) = (plan.id.clone(), &plan.agents[agent]);
+    let (agent, task) = (agent.name.clone(), agent.tasks[worker.task].id.clone());
+    deciding.note(Event::PersonAsked { lane, agent, task });
+}
+
+fn verify(deciding: &mut Deciding, lane: LaneIndex, agent: usize, gate: &Gate) {
+    let state = deciding.state;
+    let plan = &state.plan.lane(lane).agents[agent];
+    let task = plan.tasks[state.lane(lane).agents[agent].task].id.clone();
+    match gate {
+        Gate::Due => plan_job(deciding, lane, JobRole::Verify { agent: plan.name.clone(), task }),
+        Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
+        Gate::Failed(gate) => note_failure(deciding, lane, agent, true, gate_failure("the task's gate failed", gate)),
+        Gate::Passed => {}
+    }
+}
+
+/// Takes the agent's work into the lane; where they share a branch it is there already.
+fn merge(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
+    let state = deciding.state;
+    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    if !plan.shares_worktree(agent) {
+        return deciding.want(Action::MergeAgent { lane, agent });
+    }
+    let head = lane_state.agents[agent].head.clone().or_else(|| lane_state.head.clone());
+    if let Some(head) = head {
+        deciding.note(Event::AgentMerged { lane: plan.id.clone(), agent: plan.agents[agent].name.clone(), head });
+    }
+}
+
+fn checkpoint_gate(deciding: &mut Deciding, lane: LaneIndex, agent: usize, gate: &Gate) {
+    let name = deciding.state.plan.lane(lane).agents[agent].name.clone();
+    match gate {
+        Gate::Due => plan_job(deciding, lane, JobRole::Checkpoint { agent: name }),
+        Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
+        Gate::Failed(gate) => checkpoint_failed(deciding, lane, agent, gate),
+        Gate::Passed => {}
+    }
+}
+
+/// Writes a failure down: of the task, or of the agent's work as a whole.
+fn note_failure(deciding: &mut Deciding, lane: LaneIndex, agent: usize, in_task: bool, failure: Failure) {
+    let state = deciding.state;
+    let plan = state.plan.lane(lane);
+    let task = plan.agents[agent].tasks[state.lane(lane).agents[agent].task].id.clone();
+    deciding.note(Event::FailureNoted {
+        lane: plan.id.clone(),
+        agent: Some(plan.agents[agent].name.clone()),
+        task: in_task.then_some(task),
+        failure,
+    });
+}
+
+/// Plans the next attempt, with everything that went wrong before, if one is left (seed 004, Automatic Retry Behavior;
+/// the levels of seed 000, Recovery Protocol).
+fn retry(deciding: &mut Deciding, lane: LaneIndex, agent: usize, failure: &Failure) {
+    let state = deciding.state;
+    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    let worker = &lane_state.agents[agent];
+    let Some(level) = lane_state.next_level(plan, agent) else { return };
+    let used = if worker.failed_in_task() { worker.retries } else { lane_state.rework };
+    let count = match level {
+        RetryLevel::Retry => used + 1,
+        RetryLevel::Rollback => plan.retries,
+        RetryLevel::Wait => used,
+    };
+    let name = &plan.agents[agent].name;
+    let task = &plan.agents[agent].tasks[worker.task].id;
+    let first = state.started().map_or(std::time::Duration::ZERO, |started| started.options.backoff);
+    let key = format!("{}/{}/{name}/{task}", state.plan.phase, plan.id);
+    let checkpoint = Checkpoint {
+        context: failure.message.clone(),
+        head_sha: worker.head.clone(),
+        command: failure.command.clone(),
+        exit_code: failure.exit_code,
+        retry_attempt: Some(count),
+        max_retries: Some(plan.retries),
+        failure_context: worker.failure_context(task),
+        ..Checkpoint::new(Stage::RetryAttempt, CheckpointStatus::Retrying)
+    };
+    let delay = match worker.outage {
+        Some(outage) if level == RetryLevel::Wait => {
+            let asked = outage.retry_after.unwrap_or_default().min(LONGEST_BACKOFF);
+            backoff(first, &format!("{key}/wait"), outage.waits + 1).max(asked)
+        }
+        _ => backoff(first, &key, count + u32::from(level == RetryLevel::Rollback)),
+    };
+    let not_before = deciding.now.plus(delay);
+    deciding.note(Event::RetryPlanned { lane: plan.id.clone(), agent: name.clone(), level, not_before, checkpoint });
+}

@@ -1,0 +1,322 @@
+//! What follows from the state of one lane (SPEC §6, steps 1 to 8).
+
+use super::action::Action;
+use super::decide::{Deciding, lane_deadline};
+use super::decide_agent::{decide_agent, stop_jobs, wait_for_jobs};
+use super::decide_merge::decide_merge;
+use super::mending::{gate_failure, search_first, send_back, tests_failed};
+use super::state::{AgentState, AgentStep, Gate, LaneState, PastFailure};
+use crate::event::{Event, LaneStage};
+use crate::model::{
+    Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobId, JobRole, Lane, LaneIndex, RetryLevel, Round,
+    Stage,
+};
+
+/// The round whose agents work, or are about to, while a lane stands at `stage`.
+pub(super) fn current_round(lane: &Lane, stage: LaneStage) -> Option<Round> {
+    match stage {
+        LaneStage::Waiting | LaneStage::Init | LaneStage::Classified => first_round(lane),
+        LaneStage::Requirements => Some(Round::Requirements),
+        LaneStage::Implementation => Some(Round::Implementation),
+        LaneStage::Review => Some(Round::Review),
+        _ => None,
+    }
+}
+
+fn first_round(lane: &Lane) -> Option<Round> {
+    Round::ALL.iter().copied().find(|&round| lane.round(round).next().is_some())
+}
+
+pub(super) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
+    let state = deciding.state;
+    let lane_state = state.lane(lane);
+    let forced = state.stop.map(|stop| stop.force);
+    if let Some(force) = forced.or(lane_state.stopping) {
+        return stop_jobs(deciding, lane, force || lane_state.stopping == Some(true));
+    }
+    if lane_state.end.is_some() {
+        return wait_for_jobs(deciding, lane);
+    }
+    if let Some(failure) = &lane_state.failure {
+        return fail_when_quiet(deciding, lane, failure.clone());
+    }
+    if let Some((deadline, limit)) = lane_deadline(state, lane)
+        && deciding.due(deadline)
+    {
+        let message = format!("the lane took longer than its timeout of {}", crate::model::time::short(limit));
+        return fail_when_quiet(deciding, lane, Failure::new(FailureKind::Timeout, message));
+    }
+    match lane_state.stage {
+        LaneStage::Waiting => {}
+        LaneStage::Init => init(deciding, lane),
+        LaneStage::Classified => classified(deciding, lane),
+        LaneStage::Requirements => round(deciding, lane, Round::Requirements),
+        LaneStage::Synthesis => synthesis(deciding, lane),
+        LaneStage::Implementation => round(deciding, lane, Round::Implementation),
+        LaneStage::Validation => validation(deciding, lane),
+        LaneStage::Review => round(deciding, lane, Round::Review),
+        LaneStage::AwaitingUserApproval => decide_merge(deciding, lane),
+        LaneStage::Complete => move_on(deciding, lane, LaneStage::Cleanup),
+        LaneStage::Cleanup => deciding.want(Action::CleanLane(lane)),
+    }
+}
+
+pub(super) fn move_on(deciding: &mut Deciding, lane: LaneIndex, to: LaneStage) {
+    let id = deciding.state.plan.lane(lane).id.clone();
+    deciding.note(Event::LaneMoved { lane: id, from: deciding.state.lane(lane).stage, to });
+}
+
+pub(super) fn reach(deciding: &mut Deciding, lane: LaneIndex, checkpoint: Checkpoint) {
+    let id = deciding.state.plan.lane(lane).id.clone();
+    deciding.note(Event::CheckpointReached { lane: Some(id), checkpoint });
+}
+
+/// Ends the lane once its agents have stopped and what they left is kept.
+fn fail_when_quiet(deciding: &mut Deciding, lane: LaneIndex, failure: Failure) {
+    if deciding.state.lane(lane).is_quiet() {
+        let id = deciding.state.plan.lane(lane).id.clone();
+        deciding.note(Event::LaneFailed { lane: id, failure });
+    } else {
+        stop_jobs(deciding, lane, false);
+    }
+}
+
+fn init(deciding: &mut Deciding, lane: LaneIndex) {
+    match deciding.state.lane(lane).base {
+        None => deciding.want(Action::CheckLane(lane)),
+        Some(_) => move_on(deciding, lane, LaneStage::Classified),
+    }
+}
+
+/// The checkpoint before anything is made, the worktrees, and the checkpoint before any agent runs.
+fn classified(deciding: &mut Deciding, lane: LaneIndex) {
+    let state = deciding.state;
+    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    if !lane_state.checkpoints.contains(&Stage::BeforeLaneStart) {
+        let checkpoint = Checkpoint::new(Stage::BeforeLaneStart, CheckpointStatus::Ready);
+        return reach(deciding, lane, Checkpoint { head_sha: lane_state.base.clone(), ..checkpoint });
+    }
+    if lane_state.worktree.is_none() {
+        return deciding.want(Action::OpenWorktree { lane, agent: None });
+    }
+    let mut open = run_gate(deciding, lane, &lane_state.setup, JobRole::Setup { agent: None }, plan.setup.is_empty());
+    for agent in first_round(plan).into_iter().flat_map(|round| plan.round(round)) {
+        if lane_state.agents[agent].worktree.is_none() && !plan.shares_worktree(agent) {
+            deciding.want(Action::OpenWorktree { lane, agent: Some(agent) });
+            open = false;
+        }
+    }
+    if !open {
+        return;
+    }
+    if !lane_state.checkpoints.contains(&Stage::AfterLaneStart) {
+        let checkpoint = Checkpoint::new(Stage::AfterLaneStart, CheckpointStatus::InProgress);
+        return reach(deciding, lane, Checkpoint { head_sha: lane_state.head.clone(), ..checkpoint });
+    }
+    move_on(deciding, lane, LaneStage::Requirements);
+}
+
+/// Runs a list of commands; says whether it is over with success. A setup that fails ends the lane: no agent of it
+/// could mend that.
+pub(super) fn run_gate(deciding: &mut Deciding, lane: LaneIndex, gate: &Gate, role: JobRole, nothing: bool) -> bool {
+    match gate {
+        _ if nothing => return true,
+        Gate::Passed => return true,
+        Gate::Due => plan_job(deciding, lane, role),
+        Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
+        Gate::Failed(gate) => {
+            let failure = gate_failure("the setup failed", gate);
+            let id = deciding.state.plan.lane(lane).id.clone();
+            deciding.note(Event::FailureNoted { lane: id, agent: None, task: None, failure });
+        }
+    }
+    false
+}
+
+pub(super) fn plan_job(deciding: &mut Deciding, lane: LaneIndex, role: JobRole) {
+    let job: JobId = deciding.state.next_job(Some(&deciding.state.plan.lane(lane).id), role);
+    deciding.note(Event::JobPlanned { job });
+}
+
+/// Runs the agents of a round; when all are done, goes on or back.
+fn round(deciding: &mut Deciding, lane: LaneIndex, round: Round) {
+    let state = deciding.state;
+    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    // A lane that nobody may mend any more ends as it is, with its work on its branch.
+    if lane_state.rebuild.is_some() && !plan.round(round).any(|agent| lane_state.agent_end(plan, agent).is_some()) {
+        return deciding.want(Action::ResetLane(lane));
+    }
+    for agent in plan.round(round) {
+        if !lane_state.waits_for_its_turn(agent) {
+            decide_agent(deciding, lane, agent);
+        }
+        if plan.shares_worktree(agent) && lane_state.agents[agent].step != AgentStep::Done {
+            // Agents that share a worktree take turns.
+            break;
+        }
+    }
+    if plan.round(round).all(|agent| lane_state.agents[agent].is_over(plan.shares_worktree(agent))) {
+        return round_over(deciding, lane, round);
+    }
+    // The others' work is not cut off: the lane ends when they have come to rest, too.
+    let at_rest = |agent: usize| plan.shares_worktree(agent) || lane_state.is_settled(plan, agent);
+    if lane_state.is_quiet()
+        && plan.round(round).all(at_rest)
+        && let Some(end) = plan.round(round).find_map(|agent| lane_state.agent_end(plan, agent))
+    {
+        let message = format!("{} agents: {}", round.word(), lane_state.completion(plan, round));
+        deciding.note(Event::Noted { lane: Some(plan.id.clone()), message });
+        deciding.note(end);
+    }
+}
+
+fn round_over(deciding: &mut Deciding, lane: LaneIndex, round: Round) {
+    let state = deciding.state;
+    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    let rejection = |agent: usize| {
+        let feedback = lane_state.agents[agent].rejection.as_ref()?;
+        Some(format!("{} rejected the work: {feedback}", plan.agents[agent].name))
+    };
+    let rejections: Vec<String> = plan.round(round).filter_map(rejection).collect();
+    match round {
+        Round::Requirements => move_on(deciding, lane, LaneStage::Synthesis),
+        Round::Implementation => move_on(deciding, lane, LaneStage::Validation),
+        Round::Review if rejections.is_empty() => move_on(deciding, lane, LaneStage::AwaitingUserApproval),
+        Round::Review => send_back(deciding, lane, Failure::new(FailureKind::Rejected, rejections.join("\n"))),
+    }
+}
+
+fn synthesis(deciding: &mut Deciding, lane: LaneIndex) {
+    let state = deciding.state;
+    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    match lane_state.answers.get(&Approval::Plan.into()) {
+        Some(answer) if !answer.approved => {
+            let reason = format!("the plan was rejected: {}", answer.message);
+            match plan.round(Round::Requirements).next_back() {
+                Some(agent) => {
+                    let (lane_id, agent) = (plan.id.clone(), Some(plan.agents[agent].name.clone()));
+                    let failure = Failure::new(FailureKind::Rejected, reason);
+                    deciding.note(Event::FailureNoted { lane: lane_id, agent, task: None, failure });
+                    move_on(deciding, lane, LaneStage::Requirements);
+                }
+                None => deciding.note(Event::LaneBlocked { lane: plan.id.clone(), reason }),
+            }
+        }
+        _ => move_on(deciding, lane, LaneStage::Implementation),
+    }
+}
+
+/// The lane's tests and the checkpoint that records them.
+fn validation(deciding: &mut Deciding, lane: LaneIndex) {
+    let state = deciding.state;
+    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    let checkpoint = |status, context: &str| Checkpoint {
+        head_sha: lane_state.head.clone(),
+        context: context.to_owned(),
+        ..Checkpoint::new(Stage::AfterLaneTests, status)
+    };
+    let commands: Vec<String> = plan.tests.iter().map(ToString::to_string).collect();
+    match &lane_state.tests {
+        Gate::Due if commands.is_empty() => {
+            reach(deciding, lane, checkpoint(CheckpointStatus::Complete, "the lane has no tests"));
+            move_on(deciding, lane, LaneStage::Review);
+        }
+        Gate::Due => plan_job(deciding, lane, JobRole::Tests),
+        Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
+        Gate::Passed => {
+            let passed = checkpoint(CheckpointStatus::Complete, "the lane's tests passed");
+            reach(deciding, lane, Checkpoint { command: Some(commands.join(" && ")), exit_code: Some(0), ..passed });
+            move_on(deciding, lane, LaneStage::Review);
+        }
+        Gate::Failed(_) if search_first(deciding, lane) => {}
+        Gate::Failed(gate) => {
+            let failed = checkpoint(CheckpointStatus::Failed, "the lane's tests failed");
+            let (command, exit_code) = (Some(gate.exit.command.clone()), Some(gate.exit.exit_code));
+            reach(deciding, lane, Checkpoint { command, exit_code, ..failed });
+            tests_failed(deciding, lane, "the lane's tests failed", gate);
+        }
+    }
+}
+
+impl PastFailure {
+    fn is_like(&self, other: &Self) -> bool {
+        (&self.task, &self.signature) == (&other.task, &other.signature)
+    }
+}
+
+/// How many failures in a row have to be the same for the retries to end early.
+const ALIKE: usize = 3;
+
+impl AgentState {
+    /// Whether an attempt of it could begin once there is a place.
+    pub(super) fn wants_a_place(&self) -> bool {
+        matches!(self.step, AgentStep::Ready | AgentStep::Retrying(_))
+    }
+
+    /// Whether its last failure was within a task, and not of the whole of its work.
+    pub(super) fn failed_in_task(&self) -> bool {
+        self.past.last().is_some_and(|failure| failure.task.is_some())
+    }
+
+    /// Whether it failed in the same way so often that trying the same again is hopeless.
+    fn fails_alike(&self) -> bool {
+        let last: Vec<&PastFailure> = self.past.iter().rev().take(ALIKE).collect();
+        // What failed before a resume gave it a fresh count does not count.
+        self.retries as usize + 1 >= ALIKE && last.len() == ALIKE && last.iter().all(|failure| failure.is_like(last[0]))
+    }
+
+    /// Its word is given, its work is in the lane, and its worktree is back in the pool.
+    fn is_over(&self, shared: bool) -> bool {
+        self.step == AgentStep::Done && (shared || self.worktree.is_none())
+    }
+}
+
+impl LaneState {
+    /// What a further attempt of the agent would be for; `None`: only a person can help now. Its task is retried, then
+    /// put back once; the lane as a whole is only retried, because only a task has a last state that passed.
+    pub(super) fn next_level(&self, plan: &Lane, agent: usize) -> Option<RetryLevel> {
+        let worker = &self.agents[agent];
+        let retries = if worker.failed_in_task() { worker.retries } else { self.rework };
+        let may_roll_back = worker.failed_in_task() && plan.retries > 0;
+        match worker.outage {
+            Some(outage) if outage.given_up => None,
+            Some(_) => Some(RetryLevel::Wait),
+            None if worker.rolled_back => None,
+            None if retries < plan.retries && !worker.fails_alike() => Some(RetryLevel::Retry),
+            None => may_roll_back.then_some(RetryLevel::Rollback),
+        }
+    }
+
+    /// Whether another agent is being taken into the lane: its branch and its worktree change for one at a time, and
+    /// the checkpoint gate judges one at a time.
+    fn waits_for_its_turn(&self, agent: usize) -> bool {
+        self.agents[agent].step == AgentStep::Merging && self.intake.front() != Some(&agent)
+    }
+
+    /// Whether nothing more will come of the agent in this life of the run.
+    fn is_settled(&self, plan: &Lane, agent: usize) -> bool {
+        let waits = self.asks(plan, agent).is_some();
+        waits || self.agents[agent].step == AgentStep::Done || self.agent_end(plan, agent).is_some()
+    }
+
+    /// How the agent ends its lane, if no retry is left or something outside must come first.
+    fn agent_end(&self, plan: &Lane, agent: usize) -> Option<Event> {
+        let lane = plan.id.clone();
+        match &self.agents[agent].step {
+            AgentStep::Failed(_) if self.next_level(plan, agent).is_some() => None,
+            AgentStep::Failed(failure) | AgentStep::GaveUp(failure) => {
+                Some(Event::LaneFailed { lane, failure: failure.clone() })
+            }
+            AgentStep::Salvaging(..) => self.agents[agent].unkept.as_ref().map(|error| {
+                let reason =
+                    format!("what {} left cannot be kept, so it is not touched: {error}", plan.agents[agent].name);
+                Event::LaneBlocked { lane, reason }
+            }),
+            AgentStep::Blocked(reason) => {
+                let reason = format!("agent {} is blocked: {reason}", plan.agents[agent].name);
+                Some(Event::LaneBlocked { lane, reason })
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! A finished lane on its way into the integration branch (SPEC §6, step 7).
+
+use super::action::Action;
+use super::decide::Deciding;
+use super::decide_lane::{move_on, plan_job, reach};
+use super::mending::{search_first, send_back, tests_failed};
+use super::state::Gate;
+use crate::event::{Event, LaneStage};
+use crate::model::{Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobRole, LaneIndex, Stage};
+
+pub(super) fn decide_merge(deciding: &mut Deciding, lane: LaneIndex) {
+    let state = deciding.state;
+    let lane_state = state.lane(lane);
+    if lane_state.merged.is_some() {
+        return move_on(deciding, lane, LaneStage::Complete);
+    }
+    if lane_state.rebuild.is_some() {
+        return move_on(deciding, lane, LaneStage::Implementation);
+    }
+    if let Some(answer) = lane_state.answers.get(&Approval::Changes.into()).filter(|answer| !answer.approved) {
+        let message = format!("the changes were rejected: {}", answer.message);
+        return send_back(deciding, lane, Failure::new(FailureKind::Rejected, message));
+    }
+    if !lane_state.checkpoints.contains(&Stage::PrePr) {
+        return announce(deciding, lane);
+    }
+    if !state.merges_here() {
+        return leave_branch(deciding, lane);
+    }
+    if state.merge_queue.front() == Some(&lane) {
+        merge(deciding, lane);
+    }
+}
+
+fn announce(deciding: &mut Deciding, lane: LaneIndex) {
+    let state = deciding.state;
+    let target = state.started().map_or("", |started| started.base_branch.as_str());
+    let context =
+        if state.merges_here() { format!("to be merged into {target}") } else { "the branch is left".to_owned() };
+    let checkpoint = Checkpoint::new(Stage::PrePr, CheckpointStatus::InProgress);
+    reach(deciding, lane, Checkpoint { head_sha: state.lane(lane).head.clone(), context, ..checkpoint });
+}
+
+/// `--merge none`: the lane is complete as it stands on its branch.
+fn leave_branch(deciding: &mut Deciding, lane: LaneIndex) {
+    let lane_state = deciding.state.lane(lane);
+    if let (Some(commit), Some(onto)) = (lane_state.head.clone(), lane_state.base.clone()) {
+        deciding.note(Event::LaneMerged { lane: deciding.state.plan.lane(lane).id.clone(), commit, onto });
+    }
+}
+
+fn merge(deciding: &mut Deciding, lane: LaneIndex) {
+    let state = deciding.state;
+    let lane_state = state.lane(lane);
+    let Some(staged) = &lane_state.staged else {
+        return deciding.want(Action::StageMerge(lane));
+    };
+    if !staged.moved || state.plan.lane(lane).tests.is_empty() {
+        return deciding.want(Action::PublishMerge(lane));
+    }
+    match &lane_state.merged_tests {
+        Gate::Due => plan_job(deciding, lane, JobRole::MergedTests),
+        Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
+        Gate::Passed => deciding.want(Action::PublishMerge(lane)),
+        Gate::Failed(_) if search_first(deciding, lane) => {}
+        Gate::Failed(gate) => tests_failed(deciding, lane, "the lane's tests failed on the merged result", gate),
+    }
+}

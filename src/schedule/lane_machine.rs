@@ -1,0 +1,29 @@
+//! The stages of a lane and the ways between them (SPEC §6).
+
+use crate::event::LaneStage;
+
+/// Whether a lane may go from `from` to `to`: one step forward, back to the round that must mend a failure, or, by a
+/// rollback, back to the start.
+pub(super) fn may_move(from: LaneStage, to: LaneStage) -> bool {
+    use LaneStage::*;
+    let forward = LaneStage::ALL.iter().position(|&stage| stage == from).map(|at| at + 1)
+        == LaneStage::ALL.iter().position(|&stage| stage == to);
+    let mend =
+        matches!((from, to), (Synthesis, Requirements) | (Validation | Review | AwaitingUserApproval, Implementation));
+    forward || mend
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use LaneStage::*;
+
+    #[test]
+    fn lanes_go_forward_one_stage_at_a_time_or_back_to_be_mended() {
+        assert!(may_move(Waiting, Init) && may_move(Complete, Cleanup));
+        assert!(may_move(Validation, Implementation) && may_move(Synthesis, Requirements));
+        assert!(!may_move(Init, Implementation), "a stage was skipped");
+        assert!(!may_move(Complete, Implementation), "merged work was reopened");
+        assert!(!may_move(Cleanup, Waiting) && !may_move(Init, Init));
+    }
+}

@@ -1,0 +1,127 @@
+//! Gates that failed after agents were merged: who mends what (SPEC §8; seed 003, Recovery Procedure 3).
+
+use super::action::Action;
+use super::decide::Deciding;
+use super::decide_lane::move_on;
+use super::state::{AgentStep, FailedGate, LaneState};
+use crate::diagnose::{Delegate, re_delegation};
+use crate::event::{Event, LaneStage};
+use crate::model::text::headline;
+use crate::model::{Diagnosis, Failure, FailureClass, FailureKind, Lane, LaneIndex, Round};
+
+/// The failure that a gate's exit is, told as "`what`: …".
+pub(super) fn gate_failure(what: &str, gate: &FailedGate) -> Failure {
+    let exit = &gate.exit;
+    let message = format!("{what}: `{}` exited with code {}", headline(&exit.command, 120), exit.exit_code);
+    Failure {
+        command: Some(exit.command.clone()),
+        exit_code: Some(exit.exit_code),
+        log: exit.tail.clone(),
+        diagnosis: gate.diagnosis.clone(),
+        ..Failure::new(FailureKind::Gate, message)
+    }
+}
+
+/// The same for a gate that judges what several agents did: it names those whose work is in.
+fn joint_failure(what: &str, gate: &FailedGate, state: &LaneState, plan: &Lane) -> Failure {
+    let mut failure = gate_failure(what, gate);
+    let merged: Vec<&str> = state.merged_agents().into_iter().map(|agent| plan.agents[agent].name.as_str()).collect();
+    if merged.len() > 1 {
+        failure.message.push_str(&format!(" (merged: {})", merged.join(", ")));
+    }
+    failure
+}
+
+/// The `checkpoint` gate failed on what `agent` and those before it brought.
+pub(super) fn checkpoint_failed(deciding: &mut Deciding, lane: LaneIndex, agent: usize, gate: &FailedGate) {
+    let state = deciding.state;
+    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    let failure = joint_failure("the checkpoint gate failed", gate, lane_state, plan);
+    let mender = match delegate(gate.diagnosis.as_deref(), FailureClass::Unknown) {
+        // What nobody understands is given to an agent once, with the log; then a person has to look.
+        Delegate::Escalate if lane_state.misunderstood > 0 => None,
+        delegate => Some(lane_state.mender(plan, delegate, gate.diagnosis.as_deref(), agent)),
+    };
+    let name = mender.map(|mender| plan.agents[mender].name.clone());
+    deciding.note(Event::FailureNoted { lane: plan.id.clone(), agent: name, task: None, failure });
+}
+
+/// Has the merge that broke the lane's tests searched, where that is wanted and not done; says whether it is.
+pub(super) fn search_first(deciding: &mut Deciding, lane: LaneIndex) -> bool {
+    let lane_state = deciding.state.lane(lane);
+    let wanted = deciding.state.started().is_some_and(|started| started.options.bisect_merges);
+    let search = wanted && lane_state.culprit.is_none() && lane_state.merges.len() > 1;
+    if search {
+        deciding.want(Action::BisectMerges(Some(lane)));
+    }
+    search
+}
+
+/// The lane's tests failed: what cannot be told from their output is a failure of tests all the same.
+pub(super) fn tests_failed(deciding: &mut Deciding, lane: LaneIndex, what: &str, gate: &FailedGate) {
+    let state = deciding.state;
+    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    let mut failure = joint_failure(what, gate, lane_state, plan);
+    if let Some(Some(culprit)) = lane_state.culprit {
+        failure.message.push_str(&format!("; they first fail with the merge of {}", plan.agents[culprit].name));
+    }
+    let delegate = delegate(gate.diagnosis.as_deref(), FailureClass::Test);
+    let last = plan.round(Round::Implementation).next_back();
+    let mender = last.map(|last| lane_state.mender(plan, delegate, gate.diagnosis.as_deref(), last));
+    let mender = lane_state.culprit.flatten().or(mender);
+    send_back_to(deciding, lane, mender, failure);
+}
+
+/// Sends a lane back to its last implementation agent; without one nobody can mend it.
+pub(super) fn send_back(deciding: &mut Deciding, lane: LaneIndex, failure: Failure) {
+    let mender = deciding.state.plan.lane(lane).round(Round::Implementation).next_back();
+    send_back_to(deciding, lane, mender, failure);
+}
+
+fn send_back_to(deciding: &mut Deciding, lane: LaneIndex, mender: Option<usize>, failure: Failure) {
+    let plan = deciding.state.plan.lane(lane);
+    let agent = mender.map(|agent| plan.agents[agent].name.clone());
+    deciding.note(Event::FailureNoted { lane: plan.id.clone(), agent, task: None, failure });
+    if mender.is_some() {
+        move_on(deciding, lane, LaneStage::Implementation);
+    }
+}
+
+fn delegate(diagnosis: Option<&Diagnosis>, otherwise: FailureClass) -> Delegate {
+    match diagnosis {
+        Some(diagnosis) if diagnosis.class != FailureClass::Unknown => re_delegation(diagnosis.class, diagnosis.count),
+        _ => re_delegation(otherwise, 0),
+    }
+}
+
+impl LaneState {
+    /// Who of the implementation round mends it; `otherwise` where the one that the table names is not in the lane, or
+    /// still at its own work.
+    fn mender(&self, plan: &Lane, delegate: Delegate, diagnosis: Option<&Diagnosis>, otherwise: usize) -> usize {
+        let found = match delegate {
+            Delegate::LastToTouchElse(name) => {
+                diagnosis.and_then(|diagnosis| self.last_to_touch(diagnosis)).or_else(|| called(plan, name))
+            }
+            Delegate::Named(name) => called(plan, name),
+            Delegate::SameAgent | Delegate::Escalate => None,
+        };
+        let free = |agent: &usize| matches!(self.agents[*agent].step, AgentStep::Done | AgentStep::Gating(_));
+        found.filter(free).unwrap_or(otherwise)
+    }
+
+    /// The agent that was merged last of those that changed a file of the findings.
+    fn last_to_touch(&self, diagnosis: &Diagnosis) -> Option<usize> {
+        let touched = |agent: &&usize| {
+            let changed = &self.agents[**agent].changed;
+            diagnosis.findings.iter().any(|finding| changed.iter().any(|path| finding.may_name(path)))
+        };
+        self.merged_agents().iter().rev().find(touched).copied()
+    }
+}
+
+/// The implementation agent of that name, or whose name begins with that word: `test`, `test-writer`.
+fn called(plan: &Lane, name: &str) -> Option<usize> {
+    let exact = |agent: &usize| plan.agents[*agent].name.as_str() == name;
+    let first_word = |agent: &usize| plan.agents[*agent].name.as_str().split(['-', '_', '.']).next() == Some(name);
+    plan.round(Round::Implementation).find(exact).or_else(|| plan.round(Round::Implementation).find(first_word))
+}

@@ -1,0 +1,153 @@
+//! Configuration files: `lanekeeper.toml` and `lanekeeper/config.toml`, which have the same keys.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::key::Key;
+use super::table::{KEYS, Layer};
+use super::{Fault, Origin, Place, Setting, Surroundings, nearest, value};
+use crate::model::CommandLine;
+
+/// A configuration file that exists.
+#[derive(Debug, Clone)]
+pub struct ConfigFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What it says.
+    pub text: String,
+}
+
+/// Settings that belong to one run or one session, which no file outlives sensibly.
+const NOT_IN_FILES: &[&str] = &["log_path", "session_id"];
+
+/// The layer that `file` makes, and what is wrong with it, in the order of the file.
+pub(super) fn read(file: &ConfigFile, surroundings: &Surroundings) -> (Layer, Vec<Fault>) {
+    let mut reader = Reader { file, layer: Layer::default(), faults: Vec::new() };
+    let (table, errors) = DeTable::parse_recoverable(&file.text);
+    for (key, value) in table.get_ref() {
+        reader.entry(key, value);
+    }
+    let found = std::mem::take(&mut reader.faults);
+    for error in errors {
+        reader.error(error.span().unwrap_or_default(), error.message());
+    }
+    // What the parser made of a broken line is a guess, and faults in it would be noise.
+    let broken: Vec<_> = reader.faults.iter().map(|fault| position(fault).0).collect();
+    reader.faults.extend(found.into_iter().filter(|fault| !broken.contains(&position(fault).0)));
+    reader.faults.sort_by_key(position);
+    (reader.layer.place_paths(|path| surroundings.path_in_file(path)), reader.faults)
+}
+
+fn position(fault: &Fault) -> (usize, usize) {
+    match &fault.origin {
+        Origin::File(place) => (place.line, place.column),
+        _ => (0, 0),
+    }
+}
+
+type SpannedKey<'i> = Spanned<Cow<'i, str>>;
+type SpannedValue<'i> = Spanned<DeValue<'i>>;
+
+struct Reader<'f> {
+    file: &'f ConfigFile,
+    layer: Layer,
+    faults: Vec<Fault>,
+}
+
+impl Reader<'_> {
+    fn entry(&mut self, name: &SpannedKey<'_>, value: &SpannedValue<'_>) {
+        let text = name.get_ref().as_ref();
+        if text == "runners" {
+            self.runners(value);
+        } else if NOT_IN_FILES.contains(&text) {
+            self.error(name.span(), format!("`{text}` cannot be set in a file, which outlives the run"));
+        } else if let Some(key) = KEYS.iter().find(|key| key.name == text) {
+            self.setting(key, value);
+        } else {
+            let known = KEYS.iter().map(|key| key.name).filter(|known| !NOT_IN_FILES.contains(known));
+            self.unknown(name, known.chain(["runners"]));
+        }
+    }
+
+    fn setting(&mut self, key: &Key, value: &SpannedValue<'_>) {
+        let Some(text) = key.kind.text_of(value.get_ref()) else {
+            let found = value.get_ref().type_str();
+            return self.error(value.span(), format!("`{}` is {}, not of type {found}", key.name, key.kind));
+        };
+        if let Err(message) = self.layer.set(key.name, &text, self.origin(value.span())) {
+            self.error(value.span(), format!("`{}` is {}: {message}", key.name, key.kind));
+        }
+    }
+
+    fn runners(&mut self, value: &SpannedValue<'_>) {
+        let Some(runners) = value.get_ref().as_table() else {
+            return self.error(value.span(), "`runners` holds tables: write `[runners.NAME]`");
+        };
+        for (name, description) in runners {
+            match value::runner(name.get_ref()) {
+                Ok(text) => self.runner(text, name, description),
+                Err(message) => self.error(name.span(), format!("`{}` is no runner's name: {message}", name.get_ref())),
+            }
+        }
+    }
+
+    fn runner(&mut self, text: String, name: &SpannedKey<'_>, description: &SpannedValue<'_>) {
+        let Some(entries) = description.get_ref().as_table() else {
+            return self.error(description.span(), format!("write `[runners.{text}]` and `command = […]` below it"));
+        };
+        for (key, _) in entries.iter().filter(|(key, _)| key.get_ref() != "command") {
+            self.unknown(key, ["command"]);
+        }
+        match entries.get("command") {
+            Some(value) => self.command(text, value),
+            None => self.error(name.span(), format!("the runner `{text}` has no `command`")),
+        }
+    }
+
+    fn command(&mut self, runner: String, value: &SpannedValue<'_>) {
+        match command_line(value.get_ref()) {
+            Some(command) => {
+                let setting = Setting::new(command, self.origin(value.span()));
+                self.layer.runners.insert(runner, setting);
+            }
+            None => {
+                let remedy = "the program and its arguments as a list of strings, or a shell line as a string";
+                self.error(value.span(), format!("the `command` of `{runner}` is {remedy}"));
+            }
+        }
+    }
+
+    fn unknown<'k>(&mut self, name: &SpannedKey<'_>, known: impl IntoIterator<Item = &'k str>) {
+        let text = name.get_ref();
+        let fault = Fault::warning(self.origin(name.span()), format!("unknown key `{text}`"));
+        let meant = nearest(&text.to_ascii_lowercase().replace('-', "_"), known);
+        self.faults.push(match meant {
+            Some(meant) => fault.help(format!("did you mean `{meant}`?")),
+            None => fault,
+        });
+    }
+
+    fn error(&mut self, span: Range<usize>, message: impl Into<String>) {
+        self.faults.push(Fault::error(self.origin(span), message));
+    }
+
+    fn origin(&self, span: Range<usize>) -> Origin {
+        Origin::File(Place::at(&self.file.path, &self.file.text, span.start))
+    }
+}
+
+fn command_line(value: &DeValue<'_>) -> Option<CommandLine> {
+    let command = match value {
+        DeValue::String(line) => CommandLine::Shell(line.to_string()),
+        DeValue::Array(words) => {
+            let words = words.iter().map(|word| word.get_ref().as_str().map(str::to_owned));
+            CommandLine::Arguments(words.collect::<Option<_>>()?)
+        }
+        _ => return None,
+    };
+    (!command.is_empty()).then_some(command)
+}

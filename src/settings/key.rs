@@ -1,0 +1,82 @@
+//! What is known of a setting besides its value.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use toml::de::DeValue;
+
+/// One setting, as the documentation tells it.
+#[derive(Debug, Clone, Copy)]
+pub struct Key {
+    /// Its name in files.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// Its environment variables, strongest first.
+    pub variables: &'static [&'static str],
+    /// Its flags.
+    pub flags: &'static [&'static str],
+    /// What holds when nobody says anything.
+    pub default: &'static str,
+    /// What it is for.
+    pub doc: &'static str,
+}
+
+/// What a setting holds, and so what may be written for it in a TOML file.
+#[derive(Debug, Clone, Copy)]
+pub enum Kind {
+    /// Any text.
+    Text,
+    /// A path, relative or not.
+    Path,
+    /// A whole number.
+    Count,
+    /// `true` or `false`.
+    Boolean,
+    /// `90s`, `1h 30m`, or a number of seconds.
+    Duration,
+    /// Strings; as a variable, one a line.
+    List,
+    /// One of these words.
+    Choice(fn() -> Vec<&'static str>),
+}
+
+impl Kind {
+    /// What `value` says, as it would be typed on a command line; `None` where it has the wrong type.
+    pub(super) fn text_of<'v>(self, value: &'v DeValue<'_>) -> Option<Cow<'v, str>> {
+        match (self, value) {
+            (Self::Boolean, DeValue::Boolean(value)) => Some(value.to_string().into()),
+            (Self::Count | Self::Duration, DeValue::Integer(value)) => {
+                i64::from_str_radix(value.as_str(), value.radix()).ok().map(|number| number.to_string().into())
+            }
+            (Self::Text | Self::Path | Self::Duration | Self::Choice(_), DeValue::String(value)) => {
+                Some(value.as_ref().into())
+            }
+            (Self::List, DeValue::Array(values)) => {
+                let lines: Option<Vec<&str>> = values.iter().map(|value| line(value.get_ref())).collect();
+                lines.map(|lines| lines.join("\n").into())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// A string that stands on one line.
+fn line<'v>(value: &'v DeValue<'_>) -> Option<&'v str> {
+    value.as_str().filter(|text| !text.is_empty() && !text.contains('\n'))
+}
+
+impl fmt::Display for Kind {
+    /// With its article: `a number`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text => f.write_str("a string"),
+            Self::Path => f.write_str("a path"),
+            Self::Count => f.write_str("a number"),
+            Self::Boolean => f.write_str("true or false"),
+            Self::Duration => f.write_str("a duration"),
+            Self::List => f.write_str("a list of strings"),
+            Self::Choice(words) => write!(f, "one of {}", words().join(", ")),
+        }
+    }
+}

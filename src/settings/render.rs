@@ -1,0 +1,63 @@
+//! Settings as a table for people and for programs.
+
+use serde_json::{Value, json};
+
+use super::{Key, Origin, Setting, Settings};
+use crate::model::CommandLine;
+
+/// One line of the table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// The setting's name, `runners.NAME` for a runner.
+    pub key: String,
+    /// Its value; null where there is none.
+    pub value: Value,
+    /// What stands for no value.
+    pub absent: &'static str,
+    /// Where the value came from.
+    pub origin: Origin,
+}
+
+impl Row {
+    pub(super) fn new(key: &Key, value: Value, origin: &Origin) -> Self {
+        Self { key: key.name.to_owned(), value, absent: key.default, origin: origin.clone() }
+    }
+
+    pub(super) fn runner(name: &str, command: &Setting<CommandLine>) -> Self {
+        let value = json!(command.value);
+        Self { key: format!("runners.{name}"), value, absent: "", origin: command.origin.clone() }
+    }
+
+    fn shown(&self) -> String {
+        match &self.value {
+            Value::Null => format!("({})", self.absent.replace('`', "")),
+            Value::String(text) => text.clone(),
+            Value::Array(words) => crate::model::text::shell_line(words.iter().filter_map(Value::as_str)),
+            other => other.to_string(),
+        }
+    }
+}
+
+/// Key, value and origin in columns, a line each.
+pub fn table(settings: &Settings) -> String {
+    let rows: Vec<_> = settings.rows().into_iter().map(|row| (row.shown(), row)).collect();
+    let widest = |width: &dyn Fn(&(String, Row)) -> usize| rows.iter().map(width).max().unwrap_or(0);
+    let key_width = widest(&|(_, row)| row.key.chars().count());
+    // One long path must not push every origin out of sight.
+    let value_width = widest(&|(shown, _)| shown.chars().count()).min(48);
+    rows.iter().map(|(shown, row)| format!("{:key_width$}  {shown:value_width$}  {}\n", row.key, row.origin)).collect()
+}
+
+/// `[{key, value, layer, origin}]`; the layer is `flag`, `environment`, `plan`, `file` or `default`.
+pub fn json(settings: &Settings) -> Value {
+    let rows = settings.rows();
+    let object = |row: Row| {
+        json!({
+            "key": row.key,
+            "value": row.value,
+            "layer": row.origin.layer(),
+            "origin": row.origin.to_string(),
+        })
+    };
+    rows.into_iter().map(object).collect()
+}

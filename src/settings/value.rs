@@ -1,0 +1,198 @@
+//! Values as text: how each kind of value is read from a flag, a variable or a file, and how it is shown.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{OnConflict, OnLockConflict, Progress, nearest};
+use crate::model::{AgentName, MergeMode, OnOrphan, Stage};
+
+/// A set of words to choose from.
+pub trait Choice: Copy + Send + Sync + 'static {
+    /// Every value.
+    fn all() -> &'static [Self];
+    /// The word for it.
+    fn word(self) -> &'static str;
+}
+
+macro_rules! choices {
+    ($($name:ident)*) => {$(
+        impl Choice for $name {
+            fn all() -> &'static [Self] { Self::ALL }
+            fn word(self) -> &'static str { $name::word(self) }
+        }
+
+        impl ToJson for $name {
+            fn to_json(&self) -> Value { Choice::word(*self).into() }
+        }
+    )*};
+}
+
+choices! { MergeMode OnConflict OnLockConflict OnOrphan Progress Stage }
+
+/// The words of a choice.
+pub fn words<T: Choice>() -> Vec<&'static str> {
+    T::all().iter().map(|value| value.word()).collect()
+}
+
+/// Reads one of the words of `T`.
+///
+/// # Errors
+/// What was written, and what was probably meant.
+pub fn choice<T: Choice>(text: &str) -> Result<T, String> {
+    T::all().iter().copied().find(|value| value.word() == text).ok_or_else(|| {
+        let meant = nearest(text, words::<T>()).map(|word| format!(", did you mean `{word}`?"));
+        format!("`{text}` is none of them{}", meant.unwrap_or_default())
+    })
+}
+
+/// Reads a branch name. Whether git takes it is for git to say, except that none begins with `-` (SPEC §13).
+///
+/// # Errors
+/// Why it is none.
+pub fn branch(text: &str) -> Result<String, String> {
+    if text.is_empty() || text.starts_with('-') || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(format!("{text:?} is no branch name"));
+    }
+    Ok(text.to_owned())
+}
+
+/// Reads a runner's name, which an agent may be named after.
+///
+/// # Errors
+/// Why it is none.
+pub fn runner(text: &str) -> Result<String, String> {
+    AgentName::new(text).map(String::from).map_err(|error| error.to_string())
+}
+
+/// Reads the name of a session.
+///
+/// # Errors
+/// Why it is none.
+pub fn session(text: &str) -> Result<String, String> {
+    if text.trim().is_empty() || text.contains(char::is_control) {
+        return Err(format!("{text:?} names no session"));
+    }
+    Ok(text.to_owned())
+}
+
+/// Reads a path.
+///
+/// # Errors
+/// That it is empty.
+pub fn path(text: &str) -> Result<PathBuf, String> {
+    if text.is_empty() { Err("a path cannot be empty".to_owned()) } else { Ok(text.into()) }
+}
+
+/// Reads a number from 0.
+///
+/// # Errors
+/// Why it is none.
+pub fn number(text: &str) -> Result<u32, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a whole number from 0"))
+}
+
+/// Reads a number from 1.
+///
+/// # Errors
+/// Why it is none.
+pub fn count(text: &str) -> Result<NonZeroU32, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a whole number from 1"))
+}
+
+/// Reads yes or no.
+///
+/// # Errors
+/// What was written.
+pub fn boolean(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" => Ok(true),
+        "false" | "no" | "off" | "0" => Ok(false),
+        _ => Err(format!("`{text}` is neither")),
+    }
+}
+
+/// Reads a duration: `90s`, `1h 30m`; a number without a unit is seconds, as for `timeout(1)`.
+///
+/// # Errors
+/// Why it is none.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    if let Ok(seconds) = text.parse() {
+        return Ok(Duration::from_secs(seconds));
+    }
+    humantime::parse_duration(text).map_err(|_| format!("`{text}` is none; write it as `90s`, `5m` or `1h 30m`"))
+}
+
+/// Reads a duration that is longer than nothing.
+///
+/// # Errors
+/// Why it is none.
+pub fn positive_duration(text: &str) -> Result<Duration, String> {
+    duration(text).and_then(|read| if read.is_zero() { Err(format!("`{text}` is no time at all")) } else { Ok(read) })
+}
+
+/// Reads a limit: a duration that is longer than nothing, or `none`.
+///
+/// # Errors
+/// Why it is none.
+pub fn limit(text: &str) -> Result<Option<Duration>, String> {
+    if text == "none" { Ok(None) } else { positive_duration(text).map(Some) }
+}
+
+/// Reads regular expressions, one a line.
+///
+/// # Errors
+/// Which of them is none, and why.
+pub fn patterns(text: &str) -> Result<Vec<String>, String> {
+    let patterns: Vec<String> = text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    for pattern in &patterns {
+        regex::Regex::new(pattern).map_err(|error| {
+            let reason = error.to_string();
+            format!("`{pattern}` is no regular expression: {}", reason.lines().last().unwrap_or_default().trim())
+        })?;
+    }
+    Ok(patterns)
+}
+
+/// A value as JSON shows it; `null` where there is none.
+pub(super) trait ToJson {
+    fn to_json(&self) -> Value;
+}
+
+macro_rules! shown_as_they_are {
+    ($($name:ty)*) => {$(impl ToJson for $name { fn to_json(&self) -> Value { self.clone().into() } })*};
+}
+
+shown_as_they_are! { String u32 bool }
+
+impl ToJson for NonZeroU32 {
+    fn to_json(&self) -> Value {
+        self.get().into()
+    }
+}
+
+impl ToJson for PathBuf {
+    fn to_json(&self) -> Value {
+        self.to_string_lossy().into()
+    }
+}
+
+impl ToJson for Duration {
+    fn to_json(&self) -> Value {
+        humantime::format_duration(*self).to_string().into()
+    }
+}
+
+impl ToJson for Vec<String> {
+    fn to_json(&self) -> Value {
+        self.clone().into()
+    }
+}
+
+impl<T: ToJson> ToJson for Option<T> {
+    fn to_json(&self) -> Value {
+        self.as_ref().map_or(Value::Null, T::to_json)
+    }
+}

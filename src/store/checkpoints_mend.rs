@@ -1,0 +1,125 @@
+//! A `checkpoints.json` that is no JSON array any more: kept aside, and written anew from what is known and from what can
+//! still be read of it.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::atomic::{self, FileError};
+use super::checkpoints::{CheckpointsError, lock_of, read, updated};
+use super::lock::exclusively;
+use super::salvage::keep_aside;
+use crate::model::CheckpointRecord;
+
+/// What became of a file that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mended {
+    /// Where it lies now.
+    pub aside: PathBuf,
+    /// How many of its elements could be read.
+    pub recovered: usize,
+}
+
+/// Writes the file at `path` anew if it cannot be read: with the elements that still can be, in their order, and
+/// `records` in their places or at the end. `None`: it can be read, and nothing was done.
+///
+/// # Errors
+/// [`CheckpointsError`]; the file is then as it was.
+pub fn mend(path: &Path, records: &[CheckpointRecord]) -> Result<Option<Mended>, CheckpointsError> {
+    exclusively(&lock_of(path), || {
+        if !matches!(read(path), Err(CheckpointsError::Unreadable { .. })) {
+            return Ok(None);
+        }
+        let bytes =
+            std::fs::read(path).map_err(|source| FileError::Io { action: "read", path: path.to_owned(), source })?;
+        let elements = readable(&String::from_utf8_lossy(&bytes));
+        let old = match elements.as_slice() {
+            [] => "[]\n".to_owned(),
+            some => format!("[\n  {}\n]\n", some.join(",\n  ")),
+        };
+        let new = updated(&old, records).map_err(|error| error.at(path, &old))?;
+        let aside = keep_aside(path)?;
+        atomic::write(path, new.as_bytes())?;
+        Ok(Some(Mended { aside, recovered: elements.len() }))
+    })?
+}
+
+/// The objects in `text` that are whole and lie in no other whole one, as they are written.
+fn readable(text: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find('{') {
+        rest = &rest[start..];
+        let mut reader = serde_json::Deserializer::from_str(rest);
+        match <&RawValue>::deserialize(&mut reader) {
+            Ok(value) => {
+                // A damaged byte that was no UTF-8 would come back as another one.
+                found.extend((!value.get().contains('\u{fffd}')).then(|| value.get().to_owned()));
+                rest = &rest[value.get().len()..];
+            }
+            Err(_) => rest = &rest[1..],
+        }
+    }
+    // What is within a record that is damaged itself (`git`) is no record.
+    found.retain(|value| is_record(value));
+    found
+}
+
+/// Whether `value` says which run, lane and stage it is about, whoever wrote it.
+fn is_record(value: &str) -> bool {
+    #[derive(Deserialize)]
+    struct Named {
+        #[serde(rename = "run_id")]
+        _run: String,
+        #[serde(rename = "lane")]
+        _lane: String,
+        #[serde(rename = "stage")]
+        _stage: String,
+    }
+    serde_json::from_str::<Named>(value).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const FOREIGN: &str =
+        r#"{"run_id":"x","phase":"P9","lane":"A","stage":"theirs",  "git":{"branch":"b"}, "own": 1.50}"#;
+
+    fn written(text: impl AsRef<[u8]>) -> (tempfile::TempDir, PathBuf) {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("checkpoints.json");
+        fs::write(&path, text).unwrap();
+        (directory, path)
+    }
+
+    #[test]
+    fn records_that_are_whole_come_back_as_they_were_written() {
+        let half = FOREIGN.split_at(70).0;
+        let (_directory, path) = written(format!("[\n {FOREIGN},\n {half}, {FOREIGN}\n"));
+        let mended = mend(&path, &[]).unwrap().unwrap();
+        assert_eq!(mended.recovered, 2);
+        assert_eq!(fs::read_to_string(&path).unwrap().matches(FOREIGN).count(), 2);
+        assert_eq!(read(&path).unwrap().len(), 2);
+        assert!(fs::read_to_string(&mended.aside).unwrap().contains(half));
+        assert_eq!(mend(&path, &[]).unwrap(), None, "there is nothing to mend any more");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_cost_one_record_only() {
+        let bad = [b"[".as_slice(), &FOREIGN.as_bytes()[..20], &[0xff], &FOREIGN.as_bytes()[20..], b","].concat();
+        let (_directory, path) = written([&bad, FOREIGN.as_bytes(), b"]"].concat());
+        assert_eq!(mend(&path, &[]).unwrap().unwrap().recovered, 1);
+    }
+
+    #[test]
+    fn a_file_that_can_be_read_is_left_alone() {
+        let (directory, path) = written("[ 1 ]");
+        assert_eq!(mend(&path, &[]).unwrap(), None);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "[ 1 ]");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "the file and its lock");
+    }
+}

@@ -1,0 +1,152 @@
+//! Writing a run log: the one place where what happened becomes durable (SPEC §4).
+//!
+//! Records are appended to memory and made durable together: everything that waits shares one write and one
+//! `fdatasync`. After an error nothing is tried again, because a second `fsync` may report success for pages that the
+//! kernel has already dropped; the log is closed, and what is on disk is found out by opening it anew.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::atomic::{no_follow_options, open_error, sync_directory};
+use super::record::encode;
+use super::run_log::{LogError, cannot, scan_all};
+use super::write_fault::{change, write_all};
+use crate::event::{Event, Record};
+use crate::model::{PhaseId, Redactor, RunId, Timestamp};
+
+/// A run log that is open for writing. The run's lock must be held while it is.
+#[derive(Debug)]
+pub struct Journal {
+    path: PathBuf,
+    file: File,
+    run_id: RunId,
+    phase: PhaseId,
+    /// The last record's number and time.
+    last: (u64, Timestamp),
+    /// Lines that are not in the file yet.
+    waiting: Vec<u8>,
+    /// The first error, after which nothing is written.
+    poison: Option<String>,
+    /// Takes secrets out of whatever is recorded.
+    redactor: Redactor,
+}
+
+impl Journal {
+    /// Makes the log of a new run at `path`, whose directory exists; mode 0600.
+    ///
+    /// # Errors
+    /// [`LogError::File`], also when there is such a file.
+    pub fn create(path: &Path, run_id: &RunId, phase: &PhaseId) -> Result<Self, LogError> {
+        let opened = change(|| no_follow_options().append(true).create_new(true).open(path));
+        let file = opened.map_err(|source| open_error("create", path, source))?;
+        if let Some(directory) = path.parent() {
+            sync_directory(directory)?;
+        }
+        let last = (0, Timestamp::from_unix_millis(0));
+        Ok(Self::over(path, file, (run_id.clone(), phase.clone()), last))
+    }
+
+    /// Opens the log of a run that was begun, and returns what it holds. A torn tail is cut off.
+    ///
+    /// What is returned is durable, whether or not the process that wrote it came as far as that.
+    ///
+    /// # Errors
+    /// Any [`LogError`] but the last two; the file is then untouched.
+    pub fn open(path: &Path) -> Result<(Self, Vec<Record>), LogError> {
+        let opened = no_follow_options().read(true).append(true).open(path);
+        let mut file = opened.map_err(|source| open_error("open", path, source))?;
+        let mut bytes = Vec::new();
+        io::Read::read_to_end(&mut file, &mut bytes).map_err(|source| cannot("read", path, source))?;
+        let scan = scan_all(path, &bytes)?;
+        if !scan.contents.damage.is_empty() {
+            return Err(LogError::Damaged { path: path.to_owned(), damage: scan.contents.damage });
+        }
+        let records = scan.contents.records;
+        let (Some(run), Some(last)) = (scan.run, records.last()) else {
+            return Err(LogError::Empty { path: path.to_owned() });
+        };
+        let mended = if scan.whole < bytes.len() { change(|| file.set_len(scan.whole as u64)) } else { Ok(()) };
+        mended.and_then(|()| change(|| file.sync_data())).map_err(|source| cannot("mend the end of", path, source))?;
+        let mut journal = Self::over(path, file, run, (last.seq, last.at));
+        journal.waiting.extend(scan.open_end.then_some(b'\n'));
+        Ok((journal, records))
+    }
+
+    fn over(path: &Path, file: File, (run_id, phase): (RunId, PhaseId), last: (u64, Timestamp)) -> Self {
+        Self {
+            path: path.to_owned(),
+            file,
+            run_id,
+            phase,
+            last,
+            waiting: Vec::new(),
+            poison: None,
+            redactor: Redactor::default(),
+        }
+    }
+
+    /// The same, which from now on takes secrets out of what it records: whatever is made of the records has none.
+    #[must_use]
+    pub fn redacting(self, redactor: Redactor) -> Self {
+        Self { redactor, ..self }
+    }
+
+    /// Adds a record for `event` to what waits for [`Journal::sync`]. Nobody may act on it before that.
+    ///
+    /// Its time is `at`, to the millisecond, but never before the record before it: a clock that was set back moves
+    /// nothing.
+    ///
+    /// # Errors
+    /// [`LogError::Event`], after which the journal goes on without the event, and [`LogError::Poisoned`].
+    pub fn append(&mut self, at: Timestamp, event: &Event) -> Result<Record, LogError> {
+        self.refuse_if_poisoned()?;
+        let (seq, at) = (self.last.0 + 1, Timestamp::from_unix_millis(at.unix_millis()).max(self.last.1));
+        let mut event = event.clone();
+        event.change_texts(&mut |text| self.redactor.clean(text));
+        let record = Record { seq, at, event };
+        encode(&record, &self.run_id, &self.phase, &mut self.waiting).map_err(|source| LogError::Event {
+            path: self.path.clone(),
+            event: format!("{:?}", record.event).chars().take(80).collect(),
+            source,
+        })?;
+        self.last = (seq, at);
+        Ok(record)
+    }
+
+    /// Writes everything that waits and makes it durable, with one write and one `fdatasync`; nothing waits: nothing is done.
+    ///
+    /// # Errors
+    /// [`LogError::File`] the first time, [`LogError::Poisoned`] ever after.
+    pub fn sync(&mut self) -> Result<(), LogError> {
+        self.refuse_if_poisoned()?;
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let written = write_all(&self.file, &self.waiting).and_then(|()| change(|| self.file.sync_data()));
+        written.map_err(|source| {
+            let error = cannot("write", &self.path, source);
+            self.poison = Some(error.to_string());
+            error
+        })?;
+        self.waiting.clear();
+        Ok(())
+    }
+
+    fn refuse_if_poisoned(&self) -> Result<(), LogError> {
+        match &self.poison {
+            Some(cause) => Err(LogError::Poisoned { path: self.path.clone(), cause: cause.clone() }),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes to another file from now on, one that fails.
+    #[cfg(test)]
+    pub(super) fn redirect(&mut self, file: File) {
+        self.file = file;
+    }
+}
+
+#[cfg(test)]
+#[path = "journal_tests.rs"]
+mod tests;

@@ -1,0 +1,258 @@
+//! The small files of a lane that others read and write too: `task.json`, an agent's `status.json`, its result file
+//! (SPEC §4 and §6).
+//!
+//! What an agent left is read for what it is worth: nothing that it wrote, or half wrote, is an error of ours. It becomes
+//! a report that names the fault.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::atomic::{FileError, create_directories, read_foreign, write_below};
+use super::json::to_object;
+use super::layout::LaneDirectory;
+use super::lock::exclusively;
+use super::write_fault::change;
+use crate::event::AgentReport;
+use crate::model::{AgentName, Interruption, TaskFile, Timestamp};
+
+/// Why a lane's file cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum LaneFileError {
+    /// The file or a directory on the way cannot be made or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// There is a file and it is no `task.json`.
+    #[error("{} cannot be read: {reason}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+/// Reads a `task.json`; `None` where there is none.
+///
+/// # Errors
+/// [`LaneFileError::Unreadable`].
+pub fn read_task(path: &Path) -> Result<Option<TaskFile>, LaneFileError> {
+    let unreadable = |reason| LaneFileError::Unreadable { path: path.to_owned(), reason };
+    let Some(text) = read_foreign(path).map_err(unreadable)? else { return Ok(None) };
+    serde_json::from_str(&text).map(Some).map_err(|error| unreadable(error.to_string()))
+}
+
+/// Brings a lane's `task.json` up to date, and makes it if there is none.
+///
+/// Fields of others, and interruptions that hooks added, stay. A file that is no JSON object is set aside as
+/// `task.json.bad`: the run log says all that was in it.
+///
+/// # Errors
+/// [`LaneFileError::File`].
+pub fn write_task(lane: &LaneDirectory, task: &TaskFile) -> Result<(), LaneFileError> {
+    let new = to_object(task).map_err(|error| not_written(lane.task_file(), error))?;
+    edit_task(lane, |old| {
+        let mut merged = old.unwrap_or_default();
+        merge(&mut merged, new);
+        Some(merged)
+    })
+}
+
+/// Adds an interruption to a lane's `task.json` and changes nothing else; without such a file there is nothing to do.
+///
+/// # Errors
+/// [`LaneFileError::File`].
+pub fn add_interruption(lane: &LaneDirectory, interruption: &Interruption) -> Result<(), LaneFileError> {
+    edit_task(lane, |old| {
+        let mut task = old?;
+        let added = serde_json::to_value([interruption]).ok()?;
+        merge(&mut task, Map::from_iter([(INTERRUPTIONS.to_owned(), added)]));
+        Some(task)
+    })
+}
+
+/// Changes the object in `task.json` while nobody else does; `None` leaves the file alone.
+fn edit_task(
+    lane: &LaneDirectory,
+    edit: impl FnOnce(Option<Map<String, Value>>) -> Option<Map<String, Value>>,
+) -> Result<(), LaneFileError> {
+    create_directories(&lane.root, &lane.relative)?;
+    let path = lane.task_file();
+    exclusively(&path.with_extension("json.lock"), || {
+        // What cannot be read as text is no JSON either.
+        let text = read_foreign(&path).unwrap_or_else(Some);
+        let old = text.as_deref().map(serde_json::from_str::<Map<String, Value>>).transpose();
+        if old.is_err() {
+            let aside = path.with_extension("json.bad");
+            change(|| std::fs::rename(&path, aside)).map_err(|source| FileError::Io {
+                action: "set aside",
+                path: path.clone(),
+                source,
+            })?;
+        }
+        match edit(old.ok().flatten()) {
+            Some(new) => write_pretty(&lane.root, &lane.relative.join("task.json"), &new),
+            None => Ok(()),
+        }
+    })?
+}
+
+const INTERRUPTIONS: &str = "interruptions";
+
+/// Puts `new` into `old`, field by field; lists of interruptions are joined.
+fn merge(old: &mut Map<String, Value>, new: Map<String, Value>) {
+    for (name, value) in new {
+        match (old.get_mut(&name), value) {
+            (Some(Value::Object(there)), Value::Object(fields)) => merge(there, fields),
+            (Some(Value::Array(there)), Value::Array(more)) if name == INTERRUPTIONS => {
+                let unknown: Vec<Value> = more.into_iter().filter(|one| !there.contains(one)).collect();
+                there.extend(unknown);
+            }
+            (_, value) => drop(old.insert(name, value)),
+        }
+    }
+}
+
+/// What `status.json` says when Lanekeeper writes it on an agent's behalf (SPEC §4); an agent's own may say less.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct StatusFile {
+    /// The agent's name.
+    pub agent: String,
+    /// The task's id.
+    pub task: String,
+    /// One of `WORKING IN_PROGRESS COMPLETE ERROR BLOCKED`.
+    pub status: String,
+    /// One of `APPROVED REJECTED PENDING`, or empty.
+    pub decision: String,
+    /// The agent's round.
+    pub round: String,
+    /// How many retries went before.
+    pub retry_count: u32,
+    /// Why it failed.
+    pub error_message: String,
+    /// What is left to do.
+    pub work_remaining: String,
+    /// What must come first.
+    pub blocked_by: String,
+    /// What a reviewer wants changed.
+    pub feedback: String,
+    /// When this was written.
+    pub updated_at: Timestamp,
+}
+
+/// Writes an agent's `status.json`.
+///
+/// # Errors
+/// [`LaneFileError::File`].
+pub fn write_status(lane: &LaneDirectory, agent: &AgentName, status: &StatusFile) -> Result<(), LaneFileError> {
+    write_pretty(&lane.root, &lane.relative.join("agents").join(agent.as_str()).join("status.json"), status)
+}
+
+/// What an agent's `status.json` says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AgentStatus {
+    /// Status and decision in capitals; `fault` where the file or a word in it cannot be understood.
+    pub report: AgentReport,
+    /// When the agent last said something, if it said when.
+    pub updated_at: Option<Timestamp>,
+}
+
+/// Reads an agent's `status.json`; `None` where there is none.
+pub fn read_status(path: &Path) -> Option<AgentStatus> {
+    let object = match read_object(path)? {
+        Ok(object) => object,
+        Err(fault) => return Some(AgentStatus { report: faulty(fault), updated_at: None }),
+    };
+    let capitals = |name| text(&object, name).to_ascii_uppercase();
+    let (status, decision) = (capitals("status"), capitals("decision"));
+    let fault = check_word("status", &status, &STATUS_WORDS)
+        .or_else(|| check_word("decision", &decision, &DECISION_WORDS).filter(|_| !decision.is_empty()));
+    let report = AgentReport {
+        fault: fault.unwrap_or_default(),
+        message: first_text(&object, ["error_message", "blocked_by"]),
+        feedback: text(&object, "feedback"),
+        status,
+        decision,
+        own: false,
+    };
+    let updated_at = object.get("updated_at").and_then(|value| serde_json::from_value(value.clone()).ok());
+    Some(AgentStatus { report, updated_at })
+}
+
+/// Reads an agent's result file as a report, `success` as `COMPLETE` and so on; `None` where there is none.
+pub fn read_result(path: &Path) -> Option<AgentReport> {
+    let object = match read_object(path)? {
+        Ok(object) => object,
+        Err(fault) => return Some(faulty(fault)),
+    };
+    let word = text(&object, "status").to_ascii_lowercase();
+    let status = RESULT_WORDS.iter().position(|known| *known == word).map(|index| RESULT_MEANINGS[index]);
+    Some(AgentReport {
+        status: status.map_or_else(|| word.clone(), str::to_owned),
+        message: first_text(&object, ["error", "blocking_reason"]),
+        fault: check_word("status", &word, &RESULT_WORDS).unwrap_or_default(),
+        ..AgentReport::default()
+    })
+}
+
+const STATUS_WORDS: [&str; 5] = ["WORKING", "IN_PROGRESS", "COMPLETE", "ERROR", "BLOCKED"];
+const DECISION_WORDS: [&str; 3] = ["APPROVED", "REJECTED", "PENDING"];
+const RESULT_WORDS: [&str; 3] = ["success", "failed", "blocked"];
+const RESULT_MEANINGS: [&str; 3] = ["COMPLETE", "ERROR", "BLOCKED"];
+
+/// The object in a file of an agent's, or what is wrong with it; `None` without a file.
+fn read_object(path: &Path) -> Option<Result<Map<String, Value>, String>> {
+    let at = |reason: String| format!("{}: {reason}", path.display());
+    let text = match read_foreign(path) {
+        Ok(text) => text?,
+        Err(reason) => return Some(Err(at(reason))),
+    };
+    Some(serde_json::from_str(&text).map_err(|error| match error.classify() {
+        serde_json::error::Category::Eof => at(format!("it is empty or half written: {error}")),
+        serde_json::error::Category::Data => at("it holds no JSON object".to_owned()),
+        _ => at(format!("it is no JSON: {error}")),
+    }))
+}
+
+fn faulty(fault: String) -> AgentReport {
+    AgentReport { fault, ..AgentReport::default() }
+}
+
+fn check_word(field: &str, word: &str, known: &[&str]) -> Option<String> {
+    match word {
+        _ if known.contains(&word) => None,
+        "" => Some(format!("it has no {field}")),
+        _ => Some(format!("its {field} `{word}` is none of {}", known.join(", "))),
+    }
+}
+
+/// A field as text, whatever its type: agents write lists and numbers where a sentence is meant.
+fn text(object: &Map<String, Value>, name: &str) -> String {
+    fn of(value: &Value) -> String {
+        match value {
+            Value::Null => String::new(),
+            Value::String(text) => text.trim().to_owned(),
+            Value::Array(items) => items.iter().map(of).collect::<Vec<_>>().join("; "),
+            other => other.to_string(),
+        }
+    }
+    object.get(name).map(of).unwrap_or_default()
+}
+
+fn first_text(object: &Map<String, Value>, names: [&str; 2]) -> String {
+    names.map(|name| text(object, name)).into_iter().find(|text| !text.is_empty()).unwrap_or_default()
+}
+
+fn write_pretty(root: &Path, relative: &Path, value: &impl Serialize) -> Result<(), LaneFileError> {
+    let text = serde_json::to_string_pretty(value).map_err(|error| not_written(root.join(relative), error))?;
+    Ok(write_below(root, relative, format!("{text}\n").as_bytes())?)
+}
+
+fn not_written(path: PathBuf, error: serde_json::Error) -> FileError {
+    FileError::Io { action: "write", path, source: error.into() }
+}
+
+#[cfg(test)]
+#[path = "lane_files_tests.rs"]
+mod tests;

@@ -1,0 +1,390 @@
+//! Where everything of Lanekeeper's is on disk (SPEC §4). Names are made of checked ids, so no path leaves its root.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use serde::Deserialize;
+
+use super::atomic::{self, FileError, create_directories};
+use crate::model::ownership::RUN_LOG_DIRECTORY;
+use crate::model::{AgentName, JobId, LaneId, PhaseId, RunId, Timestamp};
+
+/// The state of all runs of a repository.
+#[derive(Debug, Clone)]
+pub struct StateDirectory {
+    repository: PathBuf,
+    checkpoints: Option<PathBuf>,
+    log: Option<PathBuf>,
+}
+
+/// What a lock of a repository keeps others from.
+#[derive(Debug, Clone, Copy)]
+pub enum LockScope<'a> {
+    /// Changing the repository's worktrees and branches.
+    Repository,
+    /// Running all lanes of a phase.
+    Phase(&'a PhaseId),
+    /// Running one lane of a phase.
+    Lane(&'a PhaseId, &'a LaneId),
+    /// Deciding who runs what of a phase; held for a moment only.
+    Choice(&'a PhaseId),
+}
+
+impl StateDirectory {
+    /// The state below the root of the repository's main worktree; makes nothing.
+    pub fn new(main_worktree_root: &Path) -> Self {
+        Self { repository: main_worktree_root.to_owned(), checkpoints: None, log: None }
+    }
+
+    /// The same with another place for `checkpoints.json` (`--checkpoint-path`).
+    #[must_use]
+    pub fn with_checkpoints(self, path: PathBuf) -> Self {
+        Self { checkpoints: Some(path), ..self }
+    }
+
+    /// The same with another place for the run log of the one run that is meant (`--log-path`).
+    #[must_use]
+    pub fn with_log(self, path: PathBuf) -> Self {
+        Self { log: Some(path), ..self }
+    }
+
+    /// The same with every run log in its usual place.
+    #[must_use]
+    pub fn with_usual_logs(self) -> Self {
+        Self { log: None, ..self }
+    }
+
+    /// The words that call Lanekeeper for these runs: its name, and flags for what is elsewhere than usual.
+    pub fn program(&self) -> Vec<String> {
+        let flag = |name: &str, path: &Option<PathBuf>| {
+            path.as_ref().map(|path| [name.to_owned(), path.to_string_lossy().into_owned()])
+        };
+        let elsewhere = [flag("--checkpoint-path", &self.checkpoints), flag("--log-path", &self.log)];
+        std::iter::once("lanekeeper".to_owned()).chain(elsewhere.into_iter().flatten().flatten()).collect()
+    }
+
+    /// Makes the directories, mode 0700, those of the overrides too.
+    ///
+    /// # Errors
+    /// [`FileError`], also when a symbolic link is on the way down from the repository.
+    pub fn create(&self) -> Result<(), FileError> {
+        create_directories(&self.repository, &Path::new(RUN_LOG_DIRECTORY).join(LOCKS).join("phases"))?;
+        let overrides = [&self.checkpoints, &self.log];
+        overrides.into_iter().flatten().filter_map(|path| path.parent()).try_for_each(atomic::create_directory)
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> PathBuf {
+        self.repository.join(RUN_LOG_DIRECTORY)
+    }
+
+    /// The file that all runs write their checkpoints to.
+    pub fn checkpoints(&self) -> PathBuf {
+        self.checkpoints.clone().unwrap_or_else(|| self.path().join("checkpoints.json"))
+    }
+
+    /// The structured error log of everything that happens outside of runs (SPEC §10).
+    pub fn errors(&self) -> PathBuf {
+        self.path().join(ERRORS)
+    }
+
+    /// The lock file for `scope`, and its directory.
+    ///
+    /// # Errors
+    /// [`FileError`] when the directory cannot be made.
+    pub fn lock(&self, scope: LockScope<'_>) -> Result<PathBuf, FileError> {
+        // No id begins with a dot, so no run's directory is ever in the way.
+        let relative = Path::new(RUN_LOG_DIRECTORY).join(LOCKS);
+        let (directory, name) = match scope {
+            LockScope::Repository => (relative, "repository"),
+            LockScope::Phase(phase) => (relative.join("phases"), phase.as_str()),
+            LockScope::Lane(phase, lane) => (relative.join("lanes").join(phase.as_str()), lane.as_str()),
+            LockScope::Choice(phase) => (relative.join("choices"), phase.as_str()),
+        };
+        create_directories(&self.repository, &directory)?;
+        Ok(self.repository.join(directory).join(format!("{name}.lock")))
+    }
+
+    /// The locks of all lanes of `phase` that were ever taken, whatever plan named them.
+    ///
+    /// # Errors
+    /// [`FileError`] when the directory is there and cannot be read.
+    pub fn lane_locks(&self, phase: &PhaseId) -> Result<Vec<(LaneId, PathBuf)>, FileError> {
+        let path = self.path().join(LOCKS).join("lanes").join(phase.as_str());
+        let mut locks: Vec<(LaneId, PathBuf)> = paths_in(&path)?
+            .into_iter()
+            .filter_map(|path| {
+                let name = path.file_name()?.to_str()?.strip_suffix(".lock")?;
+                Some((LaneId::new(name).ok()?, path))
+            })
+            .collect();
+        locks.sort_unstable();
+        Ok(locks)
+    }
+
+    /// Every run that has a log here, the newest first. A log that cannot be read counts from its last change. With
+    /// [`StateDirectory::with_log`] it is the one run whose log that is.
+    ///
+    /// # Errors
+    /// [`FileError`] when the directory is there and cannot be read.
+    pub fn runs(&self) -> Result<Vec<RunId>, FileError> {
+        if let Some(log) = &self.log {
+            return Ok(first_line(log).map(|first| first.run_id).into_iter().collect());
+        }
+        let mut runs: Vec<(Timestamp, RunId)> = paths_in(&self.path())?
+            .into_iter()
+            .filter_map(|path| {
+                let name = path.file_name()?.to_str().filter(|name| *name != ERRORS)?.strip_suffix(".jsonl")?;
+                Some((began(&path), RunId::new(name).ok()?))
+            })
+            .collect();
+        runs.sort_unstable_by(|one, other| other.cmp(one));
+        Ok(runs.into_iter().map(|(_, run)| run).collect())
+    }
+
+    /// Whether `run` has a log here.
+    pub fn has(&self, run: &RunId) -> bool {
+        let of_another = |log: &PathBuf| first_line(log).is_some_and(|first| first.run_id != *run);
+        self.run(run).log().exists() && !self.log.as_ref().is_some_and(of_another)
+    }
+
+    /// The files of one run.
+    pub fn run(&self, run: &RunId) -> RunDirectory {
+        RunDirectory { root: self.path(), run: run.clone(), log: self.log.clone() }
+    }
+}
+
+/// Where the locks are, in the state directory.
+const LOCKS: &str = ".locks";
+
+/// The name of the structured error log, of a run or of none.
+const ERRORS: &str = "errors.jsonl";
+
+/// The files of one run.
+#[derive(Debug, Clone)]
+pub struct RunDirectory {
+    root: PathBuf,
+    run: RunId,
+    log: Option<PathBuf>,
+}
+
+impl RunDirectory {
+    /// Makes the run's directory, mode 0700.
+    ///
+    /// # Errors
+    /// [`FileError`]; the state directory must be there.
+    pub fn create(&self) -> Result<(), FileError> {
+        create_directories(&self.root, &Path::new(self.run.as_str()).join("requests"))
+    }
+
+    /// The run log.
+    pub fn log(&self) -> PathBuf {
+        self.log.clone().unwrap_or_else(|| self.root.join(format!("{}.jsonl", self.run)))
+    }
+
+    /// Everything else of the run.
+    pub fn directory(&self) -> PathBuf {
+        self.root.join(self.run.as_str())
+    }
+
+    /// The plan as it was pinned.
+    pub fn plan(&self) -> PathBuf {
+        self.directory().join("plan.json")
+    }
+
+    /// A job's directory: its specification, output and exit.
+    pub fn job(&self, job: &JobId) -> PathBuf {
+        self.directory().join(job.directory())
+    }
+
+    /// Where other processes leave requests for the process that runs the run.
+    pub fn requests(&self) -> PathBuf {
+        self.directory().join("requests")
+    }
+
+    /// The lock of the process that runs the run.
+    pub fn lock(&self) -> PathBuf {
+        self.directory().join("run.lock")
+    }
+
+    /// What a person has to decide, as it was last printed (seed 003, Recovery Escalation Policy).
+    pub fn escalations(&self) -> PathBuf {
+        self.directory().join("escalations.md")
+    }
+
+    /// The structured error log (SPEC §10).
+    pub fn errors(&self) -> PathBuf {
+        self.directory().join(ERRORS)
+    }
+}
+
+/// What a lane and its agents have below the worktree root, beside the worktrees themselves.
+#[derive(Debug, Clone)]
+pub struct LaneDirectory {
+    pub(super) root: PathBuf,
+    pub(super) relative: PathBuf,
+}
+
+impl LaneDirectory {
+    /// The directory of `lane` in `run`; the worktree root must be there before anything is written.
+    pub fn new(worktree_root: &Path, run: &RunId, lane: &LaneId) -> Self {
+        Self { root: worktree_root.to_owned(), relative: Path::new(run.as_str()).join(lane.as_str()) }
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> PathBuf {
+        self.root.join(&self.relative)
+    }
+
+    /// Who owns the lane and where it stands, for people, scripts and hooks.
+    pub fn task_file(&self) -> PathBuf {
+        self.path().join("task.json")
+    }
+
+    /// The lock of the lane's owner.
+    pub fn lock(&self) -> PathBuf {
+        self.path().join("lane.lock")
+    }
+
+    /// What an agent says of itself.
+    pub fn status_file(&self, agent: &AgentName) -> PathBuf {
+        self.path().join("agents").join(agent.as_str()).join("status.json")
+    }
+}
+
+/// What is in a directory; nothing where there is none.
+fn paths_in(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
+    match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(source) => Err(FileError::Io { action: "list", path: directory.to_owned(), source }),
+        Ok(entries) => Ok(entries.flatten().map(|entry| entry.path()).collect()),
+    }
+}
+
+fn began(log: &Path) -> Timestamp {
+    let changed = || {
+        let since = fs::metadata(log).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        i64::try_from(since.as_millis()).ok().map(Timestamp::from_unix_millis)
+    };
+    let first = first_line(log).map(|first| first.ts);
+    first.or_else(changed).unwrap_or(Timestamp::from_unix_millis(0))
+}
+
+/// What every line of a run log says.
+#[derive(Deserialize)]
+struct FirstLine {
+    ts: Timestamp,
+    run_id: RunId,
+}
+
+fn first_line(log: &Path) -> Option<FirstLine> {
+    let mut line = Vec::new();
+    let file = File::open(log).ok()?;
+    BufReader::new(file.take(1 << 16)).read_until(b'\n', &mut line).ok()?;
+    serde_json::from_slice(&line).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+    use crate::model::JobRole;
+    use crate::store::journal::Journal;
+    use crate::store::samples::{at, lane, noted, phase};
+
+    fn state() -> (tempfile::TempDir, StateDirectory) {
+        let root = tempfile::tempdir().unwrap();
+        let state = StateDirectory::new(root.path());
+        (root, state)
+    }
+
+    #[test]
+    fn everything_is_below_the_run_log_directory_and_closed_to_others() {
+        let (root, state) = state();
+        state.create().unwrap();
+        let run = state.run(&RunId::new("r1").unwrap());
+        run.create().unwrap();
+        let base = root.path().join(".claude/ai-dev-kit/run-logs");
+        assert_eq!(state.checkpoints(), base.join("checkpoints.json"));
+        assert_eq!(run.log(), base.join("r1.jsonl"));
+        let job = JobId { lane: Some(lane()), role: JobRole::Tests, number: 1 };
+        assert_eq!(run.job(&job), base.join("r1/lanes/SL-1/tests-1"));
+        for path in [base, run.directory(), run.requests()] {
+            assert_eq!(fs::metadata(path).unwrap().permissions().mode() & 0o777, 0o700);
+        }
+    }
+
+    #[test]
+    fn a_linked_state_directory_is_refused() {
+        let (root, state) = state();
+        let elsewhere = tempfile::tempdir().unwrap();
+        symlink(elsewhere.path(), root.path().join(".claude")).unwrap();
+        assert!(matches!(state.create(), Err(FileError::SymbolicLink { path }) if path.ends_with(".claude")));
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn overrides_move_the_checkpoints_and_the_log() {
+        let (root, state) = state();
+        let place = |name: &str| root.path().join("deep/er").join(name);
+        let state = state.with_checkpoints(place("c.json")).with_log(place("l.jsonl"));
+        state.create().unwrap();
+        assert!(root.path().join("deep/er").is_dir());
+        assert_eq!(state.checkpoints(), place("c.json"));
+        let run = RunId::new("r1").unwrap();
+        assert_eq!(state.run(&run).log(), place("l.jsonl"));
+        let (checkpoints, log) = (place("c.json"), place("l.jsonl"));
+        let flags = ["--checkpoint-path", checkpoints.to_str().unwrap(), "--log-path", log.to_str().unwrap()];
+        assert_eq!(state.program()[1..], flags);
+        assert_eq!(state.runs().unwrap(), []);
+        let mut journal = Journal::create(&log, &run, &phase()).unwrap();
+        journal.append(at(1), &noted(None, "x")).unwrap();
+        journal.sync().unwrap();
+        assert_eq!(state.runs().unwrap(), std::slice::from_ref(&run));
+        assert!(state.has(&run) && !state.has(&RunId::new("r2").unwrap()));
+        assert_eq!(state.with_usual_logs().runs().unwrap(), []);
+    }
+
+    #[test]
+    fn runs_are_listed_newest_first_and_strange_files_are_not() {
+        let (_root, state) = state();
+        assert_eq!(state.runs().unwrap(), []);
+        state.create().unwrap();
+        for (name, millis) in [("old", 1), ("new", 9_000), ("middle", 5_000)] {
+            let run = RunId::new(name).unwrap();
+            let mut journal = Journal::create(&state.run(&run).log(), &run, &phase()).unwrap();
+            journal.append(at(millis), &noted(None, "x")).unwrap();
+            journal.sync().unwrap();
+        }
+        fs::write(state.path().join("empty.jsonl"), "").unwrap();
+        let ancient = File::options().write(true).open(state.path().join("empty.jsonl")).unwrap();
+        ancient.set_modified(UNIX_EPOCH).unwrap();
+        for strange in ["-x.jsonl", "a b.jsonl", "checkpoints.json", ".jsonl"] {
+            fs::write(state.path().join(strange), "").unwrap();
+        }
+        let runs: Vec<String> = state.runs().unwrap().into_iter().map(String::from).collect();
+        assert_eq!(runs, ["new", "middle", "old", "empty"]);
+    }
+
+    #[test]
+    fn locks_of_different_scopes_are_different_files() {
+        let (_root, state) = state();
+        let (a, ab, b, c) = ("a", "a.b", "b", "b.c");
+        let lane = |lane: &str| LaneId::new(lane).unwrap();
+        let phase = |phase: &str| PhaseId::new(phase).unwrap();
+        let paths = [
+            state.lock(LockScope::Repository).unwrap(),
+            state.lock(LockScope::Phase(&phase("repository"))).unwrap(),
+            state.lock(LockScope::Choice(&phase("repository"))).unwrap(),
+            state.lock(LockScope::Lane(&phase(ab), &lane(b))).unwrap(),
+            state.lock(LockScope::Lane(&phase(a), &lane(b))).unwrap(),
+            state.lock(LockScope::Lane(&phase(a), &lane(c))).unwrap(),
+        ];
+        let different: std::collections::HashSet<_> = paths.iter().collect();
+        assert_eq!(different.len(), paths.len());
+        assert!(paths.iter().all(|path| path.parent().unwrap().is_dir()));
+    }
+}

@@ -1,0 +1,270 @@
+//! Locks that the kernel holds for a process and gives back when it dies, so that none can go stale (SPEC §4).
+//!
+//! What a lock file says of its holder is for messages only; whether there is a holder is asked of the kernel.
+
+use std::fmt;
+use std::fs::{File, Metadata};
+use std::io::{self, Seek};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use fd_lock::RwLock;
+use serde::{Deserialize, Serialize};
+
+use super::atomic::{FileError, no_follow_options, open_error, read_foreign};
+use super::write_fault::{change, create, write_all};
+use crate::event::Owner;
+use crate::model::{RunId, Timestamp};
+
+/// Who holds a lock, as the lock file says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Holder {
+    /// The session, its process and its machine.
+    #[serde(flatten)]
+    pub owner: Owner,
+    /// The run that is worked on.
+    pub run: RunId,
+    /// Since when.
+    pub since: Timestamp,
+    /// The words that call Lanekeeper for that run.
+    pub program: Vec<String>,
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { owner: Owner { session_id, process, host }, run, since, .. } = self;
+        write!(f, "pid {} on {host}, session {session_id}, for run {run}, since {since}", process.pid)
+    }
+}
+
+/// Why a lock was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// A live process holds it.
+    #[error("{} is held by {}", .path.display(), named(.holder.as_deref()))]
+    Held {
+        /// The lock file.
+        path: PathBuf,
+        /// Who holds it, as far as it has said so.
+        holder: Option<Box<Holder>>,
+    },
+    /// The lock file cannot be opened, locked or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+/// A holder in words; one that has not said who it is is another process.
+pub fn named(holder: Option<&Holder>) -> String {
+    holder.map_or_else(|| "another process".to_owned(), Holder::to_string)
+}
+
+/// A lock on a run, a lane or a repository, held until it is dropped or its process dies.
+///
+/// Children do not inherit it. Two locks on one path exclude each other within one process too.
+#[derive(Debug)]
+pub struct RunLock {
+    file: RwLock<File>,
+}
+
+impl RunLock {
+    /// Takes the lock at `path`, whose directory exists, and notes `holder` in it. Does not wait.
+    ///
+    /// # Errors
+    /// [`LockError::Held`] when a live process holds it.
+    pub fn acquire(path: &Path, holder: &Holder) -> Result<Self, LockError> {
+        let mut lock = loop {
+            let file = open(path)?;
+            let opened = file.metadata().map_err(|source| open_error("look at", path, source))?;
+            let mut file = RwLock::new(file);
+            match try_lock(&mut file) {
+                // `clean` may have removed the file between open and lock: a lock on a nameless file excludes nobody.
+                Ok(true) if is_at(path, &opened) => break Self { file },
+                Ok(true) => {}
+                Ok(false) => {
+                    return Err(LockError::Held { path: path.to_owned(), holder: read_holder(path).map(Box::new) });
+                }
+                Err(source) => return Err(open_error("lock", path, source).into()),
+            }
+        };
+        lock.note(holder).map_err(|source| open_error("write", path, source))?;
+        Ok(lock)
+    }
+
+    fn note(&mut self, holder: &Holder) -> io::Result<()> {
+        let text = serde_json::to_string(holder)?;
+        let mut guard = self.file.try_write()?;
+        change(|| guard.set_len(0))?;
+        guard.rewind()?;
+        write_all(&guard, text.as_bytes())?;
+        keep(guard);
+        Ok(())
+    }
+}
+
+impl Drop for RunLock {
+    /// Unlocks rather than closes only: a child between fork and exec would keep a merely closed lock a moment longer.
+    fn drop(&mut self) {
+        drop(self.file.try_write());
+    }
+}
+
+/// Whether a live process holds the lock at `path`. Nobody is kept from taking it by the question.
+pub fn is_held(path: &Path) -> bool {
+    let Ok(file) = no_follow_options().read(true).open(path) else { return false };
+    let lock = RwLock::new(file);
+    matches!(lock.try_read(), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+}
+
+/// Who holds the lock at `path` as far as its file says; whether anybody does is the matter of [`is_held`].
+pub fn read_holder(path: &Path) -> Option<Holder> {
+    serde_json::from_str(&read_foreign(path).ok()??).ok()
+}
+
+/// Runs `work` while no other process is in `work` for the same `path`; waits for its turn.
+///
+/// # Errors
+/// [`FileError`] when the lock cannot be opened or taken; `work` was not run then.
+pub fn exclusively<T>(path: &Path, work: impl FnOnce() -> T) -> Result<T, FileError> {
+    let mut lock = RwLock::new(open(path)?);
+    let guard = lock.write().map_err(|source| open_error("lock", path, source))?;
+    let result = work();
+    drop(guard);
+    Ok(result)
+}
+
+fn open(path: &Path) -> Result<File, FileError> {
+    let open = || no_follow_options().read(true).write(true).create(true).truncate(false).open(path);
+    create(|| path.exists(), open).map_err(|source| open_error("open the lock", path, source))
+}
+
+/// Whether the lock was taken. Readers in [`is_held`] are waited for, holders are not.
+fn try_lock(file: &mut RwLock<File>) -> io::Result<bool> {
+    loop {
+        match file.try_write() {
+            Ok(guard) => {
+                keep(guard);
+                return Ok(true);
+            }
+            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
+            Err(_) => {}
+        }
+        match file.try_read() {
+            Ok(_) => std::thread::yield_now(),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// The guard borrows what must move into [`RunLock`]; forgetting it leaves the file locked and leaks nothing.
+fn keep(guard: fd_lock::RwLockWriteGuard<'_, File>) {
+    std::mem::forget(guard);
+}
+
+fn is_at(path: &Path, opened: &Metadata) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|there| (there.dev(), there.ino()) == (opened.dev(), opened.ino()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::model::ProcessId;
+
+    fn holder(session: &str) -> Holder {
+        let process = ProcessId { pid: 7, started: 1 };
+        let owner = Owner { session_id: session.into(), process, host: "box".into() };
+        Holder { owner, run: RunId::new("r1").unwrap(), since: Timestamp::from_unix_millis(0), program: Vec::new() }
+    }
+
+    #[test]
+    fn a_second_holder_is_told_who_the_first_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.lock");
+        assert!(!is_held(&path));
+        let first = RunLock::acquire(&path, &holder("a-rather-long-session")).unwrap();
+        assert!(is_held(&path));
+        let error = RunLock::acquire(&path, &holder("b")).unwrap_err();
+        let who = "is held by pid 7 on box, session a-rather-long-session, for run r1, since 1970-01-01T00:00:00.000Z";
+        assert!(error.to_string().ends_with(who), "{error}");
+        drop(first);
+        assert!(!is_held(&path));
+        let _second = RunLock::acquire(&path, &holder("b")).unwrap();
+        assert_eq!(read_holder(&path), Some(holder("b")));
+    }
+
+    #[test]
+    fn a_half_written_note_hides_the_holder_but_not_the_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.lock");
+        let _first = RunLock::acquire(&path, &holder("a")).unwrap();
+        fs::write(&path, "{\"session").unwrap();
+        assert!(matches!(RunLock::acquire(&path, &holder("b")), Err(LockError::Held { holder: None, .. })));
+    }
+
+    #[test]
+    fn a_note_without_a_live_holder_is_no_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.lock");
+        fs::write(&path, serde_json::to_string(&holder("dead")).unwrap()).unwrap();
+        assert!(!is_held(&path));
+        RunLock::acquire(&path, &holder("b")).unwrap();
+    }
+
+    #[test]
+    fn children_do_not_inherit_a_lock() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.lock");
+        let mut lock = RwLock::new(super::open(&path).unwrap());
+        assert!(try_lock(&mut lock).unwrap());
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        // Closed, not unlocked: what the kernel does for a process that dies.
+        drop(lock);
+        let free = !is_held(&path);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(free);
+    }
+
+    #[test]
+    fn readers_who_ask_all_the_time_keep_nobody_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.lock");
+        drop(RunLock::acquire(&path, &holder("a")).unwrap());
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !done.load(Ordering::Relaxed) {
+                        is_held(&path);
+                    }
+                });
+            }
+            let refused = (0..2000).filter(|_| RunLock::acquire(&path, &holder("a")).is_err()).count();
+            done.store(true, Ordering::Relaxed);
+            assert_eq!(refused, 0);
+        });
+    }
+
+    #[test]
+    fn two_never_hold_a_lock_whose_file_is_removed_again_and_again() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("run.lock");
+        let inside = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..400 {
+                        let Ok(lock) = RunLock::acquire(&path, &holder("a")) else { continue };
+                        assert!(!inside.swap(true, Ordering::SeqCst), "two hold the lock");
+                        inside.store(false, Ordering::SeqCst);
+                        fs::remove_file(&path).unwrap();
+                        drop(lock);
+                    }
+                });
+            }
+        });
+    }
+}

@@ -1,0 +1,29 @@
+//! Everything of Lanekeeper's that is on disk, and nothing else: where it is, how it is written so that a power cut
+//! leaves the old or the new, and how it is read when somebody else wrote it or half of it is missing.
+//!
+//! The run log ([`journal`], [`run_log`]) is the source of truth. `checkpoints.json` ([`checkpoints`]) and `task.json`
+//! ([`lane_files`]) are views that others may read and add to.
+
+pub mod atomic;
+pub mod checkpoints;
+pub mod checkpoints_mend;
+pub mod error_log;
+pub mod journal;
+mod json;
+pub mod lane_files;
+pub mod layout;
+pub mod lock;
+pub mod record;
+pub mod requests;
+pub mod run_log;
+pub mod salvage;
+pub mod write_fault;
+
+pub use journal::Journal;
+pub use layout::{LaneDirectory, LockScope, RunDirectory, StateDirectory};
+pub use lock::{Holder, RunLock};
+pub use requests::Request;
+pub use run_log::{Damage, Follower, LogContents, LogError};
+
+#[cfg(test)]
+mod samples;

@@ -1,0 +1,266 @@
+//! The format of one line of the run log (SPEC §4; for users: `docs/run-log.md`).
+//!
+//! A line is a JSON object: the contract's columns, the event's own fields, and last a checksum over every byte before
+//! it. A field of the event that has a column's name stands once, in the column's place.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::json::to_object;
+use crate::event::{Event, Record, RecordStatus};
+use crate::model::{LaneId, PhaseId, RunId, TaskId, Timestamp};
+
+/// The version of the run log's format that is written; `RunStarted` carries it.
+pub const FORMAT: &str = "1.0";
+
+/// The columns of a record that has no lane or no task hold this.
+const NONE: &str = "-";
+
+/// Why an event cannot become a line.
+#[derive(Debug, thiserror::Error)]
+pub enum EncodeError {
+    /// A value that JSON cannot hold, for example a path that is not UTF-8.
+    #[error("it cannot be written as JSON: {0}")]
+    Json(#[from] serde_json::Error),
+    /// A field of the event has a column's name and says something else.
+    #[error("its field `{0}` says something else than the column of that name")]
+    Collision(String),
+}
+
+/// Why a line is no record.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LineFault {
+    /// The checksum is missing or does not match.
+    #[error("its checksum does not match")]
+    Checksum,
+    /// The line was written like this, by a program that knows another event or other fields.
+    #[error("it is no record of format {FORMAT}: {0}")]
+    Fields(String),
+    /// The event is one that this program does not know.
+    #[error("its event `{event}` is unknown to format {FORMAT}; the log has format {format}")]
+    UnknownEvent {
+        /// The event's word.
+        event: String,
+        /// The format that the log says it has.
+        format: String,
+    },
+    /// A record is missing before this one, or this one is there twice.
+    #[error("its number is {found}, not {expected}")]
+    Sequence {
+        /// The number that comes next.
+        expected: u64,
+        /// The number it has.
+        found: u64,
+    },
+    /// The line belongs to another run.
+    #[error("it belongs to run {0}")]
+    OtherRun(RunId),
+}
+
+#[derive(Serialize)]
+struct Columns<'a> {
+    seq: u64,
+    ts: Timestamp,
+    run_id: &'a RunId,
+    phase: &'a PhaseId,
+    lane: &'a str,
+    task: &'a str,
+    event: &'a Value,
+    status: RecordStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cmd: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exit_code: Option<i32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    notes: Option<&'a str>,
+}
+
+/// A decoded line.
+pub(super) struct Line {
+    pub(super) run_id: RunId,
+    pub(super) phase: PhaseId,
+    pub(super) record: Record,
+}
+
+/// Appends the line of `record`, with its newline, to `buffer`; an error leaves `buffer` as it was.
+pub(super) fn encode(
+    record: &Record,
+    run_id: &RunId,
+    phase: &PhaseId,
+    buffer: &mut Vec<u8>,
+) -> Result<(), EncodeError> {
+    let own = to_object(&record.event)?;
+    let mut line = to_object(&columns(record, run_id, phase, &own["event"]))?;
+    for (name, value) in own {
+        match line.get(&name) {
+            None => drop(line.insert(name, value)),
+            Some(column) if *column == value => {}
+            Some(_) => return Err(EncodeError::Collision(name)),
+        }
+    }
+    let text = serde_json::to_string(&line)?;
+    let body = text.strip_suffix('}').unwrap_or(&text).as_bytes();
+    buffer.extend_from_slice(body);
+    buffer.extend_from_slice(&checksum(body));
+    buffer.push(b'\n');
+    Ok(())
+}
+
+/// Reads a line without its newline. `format` is what the log says of itself, for messages.
+pub(super) fn decode(line: &[u8], format: &str) -> Result<Line, LineFault> {
+    if !is_intact(line) {
+        return Err(LineFault::Checksum);
+    }
+    let mut object: Map<String, Value> = serde_json::from_slice(line).map_err(fields)?;
+    for column in ["lane", "task"] {
+        if object.get(column).is_some_and(|value| value == NONE) {
+            object.shift_remove(column);
+        }
+    }
+    let Head { seq, ts: at, run_id, phase } = Head::deserialize(&object).map_err(fields)?;
+    let event = match Event::deserialize(&object) {
+        Ok(event) => event,
+        Err(error) => return Err(unknown_event(&object, format).unwrap_or_else(|| fields(error))),
+    };
+    Ok(Line { run_id, phase, record: Record { seq, at, event } })
+}
+
+/// Whether the line ends with the checksum of what stands before it.
+pub(super) fn is_intact(line: &[u8]) -> bool {
+    // The text is compared, not the number: `A` for `a` in the checksum is damage too.
+    line.len().checked_sub(CHECKSUM_LENGTH).is_some_and(|end| {
+        let (body, found) = line.split_at(end);
+        found == checksum(body)
+    })
+}
+
+/// The line as it was, if one byte of it is wrong and nothing else: a checksum over a line of less than 4 GB belongs to
+/// no more than one such change, and a wrong one fits by chance once in some ten thousand lines that are damaged more.
+pub(super) fn mend_byte(line: &[u8]) -> Option<Vec<u8>> {
+    let (body, found) = line.split_at(line.len().checked_sub(CHECKSUM_LENGTH)?);
+    let expected = checksum(body);
+    let mended = if found.iter().zip(&expected).filter(|(found, expected)| found != expected).count() == 1 {
+        [body, &expected].concat()
+    } else {
+        let stated = std::str::from_utf8(found).ok()?.strip_prefix(",\"crc\":\"")?.strip_suffix("\"}")?;
+        let syndrome = u32::from_str_radix(stated, 16).ok()? ^ crc32fast::hash(body);
+        let (place, change) = wrong_byte(body.len(), syndrome)?;
+        let mut line = line.to_vec();
+        line[place] ^= change;
+        line
+    };
+    (is_intact(&mended) && serde_json::from_slice::<Map<String, Value>>(&mended).is_ok()).then_some(mended)
+}
+
+/// The one byte of `length` whose change changes the checksum by `syndrome`, and its change.
+fn wrong_byte(length: usize, syndrome: u32) -> Option<(usize, u8)> {
+    let shifted = |crc: u32| (0..8).fold(crc, |crc, _| if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 });
+    // What each bit of a byte adds to the checksum when that byte is the last one, the last but one, ….
+    let mut bits: [u32; 8] = std::array::from_fn(|bit| shifted(1 << bit));
+    for place in (0..length).rev() {
+        let effect = |change: u8| (0..8).filter(|bit| change >> bit & 1 == 1).fold(0, |sum, bit| sum ^ bits[bit]);
+        if let Some(change) = (1..=u8::MAX).find(|&change| effect(change) == syndrome) {
+            return Some((place, change));
+        }
+        bits = bits.map(shifted);
+    }
+    None
+}
+
+/// The format that a log's first line names, if the line can be read at all.
+pub(super) fn format_of(first_line: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Started {
+        format: String,
+    }
+    serde_json::from_slice::<Started>(first_line).ok().map(|started| started.format)
+}
+
+#[derive(Deserialize)]
+struct Head {
+    seq: u64,
+    ts: Timestamp,
+    run_id: RunId,
+    phase: PhaseId,
+}
+
+fn columns<'a>(record: &'a Record, run_id: &'a RunId, phase: &'a PhaseId, word: &'a Value) -> Columns<'a> {
+    let event = &record.event;
+    Columns {
+        seq: record.seq,
+        ts: record.at,
+        run_id,
+        phase,
+        lane: event.lane().map_or(NONE, LaneId::as_str),
+        task: event.task().map_or(NONE, TaskId::as_str),
+        event: word,
+        status: event.status(),
+        cmd: command(event),
+        exit_code: exit_code(event),
+        notes: notes(event),
+    }
+}
+
+fn command(event: &Event) -> Option<&str> {
+    match event {
+        Event::JobExited { exit, .. } => Some(&exit.command),
+        Event::CheckpointReached { checkpoint, .. } => checkpoint.command.as_deref(),
+        Event::RetryPlanned { checkpoint, .. } => checkpoint.command.as_deref(),
+        Event::FailureNoted { failure, .. } | Event::LaneFailed { failure, .. } => failure.command.as_deref(),
+        _ => None,
+    }
+}
+
+fn exit_code(event: &Event) -> Option<i32> {
+    match event {
+        Event::JobExited { exit, .. } => Some(exit.exit_code),
+        Event::CheckpointReached { checkpoint, .. } => checkpoint.exit_code,
+        Event::RetryPlanned { checkpoint, .. } => checkpoint.exit_code,
+        Event::FailureNoted { failure, .. } | Event::LaneFailed { failure, .. } => failure.exit_code,
+        _ => None,
+    }
+}
+
+fn notes(event: &Event) -> Option<&str> {
+    let text = match event {
+        Event::JobExited { exit, .. } => &exit.notes,
+        Event::CheckpointReached { checkpoint, .. } => &checkpoint.context,
+        Event::RetryPlanned { checkpoint, .. } => &checkpoint.context,
+        Event::FailureNoted { failure, .. } | Event::LaneFailed { failure, .. } => &failure.message,
+        Event::LaneBlocked { reason, .. } => reason,
+        Event::SnapshotFailed { error, .. } | Event::SnapshotDamaged { error, .. } => error,
+        Event::GateAnswered { message, .. } | Event::Noted { message, .. } => message,
+        _ => return None,
+    };
+    Some(text.as_str()).filter(|text| !text.is_empty())
+}
+
+/// `,"crc":"xxxxxxxx"}`
+const CHECKSUM_LENGTH: usize = 18;
+
+fn checksum(body: &[u8]) -> [u8; CHECKSUM_LENGTH] {
+    let mut text = *b",\"crc\":\"00000000\"}";
+    let mut rest = crc32fast::hash(body);
+    for digit in text[8..16].iter_mut().rev() {
+        *digit = b"0123456789abcdef"[(rest & 0xf) as usize];
+        rest >>= 4;
+    }
+    text
+}
+
+fn fields(error: serde_json::Error) -> LineFault {
+    LineFault::Fields(error.to_string())
+}
+
+fn unknown_event(object: &Map<String, Value>, format: &str) -> Option<LineFault> {
+    let event = object.get("event")?.as_str()?;
+    let alone = Value::Object(Map::from_iter([("event".to_owned(), Value::from(event))]));
+    let error = Event::deserialize(&alone).err()?.to_string();
+    error
+        .starts_with("unknown variant")
+        .then(|| LineFault::UnknownEvent { event: event.to_owned(), format: format.to_owned() })
+}
+
+#[cfg(test)]
+#[path = "record_tests.rs"]
+mod tests;

@@ -1,0 +1,277 @@
+//! How `stop`, `approve` and `reject` reach the process that runs a run: one small file for each request.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::atomic::{self, FileError, read_foreign};
+use super::write_fault::change;
+use crate::model::{AgentName, CommitId, HumanGate, LaneId, Timestamp};
+
+/// What a person wants of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case")]
+pub enum Request {
+    /// Stop, resumably.
+    Stop {
+        /// Only this lane; `None`: the whole run.
+        #[serde(default)]
+        lane: Option<LaneId>,
+        /// Kill instead of asking the agents.
+        #[serde(default)]
+        force: bool,
+    },
+    /// Answer a human gate.
+    Answer {
+        /// Of which lane.
+        lane: LaneId,
+        /// Which gate.
+        gate: HumanGate,
+        /// Yes or no.
+        approved: bool,
+        /// What the person says; reaches the agent.
+        #[serde(default)]
+        message: String,
+    },
+    /// Record a snapshot that was taken on a person's wish.
+    Record {
+        /// Of which lane.
+        lane: LaneId,
+        /// Of which agent's worktree; `None`: the lane's.
+        #[serde(default)]
+        agent: Option<AgentName>,
+        /// The commit.
+        commit: CommitId,
+        /// The ref that keeps it.
+        reference: String,
+    },
+}
+
+/// Requests that were waiting.
+#[derive(Debug, Default)]
+pub struct Taken {
+    /// Those that can be read, the oldest first.
+    pub requests: Vec<Request>,
+    /// Where they lie now: for [`forget`] once what they ask for is durable elsewhere.
+    pub files: Vec<PathBuf>,
+    /// Those that cannot be taken.
+    pub malformed: Vec<Malformed>,
+}
+
+/// A request that cannot be read.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// Where it lies now.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// Leaves a request in `directory`, which exists, and tells as which file. It is durable and whole when it can be seen.
+///
+/// # Errors
+/// [`FileError`].
+pub fn submit(directory: &Path, request: &Request) -> Result<PathBuf, FileError> {
+    // A version 7 UUID begins with the time in milliseconds, so names sort by age.
+    let path = directory.join(format!("{}.json", uuid::Uuid::now_v7()));
+    let text = serde_json::to_vec(request).map_err(|error| io_error("write", &path, error.into()))?;
+    atomic::write(&path, &text)?;
+    Ok(path)
+}
+
+/// Takes back the request that [`submit`] left as `path`; whether it was still there, and nobody will ever take it.
+///
+/// # Errors
+/// [`FileError`] when it is there and cannot be removed.
+pub fn withdraw(path: &Path) -> Result<bool, FileError> {
+    match fs::remove_file(path) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(source) => Err(io_error("remove", path, source)),
+    }
+}
+
+/// A request that was taken and not forgotten: its taker died, perhaps after what it asked for was written down.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsettled {
+    /// What is wanted.
+    pub request: Request,
+    /// When it was submitted.
+    pub since: Timestamp,
+    /// Where it lies.
+    pub file: PathBuf,
+}
+
+/// Takes everything that waits in `directory`, the oldest first. No directory holds no requests.
+///
+/// What is taken cannot be withdrawn any more and is not taken again, but stays as `*.taken` until it is forgotten. A
+/// request that cannot be read, or not be moved and would be taken again, is set aside as `*.bad` and keeps nobody from
+/// taking the others.
+///
+/// # Errors
+/// [`FileError`] when the directory cannot be listed.
+pub fn take(directory: &Path) -> Result<Taken, FileError> {
+    let mut taken = Taken::default();
+    for path in ending_with(directory, "json")? {
+        match read(&path).and_then(|request| claim(&path).map(|file| (request, file))) {
+            Ok((request, file)) => {
+                taken.requests.push(request);
+                taken.files.push(file);
+            }
+            Err(reason) => taken.malformed.push(set_aside(path, reason)),
+        }
+    }
+    Ok(taken)
+}
+
+/// Removes requests that were taken, now that what they ask for is durable. One that cannot be removed is found again
+/// by [`unsettled`].
+pub fn forget(files: &[PathBuf]) {
+    for file in files {
+        if let Err(error) = fs::remove_file(file) {
+            tracing::warn!("{} cannot be removed: {error}", file.display());
+        }
+    }
+}
+
+/// The requests that were taken and not forgotten, the oldest first. Nobody else may be taking any.
+///
+/// # Errors
+/// [`FileError`] when the directory cannot be listed.
+pub fn unsettled(directory: &Path) -> Result<Vec<Unsettled>, FileError> {
+    let files = ending_with(directory, TAKEN)?.into_iter();
+    Ok(files.filter_map(|file| Some(Unsettled { request: read(&file).ok()?, since: age(&file), file })).collect())
+}
+
+/// When the request in `file` was submitted, as its name tells.
+fn age(file: &Path) -> Timestamp {
+    let name = file.file_stem().and_then(|stem| uuid::Uuid::try_parse(&stem.to_string_lossy()).ok());
+    let (seconds, nanoseconds) = name.and_then(|name| name.get_timestamp()).map_or((0, 0), |time| time.to_unix());
+    let millis = i64::try_from(seconds).unwrap_or(0).saturating_mul(1000) + i64::from(nanoseconds / 1_000_000);
+    Timestamp::from_unix_millis(millis)
+}
+
+/// How the file of a request ends that was taken.
+const TAKEN: &str = "taken";
+
+fn ending_with(directory: &Path, extension: &str) -> Result<Vec<PathBuf>, FileError> {
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.and_then(Iterator::collect::<io::Result<Vec<_>>>),
+    };
+    let entries = entries.map_err(|source| io_error("list", directory, source))?;
+    let mut paths: Vec<PathBuf> =
+        entries.into_iter().map(|entry| entry.path()).filter(|path| is_request(path, extension)).collect();
+    paths.sort_unstable();
+    Ok(paths)
+}
+
+/// A file that is being written has a name that begins with a dot.
+fn is_request(path: &Path, wanted: &str) -> bool {
+    let hidden = path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+    !hidden && path.extension().is_some_and(|extension| extension == wanted)
+}
+
+fn read(path: &Path) -> Result<Request, String> {
+    let text = read_foreign(path)?.ok_or("it vanished")?;
+    serde_json::from_str(&text).map_err(|error| error.to_string())
+}
+
+fn claim(path: &Path) -> Result<PathBuf, String> {
+    let taken = path.with_extension(TAKEN);
+    change(|| fs::rename(path, &taken)).map_err(|error| format!("it cannot be taken: {error}"))?;
+    Ok(taken)
+}
+
+fn set_aside(path: PathBuf, reason: String) -> Malformed {
+    let aside = path.with_extension("bad");
+    match change(|| fs::rename(&path, &aside)) {
+        Ok(()) => Malformed { path: aside, reason },
+        Err(_) => Malformed { path, reason },
+    }
+}
+
+fn io_error(action: &'static str, path: &Path, source: io::Error) -> FileError {
+    FileError::Io { action, path: path.to_owned(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Approval;
+
+    fn stop(force: bool) -> Request {
+        Request::Stop { lane: None, force }
+    }
+
+    fn answer(message: &str) -> Request {
+        let lane = LaneId::new("SL-1").unwrap();
+        Request::Answer { lane, gate: Approval::Plan.into(), approved: true, message: message.into() }
+    }
+
+    #[test]
+    fn requests_are_taken_once_and_in_order() {
+        let directory = tempfile::tempdir().unwrap();
+        let sent: Vec<Request> = (0..50).map(|number| answer(&number.to_string())).chain([stop(true)]).collect();
+        for request in &sent {
+            submit(directory.path(), request).unwrap();
+        }
+        let taken = take(directory.path()).unwrap();
+        assert_eq!(taken.requests, sent);
+        assert_eq!(take(directory.path()).unwrap().requests, []);
+        let left: Vec<Request> = unsettled(directory.path()).unwrap().into_iter().map(|left| left.request).collect();
+        assert_eq!(left, sent, "whoever dies now has lost them");
+        forget(&taken.files);
+        assert_eq!(unsettled(directory.path()).unwrap(), []);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_request_that_was_taken_knows_when_it_was_submitted() {
+        let directory = tempfile::tempdir().unwrap();
+        let before = Timestamp::from_unix_millis(chrono::Utc::now().timestamp_millis());
+        submit(directory.path(), &stop(true)).unwrap();
+        take(directory.path()).unwrap();
+        let left = unsettled(directory.path()).unwrap();
+        assert!(left[0].since >= before && left[0].since.since(before) < std::time::Duration::from_secs(600));
+    }
+
+    #[test]
+    fn a_malformed_request_is_set_aside_and_blocks_nobody() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = |name: &str| directory.path().join(name);
+        fs::write(place("0.json"), "{\"request\":\"sto").unwrap();
+        fs::write(place("1.json"), "{\"request\":\"dance\"}").unwrap();
+        fs::write(place("2.json"), "{\"request\":\"answer\",\"lane\":\"../x\",\"gate\":\"plan\",\"approved\":true}")
+            .unwrap();
+        fs::create_dir(place("3.json")).unwrap();
+        fs::write(place(".unfinished.json"), "").unwrap();
+        submit(directory.path(), &stop(false)).unwrap();
+        fs::write(place("9.json"), "{\"request\":\"stop\"}").unwrap();
+        let taken = take(directory.path()).unwrap();
+        assert_eq!(taken.requests, [stop(false), stop(false)]);
+        assert_eq!(taken.malformed.len(), 4);
+        assert_eq!(taken.malformed[0].path, place("0.bad"));
+        assert!(taken.malformed[2].reason.contains("begins with a letter"), "{:?}", taken.malformed);
+        assert!(place(".unfinished.json").exists());
+        assert!(take(directory.path()).unwrap().malformed.is_empty());
+    }
+
+    #[test]
+    fn a_request_is_taken_or_withdrawn_and_never_both() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = submit(directory.path(), &stop(false)).unwrap();
+        assert!(withdraw(&path).unwrap());
+        assert_eq!(take(directory.path()).unwrap().requests, []);
+        let path = submit(directory.path(), &stop(false)).unwrap();
+        assert_eq!(take(directory.path()).unwrap().requests.len(), 1);
+        assert!(!withdraw(&path).unwrap());
+    }
+
+    #[test]
+    fn no_directory_holds_no_requests() {
+        assert!(take(Path::new("/nowhere/at/all")).unwrap().requests.is_empty());
+    }
+}

@@ -1,0 +1,239 @@
+//! Reading a run log, whole or as it grows. Nothing here changes a byte of it.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use super::atomic::FileError;
+use super::record::{self, EncodeError, FORMAT, LineFault};
+use crate::event::Record;
+use crate::model::{PhaseId, RunId};
+
+/// Why a run log cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    /// The file cannot be opened, read, written or made durable.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The log holds no whole record: the run died before anything was done.
+    #[error("{} holds no record, so nothing was done in this run: remove the file and start anew", .path.display())]
+    Empty {
+        /// The log.
+        path: PathBuf,
+    },
+    /// A later Lanekeeper wrote the log.
+    #[error("{} has format {found}, this program reads {FORMAT}: use a newer Lanekeeper", .path.display())]
+    NewerFormat {
+        /// The log.
+        path: PathBuf,
+        /// The format it has.
+        found: String,
+    },
+    /// Lines before the end cannot be trusted.
+    #[error("{} is damaged: {}", .path.display(), list(.damage))]
+    Damaged {
+        /// The log.
+        path: PathBuf,
+        /// Every damaged line, in order; never empty.
+        damage: Vec<Damage>,
+    },
+    /// An event cannot be written; the log is as it was.
+    #[error("event `{event}` cannot be written to {}: {source}", .path.display())]
+    Event {
+        /// The log.
+        path: PathBuf,
+        /// The event, shortened.
+        event: String,
+        /// Why.
+        source: EncodeError,
+    },
+    /// An earlier write failed, so nobody knows what is on disk until the log is opened again.
+    #[error("{} is closed after an error: {cause}", .path.display())]
+    Poisoned {
+        /// The log.
+        path: PathBuf,
+        /// The first error.
+        cause: String,
+    },
+}
+
+/// A line that is no record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Damage {
+    /// The line's number in the file, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub fault: LineFault,
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.fault)
+    }
+}
+
+fn list(damage: &[Damage]) -> String {
+    let shown = damage.iter().take(10).map(Damage::to_string).collect::<Vec<_>>().join("; ");
+    match damage.len().saturating_sub(10) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
+    }
+}
+
+/// What a run log holds.
+#[derive(Debug, Default, PartialEq)]
+pub struct LogContents {
+    /// Every record that can be read, in order; those of a number that was there before are left out.
+    pub records: Vec<Record>,
+    /// Whether something that is no whole record stands after the last line: a write that was cut short, or one that
+    /// is under way.
+    pub torn_tail: bool,
+    /// Every line that should be a record and is none.
+    pub damage: Vec<Damage>,
+}
+
+/// Reads a run log that may be written to meanwhile. Damage is reported, not refused.
+///
+/// # Errors
+/// [`LogError::File`] and [`LogError::NewerFormat`] only.
+pub fn read(path: &Path) -> Result<LogContents, LogError> {
+    let bytes = std::fs::read(path).map_err(|error| cannot("read", path, error))?;
+    Ok(scan_all(path, &bytes)?.contents)
+}
+
+/// A run log as it lies on disk.
+pub(super) struct Scan {
+    pub(super) contents: LogContents,
+    /// How many bytes from the start hold whole lines.
+    pub(super) whole: usize,
+    /// Whether the last record lacks nothing but its newline.
+    pub(super) open_end: bool,
+    /// Whose log it is, if it holds a record.
+    pub(super) run: Option<(RunId, PhaseId)>,
+}
+
+pub(super) fn scan_all(path: &Path, bytes: &[u8]) -> Result<Scan, LogError> {
+    let mut scanner = Scanner::default();
+    let (mut contents, mut whole) = scanner.scan(path, bytes)?;
+    let rest = &bytes[whole..];
+    let open_end = !rest.is_empty() && record::is_intact(rest);
+    if open_end {
+        scanner.line(rest, &mut contents);
+        contents.torn_tail = false;
+        whole = bytes.len();
+    }
+    Ok(Scan { contents, whole, open_end, run: scanner.run })
+}
+
+/// Reads a run log as it grows: each record once, as soon as its line is whole.
+#[derive(Debug)]
+pub struct Follower {
+    path: PathBuf,
+    offset: u64,
+    scanner: Scanner,
+}
+
+impl Follower {
+    /// Follows the log at `path` from its first line; it need not exist yet.
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), offset: 0, scanner: Scanner::default() }
+    }
+
+    /// What was added since the last call.
+    ///
+    /// # Errors
+    /// [`LogError::File`] and [`LogError::NewerFormat`] only.
+    pub fn poll(&mut self) -> Result<LogContents, LogError> {
+        let bytes = match read_from(&self.path, self.offset) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LogContents::default()),
+            Err(error) => return Err(cannot("read", &self.path, error)),
+        };
+        let (contents, whole) = self.scanner.scan(&self.path, &bytes)?;
+        self.offset += whole as u64;
+        Ok(contents)
+    }
+}
+
+fn read_from(path: &Path, offset: u64) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(offset))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// What is known of a log after the lines that were read so far.
+#[derive(Debug, Default)]
+struct Scanner {
+    lines: usize,
+    /// The last record's number.
+    last: u64,
+    /// Whether the line before was damaged, so that nobody knows how many records it stood for.
+    gap: bool,
+    run: Option<(RunId, PhaseId)>,
+    format: String,
+}
+
+impl Scanner {
+    /// Reads the whole lines of `bytes`, and says how many bytes they take.
+    ///
+    /// A last line that does not match its checksum counts as torn: a power cut may keep a line's end without its middle.
+    fn scan(&mut self, path: &Path, bytes: &[u8]) -> Result<(LogContents, usize), LogError> {
+        let (mut contents, mut whole) = (LogContents::default(), 0);
+        for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
+            if self.lines == 0 {
+                self.check_format(path, piece)?;
+            }
+            let is_last = whole + piece.len() == bytes.len();
+            let Some(line) = piece.strip_suffix(b"\n").filter(|line| !is_last || record::is_intact(line)) else {
+                contents.torn_tail = true;
+                break;
+            };
+            self.line(line, &mut contents);
+            whole += piece.len();
+        }
+        Ok((contents, whole))
+    }
+
+    fn check_format(&mut self, path: &Path, first_line: &[u8]) -> Result<(), LogError> {
+        self.format = record::format_of(first_line).unwrap_or_else(|| "unknown".to_owned());
+        let major = |format: &str| format.split('.').next().and_then(|number| number.parse::<u32>().ok());
+        if major(&self.format) > major(FORMAT) {
+            return Err(LogError::NewerFormat { path: path.to_owned(), found: self.format.clone() });
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &[u8], contents: &mut LogContents) {
+        self.lines += 1;
+        let line_number = self.lines;
+        let mut report = |fault| contents.damage.push(Damage { line: line_number, fault });
+        let record = match self.decode(line) {
+            Ok(record) => record,
+            Err(fault) => {
+                self.gap = true;
+                return report(fault);
+            }
+        };
+        let (expected, found) = (self.last + 1, record.seq);
+        if found < expected || (found > expected && !self.gap) {
+            report(LineFault::Sequence { expected, found });
+        }
+        if found >= expected {
+            (self.last, self.gap) = (found, false);
+            contents.records.push(record);
+        }
+    }
+
+    fn decode(&mut self, line: &[u8]) -> Result<Record, LineFault> {
+        let record::Line { run_id, phase, record } = record::decode(line, &self.format)?;
+        let (run, _) = self.run.get_or_insert_with(|| (run_id.clone(), phase));
+        if *run == run_id { Ok(record) } else { Err(LineFault::OtherRun(run_id)) }
+    }
+}
+
+pub(super) fn cannot(action: &'static str, path: &Path, source: io::Error) -> LogError {
+    FileError::Io { action, path: path.to_owned(), source }.into()
+}

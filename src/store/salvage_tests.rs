@@ -1,0 +1,114 @@
+use std::fs;
+use std::path::PathBuf;
+
+use super::*;
+use crate::store::journal::Journal;
+use crate::store::run_log;
+use crate::store::samples::{at, noted, phase};
+
+/// A log of records that say `0`, `1`, ….
+fn log(count: i64) -> (tempfile::TempDir, PathBuf, Vec<Vec<u8>>) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("r1.jsonl");
+    let mut journal = Journal::create(&path, &r1(), &phase()).unwrap();
+    for number in 0..count {
+        journal.append(at(number), &noted(None, &format!("record {number}"))).unwrap();
+    }
+    journal.sync().unwrap();
+    let lines = fs::read(&path).unwrap().split(|&byte| byte == b'\n').map(<[u8]>::to_vec).collect();
+    (directory, path, lines)
+}
+
+fn r1() -> RunId {
+    RunId::new("r1").unwrap()
+}
+
+fn write(path: &Path, lines: &[Vec<u8>]) {
+    fs::write(path, lines.join(&b'\n')).unwrap();
+}
+
+#[test]
+fn one_wrong_byte_anywhere_in_a_line_is_mended() {
+    let (_directory, path, lines) = log(4);
+    let whole = run_log::read(&path).unwrap().records;
+    for at in 0..lines[1].len() {
+        let mut damaged = lines.clone();
+        damaged[1][at] ^= 0x15;
+        if damaged[1].contains(&b'\n') {
+            continue;
+        }
+        write(&path, &damaged);
+        let saved = salvage(&path, &r1()).unwrap();
+        assert_eq!(saved.records, whole, "byte {at}");
+        assert_eq!((saved.mended, saved.stranded, saved.lost.len()), (vec![2], 0, 0), "byte {at}");
+    }
+}
+
+#[test]
+fn two_wrong_bytes_are_a_loss_and_what_stands_before_is_saved() {
+    let (_directory, path, mut lines) = log(5);
+    let whole = run_log::read(&path).unwrap().records;
+    lines[2][10] ^= 1;
+    lines[2][40] ^= 1;
+    write(&path, &lines);
+    let saved = salvage(&path, &r1()).unwrap();
+    assert_eq!(saved.records, whole[..2]);
+    assert_eq!(saved.stranded, 2);
+    assert_eq!(saved.lost[0].line, 3);
+    fs::write(&path, &saved.text).unwrap();
+    assert_eq!(run_log::read(&path).unwrap().records, whole[..2], "the text is a log of its own");
+}
+
+#[test]
+fn what_stands_between_records_that_follow_each_other_costs_nothing() {
+    let (_directory, path, mut lines) = log(4);
+    let whole = run_log::read(&path).unwrap().records;
+    let (_other, other, strange) = log(1);
+    assert!(other.exists());
+    let strange = String::from_utf8(strange[0].clone()).unwrap().replace("r1", "r2").into_bytes();
+    lines.insert(1, b"garbage".to_vec());
+    lines.insert(3, lines[2].clone());
+    lines.insert(4, strange.clone());
+    lines.insert(0, strange);
+    write(&path, &lines);
+    let saved = salvage(&path, &r1()).unwrap();
+    assert_eq!((saved.records, saved.stranded), (whole, 0));
+    assert!(saved.lost.is_empty() && saved.needless.contains(&3), "{:?}", saved.needless);
+}
+
+#[test]
+fn another_record_of_a_number_that_was_there_is_no_repetition() {
+    let (_directory, path, mut lines) = log(4);
+    let (_other, _, others) = log(2);
+    let mut journal = Journal::create(&path.with_extension("x"), &r1(), &phase()).unwrap();
+    journal.append(at(0), &noted(None, "something else")).unwrap();
+    journal.sync().unwrap();
+    let text = fs::read(path.with_extension("x")).unwrap();
+    assert_ne!(text.strip_suffix(b"\n"), Some(others[0].as_slice()));
+    lines.insert(2, text.strip_suffix(b"\n").unwrap().to_vec());
+    write(&path, &lines);
+    let saved = salvage(&path, &r1()).unwrap();
+    assert_eq!(saved.records.len(), 2);
+    assert_eq!((saved.stranded, saved.lost.len()), (2, 1), "which of the two is true nobody knows");
+}
+
+#[test]
+fn a_damaged_line_after_the_last_record_is_a_loss_too() {
+    let (_directory, path, mut lines) = log(3);
+    lines[1] = b"zeros".to_vec();
+    lines[2] = b"zeros".to_vec();
+    write(&path, &lines);
+    let saved = salvage(&path, &r1()).unwrap();
+    assert_eq!((saved.records.len(), saved.stranded), (1, 0));
+    assert_eq!(saved.lost[0].line, 2, "the last one is no more than a torn end");
+}
+
+#[test]
+fn the_damaged_log_is_kept_once() {
+    let (directory, path, lines) = log(2);
+    let aside = replace_log(&path, &[lines[0].as_slice(), b"\n"].concat()).unwrap();
+    fs::copy(&aside, &path).unwrap();
+    assert_eq!(replace_log(&path, b"").unwrap(), aside);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
+    assert_eq!(fs::read(aside).unwrap(), lines.join(&b'\n'));
+}

@@ -1,0 +1,245 @@
+//! Events for the tests of this room.
+
+use std::time::Duration;
+
+use crate::event::*;
+use crate::model::*;
+
+pub(super) fn run() -> RunId {
+    RunId::new("r1").unwrap()
+}
+
+pub(super) fn phase() -> PhaseId {
+    PhaseId::new("P1").unwrap()
+}
+
+pub(super) fn lane() -> LaneId {
+    LaneId::new("SL-1").unwrap()
+}
+
+pub(super) fn agent() -> AgentName {
+    AgentName::new("engineer").unwrap()
+}
+
+pub(super) fn task() -> TaskId {
+    TaskId::new("1.2").unwrap()
+}
+
+pub(super) fn commit(digit: char) -> CommitId {
+    CommitId::new(&digit.to_string().repeat(40)).unwrap()
+}
+
+pub(super) fn at(millis: i64) -> Timestamp {
+    Timestamp::from_unix_millis(1_767_225_600_000 + millis)
+}
+
+pub(super) fn owner() -> Owner {
+    Owner { session_id: "0198".into(), process: ProcessId { pid: 4711, started: u64::MAX }, host: "box".into() }
+}
+
+pub(super) fn started() -> Event {
+    Event::RunStarted(Box::new(RunStarted {
+        format: "1.0".into(),
+        lanekeeper: "0.1.0".into(),
+        run_id: run(),
+        phase: phase(),
+        plan_path: "/repo/plan.toml".into(),
+        plan_sha256: "ab".repeat(32),
+        base_branch: "main".into(),
+        base_commit: commit('a'),
+        owner: owner(),
+        options: RunOptions {
+            max_parallel: 2,
+            merge: MergeMode::Local,
+            fail_fast: false,
+            bisect_merges: false,
+            lanes: vec![lane()],
+            done: vec![],
+            worktree_root: "/repo.lanes".into(),
+            branch_suffix: String::new(),
+            keep_pool: false,
+            keep_caches: true,
+            checkpoint_tags: false,
+            backoff: Duration::from_millis(1500),
+            outage_limit: Duration::from_secs(3600),
+            specialist_timeout: Duration::from_secs(300),
+            on_orphan: OnOrphan::Continue,
+            timeout: Some(Duration::from_secs(3600)),
+        },
+    }))
+}
+
+pub(super) fn noted(lane: Option<LaneId>, message: &str) -> Event {
+    Event::Noted { lane, message: message.into() }
+}
+
+pub(super) fn job(role: JobRole) -> JobId {
+    let lane = (role != JobRole::Final).then(lane);
+    JobId { lane, role, number: 2 }
+}
+
+pub(super) fn exit(command: &str, exit_code: i32) -> JobExit {
+    JobExit {
+        cause: ExitCause::Exited,
+        exit_code,
+        command: command.into(),
+        started_at: at(1),
+        finished_at: at(2),
+        tail: vec!["one\ttwo".into(), "ünï \u{1b}[0m".into()],
+        notes: "a note".into(),
+    }
+}
+
+pub(super) fn checkpoint(stage: Stage) -> Checkpoint {
+    Checkpoint {
+        context: "ctx".into(),
+        head_sha: Some(commit('b')),
+        command: Some("cargo test".into()),
+        exit_code: Some(101),
+        retry_attempt: Some(1),
+        max_retries: Some(3),
+        failure_context: vec!["Attempt 1: no".into()],
+        ..Checkpoint::new(stage, CheckpointStatus::Failed)
+    }
+}
+
+pub(super) fn failure() -> Failure {
+    Failure {
+        command: Some("make".into()),
+        exit_code: Some(2),
+        paths: vec!["src/a.rs".into()],
+        log: vec!["boom".into()],
+        ..Failure::new(FailureKind::Gate, "the gate failed")
+    }
+}
+
+fn worktree() -> Worktree {
+    Worktree { slot: 1, path: "/repo.lanes/slots/01".into(), branch: "lane/P1/SL-1".into(), head: commit('c') }
+}
+
+fn report() -> AgentReport {
+    AgentReport { status: "COMPLETE".into(), decision: "APPROVED".into(), ..AgentReport::default() }
+}
+
+/// At least one event of every kind, the first a `RunStarted`; each field that may be absent both ways.
+pub(super) fn every_event() -> Vec<Event> {
+    let (lane, agent, task) = (lane(), agent(), task());
+    let attempt = || JobRole::Attempt { agent: self::agent(), task: self::task() };
+    let mut events = vec![
+        started(),
+        Event::RunResumed { number: 1, owner: owner(), timeout: None },
+        Event::StopRequested { lane: None, reason: StopReason::Interrupt, force: false },
+        Event::StopRequested { lane: Some(lane.clone()), reason: StopReason::Request, force: true },
+        Event::GateAnswered { lane: lane.clone(), gate: Approval::Plan.into(), approved: true, message: String::new() },
+        Event::GateAnswered {
+            lane: lane.clone(),
+            gate: Approval::Changes.into(),
+            approved: false,
+            message: "no\n".into(),
+        },
+        Event::LaneMoved { lane: lane.clone(), from: LaneStage::Waiting, to: LaneStage::Init },
+        Event::LaneBased { lane: lane.clone(), base: commit('d'), port: 40_000 },
+        Event::WorktreeOpened { lane: lane.clone(), agent: None, worktree: worktree() },
+        Event::WorktreeOpened { lane: lane.clone(), agent: Some(agent.clone()), worktree: worktree() },
+        Event::WorktreeReleased { lane: lane.clone(), agent: agent.clone() },
+        Event::CheckpointReached { lane: None, checkpoint: Checkpoint::new(Stage::PrePr, CheckpointStatus::Ready) },
+        Event::CheckpointReached { lane: Some(lane.clone()), checkpoint: checkpoint(Stage::AfterLaneTests) },
+    ];
+    for role in [
+        attempt(),
+        JobRole::Verify { agent: agent.clone(), task: task.clone() },
+        JobRole::Setup { agent: None },
+        JobRole::Checkpoint { agent: agent.clone() },
+        JobRole::Tests,
+        JobRole::MergedTests,
+        JobRole::Final,
+    ] {
+        events.push(Event::JobPlanned { job: job(role) });
+    }
+    let supervisor = ProcessId { pid: 12, started: 99 };
+    events.extend([
+        Event::JobStarted { job: job(attempt()), supervisor },
+        Event::JobExited { job: job(attempt()), exit: exit("agent.sh", 0), report: Some(report()), reading: None },
+        Event::JobExited { job: job(JobRole::Final), exit: exit("cargo test", 124), report: None, reading: None },
+        Event::WorkCommitted {
+            lane: lane.clone(),
+            agent: agent.clone(),
+            head: commit('e'),
+            changed: vec!["a \"b\"".into()],
+            prohibited: vec![".git/x".into()],
+        },
+        Event::SnapshotTaken {
+            lane: lane.clone(),
+            agent: None,
+            reason: SnapshotReason::Task,
+            commit: commit('f'),
+            reference: "refs/lanekeeper/checkpoint/P1-SL-1/20260101T000000.000Z".into(),
+        },
+        Event::SnapshotFailed {
+            lane: lane.clone(),
+            agent: Some(agent.clone()),
+            reason: SnapshotReason::Stop,
+            error: "disk full".into(),
+        },
+        Event::AgentMerged { lane: lane.clone(), agent: agent.clone(), head: commit('1') },
+        Event::FailureNoted { lane: lane.clone(), agent: None, task: None, failure: failure() },
+        Event::FailureNoted { lane: lane.clone(), agent: Some(agent.clone()), task: Some(task), failure: failure() },
+        Event::RetryPlanned {
+            lane: lane.clone(),
+            agent: agent.clone(),
+            level: RetryLevel::Retry,
+            not_before: at(5000),
+            checkpoint: checkpoint(Stage::RetryAttempt),
+        },
+        Event::AgentReset { lane: lane.clone(), agent, head: commit('2') },
+        Event::LaneReset { lane: lane.clone(), base: commit('3') },
+        Event::MergeStaged { lane: lane.clone(), onto: commit('4'), commit: commit('5'), moved: true },
+        Event::MergeSuperseded { lane: lane.clone() },
+        Event::LaneMerged { lane: lane.clone(), commit: commit('6'), onto: commit('7') },
+        Event::LaneCleaned { lane: lane.clone(), kept: vec!["lane/P1/SL-1: unmerged".into()] },
+        Event::LaneFailed { lane: lane.clone(), failure: failure() },
+        Event::LaneBlocked { lane: lane.clone(), reason: "approve it".into() },
+        Event::LaneRolledBack { lane: lane.clone(), integration: Some(commit('8')), kept: vec![] },
+        Event::FinalOpened { worktree: worktree() },
+        noted(Some(lane.clone()), "about a lane"),
+        noted(None, "about the run"),
+        Event::RunFinished { outcome: RunOutcome::Failed, code: 1 },
+        Event::RollbackBegun { lane: lane.clone() },
+        Event::WorktreeLost { lane: lane.clone(), agent: Some(self::agent()) },
+        Event::MergesBisected { lane: None, culprit: Some("SL-1".into()), commit: Some(commit('9')) },
+        Event::PersonAsked { lane: lane.clone(), agent: self::agent(), task: self::task() },
+        Event::GateAnswered {
+            lane: lane.clone(),
+            gate: HumanGate::Task(self::task()),
+            approved: true,
+            message: "PostgreSQL".into(),
+        },
+        Event::SnapshotDamaged {
+            lane,
+            agent: Some(self::agent()),
+            commit: commit('f'),
+            reference: "refs/lanekeeper/checkpoint/P1-SL-1/20260101T000000.000Z".into(),
+            error: "its tree is missing".into(),
+        },
+    ]);
+    events
+}
+
+pub(super) fn record(event: Event) -> Record {
+    Record { seq: 3, at: at(7), event }
+}
+
+/// The line of a record, without its newline.
+pub(super) fn line_of(record: &Record) -> Vec<u8> {
+    let mut line = Vec::new();
+    super::record::encode(record, &run(), &phase(), &mut line).unwrap();
+    assert_eq!(line.pop(), Some(b'\n'));
+    line
+}
+
+/// A line with the right checksum and whatever else `edit` makes of it.
+pub(super) fn forged(event: Event, edit: impl Fn(&str) -> String) -> Vec<u8> {
+    let line = String::from_utf8(line_of(&record(event))).unwrap();
+    let body = edit(&line[..line.len() - 18]);
+    format!("{body},\"crc\":\"{:08x}\"}}", crc32fast::hash(body.as_bytes())).into_bytes()
+}

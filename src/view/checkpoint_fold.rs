@@ -1,0 +1,300 @@
+//! The records of `checkpoints.json` as they follow from events (SPEC §5; seed 004, Recovery Contract).
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+
+use super::commands::Commands;
+use crate::event::{Event, Record, RunStarted, Worktree};
+use crate::model::ownership::RUN_LOG_DIRECTORY;
+use crate::model::text::shell_line;
+use crate::model::{
+    AgentName, Checkpoint, CheckpointRecord, CheckpointStatus, CommitId, Failure, FailureKind, GitState, LaneId, Stage,
+    Timestamp,
+};
+
+/// What the records name besides what events say. All paths are absolute.
+#[derive(Debug, Clone)]
+pub struct RunPlaces {
+    /// The run log.
+    pub log_path: PathBuf,
+    /// The checkpoint file.
+    pub checkpoint_path: PathBuf,
+    /// The words before a command in a hint, normally `lanekeeper` alone.
+    pub program: Vec<String>,
+    /// The main worktree's root.
+    pub repository: PathBuf,
+}
+
+/// A fold over a run's events that says which records of `checkpoints.json` they change.
+#[derive(Debug, Clone)]
+pub struct CheckpointFold {
+    places: RunPlaces,
+    run: Option<RunStarted>,
+    session_id: Option<String>,
+    phase: Branch,
+    lanes: HashMap<LaneId, Branch>,
+}
+
+/// What is known of one lane, or of the phase.
+#[derive(Debug, Clone, Default)]
+struct Branch {
+    worktree: Option<Worktree>,
+    own_worktrees: BTreeSet<AgentName>,
+    head: Option<CommitId>,
+    retries: u32,
+    /// The newest record of each stage, the newest of all last.
+    records: Vec<CheckpointRecord>,
+    /// What the record was before the lane failed or was blocked, for a resume.
+    before_ending: Option<CheckpointRecord>,
+}
+
+impl CheckpointFold {
+    /// Before the first event.
+    pub fn new(places: RunPlaces) -> Self {
+        Self { places, run: None, session_id: None, phase: Branch::default(), lanes: HashMap::new() }
+    }
+
+    /// Takes in one record of the run log and gives the checkpoint records that it writes: each replaces the one with
+    /// the same run, phase, lane and stage.
+    pub fn apply(&mut self, record: &Record) -> Vec<CheckpointRecord> {
+        let at = record.at;
+        match &record.event {
+            Event::RunStarted(started) => {
+                self.session_id = Some(started.owner.session_id.clone());
+                self.run = Some((**started).clone());
+                Vec::new()
+            }
+            Event::RunResumed { owner, .. } => {
+                self.session_id = Some(owner.session_id.clone());
+                self.undo_endings(at)
+            }
+            Event::FinalOpened { worktree } => {
+                self.phase.open(worktree);
+                Vec::new()
+            }
+            Event::CheckpointReached { lane, checkpoint } => self.reach(lane.as_ref(), checkpoint, at),
+            Event::RetryPlanned { lane, checkpoint, .. } => {
+                self.lane(lane).retries += 1;
+                self.reach(Some(lane), checkpoint, at)
+            }
+            Event::LaneMerged { lane, commit, .. } => self.merged(lane, commit, at),
+            Event::LaneFailed { lane, failure } => self.failed(lane, failure, at),
+            Event::LaneBlocked { lane, reason } => self.end(
+                lane,
+                at,
+                |_| None,
+                |record| {
+                    record.status = CheckpointStatus::Blocked;
+                    record.notes = reason.clone();
+                },
+            ),
+            Event::LaneRolledBack { lane, .. } => self.rolled_back(lane, at),
+            event => {
+                if let Some(lane) = event.lane() {
+                    self.lane(lane).follow(event);
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    fn lane(&mut self, lane: &LaneId) -> &mut Branch {
+        self.lanes.entry(lane.clone()).or_default()
+    }
+
+    fn reach(&mut self, lane: Option<&LaneId>, checkpoint: &Checkpoint, at: Timestamp) -> Vec<CheckpointRecord> {
+        let Some(run) = &self.run else { return Vec::new() };
+        let branch = match lane {
+            Some(lane) => self.lanes.entry(lane.clone()).or_default(),
+            None => &mut self.phase,
+        };
+        if let Some(head) = &checkpoint.head_sha {
+            branch.head = Some(head.clone());
+        }
+        let record = new_record(run, &self.places, self.session_id.as_deref(), lane, branch, checkpoint, at);
+        branch.before_ending = None;
+        branch.records.retain(|known| known.stage != record.stage);
+        branch.records.push(record.clone());
+        vec![record]
+    }
+
+    fn merged(&mut self, lane: &LaneId, commit: &CommitId, at: Timestamp) -> Vec<CheckpointRecord> {
+        let changed = self.end(
+            lane,
+            at,
+            |branch| branch.stage(Stage::PrePr),
+            |record| {
+                record.status = CheckpointStatus::Complete;
+                record.notes = format!("merged as {commit}");
+            },
+        );
+        self.lane(lane).before_ending = None;
+        changed
+    }
+
+    /// Seed 004, Failure Scenarios: the stage's record fails; with no retry left the `retry_attempt` record does.
+    fn failed(&mut self, lane: &LaneId, failure: &Failure, at: Timestamp) -> Vec<CheckpointRecord> {
+        let attempt = self.lane(lane).retries + 1;
+        let exhausted = |branch: &Branch| {
+            let retry = branch.stage(Stage::RetryAttempt).filter(|_| failure.kind != FailureKind::State)?;
+            let record = &branch.records[retry];
+            (record.retry_attempt >= record.max_retries).then_some(retry)
+        };
+        self.end(lane, at, exhausted, |record| {
+            record.status = CheckpointStatus::Failed;
+            record.notes = failure.message.clone();
+            record.retry_attempt = record.retry_attempt.map(|retry| retry.min(record.max_retries.unwrap_or(retry)));
+            record.failure_context.extend(failure.context(attempt));
+            record.command = failure.command.clone().or(record.command.take());
+            record.exit_code = failure.exit_code.or(record.exit_code);
+        })
+    }
+
+    fn rolled_back(&mut self, lane: &LaneId, at: Timestamp) -> Vec<CheckpointRecord> {
+        let branch = self.lane(lane);
+        for record in &mut branch.records {
+            record.status = CheckpointStatus::RolledBack;
+            record.timestamp = at;
+        }
+        let records = branch.records.clone();
+        *branch = Branch { records: records.clone(), retries: branch.retries, ..Branch::default() };
+        records
+    }
+
+    /// Changes the record that `choose` finds, or the lane's newest one.
+    fn end(
+        &mut self,
+        lane: &LaneId,
+        at: Timestamp,
+        choose: impl Fn(&Branch) -> Option<usize>,
+        change: impl FnOnce(&mut CheckpointRecord),
+    ) -> Vec<CheckpointRecord> {
+        let session_id = self.session_id.clone();
+        let branch = self.lane(lane);
+        let Some(chosen) = choose(branch).or(branch.records.len().checked_sub(1)) else { return Vec::new() };
+        let git = branch.git();
+        let head = branch.head.clone();
+        let mut record = branch.records.remove(chosen);
+        branch.before_ending.get_or_insert_with(|| record.clone());
+        change(&mut record);
+        record.timestamp = at;
+        record.session_id = session_id;
+        record.head_sha = head.or(record.head_sha);
+        record.git = git.or(record.git);
+        branch.records.push(record.clone());
+        vec![record]
+    }
+
+    /// A resume gives failed and blocked lanes another chance: their records are again what they were.
+    fn undo_endings(&mut self, at: Timestamp) -> Vec<CheckpointRecord> {
+        let session_id = self.session_id.clone();
+        let mut names: Vec<&LaneId> = self.lanes.keys().collect();
+        names.sort();
+        let names: Vec<LaneId> = names.into_iter().cloned().collect();
+        let mut changed = Vec::new();
+        for name in names {
+            let branch = self.lane(&name);
+            if let Some(mut record) = branch.before_ending.take() {
+                record.timestamp = at;
+                record.session_id = session_id.clone();
+                branch.records.retain(|known| known.stage != record.stage);
+                branch.records.push(record.clone());
+                changed.push(record);
+            }
+        }
+        changed
+    }
+}
+
+impl Branch {
+    fn open(&mut self, worktree: &Worktree) {
+        self.head = Some(worktree.head.clone());
+        self.worktree = Some(worktree.clone());
+    }
+
+    fn stage(&self, stage: Stage) -> Option<usize> {
+        self.records.iter().position(|record| record.stage == stage)
+    }
+
+    fn git(&self) -> Option<GitState> {
+        let branch = Some(self.worktree.as_ref()?.branch.clone()).filter(|branch| !branch.is_empty());
+        // Nothing is dirty at a checkpoint of Lanekeeper's own, which commits first.
+        Some(GitState { branch, head: self.head.clone(), dirty_files: Vec::new() })
+    }
+
+    /// Keeps where the lane's branch stands.
+    fn follow(&mut self, event: &Event) {
+        match event {
+            Event::LaneBased { base, .. } | Event::LaneReset { base, .. } => self.head = Some(base.clone()),
+            Event::WorktreeOpened { agent: None, worktree, .. } => self.open(worktree),
+            Event::WorktreeOpened { agent: Some(agent), .. } => {
+                self.own_worktrees.insert(agent.clone());
+            }
+            Event::AgentMerged { head, .. } => self.head = Some(head.clone()),
+            // An agent without a worktree of its own works on the lane's branch.
+            Event::WorkCommitted { agent, head, .. } if !self.own_worktrees.contains(agent) => {
+                self.head = Some(head.clone());
+            }
+            _ => {}
+        }
+    }
+}
+
+fn new_record(
+    run: &RunStarted,
+    places: &RunPlaces,
+    session_id: Option<&str>,
+    lane: Option<&LaneId>,
+    branch: &Branch,
+    checkpoint: &Checkpoint,
+    at: Timestamp,
+) -> CheckpointRecord {
+    let commands = Commands { program: &places.program, run: &run.run_id };
+    let elsewhere = unusual_places(run, places);
+    let hint = |words: Vec<String>| shell_line(words.iter().chain(&elsewhere));
+    CheckpointRecord {
+        run_id: run.run_id.clone(),
+        phase: run.phase.clone(),
+        lane: lane.cloned(),
+        stage: checkpoint.stage,
+        status: checkpoint.status,
+        base_branch: run.base_branch.clone(),
+        worktree_path: worktree_path(run, places, lane, branch),
+        log_path: places.log_path.clone(),
+        timestamp: at,
+        notes: checkpoint.context.clone(),
+        resume_hint: hint(commands.execute_phase_resume(&run.plan_path)),
+        rollback_hint: hint(commands.execute_phase_rollback(&run.plan_path, lane)),
+        retry_attempt: checkpoint.retry_attempt,
+        max_retries: checkpoint.max_retries,
+        failure_context: checkpoint.failure_context.clone(),
+        command: checkpoint.command.clone(),
+        exit_code: checkpoint.exit_code,
+        head_sha: branch.head.clone(),
+        target_branch: (checkpoint.stage == Stage::PrePr).then(|| run.base_branch.clone()),
+        git: branch.git(),
+        session_id: session_id.map(str::to_owned),
+    }
+}
+
+fn worktree_path(run: &RunStarted, places: &RunPlaces, lane: Option<&LaneId>, branch: &Branch) -> PathBuf {
+    match (&branch.worktree, lane) {
+        (Some(worktree), _) => worktree.path.clone(),
+        (None, Some(lane)) => run.options.worktree_root.join(run.run_id.as_str()).join(lane.as_str()).join("code"),
+        (None, None) => places.repository.clone(),
+    }
+}
+
+/// Flags that a hint must carry because the files are not where they are looked for.
+fn unusual_places(run: &RunStarted, places: &RunPlaces) -> Vec<String> {
+    let usual = places.repository.join(RUN_LOG_DIRECTORY);
+    let flag = |name: &str, path: &Path, usual: PathBuf| {
+        (path != usual).then(|| [name.to_owned(), path.to_string_lossy().into_owned()])
+    };
+    let checkpoints = flag("--checkpoint-path", &places.checkpoint_path, usual.join("checkpoints.json"));
+    let log = flag("--log-path", &places.log_path, usual.join(format!("{}.jsonl", run.run_id)));
+    checkpoints.into_iter().chain(log).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+//! What every reporter shows: folds over events, without state of their own.
+
+pub mod cells;
+pub mod checkpoint_fold;
+pub mod commands;
+pub mod escalation;
+pub mod failures;
+mod lane_fold;
+pub mod lane_view;
+pub mod line;
+pub mod next_steps;
+pub mod run_view;
+pub mod snapshots;
+pub mod styles;
+pub mod summary;
+mod table;
+pub mod task_fold;
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub use checkpoint_fold::{CheckpointFold, RunPlaces};
+pub use lane_view::{AgentView, Ending, JobView, LaneState, LaneView, RetryView, SnapshotView, WaitingFor};
+pub use run_view::{RunFacts, RunView};
+pub use styles::{Styles, Tone};
+pub use summary::{Summary, SummaryContext};
+pub use task_fold::TaskFold;

@@ -1,0 +1,3 @@
+. agents/common.sh
+mkdir -p site
+cat api/health.txt docs/guide.md search/index.txt >site/index.txt

@@ -1,0 +1,3 @@
+. agents/common.sh
+mkdir -p schema
+echo "CREATE TABLE orders (id INTEGER PRIMARY KEY, placed TEXT NOT NULL);" >schema/orders.sql

@@ -1,0 +1,186 @@
+//! `clean` on real repositories: finished runs vanish, work that is nowhere else does not.
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+
+mod repository;
+
+use std::fs;
+
+use repository::{Scratch, wait_until};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+const GOOD: (&str, &[&str], &str) = ("SL-1", &[], "mkdir -p SL-1 && echo one > SL-1/a");
+const BAD: (&str, &[&str], &str) = ("SL-2", &[], "mkdir -p SL-2 && echo two > SL-2/b; exit 3");
+const SLOW: (&str, &[&str], &str) = (
+    "SL-3",
+    &[],
+    "mkdir -p SL-3; echo three > SL-3/c; touch $SCRATCH/slow; until [ -e $SCRATCH/may-end ]; do sleep 0.1; done",
+);
+
+/// What became of things of a kind: action and name.
+fn things<'a>(cleaned: &'a Value, kind: &str) -> Vec<(&'a str, &'a str)> {
+    let all = cleaned["runs"].as_array().unwrap().iter().flat_map(|run| run["things"].as_array().unwrap());
+    let text = |thing: &'a Value, field: &str| thing[field].as_str().unwrap();
+    all.filter(|thing| thing["kind"] == kind).map(|thing| (text(thing, "action"), text(thing, "name"))).collect()
+}
+
+fn clean(scratch: &Scratch, more: &[&str]) -> Value {
+    scratch.lanekeeper(&[&["clean", "--format", "json"], more].concat()).with(0).json()
+}
+
+fn run_directory(scratch: &Scratch) -> std::path::PathBuf {
+    scratch.path("work/.claude/ai-dev-kit/run-logs/r1")
+}
+
+fn everything(scratch: &Scratch) -> (String, String, bool, bool) {
+    let refs = scratch.git(&["for-each-ref"]);
+    let worktrees = scratch.git(&["worktree", "list"]);
+    (refs, worktrees, scratch.log().exists(), run_directory(scratch).join("plan.json").exists())
+}
+
+#[test]
+fn a_finished_run_leaves_nothing_but_its_work_and_its_records() {
+    let scratch = Scratch::new();
+    scratch.plan(&[GOOD]);
+    scratch.execute().with(0);
+    let (tip, records) = (scratch.main(), scratch.path("work/.claude/ai-dev-kit/run-logs/checkpoints.json"));
+    let before = fs::read(&records).unwrap();
+    clean(&scratch, &[]);
+    assert!(!scratch.log().exists() && !run_directory(&scratch).exists());
+    assert!(!scratch.path("work.lanes").exists());
+    assert_eq!((scratch.main(), fs::read(&records).unwrap()), (tip, before));
+    let again = scratch.lanekeeper(&["clean"]).with(0);
+    assert_eq!(again.stdout, "There is nothing to clean.\n");
+}
+
+#[test]
+fn a_dry_run_names_what_would_go_and_changes_nothing() {
+    let scratch = Scratch::new();
+    scratch.plan(&[GOOD]);
+    scratch.write("work/lanekeeper.toml", "keep_pool = true\n");
+    scratch.execute().with(0);
+    let before = everything(&scratch);
+    let listed = clean(&scratch, &["--dry-run"]);
+    assert_eq!(everything(&scratch), before);
+    assert!(!things(&listed, "worktree").is_empty());
+    assert!(things(&listed, "log").iter().all(|(action, _)| *action == "would_remove"), "{listed:#}");
+    let removed = clean(&scratch, &["r1"]);
+    let names = |cleaned: &Value, kind| things(cleaned, kind).iter().map(|it| it.1.to_owned()).collect::<Vec<_>>();
+    for kind in ["worktree", "branch", "snapshot", "log"] {
+        assert_eq!(names(&listed, kind), names(&removed, kind), "{kind}");
+    }
+    assert_eq!(scratch.git(&["worktree", "list"]).lines().count(), 1);
+}
+
+#[test]
+fn an_unfinished_run_is_left_alone() {
+    let scratch = Scratch::new();
+    scratch.plan(&[GOOD, BAD]);
+    scratch.execute().with(1);
+    let before = everything(&scratch);
+    let all = clean(&scratch, &["--force"]);
+    assert_eq!(all["runs"][0]["left_alone"], "it is not finished");
+    let named = scratch.lanekeeper(&["clean", "r1"]).with(7);
+    assert!(named.stderr.contains("lanekeeper resume r1"), "{}", named.stderr);
+    assert_eq!(everything(&scratch), before);
+}
+
+#[test]
+fn force_removes_unmerged_work_of_a_run_that_is_named_and_says_where_it_was() {
+    let scratch = Scratch::new();
+    scratch.plan(&[GOOD, BAD]);
+    scratch.execute().with(1);
+    let kept = scratch.kept();
+    assert!(!kept.is_empty());
+    let removed = clean(&scratch, &["r1", "--force"]);
+    let snapshots = things(&removed, "snapshot");
+    assert!(kept.iter().all(|name| snapshots.contains(&("removed", name.as_str()))), "{removed:#}");
+    assert!(things(&removed, "branch").contains(&("removed", "lane/P1/SL-2")), "{removed:#}");
+    assert_eq!((scratch.kept(), scratch.branches()), (vec![], "main".to_owned()));
+    assert!(!scratch.path("work.lanes").exists() && !scratch.log().exists());
+}
+
+#[test]
+fn work_that_was_rolled_back_stays_without_force() {
+    let scratch = Scratch::new();
+    scratch.plan(&[BAD]);
+    scratch.execute().with(1);
+    scratch.lanekeeper(&["rollback", "r1"]).with(0);
+    let kept = scratch.kept();
+    assert!(!kept.is_empty());
+    let cleaned = clean(&scratch, &[]);
+    assert!(things(&cleaned, "snapshot").iter().all(|(action, _)| *action == "kept"), "{cleaned:#}");
+    assert_eq!(scratch.kept(), kept);
+    assert!(scratch.log().exists(), "the log tells what is kept");
+    clean(&scratch, &["--force"]);
+    assert_eq!(scratch.kept(), Vec::<String>::new());
+    assert!(!scratch.log().exists());
+}
+
+#[test]
+fn a_branch_that_was_left_unmerged_stays_until_somebody_merges_it() {
+    let scratch = Scratch::new();
+    scratch.plan(&[GOOD]);
+    let arguments = ["execute-phase", "../plan.toml", "--run-id", "r1", "--progress", "none", "--merge", "none"];
+    scratch.lanekeeper(&arguments).with(0);
+    let tip = scratch.git(&["rev-parse", "lane/P1/SL-1"]);
+    let cleaned = clean(&scratch, &[]);
+    assert!(things(&cleaned, "branch").contains(&("kept", "lane/P1/SL-1")), "{cleaned:#}");
+    assert_eq!(scratch.git(&["rev-parse", "lane/P1/SL-1"]), tip);
+    scratch.git(&["merge", "--quiet", "--ff-only", "lane/P1/SL-1"]);
+    clean(&scratch, &[]);
+    assert_eq!(scratch.branches(), "main");
+    assert_eq!((scratch.kept(), scratch.log().exists()), (vec![], false));
+}
+
+#[test]
+fn uncommitted_work_in_a_worktree_stays() {
+    let scratch = Scratch::new();
+    scratch.plan(&[GOOD]);
+    scratch.write("work/lanekeeper.toml", "keep_pool = true\n");
+    scratch.execute().with(0);
+    let slot = scratch.path("work.lanes/slots/01");
+    fs::write(slot.join("mine"), "by hand\n").unwrap();
+    let cleaned = clean(&scratch, &["--force"]);
+    assert!(things(&cleaned, "worktree").contains(&("kept", slot.to_str().unwrap())), "{cleaned:#}");
+    assert_eq!(fs::read_to_string(slot.join("mine")).unwrap(), "by hand\n");
+}
+
+#[test]
+fn a_run_that_is_held_is_left_alone_and_so_is_one_whose_agents_still_run() {
+    let scratch = Scratch::new();
+    scratch.plan(&[SLOW]);
+    let mut running = scratch.execute_until("slow");
+    let held = scratch.lanekeeper(&["clean", "r1", "--force"]).with(4);
+    assert!(held.stderr.contains("lanekeeper stop r1"), "{}", held.stderr);
+    kill_process(Pid::from_child(&running), Signal::KILL).unwrap();
+    running.wait().unwrap();
+    let before = everything(&scratch);
+    let orphaned = scratch.lanekeeper(&["clean", "r1", "--force"]).with(4);
+    assert!(orphaned.stderr.contains("lanekeeper rollback r1"), "{}", orphaned.stderr);
+    assert_eq!(everything(&scratch), before);
+    fs::write(scratch.path("may-end"), "").unwrap();
+    scratch.resume().with(0);
+}
+
+#[test]
+fn the_branches_of_another_run_of_the_same_phase_stay() {
+    let scratch = Scratch::new();
+    scratch.plan(&[GOOD]);
+    scratch.execute().with(0);
+    scratch.plan(&[("SL-1", &[], "mkdir -p SL-1; touch $SCRATCH/slow; sleep 1; exit 3")]);
+    let again = ["execute-phase", "../plan.toml", "--run-id", "r2", "--progress", "none"];
+    scratch.lanekeeper(&again).with(1);
+    wait_until("r2 left its branch", || scratch.branches().contains("lane/P1/SL-1"));
+    let branches = scratch.branches();
+    clean(&scratch, &["r1", "--force"]);
+    assert_eq!(scratch.branches(), branches);
+    scratch.lanekeeper(&["resume", "r2", "--progress", "none"]).with(1);
+}
+
+#[test]
+fn no_such_run_is_bad_luck() {
+    let scratch = Scratch::new();
+    scratch.lanekeeper(&["clean", "r9"]).with(8);
+}

@@ -1,0 +1,261 @@
+//! The plans of these tests and their agents.
+
+use std::path::Path;
+
+/// A plan and what its agents do; `ROOT` stands for the scratch directory.
+pub struct PlanText {
+    plan: &'static str,
+    agent: &'static str,
+}
+
+impl PlanText {
+    pub fn plan(&self, root: &Path) -> String {
+        self.plan.replace("ROOT", &root.to_string_lossy())
+    }
+
+    /// The program of all agents: it says that it begins, works, and says that it has finished.
+    pub fn agent(&self, root: &Path) -> String {
+        format!("{COMMON}{}\nsay finish\n", self.agent).replace("ROOT", &root.to_string_lossy())
+    }
+}
+
+const COMMON: &str = r#"set -eu
+say() { echo "$1 $LANEKEEPER_LANE $LANEKEEPER_AGENT $LANEKEEPER_TASK $LANEKEEPER_ATTEMPT" >>ROOT/agents.log; }
+# Waits until a command succeeds, as long as the test lives.
+until_true() { until eval "$1" 2>/dev/null; do test -d ROOT/disk/work; sleep 0.02; done; }
+write() { mkdir -p "$LANEKEEPER_LANE"; echo "$LANEKEEPER_AGENT $LANEKEEPER_TASK" >"$LANEKEEPER_LANE/$LANEKEEPER_AGENT-$LANEKEEPER_TASK.txt"; }
+say begin
+"#;
+
+/// Goes through every action that a run without a stop can come to: two tasks with gates, two agents in a lane, a
+/// failed attempt that begins afresh, a conflict that has a lane built again, a reviewer, and all kinds of gates.
+pub const EVERYTHING: PlanText = PlanText {
+    plan: r#"
+phase = "P1"
+max_parallel = 8
+[gates]
+checkpoint = ["test -e readme.txt"]
+final = ["test -e delta/maker-1.txt"]
+[defaults]
+command = ["sh", "ROOT/agent.sh"]
+
+[[lane]]
+id = "alpha"
+owns = ["alpha/**"]
+tests = ["test -e alpha/maker-2.txt"]
+[[lane.agent]]
+name = "maker"
+[[lane.task]]
+id = "1"
+prompt = "one"
+verify = ["test -e alpha/maker-1.txt"]
+[[lane.task]]
+id = "2"
+prompt = "two"
+
+[[lane]]
+id = "beta"
+[[lane.agent]]
+name = "left"
+[[lane.agent]]
+name = "right"
+[[lane.task]]
+id = "1"
+prompt = "one"
+
+[[lane]]
+id = "gamma"
+resume = "fresh"
+[[lane.agent]]
+name = "maker"
+[[lane.task]]
+id = "1"
+prompt = "one"
+
+[[lane]]
+id = "delta"
+depends_on = ["alpha", "gamma"]
+setup = ["test -e readme.txt"]
+[[lane.agent]]
+name = "maker"
+[[lane.agent]]
+name = "reviewer"
+round = "review"
+[[lane.task]]
+id = "1"
+prompt = "one"
+"#,
+    // Gamma begins before beta is merged, and works on the same file at the same time: a conflict, every time.
+    agent: r#"
+case "$LANEKEEPER_LANE/$LANEKEEPER_AGENT/$LANEKEEPER_ATTEMPT" in
+beta/left/*) until_true 'grep -q "^begin gamma" ROOT/agents.log'; echo beta >>shared.txt; write ;;
+gamma/maker/1) echo half-done >left-behind.txt; exit 1 ;;
+gamma/maker/*) until_true 'git -C ROOT/disk/work cat-file -e main:shared.txt'; echo gamma >>shared.txt; write ;;
+delta/reviewer/*) printf '{"status":"COMPLETE","decision":"APPROVED","feedback":""}' >"$LANEKEEPER_STATUS_FILE" ;;
+*) write ;;
+esac
+"#,
+};
+
+/// Agents and tests that wait until they are released, and no retries.
+pub const HELD: PlanText = PlanText {
+    plan: r#"
+phase = "P1"
+max_parallel = 8
+[defaults]
+command = ["sh", "ROOT/agent.sh"]
+retries = 0
+tests = ["until test -e ROOT/tests-may-end; do test -d ROOT/disk/work || exit 1; sleep 0.02; done"]
+
+[[lane]]
+id = "alpha"
+owns = ["alpha/**"]
+[[lane.agent]]
+name = "maker"
+[[lane.task]]
+id = "1"
+prompt = "one"
+
+[[lane]]
+id = "beta"
+owns = ["beta/**"]
+[[lane.agent]]
+name = "left"
+[[lane.agent]]
+name = "right"
+[[lane.task]]
+id = "1"
+prompt = "one"
+
+[[lane]]
+id = "gamma"
+owns = ["gamma/**"]
+depends_on = ["alpha"]
+[[lane.agent]]
+name = "maker"
+[[lane.task]]
+id = "1"
+prompt = "one"
+"#,
+    agent: r#"
+write
+until_true 'test -e ROOT/agents-may-end'
+"#,
+};
+
+/// Gates that leave changes behind, which have to make room and are kept: in an agent's worktree when it is given back,
+/// and in the lane's when the second agent's work comes in.
+pub const LITTERING: PlanText = PlanText {
+    plan: r#"
+phase = "P1"
+max_parallel = 8
+[gates]
+atomic = ["echo litter >litter.txt"]
+checkpoint = ["test -e alpha/left-1.txt && test -e alpha/right-1.txt || echo litter >>readme.txt"]
+[defaults]
+command = ["sh", "ROOT/agent.sh"]
+
+[[lane]]
+id = "alpha"
+[[lane.agent]]
+name = "left"
+[[lane.agent]]
+name = "right"
+[[lane.task]]
+id = "1"
+prompt = "one"
+"#,
+    agent: "write",
+};
+
+/// What people and the world do to a run: an agent that ignores the end of its time, a quota that is out, a gate that
+/// fails once on what was merged, approvals before and after the work, and a task that is a person's.
+pub const TROUBLE: PlanText = PlanText {
+    plan: r#"
+phase = "P1"
+max_parallel = 8
+[timeouts]
+kill_after = "100ms"
+[gates]
+checkpoint = ["test ! -e broken.txt"]
+[defaults]
+command = ["sh", "ROOT/agent.sh"]
+
+[[lane]]
+id = "alpha"
+[[lane.agent]]
+name = "maker"
+timeout = "400ms"
+[[lane.task]]
+id = "1"
+prompt = "one"
+[[lane.task]]
+id = "2"
+prompt = "two"
+max_time = "10m"
+
+[[lane]]
+id = "beta"
+approval = ["plan", "changes"]
+[[lane.agent]]
+name = "maker"
+[[lane.task]]
+id = "1"
+prompt = "one"
+
+[[lane]]
+id = "gamma"
+[[lane.agent]]
+name = "maker"
+[[lane.task]]
+id = "1"
+prompt = "one"
+[[lane.task]]
+id = "ask"
+type = "checkpoint:decision"
+prompt = "Which?"
+[[lane.task]]
+id = "2"
+prompt = "two"
+
+[[lane]]
+id = "delta"
+depends_on = ["alpha"]
+[[lane.agent]]
+name = "maker"
+[[lane.task]]
+id = "1"
+prompt = "one"
+"#,
+    agent: r#"
+case "$LANEKEEPER_LANE/$LANEKEEPER_TASK/$LANEKEEPER_ATTEMPT" in
+alpha/1/1) trap '' TERM; until_true false ;;
+delta/1/1) echo "API Error: 429 Too Many Requests"; exit 1 ;;
+delta/1/2) write; touch broken.txt ;;
+delta/1/*) write; rm -f broken.txt ;;
+*) write ;;
+esac
+"#,
+};
+
+/// One agent, whose first attempt fails.
+pub const RETRIED: PlanText = PlanText {
+    plan: r#"
+phase = "P1"
+[defaults]
+command = ["sh", "ROOT/agent.sh"]
+
+[[lane]]
+id = "alpha"
+owns = ["alpha/**"]
+[[lane.agent]]
+name = "maker"
+[[lane.task]]
+id = "1"
+prompt = "one"
+"#,
+    agent: r#"
+write
+test "$LANEKEEPER_ATTEMPT" != 1
+"#,
+};

@@ -1,0 +1,16 @@
+//! `doctor` on real runs: each damage is named and left alone, then repaired or escalated, then the run goes on, and
+//! no content is lost on the way.
+
+#![allow(clippy::unwrap_used, reason = "a helper of a test fails the test")]
+
+mod manifest;
+mod repository;
+
+#[path = "doctor/crashes.rs"]
+mod crashes;
+#[path = "doctor/damages.rs"]
+mod damages;
+#[path = "doctor/patient.rs"]
+mod patient;
+#[path = "doctor/refusals.rs"]
+mod refusals;

@@ -1,0 +1,17 @@
+//! The git room on real repositories in temporary directories.
+#![allow(clippy::unwrap_used, reason = "the helpers of tests may fail like tests")]
+
+#[path = "git_real/support.rs"]
+#[macro_use]
+mod support;
+
+#[path = "git_real/pool.rs"]
+mod pool;
+#[path = "git_real/publish.rs"]
+mod publish;
+#[path = "git_real/repository.rs"]
+mod repository;
+#[path = "git_real/takeover.rs"]
+mod takeover;
+#[path = "git_real/work.rs"]
+mod work;

@@ -1,0 +1,212 @@
+//! What agents do wrong, and what they say of themselves.
+
+use crate::support::TestEnv;
+
+/// Runs a lane with one retry whose first attempt does `mistake`, which must fail with `complaint`, and whose second
+/// does `mend`.
+fn mistaken(mistake: &str, complaint: &str, mend: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(&format!(
+        "[[lane]]\nid = \"L\"\nowns = [\"src/**\"]\nretries = 1\ncommand = '''\n\
+         if [ $LANEKEEPER_ATTEMPT = 1 ]; then {mistake}\nelse {mend}\nfi\n'''\n"
+    ));
+    env.execute(&[]).exits(0);
+    let failures = env.events("failure_noted");
+    assert_eq!(failures.len(), 1, "{failures:?}");
+    assert!(failures[0]["failure"].to_string().contains(complaint), "{}", failures[0]["failure"]);
+    assert!(env.attempt_file("L", "agent", 2, "prompt.md").contains(complaint), "the retry was not told");
+    assert!(env.holds("main", "src/a.txt"));
+    env.assert_nothing_left(&["main"]);
+    env
+}
+
+const GOOD: &str = "mkdir -p src; echo a > src/a.txt";
+
+#[test]
+fn files_that_the_lane_does_not_own_fail_the_attempt() {
+    let env = mistaken(&format!("{GOOD}; echo x > outside.txt"), "outside.txt", GOOD);
+    assert!(!env.holds("main", "outside.txt"));
+}
+
+#[test]
+fn committing_files_that_the_lane_does_not_own_fails_the_attempt() {
+    let commits = format!("{GOOD}; echo x > outside.txt; git add --all; git commit --quiet -m mine");
+    let env = mistaken(&commits, "outside.txt", GOOD);
+    assert!(!env.holds("main", "outside.txt"));
+}
+
+#[test]
+fn deleting_what_the_lane_does_not_own_fails_the_attempt() {
+    let env = mistaken(&format!("{GOOD}; rm README.md"), "README.md", GOOD);
+    assert!(env.holds("main", "README.md"));
+}
+
+#[test]
+fn a_nested_repository_fails_the_attempt() {
+    let nests = format!("{GOOD}; git init --quiet src/inner; git -C src/inner commit --quiet --allow-empty -m x");
+    let env = mistaken(&nests, "src/inner", &format!("rm -rf src/inner; {GOOD}"));
+    assert!(!env.files("main").iter().any(|file| file.contains("inner")));
+}
+
+#[test]
+fn committing_a_nested_repository_fails_the_attempt() {
+    let nests = format!(
+        "{GOOD}; git init --quiet src/inner; git -C src/inner commit --quiet --allow-empty -m x; \
+         git add --all 2>/dev/null; git commit --quiet -m nested"
+    );
+    let env = mistaken(&nests, "src/inner", &format!("rm -rf src/inner; {GOOD}"));
+    assert!(!env.files("main").iter().any(|file| file.contains("inner")));
+}
+
+#[test]
+fn a_merge_left_in_progress_fails_the_attempt() {
+    let merges = "mkdir -p src; git switch --quiet --create side; echo side > src/a.txt; git add --all; git commit --quiet -m side; \
+         git switch --quiet -; mkdir -p src; echo own > src/a.txt; git add --all; git commit --quiet -m own; git merge side; true";
+    mistaken(merges, "merge", "git merge --abort 2>/dev/null; git branch -D side").holds("main", "src/a.txt");
+}
+
+#[test]
+fn leaving_for_another_line_of_history_fails_the_attempt() {
+    let strays = "git switch --quiet --orphan elsewhere; mkdir -p src; echo b > src/b.txt; git add --all; git commit --quiet -m b";
+    let env = mistaken(
+        strays,
+        "elsewhere",
+        &format!("git switch --quiet \"lane-agent/P1/L/agent\"; git branch -D elsewhere; {GOOD}"),
+    );
+    assert!(env.holds("main", "README.md"));
+}
+
+/// Runs a lane with an agent that ends somewhere else than on its branch, with work that continues it.
+fn wanders(command: &str) {
+    let env = TestEnv::new();
+    env.plan(&format!("[[lane]]\nid = \"L\"\nretries = 0\ncommand = '{command}'\n"));
+    env.execute(&[]).exits(0);
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "committed.txt", "left.txt"]);
+}
+
+const COMMITS_AND_LEAVES: &str = "echo x > committed.txt; git add --all; git commit --quiet -m mine; echo y > left.txt";
+
+#[test]
+fn work_on_a_branch_of_the_agents_own_is_taken_in() {
+    wanders(&format!("git switch --quiet --create my-idea; {COMMITS_AND_LEAVES}"));
+}
+
+#[test]
+fn work_on_a_detached_head_is_taken_in() {
+    wanders(&format!("git switch --quiet --detach; {COMMITS_AND_LEAVES}"));
+}
+
+/// Runs a lane whose agent says something of itself and exits with `code`.
+fn says(file: &str, text: &str, code: i32, expected: i32) -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(&format!(
+        "[[lane]]\nid = \"L\"\nretries = 0\ncommand = '''\necho x > x.txt; printf %s '{text}' > \"${file}\"; exit {code}\n'''\n"
+    ));
+    env.execute(&[]).exits(expected);
+    env
+}
+
+const STATUS: &str = "LANEKEEPER_STATUS_FILE";
+const RESULT: &str = "LANEKEEPER_RESULT_FILE";
+
+fn failed_with(env: &TestEnv, text: &str) {
+    let failures = env.events("lane_failed");
+    assert!(failures[0]["failure"].to_string().contains(text), "{failures:?}");
+    assert!(!env.holds("main", "x.txt"));
+}
+
+#[test]
+fn an_agent_that_reports_an_error_has_failed_whatever_its_exit() {
+    let env = says(STATUS, r#"{"status": "ERROR", "error_message": "no such table"}"#, 0, 1);
+    failed_with(&env, "no such table");
+}
+
+#[test]
+fn an_agent_whose_status_is_half_written_has_failed() {
+    failed_with(&says(STATUS, r#"{"status": "COMP"#, 0, 1), "half written");
+}
+
+#[test]
+fn an_agent_whose_status_is_empty_has_failed() {
+    failed_with(&says(STATUS, "", 0, 1), "empty");
+}
+
+#[test]
+fn an_agent_that_reports_success_and_exits_otherwise_has_failed() {
+    failed_with(&says(STATUS, r#"{"status": "COMPLETE"}"#, 1, 1), "code 1");
+}
+
+#[test]
+fn an_agent_that_reports_a_word_that_is_none_has_failed() {
+    failed_with(&says(STATUS, r#"{"status": "FINE"}"#, 0, 1), "FINE");
+}
+
+#[test]
+fn an_agent_whose_result_says_failed_has_failed() {
+    failed_with(&says(RESULT, r#"{"status": "failed", "error": "tests are red"}"#, 0, 1), "tests are red");
+}
+
+#[test]
+fn an_agent_that_is_blocked_blocks_its_lane() {
+    let env = says(STATUS, r#"{"status": "BLOCKED", "blocked_by": "the API key"}"#, 0, 3);
+    assert!(env.events("lane_blocked")[0]["reason"].as_str().expect("a reason").contains("the API key"));
+    assert!(!env.holds("main", "x.txt"));
+}
+
+#[test]
+fn an_agent_whose_result_says_blocked_blocks_its_lane() {
+    let env = says(RESULT, r#"{"status": "blocked", "blocking_reason": "no quota"}"#, 0, 3);
+    assert!(env.events("lane_blocked")[0]["reason"].as_str().expect("a reason").contains("no quota"));
+}
+
+#[test]
+fn an_agent_that_cannot_be_started_fails_its_lane() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\nretries = 1\ncommand = [\"no-such-program-here\"]\n");
+    env.execute(&[]).exits(1).says(&["no-such-program-here"]);
+}
+
+/// Runs a lane whose agent leads its worktree into the user's checkout, where there is uncommitted work.
+fn leads_astray(command: &str) {
+    let env = TestEnv::with_user_elsewhere();
+    env.plan(&format!("[[lane]]\nid = \"L\"\nretries = 0\ncommand = '{command}'\n"));
+    let before = env.users_checkout().without_refs();
+    env.execute(&["--base", "main"]).exits(1).says(&["removed, or replaced by something else"]);
+    assert_eq!(env.users_checkout().without_refs(), before);
+}
+
+#[test]
+fn a_git_link_into_the_users_checkout_is_never_followed() {
+    leads_astray("echo x > a; echo \"gitdir: $(git rev-parse --path-format=absolute --git-common-dir)\" > .git");
+}
+
+#[test]
+fn a_worktree_replaced_by_a_link_to_the_users_checkout_is_never_worked_in() {
+    leads_astray(
+        "main=$(dirname $(git rev-parse --path-format=absolute --git-common-dir)); cd /; rm -rf $LANEKEEPER_WORKTREE; ln -s $main $LANEKEEPER_WORKTREE",
+    );
+}
+
+#[test]
+fn an_agent_that_says_complete_and_did_nothing_is_not_believed() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\nretries = 1\ncommand = '''\n\
+         [ $LANEKEEPER_ATTEMPT = 1 ] || echo done > done.txt\n\
+         echo \"{\\\"status\\\": \\\"COMPLETE\\\"}\" > \"$LANEKEEPER_STATUS_FILE\"\n'''\n\
+         [[lane]]\nid = \"M\"\ncommand = 'true'\n",
+    );
+    env.execute(&[]).exits(0).says(&["committed nothing"]);
+    assert!(env.holds("main", "done.txt"));
+}
+
+#[test]
+fn an_agent_that_says_complete_and_exits_with_an_error_has_failed() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\nretries = 0\ncommand = '''\n\
+         echo x > x.txt; echo \"{\\\"status\\\": \\\"COMPLETE\\\"}\" > \"$LANEKEEPER_STATUS_FILE\"; exit 1\n'''\n",
+    );
+    env.execute(&[]).exits(1).says(&["exited with code 1"]);
+    assert!(!env.holds("main", "x.txt"));
+}

@@ -1,0 +1,111 @@
+//! People who are asked before the work begins and before it is merged.
+
+use crate::support::{STATE, TestEnv};
+
+fn waiting(approval: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(&format!(
+        "[[lane]]\nid = \"L\"\napproval = [\"{approval}\"]\ncommand = 'echo \"draft $LANEKEEPER_ATTEMPT\" > work.txt'\n\
+         [[lane]]\nid = \"M\"\ncommand = 'echo m > m.txt'\n\
+         [[lane]]\nid = \"N\"\ndepends_on = [\"L\"]\ncommand = 'cat work.txt > n.txt'\n"
+    ));
+    env.execute(&["--max-parallel", "2"]).exits(3).says(&["approve"]);
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "m.txt"], "only what nobody is asked about is merged");
+    env
+}
+
+fn attempts(env: &TestEnv) -> usize {
+    env.events("job_planned").iter().filter(|job| job["lane"] == "L" && job["task"] == "1").count()
+}
+
+#[test]
+fn nothing_is_implemented_before_the_plan_is_approved() {
+    let env = waiting("plan");
+    assert_eq!(attempts(&env), 0);
+    env.lanekeeper(&["approve", "r1", "L", "-m", "mind the index"]).exits(0);
+    env.resume(&[]).exits(0);
+    assert_eq!(env.file_at("main", "n.txt"), "draft 1");
+    assert!(env.attempt_file("L", "agent", 1, "prompt.md").contains("mind the index"));
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn nothing_is_merged_before_the_changes_are_approved() {
+    let env = waiting("changes");
+    assert_eq!(attempts(&env), 1);
+    env.lanekeeper(&["approve", "r1", "L"]).exits(0);
+    env.resume(&[]).exits(0);
+    assert_eq!(env.file_at("main", "n.txt"), "draft 1");
+    assert_eq!(attempts(&env), 1, "the work was done again");
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn rejected_changes_go_back_with_what_was_said() {
+    let env = waiting("changes");
+    let said = env.lanekeeper(&["reject", "r1", "L", "-m", "too long"]).exits(0).stdout;
+    assert!(said.contains("The changes of L were rejected"), "{said}");
+    env.resume(&[]).exits(3);
+    assert!(env.attempt_file("L", "agent", 2, "prompt.md").contains("too long"));
+    env.lanekeeper(&["approve", "r1", "L"]).exits(0);
+    env.resume(&[]).exits(0);
+    assert_eq!(env.file_at("main", "n.txt"), "draft 2");
+}
+
+#[test]
+fn a_resume_without_an_answer_goes_on_waiting() {
+    let env = waiting("changes");
+    env.resume(&[]).exits(3);
+    assert_eq!(attempts(&env), 1);
+    assert!(!env.holds("main", "work.txt"));
+}
+
+#[test]
+fn a_run_that_is_alive_takes_the_answer_at_once() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\napproval = [\"plan\"]\ncommand = 'touch \"$SCRATCH/approved\"'\n\
+         [[lane]]\nid = \"M\"\ncommand = 'touch \"$SCRATCH/m\"; wait-for approved'\n",
+    );
+    let run = env.start(&["--max-parallel", "2"]);
+    crate::support::wait_until("the other lane", || env.path("scratch/m").exists());
+    crate::support::wait_until("the question", || {
+        env.events("lane_moved").iter().any(|moved| moved["lane"] == "L" && moved["to"] == "SYNTHESIS")
+    });
+    env.lanekeeper(&["approve", "r1", "L"]).exits(0);
+    run.wait().exits(0);
+}
+
+#[test]
+fn an_answer_that_nobody_waits_for_is_refused() {
+    let env = waiting("changes");
+    env.lanekeeper(&["approve", "r1", "M"]).exits(7);
+    env.lanekeeper(&["approve", "r1", "L", "--gate", "plan"]).exits(7).says(&["changes"]);
+    env.lanekeeper(&["approve", "r1", "X"]).exits(2);
+    env.lanekeeper(&["approve", "r9", "L"]).exits(8);
+}
+
+/// Leaves an answer as a Lanekeeper does that took it and died.
+fn leave_taken(env: &TestEnv, approved: bool) {
+    let answer = serde_json::json!({"request": "answer", "lane": "L", "gate": "changes", "approved": approved, "message": "as seen"});
+    env.write(&format!("repo/{STATE}/r1/requests/{}.taken", uuid::Uuid::now_v7()), answer.to_string());
+}
+
+#[test]
+fn an_answer_that_a_dead_lanekeeper_took_is_not_lost() {
+    let env = waiting("changes");
+    leave_taken(&env, true);
+    env.resume(&[]).exits(0);
+    assert_eq!(env.file_at("main", "n.txt"), "draft 1");
+}
+
+#[test]
+fn an_answer_that_a_dead_lanekeeper_wrote_down_counts_once() {
+    let env = waiting("changes");
+    leave_taken(&env, false);
+    env.lanekeeper(&["reject", "r1", "L", "-m", "as seen"]).exits(0);
+    env.resume(&[]).exits(3);
+    assert_eq!((attempts(&env), env.events("gate_answered").len()), (2, 1));
+    let left = std::fs::read_dir(env.path(&format!("repo/{STATE}/r1/requests"))).expect("requests");
+    assert_eq!(left.count(), 0);
+}

@@ -1,0 +1,147 @@
+//! Gates that fail after agents were merged: who mends what (SPEC §8; seed 003, Recovery Procedure 3).
+
+use crate::support::TestEnv;
+
+/// Two agents, each with a file, and a third called `test`; the gate prints what `$SCRATCH/gate` holds until it is mended.
+fn plan(gate: &str) -> String {
+    let agent = |name: &str, file: &str| {
+        format!(
+            "[[lane.agent]]\nname = \"{name}\"\ncommand = '''\n\
+             echo {name} >> \"$SCRATCH/began\"; cp \"$LANEKEEPER_PROMPT_FILE\" \"$SCRATCH/prompt.{name}.$LANEKEEPER_ATTEMPT\"\n\
+             if [ $LANEKEEPER_ATTEMPT -gt 1 ]; then echo mended > mended; fi\n\
+             mkdir -p src; echo $LANEKEEPER_ATTEMPT > src/{file}\n'''\n"
+        )
+    };
+    let agents = [agent("first", "first.c"), agent("test", "test.c"), agent("last", "last.c")].concat();
+    format!("{gate}[[lane]]\nid = \"L\"\nagent_worktrees = \"on\"\nMORE{agents}")
+}
+
+/// A lane whose own tests print that, until an agent was told to mend it.
+fn tests_print(output: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.write("scratch/output", output);
+    let tests = "tests = ['[ -e mended ] || { cat \"$SCRATCH/output\"; exit 1; }']\n";
+    env.plan(&plan("").replace("MORE", tests));
+    env
+}
+
+fn who_mended(env: &TestEnv) -> String {
+    let began = env.scratch("began");
+    let mended: Vec<&str> = began.lines().skip(3).collect();
+    mended.join(" ")
+}
+
+#[test]
+fn what_does_not_compile_goes_to_the_agent_that_last_touched_the_file() {
+    let env = tests_print("src/first.c:3:5: error: 'x' undeclared (first use in this function)\n");
+    env.execute(&["--max-parallel", "1"]).exits(0);
+    assert_eq!(who_mended(&env), "first");
+    let prompt = env.scratch("prompt.first.2");
+    assert!(prompt.contains("src/first.c:3:5: 'x' undeclared"), "{prompt}");
+    let failure = &env.events("failure_noted")[0]["failure"];
+    assert_eq!(failure["diagnosis"]["class"], "compilation");
+    assert_eq!(failure["diagnosis"]["findings"][0]["line"], 3);
+    assert!(failure["message"].as_str().expect("text").contains("(merged: first, test, last)"), "{failure}");
+}
+
+#[test]
+fn failed_tests_go_to_the_agent_called_test_also_when_their_output_says_nothing() {
+    for output in ["FAILED tests/test_a.py::test_b - assert 1 == 2\n=== 1 failed in 0.01s ===\n", "hm\n"] {
+        let env = tests_print(output);
+        env.execute(&["--max-parallel", "1"]).exits(0);
+        assert_eq!(who_mended(&env), "test", "{output}");
+    }
+}
+
+#[test]
+fn a_few_violations_of_style_are_mended_by_who_came_last() {
+    let env = tests_print("src/last.py:1:1: F401 [*] `os` imported but unused\nFound 1 error.\n");
+    env.execute(&["--max-parallel", "1"]).exits(0);
+    assert_eq!(who_mended(&env), "last");
+}
+
+#[test]
+fn what_nobody_understands_is_tried_once_and_then_escalated_with_the_log_kept() {
+    let env = TestEnv::new();
+    let gate = "[gates]\ncheckpoint = ['echo gibberish; exit 9']\n";
+    env.plan(&plan(gate).replace("MORE", "retries = 5\n"));
+    let ended = env.execute(&["--max-parallel", "1"]).exits(1);
+    ended.says(&["class    unknown", "gibberish", "output.log", "Please advise on how to proceed."]);
+    assert_eq!(env.scratch("began"), "first\ntest\nlast\nfirst\n", "one try, though there are five retries");
+}
+
+#[test]
+fn a_checkpoint_gate_that_another_agent_can_mend_is_judged_again_with_that_ones_work() {
+    let env = TestEnv::new();
+    // What the first agent brought does not compile once the last one's file is there.
+    let gate = "[gates]\ncheckpoint = ['''\n\
+        [ -e mended ] || [ ! -e src/last.c ] || { echo \"src/first.c:1:1: error: conflicting types\"; exit 1; }\n''']\n";
+    env.plan(&plan(gate).replace("MORE", ""));
+    env.execute(&["--max-parallel", "1"]).exits(0);
+    assert_eq!(env.scratch("began"), "first\ntest\nlast\nfirst\n");
+    assert!(env.holds("main", "mended") && env.holds("main", "src/last.c"));
+    env.assert_nothing_left(&["main"]);
+}
+
+/// Four agents, the third of which breaks what the tests look at; a line is noted for every run of the tests.
+fn broken_by_the_third(more: &str) -> TestEnv {
+    let env = TestEnv::new();
+    let agent = |number: u32| {
+        format!(
+            "[[lane.agent]]\nname = \"a{number}\"\ncommand = '''\n\
+             echo a{number} >> \"$SCRATCH/began\"\n\
+             if [ $LANEKEEPER_ATTEMPT -gt 1 ]; then rm -f broken; else [ {number} != 3 ] || echo x > broken; fi\n\
+             echo $LANEKEEPER_ATTEMPT > f{number}\n'''\n"
+        )
+    };
+    let agents: String = (1..=4).map(agent).collect();
+    let tests = "tests = 'git rev-parse HEAD >> \"$SCRATCH/tested\"; [ ! -e broken ] || { echo hm; exit 1; }'\n";
+    env.plan(&format!("[[lane]]\nid = \"L\"\n{more}{tests}{agents}"));
+    env
+}
+
+#[test]
+fn the_merge_that_broke_the_tests_is_found_and_who_made_it_mends_it() {
+    let env = broken_by_the_third("");
+    let ended = env.execute(&["--bisect-merges", "--max-parallel", "1"]).exits(0);
+    ended.says(&["L: tests: first failing with the merge of a3"]);
+    assert_eq!(env.scratch("began"), "a1\na2\na3\na4\na3\n");
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn a_search_that_is_killed_goes_on_without_judging_a_merge_twice() {
+    for point in ["before_bisect_merges:1", "after_bisect_merges:1"] {
+        let env = broken_by_the_third("");
+        let plan = env.path("plan.toml");
+        let start =
+            ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id=r1", "--bisect-merges", "--max-parallel=1"];
+        env.lanekeeper_with(&start, |command| command.env("LANEKEEPER_CRASH_POINT", point));
+        env.resume(&[]).exits(0);
+        assert_eq!(env.scratch("began"), "a1\na2\na3\na4\na3\n");
+        // The lane, which the resume tests again; two of its merges; the lane once it is mended.
+        let tested = env.scratch("tested");
+        let first = tested.lines().next().expect("a test");
+        let mut commits: Vec<&str> = tested.lines().filter(|commit| *commit != first).collect();
+        assert_eq!(commits.len(), 3, "{point}: {tested}");
+        commits.sort_unstable();
+        let all = commits.len();
+        commits.dedup();
+        assert_eq!(commits.len(), all, "{point}: {tested}");
+    }
+}
+
+#[test]
+fn the_lane_that_broke_the_final_gate_is_named() {
+    let env = TestEnv::new();
+    let lane = |id: &str, after: &str| {
+        format!("[[lane]]\nid = \"{id}\"\ndepends_on = [{after}]\ncommand = 'echo {id} > {id}.txt'\n")
+    };
+    let lanes = [lane("A", ""), lane("B", "\"A\""), lane("C", "\"B\"")].concat();
+    env.plan(&format!("[gates]\nfinal = '[ ! -e B.txt ]'\n{lanes}"));
+    let ended = env.execute(&["--bisect-merges"]).exits(3);
+    ended.says(&["final gate: first failing with the merge of B", "lanekeeper rollback r1 --lane B"]);
+    let env = TestEnv::new();
+    env.plan(&format!("[gates]\nfinal = 'exit 1'\n{lanes}"));
+    env.execute(&["--bisect-merges"]).exits(3).says(&["final gate: no merge is to blame"]);
+}

@@ -1,0 +1,109 @@
+//! Work that does not fit together (SPEC §7, merge conflict).
+
+use crate::support::TestEnv;
+
+/// Makes the file, or adds to it where it is there.
+const SHARED: &str = "echo \"$LANEKEEPER_LANE $LANEKEEPER_AGENT\" >> shared.txt";
+
+fn sorted_lines(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn of_two_conflicting_agents_the_later_one_does_its_work_again_on_the_others() {
+    let env = TestEnv::new();
+    env.plan(&format!(
+        "[[lane]]\nid = \"L\"\n[[lane.agent]]\nname = \"one\"\ncommand = '{SHARED}'\n\
+         [[lane.agent]]\nname = \"two\"\ncommand = '{SHARED}'\n"
+    ));
+    env.execute(&["--max-parallel", "2"]).exits(0);
+    assert_eq!(sorted_lines(&env.file_at("main", "shared.txt")), ["L one", "L two"]);
+    let conflicts = env.events("failure_noted");
+    assert_eq!(conflicts.len(), 1);
+    assert_eq!(conflicts[0]["failure"]["kind"], "conflict");
+    assert_eq!(conflicts[0]["failure"]["paths"][0], "shared.txt");
+    let later = conflicts[0]["agent"].as_str().expect("an agent");
+    let first = if later == "one" { "two" } else { "one" };
+    assert!(env.attempt_file("L", later, 2, "prompt.md").contains("shared.txt"));
+    assert!(!env.attempt_file("L", later, 1, "prompt.md").contains("shared.txt"));
+    let attempts_of_first =
+        env.events("job_planned").iter().filter(|job| job["job"]["role"]["attempt"]["agent"] == first).count();
+    assert_eq!(attempts_of_first, 1, "the work of the first was done again");
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn of_two_conflicting_lanes_the_later_one_does_its_work_again_on_the_others() {
+    let env = TestEnv::new();
+    let lane = |own: &str, other: &str| {
+        format!("[[lane]]\nid = \"{own}\"\ncommand = 'touch \"$SCRATCH/{own}\" && wait-for {other} && {SHARED}'\n")
+    };
+    env.plan(&(lane("A", "B") + &lane("B", "A")));
+    env.execute(&["--max-parallel", "2"]).exits(0);
+    assert_eq!(sorted_lines(&env.file_at("main", "shared.txt")), ["A agent", "B agent"]);
+    let conflicts = env.events("failure_noted");
+    assert_eq!(conflicts.len(), 1);
+    assert_eq!(conflicts[0]["failure"]["paths"][0], "shared.txt");
+    let later = conflicts[0]["lane"].as_str().expect("a lane");
+    assert!(env.attempt_file(later, "agent", 2, "failure_context.json").contains("shared.txt"));
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn a_conflict_that_stays_fails_the_lane_and_loses_nothing() {
+    let env = TestEnv::new();
+    // It insists on what it has, whatever is there.
+    let lane = |own: &str, other: &str| {
+        format!(
+            "[[lane]]\nid = \"{own}\"\nretries = 0\n\
+             command = 'touch \"$SCRATCH/{own}\" && wait-for {other} && echo {own} > shared.txt'\n"
+        )
+    };
+    env.plan(&(lane("A", "B") + &lane("B", "A")));
+    env.execute(&["--max-parallel", "2"]).exits(1).says(&["shared.txt"]);
+    let merged = env.file_at("main", "shared.txt");
+    let failed = if merged == "A" { "B" } else { "A" };
+    assert_eq!(env.events("lane_failed")[0]["lane"], failed);
+    assert_eq!(env.file_at(&format!("lane/P1/{failed}"), "shared.txt"), failed, "the loser's work is gone");
+}
+
+/// `A` merges while `B` works, so `B` was tested without `A`.
+fn overtaken(tests: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(&format!(
+        "[[lane]]\nid = \"A\"\ncommand = 'wait-for b-started && echo a > a.txt'\n\
+         [[lane]]\nid = \"B\"\ntests = '{tests}'\ncommand = '''\n\
+         touch \"$SCRATCH/b-started\"\n\
+         while [ -d \"$SCRATCH\" ] && ! git cat-file -e main:a.txt 2>/dev/null; do sleep 0.02; done\n\
+         echo b > b.txt; [ $LANEKEEPER_ATTEMPT = 1 ] || echo mended > mended.txt\n'''\n"
+    ));
+    env.execute(&["--max-parallel", "2"]).exits(0);
+    env
+}
+
+fn merged_tests(env: &TestEnv) -> usize {
+    env.events("job_exited").iter().filter(|job| job["job"]["role"] == "merged_tests").count()
+}
+
+#[test]
+fn a_lane_that_was_overtaken_is_tested_again_on_the_merged_result() {
+    let env = overtaken("ls >> \"$SCRATCH/tested\"");
+    assert_eq!(merged_tests(&env), 1);
+    let tested = env.scratch("tested");
+    assert!(tested.contains("b.txt") && tested.contains("a.txt"), "{tested}");
+    assert_eq!(env.events("failure_noted").len(), 0);
+}
+
+#[test]
+fn a_lane_whose_tests_fail_on_the_merged_result_is_mended_there() {
+    let env = overtaken("[ ! -e a.txt ] || [ -e mended.txt ] || { echo they clash; exit 5; }");
+    assert!(env.holds("main", "mended.txt") && env.holds("main", "a.txt"));
+    let failures = env.events("failure_noted");
+    assert_eq!(failures.len(), 1);
+    assert_eq!(failures[0]["failure"]["exit_code"], 5);
+    let context = env.attempt_file("B", "agent", 2, "failure_context.json");
+    assert!(context.contains("they clash") && context.contains("merged"), "{context}");
+    env.assert_nothing_left(&["main"]);
+}

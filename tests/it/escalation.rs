@@ -1,0 +1,44 @@
+//! What a person is told when Lanekeeper can do no more by itself (seed 003, Recovery Escalation Policy and Procedure 2).
+
+use crate::support::TestEnv;
+
+/// Three agents of one round: one passes, one fails, one runs out of time.
+const THREE: &str = "[[lane]]\nid = \"L\"\nretries = 0\n\
+    [[lane.agent]]\nname = \"good\"\ncommand = 'echo good >> \"$SCRATCH/began\"; echo g > g.txt'\n\
+    [[lane.agent]]\nname = \"bad\"\ncommand = 'echo bad >> \"$SCRATCH/began\"; [ -e \"$SCRATCH/mended\" ] && echo b > b.txt'\n\
+    [[lane.agent]]\nname = \"slow\"\ntimeout = \"100ms\"\n\
+    command = 'echo slow >> \"$SCRATCH/began\"; [ -e \"$SCRATCH/mended\" ] || sleep 60; echo s > s.txt'\n\
+    [[lane]]\nid = \"M\"\ndepends_on = [\"L\"]\ncommand = 'echo m > m.txt'\n";
+
+#[test]
+fn a_partial_round_is_summed_up_and_only_the_incomplete_agents_are_invoked_again() {
+    let env = TestEnv::new();
+    env.plan(THREE);
+    let ended = env.execute(&[]).exits(1).says(&["1/3 complete, 1 errors, 1 timeouts, 0 missing"]);
+    let ended = ended.says(&[
+        "**Issue**",
+        "**Current State**",
+        "**Recovery Attempts**",
+        "**Impact**: M waits for it",
+        "**Options**",
+    ]);
+    ended.says(&["lanekeeper resume r1", "lanekeeper rollback r1 --lane L", "Please advise on how to proceed."]);
+    let kept = env.read("repo/.claude/ai-dev-kit/run-logs/r1/escalations.md");
+    assert!(kept.contains("Lane L needs your guidance") && !kept.contains("Lane M"), "{kept}");
+    env.write("scratch/mended", "");
+    env.write("scratch/began", "");
+    env.resume(&[]).exits(0).says(&["1/3 complete"]);
+    let mut again: Vec<String> = env.scratch("began").lines().map(str::to_owned).collect();
+    again.sort();
+    assert_eq!(again, ["bad", "slow"], "only incomplete agents are invoked again");
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "b.txt", "g.txt", "m.txt", "s.txt"]);
+    assert!(!env.path("repo/.claude/ai-dev-kit/run-logs/r1/escalations.md").exists(), "nothing is left to decide");
+}
+
+#[test]
+fn a_red_final_gate_names_the_lanes_that_were_merged_last() {
+    let env = TestEnv::new();
+    env.plan("[gates]\nfinal = ['exit 3']\n[[lane]]\nid = \"L\"\ncommand = 'echo l > l.txt'\n");
+    let ended = env.execute(&[]).exits(3);
+    ended.says(&["The phase needs your guidance", "`exit 3` exited with code 3", "merged last: L"]);
+}

@@ -1,0 +1,133 @@
+//! Commands that must pass: a task's own, the plan's gates, a lane's tests.
+
+use serde_json::json;
+
+use crate::support::TestEnv;
+
+/// A lane whose first attempt does half and whose later ones mend it.
+const MENDS: &str = "echo $LANEKEEPER_ATTEMPT > work.txt; [ $LANEKEEPER_ATTEMPT = 1 ] || touch mended.txt";
+
+/// Fails, and says why, until the work is mended.
+const GATE: &str = "[ -e mended.txt ] || { echo it is not mended; exit 3; }";
+
+/// Runs a plan that needs one retry, and checks that the retry was told of the gate.
+fn mended(plan: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(plan);
+    env.execute(&[]).exits(0);
+    let context = env.attempt_file("L", "agent", 2, "failure_context.json");
+    assert!(context.contains("it is not mended") && context.contains("code 3"), "{context}");
+    assert_eq!(env.file_at("main", "work.txt"), "2");
+    env.assert_nothing_left(&["main"]);
+    env
+}
+
+#[test]
+fn a_lane_whose_tests_fail_is_mended_and_tested_again() {
+    let env = mended(&format!("[[lane]]\nid = \"L\"\ntests = '{GATE}'\ncommand = '{MENDS}'\n"));
+    let record = env.checkpoint("L", "after_lane_tests");
+    assert_eq!((&record["status"], &record["exit_code"]), (&json!("complete"), &json!(0)));
+    assert!(record["command"].as_str().expect("a command").contains("mended"));
+}
+
+#[test]
+fn a_lane_whose_tests_never_pass_fails_and_nothing_of_it_is_merged() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\nretries = 1\ntests = 'exit 9'\ncommand = 'echo x > x.txt'\n");
+    env.execute(&[]).exits(1);
+    let record = env.checkpoint("L", "after_lane_tests");
+    assert_eq!((&record["status"], &record["exit_code"]), (&json!("failed"), &json!(9)));
+    assert!(!env.holds("main", "x.txt") && env.holds("lane/P1/L", "x.txt"));
+}
+
+#[test]
+fn the_atomic_gate_judges_every_task() {
+    mended(&format!("[gates]\natomic = '{GATE}'\n[[lane]]\nid = \"L\"\ncommand = '{MENDS}'\n"));
+}
+
+#[test]
+fn the_checkpoint_gate_judges_what_is_merged_into_the_lane() {
+    mended(&format!("[gates]\ncheckpoint = '{GATE}'\n[[lane]]\nid = \"L\"\ncommand = '{MENDS}'\n"));
+}
+
+#[test]
+fn a_tasks_own_commands_judge_it() {
+    mended(&format!("[[lane]]\nid = \"L\"\ncommand = '{MENDS}'\n[[lane.task]]\nverify = ['true', '{GATE}']\n"));
+}
+
+#[test]
+fn tasks_are_done_in_order_and_a_failure_repeats_none_that_passed() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\ncommand = '''\n\
+         echo \"$LANEKEEPER_TASK.$LANEKEEPER_ATTEMPT\" >> \"$SCRATCH/order\"\n\
+         [ $LANEKEEPER_TASK.$LANEKEEPER_ATTEMPT != 2.1 ] || exit 1\n\
+         ls > \"$SCRATCH/seen.$LANEKEEPER_TASK\"; echo x > $LANEKEEPER_TASK.txt\n'''\n\
+         [[lane.task]]\n[[lane.task]]\n[[lane.task]]\n",
+    );
+    env.execute(&[]).exits(0);
+    assert_eq!(env.scratch("order"), "1.1\n2.1\n2.2\n3.1\n");
+    assert_eq!(env.scratch("seen.3"), "1.txt\n2.txt\nREADME.md\n");
+    let log = env.git(&[
+        "log",
+        "--format=%(trailers:key=Task,valueonly,separator=%x2C) %(trailers:key=Lane,valueonly,separator=%x2C)",
+        "--no-merges",
+        "--topo-order",
+        "main",
+    ]);
+    assert_eq!(log.lines().take(3).collect::<Vec<_>>(), ["3 L", "2 L", "1 L"]);
+}
+
+#[test]
+fn a_red_final_gate_blocks_the_phase_and_leaves_the_lanes_merged() {
+    let env = TestEnv::new();
+    env.plan("[gates]\nfinal = 'ls > \"$SCRATCH/final\"; exit 4'\n[[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt'\n");
+    env.execute(&[]).exits(3);
+    assert!(env.scratch("final").contains("x.txt"), "it did not run on the integration branch");
+    assert!(env.holds("main", "x.txt"));
+    env.write("plan.toml", env.read("plan.toml").replace("exit 4", "exit 0"));
+    env.resume(&["--accept-plan-change"]).exits(0);
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn a_setup_that_fails_fails_the_lane_and_starts_no_agent() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\nsetup = 'echo no network; exit 6'\ncommand = 'touch \"$SCRATCH/began\"'\n");
+    env.execute(&[]).exits(1).says(&["no network"]);
+    assert!(!env.path("scratch/began").exists());
+}
+
+#[test]
+fn what_the_final_gate_leaves_is_kept_and_named() {
+    let env = TestEnv::new();
+    env.plan("[gates]\nfinal = 'echo report > report.txt'\n[[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt'\n");
+    env.execute(&[]).exits(0);
+    let kept: Vec<String> = env.refs().into_iter().filter(|name| name.contains("/P1-final/")).collect();
+    assert_eq!(kept.len(), 1, "{:?}", env.refs());
+    assert_eq!(env.file_at(&kept[0], "report.txt"), "report");
+    assert!(env.events("pool_emptied")[0]["kept"].to_string().contains(&kept[0]));
+}
+
+#[test]
+fn a_lanes_tests_do_not_see_what_a_gate_left_uncommitted() {
+    let env = TestEnv::new();
+    env.plan(
+        "[gates]\ncheckpoint = 'echo good > a.txt'\n[[lane]]\nid = \"L\"\nretries = 0\ntests = 'grep -q good a.txt'\n\
+         command = 'echo bad > a.txt'\n",
+    );
+    env.execute(&[]).exits(1);
+    assert!(!env.holds("main", "a.txt"));
+}
+
+#[test]
+fn a_final_gate_that_was_red_judges_the_branch_as_a_resume_finds_it() {
+    let env = TestEnv::new();
+    env.plan("[gates]\nfinal = '! grep -q bad l.txt'\n[[lane]]\nid = \"L\"\ncommand = 'echo bad > l.txt'\n");
+    env.execute(&[]).exits(3);
+    env.resume(&[]).exits(3);
+    env.write("repo/l.txt", "good\n");
+    env.commit("mend it");
+    env.resume(&[]).exits(0);
+    env.assert_nothing_left(&["main"]);
+}

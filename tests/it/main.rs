@@ -1,0 +1,29 @@
+//! The whole program on real git, real processes and real files, through its command line.
+
+mod agents;
+mod approvals;
+mod bad_input;
+mod build_failures;
+mod checkpoints;
+mod conflicts;
+mod dag;
+mod error_log;
+mod escalation;
+mod external_changes;
+mod gates;
+mod merge;
+mod output;
+mod people;
+mod reading;
+mod recovery;
+mod resume;
+mod retry;
+mod review;
+mod selection;
+mod sessions;
+mod signals;
+mod snapshots;
+mod supervision;
+mod support;
+mod surroundings;
+mod worktrees;

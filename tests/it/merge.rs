@@ -1,0 +1,99 @@
+//! How finished lanes reach the integration branch, and what that does to the user's checkout.
+
+use crate::support::TestEnv;
+
+const CHAIN: &str = "[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n\
+     [[lane]]\nid = \"B\"\ncommand = 'echo b > b.txt'\n\
+     [[lane]]\nid = \"C\"\ndepends_on = [\"A\", \"B\"]\nretries = 0\ncommand = 'cat a.txt b.txt > c.txt'\n";
+
+#[test]
+fn merge_none_leaves_the_branches_and_a_dependant_still_sees_its_dependencies() {
+    let env = TestEnv::new();
+    env.plan(CHAIN);
+    let (before, main) = (env.users_checkout(), env.git(&["rev-parse", "main"]));
+    env.execute(&["--merge", "none"]).exits(0);
+    assert_eq!(env.git(&["rev-parse", "main"]), main);
+    assert_eq!(env.file_at("lane/P1/C", "c.txt"), "a\nb");
+    assert!(env.holds("lane/P1/A", "a.txt") && env.holds("lane/P1/B", "b.txt"));
+    for branch in ["lane/P1/A", "lane/P1/B", "lane/P1/C"] {
+        env.git(&["merge-base", "--is-ancestor", "main", branch]);
+    }
+    let branches = env.refs().into_iter().filter(|name| name.starts_with("refs/heads/")).collect::<Vec<_>>();
+    assert_eq!(branches, ["refs/heads/lane/P1/A", "refs/heads/lane/P1/B", "refs/heads/lane/P1/C", "refs/heads/main"]);
+    env.git(&["branch", "-D", "lane/P1/A", "lane/P1/B", "lane/P1/C"]);
+    for name in env.refs().iter().filter(|name| name.starts_with("refs/lanekeeper/")) {
+        env.git(&["update-ref", "-d", name]);
+    }
+    assert_eq!(env.users_checkout(), before);
+}
+
+#[test]
+fn a_dirty_checkout_of_the_base_branch_blocks_the_merge_and_loses_nothing() {
+    let env = TestEnv::new();
+    env.write("repo/a.txt", "mine, untracked\n");
+    env.write("repo/README.md", "Edited.\n");
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt; echo more >> README.md'\n");
+    let (before, main) = (env.users_checkout(), env.git(&["rev-parse", "main"]));
+    env.execute(&[]).exits(3).says(&["README.md", "commit or stash"]);
+    assert_eq!(env.git(&["rev-parse", "main"]), main);
+    assert_eq!(env.read("repo/a.txt"), "mine, untracked\n");
+    assert_eq!(env.read("repo/README.md"), "Edited.\n");
+    assert_eq!(env.users_checkout().without_refs(), before.without_refs());
+
+    env.git(&["stash", "--quiet", "--include-untracked"]);
+    env.resume(&[]).exits(0);
+    assert_eq!(env.read("repo/a.txt"), "a\n");
+    assert_eq!(env.read("repo/README.md"), "A project.\nmore\n");
+    assert_eq!(env.git(&["status", "--porcelain"]), "");
+    assert_eq!(env.events("job_planned").len(), 1, "the work was done again");
+    env.git(&["stash", "drop", "--quiet"]);
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn what_the_user_commits_on_the_base_branch_meanwhile_is_merged_with() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'touch \"$SCRATCH/began\"; wait-for go; echo a > a.txt'\n");
+    let run = env.start(&[]);
+    crate::support::wait_until("the agent", || env.path("scratch/began").exists());
+    env.write("repo/mine.txt", "mine\n");
+    env.commit("mine");
+    env.write("scratch/go", "");
+    run.wait().exits(0);
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "a.txt", "mine.txt"]);
+    assert_eq!(env.git(&["status", "--porcelain"]), "");
+}
+
+#[test]
+fn a_file_that_the_lane_owns_and_the_user_edits_blocks_the_lane_before_it_begins() {
+    let env = TestEnv::new();
+    env.write("repo/README.md", "Edited.\n");
+    env.plan(
+        "[[lane]]\nid = \"A\"\nowns = [\"README.md\"]\ncommand = 'touch \"$SCRATCH/began\"; echo x >> README.md'\n",
+    );
+    env.execute(&[]).exits(3).says(&["README.md"]);
+    assert!(!env.path("scratch/began").exists());
+    assert_eq!(env.read("repo/README.md"), "Edited.\n");
+    env.commit("edited");
+    env.resume(&[]).exits(0);
+    assert_eq!(env.file_at("main", "README.md"), "Edited.\nx");
+}
+
+#[test]
+fn a_lane_that_changes_nothing_is_merged_as_it_is() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'true'\n[[lane]]\nid = \"B\"\ndepends_on = [\"A\"]\ncommand = 'echo b > b.txt'\n");
+    env.execute(&[]).exits(0);
+    assert!(env.holds("main", "b.txt"));
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn somebody_elses_branch_in_the_way_blocks_the_lane_and_stays() {
+    let env = TestEnv::new();
+    env.git(&["branch", "lane/P1/A"]);
+    let theirs = env.git(&["rev-parse", "lane/P1/A"]);
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
+    env.execute(&[]).exits(3).says(&["lane/P1/A"]);
+    assert_eq!(env.git(&["rev-parse", "lane/P1/A"]), theirs);
+}

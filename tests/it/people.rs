@@ -1,0 +1,105 @@
+//! Tasks that are a person's: the lane waits, others go on, and what the person says reaches the agent.
+
+use crate::support::{TestEnv, wait_until};
+
+/// An agent that notes each task it is given, with what it was told.
+const AGENT: &str = "command = '''\n\
+    echo \"$LANEKEEPER_TASK\" >> \"$SCRATCH/began\"\n\
+    cp \"$LANEKEEPER_PROMPT_FILE\" \"$SCRATCH/prompt.$LANEKEEPER_TASK.$LANEKEEPER_ATTEMPT\"\n\
+    echo \"$LANEKEEPER_ATTEMPT\" > \"task-$LANEKEEPER_TASK\"\n'''\n";
+
+fn lane(kind: &str, more: &str) -> String {
+    format!(
+        "[[lane]]\nid = \"L\"\n{AGENT}{more}\
+         [[lane.task]]\nid = \"make\"\nprompt = \"Make it.\"\n\
+         [[lane.task]]\nid = \"ask\"\ntype = \"checkpoint:{kind}\"\nprompt = \"Which database?\"\n\
+         [[lane.task]]\nid = \"use\"\nprompt = \"Use it.\"\n"
+    )
+}
+
+fn waiting(kind: &str, more: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(&format!("{}[[lane]]\nid = \"M\"\ncommand = 'echo m > m.txt'\n", lane(kind, more)));
+    let ended = env.execute(&["--max-parallel", "1"]).exits(3);
+    ended.says(&["Which database?", "lanekeeper approve r1 L --gate task:ask"]);
+    assert_eq!(env.scratch("began"), "make\n", "a person's task was given to the agent");
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "m.txt"], "the lane took the only place");
+    env
+}
+
+#[test]
+fn a_decision_reaches_the_agent_and_nothing_is_done_twice() {
+    for more in ["", "agent_worktrees = \"off\"\n"] {
+        let env = waiting("decision", more);
+        env.resume(&[]).exits(3);
+        env.lanekeeper(&["approve", "r1", "L", "--gate", "ask", "-m", "PostgreSQL"]).exits(0);
+        env.resume(&[]).exits(0);
+        assert_eq!(env.scratch("began"), "make\nuse\n");
+        assert!(env.scratch("prompt.use.1").contains("PostgreSQL"));
+        assert!(env.holds("main", "task-make") && env.holds("main", "task-use"));
+        env.assert_nothing_left(&["main"]);
+    }
+}
+
+#[test]
+fn a_no_sends_the_agent_back_to_the_task_before_and_is_followed_by_the_same_question() {
+    let env = waiting("human-verify", "");
+    env.lanekeeper(&["reject", "r1", "L", "-m", "too slow"]).exits(0);
+    env.resume(&[]).exits(3).says(&["--gate task:ask"]);
+    assert_eq!(env.scratch("began"), "make\nmake\n");
+    assert!(env.scratch("prompt.make.2").contains("too slow"));
+    env.lanekeeper(&["approve", "r1", "L"]).exits(0);
+    env.resume(&[]).exits(0);
+    assert_eq!(env.scratch("began"), "make\nmake\nuse\n");
+    assert_eq!(env.file_at("main", "task-make"), "2");
+}
+
+#[test]
+fn a_no_to_a_first_task_blocks_the_lane_until_somebody_says_yes() {
+    let env = TestEnv::new();
+    env.plan(&format!(
+        "[[lane]]\nid = \"L\"\n{AGENT}[[lane.task]]\nid = \"key\"\ntype = \"checkpoint:human-action\"\n\
+         prompt = \"Create the key.\"\n[[lane.task]]\nid = \"use\"\nprompt = \"Use it.\"\n"
+    ));
+    env.execute(&[]).exits(3);
+    env.lanekeeper(&["reject", "r1", "L", "-m", "no account"]).exits(0);
+    env.resume(&[]).exits(3).says(&["no account"]);
+    env.resume(&[]).exits(3).says(&["lanekeeper approve r1 L --gate task:key"]);
+    env.lanekeeper(&["approve", "r1", "L"]).exits(0);
+    env.resume(&[]).exits(0);
+    assert_eq!(env.scratch("began"), "use\n");
+}
+
+#[test]
+fn an_answer_to_a_live_run_is_acted_upon_at_once() {
+    let env = TestEnv::new();
+    let busy = "[[lane]]\nid = \"M\"\ncommand = 'wait-for go; echo m > m.txt'\n";
+    env.plan(&format!("{}{busy}", lane("decision", "")));
+    let running = env.start(&[]);
+    wait_until("the first task", || env.path("scratch/began").exists());
+    wait_until("the question", || !env.events("person_asked").is_empty());
+    env.lanekeeper(&["approve", "r1", "L", "--gate", "changes"]).exits(7).says(&["task ask"]);
+    env.lanekeeper(&["approve", "r1", "L", "-m", "SQLite"]).exits(0);
+    wait_until("the merge", || !env.events("lane_merged").is_empty());
+    env.write("scratch/go", "");
+    running.wait().exits(0);
+    assert_eq!(env.scratch("began"), "make\nuse\n");
+}
+
+#[test]
+fn an_approved_look_is_asked_for_again_when_the_work_is_done_again() {
+    let env = TestEnv::new();
+    let tests = "tests = ['grep -q 2 task-use']\n";
+    env.plan(&lane("human-verify", tests).replace("echo \"$LANEKEEPER_ATTEMPT\" > ", "echo $LANEKEEPER_ATTEMPT > "));
+    env.execute(&[]).exits(3);
+    env.lanekeeper(&["approve", "r1", "L"]).exits(0);
+    env.resume(&[]).exits(0);
+    assert_eq!(env.scratch("began"), "make\nuse\nuse\n", "only what comes after the look was done again");
+}
+
+#[test]
+fn commands_that_would_never_run_are_a_fault_of_the_plan() {
+    let env = TestEnv::new();
+    env.plan(&lane("decision", "").replace("type =", "verify = [\"true\"]\ntype ="));
+    env.execute(&[]).exits(2).says(&["`ask`", "would never run"]);
+}

@@ -1,0 +1,222 @@
+//! Every row of `docs/recovery.md`: the state is made, it shows as the row says, and what the row says to type works.
+
+use std::collections::BTreeSet;
+
+use rustix::process::Signal;
+
+use crate::support::{Ended, TestEnv, wait_until};
+
+/// A row: the state, the exit codes that show it, the words that it says, the commands to type.
+struct Row {
+    state: String,
+    codes: Vec<i32>,
+    says: Vec<String>,
+    types: Vec<Vec<String>>,
+}
+
+fn rows() -> Vec<Row> {
+    let text = include_str!("../../docs/recovery.md");
+    text.lines().filter(|line| line.starts_with("| `")).map(row).collect()
+}
+
+fn row(line: &str) -> Row {
+    let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+    let state = cells[0].trim_matches(['`', ' ']).to_owned();
+    let spans =
+        |cell: &str, mark: char| -> Vec<String> { cell.split(mark).skip(1).step_by(2).map(str::to_owned).collect() };
+    let codes = cells[1].split("exit code ").nth(1).map(|rest| rest.split('"').next().unwrap_or_default());
+    let codes = codes.into_iter().flat_map(|codes| codes.split([',', ' ']).filter_map(|word| word.parse().ok()));
+    let commands = spans(cells[3], '`').into_iter().filter(|span| span.starts_with("lanekeeper "));
+    Row {
+        state,
+        codes: codes.collect(),
+        says: spans(cells[1], '"'),
+        types: commands.map(|command| words(&command)).collect(),
+    }
+}
+
+/// The words of a command, one of which may be in quotes; the program's name left out.
+fn words(command: &str) -> Vec<String> {
+    let parts = command.split('"').enumerate();
+    let quoted = |(at, part): (usize, &str)| match at % 2 {
+        0 => part.split_whitespace().map(str::to_owned).collect::<Vec<_>>(),
+        _ => vec![part.to_owned()],
+    };
+    parts.flat_map(quoted).skip(1).collect()
+}
+
+const WORKS: &str = "[[lane]]\nid = \"L\"\ncommand = 'echo l > l.txt'\n";
+
+/// A lane whose agent waits in its first attempt.
+const WAITS: &str = "[[lane]]\nid = \"L\"\ncommand = 'echo l > l.txt; touch \"$SCRATCH/began\"; wait-for go'\n";
+
+/// A lane that passes once the cause is mended.
+const FAILS: &str = "[[lane]]\nid = \"L\"\nretries = 0\ncommand = '[ -e \"$SCRATCH/mended\" ] && echo l > l.txt'\n";
+
+fn planned(plan: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(plan);
+    env
+}
+
+/// A run whose agent was at work when it was asked to stop.
+fn stopped() -> (TestEnv, Ended) {
+    let env = planned(WAITS);
+    let run = env.start(&[]);
+    wait_until("the agent", || env.path("scratch/began").exists());
+    env.lanekeeper(&["stop", "r1"]).exits(0);
+    let ended = run.wait();
+    env.write("scratch/go", "");
+    (env, ended)
+}
+
+/// A run whose Lanekeeper was killed; its agent goes on.
+fn interrupted() -> TestEnv {
+    let env = planned(WAITS);
+    let run = env.start(&[]);
+    wait_until("the agent", || env.path("scratch/began").exists());
+    run.signal(Signal::KILL);
+    run.wait();
+    env.write("scratch/go", "");
+    env
+}
+
+/// Makes the state and shows it: what the user sees first.
+fn shown(state: &str) -> (TestEnv, Ended) {
+    let executed = |plan: &str| {
+        let env = planned(plan);
+        let ended = env.execute(&[]);
+        (env, ended)
+    };
+    let then = |env: TestEnv, arguments: &[&str]| {
+        let ended = env.lanekeeper(arguments);
+        (env, ended)
+    };
+    match state {
+        "interrupted" => then(interrupted(), &["status", "r1"]),
+        "stopped" => stopped(),
+        "plan-waits" => executed(&WORKS.replace("command", "approval = [\"plan\"]\ncommand")),
+        "changes-wait" => executed(&WORKS.replace("command", "approval = [\"changes\"]\ncommand")),
+        "person-waits" => {
+            executed(&format!("{WORKS}[[lane.task]]\nid = \"ask\"\ntype = \"checkpoint:decision\"\nprompt = \"Which?\"\n"))
+        }
+        "lane-failed" | "lane-hopeless" => executed(FAILS),
+        "network-out" => {
+            let env = planned(&FAILS.replace("&& echo l > l.txt", "|| { echo Could not resolve host: x; exit 1; }"));
+            env.write("config/lanekeeper/config.toml", "outage_limit = \"0s\"\n");
+            let ended = env.execute(&[]);
+            (env, ended)
+        }
+        "agent-blocked" => executed(&FAILS.replace(
+            "&& echo l > l.txt",
+            "|| echo \"{\\\"status\\\": \\\"BLOCKED\\\", \\\"blocked_by\\\": \\\"the key is missing\\\"}\" > \"$LANEKEEPER_STATUS_FILE\"",
+        )),
+        "checkout-in-the-way" => {
+            let env = planned(&WAITS.replace("l.txt;", "README.md;"));
+            let run = env.start(&[]);
+            // Owned files must be clean when the lane begins; later they are in the way.
+            wait_until("the agent", || env.path("scratch/began").exists());
+            env.write("repo/README.md", "being edited\n");
+            env.write("scratch/go", "");
+            (env, run.wait())
+        }
+        "tests-red" => executed(&FAILS.replace("command = '[ -e \"$SCRATCH/mended\" ] &&", "tests = '[ -e \"$SCRATCH/mended\" ]'\ncommand = '")),
+        "phase-red" => executed(&format!("[gates]\nfinal = '[ -e \"$SCRATCH/mended\" ]'\n{WORKS}")),
+        "changed-outside" => {
+            let env = stopped().0;
+            let opened = env.events("worktree_opened");
+            let place = opened.iter().find(|event| event["agent"] == "agent").expect("a worktree");
+            let place = place["worktree"]["path"].as_str().expect("a path");
+            std::fs::write(format!("{place}/l.txt"), "by somebody else\n").expect("a file");
+            then(env, &["resume", "r1"])
+        }
+        "plan-changed" => {
+            let env = stopped().0;
+            env.plan(&format!("{WAITS}[[lane]]\nid = \"M\"\ncommand = 'echo m > m.txt'\n"));
+            then(env, &["resume", "r1"])
+        }
+        "half-rolled-back" => {
+            let env = stopped().0;
+            let point = "rollback_keep:1";
+            env.lanekeeper_with(&["rollback", "r1", "--lane", "L"], |command| command.env("LANEKEEPER_CRASH_POINT", point));
+            then(env, &["resume", "r1"])
+        }
+        "worktree-gone" => {
+            let env = executed(FAILS).0;
+            let opened = env.events("worktree_opened");
+            let place = opened[0]["worktree"]["path"].as_str().expect("a path");
+            std::fs::remove_dir_all(place).expect("removed");
+            then(env, &["doctor", "r1"])
+        }
+        "state-damaged" => {
+            let env = executed(FAILS).0;
+            env.write("repo/.claude/ai-dev-kit/run-logs/checkpoints.json", "[{");
+            then(env, &["resume", "r1"])
+        }
+        "complete" => then(executed(WORKS).0, &["resume", "r1"]),
+        "never-began" => {
+            let env = planned(WORKS);
+            let start = ["execute-phase", "../plan.toml", "--run-id", "r1"];
+            env.lanekeeper_with(&start, |command| command.env("LANEKEEPER_CRASH_POINT", "after_sync:1"));
+            env.write("repo/plan.toml", env.read("plan.toml"));
+            then(env, &["resume", "r1"])
+        }
+        "unknown-run" => {
+            let env = planned(WORKS);
+            env.execute(&["--run-id=another"]).exits(0);
+            then(env, &["resume", "r1"])
+        }
+        other => panic!("nothing makes `{other}`"),
+    }
+}
+
+/// States in which a live process has the run; they are looked at while it lives.
+const LIVE: [&str; 2] = ["running", "held"];
+
+/// Rows after which the phase is not complete: nothing was begun, or there is nothing to bring to an end.
+const ENDS_ELSEWHERE: [&str; 3] = ["complete", "never-began", "unknown-run"];
+
+#[test]
+fn every_row_shows_as_it_says_and_what_it_says_to_type_works() {
+    let rows = rows();
+    let names: BTreeSet<&str> = rows.iter().map(|row| row.state.as_str()).collect();
+    assert!(rows.len() > 20 && names.len() == rows.len(), "{names:?}");
+    for row in rows.iter().filter(|row| !LIVE.contains(&row.state.as_str())) {
+        let (env, ended) = shown(&row.state);
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert!(row.codes.is_empty() || row.codes.contains(&ended.code), "{}: {}:\n{said}", row.state, ended.code);
+        assert!(row.says.iter().all(|text| said.contains(text.as_str())), "{} does not say so:\n{said}", row.state);
+        env.write("scratch/mended", "");
+        if row.state == "checkout-in-the-way" {
+            env.git(&["checkout", "--quiet", "README.md"]);
+        }
+        assert!(!row.types.is_empty(), "{} has nothing to type", row.state);
+        for command in &row.types {
+            let command: Vec<&str> = command.iter().map(String::as_str).collect();
+            let typed = env.lanekeeper(&command);
+            assert_eq!(typed.code, 0, "{}: {command:?}:\n{}{}", row.state, typed.stdout, typed.stderr);
+        }
+        if !ENDS_ELSEWHERE.contains(&row.state.as_str()) {
+            env.resume(&[]).exits(7).says(&["is complete"]);
+        }
+    }
+}
+
+#[test]
+fn a_live_run_shows_as_the_table_says() {
+    let env = planned(WAITS);
+    let run = env.start(&[]);
+    wait_until("the agent", || env.path("scratch/began").exists());
+    let of = |state: &str| rows().into_iter().find(|row| row.state == state).expect("a row");
+    let status = env.lanekeeper(&["status", "r1"]).exits(0);
+    assert!(of("running").says.iter().all(|text| status.stdout.contains(text.as_str())), "{}", status.stdout);
+    let held = of("held");
+    let says: Vec<&str> = held.says.iter().map(String::as_str).collect();
+    let plan = env.path("plan.toml");
+    env.lanekeeper(&["execute-phase", plan.to_str().expect("UTF-8")]).exits(held.codes[0]).says(&says);
+    for command in of("running").types.iter().chain(&held.types[..0]) {
+        let command: Vec<&str> = command.iter().map(String::as_str).collect();
+        env.lanekeeper(&command).exits(0);
+    }
+    run.wait().exits(143);
+}

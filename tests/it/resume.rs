@@ -1,0 +1,142 @@
+//! Going on with a run, and beginning another one beside it.
+
+use crate::support::{TestEnv, wait_until};
+
+/// Fails until somebody puts a file into place.
+const NEEDS_HELP: &str = "[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo began >> \"$SCRATCH/a\"; echo a > a.txt'\n\
+     [[lane]]\nid = \"B\"\nretries = 0\ncommand = '[ -e \"$SCRATCH/help\" ] && echo b > b.txt'\n\
+     [[lane]]\nid = \"C\"\ndepends_on = [\"A\", \"B\"]\ncommand = 'cat a.txt b.txt > c.txt'\n";
+
+fn failed() -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(NEEDS_HELP);
+    env.execute(&[]).exits(1);
+    env
+}
+
+#[test]
+fn a_resume_does_what_failed_again_and_nothing_that_was_done() {
+    let env = failed();
+    env.write("scratch/help", "");
+    let resumed = env.resume(&[]).exits(0);
+    for said in ["Current stage", "checkpoints.json", "Next actions", "before_lane_start", "lanekeeper rollback r1"] {
+        assert!(resumed.stderr.contains(said), "it does not say {said}:\n{}", resumed.stderr);
+    }
+    assert_eq!(env.scratch("a"), "began\n");
+    assert_eq!(env.file_at("main", "c.txt"), "a\nb");
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn the_flag_takes_the_latest_unfinished_run_of_the_plan() {
+    let env = failed();
+    env.write("scratch/help", "");
+    let plan = env.path("plan.toml");
+    env.lanekeeper(&["execute-phase", plan.to_str().expect("UTF-8"), "--resume"]).exits(0);
+    assert_eq!(env.events("run_resumed").len(), 1);
+}
+
+#[test]
+fn a_fresh_start_beside_an_unfinished_run_is_refused_with_both_ways_out() {
+    let env = failed();
+    let refs = env.refs();
+    env.execute(&["--run-id", "r2"]).says(&["r1"]).hints("--resume").hints("--new-run").exits(7);
+    assert_eq!(env.refs(), refs);
+    assert!(!env.path("repo/.claude/ai-dev-kit/run-logs/r2.jsonl").exists());
+}
+
+#[test]
+fn a_new_run_beside_an_unfinished_one_has_branches_of_its_own() {
+    let env = failed();
+    env.execute(&["--run-id", "r2", "--new-run"]).exits(1);
+    let branches = env.refs();
+    for branch in ["refs/heads/lane/P1/B", "refs/heads/lane/P1/B-r2"] {
+        assert!(branches.iter().any(|name| name == branch), "{branches:?}");
+    }
+    env.write("scratch/help", "");
+    env.lanekeeper(&["resume", "r2"]).exits(0);
+    assert_eq!(env.file_at("main", "c.txt"), "a\nb");
+}
+
+#[test]
+fn what_is_complete_cannot_be_resumed() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
+    env.execute(&[]).exits(0);
+    env.resume(&[]).exits(7).says(&["r1", "complete"]);
+    env.execute(&["--resume"]).exits(7);
+}
+
+#[test]
+fn what_never_was_cannot_be_resumed() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'true'\n");
+    env.lanekeeper(&["resume"]).exits(8);
+    env.resume(&[]).exits(8).says(&["r1"]);
+    let plan = env.path("plan.toml");
+    env.lanekeeper(&["execute-phase", plan.to_str().expect("UTF-8"), "--resume"]).exits(8).hints("execute-phase");
+    assert!(!env.path("repo/.claude/ai-dev-kit/run-logs/r1.jsonl").exists());
+}
+
+#[test]
+fn a_changed_plan_is_refused_with_what_changed_until_it_is_accepted() {
+    let env = failed();
+    let changed =
+        env.read("plan.toml").replace("[ -e \"$SCRATCH/help\" ] && ", "").replace("[\"A\", \"B\"]", "[\"B\"]");
+    env.write("plan.toml", changed + "[[lane]]\nid = \"D\"\ncommand = 'echo d > d.txt'\n");
+    let log = env.log().len();
+    env.resume(&[]).exits(2).says(&["lane B", "lane C", "lane D"]).hints("--accept-plan-change");
+    assert_eq!(env.log().len(), log);
+    env.resume(&["--accept-plan-change"]).exits(0);
+    assert!(env.holds("main", "d.txt") && env.holds("main", "c.txt"));
+    assert_eq!(env.scratch("a"), "began\n");
+}
+
+#[test]
+fn a_plan_that_is_gone_is_used_as_it_was_pinned() {
+    let env = failed();
+    std::fs::remove_file(env.path("plan.toml")).expect("the plan");
+    env.write("scratch/help", "");
+    env.resume(&[]).exits(0).says(&["is gone"]);
+}
+
+#[test]
+fn a_run_that_is_alive_belongs_to_who_runs_it() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'touch \"$SCRATCH/began\"; wait-for go; echo a > a.txt'\n");
+    let run = env.start(&[]);
+    wait_until("the agent", || env.path("scratch/began").exists());
+    env.resume(&[]).exits(4).says(&["r1"]);
+    let second = env.execute(&["--run-id", "r2"]);
+    assert!(second.code == 4 || second.code == 7, "{second:?}");
+    assert!(!env.path("repo/.claude/ai-dev-kit/run-logs/r2.jsonl").exists());
+    env.write("scratch/go", "");
+    run.wait().exits(0);
+    assert_eq!(env.events("job_planned").len(), 1);
+}
+
+/// Where the run log is, below the test's directory.
+const LOG: &str = "repo/.claude/ai-dev-kit/run-logs/r1.jsonl";
+
+#[test]
+fn a_run_log_whose_last_line_is_torn_is_as_good_as_one_without_that_line() {
+    let env = failed();
+    let whole = env.read(LOG);
+    env.write(LOG, format!("{whole}{}", &whole.lines().next_back().expect("a line")[..40]));
+    env.write("scratch/help", "");
+    env.resume(&[]).exits(0);
+    assert!(env.read(LOG).starts_with(&whole));
+    assert_eq!(env.scratch("a"), "began\n");
+}
+
+#[test]
+fn a_run_log_that_is_damaged_in_the_middle_is_refused_with_the_line_and_left_as_it_is() {
+    let env = failed();
+    let damaged = env.read(LOG).replacen("lane_based", "lane_bused", 1);
+    let line = damaged.lines().position(|line| line.contains("lane_bused")).expect("a line") + 1;
+    env.write(LOG, &damaged);
+    env.write("scratch/help", "");
+    env.resume(&[]).exits(6).says(&["r1.jsonl", &format!("line {line}")]);
+    assert_eq!(env.read(LOG), damaged);
+    assert!(!env.holds("main", "c.txt"));
+}

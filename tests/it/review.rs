@@ -1,0 +1,97 @@
+//! The rounds before and after the implementation.
+
+use crate::support::TestEnv;
+
+fn lane(command: &str, reviewer: &str, retries: u32) -> String {
+    format!(
+        "[[lane]]\nid = \"L\"\nretries = {retries}\n[[lane.agent]]\nname = \"engineer\"\ncommand = '''\n{command}\n'''\n\
+         [[lane.agent]]\nname = \"critic\"\nround = \"review\"\ncommand = '''\n{reviewer}\n'''\n"
+    )
+}
+
+const WORKS: &str = "echo \"draft $LANEKEEPER_ATTEMPT\" > work.txt";
+
+#[test]
+fn rejected_work_goes_back_with_the_feedback_until_it_is_approved() {
+    let env = TestEnv::new();
+    let reviewer = r#"
+cat work.txt >> "$SCRATCH/reviewed"
+if grep -q "draft 1" work.txt; then decision=REJECTED; else decision=APPROVED; fi
+printf '{"status": "COMPLETE", "decision": "%s", "feedback": "name the columns"}' $decision > "$LANEKEEPER_STATUS_FILE""#;
+    env.plan(&lane(WORKS, reviewer, 3));
+    env.execute(&[]).exits(0);
+    assert_eq!(env.scratch("reviewed"), "draft 1\ndraft 2\n");
+    assert_eq!(env.file_at("main", "work.txt"), "draft 2");
+    let prompt = env.attempt_file("L", "engineer", 2, "prompt.md");
+    assert!(prompt.contains("name the columns") && prompt.contains("critic"), "{prompt}");
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn work_that_is_rejected_for_ever_fails_the_lane() {
+    let env = TestEnv::new();
+    let reviewer =
+        r#"printf '{"status": "COMPLETE", "decision": "REJECTED", "feedback": "never"}' > "$LANEKEEPER_STATUS_FILE""#;
+    env.plan(&lane(WORKS, reviewer, 1));
+    env.execute(&[]).exits(1).says(&["never"]);
+    let attempts =
+        env.events("job_exited").iter().filter(|job| job["job"]["role"]["attempt"]["agent"] == "engineer").count();
+    assert_eq!(attempts, 2);
+    assert!(!env.holds("main", "work.txt"));
+}
+
+fn undecided(reviewer: &str) {
+    let env = TestEnv::new();
+    env.plan(&lane(WORKS, reviewer, 0));
+    env.execute(&[]).exits(1).says(&["decision"]);
+    assert!(!env.holds("main", "work.txt"));
+}
+
+#[test]
+fn a_reviewer_that_says_nothing_approves_nothing() {
+    undecided("true");
+}
+
+#[test]
+fn a_reviewer_that_says_everything_but_a_decision_approves_nothing() {
+    undecided(r#"printf '{"status": "COMPLETE"}' > "$LANEKEEPER_STATUS_FILE""#);
+}
+
+#[test]
+fn a_reviewer_sees_merged_work_and_its_own_changes_reach_nobody() {
+    let env = TestEnv::new();
+    let reviewer = r#"echo graffiti > graffiti.txt; rm work.txt
+printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEKEEPER_STATUS_FILE""#;
+    env.plan(&lane(WORKS, reviewer, 0));
+    env.execute(&[]).exits(0);
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "work.txt"]);
+    let kept = env.refs().into_iter().find(|name| name.starts_with("refs/lanekeeper/")).expect("a snapshot of it");
+    assert!(env.holds(&kept, "graffiti.txt"), "it is neither merged nor kept");
+}
+
+#[test]
+fn a_report_of_the_requirements_round_reaches_the_implementation() {
+    let env = TestEnv::new();
+    env.plan(
+        r#"
+[[lane]]
+id = "L"
+[[lane.agent]]
+name = "analyst"
+round = "requirements"
+command = 'echo "The ledger has two sides." > "$LANEKEEPER_REPORT_FILE"'
+[[lane.agent]]
+name = "historian"
+round = "requirements"
+command = 'echo "It was tried before."'
+[[lane.agent]]
+name = "engineer"
+command = 'cp "$LANEKEEPER_PROMPT_FILE" "$SCRATCH/prompt"; echo x > x.txt'
+"#,
+    );
+    env.execute(&[]).exits(0);
+    let prompt = env.scratch("prompt");
+    for text in ["analyst", "The ledger has two sides.", "historian", "It was tried before."] {
+        assert!(prompt.contains(text), "{prompt}");
+    }
+}

@@ -1,0 +1,100 @@
+//! Agents that do not end by themselves.
+
+use std::path::Path;
+
+use crate::support::{TestEnv, wait_until};
+
+/// Whether a process that an agent named in a file is alive.
+fn alive(env: &TestEnv, file: &str) -> bool {
+    let pid = env.scratch(file).trim().to_owned();
+    let state = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat")).unwrap_or_default();
+    !state.is_empty() && !state.contains(") Z ")
+}
+
+fn exits(env: &TestEnv) -> Vec<(String, i64)> {
+    let exit = |job: serde_json::Value| {
+        let cause = job["exit"]["cause"].as_str().expect("a cause").to_owned();
+        (cause, job["exit"]["exit_code"].as_i64().expect("a code"))
+    };
+    env.events("job_exited").into_iter().map(exit).collect()
+}
+
+#[test]
+fn an_agent_that_ignores_its_time_limit_is_killed_with_everything_it_started() {
+    let env = TestEnv::new();
+    // The grandchild leaves the session, ignores SIGTERM too, and keeps the output open.
+    env.plan(
+        r#"
+[timeouts]
+agent = "1s"
+kill_after = "200ms"
+[[lane]]
+id = "L"
+retries = 1
+command = '''
+if [ $LANEKEEPER_ATTEMPT = 2 ]; then echo x > x.txt; exit 0; fi
+trap '' TERM
+setsid sh -c 'trap "" TERM; echo $$ > "$SCRATCH/grandchild"; while [ -d "$SCRATCH" ]; do sleep 0.05; done' &
+echo $$ > "$SCRATCH/child"
+while [ -d "$SCRATCH" ]; do sleep 0.05; done
+'''
+"#,
+    );
+    env.execute(&[]).exits(0);
+    assert_eq!(exits(&env), [("timed_out".to_owned(), 137), ("exited".to_owned(), 0)]);
+    assert!(!alive(&env, "child") && !alive(&env, "grandchild"));
+    assert!(env.attempt_file("L", "agent", 2, "failure_context.json").contains("137"));
+    assert!(env.holds("main", "x.txt"));
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn an_agent_that_sleeps_past_its_time_limit_is_asked_to_end_and_its_work_is_kept() {
+    let env = TestEnv::new();
+    env.plan(
+        r#"
+[timeouts]
+agent = "1s"
+[[lane]]
+id = "L"
+retries = 1
+command = '''
+[ $LANEKEEPER_ATTEMPT = 2 ] && exit 0
+echo half > half.txt
+wait-for never
+'''
+"#,
+    );
+    env.execute(&[]).exits(0);
+    assert_eq!(exits(&env), [("timed_out".to_owned(), 124), ("exited".to_owned(), 0)]);
+    let kept = env.events("snapshot_taken").into_iter().find(|kept| kept["reason"] == "timeout");
+    assert!(kept.is_some(), "the work was not kept");
+    assert_eq!(env.file_at("main", "half.txt"), "half");
+}
+
+#[test]
+fn what_an_agent_leaves_running_is_ended_with_it() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\ncommand = 'setsid wait-for never & echo $! > \"$SCRATCH/server\"; echo x > x.txt'\n",
+    );
+    env.execute(&[]).exits(0);
+    assert!(!alive(&env, "server"));
+    assert!(env.holds("main", "x.txt"));
+}
+
+#[test]
+fn a_kill_of_lanekeeper_disturbs_no_agent_and_a_resume_takes_its_work() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\ncommand = 'echo begun >> \"$SCRATCH/began\"; wait-for go; echo x > x.txt; touch \"$SCRATCH/done\"'\n");
+    let run = env.start(&[]);
+    wait_until("the agent", || env.path("scratch/began").exists());
+    run.signal(rustix::process::Signal::KILL);
+    run.wait().exits(137);
+    env.write("scratch/go", "");
+    wait_until("the agent's end", || env.path("scratch/done").exists());
+    env.resume(&[]).exits(0);
+    assert_eq!(env.scratch("began"), "begun\n");
+    assert!(env.holds("main", "x.txt"));
+    env.assert_nothing_left(&["main"]);
+}

@@ -1,0 +1,171 @@
+//! What surrounds a run and must not leak into it: variables of git hooks, places, other worktrees.
+
+use crate::support::TestEnv;
+
+#[test]
+fn variables_of_a_git_hook_reach_neither_git_nor_agents() {
+    let env = TestEnv::with_user_elsewhere();
+    env.plan("[[lane]]\nid = \"L\"\ncommand = 'env > \"$SCRATCH/env\"; echo x > x.txt; git add --all; git commit --quiet -m x'\n");
+    let before = env.users_checkout();
+    let plan = env.path("plan.toml");
+    let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1", "--base", "main"];
+    let git = env.path("repo/.git");
+    env.lanekeeper_with(&arguments, |command| {
+        command
+            .env("GIT_DIR", &git)
+            .env("GIT_INDEX_FILE", git.join("index"))
+            .env("GIT_WORK_TREE", env.path("repo"))
+            .env("GIT_PREFIX", "")
+            .env("GIT_AUTHOR_DATE", "2001-01-01T00:00:00Z")
+            .env("GIT_AUTHOR_NAME", "Hooked")
+    })
+    .exits(0);
+    assert_eq!(env.users_checkout(), before);
+    let seen = env.scratch("env");
+    for name in ["GIT_DIR=", "GIT_INDEX_FILE=", "GIT_WORK_TREE=", "GIT_PREFIX=", "GIT_AUTHOR_DATE="] {
+        assert!(!seen.lines().any(|line| line.starts_with(name)), "the agent sees {name}");
+    }
+    assert!(seen.contains("GIT_AUTHOR_NAME=Hooked"), "the user's own name is gone");
+    assert!(env.holds("main", "x.txt"));
+    env.assert_nothing_left(&["desk", "main"]);
+}
+
+#[test]
+fn an_agent_that_knows_no_name_for_its_commits_has_the_users() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt; git add --all; git commit --quiet -m x; echo y > y.txt'\n",
+    );
+    env.execute(&[]).exits(0);
+    assert!(env.git(&["log", "--format=%an", "main"]).lines().all(|name| name == "Tester"));
+}
+
+#[test]
+fn a_run_can_be_started_from_a_directory_and_from_another_worktree() {
+    let env = TestEnv::new();
+    env.write("repo/deep/down/file.txt", "x\n");
+    env.commit("deep");
+    env.git(&["worktree", "add", "--quiet", "../linked", "-b", "side"]);
+    let plan = "[[lane]]\nid = \"L\"\ncommand = 'echo \"$LANEKEEPER_RUN_ID\" > $LANEKEEPER_RUN_ID.txt'\n";
+    env.plan(plan);
+    for (place, run, base) in [("repo/deep/down", "d1", "main"), ("linked", "d2", "side")] {
+        let place = env.path(place);
+        let arguments = ["execute-phase", "../plan.toml", "--run-id", run];
+        let deep = ["execute-phase", "../../../plan.toml", "--run-id", run];
+        let arguments = if run == "d1" { deep } else { arguments };
+        env.lanekeeper_with(&arguments, |command| command.current_dir(&place)).exits(0);
+        assert!(env.holds(base, &format!("{run}.txt")), "{run}");
+        assert!(
+            env.path(&format!("repo/.claude/ai-dev-kit/run-logs/{run}.jsonl")).exists(),
+            "the main worktree has the log"
+        );
+    }
+    assert!(env.path("linked/d2.txt").exists(), "the checkout of the base branch was brought along");
+}
+
+#[test]
+fn a_repository_whose_name_needs_quoting_is_as_good_as_any() {
+    let env = TestEnv::new();
+    std::fs::rename(env.path("repo"), env.path("it's a répo")).expect("a rename");
+    env.plan("[[lane]]\nid = \"L\"\nretries = 1\ncommand = 'echo x > x.txt; [ $LANEKEEPER_ATTEMPT = 2 ]'\n");
+    let place = env.path("it's a répo");
+    env.lanekeeper_with(&["execute-phase", "../plan.toml"], |command| command.current_dir(&place)).exits(0);
+    assert!(place.join("x.txt").exists());
+}
+
+#[test]
+fn prompts_and_names_are_never_expanded_by_a_shell() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\nname = \"$(touch $SCRATCH/a) `touch $SCRATCH/b`\"\nprompt = \"$(touch $SCRATCH/c); touch $SCRATCH/d\"\n\
+         command = [\"sh\", \"-c\", \"echo x > x.txt\", \"$(touch $SCRATCH/e)\"]\n",
+    );
+    env.execute(&[]).exits(0);
+    assert_eq!(std::fs::read_dir(env.path("scratch")).expect("a listing").count(), 0);
+}
+
+#[test]
+fn a_git_that_is_too_old_is_refused_before_anything_is_made() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\ncommand = 'true'\n");
+    let path = std::env::var_os("PATH").expect("a PATH");
+    let git = std::env::split_paths(&path).map(|place| place.join("git")).find(|git| git.is_file()).expect("a git");
+    let script = "#!/bin/sh\nfor word; do [ \"$word\" = version ] && { echo git version 2.40.1; exit; }; done\n";
+    env.program("git", &format!("{script}exec '{}' \"$@\"\n", git.display()));
+    let plan = env.path("plan.toml");
+    let plan = plan.to_str().expect("UTF-8");
+    for words in
+        [&["execute-phase", plan] as &[&str], &["execute-lane", plan, "L"], &["resume", "r1"], &["rollback", "r1"]]
+    {
+        env.lanekeeper(words).exits(2).says(&["git 2.40.1", "2.41"]).hints("install a newer git");
+    }
+    assert!(!env.path("repo/.claude").exists() && !env.path("repo.lanes").exists());
+}
+
+/// Two lanes in a repository with a post-checkout hook.
+fn with_hook(script: &str, commit: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.write("repo/.git/hooks/post-checkout", format!("#!/bin/sh\n{script}\n"));
+    let hook = env.path("repo/.git/hooks/post-checkout");
+    std::fs::set_permissions(hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("permissions");
+    let lane = |id: &str| {
+        format!(
+            "[[lane]]\nid = \"{id}\"\nretries = 0\nowns = [\"{id}.txt\"]\ncommand = 'echo x > {id}.txt; {commit}'\n"
+        )
+    };
+    env.plan(&(lane("A") + &lane("B")));
+    env
+}
+
+#[test]
+fn a_hook_that_fails_is_told_of_once_and_undoes_no_checkout() {
+    let env = with_hook("echo no such tool; exit 3", "true");
+    env.execute(&[]).exits(0);
+    let told: Vec<String> = env.events("noted").iter().map(ToString::to_string).collect();
+    assert!(told.len() == 1 && told[0].contains("code 3") && told[0].contains("no such tool"), "{told:?}");
+    assert_eq!(env.files("main"), [".gitignore", "A.txt", "B.txt", "README.md"]);
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn what_a_hook_writes_is_no_change_of_the_agents() {
+    for commit in ["true", "git add --all; git commit --quiet -m mine"] {
+        let env =
+            with_hook("echo built > stamp.txt; mkdir -p made; echo y > made/y.txt; echo more >> README.md", commit);
+        env.execute(&[]).exits(0);
+        assert!(env.holds("main", "A.txt") && env.holds("main", "B.txt"));
+        assert_eq!(env.holds("main", "stamp.txt"), commit != "true", "it is the agent's to commit, not ours");
+        env.assert_nothing_left(&["main"]);
+    }
+}
+
+#[test]
+fn what_an_agent_makes_of_what_a_hook_wrote_is_its_change() {
+    let env = with_hook("echo built > stamp.txt", "echo edited > stamp.txt");
+    env.execute(&[]).exits(1).says(&["stamp.txt"]);
+}
+
+#[test]
+fn work_that_an_agent_stashed_is_kept_and_the_users_stash_is_left() {
+    for deed in [
+        "git stash --quiet",
+        "git stash push --quiet -m later",
+        "git commit --quiet --allow-empty -m own; git switch --quiet --detach; git stash --quiet",
+    ] {
+        let env = TestEnv::new();
+        env.write("repo/README.md", "mine\n");
+        env.git(&["stash"]);
+        let mine = env.git(&["rev-parse", "stash@{0}"]);
+        env.plan(&format!(
+            "[[lane]]\nid = \"L\"\nretries = 1\ncommand = 'if [ $LANEKEEPER_ATTEMPT = 1 ]; then echo half > README.md; {deed}; exit 1; fi; echo x > x.txt'\n"
+        ));
+        env.execute(&[]).exits(0);
+        let stashes: Vec<String> = env.git(&["stash", "list", "--format=%H"]).lines().map(str::to_owned).collect();
+        assert!(stashes.len() == 2 && stashes[1] == mine, "{deed}: {stashes:?}");
+        let kept = |stash: &str| env.events("snapshot_taken").iter().filter(|taken| taken["commit"] == stash).count();
+        assert_eq!((kept(&stashes[0]), kept(&mine)), (1, 0), "{deed}");
+        let told = env.events("noted").iter().filter(|note| note.to_string().contains("git stash")).count();
+        assert_eq!(told, 1, "{deed}");
+        assert_eq!(env.refs(), ["refs/heads/main", "refs/stash"], "{deed}");
+    }
+}

@@ -1,0 +1,290 @@
+//! Where agents work, what they find there, and who may work at the same time.
+
+use std::path::{Path, PathBuf};
+
+use crate::support::TestEnv;
+
+/// One lane with an implementation agent and a reviewer, which say where they are.
+fn places(mode: &str) -> Vec<String> {
+    let env = TestEnv::new();
+    env.plan(&format!(
+        r#"
+[[lane]]
+id = "L"
+agent_worktrees = "{mode}"
+tests = 'pwd >> "$SCRATCH/places"; test -e a.txt'
+[[lane.agent]]
+name = "engineer"
+command = 'pwd >> "$SCRATCH/places"; test "$(pwd -P)" = "$LANEKEEPER_WORKTREE"; echo a > a.txt'
+[[lane.agent]]
+name = "critic"
+round = "review"
+command = '''
+pwd >> "$SCRATCH/places"; test -e a.txt || exit 1
+printf '{{"status": "COMPLETE", "decision": "APPROVED"}}' > "$LANEKEEPER_STATUS_FILE"
+'''
+"#
+    ));
+    env.execute(&[]).exits(0);
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "a.txt"]);
+    env.assert_nothing_left(&["main"]);
+    env.scratch("places").lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn every_agent_has_a_worktree_of_its_own() {
+    let places = places("on");
+    assert!(places[0] != places[1], "the engineer worked in the lane's worktree: {places:?}");
+}
+
+#[test]
+fn agents_share_the_lanes_worktree_where_they_are_alone_in_their_round() {
+    let places = places("auto");
+    assert_eq!(places, [places[0].clone(), places[0].clone(), places[0].clone()]);
+}
+
+#[test]
+fn agents_share_the_lanes_worktree_where_that_is_wanted() {
+    let places = places("off");
+    assert_eq!(places, [places[0].clone(), places[0].clone(), places[0].clone()]);
+}
+
+#[test]
+fn several_agents_of_a_round_in_one_worktree_take_turns() {
+    let env = TestEnv::new();
+    let agent = |name: &str| {
+        format!(
+            "[[lane.agent]]\nname = \"{name}\"\ncommand = 'mkdir \"$SCRATCH/busy\" && echo {name} >> both.txt && rmdir \"$SCRATCH/busy\"'\n"
+        )
+    };
+    env.plan(&format!(
+        "[[lane]]\nid = \"L\"\nretries = 0\nagent_worktrees = \"off\"\n{}{}",
+        agent("one"),
+        agent("two")
+    ));
+    env.execute(&["--max-parallel", "2"]).exits(0);
+    assert_eq!(env.file_at("main", "both.txt"), "one\ntwo");
+}
+
+#[test]
+fn setup_copies_variables_and_ports_are_there_before_the_agent() {
+    let env = TestEnv::new();
+    env.write("repo/.env", "KEY=secret\n");
+    let lane = |id: &str| {
+        format!(
+            r#"
+[[lane]]
+id = "{id}"
+retries = 0
+copy = [".env"]
+setup = ["echo set up > ready.log", "test -e .env"]
+env = {{ COLOUR = "blue", LEVEL = 3 }}
+command = '''
+test "$(cat .env)" = KEY=secret && test -e ready.log && test "$COLOUR$LEVEL" = blue3 || exit 1
+echo $LANEKEEPER_PORT > $LANEKEEPER_LANE.port
+test "$LANEKEEPER_RUN_ID $LANEKEEPER_PHASE $LANEKEEPER_AGENT $LANEKEEPER_TASK $LANEKEEPER_ATTEMPT $LANEKEEPER_MAX_RETRIES" = "r1 P1 agent 1 1 0" || exit 2
+test "$(git rev-parse HEAD)" = "$LANEKEEPER_BASE_COMMIT" || exit 3
+grep -q '"lane_id": "{id}"' "$LANEKEEPER_TASK_FILE" || exit 4
+'''
+"#
+        )
+    };
+    env.plan(&(lane("A") + &lane("B")));
+    env.execute(&["--max-parallel", "2"]).exits(0);
+    assert_eq!(env.files("main"), [".gitignore", "A.port", "B.port", "README.md"], "ignored files were committed");
+    let port = |lane: &str| env.file_at("main", &format!("{lane}.port")).parse::<u16>().expect("a port");
+    assert!(port("A").abs_diff(port("B")) >= 10, "the blocks of ports overlap");
+}
+
+/// Three lanes that fail when two of them run at once.
+fn one_at_a_time(keys: impl Fn(&str) -> String, head: &str) {
+    let env = TestEnv::new();
+    let lane = |id: &str| {
+        format!(
+            "[[lane]]\nid = \"{id}\"\nretries = 0\n{}\ncommand = 'mkdir \"$SCRATCH/busy\" && echo x > {id}.txt && rmdir \"$SCRATCH/busy\"'\n",
+            keys(id)
+        )
+    };
+    env.plan(&format!("{head}{}{}{}", lane("A"), lane("B"), lane("C")));
+    env.execute(&["--max-parallel", "3"]).exits(0);
+    assert_eq!(env.events("lane_merged").len(), 3);
+}
+
+#[test]
+fn lanes_that_use_a_pool_of_one_run_one_at_a_time() {
+    one_at_a_time(|_| "uses = [\"heavy\"]".to_owned(), "[pools]\nheavy = 1\n");
+}
+
+#[test]
+fn lanes_that_exclude_each_other_run_one_at_a_time() {
+    let others = |id: &str| match id {
+        "A" => "excludes = [\"B\", \"C\"]".to_owned(),
+        "B" => "excludes = [\"C\"]".to_owned(),
+        _ => String::new(),
+    };
+    one_at_a_time(others, "");
+}
+
+#[test]
+fn no_more_agents_run_at_once_than_allowed() {
+    one_at_a_time(|_| String::new(), "max_parallel = 3\n[pools]\nx = 1\n[defaults]\nuses = [\"x\"]\n");
+    let env = TestEnv::new();
+    let lane = |id: u32| {
+        format!(
+            "[[lane]]\nid = \"L{id}\"\nretries = 0\ncommand = 'mkdir \"$SCRATCH/busy\" && rmdir \"$SCRATCH/busy\"'\n"
+        )
+    };
+    env.plan(&(1..=5).map(lane).collect::<String>());
+    env.execute(&["--max-parallel", "1"]).exits(0);
+}
+
+#[test]
+fn lanes_that_own_the_same_files_and_may_run_together_are_refused() {
+    let env = TestEnv::new();
+    let lane = |id: &str| format!("[[lane]]\nid = \"{id}\"\nowns = [\"src/**\"]\ncommand = 'true'\n");
+    env.plan(&(lane("A") + &lane("B")));
+    env.execute(&[]).exits(2).says(&["src/**", "plan.toml:"]);
+    assert!(!env.path("repo/.claude").exists() && !env.path("repo.lanes").exists());
+}
+
+#[test]
+fn worktrees_inside_the_repository_stay_out_of_its_status() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\ncommand = 'git -C \"$SCRATCH/../repo\" status --porcelain > \"$SCRATCH/status\"; echo x > x.txt'\n");
+    env.execute(&["--worktree-root", ".worktrees"]).exits(0);
+    assert_eq!(env.scratch("status"), "");
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "x.txt"]);
+}
+
+/// What was moved aside, of one run in one repository.
+fn set_aside(env: &TestEnv) -> Vec<PathBuf> {
+    let slots = std::fs::read_dir(env.path("repo.lanes/slots")).into_iter().flatten().flatten();
+    slots.map(|entry| entry.path()).filter(|path| path.to_string_lossy().contains(".aside-")).collect()
+}
+
+fn assert_nothing_prunable(env: &TestEnv) {
+    let worktrees = env.git(&["worktree", "list", "--porcelain"]);
+    assert!(!worktrees.contains("prunable"), "{worktrees}");
+}
+
+/// A lane whose agent's first attempt ruins its worktree; the second one works.
+fn ruined_by_its_agent(mode: &str, deed: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(&format!(
+        r#"
+[[lane]]
+id = "L"
+retries = 1
+agent_worktrees = "{mode}"
+tests = "test -e kept.txt"
+command = '''
+if [ $LANEKEEPER_TASK = 1 ]; then echo kept > kept.txt; exit 0; fi
+test -e kept.txt || exit 9
+if [ $LANEKEEPER_ATTEMPT = 1 ]; then echo precious > precious.txt; {deed}; exit 0; fi
+echo x > x.txt
+'''
+[[lane.task]]
+id = "1"
+prompt = "one"
+[[lane.task]]
+id = "2"
+prompt = "two"
+"#
+    ));
+    env
+}
+
+#[test]
+fn an_agent_that_ruins_its_worktree_has_failed_and_tries_again_in_a_new_one() {
+    let deeds = [
+        ("removed", "cd /; rm -rf \"$LANEKEEPER_WORKTREE\"; exit 0", false),
+        ("removed, and failed", "cd /; rm -rf \"$LANEKEEPER_WORKTREE\"; exit 1", false),
+        ("its link removed", "rm .git", true),
+        ("another repository", "rm -rf .git; git init --quiet .", true),
+        ("a file", "cd /; rm -rf \"$LANEKEEPER_WORKTREE\"; echo precious > \"$LANEKEEPER_WORKTREE\"; exit 0", true),
+    ];
+    for (name, deed, leaves) in deeds {
+        for mode in ["on", "off"] {
+            let env = ruined_by_its_agent(mode, deed);
+            env.execute(&[]).exits(0);
+            assert_eq!(env.files("main"), [".gitignore", "README.md", "kept.txt", "x.txt"], "{name} {mode}");
+            let failures = env.events("failure_noted");
+            assert_eq!(failures.len(), 1, "{name} {mode}: {failures:?}");
+            let aside = set_aside(&env);
+            assert_eq!(aside.len(), usize::from(leaves), "{name} {mode}");
+            let notes: Vec<String> = env.events("noted").iter().map(ToString::to_string).collect();
+            for path in &aside {
+                let holds = |at: &Path| std::fs::read_to_string(at).is_ok_and(|text| text == "precious\n");
+                assert!(holds(path) || holds(&path.join("precious.txt")), "{name} {mode}: it was not kept");
+                let path = path.to_str().expect("UTF-8");
+                assert!(notes.iter().any(|note| note.contains(path)), "{name} {mode}: {notes:?}");
+                let cleaned = env.lanekeeper(&["clean"]).exits(0);
+                assert!(cleaned.stdout.contains(path), "{name} {mode}: {cleaned:?}");
+            }
+            assert_nothing_prunable(&env);
+            assert_eq!(set_aside(&env), aside, "{name} {mode}: clean removed it");
+        }
+    }
+}
+
+#[test]
+fn a_worktree_that_is_gone_when_its_lane_needs_it_is_opened_anew() {
+    let env = TestEnv::new();
+    env.plan(
+        r#"
+[gates]
+checkpoint = ["test -e one.txt"]
+[[lane]]
+id = "L"
+retries = 0
+copy = ["*.log"]
+tests = ["test -e one.txt && test -e two.txt && test -e copied.log"]
+[[lane.agent]]
+name = "one"
+command = 'echo x > one.txt; rm -rf "$SCRATCH/../repo.lanes/r1/L/code/"* "$SCRATCH/../repo.lanes/r1/L/code/.git"; echo x > "$SCRATCH/../repo.lanes/r1/L/code/stray"'
+[[lane.agent]]
+name = "two"
+command = 'echo x > two.txt'
+"#,
+    );
+    env.write("repo/copied.log", "x\n");
+    env.execute(&["--max-parallel", "1"]).exits(0);
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "one.txt", "two.txt"]);
+    let aside = set_aside(&env);
+    assert!(aside.len() == 1 && aside[0].join("stray").exists(), "{aside:?}");
+    assert_nothing_prunable(&env);
+}
+
+#[test]
+fn a_rollback_names_what_is_in_the_place_of_a_worktree() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\nretries = 0\ntests = \"false\"\ncommand = 'echo x > x.txt'\n");
+    env.execute(&[]).exits(1);
+    let slot = std::fs::canonicalize(env.path("repo.lanes/r1/L/code")).expect("the lane's worktree");
+    std::fs::remove_dir_all(&slot).expect("a removal");
+    std::fs::create_dir(&slot).expect("a directory");
+    std::fs::write(slot.join("precious.txt"), "precious\n").expect("a file");
+    let ended = env.lanekeeper(&["rollback", "r1", "--yes"]).exits(0);
+    let aside = set_aside(&env);
+    assert_eq!(std::fs::read_to_string(aside[0].join("precious.txt")).expect("a file"), "precious\n");
+    assert!(ended.stdout.contains(aside[0].to_str().expect("UTF-8")), "{ended:?}");
+    assert_eq!(env.git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(), 1);
+}
+
+#[test]
+fn what_a_lost_worktree_held_stays_in_its_snapshot_when_the_lane_is_merged() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\nretries = 0\ncommand = '''\n\
+         [ -e \"$SCRATCH/mended\" ] && { echo a > a.txt; exit 0; }\necho b > b.txt; exit 1\n'''\n",
+    );
+    env.execute(&[]).exits(1);
+    let kept = env.events("snapshot_taken")[0]["reference"].as_str().expect("a ref").to_owned();
+    let opened = env.events("worktree_opened");
+    let place = opened.iter().find(|event| event["agent"] == "agent").expect("a worktree");
+    std::fs::remove_dir_all(place["worktree"]["path"].as_str().expect("a path")).expect("removed");
+    env.write("scratch/mended", "");
+    env.resume(&[]).exits(0);
+    assert!(env.holds("main", "a.txt"));
+    assert_eq!(env.file_at(&kept, "b.txt"), "b");
+}

@@ -1,0 +1,218 @@
+//! Any plan that a reader can make.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use lanekeeper::model::plan::{AgentWorktrees, RetryFrom};
+use lanekeeper::model::{
+    Agent, Approval, CommandLine, Gates, Lane, LaneIndex, MergeMode, Plan, PlanParts, Round, Task, TaskKind, Timeouts,
+};
+use proptest::collection::{btree_map, btree_set, vec};
+use proptest::option;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+
+/// Any plan that a reader can make: one to four lanes, each with files of its own.
+pub(crate) fn plan() -> impl Strategy<Value = Plan> {
+    let head = ("[A-Z][0-9]{1,3}", option::of(text()), option::of("[a-z]{1,8}/[a-z]{1,8}"), option::of(1..100u32));
+    let tail = (timeouts(), btree_map(text_key(), 1..9u32, 0..3), gates(), option::of(select(MergeMode::ALL)));
+    let lanes = vec((lane(), any::<u8>(), any::<u8>(), any::<u8>()), 1..5);
+    (head, tail, lanes).prop_map(
+        |((phase, title, base_branch, max_parallel), (timeouts, pools, gates, merge), drawn)| {
+            let mut exclusions = BTreeSet::new();
+            let earlier = |at: usize, bits: u8| (0..at).filter(move |other| bits >> other & 1 == 1).map(index);
+            let lanes = drawn.into_iter().enumerate().map(|(at, (mut lane, depends, excludes, uses))| {
+                lane.id = format!("L{at}").parse().unwrap();
+                lane.owns = lane.owns.iter().map(|glob| format!("l{at}/{glob}")).collect();
+                lane.depends_on = earlier(at, depends).collect();
+                lane.uses = pools
+                    .keys()
+                    .enumerate()
+                    .filter(|(at, _)| uses >> at & 1 == 1)
+                    .map(|(_, name)| name.clone())
+                    .collect();
+                exclusions.extend(earlier(at, excludes).map(|other| (other, index(at))));
+                lane
+            });
+            let lanes = lanes.collect();
+            let exclusions = exclusions.into_iter().collect();
+            let phase = phase.parse().unwrap();
+            Plan::new(PlanParts {
+                phase,
+                title,
+                base_branch,
+                max_parallel,
+                merge,
+                timeouts,
+                pools,
+                gates,
+                lanes,
+                exclusions,
+            })
+            .unwrap()
+        },
+    )
+}
+
+fn index(at: usize) -> LaneIndex {
+    LaneIndex(u32::try_from(at).unwrap())
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof!["[a-zA-Z ]{0,12}", "[^\u{0}]{0,12}", "\n?[\"'\\\\\r\n\t a]{0,8}"]
+}
+
+fn text_key() -> impl Strategy<Value = String> {
+    "[^\u{0}=]{1,6}"
+}
+
+fn time() -> impl Strategy<Value = Duration> {
+    (1..366 * 24 * 3_600_000u64).prop_map(Duration::from_millis)
+}
+
+fn command() -> impl Strategy<Value = CommandLine> {
+    prop_oneof![
+        "[a-z]{1,5}[^\u{0}]{0,8}".prop_map(CommandLine::Shell),
+        ("[a-z./]{1,8}", vec(text(), 0..3)).prop_map(|(program, arguments)| {
+            CommandLine::Arguments(std::iter::once(program).chain(arguments).collect())
+        }),
+    ]
+}
+
+fn commands() -> impl Strategy<Value = Vec<CommandLine>> {
+    vec(command(), 0..3)
+}
+
+fn env() -> impl Strategy<Value = BTreeMap<String, String>> {
+    btree_map(text_key(), text(), 0..3)
+}
+
+fn timeouts() -> impl Strategy<Value = Timeouts> {
+    let default = Timeouts::default();
+    let gate = prop_oneof![Just(default.gate), time()];
+    let kill_after = prop_oneof![Just(default.kill_after), time()];
+    (option::of(time()), gate, kill_after).prop_map(|(agent, gate, kill_after)| Timeouts { agent, gate, kill_after })
+}
+
+fn gates() -> impl Strategy<Value = Gates> {
+    (commands(), commands(), commands()).prop_map(|(atomic, checkpoint, last)| Gates { atomic, checkpoint, last })
+}
+
+/// A lane without id, place and relations.
+fn lane() -> impl Strategy<Value = Lane> {
+    let said = (option::of(text()), vec("[a-z*?]{1,3}", 0..3), commands(), option::of(time()), 0..=100u32);
+    let approval = subsequence(Approval::ALL.to_vec(), 0..=Approval::ALL.len());
+    let made = (approval, commands(), btree_set("[a-z]{1,4}", 0..3), env());
+    let kinds = (select(&[RetryFrom::Continue, RetryFrom::Fresh][..]), select(AgentWorktrees::ALL));
+    (said, made, kinds, agents()).prop_map(
+        |((name, owns, tests, timeout, retries), (approval, setup, copy, env), (resume, agent_worktrees), agents)| {
+            let owns = owns.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+            let (depends_on, uses, copy) = (Vec::new(), Vec::new(), copy.into_iter().collect());
+            let id = "L".parse().unwrap();
+            Lane {
+                id,
+                name,
+                depends_on,
+                owns,
+                tests,
+                approval,
+                timeout,
+                retries,
+                uses,
+                setup,
+                copy,
+                env,
+                resume,
+                agent_worktrees,
+                agents,
+            }
+        },
+    )
+}
+
+/// Implementation agents that share some tasks and have others for themselves, and specialists.
+fn agents() -> impl Strategy<Value = Vec<Agent>> {
+    let drawn = vec((agent(), select(Round::ALL)), 1..4);
+    let tasks = prop_oneof![1 => Just(Vec::new()), 2 => vec((task(), any::<u8>()), 1..5)];
+    (drawn, tasks, option::of(time()), any::<bool>()).prop_map(|(drawn, tasks, max_time, lone)| {
+        let mut agents: Vec<Agent> = drawn.into_iter().map(|(agent, round)| Agent { round, ..agent }).collect();
+        if lone {
+            agents = vec![plain(agents.remove(0))];
+        }
+        name_and_employ(agents, &tasks, max_time)
+    })
+}
+
+fn plain(agent: Agent) -> Agent {
+    let name = if agent.runner == "command" { "agent" } else { &agent.runner };
+    let name = name.parse().unwrap();
+    Agent { name, env: BTreeMap::new(), timeout: None, ..agent }
+}
+
+fn name_and_employ(mut agents: Vec<Agent>, tasks: &[(Task, u8)], max_time: Option<Duration>) -> Vec<Agent> {
+    let several = agents.len() > 1;
+    let workers = agents.iter().filter(|agent| agent.round == Round::Implementation).count();
+    let mut worker = 0;
+    for (at, agent) in agents.iter_mut().enumerate() {
+        if several {
+            agent.name = format!("agent-{at}").parse().unwrap();
+        }
+        let only = |id: &str, max_time| Task { id: id.parse().unwrap(), max_time, ..agent.tasks[0].clone() };
+        agent.tasks = match agent.round {
+            Round::Requirements => vec![only("report", None)],
+            Round::Review => vec![only("review", None)],
+            Round::Implementation => {
+                let number = worker;
+                worker += 1;
+                // The first task is everybody's, so that nobody is without.
+                let mine = |at: usize, owner: u8| {
+                    at == 0
+                        || usize::from(owner) % (workers + 1) == workers
+                        || usize::from(owner) % (workers + 1) == number
+                };
+                let chosen = tasks.iter().enumerate().filter(|(at, (_, owner))| mine(*at, *owner));
+                let own: Vec<Task> = chosen
+                    .map(|(at, (task, _))| Task { id: format!("t{at}").parse().unwrap(), ..task.clone() })
+                    .collect();
+                if own.is_empty() { vec![only("1", max_time)] } else { own }
+            }
+        };
+    }
+    agents
+}
+
+/// An agent with one bare task.
+fn agent() -> impl Strategy<Value = Agent> {
+    let program = prop_oneof![
+        Just(("claude".to_owned(), super::runners("claude").unwrap())),
+        command().prop_map(|command| ("codex".to_owned(), command)),
+        command().prop_map(|command| ("command".to_owned(), command)),
+    ];
+    (program, env(), option::of(time()), text()).prop_map(|((runner, command), env, timeout, prompt)| {
+        let task = Task {
+            id: "1".parse().unwrap(),
+            name: None,
+            kind: TaskKind::Auto,
+            prompt,
+            verify: Vec::new(),
+            max_time: None,
+            files: Vec::new(),
+            interfaces: Vec::new(),
+            acceptance_criteria: Vec::new(),
+        };
+        let name = "some-agent".parse().unwrap();
+        Agent { name, round: Round::Implementation, command, runner, env, timeout, tasks: vec![task] }
+    })
+}
+
+fn task() -> impl Strategy<Value = Task> {
+    let lists = (vec(text(), 0..3), vec(text(), 0..3), vec(text(), 0..3));
+    (option::of(text()), text(), commands(), option::of(time()), lists).prop_map(
+        |(name, prompt, verify, max_time, (files, interfaces, acceptance_criteria))| {
+            let id = "t".parse().unwrap();
+            // What a person does has no commands of its own.
+            let kind = if verify.is_empty() { TaskKind::Decision } else { TaskKind::Auto };
+            Task { id, name, kind, prompt, verify, max_time, files, interfaces, acceptance_criteria }
+        },
+    )
+}

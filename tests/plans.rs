@@ -1,0 +1,435 @@
+//! Plan files as people write them, good and bad: `fixtures/plans/{ok,bad}`.
+//!
+//! A bad plan's diagnostics stand beside it as `NAME.expected`; `UPDATE_EXPECTED=1` writes them anew.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
+mod plan_strategy;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lanekeeper::model::{CommandLine, Plan};
+use lanekeeper::plan_source::explain::explain;
+use lanekeeper::plan_source::schema::json_schema;
+use lanekeeper::plan_source::{Fallbacks, MAX_TEXT, PlanFormat, Reading, Source, decode, graph, native_toml, read};
+use proptest::prelude::*;
+use serde_json::Value;
+
+fn fixtures(kind: &str) -> Vec<PathBuf> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/plans").join(kind);
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let is_plan = |path: &PathBuf| path.is_file() && path.extension().unwrap() != "expected";
+    let mut plans: Vec<PathBuf> = entries.filter(is_plan).collect();
+    plans.sort();
+    assert!(plans.len() >= 10, "{kind} has too few plans");
+    plans
+}
+
+fn name(path: &Path) -> &str {
+    path.file_name().unwrap().to_str().unwrap()
+}
+
+fn load(path: &str) -> Result<String, String> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/plans/ok");
+    fs::read_to_string(root.join(path)).map_err(|_| "no such file".to_owned())
+}
+
+fn runners(name: &str) -> Option<CommandLine> {
+    let known = ["claude", "codex"].contains(&name);
+    known.then(|| CommandLine::Arguments(vec![name.to_owned(), "--print".to_owned()]))
+}
+
+fn read_text(path: &str, text: &str, format: Option<PlanFormat>) -> Reading {
+    read(&Source { path, text, format, fallbacks: Fallbacks::default() }, &load, &runners)
+}
+
+fn read_file(path: &Path) -> Reading {
+    let bytes = fs::read(path).unwrap();
+    read_text(name(path), decode(name(path), &bytes).unwrap(), None)
+}
+
+fn good(name: &str) -> Plan {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/plans/ok").join(name);
+    read_file(&path).plan.unwrap()
+}
+
+fn shown(reading: &Reading) -> String {
+    reading.diagnostics.iter().map(|diagnostic| format!("{diagnostic}\n")).collect()
+}
+
+#[test]
+fn good_plans_read_without_a_word() {
+    for path in fixtures("ok") {
+        let reading = read_file(&path);
+        assert_eq!(shown(&reading), "", "{}", path.display());
+        assert!(reading.plan.is_some(), "{}", path.display());
+    }
+}
+
+#[test]
+fn the_same_plan_in_three_formats_is_the_same_model() {
+    let plan = good("billing.toml");
+    assert_eq!(good("billing.yaml"), plan);
+    assert_eq!(good("billing.json"), plan);
+}
+
+#[test]
+fn bad_plans_get_exactly_the_diagnostics_beside_them() {
+    for path in fixtures("bad") {
+        let reading = read_file(&path);
+        let beside = PathBuf::from(format!("{}.expected", path.display()));
+        if std::env::var("UPDATE_EXPECTED").is_ok_and(|wish| wish == "1") {
+            fs::write(&beside, shown(&reading)).unwrap();
+        }
+        assert_eq!(shown(&reading), fs::read_to_string(&beside).unwrap(), "{}", path.display());
+        let any_error = reading.diagnostics.iter().any(|diagnostic| diagnostic.is_error());
+        assert_eq!(reading.plan.is_none(), any_error, "{}", path.display());
+    }
+}
+
+/// A plan file as an editor's schema checker sees it.
+fn as_json(path: &Path) -> Option<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    match path.extension().unwrap().to_str().unwrap() {
+        "toml" => toml::from_str(&text).ok(),
+        "json" => serde_json::from_str(&text).ok(),
+        _ => {
+            let options = serde_saphyr::options! { strict_booleans: true };
+            serde_saphyr::from_str_with_options(&text, options).ok()
+        }
+    }
+}
+
+/// What an editor says of a plan.
+fn validator() -> impl Fn(&serde_json::Value) -> Result<(), String> {
+    let (mut schemas, mut compiler) = (boon::Schemas::new(), boon::Compiler::new());
+    compiler.add_resource("plan.json", json_schema()).expect("the schema is JSON");
+    let schema = compiler.compile("plan.json", &mut schemas).expect("the schema is a JSON Schema");
+    move |plan| schemas.validate(plan, schema).map_err(|error| error.to_string())
+}
+
+#[test]
+fn the_schema_accepts_every_good_plan() {
+    let accepts = validator();
+    for path in fixtures("ok") {
+        let plan = as_json(&path).unwrap();
+        assert_eq!(accepts(&plan), Ok(()), "{}", path.display());
+    }
+}
+
+#[test]
+fn the_schema_refuses_every_plan_whose_fault_is_in_its_shape() {
+    let accepts = validator();
+    let of_shape = [
+        "defaults.toml",
+        "durations.toml",
+        "empty-commands.toml",
+        "everything-at-once.yaml",
+        "ids.toml",
+        "lanes-mistyped.yaml",
+        "merge.toml",
+        "missing-ids.yaml",
+        "no-lane.toml",
+        "no-lane.yaml",
+        "not-a-table.json",
+        "numbers.toml",
+        "unknown-keys.toml",
+        "words.yaml",
+        "wrong-types.toml",
+        "wrong-types.yaml",
+    ];
+    let bad = fixtures("bad");
+    for file in of_shape {
+        let path = bad.iter().find(|path| name(path) == file).unwrap();
+        assert!(accepts(&as_json(path).unwrap()).is_err(), "{file}");
+    }
+}
+
+#[test]
+fn every_good_plan_survives_conversion() {
+    for path in fixtures("ok") {
+        let plan = read_file(&path).plan.unwrap();
+        let text = native_toml::write(&plan, &runners);
+        let again = read_text("converted.toml", &text, Some(PlanFormat::Toml));
+        assert_eq!(again.plan.as_ref(), Some(&plan), "{}{text}", shown(&again));
+    }
+}
+
+#[test]
+fn a_converted_plan_says_no_more_than_it_must() {
+    let text = native_toml::write(&good("flow.yaml"), &runners);
+    let expected = r#"phase = "P6"
+
+[[lane]]
+id = "A"
+runner = "codex"
+
+[[lane]]
+id = "B"
+depends_on = ["A"]
+runner = "codex"
+"#;
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn the_digest_covers_the_text_and_every_prompt_file() {
+    let text = "phase = 'P'\n[[lane]]\nid = 'A'\ncommand = 'x'\nprompt_file = 'p.md'\n";
+    let digest = |text: &str, prompt: &str| {
+        let load = |_: &str| Ok(prompt.to_owned());
+        read(&Source { path: "p.toml", text, format: None, fallbacks: Fallbacks::default() }, &load, &runners).sha256
+    };
+    let first = digest(text, "do it");
+    assert_eq!(first.len(), 64);
+    assert_eq!(first, digest(text, "do it"));
+    assert_ne!(first, digest(text, "do it now"));
+    assert_ne!(first, digest(&format!("{text}#"), "do it"));
+    assert_ne!(digest(&format!("{text}#a"), "b"), digest(&format!("{text}#"), "ab"), "lengths are part of it");
+}
+
+#[test]
+fn the_format_can_be_told_instead_of_guessed() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/plans/ok/billing.json");
+    let text = fs::read_to_string(path).unwrap().replace('\t', " ");
+    let as_yaml = read_text("p", &text, Some(PlanFormat::Yaml));
+    assert_eq!(as_yaml.plan, Some(good("billing.toml")), "JSON is YAML: {}", shown(&as_yaml));
+    assert!(read_text("p", &text, Some(PlanFormat::Toml)).plan.is_none());
+}
+
+#[test]
+fn a_key_without_value_is_as_good_as_none() {
+    let reading = read_text("p", "phase: P\ntitle:\nlane: [{id: A, command: x, owns: , task: ~}]", None);
+    assert_eq!(shown(&reading), "");
+    assert_eq!(reading.plan.unwrap().title, None);
+}
+
+#[test]
+fn a_text_beyond_the_limit_is_refused_unread() {
+    let text = format!("phase = 'P' #{}", " ".repeat(MAX_TEXT));
+    assert!(shown(&read_text("p", &text, None)).contains("a plan has at most"));
+}
+
+#[test]
+fn diagnostics_are_data_too() {
+    let reading = read_text("p.toml", "phase = 'P'\nlane = [{ id = 'A', runner = 'x' }]", None);
+    let json = serde_json::to_value(&reading.diagnostics).unwrap();
+    assert_eq!(json[0]["severity"], "error");
+    assert_eq!((&json[0]["line"], &json[0]["column"]), (&2.into(), &30.into()));
+    assert_eq!(json[0]["excerpt"]["caret"], 29);
+}
+
+#[test]
+fn a_lane_has_the_agents_and_tasks_that_the_plan_means() {
+    let plan = good("billing.toml");
+    let api = plan.find(&"SL-API".parse().unwrap()).map(|lane| plan.lane(lane)).unwrap();
+    let staff = api.agents.iter().map(|agent| {
+        let tasks: Vec<&str> = agent.tasks.iter().map(|task| task.id.as_str()).collect();
+        format!("{} {} {} {}", agent.name, agent.round, agent.runner, tasks.join("+"))
+    });
+    let expected = [
+        "analyst requirements claude report",
+        "engineer implementation command routes+notes",
+        "tester implementation claude tests+notes",
+        "reviewer review codex review",
+    ];
+    assert_eq!(staff.collect::<Vec<_>>(), expected);
+    assert_eq!(api.env["CI"], "1", "variables of the defaults stay");
+    assert_eq!(api.env["RUST_LOG"], "debug", "the lane's own win");
+    assert!(api.setup.is_empty(), "an empty list takes the place of the default one");
+    assert_eq!((plan.lanes[0].retries, api.retries), (2, 5));
+    assert_eq!(plan.lanes[0].agents[0].tasks[1].max_time, Some(std::time::Duration::from_secs(480)));
+    assert_eq!(plan.lanes[2].agents[0].name.as_str(), "agent", "a command alone has no runner to be named after");
+    assert_eq!(plan.lanes[2].agents[0].tasks[0].prompt, "SL-DOCS");
+    assert_eq!(good("smallest.toml").lanes[0].retries, 3);
+}
+
+#[test]
+fn a_plan_is_shown_with_what_follows_from_it() {
+    insta::assert_snapshot!(explain(&good("billing.toml")), @r##"
+    P1: Billing
+    3 lanes, 2 waves, onto main, merge local, at most 4 agents at once
+
+    SL-SCHEMA  Ledger schema
+      wave 1, at most 18m00s
+      owns src/ledger/**, migrations
+      uses heavy
+      setup  $ npm ci
+      agent claude  $ claude --print
+        task 1: Tables, at most 10m00s
+          verify  $ cargo check
+        task 2: Indexes, at most 8m00s
+      tests  $ cargo test ledger
+
+    SL-API  HTTP API
+      wave 2, at most 2h35m, after SL-SCHEMA
+      owns src/api/**
+      uses heavy, database
+      approval plan, changes
+      copy .env, target/**
+      agent analyst (requirements)  $ claude --print
+        task report, at most 5m00s
+      agent engineer  $ ./agents/engineer.sh --fast
+        task routes, at most 30m00s
+        task notes: Tell in CHANGES.md what is new, at most 30m00s
+      agent tester  $ claude --print
+        task tests, at most 30m00s
+        task notes: Tell in CHANGES.md what is new, at most 30m00s
+      agent reviewer (review)  $ codex --print
+        task review, at most 30m00s
+
+    SL-DOCS
+      wave 1, at most 30m00s
+      owns docs, *.md
+      setup  $ npm ci
+      agent agent  $ ./write-docs.sh
+        task 1, at most 30m00s
+
+    critical path  SL-SCHEMA -> SL-API (2h53m)
+    kept apart     SL-SCHEMA, SL-DOCS
+    after a task   $ cargo check
+    after a merge  $ cargo test
+    after a merge  $ cargo clippy --all-targets
+    at the end     $ cargo test --workspace
+    "##);
+    insta::assert_snapshot!(explain(&good("ordered-owners.toml")), @r##"
+    P3
+    8 lanes, 3 waves
+
+    first
+      wave 1, at most 10m00s
+      owns src/**
+      agent agent  $ ./work.sh
+        task 1, at most 10m00s
+
+    between
+      wave 2, at most 10m00s, after first
+      agent agent  $ ./work.sh
+        task 1, at most 10m00s
+
+    last
+      wave 3, at most 10m00s, after between
+      owns src/main.rs
+      agent agent  $ ./work.sh
+        task 1, at most 10m00s
+
+    apart
+      wave 1, at most 10m00s
+      owns docs/**
+      agent agent  $ ./work.sh
+        task 1, at most 10m00s
+
+    apart-too
+      wave 1, at most 10m00s
+      owns docs/index.md
+      agent agent  $ ./work.sh
+        task 1, at most 10m00s
+
+    pooled
+      wave 1, at most 10m00s
+      owns schema.sql
+      uses schema
+      agent agent  $ ./work.sh
+        task 1, at most 10m00s
+
+    pooled-too
+      wave 1, at most 10m00s
+      owns schema.sql
+      uses schema
+      agent agent  $ ./work.sh
+        task 1, at most 10m00s
+
+    reader
+      wave 1, at most 10m00s
+      agent agent  $ ./work.sh
+        task 1, at most 10m00s
+
+    critical path  first -> between -> last (30m00s)
+    kept apart     apart, apart-too
+    shared files   first (src/**), last (src/main.rs), for example src/main.rs
+    shared files   apart (docs/**), apart-too (docs/index.md), for example docs/index.md
+    shared files   pooled (schema.sql), pooled-too (schema.sql), for example schema.sql
+    "##);
+}
+
+#[test]
+fn graphs_quote_what_the_plan_says() {
+    let text = r#"
+defaults: {command: x}
+phase: P
+lane: [{id: A, name: 'say "hi"]; <b>#'}, {id: B, depends_on: A}, {id: C, excludes: B}]
+"#;
+    let plan = read_text("p.yaml", text, None).plan.unwrap();
+    insta::assert_snapshot!(graph::dot(&plan), @r##"
+    digraph plan {
+      rankdir=LR;
+      node [shape=box];
+      L0 [label="A\nsay \"hi\"]; <b>#"];
+      L1 [label="B"];
+      L2 [label="C"];
+      L0 -> L1;
+      L1 -> L2 [dir=none, style=dotted, constraint=false];
+    }
+    "##);
+    insta::assert_snapshot!(graph::mermaid(&plan), @r##"
+    flowchart LR
+      L0["A<br/>say #34;hi#34;#93;#59; #60;b#62;#35;"]
+      L1["B"]
+      L2["C"]
+      L0 --> L1
+      L1 -.- L2
+    "##);
+}
+
+/// Texts near real plans: a fixture with a stretch of it taken out, doubled, or replaced.
+fn mutated() -> impl Strategy<Value = Vec<u8>> {
+    let files: Vec<Vec<u8>> =
+        ["ok", "bad"].iter().flat_map(|kind| fixtures(kind)).map(|path| fs::read(path).unwrap()).collect();
+    let edit =
+        (any::<prop::sample::Index>(), any::<prop::sample::Index>(), prop::collection::vec(any::<u8>(), 0..4), 0..3u8);
+    (prop::sample::select(files), prop::collection::vec(edit, 1..4)).prop_map(|(mut text, edits)| {
+        for (from, length, bytes, kind) in edits {
+            let from = from.index(text.len() + 1);
+            let to = from + length.index((text.len() - from).min(40) + 1);
+            let replacement = if kind == 0 { text[from..to].repeat(2) } else { bytes };
+            text.splice(from..to, replacement);
+        }
+        text
+    })
+}
+
+fn any_format() -> impl Strategy<Value = Option<PlanFormat>> {
+    prop::option::of(prop::sample::select(PlanFormat::ALL))
+}
+
+fn read_bytes(bytes: &[u8], format: Option<PlanFormat>) -> Reading {
+    let text = String::from_utf8_lossy(bytes);
+    let _ = decode("p", bytes);
+    read_text("p", &text, format)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), format in any_format()) {
+        read_bytes(&bytes, format);
+    }
+
+    #[test]
+    fn no_damaged_plan_makes_the_reader_panic_or_fall_silent(bytes in mutated(), format in any_format()) {
+        let reading = read_bytes(&bytes, format);
+        let any_error = reading.diagnostics.iter().any(|diagnostic| diagnostic.is_error());
+        prop_assert_eq!(reading.plan.is_none(), any_error);
+        if let Some(plan) = reading.plan {
+            explain(&plan).to_string();
+        }
+    }
+
+    #[test]
+    fn any_plan_survives_conversion(plan in plan_strategy::plan()) {
+        let text = native_toml::write(&plan, &runners);
+        let again = read_text("converted.toml", &text, None);
+        prop_assert_eq!(again.plan.as_ref(), Some(&plan), "{}\n{}", shown(&again), text);
+    }
+}

@@ -1,0 +1,159 @@
+//! Random plans, and what will go wrong in each.
+
+use std::collections::BTreeMap;
+
+use lanekeeper::model::plan::{AgentWorktrees, RetryFrom};
+use lanekeeper::model::{
+    Agent, AgentName, Approval, CommandLine, Gates, JobId, JobRole, Lane, LaneId, LaneIndex, PhaseId, Plan, PlanParts,
+    Round, Task, TaskId, TaskKind, Timeouts,
+};
+
+use super::dice::Dice;
+
+pub fn random_plan(dice: &mut Dice) -> Plan {
+    let count = 1 + dice.roll(7);
+    let pools = BTreeMap::from([("heavy".to_owned(), 1)]);
+    let gate = |yes: bool| if yes { vec![shell("check")] } else { vec![] };
+    let gates =
+        Gates { atomic: gate(dice.roll(2) == 0), checkpoint: gate(dice.roll(3) == 0), last: gate(dice.roll(3) == 0) };
+    let lanes = (0..count).map(|index| random_lane(dice, index)).collect();
+    let mut exclusions = Vec::new();
+    if count > 2 && dice.roll(4) == 0 {
+        exclusions.push((LaneIndex(0), LaneIndex(count - 1)));
+    }
+    Plan::new(PlanParts {
+        phase: PhaseId::new("P1").unwrap(),
+        title: None,
+        base_branch: None,
+        max_parallel: None,
+        merge: None,
+        timeouts: Timeouts::default(),
+        pools,
+        gates,
+        lanes,
+        exclusions,
+    })
+    .unwrap()
+}
+
+fn random_lane(dice: &mut Dice, index: u32) -> Lane {
+    let depends_on = (0..index).filter(|_| dice.roll(4) == 0).map(LaneIndex).collect();
+    let mut agents = Vec::new();
+    if dice.roll(6) == 0 {
+        agents.push(agent("scout", Round::Requirements, 1));
+    }
+    for number in 0..1 + dice.roll(3) {
+        agents.push(agent(&format!("a{number}"), Round::Implementation, 1 + dice.roll(3)));
+    }
+    if dice.roll(5) == 0 {
+        let tasks = &mut agents.last_mut().unwrap().tasks;
+        let at = dice.roll(tasks.len() as u32) as usize;
+        tasks[at].kind = TaskKind::ALL[dice.roll(TaskKind::ALL.len() as u32) as usize];
+    }
+    if dice.roll(4) == 0 {
+        agents.push(agent("reviewer", Round::Review, 1));
+    }
+    let sharing = [AgentWorktrees::On, AgentWorktrees::On, AgentWorktrees::Auto, AgentWorktrees::Off];
+    Lane {
+        id: LaneId::new(&format!("L{index}")).unwrap(),
+        name: None,
+        depends_on,
+        owns: vec![],
+        tests: if dice.roll(2) == 0 { vec![shell("test")] } else { vec![] },
+        approval: if dice.roll(8) == 0 { vec![Approval::Changes] } else { vec![] },
+        timeout: None,
+        retries: 2,
+        uses: if dice.roll(3) == 0 { vec!["heavy".to_owned()] } else { vec![] },
+        setup: if dice.roll(6) == 0 { vec![shell("setup")] } else { vec![] },
+        copy: vec![],
+        env: BTreeMap::new(),
+        resume: if dice.roll(3) == 0 { RetryFrom::Fresh } else { RetryFrom::Continue },
+        agent_worktrees: sharing[dice.roll(4) as usize],
+        agents,
+    }
+}
+
+fn agent(name: &str, round: Round, tasks: u32) -> Agent {
+    let task = |number: u32| Task {
+        id: TaskId::new(&format!("{name}-{number}")).unwrap(),
+        name: None,
+        kind: TaskKind::Auto,
+        prompt: String::new(),
+        verify: vec![],
+        max_time: None,
+        files: vec![],
+        interfaces: vec![],
+        acceptance_criteria: vec![],
+    };
+    Agent {
+        name: AgentName::new(name).unwrap(),
+        round,
+        command: shell("agent"),
+        runner: "command".to_owned(),
+        env: BTreeMap::new(),
+        timeout: None,
+        tasks: (1..=tasks).map(task).collect(),
+    }
+}
+
+fn shell(line: &str) -> CommandLine {
+    CommandLine::Shell(line.to_owned())
+}
+
+/// What goes wrong: how often each kind of job fails before it passes. Work as a whole fails for one reason a lane, so
+/// that the lane's retries are enough or never enough.
+#[derive(Clone)]
+pub struct Script {
+    dice: Dice,
+}
+
+impl Script {
+    pub fn new(seed: u64) -> Self {
+        Self { dice: Dice::new(seed ^ 0x5CA1_AB1E) }
+    }
+
+    fn of(&self, key: &str) -> u32 {
+        self.dice.clone().of(key)
+    }
+
+    /// How often jobs of that kind fail before one passes.
+    pub fn failures(&self, key: &str, job: &JobId) -> u32 {
+        let lane = job.lane.as_ref().map(ToString::to_string).unwrap_or_default();
+        let cause = self.of(&format!("{lane} cause")) % 12;
+        match &job.role {
+            JobRole::Attempt { agent, .. } if agent.as_str() == "reviewer" => u32::from(cause == 0),
+            JobRole::Attempt { .. } => match self.of(key) % 40 {
+                0 => 1_000,
+                1..8 => 1,
+                8..11 => 2,
+                _ => 0,
+            },
+            JobRole::Verify { .. } => 0,
+            JobRole::Tests | JobRole::MergedTests if cause == 1 => 1 + self.of(key) % 2,
+            JobRole::Tests if cause == 2 && self.of(key).is_multiple_of(4) => 1_000,
+            JobRole::Checkpoint { agent } if cause == 3 && agent.as_str() == "a0" => 1 + self.of(key) % 2,
+            JobRole::Final if self.of("final").is_multiple_of(10) => 1_000,
+            _ => 0,
+        }
+    }
+
+    /// How often the network or a quota is out before jobs of that kind can fail or pass; more often than there are
+    /// retries.
+    pub fn outages(&self, key: &str, job: &JobId) -> u32 {
+        let out = job.is_attempt() && self.of(&format!("{key} out")).is_multiple_of(12);
+        if out { 4 } else { 0 }
+    }
+
+    /// Whether a person says no to the task once before saying yes.
+    pub fn person_refuses(&self, gate: &str) -> bool {
+        self.of(&format!("{gate} person")).is_multiple_of(3)
+    }
+
+    pub fn agent_conflict(&self, lane: LaneIndex, agent: usize) -> bool {
+        self.of(&format!("L{} cause", lane.0)) % 12 == 4 && agent == 1
+    }
+
+    pub fn lane_conflict(&self, lane: LaneIndex) -> bool {
+        self.of(&format!("L{} cause", lane.0)) % 12 == 5
+    }
+}

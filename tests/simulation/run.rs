@@ -1,0 +1,417 @@
+//! One simulated run: a spine, its actions under way, crashes, and what must hold throughout.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lanekeeper::engine::spine::{Log, Spine, Step};
+use lanekeeper::event::{Event, Owner, Record, RunOptions, RunOutcome, RunStarted};
+use lanekeeper::model::{
+    CommitId, ExitCause, FailureKind, JobId, JobRole, MergeMode, OnOrphan, PhaseId, Plan, ProcessId, RunId, Timestamp,
+};
+use lanekeeper::schedule::{Action, LaneEnd, RunState};
+
+use super::bugs::{Bug, event_as_seen, plan_as_seen, record_as_kept};
+use super::dice::Dice;
+use super::plans::{Script, random_plan};
+use super::world::{BACKOFF, World};
+
+/// What a run came to: for each lane one word, and the exit code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ending {
+    pub lanes: Vec<&'static str>,
+    pub code: u8,
+    pub integrated: BTreeSet<String>,
+}
+
+pub struct Simulation {
+    world: World,
+    crashes: u32,
+    spine: Spine<Memory>,
+    under_way: Vec<UnderWay>,
+    wake_at: Option<Timestamp>,
+    late: Vec<Event>,
+    /// Whether people answer while the run goes on; else once it has ended for want of an answer.
+    answered_live: bool,
+    /// How many records the world was told of.
+    learned: usize,
+}
+
+struct UnderWay {
+    action: Action,
+    /// The lane's branch when the action was prepared: a real merge reads it first and moves it last.
+    lane_branch: Option<CommitId>,
+    acts_at: i64,
+    answers_at: i64,
+    answer: Option<Vec<Event>>,
+}
+
+/// A log whose last records may not survive.
+#[derive(Default)]
+pub struct Memory {
+    durable: Vec<Record>,
+    waiting: Vec<Record>,
+    next: u64,
+    bug: Option<Bug>,
+}
+
+impl Log for Memory {
+    type Error = std::convert::Infallible;
+
+    fn append(&mut self, at: Timestamp, event: &Event) -> Result<Record, Self::Error> {
+        self.next += 1;
+        let record = Record { seq: self.next, at, event: event.clone() };
+        self.waiting.extend(record_as_kept(record.clone(), self.bug));
+        Ok(record)
+    }
+
+    fn sync(&mut self) -> Result<(), Self::Error> {
+        if self.bug != Some(Bug::ActBeforeSync) {
+            self.durable.append(&mut self.waiting);
+        }
+        Ok(())
+    }
+}
+
+const MAX_PARALLEL: u32 = 3;
+
+pub fn simulate(seed: u64, crashes: u32, bug: Option<Bug>) -> Result<Ending, String> {
+    let mut dice = Dice::new(seed);
+    let plan = Arc::new(random_plan(&mut dice));
+    // The world's dice are shared by the disturbed and the undisturbed run of a seed only as far as the script goes.
+    let world = World::new(plan.clone(), Script::new(seed), Dice::new(seed ^ u64::from(crashes) << 40), bug);
+    let spine = Spine::new(Memory { bug, ..Memory::default() }, RunState::new(plan_as_seen(&plan, bug)));
+    let mut simulation = Simulation {
+        world,
+        crashes,
+        spine,
+        under_way: Vec::new(),
+        wake_at: None,
+        late: Vec::new(),
+        answered_live: seed.is_multiple_of(2),
+        learned: 0,
+    };
+    simulation.run().map_err(|trouble| format!("seed {seed}: {trouble}"))
+}
+
+impl Simulation {
+    fn run(&mut self) -> Result<Ending, String> {
+        let started = run_started(&self.world.plan, &self.world.integration, self.world.bug);
+        self.take_in(vec![Event::RunStarted(Box::new(started))], vec![])?;
+        for _ in 0..20_000 {
+            if let Some((outcome, code)) = self.spine.state().finished() {
+                if outcome != RunOutcome::Done && (self.answer_and_resume()? || self.free_the_disk()?) {
+                    continue;
+                }
+                return self.ending(code);
+            }
+            self.step()?;
+        }
+        Err(format!("the run does not end: {:?}", self.under_way.iter().map(|way| &way.action).collect::<Vec<_>>()))
+    }
+
+    fn step(&mut self) -> Result<(), String> {
+        if self.crashes > 0 && self.world.dice.roll(25) == 0 {
+            self.crashes -= 1;
+            return self.crash();
+        }
+        if self.world.dice.roll(200) == 0 {
+            self.world.move_integration();
+        }
+        if self.answered_live {
+            self.answer_people()?;
+        }
+        self.pass_time()?;
+        self.act();
+        self.answer()
+    }
+
+    /// Goes to the next moment at which something happens.
+    fn pass_time(&mut self) -> Result<(), String> {
+        let moment = |way: &UnderWay| match (&way.action, &way.answer) {
+            (_, Some(_)) => way.answers_at,
+            (Action::RunJob(job), None) => {
+                self.world.jobs.get(job).map_or(way.acts_at, |known| known.ends_at.max(way.acts_at))
+            }
+            _ => way.acts_at,
+        };
+        let next = self.under_way.iter().map(moment).chain(self.wake_at.map(Timestamp::unix_millis)).min();
+        let next = next.ok_or("nothing is under way and the run is not over: a deadlock")?;
+        self.world.now = self.world.now.max(next);
+        self.world.let_time_pass();
+        Ok(())
+    }
+
+    fn act(&mut self) {
+        let now = self.world.now;
+        for way in &mut self.under_way {
+            if way.answer.is_some() || way.acts_at > now {
+                continue;
+            }
+            match &way.action {
+                Action::RunJob(job) => {
+                    if !self.world.jobs.contains_key(job)
+                        || self.world.bug == Some(Bug::StartTwice) && self.world.dice.roll(3) == 0
+                    {
+                        self.world.start(job);
+                    }
+                    if let Some((exit, report, reading)) = self.world.jobs[job].exit.clone() {
+                        way.answer = Some(vec![Event::JobExited { job: job.clone(), exit, report, reading }]);
+                    }
+                }
+                Action::StopJob { job, force } => {
+                    self.world.stop(job, *force);
+                    if self.world.jobs[job].exit.is_some() {
+                        way.answer = Some(vec![]);
+                    } else {
+                        way.acts_at = self.world.jobs[job].ends_at.max(now + 1);
+                    }
+                }
+                action => way.answer = Some(self.world.carry_out(action, way.lane_branch.take(), self.spine.state())),
+            }
+        }
+        self.check_limits();
+    }
+
+    fn check_limits(&mut self) {
+        let attempts = self.world.running_attempts();
+        if attempts > MAX_PARALLEL as usize {
+            self.world.complain(format!("{attempts} attempts at once"));
+        }
+        let at_work = self.world.lanes_at_work();
+        let heavy = at_work.iter().filter(|lane| !self.world.plan.lane(**lane).uses.is_empty()).count();
+        if heavy > 1 {
+            self.world.complain("two lanes in a pool of one");
+        }
+        if self.world.plan.clone().exclusions.iter().any(|(a, b)| at_work.contains(a) && at_work.contains(b)) {
+            self.world.complain("two lanes that exclude each other at once");
+        }
+        if let Some((job, _)) = self.world.jobs.iter().find(|(_, job)| job.starts > 1) {
+            let job = job.clone();
+            self.world.complain(format!("{job} was started twice"));
+        }
+    }
+
+    fn answer(&mut self) -> Result<(), String> {
+        let now = self.world.now;
+        let (ready, rest): (Vec<_>, Vec<_>) =
+            self.under_way.drain(..).partition(|way| way.answer.is_some() && way.answers_at <= now);
+        self.under_way = rest;
+        let (mut events, mut finished) = (Vec::new(), Vec::new());
+        for way in ready {
+            for event in way.answer.into_iter().flatten() {
+                if matches!(event, Event::JobExited { .. }) && self.world.dice.roll(10) == 0 {
+                    self.late.push(event.clone());
+                }
+                events.push(event_as_seen(event, self.world.bug));
+            }
+            finished.push(way.action);
+        }
+        if self.world.dice.roll(6) == 0 {
+            events.extend(self.late_words());
+        }
+        self.take_in(events, finished)
+    }
+
+    /// Words that were said before, once more; with a bug as if they were about what runs now.
+    fn late_words(&mut self) -> Vec<Event> {
+        let words = std::mem::take(&mut self.late);
+        if self.world.bug != Some(Bug::FenceIgnored) {
+            return words;
+        }
+        let running: Vec<JobId> = self.spine.state().running_jobs().cloned().collect();
+        let renamed = |word: Event| match word {
+            Event::JobExited { job, exit, report, reading } => {
+                let now = running.iter().find(|now| now.lane == job.lane && now.role == job.role).cloned();
+                Event::JobExited { job: now.unwrap_or(job), exit, report, reading }
+            }
+            word => word,
+        };
+        words.into_iter().map(renamed).collect()
+    }
+
+    fn take_in(&mut self, events: Vec<Event>, finished: Vec<Action>) -> Result<(), String> {
+        let now = self.world.time();
+        let step: Step = self.spine.absorb(events, finished, now).map_err(|error| error.to_string())?;
+        let durable = &self.spine.log().durable;
+        self.world.learn(&durable[self.learned.min(durable.len())..]);
+        self.learned = durable.len();
+        self.wake_at = step.wake_at;
+        for action in step.actions {
+            let acts_at = self.world.now + i64::from(self.world.dice.roll(4));
+            let answers_at = acts_at + i64::from(self.world.dice.roll(4));
+            let lane_branch = self.world.lane_branch_of(&action);
+            self.under_way.push(UnderWay { action, lane_branch, acts_at, answers_at, answer: None });
+        }
+        match self.world.violations.first() {
+            Some(violation) => Err(violation.clone()),
+            None => Ok(()),
+        }
+    }
+
+    fn durable(&self) -> Vec<Record> {
+        self.spine.log().durable.clone()
+    }
+
+    /// Lanekeeper dies; sometimes the machine with it. What was not durable may be gone, or half of it.
+    fn crash(&mut self) -> Result<(), String> {
+        if self.world.dice.roll(4) == 0 {
+            self.world.lose_power();
+        }
+        let log = self.spine.log();
+        let kept = self.world.dice.roll(1 + log.waiting.len() as u32) as usize;
+        let records: Vec<Record> = log.durable.iter().chain(&log.waiting[..kept]).cloned().collect();
+        self.resume(records)
+    }
+
+    fn resume(&mut self, records: Vec<Record>) -> Result<(), String> {
+        self.under_way.clear();
+        self.wake_at = None;
+        let bug = self.world.bug;
+        let mut state = RunState::new(plan_as_seen(&self.world.plan, bug));
+        for record in &records {
+            let forgotten = bug == Some(Bug::NamesReused)
+                && matches!(record.event, Event::JobPlanned { .. } | Event::JobExited { .. });
+            if !forgotten {
+                state.apply(record).map_err(|fault| format!("replay: {fault}"))?;
+            }
+        }
+        let (next, number) = (records.last().map_or(0, |record| record.seq), state.resumes() + 1);
+        self.spine = Spine::new(Memory { durable: records, waiting: vec![], next, bug }, state);
+        self.take_in(vec![Event::RunResumed { number, owner: owner(), timeout: None }], vec![])
+    }
+
+    /// People answer every open gate; says whether there was one.
+    fn answer_people(&mut self) -> Result<bool, String> {
+        let state = self.spine.state();
+        let plan = state.plan().clone();
+        let open = |lane| state.open_gates(lane).into_iter().map(move |gate| (lane, gate));
+        let questions: Vec<_> = plan.indices().flat_map(open).collect();
+        let answers: Vec<Event> =
+            questions.into_iter().map(|(lane, gate)| self.world.answer(plan.lane(lane), gate)).collect();
+        let asked = !answers.is_empty();
+        self.take_in(answers, vec![])?;
+        Ok(asked)
+    }
+
+    /// The same for a run that has ended because nobody answered.
+    fn answer_and_resume(&mut self) -> Result<bool, String> {
+        let asked = self.answer_people()?;
+        if asked {
+            self.resume(self.durable())?;
+        }
+        Ok(asked)
+    }
+
+    /// A person makes room for what could not be kept, and resumes; says whether anything waited for that.
+    fn free_the_disk(&mut self) -> Result<bool, String> {
+        let full = self.spine.state().plan().indices().any(|lane| {
+            let end = &self.spine.state().lane(lane).end;
+            matches!(end, Some(LaneEnd::Blocked(reason)) if reason.contains("cannot be kept"))
+        });
+        if full {
+            self.resume(self.durable())?;
+        }
+        Ok(full)
+    }
+
+    fn ending(&mut self, code: u8) -> Result<Ending, String> {
+        self.check_ending()?;
+        let state = self.spine.state();
+        let word = |lane| match &state.lane(lane).end {
+            Some(LaneEnd::Merged) => "merged",
+            Some(LaneEnd::Failed(_)) => "failed",
+            Some(LaneEnd::Blocked(_)) => "blocked",
+            _ => "other",
+        };
+        let lanes = state.plan().indices().map(word).collect();
+        Ok(Ending { lanes, code, integrated: self.world.integrated() })
+    }
+
+    fn check_ending(&self) -> Result<(), String> {
+        let state = self.spine.state();
+        for lane in self.world.plan.indices() {
+            let merged = state.lane(lane).end == Some(LaneEnd::Merged);
+            let times = self.world.merges.iter().filter(|other| **other == lane).count();
+            let id = &self.world.plan.lane(lane).id;
+            if times != usize::from(merged) {
+                return Err(format!("{id} was merged {times} times and is said to be {:?}", state.lane(lane).end));
+            }
+            if merged && !self.world.integrated().is_superset(&self.world.pieces(lane)) {
+                return Err(format!("work of {id} is not on the integration branch"));
+            }
+        }
+        if self.world.jobs.values().any(|job| job.exit.is_none()) {
+            return Err("a job outlived the run".to_owned());
+        }
+        self.check_tasks_done_once()
+    }
+
+    /// Every task that passed ran to success exactly once for each time its work was asked for.
+    fn check_tasks_done_once(&self) -> Result<(), String> {
+        let mut passed: BTreeMap<(String, String), usize> = BTreeMap::new();
+        for (id, job) in &self.world.jobs {
+            let success =
+                job.exit.as_ref().is_some_and(|(exit, ..)| exit.cause == ExitCause::Exited && exit.exit_code == 0);
+            if let (JobRole::Attempt { agent, task }, true) = (&id.role, success)
+                && agent.as_str() != "reviewer"
+            {
+                *passed.entry((format!("{:?}", id.lane), task.to_string())).or_default() += 1;
+            }
+        }
+        let durable = self.durable();
+        for ((lane, task), times) in passed {
+            let asked_again = |record: &&Record| {
+                let again = match &record.event {
+                    Event::FailureNoted { task, failure, .. } => {
+                        task.is_none() || failure.kind == FailureKind::Rejected
+                    }
+                    _ => false,
+                };
+                again && format!("{:?}", record.event.lane().cloned()) == lane
+            };
+            let allowed = 1 + durable.iter().filter(asked_again).count();
+            if times > allowed {
+                return Err(format!("task {task} of {lane} was done {times} times, wanted {allowed}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn owner() -> Owner {
+    Owner { session_id: "s".into(), process: ProcessId { pid: 1, started: 1 }, host: "h".into() }
+}
+
+fn run_started(plan: &Plan, base: &CommitId, bug: Option<Bug>) -> RunStarted {
+    let extra = u32::from(bug == Some(Bug::OnePlaceTooMany));
+    RunStarted {
+        format: "1.0".into(),
+        lanekeeper: "0".into(),
+        run_id: RunId::new("r").unwrap(),
+        phase: PhaseId::new(plan.phase.as_str()).unwrap(),
+        plan_path: "/p".into(),
+        plan_sha256: String::new(),
+        base_branch: "main".into(),
+        base_commit: base.clone(),
+        owner: owner(),
+        options: RunOptions {
+            max_parallel: MAX_PARALLEL + extra,
+            merge: MergeMode::Local,
+            fail_fast: false,
+            bisect_merges: true,
+            lanes: vec![],
+            done: vec![],
+            worktree_root: "/w".into(),
+            branch_suffix: String::new(),
+            keep_pool: false,
+            keep_caches: false,
+            checkpoint_tags: false,
+            backoff: BACKOFF,
+            outage_limit: Duration::from_secs(3600),
+            specialist_timeout: BACKOFF,
+            on_orphan: OnOrphan::Continue,
+            timeout: None,
+        },
+    }
+}

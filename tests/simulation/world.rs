@@ -1,0 +1,476 @@
+//! The world that survives a crash: jobs, git, and what was written down.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use lanekeeper::event::{AgentReport, Event, Reading, Record, SnapshotReason, Worktree};
+use lanekeeper::model::checkpoint::CommitId;
+use lanekeeper::model::{
+    ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, Lane, LaneId, LaneIndex, Outage, OutageKind,
+    Plan, Round, Stage, TaskId, Timestamp,
+};
+use lanekeeper::schedule::{Action, Rebuild, RestartFrom, RunState};
+
+use super::bugs::Bug;
+use super::dice::Dice;
+use super::plans::Script;
+
+pub struct World {
+    pub plan: Arc<Plan>,
+    pub script: Script,
+    pub bug: Option<Bug>,
+    pub dice: Dice,
+    pub now: i64,
+    planned: HashSet<JobId>,
+    checkpoints: HashSet<(LaneId, Stage)>,
+    pub jobs: HashMap<JobId, SimJob>,
+    tries: HashMap<String, u32>,
+    contents: HashMap<CommitId, BTreeSet<String>>,
+    pub integration: CommitId,
+    pub merges: Vec<LaneIndex>,
+    lane_branches: BTreeMap<LaneIndex, CommitId>,
+    agent_branches: BTreeMap<(LaneIndex, usize), CommitId>,
+    open: BTreeSet<(LaneIndex, Option<usize>)>,
+    /// Agents whose work nobody could keep.
+    unkept: HashSet<(LaneIndex, usize)>,
+    pub violations: Vec<String>,
+    commits: u32,
+}
+
+/// How a job ended, what its agent said, and what its output means.
+pub type End = (JobExit, Option<AgentReport>, Option<Box<Reading>>);
+
+pub struct SimJob {
+    pub starts: u32,
+    pub ends_at: i64,
+    pub stopped: bool,
+    pub exit: Option<End>,
+}
+
+impl World {
+    pub fn new(plan: Arc<Plan>, script: Script, dice: Dice, bug: Option<Bug>) -> Self {
+        let mut world = Self {
+            plan,
+            script,
+            bug,
+            dice,
+            now: 0,
+            planned: HashSet::new(),
+            checkpoints: HashSet::new(),
+            jobs: HashMap::new(),
+            tries: HashMap::new(),
+            contents: HashMap::new(),
+            integration: commit_name(0),
+            merges: Vec::new(),
+            lane_branches: BTreeMap::new(),
+            agent_branches: BTreeMap::new(),
+            open: BTreeSet::new(),
+            unkept: HashSet::new(),
+            violations: Vec::new(),
+            commits: 0,
+        };
+        world.integration = world.commit(BTreeSet::new());
+        world
+    }
+
+    pub fn time(&self) -> Timestamp {
+        Timestamp::from_unix_millis(self.now)
+    }
+
+    pub fn complain(&mut self, violation: impl Into<String>) {
+        self.violations.push(violation.into());
+    }
+
+    fn commit(&mut self, content: BTreeSet<String>) -> CommitId {
+        self.commits += 1;
+        let commit = commit_name(self.commits);
+        self.contents.insert(commit.clone(), content);
+        commit
+    }
+
+    fn content(&self, commit: &CommitId) -> BTreeSet<String> {
+        self.contents.get(commit).cloned().unwrap_or_default()
+    }
+
+    pub fn integrated(&self) -> BTreeSet<String> {
+        self.content(&self.integration)
+    }
+
+    fn merge(&mut self, ours: &CommitId, theirs: &CommitId) -> CommitId {
+        let union = self.content(ours).union(&self.content(theirs)).cloned().collect();
+        self.commit(union)
+    }
+
+    /// Everything that the lane's agents have to bring.
+    pub fn pieces(&self, lane: LaneIndex) -> BTreeSet<String> {
+        let plan = self.plan.lane(lane);
+        let of_agent = |agent: usize| {
+            let agent = &plan.agents[agent];
+            let own = agent.tasks.iter().filter(|task| !task.kind.is_human());
+            own.map(move |task| format!("{}/{}/{}", plan.id, agent.name, task.id))
+        };
+        plan.round(Round::Implementation).flat_map(of_agent).collect()
+    }
+
+    /// Lets the jobs that are due end.
+    pub fn let_time_pass(&mut self) {
+        let due: Vec<JobId> = self
+            .jobs
+            .iter()
+            .filter(|(_, job)| job.exit.is_none() && job.ends_at <= self.now)
+            .map(|(id, _)| id.clone())
+            .collect();
+        let mut due = due;
+        due.sort();
+        for job in due {
+            let stopped = self.jobs[&job].stopped;
+            let outcome = if stopped { (exit(ExitCause::Stopped, 143), None, None) } else { self.outcome(&job) };
+            self.jobs.get_mut(&job).unwrap().exit = Some(outcome);
+        }
+    }
+
+    pub fn running_attempts(&self) -> usize {
+        self.jobs.iter().filter(|(id, job)| id.is_attempt() && job.exit.is_none()).count()
+    }
+
+    pub fn lanes_at_work(&self) -> BTreeSet<LaneIndex> {
+        let lane = |id: &JobId| id.lane.as_ref().and_then(|lane| self.plan.find(lane));
+        self.jobs.iter().filter(|(_, job)| job.exit.is_none()).filter_map(|(id, _)| lane(id)).collect()
+    }
+
+    /// The machine dies: nothing that ran goes on, and nobody wrote down how it ended.
+    pub fn lose_power(&mut self) {
+        for job in self.jobs.values_mut().filter(|job| job.exit.is_none()) {
+            job.exit = Some((exit(ExitCause::Stopped, -1), None, None));
+        }
+    }
+
+    /// How a job ends depends on how often its like was tried before, never on when or in which life it ran.
+    fn outcome(&mut self, job: &JobId) -> End {
+        let lane = job.lane.as_ref().and_then(|lane| self.plan.find(lane));
+        let key = match &job.role {
+            JobRole::Tests | JobRole::MergedTests => format!("{lane:?} tests"),
+            role => format!("{lane:?} {role:?}"),
+        };
+        let tries = self.tries.entry(key.clone()).or_default();
+        *tries += 1;
+        let out = self.script.outages(&key, job);
+        if *tries <= out {
+            let outage = Outage { kind: OutageKind::Quota, line: "429".into(), retry_after: None };
+            return (exit(ExitCause::Exited, 1), None, Some(Box::new(Reading::Outage(outage))));
+        }
+        let fails = *tries <= out + self.script.failures(&key, job);
+        let reviewer = lane.zip(job.agent()).is_some_and(|(lane, name)| {
+            self.plan.lane(lane).agents.iter().any(|agent| agent.name == *name && agent.round == Round::Review)
+        });
+        if reviewer && job.is_attempt() {
+            let decision = if fails { "REJECTED" } else { "APPROVED" }.to_owned();
+            return (exit(ExitCause::Exited, 0), Some(AgentReport { decision, ..AgentReport::default() }), None);
+        }
+        match (fails, self.dice.clone().of(&key) % 3) {
+            (false, _) => (exit(ExitCause::Exited, 0), None, None),
+            (true, 0) => (exit(ExitCause::TimedOut, 124), None, None),
+            (true, _) => (exit(ExitCause::Exited, 1), None, None),
+        }
+    }
+
+    /// A person's answer: sometimes no, the first time, to a task that has one before it.
+    pub fn answer(&mut self, lane: &Lane, gate: HumanGate) -> Event {
+        let first = |task: &TaskId| lane.agents.iter().any(|agent| agent.tasks[0].id == *task);
+        let mendable = matches!(&gate, HumanGate::Task(task) if !first(task));
+        let refuses = self.script.person_refuses(&format!("{} {gate}", lane.id));
+        let approved = !self.fails_once(&format!("{} {gate} person", lane.id), mendable && refuses);
+        Event::GateAnswered { lane: lane.id.clone(), gate, approved, message: "hm".into() }
+    }
+
+    /// What is on disk now, as far as something must be there before it is acted upon.
+    pub fn learn(&mut self, durable: &[Record]) {
+        for record in durable {
+            match &record.event {
+                Event::JobPlanned { job } => drop(self.planned.insert(job.clone())),
+                Event::CheckpointReached { lane: Some(lane), checkpoint } => {
+                    self.checkpoints.insert((lane.clone(), checkpoint.stage));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn expect_checkpoint(&mut self, lane: LaneIndex, stage: Stage) {
+        let id = self.id(lane);
+        if !self.checkpoints.contains(&(id.clone(), stage)) {
+            self.complain(format!("checkpoint {stage} of {id} was not on disk before it was acted upon"));
+        }
+    }
+
+    /// Starts a job unless it was started before; the supervisor's promise.
+    pub fn start(&mut self, job: &JobId) {
+        if !self.planned.contains(job) {
+            self.complain(format!("{job} was not on disk before it was started"));
+        }
+        if job.is_attempt()
+            && let Some(lane) = job.lane.as_ref().and_then(|lane| self.plan.find(lane))
+        {
+            self.expect_checkpoint(lane, Stage::AfterLaneStart);
+        }
+        let ends_at = self.now + 1 + i64::from(self.dice.roll(60));
+        let again = self.bug == Some(Bug::StartTwice);
+        match self.jobs.get_mut(job) {
+            Some(known) if again && known.exit.is_none() => known.starts += 1,
+            Some(_) => {}
+            None => {
+                self.jobs.insert(job.clone(), SimJob { starts: 1, ends_at, stopped: false, exit: None });
+            }
+        }
+    }
+
+    pub fn stop(&mut self, job: &JobId, force: bool) {
+        let now = self.now;
+        let grace = if force { 0 } else { i64::from(self.dice.roll(5)) };
+        let known =
+            self.jobs.entry(job.clone()).or_insert(SimJob { starts: 0, ends_at: now, stopped: true, exit: None });
+        if known.exit.is_none() {
+            known.stopped = true;
+            known.ends_at = known.ends_at.min(now + grace);
+        }
+    }
+
+    /// Carries out what is no job; the same promises as the real executors: done already is found done.
+    pub fn carry_out(&mut self, action: &Action, lane_branch: Option<CommitId>, state: &RunState) -> Vec<Event> {
+        match action {
+            Action::CheckLane(lane) => {
+                let base = self.integration.clone();
+                vec![Event::LaneBased { lane: self.id(*lane), base, port: 1 }]
+            }
+            Action::OpenWorktree { lane, agent } => self.open_worktree(*lane, *agent, state),
+            Action::CommitWork { lane, agent } => self.commit_work(*lane, *agent, state),
+            Action::Snapshot { lane, agent, reason } => vec![self.snapshot(*lane, *agent, *reason)],
+            Action::MergeAgent { lane, agent } => self.merge_agent(*lane, *agent, lane_branch, state),
+            Action::ReleaseAgent { lane, agent } => {
+                self.open.remove(&(*lane, Some(*agent)));
+                vec![Event::WorktreeReleased { lane: self.id(*lane), agent: self.agent(*lane, *agent) }]
+            }
+            Action::ResetAgent { lane, agent } => self.reset_agent(*lane, *agent, state),
+            Action::ResetLane(lane) => self.reset_lane(*lane, state),
+            Action::StageMerge(lane) => self.stage_merge(*lane, state),
+            Action::PublishMerge(lane) => self.publish(*lane, state),
+            Action::CleanLane(lane) => {
+                self.open.remove(&(*lane, None));
+                vec![Event::LaneCleaned { lane: self.id(*lane), kept: vec![] }]
+            }
+            Action::BisectMerges(lane) => {
+                let culprit = lane.map(|lane| self.agent(lane, state.lane(lane).merges[0].0).to_string());
+                vec![Event::MergesBisected { lane: lane.map(|lane| self.id(lane)), culprit, commit: None }]
+            }
+            Action::OpenFinal => vec![Event::FinalOpened { worktree: worktree("final", self.integration.clone()) }],
+            Action::EmptyPool => vec![Event::PoolEmptied { kept: vec![] }],
+            Action::RunJob(_) | Action::StopJob { .. } => unreachable!("jobs are started elsewhere"),
+        }
+    }
+
+    /// The branch that a merge of an agent starts from.
+    pub fn lane_branch_of(&self, action: &Action) -> Option<CommitId> {
+        match action {
+            Action::MergeAgent { lane, .. } => self.lane_branches.get(lane).cloned(),
+            _ => None,
+        }
+    }
+
+    fn id(&self, lane: LaneIndex) -> LaneId {
+        self.plan.lane(lane).id.clone()
+    }
+
+    fn agent(&self, lane: LaneIndex, agent: usize) -> lanekeeper::model::AgentName {
+        self.plan.lane(lane).agents[agent].name.clone()
+    }
+
+    fn open_worktree(&mut self, lane: LaneIndex, agent: Option<usize>, state: &RunState) -> Vec<Event> {
+        self.expect_checkpoint(lane, Stage::BeforeLaneStart);
+        let lane_state = state.lane(lane);
+        let head = match agent {
+            None => {
+                let start = lane_state.base.clone().unwrap();
+                for dependency in self.plan.clone().dag().dependencies(lane) {
+                    if !self.content(&start).is_superset(&self.pieces(*dependency)) {
+                        self.complain(format!(
+                            "{} started without the work of {}",
+                            self.id(lane),
+                            self.id(*dependency)
+                        ));
+                    }
+                }
+                self.lane_branches.entry(lane).or_insert(start).clone()
+            }
+            Some(agent) => {
+                let start = lane_state.head.clone().unwrap();
+                self.agent_branches.insert((lane, agent), start.clone());
+                start
+            }
+        };
+        self.open.insert((lane, agent));
+        let agent = agent.map(|agent| self.agent(lane, agent));
+        vec![Event::WorktreeOpened { lane: self.id(lane), agent, worktree: worktree("b", head) }]
+    }
+
+    fn branch(&self, lane: LaneIndex, agent: usize) -> CommitId {
+        if self.plan.lane(lane).shares_worktree(agent) {
+            return self.lane_branches[&lane].clone();
+        }
+        self.agent_branches[&(lane, agent)].clone()
+    }
+
+    fn commit_work(&mut self, lane: LaneIndex, agent: usize, state: &RunState) -> Vec<Event> {
+        let task = &self.plan.lane(lane).agents[agent].tasks[state.lane(lane).agents[agent].task].id;
+        let piece = format!("{}/{}/{task}", self.id(lane), self.agent(lane, agent));
+        let mut content = self.content(&self.branch(lane, agent));
+        content.insert(piece);
+        let head = self.commit(content);
+        if self.plan.lane(lane).shares_worktree(agent) {
+            self.lane_branches.insert(lane, head.clone());
+        } else {
+            self.agent_branches.insert((lane, agent), head.clone());
+        }
+        vec![Event::WorkCommitted {
+            lane: self.id(lane),
+            agent: self.agent(lane, agent),
+            head,
+            changed: vec![],
+            prohibited: vec![],
+        }]
+    }
+
+    fn snapshot(&mut self, lane: LaneIndex, agent: usize, reason: SnapshotReason) -> Event {
+        let who = (lane, agent);
+        let (lane, agent) = (self.id(lane), Some(self.agent(lane, agent)));
+        self.unkept.remove(&who);
+        if self.dice.roll(20) == 0 {
+            // What passed its gate is committed; what failed may be in the worktree only.
+            if reason != SnapshotReason::Task {
+                self.unkept.insert(who);
+            }
+            return Event::SnapshotFailed { lane, agent, reason, error: "no space".into() };
+        }
+        Event::SnapshotTaken { lane, agent, reason, commit: commit_name(0), reference: "refs/x".into() }
+    }
+
+    fn merge_agent(
+        &mut self,
+        lane: LaneIndex,
+        agent: usize,
+        lane_branch: Option<CommitId>,
+        state: &RunState,
+    ) -> Vec<Event> {
+        let (id, name) = (self.id(lane), self.agent(lane, agent));
+        if self.fails_once(&format!("{lane:?} {agent} conflict"), self.script.agent_conflict(lane, agent)) {
+            let failure = Failure::new(FailureKind::Conflict, "conflict");
+            return vec![Event::FailureNoted { lane: id, agent: Some(name), task: None, failure }];
+        }
+        let theirs = self.agent_branches[&(lane, agent)].clone();
+        let head = if self.bug == Some(Bug::MergeForgotten) && self.dice.roll(4) == 0 {
+            state.lane(lane).head.clone().unwrap()
+        } else {
+            let ours = lane_branch.unwrap_or_else(|| self.lane_branches[&lane].clone());
+            self.merge(&ours, &theirs)
+        };
+        self.lane_branches.insert(lane, head.clone());
+        vec![Event::AgentMerged { lane: id, agent: name, head }]
+    }
+
+    fn reset_agent(&mut self, lane: LaneIndex, agent: usize, state: &RunState) -> Vec<Event> {
+        if self.unkept.contains(&(lane, agent)) {
+            self.complain(format!("work of {} that nobody could keep was thrown away", self.id(lane)));
+        }
+        let worker = &state.lane(lane).agents[agent];
+        let head = match worker.restart {
+            RestartFrom::LaneHead => state.lane(lane).head.clone(),
+            _ => worker.good.clone().or(state.lane(lane).head.clone()),
+        };
+        let head = head.unwrap();
+        if !self.plan.lane(lane).shares_worktree(agent) {
+            self.agent_branches.insert((lane, agent), head.clone());
+        }
+        vec![Event::AgentReset { lane: self.id(lane), agent: self.agent(lane, agent), head }]
+    }
+
+    fn reset_lane(&mut self, lane: LaneIndex, state: &RunState) -> Vec<Event> {
+        let base = match &state.lane(lane).rebuild {
+            Some(Rebuild::OnMerge(commit)) => commit.clone(),
+            _ => self.integration.clone(),
+        };
+        self.lane_branches.insert(lane, base.clone());
+        vec![Event::LaneReset { lane: self.id(lane), base }]
+    }
+
+    fn stage_merge(&mut self, lane: LaneIndex, state: &RunState) -> Vec<Event> {
+        self.expect_checkpoint(lane, Stage::PrePr);
+        let id = self.id(lane);
+        if self.fails_once(&format!("{lane:?} conflict"), self.script.lane_conflict(lane)) {
+            let agent = self.plan.lane(lane).round(Round::Implementation).next_back();
+            let agent = agent.map(|agent| self.agent(lane, agent));
+            let failure = Failure::new(FailureKind::Conflict, "conflict");
+            return vec![Event::FailureNoted { lane: id, agent, task: None, failure }];
+        }
+        let onto = self.integration.clone();
+        let commit = self.merge(&onto, &self.lane_branches[&lane].clone());
+        let moved = state.lane(lane).base.as_ref() != Some(&onto);
+        vec![Event::MergeStaged { lane: id, onto, commit, moved }]
+    }
+
+    fn publish(&mut self, lane: LaneIndex, state: &RunState) -> Vec<Event> {
+        let id = self.id(lane);
+        let staged = state.lane(lane).staged.clone().unwrap();
+        let again = self.bug == Some(Bug::PublishTwice);
+        if self.merges.contains(&lane) && !again {
+            return vec![Event::LaneMerged { lane: id, commit: self.integration.clone(), onto: staged.onto }];
+        }
+        if self.integration != staged.onto && !again {
+            return vec![Event::MergeSuperseded { lane: id }];
+        }
+        let content = self.content(&staged.commit);
+        if !content.is_superset(&self.pieces(lane)) {
+            self.complain(format!("{id} was merged without all of its work"));
+        }
+        if !content.is_superset(&self.integrated()) {
+            self.complain(format!("the merge of {id} lost what was merged before"));
+        }
+        self.merges.push(lane);
+        self.integration = staged.commit.clone();
+        vec![Event::LaneMerged { lane: id, commit: staged.commit, onto: staged.onto }]
+    }
+
+    fn fails_once(&mut self, key: &str, fails: bool) -> bool {
+        let tries = self.tries.entry(key.to_owned()).or_default();
+        *tries += 1;
+        fails && *tries == 1
+    }
+
+    /// Somebody else moves the integration branch.
+    pub fn move_integration(&mut self) {
+        let content = self.integrated();
+        self.integration = self.commit(content);
+    }
+}
+
+fn commit_name(number: u32) -> CommitId {
+    CommitId::new(&format!("{number:040x}")).unwrap()
+}
+
+fn worktree(branch: &str, head: CommitId) -> Worktree {
+    Worktree { slot: 0, path: "/w".into(), branch: branch.into(), head }
+}
+
+fn exit(cause: ExitCause, exit_code: i32) -> JobExit {
+    let moment = Timestamp::from_unix_millis(0);
+    JobExit {
+        cause,
+        exit_code,
+        command: "x".into(),
+        started_at: moment,
+        finished_at: moment,
+        tail: vec![],
+        notes: String::new(),
+    }
+}
+
+pub const BACKOFF: Duration = Duration::from_millis(10);
