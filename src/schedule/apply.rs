@@ -365,6 +365,7 @@ impl LaneState {
             self.end = None;
             self.rework = 0;
             self.misunderstood = 0;
+            self.mender = None;
             self.revived = resume;
             // A no that ended the lane is asked about again; any other has not been acted upon yet.
             self.answers.retain(|_, answer| answer.approved);

@@ -7,7 +7,7 @@ use crate::event::{AgentReport, Event, LaneStage, Reading, SnapshotReason};
 use crate::model::plan::RetryFrom;
 use crate::model::retry::OUTAGE_LIMIT;
 use crate::model::{
-    AgentName, CommitId, ExitCause, Failure, FailureClass, FailureKind, HumanGate, JobExit, JobId, JobRole, LaneIndex,
+    AgentName, CommitId, Diagnosis, ExitCause, Failure, FailureClass, FailureKind, HumanGate, JobExit, JobId, JobRole, LaneIndex,
     RetryLevel, Round, TaskId, Timestamp,
 };
 
@@ -54,6 +54,9 @@ impl RunState {
                 let state = &mut self.lanes[lane.at()];
                 if state.merges.last().is_none_or(|(last, at)| (*last, at) != (index, head)) {
                     state.merges.push((index, head.clone()));
+                }
+                if state.mender == Some(index) {
+                    state.mender = None;
                 }
                 let agent = &mut state.agents[index];
                 if agent.step == AgentStep::Merging {
@@ -163,10 +166,15 @@ impl RunState {
                 }
             }
             JobRole::Checkpoint { agent } => {
-                let agent = self.agent_mut(lane, agent)?;
+                let index = self.agent_at(lane, agent)?;
+                let state = &mut self.lanes[lane.at()];
+                let being_mended = state.mender.is_some();
+                let agent = &mut state.agents[index];
                 if let AgentStep::Gating(gate) = &mut agent.step {
                     gate.settle(job, exit, reading);
-                    if *gate == Gate::Passed {
+                    // What was red before it came is judged again with the work of who mends it.
+                    let same = being_mended && gate.is_misunderstood();
+                    if *gate == Gate::Passed || same {
                         agent.step = AgentStep::Done;
                     }
                 }
@@ -379,8 +387,9 @@ impl RunState {
         for (_, worker) in of_others.filter(|(_, worker)| matches!(worker.step, AgentStep::Gating(Gate::Failed(_)))) {
             worker.step = AgentStep::Done;
         }
-        if failure.diagnosis.as_ref().is_some_and(|diagnosis| diagnosis.class == FailureClass::Unknown) {
+        if is_unknown(failure.diagnosis.as_deref()) {
             state.misunderstood += 1;
+            state.mender = Some(mender);
         }
     }
 
@@ -506,6 +515,10 @@ fn exit_failure(exit: &JobExit, report: &AgentReport) -> Failure {
     }
 }
 
+fn is_unknown(diagnosis: Option<&Diagnosis>) -> bool {
+    diagnosis.is_some_and(|diagnosis| diagnosis.class == FailureClass::Unknown)
+}
+
 impl Gate {
     /// Takes the job's end in, if it is the job that is waited for. A stopped gate is due again.
     pub(super) fn settle(&mut self, job: &JobId, exit: &JobExit, reading: Option<&Reading>) {
@@ -523,6 +536,11 @@ impl Gate {
                 Self::Failed(Box::new(FailedGate { exit: exit.clone(), diagnosis }))
             }
         };
+    }
+
+    /// Whether it failed with an output that nobody understands.
+    fn is_misunderstood(&self) -> bool {
+        matches!(self, Self::Failed(gate) if is_unknown(gate.diagnosis.as_deref()))
     }
 
     /// Makes a failed gate due again.

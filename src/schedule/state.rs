@@ -86,6 +86,8 @@ pub struct LaneState {
     pub culprit: Option<Option<usize>>,
     /// How often a gate failed on the lane as a whole and nobody could tell of which kind that was.
     pub misunderstood: u32,
+    /// Who is to mend that; `None` once that one's work is in the lane again.
+    pub mender: Option<usize>,
     /// Its tests, on its branch.
     pub tests: Gate,
     /// Its tests, on the merged result.
@@ -455,6 +457,7 @@ impl LaneState {
             merges: Vec::new(),
             culprit: None,
             misunderstood: 0,
+            mender: None,
             tests: Gate::Due,
             merged_tests: Gate::Due,
             checkpoints: BTreeSet::new(),
