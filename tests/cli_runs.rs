@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use lanekeeper::event::*;
 use lanekeeper::model::*;
-use lanekeeper::plan_source::{self, Source};
+use lanekeeper::plan_source::{self, Source, SourceFile};
 use lanekeeper::process::{self, Observation};
 use lanekeeper::store::{Holder, Journal, Request, RunDirectory, RunLock, StateDirectory, requests, run_log};
 
@@ -111,7 +111,7 @@ impl Run {
         directory.create().expect("the run directory");
         let none = |_: &str| Err(String::new());
         let reading = plan_source::read(
-            &Source { path: "p.toml", text: PLAN, format: None, fallbacks: Default::default() },
+            &Source { files: &[SourceFile { path: "p.toml", text: PLAN }], ..Source::default() },
             &none,
             &|_| None,
         );

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use lanekeeper::model::{CommandLine, Plan};
 use lanekeeper::plan_source::explain::explain;
 use lanekeeper::plan_source::schema::json_schema;
-use lanekeeper::plan_source::{Fallbacks, MAX_TEXT, PlanFormat, Reading, Source, decode, graph, native_toml, read};
+use lanekeeper::plan_source::{MAX_TEXT, PlanFormat, Reading, Source, SourceFile, decode, graph, native_toml, read};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -41,7 +41,7 @@ fn runners(name: &str) -> Option<CommandLine> {
 }
 
 fn read_text(path: &str, text: &str, format: Option<PlanFormat>) -> Reading {
-    read(&Source { path, text, format, fallbacks: Fallbacks::default() }, &load, &runners)
+    read(&Source { files: &[SourceFile { path, text }], format, ..Source::default() }, &load, &runners)
 }
 
 fn read_file(path: &Path) -> Reading {
@@ -178,7 +178,7 @@ fn the_digest_covers_the_text_and_every_prompt_file() {
     let text = "phase = 'P'\n[[lane]]\nid = 'A'\ncommand = 'x'\nprompt_file = 'p.md'\n";
     let digest = |text: &str, prompt: &str| {
         let load = |_: &str| Ok(prompt.to_owned());
-        read(&Source { path: "p.toml", text, format: None, fallbacks: Fallbacks::default() }, &load, &runners).sha256
+        read(&Source { files: &[SourceFile { path: "p.toml", text }], ..Source::default() }, &load, &runners).sha256
     };
     let first = digest(text, "do it");
     assert_eq!(first.len(), 64);

@@ -2,6 +2,8 @@
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
+use super::plan::{Lane, OwnershipRule};
+
 /// Compiled `owns` globs of a lane.
 #[derive(Debug, Clone)]
 pub struct Ownership {
@@ -10,6 +12,18 @@ pub struct Ownership {
 }
 
 impl Ownership {
+    /// What an agent of `lane` may change.
+    ///
+    /// # Errors
+    /// The first glob that is no glob.
+    pub fn allowed_to(lane: &Lane) -> Result<Self, globset::Error> {
+        match lane.ownership {
+            OwnershipRule::Enforced => Self::new(&lane.owns),
+            OwnershipRule::Advisory => Self::new::<&str>(&[]),
+            OwnershipRule::Nothing => Ok(Self { globs: GlobSet::empty(), anything: false }),
+        }
+    }
+
     /// Compiles `owns`; an empty list owns everything. A name without wildcard owns itself and what is below it.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::command::CommandLine;
 use super::dag::{Cycle, Dag, LaneIndex};
 use super::id::{AgentName, LaneId, PhaseId, TaskId};
+use super::must_haves::MustHaves;
 use super::time::{millis, optional_millis};
 use super::word::word_enum;
 
@@ -45,6 +46,64 @@ pub struct PlanParts {
     pub lanes: Vec<Lane>,
     /// Lane pairs without an edge that may not run at the same time, for example because they own the same file.
     pub exclusions: Vec<(LaneIndex, LaneIndex)>,
+    /// Those of them that keep an order: the second begins once the first is over, however it ended. Together with the
+    /// edges they have no cycle.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sequences: Vec<(LaneIndex, LaneIndex)>,
+    /// Edges that no lane declares for itself, and why they are there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub added_edges: Vec<AddedEdge>,
+    /// What lanes agree upon before they work side by side.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interfaces: Vec<Interface>,
+    /// What the plan's text holds and this plan leaves out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<Skipped>,
+}
+
+/// An edge that does not stand in the lane's own list of dependencies.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AddedEdge {
+    /// The lane that waits.
+    pub lane: LaneIndex,
+    /// The lane that it waits for.
+    pub on: LaneIndex,
+    /// Why.
+    pub origin: EdgeOrigin,
+}
+
+/// Where an edge comes from that the lane itself does not declare.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EdgeOrigin {
+    /// The other lane says that it blocks this one.
+    Blocks,
+    /// The lane needs the interface of that id, which the other one provides.
+    Interface(String),
+}
+
+/// An interface freeze gate: it is closed once what it names can be relied upon.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interface {
+    /// For example `IF-0-P1-LEDGER`.
+    pub id: String,
+    /// What is agreed, in words.
+    pub text: String,
+    /// Whether the plan says that it is closed already.
+    pub closed: bool,
+    /// The lane whose merge closes it; without one nothing here does.
+    pub provider: Option<LaneIndex>,
+}
+
+/// A lane that is not part of the plan although its text is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// Its id.
+    pub lane: LaneId,
+    /// What people call it.
+    pub name: Option<String>,
+    /// Why it is left out.
+    pub reason: String,
 }
 
 impl Plan {
@@ -141,6 +200,12 @@ pub struct Lane {
     pub depends_on: Vec<LaneIndex>,
     /// Globs of the files that only this lane changes; empty: anything may be changed.
     pub owns: Vec<String>,
+    /// What becomes of changes outside `owns`.
+    #[serde(default)]
+    pub ownership: OwnershipRule,
+    /// What must be true of the repository once the lane's work is done.
+    #[serde(default, skip_serializing_if = "MustHaves::is_empty")]
+    pub must_haves: MustHaves,
     /// Commands that must pass on the lane branch before it is merged.
     pub tests: Vec<CommandLine>,
     /// Human gates.
@@ -276,6 +341,25 @@ impl TaskKind {
 impl Default for TaskKind {
     fn default() -> Self {
         Self::Auto
+    }
+}
+
+word_enum! {
+    /// How strictly `owns` holds.
+    OwnershipRule {
+        /// A change of any other file fails the agent.
+        Enforced = "enforced",
+        /// The globs keep lanes apart; other files may be changed.
+        Advisory = "advisory",
+        /// The lane only reads: a change of any file fails the agent.
+        Nothing = "nothing",
+    }
+}
+
+#[expect(clippy::derivable_impls, reason = "the enum is declared by a macro")]
+impl Default for OwnershipRule {
+    fn default() -> Self {
+        Self::Enforced
     }
 }
 

@@ -63,11 +63,6 @@ impl Diagnostic {
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
-
-    /// Sorts by place, errors first.
-    pub(super) fn order(&self) -> impl Ord + use<> {
-        (self.line, self.column, self.severity, self.message.clone())
-    }
 }
 
 /// `plan.toml:12:5: error: …`, the line with a caret below, and the help on a line of its own.

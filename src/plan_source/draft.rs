@@ -5,8 +5,8 @@
 use std::time::Duration;
 
 use super::source_text::{At, Span};
-use crate::model::plan::{AgentWorktrees, RetryFrom};
-use crate::model::{Approval, CommandLine, Gates, MergeMode, Round, TaskKind};
+use crate::model::plan::{AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
+use crate::model::{Approval, CommandLine, Gates, MergeMode, MustHaves, Round, TaskKind};
 
 /// A whole plan.
 #[derive(Debug, Default)]
@@ -22,6 +22,31 @@ pub(super) struct PlanDraft {
     /// What lanes leave open.
     pub(super) defaults: LaneDraft,
     pub(super) lanes: Vec<LaneDraft>,
+    pub(super) interfaces: Vec<InterfaceDraft>,
+    /// What the text holds and the plan leaves out.
+    pub(super) skipped: Vec<Skipped>,
+    /// What becomes of lanes that may meet and own the same files.
+    pub(super) overlaps: Overlaps,
+}
+
+/// What becomes of lanes without an order that own the same files.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Overlaps {
+    /// The plan is at fault.
+    #[default]
+    Refused,
+    /// They run one after the other: by wave, then in the order of the text.
+    KeptApart,
+}
+
+/// An interface freeze gate.
+#[derive(Debug, Clone)]
+pub(super) struct InterfaceDraft {
+    pub(super) id: At<String>,
+    pub(super) text: String,
+    pub(super) closed: bool,
+    /// The id of the lane that provides it; a lane of the plan.
+    pub(super) provider: Option<At<String>>,
 }
 
 /// Limits that hold for every command.
@@ -39,9 +64,13 @@ pub(super) struct LaneDraft {
     pub(super) id: Option<At<String>>,
     pub(super) name: Option<At<String>>,
     pub(super) depends_on: Vec<At<String>>,
+    /// Lanes that must come first although the lane's own list does not name them.
+    pub(super) also_after: Vec<(At<String>, EdgeOrigin)>,
     pub(super) excludes: Vec<At<String>>,
     pub(super) wave: Option<At<u32>>,
     pub(super) owns: Option<Vec<At<String>>>,
+    pub(super) ownership: Option<At<OwnershipRule>>,
+    pub(super) must_haves: MustHaves,
     pub(super) tests: Option<Vec<CommandLine>>,
     pub(super) timeout: Option<At<Duration>>,
     pub(super) retries: Option<At<u32>>,

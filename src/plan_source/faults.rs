@@ -17,7 +17,8 @@ pub(super) struct Faults<'a> {
 
 #[derive(Default)]
 struct Found {
-    listed: Vec<Diagnostic>,
+    /// With the place in the whole text.
+    listed: Vec<(usize, Diagnostic)>,
     /// Place and message of everything so far: a default may be at fault once for every lane.
     seen: HashSet<(usize, String)>,
     errors: usize,
@@ -67,14 +68,15 @@ impl<'a> Faults<'a> {
         let count = if severity == Severity::Error { &mut found.errors } else { &mut found.warnings };
         *count += 1;
         if *count <= MAX_LISTED {
-            found.listed.push(self.source.diagnostic(severity, span, message, help));
+            found.listed.push((span.start, self.source.diagnostic(severity, span, message, help)));
         }
     }
 
     /// All of them, in the order of the text.
     pub(super) fn into_diagnostics(self) -> Vec<Diagnostic> {
         let Found { mut listed, errors, warnings, .. } = self.found.into_inner();
-        listed.sort_by_cached_key(Diagnostic::order);
+        listed.sort_by_cached_key(|(start, fault)| (*start, fault.severity, fault.message.clone()));
+        let mut listed: Vec<Diagnostic> = listed.into_iter().map(|(_, fault)| fault).collect();
         let more = errors.saturating_sub(MAX_LISTED) + warnings.saturating_sub(MAX_LISTED);
         if more > 0 {
             let end = Span::new(self.source.text.len(), self.source.text.len());

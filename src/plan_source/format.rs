@@ -1,5 +1,8 @@
 //! Which notation a plan is written in, told from its content.
 
+use super::SourceFile;
+use super::{gsd, lanes};
+
 crate::model::word_enum! {
     /// How a plan is written down.
     PlanFormat {
@@ -9,11 +12,25 @@ crate::model::word_enum! {
         Yaml = "yaml",
         /// The native format in JSON.
         Json = "json",
+        /// The plans of a GSD phase: Markdown with front matter and `<task>` elements.
+        Gsd = "gsd",
+        /// A phase plan in Markdown: lanes, their order and interface freeze gates.
+        Lanes = "lanes",
     }
 }
 
-/// The notation of `text`; `None` where its first line that says something is none of them.
-pub(super) fn detect(text: &str) -> Option<PlanFormat> {
+/// The notation of a plan; `None` where it is none of them.
+pub(super) fn detect(files: &[SourceFile<'_>]) -> Option<PlanFormat> {
+    match files {
+        [file] if lanes::is_plan(file.text) => Some(PlanFormat::Lanes),
+        [file] if gsd::is_plan(file.path, file.text) => Some(PlanFormat::Gsd),
+        [file] => detect_native(file.text),
+        _ => Some(PlanFormat::Gsd),
+    }
+}
+
+/// The notation of `text` by its first line that says something.
+fn detect_native(text: &str) -> Option<PlanFormat> {
     let text = text.trim_start_matches('\u{feff}').trim_start();
     if let Some(inside) = text.strip_prefix('{') {
         let quoted = inside.trim_start().starts_with(['"', '}']) || inside.trim().is_empty();
@@ -57,7 +74,7 @@ mod tests {
             ("# Heading\n\nSome prose, and so on: more", None),
         ];
         for (text, format) in cases {
-            assert_eq!(detect(text), format, "{text:?}");
+            assert_eq!(detect_native(text), format, "{text:?}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Every key of the native format, with what editors say about it.
 
 use super::native::{MAX_RETRIES, NOT_IN_DEFAULTS};
-use crate::model::plan::{AgentWorktrees, RetryFrom};
+use crate::model::plan::{AgentWorktrees, OwnershipRule, RetryFrom};
 use crate::model::{Approval, MergeMode, Round, TaskKind};
 
 /// A key of a table.
@@ -18,6 +18,7 @@ pub(super) enum Shape {
     Text,
     Texts,
     Number(u32, u32),
+    Flag,
     Duration,
     Word(fn() -> Vec<&'static str>),
     Words(fn() -> Vec<&'static str>),
@@ -39,6 +40,7 @@ const MERGE: fn() -> Vec<&'static str> = || MergeMode::ALL.iter().map(|word| wor
 const APPROVAL: fn() -> Vec<&'static str> = || Approval::ALL.iter().map(|word| word.word()).collect();
 const ROUND: fn() -> Vec<&'static str> = || Round::ALL.iter().map(|word| word.word()).collect();
 const TASK_KIND: fn() -> Vec<&'static str> = || TaskKind::ALL.iter().map(|word| word.word()).collect();
+const OWNERSHIP: fn() -> Vec<&'static str> = || OwnershipRule::ALL.iter().map(|word| word.word()).collect();
 const RESUME: fn() -> Vec<&'static str> = || RetryFrom::ALL.iter().map(|word| word.word()).collect();
 const WORKTREES: fn() -> Vec<&'static str> = || AgentWorktrees::ALL.iter().map(|word| word.word()).collect();
 
@@ -56,6 +58,7 @@ pub(super) static PLAN: &[Key] = &[
     key("timeouts", Shape::Table(TIMEOUTS, &[]), "Limits that hold for every command."),
     key("pools", Shape::Pools, "Resource pools: how many lanes that use one may run at once."),
     key("gates", Shape::Table(GATES, &[]), "Commands that must pass."),
+    key("interface", Shape::Tables(INTERFACE, &["id"]), "Interface freeze gates: what lanes agree upon."),
     key("lane", Shape::Tables(LANE, &["id"]), "The lanes."),
 ];
 
@@ -73,6 +76,38 @@ pub(super) static GATES: &[Key] = &[
     key("final", Shape::Commands, "After the last lane, on the integration branch."),
 ];
 
+/// `[[interface]]`.
+pub(super) static INTERFACE: &[Key] = &[
+    key("id", Shape::Id, "The interface's id, for example IF-0-P1-LEDGER."),
+    key("text", Shape::Text, "What is agreed."),
+    key("closed", Shape::Flag, "Whether it can be relied upon already. Default: false."),
+    key("provider", Shape::Id, "The lane whose merge closes it."),
+];
+
+/// `[lane.must_haves]`.
+pub(super) static MUST_HAVES: &[Key] = &[
+    key("truths", Shape::Texts, "Statements that must be true; agents are told of them."),
+    key("artifacts", Shape::Tables(ARTIFACT, &["path"]), "Files that must be there."),
+    key("key_links", Shape::Tables(KEY_LINK, &["from"]), "Connections between files that must be there."),
+];
+
+/// `[[lane.must_haves.artifacts]]`.
+pub(super) static ARTIFACT: &[Key] = &[
+    key("path", Shape::Text, "The file, relative to the repository's root."),
+    key("provides", Shape::Text, "What it is for."),
+    key("min_lines", Shape::Number(0, u32::MAX), "How many lines it has at least."),
+    key("contains", Shape::Text, "A regular expression that its text matches."),
+    key("exports", Shape::Texts, "Names that it exports."),
+];
+
+/// `[[lane.must_haves.key_links]]`.
+pub(super) static KEY_LINK: &[Key] = &[
+    key("from", Shape::Text, "The file that refers to the other, relative to the repository's root."),
+    key("to", Shape::Text, "What it refers to."),
+    key("via", Shape::Text, "How."),
+    key("pattern", Shape::Text, "A regular expression that occurs in `from`."),
+];
+
 /// `[[lane]]`.
 pub(super) static LANE: &[Key] = &[
     key("id", Shape::Id, "The lane's id, unique in the plan, for example SL-1."),
@@ -81,6 +116,8 @@ pub(super) static LANE: &[Key] = &[
     key("excludes", Shape::Ids, "Lanes that never run at the same time as this one, in either order."),
     key("wave", Shape::Number(0, u32::MAX), "Checked against the dependencies; orders nothing."),
     key("owns", Shape::Texts, "Globs of the files that only this lane changes. Default: anything may be changed."),
+    key("ownership", Shape::Word(OWNERSHIP), "How strictly `owns` holds. Default: enforced."),
+    key("must_haves", Shape::Table(MUST_HAVES, &[]), "What must be true of the repository when the lane is done."),
     key("tests", Shape::Commands, "Must pass on the lane branch before it is merged."),
     key("timeout", Shape::Duration, "From start to merge, waiting for people not counted."),
     key("retries", Shape::Number(0, MAX_RETRIES), "How often a failed task is tried again. Default: 3."),

@@ -1,8 +1,8 @@
 //! Plan files of every format into one [`crate::model::Plan`], with every fault at once.
 //!
-//! The way of a plan: its text becomes a tree with places (`toml_tree`, `yaml`, `json`), the tree a draft (`native`),
-//! the draft a plan (`lower`). A reader of another format makes a draft of its own and shares the last step. Nothing
-//! here opens a file or runs a program.
+//! The way of a plan: its text becomes a draft, the draft a plan (`lower`, the same for all). A native plan becomes a
+//! tree with places on the way (`toml_tree`, `yaml`, `json`, then `native`); `gsd` reads the plans of a GSD phase and
+//! `lanes` phase plans in Markdown. Nothing here opens a file or runs a program.
 
 mod automaton;
 mod diagnostic;
@@ -12,8 +12,10 @@ mod faults;
 mod fields;
 mod format;
 pub mod graph;
+mod gsd;
 mod json;
 mod keys;
+mod lanes;
 mod lower;
 mod native;
 pub mod native_toml;
@@ -25,6 +27,7 @@ mod toml_tree;
 mod tree;
 mod yaml;
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -40,17 +43,43 @@ use faults::Faults;
 use lower::Context;
 use source_text::{SourceText, Span};
 
-/// A plan file that is read already.
-#[derive(Debug, Clone, Copy)]
+/// A plan whose files are read already.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Source<'a> {
-    /// What diagnostics call the file.
-    pub path: &'a str,
-    /// Its text; see [`decode`].
-    pub text: &'a str,
+    /// Its files: one, or all plans of a GSD phase in the order of their names.
+    pub files: &'a [SourceFile<'a>],
+    /// The names of all files in the directory of the first one; a GSD plan with a SUMMARY beside it is done.
+    pub beside: &'a [String],
     /// How it is written; `None`: told from the text.
     pub format: Option<PlanFormat>,
     /// What the settings say where the plan says nothing.
     pub fallbacks: Fallbacks<'a>,
+    /// How strictly it is read.
+    pub options: ReadOptions<'a>,
+}
+
+/// A file of a plan.
+#[derive(Debug, Clone, Copy)]
+pub struct SourceFile<'a> {
+    /// What diagnostics call the file.
+    pub path: &'a str,
+    /// Its text; see [`decode`].
+    pub text: &'a str,
+}
+
+/// What a person asks for when a plan is read.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReadOptions<'a> {
+    /// Take lanes that are done already as well (`--redo`).
+    pub redo: bool,
+    /// Lanes that are not done although there is a SUMMARY, for their run stopped half-way.
+    pub unfinished: &'a [String],
+    /// What a plan should say and does not is an error (`--strict`).
+    pub strict: bool,
+    /// An open interface gate that no lane provides is an error (`--strict-gates`).
+    pub strict_gates: bool,
+    /// Take a plan that says it is retired (`--force`).
+    pub force: bool,
 }
 
 /// What holds for agents and lanes of which the plan says nothing.
@@ -83,13 +112,18 @@ pub fn read(
     runners: &dyn Fn(&str) -> Option<CommandLine>,
 ) -> Reading {
     let digest = RefCell::new(Sha256::new());
-    add_to_digest(&digest, source.text);
+    source.files.iter().for_each(|file| add_to_digest(&digest, file.text));
     let loaded: RefCell<HashMap<String, Result<String, String>>> = RefCell::default();
     let load_once = |path: &str| {
         let load_first = || load(path).inspect(|text| add_to_digest(&digest, text));
         loaded.borrow_mut().entry(path.to_owned()).or_insert_with(load_first).clone()
     };
-    let faults = Faults::new(SourceText::new(source.path, source.text));
+    let files: Vec<(&str, usize)> = source.files.iter().map(|file| (file.path, file.text.len())).collect();
+    let text: Cow<'_, str> = match source.files {
+        [file] => file.text.into(),
+        files => files.iter().map(|file| file.text).collect::<String>().into(),
+    };
+    let faults = Faults::new(SourceText::of_files(&files, &text));
     let draft = draft(source, &faults);
     let context = Context { faults: &faults, load: &load_once, runners, fallbacks: source.fallbacks };
     let plan = draft.and_then(|draft| lower::lower(&draft, &context));
@@ -106,19 +140,21 @@ fn add_to_digest(digest: &RefCell<Sha256>, text: &str) {
 
 /// The draft that the format's reader makes of the text.
 fn draft<'a>(source: &Source<'_>, faults: &'a Faults<'a>) -> Option<PlanDraft> {
-    if source.text.len() > MAX_TEXT {
-        faults
-            .error(Span::default(), format!("a plan has at most {MAX_TEXT} bytes, this one has {}", source.text.len()));
+    let text = faults.source.text;
+    if text.len() > MAX_TEXT {
+        faults.error(Span::default(), format!("a plan has at most {MAX_TEXT} bytes, this one has {}", text.len()));
         return None;
     }
-    let Some(format) = source.format.or_else(|| format::detect(source.text)) else {
-        no_format(source.text, faults);
+    let Some(format) = source.format.or_else(|| format::detect(source.files)) else {
+        no_format(text, faults);
         return None;
     };
     let tree = match format {
-        PlanFormat::Toml => toml_tree::parse(source.text, faults),
-        PlanFormat::Yaml => yaml::parse(source.text, faults),
-        PlanFormat::Json => json::parse(source.text, faults),
+        PlanFormat::Toml => toml_tree::parse(text, faults),
+        PlanFormat::Yaml => yaml::parse(text, faults),
+        PlanFormat::Json => json::parse(text, faults),
+        PlanFormat::Gsd => return gsd::plan(source, faults),
+        PlanFormat::Lanes => return lanes::plan(source, faults),
     }?;
     tree::refuse_nul(&tree, faults);
     native::plan(tree, faults)

@@ -1,19 +1,21 @@
 //! The native format (SPEC §3.1): a tree into a draft.
 
-use super::draft::{AgentDraft, LaneDraft, PlanDraft, ProgramDraft, PromptDraft, TaskDraft, TimeoutsDraft};
+use super::draft::{
+    AgentDraft, InterfaceDraft, LaneDraft, Overlaps, PlanDraft, ProgramDraft, PromptDraft, TaskDraft, TimeoutsDraft,
+};
 use super::faults::{Faults, quoted};
 use super::fields::Fields;
-use super::scalar::{command, commands, duration, full_text, list, number, text, word, written};
+use super::scalar::{command, commands, duration, flag, full_text, list, number, text, word, written};
 use super::source_text::At;
 use super::tree::{Node, Value};
-use crate::model::plan::{AgentWorktrees, RetryFrom};
-use crate::model::{Approval, Gates, MergeMode, Round, TaskKind};
+use crate::model::plan::{AgentWorktrees, OwnershipRule, RetryFrom};
+use crate::model::{Approval, Artifact, Gates, KeyLink, MergeMode, MustHaves, Round, TaskKind};
 
 /// The most often that a failed task may be tried again.
 pub(super) const MAX_RETRIES: u32 = 100;
 
 /// Keys of a lane that cannot be the same for all.
-pub(super) const NOT_IN_DEFAULTS: [&str; 5] = ["id", "name", "depends_on", "excludes", "wave"];
+pub(super) const NOT_IN_DEFAULTS: [&str; 6] = ["id", "name", "depends_on", "excludes", "wave", "must_haves"];
 
 /// Reads a whole plan.
 pub(super) fn plan<'a>(root: Node, faults: &'a Faults<'a>) -> Option<PlanDraft> {
@@ -28,7 +30,10 @@ pub(super) fn plan<'a>(root: Node, faults: &'a Faults<'a>) -> Option<PlanDraft> 
         pools: fields.read("pools", pools).unwrap_or_default(),
         gates: fields.read("gates", gates).unwrap_or_default(),
         defaults: fields.read("defaults", defaults).unwrap_or_default(),
+        interfaces: fields.read("interface", tables(interface)).unwrap_or_default(),
         lanes: fields.required("lane", "a plan has at least one lane", lanes).unwrap_or_default(),
+        skipped: Vec::new(),
+        overlaps: Overlaps::Refused,
     };
     fields.finish();
     Some(draft)
@@ -142,9 +147,12 @@ fn lane_keys(mut fields: Fields<'_>) -> LaneDraft {
         id: None,
         name: fields.read("name", text),
         depends_on: fields.read("depends_on", list(written)).unwrap_or_default(),
+        also_after: Vec::new(),
         excludes: fields.read("excludes", list(written)).unwrap_or_default(),
         wave: fields.read("wave", |node, faults| number(node, 0, u32::MAX, faults)),
         owns: fields.read("owns", list(text)),
+        ownership: fields.read("ownership", word(OwnershipRule::ALL, OwnershipRule::word)),
+        must_haves: fields.read("must_haves", must_haves).unwrap_or_default(),
         tests: fields.read("tests", commands),
         timeout: fields.read("timeout", duration),
         retries: fields.read("retries", |node, faults| number(node, 0, MAX_RETRIES, faults)),
@@ -164,6 +172,58 @@ fn lane_keys(mut fields: Fields<'_>) -> LaneDraft {
     };
     fields.finish();
     draft
+}
+
+fn interface<'a>(node: Node, faults: &'a Faults<'a>) -> Option<InterfaceDraft> {
+    let mut fields = Fields::new(node, "an interface", faults)?;
+    let id = fields.required("id", "name the interface, for example `IF-0-P1-LEDGER`", written);
+    let text = fields.read("text", text).map(|text| text.value).unwrap_or_default();
+    let closed = fields.read("closed", flag).unwrap_or_default();
+    let provider = fields.read("provider", written);
+    fields.finish();
+    Some(InterfaceDraft { id: id?, text, closed, provider })
+}
+
+fn must_haves<'a>(node: Node, faults: &'a Faults<'a>) -> Option<MustHaves> {
+    let mut fields = Fields::new(node, "`must_haves`", faults)?;
+    let must_haves = MustHaves {
+        truths: fields.read("truths", list(text)).map(values).unwrap_or_default(),
+        artifacts: fields.read("artifacts", tables(artifact)).unwrap_or_default(),
+        key_links: fields.read("key_links", tables(key_link)).unwrap_or_default(),
+    };
+    fields.finish();
+    Some(must_haves)
+}
+
+fn artifact<'a>(node: Node, faults: &'a Faults<'a>) -> Option<Artifact> {
+    let mut fields = Fields::new(node, "an artifact", faults)?;
+    let path = fields.required("path", "name the file, relative to the repository's root", full_text);
+    let artifact = Artifact {
+        path: String::new(),
+        provides: fields.read("provides", text).map(|text| text.value),
+        min_lines: fields.read("min_lines", |node, faults| number(node, 0, u32::MAX, faults)).map(|lines| lines.value),
+        contains: fields.read("contains", text).map(|text| text.value),
+        exports: fields.read("exports", list(text)).map(values).unwrap_or_default(),
+    };
+    fields.finish();
+    Some(Artifact { path: path?.value, ..artifact })
+}
+
+fn key_link<'a>(node: Node, faults: &'a Faults<'a>) -> Option<KeyLink> {
+    let mut fields = Fields::new(node, "a key link", faults)?;
+    let from = fields.required("from", "name the file, relative to the repository's root", full_text);
+    let link = KeyLink {
+        from: String::new(),
+        to: fields.read("to", text).map(|text| text.value).unwrap_or_default(),
+        via: fields.read("via", text).map(|text| text.value),
+        pattern: fields.read("pattern", text).map(|text| text.value),
+    };
+    fields.finish();
+    Some(KeyLink { from: from?.value, ..link })
+}
+
+fn values(texts: Vec<At<String>>) -> Vec<String> {
+    texts.into_iter().map(|text| text.value).collect()
 }
 
 fn program(fields: &mut Fields<'_>) -> ProgramDraft {

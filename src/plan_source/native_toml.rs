@@ -11,8 +11,8 @@ use super::lower::agents::NAMELESS;
 use super::lower::lane::RETRIES;
 use super::lower::program::NO_RUNNER;
 use super::lower::tasks::{ONLY_TASK, own_task};
-use crate::model::plan::{AgentWorktrees, RetryFrom};
-use crate::model::{Agent, CommandLine, Gates, Lane, LaneIndex, Plan, Task, TaskKind, Timeouts};
+use crate::model::plan::{AgentWorktrees, Interface, OwnershipRule, RetryFrom};
+use crate::model::{Agent, CommandLine, Gates, Lane, LaneIndex, MustHaves, Plan, Task, TaskKind, Timeouts};
 
 /// Writes `plan` as native TOML. `runners` is what it is to be read with: a command that it gives is left out.
 pub fn write(plan: &Plan, runners: &dyn Fn(&str) -> Option<CommandLine>) -> String {
@@ -25,6 +25,7 @@ pub fn write(plan: &Plan, runners: &dyn Fn(&str) -> Option<CommandLine>) -> Stri
         timeouts: TimeoutsText::of(&plan.timeouts),
         pools: &plan.pools,
         gates: &plan.gates,
+        interface: plan.interfaces.iter().map(|interface| InterfaceText::of(plan, interface)).collect(),
         lane: plan.indices().map(|lane| LaneText::of(plan, lane, runners)).collect(),
     };
     toml::to_string_pretty(&text).expect("text, numbers, lists and tables are all that TOML asks for")
@@ -43,7 +44,29 @@ struct PlanText<'a> {
     pools: &'a BTreeMap<String, u32>,
     #[serde(skip_serializing_if = "no_gates")]
     gates: &'a Gates,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    interface: Vec<InterfaceText<'a>>,
     lane: Vec<LaneText<'a>>,
+}
+
+#[derive(Serialize)]
+struct InterfaceText<'a> {
+    id: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    text: &'a str,
+    closed: Option<bool>,
+    provider: Option<&'a str>,
+}
+
+impl<'a> InterfaceText<'a> {
+    fn of(plan: &'a Plan, interface: &'a Interface) -> Self {
+        Self {
+            id: &interface.id,
+            text: &interface.text,
+            closed: interface.closed.then_some(true),
+            provider: interface.provider.map(|lane| plan.lane(lane).id.as_str()),
+        }
+    }
 }
 
 fn no_gates(gates: &&Gates) -> bool {
@@ -86,6 +109,7 @@ struct LaneText<'a> {
     excludes: Vec<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     owns: &'a [String],
+    ownership: Option<&'a str>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     tests: &'a [CommandLine],
     timeout: Option<String>,
@@ -106,6 +130,8 @@ struct LaneText<'a> {
     prompt: Option<&'a str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     env: &'a BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "must_haves_are_empty")]
+    must_haves: &'a MustHaves,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     agent: Vec<AgentText<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -126,6 +152,7 @@ impl<'a> LaneText<'a> {
             depends_on: lane.depends_on.iter().map(|&other| id(other)).collect(),
             excludes: plan.exclusions.iter().filter(|pair| pair.0 == index).map(|pair| id(pair.1)).collect(),
             owns: &lane.owns,
+            ownership: Some(lane.ownership).filter(|&rule| rule != OwnershipRule::Enforced).map(OwnershipRule::word),
             tests: &lane.tests,
             timeout: lane.timeout.map(duration),
             retries: Some(lane.retries).filter(|&retries| retries != RETRIES),
@@ -141,6 +168,7 @@ impl<'a> LaneText<'a> {
             program: lone.map_or_else(ProgramText::default, |agent| ProgramText::of(agent, runners)),
             prompt: only_task.filter(|_| lone.is_some()).and_then(told),
             env: &lane.env,
+            must_haves: &lane.must_haves,
             agent: match lone {
                 Some(_) => Vec::new(),
                 None => lane.agents.iter().map(|agent| AgentText::of(agent, lane, without_tasks, runners)).collect(),
@@ -148,6 +176,10 @@ impl<'a> LaneText<'a> {
             task: if without_tasks { Vec::new() } else { tasks(lane) },
         }
     }
+}
+
+fn must_haves_are_empty(must_haves: &&MustHaves) -> bool {
+    must_haves.is_empty()
 }
 
 /// The agents that do the lane's tasks.

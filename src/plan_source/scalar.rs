@@ -59,6 +59,14 @@ pub(super) fn number(node: Node, least: u32, most: u32, faults: &Faults<'_>) -> 
     }
 }
 
+/// True or false.
+pub(super) fn flag(node: Node, faults: &Faults<'_>) -> Option<bool> {
+    match node.value {
+        Value::Boolean(flag) => Some(flag),
+        other => wrong_kind("`true` or `false`", &other, node.span, faults),
+    }
+}
+
 /// A length of time that is longer than nothing.
 pub(super) fn duration(node: Node, faults: &Faults<'_>) -> Option<At<Duration>> {
     let help = "a number and a unit, for example `90s`, `30m` or `1h 30m`";

@@ -33,6 +33,7 @@ fn shape(shape: &Shape) -> Value {
         Shape::Ids => one_or_more(id()),
         Shape::Text => json!({ "type": "string" }),
         Shape::Texts => one_or_more(json!({ "type": "string" })),
+        Shape::Flag => json!({ "type": "boolean" }),
         Shape::Number(least, u32::MAX) => json!({ "type": "integer", "minimum": least }),
         Shape::Number(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
         Shape::Duration => json!({ "type": "string", "pattern": r"^\s*([0-9]+\s*[a-zA-Zµ]+\s*)+$" }),
@@ -69,13 +70,13 @@ fn command() -> Value {
 #[cfg(test)]
 mod tests {
     use super::super::keys::{AGENT, GATES, LANE, TASK, TIMEOUTS};
-    use super::super::{Fallbacks, Source, read};
+    use super::super::{Source, SourceFile, read};
     use super::*;
 
     /// The keys that the reader says it knows of the table that `text` gives an unknown key.
     fn known(text: &str) -> Vec<String> {
         let reading = read(
-            &Source { path: "p", text, format: None, fallbacks: Fallbacks::default() },
+            &Source { files: &[SourceFile { path: "p", text }], ..Source::default() },
             &|_| Err(String::new()),
             &|_| None,
         );

@@ -31,18 +31,56 @@ impl<T> At<T> {
     }
 }
 
-/// The text of a plan with its line starts.
+/// The text of a plan, one file after the other, with its line starts.
 #[derive(Debug)]
 pub(super) struct SourceText<'a> {
-    pub(super) path: &'a str,
     pub(super) text: &'a str,
+    files: Vec<File<'a>>,
     line_starts: Vec<usize>,
+}
+
+/// A file of a plan.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct File<'a> {
+    /// What diagnostics call it.
+    pub(super) path: &'a str,
+    /// Where its text begins in the whole.
+    pub(super) start: usize,
+    pub(super) text: &'a str,
+}
+
+impl File<'_> {
+    /// Where a stretch of the file's text is in the whole.
+    pub(super) fn span(&self, range: std::ops::Range<usize>) -> Span {
+        Span::new(self.start + range.start, self.start + range.end)
+    }
 }
 
 impl<'a> SourceText<'a> {
     pub(super) fn new(path: &'a str, text: &'a str) -> Self {
+        Self::of_files(&[(path, text.len())], text)
+    }
+
+    /// `text` is that of all `files`, each of which is given with its length in bytes.
+    pub(super) fn of_files(files: &[(&'a str, usize)], text: &'a str) -> Self {
         let after_newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
-        Self { path, text, line_starts: std::iter::once(0).chain(after_newlines).collect() }
+        let mut line_starts: Vec<usize> = std::iter::once(0).chain(after_newlines).collect();
+        let mut start = 0;
+        let file = |&(path, length): &(&'a str, usize)| {
+            let file = File { path, start, text: &text[start..start + length] };
+            start += length;
+            file
+        };
+        let files: Vec<File<'a>> = files.iter().map(file).collect();
+        line_starts.extend(files.iter().map(|file| file.start));
+        line_starts.sort_unstable();
+        line_starts.dedup();
+        Self { text, files, line_starts }
+    }
+
+    /// The files in the order of the text; one at least.
+    pub(super) fn files(&self) -> &[File<'a>] {
+        &self.files
     }
 
     /// The text of `span`; empty where the span is no part of the text.
@@ -53,12 +91,15 @@ impl<'a> SourceText<'a> {
     /// A diagnostic that points to the start of `span`.
     pub(super) fn diagnostic(&self, severity: Severity, span: Span, message: &str, help: Option<&str>) -> Diagnostic {
         let start = self.text.floor_char_boundary(span.start);
-        let line = self.line_starts.partition_point(|&line| line <= start) - 1;
+        let line_at = |offset: usize| self.line_starts.partition_point(|&line| line <= offset) - 1;
+        let line = line_at(start);
         let from = self.line_starts[line];
         let to = self.line_starts.get(line + 1).copied().unwrap_or(self.text.len());
         let before = self.text[from..start].chars().count();
         let excerpt = Excerpt::new(self.text[from..to].trim_end_matches(['\n', '\r']), before);
-        Diagnostic::new(severity, self.path, (line + 1, before + 1), message, help, excerpt)
+        let file = &self.files[self.files.partition_point(|file| file.start <= start).max(1) - 1];
+        let line = line - line_at(file.start);
+        Diagnostic::new(severity, file.path, (line + 1, before + 1), message, help, excerpt)
     }
 
     /// The byte offset of a line and a column that both count from 1, the column in bytes.
@@ -93,6 +134,17 @@ mod tests {
         let source = SourceText::new("p", "a\r\nöö x\r\n");
         let found = source.diagnostic(Severity::Error, Span::new(8, 9), "m", None);
         assert_eq!((found.line, found.column, found.excerpt.text.as_str()), (2, 4, "öö x"));
+    }
+
+    #[test]
+    fn lines_of_a_later_file_count_from_its_own_beginning() {
+        let source = SourceText::of_files(&[("a", 4), ("b", 0), ("c", 4)], "1\n2\n3\n4\n");
+        let at = |offset| {
+            let found = source.diagnostic(Severity::Error, Span::new(offset, offset), "m", None);
+            (found.path, found.line)
+        };
+        assert_eq!([at(0), at(2)], [("a".to_owned(), 1), ("a".to_owned(), 2)]);
+        assert_eq!([at(4), at(6)], [("c".to_owned(), 1), ("c".to_owned(), 2)]);
     }
 
     #[test]

@@ -4,11 +4,11 @@ use super::agent_machine::AgentPhase;
 use super::apply::Fault;
 use super::state::{AgentState, AgentStep, FailedGate, Gate, OutageState, PastFailure, Rebuild, RestartFrom, RunState};
 use crate::event::{AgentReport, Event, LaneStage, Reading, SnapshotReason};
-use crate::model::plan::RetryFrom;
+use crate::model::plan::{OwnershipRule, RetryFrom};
 use crate::model::retry::OUTAGE_LIMIT;
 use crate::model::{
-    AgentName, CommitId, Diagnosis, ExitCause, Failure, FailureClass, FailureKind, HumanGate, JobExit, JobId, JobRole, LaneIndex,
-    RetryLevel, Round, TaskId, Timestamp,
+    AgentName, CommitId, Diagnosis, ExitCause, Failure, FailureClass, FailureKind, HumanGate, JobExit, JobId, JobRole,
+    LaneIndex, RetryLevel, Round, TaskId, Timestamp,
 };
 
 impl RunState {
@@ -246,7 +246,8 @@ impl RunState {
             worker.step = AgentStep::Judging(failure);
             return Ok(());
         }
-        if worker.claims_what_is_not(plan.lane(lane).agents[agent].tasks.len()) {
+        let writes = plan.lane(lane).ownership != OwnershipRule::Nothing;
+        if writes && worker.claims_what_is_not(plan.lane(lane).agents[agent].tasks.len()) {
             let message = "says COMPLETE, but changed and committed nothing";
             worker.step = AgentStep::Judging(Failure::new(FailureKind::Report, message));
             return Ok(());

@@ -128,6 +128,10 @@ fn plan() -> Plan {
         gates: Gates::default(),
         lanes: Vec::new(),
         exclusions: Vec::new(),
+        sequences: Vec::new(),
+        added_edges: Vec::new(),
+        interfaces: Vec::new(),
+        skipped: Vec::new(),
     })
     .unwrap()
 }

@@ -78,6 +78,10 @@ pub(crate) fn plan(lanes: &[(&str, &[&str], &[Approval])]) -> Plan {
             .map(|(id, needs, approval)| plan_lane(id, needs.iter().map(|need| index(need)).collect(), approval))
             .collect(),
         exclusions: Vec::new(),
+        sequences: Vec::new(),
+        added_edges: Vec::new(),
+        interfaces: Vec::new(),
+        skipped: Vec::new(),
     };
     Plan::new(parts).unwrap()
 }
@@ -108,6 +112,8 @@ fn plan_lane(id: &str, depends_on: Vec<LaneIndex>, approval: &[Approval]) -> Lan
         name: None,
         depends_on,
         owns: Vec::new(),
+        ownership: Default::default(),
+        must_haves: Default::default(),
         tests: Vec::new(),
         approval: approval.to_vec(),
         timeout: None,

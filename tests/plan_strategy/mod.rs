@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use lanekeeper::model::plan::{AgentWorktrees, RetryFrom};
+use lanekeeper::model::plan::{AgentWorktrees, Interface, OwnershipRule, RetryFrom};
 use lanekeeper::model::{
-    Agent, Approval, CommandLine, Gates, Lane, LaneIndex, MergeMode, Plan, PlanParts, Round, Task, TaskKind, Timeouts,
+    Agent, Approval, Artifact, CommandLine, Gates, KeyLink, Lane, LaneIndex, MergeMode, MustHaves, Plan, PlanParts,
+    Round, Task, TaskKind, Timeouts,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -17,8 +18,14 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
     let head = ("[A-Z][0-9]{1,3}", option::of(text()), option::of("[a-z]{1,8}/[a-z]{1,8}"), option::of(1..100u32));
     let tail = (timeouts(), btree_map(text_key(), 1..9u32, 0..3), gates(), option::of(select(MergeMode::ALL)));
     let lanes = vec((lane(), any::<u8>(), any::<u8>(), any::<u8>()), 1..5);
-    (head, tail, lanes).prop_map(
-        |((phase, title, base_branch, max_parallel), (timeouts, pools, gates, merge), drawn)| {
+    let interfaces = btree_map("IF-[0-9]", (text(), any::<bool>(), option::of(any::<u8>())), 0..3);
+    (head, tail, lanes, interfaces).prop_map(
+        |((phase, title, base_branch, max_parallel), (timeouts, pools, gates, merge), drawn, interfaces)| {
+            let interface = |(id, (text, closed, provider)): (String, (String, bool, Option<u8>))| {
+                let provider = provider.map(|lane| index(usize::from(lane) % drawn.len()));
+                Interface { id, text, closed, provider }
+            };
+            let interfaces = interfaces.into_iter().map(interface).collect();
             let mut exclusions = BTreeSet::new();
             let earlier = |at: usize, bits: u8| (0..at).filter(move |other| bits >> other & 1 == 1).map(index);
             let lanes = drawn.into_iter().enumerate().map(|(at, (mut lane, depends, excludes, uses))| {
@@ -48,6 +55,10 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
                 gates,
                 lanes,
                 exclusions,
+                sequences: Vec::new(),
+                added_edges: Vec::new(),
+                interfaces,
+                skipped: Vec::new(),
             })
             .unwrap()
         },
@@ -98,14 +109,30 @@ fn gates() -> impl Strategy<Value = Gates> {
     (commands(), commands(), commands()).prop_map(|(atomic, checkpoint, last)| Gates { atomic, checkpoint, last })
 }
 
+fn must_haves() -> impl Strategy<Value = MustHaves> {
+    let limits = (option::of(any::<u32>()), option::of(text()), vec(text(), 0..2));
+    let artifact = ("[a-z]{1,4}", option::of(text()), limits).prop_map(|(path, provides, limits)| {
+        let (min_lines, contains, exports) = limits;
+        Artifact { path, provides, min_lines, contains, exports }
+    });
+    let link = ("[a-z]{1,4}", text(), option::of(text()), option::of(text()));
+    let link = link.prop_map(|(from, to, via, pattern)| KeyLink { from, to, via, pattern });
+    (vec(text(), 0..2), vec(artifact, 0..2), vec(link, 0..2)).prop_map(|(truths, artifacts, key_links)| MustHaves {
+        truths,
+        artifacts,
+        key_links,
+    })
+}
+
 /// A lane without id, place and relations.
 fn lane() -> impl Strategy<Value = Lane> {
     let said = (option::of(text()), vec("[a-z*?]{1,3}", 0..3), commands(), option::of(time()), 0..=100u32);
     let approval = subsequence(Approval::ALL.to_vec(), 0..=Approval::ALL.len());
     let made = (approval, commands(), btree_set("[a-z]{1,4}", 0..3), env());
-    let kinds = (select(&[RetryFrom::Continue, RetryFrom::Fresh][..]), select(AgentWorktrees::ALL));
+    let kinds = (select(RetryFrom::ALL), select(AgentWorktrees::ALL), select(OwnershipRule::ALL), must_haves());
     (said, made, kinds, agents()).prop_map(
-        |((name, owns, tests, timeout, retries), (approval, setup, copy, env), (resume, agent_worktrees), agents)| {
+        |((name, owns, tests, timeout, retries), (approval, setup, copy, env), kinds, agents)| {
+            let (resume, agent_worktrees, ownership, must_haves) = kinds;
             let owns = owns.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
             let (depends_on, uses, copy) = (Vec::new(), Vec::new(), copy.into_iter().collect());
             let id = "L".parse().unwrap();
@@ -114,6 +141,8 @@ fn lane() -> impl Strategy<Value = Lane> {
                 name,
                 depends_on,
                 owns,
+                ownership,
+                must_haves,
                 tests,
                 approval,
                 timeout,

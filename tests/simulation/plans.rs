@@ -32,6 +32,10 @@ pub fn random_plan(dice: &mut Dice) -> Plan {
         gates,
         lanes,
         exclusions,
+        sequences: Vec::new(),
+        added_edges: Vec::new(),
+        interfaces: Vec::new(),
+        skipped: Vec::new(),
     })
     .unwrap()
 }
@@ -59,6 +63,8 @@ fn random_lane(dice: &mut Dice, index: u32) -> Lane {
         name: None,
         depends_on,
         owns: vec![],
+        ownership: Default::default(),
+        must_haves: Default::default(),
         tests: if dice.roll(2) == 0 { vec![shell("test")] } else { vec![] },
         approval: if dice.roll(8) == 0 { vec![Approval::Changes] } else { vec![] },
         timeout: None,

@@ -12,7 +12,7 @@ use crate::cli::args;
 use crate::cli::error::{CliError, ExitStatus};
 use crate::event::Event;
 use crate::model::{JobId, Plan, RunId};
-use crate::plan_source::{self, Fallbacks, Source};
+use crate::plan_source::{self, Source, SourceFile};
 use crate::process::{self, Observation};
 use crate::store::{RunDirectory, StateDirectory, run_log};
 
@@ -46,7 +46,7 @@ pub(super) fn plan() -> Result<Plan, CliError> {
     let (name, text) = FILES[0];
     let no_files = |file: &str| Err(format!("{file} is not part of the demo"));
     let reading = plan_source::read(
-        &Source { path: name, text, format: None, fallbacks: Fallbacks::default() },
+        &Source { files: &[SourceFile { path: name, text }], ..Source::default() },
         &no_files,
         &|_| None,
     );

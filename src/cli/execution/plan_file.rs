@@ -8,7 +8,7 @@ use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
 use crate::model::text::counted;
 use crate::model::{Plan, PlanParts};
-use crate::plan_source::{self, Diagnostic, Fallbacks, Source};
+use crate::plan_source::{self, Diagnostic, Fallbacks, Source, SourceFile};
 use crate::settings::Settings;
 
 /// A plan and where it came from.
@@ -53,7 +53,11 @@ pub(in crate::cli) fn read(path: &Path, settings: &Settings) -> Result<plan_sour
     let load = |file: &str| std::fs::read_to_string(directory.join(file)).map_err(|error| error.to_string());
     let runners = |name: &str| settings.runners.get(name).map(|runner| runner.value.clone());
     let fallbacks = Fallbacks { runner: settings.runner.value.as_deref(), retries: settings.retries.value };
-    let mut reading = plan_source::read(&Source { path: &name, text, format: None, fallbacks }, &load, &runners);
+    let mut reading = plan_source::read(
+        &Source { files: &[SourceFile { path: &name, text }], fallbacks, ..Source::default() },
+        &load,
+        &runners,
+    );
     reading.plan = reading.plan.map(|plan| overridden(plan, settings));
     Ok(reading)
 }

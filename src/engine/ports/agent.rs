@@ -74,7 +74,7 @@ impl Ports {
         let committed = git::commit_all(&self.repository, &request)?;
         let changed = self.repository.changed_paths(start, &committed.head)?;
         let changed = git::not_from_hook(&worktree.path, &committed.head, changed)?;
-        let owns = Ownership::new(&plan.owns).map_err(|error| PortError::Precondition(error.to_string()))?;
+        let owns = Ownership::allowed_to(plan).map_err(|error| PortError::Precondition(error.to_string()))?;
         let mut prohibited: Vec<String> =
             changed.iter().filter(|path| is_prohibited(path) || !owns.allows(path)).cloned().collect();
         prohibited.extend(self.repository.embedded_repositories(start, &committed.head)?);

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::model::plan::OwnershipRule;
 use crate::model::{Agent, CommitId, Lane, PhaseId, Round, RunId, Task};
 
 /// Everything that an attempt is told.
@@ -138,7 +139,11 @@ impl Brief<'_> {
         section("Files in scope", bullets(&self.task.files));
         section("Interfaces to implement", bullets(&self.task.interfaces));
         section("Done when", bullets(&self.task.acceptance_criteria));
-        section("Only these files may be changed", bullets(&self.lane.owns));
+        match self.lane.ownership {
+            OwnershipRule::Enforced => section("Only these files may be changed", bullets(&self.lane.owns)),
+            OwnershipRule::Advisory => section("Files that this lane is about", bullets(&self.lane.owns)),
+            OwnershipRule::Nothing => section("No file may be changed", "This lane only reads.".to_owned()),
+        }
         for (agent, report) in self.reports {
             section(&format!("Report of {agent}"), report.clone());
         }

@@ -6,7 +6,7 @@ use super::names::LaneIds;
 use super::order::{called, references};
 use crate::model::ownership::glob;
 use crate::model::{Dag, LaneIndex};
-use crate::plan_source::draft::{LaneDraft, PlanDraft};
+use crate::plan_source::draft::{LaneDraft, Overlaps, PlanDraft};
 use crate::plan_source::faults::{Faults, quoted};
 use crate::plan_source::overlap::{Overlap, Owned, overlaps};
 use crate::plan_source::source_text::At;
@@ -38,12 +38,18 @@ pub(super) fn exclusions(
     pairs
 }
 
-/// Checks every glob, and that lanes which may run at the same time own nothing in common.
-pub(super) fn check(draft: &PlanDraft, dag: &Dag, exclusions: &BTreeSet<(LaneIndex, LaneIndex)>, faults: &Faults<'_>) {
+/// Checks every glob, and that lanes which may run at the same time own nothing in common. Gives the pairs that are
+/// kept apart for it where the plan's format allows that, the lane that comes first first.
+pub(super) fn check(
+    draft: &PlanDraft,
+    dag: &Dag,
+    exclusions: &BTreeSet<(LaneIndex, LaneIndex)>,
+    faults: &Faults<'_>,
+) -> Vec<(LaneIndex, LaneIndex)> {
     let owned = owned(draft);
     if let Some((_, glob)) = owned.get(MAX_GLOBS) {
         faults.error(glob.span, format!("the lanes of a plan own at most {MAX_GLOBS} globs together"));
-        return;
+        return Vec::new();
     }
     let asked: Vec<Owned<'_>> = owned.iter().map(|(lane, glob)| Owned { lane: lane.at(), glob: &glob.value }).collect();
     let order = Order::new(dag);
@@ -54,10 +60,41 @@ pub(super) fn check(draft: &PlanDraft, dag: &Dag, exclusions: &BTreeSet<(LaneInd
             && !exclusions.contains(&(lanes[one], lanes[other]))
             && singles[one].is_disjoint(&singles[other])
     };
-    let found = overlaps(&asked, MAX_OVERLAPS, together);
+    let kept_apart = draft.overlaps == Overlaps::KeptApart;
+    let found = overlaps(&asked, if kept_apart { usize::MAX } else { MAX_OVERLAPS }, together);
     for overlap in &found {
         report(draft, &owned, overlap, faults);
     }
+    if !kept_apart {
+        return Vec::new();
+    }
+    let rank = declared_order(draft, dag);
+    let in_order = |overlap: &Overlap| {
+        let (one, other) = (owned[overlap.one].0, owned[overlap.other].0);
+        if rank[one.at()] < rank[other.at()] { (one, other) } else { (other, one) }
+    };
+    found.iter().map(in_order).collect()
+}
+
+/// The place of each lane when all run one after the other as the plan declares: of those that may come next by the
+/// edges always the one of the lowest wave, then the first of the text.
+fn declared_order(draft: &PlanDraft, dag: &Dag) -> Vec<usize> {
+    let wave = |lane: LaneIndex| draft.lanes[lane.at()].wave.as_ref().map_or(u32::MAX, |wave| wave.value);
+    let mut missing: Vec<usize> = LaneIndex::first(dag.len()).map(|lane| dag.dependencies(lane).len()).collect();
+    let roots = LaneIndex::first(dag.len()).filter(|lane| missing[lane.at()] == 0);
+    let mut next: BTreeSet<(u32, LaneIndex)> = roots.map(|lane| (wave(lane), lane)).collect();
+    let mut rank = vec![0; dag.len()];
+    for place in 0.. {
+        let Some((_, lane)) = next.pop_first() else { break };
+        rank[lane.at()] = place;
+        for &dependant in dag.dependants(lane) {
+            missing[dependant.at()] -= 1;
+            if missing[dependant.at()] == 0 {
+                next.insert((wave(dependant), dependant));
+            }
+        }
+    }
+    rank
 }
 
 /// Every glob that can be read, with its lane.
@@ -80,8 +117,13 @@ fn report(draft: &PlanDraft, owned: &[(LaneIndex, &At<String>)], overlap: &Overl
         None => format!("may own the same files by {} and {}", globs.0, globs.1),
     };
     let message = format!("lanes {} and {} can run at the same time and {both}", names.0, names.1);
-    let help = "narrow one of the globs, or order the lanes with `depends_on` or `excludes`";
-    faults.error_with(right.span, message, help);
+    match draft.overlaps {
+        Overlaps::Refused => {
+            let help = "narrow one of the globs, or order the lanes with `depends_on` or `excludes`";
+            faults.error_with(right.span, message, help);
+        }
+        Overlaps::KeptApart => faults.warning(right.span, message, "they run one after the other"),
+    }
 }
 
 /// Why `pattern` cannot be used as a glob of paths below the repository's root.

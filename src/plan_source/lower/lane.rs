@@ -38,6 +38,8 @@ pub(super) fn lower(
         name: lane.name.as_ref().map(|name| name.value.clone()),
         depends_on,
         owns: globs(&lane.owns, &defaults.owns, "owns"),
+        ownership: value(&lane.ownership, &defaults.ownership).unwrap_or_default(),
+        must_haves: lane.must_haves.clone(),
         tests: lane.tests.clone().or_else(|| defaults.tests.clone()).unwrap_or_default(),
         approval: values(lane.approval.as_ref().or(defaults.approval.as_ref()).map(Vec::as_slice).unwrap_or_default()),
         timeout: value(&lane.timeout, &defaults.timeout),

@@ -11,11 +11,13 @@ pub(super) mod tasks;
 
 use std::time::Duration;
 
+use crate::model::plan::Interface;
 use crate::model::{CommandLine, MergeMode, PhaseId, Plan, PlanParts, Timeouts};
 use crate::plan_source::Fallbacks;
-use crate::plan_source::draft::{LaneDraft, PlanDraft};
+use crate::plan_source::draft::{InterfaceDraft, LaneDraft, PlanDraft};
 use crate::plan_source::faults::{Faults, quoted};
 use crate::plan_source::source_text::At;
+use names::LaneIds;
 
 /// The most lanes of a plan.
 pub(super) const MAX_LANES: usize = 10_000;
@@ -63,13 +65,16 @@ pub(super) fn lower(draft: &PlanDraft, context: &Context<'_>) -> Option<Plan> {
     }
     let phase = phase(draft, faults);
     let ids = names::lane_ids(&draft.lanes, faults);
-    let edges = order::edges(&draft.lanes, &ids, faults);
+    let (edges, added_edges) = order::edges(&draft.lanes, &ids, faults);
     let dag = order::acyclic(&draft.lanes, edges.clone(), faults);
-    let exclusions = apart::exclusions(&draft.lanes, &ids, faults);
+    let mut exclusions = apart::exclusions(&draft.lanes, &ids, faults);
+    let mut sequences = Vec::new();
     if let Some(dag) = &dag {
         order::check_waves(&draft.lanes, dag, faults);
-        apart::check(draft, dag, &exclusions, faults);
+        sequences = apart::check(draft, dag, &exclusions, faults);
+        exclusions.extend(sequences.iter().map(|&(first, then)| (first.min(then), first.max(then))));
     }
+    let interfaces = interfaces(draft, &ids, faults);
     let merge = merge(draft, faults);
     let base_branch = draft.base_branch.as_ref().map(|name| branch(name, faults));
     let lower_lane =
@@ -89,8 +94,30 @@ pub(super) fn lower(draft: &PlanDraft, context: &Context<'_>) -> Option<Plan> {
         gates: draft.gates.clone(),
         lanes: lanes.into_iter().collect::<Option<_>>()?,
         exclusions: exclusions.into_iter().collect(),
+        sequences,
+        added_edges,
+        interfaces,
+        skipped: draft.skipped.clone(),
     };
     Plan::new(parts).ok()
+}
+
+fn interfaces(draft: &PlanDraft, ids: &LaneIds<'_>, faults: &Faults<'_>) -> Vec<Interface> {
+    names::unique(draft.interfaces.iter().map(|interface| &interface.id), "an interface", false, faults);
+    let lower = |interface: &InterfaceDraft| {
+        let provider = interface.provider.as_ref().and_then(|lane| {
+            let found = ids.at.get(lane.value.as_str()).copied();
+            if found.is_none() {
+                let id = quoted(&interface.id.value);
+                let message =
+                    format!("interface {id} is provided by {}, which is no lane of this plan", quoted(&lane.value));
+                names::unknown(lane, &message, ids.at.keys().copied(), faults);
+            }
+            found
+        });
+        Interface { id: interface.id.value.clone(), text: interface.text.clone(), closed: interface.closed, provider }
+    };
+    draft.interfaces.iter().map(lower).collect()
 }
 
 fn phase(draft: &PlanDraft, faults: &Faults<'_>) -> Option<PhaseId> {

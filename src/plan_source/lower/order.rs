@@ -2,6 +2,7 @@
 
 use super::names::{LaneIds, unknown};
 use crate::model::dag::Cycle;
+use crate::model::plan::AddedEdge;
 use crate::model::{Dag, LaneIndex};
 use crate::plan_source::draft::LaneDraft;
 use crate::plan_source::faults::{Faults, quoted};
@@ -10,13 +11,28 @@ use crate::plan_source::source_text::At;
 /// How many cycles are named before the rest must be mended first.
 const MAX_CYCLES: usize = 20;
 
-/// The lanes that each lane waits for, in the order of the plan text.
-pub(super) fn edges(lanes: &[LaneDraft], ids: &LaneIds<'_>, faults: &Faults<'_>) -> Vec<Vec<LaneIndex>> {
-    let edges = |(index, lane): (LaneIndex, &LaneDraft)| {
-        let verb = "depends on";
-        references(lane, index, &lane.depends_on, verb, ids, faults)
-    };
-    LaneIndex::first(lanes.len()).zip(lanes).map(edges).collect()
+/// The lanes that each lane waits for, in the order of the plan text, and those edges that no lane declares for itself.
+pub(super) fn edges(
+    lanes: &[LaneDraft],
+    ids: &LaneIds<'_>,
+    faults: &Faults<'_>,
+) -> (Vec<Vec<LaneIndex>>, Vec<AddedEdge>) {
+    let mut added = Vec::new();
+    let mut edges = Vec::with_capacity(lanes.len());
+    for (index, lane) in LaneIndex::first(lanes.len()).zip(lanes) {
+        let mut waits_for = references(lane, index, &lane.depends_on, "depends on", ids, faults);
+        for (name, origin) in &lane.also_after {
+            let found = references(lane, index, std::slice::from_ref(name), "comes after", ids, faults);
+            for on in found {
+                added.push(AddedEdge { lane: index, on, origin: origin.clone() });
+                if !waits_for.contains(&on) {
+                    waits_for.push(on);
+                }
+            }
+        }
+        edges.push(waits_for);
+    }
+    (edges, added)
 }
 
 /// The lanes that `names` name, each once; what is unknown or `lane` itself is a fault.
@@ -71,7 +87,8 @@ fn report_cycle(lanes: &[LaneDraft], cycle: &[LaneIndex], faults: &Faults<'_>) {
     let name = |lane: &LaneIndex| lanes[lane.at()].id.as_ref().map_or("?", |id| id.value.as_str());
     let names: Vec<&str> = cycle.iter().chain(cycle.first()).map(name).collect();
     let first = &lanes[cycle[0].at()];
-    let edge = first.depends_on.iter().find(|other| names.get(1) == Some(&other.value.as_str()));
+    let also = first.also_after.iter().map(|(other, _)| other);
+    let edge = first.depends_on.iter().chain(also).find(|other| names.get(1) == Some(&other.value.as_str()));
     let message = format!("these lanes wait for each other: {}", names.join(" -> "));
     faults.error_with(edge.map_or(first.span, |edge| edge.span), message, "remove one of these dependencies");
 }

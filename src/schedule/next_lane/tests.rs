@@ -33,6 +33,8 @@ fn lane(id: &str, depends_on: &[u32], minutes: u64, uses: &[&str]) -> Lane {
         name: None,
         depends_on: depends_on.iter().copied().map(LaneIndex).collect(),
         owns: Vec::new(),
+        ownership: Default::default(),
+        must_haves: Default::default(),
         tests: Vec::new(),
         approval: Vec::new(),
         timeout: None,
@@ -59,6 +61,10 @@ fn plan(lanes: Vec<Lane>, exclusions: &[(u32, u32)]) -> Plan {
         gates: Gates::default(),
         lanes,
         exclusions: exclusions.iter().map(|&(one, other)| (LaneIndex(one), LaneIndex(other))).collect(),
+        sequences: Vec::new(),
+        added_edges: Vec::new(),
+        interfaces: Vec::new(),
+        skipped: Vec::new(),
     };
     Plan::new(parts).unwrap()
 }

@@ -110,8 +110,8 @@ fn a_plan_is_the_same_plan_whatever_flags_change_in_it() {
         )
     };
     let plan = |text: String| {
-        let fallbacks = crate::plan_source::Fallbacks { runner: None, retries: None };
-        let source = crate::plan_source::Source { path: "p.toml", text: &text, format: None, fallbacks };
+        let files = [crate::plan_source::SourceFile { path: "p.toml", text: &text }];
+        let source = crate::plan_source::Source { files: &files, ..Default::default() };
         Arc::new(crate::plan_source::read(&source, &|_| Ok(String::new()), &|_| None).plan.unwrap())
     };
     let (pinned, others) = (plan(text("SL-1", 3)), [plan(text("SL-1", 0)), plan(text("SL-2", 3))]);
