@@ -242,6 +242,13 @@ impl Lane {
         (0..self.agents.len()).filter(move |&agent| self.agents[agent].round == round)
     }
 
+    /// The last implementation agent that has work of its own to do; where all is people's, the last one.
+    pub fn last_worker(&self) -> Option<usize> {
+        let works = |agent: &usize| self.agents[*agent].tasks.iter().any(|task| !task.kind.is_human());
+        let all = || self.round(Round::Implementation);
+        all().rfind(works).or_else(|| all().next_back())
+    }
+
     /// Whether the agent at `agent` works in the lane's worktree, on the lane's branch.
     pub fn shares_worktree(&self, agent: usize) -> bool {
         match self.agent_worktrees {

@@ -13,7 +13,8 @@ fn plan(gate: &str) -> String {
              mkdir -p src; echo $LANEKEEPER_ATTEMPT > src/{file}\n'''\n"
         )
     };
-    let agents = [agent("first", "", "first.c"), agent("test", "first", "test.c"), agent("last", "test", "last.c")].concat();
+    let agents =
+        [agent("first", "", "first.c"), agent("test", "first", "test.c"), agent("last", "test", "last.c")].concat();
     format!("{gate}[[lane]]\nid = \"L\"\nagent_worktrees = \"on\"\nMORE{agents}")
 }
 
