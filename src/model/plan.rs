@@ -423,3 +423,19 @@ word_enum! {
         Fresh = "fresh",
     }
 }
+
+word_enum! {
+    /// How a plan is written down.
+    PlanFormat {
+        /// The native format in TOML.
+        Toml = "toml",
+        /// The native format in YAML.
+        Yaml = "yaml",
+        /// The native format in JSON.
+        Json = "json",
+        /// The plans of a GSD phase: Markdown with front matter and `<task>` elements.
+        Gsd = "gsd",
+        /// A phase plan in Markdown: lanes, their order and interface freeze gates.
+        Lanes = "lanes",
+    }
+}

@@ -437,6 +437,8 @@ fn run_started(plan: &Plan, base: &CommitId, bug: Option<Bug>) -> RunStarted {
             specialist_timeout: BACKOFF,
             on_orphan: OnOrphan::Continue,
             timeout: None,
+            next_phases: None,
+            plan_format: None,
         },
     }
 }

@@ -13,3 +13,8 @@ pub(super) fn is_plan(_path: &str, _text: &str) -> bool {
 pub(super) fn plan<'a>(_source: &Source<'_>, _faults: &'a Faults<'a>) -> Option<PlanDraft> {
     None
 }
+
+/// Whether a file of a phase's directory is one of its plans.
+pub fn is_plan_name(name: &str) -> bool {
+    name.ends_with("PLAN.md")
+}
