@@ -6,6 +6,7 @@ mod external;
 mod itinerary;
 mod locks;
 mod patience;
+mod plan_changes;
 mod plan_file;
 mod resume;
 mod site;

@@ -10,6 +10,7 @@ use super::chain::Ended;
 use super::external::settle;
 use super::locks::{Locks, Reach, lock_branches_of, lock_run};
 use super::patience::patiently;
+use super::plan_changes::differences;
 use super::site::{Site, now, owner, redactor};
 use super::start::{base_branch, write_plan};
 use super::watch::{Work, ports, work};
@@ -284,44 +285,6 @@ fn present_plan(
             Err(error.hint("put the plan back, or go on with the new one: --accept-plan-change"))
         }
     }
-}
-
-/// What a person would say changed between two plans.
-fn differences(before: &Plan, after: &Plan) -> Vec<String> {
-    let mut lines = Vec::new();
-    let names = |plan: &Plan, index: &crate::model::LaneIndex| plan.lane(*index).id.to_string();
-    for lane in &before.lanes {
-        match after.lanes.iter().find(|other| other.id == lane.id) {
-            None => lines.push(format!("lane {} is gone", lane.id)),
-            Some(other) => {
-                let edges = |plan: &Plan, lane: &crate::model::Lane| {
-                    lane.depends_on.iter().map(|on| names(plan, on)).collect::<Vec<_>>()
-                };
-                let (old, new) = (edges(before, lane), edges(after, other));
-                if old != new {
-                    lines.push(format!(
-                        "lane {} depended on [{}] and depends on [{}]",
-                        lane.id,
-                        old.join(", "),
-                        new.join(", ")
-                    ));
-                }
-                let rest = crate::model::Lane { depends_on: lane.depends_on.clone(), ..other.clone() };
-                if rest != *lane {
-                    lines.push(format!("lane {} says something else", lane.id));
-                }
-            }
-        }
-    }
-    let new = after.lanes.iter().filter(|lane| before.lanes.iter().all(|other| other.id != lane.id));
-    lines.extend(new.map(|lane| format!("lane {} is new", lane.id)));
-    if before.gates != after.gates {
-        lines.push("the gates are others".to_owned());
-    }
-    if lines.is_empty() {
-        lines.push("settings of the phase are others".to_owned());
-    }
-    lines
 }
 
 /// Goes on with a run.
