@@ -82,6 +82,9 @@ pub struct RunOptions {
     /// The plans that come after this one, absolute; `None`: the run is part of no chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_phases: Option<Vec<PathBuf>>,
+    /// Whether Lanekeeper writes GSD's `ROADMAP.md` and `STATE.md` when it merges a lane.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gsd_tracking: bool,
     /// How the plan is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_format: Option<PlanFormat>,

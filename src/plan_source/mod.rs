@@ -25,6 +25,7 @@ mod scalar;
 pub mod schema;
 mod source_text;
 mod toml_tree;
+pub mod tracking;
 mod tree;
 mod yaml;
 

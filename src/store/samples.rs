@@ -53,6 +53,7 @@ pub(super) fn started() -> Event {
             merge: MergeMode::Local,
             fail_fast: false,
             bisect_merges: false,
+            gsd_tracking: false,
             lanes: vec![lane()],
             done: vec![],
             worktree_root: "/repo.lanes".into(),

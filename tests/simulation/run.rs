@@ -425,6 +425,7 @@ fn run_started(plan: &Plan, base: &CommitId, bug: Option<Bug>) -> RunStarted {
             merge: MergeMode::Local,
             fail_fast: false,
             bisect_merges: true,
+            gsd_tracking: false,
             lanes: vec![],
             done: vec![],
             worktree_root: "/w".into(),

@@ -13,6 +13,7 @@ mod lane;
 mod lost;
 mod merge;
 mod preconditions;
+mod tracking;
 mod watch;
 
 use std::path::PathBuf;
