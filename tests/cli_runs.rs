@@ -274,6 +274,7 @@ fn started(run_id: RunId) -> Event {
             fail_fast: false,
             bisect_merges: false,
             gsd_tracking: false,
+            must_haves: Default::default(),
             lanes: vec![],
             done: vec![],
             worktree_root: "/nowhere".into(),

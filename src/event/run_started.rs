@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::model::time::optional_millis;
-use crate::model::{CommitId, LaneId, MergeMode, PhaseId, PlanFormat, ProcessId, RunId};
+use crate::model::{CommitId, LaneId, MergeMode, MustHavesRule, PhaseId, PlanFormat, ProcessId, RunId};
 
 /// The first event of a run: everything that the plan does not say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +45,9 @@ pub struct RunOptions {
     /// Search the merge that broke a gate.
     #[serde(default)]
     pub bisect_merges: bool,
+    /// What becomes of a lane whose must-haves do not all hold.
+    #[serde(default)]
+    pub must_haves: MustHavesRule,
     /// Only these lanes; empty: all.
     #[serde(default)]
     pub lanes: Vec<LaneId>,

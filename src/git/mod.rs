@@ -36,6 +36,7 @@ mod slot;
 mod snapshot;
 mod stash;
 mod status;
+mod tree;
 mod worktrees;
 
 pub use claim::Holder;

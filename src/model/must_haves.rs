@@ -60,3 +60,73 @@ pub struct KeyLink {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
 }
+
+super::word_enum! {
+    /// What becomes of a lane whose must-haves do not all hold.
+    MustHavesRule {
+        /// It is told, and the lane goes on.
+        Report = "report",
+        /// The lane goes back to be mended, as after failed tests.
+        Enforce = "enforce",
+    }
+}
+
+impl Default for MustHavesRule {
+    fn default() -> Self {
+        Self::Report
+    }
+}
+
+super::word_enum! {
+    /// What kind of thing was asked for.
+    Demand {
+        /// A statement.
+        Truth = "truth",
+        /// A file.
+        Artifact = "artifact",
+        /// A connection between two files.
+        KeyLink = "key_link",
+    }
+}
+
+/// What became of one thing that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Its kind.
+    pub kind: Demand,
+    /// The statement, the file, or `from -> to`.
+    pub about: String,
+    /// What must hold, each in a few words; nothing more than that a file is there, where it is empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<String>,
+    /// Whether it holds; `None`: only a reader can tell.
+    pub holds: Option<bool>,
+    /// Why it does not hold, or what was not looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub why: Vec<String>,
+}
+
+impl Verdict {
+    /// `src/a.rs: 12 of 30 lines`.
+    pub fn told(&self) -> String {
+        let why = self.why.join("; ");
+        let about = format!("{} {}", self.kind.word().replace('_', " "), self.about);
+        if why.is_empty() { about } else { format!("{about}: {why}") }
+    }
+}
+
+/// `4 of 5 hold`, of those that were checked; `2 not checked` where none was.
+pub fn tally(verdicts: &[Verdict]) -> String {
+    let hold = verdicts.iter().filter(|verdict| verdict.holds == Some(true)).count();
+    let open = verdicts.iter().filter(|verdict| verdict.holds.is_none()).count();
+    match (verdicts.len() - open, open) {
+        (0, open) => format!("{open} not checked"),
+        (checked, 0) => format!("{hold} of {checked} hold"),
+        (checked, open) => format!("{hold} of {checked} hold, {open} not checked"),
+    }
+}
+
+/// Whether something was checked and does not hold.
+pub fn any_broken(verdicts: &[Verdict]) -> bool {
+    verdicts.iter().any(|verdict| verdict.holds == Some(false))
+}

@@ -35,6 +35,8 @@ variables! {
     FAIL_FAST = "LANEKEEPER_FAIL_FAST";
     /// Sets `bisect_merges`.
     BISECT_MERGES = "LANEKEEPER_BISECT_MERGES";
+    /// Sets `must_haves`.
+    MUST_HAVES = "LANEKEEPER_MUST_HAVES";
     /// Sets `timeout`.
     TIMEOUT = "LANEKEEPER_TIMEOUT";
     /// Sets `kill_after`.

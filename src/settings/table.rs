@@ -13,7 +13,7 @@ use super::{OnLockConflict, Origin, Progress, Setting, Surroundings};
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::plan::SPECIALIST_TIME_LIMIT;
 use crate::model::retry::OUTAGE_LIMIT;
-use crate::model::{CommandLine, MergeMode, OnOrphan, SnapshotRules, Timeouts};
+use crate::model::{CommandLine, MergeMode, MustHavesRule, OnOrphan, SnapshotRules, Timeouts};
 
 macro_rules! settings {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty {
@@ -135,6 +135,11 @@ settings! {
     bisect_merges: bool {
         Kind::Boolean, value::boolean, flags ["--bisect-merges"], variables [env::BISECT_MERGES],
         default "false"
+    }
+    /// What becomes of a lane whose work lacks what the plan says it must have.
+    must_haves: MustHavesRule {
+        Kind::Choice(words::<MustHavesRule>), value::choice, flags [], variables [env::MUST_HAVES],
+        default "report"
     }
     /// How long the whole run may take, or `none`.
     timeout: Option<Duration> {
@@ -266,6 +271,7 @@ impl Settings {
             progress: unsaid(Progress::Auto),
             fail_fast: unsaid(false),
             bisect_merges: unsaid(false),
+            must_haves: unsaid(MustHavesRule::Report),
             timeout: unsaid(None),
             kill_after: unsaid(Timeouts::default().kill_after),
             backoff: unsaid(Duration::from_secs(1)),

@@ -13,6 +13,7 @@ mod escalation;
 mod external_changes;
 mod gates;
 mod merge;
+mod must_haves;
 mod output;
 mod people;
 mod reading;
