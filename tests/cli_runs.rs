@@ -285,6 +285,8 @@ fn started(run_id: RunId) -> Event {
             specialist_timeout: Duration::from_secs(300),
             on_orphan: OnOrphan::Continue,
             timeout: None,
+            next_phases: None,
+            plan_format: None,
         },
     }))
 }

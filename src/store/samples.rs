@@ -65,6 +65,8 @@ pub(super) fn started() -> Event {
             specialist_timeout: Duration::from_secs(300),
             on_orphan: OnOrphan::Continue,
             timeout: Some(Duration::from_secs(3600)),
+            next_phases: None,
+            plan_format: None,
         },
     }))
 }

@@ -299,6 +299,8 @@ pub(crate) fn started(lanes: &[&str]) -> Event {
             specialist_timeout: Duration::from_secs(300),
             on_orphan: OnOrphan::Continue,
             timeout: None,
+            next_phases: None,
+            plan_format: None,
         },
     }))
 }

@@ -186,3 +186,8 @@ fn kept_by_lanekeeper(path: &str) -> bool {
     let path = path.trim_start_matches(['@', '.', '/']);
     matches!(path, "planning/STATE.md" | "planning/ROADMAP.md" | "STATE.md" | "ROADMAP.md")
 }
+
+/// Whether a file of a phase's directory is one of its plans.
+pub fn is_plan_name(name: &str) -> bool {
+    name.ends_with("PLAN.md")
+}
