@@ -45,11 +45,6 @@ use faults::Faults;
 use lower::Context;
 use source_text::{SourceText, Span};
 
-/// Whether a file of a GSD phase's directory is one of its plans, by its name: `01-02-PLAN.md`, `PLAN.md`.
-pub fn gsd_plan_name(name: &str) -> bool {
-    gsd::is_plan_name(name)
-}
-
 /// A plan whose files are read already.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Source<'a> {

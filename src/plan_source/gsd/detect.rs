@@ -9,8 +9,20 @@ const OWN_KEYS: [&str; 5] = ["wave", "depends_on", "files_modified", "must_haves
 
 /// Words in the names of documents that are about plans and are none.
 const OTHER_DOCUMENTS: [&str; 14] = [
-    "SUMMARY", "ROADMAP", "STATE", "CONTEXT", "RESEARCH", "README", "VERIFICATION", "VALIDATION", "REVIEW", "PATTERNS",
-    "DISCUSSION", "REQUIREMENTS", "VERIFY", "OUTLINE",
+    "SUMMARY",
+    "ROADMAP",
+    "STATE",
+    "CONTEXT",
+    "RESEARCH",
+    "README",
+    "VERIFICATION",
+    "VALIDATION",
+    "REVIEW",
+    "PATTERNS",
+    "DISCUSSION",
+    "REQUIREMENTS",
+    "VERIFY",
+    "OUTLINE",
 ];
 
 /// How much of a text is looked at.
@@ -56,7 +68,8 @@ pub(in crate::plan_source) fn is_plan(path: &str, text: &str) -> bool {
 fn is_lanes(text: &str) -> bool {
     let is_mark = |line: &str| {
         let words = line.trim_start_matches('#');
-        words.len() < line.len() && (words.trim().starts_with("Lane Index") || words.trim().starts_with("Interface Freeze Gates"))
+        words.len() < line.len()
+            && (words.trim().starts_with("Lane Index") || words.trim().starts_with("Interface Freeze Gates"))
     };
     text.lines().any(is_mark)
 }

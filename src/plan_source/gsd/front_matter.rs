@@ -107,9 +107,8 @@ fn end_of_yaml(text: &str) -> usize {
         let at_margin = !line.text.starts_with([' ', '\t']);
         let heading = line.text.starts_with('#') && after_blank;
         let foreign = line.text.starts_with('<') || is_fence(line.text) || heading;
-        let goes_on = line.text.trim().is_empty()
-            || line.text.starts_with(['-', '#', ']', '}'])
-            || key_of(line.text).is_some();
+        let goes_on =
+            line.text.trim().is_empty() || line.text.starts_with(['-', '#', ']', '}']) || key_of(line.text).is_some();
         if at_margin && (foreign || !goes_on) {
             return line.start;
         }

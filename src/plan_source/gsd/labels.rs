@@ -58,7 +58,8 @@ mod tests {
     #[test]
     fn a_label_reaches_to_the_next_one() {
         let text = "intro\n**Files:** `a.rs`\n\n- **Verify**: `make`\n```\n**No:** x\n```\n**bold** text\n\n## More\ny";
-        let found: Vec<(String, &str)> = labels(text).into_iter().map(|(name, range)| (name, text[range].trim())).collect();
+        let found: Vec<(String, &str)> =
+            labels(text).into_iter().map(|(name, range)| (name, text[range].trim())).collect();
         let verify = "`make`\n```\n**No:** x\n```\n**bold** text";
         assert_eq!(found, [("files".to_owned(), "`a.rs`"), ("verify".to_owned(), verify)]);
         assert_eq!(backticked("`a` and `b`, `"), ["a", "b"]);

@@ -13,13 +13,13 @@ use crate::plan_source::source_text::{At, File};
 use super::body::{Surroundings, surroundings};
 use super::front_matter;
 use super::header::{self, Header};
+use super::lenient;
 use super::owned;
 use super::prompt;
 use super::task::{self, ReadTask};
 use super::tasks::{RawTask, tasks};
 use super::text::{clean, first_words, paragraph};
 use super::tokens::{MAX_TASKS, tokens};
-use super::lenient;
 
 /// The longest name of a lane, in characters.
 const MAX_NAME: usize = 100;
@@ -53,7 +53,8 @@ impl PlanFile<'_> {
     /// Whether there is anything to do.
     pub(super) fn is_empty(&self) -> bool {
         let rest = [&self.file.text[..self.front.start], &self.file.text[self.front.end..]];
-        rest.iter().all(|text| text.trim_matches(|c: char| c.is_whitespace() || c == '\0' || c == '\u{feff}').is_empty())
+        rest.iter()
+            .all(|text| text.trim_matches(|c: char| c.is_whitespace() || c == '\0' || c == '\u{feff}').is_empty())
     }
 
     /// What people call the plan: its title, else the first words of its objective, else its heading.
@@ -85,7 +86,10 @@ fn until_tag(text: &str) -> &str {
 
 /// The first words below a heading `Objective`.
 fn heading_objective(text: &str) -> Option<String> {
-    let at = text.lines().take(2_000).position(|line| line.trim_matches(['#', ' ', ':']).eq_ignore_ascii_case("objective"))?;
+    let at = text
+        .lines()
+        .take(2_000)
+        .position(|line| line.trim_matches(['#', ' ', ':']).eq_ignore_ascii_case("objective"))?;
     let below = text.lines().skip(at + 1).take(20).find(|line| !line.trim().is_empty() && !line.starts_with('#'))?;
     first_words(below, MAX_NAME)
 }
@@ -108,11 +112,8 @@ pub(super) fn lane(plan: &PlanFile<'_>, budget: &Cell<usize>, faults: &Faults<'_
     let around = surroundings(file, &body, &plan.front, &tokens, &raw);
     let read: Vec<ReadTask> = raw.iter().map(|raw| task::read(file, raw, faults)).collect();
     let attended = read.iter().any(|task| task.kind.value.is_human());
-    let drafts = if raw.is_empty() {
-        vec![whole_body(plan, &body, faults)]
-    } else {
-        told(plan, &raw, read, &around, budget)
-    };
+    let drafts =
+        if raw.is_empty() { vec![whole_body(plan, &body, faults)] } else { told(plan, &raw, read, &around, budget) };
     let mut lane = LaneDraft {
         span: file.span(0..0),
         id: Some(At::new(plan.id.clone(), file.span(0..0))),
@@ -126,7 +127,11 @@ pub(super) fn lane(plan: &PlanFile<'_>, budget: &Cell<usize>, faults: &Faults<'_
     lane.owns = Some(owned::globs(plan, lane.tasks.as_deref().unwrap_or_default(), faults));
     if let Some(span) = plan.header.attended.filter(|_| !attended) {
         let message = "`autonomous` is false, but no task is a checkpoint";
-        faults.warning(span, message, "add a checkpoint task, or leave it out; a person approves the changes of this lane");
+        faults.warning(
+            span,
+            message,
+            "add a checkpoint task, or leave it out; a person approves the changes of this lane",
+        );
         lane.approval = Some(vec![At::new(Approval::Changes, span)]);
     }
     Some(lane)
@@ -172,12 +177,9 @@ fn told(
     around: &Surroundings,
     budget: &Cell<usize>,
 ) -> Vec<TaskDraft> {
-    let mut around = Surroundings {
-        common: String::new(),
-        closing: around.closing.clone(),
-        before: around.before.clone(),
-    }
-    .with_common(setup(plan), &around.common);
+    let mut around =
+        Surroundings { common: String::new(), closing: around.closing.clone(), before: around.before.clone() }
+            .with_common(setup(plan), &around.common);
     let is_auto = |task: &ReadTask| task.kind.value == TaskKind::Auto;
     let first = read.iter().position(is_auto).unwrap_or(0);
     let last = read.iter().rposition(is_auto).unwrap_or(read.len() - 1);

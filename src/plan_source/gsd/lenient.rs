@@ -67,7 +67,8 @@ impl Reader<'_, '_> {
             return At::new(Value::Text(plain(text)), span);
         }
         let entries = split(text, |line| key_of(line).is_some(), indent);
-        let entries = entries.into_iter().filter_map(|entry| self.entry(&text[entry.clone()], start + entry.start, depth));
+        let entries =
+            entries.into_iter().filter_map(|entry| self.entry(&text[entry.clone()], start + entry.start, depth));
         let entries: Vec<Entry> = entries.collect();
         At::new(last_entries(entries, |key| yaml::repeated(key, self.faults)), span)
     }

@@ -41,7 +41,7 @@ use lane::PlanFile;
 use names::file_and_directory;
 
 pub(super) use detect::is_plan;
-pub(super) use names::is_plan_name;
+pub use names::is_plan_name;
 
 /// The id of a phase that nothing names.
 const NAMELESS_PHASE: &str = "phase";
@@ -185,9 +185,4 @@ fn title(first: &PlanFile<'_>, count: usize) -> Option<At<String>> {
 fn kept_by_lanekeeper(path: &str) -> bool {
     let path = path.trim_start_matches(['@', '.', '/']);
     matches!(path, "planning/STATE.md" | "planning/ROADMAP.md" | "STATE.md" | "ROADMAP.md")
-}
-
-/// Whether a file of a phase's directory is one of its plans.
-pub fn is_plan_name(name: &str) -> bool {
-    name.ends_with("PLAN.md")
 }

@@ -25,8 +25,12 @@ pub(super) fn read(node: Node, faults: &Faults<'_>) -> MustHaves {
                 let never = values(texts(value, "prohibitions", faults));
                 found.truths.extend(never.into_iter().map(|text| format!("Never: {text}")));
             }
-            "artifacts" => found.artifacts = items(value).into_iter().flat_map(|item| artifacts(item, faults)).collect(),
-            "key_links" => found.key_links = items(value).into_iter().filter_map(|item| key_link(item, faults)).collect(),
+            "artifacts" => {
+                found.artifacts = items(value).into_iter().flat_map(|item| artifacts(item, faults)).collect()
+            }
+            "key_links" => {
+                found.key_links = items(value).into_iter().filter_map(|item| key_link(item, faults)).collect()
+            }
             _ => {}
         }
     }

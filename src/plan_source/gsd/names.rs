@@ -4,7 +4,7 @@ use crate::model::LaneId;
 use crate::model::id::MAX_ID_LENGTH;
 
 /// Whether a file of a phase's directory is one of its plans, by its name.
-pub(in crate::plan_source) fn is_plan_name(name: &str) -> bool {
+pub fn is_plan_name(name: &str) -> bool {
     stem(name).is_some()
 }
 
@@ -107,7 +107,9 @@ pub(super) fn as_id(text: &str) -> Option<String> {
             break;
         }
     }
-    if id.len() == MAX_ID_LENGTH && let Some(word_end) = id.rfind('-').filter(|&end| end > MAX_ID_LENGTH / 2) {
+    if id.len() == MAX_ID_LENGTH
+        && let Some(word_end) = id.rfind('-').filter(|&end| end > MAX_ID_LENGTH / 2)
+    {
         id.truncate(word_end);
     }
     let mut kept = id.trim_end_matches(['-', '.', '_']);

@@ -17,7 +17,15 @@ pub(super) enum Entry {
 
 /// Files without an ending.
 const BARE_NAMES: [&str; 10] = [
-    "Makefile", "Dockerfile", "LICENSE", "Procfile", "Gemfile", "Rakefile", "CODEOWNERS", "Justfile", "justfile",
+    "Makefile",
+    "Dockerfile",
+    "LICENSE",
+    "Procfile",
+    "Gemfile",
+    "Rakefile",
+    "CODEOWNERS",
+    "Justfile",
+    "justfile",
     "Vagrantfile",
 ];
 
@@ -66,8 +74,12 @@ fn without_note(text: &str) -> Option<&str> {
     if rest.is_empty() {
         return is_path_like(word, true).then_some(word);
     }
-    if rest.starts_with(['(', '#', '—', '–', '[', '<', '→']) || rest.starts_with("- ") || rest.starts_with("-- ")
-        || rest.starts_with("-> ") || rest.starts_with("=> ") || rest.starts_with("& ")
+    if rest.starts_with(['(', '#', '—', '–', '[', '<', '→'])
+        || rest.starts_with("- ")
+        || rest.starts_with("-- ")
+        || rest.starts_with("-> ")
+        || rest.starts_with("=> ")
+        || rest.starts_with("& ")
     {
         return is_path_like(word, true).then_some(word);
     }
@@ -248,8 +260,17 @@ mod tests {
             assert_eq!(entry(text), expected, "{text:?}");
         }
         let unusable = [
-            "every file that mentions the old name", "~/notes.md", "/etc/hosts", "../other/a.rs", "C:/a/b.txt",
-            "$HOME/a", "https://example.org/a", "a/\0b", "@/components/Button", "...", "./",
+            "every file that mentions the old name",
+            "~/notes.md",
+            "/etc/hosts",
+            "../other/a.rs",
+            "C:/a/b.txt",
+            "$HOME/a",
+            "https://example.org/a",
+            "a/\0b",
+            "@/components/Button",
+            "...",
+            "./",
         ];
         for text in unusable {
             assert!(matches!(entry(text), Entry::Unusable(_)), "{text:?}: {:?}", entry(text));

@@ -41,7 +41,13 @@ pub(super) struct Told<'a> {
 }
 
 /// The prompt of a task of the agent's, without what the last one is told besides.
-pub(super) fn prompt(file: &File<'_>, task: &RawTask<'_>, told: &Told<'_>, around: &Surroundings, common: bool) -> String {
+pub(super) fn prompt(
+    file: &File<'_>,
+    task: &RawTask<'_>,
+    told: &Told<'_>,
+    around: &Surroundings,
+    common: bool,
+) -> String {
     let mut text = String::new();
     if told.count > 1 {
         paragraph(

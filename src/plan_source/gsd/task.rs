@@ -210,7 +210,8 @@ impl ReadTask {
             }
             return text;
         }
-        let commands: Vec<String> = self.commands.iter().map(|command| format!("    {command}").replace('\n', "\n    ")).collect();
+        let commands: Vec<String> =
+            self.commands.iter().map(|command| format!("    {command}").replace('\n', "\n    ")).collect();
         let mut verify = self.verify.clone();
         if !commands.is_empty() {
             paragraph(&mut verify, &format!("These commands must succeed:\n\n{}", commands.join("\n")));

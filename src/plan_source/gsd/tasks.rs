@@ -6,9 +6,25 @@ use super::tokens::{Kind, Token};
 
 /// Elements that belong to a task.
 const CHILDREN: [&str; 19] = [
-    "name", "files", "read-first", "behavior", "action", "implementation", "verify", "acceptance-criteria", "done",
-    "what-built", "how-to-verify", "decision", "context", "options", "instructions", "verification", "resume-signal",
-    "steps", "notes",
+    "name",
+    "files",
+    "read-first",
+    "behavior",
+    "action",
+    "implementation",
+    "verify",
+    "acceptance-criteria",
+    "done",
+    "what-built",
+    "how-to-verify",
+    "decision",
+    "context",
+    "options",
+    "instructions",
+    "verification",
+    "resume-signal",
+    "steps",
+    "notes",
 ];
 
 /// An element of a task.
@@ -90,7 +106,8 @@ impl<'a> Tags<'_, 'a> {
     /// The mark behind a section of the plan that holds no whole task list.
     fn section_end(&self, at: usize) -> Option<usize> {
         let close = self.matching[at]?;
-        let holds_tasks = self.tokens[at..close].iter().take(64).any(|token| token.opens("task") || token.opens("tasks"));
+        let holds_tasks =
+            self.tokens[at..close].iter().take(64).any(|token| token.opens("task") || token.opens("tasks"));
         (!holds_tasks).then_some(close + 1)
     }
 
@@ -186,7 +203,10 @@ fn by_headings<'a>(tokens: &[Token<'a>], body: &Range<usize>) -> Vec<RawTask<'a>
             Kind::Close => token.name == "tasks",
             Kind::Open => ["verification", "success-criteria", "output", "threat-model"].contains(&token.name),
         };
-        if open && ends && let Some(task) = found.last_mut() {
+        if open
+            && ends
+            && let Some(task) = found.last_mut()
+        {
             task.range.end = token.start;
             open = false;
         }
@@ -241,7 +261,8 @@ mod tests {
     fn read(text: &str) -> Vec<String> {
         let body = 0..text.len();
         let show = |task: RawTask<'_>| {
-            let children = task.children.iter().map(|child| format!("{}={}", child.name, text[child.content.clone()].trim()));
+            let children =
+                task.children.iter().map(|child| format!("{}={}", child.name, text[child.content.clone()].trim()));
             let loose = task.loose.iter().map(|range| format!("[{}]", text[range.clone()].trim()));
             let unclosed = task.unclosed.iter().map(|(_, name)| format!("!{name}"));
             children.chain(loose).chain(unclosed).collect::<Vec<_>>().join(" ")
@@ -253,13 +274,18 @@ mod tests {
     fn what_is_not_closed_ends_where_the_next_begins() {
         let cases: [(&str, &[&str]); 7] = [
             ("<task>\n<name>a</name>\n<task>\n<name>b</name>\n</task>", &["name=a !task", "name=b"]),
-            ("<task>\n<action>\na\n</task>\n<task>\n<action>\nb\n</action>\n</task>", &["action=a !action", "action=b"]),
+            (
+                "<task>\n<action>\na\n</task>\n<task>\n<action>\nb\n</action>\n</task>",
+                &["action=a !action", "action=b"],
+            ),
             ("<task>\n<action>\na\n<verify>v</verify>\n</task>", &["action=a verify=v !action"]),
             ("<tasks>\n<task>\nx\n</tasks>\n<output>\ny\n</output>", &["[x] !task"]),
             ("<task>\n<name>a</name>", &["name=a !task"]),
             ("<task>\n<name>a</name>\nmore\n</action>\nend\n</task>", &["name=a [more] [end]"]),
-            ("<task>\n<action>\n<task>\n<action>\nx\n</action>\n</task>\n</action>\n</task>",
-             &["action=<task>\n<action>\nx\n</action>\n</task>"]),
+            (
+                "<task>\n<action>\n<task>\n<action>\nx\n</action>\n</task>\n</action>\n</task>",
+                &["action=<task>\n<action>\nx\n</action>\n</task>"],
+            ),
         ];
         for (text, expected) in cases {
             assert_eq!(read(text), expected, "{text:?}");
@@ -274,7 +300,8 @@ mod tests {
 
     #[test]
     fn attributes_are_read_however_they_are_quoted() {
-        let pairs = |text| attributes(text).into_iter().map(|(name, value)| format!("{name}:{value}")).collect::<Vec<_>>();
+        let pairs =
+            |text| attributes(text).into_iter().map(|(name, value)| format!("{name}:{value}")).collect::<Vec<_>>();
         assert_eq!(pairs(" type=\"auto\" tdd='true' id=T1 bare"), ["type:auto", "tdd:true", "id:T1", "bare:"]);
         assert_eq!(pairs(" name=\"a = b"), ["name:a = b"]);
         assert_eq!(pairs("="), Vec::<String>::new());

@@ -9,10 +9,34 @@ use super::front_matter::lines;
 
 /// Elements whose tags count.
 const NAMES: [&str; 28] = [
-    "task", "tasks", "feature", "objective", "execution-context", "context", "verification", "success-criteria",
-    "output", "threat-model", "name", "files", "read-first", "behavior", "action", "implementation", "verify",
-    "acceptance-criteria", "done", "what-built", "how-to-verify", "decision", "options", "instructions",
-    "resume-signal", "steps", "notes", "interfaces",
+    "task",
+    "tasks",
+    "feature",
+    "objective",
+    "execution-context",
+    "context",
+    "verification",
+    "success-criteria",
+    "output",
+    "threat-model",
+    "name",
+    "files",
+    "read-first",
+    "behavior",
+    "action",
+    "implementation",
+    "verify",
+    "acceptance-criteria",
+    "done",
+    "what-built",
+    "how-to-verify",
+    "decision",
+    "options",
+    "instructions",
+    "resume-signal",
+    "steps",
+    "notes",
+    "interfaces",
 ];
 
 /// Elements that hold others on the line of their own tag.
@@ -70,7 +94,8 @@ struct Fence {
 
 /// All marks of the part of `text` that is `body`, in order.
 pub(super) fn tokens(text: &str, body: Range<usize>) -> Vec<Token<'_>> {
-    let mut scanner = Scanner { text, tokens: Vec::new(), closers: Closers::new(text, &body), tasks: 0, in_task: false };
+    let mut scanner =
+        Scanner { text, tokens: Vec::new(), closers: Closers::new(text, &body), tasks: 0, in_task: false };
     let mut fence: Option<Fence> = None;
     let mut position = body.start;
     for line in lines(&text[body.clone()]) {

@@ -78,7 +78,11 @@ impl Reader<'_, '_> {
         if !may_be_command(script) {
             if !script.is_empty() {
                 let message = format!("{} is no command", quoted(script));
-                self.faults.warning(span, message, "write a shell line in `<automated>`; it is told to the agent instead");
+                self.faults.warning(
+                    span,
+                    message,
+                    "write a shell line in `<automated>`; it is told to the agent instead",
+                );
             }
             self.prose(script);
         } else if is_kept(script) {
@@ -99,7 +103,11 @@ impl Reader<'_, '_> {
         for line in commands {
             if is_kept(&line) {
                 let message = format!("{} looks at a file that Lanekeeper keeps", quoted(&line));
-                self.faults.warning(span, message, "check files of the lane; this is told to the agent, but is no gate");
+                self.faults.warning(
+                    span,
+                    message,
+                    "check files of the lane; this is told to the agent, but is no gate",
+                );
             } else {
                 self.checks.commands.push(command(&line));
             }
@@ -120,7 +128,9 @@ fn plain_commands(text: &str) -> Vec<String> {
         let line = line.trim();
         if let Some(info) = line.strip_prefix("```") {
             match fence.take() {
-                Some((is_shell, script)) => found.extend(is_shell.then(|| script_commands(&script)).into_iter().flatten()),
+                Some((is_shell, script)) => {
+                    found.extend(is_shell.then(|| script_commands(&script)).into_iter().flatten())
+                }
                 None => {
                     let word = info.split_whitespace().next().unwrap_or("").to_ascii_lowercase();
                     fence = Some((matches!(word.as_str(), "sh" | "bash" | "shell" | "console" | "zsh"), String::new()));
@@ -137,7 +147,10 @@ fn plain_commands(text: &str) -> Vec<String> {
         let first = pending.is_empty();
         pending.clear();
         let open = joined.ends_with('\\') || joined.ends_with("&&") || joined.ends_with("||");
-        if open && (!first || is_plain_command(joined.trim_end_matches(['\\', '&', '|']).trim())) && joined.len() < 4_000 {
+        if open
+            && (!first || is_plain_command(joined.trim_end_matches(['\\', '&', '|']).trim()))
+            && joined.len() < 4_000
+        {
             pending = format!("{} ", joined.trim_end_matches('\\').trim_end());
         } else if let Some(command) = line_command(&joined) {
             found.push(command);
@@ -161,7 +174,8 @@ fn line_command(line: &str) -> Option<String> {
 /// Whether a command in backticks is one that ends by itself and needs nothing that runs beside it.
 fn ends(command: &str) -> bool {
     let first = command.split_whitespace().next().unwrap_or("");
-    !["curl", "wget", "open", "http", "psql", "ssh"].contains(&first) && (is_plain_command(command) || !starts_server(command))
+    !["curl", "wget", "open", "http", "psql", "ssh"].contains(&first)
+        && (is_plain_command(command) || !starts_server(command))
 }
 
 fn starts_server(command: &str) -> bool {
@@ -176,8 +190,12 @@ fn script_commands(script: &str) -> Vec<String> {
     let commands: Vec<&str> = commands.map(|line| line.strip_prefix("$ ").unwrap_or(line)).collect();
     let single = |line: &&str| {
         let first = line.split_whitespace().next().unwrap_or("");
-        let binds = ["cd", "export", "if", "for", "while", "do", "done", "fi", "then", "else", "set", "source", "}", "|"];
-        is_complete(line) && !binds.contains(&first) && !line.ends_with(['\\', '|', '&', '{']) && !line.contains("<<")
+        let binds =
+            ["cd", "export", "if", "for", "while", "do", "done", "fi", "then", "else", "set", "source", "}", "|"];
+        is_complete(line)
+            && !binds.contains(&first)
+            && !line.ends_with(['\\', '|', '&', '{'])
+            && !line.contains("<<")
             && !is_variable(first)
     };
     if tells_outcome(&lines) || commands.iter().any(|line| starts_server(line) && !is_plain_command(line)) {
@@ -198,20 +216,26 @@ fn tells_outcome(lines: &[&str]) -> bool {
         !pair[0].is_empty() && !comment(pair[0]) && comment(pair[1]) && ends
     });
     let told = |line: &&str| {
-        let remark = line.split_once('#').map_or("", |(before, remark)| if before.ends_with([' ']) || before.is_empty() { remark } else { "" });
+        let remark = line
+            .split_once('#')
+            .map_or("", |(before, remark)| if before.ends_with([' ']) || before.is_empty() { remark } else { "" });
         let remark = remark.to_ascii_lowercase();
-        ["expect", "should", "must", "output", "->", "→", "=>", "returns", "prints"].iter().any(|word| remark.contains(word))
+        ["expect", "should", "must", "output", "->", "→", "=>", "returns", "prints"]
+            .iter()
+            .any(|word| remark.contains(word))
     };
     behind || lines.iter().any(told)
 }
 
 fn is_variable(word: &str) -> bool {
-    word.split_once('=').is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_'))
+    word.split_once('=')
+        .is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_'))
 }
 
 /// A script as a gate: all of its lines must succeed.
 fn command(script: &str) -> CommandLine {
-    let script = if script.trim().contains('\n') { format!("set -e\n{}", script.trim()) } else { script.trim().to_owned() };
+    let script =
+        if script.trim().contains('\n') { format!("set -e\n{}", script.trim()) } else { script.trim().to_owned() };
     if needs_bash(&script) {
         return CommandLine::Arguments(vec!["bash".to_owned(), "-c".to_owned(), script]);
     }
@@ -277,7 +301,11 @@ mod tests {
         ];
         for (text, commands, prose, warnings) in cases {
             let (found, told, count) = checks(text);
-            assert_eq!((found.as_slice(), count), (&commands.iter().map(|c| (*c).to_owned()).collect::<Vec<_>>()[..], warnings), "{text}");
+            assert_eq!(
+                (found.as_slice(), count),
+                (&commands.iter().map(|c| (*c).to_owned()).collect::<Vec<_>>()[..], warnings),
+                "{text}"
+            );
             assert!(told.starts_with(prose) && (told.is_empty() == prose.is_empty()), "{text}: {told}");
         }
     }
