@@ -12,6 +12,7 @@ mod error_log;
 mod escalation;
 mod external_changes;
 mod gates;
+mod gsd;
 mod merge;
 mod must_haves;
 mod output;
