@@ -56,7 +56,7 @@ fn execute(env: &TestEnv, more: &[&str]) -> crate::support::Ended {
 fn a_phase_runs_to_the_end_with_its_person_asked_and_nobody_at_one_file_twice() {
     let env = phase();
     execute(&env, &[]).exits(3).says(&["01-03"]);
-    env.lanekeeper(&["approve", "r1", "01-03", "--yes"]);
+    env.lanekeeper(&["approve", "r1", "01-03", "--gate", "task:2"]).exits(0);
     env.lanekeeper(&["resume", "r1"]).exits(0);
     let log = env.scratch("log");
     let order: Vec<&str> = log.lines().filter(|line| !line.contains("01-03")).collect();
