@@ -8,6 +8,7 @@ use std::time::UNIX_EPOCH;
 use serde::Deserialize;
 
 use super::atomic::{self, FileError, create_directories};
+use super::foreign_log;
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::{AgentName, JobId, LaneId, PhaseId, RunId, Timestamp};
 
@@ -137,7 +138,8 @@ impl StateDirectory {
             .into_iter()
             .filter_map(|path| {
                 let name = path.file_name()?.to_str().filter(|name| *name != ERRORS)?.strip_suffix(".jsonl")?;
-                Some((began(&path), RunId::new(name).ok()?))
+                let run = RunId::new(name).ok()?;
+                (!foreign_log::is_foreign(&path)).then(|| (began(&path), run))
             })
             .collect();
         runs.sort_unstable_by(|one, other| other.cmp(one));
@@ -147,7 +149,26 @@ impl StateDirectory {
     /// Whether `run` has a log here.
     pub fn has(&self, run: &RunId) -> bool {
         let of_another = |log: &PathBuf| first_line(log).is_some_and(|first| first.run_id != *run);
-        self.run(run).log().exists() && !self.log.as_ref().is_some_and(of_another)
+        let log = self.run(run).log();
+        log.exists() && !self.log.as_ref().is_some_and(of_another) && !foreign_log::is_foreign(&log)
+    }
+
+    /// Run logs that other writers keep for this repository, the one that changed last first: those in
+    /// `.claude/run-logs`, and files among our own logs that are not ours.
+    ///
+    /// # Errors
+    /// [`FileError`] when a directory is there and cannot be read.
+    pub fn foreign_logs(&self) -> Result<Vec<PathBuf>, FileError> {
+        let beside =
+            paths_in(&self.repository.join(foreign_log::DIRECTORY))?.into_iter().filter(foreign_log::may_be_one);
+        let among_ours = paths_in(&self.path())?.into_iter().filter(|path| foreign_log::is_foreign(path));
+        let is_log = |path: &PathBuf| {
+            path.extension().is_some_and(|ending| ending == "jsonl")
+                && path.file_name().is_some_and(|name| name != ERRORS)
+        };
+        let mut logs: Vec<PathBuf> = beside.chain(among_ours).filter(is_log).collect();
+        logs.sort_by_cached_key(|path| (std::cmp::Reverse(changed(path)), path.clone()));
+        Ok(logs)
     }
 
     /// The files of one run.
@@ -264,12 +285,13 @@ fn paths_in(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
 }
 
 fn began(log: &Path) -> Timestamp {
-    let changed = || {
-        let since = fs::metadata(log).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-        i64::try_from(since.as_millis()).ok().map(Timestamp::from_unix_millis)
-    };
     let first = first_line(log).map(|first| first.ts);
-    first.or_else(changed).unwrap_or(Timestamp::from_unix_millis(0))
+    first.or_else(|| changed(log)).unwrap_or(Timestamp::from_unix_millis(0))
+}
+
+fn changed(log: &Path) -> Option<Timestamp> {
+    let since = fs::metadata(log).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok().map(Timestamp::from_unix_millis)
 }
 
 /// What every line of a run log says.

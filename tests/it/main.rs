@@ -10,6 +10,7 @@ mod dag;
 mod error_log;
 mod escalation;
 mod external_changes;
+mod foreign_logs;
 mod gates;
 mod merge;
 mod must_haves;

@@ -56,6 +56,10 @@ fn where_it_is_enforced_the_lane_goes_back_with_the_table_and_is_looked_at_again
     env.plan(PLAN);
     let ended = env.execute(&[]).exits(0);
     ended.says(&["must-haves: 3 of 3 hold, 1 not checked"]);
+    let first = env.scratch("prompt.1");
+    for part in ["- A customer can pay\n", "- `src/cart.rs` is there, has at least 2 lines\n"] {
+        assert!(first.contains(part), "{part} is not in {first}");
+    }
     let prompt = env.scratch("prompt.2");
     let told = "the lane lacks what it must have (1 of 3 hold, 1 not checked): src/cart.rs, src/cart.rs -> src/pay.rs";
     for part in [told, "holds: artifact src/pay.rs", "missing: artifact src/cart.rs: missing file"] {

@@ -139,6 +139,9 @@ impl Brief<'_> {
         section("Files in scope", bullets(&self.task.files));
         section("Interfaces to implement", bullets(&self.task.interfaces));
         section("Done when", bullets(&self.task.acceptance_criteria));
+        if self.agent.round != Round::Requirements {
+            section("What must hold once the whole lane is done", bullets(&self.lane.must_haves.told()));
+        }
         match self.lane.ownership {
             OwnershipRule::Enforced => section("Only these files may be changed", bullets(&self.lane.owns)),
             OwnershipRule::Advisory => section("Files that this lane is about", bullets(&self.lane.owns)),
