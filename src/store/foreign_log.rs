@@ -4,14 +4,36 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use super::atomic::FileError;
+use super::layout::{ERRORS, StateDirectory, changed, paths_in};
+
 /// Where the commands of other tools keep theirs, below the main worktree's root.
-pub const DIRECTORY: &str = ".claude/run-logs";
+const DIRECTORY: &str = ".claude/run-logs";
 
 /// How much of a log is read.
 const MOST: u64 = 64 << 20;
 
 /// How much of it tells whose it is.
 const HEAD: u64 = 1 << 16;
+
+impl StateDirectory {
+    /// Run logs that other writers keep for this repository, the one that changed last first: those in
+    /// `.claude/run-logs`, and files among our own logs that are not ours.
+    ///
+    /// # Errors
+    /// [`FileError`] when a directory is there and cannot be read.
+    pub fn foreign_logs(&self) -> Result<Vec<PathBuf>, FileError> {
+        let beside = paths_in(&self.repository.join(DIRECTORY))?.into_iter().filter(may_be_one);
+        let among_ours = paths_in(&self.path())?.into_iter().filter(|path| is_foreign(path));
+        let is_log = |path: &PathBuf| {
+            path.extension().is_some_and(|ending| ending == "jsonl")
+                && path.file_name().is_some_and(|name| name != ERRORS)
+        };
+        let mut logs: Vec<PathBuf> = beside.chain(among_ours).filter(is_log).collect();
+        logs.sort_by_cached_key(|path| (std::cmp::Reverse(changed(path)), path.clone()));
+        Ok(logs)
+    }
+}
 
 /// Whether another writer than Lanekeeper keeps the log at `path`: it tells of events as nobody does who numbers and
 /// checks its lines. A log of ours that is damaged stays ours.
@@ -25,7 +47,7 @@ pub fn is_foreign(path: &Path) -> bool {
 }
 
 /// The same for a file where other writers keep their logs: whatever is in it, if it is not one of ours.
-pub(super) fn may_be_one(path: &PathBuf) -> bool {
+fn may_be_one(path: &PathBuf) -> bool {
     head(path).is_some_and(|head| !head.trim().is_empty() && !is_marked(&head))
 }
 
@@ -58,7 +80,6 @@ fn head(path: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::StateDirectory;
     use crate::store::journal::Journal;
     use crate::store::samples::{at, noted, phase, run};
 

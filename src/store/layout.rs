@@ -15,7 +15,7 @@ use crate::model::{AgentName, JobId, LaneId, PhaseId, RunId, Timestamp};
 /// The state of all runs of a repository.
 #[derive(Debug, Clone)]
 pub struct StateDirectory {
-    repository: PathBuf,
+    pub(super) repository: PathBuf,
     checkpoints: Option<PathBuf>,
     log: Option<PathBuf>,
 }
@@ -153,24 +153,6 @@ impl StateDirectory {
         log.exists() && !self.log.as_ref().is_some_and(of_another) && !foreign_log::is_foreign(&log)
     }
 
-    /// Run logs that other writers keep for this repository, the one that changed last first: those in
-    /// `.claude/run-logs`, and files among our own logs that are not ours.
-    ///
-    /// # Errors
-    /// [`FileError`] when a directory is there and cannot be read.
-    pub fn foreign_logs(&self) -> Result<Vec<PathBuf>, FileError> {
-        let beside =
-            paths_in(&self.repository.join(foreign_log::DIRECTORY))?.into_iter().filter(foreign_log::may_be_one);
-        let among_ours = paths_in(&self.path())?.into_iter().filter(|path| foreign_log::is_foreign(path));
-        let is_log = |path: &PathBuf| {
-            path.extension().is_some_and(|ending| ending == "jsonl")
-                && path.file_name().is_some_and(|name| name != ERRORS)
-        };
-        let mut logs: Vec<PathBuf> = beside.chain(among_ours).filter(is_log).collect();
-        logs.sort_by_cached_key(|path| (std::cmp::Reverse(changed(path)), path.clone()));
-        Ok(logs)
-    }
-
     /// The files of one run.
     pub fn run(&self, run: &RunId) -> RunDirectory {
         RunDirectory { root: self.path(), run: run.clone(), log: self.log.clone() }
@@ -181,7 +163,7 @@ impl StateDirectory {
 const LOCKS: &str = ".locks";
 
 /// The name of the structured error log, of a run or of none.
-const ERRORS: &str = "errors.jsonl";
+pub(super) const ERRORS: &str = "errors.jsonl";
 
 /// The files of one run.
 #[derive(Debug, Clone)]
@@ -276,7 +258,7 @@ impl LaneDirectory {
 }
 
 /// What is in a directory; nothing where there is none.
-fn paths_in(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
+pub(super) fn paths_in(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
     match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(source) => Err(FileError::Io { action: "list", path: directory.to_owned(), source }),
@@ -289,7 +271,7 @@ fn began(log: &Path) -> Timestamp {
     first.or_else(|| changed(log)).unwrap_or(Timestamp::from_unix_millis(0))
 }
 
-fn changed(log: &Path) -> Option<Timestamp> {
+pub(super) fn changed(log: &Path) -> Option<Timestamp> {
     let since = fs::metadata(log).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
     i64::try_from(since.as_millis()).ok().map(Timestamp::from_unix_millis)
 }
