@@ -36,7 +36,7 @@ pub use id::{AgentName, LaneId, PhaseId, RunId, TaskId};
 pub use job::{ExitCause, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
 pub use must_haves::{Artifact, Demand, KeyLink, MustHaves, MustHavesRule, Verdict};
 pub use outage::{Outage, OutageKind};
-pub use plan::{Agent, Approval, Gates, Lane, MergeMode, Plan, PlanParts, Round, Task, TaskKind, Timeouts};
+pub use plan::{Agent, Approval, Gates, Lane, MergeMode, Plan, PlanFormat, PlanParts, Round, Task, TaskKind, Timeouts};
 pub use progress::Progress;
 pub use redact::Redactor;
 pub use retry::RetryLevel;

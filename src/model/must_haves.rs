@@ -94,17 +94,13 @@ impl KeyLink {
 
 super::word_enum! {
     /// What becomes of a lane whose must-haves do not all hold.
+    #[derive(Default)]
     MustHavesRule {
         /// It is told, and the lane goes on.
+        #[default]
         Report = "report",
         /// The lane goes back to be mended, as after failed tests.
         Enforce = "enforce",
-    }
-}
-
-impl Default for MustHavesRule {
-    fn default() -> Self {
-        Self::Report
     }
 }
 

@@ -67,7 +67,7 @@ pub(super) fn tests_failed(deciding: &mut Deciding, lane: LaneIndex, what: &str,
         failure.message.push_str(&format!("; they first fail with the merge of {}", plan.agents[culprit].name));
     }
     let delegate = delegate(gate.diagnosis.as_deref(), FailureClass::Test);
-    let last = plan.round(Round::Implementation).next_back();
+    let last = plan.last_worker();
     let mender = last.map(|last| lane_state.mender(plan, delegate, gate.diagnosis.as_deref(), last));
     let mender = lane_state.culprit.flatten().or(mender);
     send_back_to(deciding, lane, mender, failure);
@@ -90,7 +90,7 @@ pub(super) fn must_haves_missing(deciding: &mut Deciding, lane: LaneIndex, verdi
 
 /// Sends a lane back to its last implementation agent; without one nobody can mend it.
 pub(super) fn send_back(deciding: &mut Deciding, lane: LaneIndex, failure: Failure) {
-    let mender = deciding.state.plan.lane(lane).round(Round::Implementation).next_back();
+    let mender = deciding.state.plan.lane(lane).last_worker();
     send_back_to(deciding, lane, mender, failure);
 }
 

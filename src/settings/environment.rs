@@ -65,6 +65,8 @@ variables! {
     CHECKPOINT_BEFORE = "LANEKEEPER_CHECKPOINT_BEFORE";
     /// Sets `checkpoint_keep`.
     CHECKPOINT_KEEP = "LANEKEEPER_CHECKPOINT_KEEP";
+    /// Sets `gsd_tracking`.
+    GSD_TRACKING = "LANEKEEPER_GSD_TRACKING";
     /// Sets `redact`, one pattern a line.
     REDACT = "LANEKEEPER_REDACT";
     /// Sets `heartbeat`.

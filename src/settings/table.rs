@@ -207,6 +207,11 @@ settings! {
         Kind::Count, some(value::count), flags [], variables [env::CHECKPOINT_KEEP],
         default "all"
     }
+    /// Whether Lanekeeper writes GSD's `ROADMAP.md` and `STATE.md` when it merges a plan; `gsd.tracking` in a file.
+    gsd_tracking: bool {
+        Kind::Boolean, value::boolean, flags [], variables [env::GSD_TRACKING],
+        default "false"
+    }
     /// Regular expressions of secrets, which are kept out of everything that is stored.
     redact: Option<Vec<String>> {
         Kind::List, some(value::patterns), flags [], variables [env::REDACT],
@@ -280,6 +285,7 @@ impl Settings {
             checkpoint_every_tool_calls: unsaid(SnapshotRules::TOOL_CALLS),
             checkpoint_before: unsaid(None),
             checkpoint_keep: unsaid(None),
+            gsd_tracking: unsaid(false),
             redact: unsaid(None),
             heartbeat: unsaid(Duration::from_secs(5)),
             session_id: unsaid(None),

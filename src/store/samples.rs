@@ -53,6 +53,7 @@ pub(super) fn started() -> Event {
             merge: MergeMode::Local,
             fail_fast: false,
             bisect_merges: false,
+            gsd_tracking: false,
             must_haves: Default::default(),
             lanes: vec![lane()],
             done: vec![],
@@ -66,6 +67,8 @@ pub(super) fn started() -> Event {
             specialist_timeout: Duration::from_secs(300),
             on_orphan: OnOrphan::Continue,
             timeout: Some(Duration::from_secs(3600)),
+            next_phases: None,
+            plan_format: None,
         },
     }))
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::cells::{clean, cut};
 use super::commands::Commands;
 use super::escalation::{Escalation, escalations};
+use super::interfaces::{self, InterfaceView, interfaces};
 use super::lane_view::{LaneState, LaneView, RetryView, SnapshotView, WaitingFor};
 use super::next_steps::{NextStep, next_steps};
 use super::run_view::RunView;
@@ -58,6 +59,8 @@ pub struct Summary {
     pub resumes: u32,
     /// The lanes, in the order of the plan.
     pub lanes: Vec<LaneSummary>,
+    /// Its interface freeze gates.
+    pub interfaces: Vec<InterfaceView>,
     /// What may be done now.
     pub next_steps: Vec<NextStep>,
     /// What a person has to decide, once nobody works on the run.
@@ -149,6 +152,7 @@ impl Summary {
             elapsed: run.started.map(|started| until.since(started)),
             resumes: run.resumes,
             lanes: view.lanes().iter().map(|lane| lane_summary(view, lane, until)).collect(),
+            interfaces: interfaces(view),
             next_steps: next_steps(view, context.program, context.held),
             escalations: run.run_id.as_ref().filter(|_| !context.held).map(escalated).unwrap_or_default(),
         }
@@ -161,6 +165,10 @@ impl Summary {
         for line in lines(COLUMNS, &self.rows(), width, styles) {
             text.push_str(&line);
             text.push('\n');
+        }
+        if let Some(gates) = interfaces::told(&self.interfaces) {
+            text.push('\n');
+            push_wrapped(&mut text, &clean(&gates), width);
         }
         self.push_must_haves(&mut text, width, styles);
         for step in &self.next_steps {

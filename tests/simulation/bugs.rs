@@ -15,6 +15,8 @@ pub enum Bug {
     PoolIgnored,
     /// Exclusions do not count.
     ExclusionIgnored,
+    /// Of two lanes that keep an order the second may begin first.
+    SequenceIgnored,
     /// Records are acted upon before they are durable.
     ActBeforeSync,
     /// A late word of an earlier attempt counts for the present one.
@@ -43,6 +45,7 @@ impl Bug {
         Self::OnePlaceTooMany,
         Self::PoolIgnored,
         Self::ExclusionIgnored,
+        Self::SequenceIgnored,
         Self::ActBeforeSync,
         Self::FenceIgnored,
         Self::StartTwice,
@@ -63,6 +66,7 @@ pub fn plan_as_seen(plan: &Arc<Plan>, bug: Option<Bug>) -> Arc<Plan> {
         Some(Bug::EdgeForgotten) => parts.lanes.iter_mut().for_each(|lane| lane.depends_on.clear()),
         Some(Bug::PoolIgnored) => parts.lanes.iter_mut().for_each(|lane| lane.uses.clear()),
         Some(Bug::ExclusionIgnored) => parts.exclusions.clear(),
+        Some(Bug::SequenceIgnored) => parts.sequences.clear(),
         _ => return plan.clone(),
     }
     Arc::new(Plan::new(parts).unwrap())

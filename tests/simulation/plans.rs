@@ -21,6 +21,15 @@ pub fn random_plan(dice: &mut Dice) -> Plan {
     if count > 2 && dice.roll(4) == 0 {
         exclusions.push((LaneIndex(0), LaneIndex(count - 1)));
     }
+    // Every dependency points backwards, so any pairs that point forwards keep an order.
+    let mut sequences = Vec::new();
+    for then in 1..count {
+        if dice.roll(6) == 0 {
+            let pair = (LaneIndex(dice.roll(then)), LaneIndex(then));
+            exclusions.push(pair);
+            sequences.push(pair);
+        }
+    }
     Plan::new(PlanParts {
         phase: PhaseId::new("P1").unwrap(),
         title: None,
@@ -32,7 +41,7 @@ pub fn random_plan(dice: &mut Dice) -> Plan {
         gates,
         lanes,
         exclusions,
-        sequences: Vec::new(),
+        sequences,
         added_edges: Vec::new(),
         interfaces: Vec::new(),
         skipped: Vec::new(),

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lanekeeper::engine::spine::{Log, Spine, Step};
-use lanekeeper::event::{Event, Owner, Record, RunOptions, RunOutcome, RunStarted};
+use lanekeeper::event::{Event, LaneStage, Owner, Record, RunOptions, RunOutcome, RunStarted};
 use lanekeeper::model::{
-    CommitId, ExitCause, FailureKind, JobId, JobRole, MergeMode, OnOrphan, PhaseId, ProcessId, RunId, Timestamp,
+    CommitId, ExitCause, FailureKind, JobId, JobRole, LaneId, LaneIndex, MergeMode, OnOrphan, PhaseId, ProcessId,
+    RunId, Timestamp,
 };
 use lanekeeper::schedule::{Action, LaneEnd, RunState};
 
@@ -344,7 +345,31 @@ impl Simulation {
         if self.world.jobs.values().any(|job| job.exit.is_none()) {
             return Err("a job outlived the run".to_owned());
         }
+        self.check_sequences()?;
         self.check_tasks_done_once()
+    }
+
+    /// Of two lanes that keep an order the second never began while the first one was still to come.
+    fn check_sequences(&self) -> Result<(), String> {
+        let mut over: BTreeSet<LaneId> = BTreeSet::new();
+        let plan = &self.world.plan;
+        for record in self.durable() {
+            match &record.event {
+                Event::LaneMerged { lane, .. } | Event::LaneFailed { lane, .. } | Event::LaneBlocked { lane, .. } => {
+                    over.insert(lane.clone());
+                }
+                Event::LaneMoved { lane, from: LaneStage::Waiting, .. } => {
+                    let waits = |(first, then): &&(LaneIndex, LaneIndex)| {
+                        plan.lane(*then).id == *lane && !over.contains(&plan.lane(*first).id)
+                    };
+                    if let Some((first, _)) = plan.sequences.iter().find(waits) {
+                        return Err(format!("{lane} began before {} was over", plan.lane(*first).id));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Every task that passed ran to success exactly once for each time its work was asked for.
@@ -401,6 +426,7 @@ fn run_started(world: &World) -> RunStarted {
             merge: MergeMode::Local,
             fail_fast: false,
             bisect_merges: true,
+            gsd_tracking: false,
             must_haves: world.script.must_haves(),
             lanes: vec![],
             done: vec![],
@@ -414,6 +440,8 @@ fn run_started(world: &World) -> RunStarted {
             specialist_timeout: BACKOFF,
             on_orphan: OnOrphan::Continue,
             timeout: None,
+            next_phases: None,
+            plan_format: None,
         },
     }
 }

@@ -17,6 +17,7 @@ use crate::plan_source::Fallbacks;
 use crate::plan_source::draft::{InterfaceDraft, LaneDraft, PlanDraft};
 use crate::plan_source::faults::{Faults, quoted};
 use crate::plan_source::source_text::At;
+pub(super) use apart::glob_fault;
 use names::LaneIds;
 
 /// The most lanes of a plan.

@@ -66,6 +66,7 @@ pub struct ForeignDamage {
 
 crate::model::word_enum! {
     /// What a status word of another writer means.
+    #[derive(Default)]
     Standing {
         /// It went well.
         Ok = "ok",
@@ -78,13 +79,8 @@ crate::model::word_enum! {
         /// It was not done.
         Skipped = "skipped",
         /// Nobody knows the word.
+        #[default]
         Unknown = "unknown",
-    }
-}
-
-impl Default for Standing {
-    fn default() -> Self {
-        Self::Unknown
     }
 }
 
