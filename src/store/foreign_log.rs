@@ -23,7 +23,7 @@ impl StateDirectory {
     /// # Errors
     /// [`FileError`] when a directory is there and cannot be read.
     pub fn foreign_logs(&self) -> Result<Vec<PathBuf>, FileError> {
-        let beside = paths_in(&self.repository.join(DIRECTORY))?.into_iter().filter(may_be_one);
+        let beside = paths_in(&self.repository.join(DIRECTORY))?.into_iter().filter(|path| may_be_one(path));
         let among_ours = paths_in(&self.path())?.into_iter().filter(|path| is_foreign(path));
         let is_log = |path: &PathBuf| {
             path.extension().is_some_and(|ending| ending == "jsonl")
@@ -47,7 +47,7 @@ pub fn is_foreign(path: &Path) -> bool {
 }
 
 /// The same for a file where other writers keep their logs: whatever is in it, if it is not one of ours.
-fn may_be_one(path: &PathBuf) -> bool {
+fn may_be_one(path: &Path) -> bool {
     head(path).is_some_and(|head| !head.trim().is_empty() && !is_marked(&head))
 }
 

@@ -77,13 +77,9 @@ fn a_lane_that_never_has_what_it_must_fails_and_a_resume_changes_nothing_of_the_
         .replace("src/cart.rs\"\nmin_lines", "src/never.rs\"\nmin_lines")
         .replace("id = \"L\"", "id = \"L\"\nretries = 1");
     env.plan(&never);
-    let enforce = |command: &mut std::process::Command| drop(command.env("LANEKEEPER_MUST_HAVES", "enforce"));
     let plan = env.path("plan.toml");
     let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
-    let ended = env.lanekeeper_with(&arguments, |command| {
-        enforce(command);
-        command
-    });
+    let ended = env.lanekeeper_with(&arguments, |command| command.env("LANEKEEPER_MUST_HAVES", "enforce"));
     ended.exits(1).says(&["missing: artifact src/never.rs: missing file"]);
     assert!(!env.holds("main", "src/pay.rs"));
     // What was decided when the run began holds for its whole life.

@@ -65,7 +65,7 @@ fn bars_several_lines_offsets_odd_words_and_damage_are_taken_as_they_come() {
 fn a_run_is_what_most_records_name_and_a_lane_is_what_it_said_last() {
     let run = run("mixed.jsonl");
     assert_eq!((run.run_id.as_str(), run.phase.as_deref(), run.damaged_lines()), ("P4-20260204", Some("P4"), 6));
-    insta::assert_snapshot!(list(&[run.clone()], 80, Styles::plain()), @r"
+    insta::assert_snapshot!(list(std::slice::from_ref(&run), 80, Styles::plain()), @r"
     Other run logs:
       P4-20260204 · P4 · 5 records · 2026-02-04 07:40:00 UTC · 6 damaged lines
         SL-TREE: lane_complete success
