@@ -22,6 +22,12 @@ impl MustHaves {
     pub fn is_empty(&self) -> bool {
         self.truths.is_empty() && self.artifacts.is_empty() && self.key_links.is_empty()
     }
+
+    /// Each thing that is asked for in a sentence, for agents.
+    pub fn told(&self) -> Vec<String> {
+        let artifacts = self.artifacts.iter().map(Artifact::told);
+        self.truths.iter().cloned().chain(artifacts).chain(self.key_links.iter().map(KeyLink::told)).collect()
+    }
 }
 
 /// A file that must be there.
@@ -44,6 +50,23 @@ pub struct Artifact {
     pub exports: Vec<String>,
 }
 
+impl Artifact {
+    fn told(&self) -> String {
+        let provides = self.provides.as_ref().map(|provides| format!(" ({provides})")).unwrap_or_default();
+        let mut text = format!("`{}`{provides} is there", self.path);
+        if let Some(lines) = self.min_lines {
+            text.push_str(&format!(", has at least {lines} lines"));
+        }
+        if let Some(pattern) = &self.contains {
+            text.push_str(&format!(", contains `{pattern}`"));
+        }
+        if !self.exports.is_empty() {
+            text.push_str(&format!(", exports {}", self.exports.join(", ")));
+        }
+        text
+    }
+}
+
 /// A connection between two files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,19 +84,23 @@ pub struct KeyLink {
     pub pattern: Option<String>,
 }
 
-super::word_enum! {
-    /// What becomes of a lane whose must-haves do not all hold.
-    MustHavesRule {
-        /// It is told, and the lane goes on.
-        Report = "report",
-        /// The lane goes back to be mended, as after failed tests.
-        Enforce = "enforce",
+impl KeyLink {
+    fn told(&self) -> String {
+        let via = self.via.as_ref().map(|via| format!(" ({via})")).unwrap_or_default();
+        let pattern = self.pattern.as_ref().map(|pattern| format!(": `{pattern}` occurs in it")).unwrap_or_default();
+        format!("`{}` refers to `{}`{via}{pattern}", self.from, self.to)
     }
 }
 
-impl Default for MustHavesRule {
-    fn default() -> Self {
-        Self::Report
+super::word_enum! {
+    /// What becomes of a lane whose must-haves do not all hold.
+    #[derive(Default)]
+    MustHavesRule {
+        /// It is told, and the lane goes on.
+        #[default]
+        Report = "report",
+        /// The lane goes back to be mended, as after failed tests.
+        Enforce = "enforce",
     }
 }
 

@@ -12,6 +12,7 @@ mod dag;
 mod error_log;
 mod escalation;
 mod external_changes;
+mod foreign_logs;
 mod gates;
 mod gsd;
 mod merge;

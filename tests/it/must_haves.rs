@@ -56,6 +56,10 @@ fn where_it_is_enforced_the_lane_goes_back_with_the_table_and_is_looked_at_again
     env.plan(PLAN);
     let ended = env.execute(&[]).exits(0);
     ended.says(&["must-haves: 3 of 3 hold, 1 not checked"]);
+    let first = env.scratch("prompt.1");
+    for part in ["- A customer can pay\n", "- `src/cart.rs` is there, has at least 2 lines\n"] {
+        assert!(first.contains(part), "{part} is not in {first}");
+    }
     let prompt = env.scratch("prompt.2");
     let told = "the lane lacks what it must have (1 of 3 hold, 1 not checked): src/cart.rs, src/cart.rs -> src/pay.rs";
     for part in [told, "holds: artifact src/pay.rs", "missing: artifact src/cart.rs: missing file"] {
@@ -73,13 +77,9 @@ fn a_lane_that_never_has_what_it_must_fails_and_a_resume_changes_nothing_of_the_
         .replace("src/cart.rs\"\nmin_lines", "src/never.rs\"\nmin_lines")
         .replace("id = \"L\"", "id = \"L\"\nretries = 1");
     env.plan(&never);
-    let enforce = |command: &mut std::process::Command| drop(command.env("LANEKEEPER_MUST_HAVES", "enforce"));
     let plan = env.path("plan.toml");
     let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
-    let ended = env.lanekeeper_with(&arguments, |command| {
-        enforce(command);
-        command
-    });
+    let ended = env.lanekeeper_with(&arguments, |command| command.env("LANEKEEPER_MUST_HAVES", "enforce"));
     ended.exits(1).says(&["missing: artifact src/never.rs: missing file"]);
     assert!(!env.holds("main", "src/pay.rs"));
     // What was decided when the run began holds for its whole life.
