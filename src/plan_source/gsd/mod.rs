@@ -2,7 +2,7 @@
 //!
 //! The way of a file: where its front matter stands (`front_matter`), what that says (`lenient`, `header`,
 //! `must_haves`), the marks that give the body its shape (`tokens`), its tasks (`tasks`, `task`) with what proves that
-//! they are done (`verify`, `shell`), and what agents and people are told (`body`, `prompt`, `human`). `names` and
+//! they are done (`verify`, `shell`, `rooted`), and what agents and people are told (`body`, `prompt`, `human`). `names` and
 //! `depends` say which plan is meant. Real files break every rule of the format; whatever can be made of one is, with
 //! a warning at the place.
 
@@ -20,6 +20,7 @@ mod names;
 mod owned;
 mod paths;
 mod prompt;
+mod rooted;
 mod shell;
 mod task;
 mod tasks;
@@ -68,11 +69,13 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>) -> Option<Pl
     let first = plans.first()?;
     draft.phase = Some(phase(first));
     draft.title = title(first, plans.len());
+    draft.is_partial = files.len() == 1 || !draft.skipped.is_empty();
     let done = done(source, &plans, &names);
     let known = Known::new(&plans, &done);
     let budget = Cell::new(prompt::REPEATED_TEXT);
+    let root = rooted::root(files);
     for plan in &plans {
-        if let Some(mut lane) = lane::lane(plan, &budget, faults) {
+        if let Some(mut lane) = lane::lane(plan, root, &budget, faults) {
             lane.depends_on = known.lanes(plan, files.len() == 1, faults);
             draft.lanes.push(lane);
         }

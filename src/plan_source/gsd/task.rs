@@ -12,6 +12,7 @@ use super::labels::{backticked, labels};
 use super::lane::said;
 use super::paths;
 use super::prompt::{self, Told};
+use super::rooted;
 use super::tasks::{Child, RawTask, attributes};
 use super::text::{clean, dedented, list_items, paragraph};
 use super::verify;
@@ -21,7 +22,7 @@ const MAX_NAME: usize = 200;
 
 /// A task before its prompt is put together.
 pub(super) struct ReadTask {
-    span: Span,
+    pub(super) span: Span,
     id: Option<String>,
     name: Option<At<String>>,
     pub(super) kind: At<TaskKind>,
@@ -134,6 +135,24 @@ impl ReadTask {
             }
             _ => {}
         }
+    }
+
+    /// Puts the lane's worktree in place of `root` in all commands; whether it stands in any.
+    pub(super) fn move_commands(&mut self, root: &str) -> bool {
+        let mut any = false;
+        for command in &mut self.commands {
+            let script = match command {
+                CommandLine::Shell(script) => script,
+                CommandLine::Arguments(words) => match words.last_mut() {
+                    Some(script) => script,
+                    None => continue,
+                },
+            };
+            let moved = rooted::in_worktree(script, root);
+            any |= moved != *script;
+            *script = moved;
+        }
+        any
     }
 
     /// Adds the names that a list of files holds; `place` gives where a part of it stands.

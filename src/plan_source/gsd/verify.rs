@@ -74,7 +74,8 @@ impl Reader<'_, '_> {
         let span = self.file.span(start..start + written.len());
         let text = decoded(&clean(written));
         let script = unfenced(text.trim());
-        let (script, remark) = if script.contains('\n') { (script, "") } else { without_remark(script) };
+        let one_line = !script.contains('\n') && may_be_command(script);
+        let (script, remark) = if one_line { without_remark(script) } else { (script, "") };
         if !may_be_command(script) {
             if !script.is_empty() {
                 let message = format!("{} is no command", quoted(script));
@@ -285,7 +286,7 @@ mod tests {
             ("<automated>npm test</automated>", &["npm test"], "", 0),
             ("<automated>cd a &amp;&amp; make 2>&amp;1 | tail</automated>", &["cd a && make 2>&1 | tail"], "", 0),
             ("<automated>grep '&amp;' a && b</automated>", &["grep '&amp;' a && b"], "", 0),
-            ("<automated>MISSING — no test</automated>", &[], "MISSING", 1),
+            ("<automated>MISSING — no test</automated>", &[], "MISSING — no test", 1),
             ("<automated>npx tsc — no errors</automated>", &["npx tsc"], "no errors", 0),
             ("<automated></automated>\nLook at it.", &[], "Look at it.", 0),
             ("<automated>a -x\nb -y</automated>", &["set -e\na -x\nb -y"], "", 0),
