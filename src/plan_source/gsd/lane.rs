@@ -132,6 +132,9 @@ pub(super) fn lane(
         tasks: Some(drafts),
         ..LaneDraft::default()
     };
+    if lane.name.is_none() {
+        lane.name = lane.tasks.iter().flatten().find_map(|task| task.name.clone());
+    }
     lane.owns = Some(owned::globs(plan, lane.tasks.as_deref().unwrap_or_default(), faults));
     if let Some(span) = plan.header.attended.filter(|_| !attended) {
         let message = "`autonomous` is false, but no task is a checkpoint";
@@ -183,7 +186,8 @@ fn whole_body(plan: &PlanFile<'_>, body: &Range<usize>, faults: &Faults<'_>) -> 
         let message = format!("the plan {} says nothing that could be done", quoted(&plan.id));
         faults.warning(span, message, "write an objective and tasks");
     }
-    TaskDraft { span, name: plan.name(), prompt: said(text, span), ..TaskDraft::default() }
+    let name = plan.name().or_else(|| Some(At::new(first_words(&around.common, MAX_NAME)?, span)));
+    TaskDraft { span, name, prompt: said(text, span), ..TaskDraft::default() }
 }
 
 /// The tasks with their prompts.

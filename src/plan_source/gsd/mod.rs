@@ -68,7 +68,7 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>) -> Option<Pl
     leave_out_empty(&mut plans, &mut draft, faults);
     let first = plans.first()?;
     draft.phase = Some(phase(first));
-    draft.title = title(first, plans.len());
+    draft.title = title(first);
     draft.is_partial = files.len() == 1 || !draft.skipped.is_empty();
     let done = done(source, &plans, &names);
     let known = Known::new(&plans, &done);
@@ -172,16 +172,12 @@ fn phase(first: &PlanFile<'_>) -> At<String> {
     id.unwrap_or_else(|| At::new(NAMELESS_PHASE.to_owned(), span))
 }
 
-fn title(first: &PlanFile<'_>, count: usize) -> Option<At<String>> {
-    if count == 1
-        && let Some(name) = first.name()
-    {
-        return Some(name);
-    }
+/// What the phase is called: by its directory, else by its first plan.
+fn title(first: &PlanFile<'_>) -> Option<At<String>> {
     let (_, directory) = file_and_directory(first.file.path);
-    let slug = directory.or(first.header.phase.as_ref().map(|phase| phase.value.as_str()))?;
-    let title = names::title_of(slug)?;
-    Some(At::new(crate::model::text::headline(&title, 100), first.file.span(0..0)))
+    let slug = directory.or(first.header.phase.as_ref().map(|phase| phase.value.as_str()));
+    let title = slug.and_then(names::title_of).map(|title| crate::model::text::headline(&title, 100));
+    title.map(|title| At::new(title, first.file.span(0..0))).or_else(|| first.name())
 }
 
 /// Whether `path` is a file that nobody but Lanekeeper changes while a phase runs.

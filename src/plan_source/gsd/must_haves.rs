@@ -112,7 +112,9 @@ fn path(written: &At<String>, found: &mut MustHaves, faults: &Faults<'_>) -> Opt
         paths::Entry::Path(path) => return Some(path),
         paths::Entry::Nothing => "it names no file",
         paths::Entry::Unusable(why) => {
-            found.truths.push(super::text::clean(&written.value));
+            if written.value.contains(' ') {
+                found.truths.push(super::text::clean(&written.value));
+            }
             why
         }
     };

@@ -111,11 +111,21 @@ fn name(file: &File<'_>, raw: &RawTask<'_>, attribute: Option<&str>, span: Span)
     let (text, span) = match element {
         Some(child) => (&file.text[child.content.clone()], file.span(child.content.clone())),
         None if raw.is_heading => (raw.head, span),
-        None => (attribute?, span),
+        None => match attribute.or_else(|| asked(file, raw)) {
+            Some(text) => (text, span),
+            None => return None,
+        },
     };
     let text = if raw.is_heading { text.replace("**", "") } else { text.to_owned() };
     let words = clean(&text).split_whitespace().collect::<Vec<_>>().join(" ");
     (!words.is_empty()).then(|| At::new(headline(&words, MAX_NAME), span))
+}
+
+/// The first line of what a checkpoint without a name asks for.
+fn asked<'a>(file: &File<'a>, raw: &RawTask<'_>) -> Option<&'a str> {
+    let asks = ["decision", "what-built", "instructions"];
+    let child = raw.children.iter().find(|child| asks.contains(&child.name))?;
+    file.text[child.content.clone()].lines().map(str::trim).find(|line| !line.is_empty())
 }
 
 impl ReadTask {

@@ -74,19 +74,17 @@ impl Reader<'_, '_> {
         let span = self.file.span(start..start + written.len());
         let text = decoded(&clean(written));
         let script = unfenced(text.trim());
-        let one_line = !script.contains('\n') && may_be_command(script);
-        let (script, remark) = if one_line { without_remark(script) } else { (script, "") };
+        let whole = script;
+        let (script, remark) = if script.contains('\n') { (script, "") } else { without_remark(script) };
         if !may_be_command(script) {
-            if !script.is_empty() {
-                let message = format!("{} is no command", quoted(script));
-                self.faults.warning(
-                    span,
-                    message,
-                    "write a shell line in `<automated>`; it is told to the agent instead",
-                );
+            if !whole.is_empty() {
+                let message = format!("{} is no command", quoted(whole));
+                let help = "write a shell line in `<automated>`; it is told to the agent instead";
+                self.faults.warning(span, message, help);
             }
-            self.prose(script);
-        } else if is_kept(script) {
+            return self.prose(whole);
+        }
+        if is_kept(script) {
             let message = format!("{} looks at a file that Lanekeeper keeps", quoted(script));
             self.faults.warning(span, message, "check files of the lane; this is told to the agent, but is no gate");
             self.prose(&format!("`{script}`"));
