@@ -273,6 +273,8 @@ fn started(run_id: RunId) -> Event {
             merge: MergeMode::Local,
             fail_fast: false,
             bisect_merges: false,
+            gsd_tracking: false,
+            must_haves: Default::default(),
             lanes: vec![],
             done: vec![],
             worktree_root: "/nowhere".into(),
@@ -285,6 +287,8 @@ fn started(run_id: RunId) -> Event {
             specialist_timeout: Duration::from_secs(300),
             on_orphan: OnOrphan::Continue,
             timeout: None,
+            next_phases: None,
+            plan_format: None,
         },
     }))
 }

@@ -13,7 +13,9 @@ use super::error::exit_code_table;
 use crate::model::{AgentName, HumanGate, LaneId, RunId, Stage};
 use crate::settings::value::{self, Choice};
 
-pub use execution::{ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Limit, Resume, Rollback};
+pub use execution::{
+    ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Limit, ReadingArgs, Resume, Rollback,
+};
 pub use records::{
     Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, PruneCheckpoints, RestoreCheckpoint, ShowCheckpoint,
 };
@@ -163,15 +165,19 @@ pub enum Plan {
 /// A plan to read.
 #[derive(Debug, clap::Args)]
 pub struct PlanFile {
-    /// The plan
+    /// The plan, the directory of a GSD phase, or a roadmap
     pub plan: PathBuf,
+    /// How it is read.
+    #[command(flatten)]
+    pub reading: ReadingArgs,
 }
 
 /// `plan graph`.
 #[derive(Debug, clap::Args)]
 pub struct PlanGraph {
-    /// The plan
-    pub plan: PathBuf,
+    /// The plan.
+    #[command(flatten)]
+    pub file: PlanFile,
     /// The language of the drawing
     #[arg(long = "as", value_enum, default_value_t, value_name = "LANGUAGE")]
     pub language: GraphLanguage,
@@ -190,8 +196,9 @@ pub enum GraphLanguage {
 /// `status`.
 #[derive(Debug, clap::Args)]
 pub struct Status {
-    /// The run; may be left out when exactly one is unfinished
-    pub run: Option<RunId>,
+    /// The run, also one of another writer, or the file of its log; may be left out when exactly one is unfinished
+    #[arg(value_name = "RUN|FILE")]
+    pub run: Option<OsString>,
     /// Keep the display up to date until the run ends
     #[arg(long, conflicts_with = "settings")]
     pub watch: bool,

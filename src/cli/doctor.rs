@@ -15,6 +15,7 @@ use super::runs::existing;
 use crate::engine::crash::{CrashPoint, crash_point};
 use crate::model::text::shell_line;
 use crate::model::{PhaseId, RunId};
+use crate::plan_source::ReadOptions;
 use crate::recover::doctor::{Facts, Finding, Kind, Place, Source, SurveyError, diagnose, survey};
 use crate::settings::{Layer, Settings};
 use crate::store::lock::LockError;
@@ -73,8 +74,9 @@ struct Practice<'a> {
 
 impl Practice<'_> {
     fn look(&self, ours: &BTreeSet<RunId>) -> Result<Facts, CliError> {
-        let read_source = |path: &Path| -> Option<Source> {
-            let reading = read(path, &self.settings).ok()?;
+        let read_source = |path: &Path, lanes: &[String]| -> Option<Source> {
+            let options = ReadOptions { unfinished: lanes, force: true, ..ReadOptions::default() };
+            let reading = read(path, &self.settings, &options, None).ok()?;
             Some((reading.sha256, reading.plan.map(Arc::new)))
         };
         Ok(survey(&Place {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use uuid::Uuid;
 
-use super::args::{ExecuteLane, ExecutePhase, ExecutionArgs, Intent};
+use super::args::{ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Resume};
 use crate::event::RunOptions;
 use crate::model::{LaneId, RunId};
 use crate::settings::{OnConflict, OnLockConflict, Settings};
@@ -43,6 +43,8 @@ pub struct Options {
     pub dry_run: bool,
     /// Ask nothing.
     pub yes: bool,
+    /// The plans that come after this one; `None`: it is part of no chain.
+    pub next_phases: Option<Vec<PathBuf>>,
     /// Every setting with its origin.
     pub settings: Settings,
 }
@@ -73,6 +75,25 @@ impl Options {
             on_conflict: execution.control.on_conflict,
             dry_run: execution.dry_run,
             yes: execution.control.yes,
+            next_phases: None,
+            settings,
+        }
+    }
+
+    /// The options of a phase that comes after a run that was resumed.
+    pub fn after_resume(arguments: &Resume, settings: Settings) -> Self {
+        Self {
+            plan: PathBuf::new(),
+            lanes: Vec::new(),
+            alone: Alone::No,
+            intent: Intent::Start,
+            run_id: None,
+            session_id: session_id(&settings),
+            accept_plan_change: false,
+            on_conflict: arguments.control.on_conflict,
+            dry_run: false,
+            yes: arguments.control.yes,
+            next_phases: None,
             settings,
         }
     }
@@ -86,6 +107,8 @@ impl Options {
             merge: settings.merge.value,
             fail_fast: settings.fail_fast.value,
             bisect_merges: settings.bisect_merges.value,
+            gsd_tracking: settings.gsd_tracking.value,
+            must_haves: settings.must_haves.value,
             lanes: self.lanes.clone(),
             done: Vec::new(),
             worktree_root: settings.worktree_root.value.clone(),
@@ -98,6 +121,8 @@ impl Options {
             specialist_timeout: settings.specialist_timeout.value,
             on_orphan: settings.on_orphan.value,
             timeout: settings.timeout.value,
+            next_phases: self.next_phases.clone(),
+            plan_format: None,
         }
     }
 }
@@ -116,7 +141,7 @@ mod tests {
 
     use super::*;
     use crate::cli::args::{Args, Command};
-    use crate::model::{MergeMode, OnOrphan};
+    use crate::model::{MergeMode, MustHavesRule, OnOrphan};
     use crate::settings::{ConfigFile, Environment, Layers, Surroundings};
 
     fn options(arguments: &[&str], config: &str) -> Options {
@@ -163,6 +188,8 @@ mod tests {
             merge: MergeMode::None,
             fail_fast: true,
             bisect_merges: false,
+            gsd_tracking: false,
+            must_haves: MustHavesRule::Report,
             lanes: vec![LaneId::new("a").unwrap(), LaneId::new("b").unwrap()],
             done: Vec::new(),
             worktree_root: "/r/w".into(),
@@ -175,6 +202,8 @@ mod tests {
             specialist_timeout: Duration::from_secs(3),
             on_orphan: OnOrphan::Stop,
             timeout: Some(Duration::from_secs(4)),
+            next_phases: None,
+            plan_format: None,
         };
         let found = options(&["execute-phase", "p.toml", "--lane", "a", "--lane", "b"], config);
         assert_eq!(found.run_options(), expected);

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use super::args::{Format, GraphLanguage, Plan as PlanCommand};
+use super::args::{Format, GraphLanguage, Plan as PlanCommand, PlanFile, PlanGraph, ReadingArgs};
 use super::context::Context;
 use super::error::{CliError, ExitStatus};
-use super::execution::{read, tell};
+use super::execution::{itinerary, read, reading_options, tell};
 use crate::model::CommandLine;
 use crate::model::text::counted;
 use crate::plan_source::{self, Reading, explain, graph, native_toml};
@@ -13,34 +13,51 @@ use crate::settings::{Layer, Settings};
 
 /// `plan …`.
 pub(super) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus, CliError> {
-    let printer = context.printer;
-    match command {
-        PlanCommand::Schema => printer.json(&plan_source::schema::json_schema())?,
-        PlanCommand::Check(file) => return check(context, &file.plan),
-        PlanCommand::Show(file) => {
-            let explanation = explain::explain(&valid(context, &file.plan)?.1);
-            match printer.format() {
-                Format::Text => printer.out(explanation)?,
-                Format::Json => printer.json(&serde_json::json!(explanation))?,
-            }
+    let (file, what): (&PlanFile, &dyn Fn(&Path) -> Result<ExitStatus, CliError>) = match command {
+        PlanCommand::Schema => {
+            context.printer.json(&plan_source::schema::json_schema())?;
+            return Ok(ExitStatus::Done);
         }
-        PlanCommand::Graph(graph) => {
-            let plan = valid(context, &graph.plan)?.1;
-            printer.out(match graph.language {
-                GraphLanguage::Dot => graph::dot(&plan),
-                GraphLanguage::Mermaid => graph::mermaid(&plan),
-            })?;
-        }
-        PlanCommand::Convert(file) => {
-            let (settings, plan) = valid(context, &file.plan)?;
-            printer.out(native_toml::write(&plan, &|name| runner(&settings, name)))?;
-        }
+        PlanCommand::Check(file) => (file, &|path| check(context, path, &file.reading)),
+        PlanCommand::Show(file) => (file, &|path| show(context, path, &file.reading)),
+        PlanCommand::Graph(graph) => (&graph.file, &|path| draw(context, path, graph)),
+        PlanCommand::Convert(file) => (file, &|path| convert(context, path, &file.reading)),
+    };
+    let found = itinerary(&crate::settings::absolute(&context.directory, &file.plan))?;
+    found.notes.iter().for_each(|note| context.printer.warning(note, &[]));
+    match found.plans.as_slice() {
+        [_] if !found.of_roadmap => what(&file.plan),
+        // Every plan of a roadmap is told of; the first fault decides how it ends.
+        plans => plans.iter().map(|plan| what(plan)).fold(Ok(ExitStatus::Done), Result::and),
+    }
+}
+
+fn show(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus, CliError> {
+    let explanation = explain::explain(&valid(context, path, how)?.1);
+    match context.printer.format() {
+        Format::Text => context.printer.out(explanation)?,
+        Format::Json => context.printer.json(&serde_json::json!(explanation))?,
     }
     Ok(ExitStatus::Done)
 }
 
-fn check(context: &Context, path: &Path) -> Result<ExitStatus, CliError> {
-    let reading = read_here(context, path)?.1;
+fn draw(context: &Context, path: &Path, arguments: &PlanGraph) -> Result<ExitStatus, CliError> {
+    let plan = valid(context, path, &arguments.file.reading)?.1;
+    context.printer.out(match arguments.language {
+        GraphLanguage::Dot => graph::dot(&plan),
+        GraphLanguage::Mermaid => graph::mermaid(&plan),
+    })?;
+    Ok(ExitStatus::Done)
+}
+
+fn convert(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus, CliError> {
+    let (settings, plan) = valid(context, path, how)?;
+    context.printer.out(native_toml::write(&plan, &|name| runner(&settings, name)))?;
+    Ok(ExitStatus::Done)
+}
+
+fn check(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus, CliError> {
+    let reading = read_here(context, path, how)?.1;
     if context.printer.format() == Format::Json {
         let value = serde_json::json!({
             "valid": reading.plan.is_some(),
@@ -63,8 +80,8 @@ fn check(context: &Context, path: &Path) -> Result<ExitStatus, CliError> {
 }
 
 /// A plan that is valid; every fault is told.
-fn valid(context: &Context, path: &Path) -> Result<(Settings, crate::model::Plan), CliError> {
-    let (settings, mut reading) = read_here(context, path)?;
+fn valid(context: &Context, path: &Path, how: &ReadingArgs) -> Result<(Settings, crate::model::Plan), CliError> {
+    let (settings, mut reading) = read_here(context, path, how)?;
     tell(context, &reading.diagnostics);
     match reading.plan.take() {
         Some(plan) => Ok((settings, plan)),
@@ -73,9 +90,14 @@ fn valid(context: &Context, path: &Path) -> Result<(Settings, crate::model::Plan
 }
 
 /// Reads a plan with the settings of the repository; outside of one, without settings.
-fn read_here(context: &Context, path: &Path) -> Result<(Settings, Reading), CliError> {
+fn read_here(context: &Context, path: &Path, how: &ReadingArgs) -> Result<(Settings, Reading), CliError> {
     let settings = context.layers_anywhere(Layer::default())?.resolve(None);
-    let reading = read(&crate::settings::absolute(&context.directory, path), &settings)?;
+    let reading = read(
+        &crate::settings::absolute(&context.directory, path),
+        &settings,
+        &reading_options(how, &[]),
+        how.plan_format,
+    )?;
     Ok((settings, reading))
 }
 

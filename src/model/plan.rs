@@ -242,6 +242,13 @@ impl Lane {
         (0..self.agents.len()).filter(move |&agent| self.agents[agent].round == round)
     }
 
+    /// The last implementation agent that has work of its own to do; where all is people's, the last one.
+    pub fn last_worker(&self) -> Option<usize> {
+        let works = |agent: &usize| self.agents[*agent].tasks.iter().any(|task| !task.kind.is_human());
+        let all = || self.round(Round::Implementation);
+        all().rfind(works).or_else(|| all().next_back())
+    }
+
     /// Whether the agent at `agent` works in the lane's worktree, on the lane's branch.
     pub fn shares_worktree(&self, agent: usize) -> bool {
         match self.agent_worktrees {
@@ -414,5 +421,21 @@ word_enum! {
         Continue = "continue",
         /// The last state that passed its gate; the partial work is kept in a snapshot.
         Fresh = "fresh",
+    }
+}
+
+word_enum! {
+    /// How a plan is written down.
+    PlanFormat {
+        /// The native format in TOML.
+        Toml = "toml",
+        /// The native format in YAML.
+        Yaml = "yaml",
+        /// The native format in JSON.
+        Json = "json",
+        /// The plans of a GSD phase: Markdown with front matter and `<task>` elements.
+        Gsd = "gsd",
+        /// A phase plan in Markdown: lanes, their order and interface freeze gates.
+        Lanes = "lanes",
     }
 }

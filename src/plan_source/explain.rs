@@ -1,16 +1,15 @@
 //! What a plan would do, for people and programs: what `plan show` prints. Nothing is run to find out.
 
-use std::fmt;
+mod text;
+
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::diagnostic::printable;
 use super::overlap::{Owned, overlaps};
-use crate::model::plan::SPECIALIST_TIME_LIMIT;
-use crate::model::text::counted;
-use crate::model::time::{millis, short};
-use crate::model::{Agent, CommandLine, Gates, Lane, LaneId, LaneIndex, MergeMode, Plan, Round, TaskId, Timeouts};
+use crate::model::plan::{EdgeOrigin, Interface, SPECIALIST_TIME_LIMIT, Skipped};
+use crate::model::time::millis;
+use crate::model::{Agent, Gates, Lane, LaneId, LaneIndex, MergeMode, Plan, Timeouts};
 
 /// How many pairs of lanes that share files are named.
 const MAX_SHARED: usize = 50;
@@ -37,8 +36,14 @@ pub struct Explanation {
     pub critical_time: Duration,
     /// Lanes without an edge between them that never run at the same time.
     pub exclusions: Vec<(LaneId, LaneId)>,
+    /// Those of them that keep an order, the one that comes first first.
+    pub sequences: Vec<(LaneId, LaneId)>,
     /// Lanes that own the same files, one after the other.
     pub shared: Vec<Shared>,
+    /// What lanes agree upon, and which lane's merge closes it.
+    pub interfaces: Vec<InterfaceExplanation>,
+    /// What the plan's text holds and does not run.
+    pub skipped: Vec<Skipped>,
     /// Commands that must pass.
     pub gates: Gates,
 }
@@ -50,6 +55,8 @@ pub struct LaneExplanation {
     pub wave: u32,
     /// The lanes that it waits for.
     pub waits_for: Vec<LaneId>,
+    /// Those of them that it does not name itself, and why it waits for them.
+    pub because: Vec<(LaneId, EdgeOrigin)>,
     /// The time limits of all its tasks together.
     #[serde(with = "millis", rename = "time_ms")]
     pub time: Duration,
@@ -57,6 +64,19 @@ pub struct LaneExplanation {
     pub task_limits_ms: Vec<Vec<u64>>,
     /// The lane itself.
     pub lane: Lane,
+}
+
+/// An interface gate of an [`Explanation`].
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InterfaceExplanation {
+    /// Its id.
+    pub id: String,
+    /// What is agreed.
+    pub text: String,
+    /// Whether it is closed already.
+    pub closed: bool,
+    /// The lane whose merge closes it.
+    pub provider: Option<LaneId>,
 }
 
 /// Two lanes that own the same files.
@@ -86,7 +106,10 @@ pub fn explain(plan: &Plan) -> Explanation {
         critical_time: Duration::from_millis(critical.iter().map(|&lane| weight(lane)).sum()),
         critical_path: critical.into_iter().map(id).collect(),
         exclusions: plan.exclusions.iter().map(|&(one, other)| (id(one), id(other))).collect(),
+        sequences: plan.sequences.iter().map(|&(first, then)| (id(first), id(then))).collect(),
         shared: shared(plan),
+        interfaces: plan.interfaces.iter().map(|interface| explain_interface(plan, interface)).collect(),
+        skipped: plan.skipped.clone(),
         gates: plan.gates.clone(),
     }
 }
@@ -97,9 +120,25 @@ fn explain_lane(plan: &Plan, index: LaneIndex, wave: u32) -> LaneExplanation {
     LaneExplanation {
         wave,
         waits_for: plan.dag().dependencies(index).iter().map(|&other| plan.lane(other).id.clone()).collect(),
+        because: because(plan, index),
         time: lane_time(lane, &plan.timeouts),
         task_limits_ms: lane.agents.iter().map(limits).collect(),
         lane: lane.clone(),
+    }
+}
+
+/// The edges of a lane that it does not declare itself.
+fn because(plan: &Plan, lane: LaneIndex) -> Vec<(LaneId, EdgeOrigin)> {
+    let own = plan.added_edges.iter().filter(|edge| edge.lane == lane);
+    own.map(|edge| (plan.lane(edge.on).id.clone(), edge.origin.clone())).collect()
+}
+
+fn explain_interface(plan: &Plan, interface: &Interface) -> InterfaceExplanation {
+    InterfaceExplanation {
+        id: interface.id.clone(),
+        text: interface.text.clone(),
+        closed: interface.closed,
+        provider: interface.provider.map(|lane| plan.lane(lane).id.clone()),
     }
 }
 
@@ -126,98 +165,4 @@ fn shared(plan: &Plan) -> Vec<Shared> {
         example: overlap.example,
     });
     shared.collect()
-}
-
-/// The explanation as text for people.
-impl fmt::Display for Explanation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.phase)?;
-        self.title.iter().try_for_each(|title| write!(f, ": {}", printable(title)))?;
-        writeln!(f, "\n{}", self.summary())?;
-        self.lanes.iter().try_for_each(|lane| write!(f, "\n{lane}"))?;
-        writeln!(f, "\ncritical path  {} ({})", joined(&self.critical_path, " -> "), short(self.critical_time))?;
-        for (one, other) in &self.exclusions {
-            writeln!(f, "kept apart     {one}, {other}")?;
-        }
-        for shared in &self.shared {
-            writeln!(f, "shared files   {shared}")?;
-        }
-        write_commands(f, "", "after a task ", &self.gates.atomic)?;
-        write_commands(f, "", "after a merge", &self.gates.checkpoint)?;
-        write_commands(f, "", "at the end   ", &self.gates.last)
-    }
-}
-
-impl Explanation {
-    fn summary(&self) -> String {
-        let mut parts = vec![counted(self.lanes.len(), "lane")];
-        let waves = self.lanes.iter().map(|lane| lane.wave).max().unwrap_or(0);
-        parts.push(counted(waves as usize, "wave"));
-        parts.extend(self.base_branch.iter().map(|branch| format!("onto {}", printable(branch))));
-        parts.extend(self.merge.iter().map(|mode| format!("merge {mode}")));
-        parts.extend(
-            self.max_parallel.iter().map(|number| format!("at most {} at once", counted(*number as usize, "agent"))),
-        );
-        parts.join(", ")
-    }
-}
-
-impl fmt::Display for LaneExplanation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let lane = &self.lane;
-        write!(f, "{}", lane.id)?;
-        lane.name.iter().try_for_each(|name| write!(f, "  {}", printable(name)))?;
-        writeln!(f)?;
-        writeln!(f, "  wave {}, at most {}{}", self.wave, short(self.time), self.after())?;
-        write_list(f, "owns", &lane.owns)?;
-        write_list(f, "uses", &lane.uses)?;
-        write_list(f, "approval", &lane.approval)?;
-        write_list(f, "copy", &lane.copy)?;
-        write_commands(f, "  ", "setup", &lane.setup)?;
-        for (agent, limits) in lane.agents.iter().zip(&self.task_limits_ms) {
-            write_agent(f, agent, limits)?;
-        }
-        write_commands(f, "  ", "tests", &lane.tests)
-    }
-}
-
-impl LaneExplanation {
-    fn after(&self) -> String {
-        if self.waits_for.is_empty() { String::new() } else { format!(", after {}", joined(&self.waits_for, ", ")) }
-    }
-}
-
-fn write_agent(f: &mut fmt::Formatter<'_>, agent: &Agent, limits_ms: &[u64]) -> fmt::Result {
-    let round = if agent.round == Round::Implementation { String::new() } else { format!(" ({})", agent.round) };
-    writeln!(f, "  agent {}{round}  $ {}", agent.name, printable(&agent.command.to_string()))?;
-    for (task, limit) in agent.tasks.iter().zip(limits_ms) {
-        write!(f, "    task {}", task_title(&task.id, task.name.as_deref()))?;
-        writeln!(f, ", at most {}", short(Duration::from_millis(*limit)))?;
-        write_commands(f, "    ", "  verify", &task.verify)?;
-    }
-    Ok(())
-}
-
-fn task_title(id: &TaskId, name: Option<&str>) -> String {
-    name.map_or_else(|| id.to_string(), |name| format!("{id}: {}", printable(name)))
-}
-
-fn write_list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, label: &str, list: &[T]) -> fmt::Result {
-    if list.is_empty() { Ok(()) } else { writeln!(f, "  {label} {}", printable(&joined(list, ", "))) }
-}
-
-fn write_commands(f: &mut fmt::Formatter<'_>, indent: &str, label: &str, commands: &[CommandLine]) -> fmt::Result {
-    commands.iter().try_for_each(|command| writeln!(f, "{indent}{label}  $ {}", printable(&command.to_string())))
-}
-
-fn joined<T: fmt::Display>(list: &[T], between: &str) -> String {
-    list.iter().map(T::to_string).collect::<Vec<_>>().join(between)
-}
-
-impl fmt::Display for Shared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ((one, other), (left, right)) = (&self.lanes, &self.globs);
-        write!(f, "{one} ({}), {other} ({})", printable(left), printable(right))?;
-        self.example.iter().try_for_each(|path| write!(f, ", for example {}", printable(path)))
-    }
 }

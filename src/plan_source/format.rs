@@ -1,23 +1,7 @@
 //! Which notation a plan is written in, told from its content.
 
-use super::SourceFile;
-use super::{gsd, lanes};
-
-crate::model::word_enum! {
-    /// How a plan is written down.
-    PlanFormat {
-        /// The native format in TOML.
-        Toml = "toml",
-        /// The native format in YAML.
-        Yaml = "yaml",
-        /// The native format in JSON.
-        Json = "json",
-        /// The plans of a GSD phase: Markdown with front matter and `<task>` elements.
-        Gsd = "gsd",
-        /// A phase plan in Markdown: lanes, their order and interface freeze gates.
-        Lanes = "lanes",
-    }
-}
+use super::{SourceFile, gsd, lanes};
+use crate::model::PlanFormat;
 
 /// The notation of a plan; `None` where it is none of them.
 pub(super) fn detect(files: &[SourceFile<'_>]) -> Option<PlanFormat> {

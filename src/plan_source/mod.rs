@@ -20,10 +20,12 @@ mod lower;
 mod native;
 pub mod native_toml;
 mod overlap;
+pub mod roadmap;
 mod scalar;
 pub mod schema;
 mod source_text;
 mod toml_tree;
+pub mod tracking;
 mod tree;
 mod yaml;
 
@@ -34,9 +36,10 @@ use std::collections::HashMap;
 use sha2::{Digest, Sha256};
 
 pub use diagnostic::{Diagnostic, Excerpt, Severity};
-pub use format::PlanFormat;
+pub use gsd::is_plan_name as is_gsd_plan_name;
 pub use source_text::{MAX_TEXT, decode};
 
+pub use crate::model::PlanFormat;
 use crate::model::{CommandLine, Plan};
 use draft::PlanDraft;
 use faults::Faults;
@@ -96,6 +99,8 @@ pub struct Fallbacks<'a> {
 pub struct Reading {
     /// The plan; `None` when a diagnostic is an error.
     pub plan: Option<Plan>,
+    /// How it is written; `None` where that could not be told.
+    pub format: Option<PlanFormat>,
     /// Every fault, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
     /// SHA-256 in hexadecimal over the text and every prompt file that was read, each with its length before it.
@@ -121,15 +126,16 @@ pub fn read(
     let files: Vec<(&str, usize)> = source.files.iter().map(|file| (file.path, file.text.len())).collect();
     let text: Cow<'_, str> = match source.files {
         [file] => file.text.into(),
-        files => files.iter().map(|file| file.text).collect::<String>().into(),
+        files => source_text::joined(files.iter().map(|file| file.text)).into(),
     };
     let faults = Faults::new(SourceText::of_files(&files, &text));
-    let draft = draft(source, &faults, runners);
+    let format = source.format.or_else(|| format::detect(source.files));
+    let draft = draft(source, format, &faults, runners);
     let context = Context { faults: &faults, load: &load_once, runners, fallbacks: source.fallbacks };
     let plan = draft.and_then(|draft| lower::lower(&draft, &context));
     let plan = plan.filter(|_| !faults.any_error());
     let sha256 = format!("{:x}", digest.take().finalize());
-    Reading { plan, diagnostics: faults.into_diagnostics(), sha256 }
+    Reading { plan, format, diagnostics: faults.into_diagnostics(), sha256 }
 }
 
 fn add_to_digest(digest: &RefCell<Sha256>, text: &str) {
@@ -139,13 +145,18 @@ fn add_to_digest(digest: &RefCell<Sha256>, text: &str) {
 }
 
 /// The draft that the format's reader makes of the text.
-fn draft<'a>(source: &Source<'_>, faults: &'a Faults<'a>, runners: &lower::Runners<'_>) -> Option<PlanDraft> {
+fn draft<'a>(
+    source: &Source<'_>,
+    format: Option<PlanFormat>,
+    faults: &'a Faults<'a>,
+    runners: &lower::Runners<'_>,
+) -> Option<PlanDraft> {
     let text = faults.source.text;
     if text.len() > MAX_TEXT {
         faults.error(Span::default(), format!("a plan has at most {MAX_TEXT} bytes, this one has {}", text.len()));
         return None;
     }
-    let Some(format) = source.format.or_else(|| format::detect(source.files)) else {
+    let Some(format) = format else {
         no_format(text, faults);
         return None;
     };

@@ -51,16 +51,22 @@ impl Value {
 }
 
 /// Keeps the last entry of each key and notes a repeated key as a fault.
-pub(super) fn unique_entries(mut entries: Vec<Entry>, faults: &Faults<'_>) -> Value {
+pub(super) fn unique_entries(entries: Vec<Entry>, faults: &Faults<'_>) -> Value {
+    last_entries(entries, |key| {
+        let message = format!("the key {} stands here a second time", quoted(&key.value));
+        faults.error_with(key.span, message, "keep one of them");
+    })
+}
+
+/// Keeps the last entry of each key; `note` is told of each key that stands there again.
+pub(super) fn last_entries(mut entries: Vec<Entry>, mut note: impl FnMut(&At<String>)) -> Value {
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by(|&one, &other| entries[one].key.value.cmp(&entries[other].key.value));
     let mut replaced = vec![false; entries.len()];
     for pair in order.windows(2) {
-        let (before, after) = (&entries[pair[0]].key, &entries[pair[1]].key);
-        if before.value == after.value {
+        if entries[pair[0]].key.value == entries[pair[1]].key.value {
             replaced[pair[0]] = true;
-            let message = format!("the key {} stands here a second time", quoted(&after.value));
-            faults.error_with(after.span, message, "keep one of them");
+            note(&entries[pair[1]].key);
         }
     }
     let mut replaced = replaced.into_iter();

@@ -5,21 +5,92 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 
-use super::faults::Faults;
+use super::faults::{Faults, quoted};
 use super::source_text::{At, Span};
-use super::tree::{Entry, MAX_DEPTH, Node, Value, unique_entries};
+use super::tree::{Entry, MAX_DEPTH, Node, Value, last_entries, unique_entries};
 
 /// Reads `text`. A syntax error, which ends reading, and repeated keys are faults.
 pub(super) fn parse(text: &str, faults: &Faults<'_>) -> Option<Node> {
-    match serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options()) {
-        Ok(root) => Some(convert(root, faults)),
-        Err(error) => {
-            let error = error.without_snippet();
-            let span = error.location().map_or(Span::default(), |location| place(&location, faults));
-            faults.error(span, format!("this is no valid YAML: {}", message(error)));
-            None
+    let part = Part { text, start: 0, strict: true, faults };
+    part.parse().map_err(|(span, message)| faults.error(span, format!("this is no valid YAML: {message}"))).ok()
+}
+
+/// Reads `text`, which begins at byte `start` of the plan's text. A repeated key is worth a warning only.
+///
+/// # Errors
+/// Where and why it is no YAML.
+pub(super) fn parse_part(text: &str, start: usize, faults: &Faults<'_>) -> Result<Node, (Span, String)> {
+    Part { text, start, strict: false, faults }.parse()
+}
+
+/// Text that is read, and how.
+struct Part<'a, 'f> {
+    text: &'a str,
+    /// Where it begins in the plan's text.
+    start: usize,
+    /// Whether a repeated key is an error.
+    strict: bool,
+    faults: &'a Faults<'f>,
+}
+
+impl Part<'_, '_> {
+    fn parse(&self) -> Result<Node, (Span, String)> {
+        match serde_saphyr::from_str_with_options::<Spanned<Raw>>(self.text, options()) {
+            Ok(root) => Ok(self.convert(root)),
+            Err(error) => {
+                let error = error.without_snippet();
+                let here = Span::new(self.start, self.start);
+                let span = error.location().map_or(here, |location| self.place(&location));
+                Err((span, message(error)))
+            }
         }
     }
+
+    fn place(&self, location: &serde_saphyr::Location) -> Span {
+        let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+        let span = location.span();
+        match (span.byte_offset(), span.byte_len()) {
+            (Some(start), Some(length)) => {
+                let start = self.start.saturating_add(number(start));
+                Span::new(start, start.saturating_add(number(length)))
+            }
+            _ => {
+                let line = number(location.line()).saturating_sub(1);
+                let before: usize = self.text.split_inclusive('\n').take(line).map(str::len).sum();
+                let start = self.start + before + number(location.column()).saturating_sub(1);
+                Span::new(start, start)
+            }
+        }
+    }
+
+    fn convert(&self, node: Spanned<Raw>) -> Node {
+        let span = self.place(&node.defined);
+        let value = match node.value {
+            Raw::Scalar(value) => value,
+            Raw::List(items) => Value::List(items.into_iter().map(|item| self.convert(item)).collect()),
+            Raw::Table(entries) => {
+                let entry = |(key, value): (Spanned<String>, _)| Entry {
+                    key: At::new(key.value, self.place(&key.defined)),
+                    value: self.convert(value),
+                };
+                self.unique(entries.into_iter().map(entry).collect())
+            }
+        };
+        At::new(value, span)
+    }
+
+    fn unique(&self, entries: Vec<Entry>) -> Value {
+        if self.strict {
+            return unique_entries(entries, self.faults);
+        }
+        last_entries(entries, |key| repeated(key, self.faults))
+    }
+}
+
+/// Notes a key that stands there again where the last one counts.
+pub(super) fn repeated(key: &At<String>, faults: &Faults<'_>) {
+    let message = format!("the key {} stands here a second time; the last one counts", quoted(&key.value));
+    faults.warning(key.span, message, "keep one of them");
 }
 
 fn options() -> serde_saphyr::Options {
@@ -48,34 +119,6 @@ fn message(error: &serde_saphyr::Error) -> String {
     let line = text.lines().next().unwrap_or("");
     let place = line.find(" at line ").or_else(|| line.find(" (line "));
     place.map_or(line, |at| &line[..at]).trim_end_matches(':').to_owned()
-}
-
-fn place(location: &serde_saphyr::Location, faults: &Faults<'_>) -> Span {
-    let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
-    let span = location.span();
-    match (span.byte_offset(), span.byte_len()) {
-        (Some(start), Some(length)) => Span::new(number(start), number(start.saturating_add(length))),
-        _ => {
-            let start = faults.source.offset(number(location.line()), number(location.column()));
-            Span::new(start, start)
-        }
-    }
-}
-
-fn convert(node: Spanned<Raw>, faults: &Faults<'_>) -> Node {
-    let span = place(&node.defined, faults);
-    let value = match node.value {
-        Raw::Scalar(value) => value,
-        Raw::List(items) => Value::List(items.into_iter().map(|item| convert(item, faults)).collect()),
-        Raw::Table(entries) => {
-            let entry = |(key, value): (Spanned<String>, _)| Entry {
-                key: At::new(key.value, place(&key.defined, faults)),
-                value: convert(value, faults),
-            };
-            unique_entries(entries.into_iter().map(entry).collect(), faults)
-        }
-    };
-    At::new(value, span)
 }
 
 /// A node as the parser hands it over.

@@ -184,7 +184,13 @@ fn holding(state: &RunState) -> impl Iterator<Item = LaneIndex> + '_ {
 
 fn fits(state: &RunState, lane: LaneIndex, pools: &HashMap<&String, u32>, begun: &[LaneIndex]) -> bool {
     let holders: Vec<LaneIndex> = holding(state).chain(begun.iter().copied()).collect();
-    has_room(state, lane, pools) && !is_excluded(state, lane, &holders)
+    has_room(state, lane, pools) && !is_excluded(state, lane, &holders) && !is_preceded(state, lane)
+}
+
+/// Whether a lane that keeps an order with it and comes first is not over yet.
+fn is_preceded(state: &RunState, lane: LaneIndex) -> bool {
+    let is_over = |first: LaneIndex| state.lane(first).end.is_some() || state.lane(first).merged.is_some();
+    state.plan.sequences.iter().any(|&(first, then)| then == lane && !is_over(first))
 }
 
 fn has_room(state: &RunState, lane: LaneIndex, pools: &HashMap<&String, u32>) -> bool {

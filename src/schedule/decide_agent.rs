@@ -8,18 +8,17 @@ use super::people::answered_no;
 use super::state::{AgentStep, Gate, RestartFrom};
 use crate::event::{Event, SnapshotReason};
 use crate::model::retry::{LONGEST_BACKOFF, backoff};
-use crate::model::{Checkpoint, CheckpointStatus, Failure, JobRole, LaneIndex, RetryLevel, Stage};
+use crate::model::{AgentName, Checkpoint, CheckpointStatus, Failure, JobRole, LaneIndex, RetryLevel, Stage};
 
 pub(super) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
     let state = deciding.state;
     let (worker, plan) = (&state.lane(lane).agents[agent], state.plan.lane(lane));
     match &worker.step {
-        AgentStep::Ready if plan.agents[agent].tasks[worker.task].kind.is_human() => ask_person(deciding, lane, agent),
-        AgentStep::Ready => start_attempt(deciding, lane, agent),
+        AgentStep::Ready => begin_task(deciding, lane, agent),
         AgentStep::Asking => answered_no(deciding, lane, agent),
         AgentStep::Retrying(not_before) => {
             if deciding.due(*not_before) {
-                start_attempt(deciding, lane, agent);
+                begin_task(deciding, lane, agent);
             }
         }
         AgentStep::Running(job) => deciding.want(Action::RunJob(job.clone())),
@@ -61,37 +60,38 @@ pub(super) fn wait_for_jobs(deciding: &mut Deciding, lane: LaneIndex) {
     }
 }
 
-/// The worktree, its base, its setup, a place: then the attempt, under a name that was never used.
-fn start_attempt(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
+/// The worktree and its base; then a person is asked, or an agent set to work.
+fn begin_task(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
     let state = deciding.state;
     let (worker, plan) = (&state.lane(lane).agents[agent], state.plan.lane(lane));
-    let shared = plan.shares_worktree(agent);
-    if worker.worktree.is_none() && !shared {
+    if worker.worktree.is_none() && !plan.shares_worktree(agent) {
         return deciding.want(Action::OpenWorktree { lane, agent: Some(agent) });
     }
     if worker.restart != RestartFrom::Here {
         return deciding.want(Action::ResetAgent { lane, agent });
     }
     let name = plan.agents[agent].name.clone();
+    let task = &plan.agents[agent].tasks[worker.task];
+    if task.kind.is_human() {
+        // The lane waits, and takes no place.
+        deciding.note(Event::PersonAsked { lane: plan.id.clone(), agent: name, task: task.id.clone() });
+    } else {
+        start_attempt(deciding, lane, agent, name);
+    }
+}
+
+/// The setup, a place: then the attempt, under a name that was never used.
+fn start_attempt(deciding: &mut Deciding, lane: LaneIndex, agent: usize, name: AgentName) {
+    let state = deciding.state;
+    let (worker, plan) = (&state.lane(lane).agents[agent], state.plan.lane(lane));
     let role = JobRole::Setup { agent: Some(name.clone()) };
-    if !run_gate(deciding, lane, &worker.setup, role, plan.setup.is_empty() || shared) || deciding.places == 0 {
+    let no_setup = plan.setup.is_empty() || plan.shares_worktree(agent);
+    if !run_gate(deciding, lane, &worker.setup, role, no_setup) || deciding.places == 0 {
         return;
     }
     deciding.places -= 1;
     let task = plan.agents[agent].tasks[worker.task].id.clone();
     plan_job(deciding, lane, JobRole::Attempt { agent: name, task });
-}
-
-/// A task that is a person's: the lane waits, and takes no place.
-fn ask_person(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
-    let state = deciding.state;
-    let (worker, plan) = (&state.lane(lane).agents[agent], state.plan.lane(lane));
-    if worker.worktree.is_none() && !plan.shares_worktree(agent) {
-        return deciding.want(Action::OpenWorktree { lane, agent: Some(agent) });
-    }
-    let (lane, agent) = (plan.id.clone(), &plan.agents[agent]);
-    let (agent, task) = (agent.name.clone(), agent.tasks[worker.task].id.clone());
-    deciding.note(Event::PersonAsked { lane, agent, task });
 }
 
 fn verify(deciding: &mut Deciding, lane: LaneIndex, agent: usize, gate: &Gate) {

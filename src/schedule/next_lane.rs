@@ -46,7 +46,8 @@ pub enum NextLane {
     Nothing(Vec<(LaneIndex, Hindrance)>),
 }
 
-/// The first lane that may begin: `preferred` if it may, else the one with the longest remaining path, as within a run.
+/// The first lane that may begin: `preferred` if it may, else the one with the longest remaining path, as within a run;
+/// one before which the plan wants another comes last.
 /// `claims` has one entry for each lane.
 pub fn next_lane(plan: &Plan, claims: &[Claim], preferred: Option<LaneIndex>) -> NextLane {
     let open: Vec<LaneIndex> = plan.indices().filter(|lane| claims[lane.at()] != Claim::Merged).collect();
@@ -62,7 +63,11 @@ pub fn next_lane(plan: &Plan, claims: &[Claim], preferred: Option<LaneIndex>) ->
             None => ready.push(lane),
         }
     }
-    let rank = |lane: &LaneIndex| (preferred != Some(*lane), Reverse(remaining[lane.at()]), *lane);
+    let in_its_turn = |lane: &LaneIndex| {
+        let is_open = |first: &LaneIndex| claims[first.at()] != Claim::Merged;
+        !plan.sequences.iter().any(|(first, then)| then == lane && is_open(first))
+    };
+    let rank = |lane: &LaneIndex| (preferred != Some(*lane), !in_its_turn(lane), Reverse(remaining[lane.at()]), *lane);
     ready.into_iter().min_by_key(rank).map_or(NextLane::Nothing(hindered), NextLane::Lane)
 }
 

@@ -244,7 +244,7 @@ name = "one"
 command = 'echo x > one.txt; rm -rf "$SCRATCH/../repo.lanes/r1/L/code/"* "$SCRATCH/../repo.lanes/r1/L/code/.git"; echo x > "$SCRATCH/../repo.lanes/r1/L/code/stray"'
 [[lane.agent]]
 name = "two"
-command = 'echo x > two.txt'
+command = 'wait-for-merge one; echo x > two.txt'
 "#,
     );
     env.write("repo/copied.log", "x\n");

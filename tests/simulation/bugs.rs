@@ -15,6 +15,8 @@ pub enum Bug {
     PoolIgnored,
     /// Exclusions do not count.
     ExclusionIgnored,
+    /// Of two lanes that keep an order the second may begin first.
+    SequenceIgnored,
     /// Records are acted upon before they are durable.
     ActBeforeSync,
     /// A late word of an earlier attempt counts for the present one.
@@ -33,6 +35,8 @@ pub enum Bug {
     FailureIsSuccess,
     /// A network that is out counts as the agent's failure.
     OutageCounts,
+    /// What a lane lacks is not seen.
+    LackNotSeen,
 }
 
 impl Bug {
@@ -41,6 +45,7 @@ impl Bug {
         Self::OnePlaceTooMany,
         Self::PoolIgnored,
         Self::ExclusionIgnored,
+        Self::SequenceIgnored,
         Self::ActBeforeSync,
         Self::FenceIgnored,
         Self::StartTwice,
@@ -50,6 +55,7 @@ impl Bug {
         Self::CheckpointSkipped,
         Self::FailureIsSuccess,
         Self::OutageCounts,
+        Self::LackNotSeen,
     ];
 }
 
@@ -60,6 +66,7 @@ pub fn plan_as_seen(plan: &Arc<Plan>, bug: Option<Bug>) -> Arc<Plan> {
         Some(Bug::EdgeForgotten) => parts.lanes.iter_mut().for_each(|lane| lane.depends_on.clear()),
         Some(Bug::PoolIgnored) => parts.lanes.iter_mut().for_each(|lane| lane.uses.clear()),
         Some(Bug::ExclusionIgnored) => parts.exclusions.clear(),
+        Some(Bug::SequenceIgnored) => parts.sequences.clear(),
         _ => return plan.clone(),
     }
     Arc::new(Plan::new(parts).unwrap())
@@ -83,6 +90,10 @@ pub fn event_as_seen(event: Event, bug: Option<Bug>) -> Event {
         }
         (Event::JobExited { job, exit, report, .. }, Some(Bug::OutageCounts)) => {
             Event::JobExited { job, exit, report, reading: None }
+        }
+        (Event::MustHavesChecked { lane, head, mut verdicts }, Some(Bug::LackNotSeen)) => {
+            verdicts.iter_mut().for_each(|verdict| verdict.holds = Some(true));
+            Event::MustHavesChecked { lane, head, verdicts }
         }
         (event, _) => event,
     }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lanekeeper::engine::spine::{Log, Spine, Step};
-use lanekeeper::event::{Event, Owner, Record, RunOptions, RunOutcome, RunStarted};
+use lanekeeper::event::{Event, LaneStage, Owner, Record, RunOptions, RunOutcome, RunStarted};
 use lanekeeper::model::{
-    CommitId, ExitCause, FailureKind, JobId, JobRole, MergeMode, OnOrphan, PhaseId, Plan, ProcessId, RunId, Timestamp,
+    CommitId, ExitCause, FailureKind, JobId, JobRole, LaneId, LaneIndex, MergeMode, OnOrphan, PhaseId, ProcessId,
+    RunId, Timestamp,
 };
 use lanekeeper::schedule::{Action, LaneEnd, RunState};
 
@@ -96,7 +97,7 @@ pub fn simulate(seed: u64, crashes: u32, bug: Option<Bug>) -> Result<Ending, Str
 
 impl Simulation {
     fn run(&mut self) -> Result<Ending, String> {
-        let started = run_started(&self.world.plan, &self.world.integration, self.world.bug);
+        let started = run_started(&self.world);
         self.take_in(vec![Event::RunStarted(Box::new(started))], vec![])?;
         for _ in 0..20_000 {
             if let Some((outcome, code)) = self.spine.state().finished() {
@@ -344,7 +345,31 @@ impl Simulation {
         if self.world.jobs.values().any(|job| job.exit.is_none()) {
             return Err("a job outlived the run".to_owned());
         }
+        self.check_sequences()?;
         self.check_tasks_done_once()
+    }
+
+    /// Of two lanes that keep an order the second never began while the first one was still to come.
+    fn check_sequences(&self) -> Result<(), String> {
+        let mut over: BTreeSet<LaneId> = BTreeSet::new();
+        let plan = &self.world.plan;
+        for record in self.durable() {
+            match &record.event {
+                Event::LaneMerged { lane, .. } | Event::LaneFailed { lane, .. } | Event::LaneBlocked { lane, .. } => {
+                    over.insert(lane.clone());
+                }
+                Event::LaneMoved { lane, from: LaneStage::Waiting, .. } => {
+                    let waits = |(first, then): &&(LaneIndex, LaneIndex)| {
+                        plan.lane(*then).id == *lane && !over.contains(&plan.lane(*first).id)
+                    };
+                    if let Some((first, _)) = plan.sequences.iter().find(waits) {
+                        return Err(format!("{lane} began before {} was over", plan.lane(*first).id));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Every task that passed ran to success exactly once for each time its work was asked for.
@@ -383,7 +408,8 @@ fn owner() -> Owner {
     Owner { session_id: "s".into(), process: ProcessId { pid: 1, started: 1 }, host: "h".into() }
 }
 
-fn run_started(plan: &Plan, base: &CommitId, bug: Option<Bug>) -> RunStarted {
+fn run_started(world: &World) -> RunStarted {
+    let (plan, base, bug) = (&world.plan, &world.integration, world.bug);
     let extra = u32::from(bug == Some(Bug::OnePlaceTooMany));
     RunStarted {
         format: "1.0".into(),
@@ -400,6 +426,8 @@ fn run_started(plan: &Plan, base: &CommitId, bug: Option<Bug>) -> RunStarted {
             merge: MergeMode::Local,
             fail_fast: false,
             bisect_merges: true,
+            gsd_tracking: false,
+            must_haves: world.script.must_haves(),
             lanes: vec![],
             done: vec![],
             worktree_root: "/w".into(),
@@ -412,6 +440,8 @@ fn run_started(plan: &Plan, base: &CommitId, bug: Option<Bug>) -> RunStarted {
             specialist_timeout: BACKOFF,
             on_orphan: OnOrphan::Continue,
             timeout: None,
+            next_phases: None,
+            plan_format: None,
         },
     }
 }

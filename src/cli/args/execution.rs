@@ -7,17 +7,21 @@ use std::time::Duration;
 use clap::Args;
 
 use super::{GlobalArgs, choice, stage};
+use crate::model::PlanFormat;
 use crate::model::{LaneId, MergeMode, RunId, Stage};
 use crate::settings::{Layer, OnConflict, OnLockConflict, Origin, Progress, Setting, absolute, value};
 
 /// `execute-phase`.
 #[derive(Debug, Args)]
 pub struct ExecutePhase {
-    /// The plan
+    /// The plan, the directory of a GSD phase, or a roadmap: its phases one after the other
     pub plan: PathBuf,
     /// Only this lane and what it depends on; repeatable
     #[arg(long = "lane", value_name = "LANE")]
     pub lanes: Vec<LaneId>,
+    /// The plan to go on with when this one is done; repeatable
+    #[arg(long = "next-phase", value_name = "PLAN", conflicts_with = "rollback")]
+    pub next_phases: Vec<PathBuf>,
     /// The rest.
     #[command(flatten)]
     pub execution: ExecutionArgs,
@@ -39,9 +43,32 @@ pub struct ExecuteLane {
     pub execution: ExecutionArgs,
 }
 
+/// How a plan is read.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct ReadingArgs {
+    /// How the plan is written [default: told from its text]
+    #[arg(long, value_name = "FORMAT", value_parser = choice::<PlanFormat>())]
+    pub plan_format: Option<PlanFormat>,
+    /// Take the plans of a GSD phase that are done as well
+    #[arg(long)]
+    pub redo: bool,
+    /// What a phase plan should say and does not is an error
+    #[arg(long)]
+    pub strict: bool,
+    /// An open interface gate that no lane provides is an error
+    #[arg(long)]
+    pub strict_gates: bool,
+    /// Take a plan that says that it is retired
+    #[arg(long)]
+    pub force: bool,
+}
+
 /// What `execute-phase` and `execute-lane` share.
 #[derive(Debug, Args)]
 pub struct ExecutionArgs {
+    /// How the plan is read.
+    #[command(flatten)]
+    pub reading: ReadingArgs,
     /// The integration branch [default: the plan's, else the current branch]
     #[arg(long, value_name = "BRANCH", value_parser = value::branch)]
     pub base: Option<String>,

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::cli::args::Format;
+use crate::cli::args::{Format, ReadingArgs};
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
 use crate::model::text::counted;
 use crate::model::{Plan, PlanParts};
-use crate::plan_source::{self, Diagnostic, Fallbacks, Source, SourceFile};
+use crate::plan_source::{self, Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Source, SourceFile};
 use crate::settings::Settings;
 
 /// A plan and where it came from.
@@ -18,19 +18,28 @@ pub(in crate::cli) struct PlanFile {
     pub(in crate::cli) path: PathBuf,
     /// What was read, prompt files included.
     pub(in crate::cli) sha256: String,
+    /// How it is written.
+    pub(in crate::cli) format: Option<PlanFormat>,
     /// The plan.
     pub(in crate::cli) plan: Arc<Plan>,
 }
 
 /// Reads a plan and tells every fault of it.
-pub(in crate::cli) fn read_plan(context: &Context, path: &Path, settings: &Settings) -> Result<PlanFile, CliError> {
+pub(in crate::cli) fn read_plan(
+    context: &Context,
+    path: &Path,
+    settings: &Settings,
+    how: &ReadingArgs,
+    unfinished: &[String],
+) -> Result<PlanFile, CliError> {
     let path = crate::settings::absolute(&context.directory, path);
-    let reading = read(&path, settings)?;
+    let reading = read(&path, settings, &options(how, unfinished), how.plan_format)?;
     tell(context, &reading.diagnostics);
     let errors = reading.diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
     match reading.plan {
         Some(plan) => {
-            Ok(PlanFile { path: super::site::canonical(&path), sha256: reading.sha256, plan: Arc::new(plan) })
+            let path = super::site::canonical(&path);
+            Ok(PlanFile { path, sha256: reading.sha256, format: reading.format, plan: Arc::new(plan) })
         }
         None => Err(CliError::new(
             ExitStatus::Usage,
@@ -39,27 +48,68 @@ pub(in crate::cli) fn read_plan(context: &Context, path: &Path, settings: &Setti
     }
 }
 
+/// What the flags ask of the reader; `unfinished` lanes are not done, whatever their files say.
+pub(in crate::cli) fn options<'a>(how: &ReadingArgs, unfinished: &'a [String]) -> ReadOptions<'a> {
+    ReadOptions { redo: how.redo, unfinished, strict: how.strict, strict_gates: how.strict_gates, force: how.force }
+}
+
 /// Reads a plan; faults stay with it.
-pub(in crate::cli) fn read(path: &Path, settings: &Settings) -> Result<plan_source::Reading, CliError> {
-    let unreadable =
-        |reason: String| CliError::new(ExitStatus::Usage, format!("cannot read the plan {}: {reason}", path.display()));
-    if path.is_dir() {
-        return Err(unreadable("it is a directory".to_owned()).hint("name the plan's file"));
-    }
-    let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
-    let name = path.to_string_lossy();
-    let text = plan_source::decode(&name, &bytes).map_err(|diagnostic| unreadable(diagnostic.to_string()))?;
-    let directory = path.parent().unwrap_or(Path::new("/"));
+pub(in crate::cli) fn read(
+    path: &Path,
+    settings: &Settings,
+    options: &ReadOptions<'_>,
+    format: Option<PlanFormat>,
+) -> Result<plan_source::Reading, CliError> {
+    let texts = texts(path)?;
+    let (directory, beside) = match path.is_dir() {
+        true => (path, names_in(path)),
+        false => {
+            let directory = path.parent().unwrap_or(Path::new("/"));
+            (directory, names_in(directory))
+        }
+    };
     let load = |file: &str| std::fs::read_to_string(directory.join(file)).map_err(|error| error.to_string());
     let runners = |name: &str| settings.runners.get(name).map(|runner| runner.value.clone());
     let fallbacks = Fallbacks { runner: settings.runner.value.as_deref(), retries: settings.retries.value };
-    let mut reading = plan_source::read(
-        &Source { files: &[SourceFile { path: &name, text }], fallbacks, ..Source::default() },
-        &load,
-        &runners,
-    );
+    let files: Vec<SourceFile<'_>> = texts.iter().map(|(path, text)| SourceFile { path, text }).collect();
+    let source = Source { files: &files, beside: &beside, format, fallbacks, options: *options };
+    let mut reading = plan_source::read(&source, &load, &runners);
     reading.plan = reading.plan.map(|plan| overridden(plan, settings));
     Ok(reading)
+}
+
+/// The plan's files, each with what diagnostics call it and its text: one, or all plans of a GSD phase.
+fn texts(path: &Path) -> Result<Vec<(String, String)>, CliError> {
+    if !path.is_dir() {
+        return Ok(vec![text(path)?]);
+    }
+    let plans: Vec<String> = names_in(path).into_iter().filter(|name| plan_source::is_gsd_plan_name(name)).collect();
+    if plans.is_empty() {
+        let error = CliError::new(ExitStatus::Usage, format!("there is no plan in the directory {}", path.display()));
+        return Err(error.hint("name a plan's file, or a directory with the `NN-MM-PLAN.md` files of a GSD phase"));
+    }
+    plans.iter().map(|name| text(&path.join(name))).collect()
+}
+
+fn text(path: &Path) -> Result<(String, String), CliError> {
+    let unreadable =
+        |reason: String| CliError::new(ExitStatus::Usage, format!("cannot read the plan {}: {reason}", path.display()));
+    let size = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
+    if size > MAX_TEXT as u64 {
+        return Err(unreadable(format!("a plan has at most {MAX_TEXT} bytes, this one has {size}")));
+    }
+    let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+    let name = path.to_string_lossy().into_owned();
+    let text = plan_source::decode(&name, &bytes).map_err(|diagnostic| unreadable(diagnostic.to_string()))?;
+    Ok((name, text.to_owned()))
+}
+
+/// The names of the files in a directory, in order; those that are no text are left out.
+pub(super) fn names_in(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    names
 }
 
 /// What was given for this one call wins over what the plan says of its lanes.

@@ -1,16 +1,20 @@
 //! Going on with a run.
 
+use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::PlanFile;
+use super::chain::Ended;
 use super::external::settle;
 use super::locks::{Locks, Reach, lock_branches_of, lock_run};
 use super::patience::patiently;
+use super::plan_changes::differences;
 use super::site::{Site, now, owner, redactor};
 use super::start::{base_branch, write_plan};
 use super::watch::{Work, ports, work};
-use crate::cli::args::Resume;
+use crate::cli::args::{Intent, Resume};
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus, TO_THE_DOCTOR};
 use crate::cli::options::{Options, session_id};
@@ -20,11 +24,12 @@ use crate::engine::reconcile::{describe, verdict};
 use crate::event::{Event, Record, RunStarted};
 use crate::model::text::shell_line;
 use crate::model::{Plan, RunId};
+use crate::plan_source::ReadOptions;
 use crate::process;
 use crate::recover::completion::partial_rounds;
 use crate::recover::resume::{ResumeError, beginning, check, replay};
 use crate::schedule::RunState;
-use crate::settings::{OnConflict, Settings};
+use crate::settings::{Layer, OnConflict, Origin, Setting, Settings};
 use crate::store::{Journal, Request, RunDirectory, StateDirectory, requests};
 use crate::view::RunView;
 use crate::view::commands::Commands;
@@ -70,8 +75,45 @@ pub(in crate::cli) struct Opened {
     locks: Locks,
 }
 
+/// How a resumed run ended.
+pub(super) struct Resumed {
+    pub(super) status: ExitStatus,
+    /// How it began.
+    pub(super) started: RunStarted,
+}
+
+impl Resumed {
+    /// With what comes after it; `given` where the run itself says nothing of that.
+    pub(super) fn or_else(self, given: Option<Vec<PathBuf>>) -> Ended {
+        Ended { status: self.status, next: self.started.options.next_phases.or(given) }
+    }
+}
+
+impl From<Resumed> for Ended {
+    fn from(resumed: Resumed) -> Self {
+        resumed.or_else(None)
+    }
+}
+
+/// The settings of a run that the phases after it share with it.
+pub(super) fn as_it_began(started: &RunStarted) -> Layer {
+    let options = &started.options;
+    Layer {
+        base: Some(as_before(Some(started.base_branch.clone()))),
+        max_parallel: NonZeroU32::new(options.max_parallel).map(|count| as_before(count)),
+        merge: Some(as_before(options.merge)),
+        fail_fast: Some(as_before(options.fail_fast)),
+        bisect_merges: Some(as_before(options.bisect_merges)),
+        ..Layer::default()
+    }
+}
+
+fn as_before<T>(value: T) -> Setting<T> {
+    Setting::new(value, Origin::Flag("the run before"))
+}
+
 /// `resume`.
-pub(in crate::cli) fn run(context: &Context, arguments: &Resume) -> Result<ExitStatus, CliError> {
+pub(super) fn run(context: &Context, arguments: &Resume) -> Result<Resumed, CliError> {
     let site = Site::find_to_work_in(context)?;
     let settings = context.layers(arguments.layer())?.resolve(None);
     let run = named_or_only_unfinished(&site.state(&settings), arguments.run.as_ref())?;
@@ -85,10 +127,20 @@ pub(in crate::cli) fn run(context: &Context, arguments: &Resume) -> Result<ExitS
     resume(context, &site, &run, &control)
 }
 
-/// The latest unfinished run of a plan and its base, or the one that was named.
-pub(super) fn latest_of(site: &Site, options: &Options, plan: &PlanFile) -> Result<RunId, CliError> {
-    if let Some(run) = &options.run_id {
-        return Ok(run.clone());
+/// How far a plan has come on its base.
+pub(super) enum Standing {
+    /// No run of it has begun.
+    Never,
+    /// This run of it can be gone on with, or was named.
+    Unfinished(RunId),
+    /// This run of it has come to its end.
+    Complete(RunId),
+}
+
+/// How far a plan has come: its latest unfinished run, else its latest complete one; a run that was named, whatever it is.
+pub(super) fn standing(site: &Site, options: &Options, plan: &PlanFile) -> Result<Standing, CliError> {
+    if let Some(run) = options.run_id.as_ref().filter(|_| options.intent != Intent::Start) {
+        return Ok(Standing::Unfinished(run.clone()));
     }
     let base = base_branch(site, options)?;
     let state = site.state(&options.settings);
@@ -98,18 +150,34 @@ pub(super) fn latest_of(site: &Site, options: &Options, plan: &PlanFile) -> Resu
     };
     let same = |run: &RunStarted| run.phase == plan.plan.phase && run.base_branch == base && covers(run);
     if let Some((run, _)) = unfinished(&state)?.into_iter().find(|(_, run)| same(run)) {
-        return Ok(run);
+        return Ok(Standing::Unfinished(run));
     }
-    // A complete one is named, so that what is wrong can be told exactly.
     let begun = |run: &RunId| {
         let log = crate::store::run_log::read(&state.run(run).log()).ok()?;
         matches!(&log.records.first()?.event, Event::RunStarted(started) if same(started)).then_some(())
     };
-    state.runs()?.into_iter().find(|run| begun(run).is_some()).ok_or_else(|| {
-        let message = format!("there is no run of phase {} on {base} to go on with", plan.plan.phase);
-        let start = shell_line(["lanekeeper", "execute-phase", &plan.path.to_string_lossy()]);
-        CliError::new(ExitStatus::InvalidState, message).hint(format!("to begin one: {start}"))
-    })
+    let complete = state.runs()?.into_iter().find(|run| begun(run).is_some());
+    Ok(complete.map_or(Standing::Never, Standing::Complete))
+}
+
+/// The run of a plan that a command is about which needs one. A complete one is named, so that what is wrong can be told
+/// exactly.
+pub(super) fn latest_of(site: &Site, options: &Options, plan: &PlanFile) -> Result<RunId, CliError> {
+    match standing(site, options, plan)? {
+        Standing::Unfinished(run) | Standing::Complete(run) => Ok(run),
+        Standing::Never => Err(nothing_to_resume(site, options, plan)),
+    }
+}
+
+/// That there is no run of a plan.
+pub(super) fn nothing_to_resume(site: &Site, options: &Options, plan: &PlanFile) -> CliError {
+    let base = match base_branch(site, options) {
+        Ok(base) => base,
+        Err(error) => return error,
+    };
+    let message = format!("there is no run of phase {} on {base} to go on with", plan.plan.phase);
+    let start = shell_line(["lanekeeper", "execute-phase", &plan.path.to_string_lossy()]);
+    CliError::new(ExitStatus::InvalidState, message).hint(format!("to begin one: {start}"))
 }
 
 /// Takes a run, replays it, and makes sure that its plan is what it was.
@@ -188,13 +256,16 @@ fn present_plan(
     control: &Control,
     directory: &RunDirectory,
 ) -> Result<Arc<Plan>, CliError> {
-    if !started.plan_path.is_file() {
+    if !started.plan_path.exists() {
         context
             .printer
             .warning(format!("{} is gone; the plan as it was pinned is used", started.plan_path.display()), &[]);
         return Ok(pinned);
     }
-    let reading = super::plan_file::read(&started.plan_path, &control.settings)?;
+    // Lanes of the run stay part of the plan although what they did says by now that they are done.
+    let lanes: Vec<String> = pinned.lanes.iter().map(|lane| lane.id.to_string()).collect();
+    let options = ReadOptions { unfinished: &lanes, force: true, ..ReadOptions::default() };
+    let reading = super::plan_file::read(&started.plan_path, &control.settings, &options, started.options.plan_format)?;
     if reading.sha256 == started.plan_sha256 {
         return Ok(pinned);
     }
@@ -216,51 +287,8 @@ fn present_plan(
     }
 }
 
-/// What a person would say changed between two plans.
-fn differences(before: &Plan, after: &Plan) -> Vec<String> {
-    let mut lines = Vec::new();
-    let names = |plan: &Plan, index: &crate::model::LaneIndex| plan.lane(*index).id.to_string();
-    for lane in &before.lanes {
-        match after.lanes.iter().find(|other| other.id == lane.id) {
-            None => lines.push(format!("lane {} is gone", lane.id)),
-            Some(other) => {
-                let edges = |plan: &Plan, lane: &crate::model::Lane| {
-                    lane.depends_on.iter().map(|on| names(plan, on)).collect::<Vec<_>>()
-                };
-                let (old, new) = (edges(before, lane), edges(after, other));
-                if old != new {
-                    lines.push(format!(
-                        "lane {} depended on [{}] and depends on [{}]",
-                        lane.id,
-                        old.join(", "),
-                        new.join(", ")
-                    ));
-                }
-                let rest = crate::model::Lane { depends_on: lane.depends_on.clone(), ..other.clone() };
-                if rest != *lane {
-                    lines.push(format!("lane {} says something else", lane.id));
-                }
-            }
-        }
-    }
-    let new = after.lanes.iter().filter(|lane| before.lanes.iter().all(|other| other.id != lane.id));
-    lines.extend(new.map(|lane| format!("lane {} is new", lane.id)));
-    if before.gates != after.gates {
-        lines.push("the gates are others".to_owned());
-    }
-    if lines.is_empty() {
-        lines.push("settings of the phase are others".to_owned());
-    }
-    lines
-}
-
 /// Goes on with a run.
-pub(in crate::cli) fn resume(
-    context: &Context,
-    site: &Site,
-    run: &RunId,
-    control: &Control,
-) -> Result<ExitStatus, CliError> {
+pub(super) fn resume(context: &Context, site: &Site, run: &RunId, control: &Control) -> Result<Resumed, CliError> {
     let mut opened = open(context, site, run, control)?;
     let state_directory = site.state(&control.settings);
     if let Err(refusal) = check(run, &opened.state, &opened.records) {
@@ -279,7 +307,8 @@ pub(in crate::cli) fn resume(
         owner: owner(&control.session_id),
         timeout: new_limit(&control.settings),
     };
-    work(
+    let started = opened.started.clone();
+    let status = work(
         context,
         Work {
             site: site.clone(),
@@ -293,7 +322,8 @@ pub(in crate::cli) fn resume(
             settings: control.settings.clone(),
             _locks: opened.locks,
         },
-    )
+    )?;
+    Ok(Resumed { status, started })
 }
 
 /// The run's time limit, where it was given for this call; zero: none.

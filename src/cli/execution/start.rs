@@ -75,7 +75,7 @@ pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: Pla
         base_branch,
         base_commit,
         owner: owner(&options.session_id),
-        options: RunOptions { lanes, done, branch_suffix, ..options.run_options() },
+        options: RunOptions { lanes, done, branch_suffix, plan_format: plan.format, ..options.run_options() },
     };
     let directory = state.run(&run_id);
     refuse_old_results(&run_id, &directory)?;

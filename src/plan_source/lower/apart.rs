@@ -127,7 +127,7 @@ fn report(draft: &PlanDraft, owned: &[(LaneIndex, &At<String>)], overlap: &Overl
 }
 
 /// Why `pattern` cannot be used as a glob of paths below the repository's root.
-pub(super) fn glob_fault(pattern: &str) -> Option<String> {
+pub(in crate::plan_source) fn glob_fault(pattern: &str) -> Option<String> {
     let text = pattern.trim_start_matches("./");
     if text.trim().is_empty() {
         return Some("it is empty".to_owned());

@@ -47,7 +47,7 @@ pub struct Place<'a> {
     /// Runs whose locks this very process holds.
     pub ours: &'a BTreeSet<RunId>,
     /// Reads a plan's source; `None`: it cannot be read.
-    pub read_source: &'a dyn Fn(&Path) -> Option<Source>,
+    pub read_source: &'a dyn Fn(&Path, &[String]) -> Option<Source>,
 }
 
 /// Looks at everything.
@@ -115,7 +115,10 @@ fn run_facts(place: &Place<'_>, run: RunId, records: &[CheckpointRecord]) -> Res
 /// What is of interest only while a run can be gone on with.
 fn look_closer(place: &Place<'_>, facts: &mut RunFacts, expected: &Expected) -> Result<(), SurveyError> {
     let events: &[Record] = facts.log.certain().unwrap_or_default();
-    let source = (place.read_source)(&expected.started.plan_path);
+    let known: BTreeSet<String> =
+        events.iter().filter_map(|record| record.event.lane()).map(ToString::to_string).collect();
+    let known: Vec<String> = known.into_iter().collect();
+    let source = (place.read_source)(&expected.started.plan_path, &known);
     let pinned = |source: &Source| source.0 == expected.started.plan_sha256;
     facts.plan.source = source.filter(pinned).and_then(|(_, plan)| plan);
     if let Some(Ok(plan)) = facts.plan.pinned.as_ref().map(|plan| plan.as_ref()) {

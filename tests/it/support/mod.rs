@@ -52,6 +52,7 @@ impl TestEnv {
         let who = "[user]\nname = Tester\nemail = tester@example.invalid\n[init]\ndefaultBranch = main\n";
         env.write("gitconfig", who);
         env.program("wait-for", WAIT_FOR);
+        env.program("wait-for-merge", &WAIT_FOR_MERGE.replace("LOG", &format!("repo/{STATE}/{RUN}.jsonl")));
         env
     }
 
@@ -253,6 +254,12 @@ pub(crate) const CHECKPOINTS: &str = ".claude/ai-dev-kit/run-logs/checkpoints.js
 const WAIT_FOR: &str = "#!/bin/sh
 while [ -d \"$SCRATCH\" ] && [ ! -e \"$SCRATCH/$1\" ]; do sleep 0.02; done
 [ -e \"$SCRATCH/$1\" ]
+";
+
+/// Waits until the agent that it is told is merged into its lane: who ends first need not be merged first.
+const WAIT_FOR_MERGE: &str = "#!/bin/sh
+merged=\"\\\"event\\\":\\\"agent_merged\\\".*\\\"agent\\\":\\\"$1\\\"\"
+while [ -d \"$SCRATCH\" ] && ! grep -q \"$merged\" \"$SCRATCH/../LOG\"; do sleep 0.02; done
 ";
 
 /// Every file below `directory`.

@@ -1,0 +1,149 @@
+//! The explanation as text for people.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::{Explanation, InterfaceExplanation, LaneExplanation, Shared};
+use crate::model::plan::{EdgeOrigin, OwnershipRule, Skipped};
+use crate::model::text::counted;
+use crate::model::time::short;
+use crate::model::{Agent, CommandLine, LaneId, MustHaves, Round, TaskId};
+use crate::plan_source::diagnostic::printable;
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.phase)?;
+        self.title.iter().try_for_each(|title| write!(f, ": {}", printable(title)))?;
+        writeln!(f, "\n{}", self.summary())?;
+        self.lanes.iter().try_for_each(|lane| write!(f, "\n{lane}"))?;
+        writeln!(f, "\ncritical path  {} ({})", joined(&self.critical_path, " -> "), short(self.critical_time))?;
+        for (one, other) in self.exclusions.iter().filter(|pair| self.turn(pair).is_none()) {
+            writeln!(f, "kept apart     {one}, {other}")?;
+        }
+        for (first, then) in &self.sequences {
+            writeln!(f, "in turn        {first}, then {then}")?;
+        }
+        for shared in &self.shared {
+            writeln!(f, "shared files   {shared}")?;
+        }
+        self.interfaces.iter().try_for_each(|interface| writeln!(f, "interface      {interface}"))?;
+        for Skipped { lane, name, reason } in &self.skipped {
+            let name = name.as_ref().map_or_else(String::new, |name| format!(" ({})", printable(name)));
+            writeln!(f, "skipped        {lane}{name}: {}", printable(reason))?;
+        }
+        write_commands(f, "", "after a task ", &self.gates.atomic)?;
+        write_commands(f, "", "after a merge", &self.gates.checkpoint)?;
+        write_commands(f, "", "at the end   ", &self.gates.last)
+    }
+}
+
+impl Explanation {
+    /// The order that two lanes keep which may not run at once.
+    fn turn(&self, (one, other): &(LaneId, LaneId)) -> Option<&(LaneId, LaneId)> {
+        self.sequences.iter().find(|(first, then)| (first, then) == (one, other) || (first, then) == (other, one))
+    }
+
+    fn summary(&self) -> String {
+        let mut parts = vec![counted(self.lanes.len(), "lane")];
+        let waves = self.lanes.iter().map(|lane| lane.wave).max().unwrap_or(0);
+        parts.push(counted(waves as usize, "wave"));
+        parts.extend(self.base_branch.iter().map(|branch| format!("onto {}", printable(branch))));
+        parts.extend(self.merge.iter().map(|mode| format!("merge {mode}")));
+        parts.extend(
+            self.max_parallel.iter().map(|number| format!("at most {} at once", counted(*number as usize, "agent"))),
+        );
+        parts.join(", ")
+    }
+}
+
+impl fmt::Display for LaneExplanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lane = &self.lane;
+        write!(f, "{}", lane.id)?;
+        lane.name.iter().try_for_each(|name| write!(f, "  {}", printable(name)))?;
+        writeln!(f)?;
+        writeln!(f, "  wave {}, at most {}{}", self.wave, short(self.time), self.after())?;
+        for (on, origin) in &self.because {
+            match origin {
+                EdgeOrigin::Blocks => writeln!(f, "  after {on} because that one says that it blocks this one")?,
+                EdgeOrigin::Interface(id) => writeln!(f, "  after {on} because it provides {}", printable(id))?,
+            }
+        }
+        match lane.ownership {
+            OwnershipRule::Enforced => write_list(f, "owns", &lane.owns)?,
+            OwnershipRule::Advisory => write_list(f, "about", &lane.owns)?,
+            OwnershipRule::Nothing => writeln!(f, "  changes nothing")?,
+        }
+        write_list(f, "uses", &lane.uses)?;
+        write_list(f, "approval", &lane.approval)?;
+        write_list(f, "copy", &lane.copy)?;
+        write_commands(f, "  ", "setup", &lane.setup)?;
+        for (agent, limits) in lane.agents.iter().zip(&self.task_limits_ms) {
+            write_agent(f, agent, limits)?;
+        }
+        write_commands(f, "  ", "tests", &lane.tests)?;
+        write_must_haves(f, &lane.must_haves)
+    }
+}
+
+fn write_must_haves(f: &mut fmt::Formatter<'_>, must_haves: &MustHaves) -> fmt::Result {
+    let paths: Vec<&str> = must_haves.artifacts.iter().map(|artifact| artifact.path.as_str()).collect();
+    let links = must_haves.key_links.iter().map(|link| format!("{} -> {}", link.from, link.to)).collect::<Vec<_>>();
+    write_list(f, "must have", &paths)?;
+    write_list(f, "must link", &links)
+}
+
+impl LaneExplanation {
+    fn after(&self) -> String {
+        if self.waits_for.is_empty() { String::new() } else { format!(", after {}", joined(&self.waits_for, ", ")) }
+    }
+}
+
+fn write_agent(f: &mut fmt::Formatter<'_>, agent: &Agent, limits_ms: &[u64]) -> fmt::Result {
+    let round = if agent.round == Round::Implementation { String::new() } else { format!(" ({})", agent.round) };
+    writeln!(f, "  agent {}{round}  $ {}", agent.name, printable(&agent.command.to_string()))?;
+    for (task, limit) in agent.tasks.iter().zip(limits_ms) {
+        write!(f, "    task {}", task_title(&task.id, task.name.as_deref()))?;
+        match task.kind.is_human() {
+            true => writeln!(f, ", a person's ({})", task.kind)?,
+            false => writeln!(f, ", at most {}", short(Duration::from_millis(*limit)))?,
+        }
+        write_commands(f, "    ", "  verify", &task.verify)?;
+    }
+    Ok(())
+}
+
+fn task_title(id: &TaskId, name: Option<&str>) -> String {
+    name.map_or_else(|| id.to_string(), |name| format!("{id}: {}", printable(name)))
+}
+
+fn write_list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, label: &str, list: &[T]) -> fmt::Result {
+    if list.is_empty() { Ok(()) } else { writeln!(f, "  {label} {}", printable(&joined(list, ", "))) }
+}
+
+fn write_commands(f: &mut fmt::Formatter<'_>, indent: &str, label: &str, commands: &[CommandLine]) -> fmt::Result {
+    commands.iter().try_for_each(|command| writeln!(f, "{indent}{label}  $ {}", printable(&command.to_string())))
+}
+
+fn joined<T: fmt::Display>(list: &[T], between: &str) -> String {
+    list.iter().map(T::to_string).collect::<Vec<_>>().join(between)
+}
+
+impl fmt::Display for InterfaceExplanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = match (&self.provider, self.closed) {
+            (_, true) => "closed".to_owned(),
+            (Some(lane), false) => format!("closes when {lane} is merged"),
+            (None, false) => "open, and no lane of this plan provides it".to_owned(),
+        };
+        write!(f, "{}, {how}", printable(&self.id))
+    }
+}
+
+impl fmt::Display for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ((one, other), (left, right)) = (&self.lanes, &self.globs);
+        write!(f, "{one} ({}), {other} ({})", printable(left), printable(right))?;
+        self.example.iter().try_for_each(|path| write!(f, ", for example {}", printable(path)))
+    }
+}

@@ -1,0 +1,127 @@
+//! What a person is told who has to verify, decide or do something.
+
+use crate::plan_source::source_text::File;
+
+use super::tasks::{Child, RawTask};
+use super::text::{dedented, paragraph};
+
+/// The elements of a checkpoint in the order in which a person reads them, with what they are called.
+const SECTIONS: [(&str, &str); 14] = [
+    ("what-built", "What was built"),
+    ("decision", "Decide"),
+    ("action", "What to do"),
+    ("instructions", "How to do it"),
+    ("steps", "Steps"),
+    ("behavior", "Behaviour"),
+    ("implementation", "Implementation"),
+    ("context", "Context"),
+    ("options", "Options"),
+    ("notes", "Notes"),
+    ("how-to-verify", "How to verify"),
+    ("verify", "How to verify"),
+    ("verification", "How it is checked"),
+    ("resume-signal", "How to answer"),
+];
+
+/// What a person reads at a checkpoint called `name`.
+pub(super) fn prompt(file: &File<'_>, task: &RawTask<'_>, name: Option<&str>) -> String {
+    let mut text = name.unwrap_or("").to_owned();
+    for range in &task.loose {
+        paragraph(&mut text, &dedented(&file.text[range.clone()]));
+    }
+    for (element, title) in SECTIONS {
+        for child in task.children.iter().filter(|child| child.name == element) {
+            let body = body(file, child);
+            if !body.is_empty() {
+                paragraph(&mut text, &format!("{title}:\n\n{body}"));
+            }
+        }
+    }
+    for child in task.children.iter().filter(|child| matches!(child.name, "read-first" | "files")) {
+        let title = if child.name == "files" { "Files" } else { "Read first" };
+        let body = body(file, child);
+        if !body.is_empty() {
+            paragraph(&mut text, &format!("{title}:\n\n{body}"));
+        }
+    }
+    text
+}
+
+fn body(file: &File<'_>, child: &Child) -> String {
+    let content = &file.text[child.content.clone()];
+    match child.name {
+        "options" => options(content),
+        "verify" => dedented(&without_tags(content, &["automated", "human-check", "human"])),
+        _ => dedented(content),
+    }
+}
+
+fn without_tags(text: &str, names: &[&str]) -> String {
+    let mut text = text.to_owned();
+    for name in names {
+        text = text.replace(&format!("<{name}>"), "").replace(&format!("</{name}>"), "");
+    }
+    text
+}
+
+/// `<option>` elements as a list; anything else stays as it is.
+fn options(content: &str) -> String {
+    let mut text = String::new();
+    let mut rest = content;
+    while let Some(at) = rest.find("<option") {
+        paragraph(&mut text, &dedented(&rest[..at]));
+        let Some(tag) = rest[at..].find('>') else { break };
+        let begin = at + tag + 1;
+        let end = rest[begin..].find("</option>").map_or(rest.len(), |close| begin + close);
+        paragraph(&mut text, &option(&rest[at..begin], &rest[begin..end]));
+        rest = rest[end..].strip_prefix("</option>").unwrap_or("");
+    }
+    paragraph(&mut text, &dedented(rest));
+    text
+}
+
+fn option(tag: &str, content: &str) -> String {
+    let attributes = super::tasks::attributes(tag.trim_start_matches("<option").trim_end_matches('>'));
+    let id = attributes.iter().find(|(name, _)| name == "id").map(|(_, id)| id.as_str());
+    let mut rest = content.to_owned();
+    let mut part = |name: &str| {
+        let (open, close) = (format!("<{name}>"), format!("</{name}>"));
+        let begin = rest.find(&open)?;
+        let end = begin + rest[begin..].find(&close)?;
+        let inside = dedented(&rest[begin + open.len()..end]);
+        rest.replace_range(begin..end + close.len(), "");
+        Some(inside)
+    };
+    let (name, pros, cons) = (part("name"), part("pros"), part("cons"));
+    let mut text = match (id, name) {
+        (Some(id), Some(name)) if !name.starts_with(id) => format!("- {id}: {name}"),
+        (id, name) => format!("- {}", name.as_deref().or(id).unwrap_or("option")),
+    };
+    for (title, body) in [("For", pros), ("Against", cons), ("", Some(dedented(&rest)))] {
+        let Some(body) = body.filter(|body| !body.trim().is_empty()) else { continue };
+        let lines: Vec<&str> = body.lines().collect();
+        match (title, lines.as_slice()) {
+            ("", _) => text.push_str(&indented(&body, "  ")),
+            (title, [line]) => text.push_str(&format!("\n  {title}: {line}")),
+            (title, _) => text.push_str(&format!("\n  {title}:{}", indented(&body, "    "))),
+        }
+    }
+    text
+}
+
+fn indented(body: &str, by: &str) -> String {
+    body.lines().map(|line| format!("\n{by}{line}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_laid_out_as_a_list() {
+        let text = "\n <option id=\"a\">\n  <name>Left</name>\n  <pros>Fast</pros>\n  <cons>- Dear\n  - Loud</cons>\n </option>\n <option id=\"b\"><name>b: right</name></option>\n";
+        assert_eq!(options(text), "- a: Left\n  For: Fast\n  Against:\n    - Dear\n    - Loud\n\n- b: right");
+        assert_eq!(options("left or right"), "left or right");
+        assert_eq!(options("<option never closed"), "<option never closed");
+    }
+}

@@ -1,0 +1,516 @@
+//! Which lines of a plan are commands.
+//!
+//! A gate that is none fails every attempt, so where a line may be prose it is: a word too many for the agent to read
+//! costs nothing.
+
+/// Programs that a line of plain text is a command of, where nothing else speaks against it.
+const TOOLS: &[&str] = &[
+    "ansible-lint",
+    "ant",
+    "awk",
+    "bash",
+    "bazel",
+    "black",
+    "buf",
+    "bun",
+    "bundle",
+    "bunx",
+    "cargo",
+    "cat",
+    "cd",
+    "clang",
+    "clang-format",
+    "clang-tidy",
+    "clippy-driver",
+    "cmake",
+    "cmp",
+    "composer",
+    "conda",
+    "ctest",
+    "dart",
+    "deno",
+    "diff",
+    "docker",
+    "docker-compose",
+    "dotnet",
+    "echo",
+    "egrep",
+    "eslint",
+    "fgrep",
+    "find",
+    "flake8",
+    "flutter",
+    "g++",
+    "gcc",
+    "git",
+    "go",
+    "gofmt",
+    "golangci-lint",
+    "gradle",
+    "grep",
+    "hadolint",
+    "head",
+    "helm",
+    "isort",
+    "java",
+    "javac",
+    "jest",
+    "jq",
+    "just",
+    "kubectl",
+    "ls",
+    "make",
+    "markdownlint",
+    "meson",
+    "mix",
+    "mocha",
+    "mvn",
+    "mypy",
+    "next",
+    "ninja",
+    "node",
+    "nox",
+    "npm",
+    "npx",
+    "nx",
+    "phpcs",
+    "phpstan",
+    "phpunit",
+    "php",
+    "pip",
+    "pip3",
+    "playwright",
+    "pnpm",
+    "poetry",
+    "prettier",
+    "prisma",
+    "psalm",
+    "pwsh",
+    "pyright",
+    "pytest",
+    "python",
+    "python3",
+    "rails",
+    "rake",
+    "rg",
+    "rspec",
+    "rubocop",
+    "ruby",
+    "ruff",
+    "rustc",
+    "rustfmt",
+    "sbt",
+    "sed",
+    "sh",
+    "shellcheck",
+    "sqlite3",
+    "stack",
+    "swift",
+    "swiftc",
+    "swiftlint",
+    "tail",
+    "terraform",
+    "test",
+    "tox",
+    "tsc",
+    "tsx",
+    "turbo",
+    "uv",
+    "uvx",
+    "vite",
+    "vitest",
+    "wc",
+    "xcodebuild",
+    "xmllint",
+    "yamllint",
+    "yarn",
+    "zig",
+    "[",
+    "[[",
+    "!",
+    "true",
+];
+
+/// Those of them that are English words as well: what follows must look like arguments.
+const WORDS: [&str; 14] =
+    ["test", "make", "find", "cat", "go", "head", "tail", "next", "just", "stack", "node", "echo", "diff", "true"];
+
+/// Words that tell of an outcome; a command has no use for them outside of quotes.
+const OUTCOMES: [&str; 36] = [
+    "succeeds",
+    "succeed",
+    "passes",
+    "pass",
+    "passed",
+    "fails",
+    "fail",
+    "returns",
+    "return",
+    "shows",
+    "show",
+    "prints",
+    "works",
+    "should",
+    "must",
+    "exits",
+    "exit",
+    "completes",
+    "outputs",
+    "compiles",
+    "runs",
+    "without",
+    "reports",
+    "contains",
+    "exists",
+    "exist",
+    "is",
+    "are",
+    "has",
+    "have",
+    "gives",
+    "the",
+    "and",
+    "with",
+    "no",
+    "clean",
+];
+
+/// Commands that never end by themselves.
+const ENDLESS: [&str; 20] = [
+    "npm start",
+    "npm run dev",
+    "npm run start",
+    "npm run watch",
+    "npm run serve",
+    "yarn dev",
+    "yarn start",
+    "pnpm dev",
+    "pnpm start",
+    "pnpm run dev",
+    "bun dev",
+    "bun run dev",
+    "next dev",
+    "next start",
+    "npx next dev",
+    "npx vite",
+    "rails server",
+    "rails s",
+    "flutter run",
+    "npx expo start",
+];
+
+/// A word of a shell line.
+struct Word {
+    text: String,
+    quoted: bool,
+}
+
+/// The words of a shell line; `None`: its quotes do not match.
+fn words(line: &str) -> Option<Vec<Word>> {
+    let (mut words, mut word, mut quote) = (Vec::new(), Word { text: String::new(), quoted: false }, None);
+    let mut chars = line.chars();
+    while let Some(c) = chars.next() {
+        match (c, quote) {
+            ('\\', open) if open != Some('\'') => word.text.extend(chars.next()),
+            (c, Some(open)) if c == open => quote = None,
+            (c, Some(_)) => word.text.push(c),
+            ('"' | '\'', None) => {
+                quote = Some(c);
+                word.quoted = true;
+            }
+            (c, None) if c.is_whitespace() => {
+                if word.quoted || !word.text.is_empty() {
+                    words.push(std::mem::replace(&mut word, Word { text: String::new(), quoted: false }));
+                }
+            }
+            (c, None) => word.text.push(c),
+        }
+    }
+    if word.quoted || !word.text.is_empty() {
+        words.push(word);
+    }
+    quote.is_none().then_some(words)
+}
+
+/// Whether all quotes of `text` are closed.
+pub(super) fn is_complete(text: &str) -> bool {
+    words(text).is_some()
+}
+
+/// Whether a line of plain text is a command beyond doubt.
+pub(super) fn is_plain_command(line: &str) -> bool {
+    let Some(words) = words(line) else { return false };
+    let program = words.iter().position(|word| word.quoted || !is_assignment(&word.text));
+    let Some((first, rest)) = program.and_then(|at| words[at..].split_first()) else { return false };
+    let known = TOOLS.contains(&first.text.as_str()) || is_program_path(&first.text);
+    if first.quoted || !known || is_endless(line) || !rest.iter().all(free_of_prose) {
+        return false;
+    }
+    if WORDS.contains(&first.text.as_str()) && !takes_arguments(&first.text, rest) {
+        return false;
+    }
+    let plain = |word: &Word| !word.quoted && word.text.chars().all(|c| c.is_ascii_lowercase());
+    !rest.get(1..).unwrap_or_default().windows(3).any(|three| three.iter().all(plain))
+}
+
+fn free_of_prose(word: &Word) -> bool {
+    if word.quoted {
+        return true;
+    }
+    let text = word.text.as_str();
+    let lower = text.to_ascii_lowercase();
+    let marks = ["—", "–", "->", "=>", "→", "--", "(", "..."];
+    let ends = text.len() > 1 && text.ends_with(['.', ',', ':', '?']) && text.starts_with(char::is_alphabetic);
+    let dots = text.ends_with("/...");
+    !(OUTCOMES.contains(&lower.as_str())
+        || (marks.contains(&text) && text != "--")
+        || (text.starts_with('(') && text.len() > 1)
+        || (ends && !dots)
+        || !text.is_ascii())
+}
+
+/// Whether a program whose name is a word is followed by what it takes.
+fn takes_arguments(program: &str, rest: &[Word]) -> bool {
+    let Some(first) = rest.first() else { return matches!(program, "make" | "true") };
+    let text = first.text.as_str();
+    match program {
+        "go" => ["build", "test", "vet", "run", "mod", "fmt", "generate", "list", "tool", "install"].contains(&text),
+        "make" | "just" | "next" | "stack" => rest.len() == 1 || rest.iter().all(|word| looks_technical(&word.text)),
+        "echo" => first.quoted,
+        _ => first.quoted || looks_technical(text),
+    }
+}
+
+fn looks_technical(text: &str) -> bool {
+    text.contains(['/', '-', '.', '$', '=', '!', '*', '|', '&'])
+}
+
+/// `./gradlew`, `.venv/bin/python`, `scripts/check.sh`.
+fn is_program_path(word: &str) -> bool {
+    let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "./_-".contains(c));
+    let name = word.rsplit('/').next().unwrap_or("");
+    let runs = word.starts_with("./") || word.contains("/bin/") || word.contains("/Scripts/") || name.ends_with(".sh");
+    plain && word.contains('/') && runs && !name.is_empty() && !name.ends_with(".md")
+}
+
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
+        name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
+            && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+    })
+}
+
+fn is_endless(line: &str) -> bool {
+    let endless = |command: &str| {
+        line.strip_prefix(command).is_some_and(|rest| rest.is_empty() || rest.starts_with(' ') && !rest.contains('&'))
+    };
+    let last = line.rsplit("&&").next().unwrap_or(line).trim();
+    ENDLESS.iter().any(|command| endless(command) || last == *command)
+        || line.split_whitespace().any(|word| matches!(word, "--watch" | "--watchAll" | "runserver"))
+}
+
+/// Whether what a plan marks as a command (`<automated>`, backticks, a fence) can be one.
+pub(super) fn may_be_command(text: &str) -> bool {
+    let first_line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
+    let Some(line) = first_line else { return false };
+    if is_powershell(text) {
+        return false;
+    }
+    let upper = line.to_ascii_uppercase();
+    let placeholder = ["MISSING", "TODO", "TBD", "N/A", "NONE", "MANUAL", "(NONE", "HUMAN", "VISUAL", "PENDING", "-"];
+    if placeholder.iter().any(|word| upper.strip_prefix(word).is_some_and(ends_word)) {
+        return false;
+    }
+    let first = line.split_whitespace().next().unwrap_or("");
+    let technical = looks_technical(line) || line.contains(['"', '\'', '>', '<', ';', '`', '_']);
+    if TOOLS.contains(&first) {
+        return !WORDS.contains(&first) || technical || line.split_whitespace().count() <= 2;
+    }
+    let name = first.trim_start_matches(['(', '{', '!', '"', '\'']);
+    let program = name.chars().all(|c| c.is_ascii_alphanumeric() || "./_-+=$:{}@\\\"'~".contains(c));
+    let sentence = line.starts_with(|c: char| c.is_ascii_uppercase()) && !is_assignment(first);
+    let lone = line.split_whitespace().count() == 1;
+    if !program || sentence {
+        return sentence && program && first.contains(['/', '\\']) && technical;
+    }
+    if lone {
+        return is_program_path(line) || is_word_of_shell(line);
+    }
+    is_program_path(first) || is_assignment(first) || (technical && !reads_like_prose(line))
+}
+
+fn ends_word(rest: &str) -> bool {
+    !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_' || c == '/')
+}
+
+/// One word alone is a program's name only where no file or symbol is called like that.
+fn is_word_of_shell(word: &str) -> bool {
+    TOOLS.contains(&word) || word.contains('=')
+}
+
+/// Four plain words in a row, or an outcome told outside of quotes.
+fn reads_like_prose(line: &str) -> bool {
+    let Some(words) = words(line) else { return false };
+    let plain = |word: &Word| !word.quoted && word.text.chars().all(|c| c.is_alphabetic());
+    let told = words.iter().filter(|word| plain(word) && OUTCOMES.contains(&word.text.as_str())).count();
+    words.windows(4).any(|four| four.iter().all(plain)) || told >= 2
+}
+
+/// The command before a remark like ` — no errors`, and the remark.
+pub(super) fn without_remark(line: &str) -> (&str, &str) {
+    for mark in [" — ", " – ", " → ", " -- "] {
+        let places = line.match_indices(mark).map(|(at, _)| at);
+        for at in places {
+            let (command, remark) = (&line[..at], line[at + mark.len()..].trim());
+            if is_complete(command) && (mark != " -- " || is_spoken(remark)) {
+                return (command.trim_end(), remark);
+            }
+        }
+    }
+    (line, "")
+}
+
+/// Whether words behind ` -- ` are for a reader, not for the program.
+fn is_spoken(remark: &str) -> bool {
+    let words: Vec<&str> = remark.split_whitespace().collect();
+    let technical = words.iter().any(|word| looks_technical(word) && !word.ends_with('.'));
+    let told = words.iter().any(|word| OUTCOMES.contains(&word.trim_end_matches(['.', ','])));
+    words.len() > 1 && !technical && (told || words.len() > 3)
+}
+
+/// Whether a script is one of PowerShell's.
+pub(super) fn is_powershell(script: &str) -> bool {
+    let words = ["Test-Path", "Select-String", "Write-Host", "Get-Content", "Get-ChildItem", "Out-Null", "$env:"];
+    let own = script.starts_with("pwsh") || script.starts_with("powershell");
+    !own && words.iter().any(|word| script.contains(word))
+}
+
+/// Whether a script needs a shell that knows more than POSIX does.
+pub(super) fn needs_bash(script: &str) -> bool {
+    let starts_test = |at: usize| {
+        let before = script[..at].chars().next_back();
+        before.is_none_or(|c| c.is_whitespace() || "!;&|(".contains(c))
+    };
+    let test = script.match_indices("[[ ").any(|(at, _)| starts_test(at));
+    test || script.contains("pipefail") || script.contains("<<<") || script.contains(" <(") || script.contains("&>")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_lines_are_commands_only_beyond_doubt() {
+        let commands = [
+            "cargo test --lib ledger",
+            "npm test",
+            "npm test -- --run auth",
+            "make",
+            "make check",
+            "test -f src/a.gd",
+            "grep -q \"class A has\" src/a.gd",
+            "! grep -q 'x' src/a.gd",
+            "go test ./...",
+            "cd web && npx tsc --noEmit",
+            "CI=1 yarn test",
+            "./gradlew compileJava",
+            "scripts/check.sh --fast",
+            ".venv/bin/python -m pytest",
+            "cmake -B build -DCMAKE_BUILD_TYPE=Release",
+            "ls src/a.gd && ls src/b.gd",
+            "docker compose config",
+        ];
+        for line in commands {
+            assert!(is_plain_command(line), "{line}");
+        }
+        let prose = [
+            "cmake -B build succeeds without errors",
+            "npm test passes",
+            "make sure that it works",
+            "find the button",
+            "test that login works",
+            "go to /login",
+            "All tests pass",
+            "Run `npm test`",
+            "cargo test (all green)",
+            "pytest tests/a.py — all pass",
+            "npm run dev",
+            "vite --watch",
+            "node starts",
+            "Import runs",
+            "grep 'unclosed",
+            "git status is clean",
+            "cat shows two lines",
+            "npm run build, then look",
+            "",
+            "src/a.rs",
+            "echo hello world",
+            "curl -X POST localhost:3000/refresh",
+            "docs/readme.md",
+        ];
+        for line in prose {
+            assert!(!is_plain_command(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn what_is_marked_as_a_command_is_believed_unless_it_is_none() {
+        let commands = [
+            "npm test",
+            "foo --bar",
+            "test -f a && test -f b",
+            "cd '/some where' && grep -n x y",
+            "./run",
+            "make",
+            "(cd web && npm test)",
+            "bash -c 'x'",
+            "$HOME/bin/x --y",
+            "# first\nnpm test",
+            "mytool check src/",
+        ];
+        for text in commands {
+            assert!(may_be_command(text), "{text}");
+        }
+        let none = [
+            "",
+            "MISSING — no test yet",
+            "MISSING",
+            "TODO: write one",
+            "N/A",
+            "none",
+            "Manual check in the browser",
+            "All tests pass",
+            "build succeeds",
+            "src/a.rs",
+            "GameState.current",
+            "# only a remark",
+            "手で確認",
+            "look at the page and click through",
+            "if (Test-Path \"a\") { Write-Host \"yes\" }",
+        ];
+        for text in none {
+            assert!(!may_be_command(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn remarks_behind_a_command_are_cut_off() {
+        let cases = [
+            ("npx tsc --noEmit — no errors", ("npx tsc --noEmit", "no errors")),
+            ("grep ' — ' a.md", ("grep ' — ' a.md", "")),
+            ("npm test -- --run", ("npm test -- --run", "")),
+            ("pytest -v -- all tests should pass", ("pytest -v", "all tests should pass")),
+            ("npx vitest run -- src/a.test.ts -- 5 tests pass", ("npx vitest run -- src/a.test.ts", "5 tests pass")),
+            ("git diff -- src/a", ("git diff -- src/a", "")),
+        ];
+        for (line, parts) in cases {
+            assert_eq!(without_remark(line), parts, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_class_of_characters_is_no_test_of_bash() {
+        assert!(needs_bash("[[ -f a ]]") && needs_bash("x && [[ -f a ]]") && needs_bash("diff <(a) <(b)"));
+        assert!(!needs_bash("grep '[[:space:]]' a") && !needs_bash("[ -f a ]"));
+    }
+}

@@ -1,0 +1,112 @@
+//! Roadmaps: which phases follow each other. Every phase has a plan of its own; a roadmap says in which order.
+
+/// A phase of a roadmap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RoadmapPhase {
+    /// For example `3` or `24.1`.
+    pub number: String,
+    /// What it is called.
+    pub title: String,
+    /// The short name in parentheses behind the title, for example `BOOTCORE`.
+    pub alias: Option<String>,
+    /// Whether a ticked box stands before it.
+    pub done: bool,
+}
+
+/// The phases of a roadmap in its order; empty where the text is none: its heading says `roadmap`, and it names phases
+/// in headings or in a list with boxes. A phase that is named again counts once, as it is named last with a box.
+pub fn phases(text: &str) -> Vec<RoadmapPhase> {
+    let heading = text.lines().map(str::trim).find(|line| line.starts_with("# "));
+    if !heading.is_some_and(|line| line.to_lowercase().contains("roadmap")) {
+        return Vec::new();
+    }
+    let mut found: Vec<RoadmapPhase> = Vec::new();
+    let mut fence: Option<&str> = None;
+    for line in text.lines().map(str::trim) {
+        if let Some(mark) = ["```", "~~~"].into_iter().find(|mark| line.starts_with(mark)) {
+            fence = if fence == Some(mark) { None } else { fence.or(Some(mark)) };
+            continue;
+        }
+        let Some((phase, boxed)) = phase(line).filter(|_| fence.is_none()) else { continue };
+        match found.iter_mut().find(|known| known.number == phase.number) {
+            Some(known) if boxed => *known = RoadmapPhase { alias: phase.alias.or(known.alias.take()), ..phase },
+            Some(known) => known.alias = known.alias.take().or(phase.alias),
+            None => found.push(phase),
+        }
+    }
+    found
+}
+
+/// The phase that a line names, and whether a box stands before it.
+fn phase(line: &str) -> Option<(RoadmapPhase, bool)> {
+    let heading = line.strip_prefix("##").map(|rest| rest.trim_start_matches('#'));
+    let item = line.strip_prefix("- [").or_else(|| line.strip_prefix("* ["));
+    let (text, done, boxed) = match (heading, item) {
+        (Some(text), _) => (text, false, false),
+        (None, Some(item)) => {
+            let mark = item.chars().next()?;
+            (item[mark.len_utf8()..].strip_prefix(']')?, mark.eq_ignore_ascii_case(&'x'), true)
+        }
+        (None, None) => return None,
+    };
+    let text = text.trim_start().trim_start_matches(['*', '_']);
+    let rest = text.strip_prefix("Phase ").or_else(|| text.strip_prefix("phase "))?.trim_start();
+    let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(rest.len());
+    let number = rest[..end].trim_end_matches('.');
+    if !number.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let title = rest[end..].trim_start_matches([' ', ':', '-', '—', '–', '*']);
+    let title = title.split("**").next().unwrap_or_default().trim();
+    Some((RoadmapPhase { number: number.to_owned(), title: title.to_owned(), alias: alias(title), done }, boxed))
+}
+
+/// A phase's number without the zeros before it, so that `02.1` and `2.1` are one.
+pub fn normal(number: &str) -> String {
+    let short = number.trim_start_matches('0');
+    let keeps_one = !short.starts_with(|c: char| c.is_ascii_digit());
+    if keeps_one { format!("0{short}") } else { short.to_owned() }.to_lowercase()
+}
+
+/// `BOOTCORE` of `Bootstrap And Core Contracts (BOOTCORE)`.
+fn alias(title: &str) -> Option<String> {
+    let inside = title.strip_suffix(')')?.rsplit_once('(')?.1;
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-_".contains(c);
+    let says_name = !inside.is_empty() && inside.chars().all(is_name) && inside.chars().any(|c| c.is_ascii_uppercase());
+    says_name.then(|| inside.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> Vec<String> {
+        let word = |phase: &RoadmapPhase| {
+            let (alias, done) = (phase.alias.as_deref().unwrap_or("-"), if phase.done { "done" } else { "open" });
+            format!("{} {} {alias} {done}", phase.number, phase.title)
+        };
+        phases(text).iter().map(word).collect()
+    }
+
+    #[test]
+    fn phases_are_headings_or_items_with_a_box() {
+        let list =
+            "# Roadmap: X\n- [x] **Phase 1: Base** - all of it\n- [ ] Phase 2.1: More (1/2 plans)\n- Phase 3: no\n";
+        assert_eq!(told(list), ["1 Base - done", "2.1 More (1/2 plans) - open"]);
+        let headings = "# Phase roadmap v1\n### Phase 1 — First Things (FIRST)\n## Phase 2 - Then\n#### Phases\n";
+        assert_eq!(told(headings), ["1 First Things (FIRST) FIRST open", "2 Then - open"]);
+    }
+
+    #[test]
+    fn a_phase_that_is_named_twice_counts_once_as_its_last_box_says() {
+        let text = "# Roadmap\n- [ ] Phase 1: A\n- [x] **Phase 1: B**\n### Phase 1: C (ALIAS)\n";
+        assert_eq!(told(text), ["1 B ALIAS done"]);
+    }
+
+    #[test]
+    fn what_is_no_roadmap_or_stands_in_a_fence_names_none() {
+        assert!(phases("# P1: Name\n### Phase 1: A\n").is_empty());
+        assert!(phases("# Roadmap\n```\n## Phase 1: A\n```\n").is_empty());
+        assert!(phases("# Roadmap\n- [").is_empty() && phases("# Roadmap\n- [é").is_empty());
+    }
+}

@@ -1,0 +1,68 @@
+//! Phases that follow each other: `--next-phase` and roadmaps (SPEC §2).
+
+use crate::support::TestEnv;
+
+/// Writes a plan of one lane that notes that it ran; `command` comes first.
+fn phase(env: &TestEnv, name: &str, command: &str) -> String {
+    let text = format!(
+        "phase = \"{name}\"\n[[lane]]\nid = \"L\"\nretries = 0\n\
+         command = '{command}echo {name} >> \"$SCRATCH/ran\"; echo {name} > {name}.txt'\n"
+    );
+    env.write(&format!("{name}.toml"), &text);
+    env.path(&format!("{name}.toml")).to_string_lossy().into_owned()
+}
+
+fn signals(text: &str) -> Vec<String> {
+    text.lines().filter(|line| line.starts_with("PHASE_COMPLETE_")).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_next_phase_runs_when_one_is_done_and_the_signals_say_so() {
+    let env = TestEnv::new();
+    let [one, two, three] = ["P1", "P2", "P3"].map(|name| phase(&env, name, ""));
+    let ended = env.lanekeeper(&["execute-phase", &one, "--next-phase", &two, "--next-phase", &three]).exits(0);
+    assert_eq!(env.scratch("ran"), "P1\nP2\nP3\n");
+    let expected = [
+        format!("PHASE_COMPLETE_CONTINUE: {two}"),
+        format!("PHASE_COMPLETE_CONTINUE: {three}"),
+        "PHASE_COMPLETE_STOP: that was the last phase".to_owned(),
+    ];
+    assert_eq!(signals(&ended.stdout), expected);
+    assert!(env.holds("main", "P3.txt"));
+}
+
+#[test]
+fn a_phase_that_fails_ends_the_chain_and_a_resume_goes_on_with_it() {
+    let env = TestEnv::new();
+    let one = phase(&env, "P1", "");
+    let two = phase(&env, "P2", "[ -e \"$SCRATCH/mended\" ] || exit 3; ");
+    let three = phase(&env, "P3", "");
+    let ended = env.lanekeeper(&["execute-phase", &one, "--next-phase", &two, "--next-phase", &three]).exits(1);
+    assert_eq!(signals(&ended.stdout)[1], "PHASE_COMPLETE_STOP: at least one lane failed");
+    assert_eq!(env.scratch("ran"), "P1\n");
+    env.write("scratch/mended", "");
+    let ended = env.lanekeeper(&["resume"]).exits(0);
+    assert_eq!(env.scratch("ran"), "P1\nP2\nP3\n", "what is done is not done again");
+    assert_eq!(signals(&ended.stdout).last().map(String::as_str), Some("PHASE_COMPLETE_STOP: that was the last phase"));
+}
+
+#[test]
+fn the_same_command_with_resume_passes_over_what_is_complete() {
+    let env = TestEnv::new();
+    let one = phase(&env, "P1", "");
+    let two = phase(&env, "P2", "[ -e \"$SCRATCH/mended\" ] || exit 3; ");
+    let chain = ["execute-phase", &one, "--next-phase", &two];
+    env.lanekeeper(&chain).exits(1);
+    env.write("scratch/mended", "");
+    env.lanekeeper(&[&chain[..], &["--resume"]].concat()).exits(0).says(&["Phase P1 is complete"]);
+    assert_eq!(env.scratch("ran"), "P1\nP2\n");
+}
+
+#[test]
+fn a_next_phase_that_is_no_plan_ends_the_chain_with_what_is_wrong() {
+    let env = TestEnv::new();
+    let one = phase(&env, "P1", "");
+    let ended = env.lanekeeper(&["execute-phase", &one, "--next-phase", "nowhere.toml"]).exits(2);
+    assert_eq!(env.scratch("ran"), "P1\n");
+    assert!(signals(&ended.stdout)[1].starts_with("PHASE_COMPLETE_STOP: cannot read the plan"), "{}", ended.stdout);
+}
