@@ -176,7 +176,7 @@ fn draft(context: &Context<'_>, header: &Header, tasks: &[Tasks], runners: &Runn
     let story_limit = MAX_TOLD / prompts;
     let making = Making { context, policies: &policies, runners, story: &story, first_version, story_limit };
     check_phase(&making, header);
-    let own_files = written_files(&story.single_writers);
+    let own_files = written_files(context, &story.single_writers);
     let empty = Vec::new();
     let lane = |(at, order)| lane::lane(&making, at, &tasks[at], order, own_files.get(&at).unwrap_or(&empty));
     let mut lanes: Vec<LaneDraft> = orders.into_iter().enumerate().map(lane).collect();
@@ -221,10 +221,10 @@ fn check_phase(making: &Making<'_>, header: &Header) {
 }
 
 /// By lane, the files that it alone writes.
-fn written_files(writers: &[SingleWriter]) -> HashMap<usize, Vec<(String, Range<usize>)>> {
+fn written_files(context: &Context<'_>, writers: &[SingleWriter]) -> HashMap<usize, Vec<(String, Range<usize>)>> {
     let mut files: HashMap<usize, Vec<(String, Range<usize>)>> = HashMap::new();
     for writer in writers {
-        files.entry(writer.lane).or_default().push((writer.path.clone(), 0..0));
+        files.entry(writer.lane).or_default().push((writer.path.clone(), context.lanes[writer.lane].at.clone()));
     }
     files
 }

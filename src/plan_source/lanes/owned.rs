@@ -54,15 +54,12 @@ pub(super) fn owned_files(
         );
     }
     let mut files = Files { owns: Vec::new(), rule, declared: Vec::new(), globs: HashSet::new(), allowed: None };
-    for named in declared.iter().chain(by_tasks) {
-        files.add(context, named);
-    }
+    declared.iter().chain(by_tasks).for_each(|named| files.add(context, named));
     for (path, at) in written.iter().filter(|_| rule == OwnershipRule::Enforced) {
         files.add(context, &Named { path: path.clone(), at: at.clone() });
     }
-    let globs: Vec<&str> = files.owns.iter().map(|glob| glob.value.as_str()).collect();
     files.declared = declared;
-    files.allowed = Some(globs).filter(|globs| !globs.is_empty()).and_then(|globs| Ownership::new(&globs).ok());
+    files.allowed = Ownership::new(&files.owns.iter().map(|glob| glob.value.as_str()).collect::<Vec<_>>()).ok();
     files
 }
 
@@ -87,9 +84,12 @@ impl Files {
 
     /// Whether the lane owns what `path` names.
     pub(super) fn own(&self, path: &str) -> bool {
-        let is_own = |glob: &String| self.globs.contains(glob);
-        as_glob(path).is_ok_and(|glob| {
-            is_own(&glob) || self.allowed.as_ref().is_some_and(|allowed| allowed.allows(path.trim_start_matches("./")))
-        })
+        as_glob(path).is_ok_and(|glob| self.globs.contains(&glob) || self.matches(path))
+    }
+
+    /// Without any glob nothing is owned, though anything may be changed.
+    fn matches(&self, path: &str) -> bool {
+        let allows = |allowed: &Ownership| allowed.allows(path.trim_start_matches("./"));
+        !self.owns.is_empty() && self.allowed.as_ref().is_some_and(allows)
     }
 }

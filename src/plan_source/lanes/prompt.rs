@@ -11,6 +11,7 @@ use super::lane::{Making, said};
 use super::phase_wide::{SingleWriter, notes_for};
 use super::tasks::{Kind, RawTask};
 use crate::model::plan::OwnershipRule;
+use crate::plan_source::faults::quoted;
 
 /// What is told to more than one lane.
 pub(super) struct LaneStory {
@@ -29,6 +30,21 @@ pub(super) struct LaneStory {
 
 /// What every agent of a lane is told beside its task.
 pub(super) fn lane_story(making: &Making<'_>, lane: usize, task_notes: &[Range<usize>], rule: OwnershipRule) -> String {
+    let mut told = whole_story(making, lane, task_notes);
+    if rule == OwnershipRule::Nothing {
+        told.push_str("\n\nThis lane owns no file: what is to be recorded goes into the result, not into a file.");
+    }
+    if told.len() > making.story_limit {
+        let text = &making.context.lanes[lane];
+        told.truncate(told.floor_char_boundary(making.story_limit));
+        told.push_str("\n\nThe plan says more than can be told here: read it in the plan's file.");
+        let message = format!("lane {} says more than every one of its agents can be told", quoted(&text.id));
+        making.context.warning(text.at.clone(), message, "shorten what stands beside its tasks");
+    }
+    told
+}
+
+fn whole_story(making: &Making<'_>, lane: usize, task_notes: &[Range<usize>]) -> String {
     let (context, story) = (making.context, making.story);
     let text = &context.lanes[lane];
     let mut told = format!("# Lane {}", text.id);
@@ -48,31 +64,37 @@ pub(super) fn lane_story(making: &Making<'_>, lane: usize, task_notes: &[Range<u
     section("Acceptance criteria of the lane", said(context, lane, Label::Acceptance));
     let notes = text.notes.iter().chain(task_notes).map(|range| dedent(context.text(range.clone())));
     section("Notes", Some(notes.collect::<Vec<_>>().join("\n\n")));
-    let own = |(name, hint): &(String, String)| (context.names.find(name) == Some(lane)).then(|| hint.clone());
-    let keys = text.values(Key::Hint).map(|range| context.text(range).to_owned()).filter(|hint| !is_nothing(hint));
-    section("Hints", Some(keys.chain(story.hints.iter().filter_map(own)).collect::<Vec<_>>().join("\n")));
+    section("Hints", Some(hints(making, lane)));
     section("Files that one lane alone writes", single_writers(making, lane));
-    let mut left = making.story_limit;
-    let fits = |note: &&str| {
-        left = left.saturating_sub(note.len());
-        left > 0
-    };
-    section("Execution notes", Some(notes_for(lane, &story.notes).take_while(fits).collect::<Vec<_>>().join("\n")));
+    section("Execution notes", Some(execution_notes(making, lane)));
     let specified = story.specifications.iter().filter(|(owner, _)| *owner == lane).map(|(_, text)| text.as_str());
     section("Specification of its files", Some(specified.collect::<Vec<_>>().join("\n\n")));
     let is_last = (0..context.lanes.len()).all(|other| !story.before.waits(other, lane));
     let acceptance = story.acceptance.as_ref().filter(|text| is_last && text.len() < making.story_limit);
     section("Acceptance criteria of the phase", acceptance.cloned());
-    if rule == OwnershipRule::Nothing {
-        let _ = write!(
-            told,
-            "\n\nThis lane owns no file: what is to be recorded goes into the result that is reported, not into a file."
-        );
-    }
     told
 }
 
-/// The single-writer files, for a lane that any of them is about.
+/// The hints of the index and of the dispatch hints.
+fn hints(making: &Making<'_>, lane: usize) -> String {
+    let context = making.context;
+    let own = |(name, hint): &(String, String)| (context.names.find(name) == Some(lane)).then(|| hint.clone());
+    let keys = context.lanes[lane].values(Key::Hint).map(|range| context.text(range).to_owned());
+    let keys = keys.filter(|hint| !is_nothing(hint));
+    keys.chain(making.story.hints.iter().filter_map(own)).collect::<Vec<_>>().join("\n")
+}
+
+/// The execution notes that matter to the lane, as many as can be told.
+fn execution_notes(making: &Making<'_>, lane: usize) -> String {
+    let mut left = making.story_limit;
+    let fits = |note: &&str| {
+        left = left.saturating_sub(note.len());
+        left > 0
+    };
+    notes_for(lane, &making.story.notes).take_while(fits).collect::<Vec<_>>().join("\n")
+}
+
+/// The single-writer files, and whose each is.
 fn single_writers(making: &Making<'_>, lane: usize) -> Option<String> {
     let (context, story) = (making.context, making.story);
     let line = |writer: &SingleWriter| {
