@@ -7,6 +7,7 @@ mod build_failures;
 mod chain;
 mod checkpoints;
 mod conflicts;
+mod corpus;
 mod dag;
 mod error_log;
 mod escalation;
