@@ -27,6 +27,8 @@ pub(super) struct PlanDraft {
     pub(super) skipped: Vec<Skipped>,
     /// What becomes of lanes that may meet and own the same files.
     pub(super) overlaps: Overlaps,
+    /// Lanes are missing that declared waves count, so that nothing can be said about waves.
+    pub(super) is_partial: bool,
 }
 
 /// What becomes of lanes without an order that own the same files.

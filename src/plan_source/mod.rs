@@ -126,7 +126,7 @@ pub fn read(
     let files: Vec<(&str, usize)> = source.files.iter().map(|file| (file.path, file.text.len())).collect();
     let text: Cow<'_, str> = match source.files {
         [file] => file.text.into(),
-        files => files.iter().map(|file| file.text).collect::<String>().into(),
+        files => source_text::joined(files.iter().map(|file| file.text)).into(),
     };
     let faults = Faults::new(SourceText::of_files(&files, &text));
     let format = source.format.or_else(|| format::detect(source.files));

@@ -34,6 +34,7 @@ pub(super) fn plan<'a>(root: Node, faults: &'a Faults<'a>) -> Option<PlanDraft> 
         lanes: fields.required("lane", "a plan has at least one lane", lanes).unwrap_or_default(),
         skipped: Vec::new(),
         overlaps: Overlaps::Refused,
+        is_partial: false,
     };
     fields.finish();
     Some(draft)

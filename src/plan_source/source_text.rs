@@ -61,14 +61,15 @@ impl<'a> SourceText<'a> {
         Self::of_files(&[(path, text.len())], text)
     }
 
-    /// `text` is that of all `files`, each of which is given with its length in bytes.
+    /// `text` is that of all `files`, each of which is given with its length in bytes; see [`joined`].
     pub(super) fn of_files(files: &[(&'a str, usize)], text: &'a str) -> Self {
         let after_newlines = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
         let mut line_starts: Vec<usize> = std::iter::once(0).chain(after_newlines).collect();
+        let gap = usize::from(files.len() > 1);
         let mut start = 0;
         let file = |&(path, length): &(&'a str, usize)| {
             let file = File { path, start, text: &text[start..start + length] };
-            start += length;
+            start += length + gap;
             file
         };
         let files: Vec<File<'a>> = files.iter().map(file).collect();
@@ -109,6 +110,11 @@ impl<'a> SourceText<'a> {
     }
 }
 
+/// The texts of several files, a line end behind each, so that no place is in two of them.
+pub(super) fn joined<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    texts.flat_map(|text| [text, "\n"]).collect()
+}
+
 /// The text of a plan file: UTF-8 without its byte order mark. `path` is what a diagnostic calls the file.
 ///
 /// # Errors
@@ -138,13 +144,15 @@ mod tests {
 
     #[test]
     fn lines_of_a_later_file_count_from_its_own_beginning() {
-        let source = SourceText::of_files(&[("a", 4), ("b", 0), ("c", 4)], "1\n2\n3\n4\n");
+        let text = joined(["1\n2\n", "", "3\n4\n"].into_iter());
+        let source = SourceText::of_files(&[("a", 4), ("b", 0), ("c", 4)], &text);
         let at = |offset| {
             let found = source.diagnostic(Severity::Error, Span::new(offset, offset), "m", None);
             (found.path, found.line)
         };
         assert_eq!([at(0), at(2)], [("a".to_owned(), 1), ("a".to_owned(), 2)]);
-        assert_eq!([at(4), at(6)], [("c".to_owned(), 1), ("c".to_owned(), 2)]);
+        assert_eq!([at(4), at(5)], [("a".to_owned(), 3), ("b".to_owned(), 1)]);
+        assert_eq!([at(6), at(8)], [("c".to_owned(), 1), ("c".to_owned(), 2)]);
     }
 
     #[test]

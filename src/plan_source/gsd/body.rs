@@ -90,10 +90,10 @@ impl Sections<'_> {
                 take(&std::mem::take(&mut part), false);
                 last = Some(token.name);
             }
+            part.truncate(part.trim_end().len());
+            part.push_str("\n\n");
             if let (Kind::Open, Some(title)) = (token.kind, title) {
-                part.push_str(&format!("\n\n## {title}\n\n"));
-            } else {
-                part.push_str("\n\n");
+                part.push_str(&format!("## {title}\n\n"));
             }
             if token.kind == Kind::Close && last == Some(token.name) {
                 take(&std::mem::take(&mut part), true);
@@ -111,8 +111,7 @@ impl Sections<'_> {
         let pieces = if self.skip.is_empty() { [range, 0..0] } else { [before, after] };
         for piece in pieces.into_iter().filter(|piece| piece.start < piece.end) {
             let text = clean(&self.file.text[piece]);
-            let text = text.trim_matches('\n').trim_end();
-            part.push_str(text);
+            part.push_str(text.trim_matches('\n').trim_end());
         }
     }
 }

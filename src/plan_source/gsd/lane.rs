@@ -94,9 +94,14 @@ fn heading_objective(text: &str) -> Option<String> {
     first_words(below, MAX_NAME)
 }
 
-/// The lane of a plan; what it depends on is added by who knows the other plans. `budget` is how much text may still
-/// be repeated. `None`: it has too many tasks to be run.
-pub(super) fn lane(plan: &PlanFile<'_>, budget: &Cell<usize>, faults: &Faults<'_>) -> Option<LaneDraft> {
+/// The lane of a plan; what it depends on is added by who knows the other plans. `root` is where its commands think
+/// that the repository is, and `budget` how much text may still be repeated. `None`: it has too many tasks to be run.
+pub(super) fn lane(
+    plan: &PlanFile<'_>,
+    root: Option<&str>,
+    budget: &Cell<usize>,
+    faults: &Faults<'_>,
+) -> Option<LaneDraft> {
     let file = &plan.file;
     let begin = if plan.front.start == 0 { plan.front.end } else { 0 };
     let body = begin..file.text.len();
@@ -110,7 +115,10 @@ pub(super) fn lane(plan: &PlanFile<'_>, budget: &Cell<usize>, faults: &Faults<'_
         return None;
     }
     let around = surroundings(file, &body, &plan.front, &tokens, &raw);
-    let read: Vec<ReadTask> = raw.iter().map(|raw| task::read(file, raw, faults)).collect();
+    let mut read: Vec<ReadTask> = raw.iter().map(|raw| task::read(file, raw, faults)).collect();
+    if let Some(root) = root {
+        move_commands(&mut read, root, faults);
+    }
     let attended = read.iter().any(|task| task.kind.value.is_human());
     let drafts =
         if raw.is_empty() { vec![whole_body(plan, &body, faults)] } else { told(plan, &raw, read, &around, budget) };
@@ -124,6 +132,9 @@ pub(super) fn lane(plan: &PlanFile<'_>, budget: &Cell<usize>, faults: &Faults<'_
         tasks: Some(drafts),
         ..LaneDraft::default()
     };
+    if lane.name.is_none() {
+        lane.name = lane.tasks.iter().flatten().find_map(|task| task.name.clone());
+    }
     lane.owns = Some(owned::globs(plan, lane.tasks.as_deref().unwrap_or_default(), faults));
     if let Some(span) = plan.header.attended.filter(|_| !attended) {
         let message = "`autonomous` is false, but no task is a checkpoint";
@@ -135,6 +146,15 @@ pub(super) fn lane(plan: &PlanFile<'_>, budget: &Cell<usize>, faults: &Faults<'_
         lane.approval = Some(vec![At::new(Approval::Changes, span)]);
     }
     Some(lane)
+}
+
+/// Has the gates look at the lane's worktree instead of the repository of who wrote the plan.
+fn move_commands(tasks: &mut [ReadTask], root: &str, faults: &Faults<'_>) {
+    let moved = tasks.iter_mut().filter_map(|task| task.move_commands(root).then_some(task.span)).next();
+    if let Some(span) = moved {
+        let message = format!("commands of this plan go to {}, which is not the lane's worktree", quoted(root));
+        faults.warning(span, message, "leave such a `cd` out; it is taken for the root of the worktree");
+    }
 }
 
 fn note_nul(file: &File<'_>, faults: &Faults<'_>) {
@@ -166,7 +186,8 @@ fn whole_body(plan: &PlanFile<'_>, body: &Range<usize>, faults: &Faults<'_>) -> 
         let message = format!("the plan {} says nothing that could be done", quoted(&plan.id));
         faults.warning(span, message, "write an objective and tasks");
     }
-    TaskDraft { span, name: plan.name(), prompt: said(text, span), ..TaskDraft::default() }
+    let name = plan.name().or_else(|| Some(At::new(first_words(&around.common, MAX_NAME)?, span)));
+    TaskDraft { span, name, prompt: said(text, span), ..TaskDraft::default() }
 }
 
 /// The tasks with their prompts.

@@ -98,7 +98,7 @@ impl Reader<'_, '_> {
                 return entries.pop();
             }
         }
-        let key = key_of(text)?;
+        let key = key_of(text.lines().next()?)?;
         let key_start = indent(text);
         let colon = key_start + key.len() + 1;
         let key = At::new(key.to_owned(), Span::new(start + key_start, start + key_start + key.len()));
@@ -153,4 +153,66 @@ fn plain(text: &str) -> String {
     let quotes = ['"', '\''];
     let unquoted = quotes.iter().find_map(|&quote| text.strip_prefix(quote)?.strip_suffix(quote));
     unquoted.unwrap_or(text).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan_source::source_text::SourceText;
+
+    /// What is read, without places, and how many warnings there are.
+    fn shown(text: &str) -> (String, usize) {
+        let faults = Faults::new(SourceText::new("p", text));
+        let root = read(text, 0, &faults).map_or_else(String::new, |root| show(&root, &faults));
+        (root, faults.into_diagnostics().len())
+    }
+
+    fn show(node: &Node, faults: &Faults<'_>) -> String {
+        let list = |parts: Vec<String>| parts.join(", ");
+        match &node.value {
+            Value::List(items) => format!("[{}]", list(items.iter().map(|item| show(item, faults)).collect())),
+            Value::Table(entries) => {
+                let entry = |entry: &Entry| format!("{}: {}", entry.key.value, show(&entry.value, faults));
+                format!("{{{}}}", list(entries.iter().map(entry).collect()))
+            }
+            Value::Text(text) => text.clone(),
+            _ => faults.source.slice(node.span).trim().to_owned(),
+        }
+    }
+
+    #[test]
+    fn one_bad_place_spoils_nothing_else() {
+        let cases = [
+            ("plan: 01\nwave: 2\n", "{plan: 01, wave: 2}", 0),
+            (
+                "plan: 01\nfiles: [a.rs, \"b\\|c\", d.rs]\nwave: 2\n",
+                "{plan: 01, files: [a.rs, b\\|c, d.rs], wave: 2}",
+                1,
+            ),
+            (
+                "m:\n  truths:\n    - \"x\"\n  links:\n    - f() -> g(a: { b, c }, d)\n    - h\nwave: 2\n",
+                "{m: {truths: [x], links: [f() -> g(a: { b, c }, d), h]}, wave: 2}",
+                1,
+            ),
+            (
+                "l:\n  - from: a.rs\n    pattern: \"a\\|b\"\n  - from: c.rs\n",
+                "{l: [{from: a.rs, pattern: a\\|b}, {from: c.rs}]}",
+                1,
+            ),
+            ("wave: 1\nwave: 2\n", "{wave: 2}", 1),
+            ("a: \"never closed\nwave: 2\n", "{a: \"never closed, wave: 2}", 1),
+            ("\twave: 2\n", "{wave: 2}", 0),
+        ];
+        for (text, expected, warnings) in cases {
+            assert_eq!(shown(text), (expected.to_owned(), warnings), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn broken_front_matter_is_read_in_bounded_time() {
+        let broken = format!("{}x: [\n", "a: \"\n".repeat(50_000));
+        assert!(shown(&broken).1 > 0);
+        let deep = (0..2_000).map(|depth| format!("{}- \"\n", " ".repeat(depth))).collect::<String>();
+        assert!(shown(&deep).1 > 0);
+    }
 }

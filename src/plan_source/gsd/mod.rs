@@ -2,7 +2,7 @@
 //!
 //! The way of a file: where its front matter stands (`front_matter`), what that says (`lenient`, `header`,
 //! `must_haves`), the marks that give the body its shape (`tokens`), its tasks (`tasks`, `task`) with what proves that
-//! they are done (`verify`, `shell`), and what agents and people are told (`body`, `prompt`, `human`). `names` and
+//! they are done (`verify`, `shell`, `rooted`), and what agents and people are told (`body`, `prompt`, `human`). `names` and
 //! `depends` say which plan is meant. Real files break every rule of the format; whatever can be made of one is, with
 //! a warning at the place.
 
@@ -20,6 +20,7 @@ mod names;
 mod owned;
 mod paths;
 mod prompt;
+mod rooted;
 mod shell;
 mod task;
 mod tasks;
@@ -67,12 +68,14 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>) -> Option<Pl
     leave_out_empty(&mut plans, &mut draft, faults);
     let first = plans.first()?;
     draft.phase = Some(phase(first));
-    draft.title = title(first, plans.len());
+    draft.title = title(first);
+    draft.is_partial = files.len() == 1 || !draft.skipped.is_empty();
     let done = done(source, &plans, &names);
     let known = Known::new(&plans, &done);
     let budget = Cell::new(prompt::REPEATED_TEXT);
+    let root = rooted::root(files);
     for plan in &plans {
-        if let Some(mut lane) = lane::lane(plan, &budget, faults) {
+        if let Some(mut lane) = lane::lane(plan, root, &budget, faults) {
             lane.depends_on = known.lanes(plan, files.len() == 1, faults);
             draft.lanes.push(lane);
         }
@@ -169,16 +172,12 @@ fn phase(first: &PlanFile<'_>) -> At<String> {
     id.unwrap_or_else(|| At::new(NAMELESS_PHASE.to_owned(), span))
 }
 
-fn title(first: &PlanFile<'_>, count: usize) -> Option<At<String>> {
-    if count == 1
-        && let Some(name) = first.name()
-    {
-        return Some(name);
-    }
+/// What the phase is called: by its directory, else by its first plan.
+fn title(first: &PlanFile<'_>) -> Option<At<String>> {
     let (_, directory) = file_and_directory(first.file.path);
-    let slug = directory.or(first.header.phase.as_ref().map(|phase| phase.value.as_str()))?;
-    let title = names::title_of(slug)?;
-    Some(At::new(crate::model::text::headline(&title, 100), first.file.span(0..0)))
+    let slug = directory.or(first.header.phase.as_ref().map(|phase| phase.value.as_str()));
+    let title = slug.and_then(names::title_of).map(|title| crate::model::text::headline(&title, 100));
+    title.map(|title| At::new(title, first.file.span(0..0))).or_else(|| first.name())
 }
 
 /// Whether `path` is a file that nobody but Lanekeeper changes while a phase runs.

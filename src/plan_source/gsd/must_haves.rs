@@ -25,12 +25,8 @@ pub(super) fn read(node: Node, faults: &Faults<'_>) -> MustHaves {
                 let never = values(texts(value, "prohibitions", faults));
                 found.truths.extend(never.into_iter().map(|text| format!("Never: {text}")));
             }
-            "artifacts" => {
-                found.artifacts = items(value).into_iter().flat_map(|item| artifacts(item, faults)).collect()
-            }
-            "key_links" => {
-                found.key_links = items(value).into_iter().filter_map(|item| key_link(item, faults)).collect()
-            }
+            "artifacts" => items(value).into_iter().for_each(|item| artifact(item, &mut found, faults)),
+            "key_links" => items(value).into_iter().for_each(|item| key_link(item, &mut found, faults)),
             _ => {}
         }
     }
@@ -66,20 +62,16 @@ fn string(entries: &[Entry], names: &[&str], faults: &Faults<'_>) -> Option<Stri
     text(node, faults).map(|text| text.value).or_else(joined).map(|text| super::text::clean(&text))
 }
 
-/// An artifact; one for each text that its file has to hold.
-fn artifacts(item: Node, faults: &Faults<'_>) -> Vec<Artifact> {
-    let span = item.span;
+/// Adds an artifact; one for each text that its file has to hold.
+fn artifact(item: Node, found: &mut MustHaves, faults: &Faults<'_>) {
     let (written, entries) = match (&item.value, sentence(&item, faults)) {
         (Value::Table(entries), _) if field(entries, &["path", "file"]).is_some() => {
             (field(entries, &["path", "file"]).and_then(|node| text(node, faults)), entries.as_slice())
         }
         (_, written) => (written, &[][..]),
     };
-    let Some(written) = written else {
-        skipped(span, "an artifact", faults);
-        return Vec::new();
-    };
-    let Some(path) = path(&written, faults) else { return Vec::new() };
+    let Some(written) = written else { return skipped(item.span, "an artifact", faults) };
+    let Some(path) = path(&written, found, faults) else { return };
     let contains: Vec<String> = match field(entries, &["contains"]) {
         Some(At { value: Value::List(items), .. }) => {
             items.iter().filter_map(|item| Some(text(item, faults)?.value)).collect()
@@ -87,21 +79,19 @@ fn artifacts(item: Node, faults: &Faults<'_>) -> Vec<Artifact> {
         _ => string(entries, &["contains"], faults).into_iter().collect(),
     };
     let min_lines = string(entries, &["min_lines"], faults);
+    let mut contains = contains.into_iter();
     let artifact = Artifact {
         path,
         provides: string(entries, &["provides"], faults),
         min_lines: min_lines.and_then(|number| number.trim_end_matches('+').parse().ok()),
-        contains: None,
+        contains: contains.next(),
         exports: field(entries, &["exports"]).map(|node| exports(node, faults)).unwrap_or_default(),
     };
-    if contains.is_empty() {
-        return vec![artifact];
-    }
-    let one = |(at, text): (usize, String)| match at {
-        0 => Artifact { contains: Some(text), ..artifact.clone() },
-        _ => Artifact { path: artifact.path.clone(), contains: Some(text), ..Artifact::default() },
-    };
-    contains.into_iter().enumerate().map(one).collect()
+    let more =
+        contains.map(|text| Artifact { path: artifact.path.clone(), contains: Some(text), ..Artifact::default() });
+    let more: Vec<Artifact> = more.collect();
+    found.artifacts.push(artifact);
+    found.artifacts.extend(more);
 }
 
 /// Names without the remarks behind them: `default (Router)`.
@@ -115,38 +105,48 @@ fn exports(node: &Node, faults: &Faults<'_>) -> Vec<String> {
     names.filter(|name| !name.is_empty()).collect()
 }
 
-/// The path of an artifact; `None` where there is none that can be checked.
-fn path(written: &At<String>, faults: &Faults<'_>) -> Option<String> {
+/// The path of an artifact. One that cannot be checked is something that must be true.
+fn path(written: &At<String>, found: &mut MustHaves, faults: &Faults<'_>) -> Option<String> {
     let why = match paths::entry(&written.value) {
         paths::Entry::Path(path) if kept_by_lanekeeper(&path) => "Lanekeeper keeps this file itself",
         paths::Entry::Path(path) => return Some(path),
         paths::Entry::Nothing => "it names no file",
-        paths::Entry::Unusable(why) => why,
+        paths::Entry::Unusable(why) => {
+            if written.value.contains(' ') {
+                found.truths.push(super::text::clean(&written.value));
+            }
+            why
+        }
     };
     let message = format!("{} cannot be checked as an artifact: {why}", quoted(&written.value));
-    faults.warning(written.span, message, "name one file below the repository's root; it is left out");
+    faults.warning(written.span, message, "name one file below the repository's root");
     None
 }
 
-fn key_link(item: Node, faults: &Faults<'_>) -> Option<KeyLink> {
-    let span = item.span;
+/// Adds a key link. One in words is something that must be true.
+fn key_link(item: Node, found: &mut MustHaves, faults: &Faults<'_>) {
     let link = match &item.value {
-        Value::Table(entries) if field(entries, &["from"]).is_some() => KeyLink {
-            from: string(entries, &["from"], faults)?,
-            to: string(entries, &["to"], faults).unwrap_or_default(),
-            via: string(entries, &["via"], faults),
-            pattern: string(entries, &["pattern"], faults),
-        },
+        Value::Table(entries) if field(entries, &["from"]).is_some() => {
+            let Some(from) = string(entries, &["from"], faults) else { return };
+            KeyLink {
+                from,
+                to: string(entries, &["to"], faults).unwrap_or_default(),
+                via: string(entries, &["via"], faults),
+                pattern: string(entries, &["pattern"], faults),
+            }
+        }
         _ => {
-            let text = sentence(&item, faults)?.value;
-            let (from, to) = text.split_once("->").or_else(|| text.split_once('→')).or_else(|| {
-                skipped(span, "a key link", faults);
-                None
-            })?;
+            let Some(text) = sentence(&item, faults) else { return skipped(item.span, "a key link", faults) };
+            let text = super::text::clean(&text.value);
+            let Some((from, to)) = text.split_once("->").or_else(|| text.split_once('→')) else {
+                let message = format!("{} cannot be checked as a key link", quoted(&text));
+                faults.warning(item.span, message, "write `from`, `to` and `pattern`; it is told to the agent");
+                return found.truths.push(text);
+            };
             KeyLink { from: from.trim().to_owned(), to: to.trim().to_owned(), via: None, pattern: None }
         }
     };
-    Some(checkable(link, span, faults))
+    found.key_links.push(checkable(link, item.span, faults));
 }
 
 /// A link whose pattern can be looked for: what it comes from is one file, and not one that Lanekeeper keeps.

@@ -313,6 +313,9 @@ fn is_endless(line: &str) -> bool {
 pub(super) fn may_be_command(text: &str) -> bool {
     let first_line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
     let Some(line) = first_line else { return false };
+    if is_powershell(text) {
+        return false;
+    }
     let upper = line.to_ascii_uppercase();
     let placeholder = ["MISSING", "TODO", "TBD", "N/A", "NONE", "MANUAL", "(NONE", "HUMAN", "VISUAL", "PENDING", "-"];
     if placeholder.iter().any(|word| upper.strip_prefix(word).is_some_and(ends_word)) {
@@ -359,14 +362,27 @@ pub(super) fn without_remark(line: &str) -> (&str, &str) {
         let places = line.match_indices(mark).map(|(at, _)| at);
         for at in places {
             let (command, remark) = (&line[..at], line[at + mark.len()..].trim());
-            let argument = mark == " -- " && !remark.starts_with(|c: char| c.is_ascii_alphabetic());
-            let own_argument = mark == " -- " && !remark.contains(' ');
-            if is_complete(command) && !argument && !own_argument && (mark != " -- " || reads_like_prose(remark)) {
+            if is_complete(command) && (mark != " -- " || is_spoken(remark)) {
                 return (command.trim_end(), remark);
             }
         }
     }
     (line, "")
+}
+
+/// Whether words behind ` -- ` are for a reader, not for the program.
+fn is_spoken(remark: &str) -> bool {
+    let words: Vec<&str> = remark.split_whitespace().collect();
+    let technical = words.iter().any(|word| looks_technical(word) && !word.ends_with('.'));
+    let told = words.iter().any(|word| OUTCOMES.contains(&word.trim_end_matches(['.', ','])));
+    words.len() > 1 && !technical && (told || words.len() > 3)
+}
+
+/// Whether a script is one of PowerShell's.
+pub(super) fn is_powershell(script: &str) -> bool {
+    let words = ["Test-Path", "Select-String", "Write-Host", "Get-Content", "Get-ChildItem", "Out-Null", "$env:"];
+    let own = script.starts_with("pwsh") || script.starts_with("powershell");
+    !own && words.iter().any(|word| script.contains(word))
 }
 
 /// Whether a script needs a shell that knows more than POSIX does.
@@ -470,6 +486,7 @@ mod tests {
             "# only a remark",
             "手で確認",
             "look at the page and click through",
+            "if (Test-Path \"a\") { Write-Host \"yes\" }",
         ];
         for text in none {
             assert!(!may_be_command(text), "{text}");
@@ -483,6 +500,7 @@ mod tests {
             ("grep ' — ' a.md", ("grep ' — ' a.md", "")),
             ("npm test -- --run", ("npm test -- --run", "")),
             ("pytest -v -- all tests should pass", ("pytest -v", "all tests should pass")),
+            ("npx vitest run -- src/a.test.ts -- 5 tests pass", ("npx vitest run -- src/a.test.ts", "5 tests pass")),
             ("git diff -- src/a", ("git diff -- src/a", "")),
         ];
         for (line, parts) in cases {

@@ -12,6 +12,7 @@ use super::labels::{backticked, labels};
 use super::lane::said;
 use super::paths;
 use super::prompt::{self, Told};
+use super::rooted;
 use super::tasks::{Child, RawTask, attributes};
 use super::text::{clean, dedented, list_items, paragraph};
 use super::verify;
@@ -21,7 +22,7 @@ const MAX_NAME: usize = 200;
 
 /// A task before its prompt is put together.
 pub(super) struct ReadTask {
-    span: Span,
+    pub(super) span: Span,
     id: Option<String>,
     name: Option<At<String>>,
     pub(super) kind: At<TaskKind>,
@@ -110,11 +111,21 @@ fn name(file: &File<'_>, raw: &RawTask<'_>, attribute: Option<&str>, span: Span)
     let (text, span) = match element {
         Some(child) => (&file.text[child.content.clone()], file.span(child.content.clone())),
         None if raw.is_heading => (raw.head, span),
-        None => (attribute?, span),
+        None => match attribute.or_else(|| asked(file, raw)) {
+            Some(text) => (text, span),
+            None => return None,
+        },
     };
     let text = if raw.is_heading { text.replace("**", "") } else { text.to_owned() };
     let words = clean(&text).split_whitespace().collect::<Vec<_>>().join(" ");
     (!words.is_empty()).then(|| At::new(headline(&words, MAX_NAME), span))
+}
+
+/// The first line of what a checkpoint without a name asks for.
+fn asked<'a>(file: &File<'a>, raw: &RawTask<'_>) -> Option<&'a str> {
+    let asks = ["decision", "what-built", "instructions"];
+    let child = raw.children.iter().find(|child| asks.contains(&child.name))?;
+    file.text[child.content.clone()].lines().map(str::trim).find(|line| !line.is_empty())
 }
 
 impl ReadTask {
@@ -134,6 +145,24 @@ impl ReadTask {
             }
             _ => {}
         }
+    }
+
+    /// Puts the lane's worktree in place of `root` in all commands; whether it stands in any.
+    pub(super) fn move_commands(&mut self, root: &str) -> bool {
+        let mut any = false;
+        for command in &mut self.commands {
+            let script = match command {
+                CommandLine::Shell(script) => script,
+                CommandLine::Arguments(words) => match words.last_mut() {
+                    Some(script) => script,
+                    None => continue,
+                },
+            };
+            let moved = rooted::in_worktree(script, root);
+            any |= moved != *script;
+            *script = moved;
+        }
+        any
     }
 
     /// Adds the names that a list of files holds; `place` gives where a part of it stands.

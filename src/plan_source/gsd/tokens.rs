@@ -48,6 +48,9 @@ pub(super) const MAX_TASKS: usize = 1_000;
 /// The most marks of a plan; what comes behind them is text.
 const MAX_TOKENS: usize = 100_000;
 
+/// How many elements may be open in each other; what is opened deeper is not missed.
+const MAX_OPEN: usize = 64;
+
 /// The longest tag.
 const MAX_TAG: usize = 2_000;
 
@@ -88,14 +91,14 @@ impl Token<'_> {
 struct Fence {
     mark: u8,
     length: usize,
-    /// How many `<task>` it holds that are not closed.
-    tasks: usize,
+    /// The elements that are opened in it and not closed.
+    inner: Vec<&'static str>,
 }
 
 /// All marks of the part of `text` that is `body`, in order.
 pub(super) fn tokens(text: &str, body: Range<usize>) -> Vec<Token<'_>> {
     let mut scanner =
-        Scanner { text, tokens: Vec::new(), closers: Closers::new(text, &body), tasks: 0, in_task: false };
+        Scanner { text, tokens: Vec::new(), closers: Closers::new(text, &body), tasks: 0, open: Vec::new() };
     let mut fence: Option<Fence> = None;
     let mut position = body.start;
     for line in lines(&text[body.clone()]) {
@@ -135,8 +138,8 @@ struct Scanner<'a> {
     tokens: Vec<Token<'a>>,
     closers: Closers,
     tasks: usize,
-    /// Whether a task is open.
-    in_task: bool,
+    /// The elements that are open.
+    open: Vec<&'static str>,
 }
 
 impl<'a> Scanner<'a> {
@@ -144,7 +147,7 @@ impl<'a> Scanner<'a> {
     fn opening(&mut self, start: usize, end: usize) -> Option<Fence> {
         let (mark, length, rest) = fence_marks(&self.text[start..end])?;
         let inline = mark == b'`' && rest.contains('`');
-        (!inline && self.closers.any_after(end, mark, length)).then_some(Fence { mark, length, tasks: 0 })
+        (!inline && self.closers.any_after(end, mark, length)).then_some(Fence { mark, length, inner: Vec::new() })
     }
 
     fn inside_fence(&self, fence: &mut Fence, start: usize, end: usize) -> Inside {
@@ -157,14 +160,18 @@ impl<'a> Scanner<'a> {
         {
             return Inside::Ends(end - rest.trim_start().len());
         }
-        if is_tag(trimmed, "<task") {
-            fence.tasks += 1;
-        } else if trimmed.starts_with("</task>") {
-            if fence.tasks == 0 && self.in_task {
-                // The task that is open ends: whoever wrote the plan forgot to close the fence.
-                return Inside::Ends(start);
+        let Some(tag) = trimmed.strip_prefix('<').map(|rest| rest.trim_start_matches('/')) else { return Inside::Goes };
+        let length = tag.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_')).unwrap_or(tag.len());
+        let Some(name) = known(&tag[..length]) else { return Inside::Goes };
+        if !trimmed.starts_with("</") {
+            if fence.inner.len() < MAX_OPEN {
+                fence.inner.push(name);
             }
-            fence.tasks = fence.tasks.saturating_sub(1);
+        } else if let Some(at) = fence.inner.iter().rposition(|open| *open == name) {
+            fence.inner.truncate(at);
+        } else if self.open.contains(&name) {
+            // The element around it ends: a fence in a fence, or one that somebody forgot to close.
+            return Inside::Ends(start);
         }
         Inside::Goes
     }
@@ -197,9 +204,13 @@ impl<'a> Scanner<'a> {
     fn push(&mut self, token: Token<'a>) {
         if token.opens("task") {
             self.tasks += 1;
-            self.in_task = true;
-        } else if token.closes("task") {
-            self.in_task = false;
+        }
+        if token.kind == Kind::Open && self.open.len() < MAX_OPEN {
+            self.open.push(token.name);
+        } else if token.kind == Kind::Close
+            && let Some(at) = self.open.iter().rposition(|open| *open == token.name)
+        {
+            self.open.truncate(at);
         }
         self.tokens.push(token);
     }
@@ -274,10 +285,6 @@ fn known(name: &str) -> Option<&'static str> {
         known.len() == name.len() && known.bytes().zip(name.bytes()).all(|(a, b)| a == b || (a == b'-' && b == b'_'))
     };
     NAMES.iter().find(same).copied()
-}
-
-fn is_tag(line: &str, tag: &str) -> bool {
-    line.strip_prefix(tag).is_some_and(|rest| rest.is_empty() || rest.starts_with(['>', ' ', '\t']))
 }
 
 fn indent(line: &str) -> usize {
@@ -367,7 +374,7 @@ mod tests {
 
     #[test]
     fn tags_count_at_the_ends_of_lines_and_outside_of_fences() {
-        let cases: [(&str, &[&str]); 12] = [
+        let cases: [(&str, &[&str]); 14] = [
             ("<task type=\"auto\">\n  <name>A</name>\n</task>", &["task", "name", "/name", "/task"]),
             ("<task><name>A</name><done>b</done></task>", &["task", "name", "/name", "done", "/done", "/task"]),
             ("  <action>do\n  it</action></task>", &["action", "/action", "/task"]),
@@ -380,6 +387,8 @@ mod tests {
             ("<task name=\"it", &["task"]),
             ("<task>\n```sh\nx\n</task>\n<task>\n```\ny\n```\n</task>", &["task", "/task", "task", "/task"]),
             ("```sh\nx\n```</verify>", &["/verify"]),
+            ("<action>\n```md\n```sh\nx\n```\n```\n</action>\n<done>\n```\n", &["action", "/action", "done"]),
+            ("<action>\n```\n<action>\n</action>\n```\n</action>", &["action", "/action"]),
         ];
         for (text, expected) in cases {
             assert_eq!(names(text), expected, "{text:?}");

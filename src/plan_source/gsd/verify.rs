@@ -74,18 +74,17 @@ impl Reader<'_, '_> {
         let span = self.file.span(start..start + written.len());
         let text = decoded(&clean(written));
         let script = unfenced(text.trim());
+        let whole = script;
         let (script, remark) = if script.contains('\n') { (script, "") } else { without_remark(script) };
         if !may_be_command(script) {
-            if !script.is_empty() {
-                let message = format!("{} is no command", quoted(script));
-                self.faults.warning(
-                    span,
-                    message,
-                    "write a shell line in `<automated>`; it is told to the agent instead",
-                );
+            if !whole.is_empty() {
+                let message = format!("{} is no command", quoted(whole));
+                let help = "write a shell line in `<automated>`; it is told to the agent instead";
+                self.faults.warning(span, message, help);
             }
-            self.prose(script);
-        } else if is_kept(script) {
+            return self.prose(whole);
+        }
+        if is_kept(script) {
             let message = format!("{} looks at a file that Lanekeeper keeps", quoted(script));
             self.faults.warning(span, message, "check files of the lane; this is told to the agent, but is no gate");
             self.prose(&format!("`{script}`"));
@@ -285,7 +284,7 @@ mod tests {
             ("<automated>npm test</automated>", &["npm test"], "", 0),
             ("<automated>cd a &amp;&amp; make 2>&amp;1 | tail</automated>", &["cd a && make 2>&1 | tail"], "", 0),
             ("<automated>grep '&amp;' a && b</automated>", &["grep '&amp;' a && b"], "", 0),
-            ("<automated>MISSING — no test</automated>", &[], "MISSING", 1),
+            ("<automated>MISSING — no test</automated>", &[], "MISSING — no test", 1),
             ("<automated>npx tsc — no errors</automated>", &["npx tsc"], "no errors", 0),
             ("<automated></automated>\nLook at it.", &[], "Look at it.", 0),
             ("<automated>a -x\nb -y</automated>", &["set -e\na -x\nb -y"], "", 0),

@@ -71,7 +71,9 @@ pub(super) fn lower(draft: &PlanDraft, context: &Context<'_>) -> Option<Plan> {
     let mut exclusions = apart::exclusions(&draft.lanes, &ids, faults);
     let mut sequences = Vec::new();
     if let Some(dag) = &dag {
-        order::check_waves(&draft.lanes, dag, faults);
+        if !draft.is_partial {
+            order::check_waves(&draft.lanes, dag, faults);
+        }
         sequences = apart::check(draft, dag, &exclusions, faults);
         exclusions.extend(sequences.iter().map(|&(first, then)| (first.min(then), first.max(then))));
     }

@@ -93,9 +93,12 @@ fn report_cycle(lanes: &[LaneDraft], cycle: &[LaneIndex], faults: &Faults<'_>) {
     faults.error_with(edge.map_or(first.span, |edge| edge.span), message, "remove one of these dependencies");
 }
 
-/// A declared wave orders nothing; one that the edges contradict is probably a forgotten edge.
+/// A declared wave orders nothing; one that the edges contradict is probably a forgotten edge. Where any lane is
+/// declared to be in wave 0, all count from there.
 pub(super) fn check_waves(lanes: &[LaneDraft], dag: &Dag, faults: &Faults<'_>) {
+    let from_zero = lanes.iter().any(|lane| lane.wave.as_ref().is_some_and(|wave| wave.value == 0));
     for (lane, wave) in lanes.iter().zip(dag.waves()) {
+        let wave = wave - u32::from(from_zero);
         if let Some(declared) = lane.wave.as_ref().filter(|declared| declared.value != wave) {
             let own = called(lane);
             let message = format!("lane {own} is in wave {wave} by its dependencies, not in wave {}", declared.value);

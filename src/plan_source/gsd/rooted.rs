@@ -1,0 +1,114 @@
+//! Commands that go to a directory of the machine that the plan was written on.
+//!
+//! Such a gate would judge another copy of the files than the lane's, or none.
+
+use std::ops::Range;
+
+use crate::plan_source::source_text::File;
+
+/// Where a worktree is, for everything that its lane runs.
+const WORKTREE: &str = "\"$LANEKEEPER_WORKTREE\"";
+
+/// Directories that are no repository.
+const ELSEWHERE: [&str; 10] = ["/tmp", "/var", "/etc", "/usr", "/opt", "/dev", "/proc", "/sys", "/bin", "/lib"];
+
+/// A `cd` to an absolute directory: where its argument stands, and what it names.
+struct Change<'a> {
+    argument: Range<usize>,
+    directory: &'a str,
+}
+
+/// The directory that all plans take for the repository's root: the shortest one that they `cd` to, where all others
+/// lie below it.
+pub(super) fn root<'a>(files: &[File<'a>]) -> Option<&'a str> {
+    let mut directories = files.iter().flat_map(|file| changes(file.text)).map(|change| change.directory);
+    let first = directories.next()?;
+    let root = directories.clone().fold(first, |root, other| if other.len() < root.len() { other } else { root });
+    let below = |directory: &str| remainder(directory, root).is_some();
+    (below(first) && directories.all(below)).then_some(root)
+}
+
+/// `script` with the lane's worktree in place of `root`.
+pub(super) fn in_worktree(script: &str, root: &str) -> String {
+    let mut text = String::with_capacity(script.len());
+    let mut at = 0;
+    for change in changes(script) {
+        if let Some(below) = remainder(change.directory, root) {
+            text.push_str(&script[at..change.argument.start]);
+            text.push_str(WORKTREE);
+            if !below.is_empty() {
+                text.push_str(&crate::model::text::shell_line([format!("/{below}")]));
+            }
+            at = change.argument.end;
+        }
+    }
+    text.push_str(&script[at..]);
+    text
+}
+
+/// What of `directory` is below `root`.
+fn remainder<'a>(directory: &'a str, root: &str) -> Option<&'a str> {
+    let rest = directory.strip_prefix(root)?;
+    if rest.is_empty() { Some("") } else { rest.strip_prefix(['/', '\\']) }
+}
+
+/// Every `cd` to an absolute directory that is followed by more.
+fn changes(text: &str) -> impl Iterator<Item = Change<'_>> + Clone {
+    text.match_indices("cd ").filter_map(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        if before.is_some_and(|c| !(c.is_whitespace() || "(;&|>`".contains(c))) {
+            return None;
+        }
+        let begin = at + 3;
+        let rest = &text[begin..];
+        let (length, inside) = match rest.chars().next().filter(|quote| matches!(quote, '"' | '\'')) {
+            Some(quote) => {
+                let end = rest[1..].find([quote, '\n'])?;
+                (end + 2, 1..end + 1)
+            }
+            None => {
+                let end = rest.find([' ', '\n', ';', '&', ')', '`']).unwrap_or(rest.len());
+                (end, 0..end)
+            }
+        };
+        let directory = rest[inside].trim_end_matches('/');
+        let follows = rest.get(length..).unwrap_or("").trim_start();
+        let goes_on = follows.starts_with(['&', ';']);
+        (goes_on && is_foreign(directory)).then(|| Change { argument: begin..begin + length, directory })
+    })
+}
+
+fn is_foreign(directory: &str) -> bool {
+    let bytes = directory.as_bytes();
+    let drive =
+        bytes.len() > 3 && bytes[0].is_ascii_alphabetic() && bytes[1] == b':' && matches!(bytes[2], b'/' | b'\\');
+    let below = |root: &str| directory.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    let absolute = directory.starts_with('/') && directory.len() > 1 && !ELSEWHERE.iter().any(|root| below(root));
+    (drive || absolute) && !directory.contains('$')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan_source::source_text::SourceText;
+
+    #[test]
+    fn the_root_of_another_machine_is_the_lanes_worktree() {
+        let text = "cd /home/x/app && make && cd /home/x/app/web && npm test\n(cd '/home/x/app/a b' && ls)";
+        let source = SourceText::new("p", text);
+        assert_eq!(root(source.files()), Some("/home/x/app"));
+        let expected = "cd \"$LANEKEEPER_WORKTREE\" && make && cd \"$LANEKEEPER_WORKTREE\"/web && npm test\n\
+                        (cd \"$LANEKEEPER_WORKTREE\"'/a b' && ls)";
+        assert_eq!(in_worktree(text, "/home/x/app"), expected);
+        let windows = SourceText::new("p", "cd C:\\work\\app && make");
+        assert_eq!(root(windows.files()), Some("C:\\work\\app"));
+    }
+
+    #[test]
+    fn other_directories_stay() {
+        for text in ["cd web && make", "cd /tmp/x && make", "abcd /a/b && make", "cd /home/x", "cd /a && x; cd /b && y"]
+        {
+            assert_eq!(root(SourceText::new("p", text).files()), None, "{text}");
+        }
+    }
+}
