@@ -13,10 +13,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::must_haves::any_broken;
 use crate::model::time::optional_millis;
 use crate::model::{
     AgentName, Checkpoint, CommitId, Diagnosis, Failure, HumanGate, JobExit, JobId, LaneId, Outage, ProcessId,
-    RetryLevel, TaskId, Timestamp,
+    RetryLevel, TaskId, Timestamp, Verdict,
 };
 
 pub use lane_stage::LaneStage;
@@ -304,6 +305,15 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         commit: Option<CommitId>,
     },
+    /// What must be true of the lane's work was looked for in it.
+    MustHavesChecked {
+        /// Which lane.
+        lane: LaneId,
+        /// The lane's head that was looked at.
+        head: CommitId,
+        /// What became of each thing that was asked for, in the order of the plan.
+        verdicts: Vec<Verdict>,
+    },
     /// What the lane no longer needs is gone.
     LaneCleaned {
         /// Which lane.
@@ -492,6 +502,7 @@ impl Event {
             | Self::MergeStaged { lane, .. }
             | Self::MergeSuperseded { lane }
             | Self::LaneMerged { lane, .. }
+            | Self::MustHavesChecked { lane, .. }
             | Self::LaneCleaned { lane, .. }
             | Self::LaneFailed { lane, .. }
             | Self::LaneBlocked { lane, .. }
@@ -516,6 +527,7 @@ impl Event {
             Self::JobExited { exit, .. } if !exit.passed() => RecordStatus::Error,
             Self::SnapshotFailed { .. } | Self::SnapshotDamaged { .. } => RecordStatus::Error,
             Self::FailureNoted { .. } | Self::LaneFailed { .. } => RecordStatus::Error,
+            Self::MustHavesChecked { verdicts, .. } if any_broken(verdicts) => RecordStatus::Error,
             Self::RunFinished { outcome: RunOutcome::Failed, .. } => RecordStatus::Error,
             Self::LaneBlocked { .. } | Self::PhaseBlocked { .. } => RecordStatus::Blocked,
             Self::RunFinished { outcome: RunOutcome::Blocked, .. } => RecordStatus::Blocked,

@@ -273,6 +273,8 @@ fn started(run_id: RunId) -> Event {
             merge: MergeMode::Local,
             fail_fast: false,
             bisect_merges: false,
+            gsd_tracking: false,
+            must_haves: Default::default(),
             lanes: vec![],
             done: vec![],
             worktree_root: "/nowhere".into(),

@@ -196,8 +196,9 @@ pub enum GraphLanguage {
 /// `status`.
 #[derive(Debug, clap::Args)]
 pub struct Status {
-    /// The run; may be left out when exactly one is unfinished
-    pub run: Option<RunId>,
+    /// The run, also one of another writer, or the file of its log; may be left out when exactly one is unfinished
+    #[arg(value_name = "RUN|FILE")]
+    pub run: Option<OsString>,
     /// Keep the display up to date until the run ends
     #[arg(long, conflicts_with = "settings")]
     pub watch: bool,

@@ -12,6 +12,7 @@ mod diagnostics;
 mod doctor;
 pub mod error;
 mod execution;
+mod foreign;
 mod log_error;
 mod logs;
 mod man;

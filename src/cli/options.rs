@@ -107,6 +107,8 @@ impl Options {
             merge: settings.merge.value,
             fail_fast: settings.fail_fast.value,
             bisect_merges: settings.bisect_merges.value,
+            gsd_tracking: settings.gsd_tracking.value,
+            must_haves: settings.must_haves.value,
             lanes: self.lanes.clone(),
             done: Vec::new(),
             worktree_root: settings.worktree_root.value.clone(),
@@ -139,7 +141,7 @@ mod tests {
 
     use super::*;
     use crate::cli::args::{Args, Command};
-    use crate::model::{MergeMode, OnOrphan};
+    use crate::model::{MergeMode, MustHavesRule, OnOrphan};
     use crate::settings::{ConfigFile, Environment, Layers, Surroundings};
 
     fn options(arguments: &[&str], config: &str) -> Options {
@@ -186,6 +188,8 @@ mod tests {
             merge: MergeMode::None,
             fail_fast: true,
             bisect_merges: false,
+            gsd_tracking: false,
+            must_haves: MustHavesRule::Report,
             lanes: vec![LaneId::new("a").unwrap(), LaneId::new("b").unwrap()],
             done: Vec::new(),
             worktree_root: "/r/w".into(),

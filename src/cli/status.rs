@@ -10,18 +10,31 @@ use super::args::{self, Format};
 use super::context::Context;
 use super::error::{CliError, ExitStatus};
 use super::execution::now;
+use super::foreign::{self, Found};
 use super::printer::OutputError;
 use super::runs::{named_or_newest, pinned_plan, read_log, state, unfinished};
 use crate::model::RunId;
 use crate::report::{Plain, Reporter, styles_for};
 use crate::store::lock::is_held;
 use crate::store::{Follower, LogError, RunDirectory, StateDirectory};
+use crate::view::foreign_log::ForeignRun;
 use crate::view::{RunView, Summary, SummaryContext};
 
 /// Shows the run that was named, else the only unfinished one, else the newest.
 pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitStatus, CliError> {
     let (state, _) = state(context)?;
-    let run = named_or_newest(&state, arguments.run.as_ref())?;
+    let run = match &arguments.run {
+        Some(named) => match foreign::find(context, &state, named)? {
+            Found::Ours(run) => Some(run),
+            Found::Foreign(log) => return foreign::show(context, &log, screen().1).map(|()| ExitStatus::Done),
+        },
+        None => None,
+    };
+    let others = if run.is_none() { foreign::logs(context, &state) } else { Vec::new() };
+    if run.is_none() && !others.is_empty() && state.runs()?.is_empty() {
+        return foreign::show_list(context, &others, screen().1).map(|()| ExitStatus::Done);
+    }
+    let run = named_or_newest(&state, run.as_ref())?;
     let directory = state.run(&run);
     if arguments.watch {
         watch(context, &state, &directory)?;
@@ -31,9 +44,13 @@ pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitSta
         return Err(CliError::new(ExitStatus::InvalidState, LogError::Empty { path: directory.log() }.to_string()));
     }
     let view = beginning(&directory).after(&contents.records);
-    show(context, &summary(&state, &view, &directory))?;
+    show(context, &summary(&state, &view, &directory), &others)?;
     if arguments.run.is_none() {
         mention_others(context, &state, &run)?;
+        if context.printer.format() == Format::Text && !others.is_empty() {
+            context.printer.out("\n")?;
+            foreign::show_list(context, &others, screen().1)?;
+        }
     }
     Ok(ExitStatus::Done)
 }
@@ -48,15 +65,21 @@ fn summary(state: &StateDirectory, view: &RunView, directory: &RunDirectory) -> 
     Summary::of(view, SummaryContext { now: now(), program: &program, held: is_held(&directory.lock()) })
 }
 
-fn show(context: &Context, summary: &Summary) -> Result<(), CliError> {
+fn show(context: &Context, summary: &Summary, others: &[ForeignRun]) -> Result<(), CliError> {
     match context.printer.format() {
         Format::Text => context.printer.out(summary.render(screen().1, styles_for(&io::stdout())))?,
-        Format::Json => context.printer.json(&serde_json::to_value(summary).map_err(unwritable)?)?,
+        Format::Json => {
+            let mut value = serde_json::to_value(summary).map_err(unwritable)?;
+            if !others.is_empty() {
+                value["other_run_logs"] = foreign::listed(others)?;
+            }
+            context.printer.json(&value)?;
+        }
     }
     Ok(())
 }
 
-fn unwritable(error: serde_json::Error) -> CliError {
+pub(super) fn unwritable(error: serde_json::Error) -> CliError {
     CliError::new(ExitStatus::Failed, format!("cannot write the status as JSON: {error}"))
 }
 

@@ -1,8 +1,10 @@
-//! What the output of a job that failed means: pure, told by patterns.
+//! What the output of a job that failed means, and whether a lane's work has what it must have: pure, told by patterns.
 
 mod delegate;
 mod excerpt;
+mod exports;
 mod gate;
+mod must_haves;
 mod outage;
 mod place;
 mod rule_text;
@@ -12,4 +14,5 @@ mod scan;
 pub use delegate::{Delegate, MAX_VIOLATIONS_OF_SAME_AGENT, re_delegation};
 pub use excerpt::LOOKED_AT;
 pub use gate::{MAX_FINDINGS, diagnose};
+pub use must_haves::{FileText, MAX_FILE_BYTES, check as check_must_haves};
 pub use outage::outage;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::model::time::optional_millis;
-use crate::model::{CommitId, LaneId, MergeMode, PhaseId, PlanFormat, ProcessId, RunId};
+use crate::model::{CommitId, LaneId, MergeMode, MustHavesRule, PhaseId, PlanFormat, ProcessId, RunId};
 
 /// The first event of a run: everything that the plan does not say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -45,6 +45,9 @@ pub struct RunOptions {
     /// Search the merge that broke a gate.
     #[serde(default)]
     pub bisect_merges: bool,
+    /// What becomes of a lane whose must-haves do not all hold.
+    #[serde(default)]
+    pub must_haves: MustHavesRule,
     /// Only these lanes; empty: all.
     #[serde(default)]
     pub lanes: Vec<LaneId>,
@@ -82,6 +85,9 @@ pub struct RunOptions {
     /// The plans that come after this one, absolute; `None`: the run is part of no chain.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_phases: Option<Vec<PathBuf>>,
+    /// Whether Lanekeeper writes GSD's `ROADMAP.md` and `STATE.md` when it merges a lane.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gsd_tracking: bool,
     /// How the plan is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_format: Option<PlanFormat>,

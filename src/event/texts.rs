@@ -1,7 +1,7 @@
 //! The free texts in events: what programs and people said, which may hold anything, also a secret.
 
 use super::{AgentReport, Event, Reading};
-use crate::model::{Checkpoint, Diagnosis, Failure, JobExit};
+use crate::model::{Checkpoint, Diagnosis, Failure, JobExit, Verdict};
 
 impl Event {
     /// Changes every free text with `change`. Names, commits, refs and paths stay as they are.
@@ -22,6 +22,9 @@ impl Event {
                     Some(Reading::Diagnosis(diagnosis)) => in_diagnosis(diagnosis, change),
                     None => {}
                 }
+            }
+            Self::MustHavesChecked { verdicts, .. } => {
+                verdicts.iter_mut().for_each(|verdict| in_verdict(verdict, change))
             }
             Self::LaneCleaned { kept, .. } | Self::PoolEmptied { kept } => kept.iter_mut().for_each(change),
             Self::RunStarted(_)
@@ -71,6 +74,11 @@ fn in_exit(exit: &mut JobExit, change: &mut dyn FnMut(&mut String)) {
     change(&mut exit.command);
     change(&mut exit.notes);
     exit.tail.iter_mut().for_each(change);
+}
+
+fn in_verdict(verdict: &mut Verdict, change: &mut dyn FnMut(&mut String)) {
+    change(&mut verdict.about);
+    verdict.asked.iter_mut().chain(&mut verdict.why).for_each(change);
 }
 
 fn in_report(report: &mut AgentReport, change: &mut dyn FnMut(&mut String)) {

@@ -6,6 +6,7 @@ use super::error::GitError;
 use super::identity::run_identified;
 use super::program::{Git, nul_separated, path_text};
 use super::repository::{Repository, commit_id};
+use super::reserved::{Reserved, with_reserved};
 use crate::model::CommitId;
 
 /// What came of a merge. No ref was moved.
@@ -20,6 +21,7 @@ pub enum Merge {
 }
 
 /// Merges `theirs` into `ours`, always as a merge commit, so that each lane's and agent's work can be told and undone.
+/// Theirs has no say in `reserved` files.
 ///
 /// # Errors
 /// [`GitError::Unrelated`], or what git says.
@@ -29,16 +31,19 @@ pub fn merge(
     theirs: &CommitId,
     message: &str,
     trailers: &[(&str, &str)],
+    reserved: &[Reserved],
 ) -> Result<Merge, GitError> {
     if repository.is_ancestor(theirs, ours)? {
         return Ok(Merge::AlreadyIn);
     }
-    match merged_tree(repository, None, ours, theirs)? {
-        MergedTree::Clean(tree) => {
-            seal(repository, &tree, &[ours, theirs], &with_trailers(message, trailers)).map(Merge::Done)
-        }
-        MergedTree::Conflict(paths) => Ok(Merge::Conflict(paths)),
+    let merged = merged_tree(repository, None, ours, theirs)?;
+    let is_reserved = |path: &String| reserved.iter().any(|file| file.path == *path);
+    let conflicts: Vec<String> = merged.conflicts.into_iter().filter(|path| !is_reserved(path)).collect();
+    if !conflicts.is_empty() {
+        return Ok(Merge::Conflict(conflicts));
     }
+    let tree = if reserved.is_empty() { merged.tree } else { with_reserved(repository, &merged.tree, ours, reserved)? };
+    seal(repository, &tree, &[ours, theirs], &with_trailers(message, trailers)).map(Merge::Done)
 }
 
 /// What came of undoing a merge. No ref was moved.
@@ -70,13 +75,14 @@ pub fn revert(
         return Ok(Revert::NothingToUndo(Some(commit)));
     }
     let git = || Git::new(repository.main_worktree());
-    match merged_tree(repository, Some(merge), tip, onto)? {
-        MergedTree::Conflict(paths) => Ok(Revert::Conflict(paths)),
+    let merged = merged_tree(repository, Some(merge), tip, onto)?;
+    match merged.tree {
+        _ if !merged.conflicts.is_empty() => Ok(Revert::Conflict(merged.conflicts)),
         // Somebody took it out by hand.
-        MergedTree::Clean(tree) if git().arg("rev-parse").arg(format!("{tip}^{{tree}}")).line()? == tree => {
+        tree if git().arg("rev-parse").arg(format!("{tip}^{{tree}}")).line()? == tree => {
             Ok(Revert::NothingToUndo(None))
         }
-        MergedTree::Clean(tree) => {
+        tree => {
             let subject = git().args(["show", "--no-patch", "--format=%s", merge.as_str()]).line()?;
             let message = format!("Revert \"{subject}\"\n\n{}{merge}, reversing\nchanges made to {onto}.\n", UNDOES);
             seal(repository, &tree, &[tip], &with_trailers(&message, trailers)).map(Revert::Done)
@@ -100,9 +106,11 @@ fn undone_by(repository: &Repository, commit: &CommitId, tip: &CommitId) -> Resu
     Ok(None)
 }
 
-enum MergedTree {
-    Clean(String),
-    Conflict(Vec<String>),
+struct MergedTree {
+    /// With marks in the files that conflict.
+    tree: String,
+    /// The paths that both changed.
+    conflicts: Vec<String>,
 }
 
 /// Merges the trees of two commits, seen from `base` or else from where they parted.
@@ -120,8 +128,8 @@ fn merged_tree(
     let output = git.attempt()?;
     let mut parts = nul_separated(&output.stdout).map(path_text);
     match (output.status.code(), parts.next()) {
-        (Some(0), Some(tree)) => Ok(MergedTree::Clean(tree)),
-        (Some(1), Some(_)) => Ok(MergedTree::Conflict(parts.collect())),
+        (Some(0), Some(tree)) => Ok(MergedTree { tree, conflicts: Vec::new() }),
+        (Some(1), Some(tree)) => Ok(MergedTree { tree, conflicts: parts.collect() }),
         _ if String::from_utf8_lossy(&output.stderr).contains("unrelated histories") => {
             Err(GitError::Unrelated { ours: ours.clone(), theirs: theirs.clone() })
         }

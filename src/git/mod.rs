@@ -30,11 +30,13 @@ mod program;
 mod publish;
 mod references;
 mod repository;
+mod reserved;
 mod retire;
 mod slot;
 mod snapshot;
 mod stash;
 mod status;
+mod tree;
 mod worktrees;
 
 pub use claim::Holder;
@@ -55,6 +57,7 @@ pub use program::{ProgramError, require_version};
 pub use publish::{Publication, changes_where_checked_out, obstacle_to_publishing, publish};
 pub use references::move_branch;
 pub use repository::Repository;
+pub use reserved::Reserved;
 pub use snapshot::{
     Snapshot, SnapshotRequest, changed_since, delete_references, has_changes, keep, kept_under, put_back,
     reference_name, restore, snapshot,

@@ -187,7 +187,7 @@ impl Repository {
 
     /// Asks libgit2, which needs no process. `None`: it cannot tell (it reads neither SHA-256 nor reftable
     /// repositories, and knows less about trusted owners), so git itself must be asked.
-    fn in_process<T>(&self, ask: impl FnOnce(&git2::Repository) -> Result<T, git2::Error>) -> Option<T> {
+    pub(super) fn in_process<T>(&self, ask: impl FnOnce(&git2::Repository) -> Result<T, git2::Error>) -> Option<T> {
         git2::Repository::open(&self.common).and_then(|git| ask(&git)).ok()
     }
 }

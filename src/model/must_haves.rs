@@ -22,6 +22,12 @@ impl MustHaves {
     pub fn is_empty(&self) -> bool {
         self.truths.is_empty() && self.artifacts.is_empty() && self.key_links.is_empty()
     }
+
+    /// Each thing that is asked for in a sentence, for agents.
+    pub fn told(&self) -> Vec<String> {
+        let artifacts = self.artifacts.iter().map(Artifact::told);
+        self.truths.iter().cloned().chain(artifacts).chain(self.key_links.iter().map(KeyLink::told)).collect()
+    }
 }
 
 /// A file that must be there.
@@ -44,6 +50,23 @@ pub struct Artifact {
     pub exports: Vec<String>,
 }
 
+impl Artifact {
+    fn told(&self) -> String {
+        let provides = self.provides.as_ref().map(|provides| format!(" ({provides})")).unwrap_or_default();
+        let mut text = format!("`{}`{provides} is there", self.path);
+        if let Some(lines) = self.min_lines {
+            text.push_str(&format!(", has at least {lines} lines"));
+        }
+        if let Some(pattern) = &self.contains {
+            text.push_str(&format!(", contains `{pattern}`"));
+        }
+        if !self.exports.is_empty() {
+            text.push_str(&format!(", exports {}", self.exports.join(", ")));
+        }
+        text
+    }
+}
+
 /// A connection between two files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -59,4 +82,78 @@ pub struct KeyLink {
     /// A regular expression that occurs in `from`; one that is not valid is taken literally.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
+}
+
+impl KeyLink {
+    fn told(&self) -> String {
+        let via = self.via.as_ref().map(|via| format!(" ({via})")).unwrap_or_default();
+        let pattern = self.pattern.as_ref().map(|pattern| format!(": `{pattern}` occurs in it")).unwrap_or_default();
+        format!("`{}` refers to `{}`{via}{pattern}", self.from, self.to)
+    }
+}
+
+super::word_enum! {
+    /// What becomes of a lane whose must-haves do not all hold.
+    #[derive(Default)]
+    MustHavesRule {
+        /// It is told, and the lane goes on.
+        #[default]
+        Report = "report",
+        /// The lane goes back to be mended, as after failed tests.
+        Enforce = "enforce",
+    }
+}
+
+super::word_enum! {
+    /// What kind of thing was asked for.
+    Demand {
+        /// A statement.
+        Truth = "truth",
+        /// A file.
+        Artifact = "artifact",
+        /// A connection between two files.
+        KeyLink = "key_link",
+    }
+}
+
+/// What became of one thing that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// Its kind.
+    pub kind: Demand,
+    /// The statement, the file, or `from -> to`.
+    pub about: String,
+    /// What must hold, each in a few words; nothing more than that a file is there, where it is empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<String>,
+    /// Whether it holds; `None`: only a reader can tell.
+    pub holds: Option<bool>,
+    /// Why it does not hold, or what was not looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub why: Vec<String>,
+}
+
+impl Verdict {
+    /// `src/a.rs: 12 of 30 lines`.
+    pub fn told(&self) -> String {
+        let why = self.why.join("; ");
+        let about = format!("{} {}", self.kind.word().replace('_', " "), self.about);
+        if why.is_empty() { about } else { format!("{about}: {why}") }
+    }
+}
+
+/// `4 of 5 hold`, of those that were checked; `2 not checked` where none was.
+pub fn tally(verdicts: &[Verdict]) -> String {
+    let hold = verdicts.iter().filter(|verdict| verdict.holds == Some(true)).count();
+    let open = verdicts.iter().filter(|verdict| verdict.holds.is_none()).count();
+    match (verdicts.len() - open, open) {
+        (0, open) => format!("{open} not checked"),
+        (checked, 0) => format!("{hold} of {checked} hold"),
+        (checked, open) => format!("{hold} of {checked} hold, {open} not checked"),
+    }
+}
+
+/// Whether something was checked and does not hold.
+pub fn any_broken(verdicts: &[Verdict]) -> bool {
+    verdicts.iter().any(|verdict| verdict.holds == Some(false))
 }

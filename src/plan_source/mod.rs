@@ -25,6 +25,7 @@ mod scalar;
 pub mod schema;
 mod source_text;
 mod toml_tree;
+pub mod tracking;
 mod tree;
 mod yaml;
 
@@ -129,7 +130,7 @@ pub fn read(
     };
     let faults = Faults::new(SourceText::of_files(&files, &text));
     let format = source.format.or_else(|| format::detect(source.files));
-    let draft = draft(source, format, &faults);
+    let draft = draft(source, format, &faults, runners);
     let context = Context { faults: &faults, load: &load_once, runners, fallbacks: source.fallbacks };
     let plan = draft.and_then(|draft| lower::lower(&draft, &context));
     let plan = plan.filter(|_| !faults.any_error());
@@ -144,7 +145,12 @@ fn add_to_digest(digest: &RefCell<Sha256>, text: &str) {
 }
 
 /// The draft that the format's reader makes of the text.
-fn draft<'a>(source: &Source<'_>, format: Option<PlanFormat>, faults: &'a Faults<'a>) -> Option<PlanDraft> {
+fn draft<'a>(
+    source: &Source<'_>,
+    format: Option<PlanFormat>,
+    faults: &'a Faults<'a>,
+    runners: &lower::Runners<'_>,
+) -> Option<PlanDraft> {
     let text = faults.source.text;
     if text.len() > MAX_TEXT {
         faults.error(Span::default(), format!("a plan has at most {MAX_TEXT} bytes, this one has {}", text.len()));
@@ -159,7 +165,7 @@ fn draft<'a>(source: &Source<'_>, format: Option<PlanFormat>, faults: &'a Faults
         PlanFormat::Yaml => yaml::parse(text, faults),
         PlanFormat::Json => json::parse(text, faults),
         PlanFormat::Gsd => return gsd::plan(source, faults),
-        PlanFormat::Lanes => return lanes::plan(source, faults),
+        PlanFormat::Lanes => return lanes::plan(source, faults, runners),
     }?;
     tree::refuse_nul(&tree, faults);
     native::plan(tree, faults)
@@ -168,6 +174,8 @@ fn draft<'a>(source: &Source<'_>, format: Option<PlanFormat>, faults: &'a Faults
 fn no_format(text: &str, faults: &Faults<'_>) {
     if text.trim().is_empty() {
         faults.error_with(Span::default(), "this plan is empty", "a plan has a `phase` and at least one lane");
+    } else if let Some(why) = lanes::why_not(text) {
+        faults.error_with(Span::default(), why.message, why.help);
     } else {
         let names: Vec<&str> = PlanFormat::ALL.iter().map(|format| format.word()).collect();
         let help = format!("name it with --plan-format: {}", names.join(", "));

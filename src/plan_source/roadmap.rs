@@ -61,6 +61,13 @@ fn phase(line: &str) -> Option<(RoadmapPhase, bool)> {
     Some((RoadmapPhase { number: number.to_owned(), title: title.to_owned(), alias: alias(title), done }, boxed))
 }
 
+/// A phase's number without the zeros before it, so that `02.1` and `2.1` are one.
+pub fn normal(number: &str) -> String {
+    let short = number.trim_start_matches('0');
+    let keeps_one = !short.starts_with(|c: char| c.is_ascii_digit());
+    if keeps_one { format!("0{short}") } else { short.to_owned() }.to_lowercase()
+}
+
 /// `BOOTCORE` of `Bootstrap And Core Contracts (BOOTCORE)`.
 fn alias(title: &str) -> Option<String> {
     let inside = title.strip_suffix(')')?.rsplit_once('(')?.1;

@@ -75,6 +75,8 @@ pub enum Action {
     CleanLane(LaneIndex),
     /// Find the merge that broke the lane's tests, or, without a lane, the final gate. Answer: `MergesBisected`.
     BisectMerges(Option<LaneIndex>),
+    /// Look for what must be true of the lane's work. Answer: `MustHavesChecked`.
+    CheckMustHaves(LaneIndex),
     /// Check out the integration branch for the final gate. Answer: `FinalOpened`.
     OpenFinal,
     /// Remove the pool's free slots. Answer: `PoolEmptied`.
@@ -110,6 +112,7 @@ action_words! {
     Action::PublishMerge(_) => "publish_merge",
     Action::CleanLane(_) => "clean_lane",
     Action::BisectMerges(_) => "bisect_merges",
+    Action::CheckMustHaves(_) => "check_must_haves",
     Action::OpenFinal => "open_final",
     Action::EmptyPool => "empty_pool",
 }

@@ -8,6 +8,7 @@ use super::state::{
     AgentState, AgentStep, Answer, Gate, LaneEnd, LaneState, Rebuild, RunState, StagedMerge, StopState, agent_index,
 };
 use crate::event::{Event, LaneStage, Record, RunStarted};
+use crate::model::must_haves::any_broken;
 use crate::model::{AgentName, Approval, Lane, LaneId, LaneIndex, Stage, Timestamp};
 
 /// An event that cannot follow from those before it: the log was damaged or belongs to another plan.
@@ -307,6 +308,7 @@ fn apply_to_lane(lane: &mut LaneState, event: &Event) {
         Event::MergeStaged { onto, commit, moved, .. } => {
             lane.staged = Some(StagedMerge { onto: onto.clone(), commit: commit.clone(), moved: *moved });
         }
+        Event::MustHavesChecked { head, verdicts, .. } => lane.must_haves = Some((head.clone(), verdicts.clone())),
         Event::MergeSuperseded { .. } => {
             lane.staged = None;
             lane.merged_tests = Gate::Due;
@@ -324,6 +326,7 @@ impl LaneState {
     fn reopen(&mut self) {
         self.tests = Gate::Due;
         self.merged_tests = Gate::Due;
+        self.must_haves = None;
         self.culprit = None;
         self.staged = None;
         self.answers.remove(&Approval::Changes.into());
@@ -378,6 +381,7 @@ impl LaneState {
         for gate in [&mut self.setup, &mut self.tests, &mut self.merged_tests] {
             gate.retry();
         }
+        self.must_haves.take_if(|(_, verdicts)| any_broken(verdicts));
         // A lane that stood in the queue when it ended reaches its last checkpoint again.
         if self.merged.is_none() {
             self.checkpoints.remove(&Stage::PrePr);

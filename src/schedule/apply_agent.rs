@@ -8,7 +8,7 @@ use crate::model::plan::{OwnershipRule, RetryFrom};
 use crate::model::retry::OUTAGE_LIMIT;
 use crate::model::{
     AgentName, CommitId, Diagnosis, ExitCause, Failure, FailureClass, FailureKind, HumanGate, JobExit, JobId, JobRole,
-    LaneIndex, RetryLevel, Round, TaskId, Timestamp,
+    LaneIndex, RetryLevel, Round, Stage, TaskId, Timestamp,
 };
 
 impl RunState {
@@ -126,7 +126,10 @@ impl RunState {
             JobRole::Checkpoint { agent } => self.agent_mut(lane, agent)?.step = AgentStep::Gating(running),
             JobRole::Setup { agent: Some(agent) } => self.agent_mut(lane, agent)?.setup = running,
             JobRole::Setup { agent: None } => state.setup = running,
-            JobRole::Tests => state.tests = running,
+            JobRole::Tests => {
+                state.tests = running;
+                state.checkpoints.remove(&Stage::AfterLaneTests);
+            }
             JobRole::MergedTests => state.merged_tests = running,
             JobRole::Final => {}
         }

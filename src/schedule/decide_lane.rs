@@ -4,12 +4,13 @@ use super::action::Action;
 use super::decide::{Deciding, lane_deadline};
 use super::decide_agent::{decide_agent, stop_jobs, wait_for_jobs};
 use super::decide_merge::decide_merge;
-use super::mending::{gate_failure, search_first, send_back, tests_failed};
+use super::mending::{gate_failure, must_haves_missing, search_first, send_back, tests_failed};
 use super::state::{AgentState, AgentStep, Gate, LaneState, PastFailure};
 use crate::event::{Event, LaneStage};
+use crate::model::must_haves::any_broken;
 use crate::model::{
-    Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobId, JobRole, Lane, LaneIndex, RetryLevel, Round,
-    Stage,
+    Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobId, JobRole, Lane, LaneIndex, MustHavesRule,
+    RetryLevel, Round, Stage,
 };
 
 /// The round whose agents work, or are about to, while a lane stands at `stage`.
@@ -218,15 +219,14 @@ fn validation(deciding: &mut Deciding, lane: LaneIndex) {
     let commands: Vec<String> = plan.tests.iter().map(ToString::to_string).collect();
     match &lane_state.tests {
         Gate::Due if commands.is_empty() => {
-            reach(deciding, lane, checkpoint(CheckpointStatus::Complete, "the lane has no tests"));
-            move_on(deciding, lane, LaneStage::Review);
+            validated(deciding, lane, checkpoint(CheckpointStatus::Complete, "the lane has no tests"));
         }
         Gate::Due => plan_job(deciding, lane, JobRole::Tests),
         Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
         Gate::Passed => {
             let passed = checkpoint(CheckpointStatus::Complete, "the lane's tests passed");
-            reach(deciding, lane, Checkpoint { command: Some(commands.join(" && ")), exit_code: Some(0), ..passed });
-            move_on(deciding, lane, LaneStage::Review);
+            let passed = Checkpoint { command: Some(commands.join(" && ")), exit_code: Some(0), ..passed };
+            validated(deciding, lane, passed);
         }
         Gate::Failed(_) if search_first(deciding, lane) => {}
         Gate::Failed(gate) => {
@@ -235,6 +235,29 @@ fn validation(deciding: &mut Deciding, lane: LaneIndex) {
             reach(deciding, lane, Checkpoint { command, exit_code, ..failed });
             tests_failed(deciding, lane, "the lane's tests failed", gate);
         }
+    }
+}
+
+/// The tests passed, which the checkpoint says; then the must-haves are looked for, and what follows from them.
+fn validated(deciding: &mut Deciding, lane: LaneIndex, passed: Checkpoint) {
+    let state = deciding.state;
+    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    if !lane_state.checkpoints.contains(&Stage::AfterLaneTests) {
+        return reach(deciding, lane, passed);
+    }
+    if plan.must_haves.is_empty() {
+        return move_on(deciding, lane, LaneStage::Review);
+    }
+    let enforced = state.started().is_some_and(|started| started.options.must_haves == MustHavesRule::Enforce);
+    match &lane_state.must_haves {
+        Some((head, verdicts)) if Some(head) == lane_state.head.as_ref() => {
+            if enforced && any_broken(verdicts) {
+                must_haves_missing(deciding, lane, verdicts);
+            } else {
+                move_on(deciding, lane, LaneStage::Review);
+            }
+        }
+        _ => deciding.want(Action::CheckMustHaves(lane)),
     }
 }
 

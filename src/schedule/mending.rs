@@ -6,8 +6,9 @@ use super::decide_lane::move_on;
 use super::state::{AgentStep, FailedGate, LaneState};
 use crate::diagnose::{Delegate, re_delegation};
 use crate::event::{Event, LaneStage};
+use crate::model::must_haves::tally;
 use crate::model::text::headline;
-use crate::model::{Diagnosis, Failure, FailureClass, FailureKind, Lane, LaneIndex, Round};
+use crate::model::{Diagnosis, Failure, FailureClass, FailureKind, Lane, LaneIndex, Round, Verdict};
 
 /// The failure that a gate's exit is, told as "`what`: …".
 pub(super) fn gate_failure(what: &str, gate: &FailedGate) -> Failure {
@@ -70,6 +71,21 @@ pub(super) fn tests_failed(deciding: &mut Deciding, lane: LaneIndex, what: &str,
     let mender = last.map(|last| lane_state.mender(plan, delegate, gate.diagnosis.as_deref(), last));
     let mender = lane_state.culprit.flatten().or(mender);
     send_back_to(deciding, lane, mender, failure);
+}
+
+/// What the lane must have is not there: the table is the log, and what is missing stands at its end.
+pub(super) fn must_haves_missing(deciding: &mut Deciding, lane: LaneIndex, verdicts: &[Verdict]) {
+    let mut rows: Vec<&Verdict> = verdicts.iter().filter(|verdict| verdict.holds.is_some()).collect();
+    rows.sort_by_key(|verdict| verdict.holds == Some(false));
+    let told = |verdict: &&Verdict| {
+        let word = if verdict.holds == Some(true) { "holds" } else { "missing" };
+        format!("{word}: {}", verdict.told())
+    };
+    let missing: Vec<&str> = rows.iter().filter(|row| row.holds == Some(false)).map(|row| row.about.as_str()).collect();
+    let missing = headline(&missing.join(", "), 400);
+    let message = format!("the lane lacks what it must have ({}): {missing}", tally(verdicts));
+    let log = rows.iter().map(told).collect();
+    send_back(deciding, lane, Failure { log, ..Failure::new(FailureKind::Gate, message) });
 }
 
 /// Sends a lane back to its last implementation agent; without one nobody can mend it.

@@ -10,7 +10,7 @@ use super::people::approval_at;
 use crate::event::{LaneStage, RunOutcome, RunStarted, SnapshotReason, StopReason, Worktree};
 use crate::model::{
     Agent, AgentName, Approval, CommitId, Diagnosis, Failure, HumanGate, JobExit, JobId, JobRole, Lane, LaneId,
-    LaneIndex, Plan, Stage, TaskId, Timestamp,
+    LaneIndex, Plan, Stage, TaskId, Timestamp, Verdict,
 };
 
 /// A run, folded from its events.
@@ -92,6 +92,8 @@ pub struct LaneState {
     pub tests: Gate,
     /// Its tests, on the merged result.
     pub merged_tests: Gate,
+    /// What became of its must-haves, and at which head.
+    pub must_haves: Option<(CommitId, Vec<Verdict>)>,
     /// The checkpoints it reached on its present way.
     pub checkpoints: BTreeSet<Stage>,
     /// The answers that people gave.
@@ -460,6 +462,7 @@ impl LaneState {
             mender: None,
             tests: Gate::Due,
             merged_tests: Gate::Due,
+            must_haves: None,
             checkpoints: BTreeSet::new(),
             answers: BTreeMap::new(),
             rework: 0,

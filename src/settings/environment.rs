@@ -35,6 +35,8 @@ variables! {
     FAIL_FAST = "LANEKEEPER_FAIL_FAST";
     /// Sets `bisect_merges`.
     BISECT_MERGES = "LANEKEEPER_BISECT_MERGES";
+    /// Sets `must_haves`.
+    MUST_HAVES = "LANEKEEPER_MUST_HAVES";
     /// Sets `timeout`.
     TIMEOUT = "LANEKEEPER_TIMEOUT";
     /// Sets `kill_after`.
@@ -63,6 +65,8 @@ variables! {
     CHECKPOINT_BEFORE = "LANEKEEPER_CHECKPOINT_BEFORE";
     /// Sets `checkpoint_keep`.
     CHECKPOINT_KEEP = "LANEKEEPER_CHECKPOINT_KEEP";
+    /// Sets `gsd_tracking`.
+    GSD_TRACKING = "LANEKEEPER_GSD_TRACKING";
     /// Sets `redact`, one pattern a line.
     REDACT = "LANEKEEPER_REDACT";
     /// Sets `heartbeat`.

@@ -42,6 +42,14 @@ pub(super) fn read(file: &ConfigFile, surroundings: &Surroundings) -> (Layer, Ve
     (reader.layer.place_paths(|path| surroundings.path_in_file(path)), reader.faults)
 }
 
+/// Settings that may be written in a table of their own.
+const GROUPS: &[&str] = &["gsd"];
+
+fn group<'t, 'i>(name: &str, value: &'t SpannedValue<'i>) -> Option<(&'static str, &'t DeTable<'i>)> {
+    let group = GROUPS.iter().copied().find(|group| *group == name)?;
+    Some((group, value.get_ref().as_table()?))
+}
+
 fn position(fault: &Fault) -> (usize, usize) {
     match &fault.origin {
         Origin::File(place) => (place.line, place.column),
@@ -67,9 +75,23 @@ impl Reader<'_> {
             self.error(name.span(), format!("`{text}` cannot be set in a file, which outlives the run"));
         } else if let Some(key) = KEYS.iter().find(|key| key.name == text) {
             self.setting(key, value);
+        } else if let Some((group, entries)) = group(text, value) {
+            self.group(group, entries);
         } else {
             let known = KEYS.iter().map(|key| key.name).filter(|known| !NOT_IN_FILES.contains(known));
             self.unknown(name, known.chain(["runners"]));
+        }
+    }
+
+    /// `[gsd]` and `tracking = true` below it say the same as `gsd_tracking = true`.
+    fn group(&mut self, group: &str, entries: &DeTable<'_>) {
+        let of_group = |key: &&Key| key.name.strip_prefix(group).is_some_and(|rest| rest.starts_with('_'));
+        for (name, value) in entries {
+            let full = format!("{group}_{}", name.get_ref());
+            match KEYS.iter().find(|key| key.name == full) {
+                Some(key) => self.setting(key, value),
+                None => self.unknown(name, KEYS.iter().filter(of_group).map(|key| &key.name[group.len() + 1..])),
+            }
         }
     }
 

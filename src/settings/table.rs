@@ -13,7 +13,7 @@ use super::{OnLockConflict, Origin, Progress, Setting, Surroundings};
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::plan::SPECIALIST_TIME_LIMIT;
 use crate::model::retry::OUTAGE_LIMIT;
-use crate::model::{CommandLine, MergeMode, OnOrphan, SnapshotRules, Timeouts};
+use crate::model::{CommandLine, MergeMode, MustHavesRule, OnOrphan, SnapshotRules, Timeouts};
 
 macro_rules! settings {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty {
@@ -136,6 +136,11 @@ settings! {
         Kind::Boolean, value::boolean, flags ["--bisect-merges"], variables [env::BISECT_MERGES],
         default "false"
     }
+    /// What becomes of a lane whose work lacks what the plan says it must have.
+    must_haves: MustHavesRule {
+        Kind::Choice(words::<MustHavesRule>), value::choice, flags [], variables [env::MUST_HAVES],
+        default "report"
+    }
     /// How long the whole run may take, or `none`.
     timeout: Option<Duration> {
         Kind::Duration, value::limit, flags ["--timeout"], variables [env::TIMEOUT],
@@ -202,6 +207,11 @@ settings! {
         Kind::Count, some(value::count), flags [], variables [env::CHECKPOINT_KEEP],
         default "all"
     }
+    /// Whether Lanekeeper writes GSD's `ROADMAP.md` and `STATE.md` when it merges a plan; `gsd.tracking` in a file.
+    gsd_tracking: bool {
+        Kind::Boolean, value::boolean, flags [], variables [env::GSD_TRACKING],
+        default "false"
+    }
     /// Regular expressions of secrets, which are kept out of everything that is stored.
     redact: Option<Vec<String>> {
         Kind::List, some(value::patterns), flags [], variables [env::REDACT],
@@ -261,6 +271,7 @@ impl Settings {
             progress: unsaid(Progress::Auto),
             fail_fast: unsaid(false),
             bisect_merges: unsaid(false),
+            must_haves: unsaid(MustHavesRule::Report),
             timeout: unsaid(None),
             kill_after: unsaid(Timeouts::default().kill_after),
             backoff: unsaid(Duration::from_secs(1)),
@@ -274,6 +285,7 @@ impl Settings {
             checkpoint_every_tool_calls: unsaid(SnapshotRules::TOOL_CALLS),
             checkpoint_before: unsaid(None),
             checkpoint_keep: unsaid(None),
+            gsd_tracking: unsaid(false),
             redact: unsaid(None),
             heartbeat: unsaid(Duration::from_secs(5)),
             session_id: unsaid(None),

@@ -8,13 +8,14 @@ use std::time::UNIX_EPOCH;
 use serde::Deserialize;
 
 use super::atomic::{self, FileError, create_directories};
+use super::foreign_log;
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::{AgentName, JobId, LaneId, PhaseId, RunId, Timestamp};
 
 /// The state of all runs of a repository.
 #[derive(Debug, Clone)]
 pub struct StateDirectory {
-    repository: PathBuf,
+    pub(super) repository: PathBuf,
     checkpoints: Option<PathBuf>,
     log: Option<PathBuf>,
 }
@@ -137,7 +138,8 @@ impl StateDirectory {
             .into_iter()
             .filter_map(|path| {
                 let name = path.file_name()?.to_str().filter(|name| *name != ERRORS)?.strip_suffix(".jsonl")?;
-                Some((began(&path), RunId::new(name).ok()?))
+                let run = RunId::new(name).ok()?;
+                (!foreign_log::is_foreign(&path)).then(|| (began(&path), run))
             })
             .collect();
         runs.sort_unstable_by(|one, other| other.cmp(one));
@@ -147,7 +149,8 @@ impl StateDirectory {
     /// Whether `run` has a log here.
     pub fn has(&self, run: &RunId) -> bool {
         let of_another = |log: &PathBuf| first_line(log).is_some_and(|first| first.run_id != *run);
-        self.run(run).log().exists() && !self.log.as_ref().is_some_and(of_another)
+        let log = self.run(run).log();
+        log.exists() && !self.log.as_ref().is_some_and(of_another) && !foreign_log::is_foreign(&log)
     }
 
     /// The files of one run.
@@ -160,7 +163,7 @@ impl StateDirectory {
 const LOCKS: &str = ".locks";
 
 /// The name of the structured error log, of a run or of none.
-const ERRORS: &str = "errors.jsonl";
+pub(super) const ERRORS: &str = "errors.jsonl";
 
 /// The files of one run.
 #[derive(Debug, Clone)]
@@ -255,7 +258,7 @@ impl LaneDirectory {
 }
 
 /// What is in a directory; nothing where there is none.
-fn paths_in(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
+pub(super) fn paths_in(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
     match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(source) => Err(FileError::Io { action: "list", path: directory.to_owned(), source }),
@@ -264,12 +267,13 @@ fn paths_in(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
 }
 
 fn began(log: &Path) -> Timestamp {
-    let changed = || {
-        let since = fs::metadata(log).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
-        i64::try_from(since.as_millis()).ok().map(Timestamp::from_unix_millis)
-    };
     let first = first_line(log).map(|first| first.ts);
-    first.or_else(changed).unwrap_or(Timestamp::from_unix_millis(0))
+    first.or_else(|| changed(log)).unwrap_or(Timestamp::from_unix_millis(0))
+}
+
+pub(super) fn changed(log: &Path) -> Option<Timestamp> {
+    let since = fs::metadata(log).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_millis()).ok().map(Timestamp::from_unix_millis)
 }
 
 /// What every line of a run log says.

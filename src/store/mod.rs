@@ -8,6 +8,7 @@ pub mod atomic;
 pub mod checkpoints;
 pub mod checkpoints_mend;
 pub mod error_log;
+pub mod foreign_log;
 pub mod journal;
 mod json;
 pub mod lane_files;

@@ -53,6 +53,8 @@ pub(super) fn started() -> Event {
             merge: MergeMode::Local,
             fail_fast: false,
             bisect_merges: false,
+            gsd_tracking: false,
+            must_haves: Default::default(),
             lanes: vec![lane()],
             done: vec![],
             worktree_root: "/repo.lanes".into(),
@@ -217,11 +219,25 @@ pub(super) fn every_event() -> Vec<Event> {
             message: "PostgreSQL".into(),
         },
         Event::SnapshotDamaged {
-            lane,
+            lane: lane.clone(),
             agent: Some(self::agent()),
             commit: commit('f'),
             reference: "refs/lanekeeper/checkpoint/P1-SL-1/20260101T000000.000Z".into(),
             error: "its tree is missing".into(),
+        },
+        Event::MustHavesChecked {
+            lane,
+            head: commit('c'),
+            verdicts: vec![
+                Verdict { kind: Demand::Truth, about: "It is fast".into(), asked: vec![], holds: None, why: vec![] },
+                Verdict {
+                    kind: Demand::Artifact,
+                    about: "src/a.rs".into(),
+                    asked: vec!["at least 30 lines".into()],
+                    holds: Some(false),
+                    why: vec!["12 of 30 lines".into()],
+                },
+            ],
         },
     ]);
     events

@@ -138,6 +138,7 @@ pub(super) fn apply_to_lane(lane: &mut LaneView, record: &Record) {
             lane.ending = None;
             lane.finished = Some(at);
         }
+        Event::MustHavesChecked { verdicts, .. } => lane.must_haves = verdicts.clone(),
         Event::LaneCleaned { kept, .. } => lane.kept = kept.clone(),
         Event::LaneFailed { failure, .. } => fail(lane, failure, at),
         Event::LaneBlocked { reason, .. } => {
@@ -218,6 +219,7 @@ fn roll_back(lane: &mut LaneView, kept: &[String], at: Timestamp) {
     lane.ending = Some(Ending::RolledBack);
     lane.finished = Some(at);
     lane.kept = kept.to_vec();
+    lane.must_haves.clear();
     lane.stage = LaneStage::Waiting;
     lane.merge_commit = None;
     lane.worktree = None;

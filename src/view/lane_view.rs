@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::event::{LaneStage, SnapshotReason, Worktree};
 use crate::model::{
     AgentName, Approval, CommitId, ExitCause, Failure, JobExit, JobId, JobRole, Lane, LaneId, Task, TaskId, Timestamp,
-    Transition,
+    Transition, Verdict,
 };
 
 /// How a lane stands, in the words that people see.
@@ -140,6 +140,8 @@ pub struct LaneView {
     pub last_failure: Option<FailureView>,
     /// Snapshots that were taken.
     pub snapshots: Vec<SnapshotView>,
+    /// What became of its must-haves when they were looked for the last time.
+    pub must_haves: Vec<Verdict>,
     /// What was kept at cleanup or rollback, each with the reason.
     pub kept: Vec<String>,
     /// Human gates that were answered with yes, and hold.
@@ -286,6 +288,7 @@ impl LaneView {
             ending: None,
             last_failure: None,
             snapshots: Vec::new(),
+            must_haves: Vec::new(),
             kept: Vec::new(),
             approved: Vec::new(),
             merging: false,

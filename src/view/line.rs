@@ -7,9 +7,10 @@ use super::lane_view::LaneState;
 use super::run_view::RunView;
 use super::styles::{Styles, Tone};
 use crate::event::{AgentReport, Event, LaneStage, Record, RunOutcome, RunStarted, StopReason};
+use crate::model::must_haves::tally;
 use crate::model::text::counted;
 use crate::model::time::short;
-use crate::model::{AgentName, ExitCause, JobExit, JobId, JobRole, LaneId, RetryLevel, Timestamp};
+use crate::model::{AgentName, ExitCause, JobExit, JobId, JobRole, LaneId, RetryLevel, Timestamp, Verdict};
 
 /// A sentence about an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,6 +101,7 @@ pub fn narrate(record: &Record, view: &RunView) -> Option<Line> {
         Event::MergeStaged { lane, moved: true, .. } => {
             passing(Tone::Plain, format!("{lane}: {} moved, merging with what it holds now", view.run.base_branch))
         }
+        Event::MustHavesChecked { lane, verdicts, .. } => must_haves_checked(lane, verdicts),
         Event::MergesBisected { lane, culprit, commit } => {
             let what = lane.as_ref().map_or_else(|| "final gate".to_owned(), |lane| format!("{lane}: tests"));
             let at = commit.as_ref().map(|commit| format!(" ({})", commit.short())).unwrap_or_default();
@@ -251,6 +253,16 @@ fn work_committed(lane: &LaneId, agent: &AgentName, changed: &[String], prohibit
         0 => passing(Tone::Faint, format!("{lane} {agent}: changed no file")),
         count => passing(Tone::Plain, format!("{lane} {agent}: changed {}", counted(count, "file"))),
     }
+}
+
+fn must_haves_checked(lane: &LaneId, verdicts: &[Verdict]) -> Option<Line> {
+    let told = format!("{lane}: must-haves: {}", tally(verdicts));
+    let broken: Vec<String> =
+        verdicts.iter().filter(|verdict| verdict.holds == Some(false)).map(Verdict::told).collect();
+    if broken.is_empty() {
+        return passing(Tone::Plain, told);
+    }
+    lasting(Tone::Warn, format!("{told}; {}", broken.join("; ")))
 }
 
 fn lane_merged(view: &RunView, id: &LaneId, commit: &str, at: Timestamp) -> Option<Line> {

@@ -5,6 +5,8 @@ pub mod checkpoint_fold;
 pub mod commands;
 pub mod escalation;
 pub mod failures;
+pub mod foreign_log;
+mod interfaces;
 mod lane_fold;
 pub mod lane_view;
 pub mod line;
@@ -19,6 +21,7 @@ pub mod task_fold;
 pub(crate) mod testing;
 
 pub use checkpoint_fold::{CheckpointFold, RunPlaces};
+pub use interfaces::InterfaceView;
 pub use lane_view::{AgentView, Ending, JobView, LaneState, LaneView, RetryView, SnapshotView, WaitingFor};
 pub use run_view::{RunFacts, RunView};
 pub use styles::{Styles, Tone};

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
+use super::interfaces::{self, InterfaceView};
 use super::lane_fold::{apply_to_jobs, apply_to_lane, state_of};
 use super::lane_view::{JobView, LaneState, LaneView, WaitingFor};
 use crate::event::{Event, Owner, Record, RunOptions, RunOutcome, RunStarted, StopReason};
@@ -29,6 +30,8 @@ pub struct RunFacts {
     pub phase: Option<PhaseId>,
     /// What the phase is called.
     pub title: Option<String>,
+    /// Its interface freeze gates, as the plan has them.
+    pub interfaces: Vec<InterfaceView>,
     /// Where the plan was read; absolute.
     pub plan_path: Option<PathBuf>,
     /// The integration branch.
@@ -112,6 +115,7 @@ impl RunView {
         }
         view.run.phase = Some(plan.phase.clone());
         view.run.title = plan.title.clone();
+        view.run.interfaces = interfaces::of_plan(plan);
         view
     }
 

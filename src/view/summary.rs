@@ -7,14 +7,16 @@ use serde::Serialize;
 use super::cells::{clean, cut};
 use super::commands::Commands;
 use super::escalation::{Escalation, escalations};
+use super::interfaces::{self, InterfaceView, interfaces};
 use super::lane_view::{LaneState, LaneView, RetryView, SnapshotView, WaitingFor};
 use super::next_steps::{NextStep, next_steps};
 use super::run_view::RunView;
 use super::styles::{Styles, Tone};
 use super::table::{Cell, Column, lines};
 use crate::event::{LaneStage, RunOutcome};
+use crate::model::must_haves::{any_broken, tally};
 use crate::model::time::{optional_millis, short};
-use crate::model::{AgentName, CommitId, LaneId, PhaseId, RunId, TaskId, Timestamp};
+use crate::model::{AgentName, CommitId, LaneId, PhaseId, RunId, TaskId, Timestamp, Verdict};
 
 /// What a summary needs to know that no event says.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +59,8 @@ pub struct Summary {
     pub resumes: u32,
     /// The lanes, in the order of the plan.
     pub lanes: Vec<LaneSummary>,
+    /// Its interface freeze gates.
+    pub interfaces: Vec<InterfaceView>,
     /// What may be done now.
     pub next_steps: Vec<NextStep>,
     /// What a person has to decide, once nobody works on the run.
@@ -103,6 +107,8 @@ pub struct LaneSummary {
     pub merge_commit: Option<CommitId>,
     /// Snapshots that were taken.
     pub snapshots: Vec<SnapshotView>,
+    /// What became of its must-haves; empty before they were looked for.
+    pub must_haves: Vec<Verdict>,
     /// What was kept at cleanup or rollback.
     pub kept: Vec<String>,
     /// The remark in the table.
@@ -146,6 +152,7 @@ impl Summary {
             elapsed: run.started.map(|started| until.since(started)),
             resumes: run.resumes,
             lanes: view.lanes().iter().map(|lane| lane_summary(view, lane, until)).collect(),
+            interfaces: interfaces(view),
             next_steps: next_steps(view, context.program, context.held),
             escalations: run.run_id.as_ref().filter(|_| !context.held).map(escalated).unwrap_or_default(),
         }
@@ -159,6 +166,11 @@ impl Summary {
             text.push_str(&line);
             text.push('\n');
         }
+        if let Some(gates) = interfaces::told(&self.interfaces) {
+            text.push('\n');
+            push_wrapped(&mut text, &clean(&gates), width);
+        }
+        self.push_must_haves(&mut text, width, styles);
         for step in &self.next_steps {
             text.push('\n');
             push_wrapped(&mut text, &step.reason, width);
@@ -168,6 +180,22 @@ impl Summary {
             }
         }
         text
+    }
+
+    /// What became of the must-haves of all lanes, and those that do not hold.
+    fn push_must_haves(&self, text: &mut String, width: usize, styles: Styles) {
+        let all: Vec<Verdict> = self.lanes.iter().flat_map(|lane| lane.must_haves.iter().cloned()).collect();
+        if all.is_empty() {
+            return;
+        }
+        let tone = if any_broken(&all) { Tone::Warn } else { Tone::Good };
+        let told = styles.paint(tone, &cut(&format!("must-haves: {}", tally(&all)), width));
+        text.push_str(&format!("\n{told}\n"));
+        for lane in &self.lanes {
+            for verdict in lane.must_haves.iter().filter(|verdict| verdict.holds == Some(false)) {
+                push_wrapped(text, &clean(&format!("- {} {}", lane.lane, verdict.told())), width);
+            }
+        }
     }
 
     fn headline(&self) -> String {
@@ -262,6 +290,7 @@ fn lane_summary(view: &RunView, lane: &LaneView, until: Timestamp) -> LaneSummar
         head: lane.head.clone(),
         merge_commit: lane.merge_commit.clone(),
         snapshots: lane.snapshots.clone(),
+        must_haves: lane.must_haves.clone(),
         kept: lane.kept.clone(),
         note: note(view, lane, waiting_for.as_ref()),
         waiting_for,
@@ -295,6 +324,9 @@ fn note(view: &RunView, lane: &LaneView, waiting_for: Option<&WaitingFor>) -> St
         (_, Some(WaitingFor::Approval(gate))) => format!("of its {gate}"),
         (_, Some(WaitingFor::Person(tasks))) => {
             format!("for task {}", tasks.iter().map(TaskId::as_str).collect::<Vec<_>>().join(" and task "))
+        }
+        (LaneState::Merged, None) if any_broken(&lane.must_haves) => {
+            format!("{}; must-haves: {}", merged_note(view, lane), tally(&lane.must_haves))
         }
         (LaneState::Merged, None) => merged_note(view, lane),
         (LaneState::RolledBack, None) => match lane.kept.len() {

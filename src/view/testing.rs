@@ -287,6 +287,8 @@ pub(crate) fn started(lanes: &[&str]) -> Event {
             merge: MergeMode::Local,
             fail_fast: false,
             bisect_merges: false,
+            gsd_tracking: false,
+            must_haves: Default::default(),
             lanes: lanes.iter().map(|name| lane(name)).collect(),
             done: Vec::new(),
             worktree_root: PathBuf::from("/w"),

@@ -43,6 +43,7 @@ command = ["sh", "ROOT/agent.sh"]
 id = "alpha"
 owns = ["alpha/**"]
 tests = ["test -e alpha/maker-2.txt"]
+must_haves = { artifacts = [{ path = "alpha/maker-1.txt" }] }
 [[lane.agent]]
 name = "maker"
 [[lane.task]]

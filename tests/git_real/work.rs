@@ -6,9 +6,9 @@ use std::path::Path;
 
 use lanekeeper::event::Worktree;
 use lanekeeper::git::{
-    CommitRequest, Committed, GitError, Merge, Snapshot, SnapshotRequest, adopt_head, changes_where_checked_out,
-    commit_all, copy_ignored, delete_references, head_of, merge, move_branch, reference_name, restore, set_worktree_to,
-    snapshot,
+    CommitRequest, Committed, GitError, Merge, Reserved, Snapshot, SnapshotRequest, adopt_head,
+    changes_where_checked_out, commit_all, copy_ignored, delete_references, head_of, merge, move_branch,
+    reference_name, restore, set_worktree_to, snapshot,
 };
 use lanekeeper::model::{CommitId, LaneId, PhaseId, Timestamp};
 
@@ -348,7 +348,7 @@ pinned_tests! {
         };
         let (one, two, three) = (change("A", "one\n", "1"), change("B", "a.txt", "2"), change("C", "a.txt", "3"));
         let before = world.users_state();
-        let join = |ours: &CommitId, theirs: &CommitId| merge(&repository, ours, theirs, "merge", &[("Lane", "A")]).unwrap();
+        let join = |ours: &CommitId, theirs: &CommitId| merge(&repository, ours, theirs, "merge", &[("Lane", "A")], &[]).unwrap();
         let Merge::Done(joined) = join(&base, &one) else { panic!("no merge commit") };
         assert_eq!(git(&world.main, &["show", "-s", "--format=%P|%(trailers:key=Lane)", joined.as_str()]),
             format!("{base} {one}|Lane: A"));
@@ -359,8 +359,38 @@ pinned_tests! {
         git(&world.main, &["checkout", "-q", "--orphan", "alone"]);
         let alone = commit(&world.main, "alone");
         git(&world.main, &["checkout", "-q", "main"]);
-        assert!(matches!(merge(&repository, &both, &alone, "m", &[]), Err(GitError::Unrelated { .. })));
+        assert!(matches!(merge(&repository, &both, &alone, "m", &[], &[]), Err(GitError::Unrelated { .. })));
         assert_eq!(world.users_state()[1..3], before[1..3]);
+        git(&world.main, &["fsck", "--strict"]);
+    }
+
+    fn in_a_reserved_file_the_merged_side_has_no_say() {
+        let world = World::new();
+        let (repository, base, pool) = (world.repository(), world.head(), world.pool(2));
+        let change = |lane: &str, files: &[(&str, &str)]| {
+            let slot = pool.open(&holder(lane, None), &fresh(&format!("lane/P1/{lane}"), &base)).unwrap();
+            files.iter().for_each(|(name, text)| write(&slot.path.join(name), text));
+            commit(&slot.path, lane)
+        };
+        let ours = change("A", &[("a.txt", "ours"), ("work-a", "a")]);
+        let theirs = change("B", &[("a.txt", "theirs"), ("new , file", "theirs"), ("work-b", "b")]);
+        let reserved = |text: Option<&str>| {
+            let file = |path: &str| Reserved { path: path.to_owned(), text: text.map(|text| text.as_bytes().to_vec()) };
+            [file("a.txt"), file("new , file"), file("nowhere")]
+        };
+        let joined = |reserved: &[Reserved]| match merge(&repository, &ours, &theirs, "m", &[], reserved).unwrap() {
+            Merge::Done(commit) => commit,
+            other => panic!("{other:?}"),
+        };
+        let shown = |commit: &CommitId, name: &str| repository.file_in(commit, name).unwrap();
+        let kept = joined(&reserved(None));
+        assert_eq!(shown(&kept, "a.txt"), Some(b"ours".to_vec()));
+        assert_eq!((shown(&kept, "new , file"), shown(&kept, "nowhere")), (None, None));
+        assert!(shown(&kept, "work-a").is_some() && shown(&kept, "work-b").is_some());
+        let written = joined(&reserved(Some("text")));
+        for name in ["a.txt", "new , file", "nowhere"] {
+            assert_eq!(shown(&written, name), Some(b"text".to_vec()), "{name}");
+        }
         git(&world.main, &["fsck", "--strict"]);
     }
 
@@ -376,7 +406,7 @@ pinned_tests! {
             commit(&world.main, line)
         });
         git(&world.main, &["checkout", "-q", "main"]);
-        assert!(matches!(merge(&world.repository(), &one, &two, "m", &[]), Ok(Merge::Done(_))));
+        assert!(matches!(merge(&world.repository(), &one, &two, "m", &[], &[]), Ok(Merge::Done(_))));
     }
 
     fn ignored_files_are_copied_and_nothing_else() {

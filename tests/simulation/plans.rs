@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use lanekeeper::model::plan::{AgentWorktrees, RetryFrom};
 use lanekeeper::model::{
-    Agent, AgentName, Approval, CommandLine, Gates, JobId, JobRole, Lane, LaneId, LaneIndex, PhaseId, Plan, PlanParts,
-    Round, Task, TaskId, TaskKind, Timeouts,
+    Agent, AgentName, Approval, Artifact, CommandLine, Gates, JobId, JobRole, Lane, LaneId, LaneIndex, MustHaves,
+    MustHavesRule, PhaseId, Plan, PlanParts, Round, Task, TaskId, TaskKind, Timeouts,
 };
 
 use super::dice::Dice;
@@ -73,7 +73,7 @@ fn random_lane(dice: &mut Dice, index: u32) -> Lane {
         depends_on,
         owns: vec![],
         ownership: Default::default(),
-        must_haves: Default::default(),
+        must_haves: if dice.roll(3) == 0 { must_haves() } else { Default::default() },
         tests: if dice.roll(2) == 0 { vec![shell("test")] } else { vec![] },
         approval: if dice.roll(8) == 0 { vec![Approval::Changes] } else { vec![] },
         timeout: None,
@@ -86,6 +86,11 @@ fn random_lane(dice: &mut Dice, index: u32) -> Lane {
         agent_worktrees: sharing[dice.roll(4) as usize],
         agents,
     }
+}
+
+fn must_haves() -> MustHaves {
+    let artifact = Artifact { path: "work".to_owned(), ..Artifact::default() };
+    MustHaves { artifacts: vec![artifact], ..MustHaves::default() }
 }
 
 fn agent(name: &str, round: Round, tasks: u32) -> Agent {
@@ -162,6 +167,21 @@ impl Script {
     /// Whether a person says no to the task once before saying yes.
     pub fn person_refuses(&self, gate: &str) -> bool {
         self.of(&format!("{gate} person")).is_multiple_of(3)
+    }
+
+    /// What becomes of lanes without their must-haves.
+    pub fn must_haves(&self) -> MustHavesRule {
+        MustHavesRule::ALL[self.of("must_haves") as usize % MustHavesRule::ALL.len()]
+    }
+
+    /// How many heads of the lane lack what it must have before one does not.
+    pub fn lacking_heads(&self, lane: LaneIndex) -> u32 {
+        let key = format!("L{} must_haves", lane.0);
+        match self.of(&format!("L{} cause", lane.0)) % 12 {
+            6 if self.of(&key).is_multiple_of(5) => 1_000,
+            6 => 1 + self.of(&key) % 2,
+            _ => 0,
+        }
     }
 
     pub fn agent_conflict(&self, lane: LaneIndex, agent: usize) -> bool {

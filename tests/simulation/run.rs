@@ -7,7 +7,7 @@ use std::time::Duration;
 use lanekeeper::engine::spine::{Log, Spine, Step};
 use lanekeeper::event::{Event, LaneStage, Owner, Record, RunOptions, RunOutcome, RunStarted};
 use lanekeeper::model::{
-    CommitId, ExitCause, FailureKind, JobId, JobRole, LaneId, LaneIndex, MergeMode, OnOrphan, PhaseId, Plan, ProcessId,
+    CommitId, ExitCause, FailureKind, JobId, JobRole, LaneId, LaneIndex, MergeMode, OnOrphan, PhaseId, ProcessId,
     RunId, Timestamp,
 };
 use lanekeeper::schedule::{Action, LaneEnd, RunState};
@@ -97,7 +97,7 @@ pub fn simulate(seed: u64, crashes: u32, bug: Option<Bug>) -> Result<Ending, Str
 
 impl Simulation {
     fn run(&mut self) -> Result<Ending, String> {
-        let started = run_started(&self.world.plan, &self.world.integration, self.world.bug);
+        let started = run_started(&self.world);
         self.take_in(vec![Event::RunStarted(Box::new(started))], vec![])?;
         for _ in 0..20_000 {
             if let Some((outcome, code)) = self.spine.state().finished() {
@@ -408,7 +408,8 @@ fn owner() -> Owner {
     Owner { session_id: "s".into(), process: ProcessId { pid: 1, started: 1 }, host: "h".into() }
 }
 
-fn run_started(plan: &Plan, base: &CommitId, bug: Option<Bug>) -> RunStarted {
+fn run_started(world: &World) -> RunStarted {
+    let (plan, base, bug) = (&world.plan, &world.integration, world.bug);
     let extra = u32::from(bug == Some(Bug::OnePlaceTooMany));
     RunStarted {
         format: "1.0".into(),
@@ -425,6 +426,8 @@ fn run_started(plan: &Plan, base: &CommitId, bug: Option<Bug>) -> RunStarted {
             merge: MergeMode::Local,
             fail_fast: false,
             bisect_merges: true,
+            gsd_tracking: false,
+            must_haves: world.script.must_haves(),
             lanes: vec![],
             done: vec![],
             worktree_root: "/w".into(),

@@ -7,8 +7,8 @@ use std::time::Duration;
 use lanekeeper::event::{AgentReport, Event, Reading, Record, SnapshotReason, Worktree};
 use lanekeeper::model::checkpoint::CommitId;
 use lanekeeper::model::{
-    ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, Lane, LaneId, LaneIndex, Outage, OutageKind,
-    Plan, Round, Stage, TaskId, Timestamp,
+    Demand, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, Lane, LaneId, LaneIndex,
+    MustHavesRule, Outage, OutageKind, Plan, Round, Stage, TaskId, Timestamp, Verdict,
 };
 use lanekeeper::schedule::{Action, Rebuild, RestartFrom, RunState};
 
@@ -34,6 +34,8 @@ pub struct World {
     open: BTreeSet<(LaneIndex, Option<usize>)>,
     /// Agents whose work nobody could keep.
     unkept: HashSet<(LaneIndex, usize)>,
+    /// Heads of lanes that were looked at for what the lane must have, and whether it was there.
+    looked_at: BTreeMap<LaneIndex, Vec<(CommitId, bool)>>,
     pub violations: Vec<String>,
     commits: u32,
 }
@@ -67,6 +69,7 @@ impl World {
             agent_branches: BTreeMap::new(),
             open: BTreeSet::new(),
             unkept: HashSet::new(),
+            looked_at: BTreeMap::new(),
             violations: Vec::new(),
             commits: 0,
         };
@@ -263,6 +266,7 @@ impl World {
                 let culprit = lane.map(|lane| self.agent(lane, state.lane(lane).merges[0].0).to_string());
                 vec![Event::MergesBisected { lane: lane.map(|lane| self.id(lane)), culprit, commit: None }]
             }
+            Action::CheckMustHaves(lane) => vec![self.check_must_haves(*lane, state)],
             Action::OpenFinal => vec![Event::FinalOpened { worktree: worktree("final", self.integration.clone()) }],
             Action::EmptyPool => vec![Event::PoolEmptied { kept: vec![] }],
             Action::RunJob(_) | Action::StopJob { .. } => unreachable!("jobs are started elsewhere"),
@@ -402,6 +406,20 @@ impl World {
         vec![Event::LaneReset { lane: self.id(lane), base }]
     }
 
+    /// What a lane has depends on its head, however often and in which life one looks.
+    fn check_must_haves(&mut self, lane: LaneIndex, state: &RunState) -> Event {
+        let head = state.lane(lane).head.clone().unwrap();
+        let lacking = self.script.lacking_heads(lane) as usize;
+        let looked_at = self.looked_at.entry(lane).or_default();
+        let known = looked_at.iter().find(|(known, _)| *known == head).map(|(_, holds)| *holds);
+        let holds = known.unwrap_or(looked_at.len() >= lacking);
+        looked_at.retain(|(known, _)| *known != head);
+        looked_at.push((head.clone(), holds));
+        let (holds, about) = (Some(holds), "work".to_owned());
+        let verdict = Verdict { kind: Demand::Artifact, about, asked: vec![], holds, why: vec![] };
+        Event::MustHavesChecked { lane: self.id(lane), head, verdicts: vec![verdict] }
+    }
+
     fn stage_merge(&mut self, lane: LaneIndex, state: &RunState) -> Vec<Event> {
         self.expect_checkpoint(lane, Stage::PrePr);
         let id = self.id(lane);
@@ -419,6 +437,11 @@ impl World {
 
     fn publish(&mut self, lane: LaneIndex, state: &RunState) -> Vec<Event> {
         let id = self.id(lane);
+        let has = self.looked_at.get(&lane).and_then(|heads| heads.last()).map(|(_, holds)| *holds);
+        let needs = !self.plan.lane(lane).must_haves.is_empty();
+        if needs && (has.is_none() || has == Some(false) && self.script.must_haves() == MustHavesRule::Enforce) {
+            self.complain(format!("{id} was merged without what it must have"));
+        }
         let staged = state.lane(lane).staged.clone().unwrap();
         let again = self.bug == Some(Bug::PublishTwice);
         if self.merges.contains(&lane) && !again {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::plan_file::names_in;
 use crate::cli::error::{CliError, ExitStatus};
+use crate::plan_source::roadmap::normal;
 use crate::plan_source::{is_gsd_plan_name, roadmap};
 
 /// Plans that follow each other.
@@ -98,16 +99,6 @@ fn number_of(directory: &Path) -> Option<String> {
     let name = directory.file_name()?.to_str()?;
     let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(name.len());
     name.starts_with(|c: char| c.is_ascii_digit()).then(|| normal(&name[..end]))
-}
-
-/// A number without the zeros before it.
-fn normal(number: &str) -> String {
-    let short = number.trim_start_matches('0');
-    if short.starts_with(|c: char| c.is_ascii_digit()) {
-        short.to_lowercase()
-    } else {
-        format!("0{short}").to_lowercase()
-    }
 }
 
 /// Part by part, `9` before `10` and `2` before `2.1`; what has no number comes last.

@@ -234,17 +234,23 @@ impl Ports {
             let ours = ports.repository.branch_commit(&branch)?.ok_or_else(missing)?;
             let mut trailers = ports.trailers(&id);
             trailers.push(("Agent", name.as_str()));
-            let merged =
-                match git::merge(&ports.repository, &ours, &theirs, &format!("Merge {name} into {id}"), &trailers)? {
-                    Merge::Conflict(paths) => {
-                        return Ok(vec![ports.conflict(lane, Some(agent), paths, "what other agents of the lane did")]);
-                    }
-                    Merge::AlreadyIn => ours,
-                    Merge::Done(merged) => {
-                        git::move_branch(&ports.repository, &branch, &ours, &merged)?;
-                        merged
-                    }
-                };
+            let merged = match git::merge(
+                &ports.repository,
+                &ours,
+                &theirs,
+                &format!("Merge {name} into {id}"),
+                &trailers,
+                &[],
+            )? {
+                Merge::Conflict(paths) => {
+                    return Ok(vec![ports.conflict(lane, Some(agent), paths, "what other agents of the lane did")]);
+                }
+                Merge::AlreadyIn => ours,
+                Merge::Done(merged) => {
+                    git::move_branch(&ports.repository, &branch, &ours, &merged)?;
+                    merged
+                }
+            };
             let mut events = ports.reopen_if_lost(&worktree.path, &moment)?;
             if merged != head {
                 let kept = ports.bring_up(&moment, &worktree, &branch, [&head, &merged])?;

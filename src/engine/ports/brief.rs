@@ -139,6 +139,7 @@ impl Brief<'_> {
         section("Files in scope", bullets(&self.task.files));
         section("Interfaces to implement", bullets(&self.task.interfaces));
         section("Done when", bullets(&self.task.acceptance_criteria));
+        section("What must hold once the lane is done", bullets(&self.must_haves()));
         match self.lane.ownership {
             OwnershipRule::Enforced => section("Only these files may be changed", bullets(&self.lane.owns)),
             OwnershipRule::Advisory => section("Files that this lane is about", bullets(&self.lane.owns)),
@@ -154,6 +155,16 @@ impl Brief<'_> {
         section(&format!("This is attempt {}", self.attempt), self.earlier_attempts());
         text.push('\n');
         text.trim_start().to_owned()
+    }
+
+    /// What the lane must have, for the last task of who brings it or judges it, unless the task says so itself.
+    fn must_haves(&self) -> Vec<String> {
+        let is_last = self.agent.tasks.last().is_none_or(|last| last.id == self.task.id);
+        if !is_last || self.agent.round == Round::Requirements {
+            return Vec::new();
+        }
+        let told = self.lane.must_haves.told().into_iter();
+        told.filter(|line| !self.task.prompt.contains(line.as_str())).collect()
     }
 
     fn closing_words(&self) -> &'static str {

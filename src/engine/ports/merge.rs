@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{PortError, Ports, Task};
 use crate::event::Event;
 use crate::git::{self, Checkout, Merge, Mode, Publication};
-use crate::model::{LaneIndex, Round};
+use crate::model::LaneIndex;
 use crate::schedule::RunState;
 
 impl Ports {
@@ -13,15 +13,19 @@ impl Ports {
     pub(super) fn stage_merge(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, PortError> {
         let head = state.lane(lane).head.clone().ok_or(PortError::Missing("where the lane stands"))?;
         let (moment, worktree) = (self.moment(lane, state), state.lane(lane).worktree.clone());
+        let base = state.lane(lane).base.clone().ok_or(PortError::Missing("what the lane stands on"))?;
+        let done = state.plan().indices().filter(|&other| state.lane(other).merged.is_some()).count();
         Ok(self.task(lane, move |ports| {
             let (id, plan) = (ports.id(lane), ports.plan.lane(lane));
             let onto = ports.integration()?;
             let name = plan.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
             let message = format!("Merge lane {id}{name}");
-            let commit = match git::merge(&ports.repository, &onto, &head, &message, &ports.trailers(&id))? {
+            let reserved = ports.reserved(lane, &onto, done)?;
+            let trailers = ports.trailers(&id);
+            let commit = match git::merge(&ports.repository, &onto, &head, &message, &trailers, &reserved)? {
                 Merge::AlreadyIn => return Ok(vec![Event::LaneMerged { lane: id, commit: onto.clone(), onto }]),
                 Merge::Conflict(paths) => {
-                    let mender = plan.round(Round::Implementation).next_back();
+                    let mender = plan.last_worker();
                     let with = format!("what was merged into {} meanwhile", ports.facts.base_branch);
                     return Ok(vec![ports.conflict(lane, mender, paths, &with)]);
                 }
@@ -36,6 +40,7 @@ impl Ports {
                 let want = Checkout { branch: None, start: commit.clone(), mode: Mode::Reset, adopt: true };
                 ports.pool.open(&ports.holder(lane, None), &want)?;
             }
+            events.extend(ports.left_out(lane, (&base, &head), &reserved)?);
             events.push(Event::MergeStaged { lane: id, onto, commit, moved });
             Ok(events)
         }))

@@ -12,7 +12,9 @@ mod job;
 mod lane;
 mod lost;
 mod merge;
+mod must_haves;
 mod preconditions;
+mod tracking;
 mod watch;
 
 use std::path::PathBuf;
@@ -111,6 +113,7 @@ impl Ports {
             Action::PublishMerge(lane) => self.publish_merge(lane, state),
             Action::CleanLane(lane) => self.clean_lane(lane, state),
             Action::BisectMerges(lane) => self.bisect(lane, state),
+            Action::CheckMustHaves(lane) => self.check_must_haves(lane, state),
             Action::OpenFinal => self.open_final(state),
             Action::EmptyPool => Ok(self.empty_pool(state)),
         }
@@ -208,6 +211,7 @@ impl Action {
             | Self::ResetAgent { lane, .. }
             | Self::ResetLane(lane)
             | Self::StageMerge(lane)
+            | Self::CheckMustHaves(lane)
             | Self::PublishMerge(lane)
             | Self::CleanLane(lane) => Some(plan.lane(*lane).id.clone()),
         }

@@ -39,7 +39,7 @@ impl Ports {
             }
             let id = self.id(lane);
             let message = format!("Merge what {id} depends on");
-            match git::merge(&self.repository, &base, &head, &message, &self.trailers(&id))? {
+            match git::merge(&self.repository, &base, &head, &message, &self.trailers(&id), &[])? {
                 Merge::AlreadyIn => {}
                 Merge::Done(merge) => base = merge,
                 Merge::Conflict(paths) => {

@@ -1,0 +1,150 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::model::must_haves::tally;
+
+fn entry(path: &str, kind: TreeEntryKind) -> TreeEntry {
+    TreeEntry { path: path.to_owned(), kind, size: 1, object: String::new() }
+}
+
+/// The repository that all of these tests look into.
+fn look(asked: &MustHaves) -> Vec<Verdict> {
+    let texts: BTreeMap<&str, FileText> = [
+        ("Makefile", "build:\n\ttrue\n"),
+        ("app/[slug]/(group)/page.tsx", "export default function Page() {}\n"),
+        ("src/cart/sum.ts", "import { price } from './price'\nexport function sum() {\n  return price(1) + 2\n}\n"),
+        ("src/cart/price.ts", "export const price = (n: number) => n\n"),
+        ("src/pay.ts", "const url = `${BASE}/pay`\nfetch('/api/pay')\nrun(a.b(c))\n"),
+    ]
+    .into_iter()
+    .map(|(path, text)| (path, FileText::Text(text.to_owned())))
+    .chain([("logo.png", FileText::Binary), ("dump.sql", FileText::TooLarge)])
+    .collect();
+    let mut entries: Vec<TreeEntry> = texts.keys().map(|path| entry(path, TreeEntryKind::File)).collect();
+    entries.extend([entry("current", TreeEntryKind::Link), entry("vendor/lib", TreeEntryKind::Submodule)]);
+    check(asked, &entries, &mut |entry| texts[entry.path.as_str()].clone())
+}
+
+fn artifact(artifact: Artifact) -> (Option<bool>, String) {
+    let verdict = look(&MustHaves { artifacts: vec![artifact], ..MustHaves::default() }).remove(0);
+    (verdict.holds, verdict.why.join("; "))
+}
+
+fn path(path: &str) -> Artifact {
+    Artifact { path: path.to_owned(), ..Artifact::default() }
+}
+
+fn link(from: &str, pattern: Option<&str>) -> (Option<bool>, String) {
+    let link = KeyLink { from: from.into(), to: "there".into(), via: None, pattern: pattern.map(str::to_owned) };
+    let verdict = look(&MustHaves { key_links: vec![link], ..MustHaves::default() }).remove(0);
+    (verdict.holds, verdict.why.join("; "))
+}
+
+#[test]
+fn a_path_is_a_file_a_directory_or_a_glob_and_may_carry_a_remark() {
+    let there = [
+        "Makefile",
+        "./src/pay.ts",
+        "src/cart",
+        "src/cart/",
+        "src/**/*.ts",
+        "src/cart/{sum,price}.ts",
+        "`src/pay.ts`",
+        "src/pay.ts (new)",
+        "app/[slug]/(group)/page.tsx",
+        "app/[slug]/**",
+        "current",
+        "vendor/lib",
+        "logo.png",
+    ];
+    for there in there {
+        assert_eq!(artifact(path(there)), (Some(true), String::new()), "{there}");
+    }
+    for missing in ["src/gone.ts", "Dockerfile", "src/car", "docs/*.md", "pay.ts", "src/gone.ts (new)", "src/{"] {
+        assert_eq!(artifact(path(missing)), (Some(false), "missing file".to_owned()), "{missing}");
+    }
+    let long = "x/".repeat(40_000);
+    for elsewhere in
+        ["~/notes", "/etc/passwd", "../other/x.ts", "src/../../x", "https://example.com/x", "", "two words", &long]
+    {
+        assert_eq!(artifact(path(elsewhere)).0, None, "{elsewhere}");
+    }
+    assert_eq!(artifact(path("vendor/lib/x.c")), (None, "it is in the submodule vendor/lib".to_owned()));
+}
+
+#[test]
+fn lines_are_counted_and_told() {
+    let lines = |at: &str, wanted| artifact(Artifact { min_lines: Some(wanted), ..path(at) });
+    assert_eq!(lines("src/cart/sum.ts", 4), (Some(true), String::new()));
+    assert_eq!(lines("src/cart/sum.ts", 30), (Some(false), "4 of 30 lines".to_owned()));
+    assert_eq!(lines("src/cart", 5), (Some(true), String::new()), "those of a directory are added up");
+    assert_eq!(lines("logo.png", 1), (None, "logo.png is binary and was not looked into".to_owned()));
+    assert_eq!(lines("dump.sql", 1), (None, "dump.sql is too large to look into".to_owned()));
+    assert_eq!(lines("current", 1), (None, "it is a symbolic link, which is not followed".to_owned()));
+}
+
+#[test]
+fn what_a_file_contains_is_words_or_a_regular_expression() {
+    let contains = |pattern: &str| artifact(Artifact { contains: Some(pattern.to_owned()), ..path("src/pay.ts") });
+    let in_it = ["fetch\\('/api/\\w+'\\)", "^fetch", "a.b(c)", "${BASE}", "run(", "fetch('/api", "nothing\\|fetch", ""];
+    for pattern in in_it {
+        assert_eq!(contains(pattern), (Some(true), String::new()), "{pattern}");
+    }
+    assert_eq!(contains("gone"), (Some(false), "`gone` not found in it".to_owned()));
+    let literal = "`gone(` not found in it (taken literally, as it is no regular expression)".to_owned();
+    assert_eq!(contains("gone("), (Some(false), literal));
+    assert_eq!(contains(&"(a*)*".repeat(13_000)).0, Some(false), "a huge pattern is no trap");
+}
+
+#[test]
+fn exports_are_declared_names_and_prose_is_not_looked_for() {
+    let exports = |at: &str, name: &str| artifact(Artifact { exports: vec![name.to_owned()], ..path(at) });
+    assert_eq!(exports("src/cart/sum.ts", "sum"), (Some(true), String::new()));
+    assert_eq!(exports("src/cart/sum.ts", "price"), (Some(false), "export `price` not found".to_owned()));
+    assert_eq!(exports("src/cart", "price"), (Some(true), String::new()), "any file of a directory may do it");
+    let prose = "`POST /pay` is no name and was not looked for".to_owned();
+    assert_eq!(exports("src/pay.ts", "POST /pay"), (Some(true), prose));
+}
+
+#[test]
+fn a_key_link_is_looked_for_where_it_begins() {
+    assert_eq!(link("src/pay.ts", Some("/api/pay")), (Some(true), String::new()));
+    assert_eq!(link("pay.ts run()", Some("run")), (Some(true), String::new()));
+    assert_eq!(link("src/pay.ts", Some("sum")), (Some(false), "`sum` not found in src/pay.ts".to_owned()));
+    assert_eq!(link("src/gone.ts", Some("sum")), (Some(false), "`src/gone.ts` is missing".to_owned()));
+    assert_eq!(link("src/gone.ts", None), (Some(false), "`src/gone.ts` is missing".to_owned()));
+    assert_eq!(link("src/pay.ts", None), (None, "no pattern says what to look for".to_owned()));
+    for prose in ["the nightly job", "PayService.charge()", "Plan 03"] {
+        assert_eq!(link(prose, Some("sum")), (None, "it names no file".to_owned()), "{prose}");
+    }
+}
+
+#[test]
+fn verdicts_stand_in_the_order_of_the_plan_and_say_what_was_asked() {
+    let asked = MustHaves {
+        truths: vec!["A customer can pay".into()],
+        artifacts: vec![
+            Artifact {
+                min_lines: Some(9),
+                contains: Some("fetch".into()),
+                exports: vec!["pay".into()],
+                ..path("src/pay.ts")
+            },
+            path("Makefile"),
+        ],
+        key_links: vec![KeyLink {
+            from: "src/pay.ts".into(),
+            to: "api".into(),
+            via: None,
+            pattern: Some("pay".into()),
+        }],
+    };
+    let verdicts = look(&asked);
+    let kinds: Vec<Demand> = verdicts.iter().map(|verdict| verdict.kind).collect();
+    assert_eq!(kinds, [Demand::Truth, Demand::Artifact, Demand::Artifact, Demand::KeyLink]);
+    assert_eq!(verdicts[0].holds, None);
+    assert_eq!(verdicts[1].asked, ["at least 9 lines", "contains `fetch`", "exports `pay`"]);
+    assert_eq!(verdicts[1].told(), "artifact src/pay.ts: 3 of 9 lines; export `pay` not found");
+    assert_eq!(verdicts[3].told(), "key link src/pay.ts -> api");
+    assert_eq!(tally(&verdicts), "2 of 3 hold, 1 not checked");
+}

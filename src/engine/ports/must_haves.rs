@@ -1,0 +1,34 @@
+//! What must be true of a lane's work, looked for in the commit at its head.
+
+use std::sync::Arc;
+
+use super::{PortError, Ports, Task};
+use crate::diagnose::{FileText, MAX_FILE_BYTES, check_must_haves};
+use crate::event::Event;
+use crate::model::{LaneIndex, TreeEntry};
+use crate::schedule::RunState;
+
+impl Ports {
+    /// Reads what is committed, never the worktree: what an agent left there is not what is merged.
+    pub(super) fn check_must_haves(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, PortError> {
+        let head = state.lane(lane).head.clone().ok_or(PortError::Missing("where the lane stands"))?;
+        Ok(self.task(lane, move |ports| {
+            let entries = ports.repository.entries(&head)?;
+            let asked = &ports.plan.lane(lane).must_haves;
+            let verdicts = check_must_haves(asked, &entries, &mut |entry| ports.text_of(entry));
+            Ok(vec![Event::MustHavesChecked { lane: ports.id(lane), head, verdicts }])
+        }))
+    }
+
+    fn text_of(&self, entry: &TreeEntry) -> FileText {
+        if entry.size > MAX_FILE_BYTES {
+            return FileText::TooLarge;
+        }
+        match self.repository.contents(&entry.object) {
+            Err(error) => FileText::Unreadable(error.to_string()),
+            // As git tells what is binary.
+            Ok(bytes) if bytes.iter().take(8000).any(|&byte| byte == 0) => FileText::Binary,
+            Ok(bytes) => FileText::Text(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
+}

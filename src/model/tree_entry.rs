@@ -1,0 +1,25 @@
+//! What a commit holds under a path.
+
+/// A path of a commit, with what is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeEntry {
+    /// Relative to the repository's root, parts separated by `/`.
+    pub path: String,
+    /// What kind of thing it is.
+    pub kind: TreeEntryKind,
+    /// How many bytes a file has; 0 for what is no file.
+    pub size: u64,
+    /// The name of git's object.
+    pub object: String,
+}
+
+/// What kind of thing a path of a commit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TreeEntryKind {
+    /// A file.
+    File,
+    /// A symbolic link, which is never followed.
+    Link,
+    /// A submodule, which is not looked into.
+    Submodule,
+}

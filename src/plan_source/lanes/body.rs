@@ -1,0 +1,350 @@
+//! The section of a lane: its labelled fields, and what else stands there.
+
+use std::ops::Range;
+
+use super::document::{Document, Fence, indent, list_item, trim};
+use super::index::{Key, key};
+use super::inline::bare;
+use super::names::lane_at_start;
+use super::{table, tasks};
+
+/// The section of one lane.
+#[derive(Debug)]
+pub(super) struct Body {
+    pub(super) id: String,
+    /// Where the id stands.
+    pub(super) at: Range<usize>,
+    pub(super) name: String,
+    pub(super) fields: Vec<Field>,
+    /// The bytes of everything else.
+    pub(super) notes: Vec<Range<usize>>,
+}
+
+/// What a field says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Label {
+    Scope,
+    Owned,
+    Provided,
+    Consumed,
+    Tasks,
+    Acceptance,
+    /// What the index can say as well.
+    Key(Key),
+}
+
+/// A labelled part of a lane's section.
+#[derive(Debug)]
+pub(super) struct Field {
+    pub(super) label: Label,
+    /// The bytes of its value, which may begin on the label's line.
+    pub(super) value: Range<usize>,
+}
+
+/// The sections of all lanes.
+pub(super) fn bodies(document: &Document<'_>) -> Vec<Body> {
+    let is_wanted = |title: &str| {
+        matches!(
+            title,
+            "swim lanes"
+                | "swimlanes"
+                | "lanes"
+                | "lane definitions"
+                | "lane details"
+                | "lane plans"
+                | "lane specifications"
+        )
+    };
+    let sections = document.sections(is_wanted);
+    let within = |line: usize| {
+        let next = sections.partition_point(|section| section.start <= line);
+        next > 0 && line < sections[next - 1].end
+    };
+    let inside: Vec<Body> = found(document, within);
+    if !inside.is_empty() {
+        return inside;
+    }
+    // Without such a section a lane is what is described like one.
+    let mut anywhere = found(document, |_| true);
+    anywhere.retain(|body| {
+        body.fields.iter().any(|field| matches!(field.label, Label::Scope | Label::Owned | Label::Tasks))
+    });
+    anywhere
+}
+
+fn found(document: &Document<'_>, within: impl Fn(usize) -> bool) -> Vec<Body> {
+    let (mut bodies, mut end) = (Vec::new(), 0);
+    for (at, heading) in document.headings.iter().enumerate().filter(|(_, heading)| heading.level > 1) {
+        // A lane's section may have headings that name its tasks.
+        if heading.line < end || !within(heading.line) {
+            continue;
+        }
+        let Some((id, name)) = lane_title(document.text, heading.title.clone()) else { continue };
+        let lines = document.below(at);
+        end = lines.end;
+        let (fields, notes) = Reader::read(document, lines);
+        bodies.push(Body { id: document.text[id.clone()].to_owned(), at: id, name, fields, notes });
+    }
+    bodies
+}
+
+/// `SL-1 — Name`, also behind `Lane`, bold or backticked.
+fn lane_title(text: &str, title: Range<usize>) -> Option<(Range<usize>, String)> {
+    let whole = &text[title.clone()];
+    let plain = whole.trim_start_matches(['*', '`', '_', ' ']);
+    let plain = plain.strip_prefix("Lane ").unwrap_or(plain).trim_start_matches(['*', '`', '_', ' ', ':']);
+    let id = lane_at_start(plain)?;
+    let start = title.start + whole.len() - plain.len();
+    let rest = plain[id.len()..].trim_start_matches(['*', '`', '_']);
+    let said = rest.trim_start();
+    let separated = ["—", "–", "-", ":", "("].iter().any(|separator| said.starts_with(separator));
+    let name = bare(said.trim_start_matches(|c: char| "—–-: ".contains(c))).to_owned();
+    (said.is_empty() || separated).then(|| (start..start + id.len(), name))
+}
+
+/// How a field began, which says where it ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Style {
+    /// A list item: goes on as long as lines are indented deeper.
+    Bullet(usize),
+    /// A paragraph: goes on over lists and tables, until the next paragraph.
+    Plain,
+    /// A heading: goes on until the next one.
+    Heading,
+}
+
+struct Open {
+    style: Style,
+    label: Label,
+    /// Something of the value was read.
+    filled: bool,
+    /// A table was read.
+    tabled: bool,
+    field: Field,
+}
+
+struct Reader<'a> {
+    document: &'a Document<'a>,
+    fields: Vec<Field>,
+    notes: Vec<Range<usize>>,
+    open: Option<Open>,
+    after_blank: bool,
+    /// The last line was a note, so that the next one goes on with it.
+    noting: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn read(document: &'a Document<'a>, lines: Range<usize>) -> (Vec<Field>, Vec<Range<usize>>) {
+        let (fields, notes) = (Vec::new(), Vec::new());
+        let mut reader = Self { document, fields, notes, open: None, after_blank: true, noting: false };
+        for at in lines {
+            reader.take(at);
+        }
+        reader.close();
+        (reader.fields, reader.notes)
+    }
+
+    fn take(&mut self, at: usize) {
+        let range = self.document.trimmed(at);
+        if range.is_empty() {
+            self.after_blank = true;
+            return;
+        }
+        let text = &self.document.text[range.clone()];
+        if self.document.fence(at) == Fence::No {
+            if text.len() > 2 && text.bytes().all(|byte| byte == b'-') {
+                self.close();
+                self.noting = false;
+                return;
+            }
+            if let Some(open) = self.start(at, range.clone()) {
+                self.close();
+                self.open = Some(open);
+                (self.after_blank, self.noting) = (false, false);
+                return;
+            }
+        }
+        if self.goes_on(at, text) {
+            if let Some(open) = &mut self.open {
+                open.filled = true;
+                open.tabled |= text.starts_with('|');
+                open.field.value.end = range.end;
+            }
+        } else {
+            self.close();
+            self.note(range);
+        }
+        self.after_blank = false;
+    }
+
+    fn note(&mut self, range: Range<usize>) {
+        match self.notes.last_mut().filter(|_| self.noting) {
+            Some(last) => last.end = range.end,
+            None => self.notes.push(range),
+        }
+        self.noting = true;
+    }
+
+    fn close(&mut self) {
+        self.fields.extend(self.open.take().map(|open| open.field));
+    }
+
+    /// The field that a line begins.
+    fn start(&self, at: usize, range: Range<usize>) -> Option<Open> {
+        let text = self.document.text;
+        let white = indent(self.document.line(at));
+        let heading = self.document.headings.binary_search_by_key(&at, |heading| heading.line);
+        if let Ok(heading) = heading {
+            let label = label(&text[self.document.headings[heading].title.clone()])?;
+            return Some(self.opened(Style::Heading, label, range.end..range.end));
+        }
+        if table::is_task_header(&text[range.clone()])
+            && self.open.as_ref().is_none_or(|open| open.label != Label::Tasks)
+        {
+            return Some(Open { tabled: true, filled: true, ..self.opened(Style::Plain, Label::Tasks, range) });
+        }
+        let nested = match self.open.as_ref().map(|open| open.style) {
+            Some(Style::Bullet(own)) => white > own,
+            _ => white > 3,
+        };
+        if nested {
+            return None;
+        }
+        let item = list_item(text, range.clone());
+        let style = if item.is_some() { Style::Bullet(white) } else { Style::Plain };
+        let (label, value) = labelled(text, item.map_or(range, |(item, _)| item))?;
+        Some(self.opened(style, label, value))
+    }
+
+    fn opened(&self, style: Style, label: Label, value: Range<usize>) -> Open {
+        let filled = !value.is_empty();
+        Open { style, label, filled, tabled: false, field: Field { label, value } }
+    }
+
+    /// Whether a line belongs to the open field.
+    fn goes_on(&self, at: usize, text: &str) -> bool {
+        let Some(open) = &self.open else { return false };
+        let white = indent(self.document.line(at));
+        let is_table = text.starts_with('|');
+        let item = list_item(self.document.text, self.document.trimmed(at));
+        let is_task = open.label == Label::Tasks
+            && (is_table
+                || item.as_ref().is_some_and(|(item, _)| tasks::begins_task(&self.document.text[item.clone()])));
+        let heading = self.document.headings.binary_search_by_key(&at, |heading| heading.line).is_ok();
+        match open.style {
+            _ if heading => false,
+            Style::Heading => true,
+            Style::Bullet(own) => {
+                let lazy = !self.after_blank && item.is_none() && !is_table && !text.starts_with("**");
+                white > own || lazy || is_task || (item.is_some() && !open.filled && open.label != Label::Scope)
+            }
+            Style::Plain if text.starts_with("**") && white == 0 => false,
+            Style::Plain if is_table || is_task => true,
+            Style::Plain if open.tabled => white > 0 && !self.after_blank,
+            Style::Plain => item.is_some() || white > 1 || !self.after_blank || !open.filled,
+        }
+    }
+}
+
+/// The label that a paragraph begins with, and its value: `**Scope**: x`, `**Scope:** x`, `Scope: x`, `**Scope**`.
+fn labelled(text: &str, range: Range<usize>) -> Option<(Label, Range<usize>)> {
+    let line = &text[range.clone()];
+    let (word, rest) = match line.strip_prefix("**") {
+        Some(bold) => bold.split_once("**")?,
+        None => line.split_once(':').filter(|(word, _)| word.len() < 40)?,
+    };
+    let label = label(word).or_else(|| key(text, range.clone()).map(|(key, _)| Label::Key(key)))?;
+    let is_bold = line.starts_with("**");
+    if is_bold
+        && !rest.trim().is_empty()
+        && !rest.trim_start().starts_with([':', '-', '—', '–', '('])
+        && !word.trim().ends_with(':')
+    {
+        return None;
+    }
+    let rest = if is_bold { rest.trim_start().trim_start_matches([':', '—', '–']) } else { rest };
+    Some((label, trim(text, range.end - rest.len()..range.end)))
+}
+
+fn label(word: &str) -> Option<Label> {
+    let word = bare(word).trim_end_matches(':').replace(['-', '_'], " ").to_lowercase();
+    let word = word.split(" (").next().unwrap_or(&word);
+    Some(match word.trim() {
+        "scope" | "goal" | "objective" => Label::Scope,
+        "owned files" | "files owned" | "files" | "owns" | "owned paths" | "file ownership" => Label::Owned,
+        "interfaces provided" | "interface provided" | "provides" | "provided interfaces" => Label::Provided,
+        "interfaces consumed" | "interface consumed" | "consumes" | "consumed interfaces" => Label::Consumed,
+        "tasks" | "task list" | "task table" | "atomic tasks" => Label::Tasks,
+        "acceptance criteria" | "acceptance" => Label::Acceptance,
+        "depends on" | "dependencies" => Label::Key(Key::DependsOn),
+        "blocks" => Label::Key(Key::Blocks),
+        "parallel safe" => Label::Key(Key::ParallelSafe),
+        "execution hint" => Label::Key(Key::Hint),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(body: &str) -> (Vec<(Label, String)>, Vec<String>) {
+        let text = format!("# P1: A\n## Lanes\n### SL-1 — One\n{body}\n## B\n");
+        let bodies = bodies(&Document::new(&text));
+        assert_eq!((bodies.len(), bodies[0].id.as_str(), bodies[0].name.as_str()), (1, "SL-1", "One"));
+        let fields = bodies[0].fields.iter().map(|field| (field.label, text[field.value.clone()].to_owned())).collect();
+        (fields, bodies[0].notes.iter().map(|note| text[note.clone()].to_owned()).collect())
+    }
+
+    #[test]
+    fn labels_are_bold_or_not_with_the_colon_anywhere() {
+        for form in [
+            "**Scope**: x",
+            "**Scope:** x",
+            "- **Scope**: x",
+            "- Scope: x",
+            "**Scope**\nx",
+            "#### Scope\nx",
+            "**Scope**\n\nx",
+        ] {
+            assert_eq!(
+                read(form).0.iter().map(|(label, text)| (*label, text.trim())).collect::<Vec<_>>(),
+                [(Label::Scope, "x")],
+                "{form}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_field_ends_where_its_paragraph_or_list_does() {
+        let (fields, notes) = read(
+            "- **Scope**: one\n  two\n- **Owned files**: `a`,\n  `b`\n\nWhy so.\n\n- **Tasks**:\n\n| Task ID | Type |\n|---|---|\n| 1 | test |\n\nBecause.\n1. of\n2. that",
+        );
+        assert_eq!(fields[..2], [(Label::Scope, "one\n  two".to_owned()), (Label::Owned, "`a`,\n  `b`".to_owned())]);
+        assert!(fields[2].1.ends_with("| 1 | test |"), "{fields:?}");
+        assert_eq!(notes, ["Why so.", "Because.\n1. of\n2. that"]);
+    }
+
+    #[test]
+    fn a_block_list_belongs_to_the_label_before_it() {
+        let (fields, notes) = read(
+            "**Owned files**:\n- a.rs\n- b.rs\n\n**Interfaces provided**: f\n\n**Tasks**:\n- [ ] P1-SL-1-01 (test) - text\n  more\n\n---",
+        );
+        assert_eq!(fields[0].1.trim(), "- a.rs\n- b.rs");
+        assert_eq!(fields[2].1.trim(), "- [ ] P1-SL-1-01 (test) - text\n  more");
+        assert!(notes.is_empty());
+    }
+
+    #[test]
+    fn a_table_of_tasks_needs_no_label() {
+        let (fields, _) = read("- **Parallel-safe**: no\n\n| Task ID | Type |\n| --- | --- |\n| SL-1-T1 | test |");
+        assert_eq!(fields[1].0, Label::Tasks);
+    }
+
+    #[test]
+    fn labels_in_a_fence_are_text() {
+        let (fields, notes) = read("- **Scope**: x\n\n```md\n- **Owned files**: `a`\n# SL-2 — no\n```\n");
+        assert_eq!(fields.len(), 1);
+        assert_eq!(notes.len(), 1);
+    }
+}

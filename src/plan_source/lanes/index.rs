@@ -1,0 +1,211 @@
+//! The lane index in its three forms: nested bullets, stanzas with indented keys, and one line with semicolons.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::document::{Document, Fence, indent, list_item, trim};
+use super::inline::{bare, parts};
+use super::names::lane_at_start;
+
+/// A lane of the index.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) id: String,
+    /// Where the id stands.
+    pub(super) at: Range<usize>,
+    pub(super) name: String,
+    /// What the index says of the lane, and where.
+    pub(super) keys: Vec<(Key, Range<usize>)>,
+}
+
+/// What can be said of a lane in the index and in its own section.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Key {
+    DependsOn,
+    Blocks,
+    ParallelSafe,
+    Hint,
+}
+
+/// The lanes of the index, in its order; empty where there is none.
+pub(super) fn index(document: &Document<'_>) -> Vec<Entry> {
+    let is_wanted = |title: &str| {
+        title.starts_with("lane index")
+            || matches!(title, "lanes index" | "index of lanes" | "lane dependencies" | "swim lane index")
+    };
+    let sections = document.sections(is_wanted);
+    let lines = |fenced: bool| {
+        let mut drawing = false;
+        let mut lines = Vec::new();
+        for at in sections.iter().cloned().flatten() {
+            match document.fence(at) {
+                Fence::Mark => drawing = is_drawing(document.line(at)),
+                Fence::Inside if fenced && !drawing => lines.push(at),
+                Fence::No if !fenced => lines.push(at),
+                _ => {}
+            }
+        }
+        lines
+    };
+    let found = entries(document, &lines(false));
+    if found.is_empty() { entries(document, &lines(true)) } else { found }
+}
+
+fn is_drawing(mark: &str) -> bool {
+    let language = mark.trim().trim_matches(['`', '~']).trim().to_lowercase();
+    matches!(language.as_str(), "mermaid" | "dot" | "graphviz" | "plantuml" | "d2")
+}
+
+/// The lines of a lane before they are taken apart: the one with its id, and each one with a key of its own.
+struct Block {
+    id: Range<usize>,
+    /// The first begins behind the id.
+    chunks: Vec<Range<usize>>,
+    indent: usize,
+}
+
+fn entries(document: &Document<'_>, lines: &[usize]) -> Vec<Entry> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut after_blank = true;
+    for &at in lines {
+        let range = document.trimmed(at);
+        if range.is_empty() {
+            after_blank = true;
+            continue;
+        }
+        let white = indent(document.line(at));
+        // What is indented deeper is a value that goes on, even where it begins with a lane.
+        let nested = blocks.last().is_some_and(|block| white > block.indent);
+        if let Some((id, rest)) = lane_line(document.text, range.clone()).filter(|_| !nested) {
+            blocks.push(Block { id, chunks: vec![rest..range.end], indent: white });
+        } else if let Some(block) = blocks.last_mut() {
+            if key(document.text, range.clone()).is_some() {
+                block.chunks.push(range);
+            } else if let Some(chunk) = block.chunks.last_mut().filter(|_| !after_blank && white > block.indent) {
+                chunk.end = range.end;
+            }
+        }
+        after_blank = false;
+    }
+    let entries: Vec<Entry> = blocks.iter().map(|block| entry(document.text, block)).collect();
+    without_mentions(entries)
+}
+
+/// Leaves out second lines on a lane that say nothing of it: they only mention it.
+fn without_mentions(mut entries: Vec<Entry>) -> Vec<Entry> {
+    let mut seen = HashSet::new();
+    entries.retain(|entry| seen.insert(entry.id.clone()) || !entry.keys.is_empty());
+    entries
+}
+
+/// The id that a line of the index begins with, and where the rest begins; drawings begin with ids as well.
+fn lane_line(text: &str, range: Range<usize>) -> Option<(Range<usize>, usize)> {
+    let item = list_item(text, range.clone()).map_or(range.clone(), |(item, _)| item);
+    let line = &text[item.clone()];
+    let plain = line.trim_start_matches(['*', '`', '_']);
+    let id = lane_at_start(plain)?;
+    let start = item.start + line.len() - plain.len();
+    let rest = text[start + id.len()..range.end].trim_start_matches(['*', '`', '_']);
+    let said = rest.trim_start();
+    let separator = ["—", "–", "--", "-", ":", ";"].iter().find(|separator| said.starts_with(**separator));
+    let behind = separator.map_or(said, |separator| said[separator.len()..].trim_start());
+    let drawn = behind.starts_with(['>', '─', '-', '+', '|'])
+        || (separator.is_none() && !said.is_empty() && !said.starts_with('('));
+    let chain = behind.trim_start_matches(['*', '`']).starts_with("SL-");
+    (!drawn && !chain).then(|| (start..start + id.len(), range.end - behind.len()))
+}
+
+fn entry(text: &str, block: &Block) -> Entry {
+    let mut name = String::new();
+    let mut keys: Vec<(Key, Range<usize>)> = Vec::new();
+    for (at, chunk) in block.chunks.iter().enumerate() {
+        for (number, part) in parts(&text[chunk.clone()], &[';']).into_iter().enumerate() {
+            let part = trim(text, chunk.start + part.start..chunk.start + part.end);
+            match (key(text, part.clone()), keys.last_mut()) {
+                (Some((key, value)), _) => keys.push((key, value)),
+                (None, None) if at == 0 && number == 0 => name = bare(&text[part]).to_owned(),
+                // `Depends on: SL-1; SL-2`
+                (None, Some((_, last))) if !part.is_empty() && number > 0 => last.end = part.end,
+                _ => {}
+            }
+        }
+    }
+    Entry { id: text[block.id.clone()].to_owned(), at: block.id.clone(), name, keys }
+}
+
+/// The key that a line or a part of one begins with, and its value.
+pub(super) fn key(text: &str, range: Range<usize>) -> Option<(Key, Range<usize>)> {
+    let item = list_item(text, range.clone()).map_or(range, |(item, _)| item);
+    let line = &text[item.clone()];
+    let colon = line.find(':').filter(|&colon| colon < 40)?;
+    let word = bare(&line[..colon]).replace(['-', '_'], " ").to_lowercase();
+    let key = match word.as_str() {
+        "depends on" | "depends" | "dependencies" | "dependency" | "blocked by" => Key::DependsOn,
+        "blocks" | "unblocks" => Key::Blocks,
+        "parallel safe" | "parallel safety" | "parallel" => Key::ParallelSafe,
+        "execution hint" | "execution hints" => Key::Hint,
+        _ => return None,
+    };
+    let value = trim(text, item.start + colon + 1..item.end);
+    let inside = text[value.clone()].trim_start_matches('*').len();
+    Some((key, trim(text, value.end - inside..value.end)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(section: &str) -> Vec<(String, String, Vec<(Key, String)>)> {
+        let text = format!("# P1: A\n## Lane Index & Dependencies\n{section}\n## B\n- SL-9 - no; Blocks: SL-1\n");
+        let keys = |entry: &Entry| entry.keys.iter().map(|(key, at)| (*key, text[at.clone()].to_owned())).collect();
+        index(&Document::new(&text)).iter().map(|entry| (entry.id.clone(), entry.name.clone(), keys(entry))).collect()
+    }
+
+    fn two_lanes() -> Vec<(String, String, Vec<(Key, String)>)> {
+        let keys = |depends: &str, blocks: &str, safe: &str| {
+            vec![
+                (Key::DependsOn, depends.to_owned()),
+                (Key::Blocks, blocks.to_owned()),
+                (Key::ParallelSafe, safe.to_owned()),
+            ]
+        };
+        vec![
+            ("SL-A".to_owned(), "one - a".to_owned(), keys("(none)", "SL-2", "yes")),
+            ("SL-2".to_owned(), "two".to_owned(), keys("SL-A", "none", "no (why; why)")),
+        ]
+    }
+
+    #[test]
+    fn the_three_forms_say_the_same() {
+        let forms = [
+            "- SL-A -- one - a\n  - Depends on: (none)\n  - Blocks: SL-2\n  - Parallel-safe: yes\n\n- SL-2 -- two\n  - Depends on: SL-A\n  - Blocks: none\n  - Parallel-safe: no (why; why)",
+            "SL-A — one - a\n  Depends on: (none)\n  Blocks: SL-2\n  Parallel-safe: yes\n\nSL-2 — two\n  Depends on: SL-A\n  Blocks: none\n  Parallel-safe: no (why; why)",
+            "- SL-A - one - a; Depends on: (none); Blocks: SL-2; Parallel-safe: yes\n- **SL-2** - two; **Depends on:** SL-A; Blocks: none;\n  Parallel-safe: no (why; why)",
+        ];
+        for form in forms {
+            assert_eq!(read(form), two_lanes(), "{form}");
+            assert_eq!(read(&format!("```\n{form}\n```")), two_lanes(), "{form}");
+        }
+    }
+
+    #[test]
+    fn drawings_are_no_index() {
+        for drawing in ["SL-A -> SL-2", "SL-A --> SL-2", "SL-A ──> SL-2", "SL-A — SL-2", "SL-A → SL-2", "  └─> SL-2"]
+        {
+            let found = read(&format!(
+                "- SL-A - one; Blocks: SL-2\n- SL-2 - two; Blocks: none\n\nLane DAG:\n\n```text\n{drawing}\n```"
+            ));
+            assert_eq!(found.len(), 2, "{drawing}");
+            assert!(read(drawing).is_empty(), "{drawing}");
+        }
+    }
+
+    #[test]
+    fn values_wrap() {
+        let found = read("SL-A — one\n  Depends on: SL-1,\n    SL-2\n  Blocks: SL-3; SL-4");
+        assert_eq!(
+            found[0].2,
+            [(Key::DependsOn, "SL-1,\n    SL-2".to_owned()), (Key::Blocks, "SL-3; SL-4".to_owned())]
+        );
+    }
+}

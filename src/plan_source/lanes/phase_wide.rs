@@ -1,0 +1,249 @@
+//! What holds for the phase as a whole: its test execution plan, its execution notes, its acceptance criteria.
+
+use std::ops::Range;
+
+use super::commands::{in_cell, in_script};
+use super::document::{Document, Fence, list_item, section_title};
+use super::inline::{bare, codes, dedent, without_code, without_parentheses};
+use super::names::{Meaning, Names, lane_mentions};
+use super::paths::{Named, path};
+
+/// Whether there is a test execution plan.
+pub(super) fn has_test_plan(document: &Document<'_>) -> bool {
+    !document.sections(is_test_plan).is_empty()
+}
+
+fn is_test_plan(title: &str) -> bool {
+    title.contains("test execution plan") || title.contains("test plan")
+}
+
+/// The commands of the test execution plan that are for the time after all lanes: those below a heading or a label
+/// that says `cross-lane` or `integration`.
+pub(super) fn final_commands(document: &Document<'_>) -> Vec<String> {
+    let mut found = Vec::new();
+    for section in document.sections(is_test_plan) {
+        let mut wanted = false;
+        let mut script: Option<(bool, usize)> = None;
+        for at in section {
+            let line = document.line(at).trim();
+            match document.fence(at) {
+                Fence::Mark => match script.take() {
+                    Some((true, from)) if wanted => found.extend(in_script(&document.text[document.bytes(from..at)])),
+                    Some(_) => {}
+                    None => script = Some((is_shell(line), at + 1)),
+                },
+                Fence::Inside => {}
+                Fence::No if is_title(document, at, line) => wanted = is_cross_lane(line),
+                Fence::No if wanted && line.starts_with('|') => {}
+                Fence::No if wanted => {
+                    let item = list_item(document.text, document.range(at)).map(|(item, _)| &document.text[item]);
+                    found.extend(item.into_iter().flat_map(in_cell));
+                }
+                Fence::No => {}
+            }
+        }
+    }
+    let mut seen = std::collections::HashSet::new();
+    found.retain(|command| seen.insert(command.clone()));
+    found
+}
+
+fn is_title(document: &Document<'_>, at: usize, line: &str) -> bool {
+    let is_label = line.starts_with("**") && (line.ends_with("**") || line.ends_with(':'));
+    is_label || document.headings.binary_search_by_key(&at, |heading| heading.line).is_ok()
+}
+
+fn is_cross_lane(title: &str) -> bool {
+    let title = title.to_lowercase();
+    title.contains("cross-lane")
+        || title.contains("cross lane")
+        || (title.contains("integration") && !title.contains("ci integration"))
+}
+
+fn is_shell(mark: &str) -> bool {
+    let language = mark.trim_matches(['`', '~', ' ']).split_whitespace().next().unwrap_or("").to_lowercase();
+    matches!(language.as_str(), "" | "bash" | "sh" | "shell" | "console" | "zsh" | "shell-session")
+}
+
+/// The items of the execution notes.
+pub(super) fn notes(document: &Document<'_>) -> Vec<String> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    for section in document.sections(|title| title == "execution notes") {
+        let mut open = false;
+        for at in section {
+            let range = document.trimmed(at);
+            let fenced = document.fence(at) != Fence::No;
+            if range.is_empty() {
+                continue;
+            }
+            let line = &document.text[range.clone()];
+            let is_rule = line.len() > 2 && line.bytes().all(|byte| byte == b'-');
+            let is_top = !document.line(at).starts_with([' ', '\t']);
+            let begins = !fenced
+                && is_top
+                && (list_item(document.text, range.clone()).is_some() || is_title(document, at, line));
+            if is_rule {
+                open = false;
+            } else if begins || !open {
+                ranges.push(range);
+                open = true;
+            } else if let Some(last) = ranges.last_mut() {
+                last.end = range.end;
+            }
+        }
+    }
+    ranges.into_iter().map(|range| dedent(&document.text[range])).collect()
+}
+
+/// The notes that matter to a lane: those that name it, and those that name none.
+pub(super) fn notes_for<'n>(lane: usize, notes: &'n [(String, Vec<usize>)]) -> impl Iterator<Item = &'n str> {
+    let matters = move |named: &[usize]| named.is_empty() || named.contains(&lane);
+    notes.iter().filter(move |(_, named)| matters(named)).map(|(text, _)| text.as_str())
+}
+
+/// Each note with the lanes that it names.
+pub(super) fn with_lanes(notes: Vec<String>, names: &Names) -> Vec<(String, Vec<usize>)> {
+    let named = |text: &String| {
+        let meanings = lane_mentions(text).into_iter().map(|mention| names.meaning(text, &mention));
+        let mut lanes: Vec<usize> =
+            meanings.filter_map(|meaning| if let Meaning::Lane(lane) = meaning { Some(lane) } else { None }).collect();
+        lanes.sort_unstable();
+        lanes.dedup();
+        lanes
+    };
+    notes.into_iter().map(|text| (named(&text), text)).map(|(lanes, text)| (text, lanes)).collect()
+}
+
+/// A file that one lane alone writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SingleWriter {
+    pub(super) path: String,
+    pub(super) lane: usize,
+}
+
+/// How many of them are heeded.
+const MAX_SINGLE_WRITERS: usize = 500;
+
+/// The single-writer files of the execution notes: paths, and behind them the lane that writes them.
+pub(super) fn single_writers(notes: &[(String, Vec<usize>)], names: &Names) -> Vec<SingleWriter> {
+    let is_about = |text: &str| {
+        let label = text.trim_start_matches(['-', '*', ' ']).to_lowercase();
+        label.starts_with("single-writer") || label.starts_with("single writer")
+    };
+    let mut found = Vec::new();
+    for (text, _) in notes.iter().filter(|(text, _)| is_about(text)) {
+        for sentence in sentences(text) {
+            let mut waiting: Vec<Named> = Vec::new();
+            for word in words(&text[sentence.clone()], names) {
+                match word {
+                    Word::Path(named) => waiting.push(named),
+                    Word::Lane(lane) => {
+                        found.extend(waiting.drain(..).map(|named| SingleWriter { path: named.path, lane }))
+                    }
+                }
+            }
+        }
+    }
+    found.truncate(MAX_SINGLE_WRITERS);
+    found
+}
+
+enum Word {
+    Path(Named),
+    Lane(usize),
+}
+
+/// The paths in backticks and the lanes of a sentence, in its order.
+fn words(sentence: &str, names: &Names) -> Vec<Word> {
+    let paths = codes(sentence).into_iter().filter_map(|code| path(&sentence[code.inner.clone()], code.inner.start));
+    let visible = without_code(sentence);
+    let lanes = lane_mentions(&visible).into_iter().filter_map(|mention| match names.meaning(&visible, &mention) {
+        Meaning::Lane(lane) => Some((mention.range.start, Word::Lane(lane))),
+        _ => None,
+    });
+    let mut words: Vec<(usize, Word)> = paths.map(|named| (named.at.start, Word::Path(named))).chain(lanes).collect();
+    words.sort_by_key(|(at, _)| *at);
+    words.into_iter().map(|(_, word)| word).collect()
+}
+
+fn sentences(text: &str) -> Vec<Range<usize>> {
+    let hidden = without_code(text);
+    let bytes = hidden.as_bytes();
+    let ends = |at: &usize| {
+        bytes[*at] == b';' || (bytes[*at] == b'.' && bytes.get(at + 1).is_none_or(u8::is_ascii_whitespace))
+    };
+    let mut start = 0;
+    let mut found = Vec::new();
+    for at in (0..bytes.len()).filter(ends) {
+        found.push(start..at);
+        start = at + 1;
+    }
+    found.push(start..text.len());
+    found
+}
+
+/// The acceptance criteria of the phase.
+pub(super) fn acceptance(document: &Document<'_>) -> Option<String> {
+    let is_wanted = |at: &usize| {
+        let heading = &document.headings[*at];
+        heading.level <= 2 && section_title(&document.text[heading.title.clone()]) == "acceptance criteria"
+    };
+    let sections = (0..document.headings.len()).filter(is_wanted).map(|at| document.below(at));
+    let text = sections.map(|lines| dedent(&document.text[document.bytes(lines)])).collect::<Vec<_>>().join("\n\n");
+    let text = text.trim().trim_end_matches("---").trim().to_owned();
+    (!text.is_empty()).then_some(text)
+}
+
+/// What the file-by-file specification says of the files of each lane: `### path -- added -- Owner: SL-1`.
+pub(super) fn specifications(document: &Document<'_>, names: &Names) -> Vec<(usize, String)> {
+    let sections = document.sections(|title| title.contains("file-by-file"));
+    let mut found = Vec::new();
+    for (at, heading) in document.headings.iter().enumerate() {
+        let title = &document.text[heading.title.clone()];
+        let inside = sections.iter().any(|section| section.contains(&heading.line));
+        let Some((_, owner)) = title.split_once("Owner:").filter(|_| inside) else { continue };
+        let owner = without_parentheses(owner);
+        let mention = lane_mentions(&owner).into_iter().next();
+        if let Some(Meaning::Lane(lane)) = mention.map(|mention| names.meaning(&owner, &mention)) {
+            let body = dedent(&document.text[document.bytes(document.below(at))]);
+            let body = body.trim_end_matches(['-', '\n', ' ']);
+            let file = title.split(" -- ").next().unwrap_or(title);
+            found.push((lane, format!("{}:\n{body}", bare(file))));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_across_lanes_are_for_the_end() {
+        let text = "# P1: A\n## H. Test Execution Plan\n### Unit Tests\n```bash\nnpm run unit\n```\n### Cross-Lane Integration Tests\n```bash\n# all\nnpm run e2e  # slow\n```\n- `npm run smoke`\n```yaml\nrun: npm run no\n```\n### CI Integration\n```bash\nnpm run ci\n```\n**Full integration**:\n```\nnpm run e2e\nnpm run full\n```\n## J. B\n### Integration\n```bash\nnpm run no\n```\n";
+        assert_eq!(final_commands(&Document::new(text)), ["npm run e2e", "npm run smoke", "npm run full"]);
+    }
+
+    #[test]
+    fn single_writer_files_belong_to_the_lane_behind_them() {
+        let mut names = Names::default();
+        ["SL-1", "SL-2", "SL-3"].iter().for_each(|id| names.add(id));
+        names.alias("SL-docs", 2);
+        let note = "**Single-writer files**: `ci.yml` — SL-1 only. `a.toml` and `b.lock` — owner SL-2; SL-1 writes under\n  `tests/t_*.py` names. `CHANGELOG.md` — SL-docs only, else lanes collide on `## [New]`.";
+        let notes = with_lanes(vec![note.to_owned(), "`x.md` — SL-1".to_owned()], &names);
+        let found: Vec<(String, usize)> =
+            single_writers(&notes, &names).into_iter().map(|found| (found.path, found.lane)).collect();
+        let expected = [("ci.yml", 0), ("a.toml", 1), ("b.lock", 1), ("CHANGELOG.md", 2)];
+        assert_eq!(found, expected.map(|(path, lane)| (path.to_owned(), lane)));
+    }
+
+    #[test]
+    fn notes_are_told_apart_by_the_lanes_that_they_name() {
+        let text = "# P1: A\n## E. Execution Notes\n- Only SL-1 matters\n  here.\n\n- For all.\n- SL-2 alone.\n### Order\n1. SL-1\n   ```\n   x\n   ```\n\n---\n";
+        let mut names = Names::default();
+        ["SL-1", "SL-2"].iter().for_each(|id| names.add(id));
+        let notes = with_lanes(notes(&Document::new(text)), &names);
+        let told: Vec<&str> = notes_for(0, &notes).collect();
+        assert_eq!(told, ["- Only SL-1 matters\nhere.", "- For all.", "### Order", "1. SL-1\n```\nx\n```"]);
+    }
+}

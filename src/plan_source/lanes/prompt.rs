@@ -1,0 +1,106 @@
+//! What the agents of a lane are told.
+
+use std::fmt::Write;
+use std::ops::Range;
+
+use super::before::Before;
+use super::body::Label;
+use super::index::Key;
+use super::inline::{dedent, is_nothing};
+use super::lane::{Making, said};
+use super::phase_wide::{SingleWriter, notes_for};
+use super::tasks::{Kind, RawTask};
+use crate::model::plan::OwnershipRule;
+
+/// What is told to more than one lane.
+pub(super) struct LaneStory {
+    pub(super) before: Before,
+    /// The phase as a heading names it.
+    pub(super) phase: String,
+    /// The execution notes, with the lanes that each names.
+    pub(super) notes: Vec<(String, Vec<usize>)>,
+    pub(super) hints: Vec<(String, String)>,
+    pub(super) single_writers: Vec<SingleWriter>,
+    /// By lane, what the file-by-file specification says.
+    pub(super) specifications: Vec<(usize, String)>,
+    /// Told to lanes that no other lane waits for.
+    pub(super) acceptance: Option<String>,
+}
+
+/// What every agent of a lane is told beside its task.
+pub(super) fn lane_story(making: &Making<'_>, lane: usize, task_notes: &[Range<usize>], rule: OwnershipRule) -> String {
+    let (context, story) = (making.context, making.story);
+    let text = &context.lanes[lane];
+    let mut told = format!("# Lane {}", text.id);
+    if !text.name.is_empty() {
+        let _ = write!(told, ": {}", text.name);
+    }
+    let _ = write!(told, "\n\nIt is a part of {}; other lanes do the rest.", story.phase);
+    let mut section = |title: &str, body: Option<String>| {
+        if let Some(body) = body.filter(|body| !body.trim().is_empty()) {
+            let _ = write!(told, "\n\n## {title}\n\n{}", body.trim());
+        }
+    };
+    section("Scope", said(context, lane, Label::Scope));
+    section("Owned files", said(context, lane, Label::Owned));
+    section("Interfaces provided", said(context, lane, Label::Provided));
+    section("Interfaces consumed", said(context, lane, Label::Consumed));
+    section("Acceptance criteria of the lane", said(context, lane, Label::Acceptance));
+    let notes = text.notes.iter().chain(task_notes).map(|range| dedent(context.text(range.clone())));
+    section("Notes", Some(notes.collect::<Vec<_>>().join("\n\n")));
+    let own = |(name, hint): &(String, String)| (context.names.find(name) == Some(lane)).then(|| hint.clone());
+    let keys = text.values(Key::Hint).map(|range| context.text(range).to_owned()).filter(|hint| !is_nothing(hint));
+    section("Hints", Some(keys.chain(story.hints.iter().filter_map(own)).collect::<Vec<_>>().join("\n")));
+    section("Files that one lane alone writes", single_writers(making, lane));
+    section("Execution notes", Some(notes_for(lane, &story.notes).collect::<Vec<_>>().join("\n")));
+    let specified = story.specifications.iter().filter(|(owner, _)| *owner == lane).map(|(_, text)| text.as_str());
+    section("Specification of its files", Some(specified.collect::<Vec<_>>().join("\n\n")));
+    let is_last = (0..context.lanes.len()).all(|other| !story.before.waits(other, lane));
+    section("Acceptance criteria of the phase", story.acceptance.clone().filter(|_| is_last));
+    if rule == OwnershipRule::Nothing {
+        let _ = write!(
+            told,
+            "\n\nThis lane owns no file: what is to be recorded goes into the result that is reported, not into a file."
+        );
+    }
+    told
+}
+
+/// The single-writer files, for a lane that any of them is about.
+fn single_writers(making: &Making<'_>, lane: usize) -> Option<String> {
+    let (context, story) = (making.context, making.story);
+    let line = |writer: &SingleWriter| {
+        let owner = &context.lanes[writer.lane].id;
+        let who = if writer.lane == lane {
+            "this lane alone".to_owned()
+        } else {
+            format!("{owner} alone; leave it to that lane")
+        };
+        format!("- `{}`: {who}", writer.path)
+    };
+    Some(story.single_writers.iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+/// What an agent is told for a task. What stands in the task's files, interfaces and criteria is told elsewhere.
+pub(super) fn task_prompt(lane: &str, id: &str, task: &RawTask, story: &str) -> String {
+    let kind = if task.kind_word.is_empty() { String::new() } else { format!(" ({})", task.kind_word) };
+    let mut told = format!("Task {id}{kind} of lane {lane}.");
+    if !task.text.is_empty() {
+        let _ = write!(told, "\n\n{}", task.text);
+    }
+    let advice = match task.kind {
+        Some(Kind::Test) => Some(
+            "Tests come before the implementation: what this task writes may fail until the implementation is there.",
+        ),
+        Some(Kind::Implement) if !task.commands.is_empty() => {
+            Some("The test command must pass when this task is done.")
+        }
+        Some(Kind::Verify) if !task.commands.is_empty() => Some("Run it and see that it passes."),
+        _ => None,
+    };
+    if let Some(advice) = advice {
+        let _ = write!(told, "\n\n{advice}");
+    }
+    let _ = write!(told, "\n\n{story}");
+    told
+}

@@ -1,0 +1,125 @@
+//! What GSD keeps beside its plans about how far they are: `ROADMAP.md` and `STATE.md`. Pure text to text; a line that is
+//! not understood stays as it is.
+
+use super::roadmap::normal;
+
+/// A plan of a phase that was just done.
+#[derive(Debug, Clone, Copy)]
+pub struct DonePlan<'a> {
+    /// Its id, for example `01-02`.
+    pub plan: &'a str,
+    /// The phase's number, for example `1` or `02.1`.
+    pub phase: &'a str,
+    /// How many plans of the phase are done, this one included.
+    pub done: usize,
+    /// How many there are.
+    pub of: usize,
+    /// `2026-01-31`.
+    pub date: &'a str,
+}
+
+impl DonePlan<'_> {
+    fn completes_phase(&self) -> bool {
+        self.done >= self.of
+    }
+
+    /// `ROADMAP.md` with the plan ticked, the phase too once it is complete, and its row of the progress table.
+    pub fn in_roadmap(&self, text: &str) -> String {
+        lines(text, |line| self.ticked(line).or_else(|| self.progress_row(line)))
+    }
+
+    /// `STATE.md` with the plan as the last activity, and how many of the phase's plans are done.
+    pub fn in_state(&self, text: &str) -> String {
+        let position = text.lines().find_map(|line| field(line, "Phase:"));
+        let number = position.map(|(_, value)| value.trim().split([' ', '(']).next().unwrap_or_default());
+        let in_phase = number.is_some_and(|number| normal(number) == normal(self.phase));
+        lines(text, |line| {
+            if let Some((before, _)) = field(line, "Last activity:") {
+                return Some(format!("{before} {} — plan {} is done", self.date, self.plan));
+            }
+            let (before, _) = field(line, "Plan:").filter(|_| in_phase)?;
+            Some(format!("{before} {} of {} in current phase", self.done, self.of))
+        })
+    }
+
+    fn ticked(&self, line: &str) -> Option<String> {
+        let item = line.trim_start().strip_prefix("- [ ]")?.trim_start().trim_start_matches(['*', '`', '_']);
+        let rest = |prefix: &str| item.strip_prefix(prefix).filter(|rest| !rest.starts_with(char::is_alphanumeric));
+        let is_plan = rest(self.plan).is_some();
+        let phase = item.strip_prefix("Phase ").and_then(|rest| rest.split([':', ' ', '*']).next());
+        let is_phase = phase.is_some_and(|number| normal(number) == normal(self.phase)) && self.completes_phase();
+        let ticked = line.replacen("[ ]", "[x]", 1);
+        match (is_plan, is_phase) {
+            (true, _) => Some(ticked),
+            (_, true) => Some(format!("{} (completed {})", ticked.trim_end(), self.date)),
+            _ => None,
+        }
+    }
+
+    /// `| 1. Foundation | 1/3 | In Progress | - |`
+    fn progress_row(&self, line: &str) -> Option<String> {
+        let cells: Vec<&str> = line.trim().strip_prefix('|')?.strip_suffix('|')?.split('|').collect();
+        let number = cells.first()?.trim().split(['.', ' ']).next()?;
+        let is_count = |cell: &str| cell.split_once('/').is_some_and(|(done, _)| done.trim().parse::<u32>().is_ok());
+        if cells.len() != 4 || normal(number) != normal(self.phase) || !is_count(cells[1]) {
+            return None;
+        }
+        let status = if self.completes_phase() { "Complete" } else { "In Progress" };
+        let date = if self.completes_phase() { self.date } else { cells[3].trim() };
+        Some(format!("|{}| {}/{} | {status} | {date} |", cells[0], self.done, self.of))
+    }
+}
+
+/// A line's name and what stands behind it: `- **Status**: x` has the field `Status:`, too.
+fn field<'l>(line: &'l str, name: &str) -> Option<(&'l str, &'l str)> {
+    let start = line.len() - line.trim_start_matches([' ', '-', '*']).len();
+    let colon = start + line[start..].find(':')? + 1;
+    let said: String = line[start..colon].chars().filter(|c| *c != '*').collect();
+    let behind = colon + line[colon..].chars().take_while(|c| *c == '*').count();
+    said.eq_ignore_ascii_case(name).then(|| line.split_at(behind))
+}
+
+/// The text with every line that `change` knows changed; line ends stay.
+fn lines(text: &str, change: impl Fn(&str) -> Option<String>) -> String {
+    let changed = |whole: &str| {
+        let line = whole.trim_end_matches(['\n', '\r']);
+        change(line).map_or_else(|| whole.to_owned(), |new| new + &whole[line.len()..])
+    };
+    text.split_inclusive('\n').map(changed).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn done(done: usize) -> DonePlan<'static> {
+        DonePlan { plan: "01-02", phase: "01", done, of: 2, date: "2026-01-31" }
+    }
+
+    #[test]
+    fn the_roadmap_gets_the_plan_and_at_the_end_the_phase_ticked() {
+        let text = "- [ ] **Phase 1: Base** - x\n- [ ] Phase 10: Y\n  - [ ] 01-02-PLAN.md — z\r\n- [ ] 01-021: no\n\
+                    - [ ] 01-02: short\n| 1. Base | 1/2 | In Progress | - |\n| 2. Next | 0/2 | - | - |\n";
+        let half = "- [ ] **Phase 1: Base** - x\n- [ ] Phase 10: Y\n  - [x] 01-02-PLAN.md — z\r\n- [ ] 01-021: no\n\
+                    - [x] 01-02: short\n| 1. Base | 1/2 | In Progress | - |\n| 2. Next | 0/2 | - | - |\n";
+        assert_eq!(done(1).in_roadmap(text), half);
+        let whole = done(2).in_roadmap(text);
+        assert!(
+            whole.starts_with("- [x] **Phase 1: Base** - x (completed 2026-01-31)\n- [ ] Phase 10: Y\n"),
+            "{whole}"
+        );
+        assert!(whole.contains("| 1. Base | 2/2 | Complete | 2026-01-31 |\n| 2. Next | 0/2 | - | - |"), "{whole}");
+        assert_eq!(done(2).in_roadmap(&whole), whole, "twice is once");
+    }
+
+    #[test]
+    fn the_state_gets_the_last_activity_and_the_count_of_its_own_phase() {
+        let text = "Phase: 1 of 6 (Base)\nPlan: 1 of ? in current phase\nLast activity: 2025 -- old";
+        let new = "Phase: 1 of 6 (Base)\nPlan: 2 of 2 in current phase\nLast activity: 2026-01-31 — plan 01-02 is done";
+        assert_eq!(done(2).in_state(text), new);
+        let other = "Phase: 2 of 6\nPlan: 1 of 3\n- **Last Activity**: y\n";
+        let told = "Phase: 2 of 6\nPlan: 1 of 3\n- **Last Activity**: 2026-01-31 — plan 01-02 is done\n";
+        assert_eq!(done(2).in_state(other), told);
+        assert_eq!(done(1).in_state("nothing\n: of\nthe: sort"), "nothing\n: of\nthe: sort");
+    }
+}

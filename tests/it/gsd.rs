@@ -1,0 +1,138 @@
+//! GSD phases from their directory to the merged result (SPEC §3.2).
+
+use crate::support::TestEnv;
+
+const PHASE: &str = "repo/.planning/phases/01-base";
+
+/// A phase of three plans, of which the first two touch one file; the third asks a person.
+fn phase() -> TestEnv {
+    let env = TestEnv::new();
+    env.write("repo/lanekeeper.toml", "runner = 'agent'\n[runners.agent]\ncommand = 'agent.sh'\n");
+    env.program(
+        "agent.sh",
+        "#!/bin/sh\n\
+         echo \"begin $LANEKEEPER_LANE $LANEKEEPER_TASK\" >> \"$SCRATCH/log\"\n\
+         cp \"$LANEKEEPER_PROMPT_FILE\" \"$SCRATCH/prompt.$LANEKEEPER_LANE.$LANEKEEPER_TASK\"\n\
+         echo \"$LANEKEEPER_LANE\" >> shared.txt\n\
+         mkdir -p .planning; echo \"agent of $LANEKEEPER_LANE\" >> .planning/STATE.md\n\
+         [ ! -e \"$SCRATCH/wait\" ] || wait-for go\n\
+         echo \"end $LANEKEEPER_LANE $LANEKEEPER_TASK\" >> \"$SCRATCH/log\"\n",
+    );
+    let plan = |number: &str, more: &str, tasks: &str| {
+        format!(
+            "---\nphase: 01-base\nplan: {number}\ntype: execute\nautonomous: true\n{more}---\n\n\
+             <objective>\nObjective of {number}.\n</objective>\n\n<tasks>\n{tasks}</tasks>\n"
+        )
+    };
+    let task = |action: &str| {
+        format!(
+            "<task type=\"auto\">\n  <name>Name of {action}</name>\n  <files>shared.txt</files>\n  \
+             <action>Do {action}.</action>\n  <verify><automated>test -e shared.txt</automated></verify>\n</task>\n"
+        )
+    };
+    let touching = "wave: 1\ndepends_on: []\nfiles_modified: [shared.txt]\n";
+    env.write(&format!("{PHASE}/01-01-PLAN.md"), &plan("01", touching, &task("one")));
+    env.write(&format!("{PHASE}/01-02-PLAN.md"), &plan("02", touching, &task("two")));
+    let person = "<task type=\"checkpoint:human-verify\">\n<what-built>A thing</what-built>\n\
+                  <how-to-verify>Look at it.</how-to-verify>\n</task>\n";
+    let last = plan("03", "wave: 2\ndepends_on: [\"01\"]\nfiles_modified: []\n", &(task("three") + person));
+    env.write(&format!("{PHASE}/01-03-PLAN.md"), &last);
+    env.write(
+        "repo/.planning/ROADMAP.md",
+        "# Roadmap\n- [ ] **Phase 1: Base**\n  - [ ] 01-01-PLAN.md\n  - [ ] 01-02-PLAN.md\n",
+    );
+    env.write("repo/.planning/STATE.md", "Phase: 1 of 1 (Base)\nPlan: 0 of 3\nLast activity: never\n");
+    env.commit("the plans");
+    env
+}
+
+fn execute(env: &TestEnv, more: &[&str]) -> crate::support::Ended {
+    let path = env.path(PHASE);
+    let phase = ["execute-phase", path.to_str().expect("UTF-8"), "--run-id", "r1", "--max-parallel", "4"];
+    env.lanekeeper(&[&phase[..], more].concat())
+}
+
+#[test]
+fn a_phase_runs_to_the_end_with_its_person_asked_and_nobody_at_one_file_twice() {
+    let env = phase();
+    execute(&env, &[]).exits(3).says(&["01-03"]);
+    env.lanekeeper(&["approve", "r1", "01-03", "--gate", "task:2"]).exits(0);
+    env.lanekeeper(&["resume", "r1"]).exits(0);
+    let log = env.scratch("log");
+    let order: Vec<&str> = log.lines().filter(|line| !line.contains("01-03")).collect();
+    assert_eq!(
+        order,
+        ["begin 01-01 1", "end 01-01 1", "begin 01-02 1", "end 01-02 1"],
+        "one file, one after the other"
+    );
+    assert!(env.scratch("prompt.01-02.1").contains("Do two."));
+    assert_eq!(log.lines().filter(|line| line.starts_with("begin")).count(), 3, "every task once: {log}");
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn nobody_but_lanekeeper_writes_the_state_and_only_where_that_is_wanted() {
+    for tracking in [false, true] {
+        let env = phase();
+        env.write("repo/.planning/phases/01-base/01-03-SUMMARY.md", "done before\n");
+        if tracking {
+            let config = "runner = 'agent'\ngsd.tracking = true\n[runners.agent]\ncommand = 'agent.sh'\n";
+            env.write("repo/lanekeeper.toml", config);
+        }
+        env.commit("settings");
+        execute(&env, &[]).exits(0);
+        let (state, roadmap) = (env.file_at("main", ".planning/STATE.md"), env.file_at("main", ".planning/ROADMAP.md"));
+        assert!(!state.contains("agent of"), "{state}");
+        assert_eq!(state.contains("is done"), tracking, "{state}");
+        assert_eq!(roadmap.contains("- [x] 01-02-PLAN.md"), tracking, "{roadmap}");
+        assert_eq!(roadmap.contains("- [x] **Phase 1: Base** (completed "), tracking, "{roadmap}");
+        let noted = env.events("noted").iter().any(|event| event.to_string().contains("Lanekeeper keeps them"));
+        assert!(noted, "what an agent wrote is left out without a word");
+        assert_eq!(env.file_at("main", "shared.txt"), "01-01\n01-02");
+    }
+}
+
+#[test]
+fn what_has_a_summary_is_skipped_unless_it_is_to_be_done_again() {
+    let env = phase();
+    env.write("repo/.planning/phases/01-base/01-01-SUMMARY.md", "done\n");
+    env.write("repo/.planning/phases/01-base/01-03-SUMMARY.md", "done\n");
+    env.commit("done");
+    let shown = env.lanekeeper(&["plan", "show", env.path(PHASE).to_str().expect("UTF-8")]).exits(0);
+    assert!(shown.stdout.contains("skipped        01-01"), "{}", shown.stdout);
+    execute(&env, &[]).exits(0);
+    assert_eq!(env.scratch("log").lines().filter(|line| line.starts_with("begin")).count(), 1);
+}
+
+#[test]
+fn a_summary_that_a_run_brings_does_not_change_the_plan_of_its_own_resume() {
+    let env = phase();
+    env.program(
+        "agent.sh",
+        &format!(
+            "#!/bin/sh\n[ $LANEKEEPER_LANE != 01-02 ] || [ -e \"$SCRATCH/mended\" ] || exit 1\n\
+        echo x >> \"$SCRATCH/began.$LANEKEEPER_LANE\"; echo x >> shared.txt\n\
+        echo done > {}/$LANEKEEPER_LANE-SUMMARY.md\n",
+            PHASE.trim_start_matches("repo/")
+        ),
+    );
+    env.write("repo/.planning/phases/01-base/01-03-SUMMARY.md", "done before\n");
+    env.commit("done before");
+    execute(&env, &["--retries", "0"]).exits(1);
+    env.write("scratch/mended", "");
+    env.lanekeeper(&["resume", "r1"]).exits(0);
+    assert_eq!(env.scratch("began.01-01"), "x\n", "what was merged is not done again");
+    assert!(env.holds("main", ".planning/phases/01-base/01-02-SUMMARY.md"));
+}
+
+#[test]
+fn a_plan_that_changed_is_refused_with_what_changed() {
+    let env = phase();
+    execute(&env, &[]).exits(3);
+    let path = format!("{PHASE}/01-03-PLAN.md");
+    let text = env.read(&path);
+    env.write(&path, &text.replace("depends_on: [\"01\"]", "depends_on: [\"01\", \"02\"]"));
+    env.lanekeeper(&["resume", "r1"]).exits(2).says(&["lane 01-03 depended on [01-01] and depends on [01-01, 01-02]"]);
+    env.write(&path, &text.replace("Do three.", "Do four."));
+    env.lanekeeper(&["resume", "r1"]).exits(2).says(&["lane 01-03 says something else: agents"]);
+}

@@ -1,0 +1,88 @@
+//! What a plan says that a lane's work must have, held against what is committed.
+
+use serde_json::{Value, json};
+
+use crate::support::TestEnv;
+
+/// Two files of which the first attempt makes one, and a statement that only a reader can judge.
+const PLAN: &str = r#"
+[[lane]]
+id = "L"
+command = '''
+mkdir -p src; printf 'pub fn pay() {}\n' > src/pay.rs; echo ignored > work.log
+[ $LANEKEEPER_ATTEMPT = 1 ] || printf 'use pay;\npub fn cart() {}\n' > src/cart.rs
+cp "$LANEKEEPER_PROMPT_FILE" "$SCRATCH/prompt.$LANEKEEPER_ATTEMPT"
+'''
+[lane.must_haves]
+truths = ["A customer can pay"]
+[[lane.must_haves.artifacts]]
+path = "src/pay.rs"
+exports = ["pay"]
+[[lane.must_haves.artifacts]]
+path = "src/cart.rs"
+min_lines = 2
+[[lane.must_haves.key_links]]
+from = "src/cart.rs"
+to = "src/pay.rs"
+pattern = "use\\s+pay"
+"#;
+
+#[test]
+fn what_is_missing_is_told_and_the_lane_goes_on() {
+    let env = TestEnv::new();
+    env.plan(PLAN);
+    let ended = env.execute(&[]).exits(0);
+    ended.says(&[
+        "L: must-haves: 1 of 3 hold, 1 not checked; artifact src/cart.rs: missing file",
+        "must-haves: 1 of 3 hold, 1 not checked\n- L artifact src/cart.rs: missing file\n",
+        "- L key link src/cart.rs -> src/pay.rs: `src/cart.rs` is missing",
+    ]);
+    let status = env.lanekeeper(&["status", "r1", "--format", "json"]).exits(0);
+    let status: Value = serde_json::from_str(&status.stdout).expect("JSON");
+    let verdicts = &status["lanes"][0]["must_haves"];
+    let holds: Vec<_> = (0..4).map(|at| verdicts[at]["holds"].clone()).collect();
+    assert_eq!(holds, [json!(null), json!(true), json!(false), json!(false)], "{verdicts}");
+    assert_eq!(verdicts[2]["why"], json!(["missing file"]));
+    assert_eq!(env.events("must_haves_checked").len(), 1);
+    assert_eq!(env.events("run_started")[0]["options"]["must_haves"], "report");
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn where_it_is_enforced_the_lane_goes_back_with_the_table_and_is_looked_at_again() {
+    let env = TestEnv::new();
+    env.write("repo/lanekeeper.toml", "must_haves = \"enforce\"\n");
+    env.commit("settings");
+    env.plan(PLAN);
+    let ended = env.execute(&[]).exits(0);
+    ended.says(&["must-haves: 3 of 3 hold, 1 not checked"]);
+    let first = env.scratch("prompt.1");
+    for part in ["- A customer can pay\n", "- `src/cart.rs` is there, has at least 2 lines\n"] {
+        assert!(first.contains(part), "{part} is not in {first}");
+    }
+    let prompt = env.scratch("prompt.2");
+    let told = "the lane lacks what it must have (1 of 3 hold, 1 not checked): src/cart.rs, src/cart.rs -> src/pay.rs";
+    for part in [told, "holds: artifact src/pay.rs", "missing: artifact src/cart.rs: missing file"] {
+        assert!(prompt.contains(part), "{part} is not in {prompt}");
+    }
+    assert_eq!(env.events("must_haves_checked").len(), 2);
+    assert!(env.holds("main", "src/cart.rs"));
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn a_lane_that_never_has_what_it_must_fails_and_a_resume_changes_nothing_of_the_rule() {
+    let env = TestEnv::new();
+    let never = PLAN
+        .replace("src/cart.rs\"\nmin_lines", "src/never.rs\"\nmin_lines")
+        .replace("id = \"L\"", "id = \"L\"\nretries = 1");
+    env.plan(&never);
+    let plan = env.path("plan.toml");
+    let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
+    let ended = env.lanekeeper_with(&arguments, |command| command.env("LANEKEEPER_MUST_HAVES", "enforce"));
+    ended.exits(1).says(&["missing: artifact src/never.rs: missing file"]);
+    assert!(!env.holds("main", "src/pay.rs"));
+    // What was decided when the run began holds for its whole life.
+    env.resume(&[]).exits(1);
+    assert_eq!(env.events("must_haves_checked").len(), 4);
+}
