@@ -93,11 +93,8 @@ fn between_rulers(text: &str, opening: Line<'_>, enough: usize, first: bool) -> 
     }
     let end = begin + end_of_yaml(&text[begin..]);
     let found = known_keys(&text[begin..end]);
-    (close.is_none() && found >= enough).then(|| FrontMatter {
-        outer: opening.start..end,
-        inner: begin..end,
-        closed: false,
-    })
+    let unclosed = FrontMatter { outer: opening.start..end, inner: begin..end, closed: false };
+    (close.is_none() && found >= enough).then_some(unclosed)
 }
 
 /// Where front matter that nothing closes goes over into Markdown.

@@ -8,7 +8,7 @@ use crate::model::text::headline;
 use crate::model::{Approval, TaskKind};
 use crate::plan_source::draft::{LaneDraft, PromptDraft, TaskDraft};
 use crate::plan_source::faults::{Faults, quoted};
-use crate::plan_source::source_text::{At, File};
+use crate::plan_source::source_text::{At, File, Span};
 
 use super::body::{Surroundings, surroundings};
 use super::front_matter;
@@ -108,10 +108,7 @@ pub(super) fn lane(
     note_nul(file, faults);
     let tokens = tokens(file.text, body.clone());
     let raw = tasks(file.text, &tokens, &body);
-    if raw.len() > MAX_TASKS {
-        let place = file.span(raw[MAX_TASKS].range.start..raw[MAX_TASKS].head_end);
-        let message = format!("a plan has at most {MAX_TASKS} tasks");
-        faults.error_with(place, message, "split it into several plans");
+    if too_many(file, &raw, faults) {
         return None;
     }
     let around = surroundings(file, &body, &plan.front, &tokens, &raw);
@@ -136,22 +133,36 @@ pub(super) fn lane(
         lane.name = lane.tasks.iter().flatten().find_map(|task| task.name.clone());
     }
     lane.owns = Some(owned::globs(plan, lane.tasks.as_deref().unwrap_or_default(), faults));
-    if let Some(span) = plan.header.attended.filter(|_| !attended) {
-        let message = "`autonomous` is false, but no task is a checkpoint";
-        faults.warning(
-            span,
-            message,
-            "add a checkpoint task, or leave it out; a person approves the changes of this lane",
-        );
-        lane.approval = Some(vec![At::new(Approval::Changes, span)]);
-    }
+    lane.approval = plan.header.attended.filter(|_| !attended).map(|span| approval(span, faults));
     Some(lane)
+}
+
+fn too_many(file: &File<'_>, tasks: &[RawTask<'_>], faults: &Faults<'_>) -> bool {
+    let beyond = tasks.get(MAX_TASKS);
+    if let Some(task) = beyond {
+        let message = format!("a plan has at most {MAX_TASKS} tasks");
+        faults.error_with(file.span(task.range.start..task.head_end), message, "split it into several plans");
+    }
+    beyond.is_some()
+}
+
+/// What a lane waits for that cannot be done without a person and does not say where one is needed.
+fn approval(span: Span, faults: &Faults<'_>) -> Vec<At<Approval>> {
+    let message = "`autonomous` is false, but no task is a checkpoint";
+    let help = "add a checkpoint task, or leave it out; a person approves the changes of this lane";
+    faults.warning(span, message, help);
+    vec![At::new(Approval::Changes, span)]
 }
 
 /// Has the gates look at the lane's worktree instead of the repository of who wrote the plan.
 fn move_commands(tasks: &mut [ReadTask], root: &str, faults: &Faults<'_>) {
-    let moved = tasks.iter_mut().filter_map(|task| task.move_commands(root).then_some(task.span)).next();
-    if let Some(span) = moved {
+    let mut first = None;
+    for task in tasks {
+        if task.move_commands(root) {
+            first = first.or(Some(task.span));
+        }
+    }
+    if let Some(span) = first {
         let message = format!("commands of this plan go to {}, which is not the lane's worktree", quoted(root));
         faults.warning(span, message, "leave such a `cd` out; it is taken for the root of the worktree");
     }
@@ -244,6 +255,6 @@ fn setup(plan: &PlanFile<'_>) -> String {
     text
 }
 
-pub(super) fn said(text: String, span: crate::plan_source::source_text::Span) -> PromptDraft {
+pub(super) fn said(text: String, span: Span) -> PromptDraft {
     PromptDraft { text: Some(At::new(text, span)), file: None }
 }

@@ -1,14 +1,15 @@
 //! The plans of a GSD phase (SPEC §3.2): each file a lane, each `<task>` a task.
 //!
 //! The way of a file: where its front matter stands (`front_matter`), what that says (`lenient`, `header`,
-//! `must_haves`), the marks that give the body its shape (`tokens`), its tasks (`tasks`, `task`) with what proves that
-//! they are done (`verify`, `shell`, `rooted`), and what agents and people are told (`body`, `prompt`, `human`). `names` and
-//! `depends` say which plan is meant. Real files break every rule of the format; whatever can be made of one is, with
-//! a warning at the place.
+//! `must_haves`), the marks that give the body its shape (`tokens`, `fences`), its tasks (`tasks`, `task`, `labels`)
+//! with their files (`paths`, `owned`) and what proves that they are done (`verify`, `shell`, `rooted`), and what agents
+//! and people are told (`body`, `prompt`, `human`). `names` and `depends` say which plan is meant. Real files break
+//! every rule of the format; whatever can be made of one is, with a warning at the place.
 
 mod body;
 mod depends;
 mod detect;
+mod fences;
 mod front_matter;
 mod header;
 mod human;
@@ -27,6 +28,7 @@ mod tasks;
 mod text;
 mod tokens;
 mod verify;
+mod vocabulary;
 
 use std::cell::Cell;
 

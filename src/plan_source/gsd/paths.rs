@@ -182,7 +182,7 @@ pub(super) fn glob(path: &str) -> Option<String> {
 fn class_length(text: &str) -> Option<usize> {
     let inside = &text[1..text.find(']')?];
     let range = |part: &[u8]| part[1] == b'-' && part[0].is_ascii_alphanumeric() && part[2].is_ascii_alphanumeric();
-    let ranges = inside.len() % 3 == 0 && inside.len() <= 9 && inside.as_bytes().chunks(3).all(range);
+    let ranges = inside.len().is_multiple_of(3) && inside.len() <= 9 && inside.as_bytes().chunks(3).all(range);
     (ranges && !inside.is_empty()).then_some(inside.len() + 2)
 }
 

@@ -50,16 +50,7 @@ pub(super) fn prompt(
 ) -> String {
     let mut text = String::new();
     if told.count > 1 {
-        paragraph(
-            &mut text,
-            &format!(
-                "This is task {} of {} of the plan `{}`. Do this task only: each of the others is done by itself. \
-                 What is said about the plan as a whole is there for you to know.",
-                told.at + 1,
-                told.count,
-                told.lane
-            ),
-        );
+        paragraph(&mut text, &place(told));
     }
     if common {
         paragraph(&mut text, &around.common);
@@ -82,6 +73,16 @@ pub(super) fn prompt(
     }
     section(&mut text, "How it is verified", told.verify);
     text
+}
+
+fn place(told: &Told<'_>) -> String {
+    format!(
+        "This is task {} of {} of the plan `{}`. Do this task only: each of the others is done by itself. What is said \
+         about the plan as a whole is there for you to know.",
+        told.at + 1,
+        told.count,
+        told.lane
+    )
 }
 
 fn heading(told: &Told<'_>) -> String {

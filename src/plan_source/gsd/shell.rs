@@ -3,201 +3,7 @@
 //! A gate that is none fails every attempt, so where a line may be prose it is: a word too many for the agent to read
 //! costs nothing.
 
-/// Programs that a line of plain text is a command of, where nothing else speaks against it.
-const TOOLS: &[&str] = &[
-    "ansible-lint",
-    "ant",
-    "awk",
-    "bash",
-    "bazel",
-    "black",
-    "buf",
-    "bun",
-    "bundle",
-    "bunx",
-    "cargo",
-    "cat",
-    "cd",
-    "clang",
-    "clang-format",
-    "clang-tidy",
-    "clippy-driver",
-    "cmake",
-    "cmp",
-    "composer",
-    "conda",
-    "ctest",
-    "dart",
-    "deno",
-    "diff",
-    "docker",
-    "docker-compose",
-    "dotnet",
-    "echo",
-    "egrep",
-    "eslint",
-    "fgrep",
-    "find",
-    "flake8",
-    "flutter",
-    "g++",
-    "gcc",
-    "git",
-    "go",
-    "gofmt",
-    "golangci-lint",
-    "gradle",
-    "grep",
-    "hadolint",
-    "head",
-    "helm",
-    "isort",
-    "java",
-    "javac",
-    "jest",
-    "jq",
-    "just",
-    "kubectl",
-    "ls",
-    "make",
-    "markdownlint",
-    "meson",
-    "mix",
-    "mocha",
-    "mvn",
-    "mypy",
-    "next",
-    "ninja",
-    "node",
-    "nox",
-    "npm",
-    "npx",
-    "nx",
-    "phpcs",
-    "phpstan",
-    "phpunit",
-    "php",
-    "pip",
-    "pip3",
-    "playwright",
-    "pnpm",
-    "poetry",
-    "prettier",
-    "prisma",
-    "psalm",
-    "pwsh",
-    "pyright",
-    "pytest",
-    "python",
-    "python3",
-    "rails",
-    "rake",
-    "rg",
-    "rspec",
-    "rubocop",
-    "ruby",
-    "ruff",
-    "rustc",
-    "rustfmt",
-    "sbt",
-    "sed",
-    "sh",
-    "shellcheck",
-    "sqlite3",
-    "stack",
-    "swift",
-    "swiftc",
-    "swiftlint",
-    "tail",
-    "terraform",
-    "test",
-    "tox",
-    "tsc",
-    "tsx",
-    "turbo",
-    "uv",
-    "uvx",
-    "vite",
-    "vitest",
-    "wc",
-    "xcodebuild",
-    "xmllint",
-    "yamllint",
-    "yarn",
-    "zig",
-    "[",
-    "[[",
-    "!",
-    "true",
-];
-
-/// Those of them that are English words as well: what follows must look like arguments.
-const WORDS: [&str; 14] =
-    ["test", "make", "find", "cat", "go", "head", "tail", "next", "just", "stack", "node", "echo", "diff", "true"];
-
-/// Words that tell of an outcome; a command has no use for them outside of quotes.
-const OUTCOMES: [&str; 36] = [
-    "succeeds",
-    "succeed",
-    "passes",
-    "pass",
-    "passed",
-    "fails",
-    "fail",
-    "returns",
-    "return",
-    "shows",
-    "show",
-    "prints",
-    "works",
-    "should",
-    "must",
-    "exits",
-    "exit",
-    "completes",
-    "outputs",
-    "compiles",
-    "runs",
-    "without",
-    "reports",
-    "contains",
-    "exists",
-    "exist",
-    "is",
-    "are",
-    "has",
-    "have",
-    "gives",
-    "the",
-    "and",
-    "with",
-    "no",
-    "clean",
-];
-
-/// Commands that never end by themselves.
-const ENDLESS: [&str; 20] = [
-    "npm start",
-    "npm run dev",
-    "npm run start",
-    "npm run watch",
-    "npm run serve",
-    "yarn dev",
-    "yarn start",
-    "pnpm dev",
-    "pnpm start",
-    "pnpm run dev",
-    "bun dev",
-    "bun run dev",
-    "next dev",
-    "next start",
-    "npx next dev",
-    "npx vite",
-    "rails server",
-    "rails s",
-    "flutter run",
-    "npx expo start",
-];
+use super::vocabulary::{ENDLESS, OUTCOMES, TOOLS, WORDS, is_in};
 
 /// A word of a shell line.
 struct Word {
@@ -242,11 +48,11 @@ pub(super) fn is_plain_command(line: &str) -> bool {
     let Some(words) = words(line) else { return false };
     let program = words.iter().position(|word| word.quoted || !is_assignment(&word.text));
     let Some((first, rest)) = program.and_then(|at| words[at..].split_first()) else { return false };
-    let known = TOOLS.contains(&first.text.as_str()) || is_program_path(&first.text);
+    let known = is_in(TOOLS, first.text.as_str()) || is_program_path(&first.text);
     if first.quoted || !known || is_endless(line) || !rest.iter().all(free_of_prose) {
         return false;
     }
-    if WORDS.contains(&first.text.as_str()) && !takes_arguments(&first.text, rest) {
+    if is_in(WORDS, first.text.as_str()) && !takes_arguments(&first.text, rest) {
         return false;
     }
     let plain = |word: &Word| !word.quoted && word.text.chars().all(|c| c.is_ascii_lowercase());
@@ -262,7 +68,7 @@ fn free_of_prose(word: &Word) -> bool {
     let marks = ["—", "–", "->", "=>", "→", "--", "(", "..."];
     let ends = text.len() > 1 && text.ends_with(['.', ',', ':', '?']) && text.starts_with(char::is_alphabetic);
     let dots = text.ends_with("/...");
-    !(OUTCOMES.contains(&lower.as_str())
+    !(is_in(OUTCOMES, lower.as_str())
         || (marks.contains(&text) && text != "--")
         || (text.starts_with('(') && text.len() > 1)
         || (ends && !dots)
@@ -305,7 +111,7 @@ fn is_endless(line: &str) -> bool {
         line.strip_prefix(command).is_some_and(|rest| rest.is_empty() || rest.starts_with(' ') && !rest.contains('&'))
     };
     let last = line.rsplit("&&").next().unwrap_or(line).trim();
-    ENDLESS.iter().any(|command| endless(command) || last == *command)
+    ENDLESS.split(", ").any(|command| endless(command) || last == command)
         || line.split_whitespace().any(|word| matches!(word, "--watch" | "--watchAll" | "runserver"))
 }
 
@@ -323,8 +129,8 @@ pub(super) fn may_be_command(text: &str) -> bool {
     }
     let first = line.split_whitespace().next().unwrap_or("");
     let technical = looks_technical(line) || line.contains(['"', '\'', '>', '<', ';', '`', '_']);
-    if TOOLS.contains(&first) {
-        return !WORDS.contains(&first) || technical || line.split_whitespace().count() <= 2;
+    if is_in(TOOLS, first) {
+        return !is_in(WORDS, first) || technical || line.split_whitespace().count() <= 2;
     }
     let name = first.trim_start_matches(['(', '{', '!', '"', '\'']);
     let program = name.chars().all(|c| c.is_ascii_alphanumeric() || "./_-+=$:{}@\\\"'~".contains(c));
@@ -345,14 +151,14 @@ fn ends_word(rest: &str) -> bool {
 
 /// One word alone is a program's name only where no file or symbol is called like that.
 fn is_word_of_shell(word: &str) -> bool {
-    TOOLS.contains(&word) || word.contains('=')
+    is_in(TOOLS, word) || word.contains('=')
 }
 
 /// Four plain words in a row, or an outcome told outside of quotes.
 fn reads_like_prose(line: &str) -> bool {
     let Some(words) = words(line) else { return false };
     let plain = |word: &Word| !word.quoted && word.text.chars().all(|c| c.is_alphabetic());
-    let told = words.iter().filter(|word| plain(word) && OUTCOMES.contains(&word.text.as_str())).count();
+    let told = words.iter().filter(|word| plain(word) && is_in(OUTCOMES, word.text.as_str())).count();
     words.windows(4).any(|four| four.iter().all(plain)) || told >= 2
 }
 
@@ -374,7 +180,7 @@ pub(super) fn without_remark(line: &str) -> (&str, &str) {
 fn is_spoken(remark: &str) -> bool {
     let words: Vec<&str> = remark.split_whitespace().collect();
     let technical = words.iter().any(|word| looks_technical(word) && !word.ends_with('.'));
-    let told = words.iter().any(|word| OUTCOMES.contains(&word.trim_end_matches(['.', ','])));
+    let told = words.iter().any(|word| is_in(OUTCOMES, word.trim_end_matches(['.', ','])));
     words.len() > 1 && !technical && (told || words.len() > 3)
 }
 

@@ -135,33 +135,36 @@ impl<'a> Tags<'_, 'a> {
             if token.opens("task") || token.opens("tasks") || token.closes("tasks") || self.is_plan_section(token) {
                 break;
             }
-            if token.kind != Kind::Open || !CHILDREN.contains(&token.name) {
-                if token.kind == Kind::Close && CHILDREN.contains(&token.name) {
-                    self.add_loose(&mut task, loose_from..token.start);
-                    loose_from = token.end;
-                }
+            if !CHILDREN.contains(&token.name) {
                 at += 1;
                 continue;
             }
             self.add_loose(&mut task, loose_from..token.start);
-            let close = self.matching[at].filter(|&close| own_close.is_none_or(|own| close < own));
-            let (content_end, next) = match close {
-                Some(close) => (self.tokens[close].start, close + 1),
-                None => {
-                    task.unclosed.push((token.start, token.name));
-                    let next = self.next_mark(at + 1);
-                    (self.tokens.get(next).map_or(self.end, |token| token.start), next)
-                }
+            (loose_from, at) = match token.kind {
+                Kind::Open => self.child(&mut task, at, own_close),
+                _ => (token.end, at + 1),
             };
-            task.children.push(Child { name: token.name, content: token.end..content_end });
-            loose_from = close.map_or(content_end, |close| self.tokens[close].end);
-            at = next;
         }
         task.unclosed.push((head.start, "task"));
         task.range.end = self.tokens.get(at).map_or(self.end, |token| token.start);
         let end = task.range.end;
         self.add_loose(&mut task, loose_from..end);
         (task, at)
+    }
+
+    /// Adds the element that opens at `at`; gives where it ends in the text, and the mark to go on with.
+    fn child(&self, task: &mut RawTask<'a>, at: usize, task_close: Option<usize>) -> (usize, usize) {
+        let token = &self.tokens[at];
+        if let Some(close) = self.matching[at].filter(|&close| task_close.is_none_or(|own| close < own)) {
+            let content = token.end..self.tokens[close].start;
+            task.children.push(Child { name: token.name, content });
+            return (self.tokens[close].end, close + 1);
+        }
+        task.unclosed.push((token.start, token.name));
+        let next = self.next_mark(at + 1);
+        let end = self.tokens.get(next).map_or(self.end, |token| token.start);
+        task.children.push(Child { name: token.name, content: token.end..end });
+        (end, next)
     }
 
     /// Whether a tag at the margin begins a section of the plan, which no task holds.

@@ -200,7 +200,7 @@ fn script_commands(script: &str) -> Vec<String> {
     if tells_outcome(&lines) || commands.iter().any(|line| starts_server(line) && !is_plain_command(line)) {
         return Vec::new();
     }
-    if commands.iter().all(|line| single(&line)) {
+    if commands.iter().all(single) {
         return commands.into_iter().filter(|line| may_be_command(line) && ends(line)).map(str::to_owned).collect();
     }
     let whole = script.trim();
