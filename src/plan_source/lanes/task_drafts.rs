@@ -79,7 +79,10 @@ fn provided(making: &Making<'_>, lane: usize) -> Vec<At<String>> {
 
 /// What people call a task.
 fn name(task: &RawTask) -> String {
-    let said = headline(&one_line(task.title.split("\n\n").next().unwrap_or("")), 80);
+    let first = task.title.split("\n\n").next().unwrap_or("");
+    // What a later prompt tells of finished tasks is not to be taken for the task itself.
+    let plain = one_line(first).replace(['`', '*'], "");
+    let said = headline(&plain, 80);
     if task.kind_word.is_empty() { said } else { format!("{}: {said}", task.kind_word) }
 }
 
