@@ -89,6 +89,8 @@ fn nobody_but_lanekeeper_writes_the_state_and_only_where_that_is_wanted() {
         let noted = env.events("noted").iter().any(|event| event.to_string().contains("Lanekeeper keeps them"));
         assert!(noted, "what an agent wrote is left out without a word");
         assert_eq!(env.file_at("main", "shared.txt"), "01-01\n01-02");
+        let summary = ".planning/phases/01-base/01-02-SUMMARY.md";
+        assert_eq!(env.holds("main", summary), tracking);
     }
 }
 

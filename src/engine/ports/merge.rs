@@ -20,7 +20,7 @@ impl Ports {
             let onto = ports.integration()?;
             let name = plan.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
             let message = format!("Merge lane {id}{name}");
-            let reserved = ports.reserved(lane, &onto, done)?;
+            let reserved = ports.reserved(lane, (&onto, &head), done)?;
             let trailers = ports.trailers(&id);
             let commit = match git::merge(&ports.repository, &onto, &head, &message, &trailers, &reserved)? {
                 Merge::AlreadyIn => return Ok(vec![Event::LaneMerged { lane: id, commit: onto.clone(), onto }]),

@@ -9,9 +9,14 @@ use crate::model::{CommitId, LaneIndex, PlanFormat};
 use crate::plan_source::tracking::DonePlan;
 
 impl Ports {
-    /// The files of which a lane has no say, with what they hold once it is merged onto `onto` as well as the `done`
-    /// lanes before it.
-    pub(super) fn reserved(&self, lane: LaneIndex, onto: &CommitId, done: usize) -> Result<Vec<Reserved>, PortError> {
+    /// The files of which a lane has no say, with what they hold once its head is merged onto `onto` as well as the
+    /// `done` lanes before it; and a summary, where the lane wrote none.
+    pub(super) fn reserved(
+        &self,
+        lane: LaneIndex,
+        (onto, head): (&CommitId, &CommitId),
+        done: usize,
+    ) -> Result<Vec<Reserved>, PortError> {
         if self.facts.options.plan_format != Some(PlanFormat::Gsd) {
             return Ok(Vec::new());
         }
@@ -32,7 +37,27 @@ impl Ports {
             let text = known.filter(|_| self.facts.options.gsd_tracking).map(|text| tracked(&text).into_bytes());
             Ok(Reserved { path, text })
         };
-        Ok(vec![file("ROADMAP.md", &|text| plan.in_roadmap(text))?, file("STATE.md", &|text| plan.in_state(text))?])
+        let kept = [file("ROADMAP.md", &|text| plan.in_roadmap(text))?, file("STATE.md", &|text| plan.in_state(text))?];
+        Ok(kept.into_iter().chain(self.missing_summary(lane, head, &date)?).collect())
+    }
+
+    /// What marks a plan as done, for a lane whose agent did not write it.
+    fn missing_summary(&self, lane: LaneIndex, head: &CommitId, date: &str) -> Result<Option<Reserved>, PortError> {
+        let plan = &self.facts.plan_path;
+        let directory = if plan.is_dir() { Some(plan.as_path()) } else { plan.parent() };
+        let inside = directory.and_then(|it| it.strip_prefix(self.repository.main_worktree()).ok());
+        let Some(inside) = inside.filter(|_| self.facts.options.gsd_tracking) else { return Ok(None) };
+        let id = self.id(lane);
+        let path = inside.join(format!("{id}-SUMMARY.md")).to_string_lossy().into_owned();
+        if self.repository.file_in(head, &path)?.is_some() {
+            return Ok(None);
+        }
+        let name = self.plan.lane(lane).name.as_ref().map(|name| format!(": {name}")).unwrap_or_default();
+        let run = &self.facts.run_id;
+        let text = format!(
+            "# Plan {id}{name}\n\nDone on {date}. The agent left no summary of its own; Lanekeeper merged its work ({head}) in run {run}.\n"
+        );
+        Ok(Some(Reserved { path, text: Some(text.into_bytes()) }))
     }
 
     /// Says so where a lane changed what it has no say in.

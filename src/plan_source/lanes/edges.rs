@@ -198,8 +198,8 @@ fn exclusive(context: &Context<'_>, lanes: &mut [Order], before: &Before) {
         context.lanes.iter().map(|lane| runs_alone(context, lane.values(Key::ParallelSafe))).collect();
     for (lane, at) in alone.iter().enumerate() {
         let Some(at) = at else { continue };
-        for other in 0..lanes.len() {
-            let twice = other < lane && alone[other].is_some();
+        for (other, also) in alone.iter().enumerate() {
+            let twice = other < lane && also.is_some();
             if other != lane && !twice && !before.ordered(lane, other) {
                 lanes[lane].excludes.push(context.at(context.lanes[other].id.clone(), at.clone()));
             }

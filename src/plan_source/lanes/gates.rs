@@ -62,7 +62,10 @@ pub(super) fn gates(document: &Document<'_>) -> Gates {
     let is_wanted = |title: &str| {
         title.contains("freeze gates") || title.ends_with("interface gates") || title == "cross-repo gates"
     };
-    for lines in document.sections(is_wanted) {
+    // Acceptance criteria may list the gates once more.
+    let repeated = document.sections(|title| title.contains("acceptance criteria"));
+    let is_first = |lines: &Range<usize>| !repeated.iter().any(|other| other.contains(&lines.start));
+    for lines in document.sections(is_wanted).into_iter().filter(is_first) {
         let mut at = lines.start;
         while at < lines.end {
             let end = item_end(document, at, lines.end);

@@ -1,6 +1,7 @@
 //! The lane index in its three forms: nested bullets, stanzas with indented keys, and one line with semicolons.
 
 use std::collections::HashSet;
+use std::iter;
 use std::ops::Range;
 
 use super::document::{Document, Fence, indent, list_item, trim};
@@ -77,7 +78,7 @@ fn entries(document: &Document<'_>, lines: &[usize]) -> Vec<Entry> {
         // What is indented deeper is a value that goes on, even where it begins with a lane.
         let nested = blocks.last().is_some_and(|block| white > block.indent);
         if let Some((id, rest)) = lane_line(document.text, range.clone()).filter(|_| !nested) {
-            blocks.push(Block { id, chunks: vec![rest..range.end], indent: white });
+            blocks.push(Block { id, chunks: iter::once(rest..range.end).collect(), indent: white });
         } else if let Some(block) = blocks.last_mut() {
             if key(document.text, range.clone()).is_some() {
                 block.chunks.push(range);
@@ -155,13 +156,16 @@ pub(super) fn key(text: &str, range: Range<usize>) -> Option<(Key, Range<usize>)
 mod tests {
     use super::*;
 
-    fn read(section: &str) -> Vec<(String, String, Vec<(Key, String)>)> {
+    /// Id, name and keys of a lane.
+    type Said = (String, String, Vec<(Key, String)>);
+
+    fn read(section: &str) -> Vec<Said> {
         let text = format!("# P1: A\n## Lane Index & Dependencies\n{section}\n## B\n- SL-9 - no; Blocks: SL-1\n");
         let keys = |entry: &Entry| entry.keys.iter().map(|(key, at)| (*key, text[at.clone()].to_owned())).collect();
         index(&Document::new(&text)).iter().map(|entry| (entry.id.clone(), entry.name.clone(), keys(entry))).collect()
     }
 
-    fn two_lanes() -> Vec<(String, String, Vec<(Key, String)>)> {
+    fn two_lanes() -> Vec<Said> {
         let keys = |depends: &str, blocks: &str, safe: &str| {
             vec![
                 (Key::DependsOn, depends.to_owned()),

@@ -60,8 +60,10 @@ pub(super) fn join(index: Vec<Entry>, bodies: Vec<Body>, phase: &str) -> (Vec<La
         let lane = names.find(&body.id).unwrap_or(0);
         lanes[lane].describe(body);
     }
+    let mut undescribed: Vec<usize> = (0..lanes.len()).filter(|&lane| !lanes[lane].described).collect();
     for body in unknown {
-        let found = names.find(&body.id).or_else(|| lanes.iter().position(|lane| is_alias(lane, &body)));
+        let alias = undescribed.iter().position(|&lane| is_alias(&lanes[lane], &body));
+        let found = names.find(&body.id).or_else(|| alias.map(|at| undescribed.swap_remove(at)));
         let lane = found.unwrap_or_else(|| {
             names.add(&body.id);
             lanes.push(LaneText { id: body.id.clone(), at: body.at.clone(), ..LaneText::default() });
@@ -81,5 +83,5 @@ fn is_alias(lane: &LaneText, body: &Body) -> bool {
             .iter()
             .any(|mention| lane.name[mention.range.clone()].eq_ignore_ascii_case(&body.id))
     };
-    !lane.described && (mentions() || (!body.name.is_empty() && lane.name.eq_ignore_ascii_case(&body.name)))
+    mentions() || (!body.name.is_empty() && lane.name.eq_ignore_ascii_case(&body.name))
 }

@@ -5,6 +5,7 @@
 
 mod before;
 mod body;
+mod check;
 mod commands;
 mod context;
 mod document;
@@ -16,13 +17,16 @@ mod inline;
 mod join;
 mod lane;
 mod names;
+mod owned;
 mod paths;
 mod phase_wide;
 mod policy;
 mod prompt;
 mod references;
+mod runner;
 mod sequence;
 mod table;
+mod task_drafts;
 mod tasks;
 mod why_not;
 
@@ -43,10 +47,17 @@ use header::Header;
 use lane::Making;
 use phase_wide::SingleWriter;
 use prompt::LaneStory;
+use tasks::Tasks;
 pub(super) use why_not::why_not;
 
 /// The most lanes of a phase plan in Markdown.
 const MAX_LANES: usize = 500;
+
+/// The most tasks of all its lanes together.
+const MAX_TASKS: usize = 10_000;
+
+/// How many bytes all prompts may have together, besides what each task says itself.
+const MAX_TOLD: usize = 64 * 1024 * 1024;
 
 /// How many wrong names get a suggestion.
 const MAX_SUGGESTIONS: usize = 50;
@@ -86,7 +97,13 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>, runners: &Ru
         return None;
     }
     check_index(&context, indexed);
-    Some(draft(&context, &header, runners))
+    let tasks: Vec<Tasks> = (0..context.lanes.len()).map(|at| lane::read_tasks(&context, at)).collect();
+    if let Some(task) = tasks.iter().flat_map(|tasks| &tasks.list).nth(MAX_TASKS) {
+        let message = format!("a phase plan in Markdown has at most {MAX_TASKS} tasks");
+        faults.error_with(context.span(task.at.start..task.at.start), message, "cut it into several phases");
+        return None;
+    }
+    Some(draft(&context, &header, &tasks, runners))
 }
 
 /// The text with spaces for NUL characters, which no command, path or prompt can hold.
@@ -138,7 +155,7 @@ fn check_index(context: &Context<'_>, indexed: usize) {
     }
 }
 
-fn draft(context: &Context<'_>, header: &Header, runners: &Runners<'_>) -> PlanDraft {
+fn draft(context: &Context<'_>, header: &Header, tasks: &[Tasks], runners: &Runners<'_>) -> PlanDraft {
     let document = context.document;
     let Edges { lanes: orders, before, interfaces } = edges(context);
     let notes = phase_wide::with_lanes(phase_wide::notes(document), &context.names);
@@ -155,11 +172,13 @@ fn draft(context: &Context<'_>, header: &Header, runners: &Runners<'_>) -> PlanD
     };
     let first_version = is_first_version(document, header);
     let policies = policy::policies(document);
-    let making = Making { context, policies: &policies, runners, story: &story, first_version };
+    let prompts = tasks.iter().map(|tasks| tasks.list.len() + 1).sum::<usize>();
+    let story_limit = MAX_TOLD / prompts;
+    let making = Making { context, policies: &policies, runners, story: &story, first_version, story_limit };
     check_phase(&making, header);
     let own_files = written_files(&story.single_writers);
     let empty = Vec::new();
-    let lane = |(at, order)| lane::lane(&making, at, order, own_files.get(&at).unwrap_or(&empty));
+    let lane = |(at, order)| lane::lane(&making, at, &tasks[at], order, own_files.get(&at).unwrap_or(&empty));
     let mut lanes: Vec<LaneDraft> = orders.into_iter().enumerate().map(lane).collect();
     keep_from_single_writers(&making, &mut lanes);
     PlanDraft {

@@ -18,7 +18,7 @@ pub(super) fn lane_mentions(text: &str) -> Vec<Mention> {
         let before = text[..range.start].trim_end_matches(['-', '/', '.']);
         let start = before.len() - before.bytes().rev().take_while(u8::is_ascii_alphanumeric).count();
         let joined = before.len() < range.start && start < before.len();
-        Mention { prefix: joined.then(|| start..before.len()), range }
+        Mention { prefix: joined.then_some(start..before.len()), range }
     };
     names(text, "SL-").into_iter().map(mention).collect()
 }

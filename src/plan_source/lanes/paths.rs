@@ -136,7 +136,9 @@ fn plain(text: &str, start: usize) -> Vec<Named> {
         let from = range.start + (item.len() - begun.len());
         let from = if text[..from].ends_with('*') { from - 1 } else { from };
         let word = &text[from..range.start + (item.len() - begun.len()) + word.len()];
-        path(word.trim_end_matches(['.', ':', ';']), start + from).filter(|_| alone)
+        // `README` in a sentence may mean any of several files.
+        let named = path(word.trim_end_matches(['.', ':', ';']), start + from);
+        named.filter(|named| alone && named.path.contains(['/', '.', '*']))
     };
     parts(text, &[',', ';', '\n']).into_iter().filter_map(item).collect()
 }

@@ -65,38 +65,41 @@ fn is_shell(mark: &str) -> bool {
     matches!(language.as_str(), "" | "bash" | "sh" | "shell" | "console" | "zsh" | "shell-session")
 }
 
-/// The items of the execution notes.
+/// The items of the execution notes. A heading belongs to the paragraph below it; above a list it says nothing.
 pub(super) fn notes(document: &Document<'_>) -> Vec<String> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for section in document.sections(|title| title == "execution notes") {
-        let mut open = false;
+        // What the last range is: nothing to go on with, a heading alone, or text.
+        let (mut open, mut bare_heading) = (false, false);
         for at in section {
             let range = document.trimmed(at);
-            let fenced = document.fence(at) != Fence::No;
-            if range.is_empty() {
+            let line = &document.text[range.clone()];
+            if line.is_empty() || (line.len() > 2 && line.bytes().all(|byte| byte == b'-')) {
+                open &= line.is_empty();
                 continue;
             }
-            let line = &document.text[range.clone()];
-            let is_rule = line.len() > 2 && line.bytes().all(|byte| byte == b'-');
-            let is_top = !document.line(at).starts_with([' ', '\t']);
-            let begins = !fenced
-                && is_top
-                && (list_item(document.text, range.clone()).is_some() || is_title(document, at, line));
-            if is_rule {
-                open = false;
-            } else if begins || !open {
-                ranges.push(range);
-                open = true;
-            } else if let Some(last) = ranges.last_mut() {
-                last.end = range.end;
+            let is_text = document.fence(at) == Fence::No;
+            let heading = is_text && document.headings.binary_search_by_key(&at, |heading| heading.line).is_ok();
+            let is_top = is_text && !document.line(at).starts_with([' ', '\t']);
+            let item = is_top && list_item(document.text, range.clone()).is_some();
+            if bare_heading && (heading || item) {
+                ranges.pop();
             }
+            match ranges.last_mut().filter(|_| open && !heading && !item && !is_title(document, at, line)) {
+                Some(last) => last.end = range.end,
+                None => ranges.push(range),
+            }
+            (open, bare_heading) = (true, heading);
+        }
+        if bare_heading {
+            ranges.pop();
         }
     }
     ranges.into_iter().map(|range| dedent(&document.text[range])).collect()
 }
 
 /// The notes that matter to a lane: those that name it, and those that name none.
-pub(super) fn notes_for<'n>(lane: usize, notes: &'n [(String, Vec<usize>)]) -> impl Iterator<Item = &'n str> {
+pub(super) fn notes_for(lane: usize, notes: &[(String, Vec<usize>)]) -> impl Iterator<Item = &str> {
     let matters = move |named: &[usize]| named.is_empty() || named.contains(&lane);
     notes.iter().filter(move |(_, named)| matters(named)).map(|(text, _)| text.as_str())
 }
@@ -244,6 +247,6 @@ mod tests {
         ["SL-1", "SL-2"].iter().for_each(|id| names.add(id));
         let notes = with_lanes(notes(&Document::new(text)), &names);
         let told: Vec<&str> = notes_for(0, &notes).collect();
-        assert_eq!(told, ["- Only SL-1 matters\nhere.", "- For all.", "### Order", "1. SL-1\n```\nx\n```"]);
+        assert_eq!(told, ["- Only SL-1 matters\nhere.", "- For all.", "1. SL-1\n```\nx\n```"]);
     }
 }

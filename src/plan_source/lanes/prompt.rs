@@ -52,11 +52,17 @@ pub(super) fn lane_story(making: &Making<'_>, lane: usize, task_notes: &[Range<u
     let keys = text.values(Key::Hint).map(|range| context.text(range).to_owned()).filter(|hint| !is_nothing(hint));
     section("Hints", Some(keys.chain(story.hints.iter().filter_map(own)).collect::<Vec<_>>().join("\n")));
     section("Files that one lane alone writes", single_writers(making, lane));
-    section("Execution notes", Some(notes_for(lane, &story.notes).collect::<Vec<_>>().join("\n")));
+    let mut left = making.story_limit;
+    let fits = |note: &&str| {
+        left = left.saturating_sub(note.len());
+        left > 0
+    };
+    section("Execution notes", Some(notes_for(lane, &story.notes).take_while(fits).collect::<Vec<_>>().join("\n")));
     let specified = story.specifications.iter().filter(|(owner, _)| *owner == lane).map(|(_, text)| text.as_str());
     section("Specification of its files", Some(specified.collect::<Vec<_>>().join("\n\n")));
     let is_last = (0..context.lanes.len()).all(|other| !story.before.waits(other, lane));
-    section("Acceptance criteria of the phase", story.acceptance.clone().filter(|_| is_last));
+    let acceptance = story.acceptance.as_ref().filter(|text| is_last && text.len() < making.story_limit);
+    section("Acceptance criteria of the phase", acceptance.cloned());
     if rule == OwnershipRule::Nothing {
         let _ = write!(
             told,

@@ -18,8 +18,8 @@ pub(super) enum Reference {
     Foreign(Range<usize>),
 }
 
-/// How many lanes a range may have.
-const MAX_RANGE: usize = 500;
+/// How many names a range or a list with slashes may have.
+const MAX_RANGE: usize = 100;
 
 /// What the value at `range` names. `own` is the lane that it belongs to: `all prior lanes` are those before it.
 /// Parentheses name nothing.
@@ -47,7 +47,10 @@ fn part_references(part: &str, start: usize, own: usize, names: &Names) -> Vec<R
     for (number, mention) in mentions.iter().enumerate() {
         found.push(match names.meaning(part, mention) {
             Meaning::Lane(lane) => Reference::Lane(lane, place(&mention.range)),
-            Meaning::OtherPhase => Reference::Foreign(place(&mention.range)),
+            Meaning::OtherPhase => {
+                let start = mention.prefix.as_ref().map_or(mention.range.start, |prefix| prefix.start);
+                Reference::Foreign(place(&(start..mention.range.end)))
+            }
             Meaning::Unknown => Reference::Unknown(place(&mention.range)),
         });
         let more = between(part, mention, mentions.get(number + 1), names).into_iter();
@@ -180,7 +183,7 @@ mod tests {
             ("SL-0 (a, b; c), SL-9", &["SL-0", "?SL-9"]),
             ("IF-0-P6-A, SL-1", &["IF-0-P6-A", "SL-1"]),
             ("P21, BASE acceptance, SL-1", &["!P21", "!BASE acceptance", "SL-1"]),
-            ("P5-SL-1, P6-SL-1", &["!SL-1", "SL-1"]),
+            ("P5-SL-1, P6-SL-1", &["!P5-SL-1", "SL-1"]),
             ("SL-0 through SL-3", &["SL-0", "SL-1", "SL-2", "SL-3"]),
             ("SL-0..SL-2", &["SL-0", "SL-1", "SL-2"]),
             ("SL-0/1/3", &["SL-0", "SL-1", "SL-3"]),

@@ -29,6 +29,8 @@ pub(super) struct RawTask {
     pub(super) kind_word: String,
     /// What is to be done.
     pub(super) text: String,
+    /// What says most shortly what is to be done.
+    pub(super) title: String,
     pub(super) ticked: bool,
     /// The tasks, lanes and gates that it waits for.
     pub(super) depends_on: Option<Range<usize>>,
@@ -138,6 +140,7 @@ fn bullet(text: &str, range: Range<usize>, ticked: bool) -> RawTask {
         id: id.map(|id| (whole[id.clone()].to_owned(), range.start + id.start..range.start + id.end)),
         kind,
         kind_word,
+        title: dedent(said),
         text: dedent(said),
         ticked,
         depends_on: None,
@@ -218,11 +221,13 @@ fn of_row(table: &Table, row: &Row) -> RawTask {
     let files = |wanted: Column, prose: bool| {
         said(wanted).map(|cell| paths::in_cell(&cell.text, cell.at.start, prose)).unwrap_or_default()
     };
+    let title = [Column::Action, Column::Acceptance, Column::Files, Column::Tests].into_iter().find_map(said);
     RawTask {
         at: row.at.clone(),
         id: said(Column::Id).map(|cell| (super::inline::bare(&cell.text).to_owned(), cell.at.clone())),
         kind,
         kind_word,
+        title: title.map(|cell| cell.text.clone()).unwrap_or_default(),
         text: told(table, row),
         ticked: false,
         depends_on: said(Column::DependsOn).map(|cell| cell.at.clone()),

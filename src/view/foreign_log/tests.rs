@@ -3,14 +3,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::view::Styles;
 
-fn fixture(name: &str) -> ForeignLog {
-    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/foreign_logs");
-    read(&std::fs::read_to_string(directory.join(name)).unwrap())
-}
-
-fn run(name: &str) -> ForeignRun {
-    ForeignRun::new(fixture(name), &format!(".claude/run-logs/{name}"), name.trim_end_matches(".jsonl"))
-}
+const CLEAN: &str = include_str!("../../../fixtures/foreign_logs/clean.jsonl");
+const MIXED: &str = include_str!("../../../fixtures/foreign_logs/mixed.jsonl");
 
 /// `line lane event standing` of every record.
 fn told(log: &ForeignLog) -> Vec<String> {
@@ -23,7 +17,7 @@ fn told(log: &ForeignLog) -> Vec<String> {
 
 #[test]
 fn a_log_that_keeps_to_the_contract_is_read_whole() {
-    let log = fixture("clean.jsonl");
+    let log = read(CLEAN);
     let expected = [
         "1 - phase_start ok",
         "2 SL-TREE lane_start ok",
@@ -41,7 +35,7 @@ fn a_log_that_keeps_to_the_contract_is_read_whole() {
 
 #[test]
 fn bars_several_lines_offsets_odd_words_and_damage_are_taken_as_they_come() {
-    let log = fixture("mixed.jsonl");
+    let log = read(MIXED);
     let expected = [
         "1 - phase_start running",
         "2 SL-TREE lane_start running",
@@ -63,7 +57,7 @@ fn bars_several_lines_offsets_odd_words_and_damage_are_taken_as_they_come() {
 
 #[test]
 fn a_run_is_what_most_records_name_and_a_lane_is_what_it_said_last() {
-    let run = run("mixed.jsonl");
+    let run = ForeignRun::new(read(MIXED), ".claude/run-logs/mixed.jsonl", "mixed");
     assert_eq!((run.run_id.as_str(), run.phase.as_deref(), run.damaged_lines()), ("P4-20260204", Some("P4"), 6));
     insta::assert_snapshot!(list(std::slice::from_ref(&run), 80, Styles::plain()), @r"
     Other run logs:
@@ -113,9 +107,8 @@ fn arrays_aliases_a_bom_and_other_line_ends_do_not_matter() {
 fn what_never_ends_is_read_in_one_go() {
     let traps = ["{\n", "{\"a\":[\n", "[{\"a\":\n", "2026-02-04T07:00:00Z|", "\"", "{\"event\":\"x\"}", " {\"a\":\n"];
     for trap in traps {
-        let began = std::time::Instant::now();
+        // Whatever is gone through more than once for each line would take hours.
         let log = read(&trap.repeat((1 << 19) / trap.len()));
-        assert!(began.elapsed().as_secs() < 20, "{trap:?} took {:?}", began.elapsed());
         assert!(!log.records.is_empty() || !log.damage.is_empty(), "{trap:?}");
     }
 }
@@ -130,9 +123,8 @@ proptest! {
 
     #[test]
     fn a_cut_log_loses_nothing_before_the_cut(cut in 0usize..1500) {
-        let whole = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/foreign_logs/clean.jsonl")).unwrap();
-        let cut = cut.min(whole.len());
-        let before = whole[..cut].lines().count().saturating_sub(1);
-        prop_assert!(read(&whole[..cut]).records.len() >= before);
+        let cut = cut.min(CLEAN.len());
+        let before = CLEAN[..cut].lines().count().saturating_sub(1);
+        prop_assert!(read(&CLEAN[..cut]).records.len() >= before);
     }
 }

@@ -1,0 +1,95 @@
+//! The files of a lane: those that it declares, and those that its tasks say they make.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::body::Label;
+use super::context::Context;
+use super::paths::{Named, as_glob, owned};
+use super::tasks::{Kind, RawTask};
+use crate::model::ownership::Ownership;
+use crate::model::plan::OwnershipRule;
+use crate::plan_source::faults::quoted;
+use crate::plan_source::source_text::At;
+
+/// The files of a lane.
+pub(super) struct Files {
+    pub(super) owns: Vec<At<String>>,
+    pub(super) rule: OwnershipRule,
+    /// The paths that the lane declares, as it writes them.
+    pub(super) declared: Vec<Named>,
+    globs: HashSet<String>,
+    allowed: Option<Ownership>,
+}
+
+/// What the lane owns: the files that it declares, and those that its tasks say they make.
+pub(super) fn owned_files(
+    context: &Context<'_>,
+    lane: usize,
+    list: &[RawTask],
+    written: &[(String, Range<usize>)],
+) -> Files {
+    let text = &context.lanes[lane];
+    let fields: Vec<Range<usize>> = text.field(Label::Owned).collect();
+    let found: Vec<Option<Vec<Named>>> =
+        fields.iter().map(|range| owned(context.document.text, range.clone())).collect();
+    let declared: Vec<Named> = found.iter().flatten().flatten().cloned().collect();
+    let owns_nothing = !found.is_empty() && found.iter().all(Option::is_none);
+    let making = list.iter().filter(|task| task.kind != Some(Kind::Verify));
+    let by_tasks: Vec<&Named> = making
+        .flat_map(|task| task.files.iter().chain(if owns_nothing { &[] } else { task.tests.as_slice() }))
+        .collect();
+    let rule = match (declared.is_empty(), by_tasks.is_empty()) {
+        (false, _) => OwnershipRule::Enforced,
+        (true, true) if owns_nothing => OwnershipRule::Nothing,
+        (true, false) if owns_nothing => OwnershipRule::Enforced,
+        _ => OwnershipRule::Advisory,
+    };
+    if let (Some(range), true, false) = (fields.first(), declared.is_empty(), owns_nothing) {
+        let message = format!("no path can be told from the owned files of lane {}", quoted(&text.id));
+        context.warning(
+            range.start..range.start,
+            message,
+            "write each path in backticks: as it is, the lane may change any file",
+        );
+    }
+    let mut files = Files { owns: Vec::new(), rule, declared: Vec::new(), globs: HashSet::new(), allowed: None };
+    for named in declared.iter().chain(by_tasks) {
+        files.add(context, named);
+    }
+    for (path, at) in written.iter().filter(|_| rule == OwnershipRule::Enforced) {
+        files.add(context, &Named { path: path.clone(), at: at.clone() });
+    }
+    let globs: Vec<&str> = files.owns.iter().map(|glob| glob.value.as_str()).collect();
+    files.declared = declared;
+    files.allowed = Some(globs).filter(|globs| !globs.is_empty()).and_then(|globs| Ownership::new(&globs).ok());
+    files
+}
+
+impl Files {
+    fn add(&mut self, context: &Context<'_>, named: &Named) {
+        match as_glob(&named.path) {
+            Ok(glob) => {
+                if self.globs.insert(glob.clone()) {
+                    self.owns.push(context.at(glob, named.at.clone()));
+                }
+            }
+            Err(reason) => {
+                let message = format!("{} can be nobody's file: {reason}", quoted(&named.path));
+                context.warning(
+                    named.at.clone(),
+                    message,
+                    "name files relative to the repository's root; this one is left out",
+                );
+            }
+        }
+    }
+
+    /// Whether the lane owns what `path` names.
+    pub(super) fn own(&self, path: &str) -> bool {
+        let is_own = |glob: &String| self.globs.contains(glob);
+        as_glob(path).is_ok_and(|glob| {
+            is_own(&glob) || self.allowed.as_ref().is_some_and(|allowed| allowed.allows(path.trim_start_matches("./")))
+        })
+    }
+}

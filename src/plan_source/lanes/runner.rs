@@ -1,0 +1,76 @@
+//! Who does a lane, and what the execution policy tells the runner.
+
+use std::ops::Range;
+
+use super::context::Context;
+use super::lane::Making;
+use super::names::id_of;
+use super::policy::Policy;
+use crate::plan_source::draft::ProgramDraft;
+use crate::plan_source::faults::quoted;
+use crate::plan_source::lower::Runners;
+use crate::plan_source::source_text::At;
+
+/// A policy of a lane's own over the one of all.
+pub(super) struct Lookup<'a> {
+    own: Option<&'a Policy>,
+    defaults: &'a Policy,
+}
+
+impl<'a> Lookup<'a> {
+    /// What holds for lane number `lane`.
+    pub(super) fn of(making: &'a Making<'_>, lane: usize) -> Self {
+        let mut policies = making.policies.lanes.iter().rev();
+        let own = policies.find(|(name, _)| making.context.names.find(name) == Some(lane));
+        Self { own: own.map(|(_, policy)| policy), defaults: &making.policies.defaults }
+    }
+
+    fn get(&self, key: &str) -> Option<&(String, Range<usize>)> {
+        let found = self.own.and_then(|own| own.get(key)).or_else(|| self.defaults.get(key));
+        found.filter(|(value, _)| !value.is_empty())
+    }
+}
+
+/// Who does the lane, and whether that is somebody else than the policy asks for.
+pub(super) fn program(making: &Making<'_>, policy: &Lookup<'_>, id: &str) -> (ProgramDraft, bool) {
+    let (context, nobody) = (making.context, ProgramDraft::default());
+    let Some((name, at)) = policy.get("executor") else { return (nobody, false) };
+    if let Some(runner) = known_runner(name, making.runners) {
+        return (ProgramDraft { runner: Some(context.at(runner, at.clone())), ..nobody }, false);
+    }
+    let message = format!("lane {} is for {}, and there is no such runner", quoted(id), quoted(name));
+    let help = format!("describe it under `[runners.{}]` in lanekeeper.toml", id_of(name).unwrap_or_default());
+    if policy.get("unsupported").is_some_and(|(value, _)| value.eq_ignore_ascii_case("block")) {
+        context.faults.error_with(
+            context.span(at.clone()),
+            message,
+            format!("{help}, or write `unsupported=inherit_default`"),
+        );
+        return (ProgramDraft { faulty: true, ..nobody }, true);
+    }
+    context.warning(at.clone(), message, format!("{help}; until then the default runner does the lane"));
+    (nobody, true)
+}
+
+/// The runner that is meant by the name of an executor.
+fn known_runner(name: &str, runners: &Runners<'_>) -> Option<String> {
+    let lower = name.to_lowercase();
+    let other = match lower.replace('_', "-").as_str() {
+        "claude-code" | "anthropic" => "claude",
+        "openai" | "codex-cli" => "codex",
+        "gemini-cli" | "google" => "gemini",
+        _ => lower.as_str(),
+    };
+    [name, lower.as_str(), other].into_iter().find(|name| runners(name).is_some()).map(str::to_owned)
+}
+
+/// What the policy tells the runner. A model is the executor's own: another runner would not know it.
+pub(super) fn environment(context: &Context<'_>, policy: &Lookup<'_>, foreign: bool) -> Vec<(At<String>, String)> {
+    let keys = [("model", "LANEKEEPER_MODEL"), ("effort", "LANEKEEPER_EFFORT"), ("work-unit", "LANEKEEPER_WORK_UNIT")];
+    let told = keys.iter().filter(|(key, _)| !(foreign && *key == "model"));
+    let pair = |(key, name): &(&str, &str)| {
+        let (value, at) = policy.get(key)?;
+        Some((context.at((*name).to_owned(), at.clone()), value.clone()))
+    };
+    told.filter_map(pair).collect()
+}
