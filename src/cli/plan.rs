@@ -11,9 +11,12 @@ use crate::model::text::counted;
 use crate::plan_source::{self, Reading, explain, graph, native_toml};
 use crate::settings::{Layer, Settings};
 
+/// What is done with each plan.
+type What<'a> = dyn Fn(&Path) -> Result<ExitStatus, CliError> + 'a;
+
 /// `plan …`.
 pub(super) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus, CliError> {
-    let (file, what): (&PlanFile, &dyn Fn(&Path) -> Result<ExitStatus, CliError>) = match command {
+    let (file, what): (&PlanFile, &What<'_>) = match command {
         PlanCommand::Schema => {
             context.printer.json(&plan_source::schema::json_schema())?;
             return Ok(ExitStatus::Done);

@@ -16,12 +16,14 @@ pub(super) struct Ended {
     pub(super) next: Option<Vec<PathBuf>>,
 }
 
-/// Goes on with what comes after a phase as long as each one ends well; `begin` runs the plan that it is given and knows
-/// what comes after that.
+/// Runs the plan that it is given and knows what comes after that.
+pub(super) type Begin<'a> = dyn Fn(&Path, Vec<PathBuf>) -> Result<Ended, CliError> + 'a;
+
+/// Goes on with what comes after a phase as long as each one ends well.
 pub(super) fn follow(
     context: &Context,
     first: Result<Ended, CliError>,
-    begin: &dyn Fn(&Path, Vec<PathBuf>) -> Result<Ended, CliError>,
+    begin: &Begin<'_>,
 ) -> Result<ExitStatus, CliError> {
     let mut ended = first?;
     loop {

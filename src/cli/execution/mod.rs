@@ -121,7 +121,7 @@ impl Course<'_> {
                 context.printer.note(format!("Phase {} is complete (run {run}).", plan.plan.phase));
                 Ok(Ended { status: ExitStatus::Done, next })
             }
-            Standing::Never if options.intent == Intent::Resume && !(next.is_some() && !first) => {
+            Standing::Never if options.intent == Intent::Resume && (first || next.is_none()) => {
                 Err(resume::nothing_to_resume(&self.site, &options, &plan))
             }
             Standing::Unfinished(run) | Standing::Complete(run) if options.intent == Intent::Resume => {

@@ -100,7 +100,7 @@ pub(super) fn as_it_began(started: &RunStarted) -> Layer {
     let options = &started.options;
     Layer {
         base: Some(as_before(Some(started.base_branch.clone()))),
-        max_parallel: NonZeroU32::new(options.max_parallel).map(|count| as_before(count)),
+        max_parallel: NonZeroU32::new(options.max_parallel).map(as_before),
         merge: Some(as_before(options.merge)),
         fail_fast: Some(as_before(options.fail_fast)),
         bisect_merges: Some(as_before(options.bisect_merges)),

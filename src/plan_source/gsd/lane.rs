@@ -14,6 +14,7 @@ use super::body::{Surroundings, surroundings};
 use super::front_matter;
 use super::header::{self, Header};
 use super::lenient;
+use super::must_haves;
 use super::owned;
 use super::prompt;
 use super::task::{self, ReadTask};
@@ -132,7 +133,10 @@ pub(super) fn lane(
     if lane.name.is_none() {
         lane.name = lane.tasks.iter().flatten().find_map(|task| task.name.clone());
     }
-    lane.owns = Some(owned::globs(plan, lane.tasks.as_deref().unwrap_or_default(), faults));
+    let files = owned::files(plan, lane.tasks.as_deref().unwrap_or_default(), faults);
+    lane.owns = Some(owned::globs(&files));
+    let files: Vec<String> = files.into_iter().map(|file| file.value).collect();
+    must_haves::complete(&mut lane.must_haves, &files);
     lane.approval = plan.header.attended.filter(|_| !attended).map(|span| approval(span, faults));
     Some(lane)
 }

@@ -11,6 +11,9 @@ use super::header::{sentence, text, texts};
 use super::kept_by_lanekeeper;
 use super::paths;
 
+/// How many paths are compared with how many files.
+const MAX_COMPARED: usize = 1_000;
+
 /// Reads the value of `must_haves`. A plain list says what must be true.
 pub(super) fn read(node: Node, faults: &Faults<'_>) -> MustHaves {
     let mut found = MustHaves::default();
@@ -153,7 +156,9 @@ fn key_link(item: Node, found: &mut MustHaves, faults: &Faults<'_>) {
 fn checkable(link: KeyLink, span: Span, faults: &Faults<'_>) -> KeyLink {
     let from = super::text::clean(&link.from);
     match paths::entry(&from) {
-        paths::Entry::Path(path) if !kept_by_lanekeeper(&path) && (path.contains(['/', '.'])) => {
+        paths::Entry::Path(path)
+            if !kept_by_lanekeeper(&path) && (path.contains('/') || paths::is_file_name(&path)) =>
+        {
             KeyLink { from: path, ..link }
         }
         _ if link.pattern.is_none() => KeyLink { from, ..link },
@@ -165,6 +170,43 @@ fn checkable(link: KeyLink, span: Span, faults: &Faults<'_>) -> KeyLink {
     }
 }
 
+/// Writes paths in full that name one of the plan's own `files` by its end only.
+pub(super) fn complete(found: &mut MustHaves, files: &[String]) {
+    let artifacts = found.artifacts.iter_mut().map(|artifact| &mut artifact.path);
+    let links = found.key_links.iter_mut().filter(|link| link.pattern.is_some()).map(|link| &mut link.from);
+    let files = &files[..files.len().min(MAX_COMPARED)];
+    for path in artifacts.chain(links).take(MAX_COMPARED) {
+        let end = format!("/{path}");
+        let mut longer = files.iter().filter(|file| file.ends_with(&end));
+        if let (Some(only), None, false) = (longer.next(), longer.next(), files.contains(path)) {
+            path.clone_from(only);
+        }
+    }
+}
+
 fn skipped(span: Span, what: &str, faults: &Faults<'_>) {
     faults.warning(span, format!("this is not {what}"), "write its keys, as in the other items; it is left out");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_only_one_file_ends_with_is_that_file() {
+        let files = ["web/src/Page.tsx", "web/a/index.ts", "web/b/index.ts", "app.ts", "web/app.ts"].map(str::to_owned);
+        let cases = [
+            ("Page.tsx", "web/src/Page.tsx"),
+            ("src/Page.tsx", "web/src/Page.tsx"),
+            ("age.tsx", "age.tsx"),
+            ("index.ts", "index.ts"),
+            ("app.ts", "app.ts"),
+        ];
+        for (written, full) in cases {
+            let artifact = Artifact { path: written.to_owned(), ..Artifact::default() };
+            let mut found = MustHaves { artifacts: vec![artifact], ..MustHaves::default() };
+            complete(&mut found, &files);
+            assert_eq!(found.artifacts[0].path, full, "{written}");
+        }
+    }
 }

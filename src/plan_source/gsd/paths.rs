@@ -107,6 +107,15 @@ fn has_extension(word: &str) -> bool {
     })
 }
 
+/// Whether a name without any directory is one of a file; `Mailer.send` is one of a method.
+pub(super) fn is_file_name(name: &str) -> bool {
+    const ENDINGS: &str = "c cc cfg cjs conf cpp cs css csv dart entitlements env ex example exs gd go godot gradle graphql \
+        h hpp html ini java js json jsx kt lock lua m md mdx mjs mm php plist prisma properties proto py rb rs sass scala \
+        scss sh sql svelte swift tf toml tres ts tscn tsx txt vue xcconfig xml yaml yml zig";
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending);
+    ending.is_some_and(|ending| super::vocabulary::is_in(ENDINGS, ending)) || BARE_NAMES.contains(&name)
+}
+
 /// The path as git names it, or why it cannot be one.
 fn usable(path: &str) -> Entry {
     if path.contains('\0') {
