@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::args::Doctor;
 use super::context::Context;
 use super::error::{CliError, ExitStatus};
-use super::execution::{Site, holder, lock_phase, now, read};
+use super::execution::{PlanText, Site, holder, lock_phase, now};
 use super::options::session_id;
 use super::runs::existing;
 use crate::engine::crash::{CrashPoint, crash_point};
@@ -76,7 +76,7 @@ impl Practice<'_> {
     fn look(&self, ours: &BTreeSet<RunId>) -> Result<Facts, CliError> {
         let read_source = |path: &Path, lanes: &[String]| -> Option<Source> {
             let options = ReadOptions { unfinished: lanes, force: true, ..ReadOptions::default() };
-            let reading = read(path, &self.settings, &options, None).ok()?;
+            let reading = PlanText::open(path).ok()?.read(&self.settings, &options, None);
             Some((reading.sha256, reading.plan.map(Arc::new)))
         };
         Ok(survey(&Place {

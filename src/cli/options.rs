@@ -27,6 +27,8 @@ pub struct Options {
     pub plan: PathBuf,
     /// Only these lanes; empty: all.
     pub lanes: Vec<LaneId>,
+    /// Lanes that are merged already and are not done again.
+    pub merged_before: Vec<LaneId>,
     /// Whether they run without what they depend on.
     pub alone: Alone,
     /// What to do with the plan.
@@ -67,6 +69,7 @@ impl Options {
         Self {
             plan,
             lanes,
+            merged_before: Vec::new(),
             alone,
             intent: execution.intent(),
             run_id: execution.run_id.clone(),
@@ -85,6 +88,7 @@ impl Options {
         Self {
             plan: PathBuf::new(),
             lanes: Vec::new(),
+            merged_before: Vec::new(),
             alone: Alone::No,
             intent: Intent::Start,
             run_id: None,

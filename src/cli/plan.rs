@@ -5,7 +5,7 @@ use std::path::Path;
 use super::args::{Format, GraphLanguage, Plan as PlanCommand, PlanFile, PlanGraph, ReadingArgs};
 use super::context::Context;
 use super::error::{CliError, ExitStatus};
-use super::execution::{itinerary, read, reading_options, tell};
+use super::execution::{PlanText, invalid, itinerary, tell};
 use crate::model::CommandLine;
 use crate::model::text::counted;
 use crate::plan_source::{self, Reading, explain, graph, native_toml};
@@ -60,10 +60,11 @@ fn convert(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStat
 }
 
 fn check(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus, CliError> {
-    let reading = read_here(context, path, how)?.1;
+    let Read { reading, done, .. } = read_here(context, path, how)?;
     if context.printer.format() == Format::Json {
         let value = serde_json::json!({
             "valid": reading.plan.is_some(),
+            "done": done,
             "sha256": reading.sha256,
             "diagnostics": reading.diagnostics,
         });
@@ -74,41 +75,43 @@ fn check(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus
     match &reading.plan {
         Some(plan) if context.printer.format() == Format::Text => {
             let (phase, lanes) = (&plan.phase, counted(plan.lanes.len(), "lane"));
-            context.printer.out(format_args!("{}: valid: phase {phase}, {lanes}\n", path.display()))?;
+            let done = if done { ", all of it done" } else { "" };
+            context.printer.out(format_args!("{}: valid: phase {phase}, {lanes}{done}\n", path.display()))?;
             Ok(ExitStatus::Done)
         }
         Some(_) => Ok(ExitStatus::Done),
-        None => Err(invalid(path, &reading)),
+        None => Err(invalid(path, &reading.diagnostics)),
     }
 }
 
 /// A plan that is valid; every fault is told.
 fn valid(context: &Context, path: &Path, how: &ReadingArgs) -> Result<(Settings, crate::model::Plan), CliError> {
-    let (settings, mut reading) = read_here(context, path, how)?;
+    let Read { settings, mut reading, done } = read_here(context, path, how)?;
     tell(context, &reading.diagnostics);
-    match reading.plan.take() {
-        Some(plan) => Ok((settings, plan)),
-        None => Err(invalid(path, &reading)),
+    let Some(plan) = reading.plan.take() else { return Err(invalid(path, &reading.diagnostics)) };
+    if done {
+        context.printer.note(format!("Everything in {} is done; this is what --redo would do.", path.display()));
     }
+    Ok((settings, plan))
+}
+
+/// A plan as it was read.
+struct Read {
+    settings: Settings,
+    reading: Reading,
+    /// Nothing is left to do; the plan is the whole one.
+    done: bool,
 }
 
 /// Reads a plan with the settings of the repository; outside of one, without settings.
-fn read_here(context: &Context, path: &Path, how: &ReadingArgs) -> Result<(Settings, Reading), CliError> {
+fn read_here(context: &Context, path: &Path, how: &ReadingArgs) -> Result<Read, CliError> {
     let settings = context.layers_anywhere(Layer::default())?.resolve(None);
-    let reading = read(
-        &crate::settings::absolute(&context.directory, path),
-        &settings,
-        &reading_options(how, &[]),
-        how.plan_format,
-    )?;
-    Ok((settings, reading))
+    let text = PlanText::open(&crate::settings::absolute(&context.directory, path))?;
+    let (whole, rest) = text.whole_and_rest(&settings, how, &|_| Ok(Vec::new()))?;
+    let done = rest.is_none();
+    Ok(Read { settings, reading: rest.unwrap_or(whole), done })
 }
 
 fn runner(settings: &Settings, name: &str) -> Option<CommandLine> {
     settings.runners.get(name).map(|runner| runner.value.clone())
-}
-
-fn invalid(path: &Path, reading: &Reading) -> CliError {
-    let errors = reading.diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
-    CliError::new(ExitStatus::Usage, format!("{} is no valid plan ({})", path.display(), counted(errors, "error")))
 }

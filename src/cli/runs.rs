@@ -36,21 +36,22 @@ pub(super) fn is_unfinished(records: &[Record]) -> bool {
     !is_done(records) && has_begun(records)
 }
 
-/// The lanes that a plan leaves out as done, and that a run began and never merged.
+/// The lanes of a plan that the last run which had them began and did not merge.
 pub(super) fn half_done(state: &StateDirectory, plan: &Plan) -> Result<Vec<String>, CliError> {
-    if plan.skipped.is_empty() {
-        return Ok(Vec::new());
-    }
-    let logs = logs(state)?;
-    let of_phase = |log: &&LogOfRun| matches!(log.records.first().map(|it| &it.event), Some(Event::RunStarted(it)) if it.phase == plan.phase);
-    let logs: Vec<&LogOfRun> = logs.iter().filter(of_phase).collect();
+    let began = |records: &[Record]| match records.first().map(|record| &record.event) {
+        Some(Event::RunStarted(started)) => (started.phase == plan.phase).then(|| records[0].at),
+        _ => None,
+    };
+    let mut logs: Vec<_> =
+        logs(state)?.into_iter().filter_map(|log| Some((began(&log.records)?, log.records))).collect();
+    logs.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
     let stopped = |lane: &LaneId| {
         let about = |record: &&Record| record.event.lane() == Some(lane);
-        let last = logs.iter().find(|log| log.records.iter().any(|record| about(&record)));
+        let last = logs.iter().find(|(_, records)| records.iter().any(|record| about(&record)));
         let merged = |record: &Record| matches!(record.event, Event::LaneMerged { .. });
-        last.is_some_and(|log| !log.records.iter().filter(about).any(merged))
+        last.is_some_and(|(_, records)| !records.iter().filter(about).any(merged))
     };
-    Ok(plan.skipped.iter().filter(|it| stopped(&it.lane)).map(|it| it.lane.to_string()).collect())
+    Ok(plan.lanes.iter().filter(|lane| stopped(&lane.id)).map(|lane| lane.id.to_string()).collect())
 }
 
 /// What is known of a run.

@@ -59,10 +59,12 @@ fn the_same_command_with_resume_passes_over_what_is_complete() {
 }
 
 #[test]
-fn a_next_phase_that_is_no_plan_ends_the_chain_with_what_is_wrong() {
+fn a_chain_that_cannot_be_followed_is_refused_before_anything_runs() {
     let env = TestEnv::new();
-    let one = phase(&env, "P1", "");
-    let ended = env.lanekeeper(&["execute-phase", &one, "--next-phase", "nowhere.toml"]).exits(2);
-    assert_eq!(env.scratch("ran"), "P1\n");
-    assert!(signals(&ended.stdout)[1].starts_with("PHASE_COMPLETE_STOP: cannot read the plan"), "{}", ended.stdout);
+    let (one, two) = (phase(&env, "P1", ""), phase(&env, "P2", ""));
+    env.lanekeeper(&["execute-phase", &one, "--next-phase", "nowhere.toml"]).exits(2).says(&["nowhere.toml"]);
+    let unmerged = ["execute-phase", &one, "--next-phase", &two, "--merge", "none"];
+    env.lanekeeper(&unmerged).exits(2).says(&["merge = none"]);
+    let dry = env.lanekeeper(&["execute-phase", &one, "--next-phase", &two, "--dry-run"]).exits(0);
+    assert!(signals(&dry.stdout).is_empty() && !env.path("scratch/ran").exists(), "{}", dry.stdout);
 }

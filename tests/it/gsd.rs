@@ -136,5 +136,74 @@ fn a_plan_that_changed_is_refused_with_what_changed() {
     env.write(&path, &text.replace("depends_on: [\"01\"]", "depends_on: [\"01\", \"02\"]"));
     env.lanekeeper(&["resume", "r1"]).exits(2).says(&["lane 01-03 depended on [01-01] and depends on [01-01, 01-02]"]);
     env.write(&path, &text.replace("Do three.", "Do four."));
-    env.lanekeeper(&["resume", "r1"]).exits(2).says(&["lane 01-03 says something else: agents"]);
+    env.lanekeeper(&["resume", "r1"]).exits(2).says(&["lane 01-03 says something else: task 1 (prompt)"]);
+}
+
+/// Two phases of one or two plans each whose agents write their summaries, and a roadmap.
+fn project() -> TestEnv {
+    let env = phase();
+    env.program(
+        "agent.sh",
+        "#!/bin/sh\n\
+         [ ! -e \"$SCRATCH/broken.$LANEKEEPER_LANE\" ] || exit 1\n\
+         echo \"$LANEKEEPER_LANE\" >> \"$SCRATCH/ran\"\n\
+         for d in .planning/phases/*; do [ ! -e $d/$LANEKEEPER_LANE-PLAN.md ] || echo x > $d/$LANEKEEPER_LANE-SUMMARY.md; done\n\
+         echo x > shared.txt\n",
+    );
+    env.git(&["rm", "--quiet", ".planning/phases/01-base/01-03-PLAN.md"]);
+    env.write(
+        "repo/.planning/phases/02-next/02-01-PLAN.md",
+        "<task type=\"auto\"><name>n</name><action>Do it.</action></task>\n",
+    );
+    env.write("repo/.planning/ROADMAP.md", "# Roadmap\n- [ ] **Phase 1: Base**\n- [ ] **Phase 2: Next**\n");
+    env.commit("a project");
+    env
+}
+
+fn roadmap(env: &TestEnv, more: &[&str]) -> crate::support::Ended {
+    env.lanekeeper(&[&["execute-phase", ".planning/ROADMAP.md"][..], more].concat())
+}
+
+#[test]
+fn a_roadmap_does_what_a_run_of_single_lanes_left_and_nothing_twice() {
+    let env = project();
+    // Its agent leaves no summary, so that only the run log knows.
+    env.write("repo/.planning/phases/01-base/01-01-PLAN.md", "<task><action>Do one.</action></task>\n");
+    env.write("repo/.planning/phases/01-base/01-02-PLAN.md", "<task><action>Do two.</action></task>\n");
+    env.program(
+        "agent.sh",
+        "#!/bin/sh\necho \"$LANEKEEPER_LANE\" >> \"$SCRATCH/ran\"; echo x > $LANEKEEPER_LANE.txt\n",
+    );
+    env.commit("plans");
+    env.lanekeeper(&["execute-lane", PHASE.trim_start_matches("repo/"), "01-01"]).exits(0);
+    roadmap(&env, &[]).exits(0);
+    assert_eq!(env.scratch("ran"), "01-01\n01-02\n02-01\n");
+    env.write("repo/.planning/phases/01-base/01-03-PLAN.md", "<task><action>Do three.</action></task>\n");
+    env.commit("one more");
+    roadmap(&env, &[]).exits(0);
+    assert_eq!(env.scratch("ran"), "01-01\n01-02\n02-01\n01-03\n");
+}
+
+#[test]
+fn a_phase_that_is_done_is_passed_over_in_a_chain_and_can_be_put_back() {
+    let env = project();
+    let (one, two) = (".planning/phases/01-base", ".planning/phases/02-next");
+    env.write("scratch/broken.02-01", "");
+    env.lanekeeper(&["execute-phase", one, "--next-phase", two, "--retries", "0"]).exits(1);
+    env.lanekeeper(&["execute-phase", one]).exits(7).says(&["every plan of phase 01-base is done"]);
+    env.lanekeeper(&["plan", "check", one]).exits(0);
+    std::fs::remove_file(env.path("scratch/broken.02-01")).expect("the file");
+    let chain = ["execute-phase", one, "--next-phase", two, "--resume"];
+    env.lanekeeper(&chain).exits(0).says(&["Phase 01-base is complete"]);
+    assert_eq!(env.scratch("ran"), "01-01\n01-02\n02-01\n");
+    env.lanekeeper(&["execute-phase", two, "--rollback", "--yes"]).exits(0);
+    assert!(!env.holds("main", ".planning/phases/02-next/02-01-SUMMARY.md"));
+}
+
+#[test]
+fn a_roadmap_is_gone_on_with_between_two_phases() {
+    let env = project();
+    env.lanekeeper(&["execute-phase", ".planning/phases/01-base"]).exits(0);
+    roadmap(&env, &["--resume"]).exits(0);
+    assert_eq!(env.scratch("ran"), "01-01\n01-02\n02-01\n");
 }

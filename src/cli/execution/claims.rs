@@ -2,9 +2,10 @@
 //! what a dead one left.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
-use super::Site;
 use super::locks::{WAIT, held, held_lanes};
+use super::{PlanFile, Site};
 use crate::cli::error::{CliError, ExitStatus};
 use crate::cli::runs::{LogOfRun, is_unfinished, logs};
 use crate::event::{Event, Owner, Record, RunStarted};
@@ -209,6 +210,20 @@ fn last_owner(started: &RunStarted, records: &[Record]) -> Owner {
         _ => None,
     });
     resumed.unwrap_or(&started.owner).clone()
+}
+
+/// The lanes of a plan that runs of its own file, or of its directory, merged into `base`.
+pub(super) fn merged_before(state: &StateDirectory, plan: &PlanFile, base: &str) -> Result<BTreeSet<LaneId>, CliError> {
+    let same_place = |other: &Path| other.starts_with(&plan.path) || plan.path.starts_with(other);
+    let mut merged = BTreeSet::new();
+    for LogOfRun { records, .. } in logs(state)? {
+        let of_plan =
+            |it: &&RunStarted| it.phase == plan.plan.phase && it.base_branch == base && same_place(&it.plan_path);
+        if let Some(started) = beginning(&records).filter(of_plan) {
+            merged.extend(merged_in(started, &records));
+        }
+    }
+    Ok(merged)
 }
 
 /// The lanes that a run merged into its base and did not take back.

@@ -2,6 +2,7 @@
 
 mod chain;
 mod claims;
+mod course;
 mod external;
 mod itinerary;
 mod locks;
@@ -13,23 +14,21 @@ mod site;
 mod start;
 mod watch;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use super::args::{ExecuteLane, ExecutePhase, Intent, ReadingArgs, Resume};
+use super::args::{ExecuteLane, ExecutePhase, ReadingArgs, Resume};
 use super::context::Context;
 use super::error::{CliError, ExitStatus};
 use super::options::Options;
-use super::rollback;
-use super::runs::half_done;
-use crate::settings::{Layers, Settings, absolute};
-use chain::Ended;
+use crate::model::MergeMode;
+use crate::settings::{Settings, absolute};
+use course::Course;
 pub(super) use itinerary::itinerary;
 
 pub(super) use locks::lock_phase;
-use plan_file::{PlanFile, read_plan};
-pub(super) use plan_file::{options as reading_options, read, tell};
+use plan_file::PlanFile;
+pub(super) use plan_file::{PlanText, invalid, tell};
 pub(super) use resume::{Control, Opened, Part, take};
-use resume::{Standing, resume};
 pub(super) use site::{Site, holder, now, redactor};
 pub(super) use watch::ports;
 
@@ -48,6 +47,9 @@ pub(super) fn run_phase(context: &Context, arguments: &ExecutePhase) -> Result<E
         options: &|settings| Options::for_phase(arguments, settings),
         passes_over: found.of_roadmap && !arguments.execution.reading.redo,
     };
+    if !arguments.execution.rollback {
+        check_chain(&plans, &course.layers.resolve(None))?;
+    }
     let first = course.begin(&plans[0], chained.then(|| plans[1..].to_vec()), true);
     chain::follow(context, first, &|plan, rest| course.begin(plan, Some(rest), false))
 }
@@ -80,54 +82,15 @@ pub(super) fn run_resume(context: &Context, arguments: &Resume) -> Result<ExitSt
     chain::follow(context, Ok(resumed.into()), &|plan, rest| course.begin(plan, Some(rest), false))
 }
 
-/// What stays the same for every phase of a chain.
-struct Course<'a> {
-    context: &'a Context,
-    site: Site,
-    layers: Layers,
-    reading: &'a ReadingArgs,
-    options: &'a dyn Fn(Settings) -> Options,
-    /// Phases that are done already are passed over.
-    passes_over: bool,
-}
-
-impl Course<'_> {
-    /// Does with a plan what was asked for; `next` is what comes after it. Only the `first` plan of a chain may have had
-    /// a run and lanes named for it.
-    fn begin(&self, path: &Path, next: Option<Vec<PathBuf>>, first: bool) -> Result<Ended, CliError> {
-        let context = self.context;
-        let general = self.layers.resolve(None);
-        let mut plan = read_plan(context, path, &general, self.reading, &[])?;
-        let half_done = half_done(&self.site.state(&general), &plan.plan)?;
-        if !half_done.is_empty() {
-            plan = read_plan(context, path, &general, self.reading, &half_done)?;
-        }
-        let mut options = Options { plan: path.to_owned(), ..(self.options)(self.layers.resolve(Some(&plan.plan))) };
-        options.next_phases.clone_from(&next);
-        if !first {
-            (options.run_id, options.lanes) = (None, Vec::new());
-        }
-        if options.intent == Intent::Rollback {
-            let run = resume::latest_of(&self.site, &options, &plan)?;
-            let status = rollback::roll_back(context, &self.site, &run, &options.lanes.clone(), &options.into())?;
-            return Ok(Ended { status, next: None });
-        }
-        if options.dry_run && options.intent != Intent::Resume {
-            return Ok(Ended { status: start::dry_run(context, &plan)?, next });
-        }
-        let passes_over = self.passes_over || (options.intent == Intent::Resume && next.is_some());
-        match resume::standing(&self.site, &options, &plan)? {
-            Standing::Complete(run) if passes_over && options.run_id.is_none() => {
-                context.printer.note(format!("Phase {} is complete (run {run}).", plan.plan.phase));
-                Ok(Ended { status: ExitStatus::Done, next })
-            }
-            Standing::Never if options.intent == Intent::Resume && (first || next.is_none()) => {
-                Err(resume::nothing_to_resume(&self.site, &options, &plan))
-            }
-            Standing::Unfinished(run) | Standing::Complete(run) if options.intent == Intent::Resume => {
-                Ok(resume(context, &self.site, &run, &options.into())?.or_else(next))
-            }
-            _ => Ok(Ended { status: start::start(context, &self.site, &options, plan)?, next }),
-        }
+/// Refuses a chain that could not be followed to its end.
+fn check_chain(plans: &[PathBuf], settings: &Settings) -> Result<(), CliError> {
+    if let Some(missing) = plans.iter().find(|plan| !plan.exists()) {
+        return Err(CliError::new(ExitStatus::Usage, format!("there is no plan {}", missing.display())));
     }
+    if plans.len() > 1 && settings.merge.value == MergeMode::None {
+        let message =
+            "phases that follow each other build on what is merged, and nothing is merged with `merge = none`";
+        return Err(CliError::new(ExitStatus::Usage, message).hint("run them one by one, or with --merge local"));
+    }
+    Ok(())
 }

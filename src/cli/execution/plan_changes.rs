@@ -3,9 +3,10 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::model::{Lane, LaneIndex, Plan};
+use crate::model::{Agent, Lane, LaneIndex, Plan};
 
-/// What a person would say changed between two plans; never empty for plans that differ.
+/// What a person would say changed between two plans; never empty for plans that differ. How often lanes are tried
+/// again is not told: a flag of the first call may have decided that.
 pub(super) fn differences(before: &Plan, after: &Plan) -> Vec<String> {
     let mut lines = Vec::new();
     for lane in &before.lanes {
@@ -44,11 +45,29 @@ fn lane_differences(before: (&Plan, &Lane), after: (&Plan, &Lane)) -> Vec<String
         lines.push(format!("lane {id} depended on [{old}] and depends on [{new}]"));
     }
     let keys = changed_keys(before.1, after.1);
-    let rest: Vec<&str> = keys.iter().map(String::as_str).filter(|key| *key != "depends_on").collect();
+    let told = ["depends_on", "retries", "agents"];
+    let mut rest: Vec<String> = keys.iter().filter(|key| !told.contains(&key.as_str())).cloned().collect();
+    rest.extend(agent_differences(before.1, after.1));
     if !rest.is_empty() {
         lines.push(format!("lane {id} says something else: {}", rest.join(", ")));
     }
     lines
+}
+
+/// `task 2 (prompt)`, or `agents` where others work in the lane.
+fn agent_differences(before: &Lane, after: &Lane) -> Vec<String> {
+    let staff = |lane: &Lane| lane.agents.iter().map(|agent| Agent { tasks: Vec::new(), ..agent.clone() }).collect();
+    let (old, new): (Vec<Agent>, Vec<Agent>) = (staff(before), staff(after));
+    if old != new {
+        return vec!["agents".to_owned()];
+    }
+    let tasks = |lane: &Lane| lane.agents.iter().flat_map(|agent| agent.tasks.clone()).collect::<Vec<_>>();
+    let (old, new) = (tasks(before), tasks(after));
+    if old.iter().map(|task| &task.id).ne(new.iter().map(|task| &task.id)) {
+        return vec!["tasks".to_owned()];
+    }
+    let changed = old.iter().zip(&new).filter(|(old, new)| old != new);
+    changed.map(|(old, new)| format!("task {} ({})", old.id, changed_keys(old, new).join(", "))).collect()
 }
 
 /// The names of the parts in which two values of one kind differ.

@@ -24,66 +24,95 @@ pub(in crate::cli) struct PlanFile {
     pub(in crate::cli) plan: Arc<Plan>,
 }
 
-/// Reads a plan and tells every fault of it.
-pub(in crate::cli) fn read_plan(
-    context: &Context,
-    path: &Path,
-    settings: &Settings,
-    how: &ReadingArgs,
-    unfinished: &[String],
-) -> Result<PlanFile, CliError> {
-    let path = crate::settings::absolute(&context.directory, path);
-    let reading = read(&path, settings, &options(how, unfinished), how.plan_format)?;
-    tell(context, &reading.diagnostics);
-    let errors = reading.diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
-    match reading.plan {
-        Some(plan) => {
-            let path = super::site::canonical(&path);
-            Ok(PlanFile { path, sha256: reading.sha256, format: reading.format, plan: Arc::new(plan) })
+/// A plan's files as they are on disk; they are read once, for a pipe has nothing to say twice.
+pub(in crate::cli) struct PlanText {
+    /// Absolute.
+    path: PathBuf,
+    /// Each with what diagnostics call it and its text: one, or all plans of a GSD phase.
+    files: Vec<(String, String)>,
+    /// The directory that they are in, and the names in it.
+    directory: PathBuf,
+    beside: Vec<String>,
+}
+
+impl PlanText {
+    /// Reads a plan's file, or those of the directory of a GSD phase.
+    ///
+    /// # Errors
+    /// What cannot be read, and why.
+    pub(in crate::cli) fn open(path: &Path) -> Result<Self, CliError> {
+        let directory = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("/")) };
+        let beside = names_in(directory);
+        Ok(Self { path: path.to_owned(), files: texts(path)?, directory: directory.to_owned(), beside })
+    }
+
+    /// Makes a plan of it; faults stay with that.
+    pub(in crate::cli) fn read(
+        &self,
+        settings: &Settings,
+        options: &ReadOptions<'_>,
+        format: Option<PlanFormat>,
+    ) -> plan_source::Reading {
+        let load = |file: &str| std::fs::read_to_string(self.directory.join(file)).map_err(|error| error.to_string());
+        let runners = |name: &str| settings.runners.get(name).map(|runner| runner.value.clone());
+        let fallbacks = Fallbacks { runner: settings.runner.value.as_deref(), retries: settings.retries.value };
+        let files: Vec<SourceFile<'_>> = self.files.iter().map(|(path, text)| SourceFile { path, text }).collect();
+        let source = Source { files: &files, beside: &self.beside, format, fallbacks, options: *options };
+        let mut reading = plan_source::read(&source, &load, &runners);
+        reading.plan = reading.plan.map(|plan| overridden(plan, settings));
+        reading
+    }
+
+    /// The plan with everything that is done in it, and what is left to do; `None`: nothing is.
+    pub(in crate::cli) fn whole_and_rest(
+        &self,
+        settings: &Settings,
+        how: &ReadingArgs,
+        unfinished: &dyn Fn(&Plan) -> Result<Vec<String>, CliError>,
+    ) -> Result<(plan_source::Reading, Option<plan_source::Reading>), CliError> {
+        let everything = ReadOptions { redo: true, ..options(how, &[]) };
+        let whole = self.read(settings, &everything, how.plan_format);
+        let Some(plan) = whole.plan.as_ref().filter(|_| !how.redo) else { return Ok((whole.clone(), Some(whole))) };
+        let unfinished = unfinished(plan)?;
+        let rest = self.read(settings, &options(how, &unfinished), how.plan_format);
+        Ok((whole, Some(rest).filter(|rest| rest.plan.is_some())))
+    }
+
+    /// The plan that was read; every fault is told.
+    pub(in crate::cli) fn accept(
+        &self,
+        context: &Context,
+        reading: plan_source::Reading,
+    ) -> Result<PlanFile, CliError> {
+        tell(context, &reading.diagnostics);
+        match reading.plan {
+            Some(plan) => {
+                let path = super::site::canonical(&self.path);
+                Ok(PlanFile { path, sha256: reading.sha256, format: reading.format, plan: Arc::new(plan) })
+            }
+            None => Err(invalid(&self.path, &reading.diagnostics)),
         }
-        None => Err(CliError::new(
-            ExitStatus::Usage,
-            format!("{} is no valid plan ({})", path.display(), counted(errors, "error")),
-        )),
     }
 }
 
+/// That a plan has errors, which are told already.
+pub(in crate::cli) fn invalid(path: &Path, diagnostics: &[Diagnostic]) -> CliError {
+    let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
+    CliError::new(ExitStatus::Usage, format!("{} is no valid plan ({})", path.display(), counted(errors, "error")))
+}
+
 /// What the flags ask of the reader; `unfinished` lanes are not done, whatever their files say.
-pub(in crate::cli) fn options<'a>(how: &ReadingArgs, unfinished: &'a [String]) -> ReadOptions<'a> {
+fn options<'a>(how: &ReadingArgs, unfinished: &'a [String]) -> ReadOptions<'a> {
     ReadOptions { redo: how.redo, unfinished, strict: how.strict, strict_gates: how.strict_gates, force: how.force }
 }
 
-/// Reads a plan; faults stay with it.
-pub(in crate::cli) fn read(
-    path: &Path,
-    settings: &Settings,
-    options: &ReadOptions<'_>,
-    format: Option<PlanFormat>,
-) -> Result<plan_source::Reading, CliError> {
-    let texts = texts(path)?;
-    let (directory, beside) = match path.is_dir() {
-        true => (path, names_in(path)),
-        false => {
-            let directory = path.parent().unwrap_or(Path::new("/"));
-            (directory, names_in(directory))
-        }
-    };
-    let load = |file: &str| std::fs::read_to_string(directory.join(file)).map_err(|error| error.to_string());
-    let runners = |name: &str| settings.runners.get(name).map(|runner| runner.value.clone());
-    let fallbacks = Fallbacks { runner: settings.runner.value.as_deref(), retries: settings.retries.value };
-    let files: Vec<SourceFile<'_>> = texts.iter().map(|(path, text)| SourceFile { path, text }).collect();
-    let source = Source { files: &files, beside: &beside, format, fallbacks, options: *options };
-    let mut reading = plan_source::read(&source, &load, &runners);
-    reading.plan = reading.plan.map(|plan| overridden(plan, settings));
-    Ok(reading)
-}
-
-/// The plan's files, each with what diagnostics call it and its text: one, or all plans of a GSD phase.
+/// The plan's files, each with what diagnostics call it and its text.
 fn texts(path: &Path) -> Result<Vec<(String, String)>, CliError> {
     if !path.is_dir() {
         return Ok(vec![text(path)?]);
     }
-    let plans: Vec<String> = names_in(path).into_iter().filter(|name| plan_source::is_gsd_plan_name(name)).collect();
+    let is_plan = |name: &String| plan_source::is_gsd_plan_name(name) && path.join(name).is_file();
+    let plans: Vec<String> = names_in(path).into_iter().filter(is_plan).collect();
     if plans.is_empty() {
         let error = CliError::new(ExitStatus::Usage, format!("there is no plan in the directory {}", path.display()));
         return Err(error.hint("name a plan's file, or a directory with the `NN-MM-PLAN.md` files of a GSD phase"));

@@ -11,6 +11,7 @@ use super::external::settle;
 use super::locks::{Locks, Reach, lock_branches_of, lock_run};
 use super::patience::patiently;
 use super::plan_changes::differences;
+use super::plan_file::PlanText;
 use super::site::{Site, now, owner, redactor};
 use super::start::{base_branch, write_plan};
 use super::watch::{Work, ports, work};
@@ -127,20 +128,20 @@ pub(super) fn run(context: &Context, arguments: &Resume) -> Result<Resumed, CliE
     resume(context, &site, &run, &control)
 }
 
-/// How far a plan has come on its base.
-pub(super) enum Standing {
+/// The latest run of a plan and its base, or the one that was named.
+pub(super) enum Latest {
     /// No run of it has begun.
-    Never,
-    /// This run of it can be gone on with, or was named.
+    None,
+    /// It can be gone on with, or was named.
     Unfinished(RunId),
-    /// This run of it has come to its end.
+    /// It has come to its end.
     Complete(RunId),
 }
 
-/// How far a plan has come: its latest unfinished run, else its latest complete one; a run that was named, whatever it is.
-pub(super) fn standing(site: &Site, options: &Options, plan: &PlanFile) -> Result<Standing, CliError> {
+/// The latest run of a plan: an unfinished one before a complete one.
+pub(super) fn latest(site: &Site, options: &Options, plan: &PlanFile) -> Result<Latest, CliError> {
     if let Some(run) = options.run_id.as_ref().filter(|_| options.intent != Intent::Start) {
-        return Ok(Standing::Unfinished(run.clone()));
+        return Ok(Latest::Unfinished(run.clone()));
     }
     let base = base_branch(site, options)?;
     let state = site.state(&options.settings);
@@ -150,27 +151,27 @@ pub(super) fn standing(site: &Site, options: &Options, plan: &PlanFile) -> Resul
     };
     let same = |run: &RunStarted| run.phase == plan.plan.phase && run.base_branch == base && covers(run);
     if let Some((run, _)) = unfinished(&state)?.into_iter().find(|(_, run)| same(run)) {
-        return Ok(Standing::Unfinished(run));
+        return Ok(Latest::Unfinished(run));
     }
     let begun = |run: &RunId| {
         let log = crate::store::run_log::read(&state.run(run).log()).ok()?;
         matches!(&log.records.first()?.event, Event::RunStarted(started) if same(started)).then_some(())
     };
     let complete = state.runs()?.into_iter().find(|run| begun(run).is_some());
-    Ok(complete.map_or(Standing::Never, Standing::Complete))
+    Ok(complete.map_or(Latest::None, Latest::Complete))
 }
 
 /// The run of a plan that a command is about which needs one. A complete one is named, so that what is wrong can be told
 /// exactly.
 pub(super) fn latest_of(site: &Site, options: &Options, plan: &PlanFile) -> Result<RunId, CliError> {
-    match standing(site, options, plan)? {
-        Standing::Unfinished(run) | Standing::Complete(run) => Ok(run),
-        Standing::Never => Err(nothing_to_resume(site, options, plan)),
+    match latest(site, options, plan)? {
+        Latest::Unfinished(run) | Latest::Complete(run) => Ok(run),
+        Latest::None => Err(nothing_to_resume(site, options, plan)),
     }
 }
 
 /// That there is no run of a plan.
-pub(super) fn nothing_to_resume(site: &Site, options: &Options, plan: &PlanFile) -> CliError {
+fn nothing_to_resume(site: &Site, options: &Options, plan: &PlanFile) -> CliError {
     let base = match base_branch(site, options) {
         Ok(base) => base,
         Err(error) => return error,
@@ -183,8 +184,13 @@ pub(super) fn nothing_to_resume(site: &Site, options: &Options, plan: &PlanFile)
 /// Takes a run, replays it, and makes sure that its plan is what it was.
 fn open(context: &Context, site: &Site, run: &RunId, control: &Control) -> Result<Opened, CliError> {
     let taken = take(context, site, run, control, Part::Own)?;
-    let plan = present_plan(context, taken.plan, &taken.started, control, &taken.directory)?;
-    let state = replay(run, &plan, &taken.records)?;
+    let Some(plan) = changed_plan(context, &taken.plan, &taken.started, control)? else { return Ok(taken) };
+    // A plan that cannot take up what the run did must not take the place of the one that can.
+    let state = replay(run, &plan, &taken.records).map_err(|error| {
+        let message = format!("the changed plan does not fit what run {run} did: {error}");
+        CliError::new(ExitStatus::Usage, message).hint("keep every lane that the run has begun, or put the plan back")
+    })?;
+    write_plan(&taken.directory.plan(), &plan)?;
     Ok(Opened { plan, state, ..taken })
 }
 
@@ -248,38 +254,30 @@ fn pinned(run: &RunId, directory: &RunDirectory) -> Result<Plan, CliError> {
     })
 }
 
-/// The plan that the run goes on with: the pinned one, unless its file changed and that is accepted.
-fn present_plan(
+/// The plan that takes the place of the pinned one: its file changed, and that is accepted.
+fn changed_plan(
     context: &Context,
-    pinned: Arc<Plan>,
+    pinned: &Arc<Plan>,
     started: &RunStarted,
     control: &Control,
-    directory: &RunDirectory,
-) -> Result<Arc<Plan>, CliError> {
-    if !started.plan_path.exists() {
-        context
-            .printer
-            .warning(format!("{} is gone; the plan as it was pinned is used", started.plan_path.display()), &[]);
-        return Ok(pinned);
+) -> Result<Option<Arc<Plan>>, CliError> {
+    let path = &started.plan_path;
+    if !path.exists() {
+        context.printer.warning(format!("{} is gone; the plan as it was pinned is used", path.display()), &[]);
+        return Ok(None);
     }
     // Lanes of the run stay part of the plan although what they did says by now that they are done.
     let lanes: Vec<String> = pinned.lanes.iter().map(|lane| lane.id.to_string()).collect();
     let options = ReadOptions { unfinished: &lanes, force: true, ..ReadOptions::default() };
-    let reading = super::plan_file::read(&started.plan_path, &control.settings, &options, started.options.plan_format)?;
-    if reading.sha256 == started.plan_sha256 {
-        return Ok(pinned);
-    }
+    let reading = PlanText::open(path)?.read(&control.settings, &options, started.options.plan_format);
     match reading.plan {
-        Some(plan) if plan == *pinned => Ok(pinned),
-        Some(plan) if control.accept_plan_change => {
-            write_plan(&directory.plan(), &plan)?;
-            Ok(Arc::new(plan))
-        }
+        _ if reading.sha256 == started.plan_sha256 => Ok(None),
+        Some(plan) if plan == **pinned => Ok(None),
+        Some(plan) if control.accept_plan_change => Ok(Some(Arc::new(plan))),
         changed => {
-            let message =
-                format!("{} is not what it was when run {} began", started.plan_path.display(), started.run_id);
+            let message = format!("{} is not what it was when run {} began", path.display(), started.run_id);
             let differences = changed
-                .map(|plan| differences(&pinned, &plan))
+                .map(|plan| differences(pinned, &plan))
                 .unwrap_or_else(|| vec!["it is no valid plan any more".into()]);
             let error = CliError::new(ExitStatus::Usage, format!("{message}:\n  {}", differences.join("\n  ")));
             Err(error.hint("put the plan back, or go on with the new one: --accept-plan-change"))

@@ -218,7 +218,8 @@ fn chosen_lanes(plan: &Plan, options: &Options) -> Result<Vec<LaneId>, CliError>
         indices.push(index);
     }
     let chosen = if options.alone == Alone::No { plan.dag().with_dependencies(indices) } else { indices };
-    Ok(chosen.into_iter().map(|index| plan.lane(index).id.clone()).collect())
+    let chosen = chosen.into_iter().map(|index| plan.lane(index).id.clone());
+    Ok(chosen.filter(|lane| !options.merged_before.contains(lane)).collect())
 }
 
 /// What is half done is gone on with, not begun again by mistake; a dead session's work is taken over only by a resume.
