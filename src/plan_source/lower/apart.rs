@@ -56,13 +56,15 @@ pub(super) fn check(
     let singles = single_pools(draft);
     let lanes: Vec<LaneIndex> = LaneIndex::first(draft.lanes.len()).collect();
     let together = |one: usize, other: usize| {
-        !order.between(one, other)
-            && !exclusions.contains(&(lanes[one], lanes[other]))
+        !exclusions.contains(&(lanes[one.min(other)], lanes[one.max(other)]))
             && singles[one].is_disjoint(&singles[other])
     };
     let kept_apart = draft.overlaps == Overlaps::KeptApart;
-    let found = overlaps(&asked, if kept_apart { usize::MAX } else { MAX_OVERLAPS }, together);
-    for overlap in &found {
+    // Those that something else keeps apart get their order, too.
+    let matters = |one: usize, other: usize| !order.between(one, other) && (kept_apart || together(one, other));
+    let found = overlaps(&asked, if kept_apart { usize::MAX } else { MAX_OVERLAPS }, matters);
+    let lane = |at: usize| owned[at].0.at();
+    for overlap in found.iter().filter(|overlap| together(lane(overlap.one), lane(overlap.other))) {
         report(draft, &owned, overlap, faults);
     }
     if !kept_apart {
