@@ -133,7 +133,8 @@ mod tests {
     fn the_number_of_the_directory_says_which_phase_and_which_plan() {
         let text = "- [ ] Phase 7: Q\n- [ ] Phase 1: A\n- [ ] 07-01-PLAN.md\n- [ ] 07-01.1-PLAN.md\n- [ ] 01-PLAN.md\n\
                     - [ ] 07-PLAN.md\n- [ ] 01-03-PLAN.md\n| 7. Q | 0/2 | - | - |\n| 7.1. R | 0/2 | - | - |\n";
-        let cases: &[(&str, Option<&str>, Option<(usize, usize)>, &[usize])] = &[
+        type Case = (&'static str, Option<&'static str>, Option<(usize, usize)>, &'static [usize]);
+        let cases: &[Case] = &[
             ("01", Some("07"), Some((1, 2)), &[2, 7]),
             ("01", Some("07"), Some((2, 2)), &[0, 2, 7]),
             ("PLAN", Some("07"), Some((1, 1)), &[0, 7]),

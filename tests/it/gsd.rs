@@ -31,8 +31,8 @@ fn phase() -> TestEnv {
         )
     };
     let touching = "wave: 1\ndepends_on: []\nfiles_modified: [shared.txt]\n";
-    env.write(&format!("{PHASE}/01-01-PLAN.md"), &plan("01", touching, &task("one")));
-    env.write(&format!("{PHASE}/01-02-PLAN.md"), &plan("02", touching, &task("two")));
+    env.write(&format!("{PHASE}/01-01-PLAN.md"), plan("01", touching, &task("one")));
+    env.write(&format!("{PHASE}/01-02-PLAN.md"), plan("02", touching, &task("two")));
     let person = "<task type=\"checkpoint:human-verify\">\n<what-built>A thing</what-built>\n\
                   <how-to-verify>Look at it.</how-to-verify>\n</task>\n";
     let last = plan("03", "wave: 2\ndepends_on: [\"01\"]\nfiles_modified: []\n", &(task("three") + person));
@@ -108,7 +108,7 @@ fn ticked(directory: &str, plans: &[&str], runs: &[&[&str]]) -> Vec<Vec<String>>
     let phases = ["1: A", "2: B", "2.1: C", "7: Q"].map(|phase| format!("- [ ] Phase {phase}\n")).concat();
     let names = ["01-01", "01-02", "02-01", "07-01", "07-02"].map(|plan| format!("- [ ] {plan}-PLAN.md\n")).concat();
     let rows = ["1. A", "2. B", "2.1. C", "7. Q"].map(|phase| format!("| {phase} | 0/9 | - | - |\n")).concat();
-    env.write("repo/.planning/ROADMAP.md", &format!("# Roadmap\n{phases}{names}{rows}"));
+    env.write("repo/.planning/ROADMAP.md", format!("# Roadmap\n{phases}{names}{rows}"));
     env.commit("the plans");
     let after = |(at, run): (usize, &&[&str])| {
         let path = env.path(&format!("repo/.planning/phases/{}", run[0])).to_string_lossy().into_owned();
@@ -187,8 +187,8 @@ fn a_plan_that_changed_is_refused_with_what_changed() {
     execute(&env, &[]).exits(3);
     let path = format!("{PHASE}/01-03-PLAN.md");
     let text = env.read(&path);
-    env.write(&path, &text.replace("depends_on: [\"01\"]", "depends_on: [\"01\", \"02\"]"));
+    env.write(&path, text.replace("depends_on: [\"01\"]", "depends_on: [\"01\", \"02\"]"));
     env.lanekeeper(&["resume", "r1"]).exits(2).says(&["lane 01-03 depended on [01-01] and depends on [01-01, 01-02]"]);
-    env.write(&path, &text.replace("Do three.", "Do four."));
+    env.write(&path, text.replace("Do three.", "Do four."));
     env.lanekeeper(&["resume", "r1"]).exits(2).says(&["lane 01-03 says something else: agents"]);
 }

@@ -278,9 +278,14 @@ mod tests {
         let directory = scratch(&[("x", "")]);
         let pipe = directory.path().join("pipe");
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
-        assert_eq!(itinerary(&pipe).expect("a plan").plans, [pipe]);
-        let zero = Path::new("/dev/zero");
-        assert_eq!(itinerary(zero).expect("a plan").plans, [zero]);
+        let roadmap = "# Roadmap\n- [ ] Phase 1: A\n";
+        let writer = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::write(pipe, roadmap)
+        });
+        assert_eq!(itinerary(&pipe).expect("a plan of its own").plans, std::slice::from_ref(&pipe));
+        assert_eq!(fs::read_to_string(&pipe).expect("text"), roadmap, "it is still there for the reader");
+        writer.join().expect("a thread").expect("written");
     }
 
     #[test]
