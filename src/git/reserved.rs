@@ -5,7 +5,7 @@ use std::fs;
 use tempfile::NamedTempFile;
 
 use super::error::{GitError, io_error};
-use super::program::Git;
+use super::program::{Git, nul_separated, path_text};
 use super::repository::Repository;
 use crate::model::CommitId;
 
@@ -68,5 +68,16 @@ impl Repository {
         let git = Git::new(self.main_worktree()).args(["cat-file", "blob"]).arg(format!("{commit}:{path}"));
         let output = git.attempt()?;
         Ok(output.status.success().then_some(output.stdout))
+    }
+
+    /// The names in a directory of a commit, relative to the repository's root; empty: there is none.
+    ///
+    /// # Errors
+    /// What git says.
+    pub fn names_in(&self, commit: &CommitId, directory: &str) -> Result<Vec<String>, GitError> {
+        let git = Git::new(self.main_worktree()).args(["ls-tree", "-z", "--name-only", "--full-tree"]);
+        let output = git.arg(format!("{commit}:{directory}")).attempt()?;
+        let listed = if output.status.success() { output.stdout } else { Vec::new() };
+        Ok(nul_separated(&listed).map(path_text).collect())
     }
 }

@@ -37,6 +37,8 @@ use sha2::{Digest, Sha256};
 
 pub use diagnostic::{Diagnostic, Excerpt, Severity};
 pub use gsd::is_plan_name as is_gsd_plan_name;
+pub use gsd::plan_is_done as gsd_plan_is_done;
+pub use gsd::{PlanBeside as GsdPlanBeside, plans_beside as gsd_plans_beside};
 pub use source_text::{MAX_TEXT, decode};
 
 pub use crate::model::PlanFormat;

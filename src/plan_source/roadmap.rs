@@ -68,6 +68,25 @@ pub fn normal(number: &str) -> String {
     if keeps_one { format!("0{short}") } else { short.to_owned() }.to_lowercase()
 }
 
+/// `24.1` of a directory's name like `24.1-user-forms`, as it is written.
+pub fn number_of(directory: &str) -> Option<&str> {
+    let end = directory.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(directory.len());
+    directory.starts_with(|c: char| c.is_ascii_digit()).then(|| directory[..end].trim_end_matches('.'))
+}
+
+/// How many words of a phase's title the name of a directory has, and how many more the name has: the directory of the
+/// phase is the one with the most of the first and the least of the second.
+pub fn resemblance(directory: &str, title: &str) -> (usize, usize) {
+    let words = |text: &str| -> Vec<String> {
+        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        words.map(str::to_lowercase).collect()
+    };
+    let slug = directory.strip_prefix(number_of(directory).unwrap_or_default()).unwrap_or(directory);
+    let (slug, title) = (words(slug), words(title));
+    let common = slug.iter().filter(|word| title.contains(word)).count();
+    (common, slug.len() - common)
+}
+
 /// `BOOTCORE` of `Bootstrap And Core Contracts (BOOTCORE)`.
 fn alias(title: &str) -> Option<String> {
     let inside = title.strip_suffix(')')?.rsplit_once('(')?.1;
@@ -101,6 +120,16 @@ mod tests {
     fn a_phase_that_is_named_twice_counts_once_as_its_last_box_says() {
         let text = "# Roadmap\n- [ ] Phase 1: A\n- [x] **Phase 1: B**\n### Phase 1: C (ALIAS)\n";
         assert_eq!(told(text), ["1 B ALIAS done"]);
+    }
+
+    #[test]
+    fn a_directory_tells_its_number_and_what_it_is_called() {
+        let numbers = ["07-q", "02.1-x", "3", "12_a", "4a-x", "5.-x", "x-1", ""].map(number_of);
+        let expected = [Some("07"), Some("02.1"), Some("3"), Some("12"), Some("4a"), Some("5"), None, None];
+        assert_eq!(numbers, expected);
+        assert_eq!(resemblance("03-user-forms", "User forms & more (UF)"), (2, 0));
+        assert_eq!(resemblance("03-old-forms", "User Forms"), (1, 1));
+        assert_eq!(resemblance("03", "Forms 03"), (0, 0));
     }
 
     #[test]

@@ -1,26 +1,39 @@
 //! What GSD keeps beside its plans about how far they are: `ROADMAP.md` and `STATE.md`. Pure text to text; a line that is
 //! not understood stays as it is.
 
-use super::roadmap::normal;
+use super::roadmap::{normal, number_of};
 
 /// A plan of a phase that was just done.
 #[derive(Debug, Clone, Copy)]
 pub struct DonePlan<'a> {
     /// Its id, for example `01-02`.
     pub plan: &'a str,
-    /// The phase's number, for example `1` or `02.1`.
-    pub phase: &'a str,
-    /// How many plans of the phase are done, this one included.
-    pub done: usize,
-    /// How many there are.
-    pub of: usize,
+    /// The number at the beginning of its directory's name, for example `01` or `02.1`; `None`: there is none.
+    pub phase: Option<&'a str>,
+    /// How many plans of the phase are done, this one included, and how many there are; `None`: nobody knows.
+    pub count: Option<(usize, usize)>,
     /// `2026-01-31`.
     pub date: &'a str,
 }
 
 impl DonePlan<'_> {
     fn completes_phase(&self) -> bool {
-        self.done >= self.of
+        self.count.is_some_and(|(done, of)| done >= of)
+    }
+
+    fn is_phase(&self, number: &str) -> bool {
+        self.phase.is_some_and(|phase| normal(number.trim_end_matches('.')) == normal(phase))
+    }
+
+    /// What the roadmap calls the plan: `07-01` for the plan `01` of phase 7. `None`: it is the phase's only one, or the
+    /// number before it is another phase's.
+    fn name(&self) -> Option<String> {
+        let Some((first, _)) = self.plan.split_once('-') else {
+            let phase = self.phase.filter(|_| self.plan != "PLAN")?;
+            return Some(format!("{phase}-{}", self.plan));
+        };
+        let foreign = self.phase.is_some() && number_of(first) == Some(first) && !self.is_phase(first);
+        (!foreign).then(|| self.plan.to_owned())
     }
 
     /// `ROADMAP.md` with the plan ticked, the phase too once it is complete, and its row of the progress table.
@@ -32,22 +45,26 @@ impl DonePlan<'_> {
     pub fn in_state(&self, text: &str) -> String {
         let position = text.lines().find_map(|line| field(line, "Phase:"));
         let number = position.map(|(_, value)| value.trim().split([' ', '(']).next().unwrap_or_default());
-        let in_phase = number.is_some_and(|number| normal(number) == normal(self.phase));
+        let count = self.count.filter(|_| number.is_some_and(|number| self.is_phase(number)));
+        let name = self.name().unwrap_or_else(|| self.plan.to_owned());
         lines(text, |line| {
             if let Some((before, _)) = field(line, "Last activity:") {
-                return Some(format!("{before} {} — plan {} is done", self.date, self.plan));
+                return Some(format!("{before} {} — plan {name} is done", self.date));
             }
-            let (before, _) = field(line, "Plan:").filter(|_| in_phase)?;
-            Some(format!("{before} {} of {} in current phase", self.done, self.of))
+            let ((before, _), (done, of)) = (field(line, "Plan:")?, count?);
+            Some(format!("{before} {done} of {of} in current phase"))
         })
     }
 
     fn ticked(&self, line: &str) -> Option<String> {
         let item = line.trim_start().strip_prefix("- [ ]")?.trim_start().trim_start_matches(['*', '`', '_']);
-        let rest = |prefix: &str| item.strip_prefix(prefix).filter(|rest| !rest.starts_with(char::is_alphanumeric));
-        let is_plan = rest(self.plan).is_some();
+        let ends = |rest: &str| {
+            let rest = rest.strip_prefix('.').unwrap_or(rest);
+            !rest.starts_with(char::is_alphanumeric)
+        };
+        let is_plan = self.name().is_some_and(|name| item.strip_prefix(&name).is_some_and(ends));
         let phase = item.strip_prefix("Phase ").and_then(|rest| rest.split([':', ' ', '*']).next());
-        let is_phase = phase.is_some_and(|number| normal(number) == normal(self.phase)) && self.completes_phase();
+        let is_phase = phase.is_some_and(|number| self.is_phase(number)) && self.completes_phase();
         let ticked = line.replacen("[ ]", "[x]", 1);
         match (is_plan, is_phase) {
             (true, _) => Some(ticked),
@@ -59,14 +76,14 @@ impl DonePlan<'_> {
     /// `| 1. Foundation | 1/3 | In Progress | - |`
     fn progress_row(&self, line: &str) -> Option<String> {
         let cells: Vec<&str> = line.trim().strip_prefix('|')?.strip_suffix('|')?.split('|').collect();
-        let number = cells.first()?.trim().split(['.', ' ']).next()?;
+        let (number, (done, of)) = (number_of(cells.first()?.trim())?, self.count?);
         let is_count = |cell: &str| cell.split_once('/').is_some_and(|(done, _)| done.trim().parse::<u32>().is_ok());
-        if cells.len() != 4 || normal(number) != normal(self.phase) || !is_count(cells[1]) {
+        if cells.len() != 4 || !self.is_phase(number) || !is_count(cells[1]) {
             return None;
         }
         let status = if self.completes_phase() { "Complete" } else { "In Progress" };
         let date = if self.completes_phase() { self.date } else { cells[3].trim() };
-        Some(format!("|{}| {}/{} | {status} | {date} |", cells[0], self.done, self.of))
+        Some(format!("|{}| {done}/{of} | {status} | {date} |", cells[0]))
     }
 }
 
@@ -93,7 +110,7 @@ mod tests {
     use super::*;
 
     fn done(done: usize) -> DonePlan<'static> {
-        DonePlan { plan: "01-02", phase: "01", done, of: 2, date: "2026-01-31" }
+        DonePlan { plan: "01-02", phase: Some("01"), count: Some((done, 2)), date: "2026-01-31" }
     }
 
     #[test]
@@ -110,6 +127,29 @@ mod tests {
         );
         assert!(whole.contains("| 1. Base | 2/2 | Complete | 2026-01-31 |\n| 2. Next | 0/2 | - | - |"), "{whole}");
         assert_eq!(done(2).in_roadmap(&whole), whole, "twice is once");
+    }
+
+    #[test]
+    fn the_number_of_the_directory_says_which_phase_and_which_plan() {
+        let text = "- [ ] Phase 7: Q\n- [ ] Phase 1: A\n- [ ] 07-01-PLAN.md\n- [ ] 07-01.1-PLAN.md\n- [ ] 01-PLAN.md\n\
+                    - [ ] 07-PLAN.md\n- [ ] 01-03-PLAN.md\n| 7. Q | 0/2 | - | - |\n| 7.1. R | 0/2 | - | - |\n";
+        type Case = (&'static str, Option<&'static str>, Option<(usize, usize)>, &'static [usize]);
+        let cases: &[Case] = &[
+            ("01", Some("07"), Some((1, 2)), &[2, 7]),
+            ("01", Some("07"), Some((2, 2)), &[0, 2, 7]),
+            ("PLAN", Some("07"), Some((1, 1)), &[0, 7]),
+            ("PLAN", Some("07"), None, &[]),
+            ("01-03", Some("07"), Some((1, 2)), &[7]),
+            ("01-03", None, Some((1, 1)), &[6]),
+            ("01", None, Some((1, 1)), &[]),
+            ("x", Some("07.1"), Some((1, 2)), &[8]),
+        ];
+        for &(plan, phase, count, expected) in cases {
+            let new = DonePlan { plan, phase, count, date: "2026-01-31" }.in_roadmap(text);
+            let pairs = text.lines().zip(new.lines()).enumerate();
+            let changed: Vec<usize> = pairs.filter(|(_, (old, new))| old != new).map(|(at, _)| at).collect();
+            assert_eq!(changed, expected, "{plan} of {phase:?} with {count:?}: {new}");
+        }
     }
 
     #[test]

@@ -94,6 +94,60 @@ fn nobody_but_lanekeeper_writes_the_state_and_only_where_that_is_wanted() {
     }
 }
 
+/// The ticked lines of the roadmap once what `arguments` name below the phases was run, of a directory with `plans`.
+fn ticked(directory: &str, plans: &[&str], runs: &[&[&str]]) -> Vec<Vec<String>> {
+    let env = TestEnv::new();
+    let config = "runner = 'agent'\ngsd.tracking = true\n[runners.agent]\ncommand = 'agent.sh'\n";
+    env.write("repo/lanekeeper.toml", config);
+    env.program("agent.sh", "#!/bin/sh\necho x > \"of-$LANEKEEPER_LANE.txt\"\n");
+    for plan in plans {
+        let text = "---\ntype: execute\nautonomous: true\n---\n\n<tasks>\n<task type=\"auto\">\n<name>Name</name>\n\
+                    <action>Do it.</action>\n</task>\n</tasks>\n";
+        env.write(&format!("repo/.planning/phases/{directory}/{plan}"), text);
+    }
+    let phases = ["1: A", "2: B", "2.1: C", "7: Q"].map(|phase| format!("- [ ] Phase {phase}\n")).concat();
+    let names = ["01-01", "01-02", "02-01", "07-01", "07-02"].map(|plan| format!("- [ ] {plan}-PLAN.md\n")).concat();
+    let rows = ["1. A", "2. B", "2.1. C", "7. Q"].map(|phase| format!("| {phase} | 0/9 | - | - |\n")).concat();
+    env.write("repo/.planning/ROADMAP.md", format!("# Roadmap\n{phases}{names}{rows}"));
+    env.commit("the plans");
+    let after = |(at, run): (usize, &&[&str])| {
+        let path = env.path(&format!("repo/.planning/phases/{}", run[0])).to_string_lossy().into_owned();
+        let id = format!("r{at}");
+        env.lanekeeper(&[&["execute-phase", &path, "--run-id", &id], &run[1..]].concat()).exits(0);
+        let roadmap = env.file_at("main", ".planning/ROADMAP.md");
+        let changed =
+            roadmap.lines().filter(|line| line.starts_with("- [x]") || line.contains('|') && !line.contains("0/9"));
+        let short = |line: &str| {
+            let line = line.trim_start_matches("- [x] ").split(" (completed").next().unwrap_or_default();
+            line.split(" | ").take(2).collect::<Vec<_>>().join(" ").trim_start_matches("| ").to_owned()
+        };
+        changed.map(short).collect()
+    };
+    runs.iter().enumerate().map(after).collect()
+}
+
+#[test]
+fn the_phase_that_is_tracked_is_the_one_of_the_directory() {
+    let bare = ticked("07-q", &["01-PLAN.md", "02-PLAN.md"], &[&["07-q"]]);
+    assert_eq!(bare, [["Phase 7: Q", "07-01-PLAN.md", "07-02-PLAN.md", "7. Q 2/2"]]);
+    let only = ticked("02-next", &["PLAN.md"], &[&["02-next"]]);
+    assert_eq!(only, [["Phase 2: B", "2. B 1/1"]]);
+    let between = ticked("02.1-c", &["02.1-01-PLAN.md"], &[&["02.1-c/02.1-01-PLAN.md"]]);
+    assert_eq!(between, [["Phase 2.1: C", "2.1. C 1/1"]]);
+}
+
+#[test]
+fn a_phase_is_complete_with_its_last_plan_and_not_before() {
+    let plans = ["01-01-setup-PLAN.md", "01-02-PLAN.md"];
+    let done = ["Phase 1: A", "01-01-PLAN.md", "01-02-PLAN.md", "1. A 2/2"];
+    let files = ticked("01-a", &plans, &[&["01-a/01-01-setup-PLAN.md"], &["01-a/01-02-PLAN.md"]]);
+    assert_eq!(files[0], ["01-01-PLAN.md", "1. A 1/2"], "one file is not the phase");
+    assert_eq!(files[1], done);
+    let lanes = ticked("01-a", &plans, &[&["01-a", "--lane", "01-02"], &["01-a"]]);
+    assert_eq!(lanes[0], ["01-02-PLAN.md", "1. A 1/2"], "one lane is not the phase");
+    assert_eq!(lanes[1], done);
+}
+
 #[test]
 fn what_has_a_summary_is_skipped_unless_it_is_to_be_done_again() {
     let env = phase();

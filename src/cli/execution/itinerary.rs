@@ -1,12 +1,12 @@
 //! Which plans a name on the command line stands for: one, or those of a roadmap's phases in order.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 use std::path::{Path, PathBuf};
 
 use super::plan_file::names_in;
 use crate::cli::error::{CliError, ExitStatus};
-use crate::plan_source::roadmap::normal;
-use crate::plan_source::{is_gsd_plan_name, roadmap};
+use crate::plan_source::roadmap::{self, RoadmapPhase, normal};
+use crate::plan_source::{MAX_TEXT, decode, gsd_plans_beside, is_gsd_plan_name};
 
 /// Plans that follow each other.
 #[derive(Debug, PartialEq, Eq)]
@@ -32,8 +32,7 @@ impl Itinerary {
 /// A roadmap without a phase that could be run.
 pub(in crate::cli) fn itinerary(path: &Path) -> Result<Itinerary, CliError> {
     if !path.is_dir() {
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        let phases = roadmap::phases(&text);
+        let phases = phases_in(path);
         return if phases.is_empty() { Ok(Itinerary::of_one(path)) } else { of_roadmap(path, &phases) };
     }
     if names_in(path).iter().any(|name| is_gsd_plan_name(name)) {
@@ -46,35 +45,79 @@ pub(in crate::cli) fn itinerary(path: &Path) -> Result<Itinerary, CliError> {
         return Ok(Itinerary::of_one(path));
     }
     let open: Vec<PathBuf> = directories.into_iter().filter(|directory| is_open(directory)).collect();
-    chain(path, open, Vec::new())
+    chain(path, open, Vec::new(), None)
 }
 
-/// The phases of a roadmap that are not done, up to the first one without a plan.
-fn of_roadmap(path: &Path, phases: &[roadmap::RoadmapPhase]) -> Result<Itinerary, CliError> {
+/// The phases of a roadmap; none where `path` is something else. Only a regular file is looked into: what comes out of a
+/// pipe comes once, and the reader of plans wants it.
+fn phases_in(path: &Path) -> Vec<RoadmapPhase> {
+    let is_text = |about: &std::fs::Metadata| about.is_file() && about.len() <= MAX_TEXT as u64;
+    let bytes = std::fs::metadata(path).ok().filter(is_text).and_then(|_| std::fs::read(path).ok());
+    let name = path.to_string_lossy();
+    bytes.and_then(|bytes| decode(&name, &bytes).ok().map(roadmap::phases)).unwrap_or_default()
+}
+
+/// The phases of a roadmap that are not done, up to the first one without a plan. Those before the first one that has a
+/// plan are passed over: their directories were put away.
+fn of_roadmap(path: &Path, phases: &[RoadmapPhase]) -> Result<Itinerary, CliError> {
     let home = path.parent().unwrap_or(Path::new("/"));
     let directories = phase_directories(&home.join("phases"));
     let files = plan_files(home);
     let (mut plans, mut notes) = (Vec::new(), Vec::new());
-    for phase in phases.iter().filter(|phase| !phase.done) {
-        let directory = directories.iter().find(|directory| number_of(directory) == Some(normal(&phase.number)));
-        match directory.or_else(|| files.iter().find(|file| is_plan_of(file, path, phase))) {
+    let plan_of = |phase: &RoadmapPhase, notes: &mut Vec<String>| {
+        let directory = directory_of(phase, &directories, notes);
+        directory.or_else(|| files.iter().find(|file| is_plan_of(file, path, phase)))
+    };
+    let first = phases.iter().position(|phase| plan_of(phase, &mut Vec::new()).is_some());
+    let mut stop = None;
+    for (at, phase) in phases.iter().enumerate().filter(|(_, phase)| !phase.done) {
+        match plan_of(phase, &mut notes) {
             Some(directory) if directory.is_dir() && !is_open(directory) => {}
             Some(plan) => plans.push(plan.clone()),
+            None if first.is_some_and(|first| at < first) => {
+                notes.push(format!("phase {} ({}) has no plan and is passed over", phase.number, phase.title));
+            }
             None => {
-                notes.push(format!("phase {} ({}) has no plan: nothing goes on from there", phase.number, phase.title));
+                let (number, title) = (&phase.number, &phase.title);
+                stop = Some(format!("phase {number} ({title}) has no plan: nothing goes on from there"));
                 break;
             }
         }
     }
-    chain(path, plans, notes)
+    chain(path, plans, notes, stop)
 }
 
-fn chain(path: &Path, plans: Vec<PathBuf>, notes: Vec<String>) -> Result<Itinerary, CliError> {
+/// The directory of a phase: of those with its number the one that is called most like it.
+fn directory_of<'d>(phase: &RoadmapPhase, directories: &'d [PathBuf], notes: &mut Vec<String>) -> Option<&'d PathBuf> {
+    let number = Some(normal(&phase.number));
+    let mut found: Vec<&PathBuf> = directories.iter().filter(|directory| number_of(directory) == number).collect();
+    found.sort_by_cached_key(|directory| {
+        let (common, more) = roadmap::resemblance(name_of(directory), &phase.title);
+        (Reverse(common), more)
+    });
+    let (taken, others) = found.split_first()?;
+    for other in others.iter().filter(|other| is_open(other)) {
+        let (number, title) = (&phase.number, &phase.title);
+        let (taken, other) = (name_of(taken), name_of(other));
+        notes.push(format!(
+            "{other} has the number of phase {number} ({title}), too, and is left out: {taken} is taken"
+        ));
+    }
+    Some(*taken)
+}
+
+fn chain(
+    path: &Path,
+    plans: Vec<PathBuf>,
+    mut notes: Vec<String>,
+    stop: Option<String>,
+) -> Result<Itinerary, CliError> {
     if plans.is_empty() {
-        let reason = notes.first().map_or_else(|| "every phase of it is done".to_owned(), Clone::clone);
+        let reason = stop.or_else(|| notes.pop()).unwrap_or_else(|| "every phase of it is done".to_owned());
         let error = CliError::new(ExitStatus::Usage, format!("{} has no phase to run: {reason}", path.display()));
         return Err(error.hint("name the plan of a phase, or its directory; --redo runs what is done again"));
     }
+    notes.extend(stop);
     Ok(Itinerary { plans, of_roadmap: true, notes })
 }
 
@@ -89,16 +132,16 @@ fn phase_directories(place: &Path) -> Vec<PathBuf> {
 
 /// Whether a GSD phase has a plan without a summary.
 fn is_open(directory: &Path) -> bool {
-    let names = names_in(directory);
-    let is_done = |plan: &String| names.contains(&plan.replace("PLAN", "SUMMARY"));
-    names.iter().filter(|name| is_gsd_plan_name(name)).any(|plan| !is_done(plan))
+    gsd_plans_beside(&names_in(directory)).iter().any(|plan| !plan.is_done)
 }
 
 /// `24.1` of `24.1-user-forms`.
 fn number_of(directory: &Path) -> Option<String> {
-    let name = directory.file_name()?.to_str()?;
-    let end = name.find(|c: char| !c.is_ascii_alphanumeric() && c != '.').unwrap_or(name.len());
-    name.starts_with(|c: char| c.is_ascii_digit()).then(|| normal(&name[..end]))
+    roadmap::number_of(name_of(directory)).map(normal)
+}
+
+fn name_of(directory: &Path) -> &str {
+    directory.file_name().and_then(|name| name.to_str()).unwrap_or_default()
 }
 
 /// Part by part, `9` before `10` and `2` before `2.1`; what has no number comes last.
@@ -126,7 +169,7 @@ fn plan_files(home: &Path) -> Vec<PathBuf> {
 
 /// Whether `file` is the plan of a roadmap's phase by its name: `phase-plan-v1-CONTRACT.md` of `phase-plans-v1.md`,
 /// `P3.md`, `P3-pattern-engine.md`.
-fn is_plan_of(file: &Path, roadmap: &Path, phase: &roadmap::RoadmapPhase) -> bool {
+fn is_plan_of(file: &Path, roadmap: &Path, phase: &RoadmapPhase) -> bool {
     let stem = |path: &Path| path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default().to_lowercase();
     let (name, roadmap) = (stem(file), stem(roadmap));
     let by_number = name.strip_prefix(&format!("p{}", normal(&phase.number)));
@@ -178,6 +221,71 @@ mod tests {
         let (plans, notes) = told(&directory, ".planning/ROADMAP.md");
         assert_eq!(plans, [".planning/phases/02.1-c", ".planning/phases/10-d"]);
         assert_eq!(notes, ["phase 11 (E) has no plan: nothing goes on from there"]);
+    }
+
+    #[test]
+    fn a_phase_is_open_as_the_reader_of_its_plans_sees_it() {
+        let directory = scratch(&[
+            ("phases/01-a/01-01-plan.md", ""),
+            ("phases/02-b/02-01-setup-PLAN.md", ""),
+            ("phases/02-b/02-01-SUMMARY.md", ""),
+            ("phases/03-c/PLAN.md", ""),
+            ("phases/03-c/PLAN-SUMMARY.md", ""),
+            ("phases/04-d/04-01-PLAN.md", ""),
+        ]);
+        assert_eq!(told(&directory, "phases").0, ["phases/01-a", "phases/04-d"]);
+    }
+
+    #[test]
+    fn of_directories_with_one_number_the_one_that_is_called_like_the_phase_is_taken() {
+        let roadmap = "# Roadmap\n- [ ] Phase 3: User forms\n- [ ] Phase 4: Z\n";
+        let directory = scratch(&[
+            ("ROADMAP.md", roadmap),
+            ("phases/03-forms-of-old/03-01-PLAN.md", ""),
+            ("phases/03-user-forms/03-01-PLAN.md", ""),
+            ("phases/04-y/04-01-PLAN.md", ""),
+            ("phases/04-y/04-01-SUMMARY.md", ""),
+            ("phases/04-z/04-01-PLAN.md", ""),
+        ]);
+        let (plans, notes) = told(&directory, "ROADMAP.md");
+        assert_eq!(plans, ["phases/03-user-forms", "phases/04-z"]);
+        let note =
+            "03-forms-of-old has the number of phase 3 (User forms), too, and is left out: 03-user-forms is taken";
+        assert_eq!(notes, [note], "what is done is not missed");
+    }
+
+    #[test]
+    fn phases_whose_directories_were_put_away_are_passed_over_and_later_ones_are_not() {
+        let roadmap = "# Roadmap\n<details>\n### Phase 1: A\n</details>\n- [x] Phase 2: B\n- [ ] Phase 3: C\n\
+                       - [ ] Phase 4: D\n- [ ] Phase 5: E\n";
+        let files = [
+            ("ROADMAP.md", roadmap),
+            ("phases/03-c/03-01-PLAN.md", ""),
+            ("phases/05-e/05-01-PLAN.md", ""),
+            ("phases/02-b/02-01-PLAN.md", ""),
+        ];
+        let (plans, notes) = told(&scratch(&files[..3]), "ROADMAP.md");
+        assert_eq!(plans, ["phases/03-c"]);
+        let passed = "phase 1 (A) has no plan and is passed over";
+        assert_eq!(notes, [passed, "phase 4 (D) has no plan: nothing goes on from there"]);
+        let later = scratch(&[files[0], files[3], files[2]]);
+        let error = itinerary(&later.path().join("ROADMAP.md")).expect_err("phase 2 has a plan, so 3 is to come");
+        assert!(error.message.contains("phase 3 (C) has no plan: nothing"), "{}", error.message);
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_not_opened() {
+        let directory = scratch(&[("x", "")]);
+        let pipe = directory.path().join("pipe");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
+        let roadmap = "# Roadmap\n- [ ] Phase 1: A\n";
+        let writer = std::thread::spawn({
+            let pipe = pipe.clone();
+            move || fs::write(pipe, roadmap)
+        });
+        assert_eq!(itinerary(&pipe).expect("a plan of its own").plans, std::slice::from_ref(&pipe));
+        assert_eq!(fs::read_to_string(&pipe).expect("text"), roadmap, "it is still there for the reader");
+        writer.join().expect("a thread").expect("written");
     }
 
     #[test]

@@ -14,13 +14,12 @@ impl Ports {
         let head = state.lane(lane).head.clone().ok_or(PortError::Missing("where the lane stands"))?;
         let (moment, worktree) = (self.moment(lane, state), state.lane(lane).worktree.clone());
         let base = state.lane(lane).base.clone().ok_or(PortError::Missing("what the lane stands on"))?;
-        let done = state.plan().indices().filter(|&other| state.lane(other).merged.is_some()).count();
         Ok(self.task(lane, move |ports| {
             let (id, plan) = (ports.id(lane), ports.plan.lane(lane));
             let onto = ports.integration()?;
             let name = plan.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
             let message = format!("Merge lane {id}{name}");
-            let reserved = ports.reserved(lane, (&onto, &head), done)?;
+            let reserved = ports.reserved(lane, (&onto, &head))?;
             let trailers = ports.trailers(&id);
             let commit = match git::merge(&ports.repository, &onto, &head, &message, &trailers, &reserved)? {
                 Merge::AlreadyIn => return Ok(vec![Event::LaneMerged { lane: id, commit: onto.clone(), onto }]),

@@ -3,9 +3,11 @@
 //! The way of a file: where its front matter stands (`front_matter`), what that says (`lenient`, `header`,
 //! `must_haves`), the marks that give the body its shape (`tokens`, `fences`), its tasks (`tasks`, `task`, `labels`)
 //! with their files (`paths`, `owned`) and what proves that they are done (`verify`, `shell`, `rooted`), and what agents
-//! and people are told (`body`, `prompt`, `human`). `names` and `depends` say which plan is meant. Real files break
+//! and people are told (`body`, `prompt`, `human`). `names` and `depends` say which plan is meant,
+//! `beside` which are done. Real files break
 //! every rule of the format; whatever can be made of one is, with a warning at the place.
 
+mod beside;
 mod body;
 mod depends;
 mod detect;
@@ -39,10 +41,12 @@ use super::Source;
 use super::draft::{Overlaps, PlanDraft};
 use super::faults::{Faults, quoted};
 use super::source_text::{At, File};
+use beside::summary_of;
 use depends::Known;
 use lane::PlanFile;
 use names::file_and_directory;
 
+pub use beside::{PlanBeside, plan_is_done, plans_beside};
 pub(super) use detect::is_plan;
 pub use names::is_plan_name;
 
@@ -94,17 +98,6 @@ fn skip(file: &File<'_>, id: &str, source: &Source<'_>) -> Option<String> {
     let (name, _) = file_and_directory(file.path);
     let summary = summary_of(name, id, source.beside)?;
     Some(format!("{summary} says that it is done"))
-}
-
-/// The SUMMARY of the plan called `name` among the files beside it.
-fn summary_of<'a>(name: &str, id: &str, beside: &'a [String]) -> Option<&'a str> {
-    let summary = |plan: &str| {
-        let word = plan.to_ascii_uppercase().rfind("PLAN")?;
-        Some(format!("{}SUMMARY{}", &plan[..word], &plan[word + 4..]))
-    };
-    let wanted = [summary(name), Some(format!("{id}-SUMMARY.md"))];
-    let is_it = |file: &&String| wanted.iter().flatten().any(|wanted| wanted.eq_ignore_ascii_case(file));
-    beside.iter().find(is_it).map(String::as_str)
 }
 
 fn skip_plan(file: File<'_>, id: String, reason: String, draft: &mut PlanDraft, faults: &Faults<'_>) {
