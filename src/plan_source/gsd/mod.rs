@@ -9,6 +9,7 @@
 mod body;
 mod depends;
 mod detect;
+mod endless;
 mod fences;
 mod front_matter;
 mod header;

@@ -6,8 +6,9 @@ use crate::model::CommandLine;
 use crate::plan_source::faults::{Faults, quoted};
 use crate::plan_source::source_text::File;
 
+use super::endless::is_endless;
 use super::kept_by_lanekeeper;
-use super::shell::{is_complete, is_plain_command, may_be_command, needs_bash, without_remark};
+use super::shell::{is_complete, is_plain_command, may_be_call, may_be_command, needs_bash, without_remark};
 use super::text::{clean, dedented};
 
 /// The most commands of one task.
@@ -76,11 +77,16 @@ impl Reader<'_, '_> {
         let script = unfenced(text.trim());
         let whole = script;
         let (script, remark) = if script.contains('\n') { (script, "") } else { without_remark(script) };
-        if !may_be_command(script) {
+        let endless = is_endless(script);
+        if endless || !(may_be_command(script) || may_be_call(script)) {
             if !whole.is_empty() {
-                let message = format!("{} is no command", quoted(whole));
-                let help = "write a shell line in `<automated>`; it is told to the agent instead";
-                self.faults.warning(span, message, help);
+                let fault = if endless { "never ends by itself" } else { "is no command" };
+                let help = if endless {
+                    "write a command that ends in `<automated>`; it is told to the agent instead"
+                } else {
+                    "write a shell line in `<automated>`; it is told to the agent instead"
+                };
+                self.faults.warning(span, format!("{} {fault}", quoted(whole)), help);
             }
             return self.prose(whole);
         }
@@ -161,11 +167,13 @@ fn plain_commands(text: &str) -> Vec<String> {
 /// The command of one line, if the line is nothing else.
 fn line_command(line: &str) -> Option<String> {
     let line = line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")).unwrap_or(line).trim();
+    let boxes = ["[ ] ", "[x] ", "[X] "];
+    let line = boxes.iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(line).trim();
     if let Some(inside) = line.trim_end_matches(['.', ';']).strip_prefix('`').and_then(|rest| rest.strip_suffix('`')) {
         return (!inside.contains('`') && may_be_command(inside) && ends(inside)).then(|| inside.trim().to_owned());
     }
     if let Some(command) = line.strip_prefix("$ ") {
-        return may_be_command(command).then(|| command.trim().to_owned());
+        return (may_be_command(command) && !is_endless(command)).then(|| command.trim().to_owned());
     }
     is_plain_command(line).then(|| line.to_owned())
 }
@@ -174,6 +182,7 @@ fn line_command(line: &str) -> Option<String> {
 fn ends(command: &str) -> bool {
     let first = command.split_whitespace().next().unwrap_or("");
     !["curl", "wget", "open", "http", "psql", "ssh"].contains(&first)
+        && !is_endless(command)
         && (is_plain_command(command) || !starts_server(command))
 }
 
@@ -197,7 +206,10 @@ fn script_commands(script: &str) -> Vec<String> {
             && !line.contains("<<")
             && !is_variable(first)
     };
-    if tells_outcome(&lines) || commands.iter().any(|line| starts_server(line) && !is_plain_command(line)) {
+    if is_endless(script)
+        || tells_outcome(&lines)
+        || commands.iter().any(|line| starts_server(line) && !is_plain_command(line))
+    {
         return Vec::new();
     }
     if commands.iter().all(single) {
