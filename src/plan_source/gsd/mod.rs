@@ -20,6 +20,7 @@ mod lenient;
 mod must_haves;
 mod names;
 mod owned;
+mod parens;
 mod paths;
 mod prompt;
 mod rooted;

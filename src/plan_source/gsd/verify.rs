@@ -8,6 +8,7 @@ use crate::plan_source::source_text::File;
 
 use super::endless::is_endless;
 use super::kept_by_lanekeeper;
+use super::parens::mended;
 use super::shell::{is_complete, is_plain_command, may_be_call, may_be_command, needs_bash, without_remark};
 use super::text::{clean, dedented};
 
@@ -78,7 +79,8 @@ impl Reader<'_, '_> {
         let whole = script;
         let (script, remark) = if script.contains('\n') { (script, "") } else { without_remark(script) };
         let endless = is_endless(script);
-        if endless || !(may_be_command(script) || may_be_call(script)) {
+        let mended = (may_be_command(script) || may_be_call(script)).then(|| mended(script)).flatten();
+        let Some(script) = mended.filter(|_| !endless) else {
             if !whole.is_empty() {
                 let fault = if endless { "never ends by itself" } else { "is no command" };
                 let help = if endless {
@@ -89,13 +91,13 @@ impl Reader<'_, '_> {
                 self.faults.warning(span, format!("{} {fault}", quoted(whole)), help);
             }
             return self.prose(whole);
-        }
-        if is_kept(script) {
-            let message = format!("{} looks at a file that Lanekeeper keeps", quoted(script));
+        };
+        if is_kept(&script) {
+            let message = format!("{} looks at a file that Lanekeeper keeps", quoted(&script));
             self.faults.warning(span, message, "check files of the lane; this is told to the agent, but is no gate");
             self.prose(&format!("`{script}`"));
         } else {
-            self.checks.commands.push(command(script));
+            self.checks.commands.push(command(&script));
         }
         self.prose(remark);
     }
@@ -105,6 +107,7 @@ impl Reader<'_, '_> {
         self.checks.prose = dedented(text);
         let commands = plain_commands(&decoded(&clean(text)));
         let span = self.file.span(start..start + text.len());
+        let commands = commands.iter().filter_map(|line| mended(line));
         for line in commands {
             if is_kept(&line) {
                 let message = format!("{} looks at a file that Lanekeeper keeps", quoted(&line));
