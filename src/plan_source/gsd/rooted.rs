@@ -63,8 +63,10 @@ pub(super) fn localised(script: &str, root: Option<&str>) -> (String, bool) {
                     text.push_str(&script[copied..at]);
                     match (moves, quote) {
                         (false, _) => text.push_str(if below.is_empty() { "." } else { below }),
-                        (true, None) => text.push_str(&[WORKTREE, "/", below].concat()),
-                        (true, Some(_)) => text.push_str(&["$LANEKEEPER_WORKTREE/", below].concat()),
+                        (true, quote) => {
+                            text.push_str(if quote.is_none() { WORKTREE } else { WORKTREE.trim_matches('"') });
+                            text.push_str(&name[name.len() - below.len() - usize::from(!below.is_empty())..]);
+                        }
                     }
                     copied = at + name.len();
                 }
@@ -159,6 +161,7 @@ mod tests {
             ("grep -q 'y' '/home/x/app/b' /home/x/app", root, "grep -q 'y' 'b' .", false),
             ("cd web && ls /home/x/app/b", root, "cd web && ls \"$LANEKEEPER_WORKTREE\"/b", false),
             ("cd web && ls \"/home/x/app/b\"", root, "cd web && ls \"$LANEKEEPER_WORKTREE/b\"", false),
+            ("cd /home/x/app\nls", root, "cd \"$LANEKEEPER_WORKTREE\"\nls", false),
             ("cd web && ls '/home/x/app/b'", root, "cd web && ls '/home/x/app/b'", true),
             ("ls /home/x/other", root, "ls /home/x/other", true),
             ("ls /Users/y/a", None, "ls /Users/y/a", true),

@@ -230,6 +230,8 @@ pub(super) fn may_be_call(text: &str) -> bool {
         !word.quoted && (is_in(PROSE, lower.trim_end_matches([',', '.', ':'])) || !free_of_prose(word))
     };
     name && !words[0].quoted
+        && !is_in(TOOLS, first)
+        && !is_powershell(line)
         && !words.iter().any(prose)
         && (!capital || technical)
         && !line.ends_with(['.', ':', ',', '?'])

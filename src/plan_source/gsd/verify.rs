@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn commands_become_gates_and_prose_stays() {
-        let cases: [(&str, &[&str], &str, usize); 16] = [
+        let cases: [(&str, &[&str], &str, usize); 22] = [
             ("<automated>npm test</automated>", &["npm test"], "", 0),
             ("<automated>cd a &amp;&amp; make 2>&amp;1 | tail</automated>", &["cd a && make 2>&1 | tail"], "", 0),
             ("<automated>grep '&amp;' a && b</automated>", &["grep '&amp;' a && b"], "", 0),
@@ -312,6 +312,12 @@ mod tests {
             ("`npm test`\nThe page loads.", &["npm test"], "`npm test`\nThe page loads.", 0),
             ("Run `npm test` -- all pass.", &[], "Run `npm test` -- all pass.", 0),
             ("$ make check", &["make check"], "", 0),
+            ("<automated>docker compose up</automated>", &[], "docker compose up", 1),
+            ("`npm run dev`\n- `node server.js`", &[], "`npm run dev`", 0),
+            ("- [ ] Server starts\n- [ ] `npm test`", &["npm test"], "- [ ] Server", 0),
+            ("<automated>a -x (all of it) && b</automated>", &[], "a -x", 1),
+            ("ls app/(a)/b.ts", &["ls app/\\(a\\)/b.ts"], "", 0),
+            ("<automated>forge test</automated>", &["forge test"], "", 0),
         ];
         for (text, commands, prose, warnings) in cases {
             let (found, told, count) = checks(text);

@@ -47,5 +47,9 @@ pub(super) const PROSE: &str = "\
 
 /// Whether `word` is one of a list.
 pub(super) fn is_in(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|listed| listed == word)
+    let listed = |at: usize| {
+        let (before, after) = (&list.as_bytes()[..at], &list.as_bytes()[at + word.len()..]);
+        before.last().is_none_or(|byte| *byte == b' ') && after.first().is_none_or(|byte| *byte == b' ')
+    };
+    !word.is_empty() && list.match_indices(word).any(|(at, _)| listed(at)) && !word.contains(' ')
 }
