@@ -354,3 +354,27 @@ fn what_all_tasks_are_told_is_not_repeated_without_end() {
     let told: usize = plan.lanes[0].agents[0].tasks.iter().map(|task| task.prompt.len()).sum();
     assert!((1 << 20..16 << 20).contains(&told), "{told}");
 }
+
+#[test]
+fn gates_that_never_end_or_name_another_machine_are_only_told() {
+    let checks = ["tail -f log", "ls /Users/someone/app/a", "ls app/(group)/page.tsx", "dune build"];
+    let checks: String = checks.iter().map(|check| format!("<automated>{check}</automated>\n")).collect();
+    let text = format!("<task type=\"auto\">\n<name>A</name>\n<verify>\n{checks}</verify>\n</task>\n");
+    let reading = read_text(&text);
+    assert_eq!(reading.diagnostics.len(), 2, "{:?}", reading.diagnostics);
+    let plan = good(reading);
+    let task = &plan.lanes[0].agents[0].tasks[0];
+    let gates: Vec<String> = task.verify.iter().map(ToString::to_string).collect();
+    assert_eq!(gates, ["ls app/\\(group\\)/page.tsx", "dune build"]);
+    assert!(task.prompt.contains("tail -f log") && task.prompt.contains("ls /Users/someone/app/a"), "{}", task.prompt);
+}
+
+#[test]
+fn a_field_full_of_dashes_is_read_at_once() {
+    let start = std::time::Instant::now();
+    for (field, count) in [("a -- b ", 2_300), ("node -e 'x — y ", 4_300), ("( ", 8_000)] {
+        let field = field.repeat(count);
+        good(read_text(&format!("<task>\n<name>A</name>\n<verify><automated>{field}</automated></verify>\n</task>\n")));
+    }
+    assert!(start.elapsed() < std::time::Duration::from_secs(5), "{:?}", start.elapsed());
+}

@@ -114,9 +114,7 @@ pub(super) fn lane(
     }
     let around = surroundings(file, &body, &plan.front, &tokens, &raw);
     let mut read: Vec<ReadTask> = raw.iter().map(|raw| task::read(file, raw, faults)).collect();
-    if let Some(root) = root {
-        move_commands(&mut read, root, faults);
-    }
+    move_commands(&mut read, root, faults);
     let attended = read.iter().any(|task| task.kind.value.is_human());
     let drafts =
         if raw.is_empty() { vec![whole_body(plan, &body, faults)] } else { told(plan, &raw, read, &around, budget) };
@@ -159,14 +157,20 @@ fn approval(span: Span, faults: &Faults<'_>) -> Vec<At<Approval>> {
 }
 
 /// Has the gates look at the lane's worktree instead of the repository of who wrote the plan.
-fn move_commands(tasks: &mut [ReadTask], root: &str, faults: &Faults<'_>) {
+fn move_commands(tasks: &mut [ReadTask], root: Option<&str>, faults: &Faults<'_>) {
     let mut first = None;
     for task in tasks {
-        if task.move_commands(root) {
+        let (moved, foreign) = task.move_commands(root);
+        if moved {
             first = first.or(Some(task.span));
         }
+        if let Some(script) = foreign {
+            let message = format!("{} names files of another machine", quoted(&script));
+            let help = "name files from the repository's root; this is told to the agent, but is no gate";
+            faults.warning(task.span, message, help);
+        }
     }
-    if let Some(span) = first {
+    if let Some((span, root)) = first.zip(root) {
         let message = format!("commands of this plan go to {}, which is not the lane's worktree", quoted(root));
         faults.warning(span, message, "leave such a `cd` out; it is taken for the root of the worktree");
     }

@@ -46,6 +46,55 @@ pub(super) fn in_worktree(script: &str, root: &str) -> String {
     text
 }
 
+/// `script` with names below `root` in place of the absolute ones that stand outside of a `cd`, and whether absolute
+/// names of another machine are left.
+pub(super) fn localised(script: &str, root: Option<&str>) -> (String, bool) {
+    let (mut text, mut copied, mut foreign) = (String::new(), 0, false);
+    let moves = script.match_indices("cd ").any(|(at, _)| !script[..at].ends_with(|c: char| c.is_alphanumeric()));
+    let mut begins = true;
+    let mut quote = None;
+    for (at, c) in script.char_indices() {
+        if begins && at >= copied && is_abroad(&script[at..]) {
+            let end = script[at..].find(|c: char| c.is_whitespace() || "\"'`;&|<>(),".contains(c));
+            let name = &script[at..end.map_or(script.len(), |end| at + end)];
+            let below = root.and_then(|root| remainder(name, root));
+            match below {
+                Some(below) if !(moves && quote == Some('\'')) => {
+                    text.push_str(&script[copied..at]);
+                    match (moves, quote) {
+                        (false, _) => text.push_str(if below.is_empty() { "." } else { below }),
+                        (true, quote) => {
+                            text.push_str(if quote.is_none() { WORKTREE } else { WORKTREE.trim_matches('"') });
+                            text.push_str(&name[name.len() - below.len() - usize::from(!below.is_empty())..]);
+                        }
+                    }
+                    copied = at + name.len();
+                }
+                _ => foreign = true,
+            }
+        }
+        quote = match quote {
+            None if matches!(c, '"' | '\'') => Some(c),
+            Some(open) if open == c => None,
+            quote => quote,
+        };
+        begins = c.is_whitespace() || "\"'`=(<>;&|".contains(c);
+    }
+    text.push_str(&script[copied..]);
+    (text, foreign)
+}
+
+/// Whether `text` begins with a name below someone's home, or on a drive.
+fn is_abroad(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let drive = bytes.len() > 3
+        && bytes[0].is_ascii_uppercase()
+        && bytes[1] == b':'
+        && matches!(bytes[2], b'/' | b'\\')
+        && bytes[3].is_ascii_alphanumeric();
+    drive || ["/home/", "/Users/", "/root/"].iter().any(|home| text.starts_with(home))
+}
+
 /// What of `directory` is below `root`.
 fn remainder<'a>(directory: &'a str, root: &str) -> Option<&'a str> {
     let rest = directory.strip_prefix(root)?;
@@ -102,6 +151,29 @@ mod tests {
         assert_eq!(in_worktree(text, "/home/x/app"), expected);
         let windows = SourceText::new("p", "cd C:\\work\\app && make");
         assert_eq!(root(windows.files()), Some("C:\\work\\app"));
+    }
+
+    #[test]
+    fn names_on_another_machine_are_moved_or_told() {
+        let root = Some("/home/x/app");
+        let cases = [
+            ("ls /home/x/app/src/a.rs", root, "ls src/a.rs", false),
+            ("grep -q 'y' '/home/x/app/b' /home/x/app", root, "grep -q 'y' 'b' .", false),
+            ("cd web && ls /home/x/app/b", root, "cd web && ls \"$LANEKEEPER_WORKTREE\"/b", false),
+            ("cd web && ls \"/home/x/app/b\"", root, "cd web && ls \"$LANEKEEPER_WORKTREE/b\"", false),
+            ("cd /home/x/app\nls", root, "cd \"$LANEKEEPER_WORKTREE\"\nls", false),
+            ("cd web && ls '/home/x/app/b'", root, "cd web && ls '/home/x/app/b'", true),
+            ("ls /home/x/other", root, "ls /home/x/other", true),
+            ("ls /Users/y/a", None, "ls /Users/y/a", true),
+            ("test -f C:/work/a", None, "test -f C:/work/a", true),
+            ("FILE=/root/a ls", None, "FILE=/root/a ls", true),
+            ("ls src/home/x /tmp/a", None, "ls src/home/x /tmp/a", false),
+            ("curl http://localhost/home/x", None, "curl http://localhost/home/x", false),
+            ("grep -q 'A:/' a", None, "grep -q 'A:/' a", false),
+        ];
+        for (script, root, expected, foreign) in cases {
+            assert_eq!(localised(script, root), (expected.to_owned(), foreign), "{script}");
+        }
     }
 
     #[test]

@@ -3,16 +3,20 @@
 //! A gate that is none fails every attempt, so where a line may be prose it is: a word too many for the agent to read
 //! costs nothing.
 
-use super::vocabulary::{ENDLESS, OUTCOMES, TOOLS, WORDS, is_in};
+use super::endless::{commands, is_endless};
+use super::vocabulary::{OUTCOMES, PROSE, TOOLS, VERDICTS, WORDS, is_in};
+
+/// The longest text that can be a command, in bytes.
+pub(super) const MAX_COMMAND: usize = 8_000;
 
 /// A word of a shell line.
-struct Word {
-    text: String,
-    quoted: bool,
+pub(super) struct Word {
+    pub(super) text: String,
+    pub(super) quoted: bool,
 }
 
 /// The words of a shell line; `None`: its quotes do not match.
-fn words(line: &str) -> Option<Vec<Word>> {
+pub(super) fn words(line: &str) -> Option<Vec<Word>> {
     let (mut words, mut word, mut quote) = (Vec::new(), Word { text: String::new(), quoted: false }, None);
     let mut chars = line.chars();
     while let Some(c) = chars.next() {
@@ -45,11 +49,15 @@ pub(super) fn is_complete(text: &str) -> bool {
 
 /// Whether a line of plain text is a command beyond doubt.
 pub(super) fn is_plain_command(line: &str) -> bool {
+    if line.len() > MAX_COMMAND {
+        return false;
+    }
     let Some(words) = words(line) else { return false };
     let program = words.iter().position(|word| word.quoted || !is_assignment(&word.text));
     let Some((first, rest)) = program.and_then(|at| words[at..].split_first()) else { return false };
     let known = is_in(TOOLS, first.text.as_str()) || is_program_path(&first.text);
-    if first.quoted || !known || is_endless(line) || !rest.iter().all(free_of_prose) {
+    if first.quoted || !known || !closes_test(&first.text, rest) || is_endless(line) || !rest.iter().all(free_of_prose)
+    {
         return false;
     }
     if is_in(WORDS, first.text.as_str()) && !takes_arguments(&first.text, rest) {
@@ -57,6 +65,24 @@ pub(super) fn is_plain_command(line: &str) -> bool {
     }
     let plain = |word: &Word| !word.quoted && word.text.chars().all(|c| c.is_ascii_lowercase());
     !rest.get(1..).unwrap_or_default().windows(3).any(|three| three.iter().all(plain))
+}
+
+fn leaves_test_open(words: &[Word]) -> bool {
+    words.split_first().is_some_and(|(first, rest)| !closes_test(&first.text, rest))
+}
+
+/// Whether `[` is the program: its `]` is there, and only more commands come behind it.
+fn closes_test(first: &str, rest: &[Word]) -> bool {
+    let close = match first {
+        "[" => "]",
+        "[[" => "]]",
+        _ => return true,
+    };
+    let at = rest.iter().position(|word| !word.quoted && word.text.trim_end_matches(';') == close);
+    let goes_on = |at: usize| {
+        rest[at].text.ends_with(';') || rest.get(at + 1).is_none_or(|word| word.text.starts_with(['&', '|', ';', '>']))
+    };
+    at.is_some_and(|at| at > 0 && goes_on(at))
 }
 
 fn free_of_prose(word: &Word) -> bool {
@@ -99,32 +125,21 @@ fn is_program_path(word: &str) -> bool {
     plain && word.contains('/') && runs && !name.is_empty() && !name.ends_with(".md")
 }
 
-fn is_assignment(word: &str) -> bool {
+pub(super) fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
             && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
     })
 }
 
-fn is_endless(line: &str) -> bool {
-    let endless = |command: &str| {
-        line.strip_prefix(command).is_some_and(|rest| rest.is_empty() || rest.starts_with(' ') && !rest.contains('&'))
-    };
-    let last = line.rsplit("&&").next().unwrap_or(line).trim();
-    ENDLESS.split(", ").any(|command| endless(command) || last == command)
-        || line.split_whitespace().any(|word| matches!(word, "--watch" | "--watchAll" | "runserver"))
-}
-
 /// Whether what a plan marks as a command (`<automated>`, backticks, a fence) can be one.
 pub(super) fn may_be_command(text: &str) -> bool {
     let first_line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
     let Some(line) = first_line else { return false };
-    if is_powershell(text) {
+    if text.len() > MAX_COMMAND || is_powershell(text) || tells_verdict(line) {
         return false;
     }
-    let upper = line.to_ascii_uppercase();
-    let placeholder = ["MISSING", "TODO", "TBD", "N/A", "NONE", "MANUAL", "(NONE", "HUMAN", "VISUAL", "PENDING", "-"];
-    if placeholder.iter().any(|word| upper.strip_prefix(word).is_some_and(ends_word)) {
+    if is_placeholder(line) || words(line).is_some_and(|words| leaves_test_open(&words)) {
         return false;
     }
     let first = line.split_whitespace().next().unwrap_or("");
@@ -142,7 +157,14 @@ pub(super) fn may_be_command(text: &str) -> bool {
     if lone {
         return is_program_path(line) || is_word_of_shell(line);
     }
-    is_program_path(first) || is_assignment(first) || (technical && !reads_like_prose(line))
+    is_program_path(first) || is_assignment(first) || (technical && !reads_like_prose(line) && !ends_sentence(line))
+}
+
+/// `TODO`, `MISSING — no test yet`.
+fn is_placeholder(line: &str) -> bool {
+    let words = ["MISSING", "TODO", "TBD", "N/A", "NONE", "MANUAL", "(NONE", "HUMAN", "VISUAL", "PENDING", "-"];
+    let begins = |word: &&str| line.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
+    words.iter().any(|word| begins(&word) && ends_word(&line[word.len()..]))
 }
 
 fn ends_word(rest: &str) -> bool {
@@ -154,6 +176,10 @@ fn is_word_of_shell(word: &str) -> bool {
     is_in(TOOLS, word) || word.contains('=')
 }
 
+fn ends_sentence(line: &str) -> bool {
+    line.strip_suffix('.').is_some_and(|rest| rest.ends_with(|c: char| c.is_alphabetic()))
+}
+
 /// Four plain words in a row, or an outcome told outside of quotes.
 fn reads_like_prose(line: &str) -> bool {
     let Some(words) = words(line) else { return false };
@@ -162,18 +188,92 @@ fn reads_like_prose(line: &str) -> bool {
     words.windows(4).any(|four| four.iter().all(plain)) || told >= 2
 }
 
+/// Whether a line says what a command is to show: `grep x file confirms it`.
+fn tells_verdict(line: &str) -> bool {
+    commands(line).into_iter().any(|(command, _)| {
+        let Some(words) = words(command) else { return false };
+        let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+        if texts.first().is_none_or(|first| is_in("echo printf [ test", first)) {
+            return false;
+        }
+        let searches = is_in("grep rg egrep fgrep git ag ack", texts[0]);
+        let pattern = texts.iter().skip(1).position(|text| !text.starts_with('-')).map(|at| at + 1);
+        (1..words.len()).any(|at| {
+            let argument = takes_value(texts[at - 1]) || (searches && pattern == Some(at));
+            !words[at].quoted && !argument && is_in(VERDICTS, texts[at])
+        })
+    })
+}
+
+/// `-k`, `-name`, `--filter`: what follows belongs to the option.
+fn takes_value(option: &str) -> bool {
+    let short = option.starts_with('-') && !option.starts_with("--");
+    short || is_in("--grep --filter --test --testNamePattern --bin --example --package --name --tests", option)
+}
+
+/// Whether a line in `<automated>` is a call of a program that nobody here has heard of: short, and in no way prose.
+pub(super) fn may_be_call(text: &str) -> bool {
+    let line = text.trim();
+    if line.len() > 400 {
+        return false;
+    }
+    let Some(words) = words(line).filter(|words| (2..=12).contains(&words.len()) && !line.contains('\n')) else {
+        return false;
+    };
+    let first = words[0].text.as_str();
+    let name = first.starts_with(|c: char| c.is_ascii_alphabetic())
+        && first.chars().all(|c| c.is_ascii_alphanumeric() || "._+-".contains(c));
+    let capital = first.starts_with(|c: char| c.is_ascii_uppercase());
+    let technical = words[1..].iter().any(|word| word.quoted || looks_technical(&word.text));
+    let prose = |word: &Word| {
+        let lower = word.text.to_ascii_lowercase();
+        !word.quoted && (is_in(PROSE, lower.trim_end_matches([',', '.', ':'])) || !free_of_prose(word))
+    };
+    name && !words[0].quoted
+        && !is_in(TOOLS, first)
+        && !is_powershell(line)
+        && !words.iter().any(prose)
+        && (!capital || technical)
+        && !line.ends_with(['.', ':', ',', '?'])
+        && !reads_like_prose(line)
+        && !tells_verdict(line)
+        && !is_placeholder(line)
+}
+
 /// The command before a remark like ` — no errors`, and the remark.
 pub(super) fn without_remark(line: &str) -> (&str, &str) {
-    for mark in [" — ", " – ", " → ", " -- "] {
-        let places = line.match_indices(mark).map(|(at, _)| at);
-        for at in places {
-            let (command, remark) = (&line[..at], line[at + mark.len()..].trim());
-            if is_complete(command) && (mark != " -- " || is_spoken(remark)) {
-                return (command.trim_end(), remark);
+    if line.len() > MAX_COMMAND {
+        return (line, "");
+    }
+    let parts = |at: usize, mark: &str| (line[..at].trim_end(), line[at + mark.len()..].trim());
+    let (mut first, mut last) = ([None; 3], None);
+    let marks = [" — ", " – ", " → "];
+    let mut quote = None;
+    let mut chars = line.char_indices();
+    while let Some((at, c)) = chars.next() {
+        match (c, quote) {
+            ('\\', open) if open != Some('\'') => {
+                chars.next();
             }
+            (c, Some(open)) if c == open => quote = None,
+            (_, Some(_)) => {}
+            ('"' | '\'', None) => quote = Some(c),
+            (' ', None) => {
+                let rest = &line[at..];
+                if let Some(mark) = marks.iter().position(|mark| rest.starts_with(mark)) {
+                    first[mark] = first[mark].or(Some(at));
+                } else if rest.starts_with(" -- ") {
+                    last = Some(at);
+                }
+            }
+            _ => {}
         }
     }
-    (line, "")
+    if let Some((at, mark)) = first.iter().zip(marks).find_map(|(at, mark)| Some(((*at)?, mark))) {
+        return parts(at, mark);
+    }
+    // What another ` -- ` follows is not spoken.
+    last.map(|at| parts(at, " -- ")).filter(|(_, remark)| is_spoken(remark)).unwrap_or((line, ""))
 }
 
 /// Whether words behind ` -- ` are for a reader, not for the program.
@@ -312,6 +412,80 @@ mod tests {
         for (line, parts) in cases {
             assert_eq!(without_remark(line), parts, "{line}");
         }
+    }
+
+    #[test]
+    fn calls_of_unknown_programs_are_told_from_prose() {
+        let calls = [
+            "forge test",
+            "dune build",
+            "lake build",
+            "bats tests",
+            "mkdocs build",
+            "Rscript tests.R",
+            "nix build",
+            "gleam test",
+            "alembic upgrade head",
+        ];
+        for line in calls {
+            assert!(may_be_call(line), "{line}");
+        }
+        let prose = [
+            "build succeeds",
+            "Run tests",
+            "Code review",
+            "look at the page",
+            "manual inspection",
+            "check logs.",
+            "see above",
+            "none needed",
+            "forge test — all pass",
+            "forge",
+            "type check, then lint",
+            "open every page in turn",
+            "",
+            "\\",
+        ];
+        for line in prose {
+            assert!(!may_be_call(line) && !may_be_command(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn verdicts_and_check_boxes_are_no_commands() {
+        for line in [
+            "grep \"x\" file confirms export",
+            "grep x a OR grep y a confirms integration",
+            "npm test passes",
+            "[ ] Server starts",
+            "[ -f a ] is there",
+            "cargo test --lib shows it",
+        ] {
+            assert!(!is_plain_command(line) && !may_be_command(line), "{line}");
+        }
+        for line in [
+            "grep -n returns a.rs",
+            "[ -f a ] && [ -f b ]",
+            "[ -f a ]; ls a",
+            "pytest -k returns",
+            "test -f a || echo OR",
+        ] {
+            assert!(may_be_command(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn long_lines_take_no_long_time() {
+        let start = std::time::Instant::now();
+        for part in ["a -- b ", "node -e 'x — y ", "a — b ' ", "npx npm ", "a & b ", "[ "] {
+            for length in [2_000, 8_000, 64_000, 1_000_000] {
+                let line = part.repeat(length / part.len());
+                let (command, _) = without_remark(&line);
+                assert!(length < 64_000 || !may_be_command(&line), "{part}");
+                let _ = (may_be_call(command), is_plain_command(command), is_endless(&line));
+            }
+        }
+        assert!(start.elapsed() < std::time::Duration::from_secs(10), "{:?}", start.elapsed());
     }
 
     #[test]

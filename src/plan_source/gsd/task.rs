@@ -147,22 +147,34 @@ impl ReadTask {
         }
     }
 
-    /// Puts the lane's worktree in place of `root` in all commands; whether it stands in any.
-    pub(super) fn move_commands(&mut self, root: &str) -> bool {
-        let mut any = false;
-        for command in &mut self.commands {
+    /// Puts the lane's worktree in place of `root` in all commands, and leaves out those that still name files of
+    /// another machine; whether anything was moved, and the first command left out.
+    pub(super) fn move_commands(&mut self, root: Option<&str>) -> (bool, Option<String>) {
+        let (mut any, mut first, mut told) = (false, None, String::new());
+        self.commands.retain_mut(|command| {
             let script = match command {
                 CommandLine::Shell(script) => script,
                 CommandLine::Arguments(words) => match words.last_mut() {
                     Some(script) => script,
-                    None => continue,
+                    None => return true,
                 },
             };
-            let moved = rooted::in_worktree(script, root);
-            any |= moved != *script;
-            *script = moved;
+            let within = root.map_or_else(|| script.clone(), |root| rooted::in_worktree(script, root));
+            let (moved, foreign) = rooted::localised(&within, root);
+            if foreign {
+                paragraph(&mut told, &format!("    {}", script.replace('\n', "\n    ")));
+                first.get_or_insert_with(|| script.clone());
+            } else {
+                any |= moved != *script;
+                *script = moved;
+            }
+            !foreign
+        });
+        if first.is_some() {
+            paragraph(&mut self.verify, "These name files of another machine; check the same in your worktree:");
+            paragraph(&mut self.verify, &told);
         }
-        any
+        (any, first)
     }
 
     /// Adds the names that a list of files holds; `place` gives where a part of it stands.

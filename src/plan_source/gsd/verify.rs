@@ -6,8 +6,10 @@ use crate::model::CommandLine;
 use crate::plan_source::faults::{Faults, quoted};
 use crate::plan_source::source_text::File;
 
+use super::endless::is_endless;
 use super::kept_by_lanekeeper;
-use super::shell::{is_complete, is_plain_command, may_be_command, needs_bash, without_remark};
+use super::parens::mended;
+use super::shell::{is_complete, is_plain_command, may_be_call, may_be_command, needs_bash, without_remark};
 use super::text::{clean, dedented};
 
 /// The most commands of one task.
@@ -76,20 +78,26 @@ impl Reader<'_, '_> {
         let script = unfenced(text.trim());
         let whole = script;
         let (script, remark) = if script.contains('\n') { (script, "") } else { without_remark(script) };
-        if !may_be_command(script) {
+        let endless = is_endless(script);
+        let mended = (may_be_command(script) || may_be_call(script)).then(|| mended(script)).flatten();
+        let Some(script) = mended.filter(|_| !endless) else {
             if !whole.is_empty() {
-                let message = format!("{} is no command", quoted(whole));
-                let help = "write a shell line in `<automated>`; it is told to the agent instead";
-                self.faults.warning(span, message, help);
+                let fault = if endless { "never ends by itself" } else { "is no command" };
+                let help = if endless {
+                    "write a command that ends in `<automated>`; it is told to the agent instead"
+                } else {
+                    "write a shell line in `<automated>`; it is told to the agent instead"
+                };
+                self.faults.warning(span, format!("{} {fault}", quoted(whole)), help);
             }
             return self.prose(whole);
-        }
-        if is_kept(script) {
-            let message = format!("{} looks at a file that Lanekeeper keeps", quoted(script));
+        };
+        if is_kept(&script) {
+            let message = format!("{} looks at a file that Lanekeeper keeps", quoted(&script));
             self.faults.warning(span, message, "check files of the lane; this is told to the agent, but is no gate");
             self.prose(&format!("`{script}`"));
         } else {
-            self.checks.commands.push(command(script));
+            self.checks.commands.push(command(&script));
         }
         self.prose(remark);
     }
@@ -99,6 +107,7 @@ impl Reader<'_, '_> {
         self.checks.prose = dedented(text);
         let commands = plain_commands(&decoded(&clean(text)));
         let span = self.file.span(start..start + text.len());
+        let commands = commands.iter().filter_map(|line| mended(line));
         for line in commands {
             if is_kept(&line) {
                 let message = format!("{} looks at a file that Lanekeeper keeps", quoted(&line));
@@ -161,11 +170,13 @@ fn plain_commands(text: &str) -> Vec<String> {
 /// The command of one line, if the line is nothing else.
 fn line_command(line: &str) -> Option<String> {
     let line = line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")).unwrap_or(line).trim();
+    let boxes = ["[ ] ", "[x] ", "[X] "];
+    let line = boxes.iter().find_map(|mark| line.strip_prefix(mark)).unwrap_or(line).trim();
     if let Some(inside) = line.trim_end_matches(['.', ';']).strip_prefix('`').and_then(|rest| rest.strip_suffix('`')) {
         return (!inside.contains('`') && may_be_command(inside) && ends(inside)).then(|| inside.trim().to_owned());
     }
     if let Some(command) = line.strip_prefix("$ ") {
-        return may_be_command(command).then(|| command.trim().to_owned());
+        return (may_be_command(command) && !is_endless(command)).then(|| command.trim().to_owned());
     }
     is_plain_command(line).then(|| line.to_owned())
 }
@@ -174,6 +185,7 @@ fn line_command(line: &str) -> Option<String> {
 fn ends(command: &str) -> bool {
     let first = command.split_whitespace().next().unwrap_or("");
     !["curl", "wget", "open", "http", "psql", "ssh"].contains(&first)
+        && !is_endless(command)
         && (is_plain_command(command) || !starts_server(command))
 }
 
@@ -197,7 +209,10 @@ fn script_commands(script: &str) -> Vec<String> {
             && !line.contains("<<")
             && !is_variable(first)
     };
-    if tells_outcome(&lines) || commands.iter().any(|line| starts_server(line) && !is_plain_command(line)) {
+    if is_endless(script)
+        || tells_outcome(&lines)
+        || commands.iter().any(|line| starts_server(line) && !is_plain_command(line))
+    {
         return Vec::new();
     }
     if commands.iter().all(single) {
@@ -280,7 +295,7 @@ mod tests {
 
     #[test]
     fn commands_become_gates_and_prose_stays() {
-        let cases: [(&str, &[&str], &str, usize); 16] = [
+        let cases: [(&str, &[&str], &str, usize); 22] = [
             ("<automated>npm test</automated>", &["npm test"], "", 0),
             ("<automated>cd a &amp;&amp; make 2>&amp;1 | tail</automated>", &["cd a && make 2>&1 | tail"], "", 0),
             ("<automated>grep '&amp;' a && b</automated>", &["grep '&amp;' a && b"], "", 0),
@@ -297,6 +312,12 @@ mod tests {
             ("`npm test`\nThe page loads.", &["npm test"], "`npm test`\nThe page loads.", 0),
             ("Run `npm test` -- all pass.", &[], "Run `npm test` -- all pass.", 0),
             ("$ make check", &["make check"], "", 0),
+            ("<automated>docker compose up</automated>", &[], "docker compose up", 1),
+            ("`npm run dev`\n- `node server.js`", &[], "`npm run dev`", 0),
+            ("- [ ] Server starts\n- [ ] `npm test`", &["npm test"], "- [ ] Server", 0),
+            ("<automated>a -x (all of it) && b</automated>", &[], "a -x", 1),
+            ("ls app/(a)/b.ts", &["ls app/\\(a\\)/b.ts"], "", 0),
+            ("<automated>forge test</automated>", &["forge test"], "", 0),
         ];
         for (text, commands, prose, warnings) in cases {
             let (found, told, count) = checks(text);

@@ -19,15 +19,37 @@ pub(super) const WORDS: &str = "\
 pub(super) const OUTCOMES: &str = "\
     succeeds succeed passes pass passed fails fail returns return shows show prints works should must exits exit \
     completes outputs compiles runs without reports contains exists exist is are has have gives the and with no \
-    clean";
+    clean or confirms finds verifies";
 
-/// Commands that never end by themselves.
-pub(super) const ENDLESS: &str = "\
-    npm start, npm run dev, npm run start, npm run watch, npm run serve, yarn dev, yarn start, pnpm dev, \
-    pnpm start, pnpm run dev, bun dev, bun run dev, next dev, next start, npx next dev, npx vite, rails server, \
-    rails s, flutter run, npx expo start";
+/// Those of them that no command has behind its arguments, and signs of prose.
+pub(super) const VERDICTS: &str = "\
+    confirms confirm verifies finds shows returns outputs succeeds passes exits compiles prints reports OR AND";
+
+/// Programs that never end, whatever their arguments.
+pub(super) const SERVERS: &str = "\
+    serve http-server live-server json-server uvicorn gunicorn hypercorn daphne nodemon ts-node-dev \
+    webpack-dev-server air reflex concurrently ngrok";
+
+/// Programs that never end where one of `WATCHERS` is their first argument.
+pub(super) const RUNNERS: &str = "\
+    next nuxt ng gatsby astro remix wrangler convex expo webpack mkdocs hugo jekyll storybook sanity tauri vercel \
+    netlify turbo nx rails tsx vitest jest trunk dx cargo-watch cargo cypress sphinx-autobuild zola docusaurus";
+
+pub(super) const WATCHERS: &str = "dev develop serve server start watch s";
+
+/// Words of prose that no call of an unknown program holds, and words that begin prose rather than a command.
+pub(super) const PROSE: &str = "\
+    a an the this that these those it its all each every both any some at in on of to into from with by for and or if \
+    as when then than be been was were not no same see look open click visit run check checks verify ensure confirm \
+    manual manually visual visually human review inspect inspection requires require required needed unit existing \
+    full suite code type file files page user users app verification verified compare try use load deploy \
+    covered above below via only after before applicable unchanged correct correctly green loads works";
 
 /// Whether `word` is one of a list.
 pub(super) fn is_in(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|listed| listed == word)
+    let listed = |at: usize| {
+        let (before, after) = (&list.as_bytes()[..at], &list.as_bytes()[at + word.len()..]);
+        before.last().is_none_or(|byte| *byte == b' ') && after.first().is_none_or(|byte| *byte == b' ')
+    };
+    !word.is_empty() && list.match_indices(word).any(|(at, _)| listed(at)) && !word.contains(' ')
 }
