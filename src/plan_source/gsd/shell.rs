@@ -164,7 +164,7 @@ pub(super) fn may_be_command(text: &str) -> bool {
 fn is_placeholder(line: &str) -> bool {
     let words = ["MISSING", "TODO", "TBD", "N/A", "NONE", "MANUAL", "(NONE", "HUMAN", "VISUAL", "PENDING", "-"];
     let begins = |word: &&str| line.get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word));
-    words.iter().any(|word| begins(&word) && ends_word(&line[word.len()..]))
+    words.iter().any(|word| begins(word) && ends_word(&line[word.len()..]))
 }
 
 fn ends_word(rest: &str) -> bool {
