@@ -131,7 +131,7 @@ pub(super) fn every_event() -> Vec<Event> {
     let attempt = || JobRole::Attempt { agent: self::agent(), task: self::task() };
     let mut events = vec![
         started(),
-        Event::RunResumed { number: 1, owner: owner(), timeout: None },
+        Event::RunResumed { number: 1, owner: owner(), timeout: None, message: String::new(), message_for: None },
         Event::StopRequested { lane: None, reason: StopReason::Interrupt, force: false },
         Event::StopRequested { lane: Some(lane.clone()), reason: StopReason::Request, force: true },
         Event::GateAnswered { lane: lane.clone(), gate: Approval::Plan.into(), approved: true, message: String::new() },
@@ -238,6 +238,13 @@ pub(super) fn every_event() -> Vec<Event> {
                     why: vec!["12 of 30 lines".into()],
                 },
             ],
+        },
+        Event::RunResumed {
+            number: 2,
+            owner: owner(),
+            timeout: None,
+            message: "use the other library".into(),
+            message_for: Some(self::lane()),
         },
     ]);
     events
