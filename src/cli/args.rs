@@ -1,5 +1,6 @@
 //! Arguments as typed. What they mean together with the settings is told by [`super::options`].
 
+mod callers;
 mod execution;
 mod records;
 
@@ -13,6 +14,7 @@ use super::error::exit_code_table;
 use crate::model::{AgentName, HumanGate, LaneId, RunId, Stage};
 use crate::settings::value::{self, Choice};
 
+pub use callers::{Hook, HookEvent};
 pub use execution::{
     ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Limit, ReadingArgs, Resume, Rollback,
 };
@@ -139,6 +141,8 @@ pub enum Command {
     Doctor(Doctor),
     /// Remove what finished runs left, but never unmerged work
     Clean(Clean),
+    /// Answer a hook of Claude Code: JSON on standard input, JSON on standard output
+    Hook(Hook),
     /// See a run with failures, a kill and a resume in a scratch repository
     Demo(Demo),
     /// Write a shell's completion script to standard output

@@ -13,6 +13,7 @@ mod doctor;
 pub mod error;
 mod execution;
 mod foreign;
+mod hook;
 mod log_error;
 mod logs;
 mod man;
@@ -42,6 +43,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let printer = Printer::new(format);
     let status = match parsed {
         Ok(args) => run(args, printer),
+        Err(refusal) if hook::is_called(&arguments) => printer.refusal(&refusal).map(|_| ExitStatus::Done),
         Err(refusal) => printer.refusal(&refusal),
     };
     status.unwrap_or_else(|error| printer.error(&error)).into()
@@ -49,6 +51,9 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
 
 fn run(args: Args, printer: Printer) -> Result<ExitStatus, CliError> {
     args.global.color.set();
+    if let Command::Hook(arguments) = &args.command {
+        return Ok(hook::run(&args.global, printer, arguments.event));
+    }
     let context = Context::new(&args.global, printer)?;
     diagnostics::start(&args.global, &context.environment)?;
     match args.command {
@@ -62,6 +67,7 @@ fn run(args: Args, printer: Printer) -> Result<ExitStatus, CliError> {
         Command::LogError(arguments) => log_error::run(&context, &arguments),
         Command::Clean(arguments) => clean::run(&context, &arguments),
         Command::Doctor(arguments) => doctor::run(&context, &arguments),
+        Command::Hook(arguments) => Ok(hook::run(&args.global, printer, arguments.event)),
         Command::Completions(arguments) => completions::run(&context, &arguments),
         Command::Man(arguments) => man::run(&context, &arguments),
         Command::Status(arguments) if arguments.settings => show_settings::run(&context),

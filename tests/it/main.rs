@@ -15,6 +15,7 @@ mod external_changes;
 mod foreign_logs;
 mod gates;
 mod gsd;
+mod hooks;
 mod lane_plans;
 mod merge;
 mod must_haves;
