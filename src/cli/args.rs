@@ -14,7 +14,7 @@ use super::error::exit_code_table;
 use crate::model::{AgentName, HumanGate, LaneId, RunId, Stage};
 use crate::settings::value::{self, Choice};
 
-pub use callers::{Hook, HookEvent};
+pub use callers::{Hook, HookEvent, Init};
 pub use execution::{
     ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Limit, ReadingArgs, Resume, Rollback,
 };
@@ -141,6 +141,8 @@ pub enum Command {
     Doctor(Doctor),
     /// Remove what finished runs left, but never unmerged work
     Clean(Clean),
+    /// Set a repository up for Claude Code: settings, slash commands, hooks, the MCP server
+    Init(Init),
     /// Answer a hook of Claude Code: JSON on standard input, JSON on standard output
     Hook(Hook),
     /// See a run with failures, a kill and a resume in a scratch repository

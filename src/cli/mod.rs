@@ -14,6 +14,7 @@ pub mod error;
 mod execution;
 mod foreign;
 mod hook;
+mod init;
 mod log_error;
 mod logs;
 mod man;
@@ -67,6 +68,7 @@ fn run(args: Args, printer: Printer) -> Result<ExitStatus, CliError> {
         Command::LogError(arguments) => log_error::run(&context, &arguments),
         Command::Clean(arguments) => clean::run(&context, &arguments),
         Command::Doctor(arguments) => doctor::run(&context, &arguments),
+        Command::Init(arguments) => init::run(&context, &arguments),
         Command::Hook(arguments) => Ok(hook::run(&args.global, printer, arguments.event)),
         Command::Completions(arguments) => completions::run(&context, &arguments),
         Command::Man(arguments) => man::run(&context, &arguments),

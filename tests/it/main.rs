@@ -16,6 +16,7 @@ mod foreign_logs;
 mod gates;
 mod gsd;
 mod hooks;
+mod init;
 mod lane_plans;
 mod merge;
 mod must_haves;

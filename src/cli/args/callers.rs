@@ -22,3 +22,26 @@ pub enum HookEvent {
     /// The agent has answered: reminds of an unfinished run.
     Stop,
 }
+
+/// `init`.
+#[derive(Debug, clap::Args)]
+pub struct Init {
+    /// Write lanekeeper.toml, with every setting as a comment
+    #[arg(long)]
+    pub config: bool,
+    /// Write the slash commands execute-phase and execute-lane
+    #[arg(long)]
+    pub commands: bool,
+    /// Enter the hooks into .claude/settings.json
+    #[arg(long)]
+    pub hooks: bool,
+    /// Enter the MCP server into .mcp.json
+    #[arg(long)]
+    pub mcp: bool,
+    /// Only show what would be written
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Write without asking
+    #[arg(long)]
+    pub yes: bool,
+}
