@@ -145,6 +145,8 @@ pub enum Command {
     Init(Init),
     /// Answer a hook of Claude Code: JSON on standard input, JSON on standard output
     Hook(Hook),
+    /// Serve runs to agents by the Model Context Protocol, over standard input and output
+    Mcp,
     /// See a run with failures, a kill and a resume in a scratch repository
     Demo(Demo),
     /// Write a shell's completion script to standard output

@@ -18,6 +18,7 @@ mod init;
 mod log_error;
 mod logs;
 mod man;
+mod mcp;
 pub mod options;
 mod plan;
 pub mod printer;
@@ -69,6 +70,7 @@ fn run(args: Args, printer: Printer) -> Result<ExitStatus, CliError> {
         Command::Clean(arguments) => clean::run(&context, &arguments),
         Command::Doctor(arguments) => doctor::run(&context, &arguments),
         Command::Init(arguments) => init::run(&context, &arguments),
+        Command::Mcp => mcp::run(&context),
         Command::Hook(arguments) => Ok(hook::run(&args.global, printer, arguments.event)),
         Command::Completions(arguments) => completions::run(&context, &arguments),
         Command::Man(arguments) => man::run(&context, &arguments),

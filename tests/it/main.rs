@@ -18,6 +18,7 @@ mod gsd;
 mod hooks;
 mod init;
 mod lane_plans;
+mod mcp;
 mod merge;
 mod must_haves;
 mod output;
