@@ -1,0 +1,86 @@
+//! What the end of a job means: of an agent's attempt, and of a gate.
+
+use super::state::{AgentStep, FailedGate, Gate};
+use crate::event::{AgentReport, Reading, SnapshotReason};
+use crate::model::{Diagnosis, ExitCause, Failure, FailureClass, FailureKind, JobExit, JobId, Round};
+
+/// What an attempt's end means for its agent.
+pub(super) fn judge(round: Round, exit: &JobExit, report: Option<&AgentReport>) -> AgentStep {
+    let silent = AgentReport::default();
+    let report = report.unwrap_or(&silent);
+    if exit.cause == ExitCause::Stopped {
+        return AgentStep::Salvaging(SnapshotReason::Stop, None);
+    }
+    if round == Round::Review && report.rejects() {
+        return AgentStep::Snapshotting;
+    }
+    if report.status == "BLOCKED" {
+        return AgentStep::Blocked(report.message.clone());
+    }
+    let trouble = match report {
+        _ if !exit.passed() => return AgentStep::Judging(exit_failure(exit, report)),
+        AgentReport { fault, .. } if !fault.is_empty() => fault.clone(),
+        AgentReport { status, message, .. } if status == "ERROR" => format!("the agent reports an error: {message}"),
+        AgentReport { decision, .. } if round == Round::Review && decision != "APPROVED" => {
+            "the reviewer gave no decision (APPROVED or REJECTED) in its status file".to_owned()
+        }
+        _ if round == Round::Implementation => return AgentStep::Committing,
+        _ => return AgentStep::Snapshotting,
+    };
+    AgentStep::Judging(Failure { log: exit.tail.clone(), ..Failure::new(FailureKind::Report, trouble) })
+}
+
+fn exit_failure(exit: &JobExit, report: &AgentReport) -> Failure {
+    let (kind, mut message) = match exit.cause {
+        ExitCause::TimedOut => (FailureKind::Timeout, format!("ran out of time (exit code {})", exit.exit_code)),
+        ExitCause::NotStarted => (FailureKind::Crash, format!("could not be started: {}", exit.notes)),
+        ExitCause::Lost => (FailureKind::Lost, format!("its supervisor vanished: {}", exit.notes)),
+        ExitCause::Exited | ExitCause::Stopped => (FailureKind::Crash, format!("exited with code {}", exit.exit_code)),
+    };
+    // What the supervisor wrote on the agent's behalf says nothing new.
+    if !report.message.is_empty() && !report.message.contains(&exit.command) {
+        message = format!("{message}: {}", report.message);
+    }
+    Failure {
+        command: Some(exit.command.clone()),
+        exit_code: Some(exit.exit_code),
+        log: exit.tail.clone(),
+        ..Failure::new(kind, message)
+    }
+}
+
+pub(super) fn is_unknown(diagnosis: Option<&Diagnosis>) -> bool {
+    diagnosis.is_some_and(|diagnosis| diagnosis.class == FailureClass::Unknown)
+}
+
+impl Gate {
+    /// Takes the job's end in, if it is the job that is waited for. A stopped gate is due again.
+    pub(super) fn settle(&mut self, job: &JobId, exit: &JobExit, reading: Option<&Reading>) {
+        if self.job() != Some(job) {
+            return;
+        }
+        *self = match exit.cause {
+            _ if exit.passed() => Self::Passed,
+            ExitCause::Stopped => Self::Due,
+            _ => {
+                let diagnosis = match reading {
+                    Some(Reading::Diagnosis(diagnosis)) => Some(Box::new(diagnosis.clone())),
+                    _ => None,
+                };
+                Self::Failed(Box::new(FailedGate { exit: exit.clone(), diagnosis }))
+            }
+        };
+    }
+
+    /// Whether it failed with an output that nobody understands.
+    pub(super) fn is_misunderstood(&self) -> bool {
+        matches!(self, Self::Failed(gate) if is_unknown(gate.diagnosis.as_deref()))
+    }
+
+    /// Makes a failed gate due again.
+    pub(super) fn retry(&mut self) {
+        if matches!(self, Self::Failed(_)) {
+            *self = Self::Due;
+        }
+    }
+}
