@@ -2,9 +2,9 @@
 
 use super::agent_machine::AgentPhase;
 use super::apply::Fault;
-use super::judge::{is_unknown, judge};
+use super::judge::{Words, is_unknown, judge};
 use super::state::{AgentState, AgentStep, Gate, OutageState, PastFailure, Rebuild, RestartFrom, RunState};
-use crate::event::{AgentReport, Event, LaneStage, Reading, SnapshotReason};
+use crate::event::{Event, LaneStage, Reading, SnapshotReason};
 use crate::model::plan::{OwnershipRule, RetryFrom};
 use crate::model::retry::OUTAGE_LIMIT;
 use crate::model::{
@@ -16,8 +16,10 @@ impl RunState {
     pub(super) fn apply_to_agents(&mut self, lane: LaneIndex, event: &Event, at: Timestamp) -> Result<(), Fault> {
         match event {
             Event::JobPlanned { job } => return self.job_planned(lane, job),
-            Event::JobExited { job, exit, report, reading } => {
-                return self.job_exited(lane, job, exit, (report.as_ref(), reading.as_deref()), at);
+            Event::JobExited { job, exit, report, reading, transcript } => {
+                let words =
+                    Words { report: report.as_ref(), reading: reading.as_deref(), transcript: transcript.as_deref() };
+                return self.job_exited(lane, job, exit, words, at);
             }
             Event::FailureNoted { agent: Some(name), task, failure, .. } => {
                 let agent = self.agent_at(lane, name)?;
@@ -77,6 +79,7 @@ impl RunState {
                     agent.fall_back_to(head);
                 }
                 agent.restart = RestartFrom::Here;
+                agent.session = None;
                 agent.head = Some(head.clone());
                 agent.good = Some(head.clone());
             }
@@ -88,11 +91,15 @@ impl RunState {
                 agent.good = Some(worktree.head.clone());
                 agent.passed.clear();
                 agent.restart = RestartFrom::Here;
+                agent.session = None;
                 if agent.phase == AgentPhase::Initialized {
                     agent.phase = AgentPhase::Planning;
                 }
             }
-            Event::WorktreeLost { agent: Some(name), .. } => return self.spare_what_was_lost(lane, name),
+            Event::WorktreeLost { agent: Some(name), .. } => {
+                self.agent_mut(lane, name)?.session = None;
+                return self.spare_what_was_lost(lane, name);
+            }
             Event::WorktreeReleased { agent, .. } => {
                 let agent = self.agent_mut(lane, agent)?;
                 agent.worktree = None;
@@ -142,7 +149,7 @@ impl RunState {
         lane: LaneIndex,
         job: &JobId,
         exit: &JobExit,
-        (report, reading): (Option<&AgentReport>, Option<&Reading>),
+        words: Words<'_>,
         at: Timestamp,
     ) -> Result<(), Fault> {
         let state = &mut self.lanes[lane.at()];
@@ -150,6 +157,7 @@ impl RunState {
         if !state.running.remove(job) {
             return Ok(());
         }
+        let reading = words.reading;
         match &job.role {
             JobRole::Attempt { agent, .. } => {
                 self.running_attempts -= 1;
@@ -157,7 +165,8 @@ impl RunState {
                 if exit.cause != ExitCause::Stopped {
                     self.note_outage(lane, agent, reading, at);
                 }
-                self.attempt_exited(lane, agent, exit, report)?;
+                self.used += words.transcript.map(|transcript| transcript.usage).unwrap_or_default();
+                self.attempt_exited(lane, agent, exit, words)?;
                 self.lanes[lane.at()].agents[agent].blame_outage(reading);
             }
             JobRole::Verify { agent, .. } => {
@@ -192,19 +201,13 @@ impl RunState {
         Ok(())
     }
 
-    fn attempt_exited(
-        &mut self,
-        lane: LaneIndex,
-        agent: usize,
-        exit: &JobExit,
-        report: Option<&AgentReport>,
-    ) -> Result<(), Fault> {
+    fn attempt_exited(&mut self, lane: LaneIndex, agent: usize, exit: &JobExit, words: Words<'_>) -> Result<(), Fault> {
         let round = self.plan.lane(lane).agents[agent].round;
-        let verdict = judge(round, exit, report);
-        self.lanes[lane.at()].agents[agent].rejection =
-            report.filter(|report| report.rejects()).map(|report| report.feedback.clone());
-        self.lanes[lane.at()].agents[agent].claims_completion =
-            report.is_some_and(|report| report.own && report.status == "COMPLETE");
+        let verdict = judge(round, exit, words);
+        let worker = &mut self.lanes[lane.at()].agents[agent];
+        worker.rejection = words.report.filter(|report| report.rejects()).map(|report| report.feedback.clone());
+        worker.claims_completion = words.report.is_some_and(|report| report.own && report.status == "COMPLETE");
+        worker.session = words.transcript.and_then(|transcript| transcript.session.clone());
         match &verdict {
             AgentStep::Committing => self.advance(lane, agent, AgentPhase::Validating)?,
             AgentStep::Snapshotting => {
@@ -303,6 +306,7 @@ impl RunState {
         worker.passed.extend(worker.head.clone());
         worker.retries = 0;
         worker.rolled_back = false;
+        worker.session = None;
         if worker.task + 1 < plan.tasks.len() {
             worker.task += 1;
             worker.step = AgentStep::Ready;
@@ -437,7 +441,10 @@ impl RunState {
         let worker = &mut state.agents[agent];
         worker.step = AgentStep::Retrying(not_before);
         match level {
-            RetryLevel::Rollback => worker.rolled_back = true,
+            RetryLevel::Rollback => {
+                worker.rolled_back = true;
+                worker.session = None;
+            }
             RetryLevel::Wait => worker.outage.iter_mut().for_each(|outage| outage.waits += 1),
             RetryLevel::Retry if worker.failed_in_task() => worker.retries += 1,
             RetryLevel::Retry => state.rework += 1,
@@ -482,6 +489,7 @@ impl AgentState {
         self.task = task;
         self.retries = 0;
         self.rolled_back = false;
+        self.session = None;
         self.outage = None;
         self.rejection = None;
         self.phase = if self.worktree.is_some() { AgentPhase::Planning } else { AgentPhase::Initialized };

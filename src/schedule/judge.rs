@@ -2,12 +2,24 @@
 
 use super::state::{AgentStep, FailedGate, Gate};
 use crate::event::{AgentReport, Reading, SnapshotReason};
-use crate::model::{Diagnosis, ExitCause, Failure, FailureClass, FailureKind, JobExit, JobId, Round};
+use crate::model::{Diagnosis, ExitCause, Failure, FailureClass, FailureKind, JobExit, JobId, Round, Transcript};
+
+/// What is known of a job's end besides its exit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Words<'a> {
+    /// What the agent said of itself.
+    pub(super) report: Option<&'a AgentReport>,
+    /// What the output of a job that failed was read as.
+    pub(super) reading: Option<&'a Reading>,
+    /// What its event stream came to.
+    pub(super) transcript: Option<&'a Transcript>,
+}
 
 /// What an attempt's end means for its agent.
-pub(super) fn judge(round: Round, exit: &JobExit, report: Option<&AgentReport>) -> AgentStep {
+pub(super) fn judge(round: Round, exit: &JobExit, words: Words<'_>) -> AgentStep {
     let silent = AgentReport::default();
-    let report = report.unwrap_or(&silent);
+    let report = words.report.unwrap_or(&silent);
+    let complaint = words.transcript.map_or("", |transcript| transcript.error.as_str());
     if exit.cause == ExitCause::Stopped {
         return AgentStep::Salvaging(SnapshotReason::Stop, None);
     }
@@ -18,9 +30,10 @@ pub(super) fn judge(round: Round, exit: &JobExit, report: Option<&AgentReport>) 
         return AgentStep::Blocked(report.message.clone());
     }
     let trouble = match report {
-        _ if !exit.passed() => return AgentStep::Judging(exit_failure(exit, report)),
+        _ if !exit.passed() => return AgentStep::Judging(exit_failure(exit, report, complaint)),
         AgentReport { fault, .. } if !fault.is_empty() => fault.clone(),
         AgentReport { status, message, .. } if status == "ERROR" => format!("the agent reports an error: {message}"),
+        _ if !complaint.is_empty() => complaint.to_owned(),
         AgentReport { decision, .. } if round == Round::Review && decision != "APPROVED" => {
             "the reviewer gave no decision (APPROVED or REJECTED) in its status file".to_owned()
         }
@@ -30,7 +43,7 @@ pub(super) fn judge(round: Round, exit: &JobExit, report: Option<&AgentReport>) 
     AgentStep::Judging(Failure { log: exit.tail.clone(), ..Failure::new(FailureKind::Report, trouble) })
 }
 
-fn exit_failure(exit: &JobExit, report: &AgentReport) -> Failure {
+fn exit_failure(exit: &JobExit, report: &AgentReport, complaint: &str) -> Failure {
     let (kind, mut message) = match exit.cause {
         ExitCause::TimedOut => (FailureKind::Timeout, format!("ran out of time (exit code {})", exit.exit_code)),
         ExitCause::NotStarted => (FailureKind::Crash, format!("could not be started: {}", exit.notes)),
@@ -40,6 +53,8 @@ fn exit_failure(exit: &JobExit, report: &AgentReport) -> Failure {
     // What the supervisor wrote on the agent's behalf says nothing new.
     if !report.message.is_empty() && !report.message.contains(&exit.command) {
         message = format!("{message}: {}", report.message);
+    } else if !complaint.is_empty() {
+        message = format!("{message}: {complaint}");
     }
     Failure {
         command: Some(exit.command.clone()),
