@@ -108,7 +108,9 @@ def tool(tools, names):
 
 
 def script_for(path):
-    return f'mkdir -p "$(dirname "{path}")" && printf "%s\\n" "written for {path}" > "{path}"'
+    """A shell line without substitutions of commands, which Gemini CLI refuses."""
+    directory = path.rpartition("/")[0] or "."
+    return f'mkdir -p "{directory}" && printf "%s\\n" "written for {path}" > "{path}"'
 
 
 def new_id(prefix):
@@ -241,8 +243,8 @@ class Gemini:
             own = {"name": "write_file", "args": {"file_path": path, "content": content_of(path)}}
             shell = {"name": "run_shell_command", "args": {"command": script_for(path)}}
             return {"functionCall": shell if scenario == "shell" else own}
-        if "responseJsonSchema" in json.dumps(request) or "responseSchema" in json.dumps(request):
-            return {"text": json.dumps({"reasoning": "A small task.", "model_choice": "flash", "next_speaker": "user"})}
+        if "complexity_score" in json.dumps(request):
+            return {"text": json.dumps({"complexity_reasoning": "One small file.", "complexity_score": 10})}
         return {"text": DONE}
 
     @classmethod
