@@ -82,6 +82,7 @@ pub(crate) fn plan(lanes: &[(&str, &[&str], &[Approval])]) -> Plan {
         added_edges: Vec::new(),
         interfaces: Vec::new(),
         skipped: Vec::new(),
+        runners: Default::default(),
     };
     Plan::new(parts).unwrap()
 }
@@ -202,7 +203,7 @@ impl Story {
             tail: vec!["Test failed: AuthService.register".to_owned()],
             notes: String::new(),
         };
-        story.then(Event::JobExited { job: job.clone(), exit, report: None, reading: None })
+        story.then(Event::JobExited { job: job.clone(), exit, report: None, reading: None, transcript: None })
     }
 
     /// A merge of the agent's work into the lane, and of the lane into `main`.
@@ -270,6 +271,7 @@ impl Story {
             number: 1,
             owner: owner("second-session"),
             timeout: None,
+            budget: None,
             message: String::new(),
             message_for: None,
         })
@@ -309,6 +311,7 @@ pub(crate) fn started(lanes: &[&str]) -> Event {
             timeout: None,
             next_phases: None,
             plan_format: None,
+            budget: Budget::default(),
         },
     }))
 }
@@ -404,6 +407,7 @@ fn any_run_event() -> impl Strategy<Value = Event> {
             number: 1,
             owner: owner("second"),
             timeout: None,
+            budget: None,
             message: String::new(),
             message_for: None
         }),
@@ -427,6 +431,7 @@ fn any_job_event() -> impl Strategy<Value = Event> {
             exit,
             report,
             reading: None,
+            transcript: None,
         }),
     ]
 }
