@@ -14,7 +14,7 @@ use super::error::exit_code_table;
 use crate::model::{AgentName, HumanGate, LaneId, RunId, Stage};
 use crate::settings::value::{self, Choice};
 
-pub use callers::{Hook, HookEvent, Init};
+pub use callers::{CiService, Hook, HookEvent, Init};
 pub use execution::{
     ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Limit, ReadingArgs, Resume, Rollback,
 };

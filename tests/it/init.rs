@@ -133,3 +133,15 @@ fn from_a_subdirectory_and_outside_of_a_repository() {
     assert!(env.path("repo/lanekeeper.toml").exists());
     TestEnv::without_repository().lanekeeper(&["init", "--yes"]).exits(2);
 }
+
+#[test]
+fn a_workflow_is_written_where_it_is_asked_for_and_then_the_users_own() {
+    let env = TestEnv::new();
+    let told = env.lanekeeper(&["init", "--ci", "github", "--ci", "gitlab", "--yes"]).exits(0);
+    assert!(told.stdout.contains("- local: .gitlab/lanekeeper.yml"), "{}", told.stdout);
+    assert_eq!(there(&env), [".github/workflows/lanekeeper.yml", ".gitlab/lanekeeper.yml"]);
+    assert!(env.read("repo/.github/workflows/lanekeeper.yml").contains("lanekeeper execute-phase"));
+    env.write("repo/.github/workflows/lanekeeper.yml", "name: Ours by now\n");
+    env.lanekeeper(&["init", "--ci", "github"]).exits(0);
+    assert_eq!(env.read("repo/.github/workflows/lanekeeper.yml"), "name: Ours by now\n");
+}

@@ -8,6 +8,7 @@ use rmcp::model::CallToolRequestParams;
 use rmcp::service::RunningService;
 use rmcp::transport::TokioChildProcess;
 use rmcp::{RoleClient, ServiceExt};
+use rustix::process::{Pid, getsid};
 use serde_json::{Value, json};
 
 use crate::support::{RUN, STATE, TestEnv, wait_until};
@@ -117,6 +118,9 @@ fn a_resumed_run_hears_the_context_and_outlives_the_server() {
     let held = client.fails("ResumeTask", json!({"taskId": RUN}), "HELD");
     assert_eq!(held["exitCode"], 4);
     wait_until("the agent", || env.path("scratch/began").exists());
+    let pid = env.events("run_resumed")[0]["owner"]["process"]["pid"].as_i64().and_then(|pid| pid.try_into().ok());
+    let pid = pid.and_then(Pid::from_raw).expect("a pid");
+    assert_eq!(getsid(Some(pid)).expect("its session"), pid, "what ends the client's session ends the run");
     client.leave();
     env.write("scratch/go", "");
     wait_until("the end of the run", || {

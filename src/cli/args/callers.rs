@@ -38,10 +38,22 @@ pub struct Init {
     /// Enter the MCP server into .mcp.json
     #[arg(long)]
     pub mcp: bool,
+    /// Write a workflow for this CI service; repeatable
+    #[arg(long, value_enum, value_name = "SERVICE")]
+    pub ci: Vec<CiService>,
     /// Only show what would be written
     #[arg(long)]
     pub dry_run: bool,
     /// Write without asking
     #[arg(long)]
     pub yes: bool,
+}
+
+/// Services that there is a workflow for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CiService {
+    /// GitHub Actions.
+    Github,
+    /// GitLab CI.
+    Gitlab,
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
-use super::args::{Format, Init};
+use super::args::{CiService, Format, Init};
 use super::context::{Context, REPOSITORY_CONFIG};
 use super::error::{CliError, ExitStatus};
 use crate::settings;
@@ -35,13 +35,16 @@ pub(super) fn run(context: &Context, arguments: &Init) -> Result<ExitStatus, Cli
 
 /// Every file that was asked for, whether or not it has to change.
 fn changes(root: &Path, arguments: &Init) -> Result<Vec<Change>, CliError> {
-    let Init { config, commands, hooks, mcp, .. } = arguments;
-    let usual = !(*config || *commands || *hooks || *mcp);
+    let Init { config, commands, hooks, mcp, ci, .. } = arguments;
+    let usual = !(*config || *commands || *hooks || *mcp) && ci.is_empty();
     let mut all = Vec::new();
+    // Settings and workflows that are there are the user's own.
     if usual || *config {
-        // Settings that are there are the user's own.
         let kept = |old: Option<&str>| Ok(old.map_or_else(settings::template, str::to_owned));
         all.push(Change::of(root, REPOSITORY_CONFIG, kept)?);
+    }
+    for (_, name, text) in WORKFLOWS.iter().filter(|(service, ..)| ci.contains(service)) {
+        all.push(Change::of(root, name, |old| Ok(old.unwrap_or(text).to_owned()))?);
     }
     if usual || *commands {
         for (name, text) in COMMANDS {
@@ -62,6 +65,15 @@ const COMMANDS: &[(&str, &str)] = &[
     (".claude/commands/execute-phase.md", include_str!("../../../templates/commands/execute-phase.md")),
     (".claude/commands/execute-lane.md", include_str!("../../../templates/commands/execute-lane.md")),
 ];
+
+/// The workflows, each with its place in a repository. GitLab reads one file only, which may be there for other jobs.
+const WORKFLOWS: &[(CiService, &str, &str)] = &[
+    (CiService::Github, ".github/workflows/lanekeeper.yml", include_str!("../../../templates/ci/github.yml")),
+    (CiService::Gitlab, GITLAB, include_str!("../../../templates/ci/gitlab.yml")),
+];
+
+/// Where the workflow for GitLab is.
+const GITLAB: &str = ".gitlab/lanekeeper.yml";
 
 /// The changes as a unified diff, which `git apply` takes.
 fn shown(root: &Path, changes: &[&Change]) -> String {
@@ -119,6 +131,9 @@ fn told_as_written(context: &Context, root: &Path, written: &[&Change]) -> Resul
         let names: Vec<&str> = written.iter().map(|change| change.name).collect();
         let mut text = format!("\nWritten in {}:\n  {}\n", root.display(), names.join("\n  "));
         text += "Commit what your team is to have; Claude Code reads it when its next session begins.\n";
+        if names.contains(&GITLAB) {
+            text += &format!("GitLab reads it once .gitlab-ci.yml says\n  include:\n    - local: {GITLAB}\n");
+        }
         context.printer.out(text)?;
     }
     Ok(())
