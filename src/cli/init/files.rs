@@ -174,6 +174,20 @@ mod tests {
     }
 
     #[test]
+    fn what_was_put_into_place_before_a_failure_is_put_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(directory.path()).unwrap();
+        fs::write(root.join("there"), "old\n").unwrap();
+        let all = [change(&root, "there"), change(&root, "new"), change(&root, "taken")];
+        let all: Vec<&Change> = all.iter().collect();
+        let staged = stage_all(&root, &all, &mut Vec::new()).unwrap();
+        fs::create_dir(root.join("taken")).unwrap();
+        put_all(staged, &all).unwrap_err();
+        assert_eq!(fs::read_to_string(root.join("there")).unwrap(), "old\n");
+        assert!(!root.join("new").exists());
+    }
+
+    #[test]
     fn modes_stay_and_links_are_followed_within_the_repository_only() {
         let directory = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(directory.path()).unwrap();
