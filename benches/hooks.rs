@@ -1,7 +1,7 @@
 //! How long hooks take: `cargo bench --bench hooks`.
 //!
-//! The real binary is called in a repository with a hundred finished runs and three unfinished ones; the time is that of
-//! the whole process.
+//! The real binary is called in a repository with three unfinished runs and as many finished ones as a hook looks at; the
+//! time is that of the whole process.
 
 #![allow(clippy::print_stdout, reason = "that is what it is for")]
 #![allow(missing_docs, reason = "a program")]
@@ -55,7 +55,7 @@ fn prepare(repository: &Path) -> Result<()> {
         &plan,
         "phase = \"P1\"\n[[lane]]\nid = \"A\"\ncommand = \"true\"\nretries = 0\ntests = [\"test -e go\"]\n",
     )?;
-    for (run, go) in [("open", false), ("done", true)] {
+    for (run, go) in [("done", true), ("open-1", false), ("open-2", false), ("open-3", false)] {
         let command = if go { "touch go" } else { "true" };
         fs::write(
             &plan,
@@ -65,7 +65,7 @@ fn prepare(repository: &Path) -> Result<()> {
             .status()?;
     }
     let logs = repository.join(".claude/ai-dev-kit/run-logs");
-    for (run, copies) in [("open", 2), ("done", 99)] {
+    for (run, copies) in [("done", 96), ("open", 2)] {
         let text = fs::read_to_string(logs.join(format!("{run}.jsonl")))?;
         (0..copies).try_for_each(|number| fs::write(logs.join(format!("{run}-{number}.jsonl")), &text))?;
     }
