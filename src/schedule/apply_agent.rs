@@ -521,7 +521,10 @@ impl AgentState {
     fn blame_outage(&mut self, reading: Option<&Reading>) {
         if let (AgentStep::Judging(failure), Some(Reading::Outage(outage))) = (&mut self.step, reading) {
             failure.kind = outage.kind.into();
-            failure.message = format!("{}: {}", failure.message, outage.line);
+            // What its own stream complained of stands there already.
+            if !failure.message.contains(&outage.line) {
+                failure.message = format!("{}: {}", failure.message, outage.line);
+            }
         }
     }
 

@@ -44,14 +44,21 @@ impl Site {
         }
     }
 
-    /// Makes the state directory and the worktree root, and keeps both out of `git status`.
-    pub(in crate::cli) fn prepare(&self, state: &StateDirectory, worktree_root: &Path) -> Result<(), CliError> {
+    /// Makes the state directory and the worktree root, and keeps both out of `git status`, with what the runners of
+    /// `plan` leave lying about.
+    pub(in crate::cli) fn prepare(
+        &self,
+        state: &StateDirectory,
+        worktree_root: &Path,
+        plan: &Plan,
+    ) -> Result<(), CliError> {
         usable_directory(worktree_root)?;
         state.create()?;
         let mut patterns = vec![format!("/{RUN_LOG_DIRECTORY}/")];
         if let Ok(inside) = worktree_root.strip_prefix(self.repository.main_worktree()) {
             patterns.push(format!("/{}/", inside.display()));
         }
+        patterns.extend(plan.runners.values().flat_map(|runner| runner.ignore.iter().cloned()));
         let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
         Ok(self.repository.ensure_excluded(&patterns)?)
     }
