@@ -29,6 +29,7 @@ mod pool;
 mod program;
 mod publish;
 mod references;
+mod remote;
 mod repository;
 mod reserved;
 mod retire;
@@ -36,6 +37,7 @@ mod slot;
 mod snapshot;
 mod stash;
 mod status;
+mod time_limit;
 mod tree;
 mod worktrees;
 
@@ -56,6 +58,7 @@ pub use pool::{Checkout, Kept, Mode, Pool};
 pub use program::{ProgramError, require_version};
 pub use publish::{Publication, changes_where_checked_out, obstacle_to_publishing, publish};
 pub use references::move_branch;
+pub use remote::{Lease, PushRequest, Pushed, Remote};
 pub use repository::Repository;
 pub use reserved::Reserved;
 pub use snapshot::{
