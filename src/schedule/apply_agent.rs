@@ -547,6 +547,13 @@ impl Gate {
         matches!(self, Self::Failed(gate) if is_unknown(gate.diagnosis.as_deref()))
     }
 
+    /// Makes a gate that passed due again.
+    pub(super) fn run_again(&mut self) {
+        if *self == Self::Passed {
+            *self = Self::Due;
+        }
+    }
+
     /// Makes a failed gate due again.
     pub(super) fn retry(&mut self) {
         if matches!(self, Self::Failed(_)) {
@@ -594,6 +601,15 @@ impl AgentState {
         if let (AgentStep::Judging(failure), Some(Reading::Outage(outage))) = (&mut self.step, reading) {
             failure.kind = outage.kind.into();
             failure.message = format!("{}: {}", failure.message, outage.line);
+        }
+    }
+
+    pub(super) fn lose_what_is_not_committed(&mut self) {
+        self.setup.run_again();
+        if self.step == AgentStep::Committing {
+            self.step = AgentStep::Ready;
+            // As if the attempt had not ended: it is not the agent's failure.
+            self.phase = AgentPhase::Executing;
         }
     }
 

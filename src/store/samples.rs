@@ -226,7 +226,7 @@ pub(super) fn every_event() -> Vec<Event> {
             error: "its tree is missing".into(),
         },
         Event::MustHavesChecked {
-            lane,
+            lane: lane.clone(),
             head: commit('c'),
             verdicts: vec![
                 Verdict { kind: Demand::Truth, about: "It is fast".into(), asked: vec![], holds: None, why: vec![] },
@@ -239,6 +239,11 @@ pub(super) fn every_event() -> Vec<Event> {
                 },
             ],
         },
+        Event::RunMoved(Box::new(RunMoved {
+            from: Place { host: "ci".into(), repository: "/ci".into(), worktree_root: "/ci.lanes".into() },
+            to: Place { host: "box".into(), repository: "/repo".into(), worktree_root: "/repo.lanes".into() },
+            slots: vec![(1, 2)],
+        })),
     ]);
     events
 }
