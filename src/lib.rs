@@ -20,4 +20,5 @@ pub mod report;
 pub mod schedule;
 pub mod settings;
 pub mod store;
+pub mod travel;
 pub mod view;

@@ -36,9 +36,10 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "schedule" => Some(vec!["model", "event", "diagnose"]),
         "plan_source" | "settings" | "view" | "store" | "git" | "process" => Some(vec!["model", "event"]),
         "report" => Some(vec!["model", "event", "view"]),
+        "travel" => Some([PURE, DOORS].concat()),
         "recover" => Some([PURE, DOORS, &["engine"]].concat()),
         "engine" => Some([PURE, DOORS].concat()),
-        "cli" => Some([PURE, DOORS, &["recover", "engine", "report"]].concat()),
+        "cli" => Some([PURE, DOORS, &["travel", "recover", "engine", "report"]].concat()),
         _ => None,
     }
 }

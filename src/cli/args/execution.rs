@@ -140,6 +140,9 @@ pub struct ControlArgs {
     /// How progress is shown [default: auto]
     #[arg(long, value_name = "HOW", value_parser = choice::<Progress>())]
     pub progress: Option<Progress>,
+    /// The git remote that the state is pushed to while the run is worked on [default: none]
+    #[arg(long, value_name = "NAME", value_parser = value::remote)]
+    pub state_remote: Option<String>,
     /// Ask nothing
     #[arg(long)]
     pub yes: bool,
@@ -223,6 +226,7 @@ impl ControlArgs {
             session_id: optional("--session-id", &self.session_id),
             on_lock_conflict: flag("--on-lock-conflict", &self.on_lock_conflict),
             progress: flag("--progress", &self.progress),
+            state_remote: optional("--state-remote", &self.state_remote),
             ..Layer::default()
         }
     }

@@ -81,7 +81,7 @@ pub(in crate::cli) fn owner(session_id: &str) -> Owner {
 }
 
 /// The name of this machine.
-pub(super) fn host() -> String {
+pub(in crate::cli) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
