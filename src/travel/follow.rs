@@ -7,9 +7,9 @@ use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use super::Source;
 use super::error::TravelError;
 use super::send::send;
-use super::{Source, pack};
 use crate::event::{Event, Record};
 use crate::git::Remote;
 
@@ -26,8 +26,26 @@ pub struct Follower {
 }
 
 /// Whether an event ends or begins something that a push is worth.
-pub fn is_worth_pushing(event: &Event) -> bool {
-    pack::is_worth_pushing(event)
+fn is_worth_pushing(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::CheckpointReached { .. }
+            | Event::SnapshotTaken { .. }
+            | Event::WorkCommitted { .. }
+            | Event::AgentMerged { .. }
+            | Event::LaneMerged { .. }
+            | Event::LaneCleaned { .. }
+            | Event::FailureNoted { .. }
+            | Event::LaneFailed { .. }
+            | Event::LaneBlocked { .. }
+            | Event::PhaseBlocked { .. }
+            | Event::LaneRolledBack { .. }
+            | Event::LaneReset { .. }
+            | Event::PersonAsked { .. }
+            | Event::GateAnswered { .. }
+            | Event::RunResumed { .. }
+            | Event::RunFinished { .. }
+    )
 }
 
 impl Follower {

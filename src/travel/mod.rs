@@ -19,7 +19,7 @@ use crate::store::RunDirectory;
 
 pub use arrive::{Arrived, Offer, fetch, offers};
 pub use error::TravelError;
-pub use follow::{Follower, is_worth_pushing};
+pub use follow::Follower;
 pub use land::{Landed, Landing, Standing, standing};
 pub use manifest::Manifest;
 pub use send::{Sent, drop_state, send};

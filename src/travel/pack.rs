@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use super::error::TravelError;
 use super::manifest::{FORMAT, Manifest, NAME};
 use super::{Source, outgoing_reference};
-use crate::event::{Event, Record, RunStarted};
+use crate::event::{Record, RunStarted};
 use crate::git::{self, Parcel};
 use crate::model::{CommitId, LaneIndex, MergeMode, Plan, RunId};
 use crate::schedule::{LaneState, RunState};
@@ -179,17 +179,4 @@ fn tree(manifest: &Manifest, log: &[u8], files: Vec<RunFile>) -> serde_json::Res
     tree.extend(pieces.map(|(piece, number): (_, u32)| (format!("{LOG}{number:06}.jsonl"), piece.concat())));
     tree.extend(files.into_iter().map(|(path, contents)| (format!("{FILES}{path}"), contents)));
     Ok(tree)
-}
-
-/// Whether an event ends or begins something that a push is worth.
-pub(super) fn is_worth_pushing(event: &Event) -> bool {
-    match event {
-        Event::CheckpointReached { .. } | Event::SnapshotTaken { .. } | Event::WorkCommitted { .. } => true,
-        Event::AgentMerged { .. } | Event::LaneMerged { .. } | Event::LaneCleaned { .. } => true,
-        Event::FailureNoted { .. } | Event::LaneFailed { .. } | Event::LaneBlocked { .. } => true,
-        Event::PhaseBlocked { .. } | Event::LaneRolledBack { .. } | Event::LaneReset { .. } => true,
-        Event::PersonAsked { .. } | Event::GateAnswered { .. } => true,
-        Event::RunResumed { .. } | Event::RunFinished { .. } => true,
-        _ => false,
-    }
 }

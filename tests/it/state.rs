@@ -348,6 +348,7 @@ fn nothing_to_pull_and_an_unknown_remote_are_told_apart() {
     env.lanekeeper(&["state", "pull", "--remote", "nowhere"]).exits(3).says(&["there is no remote `nowhere`"]);
     let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--state-remote", "nowhere"];
     env.lanekeeper(&arguments).exits(3).says(&["there is no remote `nowhere`"]);
+    assert!(!env.path(&format!("repo/{STATE}/{RUN}")).exists(), "nothing began");
 }
 
 #[test]
@@ -392,4 +393,72 @@ fn set_up_commands_run_again_in_the_new_worktrees() {
 fn worktree_files(env: &TestEnv, name: &str) -> Vec<PathBuf> {
     let files = all_files(&env.path("repo.lanes/slots"));
     files.into_iter().filter(|path| path.file_name().is_some_and(|it| it == name)).collect()
+}
+
+#[test]
+fn work_that_was_done_and_not_committed_yet_is_done_again() {
+    let env = cloned();
+    env.write(
+        "repo/plan.toml",
+        "phase = \"P1\"\n[[lane]]\nid = \"A\"\ncommand = 'echo x >> \"$SCRATCH/A\"; echo a > a.txt'\n",
+    );
+    env.commit("a plan of one lane");
+    env.git(&["push", "--quiet", "origin", "main"]);
+    let crash = ("LANEKEEPER_CRASH_POINT", "before_commit_work:1");
+    let arguments = ["execute-phase", "plan.toml", "--run-id", RUN];
+    env.lanekeeper_with(&arguments, |command| command.env(crash.0, crash.1)).exits(137);
+    env.lanekeeper(&["state", "push"]).exits(0);
+    delete(&env, "repo");
+    clone_into(&env, "repo");
+    env.lanekeeper(&["state", "pull"]).exits(0);
+    env.lanekeeper(&["resume"]).exits(0);
+    assert!(env.holds("main", "a.txt"));
+    assert_eq!(count(&env, "A"), 2);
+    assert_eq!(env.events("failure_noted").len(), 0, "it is not the agent's failure");
+}
+
+#[test]
+fn a_run_with_a_merge_that_is_made_and_not_published_goes_on_elsewhere() {
+    let env = simple();
+    let crash = ("LANEKEEPER_CRASH_POINT", "before_publish_merge:1");
+    let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--max-parallel", "1"];
+    env.lanekeeper_with(&arguments, |command| command.env(crash.0, crash.1)).exits(137);
+    env.lanekeeper(&["state", "push"]).exits(0);
+    delete(&env, "repo");
+    clone_into(&env, "repo");
+    env.lanekeeper(&["state", "pull"]).exits(0);
+    env.lanekeeper(&["resume"]).exits(0);
+    assert!(env.holds("main", "d.txt"));
+    assert_eq!(count(&env, "A"), 1);
+}
+
+#[test]
+fn a_slot_that_another_run_holds_here_is_left_to_it() {
+    let env = lost_in_the_middle();
+    clone_into(&env, "repo");
+    env.write("other.toml", "phase = \"P9\"\n[[lane]]\nid = \"Z\"\nretries = 0\ncommand = 'exit 1'\n");
+    let other = env.path("other.toml");
+    env.lanekeeper(&["execute-phase", other.to_str().expect("UTF-8"), "--run-id", "r9"]).exits(1);
+    env.lanekeeper(&["state", "pull", RUN]).exits(0);
+    env.write("scratch/help", "");
+    env.lanekeeper(&["resume", RUN]).exits(0);
+    assert!(env.holds("main", "d.txt"));
+    env.lanekeeper(&["doctor", "r9"]).exits(0);
+}
+
+#[test]
+fn a_run_that_was_done_and_not_published_is_pulled_and_a_published_one_is_not() {
+    let env = simple();
+    let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--state-remote", "origin"];
+    env.lanekeeper(&arguments).exits(0);
+    fs::remove_dir_all(env.path("repo")).expect("it was there");
+    clone_into(&env, "repo");
+    env.lanekeeper(&["state", "pull"]).exits(0);
+    env.lanekeeper(&["resume", RUN]).exits(7);
+    assert!(env.holds("main", "d.txt"));
+    env.git(&["push", "--quiet", "origin", "main"]);
+    clone_into(&env, "later");
+    lanekeeper_in(&env, "later", &["state", "pull"]).exits(8);
+    env.lanekeeper(&["clean", RUN]).exits(0);
+    env.assert_nothing_left(&["main"]);
 }

@@ -287,6 +287,7 @@ fn changed_plan(
 
 /// Goes on with a run.
 pub(super) fn resume(context: &Context, site: &Site, run: &RunId, control: &Control) -> Result<Resumed, CliError> {
+    site.state_remote(&control.settings)?;
     let mut opened = open(context, site, run, control)?;
     let state_directory = site.state(&control.settings);
     if let Err(refusal) = check(run, &opened.state, &opened.records) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
 use crate::event::Owner;
-use crate::git::Repository;
+use crate::git::{Remote, Repository};
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::{Plan, ProcessId, Redactor, RunId, Timestamp};
 use crate::process;
@@ -42,6 +42,12 @@ impl Site {
             Some(log) => state.with_log(log.clone()),
             None => state,
         }
+    }
+
+    /// The remote that the run's state is pushed to while it is worked on, if the settings want that.
+    pub(in crate::cli) fn state_remote(&self, settings: &Settings) -> Result<Option<Remote>, CliError> {
+        let name = settings.state_remote.value.as_deref();
+        Ok(name.map(|name| Remote::named(&self.repository, name)).transpose()?)
     }
 
     /// Makes the state directory and the worktree root, and keeps both out of `git status`.

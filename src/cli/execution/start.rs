@@ -39,6 +39,7 @@ pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: Pla
         let message = format!("there is no branch `{base_branch}` to build on");
         return Err(CliError::new(ExitStatus::Usage, message).hint("name one with --base BRANCH"));
     }
+    site.state_remote(&options.settings)?;
     let state = site.state(&options.settings);
     checkpoints::read(&state.checkpoints())?;
     let named = chosen_lanes(&plan.plan, options)?;

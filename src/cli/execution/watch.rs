@@ -14,7 +14,7 @@ use crate::engine::mirror::Mirror;
 use crate::engine::ports::Ports;
 use crate::engine::{Sight, drive};
 use crate::event::{Event, Record, RunStarted};
-use crate::git::{Pool, Remote};
+use crate::git::Pool;
 use crate::model::{JobId, Plan};
 use crate::process;
 use crate::report::{FanOut, Jsonl, Live, Plain, choose, styles_for};
@@ -78,9 +78,8 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
 
 /// Whoever pushes the run's state, if the settings want that.
 fn follower(work: &Work, directory: RunDirectory) -> Result<Option<Follower>, CliError> {
-    let Some(name) = &work.settings.state_remote.value else { return Ok(None) };
+    let Some(remote) = work.site.state_remote(&work.settings)? else { return Ok(None) };
     let repository = work.site.repository.clone();
-    let remote = Remote::named(&repository, name)?;
     let source = Source { repository, directory, run: work.started.run_id.clone(), host: host() };
     let started = Follower::start(source, remote);
     started.map(Some).map_err(|error| CliError::new(ExitStatus::Blocked, format!("cannot start a thread: {error}")))

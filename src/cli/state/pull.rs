@@ -14,7 +14,7 @@ use crate::model::RunId;
 use crate::model::text::counted;
 use crate::settings::{OnConflict, Settings};
 use crate::store::{RunLock, StateDirectory};
-use crate::travel::{Arrived, Landed, Landing, Offer, Standing, TravelError, fetch, offers, standing};
+use crate::travel::{Arrived, Landed, Landing, Manifest, Standing, TravelError, fetch, offers, standing};
 
 pub(super) fn run(context: &Context, arguments: &PullState) -> Result<ExitStatus, CliError> {
     let site = Site::find_to_work_in(context)?;
@@ -28,21 +28,29 @@ pub(super) fn run(context: &Context, arguments: &PullState) -> Result<ExitStatus
     let state = site.state(&settings);
     let landed = put_down(&site, &settings, &remote, &arrived, &state)?;
     if landed.is_some() {
-        follow_up(context, &site, &settings, &run)?;
+        follow_up(context, &site, &settings, &run).unwrap_or_else(|error| {
+            let message = format!("checkpoints.json or task.json is behind: {}", error.message);
+            context.printer.warning(message, &["`lanekeeper resume` writes them".to_owned()]);
+        });
     }
     report(context, &arrived, landed.as_ref(), &state)?;
     Ok(ExitStatus::Done)
 }
 
-/// The one unfinished run that a remote has of the branch that is checked out; of any, where none is.
+/// The one run that a remote has of the branch that is checked out (of any, where none is) and with which there is
+/// something to do.
 fn only_unfinished(site: &Site, remote: &Remote) -> Result<RunId, CliError> {
     let here = site.repository.current_branch()?;
-    let fits = |offer: &Offer| match &offer.manifest {
-        Ok(it) => !it.is_done() && here.as_ref().is_none_or(|here| *here == it.base_branch),
-        // What cannot be read must not be passed over in silence: a fresh run would be begun beside it.
-        Err(_) => true,
-    };
-    let mut found: Vec<Offer> = offers(&site.repository, remote)?.into_iter().filter(fits).collect();
+    let mut found = Vec::new();
+    for offer in offers(&site.repository, remote)? {
+        let fits = match &offer.manifest {
+            Ok(it) if here.as_ref().is_some_and(|here| *here != it.base_branch) => false,
+            Ok(it) => !it.is_done() || !is_merged_here(site, it)?,
+            // What cannot be read must not be passed over in silence: a fresh run would be begun beside it.
+            Err(_) => true,
+        };
+        found.extend(fits.then_some(offer));
+    }
     let on = here.map(|branch| format!(" on {branch}")).unwrap_or_default();
     match found.len() {
         1 => Ok(found.remove(0).run),
@@ -57,6 +65,13 @@ fn only_unfinished(site: &Site, remote: &Remote) -> Result<RunId, CliError> {
             Err(CliError::new(ExitStatus::Usage, message).hint(format!("there are {}", names.join(", "))))
         }
     }
+}
+
+/// Whether what a run merged is in the integration branch of this clone. A run that is done and was not published when
+/// its machine died has its work in the pushed state only.
+fn is_merged_here(site: &Site, manifest: &Manifest) -> Result<bool, CliError> {
+    let here = site.repository.branch_commit(&manifest.base_branch)?;
+    here.map_or(Ok(false), |here| Ok(site.repository.is_ancestor(&manifest.integration, &here)?))
 }
 
 /// Puts a run down that is not here; `None`: it is here already, with all that arrived.
