@@ -17,10 +17,12 @@ pub mod plan;
 mod progress;
 pub mod redact;
 pub mod retry;
+pub mod runner;
 pub mod snapshot_rules;
 pub mod task_file;
 pub mod text;
 pub mod time;
+mod transcript;
 mod tree_entry;
 pub(crate) mod word;
 
@@ -40,8 +42,10 @@ pub use plan::{Agent, Approval, Gates, Lane, MergeMode, Plan, PlanFormat, PlanPa
 pub use progress::Progress;
 pub use redact::Redactor;
 pub use retry::RetryLevel;
+pub use runner::Runner;
 pub use snapshot_rules::SnapshotRules;
 pub use task_file::{Interruption, TaskAgent, TaskCheckpoint, TaskFile, Transition};
 pub use time::Timestamp;
+pub use transcript::{Budget, Dollars, Session, Transcript, Usage};
 pub use tree_entry::{TreeEntry, TreeEntryKind};
 pub(crate) use word::word_enum;

@@ -188,7 +188,7 @@ impl Landing<'_> {
             tail: Vec::new(),
             notes: format!("it ran on {}, and nothing is known of it since", arrived.manifest.host),
         };
-        Event::JobExited { job: job.clone(), exit, report: None, reading: None }
+        Event::JobExited { job: job.clone(), exit, report: None, reading: None, transcript: None }
     }
 }
 

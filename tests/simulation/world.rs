@@ -160,7 +160,13 @@ impl World {
                 *self.tries.entry(self.key_of(job)).or_default() -= 1;
             }
         }
-        let ended = |job: &JobId| Event::JobExited { job: job.clone(), exit: stopped(), report: None, reading: None };
+        let ended = |job: &JobId| Event::JobExited {
+            job: job.clone(),
+            exit: stopped(),
+            report: None,
+            reading: None,
+            transcript: None,
+        };
         open.iter().map(ended).collect()
     }
 
