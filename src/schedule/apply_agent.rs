@@ -528,6 +528,18 @@ impl AgentState {
         }
     }
 
+    /// The worktree is another one, on another machine perhaps: what only the old one had is gone.
+    pub(super) fn lose_what_is_not_committed(&mut self) {
+        self.setup.run_again();
+        // The agent's program knows it on its old machine only.
+        self.session = None;
+        if self.step == AgentStep::Committing {
+            self.step = AgentStep::Ready;
+            // As if the attempt had not ended: it is not the agent's failure.
+            self.phase = AgentPhase::Executing;
+        }
+    }
+
     pub(super) fn note_keeping(&mut self, at: Timestamp) {
         let keeping = matches!(self.step, AgentStep::Snapshotting | AgentStep::Salvaging(..));
         self.keep_since = keeping.then_some(self.keep_since.unwrap_or(at));

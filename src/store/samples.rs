@@ -284,6 +284,11 @@ pub(super) fn every_event() -> Vec<Event> {
             reading: None,
             transcript: Some(Box::new(transcript())),
         },
+        Event::RunMoved(Box::new(RunMoved {
+            from: Place { host: "ci".into(), repository: "/ci".into(), worktree_root: "/ci.lanes".into() },
+            to: Place { host: "box".into(), repository: "/repo".into(), worktree_root: "/repo.lanes".into() },
+            slots: vec![(1, 2)],
+        })),
     ]);
     events
 }
