@@ -51,26 +51,21 @@ fn prepare(repository: &Path) -> Result<()> {
         "first",
     ])?;
     let plan = repository.join("plan.toml");
-    fs::write(
-        &plan,
-        "phase = \"P1\"\n[[lane]]\nid = \"A\"\ncommand = \"true\"\nretries = 0\ntests = [\"test -e go\"]\n",
-    )?;
     for (run, go) in [("done", true), ("open-1", false), ("open-2", false), ("open-3", false)] {
-        let command = if go { "touch go" } else { "true" };
-        fs::write(
-            &plan,
-            fs::read_to_string(&plan)?.replace("command = \"true\"", &format!("command = \"{command}\"")),
-        )?;
+        let command = if go { "touch go" } else { "touch other" };
+        fs::write(&plan, PLAN.replace("COMMAND", command))?;
         lanekeeper(repository, &["execute-phase", "plan.toml", "--run-id", run, "--new-run", "--session-id", "s"])?
             .status()?;
     }
     let logs = repository.join(".claude/ai-dev-kit/run-logs");
-    for (run, copies) in [("done", 96), ("open", 2)] {
-        let text = fs::read_to_string(logs.join(format!("{run}.jsonl")))?;
-        (0..copies).try_for_each(|number| fs::write(logs.join(format!("{run}-{number}.jsonl")), &text))?;
-    }
+    let text = fs::read_to_string(logs.join("done.jsonl"))?;
+    (0..96).try_for_each(|number| fs::write(logs.join(format!("done-{number}.jsonl")), &text))?;
     Ok(())
 }
+
+/// Its lane is merged unless its command leaves something else behind.
+const PLAN: &str =
+    "phase = \"P1\"\n[[lane]]\nid = \"A\"\ncommand = \"COMMAND\"\nretries = 0\ntests = [\"test ! -e other\"]\n";
 
 fn time(repository: &Path, event: &str) -> Result<Duration> {
     let input = format!("{{\"session_id\":\"s\",\"cwd\":\"{}\",\"prompt\":\"continue\"}}", repository.display());

@@ -26,6 +26,8 @@ const TAIL: u64 = 1 << 14;
 pub struct Glance {
     /// What it began with.
     pub started: RunStarted,
+    /// Where its worktrees are: where it began, or where it was taken to.
+    pub worktree_root: PathBuf,
     /// How it ended for now; `None`: it works, or was interrupted.
     pub outcome: Option<RunOutcome>,
     /// How long its log is, in bytes.
@@ -75,11 +77,30 @@ fn glance(log: &Path) -> io::Result<Option<Glance>> {
     let begun = length > HEAD || [CHECKPOINT, BLOCKED].iter().any(|word| holds(&head, word));
     Ok(match started {
         Some(Event::RunStarted(started)) if begun => {
-            Some(Glance { started: *started, outcome: outcome.flatten(), length })
+            let worktree_root = worktree_root(&started, &mut file)?;
+            Some(Glance { started: *started, worktree_root, outcome: outcome.flatten(), length })
         }
         _ => None,
     })
 }
+
+/// Where the run's worktrees are. Only a run that is not where it began is searched for where it was taken to.
+fn worktree_root(started: &RunStarted, log: &mut File) -> io::Result<PathBuf> {
+    let began = &started.options.worktree_root;
+    if began.is_dir() {
+        return Ok(began.clone());
+    }
+    let all = piece(log, 0, MOST)?;
+    let moved =
+        all.split(|&byte| byte == b'\n').rev().find(|line| holds(line, b"\"event\":\"run_moved\"")).and_then(event);
+    Ok(match moved {
+        Some(Event::RunMoved(moved)) => moved.to.worktree_root,
+        _ => began.clone(),
+    })
+}
+
+/// How much of a log is searched, in bytes.
+const MOST: u64 = 16 << 20;
 
 /// Without one of these a run has nothing to go on with: `recover::resume::has_begun`.
 const CHECKPOINT: &[u8] = b"\"event\":\"checkpoint_reached\"";
@@ -112,6 +133,7 @@ fn piece(file: &mut File, from: u64, most: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::{Place, RunMoved};
     use crate::model::{Checkpoint, CheckpointStatus, Stage};
     use crate::store::Journal;
     use crate::store::samples::{at, lane, noted, phase, started};
@@ -153,6 +175,22 @@ mod tests {
     fn a_run_that_never_began_is_nothing_to_tell_of() {
         assert_eq!(seen(&[]), None);
         assert_eq!(seen(&[noted(None, "\"event\":\"lane_blocked")]), None);
+    }
+
+    #[test]
+    fn a_run_that_was_taken_elsewhere_has_its_worktrees_there() {
+        let root = tempfile::tempdir().unwrap();
+        let (state, run) = (StateDirectory::new(root.path()), RunId::new("r1").unwrap());
+        state.create().unwrap();
+        let place = |root: &str| Place { host: "x".into(), repository: root.into(), worktree_root: root.into() };
+        let moved = |to| Event::RunMoved(Box::new(RunMoved { from: place("/ci"), to: place(to), slots: vec![] }));
+        let mut journal = Journal::create(&state.run(&run).log(), &run, &phase()).unwrap();
+        for event in [started(), checkpoint(), moved("/first"), moved("/second"), noted(None, "x")] {
+            journal.append(at(1), &event).unwrap();
+        }
+        journal.sync().unwrap();
+        let seen = state.unfinished_at_a_glance();
+        assert_eq!(seen.iter().map(|it| it.worktree_root.to_str().unwrap()).collect::<Vec<_>>(), ["/second"]);
     }
 
     #[test]

@@ -119,7 +119,7 @@ state files by hand, and resume a run only where the user asks for it.";
 
 impl Unfinished {
     fn of(state: &StateDirectory, glance: Glance) -> Self {
-        let (run, root) = (&glance.started.run_id, &glance.started.options.worktree_root);
+        let (run, root) = (&glance.started.run_id, &glance.worktree_root);
         let directories = LaneDirectory::all_of(root, run).into_iter();
         let read = |lane: LaneDirectory| Some((read_task(&lane.task_file()).ok().flatten()?, lane));
         let lanes: Vec<_> = directories.filter_map(read).map(|(task, lane)| (lane, task)).collect();
