@@ -48,6 +48,9 @@ pub struct RunnerText {
     /// What it needs in order to be let in by its service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<KeyRule>,
+    /// What it leaves in a worktree that is no work, as lines of a `.gitignore`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ignore: Option<Vec<String>>,
     /// How its output is read where that is JSON lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<Vec<EventRule>>,
@@ -73,6 +76,7 @@ impl RunnerText {
         "continue_command",
         "environment",
         "key",
+        "ignore",
         "event",
         "text",
         "outages",
@@ -95,6 +99,7 @@ impl RunnerText {
             continue_command: self.continue_command.or_else(|| kept(other.continue_command)),
             environment: self.environment.or(other.environment),
             key: self.key.or(other.key.filter(|_| !own_command)),
+            ignore: self.ignore.or(other.ignore),
             event: self.event.or(other.event),
             text: self.text.or(other.text),
             outages: self.outages.or(other.outages),
@@ -122,6 +127,7 @@ impl RunnerText {
             prompt: self.prompt.unwrap_or(PromptWay::Stdin),
             environment: self.environment.unwrap_or_default(),
             key: self.key.unwrap_or_default(),
+            ignore: self.ignore.unwrap_or_default(),
             event: self.event.unwrap_or_default(),
             text: self.text.unwrap_or_default(),
             outages: self.outages.unwrap_or_default(),
@@ -150,6 +156,9 @@ pub struct Runner {
     pub environment: BTreeMap<String, String>,
     /// What it needs in order to be let in by its service.
     pub key: KeyRule,
+    /// What it leaves in a worktree that is no work, as lines of a `.gitignore`.
+    #[serde(default)]
+    pub ignore: Vec<String>,
     /// How its output is read where that is JSON lines.
     pub event: Vec<EventRule>,
     /// How its output is read where that is text.
@@ -236,6 +245,8 @@ pub struct EventRule {
     pub tool_call: Option<ToolCallPlaces>,
     /// Something that the agent says.
     pub message: Option<String>,
+    /// Whether it says it in pieces, one line each.
+    pub pieces: bool,
     /// Trouble that the program deals with itself: a request that it tries again, for example.
     pub warning: Option<String>,
     /// What tokens and cost here are of.
@@ -337,6 +348,12 @@ pub struct TextRule {
     /// What tokens and cost here are of.
     #[serde(default)]
     pub totals: Totals,
+    /// Whether `input_tokens` counts those that came out of the cache.
+    #[serde(default)]
+    pub input_includes_cache_read: bool,
+    /// The output is complete: as in an [`EventRule`].
+    #[serde(default)]
+    pub ends: bool,
 }
 
 /// Regular expressions, in capitals or not, on lines that tell of something outside that is out.

@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 use serde_json::Value;
 
-use crate::model::runner::{EventRule, Expected, Runner, Totals};
+use crate::model::runner::{EventRule, Expected, Runner, TextRule, Totals};
 use crate::model::snapshot_rules::ToolCall;
 use crate::model::text::headline;
 use crate::model::{Dollars, Session, Transcript, Usage};
@@ -53,7 +53,7 @@ pub fn shown(runner: &Runner, line: &str) -> Option<String> {
 #[derive(Debug)]
 pub struct Stream<'r> {
     runner: &'r Runner,
-    patterns: Vec<(Regex, Totals)>,
+    patterns: Vec<(Regex, &'r TextRule)>,
     transcript: Transcript,
     /// What events of parts of the stream add up to, and what the last event of the whole of it says.
     parts: Usage,
@@ -62,13 +62,15 @@ pub struct Stream<'r> {
     failed: bool,
     /// What was counted of things that are told several times.
     counted: HashSet<String>,
+    /// The last thing that was said is a piece of a message, and the next may go on with it.
+    unfinished: bool,
     ended: bool,
 }
 
 impl<'r> Stream<'r> {
     /// The stream of a program that `runner` describes, from its beginning.
     pub fn new(runner: &'r Runner) -> Self {
-        let patterns = runner.text.iter().filter_map(|rule| Some((Regex::new(&rule.pattern).ok()?, rule.totals)));
+        let patterns = runner.text.iter().filter_map(|rule| Some((Regex::new(&rule.pattern).ok()?, rule)));
         Self {
             runner,
             patterns: patterns.collect(),
@@ -77,6 +79,7 @@ impl<'r> Stream<'r> {
             whole: None,
             failed: false,
             counted: HashSet::new(),
+            unfinished: false,
             ended: false,
         }
     }
@@ -112,12 +115,13 @@ impl<'r> Stream<'r> {
         if self.transcript.error.is_empty() {
             self.transcript.error = self.silent_failure(passed).to_owned();
         }
+        self.transcript.message = shortened(&self.transcript.message);
         self.transcript
     }
 
     /// Why the work failed although no line gives a reason.
     fn silent_failure(&self, passed: bool) -> &'static str {
-        let must_end = self.runner.event.iter().any(|rule| rule.ends);
+        let must_end = self.runner.event.iter().any(|rule| rule.ends) || self.runner.text.iter().any(|rule| rule.ends);
         match (self.failed, passed && must_end && !self.ended) {
             (true, _) => "it says that it failed, and not why",
             (false, true) => "its event stream broke off before the end",
@@ -135,11 +139,11 @@ impl<'r> Stream<'r> {
             let input = places.input.as_ref().and_then(|place| part.pointer(place)).cloned().unwrap_or_default();
             self.transcript.usage.tool_calls += 1;
             self.transcript.warning.clear();
+            self.unfinished = false;
             said.push(Said::Call(ToolCall { tool, input }));
         }
-        if let Some(text) = text_at(part, rule.message.as_ref()).filter(|text| !text.trim().is_empty()) {
-            self.transcript.message = shortened(&text);
-            self.transcript.warning.clear();
+        if let Some(text) = text_at(part, rule.message.as_ref()).filter(|text| rule.pieces || !text.trim().is_empty()) {
+            self.hear(&text, rule.pieces);
             said.push(Said::Message(text));
         }
         if let Some(text) = text_at(part, rule.warning.as_ref()).filter(|text| !text.trim().is_empty()) {
@@ -160,29 +164,36 @@ impl<'r> Stream<'r> {
         self.ended |= rule.ends;
     }
 
+    /// The agent says something, or goes on with what it was saying.
+    fn hear(&mut self, text: &str, piece: bool) {
+        let heard = &mut self.transcript.message;
+        if !(piece && self.unfinished) {
+            heard.clear();
+        }
+        if heard.len() <= 4 * LONGEST_MESSAGE {
+            heard.push_str(text);
+        }
+        self.transcript.warning.clear();
+        self.unfinished = piece;
+    }
+
     fn read_text(&mut self, line: &str, said: &mut Vec<Said>) {
-        let mut found = Vec::new();
-        for (pattern, totals) in &self.patterns {
-            let Some(groups) = pattern.captures(line) else { continue };
+        let found: Vec<_> =
+            self.patterns.iter().filter_map(|(pattern, rule)| Some((pattern.captures(line)?, *rule))).collect();
+        for (groups, rule) in found {
             let group = |name: &str| groups.name(name).map(|group| group.as_str());
-            let number = |name: &str| group(name).and_then(rounded).unwrap_or_default();
-            let usage = Usage {
-                input_tokens: number("input_tokens"),
-                output_tokens: number("output_tokens"),
-                cache_read_tokens: number("cache_read_tokens"),
-                cache_write_tokens: number("cache_write_tokens"),
-                cost: group("cost").and_then(|cost| cost.parse().ok()),
-                ..Usage::default()
-            };
-            found.push((usage, *totals));
             if let Some(error) = group("error") {
                 self.transcript.error = shortened(error);
+            }
+            if let Some(warning) = group("warning") {
+                self.transcript.warning = shortened(warning);
             }
             if let Some(session) = group("session").filter(|session| is_session(session)) {
                 self.transcript.session = Some(session.to_owned());
             }
+            self.count(usage_told(&groups, rule), rule.totals);
+            self.ended |= rule.ends;
         }
-        found.into_iter().for_each(|(usage, totals)| self.count(usage, totals));
         said.push(Said::Line(line.to_owned()));
     }
 
@@ -227,6 +238,21 @@ fn usage_in(rule: &EventRule, part: &Value) -> Usage {
         cache_read_tokens: cached,
         cache_write_tokens: number(&rule.cache_write_tokens).unwrap_or_default(),
         cost: rule.cost.as_ref().and_then(|place| part.pointer(place)?.as_f64()).and_then(Dollars::new),
+    }
+}
+
+/// What a line of text says of tokens and cost.
+fn usage_told(groups: &Captures<'_>, rule: &TextRule) -> Usage {
+    let group = |name: &str| groups.name(name).map(|group| group.as_str());
+    let number = |name: &str| group(name).and_then(rounded).unwrap_or_default();
+    let (input, cached) = (number("input_tokens"), number("cache_read_tokens"));
+    Usage {
+        tool_calls: 0,
+        input_tokens: if rule.input_includes_cache_read { input.saturating_sub(cached) } else { input },
+        output_tokens: number("output_tokens"),
+        cache_read_tokens: cached,
+        cache_write_tokens: number("cache_write_tokens"),
+        cost: group("cost").and_then(|cost| cost.parse().ok()),
     }
 }
 

@@ -298,7 +298,7 @@ pub(super) fn resume(context: &Context, site: &Site, run: &RunId, control: &Cont
     }
     let left = opened.plan.indices().filter(|lane| opened.state.lane(*lane).is_left_to_do());
     preflight::check(context, &opened.plan, left)?;
-    site.prepare(&state_directory, &opened.started.options.worktree_root)?;
+    site.prepare(&state_directory, &opened.started.options.worktree_root, &opened.plan)?;
     crate::store::checkpoints::read(&state_directory.checkpoints())?;
     write_answers_down(run, &mut opened)?;
     present(context, &opened, &state_directory);

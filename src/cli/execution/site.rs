@@ -44,15 +44,21 @@ impl Site {
         }
     }
 
-    /// Makes the state directory and the worktree root, and keeps both out of `git status`.
-    pub(in crate::cli) fn prepare(&self, state: &StateDirectory, worktree_root: &Path) -> Result<(), CliError> {
+    /// Makes the state directory and the worktree root, and keeps both out of `git status`, along with what the programs
+    /// of the plan's agents leave in worktrees.
+    pub(in crate::cli) fn prepare(
+        &self,
+        state: &StateDirectory,
+        worktree_root: &Path,
+        plan: &Plan,
+    ) -> Result<(), CliError> {
         usable_directory(worktree_root)?;
         state.create()?;
         let mut patterns = vec![format!("/{RUN_LOG_DIRECTORY}/")];
         if let Ok(inside) = worktree_root.strip_prefix(self.repository.main_worktree()) {
             patterns.push(format!("/{}/", inside.display()));
         }
-        let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
+        let patterns: Vec<&str> = patterns.iter().map(String::as_str).chain(plan.leavings()).collect();
         Ok(self.repository.ensure_excluded(&patterns)?)
     }
 }

@@ -48,7 +48,7 @@ pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: Pla
     let run_id = options.run_id.clone().unwrap_or_else(|| new_run_id(&plan.plan));
     refuse_taken_name(&run_id)?;
     let worktree_root = &options.settings.worktree_root.value;
-    site.prepare(&state, worktree_root)?;
+    site.prepare(&state, worktree_root, &plan.plan)?;
     let wish = Wish { site, options, plan: &plan, base: &base_branch, named: &named, run: &run_id };
     let shared = patiently(context, &options.settings, || share(&state, &wish));
     if !matches!(shared, Ok(Some(_))) {
