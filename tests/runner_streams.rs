@@ -21,7 +21,8 @@ fn told(name: &str, exits: &[(&str, i32)]) -> String {
         let shown: Vec<String> = said.iter().flat_map(Said::lines).collect();
         let trouble = [transcript.warning.clone(), transcript.error.clone()];
         let outage = diagnose::outage(&[shown.as_slice(), trouble.as_slice()].concat(), Some(&runner.outages));
-        let outage = outage.filter(|_| *exit != 0).map(|outage| outage.kind.to_string());
+        let outage =
+            outage.filter(|_| *exit != 0 || !transcript.error.is_empty()).map(|outage| outage.kind.to_string());
         let usage = transcript.usage;
         lines.push(format!(
             "{scenario}: session {}, {} calls, {}+{} in, {} out, {} | {} | {} | {}",
@@ -78,6 +79,7 @@ fn codex() {
         ("fail", 1),
         ("refuse", 1),
         ("quota-stays", 1),
+        ("network", 124),
         ("no-session", 1),
     ];
     insta::assert_snapshot!(told("codex", &exits), @r#"
@@ -89,4 +91,42 @@ fn codex() {
     quota-stays: session true, 0 calls, 0+0 in, 0 out, - | - | exceeded retry limit, last status: 429 Too Many Requests | quota
     no-session: session false, 0 calls, 0+0 in, 0 out, - | - | - | -
     "#);
+}
+
+#[test]
+fn gemini() {
+    let exits = [
+        ("write", 0),
+        ("continue", 0),
+        ("quota", 0),
+        ("fail", 145),
+        ("refuse", 144),
+        ("quota-stays", 173),
+        ("network", 1),
+        ("no-session", 42),
+        ("no-key", 41),
+    ];
+    insta::assert_snapshot!(told("gemini", &exits), @"");
+}
+
+#[test]
+fn opencode() {
+    let exits = [
+        ("write", 0),
+        ("continue", 0),
+        ("quota", 0),
+        ("fail", 1),
+        ("refuse", 1),
+        ("quota-stays", 1),
+        ("network", 1),
+        ("no-session", 1),
+    ];
+    insta::assert_snapshot!(told("opencode", &exits), @"");
+}
+
+/// Its exit code says nothing.
+#[test]
+fn aider() {
+    let exits = [("write", 0), ("quota", 0), ("fail", 0), ("refuse", 0), ("quota-stays", 0), ("network", 0)];
+    insta::assert_snapshot!(told("aider", &exits), @"");
 }

@@ -408,6 +408,28 @@ error_when = { "/failed" = true }
     }
 
     #[test]
+    fn pieces_of_a_message_are_joined_until_a_tool_is_called() {
+        let runner = runner(
+            "[[event]]\nmessage = '/piece'\npieces = true\n[[event]]\nwhen = { '/tool' = 'x' }\ntool_call = { name = '/tool' }",
+        );
+        let message = |lines: &[&str]| read(&runner, lines, true).1.message;
+        assert_eq!(message(&[r#"{"piece":"I "}"#, r#"{"piece":"am"}"#, r#"{"piece":" done."}"#]), "I am done.");
+        assert_eq!(message(&[r#"{"piece":"First."}"#, r#"{"tool":"x"}"#, r#"{"piece":"Then."}"#]), "Then.");
+    }
+
+    #[test]
+    fn text_may_tell_its_end_too() {
+        let runner = runner(
+            "[[text]]\npattern = '^used (?<input_tokens>\\S+), (?<cache_read_tokens>\\S+) cached'\ninput_includes_cache_read = true\nends = true\n[[text]]\npattern = '^(?<warning>busy.*)'",
+        );
+        let (_, done) = read(&runner, &["busy, again", "used 2.5k, 500 cached"], true);
+        assert_eq!((done.usage.input_tokens, done.usage.cache_read_tokens, done.error.as_str()), (2000, 500, ""));
+        let (_, broken) = read(&runner, &["busy, at last"], true);
+        assert_eq!(broken.error, "its event stream broke off before the end");
+        assert_eq!(broken.warning, "busy, at last");
+    }
+
+    #[test]
     fn trouble_counts_until_the_work_goes_on() {
         let runner = runner("[[event]]\nwarning = '/trouble'\nmessage = '/text'");
         let (said, transcript) = read(&runner, &[r#"{"trouble":"429"}"#], false);
