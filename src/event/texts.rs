@@ -50,6 +50,7 @@ impl Event {
             | Self::RollbackBegun { .. }
             | Self::LaneRolledBack { .. }
             | Self::FinalOpened { .. }
+            | Self::RunMoved(_)
             | Self::RunFinished { .. } => {}
         }
     }

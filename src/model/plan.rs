@@ -136,11 +136,6 @@ impl Plan {
         self.parts.runners.get(&agent.runner)
     }
 
-    /// What the programs of its agents leave in worktrees that is no work, as lines of a `.gitignore`.
-    pub fn leavings(&self) -> impl Iterator<Item = &str> {
-        self.parts.runners.values().flat_map(|runner| &runner.ignore).map(String::as_str)
-    }
-
     /// The runner of the agent that `job` is an attempt of, where one is described.
     pub fn runner_of(&self, job: &JobId) -> Option<&Runner> {
         let agent = job.agent().filter(|_| job.is_attempt())?;

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::command::CommandLine;
+use super::outage::OutageKind;
 use super::word::word_enum;
 
 /// A runner as it is described; what it leaves out comes from the one that it is like.
@@ -48,9 +49,6 @@ pub struct RunnerText {
     /// What it needs in order to be let in by its service.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<KeyRule>,
-    /// What it leaves in a worktree that is no work, as lines of a `.gitignore`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ignore: Option<Vec<String>>,
     /// How its output is read where that is JSON lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<Vec<EventRule>>,
@@ -60,6 +58,9 @@ pub struct RunnerText {
     /// What it prints when something outside is out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outages: Option<OutagePatterns>,
+    /// Files that it leaves in its worktree and that are no work, as patterns of `.gitignore`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ignore: Option<Vec<String>>,
 }
 
 impl RunnerText {
@@ -76,10 +77,10 @@ impl RunnerText {
         "continue_command",
         "environment",
         "key",
-        "ignore",
         "event",
         "text",
         "outages",
+        "ignore",
     ];
 
     /// What this description says, and what `other` says of the rest. Who names another command does not get the
@@ -99,10 +100,10 @@ impl RunnerText {
             continue_command: self.continue_command.or_else(|| kept(other.continue_command)),
             environment: self.environment.or(other.environment),
             key: self.key.or(other.key.filter(|_| !own_command)),
-            ignore: self.ignore.or(other.ignore),
             event: self.event.or(other.event),
             text: self.text.or(other.text),
             outages: self.outages.or(other.outages),
+            ignore: self.ignore.or(other.ignore),
         }
     }
 
@@ -127,10 +128,10 @@ impl RunnerText {
             prompt: self.prompt.unwrap_or(PromptWay::Stdin),
             environment: self.environment.unwrap_or_default(),
             key: self.key.unwrap_or_default(),
-            ignore: self.ignore.unwrap_or_default(),
             event: self.event.unwrap_or_default(),
             text: self.text.unwrap_or_default(),
             outages: self.outages.unwrap_or_default(),
+            ignore: self.ignore.unwrap_or_default(),
         })
     }
 }
@@ -156,15 +157,14 @@ pub struct Runner {
     pub environment: BTreeMap<String, String>,
     /// What it needs in order to be let in by its service.
     pub key: KeyRule,
-    /// What it leaves in a worktree that is no work, as lines of a `.gitignore`.
-    #[serde(default)]
-    pub ignore: Vec<String>,
     /// How its output is read where that is JSON lines.
     pub event: Vec<EventRule>,
     /// How its output is read where that is text.
     pub text: Vec<TextRule>,
     /// What it prints when something outside is out.
     pub outages: OutagePatterns,
+    /// Files that it leaves in its worktree and that are no work, as patterns of `.gitignore`.
+    pub ignore: Vec<String>,
 }
 
 impl Runner {
@@ -245,8 +245,10 @@ pub struct EventRule {
     pub tool_call: Option<ToolCallPlaces>,
     /// Something that the agent says.
     pub message: Option<String>,
-    /// Whether it says it in pieces, one line each.
+    /// Such lines follow each other and hold one text together.
     pub pieces: bool,
+    /// That something outside is out.
+    pub outage: Option<OutageKind>,
     /// Trouble that the program deals with itself: a request that it tries again, for example.
     pub warning: Option<String>,
     /// What tokens and cost here are of.
@@ -348,10 +350,10 @@ pub struct TextRule {
     /// What tokens and cost here are of.
     #[serde(default)]
     pub totals: Totals,
-    /// Whether `input_tokens` counts those that came out of the cache.
+    /// As for events.
     #[serde(default)]
     pub input_includes_cache_read: bool,
-    /// The output is complete: as in an [`EventRule`].
+    /// As for events.
     #[serde(default)]
     pub ends: bool,
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use regex::{Captures, Regex};
+use regex::Regex;
 use serde_json::Value;
 
 use crate::model::runner::{EventRule, Expected, Runner, TextRule, Totals};
@@ -58,12 +58,15 @@ pub struct Stream<'r> {
     /// What events of parts of the stream add up to, and what the last event of the whole of it says.
     parts: Usage,
     whole: Option<(Usage, Totals)>,
+    /// Whether the line before was a piece of a message, and so whether a message goes on.
+    in_pieces: bool,
+    message_open: bool,
+    /// What of such a message has not been told.
+    unfinished: String,
     /// It says that it failed.
     failed: bool,
     /// What was counted of things that are told several times.
     counted: HashSet<String>,
-    /// The last thing that was said is a piece of a message, and the next may go on with it.
-    unfinished: bool,
     ended: bool,
 }
 
@@ -77,16 +80,18 @@ impl<'r> Stream<'r> {
             transcript: Transcript::default(),
             parts: Usage::default(),
             whole: None,
+            in_pieces: false,
+            message_open: false,
+            unfinished: String::new(),
             failed: false,
             counted: HashSet::new(),
-            unfinished: false,
             ended: false,
         }
     }
 
     /// Takes one line in, and tells what it says.
     pub fn read(&mut self, line: &str) -> Vec<Said> {
-        let mut said = Vec::new();
+        let (mut said, unfinished) = (Vec::new(), std::mem::take(&mut self.in_pieces));
         match serde_json::from_str::<Value>(line) {
             Ok(event) if event.is_object() && !self.runner.event.is_empty() => {
                 for rule in self.runner.event.iter().filter(|rule| holds(&rule.when, &event)) {
@@ -96,6 +101,9 @@ impl<'r> Stream<'r> {
                 }
             }
             _ => self.read_text(line, &mut said),
+        }
+        if unfinished && !self.in_pieces {
+            said.splice(..0, self.flush());
         }
         said
     }
@@ -115,17 +123,18 @@ impl<'r> Stream<'r> {
         if self.transcript.error.is_empty() {
             self.transcript.error = self.silent_failure(passed).to_owned();
         }
-        self.transcript.message = shortened(&self.transcript.message);
         self.transcript
     }
 
     /// Why the work failed although no line gives a reason.
-    fn silent_failure(&self, passed: bool) -> &'static str {
-        let must_end = self.runner.event.iter().any(|rule| rule.ends) || self.runner.text.iter().any(|rule| rule.ends);
-        match (self.failed, passed && must_end && !self.ended) {
-            (true, _) => "it says that it failed, and not why",
-            (false, true) => "its event stream broke off before the end",
-            (false, false) => "",
+    fn silent_failure(&self, passed: bool) -> &str {
+        let ends = self.runner.event.iter().map(|rule| rule.ends).chain(self.runner.text.iter().map(|rule| rule.ends));
+        let must_end = passed && ends.into_iter().any(|ends| ends);
+        match self.transcript.warning.as_str() {
+            _ if self.failed => "it says that it failed, and not why",
+            "" if must_end && !self.ended => "its output broke off before the end",
+            warning if must_end => warning,
+            _ => "",
         }
     }
 
@@ -139,16 +148,19 @@ impl<'r> Stream<'r> {
             let input = places.input.as_ref().and_then(|place| part.pointer(place)).cloned().unwrap_or_default();
             self.transcript.usage.tool_calls += 1;
             self.transcript.warning.clear();
-            self.unfinished = false;
             said.push(Said::Call(ToolCall { tool, input }));
         }
-        if let Some(text) = text_at(part, rule.message.as_ref()).filter(|text| rule.pieces || !text.trim().is_empty()) {
-            self.hear(&text, rule.pieces);
-            said.push(Said::Message(text));
+        match text_at(part, rule.message.as_ref()) {
+            Some(text) if rule.pieces => self.take_piece(&text, said),
+            Some(text) => self.take_message(text, said),
+            None => {}
         }
         if let Some(text) = text_at(part, rule.warning.as_ref()).filter(|text| !text.trim().is_empty()) {
             self.transcript.warning = shortened(&text);
             said.push(Said::Warning(text));
+        }
+        if rule.outage.is_some() && holds(&rule.error_when, part) {
+            self.transcript.outage = rule.outage;
         }
         if rule.error.is_some() && holds(&rule.error_when, part) {
             self.failed = true;
@@ -161,38 +173,74 @@ impl<'r> Stream<'r> {
         if id.is_none_or(|id| self.counted.insert(id)) {
             self.count(usage_in(rule, part), rule.totals);
         }
-        self.ended |= rule.ends;
+        self.note_end(rule.ends);
     }
 
-    /// The agent says something, or goes on with what it was saying.
-    fn hear(&mut self, text: &str, piece: bool) {
-        let heard = &mut self.transcript.message;
-        if !(piece && self.unfinished) {
-            heard.clear();
+    fn take_message(&mut self, text: String, said: &mut Vec<Said>) {
+        if !text.trim().is_empty() {
+            self.transcript.message = shortened(&text);
+            self.transcript.warning.clear();
+            said.push(Said::Message(text));
         }
-        if heard.len() <= 4 * LONGEST_MESSAGE {
-            heard.push_str(text);
+    }
+
+    /// Whole lines of it are told at once, the rest when the message has come to its end.
+    fn take_piece(&mut self, text: &str, said: &mut Vec<Said>) {
+        self.in_pieces = true;
+        if !std::mem::replace(&mut self.message_open, true) {
+            self.transcript.message.clear();
         }
+        self.unfinished.push_str(text);
+        self.transcript.message = shortened(&format!("{}{text}", self.transcript.message));
         self.transcript.warning.clear();
-        self.unfinished = piece;
+        if let Some(end) = self.unfinished.rfind('\n') {
+            let rest = self.unfinished.split_off(end + 1);
+            said.push(Said::Message(std::mem::replace(&mut self.unfinished, rest)));
+        }
+    }
+
+    /// The rest of a message that has come to its end.
+    fn flush(&mut self) -> Option<Said> {
+        self.message_open = false;
+        Some(std::mem::take(&mut self.unfinished)).filter(|rest| !rest.trim().is_empty()).map(Said::Message)
+    }
+
+    fn note_end(&mut self, ends: bool) {
+        if ends {
+            self.ended = true;
+            self.transcript.warning.clear();
+        }
     }
 
     fn read_text(&mut self, line: &str, said: &mut Vec<Said>) {
-        let found: Vec<_> =
-            self.patterns.iter().filter_map(|(pattern, rule)| Some((pattern.captures(line)?, *rule))).collect();
-        for (groups, rule) in found {
+        let mut found = Vec::new();
+        for (pattern, rule) in &self.patterns {
+            let Some(groups) = pattern.captures(line) else { continue };
             let group = |name: &str| groups.name(name).map(|group| group.as_str());
-            if let Some(error) = group("error") {
-                self.transcript.error = shortened(error);
-            }
+            let number = |name: &str| group(name).and_then(rounded).unwrap_or_default();
+            let counted = if rule.input_includes_cache_read { number("cache_read_tokens") } else { 0 };
+            let usage = Usage {
+                input_tokens: number("input_tokens").saturating_sub(counted),
+                output_tokens: number("output_tokens"),
+                cache_read_tokens: number("cache_read_tokens"),
+                cache_write_tokens: number("cache_write_tokens"),
+                cost: group("cost").and_then(|cost| cost.parse().ok()),
+                ..Usage::default()
+            };
+            found.push((usage, *rule));
             if let Some(warning) = group("warning") {
                 self.transcript.warning = shortened(warning);
+            }
+            if let Some(error) = group("error") {
+                self.transcript.error = shortened(error);
             }
             if let Some(session) = group("session").filter(|session| is_session(session)) {
                 self.transcript.session = Some(session.to_owned());
             }
-            self.count(usage_told(&groups, rule), rule.totals);
-            self.ended |= rule.ends;
+        }
+        for (usage, rule) in found {
+            self.count(usage, rule.totals);
+            self.note_end(rule.ends);
         }
         said.push(Said::Line(line.to_owned()));
     }
@@ -238,21 +286,6 @@ fn usage_in(rule: &EventRule, part: &Value) -> Usage {
         cache_read_tokens: cached,
         cache_write_tokens: number(&rule.cache_write_tokens).unwrap_or_default(),
         cost: rule.cost.as_ref().and_then(|place| part.pointer(place)?.as_f64()).and_then(Dollars::new),
-    }
-}
-
-/// What a line of text says of tokens and cost.
-fn usage_told(groups: &Captures<'_>, rule: &TextRule) -> Usage {
-    let group = |name: &str| groups.name(name).map(|group| group.as_str());
-    let number = |name: &str| group(name).and_then(rounded).unwrap_or_default();
-    let (input, cached) = (number("input_tokens"), number("cache_read_tokens"));
-    Usage {
-        tool_calls: 0,
-        input_tokens: if rule.input_includes_cache_read { input.saturating_sub(cached) } else { input },
-        output_tokens: number("output_tokens"),
-        cache_read_tokens: cached,
-        cache_write_tokens: number("cache_write_tokens"),
-        cost: group("cost").and_then(|cost| cost.parse().ok()),
     }
 }
 
@@ -377,8 +410,8 @@ error_when = { "/failed" = true }
     #[test]
     fn who_exits_with_zero_and_never_came_to_an_end_has_not_succeeded() {
         let runner = runner(RULES);
-        assert_eq!(read(&runner, STEPS, true).1.error, "its event stream broke off before the end");
-        assert_eq!(read(&runner, &[], true).1.error, "its event stream broke off before the end");
+        assert_eq!(read(&runner, STEPS, true).1.error, "its output broke off before the end");
+        assert_eq!(read(&runner, &[], true).1.error, "its output broke off before the end");
         let failed = r#"{"type":"result","failed":true,"why":"no credit"}"#;
         let (said, transcript) = read(&runner, &[failed], true);
         assert_eq!(
@@ -408,33 +441,31 @@ error_when = { "/failed" = true }
     }
 
     #[test]
-    fn pieces_of_a_message_are_joined_until_a_tool_is_called() {
-        let runner = runner(
-            "[[event]]\nmessage = '/piece'\npieces = true\n[[event]]\nwhen = { '/tool' = 'x' }\ntool_call = { name = '/tool' }",
-        );
-        let message = |lines: &[&str]| read(&runner, lines, true).1.message;
-        assert_eq!(message(&[r#"{"piece":"I "}"#, r#"{"piece":"am"}"#, r#"{"piece":" done."}"#]), "I am done.");
-        assert_eq!(message(&[r#"{"piece":"First."}"#, r#"{"tool":"x"}"#, r#"{"piece":"Then."}"#]), "Then.");
-    }
-
-    #[test]
-    fn text_may_tell_its_end_too() {
-        let runner = runner(
-            "[[text]]\npattern = '^used (?<input_tokens>\\S+), (?<cache_read_tokens>\\S+) cached'\ninput_includes_cache_read = true\nends = true\n[[text]]\npattern = '^(?<warning>busy.*)'",
-        );
-        let (_, done) = read(&runner, &["busy, again", "used 2.5k, 500 cached"], true);
-        assert_eq!((done.usage.input_tokens, done.usage.cache_read_tokens, done.error.as_str()), (2000, 500, ""));
-        let (_, broken) = read(&runner, &["busy, at last"], true);
-        assert_eq!(broken.error, "its event stream broke off before the end");
-        assert_eq!(broken.warning, "busy, at last");
-    }
-
-    #[test]
     fn trouble_counts_until_the_work_goes_on() {
         let runner = runner("[[event]]\nwarning = '/trouble'\nmessage = '/text'");
         let (said, transcript) = read(&runner, &[r#"{"trouble":"429"}"#], false);
         assert_eq!((said, transcript.warning.as_str()), (vec!["warning: 429".to_owned()], "429"));
         assert_eq!(read(&runner, &[r#"{"trouble":"429"}"#, r#"{"text":"on it"}"#], false).1.warning, "");
+    }
+
+    #[test]
+    fn pieces_make_one_message() {
+        let runner =
+            runner("[[event]]\nwhen = { '/t' = 'p' }\nmessage = '/c'\npieces = true\n[[event]]\nwhen = { '/t' = 'x' }");
+        let piece = |text: &str| serde_json::json!({"t": "p", "c": text}).to_string();
+        let lines = [
+            piece("I wri"),
+            piece("te.\nNo"),
+            piece("w."),
+            r#"{"t":"x"}"#.to_owned(),
+            piece("Done."),
+            r#"{"t":"x"}"#.to_owned(),
+        ];
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let (said, transcript) = read(&runner, &lines, true);
+        assert_eq!(said, ["I write.", "Now.", "Done."]);
+        assert_eq!(transcript.message, "Done.");
+        assert_eq!(read(&runner, &lines[..3], true).1.message, "I write.\nNow.");
     }
 
     #[test]

@@ -251,6 +251,11 @@ settings! {
         variables [env::ON_LOCK_CONFLICT],
         default "fail"
     }
+    /// The remote that the run's state is pushed to while it is worked on.
+    state_remote: Option<String> {
+        Kind::Text, some(value::remote), flags ["--state-remote"], variables [env::STATE_REMOTE],
+        default "none"
+    }
 }
 
 fn some<T>(read: impl Fn(&str) -> Result<T, String>) -> impl Fn(&str) -> Result<Option<T>, String> {
@@ -309,6 +314,7 @@ impl Settings {
             heartbeat: unsaid(Duration::from_secs(5)),
             session_id: unsaid(None),
             on_lock_conflict: unsaid(OnLockConflict::Fail),
+            state_remote: unsaid(None),
             runners: BTreeMap::new(),
         }
     }
