@@ -77,6 +77,8 @@ variables! {
     CLAUDE_SESSION_ID = "CLAUDE_SESSION_ID";
     /// Sets `on_lock_conflict`.
     ON_LOCK_CONFLICT = "LANEKEEPER_ON_LOCK_CONFLICT";
+    /// Sets `ci`.
+    CI = "LANEKEEPER_CI";
     /// Which diagnostics are written, where no `-v` says so: `info`, `lanekeeper::git=debug`.
     LOG = "LANEKEEPER_LOG";
     /// Where the user's configuration directory is; default `$HOME/.config`.

@@ -13,7 +13,7 @@ use super::{OnLockConflict, Origin, Progress, Setting, Surroundings};
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::plan::SPECIALIST_TIME_LIMIT;
 use crate::model::retry::OUTAGE_LIMIT;
-use crate::model::{CommandLine, MergeMode, MustHavesRule, OnOrphan, SnapshotRules, Timeouts};
+use crate::model::{Ci, CommandLine, MergeMode, MustHavesRule, OnOrphan, SnapshotRules, Timeouts};
 
 macro_rules! settings {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty {
@@ -234,6 +234,11 @@ settings! {
         variables [env::ON_LOCK_CONFLICT],
         default "fail"
     }
+    /// The CI service that a run tells of itself when it ends.
+    ci: Ci {
+        Kind::Choice(words::<Ci>), value::choice, flags ["--ci"], variables [env::CI],
+        default "auto"
+    }
 }
 
 fn some<T>(read: impl Fn(&str) -> Result<T, String>) -> impl Fn(&str) -> Result<Option<T>, String> {
@@ -290,6 +295,7 @@ impl Settings {
             heartbeat: unsaid(Duration::from_secs(5)),
             session_id: unsaid(None),
             on_lock_conflict: unsaid(OnLockConflict::Fail),
+            ci: unsaid(Ci::Auto),
             runners: BTreeMap::new(),
         }
     }

@@ -7,8 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::{GlobalArgs, choice, stage};
-use crate::model::PlanFormat;
-use crate::model::{LaneId, MergeMode, RunId, Stage};
+use crate::model::{Ci, LaneId, MergeMode, PlanFormat, RunId, Stage};
 use crate::settings::{Layer, OnConflict, OnLockConflict, Origin, Progress, Setting, absolute, value};
 
 /// `execute-phase`.
@@ -140,6 +139,9 @@ pub struct ControlArgs {
     /// How progress is shown [default: auto]
     #[arg(long, value_name = "HOW", value_parser = choice::<Progress>())]
     pub progress: Option<Progress>,
+    /// The CI service to tell when the run ends [default: auto]
+    #[arg(long, value_name = "SERVICE", value_parser = choice::<Ci>())]
+    pub ci: Option<Ci>,
     /// Ask nothing
     #[arg(long)]
     pub yes: bool,
@@ -223,6 +225,7 @@ impl ControlArgs {
             session_id: optional("--session-id", &self.session_id),
             on_lock_conflict: flag("--on-lock-conflict", &self.on_lock_conflict),
             progress: flag("--progress", &self.progress),
+            ci: flag("--ci", &self.ci),
             ..Layer::default()
         }
     }
