@@ -172,16 +172,11 @@ pub struct AnswerReport {
     /// When.
     pub at: Timestamp,
     /// To which question.
-    #[serde(serialize_with = "as_text")]
     pub gate: HumanGate,
     /// Yes or no.
     pub approved: bool,
     /// In which words.
     pub message: String,
-}
-
-fn as_text<S: serde::Serializer>(gate: &HumanGate, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_str(gate)
 }
 
 impl LaneReport {

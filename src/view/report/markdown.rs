@@ -167,7 +167,7 @@ fn details<'a>(
 
 fn must_haves(page: &mut Page, report: &ExecutionReport) {
     let row = |lane: &LaneReport, verdict: &Verdict| {
-        let holds = verdict.holds.map_or("not checked", |holds| if holds { "holds" } else { "**missing**" });
+        let holds = verdict.holds.map_or("not checked", |holds| if holds { "holds" } else { "missing" });
         vec![inline(lane.lane.as_str()), inline(&verdict.told()), holds.to_owned()]
     };
     let all: Vec<Verdict> = report.lanes.iter().flat_map(|lane| lane.must_haves.iter().cloned()).collect();
