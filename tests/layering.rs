@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-const PURE: &[&str] = &["model", "event", "diagnose", "schedule", "plan_source", "settings", "view"];
+const PURE: &[&str] = &["model", "event", "runner", "diagnose", "schedule", "plan_source", "settings", "view"];
 const DOORS: &[&str] = &["store", "git", "process"];
 
 /// What a pure room may not name: the world, the clock, chance.
@@ -32,9 +32,10 @@ const IMPURE: &[&[&str]] = &[
 fn may_import(room: &str) -> Option<Vec<&'static str>> {
     match room {
         "model" => Some(vec![]),
-        "event" | "diagnose" => Some(vec!["model"]),
+        "event" | "diagnose" | "runner" => Some(vec!["model"]),
         "schedule" => Some(vec!["model", "event", "diagnose"]),
-        "plan_source" | "settings" | "view" | "store" | "git" | "process" => Some(vec!["model", "event"]),
+        "settings" => Some(vec!["model", "event", "runner"]),
+        "plan_source" | "view" | "store" | "git" | "process" => Some(vec!["model", "event"]),
         "report" => Some(vec!["model", "event", "view"]),
         "recover" => Some([PURE, DOORS, &["engine"]].concat()),
         "engine" => Some([PURE, DOORS].concat()),

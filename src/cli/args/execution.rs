@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::{GlobalArgs, choice, stage};
-use crate::model::{Ci, LaneId, MergeMode, PlanFormat, RunId, Stage};
+use crate::model::{Ci, Dollars, LaneId, MergeMode, PlanFormat, RunId, Stage};
 use crate::settings::{Layer, OnConflict, OnLockConflict, Origin, Progress, Setting, absolute, value};
 
 /// `execute-phase`.
@@ -121,6 +121,12 @@ pub struct ExecutionArgs {
 /// A limit, or that there is none.
 pub type Limit = Option<Duration>;
 
+/// The same of money.
+pub type CostLimit = Option<Dollars>;
+
+/// The same of things that are counted.
+pub type CountLimit = Option<u64>;
+
 /// What every command has that takes a run into its hands.
 #[derive(Debug, Args)]
 pub struct ControlArgs {
@@ -139,6 +145,12 @@ pub struct ControlArgs {
     /// How progress is shown [default: auto]
     #[arg(long, value_name = "HOW", value_parser = choice::<Progress>())]
     pub progress: Option<Progress>,
+    /// What the agents may cost in US dollars before none is set to work any more, or none [default: none]
+    #[arg(long, value_name = "DOLLARS", value_parser = value::dollars_limit)]
+    pub max_cost: Option<CostLimit>,
+    /// How many tokens they may use before none is set to work any more, or none [default: none]
+    #[arg(long, value_name = "NUMBER", value_parser = value::count_limit)]
+    pub max_tokens: Option<CountLimit>,
     /// The CI service to tell when the run ends [default: auto]
     #[arg(long, value_name = "SERVICE", value_parser = choice::<Ci>())]
     pub ci: Option<Ci>,
@@ -225,6 +237,8 @@ impl ControlArgs {
             session_id: optional("--session-id", &self.session_id),
             on_lock_conflict: flag("--on-lock-conflict", &self.on_lock_conflict),
             progress: flag("--progress", &self.progress),
+            max_cost: flag("--max-cost", &self.max_cost),
+            max_tokens: flag("--max-tokens", &self.max_tokens),
             ci: flag("--ci", &self.ci),
             ..Layer::default()
         }
@@ -296,7 +310,8 @@ mod tests {
         let typed = |text: &str| (vec![flag.to_owned(), text.to_owned()], text.to_owned());
         match key.kind {
             Kind::Text | Kind::List => typed("a-name"),
-            Kind::Count => typed("17"),
+            Kind::Count | Kind::CountLimit => typed("17"),
+            Kind::Dollars => typed("2.5"),
             Kind::Duration => typed("11m"),
             Kind::Choice(words) => typed(words()[0]),
             Kind::Path => (vec![flag.to_owned(), "../x".to_owned()], "/repo/x".to_owned()),

@@ -14,6 +14,7 @@ mod lost;
 mod merge;
 mod must_haves;
 mod preconditions;
+mod stream;
 mod tracking;
 mod watch;
 

@@ -61,6 +61,7 @@ pub(super) fn assemble(beginning: RunView, records: &[Record], context: ReportCo
         lanes,
         final_gate,
         interfaces: summary.interfaces.clone(),
+        usage: summary.usage,
         timeline,
         next_steps: summary.next_steps.clone(),
         escalations: summary.escalations.clone(),
@@ -84,6 +85,7 @@ fn options(options: &RunOptions) -> OptionsReport {
         lanes: options.lanes.clone(),
         worktree_root: options.worktree_root.clone(),
         timeout_ms: options.timeout.map(|timeout| u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX)),
+        budget: options.budget,
     }
 }
 
@@ -123,6 +125,7 @@ impl Jobs<'_> {
             worktree: summary.worktree.clone(),
             head: lane.head.clone(),
             merge_commit: lane.merge_commit.clone(),
+            usage: summary.usage,
             attempts,
             gates,
             failure: lane.last_failure.as_ref().filter(|_| failed).map(FailureReport::from),
@@ -166,6 +169,7 @@ impl Jobs<'_> {
             diagnosis,
             outage,
             said: history.said,
+            transcript: view.transcript.clone(),
             retry: history.retry,
         }
     }

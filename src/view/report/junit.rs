@@ -100,6 +100,8 @@ fn properties(lane: &LaneReport) -> Vec<(&'static str, String)> {
         ("state", Some(lane.state.word().to_owned())),
         ("attempts", Some(lane.attempts.len().to_string())),
         ("retries", Some(retries.to_string())),
+        ("tokens", Some(lane.usage.tokens()).filter(|tokens| *tokens > 0).map(|tokens| tokens.to_string())),
+        ("cost_usd", lane.usage.cost.map(|cost| format!("{:.6}", cost.value()))),
         ("branch", lane.branch.clone()),
         ("merge_commit", lane.merge_commit.as_ref().map(ToString::to_string)),
     ];

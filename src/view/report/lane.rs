@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::event::{AgentReport, LaneStage};
 use crate::model::{
     AgentName, CheckpointStatus, CommitId, Diagnosis, ExitCause, Failure, HumanGate, LaneId, Outage, RetryLevel, Stage,
-    TaskId, Timestamp, Verdict,
+    TaskId, Timestamp, Transcript, Usage, Verdict,
 };
 use crate::view::lane_view::{LaneState, SnapshotView, WaitingFor};
 
@@ -48,6 +48,8 @@ pub struct LaneReport {
     pub head: Option<CommitId>,
     /// The integration branch after its merge.
     pub merge_commit: Option<CommitId>,
+    /// What its agents used.
+    pub usage: Usage,
     /// Every attempt of an agent, in the order in which they began.
     pub attempts: Vec<JobReport>,
     /// Every run of a gate, of tests and of set-up commands, in the same order.
@@ -105,6 +107,8 @@ pub struct JobReport {
     pub outage: Option<Outage>,
     /// What the agent said of itself.
     pub said: Option<AgentReport>,
+    /// What its event stream came to, where its runner has one: what it used, its own session, its last words.
+    pub transcript: Option<Transcript>,
     /// Why it is a retry, where it is one.
     pub retry: Option<RetryReport>,
 }

@@ -80,6 +80,7 @@ fn head(report: &ExecutionReport) -> String {
     words.extend(report.exit_code.map(|code| format!("exit code {code}")));
     words.extend(report.stop.map(|reason| format!("stopped by {}", reason.word().replace('_', "-"))));
     words.extend((report.resumes > 0).then(|| counted(report.resumes as usize, "resume")));
+    words.extend(Some(report.usage).filter(|usage| !usage.is_empty()).map(|usage| inline(&usage.to_string())));
     words.extend(report.run_id.as_ref().map(|run| format!("run `{run}`")));
     words.push(format!("base {}", inline(&report.base_branch)));
     let mut text = format!("## {}\n\n{}\n", inline(&report.subject()), words.join(" · "));
@@ -98,10 +99,11 @@ fn lanes(page: &mut Page, report: &ExecutionReport) {
             lane.state.word().to_owned(),
             lane.attempts.len().to_string(),
             lane.elapsed_ms.map(told).unwrap_or_default(),
+            inline(&lane.usage.to_string()),
             inline(&lane.note),
         ]
     };
-    page.table("Lanes", &["lane", "name", "state", "attempts", "time", "note"], report.lanes.iter().map(row));
+    page.table("Lanes", &["lane", "name", "state", "attempts", "time", "used", "note"], report.lanes.iter().map(row));
 }
 
 fn next_steps(page: &mut Page, report: &ExecutionReport) {
@@ -215,11 +217,12 @@ fn attempts(page: &mut Page, report: &ExecutionReport) {
             inline(&attempt.label()),
             attempt.ending(),
             told(attempt.elapsed_ms),
+            attempt.transcript.as_ref().map(|it| inline(&it.usage.to_string())).unwrap_or_default(),
             inline(&because.unwrap_or_default()),
         ]
     };
     let rows = report.lanes.iter().flat_map(|lane| lane.attempts.iter().map(move |attempt| row(lane, attempt)));
-    page.table("Attempts", &["lane", "attempt", "ending", "time", "why"], rows);
+    page.table("Attempts", &["lane", "attempt", "ending", "time", "used", "why"], rows);
 }
 
 fn snapshots(page: &mut Page, report: &ExecutionReport) {

@@ -30,7 +30,7 @@ use super::run_view::RunView;
 use super::styles::Styles;
 use super::summary::{Summary, SummaryContext};
 use crate::event::{Record, RunOutcome, StopReason};
-use crate::model::{CommitId, LaneId, MergeMode, PhaseId, Redactor, ReportFormat, RunId, Timestamp};
+use crate::model::{Budget, CommitId, LaneId, MergeMode, PhaseId, Redactor, ReportFormat, RunId, Timestamp, Usage};
 
 pub use annotations::{Annotation, Severity, annotations};
 pub use lane::{AnswerReport, CheckpointReport, FailureReport, JobReport, LaneReport, MergeReport, RetryReport};
@@ -92,6 +92,8 @@ pub struct ExecutionReport {
     pub final_gate: Vec<JobReport>,
     /// Its interface freeze gates.
     pub interfaces: Vec<InterfaceView>,
+    /// What its agents used, all lanes together.
+    pub usage: Usage,
     /// What was done when.
     pub timeline: Timeline,
     /// What is not done.
@@ -124,6 +126,9 @@ pub struct OptionsReport {
     pub worktree_root: PathBuf,
     /// The time limit that the run began with, in milliseconds.
     pub timeout_ms: Option<u64>,
+    /// What the agents might use.
+    #[serde(flatten)]
+    pub budget: Budget,
 }
 
 /// A lane that is not done.

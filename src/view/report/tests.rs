@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::event::{Event, LaneStage};
-use crate::model::{ExitCause, JobExit, JobId, JobRole, Plan};
+use crate::model::{Dollars, ExitCause, JobExit, JobId, JobRole, Plan, Transcript};
 use crate::view::testing::*;
 use documents::{Schema, junit_faults};
 
@@ -79,6 +79,26 @@ fn an_attempt_that_is_a_retry_says_of_what() {
     let retry = attempts[1].retry.as_ref().unwrap();
     assert_eq!((retry.number, retry.of), (Some(1), Some(3)));
     assert_eq!(retry.reason, gate_failure().message);
+}
+
+#[test]
+fn what_agents_used_is_told_of_attempts_lanes_and_the_run() {
+    let job = attempt("SL-1", "engineer", 1);
+    let mut story = Story::begun().opened("SL-1", 1).job(&job).exited(&job, 0).merged("SL-1", 'd');
+    let usage = Usage { input_tokens: 1200, cost: Dollars::new(0.25), ..Usage::default() };
+    for record in &mut story.records {
+        if let Event::JobExited { transcript, .. } = &mut record.event {
+            *transcript = Some(Box::new(Transcript { usage, ..Transcript::default() }));
+        }
+    }
+    let report = report(&story);
+    assert_eq!((report.usage, report.lanes[0].usage, report.lanes[1].usage), (usage, usage, Usage::default()));
+    let value: serde_json::Value = serde_json::from_str(&rendered(&report, ReportFormat::Json)).unwrap();
+    Schema::named("report").accepts(&value);
+    assert_eq!(value["lanes"][0]["attempts"][0]["transcript"]["cost_usd"], 0.25);
+    assert!(rendered(&report, ReportFormat::Junit).contains("name=\"cost_usd\" value=\"0.250000\""));
+    assert!(rendered(&report, ReportFormat::Markdown).contains("1.2k tokens"));
+    assert!(rendered(&report, ReportFormat::Text).contains("1.2k tokens"));
 }
 
 #[test]
@@ -180,7 +200,10 @@ fn ended(lane_id: &str, role: JobRole, command: &str, exit_code: i32, tail: Vec<
         tail,
         notes: String::new(),
     };
-    [Event::JobPlanned { job: job.clone() }, Event::JobExited { job, exit, report: None, reading: None }]
+    [
+        Event::JobPlanned { job: job.clone() },
+        Event::JobExited { job, exit, report: None, reading: None, transcript: None },
+    ]
 }
 
 /// Agents may begin.
