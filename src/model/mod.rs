@@ -48,6 +48,6 @@ pub use runner::Runner;
 pub use snapshot_rules::SnapshotRules;
 pub use task_file::{Interruption, TaskAgent, TaskCheckpoint, TaskFile, Transition};
 pub use time::Timestamp;
-pub use transcript::{Budget, Dollars, Transcript, Usage};
+pub use transcript::{Budget, Dollars, Session, Transcript, Usage};
 pub use tree_entry::{TreeEntry, TreeEntryKind};
 pub(crate) use word::word_enum;

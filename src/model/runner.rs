@@ -207,7 +207,7 @@ word_enum! {
 pub struct KeyRule {
     /// Environment variables.
     pub variables: Vec<String>,
-    /// Files; `~` is the user's home.
+    /// Files; `~/` is the user's home, `$NAME/` what that variable holds.
     pub files: Vec<String>,
     /// What to type to get one.
     pub obtain: String,
@@ -236,14 +236,16 @@ pub struct EventRule {
     pub tool_call: Option<ToolCallPlaces>,
     /// Something that the agent says.
     pub message: Option<String>,
-    /// Tokens and cost here are those of the whole stream; otherwise they are added up.
-    pub totals: bool,
+    /// Trouble that the program deals with itself: a request that it tries again, for example.
+    pub warning: Option<String>,
+    /// What tokens and cost here are of.
+    pub totals: Totals,
     /// Tokens and cost are told again in each line that has the same value there, and count once.
     pub once_per: Option<String>,
     /// Tokens read.
     pub input_tokens: Option<String>,
     /// Whether `input_tokens` counts those that came out of the cache.
-    pub input_includes_cache: bool,
+    pub input_includes_cache_read: bool,
     /// Tokens written.
     pub output_tokens: Option<String>,
     /// Tokens out of the cache.
@@ -258,6 +260,41 @@ pub struct EventRule {
     pub error: Option<String>,
     /// … where all of this holds.
     pub error_when: BTreeMap<String, Expected>,
+}
+
+/// What numbers in a line are of. Written as `false`, `true` or `"session"`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Value", into = "Value")]
+pub enum Totals {
+    /// Of a part: parts are added up.
+    #[default]
+    Part,
+    /// Of the whole stream; the last such line counts.
+    Stream,
+    /// Of the program's whole session, earlier attempts that it goes on from included.
+    Session,
+}
+
+impl TryFrom<Value> for Totals {
+    type Error = &'static str;
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        match value {
+            Value::Bool(false) => Ok(Self::Part),
+            Value::Bool(true) => Ok(Self::Stream),
+            Value::String(word) if word == "session" => Ok(Self::Session),
+            _ => Err("`totals` is true, false or \"session\""),
+        }
+    }
+}
+
+impl From<Totals> for Value {
+    fn from(totals: Totals) -> Self {
+        match totals {
+            Totals::Part => false.into(),
+            Totals::Stream => true.into(),
+            Totals::Session => "session".into(),
+        }
+    }
 }
 
 /// Where a tool call stands.
@@ -297,9 +334,9 @@ impl Expected {
 pub struct TextRule {
     /// The regular expression.
     pub pattern: String,
-    /// Tokens and cost here are those of the whole stream; otherwise they are added up.
+    /// What tokens and cost here are of.
     #[serde(default)]
-    pub totals: bool,
+    pub totals: Totals,
 }
 
 /// Regular expressions, in capitals or not, on lines that tell of something outside that is out.

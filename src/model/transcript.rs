@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::iter::Sum;
-use std::ops::{Add, AddAssign};
+use std::ops::{Add, AddAssign, Sub};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -14,15 +14,38 @@ pub struct Transcript {
     /// The program's own session, with which it can go on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
+    /// What that session has used altogether, where the program tells that instead of what the attempt used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_usage: Option<Usage>,
     /// What the attempt used.
     #[serde(flatten)]
     pub usage: Usage,
     /// The last thing that the agent said; at most 2,000 characters of it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// The trouble that the program was dealing with when it ended.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub warning: String,
     /// Why the stream says that the work failed, or what is missing in it; empty: nothing.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub error: String,
+}
+
+impl Transcript {
+    /// The session that the next attempt can go on with.
+    pub fn continuable(&self) -> Option<Session> {
+        let id = self.session.clone()?;
+        Some(Session { id, usage: self.session_usage.unwrap_or_default() })
+    }
+}
+
+/// A program's own session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Its name.
+    pub id: String,
+    /// What it has used so far, where the program tells that of the session as a whole.
+    pub usage: Usage,
 }
 
 /// What agents used. Sums of attempts make that of a lane, sums of lanes that of a run.
@@ -53,7 +76,7 @@ impl Usage {
 
     /// Whether there is nothing to tell.
     pub fn is_empty(&self) -> bool {
-        *self == Self::default()
+        Self { cost: None, ..*self } == Self::default() && self.cost.is_none_or(|cost| cost == Dollars::default())
     }
 }
 
@@ -71,6 +94,21 @@ impl Add for Usage {
             cache_read_tokens: self.cache_read_tokens.saturating_add(other.cache_read_tokens),
             cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
             cost,
+        }
+    }
+}
+
+impl Sub for Usage {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        let before = other.cost.unwrap_or_default();
+        Self {
+            tool_calls: self.tool_calls.saturating_sub(other.tool_calls),
+            input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
+            cache_read_tokens: self.cache_read_tokens.saturating_sub(other.cache_read_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_sub(other.cache_write_tokens),
+            cost: self.cost.map(|cost| Dollars(cost.0.saturating_sub(before.0))),
         }
     }
 }
@@ -95,8 +133,8 @@ impl fmt::Display for Usage {
             super::text::counted(calls, "tool call")
         });
         let tokens = (self.tokens() > 0).then(|| format!("{} tokens", short_count(self.tokens())));
-        let parts: Vec<String> =
-            [calls, tokens, self.cost.map(|cost| cost.to_string())].into_iter().flatten().collect();
+        let cost = self.cost.filter(|cost| *cost > Dollars::default());
+        let parts: Vec<String> = [calls, tokens, cost.map(|cost| cost.to_string())].into_iter().flatten().collect();
         f.write_str(&parts.join(", "))
     }
 }

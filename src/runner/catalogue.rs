@@ -79,7 +79,7 @@ fn places(rule: &EventRule) -> Vec<&String> {
     let conditions = rule.when.keys().chain(rule.only.keys()).chain(rule.error_when.keys());
     let call = rule.tool_call.iter().flat_map(|call| [Some(&call.name), call.input.as_ref()]);
     let numbers = [&rule.input_tokens, &rule.output_tokens, &rule.cache_read_tokens, &rule.cache_write_tokens];
-    let others = [&rule.each, &rule.session, &rule.message, &rule.once_per, &rule.cost, &rule.error];
+    let others = [&rule.each, &rule.session, &rule.message, &rule.warning, &rule.once_per, &rule.cost, &rule.error];
     conditions.chain(call.chain(numbers.into_iter().chain(others).map(Option::as_ref)).flatten()).collect()
 }
 

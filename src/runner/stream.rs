@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::model::runner::{EventRule, Expected, Runner};
+use crate::model::runner::{EventRule, Expected, Runner, Totals};
 use crate::model::snapshot_rules::ToolCall;
 use crate::model::text::headline;
-use crate::model::{Dollars, Transcript, Usage};
+use crate::model::{Dollars, Session, Transcript, Usage};
 
 /// How much of a message is kept, in characters.
 const LONGEST_MESSAGE: usize = 2_000;
@@ -23,6 +23,8 @@ pub enum Said {
     Message(String),
     /// A tool is called.
     Call(ToolCall),
+    /// Trouble that the program deals with itself.
+    Warning(String),
     /// Why the work failed.
     Error(String),
     /// A line that no rule reads as an event: what the program prints besides.
@@ -35,6 +37,7 @@ impl Said {
         match self {
             Self::Message(text) => text.lines().map(str::to_owned).collect(),
             Self::Call(call) => vec![format!("[{}] {}", call.tool, shown_input(&call.input)).trim_end().to_owned()],
+            Self::Warning(text) => text.lines().map(|line| format!("warning: {line}")).collect(),
             Self::Error(text) => text.lines().map(|line| format!("error: {line}")).collect(),
             Self::Line(line) => vec![line.clone()],
         }
@@ -50,11 +53,13 @@ pub fn shown(runner: &Runner, line: &str) -> Option<String> {
 #[derive(Debug)]
 pub struct Stream<'r> {
     runner: &'r Runner,
-    patterns: Vec<(Regex, bool)>,
+    patterns: Vec<(Regex, Totals)>,
     transcript: Transcript,
     /// What events of parts of the stream add up to, and what the last event of the whole of it says.
     parts: Usage,
-    whole: Option<Usage>,
+    whole: Option<(Usage, Totals)>,
+    /// It says that it failed.
+    failed: bool,
     /// What was counted of things that are told several times.
     counted: HashSet<String>,
     ended: bool,
@@ -70,6 +75,7 @@ impl<'r> Stream<'r> {
             transcript: Transcript::default(),
             parts: Usage::default(),
             whole: None,
+            failed: false,
             counted: HashSet::new(),
             ended: false,
         }
@@ -91,15 +97,32 @@ impl<'r> Stream<'r> {
         said
     }
 
-    /// What it all comes to. `passed` says that the program ended as one does that succeeded.
-    pub fn finish(mut self, passed: bool) -> Transcript {
+    /// What it all comes to. `passed` says that the program ended as one does that succeeded; `before` is the session
+    /// that it was to go on with.
+    pub fn finish(mut self, passed: bool, before: Option<&Session>) -> Transcript {
         let calls = self.transcript.usage.tool_calls;
-        self.transcript.usage = Usage { tool_calls: calls, ..self.whole.unwrap_or(self.parts) };
-        let must_end = self.runner.event.iter().any(|rule| rule.ends);
-        if passed && must_end && !self.ended && self.transcript.error.is_empty() {
-            self.transcript.error = "its event stream broke off before the end".to_owned();
+        let (told, totals) = self.whole.unwrap_or((self.parts, Totals::Part));
+        if totals == Totals::Session {
+            self.transcript.session_usage = Some(told);
+        }
+        let before = before.filter(|before| Some(&before.id) == self.transcript.session.as_ref());
+        let counted = before.map(|before| before.usage).unwrap_or_default();
+        let used = if totals == Totals::Session { told - counted } else { told };
+        self.transcript.usage = Usage { tool_calls: calls, ..used };
+        if self.transcript.error.is_empty() {
+            self.transcript.error = self.silent_failure(passed).to_owned();
         }
         self.transcript
+    }
+
+    /// Why the work failed although no line gives a reason.
+    fn silent_failure(&self, passed: bool) -> &'static str {
+        let must_end = self.runner.event.iter().any(|rule| rule.ends);
+        match (self.failed, passed && must_end && !self.ended) {
+            (true, _) => "it says that it failed, and not why",
+            (false, true) => "its event stream broke off before the end",
+            (false, false) => "",
+        }
     }
 
     fn apply(&mut self, rule: &EventRule, part: &Value, said: &mut Vec<Said>) {
@@ -111,17 +134,24 @@ impl<'r> Stream<'r> {
             let tool = text_at(part, Some(&places.name)).unwrap_or_default();
             let input = places.input.as_ref().and_then(|place| part.pointer(place)).cloned().unwrap_or_default();
             self.transcript.usage.tool_calls += 1;
+            self.transcript.warning.clear();
             said.push(Said::Call(ToolCall { tool, input }));
         }
         if let Some(text) = text_at(part, rule.message.as_ref()).filter(|text| !text.trim().is_empty()) {
             self.transcript.message = shortened(&text);
+            self.transcript.warning.clear();
             said.push(Said::Message(text));
         }
+        if let Some(text) = text_at(part, rule.warning.as_ref()).filter(|text| !text.trim().is_empty()) {
+            self.transcript.warning = shortened(&text);
+            said.push(Said::Warning(text));
+        }
         if rule.error.is_some() && holds(&rule.error_when, part) {
-            let error = text_at(part, rule.error.as_ref()).filter(|text| !text.trim().is_empty());
-            let error = shortened(error.as_deref().unwrap_or("it says that it failed, and not why"));
-            self.transcript.error.clone_from(&error);
-            said.push(Said::Error(error));
+            self.failed = true;
+            if let Some(error) = text_at(part, rule.error.as_ref()).filter(|text| !text.trim().is_empty()) {
+                self.transcript.error = shortened(&error);
+                said.push(Said::Error(error));
+            }
         }
         let id = text_at(part, rule.once_per.as_ref());
         if id.is_none_or(|id| self.counted.insert(id)) {
@@ -156,11 +186,11 @@ impl<'r> Stream<'r> {
         said.push(Said::Line(line.to_owned()));
     }
 
-    fn count(&mut self, usage: Usage, totals: bool) {
+    fn count(&mut self, usage: Usage, totals: Totals) {
         match totals {
             _ if usage.is_empty() => {}
-            true => self.whole = Some(usage),
-            false => self.parts += usage,
+            Totals::Part => self.parts += usage,
+            Totals::Stream | Totals::Session => self.whole = Some((usage, totals)),
         }
     }
 }
@@ -192,7 +222,7 @@ fn usage_in(rule: &EventRule, part: &Value) -> Usage {
     let input = number(&rule.input_tokens).unwrap_or_default();
     Usage {
         tool_calls: 0,
-        input_tokens: if rule.input_includes_cache { input.saturating_sub(cached) } else { input },
+        input_tokens: if rule.input_includes_cache_read { input.saturating_sub(cached) } else { input },
         output_tokens: number(&rule.output_tokens).unwrap_or_default(),
         cache_read_tokens: cached,
         cache_write_tokens: number(&rule.cache_write_tokens).unwrap_or_default(),
@@ -268,7 +298,7 @@ message = "/text"
 when = { "/type" = "step" }
 once_per = "/message"
 input_tokens = "/in"
-input_includes_cache = true
+input_includes_cache_read = true
 cache_read_tokens = "/cached"
 [[event]]
 when = { "/type" = "result" }
@@ -291,7 +321,7 @@ error_when = { "/failed" = true }
     fn read(runner: &Runner, lines: &[&str], passed: bool) -> (Vec<String>, Transcript) {
         let mut stream = Stream::new(runner);
         let said = lines.iter().flat_map(|line| stream.read(line)).flat_map(|said| said.lines()).collect();
-        (said, stream.finish(passed))
+        (said, stream.finish(passed, None))
     }
 
     #[test]
@@ -331,6 +361,32 @@ error_when = { "/failed" = true }
         );
         let silent = read(&runner, &[r#"{"type":"result","failed":true}"#], true).1.error;
         assert_eq!(silent, "it says that it failed, and not why");
+    }
+
+    #[test]
+    fn what_a_session_used_before_is_not_counted_again() {
+        let runner = runner(
+            "[[event]]\nsession = '/id'\ntotals = 'session'\ninput_tokens = '/in'\ncost = '/usd'\n[[event]]\ntotals = true\noutput_tokens = '/out'",
+        );
+        let before = Session { id: "s".into(), usage: Usage { input_tokens: 300, ..Usage::default() } };
+        let read = |line: &str| {
+            let mut stream = Stream::new(&runner);
+            stream.read(line);
+            stream.finish(true, Some(&before))
+        };
+        let transcript = read(r#"{"id":"s","in":650}"#);
+        assert_eq!((transcript.usage.input_tokens, transcript.session_usage.unwrap().input_tokens), (350, 650));
+        assert_eq!(transcript.continuable().unwrap().usage.input_tokens, 650);
+        assert_eq!(read(r#"{"id":"other","in":650}"#).usage.input_tokens, 650);
+        assert_eq!(read(r#"{"id":"s","out":650}"#).usage.output_tokens, 650);
+    }
+
+    #[test]
+    fn trouble_counts_until_the_work_goes_on() {
+        let runner = runner("[[event]]\nwarning = '/trouble'\nmessage = '/text'");
+        let (said, transcript) = read(&runner, &[r#"{"trouble":"429"}"#], false);
+        assert_eq!((said, transcript.warning.as_str()), (vec!["warning: 429".to_owned()], "429"));
+        assert_eq!(read(&runner, &[r#"{"trouble":"429"}"#, r#"{"text":"on it"}"#], false).1.warning, "");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::people::approval_at;
 use crate::event::{LaneStage, RunOutcome, RunStarted, SnapshotReason, StopReason, Worktree};
 use crate::model::{
     Agent, AgentName, Approval, CommitId, Diagnosis, Failure, HumanGate, JobExit, JobId, JobRole, Lane, LaneId,
-    LaneIndex, Plan, Stage, TaskId, Timestamp, Usage, Verdict,
+    LaneIndex, Plan, Session, Stage, TaskId, Timestamp, Usage, Verdict,
 };
 
 /// A run, folded from its events.
@@ -236,7 +236,7 @@ pub struct AgentState {
     /// Where its next attempt starts from.
     pub restart: RestartFrom,
     /// The session of its runner in which the next attempt can go on.
-    pub session: Option<String>,
+    pub session: Option<Session>,
     /// What a reviewer that said no wants changed.
     pub rejection: Option<String>,
     /// It says itself that its task is complete.

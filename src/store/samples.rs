@@ -106,7 +106,9 @@ fn transcript() -> Transcript {
             cache_write_tokens: 800,
             cost: Dollars::new(0.1234),
         },
+        session_usage: Some(Usage { input_tokens: 9000, ..Usage::default() }),
         message: "Done.".into(),
+        warning: "429".into(),
         error: "the model is overloaded".into(),
     }
 }

@@ -29,6 +29,7 @@ mod report;
 mod resume;
 mod retry;
 mod review;
+mod runners;
 mod schemas;
 mod selection;
 mod sessions;

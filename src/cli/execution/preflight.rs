@@ -79,9 +79,12 @@ impl Place<'_> {
     fn missing_key(&self, runner: &Runner) -> Option<Problem> {
         let key = &runner.key;
         let home = self.variable(HOME).unwrap_or_default();
-        let exists = |file: &String| match file.strip_prefix("~/") {
-            Some(below) => !home.is_empty() && Path::new(&home).join(below).exists(),
-            None => Path::new(file).exists(),
+        let exists = |file: &String| match file.split_once('/') {
+            Some(("~", below)) => !home.is_empty() && Path::new(&home).join(below).exists(),
+            Some((named, below)) if named.starts_with('$') => {
+                self.variable(&named[1..]).is_some_and(|place| Path::new(&place).join(below).exists())
+            }
+            _ => Path::new(file).exists(),
         };
         let there = key.variables.iter().any(|name| self.variable(name).is_some()) || key.files.iter().any(exists);
         if key.is_empty() || there {

@@ -14,9 +14,12 @@ use crate::event::{AgentReport, Event, Reading, SnapshotReason, Worktree};
 use crate::git;
 use crate::model::job::StatusSpec;
 use crate::model::runner::PromptWay;
-use crate::model::{Agent, CommandLine, ExitCause, JobExit, JobId, JobRole, JobSpec, Lane, LaneIndex, Round, Runner};
+use crate::model::{
+    Agent, CommandLine, ExitCause, JobExit, JobId, JobRole, JobSpec, Lane, LaneIndex, Round, Runner, Session,
+    Transcript,
+};
 use crate::process::{self, Observation};
-use crate::schedule::{AgentState, LaneState, RestartFrom, RunState};
+use crate::schedule::{LaneState, RestartFrom, RunState};
 use crate::store::{atomic, lane_files};
 
 /// Everything that a job needs, taken from the state.
@@ -26,6 +29,8 @@ struct Described {
     files: Option<(BriefFiles, Vec<Sheet>)>,
     /// What is kept in snapshots while it runs.
     watched: Option<Watched>,
+    /// The session of its program that it is to go on with.
+    session: Option<Session>,
 }
 
 /// How many of the last lines of an attempt the next one is told.
@@ -42,9 +47,8 @@ impl Ports {
         let (ports, job) = (self.clone(), job.clone());
         Ok(Box::new(move |tell| match ports.see_through(&job, &described, moment.as_ref(), tell) {
             Ok((mut exit, report)) => {
-                let transcript = ports.read_stream(&job, &mut exit);
-                let complaint = transcript.as_ref().map_or("", |transcript| transcript.error.as_str());
-                let reading = ports.read_output(&job, &described.spec, &exit, complaint).map(Box::new);
+                let transcript = ports.read_stream(&job, &mut exit, described.session.as_ref());
+                let reading = ports.read_output(&job, &described.spec, &exit, transcript.as_ref()).map(Box::new);
                 vec![Event::JobExited { job, exit, report, reading, transcript: transcript.map(Box::new) }]
             }
             Err(error) => out_of_our_hands(job, &error, (ports.clock)()),
@@ -111,14 +115,19 @@ impl Ports {
     }
 
     /// What the output of a job means that failed by itself, or whose event stream says that it did.
-    fn read_output(&self, job: &JobId, spec: &JobSpec, exit: &JobExit, complaint: &str) -> Option<Reading> {
-        if exit.cause != ExitCause::Exited || (exit.passed() && complaint.is_empty()) {
-            return None;
-        }
+    fn read_output(
+        &self,
+        job: &JobId,
+        spec: &JobSpec,
+        exit: &JobExit,
+        transcript: Option<&Transcript>,
+    ) -> Option<Reading> {
         if job.is_attempt() {
-            let lines: Vec<String> = exit.tail.iter().cloned().chain(complaint.lines().map(str::to_owned)).collect();
             let own = self.plan.runner_of(job).map(|runner| &runner.outages);
-            return diagnose::outage(&lines, own).map(Reading::Outage);
+            return diagnose::outage(&last_lines(exit, transcript), own).map(Reading::Outage);
+        }
+        if exit.cause != ExitCause::Exited || exit.passed() {
+            return None;
         }
         let [first, last] = diagnose::LOOKED_AT;
         // What cannot be read any more says nothing; the gate failed all the same.
@@ -203,7 +212,7 @@ impl Ports {
             on_orphan: self.facts.options.on_orphan,
             redact: self.redact.clone(),
         };
-        Described { spec, files: None, watched: None }
+        Described { spec, files: None, watched: None, session: None }
     }
 
     fn attempt(
@@ -267,8 +276,10 @@ impl Ports {
             environment.entry(name.clone()).or_insert_with(|| value.clone());
         }
         let timeout = who.time_limit(worker.task, &self.plan.timeouts, self.facts.options.specialist_timeout);
-        let command = attempt_command(who, runner, worker, &files);
+        let session = worker.session.as_ref().filter(|_| worker.restart == RestartFrom::Here);
+        let command = attempt_command(who, runner, session, &files);
         let mut described = self.gate(job, vec![command], worktree, environment);
+        described.session = session.cloned();
         described.spec.timeout = Some(timeout);
         described.spec.status = Some(status);
         described.spec.input =
@@ -315,12 +326,27 @@ impl Ports {
     }
 }
 
+/// The lines of an attempt that failed in which it may say that something was out. One that ran out of time says so
+/// only with the trouble that it was dealing with to the last.
+fn last_lines(exit: &JobExit, transcript: Option<&Transcript>) -> Vec<String> {
+    let of =
+        |text: fn(&Transcript) -> &str| transcript.into_iter().flat_map(move |transcript| text(transcript).lines());
+    let (warning, error) = (of(|transcript| &transcript.warning), of(|transcript| &transcript.error));
+    let tail = exit.tail.iter().map(String::as_str);
+    let lines: Vec<&str> = match exit.cause {
+        ExitCause::Exited if !exit.passed() => tail.chain(warning).chain(error).collect(),
+        ExitCause::Exited => error.collect(),
+        ExitCause::TimedOut => warning.collect(),
+        ExitCause::Stopped | ExitCause::NotStarted | ExitCause::Lost => Vec::new(),
+    };
+    lines.into_iter().map(str::to_owned).collect()
+}
+
 /// What is run: the agent's command, or what goes on with the session of the attempt before, where nothing was put back
 /// since.
-fn attempt_command(who: &Agent, runner: Option<&Runner>, worker: &AgentState, files: &BriefFiles) -> CommandLine {
+fn attempt_command(who: &Agent, runner: Option<&Runner>, session: Option<&Session>, files: &BriefFiles) -> CommandLine {
     let Some(runner) = runner else { return who.command.clone() };
-    let session = worker.session.as_deref().filter(|_| worker.restart == RestartFrom::Here);
-    let continued = session.and_then(|session| runner.continued(&who.command, session));
+    let continued = session.and_then(|session| runner.continued(&who.command, &session.id));
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let (prompt, attempt) = (text(&files.prompt()), text(&files.directory));
     let agent = files.status.parent().map(text).unwrap_or_default();

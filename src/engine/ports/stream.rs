@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use super::Ports;
 use crate::model::job::TAIL_LINES;
 use crate::model::snapshot_rules::ToolCall;
-use crate::model::{JobExit, JobId, Runner, Transcript};
+use crate::model::{JobExit, JobId, Runner, Session, Transcript};
 use crate::process;
 use crate::runner::{Said, Stream};
 
 impl Ports {
     /// What an attempt's output comes to. Where it is made for programs, its last lines become what they mean.
-    pub(super) fn read_stream(&self, job: &JobId, exit: &mut JobExit) -> Option<Transcript> {
+    pub(super) fn read_stream(&self, job: &JobId, exit: &mut JobExit, before: Option<&Session>) -> Option<Transcript> {
         let runner = self.plan.runner_of(job).filter(|runner| runner.has_stream() || !runner.text.is_empty())?;
-        let (transcript, tail) = read_all(runner, &process::output_log(&self.run.job(job)), exit.passed());
+        let (stream, tail) = read_all(runner, &process::output_log(&self.run.job(job)));
+        let transcript = stream.finish(exit.passed(), before);
         if runner.has_stream() {
             exit.tail = tail;
         }
@@ -26,7 +27,7 @@ impl Ports {
         let output = process::output_log(&self.run.job(job));
         match self.plan.runner_of(job).filter(|runner| runner.has_stream()) {
             Some(runner) => {
-                let (_, mut tail) = read_all(runner, &output, false);
+                let (_, mut tail) = read_all(runner, &output);
                 tail.split_off(tail.len().saturating_sub(count))
             }
             None => process::tail(&output, count).unwrap_or_default(),
@@ -36,14 +37,15 @@ impl Ports {
     /// The last thing that an agent said in an attempt, or else its last lines.
     pub(super) fn last_message(&self, job: &JobId) -> Option<String> {
         let streams = self.plan.runner_of(job).filter(|runner| runner.has_stream());
-        let said = streams.map(|runner| read_all(runner, &process::output_log(&self.run.job(job)), false).0.message);
+        let output = process::output_log(&self.run.job(job));
+        let said = streams.map(|runner| read_all(runner, &output).0.finish(false, None).message);
         said.filter(|message| !message.is_empty())
             .or_else(|| Some(self.last_words(job, TAIL_LINES).join("\n")).filter(|text| !text.is_empty()))
     }
 }
 
-/// The transcript of an output, and its last lines in words. What cannot be read any more says nothing.
-fn read_all(runner: &Runner, output: &Path, passed: bool) -> (Transcript, Vec<String>) {
+/// An output as far as it can be read, and its last lines in words.
+fn read_all<'r>(runner: &'r Runner, output: &Path) -> (Stream<'r>, Vec<String>) {
     let mut stream = Stream::new(runner);
     let mut tail = VecDeque::new();
     let read = process::each_line(output, |line| {
@@ -57,7 +59,7 @@ fn read_all(runner: &Runner, output: &Path, passed: bool) -> (Transcript, Vec<St
     if let Err(error) = read {
         tracing::warn!("{} cannot be read: {error}", output.display());
     }
-    (stream.finish(passed), tail.into())
+    (stream, tail.into())
 }
 
 /// Where an agent's tool calls are told while it works.
