@@ -4,6 +4,7 @@
 //! told in `docs/run-log.md`.
 
 mod lane_stage;
+mod run_moved;
 mod run_started;
 mod snapshot_reason;
 mod texts;
@@ -21,6 +22,7 @@ use crate::model::{
 };
 
 pub use lane_stage::LaneStage;
+pub use run_moved::{Place, RunMoved, relocate};
 pub use run_started::{Owner, RunOptions, RunStarted};
 pub use snapshot_reason::SnapshotReason;
 
@@ -53,6 +55,12 @@ pub enum Event {
         /// What the agents of the run may use from now on, where that changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<Budget>,
+        /// What the person said who resumed it; reaches the agents' next prompts.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        message: String,
+        /// The lane whose agents are meant; `None`: all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message_for: Option<LaneId>,
     },
     /// The run was asked to stop, or one lane of it.
     StopRequested {
@@ -388,6 +396,8 @@ pub enum Event {
         /// The exit code that says so.
         code: u8,
     },
+    /// The run was taken to another clone; no job that ran before runs any more.
+    RunMoved(Box<RunMoved>),
 }
 
 /// What the output of a job that ended without success was read as.
@@ -479,10 +489,20 @@ crate::model::word_enum! {
 }
 
 impl Event {
+    /// How the run stands once this happened, where it says so; the inner `None`: it is to go on. A lane that was put
+    /// back is there to be run again.
+    pub fn run_outcome(&self) -> Option<Option<RunOutcome>> {
+        match self {
+            Self::RunFinished { outcome, .. } => Some(Some(*outcome)),
+            Self::RunResumed { .. } | Self::LaneRolledBack { .. } => Some(None),
+            _ => None,
+        }
+    }
+
     /// The lane that the event is about, if it is about one.
     pub fn lane(&self) -> Option<&LaneId> {
         match self {
-            Self::RunStarted(_) | Self::RunResumed { .. } | Self::RunFinished { .. } => None,
+            Self::RunStarted(_) | Self::RunResumed { .. } | Self::RunMoved(_) | Self::RunFinished { .. } => None,
             Self::FinalOpened { .. } | Self::PhaseBlocked { .. } | Self::PoolEmptied { .. } => None,
             Self::StopRequested { lane, .. }
             | Self::CheckpointReached { lane, .. }

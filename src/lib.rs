@@ -21,4 +21,5 @@ pub mod runner;
 pub mod schedule;
 pub mod settings;
 pub mod store;
+pub mod travel;
 pub mod view;

@@ -9,6 +9,8 @@ mod support;
 mod pool;
 #[path = "git_real/publish.rs"]
 mod publish;
+#[path = "git_real/remote.rs"]
+mod remote;
 #[path = "git_real/repository.rs"]
 mod repository;
 #[path = "git_real/takeover.rs"]

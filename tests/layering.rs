@@ -37,9 +37,10 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "settings" => Some(vec!["model", "event", "runner"]),
         "plan_source" | "view" | "store" | "git" | "process" => Some(vec!["model", "event"]),
         "report" => Some(vec!["model", "event", "view"]),
+        "travel" => Some([PURE, DOORS].concat()),
         "recover" => Some([PURE, DOORS, &["engine"]].concat()),
         "engine" => Some([PURE, DOORS].concat()),
-        "cli" => Some([PURE, DOORS, &["recover", "engine", "report"]].concat()),
+        "cli" => Some([PURE, DOORS, &["travel", "recover", "engine", "report"]].concat()),
         _ => None,
     }
 }

@@ -366,6 +366,19 @@ fn what_git_left_in_the_environment_does_not_reach_the_agent() {
     assert!(!output.contains("GIT_DIR") && !output.contains("LANEKEEPER_LAUNCHER"), "{output}");
 }
 
+/// A shell would put it right by itself, so there is none.
+#[test]
+fn programs_that_believe_pwd_work_where_they_should() {
+    let mut job = Job::shell("");
+    job.spec.steps = vec![CommandLine::Arguments(vec!["printenv".into(), "PWD".into()])];
+    fs::create_dir_all(&job.directory).unwrap();
+    fs::write(job.directory.join("spec.json"), serde_json::to_vec(&job.spec).unwrap()).unwrap();
+    let mut supervisor = Command::new(PROGRAM);
+    supervisor.arg("supervise").arg(&job.directory).env("PWD", "/elsewhere");
+    assert!(supervisor.status().unwrap().success());
+    assert_eq!(job.output().trim_end(), job.scratch.path().to_str().unwrap());
+}
+
 #[test]
 fn an_agent_goes_on_when_its_launcher_is_killed_and_is_adopted() {
     let job = Job::shell("echo up > up; while [ ! -e go ]; do sleep 0.05; done; echo finished > finished");

@@ -1,7 +1,9 @@
 //! Arguments as typed. What they mean together with the settings is told by [`super::options`].
 
+mod callers;
 mod execution;
 mod records;
+mod state;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,12 +15,14 @@ use super::error::exit_code_table;
 use crate::model::{AgentName, HumanGate, LaneId, ReportFormat, RunId, Stage};
 use crate::settings::value::{self, Choice};
 
+pub use callers::{CiService, Hook, HookEvent, Init};
 pub use execution::{
     ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Limit, ReadingArgs, Resume, Rollback,
 };
 pub use records::{
     Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, PruneCheckpoints, RestoreCheckpoint, ShowCheckpoint,
 };
+pub use state::{DropState, ListStates, PullState, PushState, RemoteArgs, State};
 
 /// Runs a phase plan as parallel lanes in git worktrees, and survives being killed.
 #[derive(Debug, Parser)]
@@ -142,6 +146,9 @@ pub enum Command {
     /// List, show, create, restore and prune snapshots
     #[command(subcommand)]
     Checkpoints(Checkpoints),
+    /// Push a run to a git remote, and go on with it elsewhere
+    #[command(subcommand)]
+    State(State),
     /// Add an error to the error log, for scripts and agents
     LogError(LogError),
     /// Find state that is damaged, and repair it without losing work
@@ -149,6 +156,12 @@ pub enum Command {
     Doctor(Doctor),
     /// Remove what finished runs left, but never unmerged work
     Clean(Clean),
+    /// Set a repository up for Claude Code: settings, slash commands, hooks, the MCP server
+    Init(Init),
+    /// Answer a hook of Claude Code: JSON on standard input, JSON on standard output
+    Hook(Hook),
+    /// Serve runs to agents by the Model Context Protocol, over standard input and output
+    Mcp,
     /// See a run with failures, a kill and a resume in a scratch repository
     Demo(Demo),
     /// Write a shell's completion script to standard output

@@ -14,9 +14,12 @@ mod doctor;
 pub mod error;
 mod execution;
 mod foreign;
+mod hook;
+mod init;
 mod log_error;
 mod logs;
 mod man;
+mod mcp;
 pub mod options;
 mod plan;
 pub mod printer;
@@ -24,6 +27,7 @@ mod report;
 mod rollback;
 mod runs;
 mod show_settings;
+mod state;
 mod status;
 mod stop;
 
@@ -46,6 +50,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let printer = Printer::new(format);
     let status = match parsed {
         Ok(args) => run(args, printer),
+        Err(refusal) if hook::is_called(&arguments) => printer.refusal(&refusal).map(|_| ExitStatus::Done),
         Err(refusal) => printer.refusal(&refusal),
     };
     status.unwrap_or_else(|error| printer.error(&error)).into()
@@ -53,6 +58,9 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
 
 fn run(args: Args, printer: Printer) -> Result<ExitStatus, CliError> {
     args.global.color.set();
+    if let Command::Hook(arguments) = &args.command {
+        return Ok(hook::run(&args.global, printer, arguments.event));
+    }
     refuse_documents(&args)?;
     let format = args.global.format;
     let context = Context::new(&args.global, printer)?;
@@ -65,9 +73,13 @@ fn run(args: Args, printer: Printer) -> Result<ExitStatus, CliError> {
         Command::Demo(arguments) => demo::run(&context, &arguments),
         Command::Rollback(arguments) => rollback::run(&context, &arguments),
         Command::Checkpoints(command) => checkpoints::run(&context, &command),
+        Command::State(command) => state::run(&context, &command),
         Command::LogError(arguments) => log_error::run(&context, &arguments),
         Command::Clean(arguments) => clean::run(&context, &arguments),
         Command::Doctor(arguments) => doctor::run(&context, &arguments),
+        Command::Init(arguments) => init::run(&context, &arguments),
+        Command::Mcp => mcp::run(&context),
+        Command::Hook(arguments) => Ok(hook::run(&args.global, printer, arguments.event)),
         Command::Completions(arguments) => completions::run(&context, &arguments),
         Command::Man(arguments) => man::run(&context, &arguments),
         Command::Status(arguments) if arguments.settings => show_settings::run(&context),

@@ -174,6 +174,34 @@ pub enum GitError {
         /// The answer.
         text: String,
     },
+    /// The user has no remote of that name.
+    #[error("there is no remote `{name}`: {}", told_remotes(.name, .known))]
+    NoSuchRemote {
+        /// What was asked for.
+        name: String,
+        /// The remotes that there are.
+        known: Vec<String>,
+    },
+    /// A remote could not be asked, or did not get to an answer.
+    #[error("remote `{remote}`: {source}; {remedy}")]
+    Remote {
+        /// Its name.
+        remote: String,
+        /// What a person can do about it.
+        remedy: &'static str,
+        /// What was run and what git said.
+        source: ProgramError,
+    },
+    /// A remote was reached and takes something not.
+    #[error("remote `{remote}` refuses {}{}", .reasons.join(", "), .said.iter().map(|line| format!("\n  {line}")).collect::<String>())]
+    PushRefused {
+        /// Its name.
+        remote: String,
+        /// Each ref with git's reason.
+        reasons: Vec<String>,
+        /// What the server said to it.
+        said: Vec<String>,
+    },
     /// A pattern of files to copy cannot be read.
     #[error("`{pattern}` is no pattern of files: {reason}")]
     BadPattern {
@@ -191,6 +219,13 @@ fn listed(paths: &[String]) -> String {
     let shown = paths.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = paths.len().saturating_sub(LISTED);
     if more == 0 { shown } else { format!("{shown} and {more} more") }
+}
+
+fn told_remotes(name: &str, known: &[String]) -> String {
+    if known.is_empty() {
+        return format!("add one (`git remote add {name} URL`)");
+    }
+    format!("there are {}", listed(known))
 }
 
 /// Turns an I/O error into a [`GitError`] that says what was tried with which path.

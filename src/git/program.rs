@@ -5,10 +5,13 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use super::error::GitError;
-use crate::model::is_foreign_git_variable;
+use super::time_limit::output_within;
 use crate::model::text::shell_line;
+use crate::model::time::short;
+use crate::model::{is_foreign_git_variable, is_transport_variable};
 
 /// A git command that could not be started, or ended with a code other than 0.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +35,16 @@ pub enum ProgramError {
         code: Option<i32>,
         /// What it said.
         stderr: String,
+    },
+    /// The program took longer than it may, and was ended with everything that it had started.
+    #[error("`{command}` in {directory} was stopped after {}", short(*.limit))]
+    TimedOut {
+        /// What was run; can be pasted into a shell.
+        command: String,
+        /// Where it ran.
+        directory: PathBuf,
+        /// How long it might have taken.
+        limit: Duration,
     },
 }
 
@@ -60,6 +73,8 @@ pub(crate) struct Git<'a> {
     arguments: Vec<OsString>,
     variables: Vec<(&'static str, OsString)>,
     stdin: Option<&'a File>,
+    reaches_out: bool,
+    limit: Option<Duration>,
 }
 
 impl<'a> Git<'a> {
@@ -80,6 +95,8 @@ impl<'a> Git<'a> {
             arguments: Vec::new(),
             variables: Vec::new(),
             stdin: None,
+            reaches_out: false,
+            limit: None,
         }
     }
 
@@ -110,6 +127,19 @@ impl<'a> Git<'a> {
         self.configured("core.fsync=none")
     }
 
+    /// The same with what the user's environment says of other machines and how they are asked, and without ever
+    /// asking a person.
+    pub(crate) fn reaching_out(mut self) -> Self {
+        self.reaches_out = true;
+        self.variable("SSH_ASKPASS", "")
+    }
+
+    /// The same, ended with everything that it started if it takes longer than `limit`.
+    pub(crate) fn within(mut self, limit: Duration) -> Self {
+        self.limit = Some(limit);
+        self
+    }
+
     /// The same with one more argument.
     pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.arguments.push(argument.as_ref().to_owned());
@@ -133,9 +163,18 @@ impl<'a> Git<'a> {
 
     /// Runs it, whatever its exit code.
     pub(crate) fn attempt(&self) -> Result<Output, ProgramError> {
-        self.command()
-            .and_then(|mut command| command.output())
-            .map_err(|source| ProgramError::Start { directory: self.directory.to_owned(), source })
+        let output = self.command().and_then(|mut command| match self.limit {
+            Some(limit) => output_within(command, limit),
+            None => command.output().map(Some),
+        });
+        match output {
+            Ok(Some(output)) => Ok(output),
+            Ok(None) => {
+                let (command, directory) = (self.shown(), self.directory.to_owned());
+                Err(ProgramError::TimedOut { command, directory, limit: self.limit.unwrap_or_default() })
+            }
+            Err(source) => Err(ProgramError::Start { directory: self.directory.to_owned(), source }),
+        }
     }
 
     /// Runs it; a code other than 0 is an error.
@@ -175,9 +214,13 @@ impl<'a> Git<'a> {
         shell_line(std::iter::once("git".to_owned()).chain(arguments))
     }
 
+    fn is_kept_out(&self, variable: &OsStr) -> bool {
+        is_foreign_git_variable(variable) && !(self.reaches_out && is_transport_variable(variable))
+    }
+
     fn command(&self) -> io::Result<Command> {
         let mut command = Command::new("git");
-        for (name, _) in std::env::vars_os().filter(|(name, _)| is_foreign_git_variable(name)) {
+        for (name, _) in std::env::vars_os().filter(|(name, _)| self.is_kept_out(name)) {
             command.env_remove(name);
         }
         command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0");

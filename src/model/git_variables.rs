@@ -22,6 +22,25 @@ pub fn is_foreign_git_variable(name: &OsStr) -> bool {
     name.starts_with("GIT_") && !KEPT_VARIABLES.contains(&name.as_ref())
 }
 
+/// How names begin of variables that say how other machines are reached, and with which credentials. `GIT_CONFIG_COUNT`
+/// and what belongs to it are what CI systems give credentials with.
+const TRANSPORT_PREFIXES: &[&str] = &[
+    "GIT_ASKPASS",
+    "GIT_CONFIG_COUNT",
+    "GIT_CONFIG_KEY_",
+    "GIT_CONFIG_VALUE_",
+    "GIT_HTTP_",
+    "GIT_PROXY_",
+    "GIT_SSH_VARIANT",
+    "GIT_SSL_",
+];
+
+/// Whether `name` is a variable of git's that commands need which reach another machine.
+pub fn is_transport_variable(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    TRANSPORT_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -34,5 +53,7 @@ mod tests {
         for name in ["PATH", "GIT_CONFIG_GLOBAL", "GIT_COMMITTER_EMAIL"] {
             assert!(!is_foreign_git_variable(OsStr::new(name)), "{name}");
         }
+        assert!(is_transport_variable(OsStr::new("GIT_CONFIG_KEY_0")));
+        assert!(!is_transport_variable(OsStr::new("GIT_CONFIG_PARAMETERS")), "those of `git -c` are the caller's");
     }
 }

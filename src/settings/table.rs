@@ -242,7 +242,7 @@ settings! {
     /// The session that owns what is started.
     session_id: Option<String> {
         Kind::Text, some(value::session), flags ["--session-id"],
-        variables [env::SESSION_ID, env::CLAUDE_SESSION_ID],
+        variables [env::SESSION_ID, env::CLAUDE_SESSION_ID, env::CLAUDE_CODE_SESSION_ID],
         default "a new UUID"
     }
     /// What to do when a live session holds the run, the lane or the plan.
@@ -250,6 +250,11 @@ settings! {
         Kind::Choice(words::<OnLockConflict>), value::choice, flags ["--on-lock-conflict"],
         variables [env::ON_LOCK_CONFLICT],
         default "fail"
+    }
+    /// The remote that the run's state is pushed to while it is worked on.
+    state_remote: Option<String> {
+        Kind::Text, some(value::remote), flags ["--state-remote"], variables [env::STATE_REMOTE],
+        default "none"
     }
     /// The CI service that a run tells of itself when it ends.
     ci: Ci {
@@ -314,6 +319,7 @@ impl Settings {
             heartbeat: unsaid(Duration::from_secs(5)),
             session_id: unsaid(None),
             on_lock_conflict: unsaid(OnLockConflict::Fail),
+            state_remote: unsaid(None),
             ci: unsaid(Ci::Auto),
             runners: BTreeMap::new(),
         }

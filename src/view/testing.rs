@@ -267,7 +267,14 @@ impl Story {
     }
 
     pub(crate) fn resumed(self) -> Self {
-        self.then(Event::RunResumed { number: 1, owner: owner("second-session"), timeout: None, budget: None })
+        self.then(Event::RunResumed {
+            number: 1,
+            owner: owner("second-session"),
+            timeout: None,
+            budget: None,
+            message: String::new(),
+            message_for: None,
+        })
     }
 }
 
@@ -396,11 +403,19 @@ fn any_run_event() -> impl Strategy<Value = Event> {
     prop_oneof![
         Just(started(&[])),
         Just(started(&["SL-2", "nowhere"])),
-        Just(Event::RunResumed { number: 1, owner: owner("second"), timeout: None, budget: None }),
+        Just(Event::RunResumed {
+            number: 1,
+            owner: owner("second"),
+            timeout: None,
+            budget: None,
+            message: String::new(),
+            message_for: None
+        }),
         (proptest::option::of(any_lane()), reason, any::<bool>())
             .prop_map(|(lane, reason, force)| Event::StopRequested { lane, reason, force }),
         proptest::sample::select(RunOutcome::ALL).prop_map(|outcome| Event::RunFinished { outcome, code: 1 }),
         Just(Event::FinalOpened { worktree: worktree(9, "", 'f') }),
+        Just(moved()),
         (proptest::option::of(any_lane()), any_text()).prop_map(|(lane, message)| Event::Noted { lane, message }),
         (proptest::option::of(any_lane()), any_checkpoint())
             .prop_map(|(lane, checkpoint)| Event::CheckpointReached { lane, checkpoint }),
@@ -480,6 +495,15 @@ fn any_agent_event() -> impl Strategy<Value = Event> {
             checkpoint,
         }),
     ]
+}
+
+/// The run was taken here from another machine.
+fn moved() -> Event {
+    let place = |host: &str| {
+        let (repository, worktree_root) = (format!("/{host}"), format!("/{host}.lanes"));
+        Place { host: host.to_owned(), repository: repository.into(), worktree_root: worktree_root.into() }
+    };
+    Event::RunMoved(Box::new(RunMoved { from: place("ci"), to: place("desk"), slots: vec![] }))
 }
 
 /// Where everything usually is.

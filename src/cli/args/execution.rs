@@ -151,6 +151,9 @@ pub struct ControlArgs {
     /// How many tokens they may use before none is set to work any more, or none [default: none]
     #[arg(long, value_name = "NUMBER", value_parser = value::count_limit)]
     pub max_tokens: Option<CountLimit>,
+    /// The git remote that the state is pushed to while the run is worked on [default: none]
+    #[arg(long, value_name = "NAME", value_parser = value::remote)]
+    pub state_remote: Option<String>,
     /// The CI service to tell when the run ends [default: auto]
     #[arg(long, value_name = "SERVICE", value_parser = choice::<Ci>())]
     pub ci: Option<Ci>,
@@ -167,6 +170,12 @@ pub struct Resume {
     /// How long the run may take from now on, such as 90s, 2h or none [default: as long as when it began]
     #[arg(long, value_name = "DURATION", value_parser = value::limit)]
     pub timeout: Option<Limit>,
+    /// What to tell the agents in their next prompts
+    #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub message: String,
+    /// The lane whose agents are told; all of them if left out
+    #[arg(long, value_name = "LANE", requires = "message")]
+    pub message_for: Option<LaneId>,
     /// The rest.
     #[command(flatten)]
     pub control: ControlArgs,
@@ -239,6 +248,7 @@ impl ControlArgs {
             progress: flag("--progress", &self.progress),
             max_cost: flag("--max-cost", &self.max_cost),
             max_tokens: flag("--max-tokens", &self.max_tokens),
+            state_remote: optional("--state-remote", &self.state_remote),
             ci: flag("--ci", &self.ci),
             ..Layer::default()
         }

@@ -20,12 +20,12 @@ use crate::cli::args::{Intent, Resume};
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus, TO_THE_DOCTOR};
 use crate::cli::options::{Options, session_id};
-use crate::cli::runs::{command, named_or_only_unfinished, unfinished};
+use crate::cli::runs::{command, named_or_only_unfinished, unfinished, unknown_lane};
 use crate::engine::mirror::Mirror;
 use crate::engine::reconcile::{describe, verdict};
 use crate::event::{Event, Record, RunStarted};
 use crate::model::text::shell_line;
-use crate::model::{Budget, Plan, RunId};
+use crate::model::{Budget, LaneId, Plan, RunId};
 use crate::plan_source::ReadOptions;
 use crate::process;
 use crate::recover::completion::partial_rounds;
@@ -126,7 +126,17 @@ pub(super) fn run(context: &Context, arguments: &Resume) -> Result<Resumed, CliE
         on_conflict: arguments.control.on_conflict,
         settings,
     };
-    resume(context, &site, &run, &control)
+    let remark = Remark { text: arguments.message.clone(), lane: arguments.message_for.clone() };
+    resume(context, &site, &run, &control, &remark)
+}
+
+/// What the agents are to be told by whoever resumes their run.
+#[derive(Debug, Default)]
+pub(super) struct Remark {
+    /// Empty: nothing.
+    text: String,
+    /// The lane whose agents are meant; `None`: all.
+    lane: Option<LaneId>,
 }
 
 /// The latest run of a plan and its base, or the one that was named.
@@ -287,8 +297,18 @@ fn changed_plan(
 }
 
 /// Goes on with a run.
-pub(super) fn resume(context: &Context, site: &Site, run: &RunId, control: &Control) -> Result<Resumed, CliError> {
+pub(super) fn resume(
+    context: &Context,
+    site: &Site,
+    run: &RunId,
+    control: &Control,
+    remark: &Remark,
+) -> Result<Resumed, CliError> {
+    site.state_remote(&control.settings)?;
     let mut opened = open(context, site, run, control)?;
+    if let Some(stranger) = remark.lane.as_ref().filter(|lane| opened.plan.find(lane).is_none()) {
+        return Err(unknown_lane(stranger, opened.plan.lanes.iter().map(|lane| &lane.id)));
+    }
     let state_directory = site.state(&control.settings);
     if let Err(refusal) = check(run, &opened.state, &opened.records) {
         if matches!(refusal, ResumeError::Complete(_)) {
@@ -299,6 +319,7 @@ pub(super) fn resume(context: &Context, site: &Site, run: &RunId, control: &Cont
     let left = opened.plan.indices().filter(|lane| opened.state.lane(*lane).is_left_to_do());
     preflight::check(context, &opened.plan, left)?;
     site.prepare(&state_directory, &opened.started.options.worktree_root)?;
+    site.ignore_leavings(&opened.plan)?;
     crate::store::checkpoints::read(&state_directory.checkpoints())?;
     write_answers_down(run, &mut opened)?;
     present(context, &opened, &state_directory);
@@ -308,6 +329,8 @@ pub(super) fn resume(context: &Context, site: &Site, run: &RunId, control: &Cont
         owner: owner(&control.session_id),
         timeout: new_limit(&control.settings),
         budget: new_budget(&control.settings, opened.state.started().map(|started| started.options.budget)),
+        message: remark.text.trim().to_owned(),
+        message_for: remark.lane.clone(),
     };
     let started = opened.started.clone();
     let status = work(
@@ -376,13 +399,25 @@ fn is_lasting(request: &Request) -> bool {
     matches!(request, Request::Answer { .. } | Request::Record { .. })
 }
 
-/// Writes what a death right after the end of the run may have kept from being written.
-fn complete_files(site: &Site, opened: &Opened, control: &Control) -> Result<(), CliError> {
+/// Writes what follows from the run log and is not there: a death right after the end of the run may have kept it from
+/// being written, or the run has just come here.
+pub(in crate::cli) fn complete_files(site: &Site, opened: &Opened, control: &Control) -> Result<(), CliError> {
     let ports = ports(site, &control.settings, &opened.started, &opened.plan, opened.directory.clone())?;
     let state = site.state(&control.settings);
     Mirror::start(&state, &site.repository, &ports.pool, &opened.started, &opened.plan, &opened.records)
         .and_then(Mirror::finish)
         .map_err(|error| CliError::new(ExitStatus::Blocked, error.to_string()))
+}
+
+/// A warning where the run was taken here from another machine, which may not know of that.
+fn from_elsewhere(records: &[Record]) -> Option<String> {
+    let since = records.iter().rev().take_while(|record| !matches!(record.event, Event::RunResumed { .. }));
+    let moved = since.into_iter().find_map(|record| match &record.event {
+        Event::RunMoved(moved) => Some(moved),
+        _ => None,
+    })?;
+    let host = &moved.from.host;
+    Some(format!("Taken here from {host}: if it still runs there, whoever pushes its state second is refused"))
 }
 
 /// What seed 004 wants a person to be told on every resume: the stage, the checkpoints, what comes next, the way back.
@@ -399,6 +434,7 @@ fn present(context: &Context, opened: &Opened, state: &StateDirectory) {
         lines.push(format!("{lane}, {} agents: {completion}", round.word()));
         lines.extend(completion.agents.iter().map(|(agent, standing)| format!("  {agent}: {standing}")));
     }
+    lines.extend(from_elsewhere(&opened.records));
     lines.push(format!("Checkpoints: {}", state.checkpoints().display()));
     lines.push("Next actions:".to_owned());
     let mut jobs: Vec<_> = opened.state.running_jobs().cloned().collect();

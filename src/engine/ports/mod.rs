@@ -157,7 +157,7 @@ impl Ports {
 
     /// `lane/<phase>/<lane>`, with the run's suffix if it has one.
     pub(crate) fn lane_branch(&self, lane: LaneIndex) -> String {
-        format!("lane/{}/{}{}", self.facts.phase, self.id(lane), self.facts.options.branch_suffix)
+        self.facts.lane_branch(&self.plan.lane(lane).id)
     }
 
     /// `lane-agent/<phase>/<lane>/<agent>`, with the run's suffix; the lane's branch for an agent that shares it.
@@ -166,8 +166,7 @@ impl Ports {
         if plan.shares_worktree(agent) {
             return self.lane_branch(lane);
         }
-        let name = &plan.agents[agent].name;
-        format!("lane-agent/{}/{}/{name}{}", self.facts.phase, plan.id, self.facts.options.branch_suffix)
+        self.facts.agent_branch(&plan.id, &plan.agents[agent].name)
     }
 
     fn moment(&self, lane: LaneIndex, state: &RunState) -> Moment {

@@ -124,6 +124,8 @@ impl<'a> Runner<'a> {
         command.args(rest).current_dir(&self.spec.directory).process_group(0);
         command.stdin(input).stdout(self.output.try_clone()?).stderr(self.output.try_clone()?);
         set_environment(&mut command, &self.spec.environment, &self.marker.token);
+        // Some programs believe it rather than ask the kernel, and would work where Lanekeeper was started.
+        command.env("PWD", &self.spec.directory).env_remove("OLDPWD");
         let child = command.spawn()?;
         let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
         self.main = (pid, None);

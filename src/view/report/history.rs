@@ -53,6 +53,8 @@ impl History {
                 self.stop = None;
                 self.rests.extend(self.last.map(|last| (last, at)));
             }
+            // Until then nobody worked on it, there or here.
+            Event::RunMoved(_) => self.rests.extend(self.last.map(|last| (last, at))),
             Event::StopRequested { lane: None, reason, .. } => self.stop = Some(*reason),
             Event::Noted { lane, message } => {
                 self.notes.push(Note { at, lane: lane.clone(), message: message.clone() });
