@@ -12,7 +12,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 
 use super::error::exit_code_table;
-use crate::model::{AgentName, HumanGate, LaneId, RunId, Stage};
+use crate::model::{AgentName, HumanGate, LaneId, ReportFormat, RunId, Stage};
 use crate::settings::value::{self, Choice};
 
 pub use callers::{CiService, Hook, HookEvent, Init};
@@ -49,9 +49,10 @@ pub struct GlobalArgs {
     /// The file that is the run log of the one run that is meant
     #[arg(long, value_name = "FILE", global = true)]
     pub log_path: Option<PathBuf>,
-    /// How data and errors are written
-    #[arg(long, value_enum, default_value_t, global = true)]
-    pub format: Format,
+    /// How data and errors are written: text or json; `report` also writes md, junit and codequality
+    #[arg(long, value_name = "FORMAT", value_parser = choice::<ReportFormat>(), default_value = "text",
+        hide_possible_values = true, global = true)]
+    pub format: ReportFormat,
     /// Write diagnostics to standard error; twice for more
     #[arg(short, long, action = ArgAction::Count, global = true)]
     pub verbose: u8,
@@ -61,6 +62,13 @@ pub struct GlobalArgs {
     /// When to use colour
     #[arg(long, value_enum, default_value_t, value_name = "WHEN", global = true)]
     pub color: Color,
+}
+
+impl GlobalArgs {
+    /// How everything but reports is written.
+    pub fn data_format(&self) -> Format {
+        if self.format == ReportFormat::Json { Format::Json } else { Format::Text }
+    }
 }
 
 /// For people or for programs.
@@ -127,6 +135,8 @@ pub enum Command {
     Status(Status),
     /// Show what the agents and gates of a run wrote
     Logs(Logs),
+    /// Tell everything that happened in a run: for people, programs, CI services
+    Report(Report),
     /// Stop a run, or one lane of it, so that it can be resumed
     Stop(Stop),
     /// Say yes to a lane that waits for a person
@@ -235,6 +245,16 @@ pub struct Logs {
     /// Go on as more is written
     #[arg(short, long)]
     pub follow: bool,
+}
+
+/// `report`.
+#[derive(Debug, clap::Args)]
+pub struct Report {
+    /// The run; if left out, the only unfinished one, else the newest
+    pub run: Option<RunId>,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
 }
 
 /// `stop`.

@@ -4,6 +4,7 @@ mod answer;
 pub mod args;
 mod ask;
 mod checkpoints;
+mod ci;
 mod clean;
 mod completions;
 pub mod context;
@@ -22,6 +23,7 @@ mod mcp;
 pub mod options;
 mod plan;
 pub mod printer;
+mod report;
 mod rollback;
 mod runs;
 mod show_settings;
@@ -39,10 +41,12 @@ use context::Context;
 use error::{CliError, ExitStatus};
 use printer::Printer;
 
+use crate::model::ReportFormat;
+
 /// Does what the command line says; the first argument is the program's own name.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let parsed = Args::try_parse_from(&arguments);
-    let format = parsed.as_ref().map_or_else(|_| Format::asked_for(&arguments), |args| args.global.format);
+    let format = parsed.as_ref().map_or_else(|_| Format::asked_for(&arguments), |args| args.global.data_format());
     let printer = Printer::new(format);
     let status = match parsed {
         Ok(args) => run(args, printer),
@@ -57,6 +61,8 @@ fn run(args: Args, printer: Printer) -> Result<ExitStatus, CliError> {
     if let Command::Hook(arguments) = &args.command {
         return Ok(hook::run(&args.global, printer, arguments.event));
     }
+    refuse_documents(&args)?;
+    let format = args.global.format;
     let context = Context::new(&args.global, printer)?;
     diagnostics::start(&args.global, &context.environment)?;
     match args.command {
@@ -79,8 +85,19 @@ fn run(args: Args, printer: Printer) -> Result<ExitStatus, CliError> {
         Command::Status(arguments) if arguments.settings => show_settings::run(&context),
         Command::Status(arguments) => status::run(&context, &arguments),
         Command::Logs(arguments) => logs::run(&context, &arguments),
+        Command::Report(arguments) => report::run(&context, &arguments, format),
         Command::Stop(arguments) => stop::run(&context, &arguments),
         Command::Approve(arguments) => answer::run(&context, &arguments, true),
         Command::Reject(arguments) => answer::run(&context, &arguments, false),
     }
+}
+
+/// Formats that only reports are written in.
+fn refuse_documents(args: &Args) -> Result<(), CliError> {
+    let format = args.global.format;
+    if matches!(format, ReportFormat::Text | ReportFormat::Json) || matches!(args.command, Command::Report(_)) {
+        return Ok(());
+    }
+    let error = CliError::new(ExitStatus::Usage, format!("only reports are written as {format}"));
+    Err(error.hint(format!("for a run's report: lanekeeper report [RUN] --format {format}; else text or json")))
 }

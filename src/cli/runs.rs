@@ -13,7 +13,8 @@ use crate::recover::resume::has_begun;
 use crate::settings::{Layer, Settings, nearest};
 use crate::store::checkpoints::{self, CheckpointEntry};
 use crate::store::lock::is_held;
-use crate::store::{LogContents, RunDirectory, StateDirectory, run_log};
+use crate::store::{LogContents, LogError, RunDirectory, StateDirectory, run_log};
+use crate::view::RunView;
 
 /// The state of the repository's runs, and the settings, for commands without flags that change either.
 pub(super) fn state(context: &Context) -> Result<(StateDirectory, Settings), CliError> {
@@ -167,6 +168,20 @@ pub(super) fn read_log(context: &Context, directory: &RunDirectory) -> Result<Lo
         context.printer.warning(message, &["what those lines said is not shown; a resume refuses the log".to_owned()]);
     }
     Ok(contents)
+}
+
+/// The same for commands that have nothing to show of a run whose log holds nothing and that nobody works on.
+pub(super) fn read_begun_log(context: &Context, directory: &RunDirectory) -> Result<LogContents, CliError> {
+    let contents = read_log(context, directory)?;
+    if contents.records.is_empty() && !is_held(&directory.lock()) {
+        return Err(CliError::new(ExitStatus::InvalidState, LogError::Empty { path: directory.log() }.to_string()));
+    }
+    Ok(contents)
+}
+
+/// The run before its first event, as far as its plan is known.
+pub(super) fn beginning(directory: &RunDirectory) -> RunView {
+    pinned_plan(directory).map_or_else(RunView::default, |plan| RunView::for_plan(&plan))
 }
 
 /// The plan that a run pinned; `None` where it cannot be read.

@@ -12,11 +12,11 @@ use super::error::{CliError, ExitStatus};
 use super::execution::now;
 use super::foreign::{self, Found};
 use super::printer::OutputError;
-use super::runs::{named_or_newest, pinned_plan, read_log, state, unfinished};
+use super::runs::{beginning, named_or_newest, read_begun_log, state, unfinished};
 use crate::model::RunId;
 use crate::report::{Plain, Reporter, styles_for};
 use crate::store::lock::is_held;
-use crate::store::{Follower, LogError, RunDirectory, StateDirectory};
+use crate::store::{Follower, RunDirectory, StateDirectory};
 use crate::view::foreign_log::ForeignRun;
 use crate::view::{RunView, Summary, SummaryContext};
 
@@ -39,10 +39,7 @@ pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitSta
     if arguments.watch {
         watch(context, &state, &directory)?;
     }
-    let contents = read_log(context, &directory)?;
-    if contents.records.is_empty() && !is_held(&directory.lock()) {
-        return Err(CliError::new(ExitStatus::InvalidState, LogError::Empty { path: directory.log() }.to_string()));
-    }
+    let contents = read_begun_log(context, &directory)?;
     let view = beginning(&directory).after(&contents.records);
     show(context, &summary(&state, &view, &directory), &others)?;
     if arguments.run.is_none() {
@@ -53,11 +50,6 @@ pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitSta
         }
     }
     Ok(ExitStatus::Done)
-}
-
-/// The run before its first event, as far as its plan is known.
-fn beginning(directory: &RunDirectory) -> RunView {
-    pinned_plan(directory).map_or_else(RunView::default, |plan| RunView::for_plan(&plan))
 }
 
 fn summary(state: &StateDirectory, view: &RunView, directory: &RunDirectory) -> Summary {
@@ -180,7 +172,7 @@ impl Screen {
 }
 
 /// Rows and columns of the terminal; elsewhere wide enough for every table.
-fn screen() -> (usize, usize) {
+pub(super) fn screen() -> (usize, usize) {
     let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
     let size = size.filter(|size| size.ws_row > 0 && size.ws_col > 0);
     size.map_or((24, 100), |size| (size.ws_row.into(), size.ws_col.into()))

@@ -85,6 +85,8 @@ variables! {
     ON_LOCK_CONFLICT = "LANEKEEPER_ON_LOCK_CONFLICT";
     /// Sets `state_remote`.
     STATE_REMOTE = "LANEKEEPER_STATE_REMOTE";
+    /// Sets `ci`.
+    CI = "LANEKEEPER_CI";
     /// Which diagnostics are written, where no `-v` says so: `info`, `lanekeeper::git=debug`.
     LOG = "LANEKEEPER_LOG";
     /// Where the user's configuration directory is; default `$HOME/.config`.

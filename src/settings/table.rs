@@ -14,7 +14,7 @@ use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::plan::SPECIALIST_TIME_LIMIT;
 use crate::model::retry::OUTAGE_LIMIT;
 use crate::model::runner::RunnerText;
-use crate::model::{Dollars, MergeMode, MustHavesRule, OnOrphan, SnapshotRules, Timeouts};
+use crate::model::{Ci, Dollars, MergeMode, MustHavesRule, OnOrphan, SnapshotRules, Timeouts};
 use crate::runner::Catalogue;
 
 macro_rules! settings {
@@ -256,6 +256,11 @@ settings! {
         Kind::Text, some(value::remote), flags ["--state-remote"], variables [env::STATE_REMOTE],
         default "none"
     }
+    /// The CI service that a run tells of itself when it ends.
+    ci: Ci {
+        Kind::Choice(words::<Ci>), value::choice, flags ["--ci"], variables [env::CI],
+        default "auto"
+    }
 }
 
 fn some<T>(read: impl Fn(&str) -> Result<T, String>) -> impl Fn(&str) -> Result<Option<T>, String> {
@@ -315,6 +320,7 @@ impl Settings {
             session_id: unsaid(None),
             on_lock_conflict: unsaid(OnLockConflict::Fail),
             state_remote: unsaid(None),
+            ci: unsaid(Ci::Auto),
             runners: BTreeMap::new(),
         }
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{OnConflict, OnLockConflict, Progress, nearest};
-use crate::model::{AgentName, Dollars, MergeMode, MustHavesRule, OnOrphan, PlanFormat, Stage};
+use crate::model::{AgentName, Ci, Dollars, MergeMode, MustHavesRule, OnOrphan, PlanFormat, ReportFormat, Stage};
 
 /// A set of words to choose from.
 pub trait Choice: Copy + Send + Sync + 'static {
@@ -30,7 +30,7 @@ macro_rules! choices {
     )*};
 }
 
-choices! { MergeMode MustHavesRule OnConflict OnLockConflict OnOrphan PlanFormat Progress Stage }
+choices! { Ci MergeMode MustHavesRule OnConflict OnLockConflict OnOrphan PlanFormat Progress ReportFormat Stage }
 
 /// The words of a choice.
 pub fn words<T: Choice>() -> Vec<&'static str> {

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::atomic::{self, FileError, create_directories};
 use super::foreign_log;
 use crate::model::ownership::RUN_LOG_DIRECTORY;
-use crate::model::{AgentName, JobId, LaneId, PhaseId, RunId, Timestamp};
+use crate::model::{AgentName, JobId, LaneId, PhaseId, ReportFormat, RunId, Timestamp};
 
 /// The state of all runs of a repository.
 #[derive(Debug, Clone)]
@@ -215,6 +215,17 @@ impl RunDirectory {
     /// What a person has to decide, as it was last printed (seed 003, Recovery Escalation Policy).
     pub fn escalations(&self) -> PathBuf {
         self.directory().join("escalations.md")
+    }
+
+    /// The execution report as it was when the run last ended (SPEC §11).
+    pub fn report(&self, format: ReportFormat) -> PathBuf {
+        self.directory().join(match format {
+            ReportFormat::Text => "report.txt",
+            ReportFormat::Json => "report.json",
+            ReportFormat::Markdown => "report.md",
+            ReportFormat::Junit => "junit.xml",
+            ReportFormat::CodeQuality => "gl-code-quality-report.json",
+        })
     }
 
     /// The structured error log (SPEC §10).

@@ -7,7 +7,7 @@ use super::interfaces::{self, InterfaceView};
 use super::lane_fold::{apply_to_jobs, apply_to_lane, state_of};
 use super::lane_view::{JobView, LaneState, LaneView, WaitingFor};
 use crate::event::{Event, Owner, Record, RunOptions, RunOutcome, RunStarted, StopReason};
-use crate::model::{CommitId, JobExit, LaneId, MergeMode, PhaseId, Plan, RunId, Timestamp};
+use crate::model::{CommitId, JobExit, LaneId, MergeMode, PhaseId, Plan, Redactor, RunId, Timestamp};
 
 /// A fold over a run's events. Any order of events is taken without complaint; lanes that no plan named are added at
 /// the end.
@@ -128,6 +128,18 @@ impl RunView {
     pub fn after<'a>(mut self, records: impl IntoIterator<Item = &'a Record>) -> Self {
         for record in records {
             self.apply(record);
+        }
+        self
+    }
+
+    /// The same with what `redactor` finds taken out of what the plan says in words; events are clean when they are
+    /// written, the pinned plan is not.
+    #[must_use]
+    pub fn redacted(mut self, redactor: &Redactor) -> Self {
+        self.run.title.iter_mut().for_each(|title| redactor.clean(title));
+        for lane in &mut self.lanes {
+            lane.name.iter_mut().for_each(|name| redactor.clean(name));
+            lane.people.iter_mut().for_each(|(_, question)| redactor.clean(question));
         }
         self
     }

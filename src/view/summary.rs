@@ -219,7 +219,8 @@ impl Summary {
         words.join(" · ")
     }
 
-    fn standing(&self) -> &'static str {
+    /// How the run stands, in a word or two.
+    pub fn standing(&self) -> &'static str {
         match self.outcome {
             Some(outcome) => outcome.word(),
             None if self.started.is_none() => "not begun",

@@ -42,12 +42,14 @@ fn look_often(env: &TestEnv) {
     let plan = plan.to_str().expect("UTF-8");
     let before = everything(env);
     let refs = env.git(&["for-each-ref"]);
-    let ways: [&[&str]; 10] = [
+    let ways: [&[&str]; 12] = [
         &["status"],
         &["status", RUN, "--format", "json"],
         &["status", "--settings"],
         &["logs", RUN],
         &["logs", RUN, "L", "--format", "json"],
+        &["report", RUN],
+        &["report", RUN, "--format", "junit"],
         &["plan", "check", plan],
         &["plan", "show", plan],
         &["plan", "graph", plan],

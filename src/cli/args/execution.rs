@@ -7,8 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::{GlobalArgs, choice, stage};
-use crate::model::PlanFormat;
-use crate::model::{Dollars, LaneId, MergeMode, RunId, Stage};
+use crate::model::{Ci, Dollars, LaneId, MergeMode, PlanFormat, RunId, Stage};
 use crate::settings::{Layer, OnConflict, OnLockConflict, Origin, Progress, Setting, absolute, value};
 
 /// `execute-phase`.
@@ -155,6 +154,9 @@ pub struct ControlArgs {
     /// The git remote that the state is pushed to while the run is worked on [default: none]
     #[arg(long, value_name = "NAME", value_parser = value::remote)]
     pub state_remote: Option<String>,
+    /// The CI service to tell when the run ends [default: auto]
+    #[arg(long, value_name = "SERVICE", value_parser = choice::<Ci>())]
+    pub ci: Option<Ci>,
     /// Ask nothing
     #[arg(long)]
     pub yes: bool,
@@ -247,6 +249,7 @@ impl ControlArgs {
             max_cost: flag("--max-cost", &self.max_cost),
             max_tokens: flag("--max-tokens", &self.max_tokens),
             state_remote: optional("--state-remote", &self.state_remote),
+            ci: flag("--ci", &self.ci),
             ..Layer::default()
         }
     }

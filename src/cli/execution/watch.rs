@@ -10,6 +10,7 @@ use super::site::{Site, host, now, redactor};
 use crate::cli::args::Format;
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
+use crate::cli::{ci, report};
 use crate::engine::mirror::Mirror;
 use crate::engine::ports::Ports;
 use crate::engine::{Sight, drive};
@@ -71,8 +72,9 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
     }
     // The last lane's files went after the pool did.
     pool.remove_empty(&work.started.run_id);
+    report::keep(context, &work.settings, &work.state, &work.plan, &work.started.run_id);
     let finish = ended?;
-    summarize(context, &work.state, &view, &work.started)?;
+    summarize(context, &work.settings, &work.state, &view, &work.started)?;
     Ok(ExitStatus::ALL.iter().copied().find(|status| status.code() == finish.code).unwrap_or(ExitStatus::Failed))
 }
 
@@ -125,7 +127,9 @@ fn reporters<'a>(
     let styles = styles_for(&std::io::stderr());
     let offset = Local::now().offset().fix();
     let fan_out = FanOut::new(view);
-    match choose(settings.progress.value, std::io::stderr().is_terminal(), term) {
+    // A CI service keeps what is written, every redrawn line of it.
+    let redraws = std::io::stderr().is_terminal() && ci::service(settings, &context.environment).is_none();
+    match choose(settings.progress.value, redraws, term) {
         Progress::Live => {
             let directory = directory.clone();
             let last_line = move |job: &JobId| {
@@ -159,7 +163,13 @@ fn keep_escalations(context: &Context, summary: &Summary, directory: &RunDirecto
 }
 
 /// The table at the end, and what to type next. With JSON events on standard output it would be in the way there.
-fn summarize(context: &Context, state: &StateDirectory, view: &RunView, started: &RunStarted) -> Result<(), CliError> {
+fn summarize(
+    context: &Context,
+    settings: &Settings,
+    state: &StateDirectory,
+    view: &RunView,
+    started: &RunStarted,
+) -> Result<(), CliError> {
     let (program, directory) = (state.program(), &state.run(&started.run_id));
     let summary = Summary::of(view, SummaryContext { now: now(), program: &program, held: false });
     keep_escalations(context, &summary, directory);
@@ -173,14 +183,16 @@ fn summarize(context: &Context, state: &StateDirectory, view: &RunView, started:
     }
     let styles = styles_for(&std::io::stderr());
     let output = |job: &JobId| process::output_log(&directory.job(job));
-    context.printer.note(failures::failures(view, &output, 80, styles));
+    let looked_at = ci::service(settings, &context.environment) == Some(ci::Service::Github);
+    let say = |text: String| context.printer.note(if looked_at { ci::without_commands(&text) } else { text });
+    say(failures::failures(view, &output, 80, styles));
     for escalation in summary.escalations.iter().take(TOLD) {
-        context.printer.note(escalation.render());
+        say(escalation.render());
     }
     if summary.escalations.len() > TOLD {
         let (more, place) = (summary.escalations.len() - TOLD, directory.escalations());
         context.printer.note(format!("{more} more of these: {}", place.display()));
     }
-    context.printer.note(summary.render(80, styles));
+    say(summary.render(80, styles));
     Ok(())
 }

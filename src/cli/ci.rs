@@ -1,0 +1,97 @@
+//! CI services: which one runs us, and what it is told when a run has ended. For users: `docs/report.md`.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::Path;
+
+use super::args::Format;
+use super::context::Context;
+use super::printer::OutputError;
+use crate::model::Ci;
+use crate::settings::{Environment, Progress, Settings};
+use crate::view::ExecutionReport;
+use crate::view::report::{Annotation, MARKDOWN_LIMIT, annotations, markdown};
+
+/// A CI service that shows more than what is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Service {
+    /// GitHub Actions.
+    Github,
+    /// GitLab CI.
+    Gitlab,
+}
+
+/// The service that the settings name, or that the environment says it is.
+pub(super) fn service(settings: &Settings, environment: &Environment) -> Option<Service> {
+    let says_so = |name: &str| environment.get(name).is_some_and(|value| value == "true");
+    match settings.ci.value {
+        Ci::Github => Some(Service::Github),
+        Ci::Gitlab => Some(Service::Gitlab),
+        Ci::None => None,
+        Ci::Auto if says_so("GITHUB_ACTIONS") => Some(Service::Github),
+        Ci::Auto if says_so("GITLAB_CI") => Some(Service::Gitlab),
+        Ci::Auto => None,
+    }
+}
+
+/// Tells the service how a run ended. GitLab reads the files that the run leaves.
+pub(super) fn tell(context: &Context, settings: &Settings, service: Service, report: &ExecutionReport) {
+    if service == Service::Gitlab {
+        return;
+    }
+    if let Err(OutputError(error)) = annotate(context, settings, &annotations(report)) {
+        tracing::warn!("the annotations could not be written: {error}");
+    }
+    let Some(summary) = context.environment.get("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) else { return };
+    if let Err(error) = add_summary(Path::new(summary), report) {
+        let message = format!("the job summary {} could not be written: {error}", Path::new(summary).display());
+        context.printer.warning(message, &["the run is not touched by that; its directory holds report.md".to_owned()]);
+    }
+}
+
+/// Workflow commands: on standard output, but where that is for a program on standard error, which GitHub reads as well.
+fn annotate(context: &Context, settings: &Settings, annotations: &[Annotation]) -> Result<(), OutputError> {
+    let lines: String = annotations.iter().map(|annotation| format!("{annotation}\n")).collect();
+    if context.printer.format() == Format::Json || settings.progress.value == Progress::Json {
+        context.printer.note(lines);
+        return Ok(());
+    }
+    context.printer.out(lines)
+}
+
+/// What GitHub takes of one step, in bytes.
+const SUMMARY_LIMIT: u64 = 1 << 20;
+
+/// Less than this says nothing that the log does not say.
+const SHORTEST_SUMMARY: usize = 1024;
+
+/// Adds the report to what the step has written already, as far as there is room.
+fn add_summary(path: &Path, report: &ExecutionReport) -> io::Result<()> {
+    let written = fs::metadata(path).map_or(0, |file| file.len());
+    let room = usize::try_from(SUMMARY_LIMIT.saturating_sub(written + 1)).unwrap_or_default().min(MARKDOWN_LIMIT);
+    if room < SHORTEST_SUMMARY {
+        return Err(io::Error::other("this step's summary is full"));
+    }
+    let mut file = File::options().append(true).create(true).open(path)?;
+    file.write_all(format!("{}\n", markdown(report, room)).as_bytes())
+}
+
+/// Text of others for a log in which the service looks for commands: no line is one.
+pub(super) fn without_commands(text: &str) -> String {
+    let harmless = |line: &str| {
+        let command = line.trim_start().starts_with("::");
+        format!("{}{}\n", if command { "| " } else { "" }, line.replace("##[", "## ["))
+    };
+    text.lines().map(harmless).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_an_agent_says_is_no_command() {
+        let text = "one\n  ::error::two\n##[add-mask]three\n";
+        assert_eq!(without_commands(text), "one\n|   ::error::two\n## [add-mask]three\n");
+    }
+}

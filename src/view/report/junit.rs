@@ -1,0 +1,272 @@
+//! The report as JUnit XML.
+//!
+//! What is written satisfies the schema of Jenkins' xUnit plugin (`junit-10.xsd`) and the one of Ant's format (`JUnit.xsd`
+//! of Windy Road) alike. Neither allows all that the other does, so: no attributes on `testsuites`; suites have every
+//! attribute that one of them asks for, times without an offset, and `properties`, `system-out` and `system-err` in this
+//! order; cases have a class, a time and at most one child.
+
+use std::io;
+
+use quick_xml::Writer;
+use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
+
+use super::ExecutionReport;
+use super::escape::visible;
+use super::lane::{FailureReport, JobReport, LaneReport, last_runs};
+use crate::model::{PhaseId, Timestamp, Verdict};
+use crate::view::lane_view::LaneState;
+
+/// A suite for each lane, then one for the phase. Cases are the lane itself, its gates as they ended, and its must-haves.
+pub(super) fn junit(report: &ExecutionReport) -> io::Result<String> {
+    let package = report.phase.as_ref().map_or("run", PhaseId::as_str);
+    let mut suites: Vec<Suite> = report.lanes.iter().map(|lane| of_lane(package, lane)).collect();
+    suites.extend((!report.final_gate.is_empty()).then(|| of_phase(package, report)));
+    let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
+    writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
+    writer.write_event(Event::Start(BytesStart::new("testsuites")))?;
+    for (id, suite) in suites.iter().enumerate() {
+        write_suite(&mut writer, report, package, id, suite)?;
+    }
+    writer.write_event(Event::End(BytesEnd::new("testsuites")))?;
+    let mut text = String::from_utf8(writer.into_inner()).map_err(io::Error::other)?;
+    text.push('\n');
+    Ok(text)
+}
+
+struct Suite {
+    name: String,
+    started: Option<Timestamp>,
+    elapsed_ms: u64,
+    properties: Vec<(&'static str, String)>,
+    cases: Vec<Case>,
+    output: String,
+}
+
+struct Case {
+    class: String,
+    name: String,
+    elapsed_ms: u64,
+    verdict: Outcome,
+}
+
+/// How a case ended. A failure is what was tested and found wrong; an error kept it from being done.
+enum Outcome {
+    Passed,
+    Failure(Complaint),
+    Error(Complaint),
+    Skipped(String),
+}
+
+struct Complaint {
+    kind: String,
+    message: String,
+    text: String,
+}
+
+fn of_lane(package: &str, lane: &LaneReport) -> Suite {
+    let class = format!("{package}.{}", lane.lane);
+    let mut cases = vec![Case {
+        class: class.clone(),
+        name: lane.name.as_ref().map_or_else(|| lane.lane.to_string(), |name| format!("{}: {name}", lane.lane)),
+        elapsed_ms: lane.elapsed_ms.unwrap_or_default(),
+        verdict: verdict_of_lane(lane),
+    }];
+    cases.extend(of_gates(&class, &lane.gates));
+    cases.extend(lane.must_haves.iter().map(|verdict| of_must_have(&class, verdict)));
+    Suite {
+        name: class,
+        started: lane.started,
+        elapsed_ms: lane.elapsed_ms.unwrap_or_default(),
+        properties: properties(lane),
+        cases,
+        output: earlier(lane),
+    }
+}
+
+fn of_phase(package: &str, report: &ExecutionReport) -> Suite {
+    Suite {
+        name: package.to_owned(),
+        started: report.final_gate.first().map(|gate| gate.started),
+        elapsed_ms: report.final_gate.iter().map(|gate| gate.elapsed_ms).sum(),
+        properties: Vec::new(),
+        cases: of_gates(package, &report.final_gate),
+        output: String::new(),
+    }
+}
+
+fn properties(lane: &LaneReport) -> Vec<(&'static str, String)> {
+    let retries = lane.attempts.iter().filter(|attempt| attempt.retry.is_some()).count();
+    let all = [
+        ("state", Some(lane.state.word().to_owned())),
+        ("attempts", Some(lane.attempts.len().to_string())),
+        ("retries", Some(retries.to_string())),
+        ("tokens", Some(lane.usage.tokens()).filter(|tokens| *tokens > 0).map(|tokens| tokens.to_string())),
+        ("cost_usd", lane.usage.cost.map(|cost| format!("{:.6}", cost.value()))),
+        ("branch", lane.branch.clone()),
+        ("merge_commit", lane.merge_commit.as_ref().map(ToString::to_string)),
+    ];
+    all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+}
+
+/// What failed before it passed, or failed for good: cases tell only the last word.
+fn earlier(lane: &LaneReport) -> String {
+    let told = |failure: &FailureReport| {
+        let lines = std::iter::once(failure.failure.message.clone()).chain(failure.failure.log.iter().cloned());
+        format!("{} {}", failure.at, lines.collect::<Vec<_>>().join("\n  "))
+    };
+    lane.failures.iter().map(told).collect::<Vec<_>>().join("\n")
+}
+
+fn verdict_of_lane(lane: &LaneReport) -> Outcome {
+    let note = if lane.note.is_empty() { lane.state.word().to_owned() } else { lane.note.clone() };
+    match lane.state {
+        LaneState::Merged => Outcome::Passed,
+        LaneState::Failed => Outcome::Failure(failed(lane, note)),
+        LaneState::Blocked | LaneState::Stopped | LaneState::RolledBack => error(lane.state, note),
+        LaneState::NeedsApproval(_) | LaneState::NeedsPerson => error(lane.state, note),
+        LaneState::Waiting | LaneState::Skipped => Outcome::Skipped(note),
+        // It goes on, or was interrupted: nothing can be said yet.
+        LaneState::Starting | LaneState::Running | LaneState::Testing => Outcome::Skipped(note),
+        LaneState::Reviewing | LaneState::Merging => Outcome::Skipped(note),
+    }
+}
+
+fn failed(lane: &LaneReport, note: String) -> Complaint {
+    let Some(FailureReport { failure, .. }) = &lane.failure else {
+        return Complaint { kind: "failed".to_owned(), message: note, text: String::new() };
+    };
+    let findings = failure.diagnosis.iter().flat_map(|diagnosis| &diagnosis.findings).map(ToString::to_string);
+    let command = failure.command.clone();
+    let lines = command.into_iter().chain(failure.paths.iter().cloned()).chain(findings).chain(failure.log.clone());
+    Complaint {
+        kind: failure.kind.word().to_owned(),
+        message: failure.message.clone(),
+        text: lines.collect::<Vec<_>>().join("\n"),
+    }
+}
+
+fn error(state: LaneState, message: String) -> Outcome {
+    Outcome::Error(Complaint { kind: state.word().to_owned(), message, text: String::new() })
+}
+
+fn of_gates(class: &str, gates: &[JobReport]) -> Vec<Case> {
+    let case = |(gate, runs): (&JobReport, usize)| {
+        let command = gate.command.as_ref().map(|command| format!(": {command}")).unwrap_or_default();
+        let again = if runs > 1 { format!(" (run {runs} times)") } else { String::new() };
+        Case {
+            class: class.to_owned(),
+            name: format!("{}{command}{again}", gate.label()),
+            elapsed_ms: gate.elapsed_ms,
+            verdict: verdict_of_gate(gate),
+        }
+    };
+    last_runs(gates).into_iter().map(case).collect()
+}
+
+fn verdict_of_gate(gate: &JobReport) -> Outcome {
+    let complaint = || {
+        let findings = gate.diagnosis.iter().flat_map(|diagnosis| &diagnosis.findings).map(ToString::to_string);
+        let class = gate.diagnosis.as_ref().map(|diagnosis| diagnosis.class.word());
+        Complaint {
+            kind: class.unwrap_or("gate").to_owned(),
+            message: gate.ending(),
+            text: findings.chain(gate.tail.iter().cloned()).collect::<Vec<_>>().join("\n"),
+        }
+    };
+    match (gate.passed, gate.cause) {
+        (Some(true), _) => Outcome::Passed,
+        (Some(false), Some(crate::model::ExitCause::Exited)) => Outcome::Failure(complaint()),
+        (Some(false), _) => Outcome::Error(complaint()),
+        (None, _) => Outcome::Skipped(gate.ending()),
+    }
+}
+
+fn of_must_have(class: &str, verdict: &Verdict) -> Case {
+    let asked = verdict.asked.join("; ");
+    let asked = if asked.is_empty() { String::new() } else { format!(" ({asked})") };
+    let kind = verdict.kind.word().replace('_', " ");
+    let complaint =
+        || Complaint { kind: "must-have".to_owned(), message: verdict.told(), text: verdict.why.join("\n") };
+    Case {
+        class: class.to_owned(),
+        name: format!("must-have: {kind} {}{asked}", verdict.about),
+        elapsed_ms: 0,
+        verdict: match verdict.holds {
+            Some(true) => Outcome::Passed,
+            Some(false) => Outcome::Failure(complaint()),
+            None => Outcome::Skipped("only a reader can tell".to_owned()),
+        },
+    }
+}
+
+type Xml = Writer<Vec<u8>>;
+
+fn start<'a>(name: &'a str, attributes: &[(&str, String)]) -> BytesStart<'a> {
+    let mut start = BytesStart::new(name);
+    for (name, value) in attributes {
+        start.push_attribute((*name, visible(value).as_str()));
+    }
+    start
+}
+
+fn write_suite(writer: &mut Xml, report: &ExecutionReport, package: &str, id: usize, suite: &Suite) -> io::Result<()> {
+    let count =
+        |wanted: fn(&Outcome) -> bool| suite.cases.iter().filter(|case| wanted(&case.verdict)).count().to_string();
+    let began = suite.started.or(report.started).unwrap_or(Timestamp::from_unix_millis(0));
+    let attributes = [
+        ("name", suite.name.clone()),
+        ("package", package.to_owned()),
+        ("id", id.to_string()),
+        ("hostname", report.host.clone().unwrap_or_else(|| "localhost".to_owned())),
+        ("timestamp", began.0.format("%Y-%m-%dT%H:%M:%S").to_string()),
+        ("tests", suite.cases.len().to_string()),
+        ("failures", count(|outcome| matches!(outcome, Outcome::Failure(_)))),
+        ("errors", count(|outcome| matches!(outcome, Outcome::Error(_)))),
+        ("skipped", count(|outcome| matches!(outcome, Outcome::Skipped(_)))),
+        ("time", seconds(suite.elapsed_ms)),
+    ];
+    writer.write_event(Event::Start(start("testsuite", &attributes)))?;
+    writer.write_event(Event::Start(BytesStart::new("properties")))?;
+    for (name, value) in &suite.properties {
+        let attributes = [("name", (*name).to_owned()), ("value", value.clone())];
+        writer.write_event(Event::Empty(start("property", &attributes)))?;
+    }
+    writer.write_event(Event::End(BytesEnd::new("properties")))?;
+    suite.cases.iter().try_for_each(|case| write_case(writer, case))?;
+    write_text(writer, start("system-out", &[]), &suite.output)?;
+    write_text(writer, start("system-err", &[]), "")?;
+    writer.write_event(Event::End(BytesEnd::new("testsuite")))
+}
+
+fn write_case(writer: &mut Xml, case: &Case) -> io::Result<()> {
+    let attributes =
+        [("name", case.name.clone()), ("classname", case.class.clone()), ("time", seconds(case.elapsed_ms))];
+    let start_of_case = start("testcase", &attributes);
+    let (name, attributes, text) = match &case.verdict {
+        Outcome::Passed => return writer.write_event(Event::Empty(start_of_case)),
+        Outcome::Failure(complaint) => ("failure", complaint.attributes(), complaint.text.as_str()),
+        Outcome::Error(complaint) => ("error", complaint.attributes(), complaint.text.as_str()),
+        Outcome::Skipped(why) => ("skipped", vec![("message", why.clone())], ""),
+    };
+    writer.write_event(Event::Start(start_of_case))?;
+    write_text(writer, start(name, &attributes), text)?;
+    writer.write_event(Event::End(BytesEnd::new("testcase")))
+}
+
+impl Complaint {
+    fn attributes(&self) -> Vec<(&'static str, String)> {
+        vec![("message", self.message.clone()), ("type", self.kind.clone())]
+    }
+}
+
+fn write_text(writer: &mut Xml, start: BytesStart<'_>, text: &str) -> io::Result<()> {
+    let end = start.to_end().into_owned();
+    writer.write_event(Event::Start(start))?;
+    writer.write_event(Event::Text(BytesText::new(&visible(text))))?;
+    writer.write_event(Event::End(end))
+}
+
+/// Seconds with three decimals.
+fn seconds(ms: u64) -> String {
+    format!("{}.{:03}", ms / 1000, ms % 1000)
+}

@@ -1,0 +1,212 @@
+#[path = "../../../tests/documents/mod.rs"]
+mod documents;
+mod odd_names;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::event::{Event, LaneStage};
+use crate::model::{Dollars, ExitCause, JobExit, JobId, JobRole, Plan, Transcript};
+use crate::view::testing::*;
+use documents::{Schema, junit_faults};
+
+fn report_of(plan: &Plan, records: &[Record], held: bool) -> ExecutionReport {
+    let now = records.last().map_or(at(0), |record| record.at);
+    let summary = SummaryContext { now, program: &program(), held };
+    let context = ReportContext { summary, redactor: &Redactor::default(), damaged_lines: 0 };
+    ExecutionReport::of(RunView::for_plan(plan), records, context)
+}
+
+fn two_lanes() -> Plan {
+    plan(&[("SL-1", &[], &[]), ("SL-2", &["SL-1"], &[])])
+}
+
+fn report(story: &Story) -> ExecutionReport {
+    report_of(&two_lanes(), &story.records, false)
+}
+
+/// `SL-1` is merged at its second attempt, `SL-2` fails its tests.
+fn mended_and_failed() -> Story {
+    let second = attempt("SL-1", "engineer", 2);
+    let story = Story::begun().opened("SL-1", 1).retried("SL-1", 1, 3).wait(4).job(&second).exited(&second, 0);
+    let story = story.merged("SL-1", 'd').opened("SL-2", 1);
+    let only = attempt("SL-2", "engineer", 1);
+    let story = story.job(&only).exited(&only, 0).job(&tests_of("SL-2", 1)).exited(&tests_of("SL-2", 1), 101);
+    story.noted("SL-2").failed("SL-2").finished(RunOutcome::Failed, 1)
+}
+
+fn rendered(report: &ExecutionReport, format: ReportFormat) -> String {
+    report.render(format, 100, Styles::plain()).unwrap()
+}
+
+#[test]
+fn the_time_of_a_run_is_told_beside_what_was_possible() {
+    let report = report(&mended_and_failed());
+    let times = &report.times;
+    // Two attempts of a minute in one lane, an attempt and tests of a minute in the one after it.
+    assert_eq!((times.work_ms, times.critical_path_ms), (180_000, 240_000));
+    assert_eq!(times.lower_bound_ms, 240_000);
+    assert_eq!(report.timeline.critical_path, [lane("SL-1"), lane("SL-2")]);
+    assert_eq!(times.busy_ms, 240_000);
+    assert_eq!(times.delayed_ms, 5_000, "the first retry was put off");
+    assert_eq!(times.makespan_ms, times.busy_ms + times.delayed_ms + times.overhead_ms);
+    insta::assert_snapshot!(drawing::lines(&report, 80).join("\n"), @"
+    * SL-1             |.###########..##########..                         | 2m25s
+        engineer/1 1 ! | ###########                                       | 1m00s
+        engineer/1 2   |              ##########                           | 1m00s
+    * SL-2             |                          ..###########=========== | 2m15s
+        engineer/1 1   |                            ###########            | 1m00s
+    ");
+}
+
+#[test]
+fn time_at_rest_is_none_of_the_runs() {
+    let job = attempt("SL-1", "engineer", 1);
+    let story = Story::begun().opened("SL-1", 1).job(&job).exited(&job, 0).finished(RunOutcome::Stopped, 130);
+    let before = report(&story).times;
+    let story = story.wait(7200).resumed().merged("SL-1", 'd');
+    let after = report(&story).times;
+    assert_eq!((before.at_rest_ms, after.at_rest_ms), (0, 7_201_000));
+    assert!(after.makespan_ms < before.makespan_ms + 60_000, "{after:?}");
+    assert_eq!(after.busy_ms, before.busy_ms);
+}
+
+#[test]
+fn an_attempt_that_is_a_retry_says_of_what() {
+    let report = report(&mended_and_failed());
+    let attempts = &report.lanes[0].attempts;
+    assert!(attempts[0].retry.is_none());
+    let retry = attempts[1].retry.as_ref().unwrap();
+    assert_eq!((retry.number, retry.of), (Some(1), Some(3)));
+    assert_eq!(retry.reason, gate_failure().message);
+}
+
+#[test]
+fn what_agents_used_is_told_of_attempts_lanes_and_the_run() {
+    let job = attempt("SL-1", "engineer", 1);
+    let mut story = Story::begun().opened("SL-1", 1).job(&job).exited(&job, 0).merged("SL-1", 'd');
+    let usage = Usage { input_tokens: 1200, cost: Dollars::new(0.25), ..Usage::default() };
+    for record in &mut story.records {
+        if let Event::JobExited { transcript, .. } = &mut record.event {
+            *transcript = Some(Box::new(Transcript { usage, ..Transcript::default() }));
+        }
+    }
+    let report = report(&story);
+    assert_eq!((report.usage, report.lanes[0].usage, report.lanes[1].usage), (usage, usage, Usage::default()));
+    let value: serde_json::Value = serde_json::from_str(&rendered(&report, ReportFormat::Json)).unwrap();
+    Schema::named("report").accepts(&value);
+    assert_eq!(value["lanes"][0]["attempts"][0]["transcript"]["cost_usd"], 0.25);
+    assert!(rendered(&report, ReportFormat::Junit).contains("name=\"cost_usd\" value=\"0.250000\""));
+    assert!(rendered(&report, ReportFormat::Markdown).contains("1.2k tokens"));
+    assert!(rendered(&report, ReportFormat::Text).contains("1.2k tokens"));
+}
+
+#[test]
+fn a_gate_that_passed_in_the_end_is_a_case_that_passed() {
+    let first = tests_of("SL-1", 1);
+    let second = tests_of("SL-1", 2);
+    let story = Story::begun().opened("SL-1", 1).job(&first).exited(&first, 1).noted("SL-1");
+    let story = story.job(&second).exited(&second, 0).merged("SL-1", 'd').finished(RunOutcome::Done, 0);
+    let xml = rendered(&report(&story), ReportFormat::Junit);
+    let document = roxmltree::Document::parse(&xml).unwrap();
+    let cases: Vec<&str> =
+        document.descendants().filter_map(|it| it.attribute("classname").and(it.attribute("name"))).collect();
+    assert_eq!(cases, ["SL-1", "tests: cargo test auth (run 2 times)", "SL-2"]);
+    assert!(!xml.contains("<failure"), "{xml}");
+    assert!(xml.contains("TypeError: undefined"), "what failed before is forgotten: {xml}");
+}
+
+#[test]
+fn a_page_that_is_too_long_is_cut_between_blocks_and_says_so() {
+    let mut story = mended_and_failed();
+    for number in 0..2000 {
+        story = story.then(Event::Noted { lane: None, message: format!("note {number}") });
+    }
+    let report = report(&story);
+    let whole = markdown(&report, MARKDOWN_LIMIT);
+    assert!(whole.contains("note 1999") && !whole.contains("did not fit"));
+    for limit in [4000, 5000, 20_000] {
+        let cut = markdown(&report, limit);
+        assert!(cut.len() <= limit, "{} of {limit}", cut.len());
+        assert!(cut.ends_with("tells everything.*\n"), "{cut}");
+        assert!(!cut.contains("note 1999"));
+        assert_eq!(cut.matches("<details>").count(), cut.matches("</details>").count());
+    }
+}
+
+#[test]
+fn annotations_are_ten_of_a_kind_at_most() {
+    let names: Vec<String> = (0..30).map(|number| format!("SL-{number}")).collect();
+    let lanes: Vec<(&str, &[&str], &[crate::model::Approval])> =
+        names.iter().map(|name| (name.as_str(), &[][..], &[][..])).collect();
+    let mut story = Story::begun();
+    for (at, name) in names.iter().enumerate() {
+        story = if at % 2 == 0 { story.failed(name) } else { story.blocked(name, "no disk") };
+    }
+    let shown = annotations(&report_of(&plan(&lanes), &story.records, false));
+    let of = |severity| shown.iter().filter(|it| it.severity == severity).count();
+    assert_eq!((of(Severity::Error), of(Severity::Warning)), (10, 10));
+    assert!(shown[9].message.starts_with("and 6 more"), "{}", shown[9].message);
+}
+
+#[test]
+fn secrets_of_the_plan_are_not_told() {
+    let mut parts = crate::model::PlanParts::from(two_lanes());
+    parts.title = Some("Use s3cr3t-t0ken".to_owned());
+    parts.lanes[0].name = Some("Lane s3cr3t-t0ken".to_owned());
+    let plan = Plan::new(parts).unwrap();
+    let redactor = Redactor::new([("A_TOKEN", "s3cr3t-t0ken")], &[]);
+    let summary = SummaryContext { now: at(0), program: &program(), held: false };
+    let context = ReportContext { summary, redactor: &redactor, damaged_lines: 0 };
+    let report = ExecutionReport::of(RunView::for_plan(&plan), &Story::begun().records, context);
+    for format in ReportFormat::ALL {
+        assert!(!rendered(&report, *format).contains("s3cr3t"), "{format}");
+    }
+}
+
+#[test]
+fn what_the_schema_does_not_know_is_refused() {
+    let mut value = serde_json::to_value(report(&mended_and_failed())).unwrap();
+    let schema = Schema::named("report");
+    schema.accepts(&value);
+    value["lanes"][0]["attempts"][0]["mood"] = "good".into();
+    assert!(!schema.takes(&value));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_a_log_holds_every_form_is_sound(records in any_records(), held in any::<bool>()) {
+        let report = report_of(&two_lanes(), &records, held);
+        let times = &report.times;
+        prop_assert!(times.busy_ms + times.delayed_ms + times.overhead_ms >= times.makespan_ms);
+        Schema::named("report").accepts(&serde_json::from_str(&rendered(&report, ReportFormat::Json)).unwrap());
+        prop_assert_eq!(junit_faults(&rendered(&report, ReportFormat::Junit)), Vec::<String>::new());
+        prop_assert!(markdown(&report, 3000).len() <= 3000);
+        rendered(&report, ReportFormat::Text);
+    }
+}
+
+/// A job that ended at once.
+fn ended(lane_id: &str, role: JobRole, command: &str, exit_code: i32, tail: Vec<String>) -> [Event; 2] {
+    let job = JobId { lane: Some(lane(lane_id)), role, number: 1 };
+    let exit = JobExit {
+        cause: ExitCause::Exited,
+        exit_code,
+        command: command.to_owned(),
+        started_at: at(1),
+        finished_at: at(2),
+        tail,
+        notes: String::new(),
+    };
+    [
+        Event::JobPlanned { job: job.clone() },
+        Event::JobExited { job, exit, report: None, reading: None, transcript: None },
+    ]
+}
+
+/// Agents may begin.
+fn begun(lane_id: &str) -> Event {
+    Event::LaneMoved { lane: lane(lane_id), from: LaneStage::Waiting, to: LaneStage::Implementation }
+}

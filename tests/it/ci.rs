@@ -1,0 +1,148 @@
+//! What a CI service is told when a run ends there.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::documents::junit_faults;
+use crate::report::MIXED;
+use crate::support::{Ended, RUN, STATE, TestEnv};
+
+fn env() -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(MIXED);
+    env
+}
+
+fn run_in(env: &TestEnv, flags: &[&str], service: impl Fn(&mut Command) -> &mut Command) -> Ended {
+    let plan = env.path("plan.toml");
+    let arguments = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", RUN];
+    env.lanekeeper_with(&[&arguments, flags].concat(), service)
+}
+
+/// As GitHub's runner starts a step.
+fn on_github(env: &TestEnv, flags: &[&str]) -> Ended {
+    let summary = env.path("scratch/summary.md");
+    run_in(env, flags, |command| command.env("GITHUB_ACTIONS", "true").env("GITHUB_STEP_SUMMARY", &summary))
+}
+
+fn commands(text: &str) -> Vec<&str> {
+    text.lines().filter(|line| line.starts_with("::")).collect()
+}
+
+const TOLD: [&str; 3] = [
+    "::error file=src/lib.rs,line=3,col=5,title=B%3A gate::mismatched types",
+    "::warning title=A%3A must-have::artifact b.txt: missing file",
+    "::warning title=C%3A blocked::it depends on B, which failed",
+];
+
+#[test]
+fn github_gets_annotations_and_a_job_summary() {
+    let env = env();
+    env.write("scratch/summary.md", "# What came before\n");
+    let ended = on_github(&env, &[]).exits(1);
+    assert_eq!(ended.stdout.lines().collect::<Vec<_>>(), TOLD);
+    assert_eq!(commands(&ended.stderr), Vec::<&str>::new());
+    let summary = env.scratch("summary.md");
+    assert!(summary.starts_with("# What came before\n## P1 Billing\n"), "{summary}");
+    assert!(summary.contains("<summary>B failed:"), "{summary}");
+}
+
+#[test]
+fn annotations_leave_json_on_standard_output_alone() {
+    for flags in [&["--progress", "json"][..], &["--format", "json", "--progress", "none"]] {
+        let env = env();
+        let ended = on_github(&env, flags).exits(1);
+        assert_eq!(commands(&ended.stdout), Vec::<&str>::new());
+        assert_eq!(commands(&ended.stderr), TOLD);
+    }
+}
+
+#[test]
+fn what_an_agent_says_is_no_command_to_github() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo \"::error::mine\"; echo \"::add-mask::x\"; exit 1'\n");
+    let ended = on_github(&env, &[]).exits(1);
+    assert!(ended.stderr.contains("::error::mine"), "{}", ended.stderr);
+    let obeyed = |line: &&str| line.trim_start().starts_with("::");
+    assert_eq!(ended.stderr.lines().filter(obeyed).collect::<Vec<_>>(), Vec::<&str>::new());
+    assert_eq!(commands(&ended.stdout).len(), 1);
+}
+
+#[test]
+fn a_job_summary_that_is_full_or_cannot_be_written_is_told_and_stops_nothing() {
+    let env = env();
+    env.write("scratch/summary.md", "x".repeat(1 << 20));
+    on_github(&env, &[]).exits(1).says(&["the job summary", "full"]);
+    assert_eq!(env.scratch("summary.md").len(), 1 << 20);
+    env.write("scratch/summary.md", "x".repeat((1 << 20) - 3000));
+    env.resume(&["--ci", "none"]).exits(1);
+    let summary = env.path("scratch/summary.md");
+    env.lanekeeper_with(&["resume", RUN, "--ci", "github"], |it| it.env("GITHUB_STEP_SUMMARY", &summary)).exits(1);
+    let added = env.scratch("summary.md");
+    assert!(added.len() <= 1 << 20 && added.ends_with("tells everything.*\n\n"), "{}", &added[added.len() - 200..]);
+    let nowhere = env.path("no/such/summary.md");
+    env.lanekeeper_with(&["resume", RUN, "--ci", "github"], |it| it.env("GITHUB_STEP_SUMMARY", &nowhere))
+        .exits(1)
+        .says(&["could not be written"]);
+}
+
+#[test]
+fn gitlab_gets_files_that_it_reads() {
+    let env = env();
+    let ended = run_in(&env, &[], |command| command.env("GITLAB_CI", "true")).exits(1);
+    assert_eq!(commands(&ended.stdout), Vec::<&str>::new());
+    let issues = env.read(&format!("repo/{STATE}/{RUN}/gl-code-quality-report.json"));
+    let issues: Value = serde_json::from_str(&issues).expect("JSON");
+    let issue = &issues[0];
+    assert_eq!((&issue["location"]["path"], &issue["location"]["lines"]["begin"]), (&"src/lib.rs".into(), &3.into()));
+    for field in ["description", "check_name", "fingerprint", "severity"] {
+        assert!(issue[field].is_string(), "{field}");
+    }
+    assert_eq!(junit_faults(&env.read(&format!("repo/{STATE}/{RUN}/junit.xml"))), Vec::<String>::new());
+}
+
+#[test]
+fn the_flag_is_stronger_than_the_surroundings() {
+    let env = env();
+    let ended = on_github(&env, &["--ci", "none"]).exits(1);
+    assert_eq!(ended.stdout, "");
+    assert!(!env.path("scratch/summary.md").exists());
+}
+
+#[test]
+fn a_run_out_of_time_is_resumable_and_its_report_is_written() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'wait-for go; echo a > a.txt'\n");
+    let ended = on_github(&env, &["--timeout", "1s"]).exits(124).says(&["lanekeeper resume r1"]);
+    assert_eq!(commands(&ended.stdout), ["::warning title=A%3A stopped::in IMPLEMENTATION"]);
+    let report: Value = serde_json::from_str(&env.read(&format!("repo/{STATE}/{RUN}/report.json"))).expect("JSON");
+    assert_eq!((&report["stop"], &report["exit_code"]), (&"timeout".into(), &124.into()));
+    assert!(
+        env.read(&format!("repo/{STATE}/{RUN}/junit.xml"))
+            .contains("<error message=\"in IMPLEMENTATION\" type=\"stopped\"")
+    );
+    env.write("scratch/go", "");
+    env.resume(&["--timeout", "none"]).exits(0);
+    let report: Value = serde_json::from_str(&env.read(&format!("repo/{STATE}/{RUN}/report.json"))).expect("JSON");
+    assert_eq!((&report["stop"], &report["exit_code"]), (&Value::Null, &0.into()));
+}
+
+#[test]
+fn a_secret_is_in_no_report() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\nname = \"with s3cr3t-t0ken\"\nretries = 0\ncommand = 'echo s3cr3t-t0ken; exit 1'\n",
+    );
+    let summary = env.path("scratch/summary.md");
+    let ended = run_in(&env, &[], |command| {
+        command.env("GITHUB_ACTIONS", "true").env("GITHUB_STEP_SUMMARY", &summary).env("MY_TOKEN", "s3cr3t-t0ken")
+    });
+    let ended = ended.exits(1);
+    assert!(!ended.stdout.contains("s3cr3t"), "{}", ended.stdout);
+    for name in ["report.json", "report.md", "junit.xml"] {
+        let text = env.read(&format!("repo/{STATE}/{RUN}/{name}"));
+        assert!(!text.contains("s3cr3t") && text.contains("redacted"), "{name}: {text}");
+    }
+    assert!(!env.scratch("summary.md").contains("s3cr3t"));
+}
