@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 const PURE: &[&str] = &["model", "event", "diagnose", "schedule", "plan_source", "settings", "view"];
-const DOORS: &[&str] = &["store", "git", "process"];
+const DOORS: &[&str] = &["store", "git", "process", "forge"];
 
 /// What a pure room may not name: the world, the clock, chance.
 const IMPURE: &[&[&str]] = &[
@@ -34,7 +34,9 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "model" => Some(vec![]),
         "event" | "diagnose" => Some(vec!["model"]),
         "schedule" => Some(vec!["model", "event", "diagnose"]),
-        "plan_source" | "settings" | "view" | "store" | "git" | "process" => Some(vec!["model", "event"]),
+        "plan_source" | "settings" | "view" | "store" | "process" => Some(vec!["model", "event"]),
+        "git" | "forge" => Some(vec!["model", "event", "time_limit"]),
+        "time_limit" => Some(vec![]),
         "report" => Some(vec!["model", "event", "view"]),
         "recover" => Some([PURE, DOORS, &["engine"]].concat()),
         "engine" => Some([PURE, DOORS].concat()),

@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Runs `command` in a process group of its own. `None`: it took longer than `limit`, and the group was killed.
 ///
 /// What it says goes through files, not pipes: a helper that outlives it cannot keep us waiting.
-pub(super) fn output_within(mut command: Command, limit: Duration) -> io::Result<Option<Output>> {
+pub(crate) fn output_within(mut command: Command, limit: Duration) -> io::Result<Option<Output>> {
     let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command.process_group(0).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
     let mut child = command.spawn()?;
