@@ -93,6 +93,13 @@ pub struct RunOptions {
     pub plan_format: Option<PlanFormat>,
 }
 
+impl RunStarted {
+    /// The branch of `lane`: `lane/<phase>/<lane>`, with the run's suffix if it has one.
+    pub fn lane_branch(&self, lane: &LaneId) -> String {
+        format!("lane/{}/{lane}{}", self.phase, self.options.branch_suffix)
+    }
+}
+
 fn outage_limit() -> Duration {
     crate::model::retry::OUTAGE_LIMIT
 }

@@ -9,6 +9,7 @@ impl Event {
         match self {
             Self::GateAnswered { message, .. } | Self::Noted { message, .. } => change(message),
             Self::SnapshotFailed { error, .. } | Self::SnapshotDamaged { error, .. } => change(error),
+            Self::ForgeUnavailable { outage, .. } => change(&mut outage.line),
             Self::LaneBlocked { reason, .. } | Self::PhaseBlocked { reason } => change(reason),
             Self::CheckpointReached { checkpoint, .. } | Self::RetryPlanned { checkpoint, .. } => {
                 in_checkpoint(checkpoint, change);
@@ -47,6 +48,8 @@ impl Event {
             | Self::MergeSuperseded { .. }
             | Self::MergesBisected { .. }
             | Self::LaneMerged { .. }
+            | Self::BranchPushed { .. }
+            | Self::PullRequestOpened { .. }
             | Self::RollbackBegun { .. }
             | Self::LaneRolledBack { .. }
             | Self::FinalOpened { .. }

@@ -13,6 +13,7 @@ mod decide;
 mod decide_agent;
 mod decide_lane;
 mod decide_merge;
+mod decide_proposal;
 mod lane_machine;
 mod mending;
 mod next_lane;

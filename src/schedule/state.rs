@@ -10,7 +10,7 @@ use super::people::approval_at;
 use crate::event::{LaneStage, RunOutcome, RunStarted, SnapshotReason, StopReason, Worktree};
 use crate::model::{
     Agent, AgentName, Approval, CommitId, Diagnosis, Failure, HumanGate, JobExit, JobId, JobRole, Lane, LaneId,
-    LaneIndex, Plan, Stage, TaskId, Timestamp, Verdict,
+    LaneIndex, MergeMode, Outage, Plan, PullRequest, Stage, TaskId, Timestamp, Verdict,
 };
 
 /// A run, folded from its events.
@@ -104,8 +104,17 @@ pub struct LaneState {
     pub staged: Option<StagedMerge>,
     /// What the lane must be put onto before its agents go on.
     pub rebuild: Option<Rebuild>,
-    /// The integration branch with its work in it; with `--merge none` the lane's own head.
+    /// The integration branch with its work in it; with `--merge none` and `pr` the lane's own head.
     pub merged: Option<CommitId>,
+    /// Heads of its branch that were to be pushed, in all of its lives: what the remote has of it is one of them, or
+    /// somebody else's.
+    pub proposed: Vec<CommitId>,
+    /// What the remote has of its branch.
+    pub pushed: Option<CommitId>,
+    /// Its pull request, and the head that it was opened or brought up to date for; `None`: in an earlier life.
+    pub pull_request: Option<(PullRequest, Option<CommitId>)>,
+    /// The remote or the forge cannot be reached.
+    pub forge_out: Option<ForgeOutage>,
     /// Jobs that were started and have not ended.
     pub running: BTreeSet<JobId>,
     /// It was asked to stop; nothing new begins in it.
@@ -269,6 +278,17 @@ pub struct OutageState {
     pub given_up: bool,
 }
 
+/// A remote or a forge that cannot be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ForgeOutage {
+    /// When it was found out the last time.
+    pub at: Timestamp,
+    /// How often in a row.
+    pub times: u32,
+    /// What is out.
+    pub outage: Outage,
+}
+
 /// What comes next for an agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentStep {
@@ -364,6 +384,11 @@ impl RunState {
     /// Where the lane of that name stands in the plan.
     pub fn find(&self, lane: &LaneId) -> Option<LaneIndex> {
         self.by_name.get(lane).copied()
+    }
+
+    /// How finished lanes reach the integration branch.
+    pub(super) fn merge_mode(&self) -> Option<MergeMode> {
+        self.started.as_ref().map(|started| started.options.merge)
     }
 
     /// How the run ended, if it did, and the exit code that says so.
@@ -469,6 +494,10 @@ impl LaneState {
             staged: None,
             rebuild: None,
             merged: None,
+            proposed: Vec::new(),
+            pushed: None,
+            pull_request: None,
+            forge_out: None,
             running: BTreeSet::new(),
             stopping: None,
             failure: None,

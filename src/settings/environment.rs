@@ -77,6 +77,12 @@ variables! {
     CLAUDE_SESSION_ID = "CLAUDE_SESSION_ID";
     /// Sets `on_lock_conflict`.
     ON_LOCK_CONFLICT = "LANEKEEPER_ON_LOCK_CONFLICT";
+    /// Sets `forge`.
+    FORGE = "LANEKEEPER_FORGE";
+    /// Sets `pull_request_command`, one word a line.
+    PULL_REQUEST_COMMAND = "LANEKEEPER_PULL_REQUEST_COMMAND";
+    /// Sets `remote`.
+    REMOTE = "LANEKEEPER_REMOTE";
     /// Which diagnostics are written, where no `-v` says so: `info`, `lanekeeper::git=debug`.
     LOG = "LANEKEEPER_LOG";
     /// Where the user's configuration directory is; default `$HOME/.config`.

@@ -13,7 +13,7 @@ use super::{OnLockConflict, Origin, Progress, Setting, Surroundings};
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::plan::SPECIALIST_TIME_LIMIT;
 use crate::model::retry::OUTAGE_LIMIT;
-use crate::model::{CommandLine, MergeMode, MustHavesRule, OnOrphan, SnapshotRules, Timeouts};
+use crate::model::{CommandLine, ForgeChoice, MergeMode, MustHavesRule, OnOrphan, SnapshotRules, Timeouts};
 
 macro_rules! settings {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty {
@@ -234,6 +234,21 @@ settings! {
         variables [env::ON_LOCK_CONFLICT],
         default "fail"
     }
+    /// What opens pull requests with `merge = "pr"`.
+    forge: ForgeChoice {
+        Kind::Choice(words::<ForgeChoice>), value::choice, flags [], variables [env::FORGE],
+        default "auto"
+    }
+    /// The program and its arguments that open pull requests instead of `gh` and `glab`.
+    pull_request_command: Option<Vec<String>> {
+        Kind::List, some(value::arguments), flags [], variables [env::PULL_REQUEST_COMMAND],
+        default "none"
+    }
+    /// The remote that branches are pushed to with `merge = "pr"`.
+    remote: Option<String> {
+        Kind::Text, some(value::branch), flags [], variables [env::REMOTE],
+        default "the remote that the base branch follows, else `origin`"
+    }
 }
 
 fn some<T>(read: impl Fn(&str) -> Result<T, String>) -> impl Fn(&str) -> Result<Option<T>, String> {
@@ -290,6 +305,9 @@ impl Settings {
             heartbeat: unsaid(Duration::from_secs(5)),
             session_id: unsaid(None),
             on_lock_conflict: unsaid(OnLockConflict::Fail),
+            forge: unsaid(ForgeChoice::Auto),
+            pull_request_command: unsaid(None),
+            remote: unsaid(None),
             runners: BTreeMap::new(),
         }
     }

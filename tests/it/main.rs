@@ -20,6 +20,7 @@ mod merge;
 mod must_haves;
 mod output;
 mod people;
+mod pull_requests;
 mod reading;
 mod recovery;
 mod resume;

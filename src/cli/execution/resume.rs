@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::PlanFile;
 use super::chain::Ended;
 use super::external::settle;
+use super::forge;
 use super::locks::{Locks, Reach, lock_branches_of, lock_run};
 use super::patience::patiently;
 use super::plan_changes::differences;
@@ -295,6 +296,7 @@ pub(super) fn resume(context: &Context, site: &Site, run: &RunId, control: &Cont
         }
         return Err(refused(refusal, &state_directory));
     }
+    let forge = forge::ready(site, &control.settings, opened.started.options.merge, &opened.started.base_branch)?;
     site.prepare(&state_directory, &opened.started.options.worktree_root)?;
     crate::store::checkpoints::read(&state_directory.checkpoints())?;
     write_answers_down(run, &mut opened)?;
@@ -318,6 +320,7 @@ pub(super) fn resume(context: &Context, site: &Site, run: &RunId, control: &Cont
             journal: opened.journal,
             first: [vec![resumed], external].concat(),
             settings: control.settings.clone(),
+            forge,
             _locks: opened.locks,
         },
     )?;
@@ -399,7 +402,7 @@ fn present(context: &Context, opened: &Opened, state: &StateDirectory) {
     let left = view
         .lanes()
         .iter()
-        .filter(|lane| !matches!(lane.state, crate::view::LaneState::Merged | crate::view::LaneState::Skipped))
+        .filter(|lane| !lane.state.is_done() && lane.state != crate::view::LaneState::Skipped)
         .count();
     lines.push(format!(
         "  {} to bring to an end; what is complete is skipped",

@@ -14,6 +14,7 @@ mod lost;
 mod merge;
 mod must_haves;
 mod preconditions;
+mod proposal;
 mod tracking;
 mod watch;
 
@@ -22,6 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::event::{Event, RunStarted};
+use crate::forge::{Forge, ForgeError};
 use crate::git::{GitError, Holder, Pool, Repository};
 use crate::model::{CommitId, LaneId, LaneIndex, Plan, Redactor, SnapshotRules, Timestamp};
 use crate::schedule::{Action, RunState};
@@ -54,6 +56,8 @@ pub struct Ports {
     pub redactor: Redactor,
     /// When a running agent's worktree is kept.
     pub snapshots: SnapshotRules,
+    /// Who opens pull requests, where lanes are proposed.
+    pub forge: Option<Forge>,
     /// What the time is.
     pub clock: fn() -> Timestamp,
 }
@@ -67,6 +71,9 @@ pub enum PortError {
     /// A supervisor.
     #[error(transparent)]
     Process(#[from] crate::process::ProcessError),
+    /// A forge.
+    #[error("{0}; {remedy}, then resume", remedy = .0.remedy())]
+    Forge(#[from] ForgeError),
     /// A state file.
     #[error(transparent)]
     File(#[from] crate::store::atomic::FileError),
@@ -111,6 +118,8 @@ impl Ports {
             Action::ResetLane(lane) => self.reset_lane(lane, state),
             Action::StageMerge(lane) => self.stage_merge(lane, state),
             Action::PublishMerge(lane) => self.publish_merge(lane, state),
+            Action::PushBranch(lane) => self.push_branch(lane, state),
+            Action::OpenPullRequest(lane) => self.open_pull_request(lane, state),
             Action::CleanLane(lane) => self.clean_lane(lane, state),
             Action::BisectMerges(lane) => self.bisect(lane, state),
             Action::CheckMustHaves(lane) => self.check_must_haves(lane, state),
@@ -156,7 +165,7 @@ impl Ports {
 
     /// `lane/<phase>/<lane>`, with the run's suffix if it has one.
     pub(crate) fn lane_branch(&self, lane: LaneIndex) -> String {
-        format!("lane/{}/{}{}", self.facts.phase, self.id(lane), self.facts.options.branch_suffix)
+        self.facts.lane_branch(&self.plan.lane(lane).id)
     }
 
     /// `lane-agent/<phase>/<lane>/<agent>`, with the run's suffix; the lane's branch for an agent that shares it.
@@ -213,6 +222,8 @@ impl Action {
             | Self::StageMerge(lane)
             | Self::CheckMustHaves(lane)
             | Self::PublishMerge(lane)
+            | Self::PushBranch(lane)
+            | Self::OpenPullRequest(lane)
             | Self::CleanLane(lane) => Some(plan.lane(*lane).id.clone()),
         }
     }
