@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 use crate::model::must_haves::any_broken;
 use crate::model::time::optional_millis;
 use crate::model::{
-    AgentName, Checkpoint, CommitId, Diagnosis, Failure, HumanGate, JobExit, JobId, LaneId, Outage, ProcessId,
-    PullRequest, RetryLevel, TaskId, Timestamp, Verdict,
+    AgentName, Budget, Checkpoint, CommitId, Diagnosis, Failure, HumanGate, JobExit, JobId, LaneId, Outage, ProcessId,
+    PullRequest, RetryLevel, TaskId, Timestamp, Transcript, Verdict,
 };
 
 pub use lane_stage::LaneStage;
@@ -50,6 +50,9 @@ pub enum Event {
         /// The time limit of the whole run from now on, where another one was given; zero: none.
         #[serde(default, with = "optional_millis", skip_serializing_if = "Option::is_none")]
         timeout: Option<Duration>,
+        /// What the agents of the run may use from now on, where that changed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        budget: Option<Budget>,
     },
     /// The run was asked to stop, or one lane of it.
     StopRequested {
@@ -159,6 +162,9 @@ pub enum Event {
         /// What its output was read as, where it ended without success.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         reading: Option<Box<Reading>>,
+        /// What its event stream came to, where its runner has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        transcript: Option<Box<Transcript>>,
     },
     /// What an agent left uncommitted is committed on its branch.
     WorkCommitted {

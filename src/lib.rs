@@ -18,6 +18,7 @@ pub mod plan_source;
 pub mod process;
 pub mod recover;
 pub mod report;
+pub mod runner;
 pub mod schedule;
 pub mod settings;
 pub mod store;

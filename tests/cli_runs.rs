@@ -159,7 +159,7 @@ impl Run {
         let command = "true".to_owned();
         let (cause, tail, notes) = (ExitCause::Exited, Vec::new(), String::new());
         let exit = JobExit { cause, exit_code, command, started_at, finished_at, tail, notes };
-        self.say(Event::JobExited { job: job.clone(), exit, report: None, reading: None });
+        self.say(Event::JobExited { job: job.clone(), exit, report: None, reading: None, transcript: None });
     }
 
     fn finished(&mut self, outcome: RunOutcome) {
@@ -289,6 +289,7 @@ fn started(run_id: RunId) -> Event {
             timeout: None,
             next_phases: None,
             plan_format: None,
+            budget: lanekeeper::model::Budget::default(),
         },
     }))
 }
@@ -383,7 +384,7 @@ fn a_watched_run_is_shown_until_it_ends() {
     let mut lines = Watched::over(scratch.start(&["status", "r", "--watch"]));
     objects.wait_for("\"resumes\":0");
     lines.wait_for("SL-1");
-    run.say(Event::RunResumed { number: 7, owner: owner(), timeout: None });
+    run.say(Event::RunResumed { number: 7, owner: owner(), timeout: None, budget: None });
     objects.wait_for("\"resumes\":7");
     run.say(Event::Noted { lane: None, message: "hear, hear".into() });
     lines.wait_for("hear, hear");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-const PURE: &[&str] = &["model", "event", "diagnose", "schedule", "plan_source", "settings", "view"];
+const PURE: &[&str] = &["model", "event", "runner", "diagnose", "schedule", "plan_source", "settings", "view"];
 const DOORS: &[&str] = &["store", "git", "process", "forge"];
 
 /// What a pure room may not name: the world, the clock, chance.
@@ -32,9 +32,10 @@ const IMPURE: &[&[&str]] = &[
 fn may_import(room: &str) -> Option<Vec<&'static str>> {
     match room {
         "model" => Some(vec![]),
-        "event" | "diagnose" => Some(vec!["model"]),
+        "event" | "diagnose" | "runner" => Some(vec!["model"]),
         "schedule" => Some(vec!["model", "event", "diagnose"]),
-        "plan_source" | "settings" | "view" | "store" | "process" => Some(vec!["model", "event"]),
+        "settings" => Some(vec!["model", "event", "runner"]),
+        "plan_source" | "view" | "store" | "process" => Some(vec!["model", "event"]),
         "git" | "forge" => Some(vec!["model", "event", "time_limit"]),
         "time_limit" => Some(vec![]),
         "report" => Some(vec!["model", "event", "view"]),

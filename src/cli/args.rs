@@ -216,6 +216,9 @@ pub struct Logs {
     pub lane: Option<LaneId>,
     /// Only this agent of the lane
     pub agent: Option<AgentName>,
+    /// What was written as it was written, also where it is meant for programs
+    #[arg(long)]
+    pub raw: bool,
     /// Go on as more is written
     #[arg(short, long)]
     pub follow: bool,

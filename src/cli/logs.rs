@@ -10,8 +10,9 @@ use super::context::Context;
 use super::error::{CliError, ExitStatus};
 use super::runs::{existing, pinned_plan, read_log, state, unknown, unknown_lane};
 use crate::event::{Event, Record};
-use crate::model::{AgentName, ExitCause, JobExit, JobId, LaneId};
+use crate::model::{AgentName, ExitCause, JobExit, JobId, LaneId, Plan};
 use crate::process::{self, NewLines};
+use crate::runner::Stream;
 use crate::store::lock::is_held;
 use crate::store::{Follower, RunDirectory};
 
@@ -21,7 +22,9 @@ pub(super) fn run(context: &Context, arguments: &args::Logs) -> Result<ExitStatu
     let directory = existing(&state, &arguments.run)?;
     let records = read_log(context, &directory)?.records;
     check_names(arguments, &directory, &records)?;
-    let mut told = Told { context, arguments, directory: &directory, jobs: Vec::new(), last: None };
+    let plan = pinned_plan(&directory);
+    let runners = plan.as_ref().filter(|_| !arguments.raw);
+    let mut told = Told { context, arguments, directory: &directory, plan: runners, jobs: Vec::new(), last: None };
     if arguments.follow {
         follow(&mut told)?;
     } else {
@@ -85,8 +88,10 @@ fn follow(told: &mut Told<'_>) -> Result<(), CliError> {
 }
 
 /// A job's output, as far as it was told.
-struct Output {
+struct Output<'p> {
     job: JobId,
+    /// What is written for programs is told as what it means.
+    stream: Option<Stream<'p>>,
     path: PathBuf,
     offset: u64,
     exit: Option<JobExit>,
@@ -100,7 +105,9 @@ struct Told<'a> {
     context: &'a Context,
     arguments: &'a args::Logs,
     directory: &'a RunDirectory,
-    jobs: Vec<Output>,
+    /// Whose runners tell what their programs' output means; `None`: it is told as it is.
+    plan: Option<&'a Plan>,
+    jobs: Vec<Output<'a>>,
     /// Whose lines were told last: others begin with a header.
     last: Option<JobId>,
 }
@@ -111,7 +118,10 @@ impl Told<'_> {
             match &record.event {
                 Event::JobPlanned { job } if self.is_wanted(job) => {
                     let path = process::output_log(&self.directory.job(job));
-                    self.jobs.push(Output { job: job.clone(), path, offset: 0, exit: None, named: false, done: false });
+                    let runner = self.plan.and_then(|plan| plan.runner_of(job));
+                    let stream = runner.filter(|runner| runner.has_stream()).map(Stream::new);
+                    let job = job.clone();
+                    self.jobs.push(Output { job, stream, path, offset: 0, exit: None, named: false, done: false });
                 }
                 Event::JobExited { job, exit, .. } => {
                     if let Some(output) = self.jobs.iter_mut().rev().find(|output| output.job == *job) {
@@ -158,6 +168,10 @@ impl Told<'_> {
                 .map_err(|error| unreadable(&output.path, &error))?;
             let progress = next != output.offset;
             output.offset = next;
+            let lines = match &mut output.stream {
+                Some(stream) => lines.iter().flat_map(|line| stream.read(line)).flat_map(|said| said.lines()).collect(),
+                None => lines,
+            };
             self.write(at, &lines, ended)?;
             if !progress {
                 return Ok(());

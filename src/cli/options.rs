@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::args::{ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Resume};
 use crate::event::RunOptions;
-use crate::model::{LaneId, RunId};
+use crate::model::{Budget, LaneId, RunId};
 use crate::settings::{OnConflict, OnLockConflict, Settings};
 
 /// Whether lanes are worked on by themselves, without what they depend on.
@@ -127,6 +127,7 @@ impl Options {
             timeout: settings.timeout.value,
             next_phases: self.next_phases.clone(),
             plan_format: None,
+            budget: Budget { cost: settings.max_cost.value, tokens: settings.max_tokens.value },
         }
     }
 }
@@ -145,7 +146,7 @@ mod tests {
 
     use super::*;
     use crate::cli::args::{Args, Command};
-    use crate::model::{MergeMode, MustHavesRule, OnOrphan};
+    use crate::model::{Dollars, MergeMode, MustHavesRule, OnOrphan};
     use crate::settings::{ConfigFile, Environment, Layers, Surroundings};
 
     fn options(arguments: &[&str], config: &str) -> Options {
@@ -186,7 +187,7 @@ mod tests {
     fn every_option_of_a_run_comes_from_its_setting() {
         let config = "max_parallel = 3\nmerge = 'none'\nfail_fast = true\nworktree_root = 'w'\nkeep_pool = true\n\
                       keep_caches = true\ncheckpoint_tags = true\nbackoff = '2s'\nspecialist_timeout = '3s'\n\
-                      on_orphan = 'stop'\ntimeout = '4s'\n";
+                      on_orphan = 'stop'\ntimeout = '4s'\nmax_cost = 2.5\nmax_tokens = 1000\n";
         let expected = RunOptions {
             max_parallel: 3,
             merge: MergeMode::None,
@@ -208,6 +209,7 @@ mod tests {
             timeout: Some(Duration::from_secs(4)),
             next_phases: None,
             plan_format: None,
+            budget: Budget { cost: Dollars::new(2.5), tokens: Some(1000) },
         };
         let found = options(&["execute-phase", "p.toml", "--lane", "a", "--lane", "b"], config);
         assert_eq!(found.run_options(), expected);

@@ -113,5 +113,5 @@ fn read_here(context: &Context, path: &Path, how: &ReadingArgs) -> Result<Read, 
 }
 
 fn runner(settings: &Settings, name: &str) -> Option<CommandLine> {
-    settings.runners.get(name).map(|runner| runner.value.clone())
+    settings.catalogue().get(name).map(|runner| runner.command)
 }

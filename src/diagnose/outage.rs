@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use regex::{Captures, Regex, RegexSet};
 
+use crate::model::runner::OutagePatterns;
 use crate::model::{Outage, OutageKind};
 
 /// What programs print when a host cannot be reached: the words of the resolver, of sockets, of curl, of Node.js and of
@@ -43,9 +44,14 @@ static WAIT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(words).ok()
 });
 
-/// What was out, if one of `lines`, the last of an attempt's output, says so. The last that does counts.
-pub fn outage(lines: &[String]) -> Option<Outage> {
-    let kind_of = |line: &str| OUTAGES.iter().find(|(_, patterns)| patterns.is_match(line)).map(|(kind, _)| *kind);
+/// What was out, if one of `lines`, the last of an attempt's output, says so. The last that does counts. `more` is what
+/// the agent's program prints besides what all programs do.
+pub fn outage(lines: &[String], more: Option<&OutagePatterns>) -> Option<Outage> {
+    let none = OutagePatterns::default();
+    let more = more.unwrap_or(&none);
+    let own = [(OutageKind::Quota, patterns(&more.quota)), (OutageKind::Network, patterns(&more.network))];
+    let known = || own.iter().chain(OUTAGES.iter());
+    let kind_of = |line: &str| known().find(|(_, patterns)| patterns.is_match(line)).map(|(kind, _)| *kind);
     let (line, kind) = lines.iter().rev().find_map(|line| Some((line, kind_of(line)?)))?;
     let retry_after = lines.iter().rev().find_map(|line| WAIT.as_ref()?.captures(line).as_ref().and_then(duration));
     Some(Outage { kind, line: crate::model::text::headline(line.trim(), 200), retry_after })
@@ -62,9 +68,9 @@ fn duration(captures: &Captures<'_>) -> Option<Duration> {
     Duration::try_from_secs_f64(number * seconds).ok()
 }
 
-/// None of the patterns is wrong: a test compiles them all.
-fn patterns(patterns: &[&str]) -> RegexSet {
-    regex::RegexSetBuilder::new(patterns).case_insensitive(true).build().unwrap_or_default()
+/// None of the patterns is wrong: tests compile ours, and those of descriptions are checked when they are read.
+fn patterns<S: AsRef<str>>(patterns: &[S]) -> RegexSet {
+    regex::RegexSetBuilder::new(patterns.iter().map(AsRef::as_ref)).case_insensitive(true).build().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -73,7 +79,7 @@ mod tests {
 
     fn of(text: &str) -> Option<(OutageKind, Option<u64>)> {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        outage(&lines).map(|outage| (outage.kind, outage.retry_after.map(|wait| wait.as_secs())))
+        outage(&lines, None).map(|outage| (outage.kind, outage.retry_after.map(|wait| wait.as_secs())))
     }
 
     #[test]
@@ -99,6 +105,15 @@ mod tests {
         ] {
             assert_eq!(of(text), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn a_runners_own_words_count_before_those_of_all_programs() {
+        let more = OutagePatterns { quota: vec!["come back tomorrow".into()], network: vec!["429".into()] };
+        let kind = |line: &str| outage(&[line.to_owned()], Some(&more)).map(|outage| outage.kind);
+        assert_eq!(kind("Come back tomorrow."), Some(OutageKind::Quota));
+        assert_eq!(kind("HTTP 429"), Some(OutageKind::Network));
+        assert_eq!(kind("connection refused"), Some(OutageKind::Network));
     }
 
     #[test]

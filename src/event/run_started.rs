@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::model::time::optional_millis;
-use crate::model::{CommitId, LaneId, MergeMode, MustHavesRule, PhaseId, PlanFormat, ProcessId, RunId};
+use crate::model::{Budget, CommitId, LaneId, MergeMode, MustHavesRule, PhaseId, PlanFormat, ProcessId, RunId};
 
 /// The first event of a run: everything that the plan does not say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,6 +91,9 @@ pub struct RunOptions {
     /// How the plan is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_format: Option<PlanFormat>,
+    /// What the agents may use, all lanes together.
+    #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
+    pub budget: Budget,
 }
 
 impl RunStarted {

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use super::command::CommandLine;
 use super::dag::{Cycle, Dag, LaneIndex};
 use super::id::{AgentName, LaneId, PhaseId, TaskId};
+use super::job::JobId;
 use super::must_haves::MustHaves;
+use super::runner::Runner;
 use super::time::{millis, optional_millis};
 use super::word::word_enum;
 
@@ -59,6 +61,9 @@ pub struct PlanParts {
     /// What the plan's text holds and this plan leaves out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Skipped>,
+    /// The runners of its agents, by name, as they were described when the plan was read.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub runners: BTreeMap<String, Runner>,
 }
 
 /// An edge that does not stand in the lane's own list of dependencies.
@@ -124,6 +129,18 @@ impl Plan {
     /// The lane at `index`.
     pub fn lane(&self, index: LaneIndex) -> &Lane {
         &self.parts.lanes[index.at()]
+    }
+
+    /// What is known of the runner of `agent`.
+    pub fn runner(&self, agent: &Agent) -> Option<&Runner> {
+        self.parts.runners.get(&agent.runner)
+    }
+
+    /// The runner of the agent that `job` is an attempt of, where one is described.
+    pub fn runner_of(&self, job: &JobId) -> Option<&Runner> {
+        let agent = job.agent().filter(|_| job.is_attempt())?;
+        let lane = self.lane(self.find(job.lane.as_ref()?)?);
+        self.runner(lane.agents.iter().find(|known| known.name == *agent)?)
     }
 
     /// Where the lane of that name stands.

@@ -1,7 +1,7 @@
 //! Reading a job's output, which may be many gigabytes and hold any bytes.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use anstream::adapter::strip_str;
@@ -11,6 +11,9 @@ const TAIL_BYTES: u64 = 64 * 1024;
 
 /// How much of the end of the output is looked at for its last line.
 const LAST_LINE_BYTES: u64 = 4 * 1024;
+
+/// The longest piece of output that is looked at as one line.
+const LONGEST_LINE: u64 = 1 << 20;
 
 /// How much output one call of [`lines_since`] reads at most.
 const CHUNK_BYTES: u64 = 256 * 1024;
@@ -85,6 +88,20 @@ pub fn lines_since(output: &Path, offset: u64, ended: bool) -> io::Result<NewLin
     Ok(NewLines { lines: text.lines().map(clean).collect(), next: offset + bytes.len() as u64 })
 }
 
+/// Hands over line after line, each with its end, for as long as `act` says that it wants more. A line of more than
+/// 1 MiB comes in pieces.
+///
+/// # Errors
+/// The file cannot be read, or what `act` says.
+pub fn each_line(path: &Path, mut act: impl FnMut(&[u8]) -> io::Result<bool>) -> io::Result<()> {
+    let mut input = BufReader::new(File::open(path)?);
+    let mut line = Vec::new();
+    while input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? > 0 && act(&line)? {
+        line.clear();
+    }
+    Ok(())
+}
+
 /// The lines in the last `window` bytes that are not blank. One that begins before the window is left out unless it is
 /// the only one.
 fn last_of(output: &Path, window: u64) -> io::Result<Vec<String>> {
@@ -101,7 +118,7 @@ fn last_of(output: &Path, window: u64) -> io::Result<Vec<String>> {
 
 /// What a terminal would show of `line`: no escape sequences, no control characters, and after a carriage return only
 /// what was written last.
-fn clean(line: &str) -> String {
+pub fn clean(line: &str) -> String {
     let plain = strip_str(line).to_string();
     let shown = plain.rsplit('\r').find(|part| !part.trim().is_empty()).unwrap_or_default();
     shown.chars().filter(|&c| c == '\t' || !c.is_control()).collect()

@@ -6,14 +6,11 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use super::output::each_line;
 use crate::model::{JobExit, JobSpec, Redactor};
-
-/// The longest piece of output that is looked at as one line.
-const LONGEST_LINE: u64 = 1 << 20;
 
 /// What takes out the secrets of our environment, which every job inherits, those of the variables in `more`, and what
 /// `patterns` match.
@@ -65,16 +62,6 @@ fn without_secrets(line: &[u8], redactor: &Redactor) -> Option<Vec<u8>> {
         Cow::Borrowed(_) => None,
         Cow::Owned(clean) => Some(clean.into_bytes()),
     }
-}
-
-/// Hands over line after line, each with its end, for as long as `act` says that it wants more.
-fn each_line(path: &Path, mut act: impl FnMut(&[u8]) -> io::Result<bool>) -> io::Result<()> {
-    let mut input = BufReader::new(File::open(path)?);
-    let mut line = Vec::new();
-    while input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? > 0 && act(&line)? {
-        line.clear();
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -10,7 +10,9 @@ use super::state::{
 };
 use crate::event::{Event, LaneStage, Record, RunStarted};
 use crate::model::must_haves::any_broken;
-use crate::model::{AgentName, Approval, Checkpoint, Lane, LaneId, LaneIndex, MergeMode, Outage, Stage, Timestamp};
+use crate::model::{
+    AgentName, Approval, Budget, Checkpoint, Lane, LaneId, LaneIndex, MergeMode, Outage, Stage, Timestamp,
+};
 
 /// An event that cannot follow from those before it: the log was damaged or belongs to another plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -91,7 +93,10 @@ impl RunState {
     fn apply_to_run(&mut self, event: &Event, at: Timestamp) {
         match event {
             Event::RunStarted(started) => self.run_started(started, at),
-            Event::RunResumed { number, timeout, .. } => self.run_resumed(*number, *timeout, at),
+            Event::RunResumed { number, timeout, budget, .. } => {
+                self.change_limits(*timeout, *budget);
+                self.run_resumed(*number, at);
+            }
             Event::StopRequested { reason, force, .. } => {
                 let earlier = self.stop.unwrap_or(StopState { reason: *reason, force: false });
                 self.stop = Some(StopState { force: earlier.force || *force, ..earlier });
@@ -130,11 +135,17 @@ impl RunState {
         }
     }
 
-    /// Failed and blocked lanes get another chance: whoever resumes says that something has changed.
-    fn run_resumed(&mut self, number: u32, timeout: Option<Duration>, at: Timestamp) {
-        if let (Some(started), Some(limit)) = (&mut self.started, timeout) {
+    /// Limits that hold from now on; a time limit of zero is none.
+    fn change_limits(&mut self, timeout: Option<Duration>, budget: Option<Budget>) {
+        let Some(started) = &mut self.started else { return };
+        if let Some(limit) = timeout {
             started.options.timeout = Some(limit).filter(|limit| !limit.is_zero());
         }
+        started.options.budget = budget.unwrap_or(started.options.budget);
+    }
+
+    /// Failed and blocked lanes get another chance: whoever resumes says that something has changed.
+    fn run_resumed(&mut self, number: u32, at: Timestamp) {
         self.resumes = number;
         self.alive_since = Some(at);
         self.stop = None;

@@ -2,21 +2,24 @@
 
 use super::agent_machine::AgentPhase;
 use super::apply::Fault;
-use super::state::{AgentState, AgentStep, FailedGate, Gate, OutageState, PastFailure, Rebuild, RestartFrom, RunState};
-use crate::event::{AgentReport, Event, LaneStage, Reading, SnapshotReason};
+use super::judge::{Words, is_unknown, judge};
+use super::state::{AgentState, AgentStep, Gate, OutageState, PastFailure, Rebuild, RestartFrom, RunState};
+use crate::event::{Event, LaneStage, Reading, SnapshotReason};
 use crate::model::plan::{OwnershipRule, RetryFrom};
 use crate::model::retry::OUTAGE_LIMIT;
 use crate::model::{
-    AgentName, CommitId, Diagnosis, ExitCause, Failure, FailureClass, FailureKind, HumanGate, JobExit, JobId, JobRole,
-    LaneIndex, RetryLevel, Round, Stage, TaskId, Timestamp,
+    AgentName, CommitId, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, LaneIndex, RetryLevel,
+    Round, Stage, TaskId, Timestamp, Transcript,
 };
 
 impl RunState {
     pub(super) fn apply_to_agents(&mut self, lane: LaneIndex, event: &Event, at: Timestamp) -> Result<(), Fault> {
         match event {
             Event::JobPlanned { job } => return self.job_planned(lane, job),
-            Event::JobExited { job, exit, report, reading } => {
-                return self.job_exited(lane, job, exit, (report.as_ref(), reading.as_deref()), at);
+            Event::JobExited { job, exit, report, reading, transcript } => {
+                let words =
+                    Words { report: report.as_ref(), reading: reading.as_deref(), transcript: transcript.as_deref() };
+                return self.job_exited(lane, job, exit, words, at);
             }
             Event::FailureNoted { agent: Some(name), task, failure, .. } => {
                 let agent = self.agent_at(lane, name)?;
@@ -76,6 +79,7 @@ impl RunState {
                     agent.fall_back_to(head);
                 }
                 agent.restart = RestartFrom::Here;
+                agent.session = None;
                 agent.head = Some(head.clone());
                 agent.good = Some(head.clone());
             }
@@ -87,11 +91,15 @@ impl RunState {
                 agent.good = Some(worktree.head.clone());
                 agent.passed.clear();
                 agent.restart = RestartFrom::Here;
+                agent.session = None;
                 if agent.phase == AgentPhase::Initialized {
                     agent.phase = AgentPhase::Planning;
                 }
             }
-            Event::WorktreeLost { agent: Some(name), .. } => return self.spare_what_was_lost(lane, name),
+            Event::WorktreeLost { agent: Some(name), .. } => {
+                self.agent_mut(lane, name)?.session = None;
+                return self.spare_what_was_lost(lane, name);
+            }
             Event::WorktreeReleased { agent, .. } => {
                 let agent = self.agent_mut(lane, agent)?;
                 agent.worktree = None;
@@ -141,7 +149,7 @@ impl RunState {
         lane: LaneIndex,
         job: &JobId,
         exit: &JobExit,
-        (report, reading): (Option<&AgentReport>, Option<&Reading>),
+        words: Words<'_>,
         at: Timestamp,
     ) -> Result<(), Fault> {
         let state = &mut self.lanes[lane.at()];
@@ -149,6 +157,7 @@ impl RunState {
         if !state.running.remove(job) {
             return Ok(());
         }
+        let reading = words.reading;
         match &job.role {
             JobRole::Attempt { agent, .. } => {
                 self.running_attempts -= 1;
@@ -156,7 +165,8 @@ impl RunState {
                 if exit.cause != ExitCause::Stopped {
                     self.note_outage(lane, agent, reading, at);
                 }
-                self.attempt_exited(lane, agent, exit, report)?;
+                self.used += words.transcript.map(|transcript| transcript.usage).unwrap_or_default();
+                self.attempt_exited(lane, agent, exit, words)?;
                 self.lanes[lane.at()].agents[agent].blame_outage(reading);
             }
             JobRole::Verify { agent, .. } => {
@@ -191,19 +201,13 @@ impl RunState {
         Ok(())
     }
 
-    fn attempt_exited(
-        &mut self,
-        lane: LaneIndex,
-        agent: usize,
-        exit: &JobExit,
-        report: Option<&AgentReport>,
-    ) -> Result<(), Fault> {
+    fn attempt_exited(&mut self, lane: LaneIndex, agent: usize, exit: &JobExit, words: Words<'_>) -> Result<(), Fault> {
         let round = self.plan.lane(lane).agents[agent].round;
-        let verdict = judge(round, exit, report);
-        self.lanes[lane.at()].agents[agent].rejection =
-            report.filter(|report| report.rejects()).map(|report| report.feedback.clone());
-        self.lanes[lane.at()].agents[agent].claims_completion =
-            report.is_some_and(|report| report.own && report.status == "COMPLETE");
+        let verdict = judge(round, exit, words);
+        let worker = &mut self.lanes[lane.at()].agents[agent];
+        worker.rejection = words.report.filter(|report| report.rejects()).map(|report| report.feedback.clone());
+        worker.claims_completion = words.report.is_some_and(|report| report.own && report.status == "COMPLETE");
+        worker.session = words.transcript.and_then(Transcript::continuable);
         match &verdict {
             AgentStep::Committing => self.advance(lane, agent, AgentPhase::Validating)?,
             AgentStep::Snapshotting => {
@@ -302,6 +306,7 @@ impl RunState {
         worker.passed.extend(worker.head.clone());
         worker.retries = 0;
         worker.rolled_back = false;
+        worker.session = None;
         if worker.task + 1 < plan.tasks.len() {
             worker.task += 1;
             worker.step = AgentStep::Ready;
@@ -436,7 +441,10 @@ impl RunState {
         let worker = &mut state.agents[agent];
         worker.step = AgentStep::Retrying(not_before);
         match level {
-            RetryLevel::Rollback => worker.rolled_back = true,
+            RetryLevel::Rollback => {
+                worker.rolled_back = true;
+                worker.session = None;
+            }
             RetryLevel::Wait => worker.outage.iter_mut().for_each(|outage| outage.waits += 1),
             RetryLevel::Retry if worker.failed_in_task() => worker.retries += 1,
             RetryLevel::Retry => state.rework += 1,
@@ -474,87 +482,6 @@ impl RunState {
     }
 }
 
-/// What an attempt's end means for its agent.
-fn judge(round: Round, exit: &JobExit, report: Option<&AgentReport>) -> AgentStep {
-    let silent = AgentReport::default();
-    let report = report.unwrap_or(&silent);
-    if exit.cause == ExitCause::Stopped {
-        return AgentStep::Salvaging(SnapshotReason::Stop, None);
-    }
-    if round == Round::Review && report.rejects() {
-        return AgentStep::Snapshotting;
-    }
-    if report.status == "BLOCKED" {
-        return AgentStep::Blocked(report.message.clone());
-    }
-    let trouble = match report {
-        _ if !exit.passed() => return AgentStep::Judging(exit_failure(exit, report)),
-        AgentReport { fault, .. } if !fault.is_empty() => fault.clone(),
-        AgentReport { status, message, .. } if status == "ERROR" => format!("the agent reports an error: {message}"),
-        AgentReport { decision, .. } if round == Round::Review && decision != "APPROVED" => {
-            "the reviewer gave no decision (APPROVED or REJECTED) in its status file".to_owned()
-        }
-        _ if round == Round::Implementation => return AgentStep::Committing,
-        _ => return AgentStep::Snapshotting,
-    };
-    AgentStep::Judging(Failure { log: exit.tail.clone(), ..Failure::new(FailureKind::Report, trouble) })
-}
-
-fn exit_failure(exit: &JobExit, report: &AgentReport) -> Failure {
-    let (kind, mut message) = match exit.cause {
-        ExitCause::TimedOut => (FailureKind::Timeout, format!("ran out of time (exit code {})", exit.exit_code)),
-        ExitCause::NotStarted => (FailureKind::Crash, format!("could not be started: {}", exit.notes)),
-        ExitCause::Lost => (FailureKind::Lost, format!("its supervisor vanished: {}", exit.notes)),
-        ExitCause::Exited | ExitCause::Stopped => (FailureKind::Crash, format!("exited with code {}", exit.exit_code)),
-    };
-    // What the supervisor wrote on the agent's behalf says nothing new.
-    if !report.message.is_empty() && !report.message.contains(&exit.command) {
-        message = format!("{message}: {}", report.message);
-    }
-    Failure {
-        command: Some(exit.command.clone()),
-        exit_code: Some(exit.exit_code),
-        log: exit.tail.clone(),
-        ..Failure::new(kind, message)
-    }
-}
-
-fn is_unknown(diagnosis: Option<&Diagnosis>) -> bool {
-    diagnosis.is_some_and(|diagnosis| diagnosis.class == FailureClass::Unknown)
-}
-
-impl Gate {
-    /// Takes the job's end in, if it is the job that is waited for. A stopped gate is due again.
-    pub(super) fn settle(&mut self, job: &JobId, exit: &JobExit, reading: Option<&Reading>) {
-        if self.job() != Some(job) {
-            return;
-        }
-        *self = match exit.cause {
-            _ if exit.passed() => Self::Passed,
-            ExitCause::Stopped => Self::Due,
-            _ => {
-                let diagnosis = match reading {
-                    Some(Reading::Diagnosis(diagnosis)) => Some(Box::new(diagnosis.clone())),
-                    _ => None,
-                };
-                Self::Failed(Box::new(FailedGate { exit: exit.clone(), diagnosis }))
-            }
-        };
-    }
-
-    /// Whether it failed with an output that nobody understands.
-    fn is_misunderstood(&self) -> bool {
-        matches!(self, Self::Failed(gate) if is_unknown(gate.diagnosis.as_deref()))
-    }
-
-    /// Makes a failed gate due again.
-    pub(super) fn retry(&mut self) {
-        if matches!(self, Self::Failed(_)) {
-            *self = Self::Due;
-        }
-    }
-}
-
 impl AgentState {
     /// A new piece of work, from the given task on; what went wrong before is remembered.
     pub(super) fn restart_work(&mut self, task: usize) {
@@ -562,6 +489,7 @@ impl AgentState {
         self.task = task;
         self.retries = 0;
         self.rolled_back = false;
+        self.session = None;
         self.outage = None;
         self.rejection = None;
         self.phase = if self.worktree.is_some() { AgentPhase::Planning } else { AgentPhase::Initialized };

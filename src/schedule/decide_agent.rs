@@ -86,12 +86,28 @@ fn start_attempt(deciding: &mut Deciding, lane: LaneIndex, agent: usize, name: A
     let (worker, plan) = (&state.lane(lane).agents[agent], state.plan.lane(lane));
     let role = JobRole::Setup { agent: Some(name.clone()) };
     let no_setup = plan.setup.is_empty() || plan.shares_worktree(agent);
+    if let Some(exhausted) = state.budget_exhausted() {
+        return out_of_budget(deciding, lane, exhausted);
+    }
     if !run_gate(deciding, lane, &worker.setup, role, no_setup) || deciding.places == 0 {
         return;
     }
     deciding.places -= 1;
     let task = plan.agents[agent].tasks[worker.task].id.clone();
     plan_job(deciding, lane, JobRole::Attempt { agent: name, task });
+}
+
+/// Nobody is set to work any more. What others of the lane have under way comes to its end first, so that nothing is
+/// left half committed.
+fn out_of_budget(deciding: &mut Deciding, lane: LaneIndex, exhausted: String) {
+    let state = deciding.state;
+    if state.lane(lane).is_at_rest() {
+        let run = state.started().map_or("RUN", |started| started.run_id.as_str());
+        let reason = format!(
+            "{exhausted}; to go on: `lanekeeper resume {run} --max-cost DOLLARS --max-tokens NUMBER`, with more, or with `none`"
+        );
+        deciding.note(Event::LaneBlocked { lane: state.plan.lane(lane).id.clone(), reason });
+    }
 }
 
 fn verify(deciding: &mut Deciding, lane: LaneIndex, agent: usize, gate: &Gate) {

@@ -14,6 +14,7 @@ mod decide_agent;
 mod decide_lane;
 mod decide_merge;
 mod decide_proposal;
+mod judge;
 mod lane_machine;
 mod mending;
 mod next_lane;

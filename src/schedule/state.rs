@@ -10,7 +10,7 @@ use super::people::approval_at;
 use crate::event::{LaneStage, RunOutcome, RunStarted, SnapshotReason, StopReason, Worktree};
 use crate::model::{
     Agent, AgentName, Approval, CommitId, Diagnosis, Failure, HumanGate, JobExit, JobId, JobRole, Lane, LaneId,
-    LaneIndex, MergeMode, Outage, Plan, PullRequest, Stage, TaskId, Timestamp, Verdict,
+    LaneIndex, MergeMode, Outage, Plan, PullRequest, Session, Stage, TaskId, Timestamp, Usage, Verdict,
 };
 
 /// A run, folded from its events.
@@ -44,6 +44,8 @@ pub struct RunState {
     pub(super) finished: Option<(RunOutcome, u8)>,
     pub(super) pool_emptied: bool,
     pub(super) resumes: u32,
+    /// What all attempts used, of lanes that were put back as well.
+    pub(super) used: Usage,
     /// When this life of the run began.
     pub(super) alive_since: Option<Timestamp>,
 }
@@ -242,6 +244,8 @@ pub struct AgentState {
     pub salvaged: Vec<String>,
     /// Where its next attempt starts from.
     pub restart: RestartFrom,
+    /// The session of its runner in which the next attempt can go on.
+    pub session: Option<Session>,
     /// What a reviewer that said no wants changed.
     pub rejection: Option<String>,
     /// It says itself that its task is complete.
@@ -361,6 +365,7 @@ impl RunState {
             finished: None,
             pool_emptied: false,
             resumes: 0,
+            used: Usage::default(),
             alive_since: None,
             plan,
         }
@@ -374,6 +379,11 @@ impl RunState {
     /// The first event, if there was one.
     pub fn started(&self) -> Option<&RunStarted> {
         self.started.as_deref()
+    }
+
+    /// Why nobody may be set to work any more, where the budget is used up.
+    pub(super) fn budget_exhausted(&self) -> Option<String> {
+        self.started.as_ref()?.options.budget.exhausted_by(&self.used)
     }
 
     /// The lane at `index`.
@@ -521,6 +531,11 @@ impl LaneState {
         self.merged.is_some() || self.end == Some(LaneEnd::MergedBefore)
     }
 
+    /// Whether this run has work to do in it.
+    pub fn is_left_to_do(&self) -> bool {
+        !self.is_merged() && self.end != Some(LaneEnd::Left)
+    }
+
     /// Whether it can do nothing before a person says something.
     pub fn is_parked(&self, plan: &Lane) -> bool {
         let unanswered = |gate: Approval| plan.needs(gate) && !self.answers.contains_key(&gate.into());
@@ -538,6 +553,18 @@ impl LaneState {
             self.merges[at + 1..].iter().all(|(later, _)| later != agent)
         };
         self.merges.iter().enumerate().filter(last).map(|(_, (agent, _))| *agent).collect()
+    }
+
+    /// Whether no agent of it is at work and nothing that one did waits to be judged, committed, kept or merged.
+    pub(super) fn is_at_rest(&self) -> bool {
+        let rests = |step: &AgentStep| match step {
+            AgentStep::Ready | AgentStep::Asking | AgentStep::Retrying(_) => true,
+            AgentStep::Done | AgentStep::Blocked(_) | AgentStep::GaveUp(_) => true,
+            AgentStep::Running(_) | AgentStep::Committing | AgentStep::Verifying(_) | AgentStep::Snapshotting => false,
+            AgentStep::Salvaging(..) | AgentStep::Merging | AgentStep::Gating(_) => false,
+            AgentStep::Judging(_) | AgentStep::Failed(_) => false,
+        };
+        self.running.is_empty() && self.agents.iter().all(|agent| rests(&agent.step))
     }
 
     /// Whether no job of it runs and nothing that a job left waits to be kept.
@@ -572,6 +599,7 @@ impl AgentState {
             outage: None,
             salvaged: Vec::new(),
             restart: RestartFrom::Here,
+            session: None,
             rejection: None,
             claims_completion: false,
             keep_since: None,

@@ -39,6 +39,10 @@ variables! {
     MUST_HAVES = "LANEKEEPER_MUST_HAVES";
     /// Sets `timeout`.
     TIMEOUT = "LANEKEEPER_TIMEOUT";
+    /// Sets `max_cost`.
+    MAX_COST = "LANEKEEPER_MAX_COST";
+    /// Sets `max_tokens`.
+    MAX_TOKENS = "LANEKEEPER_MAX_TOKENS";
     /// Sets `kill_after`.
     KILL_AFTER = "LANEKEEPER_KILL_AFTER";
     /// Sets `backoff`.

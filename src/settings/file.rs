@@ -4,13 +4,16 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::PathBuf;
 
+use serde::Deserialize;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeTable, DeValue, ValueDeserializer};
 
 use super::key::Key;
 use super::table::{KEYS, Layer};
 use super::{Fault, Origin, Place, Setting, Surroundings, nearest, value};
 use crate::model::CommandLine;
+use crate::model::runner::RunnerText;
+use crate::runner::Catalogue;
 
 /// A configuration file that exists.
 #[derive(Debug, Clone)]
@@ -121,24 +124,25 @@ impl Reader<'_> {
         let Some(entries) = description.get_ref().as_table() else {
             return self.error(description.span(), format!("write `[runners.{text}]` and `command = […]` below it"));
         };
-        for (key, _) in entries.iter().filter(|(key, _)| key.get_ref() != "command") {
-            self.unknown(key, ["command"]);
+        let known = |key: &SpannedKey<'_>| RunnerText::KEYS.contains(&key.get_ref().as_ref());
+        for (key, _) in entries.iter().filter(|(key, _)| !known(key)) {
+            self.unknown(key, RunnerText::KEYS.iter().copied());
         }
-        match entries.get("command") {
-            Some(value) => self.command(text, value),
-            None => self.error(name.span(), format!("the runner `{text}` has no `command`")),
-        }
-    }
-
-    fn command(&mut self, runner: String, value: &SpannedValue<'_>) {
-        match command_line(value.get_ref()) {
-            Some(command) => {
-                let setting = Setting::new(command, self.origin(value.span()));
-                self.layer.runners.insert(runner, setting);
-            }
-            None => {
+        let (read, command) = (runner_text(description.span(), entries), entries.get("command"));
+        match (read, command, command.map(|value| command_line(value.get_ref()))) {
+            (_, Some(value), Some(None)) => {
                 let remedy = "the program and its arguments as a list of strings, or a shell line as a string";
-                self.error(value.span(), format!("the `command` of `{runner}` is {remedy}"));
+                self.error(value.span(), format!("the `command` of `{text}` is {remedy}"));
+            }
+            (Err((span, message)), _, _) => self.error(span, format!("the runner `{text}`: {message}")),
+            (Ok(read), None, _) if read.like.is_none() && Catalogue::default().get(&text).is_none() => {
+                let message = format!("the runner `{text}` has no `command`, and no other runner that it is `like`");
+                self.error(name.span(), message);
+            }
+            (Ok(read), command, line) => {
+                let span = command.map_or(name.span(), SpannedValue::span);
+                let read = RunnerText { command: line.flatten(), ..read };
+                self.layer.runners.insert(text, Setting::new(read, self.origin(span)));
             }
         }
     }
@@ -160,6 +164,18 @@ impl Reader<'_> {
     fn origin(&self, span: Range<usize>) -> Origin {
         Origin::File(Place::at(&self.file.path, &self.file.text, span.start))
     }
+}
+
+/// The description without its command, which has errors of its own.
+fn runner_text(span: Range<usize>, entries: &DeTable<'_>) -> Result<RunnerText, (Range<usize>, String)> {
+    let described = |name: &str| name != "command" && RunnerText::KEYS.contains(&name);
+    let told = entries.iter().filter(|(key, _)| described(key.get_ref()));
+    let table: DeTable<'_> = told.map(|(key, value)| (key.clone(), value.clone())).collect();
+    let value = ValueDeserializer::from(Spanned::new(span.clone(), DeValue::Table(table)));
+    let text = RunnerText::deserialize(value)
+        .map_err(|error| (error.span().unwrap_or(span.clone()), error.message().to_owned()))?;
+    crate::runner::check(&text).map_err(|message| (span, message))?;
+    Ok(text)
 }
 
 fn command_line(value: &DeValue<'_>) -> Option<CommandLine> {

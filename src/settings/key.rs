@@ -31,6 +31,10 @@ pub enum Kind {
     Path,
     /// A whole number.
     Count,
+    /// A whole number, or `none`.
+    CountLimit,
+    /// An amount of US dollars, or `none`.
+    Dollars,
     /// `true` or `false`.
     Boolean,
     /// `90s`, `1h 30m`, or a number of seconds.
@@ -46,12 +50,12 @@ impl Kind {
     pub(super) fn text_of<'v>(self, value: &'v DeValue<'_>) -> Option<Cow<'v, str>> {
         match (self, value) {
             (Self::Boolean, DeValue::Boolean(value)) => Some(value.to_string().into()),
-            (Self::Count | Self::Duration, DeValue::Integer(value)) => {
+            (Self::Count | Self::CountLimit | Self::Dollars | Self::Duration, DeValue::Integer(value)) => {
                 i64::from_str_radix(value.as_str(), value.radix()).ok().map(|number| number.to_string().into())
             }
-            (Self::Text | Self::Path | Self::Duration | Self::Choice(_), DeValue::String(value)) => {
-                Some(value.as_ref().into())
-            }
+            (Self::Dollars, DeValue::Float(value)) => Some(value.as_str().into()),
+            (Self::Count | Self::Boolean | Self::List, DeValue::String(_)) => None,
+            (_, DeValue::String(value)) => Some(value.as_ref().into()),
             (Self::List, DeValue::Array(values)) => {
                 let lines: Option<Vec<&str>> = values.iter().map(|value| line(value.get_ref())).collect();
                 lines.map(|lines| lines.join("\n").into())
@@ -73,6 +77,8 @@ impl fmt::Display for Kind {
             Self::Text => f.write_str("a string"),
             Self::Path => f.write_str("a path"),
             Self::Count => f.write_str("a number"),
+            Self::CountLimit => f.write_str("a number or none"),
+            Self::Dollars => f.write_str("an amount of US dollars or none"),
             Self::Boolean => f.write_str("true or false"),
             Self::Duration => f.write_str("a duration"),
             Self::List => f.write_str("a list of strings"),

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Key, Origin, Setting, Settings};
-use crate::model::CommandLine;
+use crate::model::runner::RunnerText;
 
 /// One line of the table.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,9 +23,11 @@ impl Row {
         Self { key: key.name.to_owned(), value, absent: key.default, origin: origin.clone() }
     }
 
-    pub(super) fn runner(name: &str, command: &Setting<CommandLine>) -> Self {
-        let value = json!(command.value);
-        Self { key: format!("runners.{name}"), value, absent: "", origin: command.origin.clone() }
+    /// A runner's command where nothing else is said of it, else all that is said.
+    pub(super) fn runner(name: &str, text: &Setting<RunnerText>) -> Self {
+        let only_command = RunnerText { command: text.value.command.clone(), ..RunnerText::default() } == text.value;
+        let value = if only_command { json!(text.value.command) } else { json!(text.value) };
+        Self { key: format!("runners.{name}"), value, absent: "", origin: text.origin.clone() }
     }
 
     fn shown(&self) -> String {

@@ -13,7 +13,9 @@ use super::{OnLockConflict, Origin, Progress, Setting, Surroundings};
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::plan::SPECIALIST_TIME_LIMIT;
 use crate::model::retry::OUTAGE_LIMIT;
-use crate::model::{CommandLine, ForgeChoice, MergeMode, MustHavesRule, OnOrphan, SnapshotRules, Timeouts};
+use crate::model::runner::RunnerText;
+use crate::model::{Dollars, ForgeChoice, MergeMode, MustHavesRule, OnOrphan, SnapshotRules, Timeouts};
+use crate::runner::Catalogue;
 
 macro_rules! settings {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty {
@@ -24,7 +26,7 @@ macro_rules! settings {
         pub struct Settings {
             $($(#[doc = $doc])+ pub $name: Setting<$type>,)*
             /// The runners that the configuration files describe, by name.
-            pub runners: BTreeMap<String, Setting<CommandLine>>,
+            pub runners: BTreeMap<String, Setting<RunnerText>>,
         }
 
         /// What one source says; most sources say little.
@@ -32,7 +34,7 @@ macro_rules! settings {
         pub struct Layer {
             $($(#[doc = $doc])+ pub $name: Option<Setting<$type>>,)*
             /// The runners that it describes, by name.
-            pub runners: BTreeMap<String, Setting<CommandLine>>,
+            pub runners: BTreeMap<String, Setting<RunnerText>>,
         }
 
         /// Every setting but the runners, in the order in which they are shown.
@@ -69,11 +71,16 @@ macro_rules! settings {
         }
 
         impl Settings {
+            /// The runners that a plan can name: those of the configuration files, and those that come along.
+            pub fn catalogue(&self) -> Catalogue {
+                Catalogue::new(self.runners.iter().map(|(name, text)| (name.clone(), text.value.clone())))
+            }
+
             /// Every value with its origin, runners last.
             pub fn rows(&self) -> Vec<Row> {
                 let values = [$((self.$name.value.to_json(), &self.$name.origin),)*];
                 let keyed = KEYS.iter().zip(values).map(|(key, (value, origin))| Row::new(key, value, origin));
-                keyed.chain(self.runners.iter().map(|(name, command)| Row::runner(name, command))).collect()
+                keyed.chain(self.runners.iter().map(|(name, text)| Row::runner(name, text))).collect()
             }
         }
     };
@@ -144,6 +151,16 @@ settings! {
     /// How long the whole run may take, or `none`.
     timeout: Option<Duration> {
         Kind::Duration, value::limit, flags ["--timeout"], variables [env::TIMEOUT],
+        default "none"
+    }
+    /// How many US dollars the agents of a run may cost before none is set to work any more, or `none`.
+    max_cost: Option<Dollars> {
+        Kind::Dollars, value::dollars_limit, flags ["--max-cost"], variables [env::MAX_COST],
+        default "none"
+    }
+    /// How many tokens the agents of a run may use before none is set to work any more, or `none`.
+    max_tokens: Option<u64> {
+        Kind::CountLimit, value::count_limit, flags ["--max-tokens"], variables [env::MAX_TOKENS],
         default "none"
     }
     /// How long a program has from SIGTERM to SIGKILL.
@@ -288,6 +305,8 @@ impl Settings {
             bisect_merges: unsaid(false),
             must_haves: unsaid(MustHavesRule::Report),
             timeout: unsaid(None),
+            max_cost: unsaid(None),
+            max_tokens: unsaid(None),
             kill_after: unsaid(Timeouts::default().kill_after),
             backoff: unsaid(Duration::from_secs(1)),
             outage_limit: unsaid(OUTAGE_LIMIT),

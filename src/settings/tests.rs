@@ -43,7 +43,8 @@ fn samples(key: &Key) -> [String; 4] {
     [0, 1, 2, 3].map(|n| match key.kind {
         Kind::Text => format!("name-{n}"),
         Kind::Path => format!("/tmp/place-{n}"),
-        Kind::Count => (n + 11).to_string(),
+        Kind::Count | Kind::CountLimit => (n + 11).to_string(),
+        Kind::Dollars => format!("{}.5", n + 11),
         Kind::Duration => format!("{}m", n + 11),
         Kind::Boolean => (n % 2 == 0).to_string(),
         Kind::List => format!("pattern-{n}"),
@@ -53,7 +54,7 @@ fn samples(key: &Key) -> [String; 4] {
 
 fn toml_line(key: &Key, value: &str) -> String {
     match key.kind {
-        Kind::Count | Kind::Boolean => format!("{} = {value}", key.name),
+        Kind::Count | Kind::CountLimit | Kind::Dollars | Kind::Boolean => format!("{} = {value}", key.name),
         Kind::List => format!("{} = [{value:?}]", key.name),
         _ => format!("{} = {value:?}", key.name),
     }
@@ -132,6 +133,7 @@ fn plan() -> Plan {
         added_edges: Vec::new(),
         interfaces: Vec::new(),
         skipped: Vec::new(),
+        runners: std::collections::BTreeMap::new(),
     })
     .unwrap()
 }
@@ -234,9 +236,12 @@ fn runners_are_read_and_the_repositorys_win() {
     };
     let layers = Layers::read(Layer::default(), &Environment::new(), &[repository, user], &surroundings()).unwrap();
     let runners = layers.resolve(None).runners;
-    assert_eq!(runners["mine"].value, CommandLine::Arguments(vec!["agent".into(), "--fast".into()]));
+    assert_eq!(
+        runners["mine"].value.command.clone().unwrap(),
+        CommandLine::Arguments(vec!["agent".into(), "--fast".into()])
+    );
     assert_eq!(runners["mine"].origin.to_string(), "/home/u/repo/lanekeeper.toml:2:11");
-    assert_eq!(runners["home"].value, CommandLine::Shell("echo $HOME".into()));
+    assert_eq!(runners["home"].value.command.clone().unwrap(), CommandLine::Shell("echo $HOME".into()));
 }
 
 #[test]
@@ -245,6 +250,11 @@ fn a_runner_without_a_usable_command_is_an_error() {
         ("runners = 3", "1:11: `runners` holds tables"),
         ("[runners]\nx = 3", "2:5: write `[runners.x]`"),
         ("[runners.x]", "1:10: the runner `x` has no `command`"),
+        ("[runners.x]\ncommand = 'a'\nprompt = 'mail'", "3:10: the runner `x`: unknown variant `mail`"),
+        (
+            "[runners.claude]\n[[runners.claude.event]]\nsession = 'id'",
+            "1:1: the runner `claude`: `id` is no JSON pointer",
+        ),
         ("[runners.x]\ncommand = []", "2:11: the `command` of `x` is the program"),
         ("[runners.x]\ncommand = [\"a\", 1]", "2:11: the `command` of `x` is the program"),
         ("[runners.\"../x\"]\ncommand = \"a\"", "1:10: `../x` is no runner's name"),

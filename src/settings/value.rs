@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{OnConflict, OnLockConflict, Progress, nearest};
-use crate::model::{AgentName, ForgeChoice, MergeMode, MustHavesRule, OnOrphan, PlanFormat, Stage};
+use crate::model::{AgentName, Dollars, ForgeChoice, MergeMode, MustHavesRule, OnOrphan, PlanFormat, Stage};
 
 /// A set of words to choose from.
 pub trait Choice: Copy + Send + Sync + 'static {
@@ -141,6 +141,27 @@ pub fn limit(text: &str) -> Result<Option<Duration>, String> {
     if text == "none" { Ok(None) } else { positive_duration(text).map(Some) }
 }
 
+/// Reads how much agents may cost in US dollars, or `none`.
+///
+/// # Errors
+/// Why it is none.
+pub fn dollars_limit(text: &str) -> Result<Option<Dollars>, String> {
+    if text == "none" { Ok(None) } else { text.parse().map(Some) }
+}
+
+/// Reads a number that is not to be passed, or `none`.
+///
+/// # Errors
+/// Why it is none.
+pub fn count_limit(text: &str) -> Result<Option<u64>, String> {
+    let digits = text.replace('_', "");
+    if text == "none" {
+        Ok(None)
+    } else {
+        digits.parse().map(Some).map_err(|_| format!("`{text}` is not a whole number"))
+    }
+}
+
 /// Reads regular expressions, one a line.
 ///
 /// # Errors
@@ -177,7 +198,13 @@ macro_rules! shown_as_they_are {
     ($($name:ty)*) => {$(impl ToJson for $name { fn to_json(&self) -> Value { self.clone().into() } })*};
 }
 
-shown_as_they_are! { String u32 bool }
+shown_as_they_are! { String u32 u64 bool }
+
+impl ToJson for Dollars {
+    fn to_json(&self) -> Value {
+        self.value().into()
+    }
+}
 
 impl ToJson for NonZeroU32 {
     fn to_json(&self) -> Value {

@@ -37,7 +37,7 @@ fn events() -> impl Strategy<Value = Event> {
         }),
         (roles, any::<String>(), any::<i32>(), any::<String>()).prop_map(|(job, command, code, notes)| {
             let exit = crate::model::JobExit { notes, ..exit(&command, code) };
-            Event::JobExited { job, exit, report: None, reading: None }
+            Event::JobExited { job, exit, report: None, reading: None, transcript: None }
         }),
         (prop::option::of(lanes()), prop::option::of(any::<String>()), prop::option::of(any::<i32>())).prop_map(
             |(lane, command, exit_code)| Event::CheckpointReached {
@@ -78,6 +78,7 @@ fn the_columns_come_first_and_in_the_contracts_order() {
         exit: exit("sh -c 'x'", 7),
         report: None,
         reading: None,
+        transcript: None,
     };
     let line = String::from_utf8(line_of(&record(event))).unwrap();
     let columns = concat!(

@@ -69,6 +69,7 @@ pub(super) fn started() -> Event {
             timeout: Some(Duration::from_secs(3600)),
             next_phases: None,
             plan_format: None,
+            budget: Budget::default(),
         },
     }))
 }
@@ -91,6 +92,24 @@ pub(super) fn exit(command: &str, exit_code: i32) -> JobExit {
         finished_at: at(2),
         tail: vec!["one\ttwo".into(), "ünï \u{1b}[0m".into()],
         notes: "a note".into(),
+    }
+}
+
+fn transcript() -> Transcript {
+    Transcript {
+        session: Some("5f3c".into()),
+        usage: Usage {
+            tool_calls: 12,
+            input_tokens: 3400,
+            output_tokens: 560,
+            cache_read_tokens: 70_000,
+            cache_write_tokens: 800,
+            cost: Dollars::new(0.1234),
+        },
+        session_usage: Some(Usage { input_tokens: 9000, ..Usage::default() }),
+        message: "Done.".into(),
+        warning: "429".into(),
+        error: "the model is overloaded".into(),
     }
 }
 
@@ -131,7 +150,7 @@ pub(super) fn every_event() -> Vec<Event> {
     let attempt = || JobRole::Attempt { agent: self::agent(), task: self::task() };
     let mut events = vec![
         started(),
-        Event::RunResumed { number: 1, owner: owner(), timeout: None },
+        Event::RunResumed { number: 1, owner: owner(), timeout: None, budget: None },
         Event::StopRequested { lane: None, reason: StopReason::Interrupt, force: false },
         Event::StopRequested { lane: Some(lane.clone()), reason: StopReason::Request, force: true },
         Event::GateAnswered { lane: lane.clone(), gate: Approval::Plan.into(), approved: true, message: String::new() },
@@ -163,8 +182,20 @@ pub(super) fn every_event() -> Vec<Event> {
     let supervisor = ProcessId { pid: 12, started: 99 };
     events.extend([
         Event::JobStarted { job: job(attempt()), supervisor },
-        Event::JobExited { job: job(attempt()), exit: exit("agent.sh", 0), report: Some(report()), reading: None },
-        Event::JobExited { job: job(JobRole::Final), exit: exit("cargo test", 124), report: None, reading: None },
+        Event::JobExited {
+            job: job(attempt()),
+            exit: exit("agent.sh", 0),
+            report: Some(report()),
+            reading: None,
+            transcript: None,
+        },
+        Event::JobExited {
+            job: job(JobRole::Final),
+            exit: exit("cargo test", 124),
+            report: None,
+            reading: None,
+            transcript: None,
+        },
         Event::WorkCommitted {
             lane: lane.clone(),
             agent: agent.clone(),
@@ -238,6 +269,19 @@ pub(super) fn every_event() -> Vec<Event> {
                     why: vec!["12 of 30 lines".into()],
                 },
             ],
+        },
+        Event::RunResumed {
+            number: 2,
+            owner: owner(),
+            timeout: None,
+            budget: Some(Budget { cost: Dollars::new(2.5), tokens: Some(1_000_000) }),
+        },
+        Event::JobExited {
+            job: job(attempt()),
+            exit: exit("agent.sh", 1),
+            report: None,
+            reading: None,
+            transcript: Some(Box::new(transcript())),
         },
         Event::CheckpointReached {
             lane: Some(lane.clone()),

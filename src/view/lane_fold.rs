@@ -239,26 +239,30 @@ fn roll_back(lane: &mut LaneView, kept: &[String], at: Timestamp) {
 
 /// The life of jobs: planned, running, ended. An end is the last word, whatever comes later.
 pub(super) fn apply_to_jobs(running: &mut Vec<JobView>, ended: &mut Vec<JobView>, event: &Event, at: Timestamp) {
-    let (job, supervised, exit) = match event {
+    let (job, supervised, end) = match event {
         Event::JobPlanned { job } => (job, false, None),
         Event::JobStarted { job, .. } => (job, true, None),
-        Event::JobExited { job, exit, .. } => (job, true, Some(exit)),
+        Event::JobExited { job, exit, transcript, .. } => (job, true, Some((exit, transcript))),
         _ => return,
     };
     if ended.iter().rev().any(|view| view.job == *job) {
         return;
     }
     let known = running.iter().position(|view| view.job == *job);
-    match (known, exit) {
-        (None, None) => running.push(JobView { job: job.clone(), since: at, running: supervised, exit: None }),
+    match (known, end) {
+        (None, None) => {
+            let view = JobView { job: job.clone(), since: at, running: supervised, exit: None, transcript: None };
+            running.push(view);
+        }
         (Some(at_index), None) if supervised && !running[at_index].running => {
             running[at_index].since = at;
             running[at_index].running = true;
         }
         (Some(_), None) => {}
-        (known, Some(exit)) => {
+        (known, Some((exit, transcript))) => {
             let since = known.map_or(exit.started_at, |known| running.remove(known).since);
-            ended.push(JobView { job: job.clone(), since, running: false, exit: Some(exit.clone()) });
+            let transcript = transcript.as_deref().cloned();
+            ended.push(JobView { job: job.clone(), since, running: false, exit: Some(exit.clone()), transcript });
         }
     }
 }

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::event::{LaneStage, SnapshotReason, Worktree};
 use crate::model::{
     AgentName, Approval, CommitId, ExitCause, Failure, JobExit, JobId, JobRole, Lane, LaneId, PullRequest, Task,
-    TaskId, Timestamp, Transition, Verdict,
+    TaskId, Timestamp, Transcript, Transition, Usage, Verdict,
 };
 
 /// How a lane stands, in the words that people see.
@@ -182,6 +182,8 @@ pub struct JobView {
     pub running: bool,
     /// How it ended; `None` while it runs, or when nobody will ever know.
     pub exit: Option<JobExit>,
+    /// What its event stream came to, where its runner has one.
+    pub transcript: Option<Transcript>,
 }
 
 impl JobView {
@@ -327,6 +329,11 @@ impl LaneView {
     /// How many attempts of agents were started.
     pub fn attempts(&self) -> usize {
         self.running.iter().chain(&self.ended).filter(|job| job.job.is_attempt()).count()
+    }
+
+    /// What its agents used.
+    pub fn usage(&self) -> Usage {
+        self.jobs().filter_map(|job| job.transcript.as_ref()).map(|transcript| transcript.usage).sum()
     }
 
     /// Every job, ended ones first: what a timeline shows.

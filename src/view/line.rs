@@ -10,7 +10,7 @@ use crate::event::{AgentReport, Event, LaneStage, Record, RunOutcome, RunStarted
 use crate::model::must_haves::tally;
 use crate::model::text::counted;
 use crate::model::time::short;
-use crate::model::{AgentName, ExitCause, JobExit, JobId, JobRole, LaneId, RetryLevel, Timestamp, Verdict};
+use crate::model::{AgentName, ExitCause, JobExit, JobId, JobRole, LaneId, RetryLevel, Timestamp, Transcript, Verdict};
 
 /// A sentence about an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,9 @@ pub fn narrate(record: &Record, view: &RunView) -> Option<Line> {
         }
         Event::LaneMoved { lane, from, to } => lane_moved(view, lane, *from, *to),
         Event::JobStarted { job, .. } => job_started(view, job, record.at),
-        Event::JobExited { job, exit, report, .. } => job_exited(job, exit, report.as_ref()),
+        Event::JobExited { job, exit, report, transcript, .. } => {
+            job_exited(job, exit, report.as_ref(), transcript.as_deref())
+        }
         Event::WorkCommitted { lane, agent, changed, prohibited, .. } => {
             work_committed(lane, agent, changed, prohibited)
         }
@@ -227,7 +229,12 @@ fn job_started(view: &RunView, job: &JobId, at: Timestamp) -> Option<Line> {
     passing(Tone::Plain, format!("{}: {text}", subject(job)))
 }
 
-fn job_exited(job: &JobId, exit: &JobExit, report: Option<&AgentReport>) -> Option<Line> {
+fn job_exited(
+    job: &JobId,
+    exit: &JobExit,
+    report: Option<&AgentReport>,
+    transcript: Option<&Transcript>,
+) -> Option<Line> {
     let took = short(exit.finished_at.since(exit.started_at));
     let (tone, end) = match exit.cause {
         ExitCause::Exited if exit.passed() && job.is_attempt() => (Tone::Plain, format!("finished in {took}")),
@@ -241,7 +248,9 @@ fn job_exited(job: &JobId, exit: &JobExit, report: Option<&AgentReport>) -> Opti
         ExitCause::Lost => (Tone::Warn, "ended unseen, its supervisor is gone".to_owned()),
     };
     let more = if exit.notes.is_empty() { String::new() } else { format!(" ({})", exit.notes) };
-    passing(tone, format!("{}: {} {end}{more}{}", subject(job), what(job), said(report)))
+    let used = transcript.map(|transcript| transcript.usage).filter(|usage| !usage.is_empty());
+    let used = used.map(|usage| format!(", {usage}")).unwrap_or_default();
+    passing(tone, format!("{}: {} {end}{used}{more}{}", subject(job), what(job), said(report)))
 }
 
 /// What the agent said of itself, where that is not what its exit says already.

@@ -16,7 +16,7 @@ use super::table::{Cell, Column, lines};
 use crate::event::{LaneStage, RunOutcome};
 use crate::model::must_haves::{any_broken, tally};
 use crate::model::time::{optional_millis, short};
-use crate::model::{AgentName, CommitId, LaneId, PhaseId, PullRequest, RunId, TaskId, Timestamp, Verdict};
+use crate::model::{AgentName, CommitId, LaneId, PhaseId, PullRequest, RunId, TaskId, Timestamp, Usage, Verdict};
 
 /// What a summary needs to know that no event says.
 #[derive(Debug, Clone, Copy)]
@@ -59,6 +59,8 @@ pub struct Summary {
     pub resumes: u32,
     /// The lanes, in the order of the plan.
     pub lanes: Vec<LaneSummary>,
+    /// What its agents used, all lanes together.
+    pub usage: Usage,
     /// Its interface freeze gates.
     pub interfaces: Vec<InterfaceView>,
     /// What may be done now.
@@ -84,6 +86,8 @@ pub struct LaneSummary {
     pub running: Vec<RunningSummary>,
     /// How many attempts of agents were started.
     pub attempts: usize,
+    /// What its agents used.
+    pub usage: Usage,
     /// Retries so far.
     pub retries: Vec<RetryView>,
     /// When it left the queue.
@@ -154,6 +158,7 @@ impl Summary {
             elapsed: run.started.map(|started| until.since(started)),
             resumes: run.resumes,
             lanes: view.lanes().iter().map(|lane| lane_summary(view, lane, until)).collect(),
+            usage: view.lanes().iter().map(LaneView::usage).sum(),
             interfaces: interfaces(view),
             next_steps: next_steps(view, context.program, context.held),
             escalations: run.run_id.as_ref().filter(|_| !context.held).map(escalated).unwrap_or_default(),
@@ -173,6 +178,10 @@ impl Summary {
             push_wrapped(&mut text, &clean(&gates), width);
         }
         self.push_must_haves(&mut text, width, styles);
+        if !self.usage.is_empty() {
+            text.push('\n');
+            push_wrapped(&mut text, &format!("used by agents: {}", self.usage), width);
+        }
         for step in &self.next_steps {
             text.push('\n');
             push_wrapped(&mut text, &step.reason, width);
@@ -282,6 +291,7 @@ fn lane_summary(view: &RunView, lane: &LaneView, until: Timestamp) -> LaneSummar
         agents: agents(lane),
         running: lane.running.iter().map(running).collect(),
         attempts: lane.attempts(),
+        usage: lane.usage(),
         retries: lane.retries.clone(),
         started: lane.started,
         finished: lane.finished,

@@ -82,6 +82,7 @@ pub(crate) fn plan(lanes: &[(&str, &[&str], &[Approval])]) -> Plan {
         added_edges: Vec::new(),
         interfaces: Vec::new(),
         skipped: Vec::new(),
+        runners: Default::default(),
     };
     Plan::new(parts).unwrap()
 }
@@ -202,7 +203,7 @@ impl Story {
             tail: vec!["Test failed: AuthService.register".to_owned()],
             notes: String::new(),
         };
-        story.then(Event::JobExited { job: job.clone(), exit, report: None, reading: None })
+        story.then(Event::JobExited { job: job.clone(), exit, report: None, reading: None, transcript: None })
     }
 
     /// A merge of the agent's work into the lane, and of the lane into `main`.
@@ -266,7 +267,7 @@ impl Story {
     }
 
     pub(crate) fn resumed(self) -> Self {
-        self.then(Event::RunResumed { number: 1, owner: owner("second-session"), timeout: None })
+        self.then(Event::RunResumed { number: 1, owner: owner("second-session"), timeout: None, budget: None })
     }
 }
 
@@ -303,6 +304,7 @@ pub(crate) fn started(lanes: &[&str]) -> Event {
             timeout: None,
             next_phases: None,
             plan_format: None,
+            budget: Budget::default(),
         },
     }))
 }
@@ -400,7 +402,7 @@ fn any_run_event() -> impl Strategy<Value = Event> {
     prop_oneof![
         Just(started(&[])),
         Just(started(&["SL-2", "nowhere"])),
-        Just(Event::RunResumed { number: 1, owner: owner("second"), timeout: None }),
+        Just(Event::RunResumed { number: 1, owner: owner("second"), timeout: None, budget: None }),
         (proptest::option::of(any_lane()), reason, any::<bool>())
             .prop_map(|(lane, reason, force)| Event::StopRequested { lane, reason, force }),
         proptest::sample::select(RunOutcome::ALL).prop_map(|outcome| Event::RunFinished { outcome, code: 1 }),
@@ -421,6 +423,7 @@ fn any_job_event() -> impl Strategy<Value = Event> {
             exit,
             report,
             reading: None,
+            transcript: None,
         }),
     ]
 }

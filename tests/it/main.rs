@@ -26,6 +26,7 @@ mod recovery;
 mod resume;
 mod retry;
 mod review;
+mod runners;
 mod selection;
 mod sessions;
 mod signals;

@@ -59,6 +59,7 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
                 added_edges: Vec::new(),
                 interfaces,
                 skipped: Vec::new(),
+                runners: Default::default(),
             })
             .unwrap()
         },

@@ -89,13 +89,13 @@ pub fn record_as_kept(record: Record, bug: Option<Bug>) -> Option<Record> {
 /// The event as an engine with that bug takes it in.
 pub fn event_as_seen(event: Event, bug: Option<Bug>) -> Event {
     match (event, bug) {
-        (Event::JobExited { job, mut exit, report, reading }, Some(Bug::FailureIsSuccess)) => {
+        (Event::JobExited { job, mut exit, report, reading, transcript }, Some(Bug::FailureIsSuccess)) => {
             exit.exit_code = 0;
             exit.cause = lanekeeper::model::ExitCause::Exited;
-            Event::JobExited { job, exit, report, reading }
+            Event::JobExited { job, exit, report, reading, transcript }
         }
-        (Event::JobExited { job, exit, report, .. }, Some(Bug::OutageCounts)) => {
-            Event::JobExited { job, exit, report, reading: None }
+        (Event::JobExited { job, exit, report, transcript, .. }, Some(Bug::OutageCounts)) => {
+            Event::JobExited { job, exit, report, reading: None, transcript }
         }
         (Event::MustHavesChecked { lane, head, mut verdicts }, Some(Bug::LackNotSeen)) => {
             verdicts.iter_mut().for_each(|verdict| verdict.holds = Some(true));

@@ -45,6 +45,7 @@ pub fn random_plan(dice: &mut Dice) -> Plan {
         added_edges: Vec::new(),
         interfaces: Vec::new(),
         skipped: Vec::new(),
+        runners: Default::default(),
     })
     .unwrap()
 }

@@ -157,7 +157,8 @@ impl Simulation {
                         self.world.start(job);
                     }
                     if let Some((exit, report, reading)) = self.world.jobs[job].exit.clone() {
-                        way.answer = Some(vec![Event::JobExited { job: job.clone(), exit, report, reading }]);
+                        let job = job.clone();
+                        way.answer = Some(vec![Event::JobExited { job, exit, report, reading, transcript: None }]);
                     }
                 }
                 Action::StopJob { job, force } => {
@@ -222,9 +223,9 @@ impl Simulation {
         }
         let running: Vec<JobId> = self.spine.state().running_jobs().cloned().collect();
         let renamed = |word: Event| match word {
-            Event::JobExited { job, exit, report, reading } => {
+            Event::JobExited { job, exit, report, reading, transcript } => {
                 let now = running.iter().find(|now| now.lane == job.lane && now.role == job.role).cloned();
-                Event::JobExited { job: now.unwrap_or(job), exit, report, reading }
+                Event::JobExited { job: now.unwrap_or(job), exit, report, reading, transcript }
             }
             word => word,
         };
@@ -279,7 +280,7 @@ impl Simulation {
         }
         let (next, number) = (records.last().map_or(0, |record| record.seq), state.resumes() + 1);
         self.spine = Spine::new(Memory { durable: records, waiting: vec![], next, bug }, state);
-        self.take_in(vec![Event::RunResumed { number, owner: owner(), timeout: None }], vec![])
+        self.take_in(vec![Event::RunResumed { number, owner: owner(), timeout: None, budget: None }], vec![])
     }
 
     /// People answer every open gate; says whether there was one.
@@ -463,6 +464,7 @@ fn run_started(world: &World) -> RunStarted {
             timeout: None,
             next_phases: None,
             plan_format: None,
+            budget: lanekeeper::model::Budget::default(),
         },
     }
 }

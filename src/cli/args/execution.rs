@@ -8,7 +8,7 @@ use clap::Args;
 
 use super::{GlobalArgs, choice, stage};
 use crate::model::PlanFormat;
-use crate::model::{LaneId, MergeMode, RunId, Stage};
+use crate::model::{Dollars, LaneId, MergeMode, RunId, Stage};
 use crate::settings::{Layer, OnConflict, OnLockConflict, Origin, Progress, Setting, absolute, value};
 
 /// `execute-phase`.
@@ -122,6 +122,12 @@ pub struct ExecutionArgs {
 /// A limit, or that there is none.
 pub type Limit = Option<Duration>;
 
+/// The same of money.
+pub type CostLimit = Option<Dollars>;
+
+/// The same of things that are counted.
+pub type CountLimit = Option<u64>;
+
 /// What every command has that takes a run into its hands.
 #[derive(Debug, Args)]
 pub struct ControlArgs {
@@ -140,6 +146,12 @@ pub struct ControlArgs {
     /// How progress is shown [default: auto]
     #[arg(long, value_name = "HOW", value_parser = choice::<Progress>())]
     pub progress: Option<Progress>,
+    /// What the agents may cost in US dollars before none is set to work any more, or none [default: none]
+    #[arg(long, value_name = "DOLLARS", value_parser = value::dollars_limit)]
+    pub max_cost: Option<CostLimit>,
+    /// How many tokens they may use before none is set to work any more, or none [default: none]
+    #[arg(long, value_name = "NUMBER", value_parser = value::count_limit)]
+    pub max_tokens: Option<CountLimit>,
     /// Ask nothing
     #[arg(long)]
     pub yes: bool,
@@ -223,6 +235,8 @@ impl ControlArgs {
             session_id: optional("--session-id", &self.session_id),
             on_lock_conflict: flag("--on-lock-conflict", &self.on_lock_conflict),
             progress: flag("--progress", &self.progress),
+            max_cost: flag("--max-cost", &self.max_cost),
+            max_tokens: flag("--max-tokens", &self.max_tokens),
             ..Layer::default()
         }
     }
@@ -293,7 +307,8 @@ mod tests {
         let typed = |text: &str| (vec![flag.to_owned(), text.to_owned()], text.to_owned());
         match key.kind {
             Kind::Text | Kind::List => typed("a-name"),
-            Kind::Count => typed("17"),
+            Kind::Count | Kind::CountLimit => typed("17"),
+            Kind::Dollars => typed("2.5"),
             Kind::Duration => typed("11m"),
             Kind::Choice(words) => typed(words()[0]),
             Kind::Path => (vec![flag.to_owned(), "../x".to_owned()], "/repo/x".to_owned()),

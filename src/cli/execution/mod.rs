@@ -10,6 +10,7 @@ mod locks;
 mod patience;
 mod plan_changes;
 mod plan_file;
+mod preflight;
 mod resume;
 mod site;
 mod start;

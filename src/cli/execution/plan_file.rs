@@ -9,6 +9,7 @@ use crate::cli::error::{CliError, ExitStatus};
 use crate::model::text::counted;
 use crate::model::{Plan, PlanParts};
 use crate::plan_source::{self, Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Source, SourceFile};
+use crate::runner::Catalogue;
 use crate::settings::Settings;
 
 /// A plan and where it came from.
@@ -54,12 +55,13 @@ impl PlanText {
         format: Option<PlanFormat>,
     ) -> plan_source::Reading {
         let load = |file: &str| std::fs::read_to_string(self.directory.join(file)).map_err(|error| error.to_string());
-        let runners = |name: &str| settings.runners.get(name).map(|runner| runner.value.clone());
+        let catalogue = settings.catalogue();
+        let runners = |name: &str| catalogue.get(name).map(|runner| runner.command);
         let fallbacks = Fallbacks { runner: settings.runner.value.as_deref(), retries: settings.retries.value };
         let files: Vec<SourceFile<'_>> = self.files.iter().map(|(path, text)| SourceFile { path, text }).collect();
         let source = Source { files: &files, beside: &self.beside, format, fallbacks, options: *options };
         let mut reading = plan_source::read(&source, &load, &runners);
-        reading.plan = reading.plan.map(|plan| overridden(plan, settings));
+        reading.plan = reading.plan.map(|plan| settled(plan, settings, &catalogue));
         reading
     }
 
@@ -141,11 +143,16 @@ pub(super) fn names_in(directory: &Path) -> Vec<String> {
     names
 }
 
-/// What was given for this one call wins over what the plan says of its lanes.
-fn overridden(plan: Plan, settings: &Settings) -> Plan {
-    let Some(retries) = settings.retries.value.filter(|_| settings.retries.origin.outranks_plan()) else { return plan };
+/// The plan with the runners that it uses, and with what was given for this one call and wins over what it says of its
+/// lanes.
+fn settled(plan: Plan, settings: &Settings, catalogue: &Catalogue) -> Plan {
     let mut parts = PlanParts::from(plan.clone());
-    parts.lanes.iter_mut().for_each(|lane| lane.retries = retries);
+    if let Some(retries) = settings.retries.value.filter(|_| settings.retries.origin.outranks_plan()) {
+        parts.lanes.iter_mut().for_each(|lane| lane.retries = retries);
+    }
+    let agents = parts.lanes.iter().flat_map(|lane| &lane.agents);
+    let used = agents.filter_map(|agent| Some((agent.runner.clone(), catalogue.get(&agent.runner)?)));
+    parts.runners = used.collect();
     Plan::new(parts).unwrap_or(plan)
 }
 

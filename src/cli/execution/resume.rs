@@ -13,6 +13,7 @@ use super::locks::{Locks, Reach, lock_branches_of, lock_run};
 use super::patience::patiently;
 use super::plan_changes::differences;
 use super::plan_file::PlanText;
+use super::preflight;
 use super::site::{Site, now, owner, redactor};
 use super::start::{base_branch, write_plan};
 use super::watch::{Work, ports, work};
@@ -25,7 +26,7 @@ use crate::engine::mirror::Mirror;
 use crate::engine::reconcile::{describe, verdict};
 use crate::event::{Event, Record, RunStarted};
 use crate::model::text::shell_line;
-use crate::model::{Plan, RunId};
+use crate::model::{Budget, Plan, RunId};
 use crate::plan_source::ReadOptions;
 use crate::process;
 use crate::recover::completion::partial_rounds;
@@ -296,6 +297,8 @@ pub(super) fn resume(context: &Context, site: &Site, run: &RunId, control: &Cont
         }
         return Err(refused(refusal, &state_directory));
     }
+    let left = opened.plan.indices().filter(|lane| opened.state.lane(*lane).is_left_to_do());
+    preflight::check(context, &opened.plan, left)?;
     let forge = forge::ready(site, &control.settings, opened.started.options.merge, &opened.started.base_branch)?;
     site.prepare(&state_directory, &opened.started.options.worktree_root)?;
     crate::store::checkpoints::read(&state_directory.checkpoints())?;
@@ -306,6 +309,7 @@ pub(super) fn resume(context: &Context, site: &Site, run: &RunId, control: &Cont
         number: opened.state.resumes() + 1,
         owner: owner(&control.session_id),
         timeout: new_limit(&control.settings),
+        budget: new_budget(&control.settings, opened.state.started().map(|started| started.options.budget)),
     };
     let started = opened.started.clone();
     let status = work(
@@ -331,6 +335,14 @@ pub(super) fn resume(context: &Context, site: &Site, run: &RunId, control: &Cont
 fn new_limit(settings: &Settings) -> Option<Duration> {
     let given = settings.timeout.origin.outranks_plan();
     given.then(|| settings.timeout.value.unwrap_or_default())
+}
+
+/// What the agents may use from now on, where somebody says so and it is not what holds already.
+fn new_budget(settings: &Settings, now: Option<Budget>) -> Option<Budget> {
+    let now = now.unwrap_or_default();
+    let cost = if settings.max_cost.origin == Origin::Default { now.cost } else { settings.max_cost.value };
+    let tokens = if settings.max_tokens.origin == Origin::Default { now.tokens } else { settings.max_tokens.value };
+    Some(Budget { cost, tokens }).filter(|wanted| *wanted != now)
 }
 
 /// Why a run may not be resumed, with what to type where something can be done about it.

@@ -52,7 +52,7 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
             .map_err(|error| CliError::new(ExitStatus::Blocked, error.to_string()))?;
     let view = RunView::for_plan(&work.plan).after(&work.history);
     let pool = ports.pool.clone();
-    let mut fan_out = reporters(context, &work.settings, view, &directory);
+    let mut fan_out = reporters(context, &work.settings, view, work.plan.clone(), &directory);
     let ended = drive(ports, work.journal, work.run_state, work.first, &mut |sight| match sight {
         Sight::Records(records) => {
             mirror.send(records);
@@ -103,7 +103,13 @@ pub(in crate::cli) fn ports(
     })
 }
 
-fn reporters<'a>(context: &Context, settings: &Settings, view: RunView, directory: &RunDirectory) -> FanOut<'a> {
+fn reporters<'a>(
+    context: &Context,
+    settings: &Settings,
+    view: RunView,
+    plan: Arc<Plan>,
+    directory: &RunDirectory,
+) -> FanOut<'a> {
     let term = context.environment.get("TERM").and_then(|term| term.to_str());
     let styles = styles_for(&std::io::stderr());
     let offset = Local::now().offset().fix();
@@ -111,8 +117,13 @@ fn reporters<'a>(context: &Context, settings: &Settings, view: RunView, director
     match choose(settings.progress.value, std::io::stderr().is_terminal(), term) {
         Progress::Live => {
             let directory = directory.clone();
-            let last_line =
-                move |job: &JobId| process::last_line(&process::output_log(&directory.job(job))).ok().flatten();
+            let last_line = move |job: &JobId| {
+                let line = process::last_line(&process::output_log(&directory.job(job))).ok().flatten()?;
+                match plan.runner_of(job).filter(|runner| runner.has_stream()) {
+                    Some(runner) => crate::runner::shown(runner, &line),
+                    None => Some(line),
+                }
+            };
             fan_out.with("live", Live::stderr(Box::new(last_line), offset, styles))
         }
         Progress::Plain | Progress::Auto => fan_out.with("plain", Plain::new(std::io::stderr(), offset, styles)),

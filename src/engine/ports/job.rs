@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::brief::{Brief, BriefFiles, Progress, lane_environment};
+use super::stream::CallSource;
 use super::watch::Watched;
 use super::{Moment, PortError, Ports, Task};
 use crate::diagnose;
@@ -12,9 +13,13 @@ use crate::engine::reconcile::{Verdict, verdict};
 use crate::event::{AgentReport, Event, Reading, SnapshotReason, Worktree};
 use crate::git;
 use crate::model::job::StatusSpec;
-use crate::model::{CommandLine, ExitCause, JobExit, JobId, JobRole, JobSpec, Lane, LaneIndex, Round};
+use crate::model::runner::PromptWay;
+use crate::model::{
+    Agent, CommandLine, ExitCause, JobExit, JobId, JobRole, JobSpec, Lane, LaneIndex, Round, Runner, Session,
+    Transcript,
+};
 use crate::process::{self, Observation};
-use crate::schedule::{LaneState, RunState};
+use crate::schedule::{LaneState, RestartFrom, RunState};
 use crate::store::{atomic, lane_files};
 
 /// Everything that a job needs, taken from the state.
@@ -24,6 +29,8 @@ struct Described {
     files: Option<(BriefFiles, Vec<Sheet>)>,
     /// What is kept in snapshots while it runs.
     watched: Option<Watched>,
+    /// The session of its program that it is to go on with.
+    session: Option<Session>,
 }
 
 /// How many of the last lines of an attempt the next one is told.
@@ -39,9 +46,10 @@ impl Ports {
         let moment = job.lane.as_ref().and_then(|lane| state.find(lane)).map(|lane| self.moment(lane, state));
         let (ports, job) = (self.clone(), job.clone());
         Ok(Box::new(move |tell| match ports.see_through(&job, &described, moment.as_ref(), tell) {
-            Ok((exit, report)) => {
-                let reading = ports.read_output(&job, &described.spec, &exit).map(Box::new);
-                vec![Event::JobExited { job, exit, report, reading }]
+            Ok((mut exit, report)) => {
+                let transcript = ports.read_stream(&job, &mut exit, described.session.as_ref());
+                let reading = ports.read_output(&job, &described.spec, &exit, transcript.as_ref()).map(Box::new);
+                vec![Event::JobExited { job, exit, report, reading, transcript: transcript.map(Box::new) }]
             }
             Err(error) => out_of_our_hands(job, &error, (ports.clock)()),
         }))
@@ -106,13 +114,20 @@ impl Ports {
         Ok(git::put_back(worktree)?)
     }
 
-    /// What the output of a job that failed by itself means.
-    fn read_output(&self, job: &JobId, spec: &JobSpec, exit: &JobExit) -> Option<Reading> {
+    /// What the output of a job means that failed by itself, or whose event stream says that it did.
+    fn read_output(
+        &self,
+        job: &JobId,
+        spec: &JobSpec,
+        exit: &JobExit,
+        transcript: Option<&Transcript>,
+    ) -> Option<Reading> {
+        if job.is_attempt() {
+            let own = self.plan.runner_of(job).map(|runner| &runner.outages);
+            return diagnose::outage(&last_lines(exit, transcript), own).map(Reading::Outage);
+        }
         if exit.cause != ExitCause::Exited || exit.passed() {
             return None;
-        }
-        if job.is_attempt() {
-            return diagnose::outage(&exit.tail).map(Reading::Outage);
         }
         let [first, last] = diagnose::LOOKED_AT;
         // What cannot be read any more says nothing; the gate failed all the same.
@@ -197,7 +212,7 @@ impl Ports {
             on_orphan: self.facts.options.on_orphan,
             redact: self.redact.clone(),
         };
-        Described { spec, files: None, watched: None }
+        Described { spec, files: None, watched: None, session: None }
     }
 
     fn attempt(
@@ -254,17 +269,29 @@ impl Ports {
             round: who.round.to_string(),
             retry_count: worker.retries,
         };
-        let environment = brief.environment(&files);
+        let mut environment = brief.environment(&files);
+        let runner = self.plan.runner(who);
+        let unset = |(name, _): &(&String, &String)| std::env::var_os(name).is_none();
+        for (name, value) in runner.iter().flat_map(|runner| &runner.environment).filter(unset) {
+            environment.entry(name.clone()).or_insert_with(|| value.clone());
+        }
         let timeout = who.time_limit(worker.task, &self.plan.timeouts, self.facts.options.specialist_timeout);
-        let mut described = self.gate(job, vec![who.command.clone()], worktree, environment);
+        let session = worker.session.as_ref().filter(|_| worker.restart == RestartFrom::Here);
+        let command = attempt_command(who, runner, session, &files);
+        let mut described = self.gate(job, vec![command], worktree, environment);
+        described.session = session.cloned();
         described.spec.timeout = Some(timeout);
         described.spec.status = Some(status);
-        described.spec.input = Some(files.prompt());
+        described.spec.input =
+            Some(files.prompt()).filter(|_| runner.is_none_or(|runner| runner.prompt == PromptWay::Stdin));
         described.watched = Some(Watched {
             lane,
             agent: who.name.clone(),
             worktree: worktree.path.clone(),
-            tool_calls: files.tool_calls(),
+            tool_calls: match runner.filter(|runner| runner.tells_tool_calls()) {
+                Some(runner) => CallSource::Output(process::output_log(&files.directory), Box::new(runner.clone())),
+                None => CallSource::File(files.tool_calls()),
+            },
         });
         described.files = Some((files, contents));
         Ok(described)
@@ -274,8 +301,7 @@ impl Ports {
         let (worker, who) = (&lane.agents[agent], &plan.agents[agent]);
         let called = |task: &'a crate::model::Task| task.name.as_deref().unwrap_or(task.id.as_str());
         let before = job.number.checked_sub(1).filter(|&number| number > 0);
-        let before = before.map(|number| self.run.job(&JobId { number, ..job.clone() }));
-        let lines = before.and_then(|directory| process::tail(&process::output_log(&directory), LAST_WORDS).ok());
+        let lines = before.map(|number| self.last_words(&JobId { number, ..job.clone() }, LAST_WORDS));
         Progress {
             done: who.tasks[..worker.task].iter().map(called).collect(),
             branch: worker.worktree.as_ref().map_or("", |worktree| worktree.branch.as_str()),
@@ -292,16 +318,40 @@ impl Ports {
             let who = &plan.agents[agent];
             let role = JobRole::Attempt { agent: who.name.clone(), task: who.tasks.first()?.id.clone() };
             let number = state.lane(lane).agents[agent].attempt;
-            let directory = self.run.job(&JobId { lane: Some(plan.id.clone()), role, number });
-            let text = atomic::read_left(&directory.join("report.md")).or_else(|| tail(&directory))?;
+            let job = JobId { lane: Some(plan.id.clone()), role, number };
+            let text = atomic::read_left(&self.run.job(&job).join("report.md")).or_else(|| self.last_message(&job))?;
             Some((who.name.to_string(), text))
         };
         plan.round(Round::Requirements).filter_map(of_agent).collect()
     }
 }
 
-fn tail(directory: &Path) -> Option<String> {
-    Some(process::tail(&process::output_log(directory), crate::model::job::TAIL_LINES).ok()?.join("\n"))
+/// The lines of an attempt that failed in which it may say that something was out. One that ran out of time says so
+/// only with the trouble that it was dealing with to the last.
+fn last_lines(exit: &JobExit, transcript: Option<&Transcript>) -> Vec<String> {
+    let of =
+        |text: fn(&Transcript) -> &str| transcript.into_iter().flat_map(move |transcript| text(transcript).lines());
+    let (warning, error) = (of(|transcript| &transcript.warning), of(|transcript| &transcript.error));
+    let tail = exit.tail.iter().map(String::as_str);
+    let lines: Vec<&str> = match exit.cause {
+        ExitCause::Exited if !exit.passed() => tail.chain(warning).chain(error).collect(),
+        ExitCause::Exited => error.collect(),
+        ExitCause::TimedOut => warning.collect(),
+        ExitCause::Stopped | ExitCause::NotStarted | ExitCause::Lost => Vec::new(),
+    };
+    lines.into_iter().map(str::to_owned).collect()
+}
+
+/// What is run: the agent's command, or what goes on with the session of the attempt before, where nothing was put back
+/// since.
+fn attempt_command(who: &Agent, runner: Option<&Runner>, session: Option<&Session>, files: &BriefFiles) -> CommandLine {
+    let Some(runner) = runner else { return who.command.clone() };
+    let continued = session.and_then(|session| runner.continued(&who.command, &session.id));
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let (prompt, attempt) = (text(&files.prompt()), text(&files.directory));
+    let agent = files.status.parent().map(text).unwrap_or_default();
+    let places = [("prompt_file", prompt.as_str()), ("attempt_directory", &attempt), ("agent_directory", &agent)];
+    Runner::filled(&continued.unwrap_or_else(|| who.command.clone()), &places)
 }
 
 /// What the agent said of itself: its status file, and over it its result file.
@@ -333,5 +383,5 @@ fn out_of_our_hands(job: JobId, error: &PortError, now: crate::model::Timestamp)
         Some(lane) => Event::LaneBlocked { lane, reason },
         None => Event::PhaseBlocked { reason },
     };
-    vec![Event::JobExited { job, exit, report: None, reading: None }, blocked]
+    vec![Event::JobExited { job, exit, report: None, reading: None, transcript: None }, blocked]
 }

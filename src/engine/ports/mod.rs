@@ -15,6 +15,7 @@ mod merge;
 mod must_haves;
 mod preconditions;
 mod proposal;
+mod stream;
 mod tracking;
 mod watch;
 

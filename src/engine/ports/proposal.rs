@@ -151,7 +151,7 @@ impl Ports {
     /// What is likely to pass by itself is tried again; anything else blocks the lane.
     fn unless_out(&self, lane: LaneIndex, done: Answer) -> Answer {
         let Err(error) = done else { return done };
-        match outage(&last_lines(&error.to_string(), LOOKED_AT)) {
+        match outage(&last_lines(&error.to_string(), LOOKED_AT), None) {
             Some(outage) => Ok(vec![Event::ForgeUnavailable { lane: self.id(lane), outage }]),
             None => Err(error),
         }

@@ -11,6 +11,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use super::stream::CallSource;
 use super::{PortError, Ports};
 use crate::event::{Event, SnapshotReason};
 use crate::model::snapshot_rules::{Occasion, Progress, ToolCall};
@@ -26,7 +27,7 @@ pub(super) struct Watched {
     pub(super) agent: AgentName,
     pub(super) worktree: PathBuf,
     /// Where the agent's tool calls are told.
-    pub(super) tool_calls: PathBuf,
+    pub(super) tool_calls: CallSource,
 }
 
 /// How far an attempt has been watched.
@@ -84,17 +85,15 @@ impl Watch<'_> {
         }
     }
 
-    /// A line that is no tool call counts as one of which nothing is known.
     fn new_calls(&mut self) -> Vec<ToolCall> {
-        let path = &self.watched.tool_calls;
+        let path = self.watched.tool_calls.path();
         // What agents write may be anything: a pipe would be waited for, a link followed.
         if !path.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
             return Vec::new();
         }
         let Ok(new) = process::lines_since(path, self.offset, false) else { return Vec::new() };
         self.offset = new.next;
-        let lines = new.lines.iter().filter(|line| !line.trim().is_empty());
-        lines.map(|line| serde_json::from_str(line).unwrap_or_default()).collect()
+        self.watched.tool_calls.calls(&new.lines)
     }
 
     fn keep(&self, reason: SnapshotReason) -> Event {

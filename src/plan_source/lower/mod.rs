@@ -101,6 +101,8 @@ pub(super) fn lower(draft: &PlanDraft, context: &Context<'_>) -> Option<Plan> {
         added_edges,
         interfaces,
         skipped: draft.skipped.clone(),
+        // What a runner is, the plan does not say: whoever reads it adds them.
+        runners: std::collections::BTreeMap::new(),
     };
     Plan::new(parts).ok()
 }

@@ -98,7 +98,13 @@ fn stop_jobs(chronicle: &mut Chronicle<'_>, plan: &RollbackPlan) -> Result<(), R
     for (job, directory) in plan.jobs.iter().zip(&directories) {
         let exit = process::wait(directory, None)?;
         crash_point(CrashPoint::RollbackStep("stop_job"));
-        chronicle.write([Event::JobExited { job: job.clone(), exit, report: None, reading: None }])?;
+        chronicle.write([Event::JobExited {
+            job: job.clone(),
+            exit,
+            report: None,
+            reading: None,
+            transcript: None,
+        }])?;
     }
     Ok(())
 }

@@ -65,6 +65,7 @@ fn plan(lanes: Vec<Lane>, exclusions: &[(u32, u32)]) -> Plan {
         added_edges: Vec::new(),
         interfaces: Vec::new(),
         skipped: Vec::new(),
+        runners: std::collections::BTreeMap::new(),
     };
     Plan::new(parts).unwrap()
 }

@@ -1,0 +1,110 @@
+//! Before anything begins: whether the programs that the agents need are there, and the keys that let them in.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use crate::cli::context::Context;
+use crate::cli::error::{CliError, ExitStatus};
+use crate::model::{Agent, CommandLine, Lane, LaneIndex, Plan, Runner};
+use crate::settings::environment::HOME;
+
+/// Refuses to begin where the runner of an agent in one of `lanes` cannot work.
+///
+/// # Errors
+/// Every program and every key that is missing, each with what to type.
+pub(super) fn check(context: &Context, plan: &Plan, lanes: impl Iterator<Item = LaneIndex>) -> Result<(), CliError> {
+    let mut missing = BTreeMap::new();
+    for lane in lanes.map(|lane| plan.lane(lane)) {
+        for agent in lane.agents.iter().filter(|agent| agent.tasks.iter().any(|task| !task.kind.is_human())) {
+            let Some(runner) = plan.runner(agent).filter(|runner| runner.command == agent.command) else { continue };
+            let place = Place { context, lane, agent };
+            if let Some(problem) = place.missing_program(runner).or_else(|| place.missing_key(runner)) {
+                missing.entry(agent.runner.clone()).or_insert(problem);
+            }
+        }
+    }
+    let Some((_, first)) = missing.pop_first() else { return Ok(()) };
+    let mut error = CliError::new(ExitStatus::Blocked, first.what).hint(first.remedy);
+    for (_, problem) in missing {
+        error = error.hint(format!("{}; {}", problem.what, problem.remedy));
+    }
+    Err(error)
+}
+
+/// Something that is missing.
+struct Problem {
+    what: String,
+    remedy: String,
+}
+
+/// Where an agent will run.
+struct Place<'a> {
+    context: &'a Context,
+    lane: &'a Lane,
+    agent: &'a Agent,
+}
+
+impl Place<'_> {
+    /// What a variable will hold for the agent.
+    fn variable(&self, name: &str) -> Option<String> {
+        let planned = self.agent.env.get(name).or_else(|| self.lane.env.get(name)).cloned();
+        let ours = || self.context.environment.get(name).map(|value| value.to_string_lossy().into_owned());
+        planned.or_else(ours).filter(|value| !value.is_empty())
+    }
+
+    fn missing_program(&self, runner: &Runner) -> Option<Problem> {
+        let program = match (&runner.program, &runner.command) {
+            (Some(program), _) => program,
+            (None, CommandLine::Arguments(arguments)) => arguments.first()?,
+            (None, CommandLine::Shell(_)) => return None,
+        };
+        let path = self.variable("PATH").unwrap_or_default();
+        // A path is seen from the agent's worktree, which is not there yet.
+        if program.contains('/') || path.split(':').any(|directory| is_program(&Path::new(directory).join(program))) {
+            return None;
+        }
+        let name = &self.agent.runner;
+        let remedy = match &runner.install {
+            Some(install) => format!("to install it: {install}"),
+            None => format!("install it, or correct the `command` of `[runners.{name}]` in lanekeeper.toml"),
+        };
+        let title = runner.title.as_ref().map(|title| format!(" ({title})")).unwrap_or_default();
+        Some(Problem {
+            what: format!("the runner `{name}`{title} needs the program `{program}`, which is not on the PATH"),
+            remedy,
+        })
+    }
+
+    fn missing_key(&self, runner: &Runner) -> Option<Problem> {
+        let key = &runner.key;
+        let home = self.variable(HOME).unwrap_or_default();
+        let exists = |file: &String| match file.split_once('/') {
+            Some(("~", below)) => !home.is_empty() && Path::new(&home).join(below).exists(),
+            Some((named, below)) if named.starts_with('$') => {
+                self.variable(&named[1..]).is_some_and(|place| Path::new(&place).join(below).exists())
+            }
+            _ => Path::new(file).exists(),
+        };
+        let there = key.variables.iter().any(|name| self.variable(name).is_some()) || key.files.iter().any(exists);
+        if key.is_empty() || there {
+            return None;
+        }
+        let name = &self.agent.runner;
+        let what = format!(
+            "the runner `{name}` has no key: none of {} is set, and none of {} is there",
+            key.variables.join(", "),
+            key.files.join(", "),
+        );
+        let otherwise = format!("or say `key = {{}}` under `[runners.{name}]` in lanekeeper.toml if it needs none");
+        let remedy = match key.obtain.as_str() {
+            "" => format!("set one of them, {otherwise}"),
+            obtain => format!("to get one: {obtain}; {otherwise}"),
+        };
+        Some(Problem { what, remedy })
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,93 @@
+//! What agents' programs print for other programs, read by the rules of their runners.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use super::Ports;
+use crate::model::job::TAIL_LINES;
+use crate::model::snapshot_rules::ToolCall;
+use crate::model::{JobExit, JobId, Runner, Session, Transcript};
+use crate::process;
+use crate::runner::{Said, Stream};
+
+impl Ports {
+    /// What an attempt's output comes to. Where it is made for programs, its last lines become what they mean.
+    pub(super) fn read_stream(&self, job: &JobId, exit: &mut JobExit, before: Option<&Session>) -> Option<Transcript> {
+        let runner = self.plan.runner_of(job).filter(|runner| runner.has_stream() || !runner.text.is_empty())?;
+        let (stream, tail) = read_all(runner, &process::output_log(&self.run.job(job)));
+        let transcript = stream.finish(exit.passed(), before);
+        if runner.has_stream() {
+            exit.tail = tail;
+        }
+        Some(transcript)
+    }
+
+    /// The last lines of an attempt's output, as people are shown them.
+    pub(super) fn last_words(&self, job: &JobId, count: usize) -> Vec<String> {
+        let output = process::output_log(&self.run.job(job));
+        match self.plan.runner_of(job).filter(|runner| runner.has_stream()) {
+            Some(runner) => {
+                let (_, mut tail) = read_all(runner, &output);
+                tail.split_off(tail.len().saturating_sub(count))
+            }
+            None => process::tail(&output, count).unwrap_or_default(),
+        }
+    }
+
+    /// The last thing that an agent said in an attempt, or else its last lines.
+    pub(super) fn last_message(&self, job: &JobId) -> Option<String> {
+        let streams = self.plan.runner_of(job).filter(|runner| runner.has_stream());
+        let output = process::output_log(&self.run.job(job));
+        let said = streams.map(|runner| read_all(runner, &output).0.finish(false, None).message);
+        said.filter(|message| !message.is_empty())
+            .or_else(|| Some(self.last_words(job, TAIL_LINES).join("\n")).filter(|text| !text.is_empty()))
+    }
+}
+
+/// An output as far as it can be read, and its last lines in words.
+fn read_all<'r>(runner: &'r Runner, output: &Path) -> (Stream<'r>, Vec<String>) {
+    let mut stream = Stream::new(runner);
+    let mut tail = VecDeque::new();
+    let read = process::each_line(output, |line| {
+        for said in stream.read(String::from_utf8_lossy(line).trim_end_matches(['\n', '\r'])) {
+            let lines = said.lines().into_iter().map(|line| process::clean(&line));
+            tail.extend(lines.filter(|line| !line.trim().is_empty()));
+            tail.drain(..tail.len().saturating_sub(TAIL_LINES));
+        }
+        Ok(true)
+    });
+    if let Err(error) = read {
+        tracing::warn!("{} cannot be read: {error}", output.display());
+    }
+    (stream, tail.into())
+}
+
+/// Where an agent's tool calls are told while it works.
+pub(super) enum CallSource {
+    /// In a file, one JSON object a line: the agent's hook or the agent itself writes it.
+    File(PathBuf),
+    /// In its output, as its runner tells.
+    Output(PathBuf, Box<Runner>),
+}
+
+impl CallSource {
+    /// Where it is written.
+    pub(super) fn path(&self) -> &Path {
+        match self {
+            Self::File(path) | Self::Output(path, _) => path,
+        }
+    }
+
+    /// The calls that these lines tell of. A line of the file that is none counts as one of which nothing is known.
+    pub(super) fn calls(&self, lines: &[String]) -> Vec<ToolCall> {
+        let lines = lines.iter().filter(|line| !line.trim().is_empty());
+        match self {
+            Self::File(_) => lines.map(|line| serde_json::from_str(line).unwrap_or_default()).collect(),
+            Self::Output(_, runner) => {
+                let mut stream = Stream::new(runner);
+                let call = |said| if let Said::Call(call) = said { Some(call) } else { None };
+                lines.flat_map(|line| stream.read(line)).filter_map(call).collect()
+            }
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! Runners: how a coding agent's program is called, how it is told what to do, and how its event stream is read.
+//!
+//! A runner is data. Those that Lanekeeper knows are in `templates/runners`, others in configuration files; what a run
+//! uses is pinned with its plan.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::command::CommandLine;
+use super::word::word_enum;
+
+/// A runner as it is described; what it leaves out comes from the one that it is like.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct RunnerText {
+    /// The runner that says everything which this one does not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub like: Option<String>,
+    /// What people call the program.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// The program that must be there before anything begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// What to type to install it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub install: Option<String>,
+    /// What is run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<CommandLine>,
+    /// Added to the end of `command`, where that is a list: a model, for example.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Vec<String>>,
+    /// How the prompt goes in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt: Option<PromptWay>,
+    /// Added to `command` to go on with a session.
+    #[serde(rename = "continue", skip_serializing_if = "Option::is_none")]
+    pub continuation: Option<Vec<String>>,
+    /// Run in place of `command` to go on with a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continue_command: Option<Vec<String>>,
+    /// Set for the program, unless the user's environment says something else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub environment: Option<BTreeMap<String, String>>,
+    /// What it needs in order to be let in by its service.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<KeyRule>,
+    /// How its output is read where that is JSON lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub event: Option<Vec<EventRule>>,
+    /// How its output is read where that is text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<Vec<TextRule>>,
+    /// What it prints when something outside is out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outages: Option<OutagePatterns>,
+}
+
+impl RunnerText {
+    /// Every key that a description may have.
+    pub const KEYS: &'static [&'static str] = &[
+        "like",
+        "title",
+        "program",
+        "install",
+        "command",
+        "arguments",
+        "prompt",
+        "continue",
+        "continue_command",
+        "environment",
+        "key",
+        "event",
+        "text",
+        "outages",
+    ];
+
+    /// What this description says, and what `other` says of the rest. Who names another command does not get the
+    /// other's way to go on with a session along with it.
+    pub fn or(self, other: Self) -> Self {
+        let own_command = self.command.is_some();
+        let kept = |continuation: Option<Vec<String>>| continuation.filter(|_| !own_command);
+        Self {
+            like: self.like,
+            title: self.title.or(other.title),
+            program: self.program.or(other.program.filter(|_| !own_command)),
+            install: self.install.or(other.install.filter(|_| !own_command)),
+            command: self.command.or(other.command),
+            arguments: self.arguments.or(other.arguments.filter(|_| !own_command)),
+            prompt: self.prompt.or(other.prompt),
+            continuation: self.continuation.or_else(|| kept(other.continuation)),
+            continue_command: self.continue_command.or_else(|| kept(other.continue_command)),
+            environment: self.environment.or(other.environment),
+            key: self.key.or(other.key.filter(|_| !own_command)),
+            event: self.event.or(other.event),
+            text: self.text.or(other.text),
+            outages: self.outages.or(other.outages),
+        }
+    }
+
+    /// The runner, if it has a command.
+    pub fn complete(self) -> Option<Runner> {
+        let command = self.command?;
+        let added = self.arguments.unwrap_or_default();
+        let full = |mut arguments: Vec<String>| {
+            arguments.extend(added.iter().cloned());
+            arguments
+        };
+        Some(Runner {
+            title: self.title,
+            program: self.program,
+            install: self.install,
+            continuation: self.continuation,
+            continue_command: self.continue_command.map(full),
+            command: match command {
+                CommandLine::Arguments(arguments) => CommandLine::Arguments(full(arguments)),
+                line @ CommandLine::Shell(_) => line,
+            },
+            prompt: self.prompt.unwrap_or(PromptWay::Stdin),
+            environment: self.environment.unwrap_or_default(),
+            key: self.key.unwrap_or_default(),
+            event: self.event.unwrap_or_default(),
+            text: self.text.unwrap_or_default(),
+            outages: self.outages.unwrap_or_default(),
+        })
+    }
+}
+
+/// A runner with everything that a run needs to know of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Runner {
+    /// What people call the program.
+    pub title: Option<String>,
+    /// The program that must be there before anything begins; absent: that of its command.
+    pub program: Option<String>,
+    /// What to type to install it.
+    pub install: Option<String>,
+    /// What is run; may hold the placeholders of [`Runner::filled`].
+    pub command: CommandLine,
+    /// How the prompt goes in.
+    pub prompt: PromptWay,
+    /// Added to the command to go on with a session.
+    pub continuation: Option<Vec<String>>,
+    /// Run in place of the command to go on with a session.
+    pub continue_command: Option<Vec<String>>,
+    /// Set for the program, unless the user's environment says something else.
+    pub environment: BTreeMap<String, String>,
+    /// What it needs in order to be let in by its service.
+    pub key: KeyRule,
+    /// How its output is read where that is JSON lines.
+    pub event: Vec<EventRule>,
+    /// How its output is read where that is text.
+    pub text: Vec<TextRule>,
+    /// What it prints when something outside is out.
+    pub outages: OutagePatterns,
+}
+
+impl Runner {
+    /// Whether its output tells which tools it calls.
+    pub fn tells_tool_calls(&self) -> bool {
+        self.event.iter().any(|rule| rule.tool_call.is_some())
+    }
+
+    /// Whether its output is made for programs, so that people are shown what it means.
+    pub fn has_stream(&self) -> bool {
+        !self.event.is_empty()
+    }
+
+    /// What is run to go on with `session`; `None`: it cannot.
+    pub fn continued(&self, command: &CommandLine, session: &str) -> Option<CommandLine> {
+        let arguments = match (&self.continue_command, &self.continuation, command) {
+            (Some(whole), _, _) if *command == self.command => whole.clone(),
+            (None, Some(added), CommandLine::Arguments(arguments)) => [arguments.as_slice(), added].concat(),
+            _ => return None,
+        };
+        Some(Self::filled(&CommandLine::Arguments(arguments), &[("session", session)]))
+    }
+
+    /// `command` with values in the place of `{name}` in its arguments. A shell line stays as it is (SPEC §13).
+    pub fn filled(command: &CommandLine, values: &[(&str, &str)]) -> CommandLine {
+        let fill = |argument: &String| {
+            values.iter().fold(argument.clone(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+        };
+        match command {
+            CommandLine::Shell(_) => command.clone(),
+            CommandLine::Arguments(arguments) => CommandLine::Arguments(arguments.iter().map(fill).collect()),
+        }
+    }
+}
+
+word_enum! {
+    /// How a prompt reaches the program. Never on the command line, which is short and which everybody can read.
+    PromptWay {
+        /// As standard input.
+        Stdin = "stdin",
+        /// As a file that an argument of the command names: `{prompt_file}`.
+        Argument = "argument",
+    }
+}
+
+/// What lets a program in: any of these.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct KeyRule {
+    /// Environment variables.
+    pub variables: Vec<String>,
+    /// Files; `~/` is the user's home, `$NAME/` what that variable holds.
+    pub files: Vec<String>,
+    /// What to type to get one.
+    pub obtain: String,
+}
+
+impl KeyRule {
+    /// Whether nothing is needed.
+    pub fn is_empty(&self) -> bool {
+        self.variables.is_empty() && self.files.is_empty()
+    }
+}
+
+/// What a JSON line says for which all of `when` holds. Places in it are JSON pointers (RFC 6901).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EventRule {
+    /// What must stand where.
+    pub when: BTreeMap<String, Expected>,
+    /// For each element of the array there; the places below are seen from the element.
+    pub each: Option<String>,
+    /// Of those only where all of this holds.
+    pub only: BTreeMap<String, Expected>,
+    /// The program's session.
+    pub session: Option<String>,
+    /// A tool is called.
+    pub tool_call: Option<ToolCallPlaces>,
+    /// Something that the agent says.
+    pub message: Option<String>,
+    /// Trouble that the program deals with itself: a request that it tries again, for example.
+    pub warning: Option<String>,
+    /// What tokens and cost here are of.
+    pub totals: Totals,
+    /// Tokens and cost are told again in each line that has the same value there, and count once.
+    pub once_per: Option<String>,
+    /// Tokens read.
+    pub input_tokens: Option<String>,
+    /// Whether `input_tokens` counts those that came out of the cache.
+    pub input_includes_cache_read: bool,
+    /// Tokens written.
+    pub output_tokens: Option<String>,
+    /// Tokens out of the cache.
+    pub cache_read_tokens: Option<String>,
+    /// Tokens into the cache.
+    pub cache_write_tokens: Option<String>,
+    /// US dollars.
+    pub cost: Option<String>,
+    /// The stream is complete: where a rule says so, a stream without such a line is none of success.
+    pub ends: bool,
+    /// Why the work failed …
+    pub error: Option<String>,
+    /// … where all of this holds.
+    pub error_when: BTreeMap<String, Expected>,
+}
+
+/// What numbers in a line are of. Written as `false`, `true` or `"session"`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Value", into = "Value")]
+pub enum Totals {
+    /// Of a part: parts are added up.
+    #[default]
+    Part,
+    /// Of the whole stream; the last such line counts.
+    Stream,
+    /// Of the program's whole session, earlier attempts that it goes on from included.
+    Session,
+}
+
+impl TryFrom<Value> for Totals {
+    type Error = &'static str;
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        match value {
+            Value::Bool(false) => Ok(Self::Part),
+            Value::Bool(true) => Ok(Self::Stream),
+            Value::String(word) if word == "session" => Ok(Self::Session),
+            _ => Err("`totals` is true, false or \"session\""),
+        }
+    }
+}
+
+impl From<Totals> for Value {
+    fn from(totals: Totals) -> Self {
+        match totals {
+            Totals::Part => false.into(),
+            Totals::Stream => true.into(),
+            Totals::Session => "session".into(),
+        }
+    }
+}
+
+/// Where a tool call stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ToolCallPlaces {
+    /// The tool's name.
+    pub name: String,
+    /// What it is given.
+    pub input: Option<String>,
+}
+
+/// A value, or any of several.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Expected {
+    /// Any of them.
+    Any(Vec<Value>),
+    /// This one.
+    One(Value),
+}
+
+impl Expected {
+    /// Whether it is what stands there; nothing stands for `null`.
+    pub fn is_met_by(&self, found: Option<&Value>) -> bool {
+        let found = found.unwrap_or(&Value::Null);
+        match self {
+            Self::One(value) => value == found,
+            Self::Any(values) => values.contains(found),
+        }
+    }
+}
+
+/// What a line of text says: a regular expression whose groups are named as the fields of an [`EventRule`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TextRule {
+    /// The regular expression.
+    pub pattern: String,
+    /// What tokens and cost here are of.
+    #[serde(default)]
+    pub totals: Totals,
+}
+
+/// Regular expressions, in capitals or not, on lines that tell of something outside that is out.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct OutagePatterns {
+    /// The service takes no more requests for now.
+    pub quota: Vec<String>,
+    /// The service cannot be reached.
+    pub network: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(words: &[&str]) -> Vec<String> {
+        words.iter().map(|&word| word.to_owned()).collect()
+    }
+
+    fn known() -> RunnerText {
+        RunnerText {
+            program: Some("agent".into()),
+            command: Some(CommandLine::Arguments(words(&["agent", "--print"]))),
+            continuation: Some(words(&["--resume", "{session}"])),
+            key: Some(KeyRule { variables: words(&["A_KEY"]), ..KeyRule::default() }),
+            event: Some(vec![EventRule { tool_call: Some(ToolCallPlaces::default()), ..EventRule::default() }]),
+            ..RunnerText::default()
+        }
+    }
+
+    #[test]
+    fn arguments_are_added_and_everything_else_stays() {
+        let text = RunnerText { arguments: Some(words(&["--model", "small"])), ..RunnerText::default() };
+        let runner = text.or(known()).complete().unwrap();
+        assert_eq!(runner.command.to_string(), "agent --print --model small");
+        let continued = runner.continued(&runner.command, "s1").unwrap();
+        assert_eq!(continued.to_string(), "agent --print --model small --resume s1");
+        assert!(runner.tells_tool_calls() && !runner.key.is_empty());
+    }
+
+    #[test]
+    fn another_command_keeps_how_it_is_read_and_nothing_of_how_the_first_is_called() {
+        let text = RunnerText { command: Some(CommandLine::Shell("mine {session}".into())), ..RunnerText::default() };
+        let runner = text.or(known()).complete().unwrap();
+        assert!(runner.tells_tool_calls() && runner.key.is_empty() && runner.program.is_none());
+        assert_eq!(runner.continued(&runner.command, "s1"), None);
+        assert_eq!(RunnerText::default().complete(), None);
+    }
+
+    #[test]
+    fn the_keys_are_all_that_can_be_written() {
+        for key in RunnerText::KEYS {
+            let error = toml::from_str::<RunnerText>(&format!("{key} = 1.5\n")).unwrap_err().to_string();
+            assert!(!error.contains("unknown field"), "{key}: {error}");
+        }
+        let error = toml::from_str::<RunnerText>("x = 1").unwrap_err().to_string();
+        assert_eq!(error.matches('`').count(), 2 * (RunnerText::KEYS.len() + 1), "{error}");
+    }
+
+    #[test]
+    fn values_are_filled_into_arguments_and_never_into_a_shell() {
+        let fill = |command: CommandLine| Runner::filled(&command, &[("prompt_file", "/p q")]).to_string();
+        assert_eq!(fill(CommandLine::Arguments(words(&["a", "--file={prompt_file}"]))), "a '--file=/p q'");
+        assert_eq!(fill(CommandLine::Shell("a {prompt_file}".into())), "a {prompt_file}");
+    }
+}

@@ -1,0 +1,281 @@
+//! What an agent's event stream says of its work: what it used, where it can be gone on with, and how it ended.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Sub};
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// What one attempt's event stream came to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Transcript {
+    /// The program's own session, with which it can go on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// What that session has used altogether, where the program tells that instead of what the attempt used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session_usage: Option<Usage>,
+    /// What the attempt used.
+    #[serde(flatten)]
+    pub usage: Usage,
+    /// The last thing that the agent said; at most 2,000 characters of it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// The trouble that the program was dealing with when it ended.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub warning: String,
+    /// Why the stream says that the work failed, or what is missing in it; empty: nothing.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub error: String,
+}
+
+impl Transcript {
+    /// The session that the next attempt can go on with.
+    pub fn continuable(&self) -> Option<Session> {
+        let id = self.session.clone()?;
+        Some(Session { id, usage: self.session_usage.unwrap_or_default() })
+    }
+}
+
+/// A program's own session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Its name.
+    pub id: String,
+    /// What it has used so far, where the program tells that of the session as a whole.
+    pub usage: Usage,
+}
+
+/// What agents used. Sums of attempts make that of a lane, sums of lanes that of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Tools called.
+    pub tool_calls: u64,
+    /// Tokens that the model read, those of its cache not counted.
+    pub input_tokens: u64,
+    /// Tokens that the model wrote.
+    pub output_tokens: u64,
+    /// Tokens that came out of the model's cache.
+    pub cache_read_tokens: u64,
+    /// Tokens that went into it.
+    pub cache_write_tokens: u64,
+    /// What it cost, where the program says so.
+    #[serde(rename = "cost_usd", skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Dollars>,
+}
+
+impl Usage {
+    /// All tokens, those of the cache included.
+    pub fn tokens(&self) -> u64 {
+        let written = self.output_tokens.saturating_add(self.cache_write_tokens);
+        self.input_tokens.saturating_add(self.cache_read_tokens).saturating_add(written)
+    }
+
+    /// Whether there is nothing to tell.
+    pub fn is_empty(&self) -> bool {
+        Self { cost: None, ..*self } == Self::default() && self.cost.is_none_or(|cost| cost == Dollars::default())
+    }
+}
+
+impl Add for Usage {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        let cost = match (self.cost, other.cost) {
+            (Some(one), Some(two)) => Some(Dollars(one.0.saturating_add(two.0))),
+            (one, two) => one.or(two),
+        };
+        Self {
+            tool_calls: self.tool_calls.saturating_add(other.tool_calls),
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cache_read_tokens: self.cache_read_tokens.saturating_add(other.cache_read_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
+            cost,
+        }
+    }
+}
+
+impl Sub for Usage {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        let before = other.cost.unwrap_or_default();
+        Self {
+            tool_calls: self.tool_calls.saturating_sub(other.tool_calls),
+            input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
+            cache_read_tokens: self.cache_read_tokens.saturating_sub(other.cache_read_tokens),
+            cache_write_tokens: self.cache_write_tokens.saturating_sub(other.cache_write_tokens),
+            cost: self.cost.map(|cost| Dollars(cost.0.saturating_sub(before.0))),
+        }
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sum for Usage {
+    fn sum<I: Iterator<Item = Self>>(usages: I) -> Self {
+        usages.fold(Self::default(), Add::add)
+    }
+}
+
+impl fmt::Display for Usage {
+    /// `12 tool calls, 34.5k tokens, $0.12`, without what is zero or unknown.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let calls = (self.tool_calls > 0).then(|| {
+            let calls = usize::try_from(self.tool_calls).unwrap_or(usize::MAX);
+            super::text::counted(calls, "tool call")
+        });
+        let tokens = (self.tokens() > 0).then(|| format!("{} tokens", short_count(self.tokens())));
+        let cost = self.cost.filter(|cost| *cost > Dollars::default());
+        let parts: Vec<String> = [calls, tokens, cost.map(|cost| cost.to_string())].into_iter().flatten().collect();
+        f.write_str(&parts.join(", "))
+    }
+}
+
+/// `950`, `34.5k`, `1.2M`.
+fn short_count(count: u64) -> String {
+    match count {
+        0..1_000 => count.to_string(),
+        1_000..1_000_000 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
+        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
+    }
+}
+
+/// What agents may use, all lanes together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Budget {
+    /// At most so much money.
+    #[serde(rename = "max_cost_usd", skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Dollars>,
+    /// At most so many tokens, those of the cache included.
+    #[serde(rename = "max_tokens", skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+}
+
+impl Budget {
+    /// Whether it sets no limit.
+    pub fn is_unlimited(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Why nothing more may be begun after `used`; `None`: something may.
+    pub fn exhausted_by(&self, used: &Usage) -> Option<String> {
+        let cost = self.cost.zip(used.cost).filter(|(limit, cost)| cost >= limit);
+        if let Some((limit, cost)) = cost {
+            return Some(format!("the agents have cost {cost} of at most {limit}"));
+        }
+        let limit = self.tokens.filter(|limit| used.tokens() >= *limit)?;
+        Some(format!("the agents have used {} of at most {} tokens", used.tokens(), limit))
+    }
+}
+
+/// An amount of US dollars, in millionths, so that sums are exact. In JSON a number of dollars.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Dollars(u64);
+
+impl Dollars {
+    /// Rounds to a millionth; `None` for what is no amount.
+    pub fn new(dollars: f64) -> Option<Self> {
+        let millionths = (dollars * 1e6).round();
+        // Far below where a float could not hold the sum any more.
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in the range")]
+        (0.0..1e15).contains(&millionths).then_some(Self(millionths as u64))
+    }
+
+    /// As a number of dollars.
+    #[expect(clippy::cast_precision_loss, reason = "amounts stay below 1e15 millionths")]
+    pub fn value(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+}
+
+impl fmt::Display for Dollars {
+    /// `$1.50`; small amounts in more detail: `$0.0042`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let places = if self.0 == 0 || self.0 >= 100_000 { 2 } else { 4 };
+        write!(f, "${:.places$}", self.value())
+    }
+}
+
+impl FromStr for Dollars {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.trim().trim_start_matches('$').parse().ok();
+        number.and_then(Self::new).ok_or_else(|| "an amount of US dollars, such as 2.50, is needed".to_owned())
+    }
+}
+
+impl Serialize for Dollars {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.value())
+    }
+}
+
+impl<'de> Deserialize<'de> for Dollars {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = f64::deserialize(deserializer)?;
+        Self::new(value).ok_or_else(|| serde::de::Error::custom("an amount of US dollars is needed"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_exact_and_know_what_is_unknown() {
+        let tenth = Usage { cost: Dollars::new(0.1), input_tokens: 1, ..Usage::default() };
+        let sum: Usage = std::iter::repeat_n(tenth, 30).chain([Usage { tool_calls: 2, ..Usage::default() }]).sum();
+        assert_eq!((sum.cost, sum.input_tokens, sum.tool_calls), (Dollars::new(3.0), 30, 2));
+        assert_eq!(Usage::default().cost, None);
+        let much = Usage { input_tokens: u64::MAX, output_tokens: 5, ..Usage::default() };
+        assert_eq!((much + much).tokens(), u64::MAX);
+    }
+
+    #[test]
+    fn what_is_used_reads_in_one_line() {
+        let usage = Usage {
+            tool_calls: 1,
+            input_tokens: 34_000,
+            output_tokens: 560,
+            cost: Dollars::new(0.12345),
+            ..Usage::default()
+        };
+        assert_eq!(usage.to_string(), "1 tool call, 34.5k tokens, $0.12");
+        assert_eq!(Usage { input_tokens: 1_250_000, ..Usage::default() }.to_string(), "1.2M tokens");
+        assert_eq!(Usage { cost: Dollars::new(0.0042), ..Usage::default() }.to_string(), "$0.0042");
+        assert_eq!(Usage::default().to_string(), "");
+    }
+
+    #[test]
+    fn a_budget_is_exhausted_by_what_reaches_it() {
+        let used = Usage { input_tokens: 90, cache_read_tokens: 10, cost: Dollars::new(2.0), ..Usage::default() };
+        let exhausted =
+            |cost: Option<f64>, tokens| Budget { cost: cost.and_then(Dollars::new), tokens }.exhausted_by(&used);
+        assert_eq!(exhausted(Some(2.0), None).unwrap(), "the agents have cost $2.00 of at most $2.00");
+        assert_eq!(exhausted(None, Some(100)).unwrap(), "the agents have used 100 of at most 100 tokens");
+        assert_eq!(exhausted(Some(2.01), Some(101)), None);
+        // Where nobody says what it costs, nothing is known to be used up.
+        assert_eq!(Budget { cost: Dollars::new(0.0), tokens: None }.exhausted_by(&Usage::default()), None);
+        assert!(Budget::default().is_unlimited() && Budget::default().exhausted_by(&used).is_none());
+    }
+
+    #[test]
+    fn amounts_are_numbers_of_dollars() {
+        let usage: Usage = serde_json::from_str(r#"{"cost_usd": 1.5, "output_tokens": 7}"#).unwrap();
+        assert_eq!((usage.cost, usage.output_tokens), (Dollars::new(1.5), 7));
+        assert!(serde_json::to_string(&usage).unwrap().contains("\"cost_usd\":1.5"));
+        for wrong in ["-1", "many", "", "inf", "NaN", "1e300"] {
+            assert!(wrong.parse::<Dollars>().is_err(), "{wrong}");
+        }
+        assert_eq!("$2.50".parse(), Ok(Dollars::new(2.5).unwrap()));
+    }
+}

@@ -1,0 +1,127 @@
+//! The runners that a run can use.
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use crate::model::runner::{EventRule, Runner, RunnerText};
+
+/// The descriptions that come with Lanekeeper.
+const TEMPLATES: &[(&str, &str)] = &[
+    ("aider", include_str!("../../templates/runners/aider.toml")),
+    ("claude", include_str!("../../templates/runners/claude.toml")),
+    ("codex", include_str!("../../templates/runners/codex.toml")),
+    ("gemini", include_str!("../../templates/runners/gemini.toml")),
+    ("opencode", include_str!("../../templates/runners/opencode.toml")),
+];
+
+/// Read once. None of them is wrong: a test reads them all.
+static KNOWN: LazyLock<BTreeMap<&str, RunnerText>> =
+    LazyLock::new(|| TEMPLATES.iter().filter_map(|(name, text)| Some((*name, toml::from_str(text).ok()?))).collect());
+
+/// How often one runner may be like another that is like a third.
+const MOST_STEPS: usize = 8;
+
+/// Every runner by name: those of configuration files, and those that come with Lanekeeper.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue {
+    described: BTreeMap<String, RunnerText>,
+}
+
+impl Catalogue {
+    /// With what configuration files describe, which is used before what comes with Lanekeeper.
+    pub fn new(described: impl IntoIterator<Item = (String, RunnerText)>) -> Self {
+        Self { described: described.into_iter().collect() }
+    }
+
+    /// The runner of that name; `None`: there is none that has a command.
+    pub fn get(&self, name: &str) -> Option<Runner> {
+        self.text(name, MOST_STEPS)?.complete()
+    }
+
+    /// The names of all runners, in order.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = self.described.keys().map(String::as_str).chain(KNOWN.keys().copied()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    fn text(&self, name: &str, steps: usize) -> Option<RunnerText> {
+        let known = KNOWN.get(name).cloned();
+        let Some(described) = self.described.get(name).cloned() else { return known };
+        let base = match described.like.as_deref() {
+            Some(other) if other != name => self.text(other, steps.checked_sub(1)?),
+            _ => known,
+        };
+        Some(described.or(base.unwrap_or_default()))
+    }
+}
+
+/// What is wrong with a description, beyond what its type says: places that are no JSON pointers, expressions that are
+/// none.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub fn check(text: &RunnerText) -> Result<(), String> {
+    text.event.iter().flatten().flat_map(places).try_for_each(|place| match place.starts_with('/') {
+        true => Ok(()),
+        false => Err(format!("`{place}` is no JSON pointer: it begins with `/`")),
+    })?;
+    let outages = text.outages.iter().flat_map(|outages| outages.quota.iter().chain(&outages.network));
+    let patterns = text.text.iter().flatten().map(|rule| &rule.pattern).chain(outages);
+    patterns.into_iter().try_for_each(|pattern| {
+        let compiled = regex::Regex::new(pattern);
+        compiled.map(drop).map_err(|_| format!("`{pattern}` is no regular expression"))
+    })
+}
+
+fn places(rule: &EventRule) -> Vec<&String> {
+    let conditions = rule.when.keys().chain(rule.only.keys()).chain(rule.error_when.keys());
+    let call = rule.tool_call.iter().flat_map(|call| [Some(&call.name), call.input.as_ref()]);
+    let numbers = [&rule.input_tokens, &rule.output_tokens, &rule.cache_read_tokens, &rule.cache_write_tokens];
+    let others = [&rule.each, &rule.session, &rule.message, &rule.warning, &rule.once_per, &rule.cost, &rule.error];
+    conditions.chain(call.chain(numbers.into_iter().chain(others).map(Option::as_ref)).flatten()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::CommandLine;
+
+    #[test]
+    fn every_runner_that_comes_along_can_be_used() {
+        for (name, text) in TEMPLATES {
+            let text: RunnerText = toml::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            check(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(text.program.is_some() && text.install.is_some() && text.title.is_some(), "{name}");
+            let runner = Catalogue::default().get(name).unwrap();
+            assert!(matches!(&runner.command, CommandLine::Arguments(words) if words[0] == text.program.unwrap()));
+        }
+        assert_eq!(Catalogue::default().names().len(), TEMPLATES.len());
+    }
+
+    #[test]
+    fn a_runner_may_be_like_another_and_never_like_itself_for_ever() {
+        let text = |text: &str| toml::from_str::<RunnerText>(text).unwrap();
+        let catalogue = Catalogue::new([
+            ("opus".to_owned(), text("like = 'claude'\narguments = ['--model', 'opus']")),
+            ("claude".to_owned(), text("environment = { A = 'b' }")),
+            ("round".to_owned(), text("like = 'about'")),
+            ("about".to_owned(), text("like = 'round'")),
+            ("own".to_owned(), text("command = 'true'")),
+        ]);
+        let opus = catalogue.get("opus").unwrap();
+        assert_eq!(opus.environment.get("A").map(String::as_str), Some("b"));
+        assert!(opus.command.to_string().ends_with("--model opus") && opus.tells_tool_calls());
+        assert_eq!(catalogue.get("round"), None);
+        assert!(catalogue.get("own").is_some() && catalogue.get("none").is_none());
+    }
+
+    #[test]
+    fn what_cannot_be_followed_is_told() {
+        let told = |text: &str| check(&toml::from_str(text).unwrap()).unwrap_err();
+        assert_eq!(told("[[event]]\nsession = 'id'"), "`id` is no JSON pointer: it begins with `/`");
+        assert_eq!(told("[outages]\nquota = ['(']"), "`(` is no regular expression");
+        assert_eq!(told("[[text]]\npattern = '['"), "`[` is no regular expression");
+    }
+}

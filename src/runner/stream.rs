@@ -1,0 +1,427 @@
+//! Reading an agent's event stream: line after line, folded into a [`Transcript`].
+
+use std::collections::HashSet;
+
+use regex::Regex;
+use serde_json::Value;
+
+use crate::model::runner::{EventRule, Expected, Runner, Totals};
+use crate::model::snapshot_rules::ToolCall;
+use crate::model::text::headline;
+use crate::model::{Dollars, Session, Transcript, Usage};
+
+/// How much of a message is kept, in characters.
+const LONGEST_MESSAGE: usize = 2_000;
+
+/// How much of a tool call's input is shown, in characters.
+const SHOWN_INPUT: usize = 120;
+
+/// One thing that a line of the stream says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Said {
+    /// The agent's own words.
+    Message(String),
+    /// A tool is called.
+    Call(ToolCall),
+    /// Trouble that the program deals with itself.
+    Warning(String),
+    /// Why the work failed.
+    Error(String),
+    /// A line that no rule reads as an event: what the program prints besides.
+    Line(String),
+}
+
+impl Said {
+    /// As lines for people.
+    pub fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Message(text) => text.lines().map(str::to_owned).collect(),
+            Self::Call(call) => vec![format!("[{}] {}", call.tool, shown_input(&call.input)).trim_end().to_owned()],
+            Self::Warning(text) => text.lines().map(|line| format!("warning: {line}")).collect(),
+            Self::Error(text) => text.lines().map(|line| format!("error: {line}")).collect(),
+            Self::Line(line) => vec![line.clone()],
+        }
+    }
+}
+
+/// What a single line of a stream says, in one line for people; `None`: nothing that they would want to know.
+pub fn shown(runner: &Runner, line: &str) -> Option<String> {
+    Stream::new(runner).read(line).iter().flat_map(Said::lines).last().filter(|line| !line.trim().is_empty())
+}
+
+/// A stream that is being read.
+#[derive(Debug)]
+pub struct Stream<'r> {
+    runner: &'r Runner,
+    patterns: Vec<(Regex, Totals)>,
+    transcript: Transcript,
+    /// What events of parts of the stream add up to, and what the last event of the whole of it says.
+    parts: Usage,
+    whole: Option<(Usage, Totals)>,
+    /// It says that it failed.
+    failed: bool,
+    /// What was counted of things that are told several times.
+    counted: HashSet<String>,
+    ended: bool,
+}
+
+impl<'r> Stream<'r> {
+    /// The stream of a program that `runner` describes, from its beginning.
+    pub fn new(runner: &'r Runner) -> Self {
+        let patterns = runner.text.iter().filter_map(|rule| Some((Regex::new(&rule.pattern).ok()?, rule.totals)));
+        Self {
+            runner,
+            patterns: patterns.collect(),
+            transcript: Transcript::default(),
+            parts: Usage::default(),
+            whole: None,
+            failed: false,
+            counted: HashSet::new(),
+            ended: false,
+        }
+    }
+
+    /// Takes one line in, and tells what it says.
+    pub fn read(&mut self, line: &str) -> Vec<Said> {
+        let mut said = Vec::new();
+        match serde_json::from_str::<Value>(line) {
+            Ok(event) if event.is_object() && !self.runner.event.is_empty() => {
+                for rule in self.runner.event.iter().filter(|rule| holds(&rule.when, &event)) {
+                    for part in parts(rule, &event).into_iter().filter(|part| holds(&rule.only, part)) {
+                        self.apply(rule, part, &mut said);
+                    }
+                }
+            }
+            _ => self.read_text(line, &mut said),
+        }
+        said
+    }
+
+    /// What it all comes to. `passed` says that the program ended as one does that succeeded; `before` is the session
+    /// that it was to go on with.
+    pub fn finish(mut self, passed: bool, before: Option<&Session>) -> Transcript {
+        let calls = self.transcript.usage.tool_calls;
+        let (told, totals) = self.whole.unwrap_or((self.parts, Totals::Part));
+        if totals == Totals::Session {
+            self.transcript.session_usage = Some(told);
+        }
+        let before = before.filter(|before| Some(&before.id) == self.transcript.session.as_ref());
+        let counted = before.map(|before| before.usage).unwrap_or_default();
+        let used = if totals == Totals::Session { told - counted } else { told };
+        self.transcript.usage = Usage { tool_calls: calls, ..used };
+        if self.transcript.error.is_empty() {
+            self.transcript.error = self.silent_failure(passed).to_owned();
+        }
+        self.transcript
+    }
+
+    /// Why the work failed although no line gives a reason.
+    fn silent_failure(&self, passed: bool) -> &'static str {
+        let must_end = self.runner.event.iter().any(|rule| rule.ends);
+        match (self.failed, passed && must_end && !self.ended) {
+            (true, _) => "it says that it failed, and not why",
+            (false, true) => "its event stream broke off before the end",
+            (false, false) => "",
+        }
+    }
+
+    fn apply(&mut self, rule: &EventRule, part: &Value, said: &mut Vec<Said>) {
+        if let Some(session) = text_at(part, rule.session.as_ref()) {
+            self.transcript.session =
+                Some(session).filter(|session| is_session(session)).or(self.transcript.session.take());
+        }
+        if let Some(places) = &rule.tool_call {
+            let tool = text_at(part, Some(&places.name)).unwrap_or_default();
+            let input = places.input.as_ref().and_then(|place| part.pointer(place)).cloned().unwrap_or_default();
+            self.transcript.usage.tool_calls += 1;
+            self.transcript.warning.clear();
+            said.push(Said::Call(ToolCall { tool, input }));
+        }
+        if let Some(text) = text_at(part, rule.message.as_ref()).filter(|text| !text.trim().is_empty()) {
+            self.transcript.message = shortened(&text);
+            self.transcript.warning.clear();
+            said.push(Said::Message(text));
+        }
+        if let Some(text) = text_at(part, rule.warning.as_ref()).filter(|text| !text.trim().is_empty()) {
+            self.transcript.warning = shortened(&text);
+            said.push(Said::Warning(text));
+        }
+        if rule.error.is_some() && holds(&rule.error_when, part) {
+            self.failed = true;
+            if let Some(error) = text_at(part, rule.error.as_ref()).filter(|text| !text.trim().is_empty()) {
+                self.transcript.error = shortened(&error);
+                said.push(Said::Error(error));
+            }
+        }
+        let id = text_at(part, rule.once_per.as_ref());
+        if id.is_none_or(|id| self.counted.insert(id)) {
+            self.count(usage_in(rule, part), rule.totals);
+        }
+        self.ended |= rule.ends;
+    }
+
+    fn read_text(&mut self, line: &str, said: &mut Vec<Said>) {
+        let mut found = Vec::new();
+        for (pattern, totals) in &self.patterns {
+            let Some(groups) = pattern.captures(line) else { continue };
+            let group = |name: &str| groups.name(name).map(|group| group.as_str());
+            let number = |name: &str| group(name).and_then(rounded).unwrap_or_default();
+            let usage = Usage {
+                input_tokens: number("input_tokens"),
+                output_tokens: number("output_tokens"),
+                cache_read_tokens: number("cache_read_tokens"),
+                cache_write_tokens: number("cache_write_tokens"),
+                cost: group("cost").and_then(|cost| cost.parse().ok()),
+                ..Usage::default()
+            };
+            found.push((usage, *totals));
+            if let Some(error) = group("error") {
+                self.transcript.error = shortened(error);
+            }
+            if let Some(session) = group("session").filter(|session| is_session(session)) {
+                self.transcript.session = Some(session.to_owned());
+            }
+        }
+        found.into_iter().for_each(|(usage, totals)| self.count(usage, totals));
+        said.push(Said::Line(line.to_owned()));
+    }
+
+    fn count(&mut self, usage: Usage, totals: Totals) {
+        match totals {
+            _ if usage.is_empty() => {}
+            Totals::Part => self.parts += usage,
+            Totals::Stream | Totals::Session => self.whole = Some((usage, totals)),
+        }
+    }
+}
+
+/// The elements that a rule looks at, or the event itself.
+fn parts<'v>(rule: &EventRule, event: &'v Value) -> Vec<&'v Value> {
+    match &rule.each {
+        None => vec![event],
+        Some(place) => event.pointer(place).and_then(Value::as_array).into_iter().flatten().collect(),
+    }
+}
+
+fn holds(conditions: &std::collections::BTreeMap<String, Expected>, value: &Value) -> bool {
+    conditions.iter().all(|(place, expected)| expected.is_met_by(value.pointer(place)))
+}
+
+/// What stands at `place`, as text; what is no text, as JSON.
+fn text_at(value: &Value, place: Option<&String>) -> Option<String> {
+    match value.pointer(place?)? {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    }
+}
+
+fn usage_in(rule: &EventRule, part: &Value) -> Usage {
+    let number = |place: &Option<String>| place.as_ref().and_then(|place| part.pointer(place)).and_then(Value::as_u64);
+    let cached = number(&rule.cache_read_tokens).unwrap_or_default();
+    let input = number(&rule.input_tokens).unwrap_or_default();
+    Usage {
+        tool_calls: 0,
+        input_tokens: if rule.input_includes_cache_read { input.saturating_sub(cached) } else { input },
+        output_tokens: number(&rule.output_tokens).unwrap_or_default(),
+        cache_read_tokens: cached,
+        cache_write_tokens: number(&rule.cache_write_tokens).unwrap_or_default(),
+        cost: rule.cost.as_ref().and_then(|place| part.pointer(place)?.as_f64()).and_then(Dollars::new),
+    }
+}
+
+/// `1,234`, `2.3k`, `1.1M`.
+fn rounded(text: &str) -> Option<u64> {
+    let text = text.replace(',', "");
+    let (number, unit) = match text.strip_suffix(['k', 'K']) {
+        Some(number) => (number, 1e3),
+        None => text.strip_suffix(['m', 'M']).map_or((text.as_str(), 1.0), |number| (number, 1e6)),
+    };
+    let count = (number.parse::<f64>().ok()? * unit).round();
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in the range")]
+    (0.0..1e15).contains(&count).then_some(count as u64)
+}
+
+/// What may be put into a command again. An agent's words are data (SPEC §13): nothing that looks like a flag.
+fn is_session(text: &str) -> bool {
+    let plain = |character: char| character.is_ascii_alphanumeric() || "-_.:/".contains(character);
+    (1..=200).contains(&text.len()) && !text.starts_with('-') && text.chars().all(plain)
+}
+
+fn shortened(text: &str) -> String {
+    let text = text.trim();
+    match text.char_indices().nth(LONGEST_MESSAGE) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The one text in it, or all of it as JSON, in one line.
+fn shown_input(input: &Value) -> String {
+    let text = match input {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Object(fields) => {
+            let named = ["command", "file_path", "path", "pattern", "query", "url"];
+            let told = named.iter().find_map(|name| fields.get(*name)).and_then(Value::as_str);
+            told.map_or_else(|| input.to_string(), str::to_owned)
+        }
+        other => other.to_string(),
+    };
+    headline(&text, SHOWN_INPUT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::runner::RunnerText;
+
+    fn runner(text: &str) -> Runner {
+        toml::from_str::<RunnerText>(&format!("command = ['x']\n{text}")).unwrap().complete().unwrap()
+    }
+
+    const RULES: &str = r#"
+[[event]]
+when = { "/type" = "begin" }
+session = "/id"
+[[event]]
+when = { "/type" = ["step", "last"] }
+each = "/parts"
+only = { "/kind" = "tool" }
+tool_call = { name = "/name", input = "/input" }
+[[event]]
+when = { "/type" = "step" }
+each = "/parts"
+only = { "/kind" = "text" }
+message = "/text"
+[[event]]
+when = { "/type" = "step" }
+once_per = "/message"
+input_tokens = "/in"
+input_includes_cache_read = true
+cache_read_tokens = "/cached"
+[[event]]
+when = { "/type" = "result" }
+totals = true
+output_tokens = "/out"
+cost = "/usd"
+ends = true
+error = "/why"
+error_when = { "/failed" = true }
+"#;
+
+    const STEPS: &[&str] = &[
+        r#"{"type":"begin","id":"s-1"}"#,
+        "a warning",
+        r#"{"type":"step","message":"m1","in":10,"cached":4,"parts":[{"kind":"text","text":"I write.\nNow."},{"kind":"tool","name":"Write","input":{"path":"a.txt","text":"long"}}]}"#,
+        r#"{"type":"step","message":"m1","in":10,"cached":4,"parts":[{"kind":"tool","name":"Bash","input":{"command":"rm -rf x"}}]}"#,
+        r#"{"type":"other","parts":[{"kind":"tool","name":"No"}]}"#,
+    ];
+
+    fn read(runner: &Runner, lines: &[&str], passed: bool) -> (Vec<String>, Transcript) {
+        let mut stream = Stream::new(runner);
+        let said = lines.iter().flat_map(|line| stream.read(line)).flat_map(|said| said.lines()).collect();
+        (said, stream.finish(passed, None))
+    }
+
+    #[test]
+    fn a_stream_says_what_its_rules_find_in_it() {
+        let runner = runner(RULES);
+        let (said, transcript) = read(&runner, STEPS, false);
+        assert_eq!(said, ["a warning", "[Write] a.txt", "I write.", "Now.", "[Bash] rm -rf x"]);
+        assert_eq!(transcript.session.as_deref(), Some("s-1"));
+        assert_eq!((transcript.message.as_str(), transcript.error.as_str()), ("I write.\nNow.", ""));
+        let usage = transcript.usage;
+        assert_eq!(
+            (usage.tool_calls, usage.input_tokens, usage.cache_read_tokens),
+            (2, 6, 4),
+            "one message counts once"
+        );
+    }
+
+    #[test]
+    fn the_totals_at_the_end_stand_for_all_parts() {
+        let runner = runner(RULES);
+        let end = r#"{"type":"result","out":70,"usd":0.25,"failed":false,"why":"none"}"#;
+        let (_, transcript) = read(&runner, &[STEPS, &[end]].concat(), true);
+        let usage = Usage { tool_calls: 2, output_tokens: 70, cost: Dollars::new(0.25), ..Usage::default() };
+        assert_eq!((transcript.usage, transcript.error.as_str()), (usage, ""));
+    }
+
+    #[test]
+    fn who_exits_with_zero_and_never_came_to_an_end_has_not_succeeded() {
+        let runner = runner(RULES);
+        assert_eq!(read(&runner, STEPS, true).1.error, "its event stream broke off before the end");
+        assert_eq!(read(&runner, &[], true).1.error, "its event stream broke off before the end");
+        let failed = r#"{"type":"result","failed":true,"why":"no credit"}"#;
+        let (said, transcript) = read(&runner, &[failed], true);
+        assert_eq!(
+            (said.as_slice(), transcript.error.as_str()),
+            (["error: no credit".to_owned()].as_slice(), "no credit")
+        );
+        let silent = read(&runner, &[r#"{"type":"result","failed":true}"#], true).1.error;
+        assert_eq!(silent, "it says that it failed, and not why");
+    }
+
+    #[test]
+    fn what_a_session_used_before_is_not_counted_again() {
+        let runner = runner(
+            "[[event]]\nsession = '/id'\ntotals = 'session'\ninput_tokens = '/in'\ncost = '/usd'\n[[event]]\ntotals = true\noutput_tokens = '/out'",
+        );
+        let before = Session { id: "s".into(), usage: Usage { input_tokens: 300, ..Usage::default() } };
+        let read = |line: &str| {
+            let mut stream = Stream::new(&runner);
+            stream.read(line);
+            stream.finish(true, Some(&before))
+        };
+        let transcript = read(r#"{"id":"s","in":650}"#);
+        assert_eq!((transcript.usage.input_tokens, transcript.session_usage.unwrap().input_tokens), (350, 650));
+        assert_eq!(transcript.continuable().unwrap().usage.input_tokens, 650);
+        assert_eq!(read(r#"{"id":"other","in":650}"#).usage.input_tokens, 650);
+        assert_eq!(read(r#"{"id":"s","out":650}"#).usage.output_tokens, 650);
+    }
+
+    #[test]
+    fn trouble_counts_until_the_work_goes_on() {
+        let runner = runner("[[event]]\nwarning = '/trouble'\nmessage = '/text'");
+        let (said, transcript) = read(&runner, &[r#"{"trouble":"429"}"#], false);
+        assert_eq!((said, transcript.warning.as_str()), (vec!["warning: 429".to_owned()], "429"));
+        assert_eq!(read(&runner, &[r#"{"trouble":"429"}"#, r#"{"text":"on it"}"#], false).1.warning, "");
+    }
+
+    #[test]
+    fn text_is_read_by_patterns_and_stays_what_it_is() {
+        let rules = r"
+[[text]]
+pattern = 'Tokens: (?<input_tokens>[\d.,kM]+) sent, (?<output_tokens>[\d.,kM]+) received(?:.* \$(?<cost>[\d.]+) message)?'
+";
+        let runner = runner(rules);
+        let lines = [
+            "Tokens: 2.3k sent, 1,034 received.",
+            "Tokens: 700 sent, 66 received. Cost: $0.05 message, $0.09 session.",
+        ];
+        let (said, transcript) = read(&runner, &lines, true);
+        assert_eq!(said, lines);
+        let usage = transcript.usage;
+        assert_eq!((usage.input_tokens, usage.output_tokens, usage.cost), (3000, 1100, Dollars::new(0.05)));
+        assert_eq!(transcript.error, "");
+    }
+
+    #[test]
+    fn a_session_that_could_be_a_flag_is_none() {
+        let runner = runner(RULES);
+        for id in ["--dangerous", "a b", "", "x;y", "$(id)"] {
+            let line = serde_json::json!({"type": "begin", "id": id}).to_string();
+            assert_eq!(read(&runner, &[&line], false).1.session, None, "{id}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_is_too_odd_to_be_read(lines in proptest::collection::vec(".{0,80}", 0..8)) {
+            let runner = runner(RULES);
+            let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+            read(&runner, &lines, true);
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! What the end of a job means: of an agent's attempt, and of a gate.
+
+use super::state::{AgentStep, FailedGate, Gate};
+use crate::event::{AgentReport, Reading, SnapshotReason};
+use crate::model::{Diagnosis, ExitCause, Failure, FailureClass, FailureKind, JobExit, JobId, Round, Transcript};
+
+/// What is known of a job's end besides its exit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Words<'a> {
+    /// What the agent said of itself.
+    pub(super) report: Option<&'a AgentReport>,
+    /// What the output of a job that failed was read as.
+    pub(super) reading: Option<&'a Reading>,
+    /// What its event stream came to.
+    pub(super) transcript: Option<&'a Transcript>,
+}
+
+/// What an attempt's end means for its agent.
+pub(super) fn judge(round: Round, exit: &JobExit, words: Words<'_>) -> AgentStep {
+    let silent = AgentReport::default();
+    let report = words.report.unwrap_or(&silent);
+    let complaint = words.transcript.map_or("", |transcript| transcript.error.as_str());
+    if exit.cause == ExitCause::Stopped {
+        return AgentStep::Salvaging(SnapshotReason::Stop, None);
+    }
+    if round == Round::Review && report.rejects() {
+        return AgentStep::Snapshotting;
+    }
+    if report.status == "BLOCKED" {
+        return AgentStep::Blocked(report.message.clone());
+    }
+    let trouble = match report {
+        _ if !exit.passed() => return AgentStep::Judging(exit_failure(exit, report, complaint)),
+        AgentReport { fault, .. } if !fault.is_empty() => fault.clone(),
+        AgentReport { status, message, .. } if status == "ERROR" => format!("the agent reports an error: {message}"),
+        _ if !complaint.is_empty() => complaint.to_owned(),
+        AgentReport { decision, .. } if round == Round::Review && decision != "APPROVED" => {
+            "the reviewer gave no decision (APPROVED or REJECTED) in its status file".to_owned()
+        }
+        _ if round == Round::Implementation => return AgentStep::Committing,
+        _ => return AgentStep::Snapshotting,
+    };
+    AgentStep::Judging(Failure { log: exit.tail.clone(), ..Failure::new(FailureKind::Report, trouble) })
+}
+
+fn exit_failure(exit: &JobExit, report: &AgentReport, complaint: &str) -> Failure {
+    let (kind, mut message) = match exit.cause {
+        ExitCause::TimedOut => (FailureKind::Timeout, format!("ran out of time (exit code {})", exit.exit_code)),
+        ExitCause::NotStarted => (FailureKind::Crash, format!("could not be started: {}", exit.notes)),
+        ExitCause::Lost => (FailureKind::Lost, format!("its supervisor vanished: {}", exit.notes)),
+        ExitCause::Exited | ExitCause::Stopped => (FailureKind::Crash, format!("exited with code {}", exit.exit_code)),
+    };
+    // What the supervisor wrote on the agent's behalf says nothing new.
+    if !report.message.is_empty() && !report.message.contains(&exit.command) {
+        message = format!("{message}: {}", report.message);
+    } else if !complaint.is_empty() {
+        message = format!("{message}: {complaint}");
+    }
+    Failure {
+        command: Some(exit.command.clone()),
+        exit_code: Some(exit.exit_code),
+        log: exit.tail.clone(),
+        ..Failure::new(kind, message)
+    }
+}
+
+pub(super) fn is_unknown(diagnosis: Option<&Diagnosis>) -> bool {
+    diagnosis.is_some_and(|diagnosis| diagnosis.class == FailureClass::Unknown)
+}
+
+impl Gate {
+    /// Takes the job's end in, if it is the job that is waited for. A stopped gate is due again.
+    pub(super) fn settle(&mut self, job: &JobId, exit: &JobExit, reading: Option<&Reading>) {
+        if self.job() != Some(job) {
+            return;
+        }
+        *self = match exit.cause {
+            _ if exit.passed() => Self::Passed,
+            ExitCause::Stopped => Self::Due,
+            _ => {
+                let diagnosis = match reading {
+                    Some(Reading::Diagnosis(diagnosis)) => Some(Box::new(diagnosis.clone())),
+                    _ => None,
+                };
+                Self::Failed(Box::new(FailedGate { exit: exit.clone(), diagnosis }))
+            }
+        };
+    }
+
+    /// Whether it failed with an output that nobody understands.
+    pub(super) fn is_misunderstood(&self) -> bool {
+        matches!(self, Self::Failed(gate) if is_unknown(gate.diagnosis.as_deref()))
+    }
+
+    /// Makes a failed gate due again.
+    pub(super) fn retry(&mut self) {
+        if matches!(self, Self::Failed(_)) {
+            *self = Self::Due;
+        }
+    }
+}

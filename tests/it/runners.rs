@@ -1,0 +1,256 @@
+//! Runners: agents' programs are called as they are described, and what they print is understood. Programs that play
+//! what the real ones printed (`fixtures/streams`) stand in for them.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::support::{Ended, RUN, STATE, TestEnv, wait_until};
+
+/// Two lanes, each of which writes a file.
+const TWO_LANES: &str = "
+[defaults]
+runner = \"claude\"
+[[lane]]
+id = \"ONE\"
+owns = [\"one.txt\"]
+[[lane.task]]
+id = \"1\"
+prompt = \"Write one.txt\"
+[[lane]]
+id = \"TWO\"
+owns = [\"two.txt\"]
+[[lane.task]]
+id = \"1\"
+prompt = \"Write two.txt\"
+";
+
+/// One lane that checks what was written.
+const ONE_LANE: &str = "
+[[lane]]
+id = \"ONE\"
+runner = \"claude\"
+[[lane.task]]
+id = \"1\"
+prompt = \"Write one.txt\"
+verify = [\"grep -q good one.txt\"]
+";
+
+/// What a recorded program printed.
+fn stream(runner: &str, scenario: &str) -> String {
+    let path = format!("{}/fixtures/streams/{runner}/{scenario}.log", env!("CARGO_MANIFEST_DIR"));
+    assert!(Path::new(&path).exists(), "{path}");
+    path
+}
+
+/// Puts a program onto the path that notes its arguments and its prompt, and then does what `script` says.
+fn program(env: &TestEnv, name: &str, script: &str) {
+    let noted = "#!/bin/sh\necho \"$*\" >> \"$SCRATCH/arguments-$LANEKEEPER_LANE\"\n\
+                 cat > \"$SCRATCH/prompt-$LANEKEEPER_LANE-$LANEKEEPER_ATTEMPT\"\n";
+    env.program(name, &format!("{noted}{script}"));
+}
+
+/// Writes the file that the prompt names.
+const WRITE: &str =
+    "file=$(sed -n 's/^Write //p' \"$SCRATCH/prompt-$LANEKEEPER_LANE-$LANEKEEPER_ATTEMPT\")\necho good > \"$file\"\n";
+
+fn started_with_key(env: &TestEnv, flags: &[&str]) -> Ended {
+    let plan = env.path("plan.toml");
+    let arguments = [&["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", RUN], flags].concat();
+    env.lanekeeper_with(&arguments, |command| command.env("ANTHROPIC_API_KEY", "k-for-tests"))
+}
+
+fn resumed_with_key(env: &TestEnv, flags: &[&str]) -> Ended {
+    env.lanekeeper_with(&[&["resume", RUN], flags].concat(), |command| command.env("ANTHROPIC_API_KEY", "k-for-tests"))
+}
+
+fn status(env: &TestEnv) -> Value {
+    let ended = env.lanekeeper(&["status", RUN, "--format", "json"]).exits(0);
+    serde_json::from_str(&ended.stdout).expect("JSON")
+}
+
+#[test]
+fn a_runner_that_comes_along_is_called_read_and_added_up() {
+    let env = TestEnv::new();
+    program(&env, "claude", &format!("{WRITE}cat '{}'\n", stream("claude", "write")));
+    env.plan(TWO_LANES);
+    started_with_key(&env, &[]).exits(0);
+    assert!(env.holds("main", "one.txt") && env.holds("main", "two.txt"));
+    assert!(env.scratch("arguments-ONE").starts_with("--print --output-format stream-json --verbose "));
+    assert!(env.scratch("prompt-ONE-1").starts_with("Write one.txt\n"), "the prompt is standard input");
+    let status = status(&env);
+    let usage = json!({"tool_calls": 1, "input_tokens": 200, "output_tokens": 40, "cache_read_tokens": 80,
+        "cache_write_tokens": 20, "cost_usd": 0.003248});
+    assert_eq!(status["lanes"][0]["usage"], usage);
+    assert_eq!((&status["usage"]["tool_calls"], &status["usage"]["cost_usd"]), (&json!(2), &json!(0.006496)));
+    let told = env.lanekeeper(&["status", RUN]).exits(0).stdout;
+    assert!(told.contains("used by agents: 2 tool calls, 680 tokens, $0.0065"), "{told}");
+    let logs = env.lanekeeper(&["logs", RUN, "ONE"]).exits(0).stdout;
+    assert!(logs.contains("\n[Write] src/one.txt\nThe file is written.\n"), "{logs}");
+    assert!(env.lanekeeper(&["logs", RUN, "ONE", "--raw"]).exits(0).stdout.contains("{\"type\":\"result\""));
+}
+
+#[test]
+fn a_retry_goes_on_with_the_session_and_is_told_what_failed() {
+    let env = TestEnv::new();
+    let script = format!(
+        "if [ $LANEKEEPER_ATTEMPT = 1 ]; then echo bad > one.txt; else {WRITE} fi\ncat '{}'\n",
+        stream("claude", "write")
+    );
+    program(&env, "claude", &script);
+    env.plan(ONE_LANE);
+    started_with_key(&env, &[]).exits(0);
+    let arguments = env.scratch("arguments-ONE");
+    let (first, second) = arguments.split_once('\n').unwrap();
+    assert_eq!(second.trim_end(), format!("{first} --resume 4d8b4655-f317-4d29-b663-d678b1613395"));
+    assert!(env.scratch("prompt-ONE-2").contains("Earlier attempts failed."));
+    assert!(env.scratch("prompt-ONE-2").contains("The file is written."), "last words are told in words");
+}
+
+#[test]
+fn a_session_that_is_gone_costs_one_attempt_and_no_more() {
+    let env = TestEnv::new();
+    let (gone, written) = (stream("claude", "no-session"), stream("claude", "write"));
+    let script = format!(
+        "case \"$*\" in *--resume*) cat '{gone}'; exit 1;; esac\n[ $LANEKEEPER_ATTEMPT = 1 ] && echo bad > one.txt || {{ {WRITE} }}\ncat '{written}'\n"
+    );
+    program(&env, "claude", &script);
+    env.plan(ONE_LANE);
+    started_with_key(&env, &[]).exits(0);
+    let arguments = env.scratch("arguments-ONE");
+    let resumed: Vec<bool> = arguments.lines().map(|line| line.contains("--resume")).collect();
+    assert_eq!(resumed, [false, true, false]);
+}
+
+#[test]
+fn an_interrupted_attempt_goes_on_in_its_session_at_the_resume() {
+    let env = TestEnv::new();
+    let init = format!("head -n 1 '{}'\n", stream("claude", "write"));
+    let script = format!(
+        "{init}touch \"$SCRATCH/begun\"\nif [ $LANEKEEPER_ATTEMPT = 1 ]; then wait-for never; fi\n{WRITE}tail -n +2 '{}'\n",
+        stream("claude", "write")
+    );
+    program(&env, "claude", &script);
+    env.plan(ONE_LANE);
+    let plan = env.path("plan.toml");
+    let arguments = ["execute-phase", plan.to_str().unwrap(), "--run-id", RUN];
+    let running = env.start_with(&arguments, |command| command.env("ANTHROPIC_API_KEY", "k-for-tests"));
+    wait_until("the attempt", || env.path("scratch/begun").exists());
+    running.signal(rustix::process::Signal::INT);
+    running.wait().exits(130);
+    resumed_with_key(&env, &[]).exits(0);
+    let arguments = env.scratch("arguments-ONE");
+    assert!(
+        arguments.lines().nth(1).unwrap().ends_with("--resume 4d8b4655-f317-4d29-b663-d678b1613395"),
+        "{arguments}"
+    );
+}
+
+#[test]
+fn a_quota_that_is_out_uses_up_no_retry() {
+    let env = TestEnv::new();
+    let script = format!(
+        "if [ $LANEKEEPER_ATTEMPT -lt 4 ]; then cat '{}'; exit 1; fi\n{WRITE}cat '{}'\n",
+        stream("claude", "quota-stays"),
+        stream("claude", "write")
+    );
+    program(&env, "claude", &script);
+    env.plan(&format!("[defaults]\nretries = 0\n{ONE_LANE}"));
+    started_with_key(&env, &[]).exits(0);
+    let levels: Vec<Value> = env.events("retry_planned").iter().map(|event| event["level"].clone()).collect();
+    assert_eq!(levels, ["wait", "wait", "wait"]);
+}
+
+#[test]
+fn an_exit_code_of_zero_is_no_success_where_the_stream_says_otherwise() {
+    let broken = format!("{WRITE}head -n 2 '{}'\nexit 0\n", stream("claude", "write"));
+    let failed = format!("{WRITE}cat '{}'\nexit 0\n", stream("claude", "fail"));
+    for (script, says) in [(broken, "its event stream broke off before the end"), (failed, "Invalid API key")] {
+        let env = TestEnv::new();
+        program(&env, "claude", &script);
+        env.plan(&format!("[defaults]\nretries = 0\n{ONE_LANE}"));
+        started_with_key(&env, &[]).exits(1);
+        let failure = env.events("lane_failed")[0]["failure"]["message"].as_str().unwrap().to_owned();
+        assert!(failure.contains(says), "{failure}");
+    }
+}
+
+#[test]
+fn a_budget_that_is_used_up_blocks_before_the_next_attempt_and_more_goes_on() {
+    let env = TestEnv::new();
+    program(&env, "claude", &format!("{WRITE}cat '{}'\n", stream("claude", "write")));
+    env.plan(&TWO_LANES.replace("id = \"TWO\"", "id = \"TWO\"\ndepends_on = [\"ONE\"]"));
+    started_with_key(&env, &["--max-cost", "0.003"]).exits(3).says(&["of at most $0.0030"]);
+    assert!(env.holds("main", "one.txt"), "what was paid for is merged");
+    assert!(!env.path("scratch/arguments-TWO").exists());
+    resumed_with_key(&env, &[]).exits(3);
+    assert!(!env.path("scratch/arguments-TWO").exists(), "a bare resume keeps the limit");
+    resumed_with_key(&env, &["--max-cost", "none", "--max-tokens", "300"])
+        .exits(3)
+        .says(&["340 of at most 300 tokens"]);
+    resumed_with_key(&env, &["--max-tokens", "341"]).exits(0);
+    assert!(env.holds("main", "two.txt"));
+}
+
+#[test]
+fn what_is_missing_is_told_before_anything_begins() {
+    let env = TestEnv::new();
+    env.plan(TWO_LANES);
+    let empty_path = |env: &TestEnv| {
+        let plan = env.path("plan.toml");
+        let git = std::process::Command::new("sh").args(["-c", "command -v git"]).output().unwrap().stdout;
+        let git = String::from_utf8(git).unwrap();
+        let directory = Path::new(git.trim()).parent().unwrap().to_owned();
+        env.lanekeeper_with(&["execute-phase", plan.to_str().unwrap(), "--run-id", RUN], |command| {
+            command.env("PATH", format!("{}:{}", env.path("bin").display(), directory.display()))
+        })
+    };
+    if !Path::new("/usr/bin/claude").exists() && !Path::new("/usr/local/bin/claude").exists() {
+        empty_path(&env).exits(3).hints("npm install -g @anthropic-ai/claude-code");
+    }
+    program(&env, "claude", "exit 1\n");
+    let refused = env.execute(&[]).exits(3);
+    refused.says(&["the runner `claude` has no key: none of ANTHROPIC_API_KEY"]).hints("claude setup-token");
+    assert!(!env.path(&format!("repo/{STATE}/{RUN}.jsonl")).exists() && !env.path("scratch/arguments-ONE").exists());
+    // Who is let in by a file needs no variable.
+    env.write("home/.claude/.credentials.json", "{}");
+    program(&env, "claude", &format!("{WRITE}cat '{}'\n", stream("claude", "write")));
+    env.execute(&[]).exits(0);
+}
+
+#[test]
+fn a_runner_of_ones_own_is_like_another_but_for_what_it_says() {
+    let env = TestEnv::new();
+    env.write(
+        "repo/lanekeeper.toml",
+        "[runners.small]\nlike = \"claude\"\narguments = [\"--model\", \"small\"]\nkey = {}\n",
+    );
+    env.commit("settings");
+    program(&env, "claude", &format!("{WRITE}cat '{}'\n", stream("claude", "write")));
+    env.plan(&TWO_LANES.replace("\"claude\"", "\"small\""));
+    env.execute(&[]).exits(0);
+    assert!(env.scratch("arguments-ONE").trim_end().ends_with("--model small"));
+    assert_eq!(status(&env)["usage"]["tool_calls"], 2);
+}
+
+#[test]
+fn tool_calls_in_the_stream_keep_what_is_there() {
+    let env = TestEnv::new();
+    env.write("repo/lanekeeper.toml", "checkpoint_every = 'none'\ncheckpoint_every_tool_calls = 3\n");
+    env.commit("settings");
+    let write = stream("claude", "write");
+    let script = format!(
+        "{WRITE}head -n 1 '{write}'\nfor n in 1 2 3; do sed -n 2p '{write}'; done\nwait-for kept\ntail -n +3 '{write}'\n"
+    );
+    program(&env, "claude", &script);
+    env.plan(ONE_LANE);
+    let plan = env.path("plan.toml");
+    let arguments = ["execute-phase", plan.to_str().unwrap(), "--run-id", RUN, "--merge", "none"];
+    let running = env.start_with(&arguments, |command| command.env("ANTHROPIC_API_KEY", "k-for-tests"));
+    let log = env.path(&format!("repo/{STATE}/{RUN}.jsonl"));
+    wait_until("the snapshot", || {
+        std::fs::read_to_string(&log).is_ok_and(|text| text.contains("\"reason\":\"tool_calls\""))
+    });
+    env.write("scratch/kept", "");
+    running.wait().exits(0);
+}

@@ -1,0 +1,385 @@
+#!/usr/bin/env python3
+"""A scripted model on the loopback interface, for trying Lanekeeper with the real agent programs.
+
+It answers just enough of four APIs for an agent program to write one file and say that it is done:
+
+    Anthropic Messages        POST …/v1/messages                        Claude Code
+    OpenAI Responses          POST …/responses                          Codex
+    Gemini generateContent    POST …/models/M:[stream]generateContent   Gemini CLI
+    OpenAI chat completions   POST …/chat/completions                   opencode, aider
+
+The first part of the path is the scenario, so one server plays all of them at once; a program is pointed at one by
+its base URL, such as http://127.0.0.1:PORT/write/v1:
+
+    write     asks for one file to be written with the program's own tool, and then says that it is done
+    shell     the same with the program's shell, where the path may hold variables
+    fail      answers every request with 401
+    refuse    answers every request with 400
+    quotaN    answers the first N requests of each lane with 429 (N: 1 if left out), and goes on as `write`
+    stays     answers every request with 429
+
+Which file is written stands in the prompt, on a line `LANE FILE: path`; each such path counts as a lane. It prints
+its port and serves until it is killed. `--log FILE` keeps the requests, one JSON line each.
+"""
+
+import argparse
+import http.server
+import json
+import re
+import threading
+import time
+import uuid
+
+LANE_FILE = re.compile(r"LANE FILE: ([\w./$-]+)")
+DONE = "The file is written."
+
+
+class Refusals:
+    """Counts for each lane how often it was told that its quota is used up."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.told = {}
+
+    def due(self, lane, most):
+        with self.lock:
+            told = self.told.get(lane, 0)
+            self.told[lane] = told + 1
+            return told < most
+
+
+def refusal(scenario, lane, refusals):
+    """The HTTP status that the scenario has for this request, or None if it is to be answered."""
+    if scenario == "fail":
+        return 401
+    if scenario == "refuse":
+        return 400
+    if scenario == "stays":
+        return 429
+    quota = re.fullmatch(r"quota(\d*)", scenario)
+    if quota and lane and refusals.due((scenario, lane), int(quota[1] or 1)):
+        return 429
+    return None
+
+
+REFUSAL_TEXTS = {
+    400: ("invalid_request_error", "The scripted model refuses this request."),
+    401: ("authentication_error", "invalid x-api-key"),
+    429: ("rate_limit_error", "This request would exceed your rate limit."),
+}
+
+
+def texts(value):
+    """Every string in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for child in value.values():
+            yield from texts(child)
+    elif isinstance(value, list):
+        for child in value:
+            yield from texts(child)
+
+
+def lane_of(value):
+    """The last path after `LANE FILE:` in a JSON value."""
+    found = [path for text in texts(value) for path in LANE_FILE.findall(text)]
+    return found[-1] if found else None
+
+
+def awaited_file(turns, is_result):
+    """The file that the last prompt asks for, unless the result of a tool came after that prompt."""
+    wanted = None
+    for turn in turns:
+        if is_result(turn):
+            wanted = None
+        else:
+            wanted = lane_of(turn) or wanted
+    return wanted
+
+
+def content_of(path):
+    return f"written for {path}\n"
+
+
+def tool(tools, names):
+    """The first of these names that the program offers."""
+    return next((name for name in names if name in tools), None)
+
+
+def script_for(path):
+    """A shell line without substitutions of commands, which Gemini CLI refuses."""
+    directory = path.rpartition("/")[0] or "."
+    return f'mkdir -p "{directory}" && printf "%s\\n" "written for {path}" > "{path}"'
+
+
+def new_id(prefix):
+    return f"{prefix}_{uuid.uuid4().hex[:24]}"
+
+
+class Anthropic:
+    """https://docs.anthropic.com/en/api/messages and its streaming."""
+
+    path = re.compile(r"/v1/messages$")
+
+    @staticmethod
+    def error(status):
+        kind, message = REFUSAL_TEXTS[status]
+        return {"type": "error", "error": {"type": kind, "message": message}, "request_id": new_id("req")}
+
+    @staticmethod
+    def block(request, scenario):
+        tools = [entry.get("name") for entry in request.get("tools", [])]
+        path = awaited_file(request["messages"], lambda turn: '"tool_result"' in json.dumps(turn))
+        if path and tools:
+            own = {"name": "Write", "input": {"file_path": path, "content": content_of(path)}}
+            shell = {"name": "Bash", "input": {"command": script_for(path), "description": "Writes the file"}}
+            return {"type": "tool_use", "id": new_id("toolu"), **(shell if scenario == "shell" else own)}
+        return {"type": "text", "text": DONE}
+
+    @classmethod
+    def answer(cls, request, scenario, _streams):
+        block = cls.block(request, scenario)
+        message = {
+            "id": new_id("msg"),
+            "type": "message",
+            "role": "assistant",
+            "model": request["model"],
+            "content": [block],
+            "stop_reason": "tool_use" if block["type"] == "tool_use" else "end_turn",
+            "stop_sequence": None,
+            "usage": {"input_tokens": 100, "output_tokens": 20,
+                      "cache_read_input_tokens": 40, "cache_creation_input_tokens": 10},
+        }
+        return cls.events(message, block) if request.get("stream") else message
+
+    @staticmethod
+    def events(message, block):
+        if block["type"] == "text":
+            empty, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": block["text"]}
+        else:
+            empty = {**block, "input": {}}
+            delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
+        begun = {**message, "content": [], "stop_reason": None}
+        stop = {"stop_reason": message["stop_reason"], "stop_sequence": None}
+        return [
+            {"type": "message_start", "message": begun},
+            {"type": "content_block_start", "index": 0, "content_block": empty},
+            {"type": "content_block_delta", "index": 0, "delta": delta},
+            {"type": "content_block_stop", "index": 0},
+            {"type": "message_delta", "delta": stop, "usage": message["usage"]},
+            {"type": "message_stop"},
+        ]
+
+
+class Responses:
+    """https://platform.openai.com/docs/api-reference/responses and its streaming."""
+
+    path = re.compile(r"/responses$")
+
+    @staticmethod
+    def error(status):
+        kind, message = REFUSAL_TEXTS[status]
+        return {"error": {"type": kind, "code": kind, "message": message, "param": None}}
+
+    @staticmethod
+    def item(request):
+        tools = [entry.get("name") for entry in request.get("tools", [])]
+        turns = request["input"] if isinstance(request["input"], list) else [request["input"]]
+        path = awaited_file(turns, lambda turn: str(turn.get("type", "")).endswith("call_output"))
+        name = tool(tools, ["exec_command", "shell_command", "shell"])
+        if path and name:
+            script = script_for(path)
+            arguments = {
+                "exec_command": {"cmd": script},
+                "shell_command": {"command": script},
+                "shell": {"command": ["bash", "-c", script]},
+            }[name]
+            return {"type": "function_call", "id": new_id("fc"), "call_id": new_id("call"), "name": name,
+                    "arguments": json.dumps(arguments), "status": "completed"}
+        text = {"type": "output_text", "text": DONE, "annotations": []}
+        return {"type": "message", "id": new_id("msg"), "role": "assistant", "status": "completed",
+                "content": [text]}
+
+    @classmethod
+    def answer(cls, request, _scenario, _streams):
+        item = cls.item(request)
+        response = {
+            "id": new_id("resp"),
+            "object": "response",
+            "model": request["model"],
+            "status": "completed",
+            "output": [item],
+            "usage": {"input_tokens": 150, "input_tokens_details": {"cached_tokens": 40}, "output_tokens": 20,
+                      "output_tokens_details": {"reasoning_tokens": 0}, "total_tokens": 170},
+        }
+        if not request.get("stream"):
+            return response
+        begun = {**response, "status": "in_progress", "output": [], "usage": None}
+        return [
+            {"type": "response.created", "sequence_number": 0, "response": begun},
+            {"type": "response.output_item.added", "sequence_number": 1, "output_index": 0, "item": item},
+            {"type": "response.output_item.done", "sequence_number": 2, "output_index": 0, "item": item},
+            {"type": "response.completed", "sequence_number": 3, "response": response},
+        ]
+
+
+class Gemini:
+    """https://ai.google.dev/api/generate-content; a stream is asked for by the path."""
+
+    path = re.compile(r"/models/[^/]+:(stream)?[gG]enerateContent$")
+
+    @staticmethod
+    def error(status):
+        names = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 429: "RESOURCE_EXHAUSTED"}
+        return {"error": {"code": status, "message": REFUSAL_TEXTS[status][1], "status": names[status]}}
+
+    @staticmethod
+    def part(request, scenario):
+        declared = [entry for group in request.get("tools", []) for entry in group.get("functionDeclarations", [])]
+        turns = request["contents"]
+        path = awaited_file(turns, lambda turn: any("functionResponse" in part for part in turn.get("parts", [])))
+        if path and declared:
+            own = {"name": "write_file", "args": {"file_path": path, "content": content_of(path)}}
+            shell = {"name": "run_shell_command", "args": {"command": script_for(path)}}
+            return {"functionCall": shell if scenario == "shell" else own}
+        if "complexity_score" in json.dumps(request):
+            return {"text": json.dumps({"complexity_reasoning": "One small file.", "complexity_score": 10})}
+        return {"text": DONE}
+
+    @classmethod
+    def answer(cls, request, scenario, streams):
+        answer = {
+            "candidates": [{"content": {"role": "model", "parts": [cls.part(request, scenario)]},
+                            "finishReason": "STOP", "index": 0}],
+            "usageMetadata": {"promptTokenCount": 150, "cachedContentTokenCount": 40,
+                              "candidatesTokenCount": 20, "totalTokenCount": 170},
+            "modelVersion": "scripted",
+        }
+        return [answer] if streams else answer
+
+
+class Chat:
+    """https://platform.openai.com/docs/api-reference/chat and its streaming."""
+
+    path = re.compile(r"/chat/completions$")
+    error = Responses.error
+
+    @staticmethod
+    def message(request, scenario):
+        tools = [entry["function"]["name"] for entry in request.get("tools") or []]
+        path = awaited_file(request["messages"], lambda turn: turn["role"] == "tool")
+        if path and tools:
+            own = {"name": "write", "arguments": json.dumps({"filePath": path, "content": content_of(path)})}
+            shell = {"name": "bash", "arguments": json.dumps({"command": script_for(path), "description": "Writes"})}
+            call = {"index": 0, "id": new_id("call"), "type": "function"}
+            call["function"] = shell if scenario == "shell" else own
+            return {"role": "assistant", "content": None, "tool_calls": [call]}
+        if path and not tools and "SEARCH/REPLACE" in json.dumps(request["messages"]):
+            block = f"{path}\n```\n<<<<<<< SEARCH\n=======\n{content_of(path)}>>>>>>> REPLACE\n```\n"
+            return {"role": "assistant", "content": block}
+        return {"role": "assistant", "content": DONE}
+
+    @classmethod
+    def answer(cls, request, scenario, _streams):
+        message = cls.message(request, scenario)
+        whole = {
+            "id": new_id("chatcmpl"),
+            "created": int(time.time()),
+            "model": request["model"],
+            "usage": {"prompt_tokens": 150, "completion_tokens": 20, "total_tokens": 170,
+                      "prompt_tokens_details": {"cached_tokens": 40}},
+        }
+        finish = "tool_calls" if message.get("tool_calls") else "stop"
+        if not request.get("stream"):
+            choice = {"index": 0, "message": message, "finish_reason": finish}
+            return {**whole, "object": "chat.completion", "choices": [choice]}
+        chunk = {**whole, "object": "chat.completion.chunk", "usage": None}
+        return [
+            {**chunk, "choices": [{"index": 0, "delta": message, "finish_reason": None}]},
+            {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": finish}]},
+            {**whole, "object": "chat.completion.chunk", "choices": []},
+        ]
+
+
+APIS = [Anthropic, Responses, Gemini, Chat]
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self):
+        self.keep(None)
+        self.reply(200, {"object": "list", "data": [], "models": []})
+
+    def do_POST(self):
+        request = self.request_body()
+        self.keep(request)
+        path = self.path.split("?")[0]
+        scenario = path.lstrip("/").split("/")[0]
+        if path.endswith("/count_tokens") or path.endswith(":countTokens"):
+            return self.reply(200, {"input_tokens": 150, "totalTokens": 150})
+        api = next((api for api in APIS if api.path.search(path)), None)
+        if api is None:
+            return self.reply(404, {"error": {"type": "not_found_error", "message": "no such address"}})
+        status = refusal(scenario, lane_of(request), self.server.refusals)
+        if status:
+            return self.reply(status, api.error(status))
+        answer = api.answer(request, scenario, ":stream" in path)
+        if isinstance(answer, list):
+            return self.stream(answer, api is Chat)
+        return self.reply(200, answer)
+
+    def request_body(self):
+        body = self.rfile.read(int(self.headers.get("content-length") or 0))
+        try:
+            return json.loads(body)
+        except ValueError:
+            return {}
+
+    def keep(self, request):
+        if self.server.log:
+            with self.server.lock:
+                line = {"at": time.time(), "method": self.command, "path": self.path, "request": request}
+                self.server.log.write(json.dumps(line) + "\n")
+                self.server.log.flush()
+
+    def reply(self, status, body):
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(data)))
+        if status == 429:
+            self.send_header("retry-after", "1")
+        self.end_headers()
+        self.wfile.write(data)
+
+    def stream(self, events, ends_with_done):
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("connection", "close")
+        self.end_headers()
+        for event in events:
+            name = f"event: {event['type']}\n" if "type" in event else ""
+            self.wfile.write(f"{name}data: {json.dumps(event)}\n\n".encode())
+        if ends_with_done:
+            self.wfile.write(b"data: [DONE]\n\n")
+        self.close_connection = True
+
+    def log_message(self, *_):
+        """Says nothing: the port is all that this program prints."""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--log", help="keep the requests in this file")
+    options = parser.parse_args()
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.refusals, server.lock = Refusals(), threading.Lock()
+    server.log = open(options.log, "a", encoding="utf-8") if options.log else None
+    print(server.server_port, flush=True)
+    server.serve_forever()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+//! What the real programs printed (`fixtures/streams`), read by the rules of their runners.
+
+use std::fs;
+use std::path::Path;
+
+use lanekeeper::diagnose;
+use lanekeeper::runner::{Catalogue, Said, Stream};
+
+/// One line a scenario: calls and tokens, the message, what is wrong, and what was out if the program failed.
+fn told(name: &str, exits: &[(&str, i32)]) -> String {
+    let runner = Catalogue::default().get(name).expect("a runner");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/streams").join(name);
+    let recorded = fs::read_dir(&directory).expect("recordings").count();
+    assert_eq!(recorded, exits.len(), "every recording of {name} is read");
+    let mut lines = Vec::new();
+    for (scenario, exit) in exits {
+        let text = fs::read_to_string(directory.join(format!("{scenario}.log"))).expect(scenario);
+        let mut stream = Stream::new(&runner);
+        let said: Vec<Said> = text.lines().flat_map(|line| stream.read(line)).collect();
+        let transcript = stream.finish(*exit == 0, None);
+        let shown: Vec<String> = said.iter().flat_map(Said::lines).collect();
+        let trouble = [transcript.warning.clone(), transcript.error.clone()];
+        let outage = diagnose::outage(&[shown.as_slice(), trouble.as_slice()].concat(), Some(&runner.outages));
+        let outage = outage.filter(|_| *exit != 0).map(|outage| outage.kind.to_string());
+        let usage = transcript.usage;
+        lines.push(format!(
+            "{scenario}: session {}, {} calls, {}+{} in, {} out, {} | {} | {} | {}",
+            transcript.session.is_some(),
+            usage.tool_calls,
+            usage.input_tokens,
+            usage.cache_read_tokens,
+            usage.output_tokens,
+            usage.cost.map_or("-".to_owned(), |cost| cost.to_string()),
+            or_none(&transcript.message),
+            or_none(&transcript.error),
+            outage.as_deref().unwrap_or("-"),
+        ));
+    }
+    lines.join("\n")
+}
+
+fn or_none(text: &str) -> &str {
+    if text.is_empty() { "-" } else { text }
+}
+
+#[test]
+fn claude() {
+    let exits = [
+        ("write", 0),
+        ("continue", 0),
+        ("quota", 0),
+        ("fail", 1),
+        ("refuse", 1),
+        ("quota-stays", 1),
+        ("network", 1),
+        ("no-session", 1),
+        ("no-key", 1),
+    ];
+    insta::assert_snapshot!(told("claude", &exits), @r#"
+    write: session true, 1 calls, 200+80 in, 40 out, $0.0032 | The file is written. | - | -
+    continue: session true, 1 calls, 200+80 in, 40 out, $0.0022 | The file is written. | - | -
+    quota: session true, 1 calls, 200+80 in, 40 out, $0.0022 | The file is written. | - | -
+    fail: session true, 0 calls, 0+0 in, 0 out, - | Invalid API key · Fix external API key | Invalid API key · Fix external API key | -
+    refuse: session true, 0 calls, 0+0 in, 0 out, - | API Error: 400 The scripted model refuses this request. | API Error: 400 The scripted model refuses this request. | -
+    quota-stays: session true, 0 calls, 0+0 in, 0 out, - | API Error: Request rejected (429) · This request would exceed your rate limit. | API Error: Request rejected (429) · This request would exceed your rate limit. | quota
+    network: session true, 0 calls, 0+0 in, 0 out, - | API Error: Unable to connect to API (ConnectionRefused) | API Error: Unable to connect to API (ConnectionRefused) | network
+    no-session: session false, 0 calls, 0+0 in, 0 out, - | - | No conversation found with session ID: 00000000-0000-4000-8000-000000000000 | -
+    no-key: session true, 0 calls, 0+0 in, 0 out, - | Not logged in · Please run /login | Not logged in · Please run /login | -
+    "#);
+}
+
+#[test]
+fn codex() {
+    let exits = [
+        ("write", 0),
+        ("continue", 0),
+        ("quota", 0),
+        ("fail", 1),
+        ("refuse", 1),
+        ("quota-stays", 1),
+        ("no-session", 1),
+    ];
+    insta::assert_snapshot!(told("codex", &exits), @r#"
+    write: session true, 1 calls, 220+80 in, 40 out, - | The file is written. | - | -
+    continue: session true, 1 calls, 660+240 in, 120 out, - | The file is written. | - | -
+    quota: session true, 1 calls, 220+80 in, 40 out, - | The file is written. | - | -
+    fail: session true, 0 calls, 0+0 in, 0 out, - | - | unexpected status 401 Unauthorized: invalid x-api-key, url: http://127.0.0.1:4000/fail/v1/responses | -
+    refuse: session true, 0 calls, 0+0 in, 0 out, - | - | {"error": {"type": "invalid_request_error", "code": "invalid_request_error", "message": "The scripted model refuses this request.", "param": null}} | -
+    quota-stays: session true, 0 calls, 0+0 in, 0 out, - | - | exceeded retry limit, last status: 429 Too Many Requests | quota
+    no-session: session false, 0 calls, 0+0 in, 0 out, - | - | - | -
+    "#);
+}
