@@ -3,16 +3,14 @@
 use std::time::Duration;
 
 use super::agent_machine::AgentPhase;
+use super::gate::Gate;
 use super::lane_machine::may_move;
 use super::state::{
-    AgentState, AgentStep, Answer, ForgeOutage, Gate, LaneEnd, LaneState, Rebuild, RunState, StagedMerge, StopState,
-    agent_index,
+    AgentState, AgentStep, Answer, LaneEnd, LaneState, Rebuild, RunState, StagedMerge, StopState, agent_index,
 };
 use crate::event::{Event, LaneStage, Record, RunStarted};
 use crate::model::must_haves::any_broken;
-use crate::model::{
-    AgentName, Approval, Budget, Checkpoint, Lane, LaneId, LaneIndex, MergeMode, Outage, Stage, Timestamp,
-};
+use crate::model::{AgentName, Approval, Budget, Checkpoint, Lane, LaneId, LaneIndex, MergeMode, Stage, Timestamp};
 
 /// An event that cannot follow from those before it: the log was damaged or belongs to another plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -218,11 +216,8 @@ impl RunState {
         self.running_attempts -= self.lane(lane).running.iter().filter(|job| job.is_attempt()).count();
         let was_merged = self.lane(lane).is_merged();
         let missing = plan.dag().dependencies(lane).iter().filter(|d| !self.lane(**d).is_merged()).count();
-        // The remote and the forge still have what was brought there.
-        let before = &mut self.lanes[lane.at()];
-        let (proposed, pull_request) =
-            (std::mem::take(&mut before.proposed), before.pull_request.take().map(|(it, _)| (it, None)));
-        self.lanes[lane.at()] = LaneState { proposed, pull_request, ..LaneState::new(plan.lane(lane), missing) };
+        let proposal = std::mem::take(&mut self.lanes[lane.at()].proposal).after_rollback();
+        self.lanes[lane.at()] = LaneState { proposal, ..LaneState::new(plan.lane(lane), missing) };
         if was_merged {
             for dependant in plan.dag().dependants(lane) {
                 self.lanes[dependant.at()].missing += 1;
@@ -248,7 +243,7 @@ impl RunState {
         if checkpoint.stage != Stage::PrePr {
             return;
         }
-        state.proposed.extend(checkpoint.head_sha.clone().filter(|_| proposes));
+        state.proposal.announced.extend(checkpoint.head_sha.clone().filter(|_| proposes));
         if !self.merge_queue.contains(&lane) {
             self.merge_queue.push_back(lane);
         }
@@ -335,15 +330,9 @@ fn apply_to_lane(lane: &mut LaneState, event: &Event, at: Timestamp) {
             lane.staged = None;
             lane.merged_tests = Gate::Due;
         }
-        Event::BranchPushed { head, .. } => {
-            lane.pushed = Some(head.clone());
-            lane.forge_out = None;
+        Event::BranchPushed { .. } | Event::PullRequestOpened { .. } | Event::ForgeUnavailable { .. } => {
+            lane.proposal.apply(event, at);
         }
-        Event::PullRequestOpened { pull_request, head, .. } => {
-            lane.pull_request = Some((pull_request.clone(), Some(head.clone())));
-            lane.forge_out = None;
-        }
-        Event::ForgeUnavailable { outage, .. } => lane.note_forge_outage(outage, at),
         Event::LaneCleaned { .. } => {
             lane.end = Some(LaneEnd::Merged);
             lane.worktree = None;
@@ -363,11 +352,6 @@ impl LaneState {
         self.answers.remove(&Approval::Changes.into());
         self.checkpoints.remove(&Stage::AfterLaneTests);
         self.checkpoints.remove(&Stage::PrePr);
-    }
-
-    fn note_forge_outage(&mut self, outage: &Outage, at: Timestamp) {
-        let times = self.forge_out.as_ref().map_or(1, |out| out.times + 1);
-        self.forge_out = Some(ForgeOutage { at, times, outage: outage.clone() });
     }
 
     /// The time that a person took to answer does not count.
@@ -411,7 +395,7 @@ impl LaneState {
         }
         self.stopping = None;
         self.failure = None;
-        self.forge_out = None;
+        self.proposal.out = None;
         self.clock = self.clock.map(|_| at);
         self.entered = self.entered.map(|_| at);
         self.parked_since = self.parked_since.map(|_| at);

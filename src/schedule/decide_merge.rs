@@ -4,8 +4,8 @@ use super::action::Action;
 use super::decide::Deciding;
 use super::decide_lane::{move_on, plan_job, reach};
 use super::decide_proposal::propose;
+use super::gate::Gate;
 use super::mending::{search_first, send_back, tests_failed};
-use super::state::Gate;
 use crate::event::{Event, LaneStage};
 use crate::model::{
     Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobRole, LaneIndex, MergeMode, Stage,

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::action::Action;
 use super::decide::Deciding;
 use super::decide_merge::leave_branch;
-use super::state::{ForgeOutage, RunState};
+use super::proposal::ForgeOutage;
+use super::state::RunState;
 use crate::event::Event;
 use crate::model::retry::{LONGEST_BACKOFF, backoff};
 use crate::model::{LaneIndex, PullRequest, Timestamp};
@@ -22,15 +23,15 @@ pub(super) fn propose(deciding: &mut Deciding, lane: LaneIndex) {
         deciding.note(Event::Noted { lane: Some(state.plan.lane(lane).id.clone()), message });
         return leave_branch(deciding, lane);
     }
-    if lane_state.pull_request.as_ref().is_some_and(|(_, head)| *head == lane_state.head) {
+    if lane_state.proposal.is_made_for(lane_state.head.as_ref()) {
         return leave_branch(deciding, lane);
     }
-    if let Some(out) = &lane_state.forge_out
+    if let Some(out) = &lane_state.proposal.out
         && !may_try_again(deciding, lane, out)
     {
         return;
     }
-    match lane_state.pushed == lane_state.head {
+    match lane_state.proposal.pushed == lane_state.head {
         false => deciding.want(Action::PushBranch(lane)),
         true => deciding.want(Action::OpenPullRequest(lane)),
     }
@@ -65,7 +66,7 @@ impl RunState {
 
     /// The pull requests that have to be merged before the lane's.
     pub fn proposals_before(&self, lane: LaneIndex) -> Vec<PullRequest> {
-        let of = |lane: LaneIndex| self.lane(lane).pull_request.as_ref().map(|(it, _)| it.clone());
+        let of = |lane: LaneIndex| self.lane(lane).proposal.pull_request.as_ref().map(|(it, _)| it.clone());
         self.proposed_before(lane).into_iter().filter_map(of).collect()
     }
 
@@ -74,7 +75,7 @@ impl RunState {
         let dag = self.plan.dag();
         let (mut found, mut open) = (BTreeSet::new(), dag.dependencies(lane).to_vec());
         while let Some(next) = open.pop() {
-            if matches!(self.lane(next).pull_request, Some((_, Some(_)))) {
+            if matches!(self.lane(next).proposal.pull_request, Some((_, Some(_)))) {
                 found.insert(next);
             } else {
                 open.extend(dag.dependencies(next));

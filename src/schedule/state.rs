@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::agent_machine::AgentPhase;
+use super::gate::Gate;
 use super::people::approval_at;
+use super::proposal::ProposalState;
 use crate::event::{LaneStage, RunOutcome, RunStarted, SnapshotReason, StopReason, Worktree};
 use crate::model::{
-    Agent, AgentName, Approval, CommitId, Diagnosis, Failure, HumanGate, JobExit, JobId, JobRole, Lane, LaneId,
-    LaneIndex, MergeMode, Outage, Plan, PullRequest, Session, Stage, TaskId, Timestamp, Usage, Verdict,
+    Agent, AgentName, Approval, CommitId, Failure, HumanGate, JobId, JobRole, Lane, LaneId, LaneIndex, Plan, Session,
+    Stage, TaskId, Timestamp, Usage, Verdict,
 };
 
 /// A run, folded from its events.
@@ -108,15 +110,8 @@ pub struct LaneState {
     pub rebuild: Option<Rebuild>,
     /// The integration branch with its work in it; with `--merge none` and `pr` the lane's own head.
     pub merged: Option<CommitId>,
-    /// Heads of its branch that were to be pushed, in all of its lives: what the remote has of it is one of them, or
-    /// somebody else's.
-    pub proposed: Vec<CommitId>,
-    /// What the remote has of its branch.
-    pub pushed: Option<CommitId>,
-    /// Its pull request, and the head that it was opened or brought up to date for; `None`: in an earlier life.
-    pub pull_request: Option<(PullRequest, Option<CommitId>)>,
-    /// The remote or the forge cannot be reached.
-    pub forge_out: Option<ForgeOutage>,
+    /// What the remote and the forge have of it.
+    pub proposal: ProposalState,
     /// Jobs that were started and have not ended.
     pub running: BTreeSet<JobId>,
     /// It was asked to stop; nothing new begins in it.
@@ -182,29 +177,6 @@ pub enum Rebuild {
     OnIntegration,
     /// The lane's own work merged with the integration branch: it merges, and its tests fail.
     OnMerge(CommitId),
-}
-
-/// The progress of a list of commands.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub enum Gate {
-    /// Not run yet, or to be run again.
-    #[default]
-    Due,
-    /// Runs.
-    Running(JobId),
-    /// Every command passed.
-    Passed,
-    /// A command failed.
-    Failed(Box<FailedGate>),
-}
-
-/// How a gate failed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FailedGate {
-    /// The exit of the command.
-    pub exit: JobExit,
-    /// What its output says.
-    pub diagnosis: Option<Box<Diagnosis>>,
 }
 
 /// One agent of a lane.
@@ -280,17 +252,6 @@ pub struct OutageState {
     pub retry_after: Option<Duration>,
     /// It has been out for longer than one waits.
     pub given_up: bool,
-}
-
-/// A remote or a forge that cannot be reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ForgeOutage {
-    /// When it was found out the last time.
-    pub at: Timestamp,
-    /// How often in a row.
-    pub times: u32,
-    /// What is out.
-    pub outage: Outage,
 }
 
 /// What comes next for an agent.
@@ -396,11 +357,6 @@ impl RunState {
         self.by_name.get(lane).copied()
     }
 
-    /// How finished lanes reach the integration branch.
-    pub(super) fn merge_mode(&self) -> Option<MergeMode> {
-        self.started.as_ref().map(|started| started.options.merge)
-    }
-
     /// How the run ended, if it did, and the exit code that says so.
     pub fn finished(&self) -> Option<(RunOutcome, u8)> {
         self.finished
@@ -504,10 +460,7 @@ impl LaneState {
             staged: None,
             rebuild: None,
             merged: None,
-            proposed: Vec::new(),
-            pushed: None,
-            pull_request: None,
-            forge_out: None,
+            proposal: ProposalState::default(),
             running: BTreeSet::new(),
             stopping: None,
             failure: None,
@@ -611,16 +564,6 @@ impl AgentState {
     pub fn failure_context(&self, task: &TaskId) -> Vec<String> {
         let concerns = |failure: &&PastFailure| failure.task.as_ref().is_none_or(|about| about == task);
         self.past.iter().filter(concerns).flat_map(|failure| failure.context.clone()).collect()
-    }
-}
-
-impl Gate {
-    /// The job, while it runs.
-    pub fn job(&self) -> Option<&JobId> {
-        match self {
-            Self::Running(job) => Some(job),
-            _ => None,
-        }
     }
 }
 

@@ -30,7 +30,7 @@ impl Ports {
     /// Pushes the lane's branch: over what this run pushed before, and over nothing else.
     pub(super) fn push_branch(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, PortError> {
         let head = state.lane(lane).head.clone().ok_or(PortError::Missing("where the lane stands"))?;
-        let ours = state.lane(lane).proposed.clone();
+        let ours = state.lane(lane).proposal.announced.clone();
         Ok(self.task(lane, move |ports| {
             let pushed = ports.push(lane, &head, &ours);
             let (remote, branch) = (ports.forge()?.remote().to_owned(), ports.lane_branch(lane));
@@ -74,7 +74,7 @@ impl Ports {
         let facts = Facts {
             head: lane_state.head.clone().ok_or(PortError::Missing("where the lane stands"))?,
             target: state.proposal_target(lane),
-            known: lane_state.pull_request.as_ref().map(|(known, _)| known.clone()),
+            known: lane_state.proposal.pull_request.as_ref().map(|(known, _)| known.clone()),
             before: state.proposals_before(lane),
         };
         Ok(self.task(lane, move |ports| {

@@ -114,7 +114,7 @@ fn to_put_back(state: &RunState, records: &[Record], lane: LaneIndex) -> LaneToP
             _ => {}
         }
     }
-    let pull_request = lane_state.pull_request.as_ref().map(|(it, _)| it.url.clone());
+    let pull_request = lane_state.proposal.pull_request.as_ref().map(|(it, _)| it.url.clone());
     let standing = match &lane_state.end {
         _ if lane_state.rolling_back => "half rolled back",
         _ if lane_state.merged.is_some() && pull_request.is_some() => "proposed",
