@@ -4,6 +4,7 @@
 //! told in `docs/run-log.md`.
 
 mod lane_stage;
+mod run_moved;
 mod run_started;
 mod snapshot_reason;
 mod texts;
@@ -21,6 +22,7 @@ use crate::model::{
 };
 
 pub use lane_stage::LaneStage;
+pub use run_moved::{Place, RunMoved, relocate};
 pub use run_started::{Owner, RunOptions, RunStarted};
 pub use snapshot_reason::SnapshotReason;
 
@@ -419,6 +421,8 @@ pub enum Event {
         /// The exit code that says so.
         code: u8,
     },
+    /// The run was taken to another clone; no job that ran before runs any more.
+    RunMoved(Box<RunMoved>),
 }
 
 /// What the output of a job that ended without success was read as.
@@ -513,7 +517,7 @@ impl Event {
     /// The lane that the event is about, if it is about one.
     pub fn lane(&self) -> Option<&LaneId> {
         match self {
-            Self::RunStarted(_) | Self::RunResumed { .. } | Self::RunFinished { .. } => None,
+            Self::RunStarted(_) | Self::RunResumed { .. } | Self::RunMoved(_) | Self::RunFinished { .. } => None,
             Self::FinalOpened { .. } | Self::PhaseBlocked { .. } | Self::PoolEmptied { .. } => None,
             Self::StopRequested { lane, .. }
             | Self::CheckpointReached { lane, .. }

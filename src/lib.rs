@@ -23,4 +23,5 @@ pub mod schedule;
 pub mod settings;
 pub mod store;
 mod time_limit;
+pub mod travel;
 pub mod view;

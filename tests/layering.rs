@@ -39,9 +39,10 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "git" | "forge" => Some(vec!["model", "event", "time_limit"]),
         "time_limit" => Some(vec![]),
         "report" => Some(vec!["model", "event", "view"]),
+        "travel" => Some([PURE, DOORS].concat()),
         "recover" => Some([PURE, DOORS, &["engine"]].concat()),
         "engine" => Some([PURE, DOORS].concat()),
-        "cli" => Some([PURE, DOORS, &["recover", "engine", "report"]].concat()),
+        "cli" => Some([PURE, DOORS, &["travel", "recover", "engine", "report"]].concat()),
         _ => None,
     }
 }

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use lanekeeper::diagnose;
+use lanekeeper::model::job::TAIL_LINES;
+use lanekeeper::model::{ExitCause, JobExit, Timestamp};
 use lanekeeper::runner::{Catalogue, Said, Stream};
 
 /// One line a scenario: calls and tokens, the message, what is wrong, and what was out if the program failed.
@@ -19,9 +21,11 @@ fn told(name: &str, exits: &[(&str, i32)]) -> String {
         let said: Vec<Said> = text.lines().flat_map(|line| stream.read(line)).collect();
         let transcript = stream.finish(*exit == 0, None);
         let shown: Vec<String> = said.iter().flat_map(Said::lines).collect();
-        let trouble = [transcript.warning.clone(), transcript.error.clone()];
-        let outage = diagnose::outage(&[shown.as_slice(), trouble.as_slice()].concat(), Some(&runner.outages));
-        let outage = outage.filter(|_| *exit != 0).map(|outage| outage.kind.to_string());
+        let cause = if *exit == 124 { ExitCause::TimedOut } else { ExitCause::Exited };
+        let exit = ended(cause, *exit, shown[shown.len().saturating_sub(TAIL_LINES)..].to_vec());
+        let outage = diagnose::outage(&exit, Some(&transcript), Some(&runner.outages));
+        let outage = outage.map(|outage| outage.kind.to_string());
+        let error = transcript.error.replace('\n', " / ");
         let usage = transcript.usage;
         lines.push(format!(
             "{scenario}: session {}, {} calls, {}+{} in, {} out, {} | {} | {} | {}",
@@ -32,11 +36,16 @@ fn told(name: &str, exits: &[(&str, i32)]) -> String {
             usage.output_tokens,
             usage.cost.map_or("-".to_owned(), |cost| cost.to_string()),
             or_none(&transcript.message),
-            or_none(&transcript.error),
+            or_none(&error),
             outage.as_deref().unwrap_or("-"),
         ));
     }
     lines.join("\n")
+}
+
+fn ended(cause: ExitCause, exit_code: i32, tail: Vec<String>) -> JobExit {
+    let at = Timestamp::from_unix_millis(0);
+    JobExit { cause, exit_code, command: String::new(), started_at: at, finished_at: at, tail, notes: String::new() }
 }
 
 fn or_none(text: &str) -> &str {
@@ -78,6 +87,7 @@ fn codex() {
         ("fail", 1),
         ("refuse", 1),
         ("quota-stays", 1),
+        ("network", 124),
         ("no-session", 1),
     ];
     insta::assert_snapshot!(told("codex", &exits), @r#"
@@ -87,6 +97,70 @@ fn codex() {
     fail: session true, 0 calls, 0+0 in, 0 out, - | - | unexpected status 401 Unauthorized: invalid x-api-key, url: http://127.0.0.1:4000/fail/v1/responses | -
     refuse: session true, 0 calls, 0+0 in, 0 out, - | - | {"error": {"type": "invalid_request_error", "code": "invalid_request_error", "message": "The scripted model refuses this request.", "param": null}} | -
     quota-stays: session true, 0 calls, 0+0 in, 0 out, - | - | exceeded retry limit, last status: 429 Too Many Requests | quota
+    network: session true, 0 calls, 0+0 in, 0 out, - | - | - | network
     no-session: session false, 0 calls, 0+0 in, 0 out, - | - | - | -
+    "#);
+}
+
+#[test]
+fn gemini() {
+    let exits = [
+        ("write", 0),
+        ("continue", 0),
+        ("quota", 0),
+        ("fail", 145),
+        ("refuse", 144),
+        ("quota-stays", 173),
+        ("network", 1),
+        ("no-session", 42),
+        ("no-key", 41),
+    ];
+    insta::assert_snapshot!(told("gemini", &exits), @r#"
+    write: session true, 1 calls, 330+120 in, 60 out, - | The file is written. | - | -
+    continue: session true, 1 calls, 330+120 in, 60 out, - | The file is written. | - | -
+    quota: session true, 1 calls, 330+120 in, 60 out, - | The file is written. | - | -
+    fail: session true, 0 calls, 0+0 in, 0 out, - | - | [API Error: {"error":{"code":401,"message":"invalid x-api-key","status":"UNAUTHENTICATED"}}] | -
+    refuse: session true, 0 calls, 0+0 in, 0 out, - | - | [API Error: {"error":{"code":400,"message":"The scripted model refuses this request.","status":"INVALID_ARGUMENT"}}] | -
+    quota-stays: session true, 0 calls, 0+0 in, 0 out, - | - | [API Error: This request would exceed your rate limit.] / Please wait and try again later. To increase your limits, request a quota increase through AI Studio, or switch to another /auth method | quota
+    network: session true, 0 calls, 0+0 in, 0 out, - | - | [API Error: exception TypeError: fetch failed sending request] | network
+    no-session: session false, 0 calls, 0+0 in, 0 out, - | - | - | -
+    no-key: session false, 0 calls, 0+0 in, 0 out, - | - | - | -
+    "#);
+}
+
+#[test]
+fn opencode() {
+    let exits = [
+        ("write", 0),
+        ("continue", 0),
+        ("quota", 0),
+        ("fail", 1),
+        ("refuse", 1),
+        ("quota-stays", 1),
+        ("network", 1),
+        ("no-session", 1),
+    ];
+    insta::assert_snapshot!(told("opencode", &exits), @r#"
+    write: session true, 1 calls, 220+80 in, 40 out, $0.0003 | The file is written. | - | -
+    continue: session true, 1 calls, 220+80 in, 40 out, $0.0003 | The file is written. | - | -
+    quota: session true, 1 calls, 220+80 in, 40 out, $0.0003 | The file is written. | - | -
+    fail: session true, 0 calls, 0+0 in, 0 out, - | - | invalid x-api-key | -
+    refuse: session true, 0 calls, 0+0 in, 0 out, - | - | The scripted model refuses this request. | -
+    quota-stays: session true, 0 calls, 0+0 in, 0 out, - | - | This request would exceed your rate limit. | quota
+    network: session true, 0 calls, 0+0 in, 0 out, - | - | Cannot connect to API: Unable to connect. Is the computer able to access the url? | network
+    no-session: session false, 0 calls, 0+0 in, 0 out, - | - | - | -
+    "#);
+}
+
+#[test]
+fn aider() {
+    let exits = [("write", 0), ("quota", 0), ("fail", 0), ("refuse", 0), ("quota-stays", 0), ("network", 0)];
+    insta::assert_snapshot!(told("aider", &exits), @r#"
+    write: session false, 0 calls, 150+0 in, 20 out, $0.0005 | - | - | -
+    quota: session false, 0 calls, 150+0 in, 20 out, $0.0005 | - | - | -
+    fail: session false, 0 calls, 0+0 in, 0 out, - | - | litellm.AuthenticationError: AuthenticationError: OpenAIException - invalid | -
+    refuse: session false, 0 calls, 0+0 in, 0 out, - | - | litellm.BadRequestError: OpenAIException - The scripted model refuses this | -
+    quota-stays: session false, 0 calls, 0+0 in, 0 out, - | - | litellm.RateLimitError: RateLimitError: OpenAIException - This request would | quota
+    network: session false, 0 calls, 0+0 in, 0 out, - | - | litellm.InternalServerError: InternalServerError: OpenAIException - Connection | network
     "#);
 }

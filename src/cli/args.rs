@@ -2,6 +2,7 @@
 
 mod execution;
 mod records;
+mod state;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ pub use execution::{
 pub use records::{
     Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, PruneCheckpoints, RestoreCheckpoint, ShowCheckpoint,
 };
+pub use state::{DropState, ListStates, PullState, PushState, RemoteArgs, State};
 
 /// Runs a phase plan as parallel lanes in git worktrees, and survives being killed.
 #[derive(Debug, Parser)]
@@ -132,6 +134,9 @@ pub enum Command {
     /// List, show, create, restore and prune snapshots
     #[command(subcommand)]
     Checkpoints(Checkpoints),
+    /// Push a run to a git remote, and go on with it elsewhere
+    #[command(subcommand)]
+    State(State),
     /// Add an error to the error log, for scripts and agents
     LogError(LogError),
     /// Find state that is damaged, and repair it without losing work

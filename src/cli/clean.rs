@@ -83,6 +83,7 @@ fn clean_one(place: &Place, run: RunId, arguments: &Clean) -> Result<Cleaned, Cl
     {
         log.refuse(&error.to_string());
     }
+    crate::travel::forget(repository, &run)?;
     Ok(Cleaned { run, found, left_alone: None })
 }
 

@@ -227,6 +227,35 @@ impl From<crate::recover::resume::ResumeError> for CliError {
     }
 }
 
+impl From<crate::travel::TravelError> for CliError {
+    fn from(error: crate::travel::TravelError) -> Self {
+        use crate::travel::TravelError;
+        let message = error.to_string();
+        match error {
+            TravelError::Git(error) => error.into(),
+            TravelError::Log(error) => error.into(),
+            TravelError::File(error) => error.into(),
+            TravelError::Unreadable { .. } => Self::new(ExitStatus::Corrupted, message).hint(TO_THE_DOCTOR),
+            TravelError::NoState { remote, .. } => Self::new(ExitStatus::InvalidState, message)
+                .hint(format!("to see what is there: lanekeeper state list --remote {remote}")),
+            TravelError::Damaged { remote, run, .. } => Self::new(ExitStatus::Corrupted, message)
+                .hint("nothing was changed here; push it again from where it ran, with --force")
+                .hint(format!("or give it up: lanekeeper state drop {run} --remote {remote} --force")),
+            TravelError::NewerFormat { .. } => Self::new(ExitStatus::Blocked, message).hint("use a newer Lanekeeper"),
+            TravelError::Superseded { remote, run, .. } => Self::new(ExitStatus::Held, message)
+                .hint(format!("to take theirs: lanekeeper clean {run} --force, then lanekeeper state pull {run}"))
+                .hint(format!("to keep this one: lanekeeper state push {run} --remote {remote} --force")),
+            TravelError::Shallow => Self::new(ExitStatus::Blocked, message)
+                .hint("fetch the rest: git fetch --unshallow (in GitHub Actions: fetch-depth: 0)"),
+            TravelError::InTheWay { name, .. } => Self::new(ExitStatus::Blocked, message)
+                .hint(format!("if nothing needs it any more: git update-ref -d {name}; then pull again")),
+            TravelError::Diverged { branch, there, .. } => Self::new(ExitStatus::Blocked, message)
+                .hint(format!("to join them: git switch {branch} && git merge {there}, then pull again")),
+            TravelError::Obstructed(_) => Self::new(ExitStatus::Blocked, message),
+        }
+    }
+}
+
 impl From<crate::engine::DriverError> for CliError {
     fn from(error: crate::engine::DriverError) -> Self {
         Self::new(ExitStatus::Blocked, format!("the run stopped: {error}"))

@@ -22,6 +22,7 @@ pub mod printer;
 mod rollback;
 mod runs;
 mod show_settings;
+mod state;
 mod status;
 mod stop;
 
@@ -59,6 +60,7 @@ fn run(args: Args, printer: Printer) -> Result<ExitStatus, CliError> {
         Command::Demo(arguments) => demo::run(&context, &arguments),
         Command::Rollback(arguments) => rollback::run(&context, &arguments),
         Command::Checkpoints(command) => checkpoints::run(&context, &command),
+        Command::State(command) => state::run(&context, &command),
         Command::LogError(arguments) => log_error::run(&context, &arguments),
         Command::Clean(arguments) => clean::run(&context, &arguments),
         Command::Doctor(arguments) => doctor::run(&context, &arguments),

@@ -6,7 +6,8 @@ use std::time::Duration;
 use regex::{Captures, Regex, RegexSet};
 
 use crate::model::runner::OutagePatterns;
-use crate::model::{Outage, OutageKind};
+use crate::model::text::headline;
+use crate::model::{ExitCause, JobExit, Outage, OutageKind, Transcript};
 
 /// What programs print when a host cannot be reached: the words of the resolver, of sockets, of curl, of Node.js and of
 /// Python's and Rust's HTTP clients.
@@ -44,9 +45,41 @@ static WAIT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(words).ok()
 });
 
-/// What was out, if one of `lines`, the last of an attempt's output, says so. The last that does counts. `more` is what
-/// the agent's program prints besides what all programs do.
-pub fn outage(lines: &[String], more: Option<&OutagePatterns>) -> Option<Outage> {
+/// What was out, if that is why an attempt ended without success. `more` is what the agent's program prints besides what
+/// all programs do.
+pub fn outage(exit: &JobExit, transcript: Option<&Transcript>, more: Option<&OutagePatterns>) -> Option<Outage> {
+    let told = transcript.cloned().unwrap_or_default();
+    let lines = match exit.cause {
+        ExitCause::Exited if exit.passed() && told.error.is_empty() => return None,
+        ExitCause::Exited => closing_lines(&exit.tail, &told),
+        // It says so only with the trouble that it was dealing with to the last.
+        ExitCause::TimedOut => told.warning.lines().map(str::to_owned).collect(),
+        ExitCause::Stopped | ExitCause::NotStarted | ExitCause::Lost => return None,
+    };
+    let kind = told.outage.filter(|_| exit.cause == ExitCause::Exited);
+    let said = || kind.map(|kind| Outage { kind, line: headline(&told.error, 200), retry_after: None });
+    said_in(&lines, more).or_else(said)
+}
+
+/// The lines in which it may stand: from its error on, where the stream tells one, for what came before is over; else
+/// all of the last.
+fn closing_lines(tail: &[String], told: &Transcript) -> Vec<String> {
+    let error = headline(&told.error, usize::MAX);
+    let from = match error.as_str() {
+        "" => 0,
+        error => tail.iter().rposition(|line| line.contains(error)).unwrap_or(tail.len()),
+    };
+    let said = told.warning.lines().chain(told.error.lines()).map(str::to_owned);
+    said.chain(tail[from..].iter().cloned()).collect()
+}
+
+/// What was out, if that is why a program failed that said `lines`: one that speaks to a remote or to a forge.
+pub fn outage_in(lines: &[String]) -> Option<Outage> {
+    said_in(lines, None)
+}
+
+/// What was out, if one of `lines` says so. The last that does counts.
+fn said_in(lines: &[String], more: Option<&OutagePatterns>) -> Option<Outage> {
     let none = OutagePatterns::default();
     let more = more.unwrap_or(&none);
     let own = [(OutageKind::Quota, patterns(&more.quota)), (OutageKind::Network, patterns(&more.network))];
@@ -54,7 +87,7 @@ pub fn outage(lines: &[String], more: Option<&OutagePatterns>) -> Option<Outage>
     let kind_of = |line: &str| known().find(|(_, patterns)| patterns.is_match(line)).map(|(kind, _)| *kind);
     let (line, kind) = lines.iter().rev().find_map(|line| Some((line, kind_of(line)?)))?;
     let retry_after = lines.iter().rev().find_map(|line| WAIT.as_ref()?.captures(line).as_ref().and_then(duration));
-    Some(Outage { kind, line: crate::model::text::headline(line.trim(), 200), retry_after })
+    Some(Outage { kind, line: headline(line.trim(), 200), retry_after })
 }
 
 fn duration(captures: &Captures<'_>) -> Option<Duration> {
@@ -79,7 +112,7 @@ mod tests {
 
     fn of(text: &str) -> Option<(OutageKind, Option<u64>)> {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
-        outage(&lines, None).map(|outage| (outage.kind, outage.retry_after.map(|wait| wait.as_secs())))
+        said_in(&lines, None).map(|outage| (outage.kind, outage.retry_after.map(|wait| wait.as_secs())))
     }
 
     #[test]
@@ -107,10 +140,40 @@ mod tests {
         }
     }
 
+    fn exit(cause: ExitCause, exit_code: i32, tail: &[&str]) -> JobExit {
+        let at = crate::model::Timestamp::from_unix_millis(0);
+        let tail = tail.iter().map(|&line| line.to_owned()).collect();
+        JobExit { cause, exit_code, command: "x".into(), started_at: at, finished_at: at, tail, notes: String::new() }
+    }
+
+    #[test]
+    fn what_came_before_the_error_is_over() {
+        let tail = ["connection refused", "trying again", "error: invalid key", "see the manual"];
+        let told = |error: &str| Transcript { error: error.to_owned(), ..Transcript::default() };
+        let kind = |exit: &JobExit, told: &Transcript| outage(exit, Some(told), None).map(|outage| outage.kind);
+        let failed = exit(ExitCause::Exited, 1, &tail);
+        assert_eq!(kind(&failed, &told("invalid key")), None);
+        assert_eq!(kind(&failed, &told("connection refused")), Some(OutageKind::Network));
+        assert_eq!(kind(&failed, &Transcript::default()), Some(OutageKind::Network));
+        assert_eq!(kind(&exit(ExitCause::Exited, 0, &tail), &Transcript::default()), None);
+        assert_eq!(kind(&exit(ExitCause::Exited, 0, &tail), &told("HTTP status 429")), Some(OutageKind::Quota));
+        let quota = Transcript { outage: Some(OutageKind::Quota), ..told("come back") };
+        assert_eq!(kind(&failed, &quota), Some(OutageKind::Quota));
+    }
+
+    #[test]
+    fn who_ran_out_of_time_says_so_with_the_trouble_it_had_to_the_last() {
+        let waiting = Transcript { warning: "waiting: connection refused".into(), ..Transcript::default() };
+        let late = exit(ExitCause::TimedOut, 124, &["connection refused"]);
+        assert_eq!(outage(&late, Some(&waiting), None).map(|outage| outage.kind), Some(OutageKind::Network));
+        assert_eq!(outage(&late, None, None), None);
+        assert_eq!(outage(&exit(ExitCause::Stopped, 143, &["connection refused"]), Some(&waiting), None), None);
+    }
+
     #[test]
     fn a_runners_own_words_count_before_those_of_all_programs() {
         let more = OutagePatterns { quota: vec!["come back tomorrow".into()], network: vec!["429".into()] };
-        let kind = |line: &str| outage(&[line.to_owned()], Some(&more)).map(|outage| outage.kind);
+        let kind = |line: &str| said_in(&[line.to_owned()], Some(&more)).map(|outage| outage.kind);
         assert_eq!(kind("Come back tomorrow."), Some(OutageKind::Quota));
         assert_eq!(kind("HTTP 429"), Some(OutageKind::Network));
         assert_eq!(kind("connection refused"), Some(OutageKind::Network));

@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::model::time::optional_millis;
-use crate::model::{Budget, CommitId, LaneId, MergeMode, MustHavesRule, PhaseId, PlanFormat, ProcessId, RunId};
+use crate::model::{
+    AgentName, Budget, CommitId, LaneId, MergeMode, MustHavesRule, PhaseId, PlanFormat, ProcessId, RunId,
+};
 
 /// The first event of a run: everything that the plan does not say.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -31,6 +33,18 @@ pub struct RunStarted {
     pub owner: Owner,
     /// What the command line and the settings decided.
     pub options: RunOptions,
+}
+
+impl RunStarted {
+    /// The branch of a lane, without `refs/heads/`: `lane/<phase>/<lane>`, with the run's suffix if it has one.
+    pub fn lane_branch(&self, lane: &LaneId) -> String {
+        format!("lane/{}/{lane}{}", self.phase, self.options.branch_suffix)
+    }
+
+    /// The branch of an agent that does not share the lane's: `lane-agent/<phase>/<lane>/<agent>`, with the suffix.
+    pub fn agent_branch(&self, lane: &LaneId, agent: &AgentName) -> String {
+        format!("lane-agent/{}/{lane}/{agent}{}", self.phase, self.options.branch_suffix)
+    }
 }
 
 /// What the command line and the settings decided, for the whole life of a run.
@@ -94,13 +108,6 @@ pub struct RunOptions {
     /// What the agents may use, all lanes together.
     #[serde(default, skip_serializing_if = "Budget::is_unlimited")]
     pub budget: Budget,
-}
-
-impl RunStarted {
-    /// The branch of `lane`: `lane/<phase>/<lane>`, with the run's suffix if it has one.
-    pub fn lane_branch(&self, lane: &LaneId) -> String {
-        format!("lane/{}/{lane}{}", self.phase, self.options.branch_suffix)
-    }
 }
 
 fn outage_limit() -> Duration {

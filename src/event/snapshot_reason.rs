@@ -29,6 +29,15 @@ crate::model::word_enum! {
 }
 
 impl SnapshotReason {
+    /// Whether it holds what an agent had in hand, and goes on with: what is kept only to be put aside is not.
+    pub fn is_of_work_in_hand(self) -> bool {
+        match self {
+            Self::Task | Self::Interval | Self::ToolCalls | Self::Risky | Self::Request => true,
+            Self::Failure | Self::Timeout | Self::Stop | Self::External => true,
+            Self::Reset | Self::Rollback | Self::Restore => false,
+        }
+    }
+
     /// Whether it was taken on the way of an agent that went on: the next one of the agent holds what came of it. All
     /// others hold work at a moment after which it was, or could have been, gone.
     pub fn is_on_the_way(self) -> bool {

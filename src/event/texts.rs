@@ -53,6 +53,7 @@ impl Event {
             | Self::RollbackBegun { .. }
             | Self::LaneRolledBack { .. }
             | Self::FinalOpened { .. }
+            | Self::RunMoved(_)
             | Self::RunFinished { .. } => {}
         }
     }

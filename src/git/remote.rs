@@ -139,6 +139,15 @@ impl Remote {
         Err(self.refused(&refusals, &path_text(&output.stderr)))
     }
 
+    /// Whether the clone holds only a part of the history, so that nothing can be told about what came before.
+    ///
+    /// # Errors
+    /// What git says.
+    pub fn is_shallow_here(&self) -> Result<bool, GitError> {
+        let git = Git::new(self.repository.main_worktree()).args(["rev-parse", "--is-shallow-repository"]);
+        Ok(git.line()? == "true")
+    }
+
     fn git(&self) -> Git<'_> {
         let git = Git::new(self.repository.main_worktree()).reaching_out().within(self.limit);
         match self.ssh {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::command::CommandLine;
+use super::outage::OutageKind;
 use super::word::word_enum;
 
 /// A runner as it is described; what it leaves out comes from the one that it is like.
@@ -57,6 +58,9 @@ pub struct RunnerText {
     /// What it prints when something outside is out.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub outages: Option<OutagePatterns>,
+    /// Files that it leaves in its worktree and that are no work, as patterns of `.gitignore`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ignore: Option<Vec<String>>,
 }
 
 impl RunnerText {
@@ -76,6 +80,7 @@ impl RunnerText {
         "event",
         "text",
         "outages",
+        "ignore",
     ];
 
     /// What this description says, and what `other` says of the rest. Who names another command does not get the
@@ -98,6 +103,7 @@ impl RunnerText {
             event: self.event.or(other.event),
             text: self.text.or(other.text),
             outages: self.outages.or(other.outages),
+            ignore: self.ignore.or(other.ignore),
         }
     }
 
@@ -125,6 +131,7 @@ impl RunnerText {
             event: self.event.unwrap_or_default(),
             text: self.text.unwrap_or_default(),
             outages: self.outages.unwrap_or_default(),
+            ignore: self.ignore.unwrap_or_default(),
         })
     }
 }
@@ -156,6 +163,8 @@ pub struct Runner {
     pub text: Vec<TextRule>,
     /// What it prints when something outside is out.
     pub outages: OutagePatterns,
+    /// Files that it leaves in its worktree and that are no work, as patterns of `.gitignore`.
+    pub ignore: Vec<String>,
 }
 
 impl Runner {
@@ -236,6 +245,10 @@ pub struct EventRule {
     pub tool_call: Option<ToolCallPlaces>,
     /// Something that the agent says.
     pub message: Option<String>,
+    /// Such lines follow each other and hold one text together.
+    pub pieces: bool,
+    /// That something outside is out.
+    pub outage: Option<OutageKind>,
     /// Trouble that the program deals with itself: a request that it tries again, for example.
     pub warning: Option<String>,
     /// What tokens and cost here are of.
@@ -337,6 +350,12 @@ pub struct TextRule {
     /// What tokens and cost here are of.
     #[serde(default)]
     pub totals: Totals,
+    /// As for events.
+    #[serde(default)]
+    pub input_includes_cache_read: bool,
+    /// As for events.
+    #[serde(default)]
+    pub ends: bool,
 }
 
 /// Regular expressions, in capitals or not, on lines that tell of something outside that is out.

@@ -7,6 +7,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::outage::OutageKind;
+
 /// What one attempt's event stream came to.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -23,6 +25,9 @@ pub struct Transcript {
     /// The last thing that the agent said; at most 2,000 characters of it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// That something outside was out, where a line says so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outage: Option<OutageKind>,
     /// The trouble that the program was dealing with when it ended.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub warning: String,

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use regex::Regex;
 use serde_json::Value;
 
-use crate::model::runner::{EventRule, Expected, Runner, Totals};
+use crate::model::runner::{EventRule, Expected, Runner, TextRule, Totals};
 use crate::model::snapshot_rules::ToolCall;
 use crate::model::text::headline;
 use crate::model::{Dollars, Session, Transcript, Usage};
@@ -53,11 +53,16 @@ pub fn shown(runner: &Runner, line: &str) -> Option<String> {
 #[derive(Debug)]
 pub struct Stream<'r> {
     runner: &'r Runner,
-    patterns: Vec<(Regex, Totals)>,
+    patterns: Vec<(Regex, &'r TextRule)>,
     transcript: Transcript,
     /// What events of parts of the stream add up to, and what the last event of the whole of it says.
     parts: Usage,
     whole: Option<(Usage, Totals)>,
+    /// Whether the line before was a piece of a message, and so whether a message goes on.
+    in_pieces: bool,
+    message_open: bool,
+    /// What of such a message has not been told.
+    unfinished: String,
     /// It says that it failed.
     failed: bool,
     /// What was counted of things that are told several times.
@@ -68,13 +73,16 @@ pub struct Stream<'r> {
 impl<'r> Stream<'r> {
     /// The stream of a program that `runner` describes, from its beginning.
     pub fn new(runner: &'r Runner) -> Self {
-        let patterns = runner.text.iter().filter_map(|rule| Some((Regex::new(&rule.pattern).ok()?, rule.totals)));
+        let patterns = runner.text.iter().filter_map(|rule| Some((Regex::new(&rule.pattern).ok()?, rule)));
         Self {
             runner,
             patterns: patterns.collect(),
             transcript: Transcript::default(),
             parts: Usage::default(),
             whole: None,
+            in_pieces: false,
+            message_open: false,
+            unfinished: String::new(),
             failed: false,
             counted: HashSet::new(),
             ended: false,
@@ -83,7 +91,7 @@ impl<'r> Stream<'r> {
 
     /// Takes one line in, and tells what it says.
     pub fn read(&mut self, line: &str) -> Vec<Said> {
-        let mut said = Vec::new();
+        let (mut said, unfinished) = (Vec::new(), std::mem::take(&mut self.in_pieces));
         match serde_json::from_str::<Value>(line) {
             Ok(event) if event.is_object() && !self.runner.event.is_empty() => {
                 for rule in self.runner.event.iter().filter(|rule| holds(&rule.when, &event)) {
@@ -93,6 +101,9 @@ impl<'r> Stream<'r> {
                 }
             }
             _ => self.read_text(line, &mut said),
+        }
+        if unfinished && !self.in_pieces {
+            said.splice(..0, self.flush());
         }
         said
     }
@@ -116,12 +127,14 @@ impl<'r> Stream<'r> {
     }
 
     /// Why the work failed although no line gives a reason.
-    fn silent_failure(&self, passed: bool) -> &'static str {
-        let must_end = self.runner.event.iter().any(|rule| rule.ends);
-        match (self.failed, passed && must_end && !self.ended) {
-            (true, _) => "it says that it failed, and not why",
-            (false, true) => "its event stream broke off before the end",
-            (false, false) => "",
+    fn silent_failure(&self, passed: bool) -> &str {
+        let ends = self.runner.event.iter().map(|rule| rule.ends).chain(self.runner.text.iter().map(|rule| rule.ends));
+        let must_end = passed && ends.into_iter().any(|ends| ends);
+        match self.transcript.warning.as_str() {
+            _ if self.failed => "it says that it failed, and not why",
+            "" if must_end && !self.ended => "its output broke off before the end",
+            warning if must_end => warning,
+            _ => "",
         }
     }
 
@@ -137,14 +150,17 @@ impl<'r> Stream<'r> {
             self.transcript.warning.clear();
             said.push(Said::Call(ToolCall { tool, input }));
         }
-        if let Some(text) = text_at(part, rule.message.as_ref()).filter(|text| !text.trim().is_empty()) {
-            self.transcript.message = shortened(&text);
-            self.transcript.warning.clear();
-            said.push(Said::Message(text));
+        match text_at(part, rule.message.as_ref()) {
+            Some(text) if rule.pieces => self.take_piece(&text, said),
+            Some(text) => self.take_message(text, said),
+            None => {}
         }
         if let Some(text) = text_at(part, rule.warning.as_ref()).filter(|text| !text.trim().is_empty()) {
             self.transcript.warning = shortened(&text);
             said.push(Said::Warning(text));
+        }
+        if rule.outage.is_some() && holds(&rule.error_when, part) {
+            self.transcript.outage = rule.outage;
         }
         if rule.error.is_some() && holds(&rule.error_when, part) {
             self.failed = true;
@@ -157,24 +173,64 @@ impl<'r> Stream<'r> {
         if id.is_none_or(|id| self.counted.insert(id)) {
             self.count(usage_in(rule, part), rule.totals);
         }
-        self.ended |= rule.ends;
+        self.note_end(rule.ends);
+    }
+
+    fn take_message(&mut self, text: String, said: &mut Vec<Said>) {
+        if !text.trim().is_empty() {
+            self.transcript.message = shortened(&text);
+            self.transcript.warning.clear();
+            said.push(Said::Message(text));
+        }
+    }
+
+    /// Whole lines of it are told at once, the rest when the message has come to its end.
+    fn take_piece(&mut self, text: &str, said: &mut Vec<Said>) {
+        self.in_pieces = true;
+        if !std::mem::replace(&mut self.message_open, true) {
+            self.transcript.message.clear();
+        }
+        self.unfinished.push_str(text);
+        self.transcript.message = shortened(&format!("{}{text}", self.transcript.message));
+        self.transcript.warning.clear();
+        if let Some(end) = self.unfinished.rfind('\n') {
+            let rest = self.unfinished.split_off(end + 1);
+            said.push(Said::Message(std::mem::replace(&mut self.unfinished, rest)));
+        }
+    }
+
+    /// The rest of a message that has come to its end.
+    fn flush(&mut self) -> Option<Said> {
+        self.message_open = false;
+        Some(std::mem::take(&mut self.unfinished)).filter(|rest| !rest.trim().is_empty()).map(Said::Message)
+    }
+
+    fn note_end(&mut self, ends: bool) {
+        if ends {
+            self.ended = true;
+            self.transcript.warning.clear();
+        }
     }
 
     fn read_text(&mut self, line: &str, said: &mut Vec<Said>) {
         let mut found = Vec::new();
-        for (pattern, totals) in &self.patterns {
+        for (pattern, rule) in &self.patterns {
             let Some(groups) = pattern.captures(line) else { continue };
             let group = |name: &str| groups.name(name).map(|group| group.as_str());
             let number = |name: &str| group(name).and_then(rounded).unwrap_or_default();
+            let counted = if rule.input_includes_cache_read { number("cache_read_tokens") } else { 0 };
             let usage = Usage {
-                input_tokens: number("input_tokens"),
+                input_tokens: number("input_tokens").saturating_sub(counted),
                 output_tokens: number("output_tokens"),
                 cache_read_tokens: number("cache_read_tokens"),
                 cache_write_tokens: number("cache_write_tokens"),
                 cost: group("cost").and_then(|cost| cost.parse().ok()),
                 ..Usage::default()
             };
-            found.push((usage, *totals));
+            found.push((usage, *rule));
+            if let Some(warning) = group("warning") {
+                self.transcript.warning = shortened(warning);
+            }
             if let Some(error) = group("error") {
                 self.transcript.error = shortened(error);
             }
@@ -182,7 +238,10 @@ impl<'r> Stream<'r> {
                 self.transcript.session = Some(session.to_owned());
             }
         }
-        found.into_iter().for_each(|(usage, totals)| self.count(usage, totals));
+        for (usage, rule) in found {
+            self.count(usage, rule.totals);
+            self.note_end(rule.ends);
+        }
         said.push(Said::Line(line.to_owned()));
     }
 
@@ -351,8 +410,8 @@ error_when = { "/failed" = true }
     #[test]
     fn who_exits_with_zero_and_never_came_to_an_end_has_not_succeeded() {
         let runner = runner(RULES);
-        assert_eq!(read(&runner, STEPS, true).1.error, "its event stream broke off before the end");
-        assert_eq!(read(&runner, &[], true).1.error, "its event stream broke off before the end");
+        assert_eq!(read(&runner, STEPS, true).1.error, "its output broke off before the end");
+        assert_eq!(read(&runner, &[], true).1.error, "its output broke off before the end");
         let failed = r#"{"type":"result","failed":true,"why":"no credit"}"#;
         let (said, transcript) = read(&runner, &[failed], true);
         assert_eq!(
@@ -387,6 +446,26 @@ error_when = { "/failed" = true }
         let (said, transcript) = read(&runner, &[r#"{"trouble":"429"}"#], false);
         assert_eq!((said, transcript.warning.as_str()), (vec!["warning: 429".to_owned()], "429"));
         assert_eq!(read(&runner, &[r#"{"trouble":"429"}"#, r#"{"text":"on it"}"#], false).1.warning, "");
+    }
+
+    #[test]
+    fn pieces_make_one_message() {
+        let runner =
+            runner("[[event]]\nwhen = { '/t' = 'p' }\nmessage = '/c'\npieces = true\n[[event]]\nwhen = { '/t' = 'x' }");
+        let piece = |text: &str| serde_json::json!({"t": "p", "c": text}).to_string();
+        let lines = [
+            piece("I wri"),
+            piece("te.\nNo"),
+            piece("w."),
+            r#"{"t":"x"}"#.to_owned(),
+            piece("Done."),
+            r#"{"t":"x"}"#.to_owned(),
+        ];
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let (said, transcript) = read(&runner, &lines, true);
+        assert_eq!(said, ["I write.", "Now.", "Done."]);
+        assert_eq!(transcript.message, "Done.");
+        assert_eq!(read(&runner, &lines[..3], true).1.message, "I write.\nNow.");
     }
 
     #[test]

@@ -109,6 +109,7 @@ impl RunState {
                 self.final_gate = Gate::Running(job.clone());
             }
             Event::JobExited { job, exit, reading, .. } => self.final_gate.settle(job, exit, reading.as_deref()),
+            Event::RunMoved(_) => self.run_moved(),
             _ => {}
         }
     }
@@ -158,6 +159,20 @@ impl RunState {
         self.bisected = false;
         for index in self.plan.indices() {
             self.lanes[index.at()].revive(number, at);
+            self.refresh(index);
+        }
+    }
+
+    /// Worktrees were opened anew elsewhere: what set-up commands left in them is gone, and so is what an attempt left
+    /// that had ended and was not committed yet.
+    fn run_moved(&mut self) {
+        self.final_worktree = None;
+        for index in self.plan.indices() {
+            let lane = &mut self.lanes[index.at()];
+            if lane.worktree.is_some() {
+                lane.setup.run_again();
+            }
+            lane.agents.iter_mut().for_each(AgentState::lose_what_is_not_committed);
             self.refresh(index);
         }
     }

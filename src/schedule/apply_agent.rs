@@ -522,7 +522,22 @@ impl AgentState {
     fn blame_outage(&mut self, reading: Option<&Reading>) {
         if let (AgentStep::Judging(failure), Some(Reading::Outage(outage))) = (&mut self.step, reading) {
             failure.kind = outage.kind.into();
-            failure.message = format!("{}: {}", failure.message, outage.line);
+            // What its own stream complained of stands there already.
+            if !failure.message.contains(&outage.line) {
+                failure.message = format!("{}: {}", failure.message, outage.line);
+            }
+        }
+    }
+
+    /// The worktree is another one, on another machine perhaps: what only the old one had is gone.
+    pub(super) fn lose_what_is_not_committed(&mut self) {
+        self.setup.run_again();
+        // The agent's program knows it on its old machine only.
+        self.session = None;
+        if self.step == AgentStep::Committing {
+            self.step = AgentStep::Ready;
+            // As if the attempt had not ended: it is not the agent's failure.
+            self.phase = AgentPhase::Executing;
         }
     }
 

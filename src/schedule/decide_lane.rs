@@ -48,6 +48,9 @@ pub(super) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
         let message = format!("the lane took longer than its timeout of {}", crate::model::time::short(limit));
         return fail_when_quiet(deciding, lane, Failure::new(FailureKind::Timeout, message));
     }
+    if !is_set_up(deciding, lane) {
+        return;
+    }
     match lane_state.stage {
         LaneStage::Waiting => {}
         LaneStage::Init => init(deciding, lane),
@@ -61,6 +64,15 @@ pub(super) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
         LaneStage::Complete => move_on(deciding, lane, LaneStage::Cleanup),
         LaneStage::Cleanup => deciding.want(Action::CleanLane(lane)),
     }
+}
+
+/// Whether the set-up commands ran in the lane's worktree, which is another one after the run was moved; has them run.
+fn is_set_up(deciding: &mut Deciding, lane: LaneIndex) -> bool {
+    let state = deciding.state;
+    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    let works_there = lane_state.stage > LaneStage::Classified && lane_state.merged.is_none();
+    let nothing = !works_there || lane_state.worktree.is_none() || plan.setup.is_empty();
+    run_gate(deciding, lane, &lane_state.setup, JobRole::Setup { agent: None }, nothing)
 }
 
 pub(super) fn move_on(deciding: &mut Deciding, lane: LaneIndex, to: LaneStage) {

@@ -93,6 +93,13 @@ impl Gate {
         matches!(self, Self::Failed(gate) if is_unknown(gate.diagnosis.as_deref()))
     }
 
+    /// Makes a gate that passed due again.
+    pub(super) fn run_again(&mut self) {
+        if *self == Self::Passed {
+            *self = Self::Due;
+        }
+    }
+
     /// Makes a failed gate due again.
     pub(super) fn retry(&mut self) {
         if matches!(self, Self::Failed(_)) {

@@ -81,6 +81,8 @@ variables! {
     CLAUDE_SESSION_ID = "CLAUDE_SESSION_ID";
     /// Sets `on_lock_conflict`.
     ON_LOCK_CONFLICT = "LANEKEEPER_ON_LOCK_CONFLICT";
+    /// Sets `state_remote`.
+    STATE_REMOTE = "LANEKEEPER_STATE_REMOTE";
     /// Sets `forge`.
     FORGE = "LANEKEEPER_FORGE";
     /// Sets `pull_request_command`, one word a line.

@@ -251,6 +251,11 @@ settings! {
         variables [env::ON_LOCK_CONFLICT],
         default "fail"
     }
+    /// The remote that the run's state is pushed to while it is worked on.
+    state_remote: Option<String> {
+        Kind::Text, some(value::remote), flags ["--state-remote"], variables [env::STATE_REMOTE],
+        default "none"
+    }
     /// What opens pull requests with `merge = "pr"`.
     forge: ForgeChoice {
         Kind::Choice(words::<ForgeChoice>), value::choice, flags [], variables [env::FORGE],
@@ -263,7 +268,7 @@ settings! {
     }
     /// The remote that branches are pushed to with `merge = "pr"`.
     remote: Option<String> {
-        Kind::Text, some(value::branch), flags [], variables [env::REMOTE],
+        Kind::Text, some(value::remote), flags [], variables [env::REMOTE],
         default "the remote that the base branch follows, else `origin`"
     }
 }
@@ -324,6 +329,7 @@ impl Settings {
             heartbeat: unsaid(Duration::from_secs(5)),
             session_id: unsaid(None),
             on_lock_conflict: unsaid(OnLockConflict::Fail),
+            state_remote: unsaid(None),
             forge: unsaid(ForgeChoice::Auto),
             pull_request_command: unsaid(None),
             remote: unsaid(None),

@@ -59,6 +59,14 @@ pub fn branch(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// Reads the name of a git remote. Whether there is one of that name is for git to say.
+///
+/// # Errors
+/// Why it is none.
+pub fn remote(text: &str) -> Result<String, String> {
+    branch(text).map_err(|_| format!("{text:?} is no name of a remote"))
+}
+
 /// Reads a runner's name, which an agent may be named after.
 ///
 /// # Errors

@@ -73,6 +73,22 @@ impl Journal {
         Ok((journal, records))
     }
 
+    /// Makes the log of a run that came from elsewhere: `bytes`, and after them `events`, all of it durable at once.
+    ///
+    /// # Errors
+    /// Those of [`Journal::open`] and [`Journal::append`]; there is no log at `path` then.
+    pub fn install(path: &Path, bytes: &[u8], at: Timestamp, events: &[Event]) -> Result<(), LogError> {
+        let mut staged = path.as_os_str().to_owned();
+        staged.push(".arriving");
+        let staged = PathBuf::from(staged);
+        super::atomic::write(&staged, bytes)?;
+        let (mut journal, _) = Self::open(&staged)?;
+        events.iter().try_for_each(|event| journal.append(at, event).map(drop))?;
+        journal.sync()?;
+        change(|| std::fs::rename(&staged, path)).map_err(|source| cannot("write", path, source))?;
+        path.parent().map_or(Ok(()), |directory| Ok(sync_directory(directory)?))
+    }
+
     fn over(path: &Path, file: File, (run_id, phase): (RunId, PhaseId), last: (u64, Timestamp)) -> Self {
         Self {
             path: path.to_owned(),

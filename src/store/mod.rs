@@ -16,6 +16,7 @@ pub mod layout;
 pub mod lock;
 pub mod record;
 pub mod requests;
+pub mod run_files;
 pub mod run_log;
 pub mod salvage;
 pub mod write_fault;

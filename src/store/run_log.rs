@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::atomic::FileError;
+use super::atomic::{FileError, no_follow_options, open_error};
 use super::record::{self, EncodeError, FORMAT, LineFault};
-use crate::event::Record;
+use crate::event::{Record, relocate};
 use crate::model::{PhaseId, RunId};
 
 /// Why a run log cannot be read or written.
@@ -102,6 +102,45 @@ pub fn read(path: &Path) -> Result<LogContents, LogError> {
     Ok(scan_all(path, &bytes)?.contents)
 }
 
+/// A run log's bytes, all of them durable and whole lines, with the records in them. Damage is refused.
+///
+/// # Errors
+/// [`LogError`].
+pub fn read_durable(path: &Path) -> Result<(Vec<u8>, Vec<Record>), LogError> {
+    let mut file = no_follow_options().read(true).open(path).map_err(|source| open_error("open", path, source))?;
+    let mut bytes = Vec::new();
+    // What was written and not synced yet must not be known elsewhere before it is safe here.
+    let read = file.read_to_end(&mut bytes).and_then(|_| file.sync_data());
+    read.map_err(|source| cannot("read", path, source))?;
+    let scan = scan_all(path, &bytes)?;
+    bytes.truncate(scan.whole);
+    if scan.open_end {
+        bytes.push(b'\n');
+    }
+    Ok((bytes, undamaged(path, scan)?))
+}
+
+/// The records of a run log that came from elsewhere, of which every byte must be right.
+///
+/// # Errors
+/// [`LogError`]; `path` is what the messages call it.
+pub fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Record>, LogError> {
+    let scan = scan_all(path, bytes)?;
+    if scan.whole < bytes.len() || scan.open_end {
+        let fault = LineFault::Checksum;
+        return Err(LogError::Damaged { path: path.to_owned(), damage: vec![Damage { line: 0, fault }] });
+    }
+    undamaged(path, scan)
+}
+
+fn undamaged(path: &Path, scan: Scan) -> Result<Vec<Record>, LogError> {
+    match scan.contents {
+        LogContents { damage, .. } if !damage.is_empty() => Err(LogError::Damaged { path: path.to_owned(), damage }),
+        LogContents { records, .. } if records.is_empty() => Err(LogError::Empty { path: path.to_owned() }),
+        LogContents { records, .. } => Ok(records),
+    }
+}
+
 /// A run log as it lies on disk.
 pub(super) struct Scan {
     pub(super) contents: LogContents,
@@ -123,6 +162,7 @@ pub(super) fn scan_all(path: &Path, bytes: &[u8]) -> Result<Scan, LogError> {
         contents.torn_tail = false;
         whole = bytes.len();
     }
+    relocate(&mut contents.records);
     Ok(Scan { contents, whole, open_end, run: scanner.run })
 }
 
@@ -150,7 +190,8 @@ impl Follower {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(LogContents::default()),
             Err(error) => return Err(cannot("read", &self.path, error)),
         };
-        let (contents, whole) = self.scanner.scan(&self.path, &bytes)?;
+        let (mut contents, whole) = self.scanner.scan(&self.path, &bytes)?;
+        relocate(&mut contents.records);
         self.offset += whole as u64;
         Ok(contents)
     }

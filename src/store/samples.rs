@@ -108,6 +108,7 @@ fn transcript() -> Transcript {
         },
         session_usage: Some(Usage { input_tokens: 9000, ..Usage::default() }),
         message: "Done.".into(),
+        outage: Some(OutageKind::Quota),
         warning: "429".into(),
         error: "the model is overloaded".into(),
     }
@@ -283,6 +284,11 @@ pub(super) fn every_event() -> Vec<Event> {
             reading: None,
             transcript: Some(Box::new(transcript())),
         },
+        Event::RunMoved(Box::new(RunMoved {
+            from: Place { host: "ci".into(), repository: "/ci".into(), worktree_root: "/ci.lanes".into() },
+            to: Place { host: "box".into(), repository: "/repo".into(), worktree_root: "/repo.lanes".into() },
+            slots: vec![(1, 2)],
+        })),
         Event::CheckpointReached {
             lane: Some(lane.clone()),
             checkpoint: Checkpoint { target_branch: Some("lane/P1/SL-0".into()), ..checkpoint(Stage::PrePr) },

@@ -160,6 +160,7 @@ pub(super) fn apply_to_lane(lane: &mut LaneView, record: &Record) {
         | Event::RunStarted(_)
         | Event::RunResumed { .. }
         | Event::FinalOpened { .. }
+        | Event::RunMoved(_)
         | Event::PoolEmptied { .. }
         | Event::PhaseBlocked { .. }
         | Event::RunFinished { .. } => {}

@@ -44,6 +44,11 @@ pub fn narrate(record: &Record, view: &RunView) -> Option<Line> {
     match &record.event {
         Event::RunStarted(started) => run_started(started),
         Event::RunResumed { number, .. } => lasting(Tone::Plain, format!("run resumed (number {number})")),
+        Event::RunMoved(moved) => {
+            let there = format!("{}:{}", moved.from.host, moved.from.repository.display());
+            let here = format!("{}:{}", moved.to.host, moved.to.repository.display());
+            lasting(Tone::Warn, format!("the run was taken from {there} to {here}"))
+        }
         Event::StopRequested { lane, reason, force } => stop_requested(lane.as_ref(), *reason, *force),
         // What was found in its place is told in words.
         Event::WorktreeLost { .. } => None,

@@ -407,6 +407,7 @@ fn any_run_event() -> impl Strategy<Value = Event> {
             .prop_map(|(lane, reason, force)| Event::StopRequested { lane, reason, force }),
         proptest::sample::select(RunOutcome::ALL).prop_map(|outcome| Event::RunFinished { outcome, code: 1 }),
         Just(Event::FinalOpened { worktree: worktree(9, "", 'f') }),
+        Just(moved()),
         (proptest::option::of(any_lane()), any_text()).prop_map(|(lane, message)| Event::Noted { lane, message }),
         (proptest::option::of(any_lane()), any_checkpoint())
             .prop_map(|(lane, checkpoint)| Event::CheckpointReached { lane, checkpoint }),
@@ -487,6 +488,15 @@ fn any_agent_event() -> impl Strategy<Value = Event> {
             checkpoint,
         }),
     ]
+}
+
+/// The run was taken here from another machine.
+fn moved() -> Event {
+    let place = |host: &str| {
+        let (repository, worktree_root) = (format!("/{host}"), format!("/{host}.lanes"));
+        Place { host: host.to_owned(), repository: repository.into(), worktree_root: worktree_root.into() }
+    };
+    Event::RunMoved(Box::new(RunMoved { from: place("ci"), to: place("desk"), slots: vec![] }))
 }
 
 /// Where everything usually is.

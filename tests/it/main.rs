@@ -31,6 +31,7 @@ mod selection;
 mod sessions;
 mod signals;
 mod snapshots;
+mod state;
 mod supervision;
 mod support;
 mod surroundings;

@@ -165,7 +165,7 @@ fn a_quota_that_is_out_uses_up_no_retry() {
 fn an_exit_code_of_zero_is_no_success_where_the_stream_says_otherwise() {
     let broken = format!("{WRITE}head -n 2 '{}'\nexit 0\n", stream("claude", "write"));
     let failed = format!("{WRITE}cat '{}'\nexit 0\n", stream("claude", "fail"));
-    for (script, says) in [(broken, "its event stream broke off before the end"), (failed, "Invalid API key")] {
+    for (script, says) in [(broken, "its output broke off before the end"), (failed, "Invalid API key")] {
         let env = TestEnv::new();
         program(&env, "claude", &script);
         env.plan(&format!("[defaults]\nretries = 0\n{ONE_LANE}"));

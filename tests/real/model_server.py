@@ -99,7 +99,8 @@ def awaited_file(turns, is_result):
 
 
 def content_of(path):
-    return f"written for {path}\n"
+    """Does not end with the path: aider takes such a line for a file's name."""
+    return f"{path} is written\n"
 
 
 def tool(tools, names):
@@ -110,7 +111,7 @@ def tool(tools, names):
 def script_for(path):
     """A shell line without substitutions of commands, which Gemini CLI refuses."""
     directory = path.rpartition("/")[0] or "."
-    return f'mkdir -p "{directory}" && printf "%s\\n" "written for {path}" > "{path}"'
+    return f'mkdir -p "{directory}" && printf "%s\\n" "{path} is written" > "{path}"'
 
 
 def new_id(prefix):

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lanekeeper::engine::spine::{Log, Spine, Step};
-use lanekeeper::event::{Event, LaneStage, Owner, Record, RunOptions, RunOutcome, RunStarted};
+use lanekeeper::event::{Event, LaneStage, Owner, Place, Record, RunMoved, RunOptions, RunOutcome, RunStarted};
 use lanekeeper::model::{
     CommitId, ExitCause, FailureKind, JobId, JobRole, LaneId, LaneIndex, MergeMode, OnOrphan, PhaseId, ProcessId,
     RunId, Timestamp,
 };
-use lanekeeper::schedule::{Action, LaneEnd, RunState};
+use lanekeeper::schedule::{Action, AgentStep, LaneEnd, RunState};
 
 use super::bugs::{Bug, event_as_seen, plan_as_seen, record_as_kept};
 use super::dice::Dice;
@@ -36,6 +36,19 @@ pub struct Simulation {
     answered_live: bool,
     /// How many records the world was told of.
     learned: usize,
+}
+
+/// Attempts that ended well and whose work is in a worktree only.
+fn uncommitted(state: &RunState) -> Vec<JobId> {
+    let of_lane = |lane: LaneIndex| {
+        let plan = state.plan().lane(lane);
+        let agents = plan.agents.iter().zip(&state.lane(lane).agents);
+        agents.filter(|(_, worker)| worker.step == AgentStep::Committing).map(|(agent, worker)| {
+            let (agent, task) = (agent.name.clone(), agent.tasks[worker.task].id.clone());
+            JobId { lane: Some(plan.id.clone()), role: JobRole::Attempt { agent, task }, number: worker.attempt }
+        })
+    };
+    state.plan().indices().flat_map(of_lane).collect()
 }
 
 struct UnderWay {
@@ -262,8 +275,30 @@ impl Simulation {
         }
         let log = self.spine.log();
         let kept = self.world.dice.roll(1 + log.waiting.len() as u32) as usize;
-        let records: Vec<Record> = log.durable.iter().chain(&log.waiting[..kept]).cloned().collect();
+        let mut records: Vec<Record> = log.durable.iter().chain(&log.waiting[..kept]).cloned().collect();
+        if self.world.dice.roll(3) == 0 {
+            self.move_elsewhere(&mut records)?;
+        }
         self.resume(records)
+    }
+
+    /// The run is taken to another machine: what is written down there before anybody goes on with it.
+    fn move_elsewhere(&mut self, records: &mut Vec<Record>) -> Result<(), String> {
+        let mut state = RunState::new(plan_as_seen(&self.world.plan, self.world.bug));
+        for record in records.iter() {
+            state.apply(record).map_err(|fault| format!("replay: {fault}"))?;
+        }
+        let mut lost: Vec<JobId> = state.running_jobs().cloned().collect();
+        lost.sort();
+        let place = |host: &str| Place { host: host.into(), repository: "/r".into(), worktree_root: "/w".into() };
+        let moved = RunMoved { from: place("ci"), to: place("desk"), slots: vec![] };
+        self.world.lose_machine(&uncommitted(&state));
+        let ended = self.world.lose_machine(&lost);
+        for event in std::iter::once(Event::RunMoved(Box::new(moved))).chain(ended) {
+            let seq = records.last().map_or(0, |record| record.seq) + 1;
+            records.push(Record { seq, at: self.world.time(), event });
+        }
+        Ok(())
     }
 
     fn resume(&mut self, records: Vec<Record>) -> Result<(), String> {

@@ -157,13 +157,40 @@ impl World {
         }
     }
 
+    /// The machine is lost with everything that ran on it, also with ends that nobody wrote down: they count for nothing.
+    pub fn lose_machine(&mut self, open: &[JobId]) -> Vec<Event> {
+        self.lose_power();
+        let stopped = || exit(ExitCause::Stopped, 143);
+        for job in open {
+            let Some(known) = self.jobs.get_mut(job) else { continue };
+            let told = known.exit.replace((stopped(), None, None));
+            if told.is_some_and(|(exit, _, _)| exit.cause != ExitCause::Stopped) {
+                *self.tries.entry(self.key_of(job)).or_default() -= 1;
+            }
+        }
+        let ended = |job: &JobId| Event::JobExited {
+            job: job.clone(),
+            exit: stopped(),
+            report: None,
+            reading: None,
+            transcript: None,
+        };
+        open.iter().map(ended).collect()
+    }
+
+    /// What jobs of the same kind have in common.
+    fn key_of(&self, job: &JobId) -> String {
+        let lane = job.lane.as_ref().and_then(|lane| self.plan.find(lane));
+        match &job.role {
+            JobRole::Tests | JobRole::MergedTests => format!("{lane:?} tests"),
+            role => format!("{lane:?} {role:?}"),
+        }
+    }
+
     /// How a job ends depends on how often its like was tried before, never on when or in which life it ran.
     fn outcome(&mut self, job: &JobId) -> End {
         let lane = job.lane.as_ref().and_then(|lane| self.plan.find(lane));
-        let key = match &job.role {
-            JobRole::Tests | JobRole::MergedTests => format!("{lane:?} tests"),
-            role => format!("{lane:?} {role:?}"),
-        };
+        let key = self.key_of(job);
         let tries = self.tries.entry(key.clone()).or_default();
         *tries += 1;
         let out = self.script.outages(&key, job);

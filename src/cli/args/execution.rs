@@ -152,6 +152,9 @@ pub struct ControlArgs {
     /// How many tokens they may use before none is set to work any more, or none [default: none]
     #[arg(long, value_name = "NUMBER", value_parser = value::count_limit)]
     pub max_tokens: Option<CountLimit>,
+    /// The git remote that the state is pushed to while the run is worked on [default: none]
+    #[arg(long, value_name = "NAME", value_parser = value::remote)]
+    pub state_remote: Option<String>,
     /// Ask nothing
     #[arg(long)]
     pub yes: bool,
@@ -237,6 +240,7 @@ impl ControlArgs {
             progress: flag("--progress", &self.progress),
             max_cost: flag("--max-cost", &self.max_cost),
             max_tokens: flag("--max-tokens", &self.max_tokens),
+            state_remote: optional("--state-remote", &self.state_remote),
             ..Layer::default()
         }
     }

@@ -289,6 +289,7 @@ fn changed_plan(
 
 /// Goes on with a run.
 pub(super) fn resume(context: &Context, site: &Site, run: &RunId, control: &Control) -> Result<Resumed, CliError> {
+    site.state_remote(&control.settings)?;
     let mut opened = open(context, site, run, control)?;
     let state_directory = site.state(&control.settings);
     if let Err(refusal) = check(run, &opened.state, &opened.records) {
@@ -301,6 +302,7 @@ pub(super) fn resume(context: &Context, site: &Site, run: &RunId, control: &Cont
     preflight::check(context, &opened.plan, left)?;
     let forge = forge::ready(site, &control.settings, opened.started.options.merge, &opened.started.base_branch)?;
     site.prepare(&state_directory, &opened.started.options.worktree_root)?;
+    site.ignore_leavings(&opened.plan)?;
     crate::store::checkpoints::read(&state_directory.checkpoints())?;
     write_answers_down(run, &mut opened)?;
     present(context, &opened, &state_directory);
@@ -379,13 +381,25 @@ fn is_lasting(request: &Request) -> bool {
     matches!(request, Request::Answer { .. } | Request::Record { .. })
 }
 
-/// Writes what a death right after the end of the run may have kept from being written.
-fn complete_files(site: &Site, opened: &Opened, control: &Control) -> Result<(), CliError> {
+/// Writes what follows from the run log and is not there: a death right after the end of the run may have kept it from
+/// being written, or the run has just come here.
+pub(in crate::cli) fn complete_files(site: &Site, opened: &Opened, control: &Control) -> Result<(), CliError> {
     let ports = ports(site, &control.settings, &opened.started, &opened.plan, opened.directory.clone())?;
     let state = site.state(&control.settings);
     Mirror::start(&state, &site.repository, &ports.pool, &opened.started, &opened.plan, &opened.records)
         .and_then(Mirror::finish)
         .map_err(|error| CliError::new(ExitStatus::Blocked, error.to_string()))
+}
+
+/// A warning where the run was taken here from another machine, which may not know of that.
+fn from_elsewhere(records: &[Record]) -> Option<String> {
+    let since = records.iter().rev().take_while(|record| !matches!(record.event, Event::RunResumed { .. }));
+    let moved = since.into_iter().find_map(|record| match &record.event {
+        Event::RunMoved(moved) => Some(moved),
+        _ => None,
+    })?;
+    let host = &moved.from.host;
+    Some(format!("Taken here from {host}: if it still runs there, whoever pushes its state second is refused"))
 }
 
 /// What seed 004 wants a person to be told on every resume: the stage, the checkpoints, what comes next, the way back.
@@ -402,6 +416,7 @@ fn present(context: &Context, opened: &Opened, state: &StateDirectory) {
         lines.push(format!("{lane}, {} agents: {completion}", round.word()));
         lines.extend(completion.agents.iter().map(|(agent, standing)| format!("  {agent}: {standing}")));
     }
+    lines.extend(from_elsewhere(&opened.records));
     lines.push(format!("Checkpoints: {}", state.checkpoints().display()));
     lines.push("Next actions:".to_owned());
     let mut jobs: Vec<_> = opened.state.running_jobs().cloned().collect();

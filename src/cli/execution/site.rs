@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
 use crate::event::Owner;
-use crate::git::Repository;
+use crate::git::{Remote, Repository};
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::{Plan, ProcessId, Redactor, RunId, Timestamp};
 use crate::process;
@@ -42,6 +42,18 @@ impl Site {
             Some(log) => state.with_log(log.clone()),
             None => state,
         }
+    }
+
+    /// The remote that the run's state is pushed to while it is worked on, if the settings want that.
+    pub(in crate::cli) fn state_remote(&self, settings: &Settings) -> Result<Option<Remote>, CliError> {
+        let name = settings.state_remote.value.as_deref();
+        Ok(name.map(|name| Remote::named(&self.repository, name)).transpose()?)
+    }
+
+    /// Keeps what the runners of `plan` leave in their worktrees out of `git status`, and so out of the lanes' work.
+    pub(in crate::cli) fn ignore_leavings(&self, plan: &Plan) -> Result<(), CliError> {
+        let patterns = plan.runners.values().flat_map(|runner| runner.ignore.iter().map(String::as_str));
+        Ok(self.repository.ensure_excluded(&patterns.collect::<Vec<_>>())?)
     }
 
     /// Makes the state directory and the worktree root, and keeps both out of `git status`.
@@ -81,7 +93,7 @@ pub(in crate::cli) fn owner(session_id: &str) -> Owner {
 }
 
 /// The name of this machine.
-pub(super) fn host() -> String {
+pub(in crate::cli) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 

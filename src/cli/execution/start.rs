@@ -41,6 +41,7 @@ pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: Pla
         let message = format!("there is no branch `{base_branch}` to build on");
         return Err(CliError::new(ExitStatus::Usage, message).hint("name one with --base BRANCH"));
     }
+    site.state_remote(&options.settings)?;
     let state = site.state(&options.settings);
     checkpoints::read(&state.checkpoints())?;
     let named = chosen_lanes(&plan.plan, options)?;
@@ -51,6 +52,7 @@ pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: Pla
     let forge = forge::ready(site, &options.settings, options.settings.merge.value, &base_branch)?;
     let worktree_root = &options.settings.worktree_root.value;
     site.prepare(&state, worktree_root)?;
+    site.ignore_leavings(&plan.plan)?;
     let wish = Wish { site, options, plan: &plan, base: &base_branch, named: &named, run: &run_id };
     let shared = patiently(context, &options.settings, || share(&state, &wish));
     if !matches!(shared, Ok(Some(_))) {

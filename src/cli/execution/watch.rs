@@ -6,7 +6,7 @@ use std::sync::Arc;
 use chrono::{Local, Offset};
 
 use super::locks::Locks;
-use super::site::{Site, now, redactor};
+use super::site::{Site, host, now, redactor};
 use crate::cli::args::Format;
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
@@ -22,6 +22,7 @@ use crate::report::{FanOut, Jsonl, Live, Plain, choose, styles_for};
 use crate::schedule::RunState;
 use crate::settings::{Progress, Settings};
 use crate::store::{Journal, RunDirectory, StateDirectory, atomic};
+use crate::travel::{Follower, Source};
 use crate::view::escalation::Escalation;
 use crate::view::{RunView, Summary, SummaryContext, failures};
 
@@ -46,16 +47,18 @@ pub(super) struct Work {
 pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError> {
     let directory = work.state.run(&work.started.run_id);
     let ports = ports(&work.site, &work.settings, &work.started, &work.plan, directory.clone())?;
-    let ports = Arc::new(Ports { forge: work.forge, ..ports });
+    let ports = Arc::new(Ports { forge: work.forge.clone(), ..ports });
     let mirror =
         Mirror::start(&work.state, &work.site.repository, &ports.pool, &work.started, &work.plan, &work.history)
             .map_err(|error| CliError::new(ExitStatus::Blocked, error.to_string()))?;
+    let follower = follower(&work, directory.clone())?;
     let view = RunView::for_plan(&work.plan).after(&work.history);
     let pool = ports.pool.clone();
     let mut fan_out = reporters(context, &work.settings, view, work.plan.clone(), &directory);
     let ended = drive(ports, work.journal, work.run_state, work.first, &mut |sight| match sight {
         Sight::Records(records) => {
             mirror.send(records);
+            follower.iter().for_each(|follower| follower.send(records));
             records.iter().for_each(|record| fan_out.record(record));
         }
         Sight::Tick(now) => fan_out.tick(now),
@@ -66,11 +69,24 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
             .printer
             .warning(format!("checkpoints.json or task.json is behind: {error}"), &["the run log is complete".into()]);
     }
+    if let Some(Err(error)) = follower.map(Follower::finish) {
+        let again = format!("to push it: lanekeeper state push {}", work.started.run_id);
+        context.printer.warning(format!("the remote does not have the newest state of the run: {error}"), &[again]);
+    }
     // The last lane's files went after the pool did.
     pool.remove_empty(&work.started.run_id);
     let finish = ended?;
     summarize(context, &work.state, &view, &work.started)?;
     Ok(ExitStatus::ALL.iter().copied().find(|status| status.code() == finish.code).unwrap_or(ExitStatus::Failed))
+}
+
+/// Whoever pushes the run's state, if the settings want that.
+fn follower(work: &Work, directory: RunDirectory) -> Result<Option<Follower>, CliError> {
+    let Some(remote) = work.site.state_remote(&work.settings)? else { return Ok(None) };
+    let repository = work.site.repository.clone();
+    let source = Source { repository, directory, run: work.started.run_id.clone(), host: host() };
+    let started = Follower::start(source, remote);
+    started.map(Some).map_err(|error| CliError::new(ExitStatus::Blocked, format!("cannot start a thread: {error}")))
 }
 
 /// The world in which a run takes place.

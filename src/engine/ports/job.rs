@@ -124,7 +124,7 @@ impl Ports {
     ) -> Option<Reading> {
         if job.is_attempt() {
             let own = self.plan.runner_of(job).map(|runner| &runner.outages);
-            return diagnose::outage(&last_lines(exit, transcript), own).map(Reading::Outage);
+            return diagnose::outage(exit, transcript, own).map(Reading::Outage);
         }
         if exit.cause != ExitCause::Exited || exit.passed() {
             return None;
@@ -324,22 +324,6 @@ impl Ports {
         };
         plan.round(Round::Requirements).filter_map(of_agent).collect()
     }
-}
-
-/// The lines of an attempt that failed in which it may say that something was out. One that ran out of time says so
-/// only with the trouble that it was dealing with to the last.
-fn last_lines(exit: &JobExit, transcript: Option<&Transcript>) -> Vec<String> {
-    let of =
-        |text: fn(&Transcript) -> &str| transcript.into_iter().flat_map(move |transcript| text(transcript).lines());
-    let (warning, error) = (of(|transcript| &transcript.warning), of(|transcript| &transcript.error));
-    let tail = exit.tail.iter().map(String::as_str);
-    let lines: Vec<&str> = match exit.cause {
-        ExitCause::Exited if !exit.passed() => tail.chain(warning).chain(error).collect(),
-        ExitCause::Exited => error.collect(),
-        ExitCause::TimedOut => warning.collect(),
-        ExitCause::Stopped | ExitCause::NotStarted | ExitCause::Lost => Vec::new(),
-    };
-    lines.into_iter().map(str::to_owned).collect()
 }
 
 /// What is run: the agent's command, or what goes on with the session of the attempt before, where nothing was put back

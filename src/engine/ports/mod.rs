@@ -175,8 +175,7 @@ impl Ports {
         if plan.shares_worktree(agent) {
             return self.lane_branch(lane);
         }
-        let name = &plan.agents[agent].name;
-        format!("lane-agent/{}/{}/{name}{}", self.facts.phase, plan.id, self.facts.options.branch_suffix)
+        self.facts.agent_branch(&plan.id, &plan.agents[agent].name)
     }
 
     fn moment(&self, lane: LaneIndex, state: &RunState) -> Moment {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Answer, PortError, Ports, Task};
-use crate::diagnose::outage;
+use crate::diagnose::outage_in;
 use crate::event::{Event, Record};
 use crate::forge::{Forge, Opened, Proposal};
 use crate::git::{Lease, PushRequest, Pushed, Remote, branch_reference};
@@ -151,7 +151,7 @@ impl Ports {
     /// What is likely to pass by itself is tried again; anything else blocks the lane.
     fn unless_out(&self, lane: LaneIndex, done: Answer) -> Answer {
         let Err(error) = done else { return done };
-        match outage(&last_lines(&error.to_string(), LOOKED_AT), None) {
+        match outage_in(&last_lines(&error.to_string(), LOOKED_AT)) {
             Some(outage) => Ok(vec![Event::ForgeUnavailable { lane: self.id(lane), outage }]),
             None => Err(error),
         }

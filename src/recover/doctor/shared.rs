@@ -93,7 +93,7 @@ fn stray_references(
             known.extend(records.filter_map(|it| Some(format!("{}-{}", it.phase, it.lane.as_ref()?))));
         }
     }
-    let all = place.repository.references("refs/lanekeeper")?;
+    let all = place.repository.references("refs/lanekeeper/checkpoint")?;
     Ok(all.into_iter().filter(|(name, _)| lane_part(name).is_none_or(|part| !known.contains(part))).collect())
 }
 

@@ -1,0 +1,143 @@
+//! Looking at what a remote has, and making sure of every byte of it before anything is made of it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::error::TravelError;
+use super::manifest::{self, Manifest};
+use super::pack::{FILES, LOG, checksum, replay};
+use super::{STATES, incoming_reference, state_reference};
+use crate::event::{Event, Record};
+use crate::git::{GitError, Remote, Repository, forget_reference};
+use crate::model::{CommitId, Plan, RunId, TreeEntry, TreeEntryKind};
+use crate::schedule::RunState;
+use crate::store::run_files::{RunFile, is_plain};
+use crate::store::run_log;
+
+/// A state that a remote has.
+#[derive(Debug)]
+pub struct Offer {
+    /// The run.
+    pub run: RunId,
+    /// The commit that holds the state.
+    pub commit: CommitId,
+    /// What it says of itself, or why that cannot be read.
+    pub manifest: Result<Manifest, TravelError>,
+}
+
+/// A state that was fetched; its commits are here now.
+#[derive(Debug)]
+pub struct Arrived {
+    /// The commit that holds it.
+    pub commit: CommitId,
+    /// What it says of itself.
+    pub manifest: Manifest,
+    /// The remote it came from.
+    pub(super) remote: String,
+    entries: Vec<TreeEntry>,
+}
+
+/// What of an arrived state was looked at and found sound.
+pub(super) struct Contents {
+    pub(super) log: Vec<u8>,
+    pub(super) records: Vec<Record>,
+    pub(super) state: RunState,
+    pub(super) files: Vec<RunFile>,
+}
+
+/// The states that a remote has, in the order of their names. Refs that no run can have are passed over.
+///
+/// # Errors
+/// What the remote or git says.
+pub fn offers(repository: &Repository, remote: &Remote) -> Result<Vec<Offer>, TravelError> {
+    let named = |(name, commit): (String, CommitId)| {
+        let run = RunId::new(name.strip_prefix(STATES)?).ok()?;
+        Some((run, commit))
+    };
+    let known: Vec<(RunId, CommitId)> = remote.references(&[STATES])?.into_iter().filter_map(named).collect();
+    let looked_at = known.into_iter().map(|(run, commit)| {
+        let manifest = fetch(repository, remote, &run).map(|arrived| arrived.manifest);
+        Offer { run, commit, manifest }
+    });
+    Ok(looked_at.collect())
+}
+
+/// Fetches the state of a run, with all of its commits, and reads what it says of itself. No branch is made or moved.
+///
+/// # Errors
+/// [`TravelError::NoState`], [`TravelError::Damaged`], [`TravelError::NewerFormat`], or what git says.
+pub fn fetch(repository: &Repository, remote: &Remote, run: &RunId) -> Result<Arrived, TravelError> {
+    let (reference, incoming) = (state_reference(run), incoming_reference(run));
+    if !remote.references(&[&reference])?.iter().any(|(name, _)| *name == reference) {
+        return Err(TravelError::NoState { remote: remote.name().to_owned(), run: run.clone() });
+    }
+    remote.fetch(&[format!("+{reference}:{incoming}")])?;
+    let commit = repository.commit_at(&incoming);
+    forget_reference(repository, &incoming)?;
+    let missing = || GitError::NoCommitName { text: format!("{reference} leads to no commit") };
+    let commit = commit?.ok_or_else(missing)?;
+    let entries = repository.entries(&commit)?;
+    let manifest = entries.iter().find(|entry| entry.path == manifest::NAME && entry.kind == TreeEntryKind::File);
+    let manifest = manifest.ok_or_else(|| TravelError::Damaged {
+        remote: remote.name().to_owned(),
+        run: run.clone(),
+        reason: format!("it has no {}", manifest::NAME),
+    })?;
+    let manifest = Manifest::read(&repository.contents(&manifest.object)?, remote.name(), run)?;
+    Ok(Arrived { commit, manifest, remote: remote.name().to_owned(), entries })
+}
+
+impl Arrived {
+    /// Reads all of it.
+    pub(super) fn open(&self, repository: &Repository) -> Result<Contents, TravelError> {
+        self.refuse_what_does_not_belong()?;
+        let log = self.below(repository, LOG)?.into_iter().flat_map(|(_, piece)| piece).collect::<Vec<u8>>();
+        if log.len() as u64 != self.manifest.log_bytes || checksum(&log) != self.manifest.log_sha256 {
+            return Err(self.damaged("its run log is not the one that it was pushed with"));
+        }
+        let name = format!("the log of run {}", self.manifest.run_id);
+        let records = run_log::parse(Path::new(&name), &log)?;
+        self.refuse_another_run(&records)?;
+        let files = self.below(repository, FILES)?;
+        let plan = files.iter().find(|(path, _)| path == "plan.json").map(|(_, text)| text.as_slice());
+        let plan: Plan = serde_json::from_slice(plan.unwrap_or_default())
+            .map_err(|error| self.damaged(&format!("its plan cannot be read: {error}")))?;
+        let plan = Arc::new(plan);
+        let state = replay(&self.manifest.run_id, &plan, &records)
+            .map_err(|error| self.damaged(&format!("its log contradicts itself: {error}")))?;
+        Ok(Contents { log, records, state, files })
+    }
+
+    pub(super) fn damaged(&self, reason: &str) -> TravelError {
+        let (remote, run) = (self.remote.clone(), self.manifest.run_id.clone());
+        TravelError::Damaged { remote, run, reason: reason.to_owned() }
+    }
+
+    fn below(&self, repository: &Repository, root: &str) -> Result<Vec<RunFile>, TravelError> {
+        let files = self.entries.iter().filter_map(|entry| Some((entry.path.strip_prefix(root)?, &entry.object)));
+        files.map(|(path, object)| Ok((path.to_owned(), repository.contents(object)?))).collect()
+    }
+
+    /// Nothing but plain files with plain names is ever written here.
+    fn refuse_what_does_not_belong(&self) -> Result<(), TravelError> {
+        let strange = |entry: &&TreeEntry| entry.kind != TreeEntryKind::File || !is_plain(&entry.path);
+        match self.entries.iter().find(strange) {
+            Some(entry) => Err(self.damaged(&format!("`{}` does not belong in it", entry.path))),
+            None => Ok(()),
+        }
+    }
+
+    fn refuse_another_run(&self, records: &[Record]) -> Result<(), TravelError> {
+        let manifest = &self.manifest;
+        let same = match records.first().map(|record| &record.event) {
+            Some(Event::RunStarted(started)) => {
+                started.run_id == manifest.run_id
+                    && started.phase == manifest.phase
+                    && started.base_branch == manifest.base_branch
+            }
+            _ => false,
+        };
+        let whole = records.last().is_some_and(|record| record.seq == manifest.records);
+        if same && whole { Ok(()) } else { Err(self.damaged("its run log is another run's")) }
+    }
+}

@@ -1,0 +1,129 @@
+//! Pushing a run's state while it is worked on: SIGKILL gives nobody a last chance.
+//!
+//! A thread of its own pushes the newest state whenever something durable happened that is worth it: never a queue, and
+//! never in anybody's way. What it pushes it reads from disk, so it never claims more than is there.
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use super::Source;
+use super::error::TravelError;
+use super::send::send;
+use crate::event::{Event, Record};
+use crate::git::Remote;
+
+/// How long the end of a run waits for its last push.
+const LAST_PUSH: Duration = Duration::from_secs(60);
+
+/// The shortest rest between two pushes. After each one the thread rests as long as that took.
+const SHORTEST_REST: Duration = Duration::from_millis(200);
+
+/// Whoever pushes a run while it is worked on.
+pub struct Follower {
+    news: Option<Sender<()>>,
+    ended: Receiver<Result<(), TravelError>>,
+}
+
+/// Whether an event ends or begins something that a push is worth.
+fn is_worth_pushing(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::CheckpointReached { .. }
+            | Event::SnapshotTaken { .. }
+            | Event::WorkCommitted { .. }
+            | Event::AgentMerged { .. }
+            | Event::LaneMerged { .. }
+            | Event::LaneCleaned { .. }
+            | Event::FailureNoted { .. }
+            | Event::LaneFailed { .. }
+            | Event::LaneBlocked { .. }
+            | Event::PhaseBlocked { .. }
+            | Event::LaneRolledBack { .. }
+            | Event::LaneReset { .. }
+            | Event::PersonAsked { .. }
+            | Event::GateAnswered { .. }
+            | Event::RunResumed { .. }
+            | Event::RunFinished { .. }
+    )
+}
+
+impl Follower {
+    /// Begins to push `source` to `remote`; nothing is pushed before the first word.
+    ///
+    /// # Errors
+    /// The thread could not be started.
+    pub fn start(source: Source, remote: Remote) -> io::Result<Self> {
+        let (news, inbox) = mpsc::channel();
+        let (report, ended) = mpsc::channel();
+        let work = move || {
+            let outcome = Pusher { source, remote: remote.within(LAST_PUSH), told: false }.follow(&inbox);
+            // Whoever waited has given up.
+            let _ = report.send(outcome);
+        };
+        std::thread::Builder::new().name("state".to_owned()).spawn(work)?;
+        Ok(Self { news: Some(news), ended })
+    }
+
+    /// Tells of records that are durable. Never waits.
+    pub fn send(&self, records: &[Record]) {
+        if let Some(news) = self.news.as_ref().filter(|_| records.iter().any(|it| is_worth_pushing(&it.event))) {
+            let _ = news.send(());
+        }
+    }
+
+    /// Waits until the newest state is pushed, for at most a minute.
+    ///
+    /// # Errors
+    /// Why it is not, in words.
+    pub fn finish(mut self) -> Result<(), String> {
+        drop(self.news.take());
+        match self.ended.recv_timeout(LAST_PUSH) {
+            Ok(outcome) => outcome.map_err(|error| error.to_string()),
+            Err(RecvTimeoutError::Timeout) => Err(format!("it took longer than {} s", LAST_PUSH.as_secs())),
+            Err(RecvTimeoutError::Disconnected) => Err("the thread that pushes it panicked".to_owned()),
+        }
+    }
+}
+
+struct Pusher {
+    source: Source,
+    remote: Remote,
+    told: bool,
+}
+
+impl Pusher {
+    /// Pushes until nobody has news any more; then once more, if the last push failed.
+    fn follow(mut self, inbox: &Receiver<()>) -> Result<(), TravelError> {
+        let (mut outcome, mut due) = (Ok(()), Instant::now());
+        while inbox.recv().is_ok() {
+            gather_until(due, inbox);
+            let began = Instant::now();
+            outcome = self.push();
+            if let Err(TravelError::Superseded { .. }) = outcome {
+                // Somebody else has the run: whatever we push from now on is refused.
+                return outcome;
+            }
+            due = Instant::now() + began.elapsed().max(SHORTEST_REST);
+        }
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(_) => self.push(),
+        }
+    }
+
+    fn push(&mut self) -> Result<(), TravelError> {
+        let outcome = send(&self.source, &self.remote, false).map(drop);
+        if let Err(error) = &outcome
+            && !std::mem::replace(&mut self.told, true)
+        {
+            tracing::warn!("the state of run {} was not pushed: {error}; the run goes on", self.source.run);
+        }
+        outcome
+    }
+}
+
+/// Takes in what comes until `due`, and what is there then: all of it is on disk, and pushed at once.
+fn gather_until(due: Instant, inbox: &Receiver<()>) {
+    while inbox.recv_timeout(due.saturating_duration_since(Instant::now())).is_ok() {}
+}

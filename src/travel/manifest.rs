@@ -1,0 +1,186 @@
+//! What a pushed state says of itself: whose it is, how far it has come, and which commits belong to which names.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::TravelError;
+use crate::event::{Place, RunOutcome};
+use crate::model::{CommitId, PhaseId, RunId, Timestamp};
+
+/// The version of what is pushed, `major.minor`.
+pub(super) const FORMAT: &str = "1.0";
+
+/// The name of the manifest in the tree.
+pub(super) const NAME: &str = "state.json";
+
+/// What `state.json` of a pushed state holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Version of what is pushed.
+    pub format: String,
+    /// Version of the program that pushed it.
+    pub lanekeeper: String,
+    /// The run.
+    pub run_id: RunId,
+    /// Its phase.
+    pub phase: PhaseId,
+    /// The machine it was pushed from.
+    pub host: String,
+    /// The main worktree there; absolute.
+    pub repository: PathBuf,
+    /// Where worktrees were there; absolute.
+    pub worktree_root: PathBuf,
+    /// How many records the run log has.
+    pub records: u64,
+    /// The time of the last one.
+    pub at: Timestamp,
+    /// How many bytes the run log has.
+    pub log_bytes: u64,
+    /// Their SHA-256.
+    pub log_sha256: String,
+    /// How the run ended; absent: it has not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<RunOutcome>,
+    /// The integration branch, without `refs/heads/`.
+    pub base_branch: String,
+    /// Where it stood.
+    pub integration: CommitId,
+    /// The run's branches with unmerged work, without `refs/heads/`.
+    pub branches: BTreeMap<String, CommitId>,
+    /// The refs that keep its snapshots.
+    pub references: BTreeMap<String, CommitId>,
+}
+
+/// The oldest part of a manifest: what says whether the rest can be read.
+#[derive(Deserialize)]
+struct Head {
+    format: String,
+}
+
+impl Manifest {
+    /// Reads a manifest that a stranger may have written.
+    pub(super) fn read(bytes: &[u8], remote: &str, run: &RunId) -> Result<Self, TravelError> {
+        let damaged = |reason: String| TravelError::Damaged { remote: remote.to_owned(), run: run.clone(), reason };
+        let head: Head = serde_json::from_slice(bytes).map_err(|error| damaged(format!("{NAME}: {error}")))?;
+        let major = |format: &str| format.split('.').next().and_then(|number| number.parse::<u32>().ok());
+        if major(&head.format) != major(FORMAT) {
+            return Err(TravelError::NewerFormat { run: run.clone(), found: head.format, known: FORMAT });
+        }
+        let manifest: Self = serde_json::from_slice(bytes).map_err(|error| damaged(format!("{NAME}: {error}")))?;
+        match manifest.fault(run) {
+            Some(fault) => Err(damaged(format!("{NAME}: {fault}"))),
+            None => Ok(manifest),
+        }
+    }
+
+    /// Whether the run has come to its end.
+    pub fn is_done(&self) -> bool {
+        self.outcome == Some(RunOutcome::Done)
+    }
+
+    /// The clone it was pushed from.
+    pub(super) fn place(&self) -> Place {
+        let (repository, worktree_root) = (self.repository.clone(), self.worktree_root.clone());
+        Place { host: self.host.clone(), repository, worktree_root }
+    }
+
+    /// Every commit that it names, each once.
+    pub(super) fn commits(&self) -> Vec<CommitId> {
+        let named = std::iter::once(&self.integration).chain(self.branches.values()).chain(self.references.values());
+        let mut commits: Vec<CommitId> = named.cloned().collect();
+        commits.sort();
+        commits.dedup();
+        commits
+    }
+
+    /// What is wrong with it, if it is not what it seems to be.
+    fn fault(&self, run: &RunId) -> Option<String> {
+        if self.run_id != *run {
+            return Some(format!("it is of run {}", self.run_id));
+        }
+        let own = [format!("lane/{}/", self.phase), format!("lane-agent/{}/", self.phase)];
+        let strange = |name: &&String| !is_own(name, &own);
+        if let Some(name) = self.branches.keys().find(strange) {
+            return Some(format!("`{name}` is no branch of a lane of phase {}", self.phase));
+        }
+        let spaces = ["refs/lanekeeper/checkpoint/".to_owned(), "refs/tags/checkpoint/".to_owned()];
+        let strange = self.references.keys().find(|name| !is_own(name, &spaces));
+        strange.map(|name| format!("`{name}` is no checkpoint"))
+    }
+}
+
+/// Whether `name` begins with one of `prefixes`, and git and a file system take the rest for what it is.
+fn is_own(name: &str, prefixes: &[String]) -> bool {
+    let Some(rest) = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix.as_str())) else { return false };
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    let sound = |part: &str| !part.starts_with(['.', '-']) && !part.ends_with(".lock") && !part.ends_with('.');
+    !name.contains("..") && rest.split('/').all(|part| !part.is_empty() && part.bytes().all(plain) && sound(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Manifest {
+        let commit = |digit: char| CommitId::new(&digit.to_string().repeat(40)).unwrap();
+        Manifest {
+            format: FORMAT.to_owned(),
+            lanekeeper: "0.1.0".to_owned(),
+            run_id: RunId::new("r1").unwrap(),
+            phase: PhaseId::new("P1").unwrap(),
+            host: "ci".to_owned(),
+            repository: "/ci".into(),
+            worktree_root: "/ci.lanes".into(),
+            records: 7,
+            at: Timestamp::from_unix_millis(0),
+            log_bytes: 1,
+            log_sha256: String::new(),
+            outcome: None,
+            base_branch: "main".to_owned(),
+            integration: commit('a'),
+            branches: BTreeMap::from([("lane/P1/A".to_owned(), commit('b'))]),
+            references: BTreeMap::from([("refs/lanekeeper/checkpoint/P1-A/t".to_owned(), commit('b'))]),
+        }
+    }
+
+    fn read(text: &str) -> Result<Manifest, String> {
+        Manifest::read(text.as_bytes(), "origin", &RunId::new("r1").unwrap()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_manifest_is_read_as_it_was_written_and_names_each_commit_once() {
+        let text = serde_json::to_string(&manifest()).unwrap();
+        assert_eq!(read(&text).unwrap(), manifest());
+        assert_eq!(manifest().commits().len(), 2);
+    }
+
+    #[test]
+    fn names_that_are_not_the_runs_own_are_refused() {
+        let text = serde_json::to_string(&manifest()).unwrap();
+        let strange = [
+            ("lane/P1/A", "main"),
+            ("lane/P1/A", "lane/P2/A"),
+            ("lane/P1/A", "lane/P1/../../main"),
+            ("lane/P1/A", "lane/P1/A.lock"),
+            ("lane/P1/A", "lane/P1/"),
+            ("refs/lanekeeper/checkpoint/P1-A/t", "refs/heads/main"),
+            ("refs/lanekeeper/checkpoint/P1-A/t", "refs/lanekeeper/checkpoint/a b"),
+            ("\"run_id\":\"r1\"", "\"run_id\":\"r2\""),
+        ];
+        for (known, name) in strange {
+            let error = read(&text.replace(known, name)).unwrap_err();
+            assert!(error.contains("damaged"), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_newer_minor_is_read_and_another_major_is_not() {
+        let text = serde_json::to_string(&manifest()).unwrap();
+        assert_eq!(read(&text.replace("\"1.0\"", "\"1.7\",\"colour\":\"red\"")).unwrap().format, "1.7");
+        let error = read(r#"{"format":"2.0","colour":"red"}"#).unwrap_err();
+        assert!(error.contains("has format 2.0"), "{error}");
+        assert!(read("{}").unwrap_err().contains("damaged"));
+    }
+}

@@ -1,0 +1,79 @@
+//! State that travels: a run's log, files, branches and checkpoints, taken through a git remote to another clone.
+//!
+//! All of a run is one commit under one ref, `refs/lanekeeper/state/<run>`: its files are the commit's tree, the commits
+//! that the log names are its parents. So a push is one ref that moves by compare-and-set, log and commits can never
+//! disagree, and nothing of the remote's branches is touched. `docs/state.md` tells how it is used.
+
+mod arrive;
+mod error;
+mod follow;
+mod land;
+mod manifest;
+mod pack;
+mod send;
+mod worktrees;
+
+use crate::git::{Remote, Repository, forget_reference};
+use crate::model::RunId;
+use crate::store::RunDirectory;
+
+pub use arrive::{Arrived, Offer, fetch, offers};
+pub use error::TravelError;
+pub use follow::Follower;
+pub use land::{Landed, Landing, Standing, standing};
+pub use manifest::Manifest;
+pub use send::{Sent, drop_state, send};
+
+/// Where the states of runs are on a remote.
+const STATES: &str = "refs/lanekeeper/state/";
+
+/// A run that can be pushed.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The repository.
+    pub repository: Repository,
+    /// The run's files.
+    pub directory: RunDirectory,
+    /// The run.
+    pub run: RunId,
+    /// The name of this machine.
+    pub host: String,
+}
+
+/// The ref of a run's state on a remote.
+fn state_reference(run: &RunId) -> String {
+    format!("{STATES}{run}")
+}
+
+/// The ref that holds the state of a run as a remote had it when we last pushed or pulled: what the remote must still
+/// be at for us to overwrite it.
+fn seen_reference(remote: &Remote, run: &RunId) -> String {
+    format!("refs/lanekeeper/remotes/{}/{run}", remote.name())
+}
+
+/// The ref that holds what is about to be pushed.
+fn outgoing_reference(run: &RunId) -> String {
+    format!("refs/lanekeeper/outgoing/{run}")
+}
+
+/// The ref that holds what was fetched and is looked at.
+fn incoming_reference(run: &RunId) -> String {
+    format!("refs/lanekeeper/incoming/{run}")
+}
+
+/// Forgets what this clone knows of the states of `run` on any remote; the remotes keep them.
+///
+/// # Errors
+/// What git says.
+pub fn forget(repository: &Repository, run: &RunId) -> Result<(), TravelError> {
+    let end = format!("/{run}");
+    let ours = ["refs/lanekeeper/remotes", "refs/lanekeeper/outgoing", "refs/lanekeeper/incoming"];
+    for space in ours {
+        for (name, _) in repository.references(space)? {
+            if name.ends_with(&end) {
+                forget_reference(repository, &name)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,182 @@
+//! Putting a run as it is on disk into one commit.
+//!
+//! The log is read first and everything else after it. So what the log names is there, and branches that have moved on
+//! meanwhile are no different from those that a crash leaves: every executor finds its work done.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+
+use super::error::TravelError;
+use super::manifest::{FORMAT, Manifest, NAME};
+use super::{Source, outgoing_reference};
+use crate::event::{Record, RunStarted};
+use crate::git::{self, Parcel};
+use crate::model::{CommitId, LaneIndex, MergeMode, Plan, RunId};
+use crate::schedule::{LaneState, RunState};
+use crate::store::run_files::{self, RunFile};
+use crate::store::run_log;
+
+/// Where the run's files are in the tree.
+pub(super) const FILES: &str = "files/";
+
+/// Where the pieces of the run log are in the tree.
+pub(super) const LOG: &str = "log/";
+
+/// How many records a piece of the log has. A whole piece never changes again, so git sends it once.
+const RECORDS_IN_A_PIECE: usize = 512;
+
+/// A run in one commit.
+pub(super) struct Packed {
+    pub(super) commit: CommitId,
+    pub(super) manifest: Manifest,
+    /// The run log, as it was packed.
+    pub(super) log: Vec<u8>,
+}
+
+/// Packs a run as it is now. The same state is the same commit.
+pub(super) fn pack(source: &Source) -> Result<Packed, TravelError> {
+    let unreadable = |reason: String| TravelError::Unreadable { run: source.run.clone(), reason };
+    let (log, records) = run_log::read_durable(&source.directory.log())?;
+    let plan = std::fs::read(source.directory.plan()).map_err(|error| unreadable(format!("its plan: {error}")))?;
+    let plan: Plan = serde_json::from_slice(&plan).map_err(|error| unreadable(format!("its plan: {error}")))?;
+    let state = replay(&source.run, &Arc::new(plan), &records)?;
+    let started = state.started().ok_or_else(|| unreadable("its log has no beginning".to_owned()))?;
+    let manifest = describe(source, &state, started, &log, &records)?;
+    let running: Vec<_> = state.running_jobs().map(|job| source.directory.job(job)).collect();
+    let files = run_files::collect(&source.directory, &running)?;
+    let message = format!("Lanekeeper: run {} of phase {}, {} records", source.run, manifest.phase, manifest.records);
+    let parcel = Parcel {
+        files: &tree(&manifest, &log, files).map_err(|error| unreadable(error.to_string()))?,
+        commits: &parents(source, &manifest, &state)?,
+        message: &message,
+        at: manifest.at,
+    };
+    let commit = git::pack(&source.repository, &outgoing_reference(&source.run), &parcel)?;
+    Ok(Packed { commit, manifest, log })
+}
+
+/// Folds a log into the run's state.
+pub(super) fn replay(run: &RunId, plan: &Arc<Plan>, records: &[Record]) -> Result<RunState, TravelError> {
+    let mut state = RunState::new(plan.clone());
+    for record in records {
+        state.apply(record).map_err(|fault| TravelError::contradiction(run, &fault))?;
+    }
+    Ok(state)
+}
+
+/// The checksum that a manifest has of a log.
+pub(super) fn checksum(log: &[u8]) -> String {
+    Sha256::digest(log).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn describe(
+    source: &Source,
+    state: &RunState,
+    started: &RunStarted,
+    log: &[u8],
+    records: &[Record],
+) -> Result<Manifest, TravelError> {
+    let last = records.last().map(|record| (record.seq, record.at));
+    let (records, at) = last.ok_or_else(|| TravelError::Unreadable {
+        run: source.run.clone(),
+        reason: "its log holds no record".to_owned(),
+    })?;
+    let integration = source.repository.branch_commit(&started.base_branch)?;
+    Ok(Manifest {
+        format: FORMAT.to_owned(),
+        lanekeeper: env!("CARGO_PKG_VERSION").to_owned(),
+        run_id: source.run.clone(),
+        phase: started.phase.clone(),
+        host: source.host.clone(),
+        repository: source.repository.main_worktree().to_owned(),
+        worktree_root: started.options.worktree_root.clone(),
+        records,
+        at,
+        log_bytes: log.len() as u64,
+        log_sha256: checksum(log),
+        outcome: state.finished().map(|(outcome, _)| outcome),
+        base_branch: started.base_branch.clone(),
+        integration: integration.unwrap_or_else(|| started.base_commit.clone()),
+        branches: branches(source, state, started)?,
+        references: references(source, state)?,
+    })
+}
+
+/// The branches of lanes that have begun and whose work is not merged. One that was deleted meanwhile is where the log says.
+fn branches(
+    source: &Source,
+    state: &RunState,
+    started: &RunStarted,
+) -> Result<BTreeMap<String, CommitId>, TravelError> {
+    let mut branches = BTreeMap::new();
+    for lane in state.plan().indices() {
+        for (branch, known) in branches_of(state, started, lane) {
+            let commit = source.repository.branch_commit(&branch)?.or(known);
+            branches.extend(commit.map(|commit| (branch, commit)));
+        }
+    }
+    Ok(branches)
+}
+
+/// A lane's branches that may exist, each with its head as the log knows it.
+fn branches_of(state: &RunState, started: &RunStarted, lane: LaneIndex) -> Vec<(String, Option<CommitId>)> {
+    let (lane_state, plan) = (state.lane(lane), state.plan().lane(lane));
+    // A lane that nobody merges is cleaned up and keeps its branch.
+    let unmerged = lane_state.merged.is_some() && started.options.merge != MergeMode::Local;
+    if lane_state.worktree.is_none() && !unmerged {
+        return Vec::new();
+    }
+    let mut branches = vec![(started.lane_branch(&plan.id), lane_state.head.clone())];
+    for (at, (agent, worker)) in plan.agents.iter().zip(&lane_state.agents).enumerate() {
+        if worker.start.is_some() && !plan.shares_worktree(at) {
+            let known = worker.head.clone().filter(|_| worker.worktree.is_some());
+            branches.push((started.agent_branch(&plan.id, &agent.name), known));
+        }
+    }
+    branches
+}
+
+/// The snapshots that the log knows and that are still there.
+fn references(source: &Source, state: &RunState) -> Result<BTreeMap<String, CommitId>, TravelError> {
+    let mut references = BTreeMap::new();
+    for (reference, _) in state.plan().indices().flat_map(|lane| &state.lane(lane).snapshots) {
+        let commit = source.repository.commit_at(reference)?;
+        references.extend(commit.map(|commit| (reference.clone(), commit)));
+    }
+    Ok(references)
+}
+
+/// The commits that the state keeps: those with names, and those that only the log names.
+fn parents(source: &Source, manifest: &Manifest, state: &RunState) -> Result<Vec<CommitId>, TravelError> {
+    let unnamed: BTreeSet<CommitId> =
+        state.plan().indices().flat_map(|lane| unnamed(state.lane(lane))).cloned().collect();
+    let mut parents = manifest.commits();
+    for commit in unnamed {
+        if source.repository.has_commit(&commit)? {
+            parents.push(commit);
+        }
+    }
+    parents.sort();
+    parents.dedup();
+    Ok(parents)
+}
+
+/// Commits of a lane that no ref need lead to.
+fn unnamed(lane: &LaneState) -> impl Iterator<Item = &CommitId> {
+    let staged = lane.staged.iter().flat_map(|staged| [&staged.onto, &staged.commit]);
+    let agents = lane.agents.iter().flat_map(|agent| agent.start.iter().chain(&agent.good).chain(&agent.passed));
+    staged.chain(agents).chain(&lane.base).chain(&lane.head)
+}
+
+fn tree(manifest: &Manifest, log: &[u8], files: Vec<RunFile>) -> serde_json::Result<Vec<RunFile>> {
+    let mut text = serde_json::to_vec_pretty(manifest)?;
+    text.push(b'\n');
+    let mut tree = vec![(NAME.to_owned(), text)];
+    let lines: Vec<&[u8]> = log.split_inclusive(|&byte| byte == b'\n').collect();
+    let pieces = lines.chunks(RECORDS_IN_A_PIECE).zip(1..);
+    tree.extend(pieces.map(|(piece, number): (_, u32)| (format!("{LOG}{number:06}.jsonl"), piece.concat())));
+    tree.extend(files.into_iter().map(|(path, contents)| (format!("{FILES}{path}"), contents)));
+    Ok(tree)
+}

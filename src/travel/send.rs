@@ -1,0 +1,100 @@
+//! Pushing a run's state: one ref, moved only if the remote is where we left it, or where we went on from.
+
+use super::arrive::{Arrived, fetch};
+use super::error::TravelError;
+use super::manifest::Manifest;
+use super::pack::{Packed, checksum, pack};
+use super::{Source, outgoing_reference, seen_reference, state_reference};
+use crate::git::{Lease, PushRequest, Pushed, Remote, forget_reference, point_reference};
+use crate::model::{CommitId, RunId};
+
+/// What was pushed.
+#[derive(Debug)]
+pub struct Sent {
+    /// The commit that holds it.
+    pub commit: CommitId,
+    /// What it says of itself.
+    pub manifest: Manifest,
+    /// The ref that holds it on the remote.
+    pub reference: String,
+}
+
+/// Pushes the state of a run as it is now. Asked again, it does nothing. With `force` whatever the remote has is
+/// overwritten.
+///
+/// # Errors
+/// [`TravelError::Superseded`] when somebody else pushed the run and went on differently; nothing was pushed then.
+pub fn send(source: &Source, remote: &Remote, force: bool) -> Result<Sent, TravelError> {
+    let packed = pack(source)?;
+    let seen = seen_reference(remote, &source.run);
+    let expected = source.repository.commit_at(&seen)?;
+    if !push(source, remote, &packed, expected)? {
+        let theirs = going_on_from(source, remote, &packed, force)?;
+        if !push(source, remote, &packed, theirs.as_ref().map(|theirs| theirs.commit.clone()))? {
+            return Err(superseded(remote, &packed.manifest));
+        }
+    }
+    point_reference(&source.repository, &seen, &packed.commit)?;
+    forget_reference(&source.repository, &outgoing_reference(&source.run))?;
+    let reference = state_reference(&source.run);
+    Ok(Sent { commit: packed.commit, manifest: packed.manifest, reference })
+}
+
+/// Removes the state of a run from a remote if it still is `expected`. `false`: it was not.
+///
+/// # Errors
+/// What the remote says.
+pub fn drop_state(remote: &Remote, run: &RunId, expected: &CommitId) -> Result<bool, TravelError> {
+    let reference = state_reference(run);
+    let request = PushRequest {
+        refspecs: vec![format!(":{reference}")],
+        leases: vec![Lease { reference, expected: Some(expected.clone()) }],
+        ..PushRequest::default()
+    };
+    Ok(remote.push(&request)? == Pushed::Done)
+}
+
+/// Whether the remote was where it was expected, and has the state now.
+fn push(source: &Source, remote: &Remote, packed: &Packed, expected: Option<CommitId>) -> Result<bool, TravelError> {
+    let reference = state_reference(&source.run);
+    let request = PushRequest {
+        refspecs: vec![format!("{}:{reference}", packed.commit)],
+        leases: vec![Lease { reference, expected }],
+        ..PushRequest::default()
+    };
+    Ok(remote.push(&request)? == Pushed::Done)
+}
+
+/// What the remote has, if our log continues its log: a push of ours that we did not hear the answer of, for example.
+fn going_on_from(
+    source: &Source,
+    remote: &Remote,
+    packed: &Packed,
+    force: bool,
+) -> Result<Option<Arrived>, TravelError> {
+    let arrived = match fetch(&source.repository, remote, &source.run) {
+        Err(TravelError::NoState { .. }) => return Ok(None),
+        // What cannot be read is overwritten by force only.
+        arrived => arrived?,
+    };
+    if force || continues(&packed.log, &arrived.manifest) {
+        return Ok(Some(arrived));
+    }
+    Err(superseded(remote, &arrived.manifest))
+}
+
+/// Whether a log begins with the one that a manifest tells of.
+pub(super) fn continues(log: &[u8], earlier: &Manifest) -> bool {
+    let length = usize::try_from(earlier.log_bytes).unwrap_or(usize::MAX);
+    log.get(..length).is_some_and(|beginning| checksum(beginning) == earlier.log_sha256)
+}
+
+fn superseded(remote: &Remote, theirs: &Manifest) -> TravelError {
+    TravelError::Superseded {
+        remote: remote.name().to_owned(),
+        run: theirs.run_id.clone(),
+        host: theirs.host.clone(),
+        at: theirs.at,
+        records: theirs.records,
+    }
+}

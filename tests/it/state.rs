@@ -1,0 +1,464 @@
+//! State that travels: runs pushed to a remote while they work, their machine lost, and gone on with from a new clone.
+
+use std::fs;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use serde_json::Value;
+
+use crate::support::{Ended, RUN, Running, STATE, TestEnv, all_files, wait_until};
+
+/// The ref of the run's state on the remote.
+const PUSHED: &str = "refs/lanekeeper/state/r1";
+
+/// A is quick. B has a first task that is quick and a second one that waits for help, as C does once A is merged. D
+/// comes last.
+const PLAN: &str = "phase = \"P1\"
+[[lane]]
+id = \"A\"
+command = 'echo began >> \"$SCRATCH/A\" && echo a > a.txt'
+[[lane]]
+id = \"B\"
+command = 'echo began >> \"$SCRATCH/B$LANEKEEPER_TASK\" && { [ \"$LANEKEEPER_TASK\" = 1 ] || wait-for help; } \
+&& echo b > \"b$LANEKEEPER_TASK.txt\"'
+[[lane.task]]
+id = \"1\"
+[[lane.task]]
+id = \"2\"
+[[lane]]
+id = \"C\"
+depends_on = [\"A\"]
+command = 'echo began >> \"$SCRATCH/C\" && wait-for help && [ -e a.txt ] && echo c > c.txt'
+[[lane]]
+id = \"D\"
+depends_on = [\"B\", \"C\"]
+command = 'echo began >> \"$SCRATCH/D\" && [ -e b2.txt ] && echo d > d.txt'
+";
+
+/// A clone of a bare repository, with the plan committed.
+fn cloned() -> TestEnv {
+    let env = TestEnv::without_repository();
+    env.git_at("", &["init", "--quiet", "--bare", "origin.git"]);
+    env.git_at("", &["clone", "--quiet", "origin.git", "repo"]);
+    env.write("repo/plan.toml", PLAN);
+    env.commit("plan");
+    env.git(&["push", "--quiet", "origin", "main"]);
+    env
+}
+
+fn clone_into(env: &TestEnv, below: &str) {
+    env.git_at("", &["clone", "--quiet", "origin.git", below]);
+}
+
+/// The remote's branches, which nothing here may touch.
+fn branches(env: &TestEnv) -> String {
+    env.git_at("origin.git", &["for-each-ref", "refs/heads", "refs/tags"])
+}
+
+/// The run log as the remote has it.
+fn pushed_log(env: &TestEnv) -> Vec<Value> {
+    let mut command = std::process::Command::new("git");
+    env.pin(&mut command).current_dir(env.path("origin.git"));
+    let output = command.args(["show", &format!("{PUSHED}:log/000001.jsonl")]).output().expect("git");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    text.lines().map(|line| serde_json::from_str(line).expect("a whole line")).collect()
+}
+
+fn has(log: &[Value], event: &str, lane: &str) -> bool {
+    log.iter().any(|record| record["event"] == event && record["lane"] == lane)
+}
+
+fn begin(env: &TestEnv) -> Running {
+    let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--max-parallel", "4", "--state-remote", "origin"];
+    env.start_with(&arguments, |command| command.process_group(0))
+}
+
+/// Waits until A is merged, B and C are in the middle, and the remote knows.
+fn wait_for_the_middle(env: &TestEnv) {
+    wait_until("B and C to begin", || ["B2", "C"].iter().all(|name| env.path(&format!("scratch/{name}")).exists()));
+    wait_until("the remote to know", || {
+        let log = pushed_log(env);
+        let begun = log.iter().filter(|it| it["event"] == "checkpoint_reached" && it["stage"] == "after_lane_start");
+        has(&log, "lane_merged", "A") && has(&log, "work_committed", "B") && begun.count() == 3
+    });
+}
+
+/// Everything that runs of the run dies at once, as with its machine: Lanekeeper, supervisors, agents.
+fn kill_everything(env: &TestEnv, below: &str, lanekeeper: Running) {
+    lanekeeper.signal(Signal::KILL);
+    lanekeeper.wait();
+    for marker in markers(env, below) {
+        for who in ["supervisor", "agent"] {
+            let pid = marker[who]["pid"].as_i64().and_then(|pid| Pid::from_raw(i32::try_from(pid).expect("a pid")));
+            let Some(pid) = pid else { continue };
+            let _ = kill_process_group(pid, Signal::KILL);
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// What is known of the processes of jobs that have not ended.
+fn markers(env: &TestEnv, below: &str) -> Vec<Value> {
+    let files = all_files(&env.path(&format!("{below}/{STATE}/{RUN}")));
+    let markers = files.iter().filter(|path| path.ends_with("supervisor.json"));
+    let open = markers.filter(|path| !path.with_file_name("exit.json").exists());
+    open.map(|path| serde_json::from_slice(&fs::read(path).expect("a marker")).expect("JSON")).collect()
+}
+
+/// The clone and its worktrees are gone.
+fn delete(env: &TestEnv, below: &str) {
+    for name in [below.to_owned(), format!("{below}.lanes")] {
+        fs::remove_dir_all(env.path(&name)).expect("it was there");
+    }
+}
+
+fn lost_in_the_middle() -> TestEnv {
+    let env = cloned();
+    let lanekeeper = begin(&env);
+    wait_for_the_middle(&env);
+    kill_everything(&env, "repo", lanekeeper);
+    delete(&env, "repo");
+    env
+}
+
+fn lanekeeper_in(env: &TestEnv, below: &str, arguments: &[&str]) -> Ended {
+    env.lanekeeper_with(arguments, |command| command.current_dir(env.path(below)))
+}
+
+fn count(env: &TestEnv, name: &str) -> usize {
+    env.scratch(name).lines().count()
+}
+
+/// The run ends well in the clone `below`, and only what ran when its machine died began a second time.
+fn goes_on_in(env: &TestEnv, below: &str) {
+    let before = branches(env);
+    clone_into(env, below);
+    lanekeeper_in(env, below, &["state", "pull"]).exits(0);
+    lanekeeper_in(env, below, &["doctor"]).exits(0);
+    env.write("scratch/help", "");
+    lanekeeper_in(env, below, &["resume", "--state-remote", "origin"]).exits(0);
+    assert_eq!(["A", "B1", "B2", "C", "D"].map(|lane| count(env, lane)), [1, 1, 2, 2, 1]);
+    let files = env.git_at(below, &["ls-tree", "--name-only", "main"]);
+    assert_eq!(files, "a.txt\nb1.txt\nb2.txt\nc.txt\nd.txt\nplan.toml");
+    assert_eq!(env.git_at(below, &["status", "--porcelain"]), "");
+    assert_eq!(branches(env), before, "the remote's branches are the user's");
+    assert!(pushed_log(env).iter().any(|record| record["event"] == "run_finished" && record["code"] == 0));
+    lanekeeper_in(env, below, &["doctor"]).exits(0);
+    lanekeeper_in(env, below, &["state", "drop"]).exits(0);
+    assert_eq!(env.git_at("origin.git", &["for-each-ref", "refs/lanekeeper"]), "");
+}
+
+#[test]
+fn a_run_whose_machine_died_goes_on_in_a_new_clone_at_the_same_place() {
+    let env = lost_in_the_middle();
+    goes_on_in(&env, "repo");
+}
+
+#[test]
+fn a_run_whose_machine_died_goes_on_in_a_new_clone_elsewhere() {
+    let env = lost_in_the_middle();
+    fs::create_dir(env.path("deep")).expect("a directory");
+    goes_on_in(&env, "deep/clone");
+    let log = fs::read_to_string(env.path(&format!("deep/clone/{STATE}/{RUN}.jsonl"))).expect("a log");
+    let after: Vec<&str> = log.lines().skip_while(|line| !line.contains("\"run_moved\"")).skip(1).collect();
+    let old = env.path("repo").display().to_string();
+    assert!(after.iter().all(|line| !line.contains(&old)), "something still works with the old place");
+}
+
+fn simple() -> TestEnv {
+    let env = cloned();
+    env.write("scratch/help", "");
+    env
+}
+
+/// A run that failed, pushed by hand.
+fn failed_and_pushed() -> TestEnv {
+    let env = cloned();
+    env.write("repo/plan.toml", "phase = \"P1\"\n[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'wait-for-never'\n");
+    env.commit("a plan that fails");
+    env.git(&["push", "--quiet", "origin", "main"]);
+    env.lanekeeper(&["execute-phase", "plan.toml", "--run-id", RUN]).exits(1);
+    env.lanekeeper(&["state", "push"]).exits(0);
+    env
+}
+
+#[test]
+fn pushing_and_pulling_again_changes_nothing() {
+    let env = failed_and_pushed();
+    let first = env.git_at("origin.git", &["rev-parse", PUSHED]);
+    env.lanekeeper(&["state", "push", RUN]).exits(0);
+    assert_eq!(env.git_at("origin.git", &["rev-parse", PUSHED]), first);
+    let log = env.read(&format!("repo/{STATE}/{RUN}.jsonl"));
+    let ended = env.lanekeeper(&["state", "pull", RUN]).exits(0);
+    assert!(ended.stdout.contains("here already"), "{}", ended.stdout);
+    assert_eq!(env.read(&format!("repo/{STATE}/{RUN}.jsonl")), log);
+}
+
+#[test]
+fn whoever_pushes_second_is_refused_and_told_what_to_do() {
+    let env = failed_and_pushed();
+    clone_into(&env, "other");
+    lanekeeper_in(&env, "other", &["state", "pull"]).exits(0);
+    lanekeeper_in(&env, "other", &["resume"]).exits(1);
+    lanekeeper_in(&env, "other", &["state", "push"]).exits(0);
+    let theirs = env.git_at("origin.git", &["rev-parse", PUSHED]);
+    env.lanekeeper(&["resume", RUN]).exits(1);
+    let hint = "lanekeeper state push r1 --remote origin --force";
+    env.lanekeeper(&["state", "push"]).exits(4).says(&["does not continue the one here", hint]);
+    env.lanekeeper(&["state", "pull", RUN]).exits(4).says(&["nothing was changed", "clean r1 --force"]);
+    assert_eq!(env.git_at("origin.git", &["rev-parse", PUSHED]), theirs);
+    env.lanekeeper(&["state", "push", "--force"]).exits(0);
+    assert_ne!(env.git_at("origin.git", &["rev-parse", PUSHED]), theirs);
+}
+
+#[test]
+fn a_push_whose_answer_was_lost_is_no_conflict() {
+    let env = failed_and_pushed();
+    env.git(&["update-ref", "-d", "refs/lanekeeper/remotes/origin/r1"]);
+    env.lanekeeper(&["resume", RUN]).exits(1);
+    env.lanekeeper(&["state", "push"]).exits(0);
+}
+
+#[test]
+fn a_run_that_is_further_here_is_not_overwritten() {
+    let env = failed_and_pushed();
+    env.lanekeeper(&["resume", RUN]).exits(1);
+    let log = env.read(&format!("repo/{STATE}/{RUN}.jsonl"));
+    env.lanekeeper(&["state", "pull"]).exits(0);
+    assert_eq!(env.read(&format!("repo/{STATE}/{RUN}.jsonl")), log);
+}
+
+#[test]
+fn a_run_that_is_at_work_here_is_not_pulled() {
+    let env = cloned();
+    let lanekeeper = begin(&env);
+    wait_for_the_middle(&env);
+    env.lanekeeper(&["state", "pull", RUN]).exits(4).says(&["is held by"]);
+    env.write("scratch/help", "");
+    lanekeeper.wait().exits(0);
+}
+
+#[test]
+fn an_integration_branch_that_went_on_elsewhere_is_refused_before_anything_is_made() {
+    let env = lost_in_the_middle();
+    clone_into(&env, "repo");
+    env.write("repo/mine.txt", "mine\n");
+    env.commit("mine");
+    let refs = env.refs();
+    env.lanekeeper(&["state", "pull"]).exits(3).says(&["neither continues the other", "git merge"]);
+    assert_eq!(env.refs(), refs);
+    assert!(!env.path(&format!("repo/{STATE}/{RUN}.jsonl")).exists());
+    // What the hint says mends it.
+    let there = env.git_at("origin.git", &["show", &format!("{PUSHED}:state.json")]);
+    let there: Value = serde_json::from_str(&there).expect("JSON");
+    env.git(&["merge", "--quiet", "--no-edit", there["integration"].as_str().expect("a commit")]);
+    env.lanekeeper(&["state", "pull"]).exits(0);
+    env.write("scratch/help", "");
+    env.lanekeeper(&["resume"]).exits(0);
+    assert!(env.holds("main", "mine.txt") && env.holds("main", "d.txt"));
+}
+
+#[test]
+fn work_of_the_users_in_the_checkout_is_not_run_over() {
+    let env = lost_in_the_middle();
+    clone_into(&env, "repo");
+    env.write("repo/a.txt", "mine\n");
+    env.lanekeeper(&["state", "pull"]).exits(3).says(&["a.txt"]);
+    assert_eq!(env.read("repo/a.txt"), "mine\n");
+    assert!(!env.path(&format!("repo/{STATE}/{RUN}.jsonl")).exists());
+}
+
+/// Puts another tree in the place of the pushed one.
+fn tamper(env: &TestEnv, change: &dyn Fn(&TestEnv)) {
+    env.git(&["fetch", "--quiet", "origin", &format!("+{PUSHED}:refs/tampered")]);
+    env.git(&["worktree", "add", "--quiet", "--detach", "../tampered", "refs/tampered"]);
+    change(env);
+    env.git_at("tampered", &["add", "--all", "--force"]);
+    env.git_at("tampered", &["commit", "--quiet", "--message", "tampered"]);
+    env.git_at("tampered", &["push", "--quiet", "--force", "origin", &format!("HEAD:{PUSHED}")]);
+    env.git(&["worktree", "remove", "--force", "../tampered"]);
+}
+
+fn refused_after(change: &dyn Fn(&TestEnv), code: i32, says: &str) {
+    let env = failed_and_pushed();
+    tamper(&env, change);
+    clone_into(&env, "other");
+    lanekeeper_in(&env, "other", &["state", "pull", RUN]).exits(code).says(&[says]);
+    assert!(!env.path(&format!("other/{STATE}/{RUN}.jsonl")).exists());
+    assert!(!env.path(&format!("other/{STATE}/{RUN}/plan.json")).exists());
+    assert_eq!(env.git_at("other", &["for-each-ref", "--format=%(refname)", "refs/heads"]), "refs/heads/main");
+}
+
+#[test]
+fn a_damaged_log_is_refused() {
+    let change = |env: &TestEnv| {
+        let log = env.read("tampered/log/000001.jsonl").replacen("lane_based", "lane_bused", 1);
+        env.write("tampered/log/000001.jsonl", log);
+    };
+    refused_after(&change, 6, "its run log is not the one that it was pushed with");
+}
+
+#[test]
+fn a_state_of_another_version_is_refused() {
+    let change = |env: &TestEnv| {
+        let manifest = env.read("tampered/state.json").replacen("\"1.0\"", "\"9.0\"", 1);
+        env.write("tampered/state.json", manifest);
+    };
+    refused_after(&change, 3, "has format 9.0");
+}
+
+#[test]
+fn a_link_or_a_strange_name_in_a_state_is_refused() {
+    let link = |env: &TestEnv| {
+        std::os::unix::fs::symlink("/etc/passwd", env.path("tampered/files/link")).expect("a link");
+    };
+    refused_after(&link, 6, "`files/link` does not belong in it");
+    refused_after(&|env| env.write("tampered/files/a b", "x"), 6, "does not belong in it");
+}
+
+#[test]
+fn a_branch_that_is_none_of_the_runs_own_is_refused() {
+    let change = |env: &TestEnv| {
+        let manifest = env.read("tampered/state.json").replacen("lane/P1/A", "main", 1);
+        env.write("tampered/state.json", manifest);
+    };
+    refused_after(&change, 6, "`main` is no branch of a lane");
+}
+
+#[test]
+fn a_remote_that_is_down_does_not_stop_the_run_and_gets_the_state_later() {
+    let env = simple();
+    fs::rename(env.path("origin.git"), env.path("away.git")).expect("it is there");
+    let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--state-remote", "origin"];
+    let ended = env.lanekeeper(&arguments).exits(0).says(&["does not have the newest state", "state push r1"]);
+    assert_eq!(ended.stderr.matches("was not pushed").count(), 1, "it is told once:\n{}", ended.stderr);
+    fs::rename(env.path("away.git"), env.path("origin.git")).expect("it is there");
+    env.lanekeeper(&["state", "push", RUN]).exits(0);
+    let listed = env.lanekeeper(&["state", "list", "--format", "json"]).exits(0);
+    let listed: Value = serde_json::from_str(&listed.stdout).expect("JSON");
+    assert_eq!((&listed["states"][0]["run_id"], &listed["states"][0]["standing"]), (&RUN.into(), &"done".into()));
+}
+
+#[test]
+fn nothing_to_pull_and_an_unknown_remote_are_told_apart() {
+    let env = simple();
+    env.lanekeeper(&["state", "pull"]).exits(8).says(&["origin has no unfinished run on main"]);
+    env.lanekeeper(&["state", "pull", "r7"]).exits(8).says(&["origin has no state of run r7"]);
+    env.lanekeeper(&["state", "pull", "--remote", "nowhere"]).exits(3).says(&["there is no remote `nowhere`"]);
+    let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--state-remote", "nowhere"];
+    env.lanekeeper(&arguments).exits(3).says(&["there is no remote `nowhere`"]);
+    assert!(!env.path(&format!("repo/{STATE}/{RUN}")).exists(), "nothing began");
+}
+
+#[test]
+fn an_unfinished_run_is_dropped_only_by_force() {
+    let env = failed_and_pushed();
+    env.lanekeeper(&["state", "drop"]).exits(0);
+    env.lanekeeper(&["state", "drop", RUN]).exits(7).says(&["is failed", "--force"]);
+    assert_ne!(env.git_at("origin.git", &["for-each-ref", PUSHED]), "");
+    env.lanekeeper(&["state", "drop", RUN, "--force"]).exits(0);
+    assert_eq!(env.git_at("origin.git", &["for-each-ref", PUSHED]), "");
+}
+
+#[test]
+fn a_part_of_the_history_is_not_enough() {
+    let env = failed_and_pushed();
+    let origin = format!("file://{}", env.path("origin.git").display());
+    env.git_at("", &["clone", "--quiet", "--depth", "1", &origin, "shallow"]);
+    lanekeeper_in(&env, "shallow", &["state", "pull"]).exits(3).says(&["fetch-depth: 0"]);
+}
+
+#[test]
+fn set_up_commands_run_again_in_the_new_worktrees() {
+    let env = cloned();
+    let setup = "[[lane]]\nid = \"A\"\nsetup = ['echo ready > made.log']\n\
+        command = '[ -e made.log ] && echo a > a.txt && { [ -e \"$SCRATCH/mended\" ] || exit 1; }'\nretries = 0\n\
+        tests = ['[ -e made.log ]']\n";
+    env.write("repo/plan.toml", format!("phase = \"P1\"\n{setup}"));
+    env.write("repo/.gitignore", "*.log\n");
+    env.commit("a plan with set-up commands");
+    env.git(&["push", "--quiet", "origin", "main"]);
+    env.lanekeeper(&["execute-phase", "plan.toml", "--run-id", RUN]).exits(1);
+    env.lanekeeper(&["state", "push"]).exits(0);
+    delete(&env, "repo");
+    clone_into(&env, "repo");
+    env.lanekeeper(&["state", "pull"]).exits(0);
+    assert_eq!(worktree_files(&env, "a.txt").len(), 1, "what the agent left uncommitted came along");
+    env.write("scratch/mended", "");
+    env.lanekeeper(&["resume"]).exits(0);
+    assert!(env.holds("main", "a.txt"));
+}
+
+fn worktree_files(env: &TestEnv, name: &str) -> Vec<PathBuf> {
+    let files = all_files(&env.path("repo.lanes/slots"));
+    files.into_iter().filter(|path| path.file_name().is_some_and(|it| it == name)).collect()
+}
+
+#[test]
+fn work_that_was_done_and_not_committed_yet_is_done_again() {
+    let env = cloned();
+    env.write(
+        "repo/plan.toml",
+        "phase = \"P1\"\n[[lane]]\nid = \"A\"\ncommand = 'echo x >> \"$SCRATCH/A\"; echo a > a.txt'\n",
+    );
+    env.commit("a plan of one lane");
+    env.git(&["push", "--quiet", "origin", "main"]);
+    let crash = ("LANEKEEPER_CRASH_POINT", "before_commit_work:1");
+    let arguments = ["execute-phase", "plan.toml", "--run-id", RUN];
+    env.lanekeeper_with(&arguments, |command| command.env(crash.0, crash.1)).exits(137);
+    env.lanekeeper(&["state", "push"]).exits(0);
+    delete(&env, "repo");
+    clone_into(&env, "repo");
+    env.lanekeeper(&["state", "pull"]).exits(0);
+    env.lanekeeper(&["resume"]).exits(0);
+    assert!(env.holds("main", "a.txt"));
+    assert_eq!(count(&env, "A"), 2);
+    assert_eq!(env.events("failure_noted").len(), 0, "it is not the agent's failure");
+}
+
+#[test]
+fn a_run_with_a_merge_that_is_made_and_not_published_goes_on_elsewhere() {
+    let env = simple();
+    let crash = ("LANEKEEPER_CRASH_POINT", "before_publish_merge:1");
+    let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--max-parallel", "1"];
+    env.lanekeeper_with(&arguments, |command| command.env(crash.0, crash.1)).exits(137);
+    env.lanekeeper(&["state", "push"]).exits(0);
+    delete(&env, "repo");
+    clone_into(&env, "repo");
+    env.lanekeeper(&["state", "pull"]).exits(0);
+    env.lanekeeper(&["resume"]).exits(0);
+    assert!(env.holds("main", "d.txt"));
+    assert_eq!(count(&env, "A"), 1);
+}
+
+#[test]
+fn a_slot_that_another_run_holds_here_is_left_to_it() {
+    let env = lost_in_the_middle();
+    clone_into(&env, "repo");
+    env.write("other.toml", "phase = \"P9\"\n[[lane]]\nid = \"Z\"\nretries = 0\ncommand = 'exit 1'\n");
+    let other = env.path("other.toml");
+    env.lanekeeper(&["execute-phase", other.to_str().expect("UTF-8"), "--run-id", "r9"]).exits(1);
+    env.lanekeeper(&["state", "pull", RUN]).exits(0);
+    env.write("scratch/help", "");
+    env.lanekeeper(&["resume", RUN]).exits(0);
+    assert!(env.holds("main", "d.txt"));
+    env.lanekeeper(&["doctor", "r9"]).exits(0);
+}
+
+#[test]
+fn a_run_that_was_done_and_not_published_is_pulled_and_a_published_one_is_not() {
+    let env = simple();
+    let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--state-remote", "origin"];
+    env.lanekeeper(&arguments).exits(0);
+    fs::remove_dir_all(env.path("repo")).expect("it was there");
+    clone_into(&env, "repo");
+    env.lanekeeper(&["state", "pull"]).exits(0);
+    env.lanekeeper(&["resume", RUN]).exits(7);
+    assert!(env.holds("main", "d.txt"));
+    env.git(&["push", "--quiet", "origin", "main"]);
+    clone_into(&env, "later");
+    lanekeeper_in(&env, "later", &["state", "pull"]).exits(8);
+    env.lanekeeper(&["clean", RUN]).exits(0);
+    assert!(env.refs().iter().all(|name| !name.starts_with("refs/lanekeeper/")), "{:?}", env.refs());
+}
