@@ -18,7 +18,7 @@ use crate::model::must_haves::any_broken;
 use crate::model::time::optional_millis;
 use crate::model::{
     AgentName, Budget, Checkpoint, CommitId, Diagnosis, Failure, HumanGate, JobExit, JobId, LaneId, Outage, ProcessId,
-    RetryLevel, TaskId, Timestamp, Transcript, Verdict,
+    PullRequest, RetryLevel, TaskId, Timestamp, Transcript, Verdict,
 };
 
 pub use lane_stage::LaneStage;
@@ -302,7 +302,7 @@ pub enum Event {
     LaneMerged {
         /// Which lane.
         lane: LaneId,
-        /// The integration branch now (with `--merge none`: the lane's head).
+        /// The integration branch now (with `--merge none` and `pr`: the lane's head).
         commit: CommitId,
         /// The integration branch before.
         onto: CommitId,
@@ -380,6 +380,37 @@ pub enum Event {
         /// What was kept, each with the reason.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         kept: Vec<String>,
+    },
+    /// A lane's branch is on the remote.
+    BranchPushed {
+        /// Which lane.
+        lane: LaneId,
+        /// What the user calls the remote.
+        remote: String,
+        /// The branch, there and here, without `refs/heads/`.
+        branch: String,
+        /// Its head, there and here.
+        head: CommitId,
+    },
+    /// A pull request asks for the lane's work to be merged.
+    PullRequestOpened {
+        /// Which lane.
+        lane: LaneId,
+        /// The pull request.
+        #[serde(flatten)]
+        pull_request: PullRequest,
+        /// The head of the lane's branch that it is about.
+        head: CommitId,
+        /// There was one already, which now says what a new one would.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        updated: bool,
+    },
+    /// The remote or the forge could not be reached; it is tried again, a few times.
+    ForgeUnavailable {
+        /// Which lane.
+        lane: LaneId,
+        /// What is out.
+        outage: Outage,
     },
     /// Something that is worth telling and moves nothing.
     Noted {
@@ -529,6 +560,9 @@ impl Event {
             | Self::MergeSuperseded { lane }
             | Self::LaneMerged { lane, .. }
             | Self::MustHavesChecked { lane, .. }
+            | Self::BranchPushed { lane, .. }
+            | Self::PullRequestOpened { lane, .. }
+            | Self::ForgeUnavailable { lane, .. }
             | Self::LaneCleaned { lane, .. }
             | Self::LaneFailed { lane, .. }
             | Self::LaneBlocked { lane, .. }
@@ -553,6 +587,7 @@ impl Event {
             Self::JobExited { exit, .. } if !exit.passed() => RecordStatus::Error,
             Self::SnapshotFailed { .. } | Self::SnapshotDamaged { .. } => RecordStatus::Error,
             Self::FailureNoted { .. } | Self::LaneFailed { .. } => RecordStatus::Error,
+            Self::ForgeUnavailable { .. } => RecordStatus::Error,
             Self::MustHavesChecked { verdicts, .. } if any_broken(verdicts) => RecordStatus::Error,
             Self::RunFinished { outcome: RunOutcome::Failed, .. } => RecordStatus::Error,
             Self::LaneBlocked { .. } | Self::PhaseBlocked { .. } => RecordStatus::Blocked,

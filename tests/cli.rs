@@ -118,7 +118,7 @@ fn bad_usage_exits_with_2_and_says_so_on_standard_error() {
         &["--no-such-flag"],
         &["execute-phase"],
         &["execute-phase", "p.toml", "--max-parallel", "0"],
-        &["execute-phase", "p.toml", "--merge", "pr"],
+        &["execute-phase", "p.toml", "--merge", "rebase"],
         &["execute-phase", "p.toml", "--base", "-x"],
         &["execute-phase", "p.toml", "--timeout", "soon"],
         &["execute-phase", "p.toml", "--lane", "../x"],
@@ -140,7 +140,11 @@ fn bad_usage_exits_with_2_and_says_so_on_standard_error() {
 fn an_unknown_command_names_the_nearest() {
     let ended = Scratch::new().lanekeeper(&["statsu"]);
     assert_eq!(ended.code, 2);
-    assert!(ended.stderr.contains("tip: a similar subcommand exists: 'status'"), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("tip: some similar subcommands exist:") && ended.stderr.contains("'status'"),
+        "{}",
+        ended.stderr
+    );
 }
 
 #[test]

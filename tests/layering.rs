@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 const PURE: &[&str] = &["model", "event", "runner", "diagnose", "schedule", "plan_source", "settings", "view"];
-const DOORS: &[&str] = &["store", "git", "process"];
+const DOORS: &[&str] = &["store", "git", "process", "forge"];
 
 /// What a pure room may not name: the world, the clock, chance.
 const IMPURE: &[&[&str]] = &[
@@ -35,7 +35,9 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "event" | "diagnose" | "runner" => Some(vec!["model"]),
         "schedule" => Some(vec!["model", "event", "diagnose"]),
         "settings" => Some(vec!["model", "event", "runner"]),
-        "plan_source" | "view" | "store" | "git" | "process" => Some(vec!["model", "event"]),
+        "plan_source" | "view" | "store" | "process" => Some(vec!["model", "event"]),
+        "git" | "forge" => Some(vec!["model", "event", "time_limit"]),
+        "time_limit" => Some(vec![]),
         "report" => Some(vec!["model", "event", "view"]),
         "travel" => Some([PURE, DOORS].concat()),
         "recover" => Some([PURE, DOORS, &["engine"]].concat()),

@@ -128,6 +128,10 @@ fn as_text(lane: &LaneToPutBack, done: &PutBack, base: &str) -> Vec<String> {
         lines.push(format!("    to look at it: {look}"));
         lines.push(format!("    to restore it: {restore}"));
     }
+    if let Some(url) = &lane.pull_request {
+        lines.push(format!("  its pull request stays as it is: {url}"));
+        lines.push("    it is brought up to date when the lane is run again; otherwise close it there".to_owned());
+    }
     lines.extend(done.aside.iter().map(|path| {
         format!("  what was in the place of a worktree is now {}; look at it, and delete it", path.display())
     }));
@@ -152,6 +156,7 @@ fn as_json(lane: &LaneToPutBack, done: &PutBack) -> Value {
         "was": lane.stage,
         "standing": lane.standing,
         "undone_by": done.undone_by,
+        "pull_request": lane.pull_request,
         "kept": kept.collect::<Vec<_>>(),
         "aside": done.aside,
     })

@@ -15,4 +15,4 @@ pub use delegate::{Delegate, MAX_VIOLATIONS_OF_SAME_AGENT, re_delegation};
 pub use excerpt::LOOKED_AT;
 pub use gate::{MAX_FINDINGS, diagnose};
 pub use must_haves::{FileText, MAX_FILE_BYTES, check as check_must_haves};
-pub use outage::outage;
+pub use outage::{outage, outage_in};

@@ -73,6 +73,11 @@ fn closing_lines(tail: &[String], told: &Transcript) -> Vec<String> {
     said.chain(tail[from..].iter().cloned()).collect()
 }
 
+/// What was out, if that is why a program failed that said `lines`: one that speaks to a remote or to a forge.
+pub fn outage_in(lines: &[String]) -> Option<Outage> {
+    said_in(lines, None)
+}
+
 /// What was out, if one of `lines` says so. The last that does counts.
 fn said_in(lines: &[String], more: Option<&OutagePatterns>) -> Option<Outage> {
     let none = OutagePatterns::default();

@@ -11,6 +11,7 @@ impl Event {
                 change(message);
             }
             Self::SnapshotFailed { error, .. } | Self::SnapshotDamaged { error, .. } => change(error),
+            Self::ForgeUnavailable { outage, .. } => change(&mut outage.line),
             Self::LaneBlocked { reason, .. } | Self::PhaseBlocked { reason } => change(reason),
             Self::CheckpointReached { checkpoint, .. } | Self::RetryPlanned { checkpoint, .. } => {
                 in_checkpoint(checkpoint, change);
@@ -48,6 +49,8 @@ impl Event {
             | Self::MergeSuperseded { .. }
             | Self::MergesBisected { .. }
             | Self::LaneMerged { .. }
+            | Self::BranchPushed { .. }
+            | Self::PullRequestOpened { .. }
             | Self::RollbackBegun { .. }
             | Self::LaneRolledBack { .. }
             | Self::FinalOpened { .. }

@@ -39,8 +39,8 @@ mod slot;
 mod snapshot;
 mod stash;
 mod status;
-mod time_limit;
 mod tree;
+mod upstream;
 mod worktrees;
 
 pub use claim::Holder;
@@ -63,10 +63,11 @@ pub use program::{ProgramError, require_version};
 pub use publish::{Publication, changes_where_checked_out, obstacle_to_publishing, publish};
 pub use references::move_branch;
 pub use remote::{Lease, PushRequest, Pushed, Remote};
-pub use repository::Repository;
+pub use repository::{Repository, branch_reference};
 pub use reserved::Reserved;
 pub use snapshot::{
     Snapshot, SnapshotRequest, changed_since, delete_references, has_changes, keep, kept_under, put_back,
     reference_name, restore, snapshot,
 };
 pub use stash::stashed_on;
+pub use upstream::{upstream_remote, written_url};

@@ -8,10 +8,10 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use super::error::GitError;
-use super::time_limit::output_within;
 use crate::model::text::shell_line;
 use crate::model::time::short;
 use crate::model::{is_foreign_git_variable, is_transport_variable};
+use crate::time_limit::output_within;
 
 /// A git command that could not be started, or ended with a code other than 0.
 #[derive(Debug, thiserror::Error)]

@@ -193,7 +193,7 @@ impl Repository {
 }
 
 /// The full name of a branch.
-pub(crate) fn branch_reference(name: &str) -> String {
+pub fn branch_reference(name: &str) -> String {
     format!("refs/heads/{name}")
 }
 

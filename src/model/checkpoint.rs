@@ -54,6 +54,9 @@ pub struct Checkpoint {
     /// The lane's head, or the base where there is no lane branch yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_sha: Option<CommitId>,
+    /// Where the lane's work is to go, for a `pre_pr` that does not mean the integration branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_branch: Option<String>,
     /// What was run, for `after_lane_tests`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
@@ -79,6 +82,7 @@ impl Checkpoint {
             status,
             context: String::new(),
             head_sha: None,
+            target_branch: None,
             command: None,
             exit_code: None,
             retry_attempt: None,

@@ -15,6 +15,7 @@ pub mod outage;
 pub mod ownership;
 pub mod plan;
 mod progress;
+mod pull_request;
 pub mod redact;
 mod reporting;
 pub mod retry;
@@ -41,6 +42,7 @@ pub use must_haves::{Artifact, Demand, KeyLink, MustHaves, MustHavesRule, Verdic
 pub use outage::{Outage, OutageKind};
 pub use plan::{Agent, Approval, Gates, Lane, MergeMode, Plan, PlanFormat, PlanParts, Round, Task, TaskKind, Timeouts};
 pub use progress::Progress;
+pub use pull_request::{ForgeChoice, PullRequest};
 pub use redact::Redactor;
 pub use reporting::{Ci, ReportFormat};
 pub use retry::RetryLevel;

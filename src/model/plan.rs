@@ -416,6 +416,8 @@ word_enum! {
         None = "none",
         /// Merged here.
         Local = "local",
+        /// Pushed, and proposed in a pull request.
+        Pr = "pr",
     }
 }
 

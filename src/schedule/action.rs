@@ -71,6 +71,11 @@ pub enum Action {
     StageMerge(LaneIndex),
     /// Move the integration branch to the staged merge. Answer: `LaneMerged` or `MergeSuperseded`.
     PublishMerge(LaneIndex),
+    /// Push the lane's branch. Answer: `BranchPushed` or `ForgeUnavailable`.
+    PushBranch(LaneIndex),
+    /// Open a pull request for the lane's branch, or bring the one that there is up to date. Answer:
+    /// `PullRequestOpened` or `ForgeUnavailable`.
+    OpenPullRequest(LaneIndex),
     /// Remove what the lane no longer needs. Answer: `LaneCleaned`.
     CleanLane(LaneIndex),
     /// Find the merge that broke the lane's tests, or, without a lane, the final gate. Answer: `MergesBisected`.
@@ -110,6 +115,8 @@ action_words! {
     Action::ResetLane(_) => "reset_lane",
     Action::StageMerge(_) => "stage_merge",
     Action::PublishMerge(_) => "publish_merge",
+    Action::PushBranch(_) => "push_branch",
+    Action::OpenPullRequest(_) => "open_pull_request",
     Action::CleanLane(_) => "clean_lane",
     Action::BisectMerges(_) => "bisect_merges",
     Action::CheckMustHaves(_) => "check_must_haves",

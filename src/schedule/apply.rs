@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use super::agent_machine::AgentPhase;
+use super::gate::Gate;
 use super::lane_machine::may_move;
 use super::state::{
-    AgentState, AgentStep, Answer, Gate, LaneEnd, LaneState, Rebuild, RunState, StagedMerge, StopState, agent_index,
+    AgentState, AgentStep, Answer, LaneEnd, LaneState, Rebuild, RunState, StagedMerge, StopState, agent_index,
 };
 use crate::event::{Event, LaneStage, Record, RunStarted};
 use crate::model::must_haves::any_broken;
-use crate::model::{AgentName, Approval, Budget, Lane, LaneId, LaneIndex, Stage, Timestamp};
+use crate::model::{AgentName, Approval, Budget, Checkpoint, Lane, LaneId, LaneIndex, MergeMode, Stage, Timestamp};
 
 /// An event that cannot follow from those before it: the log was damaged or belongs to another plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -72,14 +73,14 @@ impl RunState {
             Event::LaneMoved { from, to, .. } => self.move_lane(lane, *from, *to, at)?,
             Event::LaneMerged { commit, .. } => self.lane_merged(lane, commit.clone()),
             Event::LaneRolledBack { integration, .. } => self.lane_rolled_back(lane, integration.clone()),
-            Event::CheckpointReached { checkpoint, .. } => self.checkpoint_reached(lane, checkpoint.stage),
+            Event::CheckpointReached { checkpoint, .. } => self.checkpoint_reached(lane, checkpoint),
             Event::LaneFailed { failure, .. } => self.lane_failed(lane, failure.clone()),
             Event::LaneBlocked { reason, .. } => self.end_lane(lane, LaneEnd::Blocked(reason.clone())),
             _ => {
                 if let Event::RollbackBegun { .. } = event {
                     self.lanes[lane.at()].begin_rollback(at);
                 }
-                apply_to_lane(&mut self.lanes[lane.at()], event);
+                apply_to_lane(&mut self.lanes[lane.at()], event, at);
                 self.apply_to_agents(lane, event, at)?;
                 self.lanes[lane.at()].agents.iter_mut().for_each(|agent| agent.note_keeping(at));
             }
@@ -240,7 +241,8 @@ impl RunState {
         self.running_attempts -= self.lane(lane).running.iter().filter(|job| job.is_attempt()).count();
         let was_merged = self.lane(lane).is_merged();
         let missing = plan.dag().dependencies(lane).iter().filter(|d| !self.lane(**d).is_merged()).count();
-        self.lanes[lane.at()] = LaneState::new(plan.lane(lane), missing);
+        let proposal = std::mem::take(&mut self.lanes[lane.at()].proposal).after_rollback();
+        self.lanes[lane.at()] = LaneState { proposal, ..LaneState::new(plan.lane(lane), missing) };
         if was_merged {
             for dependant in plan.dag().dependants(lane) {
                 self.lanes[dependant.at()].missing += 1;
@@ -259,9 +261,15 @@ impl RunState {
         self.final_worktree = None;
     }
 
-    fn checkpoint_reached(&mut self, lane: LaneIndex, stage: Stage) {
-        self.lanes[lane.at()].checkpoints.insert(stage);
-        if stage == Stage::PrePr && !self.merge_queue.contains(&lane) {
+    fn checkpoint_reached(&mut self, lane: LaneIndex, checkpoint: &Checkpoint) {
+        let proposes = self.merge_mode() == Some(MergeMode::Pr);
+        let state = &mut self.lanes[lane.at()];
+        state.checkpoints.insert(checkpoint.stage);
+        if checkpoint.stage != Stage::PrePr {
+            return;
+        }
+        state.proposal.announced.extend(checkpoint.head_sha.clone().filter(|_| proposes));
+        if !self.merge_queue.contains(&lane) {
             self.merge_queue.push_back(lane);
         }
     }
@@ -304,7 +312,7 @@ impl RunState {
 
     /// Whether finished lanes are merged into the integration branch by this run.
     pub(super) fn merges_here(&self) -> bool {
-        self.started.as_ref().is_some_and(|started| started.options.merge == crate::model::MergeMode::Local)
+        self.merge_mode() == Some(MergeMode::Local)
     }
 
     /// The lane's agent of that name.
@@ -314,7 +322,7 @@ impl RunState {
     }
 }
 
-fn apply_to_lane(lane: &mut LaneState, event: &Event) {
+fn apply_to_lane(lane: &mut LaneState, event: &Event, at: Timestamp) {
     match event {
         Event::StopRequested { force, .. } => lane.stopping = Some(lane.stopping.unwrap_or(false) || *force),
         Event::GateAnswered { gate, approved, message, .. } => {
@@ -346,6 +354,9 @@ fn apply_to_lane(lane: &mut LaneState, event: &Event) {
         Event::MergeSuperseded { .. } => {
             lane.staged = None;
             lane.merged_tests = Gate::Due;
+        }
+        Event::BranchPushed { .. } | Event::PullRequestOpened { .. } | Event::ForgeUnavailable { .. } => {
+            lane.proposal.apply(event, at);
         }
         Event::LaneCleaned { .. } => {
             lane.end = Some(LaneEnd::Merged);
@@ -409,6 +420,7 @@ impl LaneState {
         }
         self.stopping = None;
         self.failure = None;
+        self.proposal.out = None;
         self.clock = self.clock.map(|_| at);
         self.entered = self.entered.map(|_| at);
         self.parked_since = self.parked_since.map(|_| at);

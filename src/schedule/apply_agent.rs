@@ -2,8 +2,9 @@
 
 use super::agent_machine::AgentPhase;
 use super::apply::Fault;
+use super::gate::Gate;
 use super::judge::{Words, is_unknown, judge};
-use super::state::{AgentState, AgentStep, Gate, OutageState, PastFailure, Rebuild, RestartFrom, RunState};
+use super::state::{AgentState, AgentStep, OutageState, PastFailure, Rebuild, RestartFrom, RunState};
 use crate::event::{Event, LaneStage, Reading, SnapshotReason};
 use crate::model::plan::{OwnershipRule, RetryFrom};
 use crate::model::retry::OUTAGE_LIMIT;

@@ -9,7 +9,8 @@ use std::time::Duration;
 use super::action::Action;
 use super::decide_agent::wait_for_jobs;
 use super::decide_lane::decide_lane;
-use super::state::{Gate, LaneEnd, RunState};
+use super::gate::Gate;
+use super::state::{LaneEnd, RunState};
 use crate::event::{Event, LaneStage, RunOutcome, StopReason};
 use crate::model::{JobRole, LaneIndex, Timestamp};
 

@@ -3,9 +3,10 @@
 use super::action::Action;
 use super::decide::Deciding;
 use super::decide_lane::{plan_job, run_gate};
+use super::gate::Gate;
 use super::mending::{checkpoint_failed, gate_failure};
 use super::people::answered_no;
-use super::state::{AgentStep, Gate, RestartFrom};
+use super::state::{AgentStep, RestartFrom};
 use crate::event::{Event, SnapshotReason};
 use crate::model::retry::{LONGEST_BACKOFF, backoff};
 use crate::model::{AgentName, Checkpoint, CheckpointStatus, Failure, JobRole, LaneIndex, RetryLevel, Stage};

@@ -4,8 +4,9 @@ use super::action::Action;
 use super::decide::{Deciding, lane_deadline};
 use super::decide_agent::{decide_agent, stop_jobs, wait_for_jobs};
 use super::decide_merge::decide_merge;
+use super::gate::Gate;
 use super::mending::{gate_failure, must_haves_missing, search_first, send_back, tests_failed};
-use super::state::{AgentState, AgentStep, Gate, LaneState, PastFailure};
+use super::state::{AgentState, AgentStep, LaneState, PastFailure};
 use crate::event::{Event, LaneStage};
 use crate::model::must_haves::any_broken;
 use crate::model::{

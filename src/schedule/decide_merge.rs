@@ -3,10 +3,13 @@
 use super::action::Action;
 use super::decide::Deciding;
 use super::decide_lane::{move_on, plan_job, reach};
+use super::decide_proposal::propose;
+use super::gate::Gate;
 use super::mending::{search_first, send_back, tests_failed};
-use super::state::Gate;
 use crate::event::{Event, LaneStage};
-use crate::model::{Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobRole, LaneIndex, Stage};
+use crate::model::{
+    Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobRole, LaneIndex, MergeMode, Stage,
+};
 
 pub(super) fn decide_merge(deciding: &mut Deciding, lane: LaneIndex) {
     let state = deciding.state;
@@ -24,25 +27,32 @@ pub(super) fn decide_merge(deciding: &mut Deciding, lane: LaneIndex) {
     if !lane_state.checkpoints.contains(&Stage::PrePr) {
         return announce(deciding, lane);
     }
-    if !state.merges_here() {
-        return leave_branch(deciding, lane);
-    }
-    if state.merge_queue.front() == Some(&lane) {
-        merge(deciding, lane);
+    match state.merge_mode() {
+        Some(MergeMode::None) | None => leave_branch(deciding, lane),
+        _ if state.merge_queue.front() != Some(&lane) => {}
+        Some(MergeMode::Local) => merge(deciding, lane),
+        Some(MergeMode::Pr) => propose(deciding, lane),
     }
 }
 
 fn announce(deciding: &mut Deciding, lane: LaneIndex) {
     let state = deciding.state;
-    let target = state.started().map_or("", |started| started.base_branch.as_str());
-    let context =
-        if state.merges_here() { format!("to be merged into {target}") } else { "the branch is left".to_owned() };
+    let base = state.started().map_or("", |started| started.base_branch.as_str());
+    let (context, target_branch) = match state.merge_mode() {
+        Some(MergeMode::Local) => (format!("to be merged into {base}"), None),
+        Some(MergeMode::Pr) => {
+            let target = state.proposal_target(lane);
+            (format!("to be proposed for {target}"), Some(target))
+        }
+        _ => ("the branch is left".to_owned(), None),
+    };
     let checkpoint = Checkpoint::new(Stage::PrePr, CheckpointStatus::InProgress);
-    reach(deciding, lane, Checkpoint { head_sha: state.lane(lane).head.clone(), context, ..checkpoint });
+    let head_sha = state.lane(lane).head.clone();
+    reach(deciding, lane, Checkpoint { head_sha, target_branch, context, ..checkpoint });
 }
 
-/// `--merge none`: the lane is complete as it stands on its branch.
-fn leave_branch(deciding: &mut Deciding, lane: LaneIndex) {
+/// The lane is complete as it stands on its branch.
+pub(super) fn leave_branch(deciding: &mut Deciding, lane: LaneIndex) {
     let lane_state = deciding.state.lane(lane);
     if let (Some(commit), Some(onto)) = (lane_state.head.clone(), lane_state.base.clone()) {
         deciding.note(Event::LaneMerged { lane: deciding.state.plan.lane(lane).id.clone(), commit, onto });

@@ -1,6 +1,7 @@
 //! What the end of a job means: of an agent's attempt, and of a gate.
 
-use super::state::{AgentStep, FailedGate, Gate};
+use super::gate::{FailedGate, Gate};
+use super::state::AgentStep;
 use crate::event::{AgentReport, Reading, SnapshotReason};
 use crate::model::{Diagnosis, ExitCause, Failure, FailureClass, FailureKind, JobExit, JobId, Round, Transcript};
 

@@ -3,7 +3,8 @@
 use super::action::Action;
 use super::decide::Deciding;
 use super::decide_lane::move_on;
-use super::state::{AgentStep, FailedGate, LaneState};
+use super::gate::FailedGate;
+use super::state::{AgentStep, LaneState};
 use crate::diagnose::{Delegate, re_delegation};
 use crate::event::{Event, LaneStage};
 use crate::model::must_haves::tally;

@@ -13,11 +13,14 @@ mod decide;
 mod decide_agent;
 mod decide_lane;
 mod decide_merge;
+mod decide_proposal;
+mod gate;
 mod judge;
 mod lane_machine;
 mod mending;
 mod next_lane;
 mod people;
+mod proposal;
 mod state;
 
 pub use action::Action;
@@ -25,8 +28,7 @@ pub use agent_machine::AgentPhase;
 pub use apply::Fault;
 pub use completion::{Completion, Standing};
 pub use decide::{Decisions, Finish, decide};
+pub use gate::{FailedGate, Gate};
 pub use next_lane::{Claim, Hindrance, NextLane, hindrance, next_lane, rivalry};
 pub use people::approval_at;
-pub use state::{
-    AgentState, AgentStep, FailedGate, Gate, LaneEnd, LaneState, Rebuild, RestartFrom, RunState, StopState,
-};
+pub use state::{AgentState, AgentStep, LaneEnd, LaneState, Rebuild, RestartFrom, RunState, StopState};

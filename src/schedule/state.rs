@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::agent_machine::AgentPhase;
+use super::gate::Gate;
 use super::people::approval_at;
+use super::proposal::ProposalState;
 use crate::event::{LaneStage, RunOutcome, RunStarted, SnapshotReason, StopReason, Worktree};
 use crate::model::{
-    Agent, AgentName, Approval, CommitId, Diagnosis, Failure, HumanGate, JobExit, JobId, JobRole, Lane, LaneId,
-    LaneIndex, Plan, Session, Stage, TaskId, Timestamp, Usage, Verdict,
+    Agent, AgentName, Approval, CommitId, Failure, HumanGate, JobId, JobRole, Lane, LaneId, LaneIndex, Plan, Session,
+    Stage, TaskId, Timestamp, Usage, Verdict,
 };
 
 /// A run, folded from its events.
@@ -108,8 +110,10 @@ pub struct LaneState {
     pub staged: Option<StagedMerge>,
     /// What the lane must be put onto before its agents go on.
     pub rebuild: Option<Rebuild>,
-    /// The integration branch with its work in it; with `--merge none` the lane's own head.
+    /// The integration branch with its work in it; with `--merge none` and `pr` the lane's own head.
     pub merged: Option<CommitId>,
+    /// What the remote and the forge have of it.
+    pub proposal: ProposalState,
     /// Jobs that were started and have not ended.
     pub running: BTreeSet<JobId>,
     /// It was asked to stop; nothing new begins in it.
@@ -175,29 +179,6 @@ pub enum Rebuild {
     OnIntegration,
     /// The lane's own work merged with the integration branch: it merges, and its tests fail.
     OnMerge(CommitId),
-}
-
-/// The progress of a list of commands.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub enum Gate {
-    /// Not run yet, or to be run again.
-    #[default]
-    Due,
-    /// Runs.
-    Running(JobId),
-    /// Every command passed.
-    Passed,
-    /// A command failed.
-    Failed(Box<FailedGate>),
-}
-
-/// How a gate failed.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FailedGate {
-    /// The exit of the command.
-    pub exit: JobExit,
-    /// What its output says.
-    pub diagnosis: Option<Box<Diagnosis>>,
 }
 
 /// One agent of a lane.
@@ -482,6 +463,7 @@ impl LaneState {
             staged: None,
             rebuild: None,
             merged: None,
+            proposal: ProposalState::default(),
             running: BTreeSet::new(),
             stopping: None,
             failure: None,
@@ -585,16 +567,6 @@ impl AgentState {
     pub fn failure_context(&self, task: &TaskId) -> Vec<String> {
         let concerns = |failure: &&PastFailure| failure.task.as_ref().is_none_or(|about| about == task);
         self.past.iter().filter(concerns).flat_map(|failure| failure.context.clone()).collect()
-    }
-}
-
-impl Gate {
-    /// The job, while it runs.
-    pub fn job(&self) -> Option<&JobId> {
-        match self {
-            Self::Running(job) => Some(job),
-            _ => None,
-        }
     }
 }
 

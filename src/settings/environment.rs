@@ -87,6 +87,12 @@ variables! {
     STATE_REMOTE = "LANEKEEPER_STATE_REMOTE";
     /// Sets `ci`.
     CI = "LANEKEEPER_CI";
+    /// Sets `forge`.
+    FORGE = "LANEKEEPER_FORGE";
+    /// Sets `pull_request_command`, one word a line.
+    PULL_REQUEST_COMMAND = "LANEKEEPER_PULL_REQUEST_COMMAND";
+    /// Sets `remote`.
+    REMOTE = "LANEKEEPER_REMOTE";
     /// Which diagnostics are written, where no `-v` says so: `info`, `lanekeeper::git=debug`.
     LOG = "LANEKEEPER_LOG";
     /// Where the user's configuration directory is; default `$HOME/.config`.

@@ -14,7 +14,7 @@ use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::plan::SPECIALIST_TIME_LIMIT;
 use crate::model::retry::OUTAGE_LIMIT;
 use crate::model::runner::RunnerText;
-use crate::model::{Ci, Dollars, MergeMode, MustHavesRule, OnOrphan, SnapshotRules, Timeouts};
+use crate::model::{Ci, Dollars, ForgeChoice, MergeMode, MustHavesRule, OnOrphan, SnapshotRules, Timeouts};
 use crate::runner::Catalogue;
 
 macro_rules! settings {
@@ -261,6 +261,21 @@ settings! {
         Kind::Choice(words::<Ci>), value::choice, flags ["--ci"], variables [env::CI],
         default "auto"
     }
+    /// What opens pull requests with `merge = "pr"`.
+    forge: ForgeChoice {
+        Kind::Choice(words::<ForgeChoice>), value::choice, flags [], variables [env::FORGE],
+        default "auto"
+    }
+    /// The program and its arguments that open pull requests instead of `gh` and `glab`.
+    pull_request_command: Option<Vec<String>> {
+        Kind::List, some(value::arguments), flags [], variables [env::PULL_REQUEST_COMMAND],
+        default "none"
+    }
+    /// The remote that branches are pushed to with `merge = "pr"`.
+    remote: Option<String> {
+        Kind::Text, some(value::remote), flags [], variables [env::REMOTE],
+        default "the remote that the base branch follows, else `origin`"
+    }
 }
 
 fn some<T>(read: impl Fn(&str) -> Result<T, String>) -> impl Fn(&str) -> Result<Option<T>, String> {
@@ -321,6 +336,9 @@ impl Settings {
             on_lock_conflict: unsaid(OnLockConflict::Fail),
             state_remote: unsaid(None),
             ci: unsaid(Ci::Auto),
+            forge: unsaid(ForgeChoice::Auto),
+            pull_request_command: unsaid(None),
+            remote: unsaid(None),
             runners: BTreeMap::new(),
         }
     }

@@ -192,7 +192,7 @@ fn every_fault_is_told_at_once_with_its_place() {
         faults(text),
         [
             "warning: 1:1: unknown key `max_paralel` (did you mean `max_parallel`?)",
-            "2:9: `merge` is one of none, local: `locl` is none of them, did you mean `local`?",
+            "2:9: `merge` is one of none, local, pr: `locl` is none of them, did you mean `local`?",
             "4:11: `retries` is a number, not of type string",
             "5:12: `progress` is one of auto, live, plain, json, none, not of type integer",
             "6:11: `timeout` is a duration: `0s` is no time at all",
@@ -311,13 +311,13 @@ fn seed_002s_specialist_timeout_is_in_seconds() {
 
 #[test]
 fn a_wrong_variable_is_named() {
-    let variables = environment_of(&[("LANEKEEPER_MERGE", "pr"), ("LANEKEEPER_KEEP_POOL", "maybe")]);
+    let variables = environment_of(&[("LANEKEEPER_MERGE", "rebase"), ("LANEKEEPER_KEEP_POOL", "maybe")]);
     let Faults(faults) = Layers::read(Layer::default(), &variables, &[], &surroundings()).unwrap_err();
     let shown: Vec<_> = faults.iter().map(ToString::to_string).collect();
     assert_eq!(
         shown,
         [
-            "`LANEKEEPER_MERGE` is one of none, local: `pr` is none of them",
+            "`LANEKEEPER_MERGE` is one of none, local, pr: `rebase` is none of them",
             "`LANEKEEPER_KEEP_POOL` is true or false: `maybe` is neither",
         ]
     );

@@ -7,7 +7,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{OnConflict, OnLockConflict, Progress, nearest};
-use crate::model::{AgentName, Ci, Dollars, MergeMode, MustHavesRule, OnOrphan, PlanFormat, ReportFormat, Stage};
+use crate::model::{
+    AgentName, Ci, Dollars, ForgeChoice, MergeMode, MustHavesRule, OnOrphan, PlanFormat, ReportFormat, Stage,
+};
 
 /// A set of words to choose from.
 pub trait Choice: Copy + Send + Sync + 'static {
@@ -30,7 +32,7 @@ macro_rules! choices {
     )*};
 }
 
-choices! { Ci MergeMode MustHavesRule OnConflict OnLockConflict OnOrphan PlanFormat Progress ReportFormat Stage }
+choices! { Ci ForgeChoice MergeMode MustHavesRule OnConflict OnLockConflict OnOrphan PlanFormat Progress ReportFormat Stage }
 
 /// The words of a choice.
 pub fn words<T: Choice>() -> Vec<&'static str> {
@@ -183,6 +185,18 @@ pub fn patterns(text: &str) -> Result<Vec<String>, String> {
         })?;
     }
     Ok(patterns)
+}
+
+/// Reads a program and its arguments, one a line.
+///
+/// # Errors
+/// That there is no program.
+pub fn arguments(text: &str) -> Result<Vec<String>, String> {
+    let words: Vec<String> = text.lines().map(str::to_owned).collect();
+    match words.first().is_some_and(|program| !program.is_empty()) {
+        true => Ok(words),
+        false => Err("it names no program".to_owned()),
+    }
 }
 
 /// A value as JSON shows it; `null` where there is none.

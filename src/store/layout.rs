@@ -228,6 +228,11 @@ impl RunDirectory {
         })
     }
 
+    /// What the pull request of `lane` says.
+    pub fn pull_request(&self, lane: &LaneId) -> PathBuf {
+        self.directory().join("pull-requests").join(format!("{lane}.md"))
+    }
+
     /// The structured error log (SPEC §10).
     pub fn errors(&self) -> PathBuf {
         self.directory().join(ERRORS)

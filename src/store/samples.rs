@@ -306,6 +306,30 @@ pub(super) fn every_event() -> Vec<Event> {
             message: "use the other library".into(),
             message_for: Some(self::lane()),
         },
+        Event::CheckpointReached {
+            lane: Some(lane.clone()),
+            checkpoint: Checkpoint { target_branch: Some("lane/P1/SL-0".into()), ..checkpoint(Stage::PrePr) },
+        },
+        Event::BranchPushed {
+            lane: lane.clone(),
+            remote: "origin".into(),
+            branch: "lane/P1/SL-1".into(),
+            head: commit('b'),
+        },
+        Event::PullRequestOpened {
+            lane: lane.clone(),
+            pull_request: PullRequest {
+                url: "https://github.com/acme/shop/pull/7".into(),
+                number: Some(7),
+                base: "main".into(),
+            },
+            head: commit('b'),
+            updated: true,
+        },
+        Event::ForgeUnavailable {
+            lane,
+            outage: Outage { kind: OutageKind::Network, line: "connection refused".into(), retry_after: None },
+        },
     ]);
     events
 }

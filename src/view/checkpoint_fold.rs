@@ -42,6 +42,8 @@ struct Branch {
     own_worktrees: BTreeSet<AgentName>,
     head: Option<CommitId>,
     retries: u32,
+    /// Where its pull request is.
+    pull_request: Option<String>,
     /// The newest record of each stage, the newest of all last.
     records: Vec<CheckpointRecord>,
     /// What the record was before the lane failed or was blocked, for a resume.
@@ -78,6 +80,10 @@ impl CheckpointFold {
                 self.reach(Some(lane), checkpoint, at)
             }
             Event::LaneMerged { lane, commit, .. } => self.merged(lane, commit, at),
+            Event::PullRequestOpened { lane, pull_request, .. } => {
+                self.lane(lane).pull_request = Some(pull_request.url.clone());
+                Vec::new()
+            }
             Event::LaneFailed { lane, failure } => self.failed(lane, failure, at),
             Event::LaneBlocked { lane, reason } => self.end(
                 lane,
@@ -119,13 +125,15 @@ impl CheckpointFold {
     }
 
     fn merged(&mut self, lane: &LaneId, commit: &CommitId, at: Timestamp) -> Vec<CheckpointRecord> {
+        let pull_request = self.lane(lane).pull_request.as_ref();
+        let notes = pull_request.map_or_else(|| format!("merged as {commit}"), |url| format!("pull request {url}"));
         let changed = self.end(
             lane,
             at,
             |branch| branch.stage(Stage::PrePr),
             |record| {
                 record.status = CheckpointStatus::Complete;
-                record.notes = format!("merged as {commit}");
+                record.notes = notes;
             },
         );
         self.lane(lane).before_ending = None;
@@ -271,7 +279,8 @@ fn new_record(
         command: checkpoint.command.clone(),
         exit_code: checkpoint.exit_code,
         head_sha: branch.head.clone(),
-        target_branch: (checkpoint.stage == Stage::PrePr).then(|| run.base_branch.clone()),
+        target_branch: (checkpoint.stage == Stage::PrePr)
+            .then(|| checkpoint.target_branch.clone().unwrap_or_else(|| run.base_branch.clone())),
         git: branch.git(),
         session_id: session_id.map(str::to_owned),
     }

@@ -14,7 +14,7 @@ pub(super) fn state_of(lane: &LaneView, run: &RunFacts) -> LaneState {
         None => {}
     }
     if lane.merge_commit.is_some() || lane.merged_before {
-        return LaneState::Merged;
+        return if lane.pull_request.is_some() { LaneState::Proposed } else { LaneState::Merged };
     }
     if lane.skipped {
         return LaneState::Skipped;
@@ -138,6 +138,7 @@ pub(super) fn apply_to_lane(lane: &mut LaneView, record: &Record) {
             lane.ending = None;
             lane.finished = Some(at);
         }
+        Event::PullRequestOpened { pull_request, .. } => lane.pull_request = Some(pull_request.clone()),
         Event::MustHavesChecked { verdicts, .. } => lane.must_haves = verdicts.clone(),
         Event::LaneCleaned { kept, .. } => lane.kept = kept.clone(),
         Event::LaneFailed { failure, .. } => fail(lane, failure, at),
@@ -153,6 +154,8 @@ pub(super) fn apply_to_lane(lane: &mut LaneView, record: &Record) {
         | Event::MergeSuperseded { .. }
         | Event::MergesBisected { .. }
         | Event::WorktreeLost { .. }
+        | Event::BranchPushed { .. }
+        | Event::ForgeUnavailable { .. }
         | Event::Noted { .. }
         | Event::RunStarted(_)
         | Event::RunResumed { .. }
@@ -223,6 +226,7 @@ fn roll_back(lane: &mut LaneView, kept: &[String], at: Timestamp) {
     lane.must_haves.clear();
     lane.stage = LaneStage::Waiting;
     lane.merge_commit = None;
+    lane.pull_request = None;
     lane.worktree = None;
     lane.head = None;
     lane.base = None;

@@ -7,8 +7,8 @@ use serde::{Serialize, Serializer};
 
 use crate::event::{LaneStage, SnapshotReason, Worktree};
 use crate::model::{
-    AgentName, Approval, CommitId, ExitCause, Failure, JobExit, JobId, JobRole, Lane, LaneId, Task, TaskId, Timestamp,
-    Transcript, Transition, Usage, Verdict,
+    AgentName, Approval, CommitId, ExitCause, Failure, JobExit, JobId, JobRole, Lane, LaneId, PullRequest, Task,
+    TaskId, Timestamp, Transcript, Transition, Usage, Verdict,
 };
 
 /// How a lane stands, in the words that people see.
@@ -32,6 +32,8 @@ pub enum LaneState {
     Merging,
     /// The integration branch holds its work.
     Merged,
+    /// A pull request asks for its work to be merged.
+    Proposed,
     /// Ended without success.
     Failed,
     /// Something outside must change first.
@@ -58,6 +60,7 @@ impl LaneState {
             Self::NeedsPerson => "waiting for a person",
             Self::Merging => "merging",
             Self::Merged => "merged",
+            Self::Proposed => "proposed",
             Self::Failed => "failed",
             Self::Blocked => "blocked",
             Self::Stopped => "stopped",
@@ -66,12 +69,17 @@ impl LaneState {
         }
     }
 
+    /// Whether this run has nothing left to do for the lane's work.
+    pub fn is_done(self) -> bool {
+        matches!(self, Self::Merged | Self::Proposed)
+    }
+
     /// Whether something goes on in the lane, or would if a person said so.
     pub fn is_active(self) -> bool {
         match self {
             Self::Starting | Self::Running | Self::Testing | Self::Reviewing | Self::Merging => true,
             Self::NeedsApproval(_) | Self::NeedsPerson => true,
-            Self::Waiting | Self::Merged | Self::Failed | Self::Blocked => false,
+            Self::Waiting | Self::Merged | Self::Proposed | Self::Failed | Self::Blocked => false,
             Self::Stopped | Self::RolledBack | Self::Skipped => false,
         }
     }
@@ -128,6 +136,8 @@ pub struct LaneView {
     pub head: Option<CommitId>,
     /// The integration branch after the lane's merge.
     pub merge_commit: Option<CommitId>,
+    /// Its pull request.
+    pub pull_request: Option<PullRequest>,
     /// Whether an earlier run merged it.
     pub merged_before: bool,
     /// Whether this run leaves it out.
@@ -284,6 +294,7 @@ impl LaneView {
             worktree: None,
             head: None,
             merge_commit: None,
+            pull_request: None,
             merged_before: false,
             skipped: false,
             stopping: false,

@@ -124,6 +124,16 @@ pub fn narrate(record: &Record, view: &RunView) -> Option<Line> {
             passing(Tone::Plain, format!("{lane}: {} moved again, merging once more", view.run.base_branch))
         }
         Event::LaneMerged { lane, commit, .. } => lane_merged(view, lane, commit.short(), record.at),
+        Event::BranchPushed { lane, remote, branch, head } => {
+            passing(Tone::Plain, format!("{lane}: {branch} pushed to {remote} at {}", head.short()))
+        }
+        Event::PullRequestOpened { lane, pull_request, updated, .. } => {
+            let how = if *updated { "brought up to date" } else { "opened" };
+            lasting(Tone::Good, format!("{lane}: pull request {how}: {}", pull_request.url))
+        }
+        Event::ForgeUnavailable { lane, outage } => {
+            lasting(Tone::Warn, format!("{lane}: the remote or the forge cannot be reached: {}", outage.line))
+        }
         Event::LaneCleaned { lane, kept } if !kept.is_empty() => {
             lasting(Tone::Warn, format!("{lane}: kept {}", kept.join(", ")))
         }
@@ -300,9 +310,9 @@ fn run_finished(view: &RunView, outcome: RunOutcome, at: Timestamp) -> Option<Li
         RunOutcome::Failed => Tone::Bad,
         RunOutcome::Blocked | RunOutcome::Stopped => Tone::Warn,
     };
-    let merged = view.counts().get(&LaneState::Merged).copied().unwrap_or_default();
     let all = view.lanes().iter().filter(|lane| !lane.skipped).count();
-    lasting(tone, format!("run {outcome}{took}: {merged} of {} merged", counted(all, "lane")))
+    let how = if view.run.proposes() { "done" } else { "merged" };
+    lasting(tone, format!("run {outcome}{took}: {} of {} {how}", view.done(), counted(all, "lane")))
 }
 
 #[cfg(test)]

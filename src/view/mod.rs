@@ -11,6 +11,7 @@ mod lane_fold;
 pub mod lane_view;
 pub mod line;
 pub mod next_steps;
+pub mod pull_request;
 pub mod report;
 pub mod run_view;
 pub mod snapshots;

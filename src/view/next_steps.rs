@@ -129,7 +129,12 @@ fn whole_run(view: &RunView, commands: &Commands<'_>, nothing_else: bool) -> Opt
 }
 
 fn where_the_work_is(view: &RunView) -> String {
-    let count = counted(view.counts().get(&LaneState::Merged).copied().unwrap_or_default(), "lane");
+    let count = counted(view.done(), "lane");
+    let proposed = |lane: &LaneView| Some(format!("{} {}", lane.id, clean(&lane.pull_request.as_ref()?.url)));
+    let proposed: Vec<String> = view.lanes().iter().filter_map(proposed).collect();
+    if !proposed.is_empty() {
+        return format!("{count} done. To be merged by you: {}", proposed.join(", "));
+    }
     if !view.run.merges() {
         return format!("{count} done; each lane's work is on its own branch, nothing was merged.");
     }

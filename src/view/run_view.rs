@@ -81,6 +81,11 @@ impl RunFacts {
         self.options.as_ref().is_none_or(|options| options.merge == MergeMode::Local)
     }
 
+    /// Whether finished lanes are proposed in pull requests by this run.
+    pub fn proposes(&self) -> bool {
+        self.options.as_ref().is_some_and(|options| options.merge == MergeMode::Pr)
+    }
+
     /// Up to when times are counted: the end of the run, or `now`.
     pub fn until(&self, now: Timestamp) -> Timestamp {
         self.finished.unwrap_or(now)
@@ -178,9 +183,14 @@ impl RunView {
     }
 
     fn missing_dependencies(&self, lane: &LaneView) -> WaitingFor {
-        let merged = |id: &LaneId| self.lane(id).is_some_and(|lane| lane.state == LaneState::Merged);
+        let merged = |id: &LaneId| self.lane(id).is_some_and(|lane| lane.state.is_done());
         let missing: Vec<LaneId> = lane.depends_on.iter().filter(|id| !merged(id)).cloned().collect();
         if missing.is_empty() { WaitingFor::Place } else { WaitingFor::Lanes(missing) }
+    }
+
+    /// How many lanes this run has nothing left to do for.
+    pub fn done(&self) -> usize {
+        self.counts.iter().filter(|(state, _)| state.is_done()).map(|(_, count)| count).sum()
     }
 
     /// Takes in one record.

@@ -16,7 +16,7 @@ use super::table::{Cell, Column, lines};
 use crate::event::{LaneStage, RunOutcome};
 use crate::model::must_haves::{any_broken, tally};
 use crate::model::time::{optional_millis, short};
-use crate::model::{AgentName, CommitId, LaneId, PhaseId, RunId, TaskId, Timestamp, Usage, Verdict};
+use crate::model::{AgentName, CommitId, LaneId, PhaseId, PullRequest, RunId, TaskId, Timestamp, Usage, Verdict};
 
 /// What a summary needs to know that no event says.
 #[derive(Debug, Clone, Copy)]
@@ -109,6 +109,8 @@ pub struct LaneSummary {
     pub head: Option<CommitId>,
     /// The integration branch after its merge.
     pub merge_commit: Option<CommitId>,
+    /// Its pull request.
+    pub pull_request: Option<PullRequest>,
     /// Snapshots that were taken.
     pub snapshots: Vec<SnapshotView>,
     /// What became of its must-haves; empty before they were looked for.
@@ -270,7 +272,7 @@ fn row(lane: &LaneSummary) -> Vec<Cell> {
 /// The colour of a state.
 pub fn tone(state: LaneState) -> Tone {
     match state {
-        LaneState::Merged => Tone::Good,
+        LaneState::Merged | LaneState::Proposed => Tone::Good,
         LaneState::Failed => Tone::Bad,
         LaneState::Blocked | LaneState::Stopped | LaneState::NeedsApproval(_) | LaneState::NeedsPerson => Tone::Warn,
         LaneState::RolledBack => Tone::Warn,
@@ -300,6 +302,7 @@ fn lane_summary(view: &RunView, lane: &LaneView, until: Timestamp) -> LaneSummar
         worktree: lane.worktree.as_ref().map(|worktree| worktree.path.clone()),
         head: lane.head.clone(),
         merge_commit: lane.merge_commit.clone(),
+        pull_request: lane.pull_request.clone(),
         snapshots: lane.snapshots.clone(),
         must_haves: lane.must_haves.clone(),
         kept: lane.kept.clone(),
@@ -336,10 +339,10 @@ fn note(view: &RunView, lane: &LaneView, waiting_for: Option<&WaitingFor>) -> St
         (_, Some(WaitingFor::Person(tasks))) => {
             format!("for task {}", tasks.iter().map(TaskId::as_str).collect::<Vec<_>>().join(" and task "))
         }
-        (LaneState::Merged, None) if any_broken(&lane.must_haves) => {
+        (LaneState::Merged | LaneState::Proposed, None) if any_broken(&lane.must_haves) => {
             format!("{}; must-haves: {}", merged_note(view, lane), tally(&lane.must_haves))
         }
-        (LaneState::Merged, None) => merged_note(view, lane),
+        (LaneState::Merged | LaneState::Proposed, None) => merged_note(view, lane),
         (LaneState::RolledBack, None) => match lane.kept.len() {
             0 => String::new(),
             _ => format!("kept {}", clean(&lane.kept.join(", "))),
@@ -364,6 +367,7 @@ fn merged_note(view: &RunView, lane: &LaneView) -> String {
     let kept = if lane.kept.is_empty() { String::new() } else { format!("; kept {}", clean(&lane.kept.join(", "))) };
     match &lane.merge_commit {
         None => "by an earlier run".to_owned(),
+        Some(_) if let Some(it) = &lane.pull_request => format!("{}{kept}", clean(&it.url)),
         Some(commit) if view.run.merges() => format!("{}{kept}", commit.short()),
         Some(_) => format!("on {}{kept}", lane.branch().unwrap_or("its branch")),
     }

@@ -316,6 +316,12 @@ pub(crate) fn started(lanes: &[&str]) -> Event {
     }))
 }
 
+/// A pull request that was opened for `lane`.
+pub(crate) fn proposed(lane: LaneId, url: &str) -> Event {
+    let pull_request = PullRequest { url: url.to_owned(), number: Some(7), base: "main".to_owned() };
+    Event::PullRequestOpened { lane, pull_request, head: commit('5'), updated: false }
+}
+
 /// Any events in any order, about few enough lanes and jobs that they meet.
 pub(crate) fn any_records() -> impl Strategy<Value = Vec<Record>> {
     let records = proptest::collection::vec((any_event(), -5i64..100), 0..60);
@@ -462,6 +468,7 @@ fn any_lane_ending() -> impl Strategy<Value = Event> {
         (any_lane(), any_failure()).prop_map(|(lane, failure)| Event::LaneFailed { lane, failure }),
         (any_lane(), any_text()).prop_map(|(lane, reason)| Event::LaneBlocked { lane, reason }),
         (any_lane(), kept.clone()).prop_map(|(lane, kept)| Event::LaneCleaned { lane, kept }),
+        any_lane().prop_map(|lane| proposed(lane, "https://forge.example.com/7")),
         any_lane().prop_map(|lane| Event::RollbackBegun { lane }),
         (any_lane(), kept).prop_map(|(lane, kept)| Event::LaneRolledBack { lane, integration: None, kept }),
     ]

@@ -26,6 +26,7 @@ mod merge;
 mod must_haves;
 mod output;
 mod people;
+mod pull_requests;
 mod reading;
 mod recovery;
 mod report;

@@ -37,6 +37,10 @@ pub enum Bug {
     OutageCounts,
     /// What a lane lacks is not seen.
     LackNotSeen,
+    /// A pull request that was opened before a crash is opened again.
+    OpenTwice,
+    /// A branch counts as pushed before it is.
+    PushForgotten,
 }
 
 impl Bug {
@@ -56,6 +60,8 @@ impl Bug {
         Self::FailureIsSuccess,
         Self::OutageCounts,
         Self::LackNotSeen,
+        Self::OpenTwice,
+        Self::PushForgotten,
     ];
 }
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use lanekeeper::model::plan::{AgentWorktrees, RetryFrom};
 use lanekeeper::model::{
-    Agent, AgentName, Approval, Artifact, CommandLine, Gates, JobId, JobRole, Lane, LaneId, LaneIndex, MustHaves,
-    MustHavesRule, PhaseId, Plan, PlanParts, Round, Task, TaskId, TaskKind, Timeouts,
+    Agent, AgentName, Approval, Artifact, CommandLine, Gates, JobId, JobRole, Lane, LaneId, LaneIndex, MergeMode,
+    MustHaves, MustHavesRule, PhaseId, Plan, PlanParts, Round, Task, TaskId, TaskKind, Timeouts,
 };
 
 use super::dice::Dice;
@@ -163,6 +163,16 @@ impl Script {
     pub fn outages(&self, key: &str, job: &JobId) -> u32 {
         let out = job.is_attempt() && self.of(&format!("{key} out")).is_multiple_of(12);
         if out { 4 } else { 0 }
+    }
+
+    /// How finished lanes reach the integration branch.
+    pub fn merge(&self) -> MergeMode {
+        if self.of("merge").is_multiple_of(5) { MergeMode::Pr } else { MergeMode::Local }
+    }
+
+    /// How often in a row a remote or a forge is out.
+    pub fn forge_outages(&self, key: &str) -> u32 {
+        if self.of(&format!("{key} forge")).is_multiple_of(4) { 2 } else { 0 }
     }
 
     /// Whether a person says no to the task once before saying yes.

@@ -379,6 +379,10 @@ impl Simulation {
         let state = self.spine.state();
         for lane in self.world.plan.indices() {
             let merged = state.lane(lane).end == Some(LaneEnd::Merged);
+            if self.world.script.merge() == MergeMode::Pr {
+                self.check_proposal(lane, merged)?;
+                continue;
+            }
             let times = self.world.merges.iter().filter(|other| **other == lane).count();
             let id = &self.world.plan.lane(lane).id;
             if times != usize::from(merged) {
@@ -393,6 +397,23 @@ impl Simulation {
         }
         self.check_sequences()?;
         self.check_tasks_done_once()
+    }
+
+    /// A lane that is over has one pull request, for its head, unless it changed nothing; and nobody moved the
+    /// integration branch for it.
+    fn check_proposal(&self, lane: LaneIndex, over: bool) -> Result<(), String> {
+        let (state, id) = (self.spine.state().lane(lane), &self.world.plan.lane(lane).id);
+        let changed = state.head != state.base;
+        match self.world.pulls.get(&lane) {
+            Some((1, head)) if !over || state.head.as_ref() == Some(head) => {}
+            Some((count, _)) => return Err(format!("{id} has {count} pull requests, not one for its head")),
+            None if over && changed => return Err(format!("{id} is over and has no pull request")),
+            None => {}
+        }
+        match self.world.merges.is_empty() {
+            true => Ok(()),
+            false => Err("a lane was merged that was to be proposed".to_owned()),
+        }
     }
 
     /// Of two lanes that keep an order the second never began while the first one was still to come.
@@ -469,7 +490,7 @@ fn run_started(world: &World) -> RunStarted {
         owner: owner(),
         options: RunOptions {
             max_parallel: MAX_PARALLEL + extra,
-            merge: MergeMode::Local,
+            merge: world.script.merge(),
             fail_fast: false,
             bisect_merges: true,
             gsd_tracking: false,

@@ -7,8 +7,8 @@ use std::time::Duration;
 use lanekeeper::event::{AgentReport, Event, Reading, Record, SnapshotReason, Worktree};
 use lanekeeper::model::checkpoint::CommitId;
 use lanekeeper::model::{
-    Demand, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, Lane, LaneId, LaneIndex,
-    MustHavesRule, Outage, OutageKind, Plan, Round, Stage, TaskId, Timestamp, Verdict,
+    Demand, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, Lane, LaneId, LaneIndex, MergeMode,
+    MustHavesRule, Outage, OutageKind, Plan, PullRequest, Round, Stage, TaskId, Timestamp, Verdict,
 };
 use lanekeeper::schedule::{Action, Rebuild, RestartFrom, RunState};
 
@@ -36,6 +36,11 @@ pub struct World {
     unkept: HashSet<(LaneIndex, usize)>,
     /// Heads of lanes that were looked at for what the lane must have, and whether it was there.
     looked_at: BTreeMap<LaneIndex, Vec<(CommitId, bool)>>,
+    /// What the remote has of the lanes' branches, and the heads that were announced before they were pushed.
+    remote: BTreeMap<LaneIndex, CommitId>,
+    announced: HashSet<(LaneId, CommitId)>,
+    /// How many pull requests the forge has for each lane, and for which head they were last brought up to date.
+    pub pulls: BTreeMap<LaneIndex, (usize, CommitId)>,
     pub violations: Vec<String>,
     commits: u32,
 }
@@ -70,6 +75,9 @@ impl World {
             open: BTreeSet::new(),
             unkept: HashSet::new(),
             looked_at: BTreeMap::new(),
+            remote: BTreeMap::new(),
+            announced: HashSet::new(),
+            pulls: BTreeMap::new(),
             violations: Vec::new(),
             commits: 0,
         };
@@ -221,6 +229,9 @@ impl World {
                 Event::JobPlanned { job } => drop(self.planned.insert(job.clone())),
                 Event::CheckpointReached { lane: Some(lane), checkpoint } => {
                     self.checkpoints.insert((lane.clone(), checkpoint.stage));
+                    if let (Stage::PrePr, Some(head)) = (checkpoint.stage, &checkpoint.head_sha) {
+                        self.announced.insert((lane.clone(), head.clone()));
+                    }
                 }
                 _ => {}
             }
@@ -270,7 +281,7 @@ impl World {
     pub fn carry_out(&mut self, action: &Action, lane_branch: Option<CommitId>, state: &RunState) -> Vec<Event> {
         match action {
             Action::CheckLane(lane) => {
-                let base = self.integration.clone();
+                let base = self.base(*lane, state);
                 vec![Event::LaneBased { lane: self.id(*lane), base, port: 1 }]
             }
             Action::OpenWorktree { lane, agent } => self.open_worktree(*lane, *agent, state),
@@ -285,6 +296,8 @@ impl World {
             Action::ResetLane(lane) => self.reset_lane(*lane, state),
             Action::StageMerge(lane) => self.stage_merge(*lane, state),
             Action::PublishMerge(lane) => self.publish(*lane, state),
+            Action::PushBranch(lane) => vec![self.push_branch(*lane, state)],
+            Action::OpenPullRequest(lane) => vec![self.open_pull_request(*lane, state)],
             Action::CleanLane(lane) => {
                 self.open.remove(&(*lane, None));
                 vec![Event::LaneCleaned { lane: self.id(*lane), kept: vec![] }]
@@ -487,6 +500,71 @@ impl World {
         self.merges.push(lane);
         self.integration = staged.commit.clone();
         vec![Event::LaneMerged { lane: id, commit: staged.commit, onto: staged.onto }]
+    }
+
+    /// Where nothing is merged, a lane starts from the merge of what it depends on.
+    fn base(&mut self, lane: LaneIndex, state: &RunState) -> CommitId {
+        if self.script.merge() == MergeMode::Local {
+            return self.integration.clone();
+        }
+        let mut base = state.started().unwrap().base_commit.clone();
+        for dependency in self.plan.clone().dag().dependencies(lane) {
+            if let Some(head) = &state.lane(*dependency).merged {
+                base = self.merge(&base, head);
+            }
+        }
+        base
+    }
+
+    fn push_branch(&mut self, lane: LaneIndex, state: &RunState) -> Event {
+        self.expect_checkpoint(lane, Stage::PrePr);
+        let (id, head) = (self.id(lane), state.lane(lane).head.clone().unwrap());
+        if let Some(event) = self.forge_out(lane, "push") {
+            return event;
+        }
+        if !self.announced.contains(&(id.clone(), head.clone())) {
+            self.complain(format!("{id} was pushed at a head that no checkpoint on disk names"));
+        }
+        if self.bug != Some(Bug::PushForgotten) {
+            self.remote.insert(lane, head.clone());
+        }
+        Event::BranchPushed { lane: id, remote: "origin".into(), branch: "b".into(), head }
+    }
+
+    fn open_pull_request(&mut self, lane: LaneIndex, state: &RunState) -> Event {
+        let (id, head) = (self.id(lane), state.lane(lane).head.clone().unwrap());
+        if let Some(event) = self.forge_out(lane, "open") {
+            return event;
+        }
+        if self.remote.get(&lane) != Some(&head) {
+            self.complain(format!("the pull request of {id} was opened before its branch was pushed"));
+        }
+        if !self.content(&head).is_superset(&self.pieces(lane)) {
+            self.complain(format!("the pull request of {id} was opened without all of its work"));
+        }
+        let target = state.proposal_target(lane);
+        let opened = |of: &LaneIndex| self.pulls.contains_key(of);
+        if target != "main"
+            && !self.plan.indices().any(|of| target.ends_with(&format!("/{}", self.id(of))) && opened(&of))
+        {
+            self.complain(format!("the pull request of {id} builds on {target}, which has none"));
+        }
+        let again = self.bug == Some(Bug::OpenTwice);
+        let known = self.pulls.entry(lane).or_insert((0, head.clone()));
+        let updated = known.0 > 0;
+        *known = (if again { known.0 + 1 } else { 1 }, head.clone());
+        let pull_request = PullRequest { url: "https://f/1".into(), number: Some(1), base: target };
+        Event::PullRequestOpened { lane: id, pull_request, head, updated }
+    }
+
+    /// The forge is out at first, for fewer tries than there are.
+    fn forge_out(&mut self, lane: LaneIndex, what: &str) -> Option<Event> {
+        let key = format!("{lane:?} {what}");
+        let out = self.script.forge_outages(&key);
+        let tries = self.tries.entry(key).or_default();
+        *tries += 1;
+        let outage = Outage { kind: OutageKind::Network, line: "connection refused".into(), retry_after: None };
+        (*tries <= out).then(|| Event::ForgeUnavailable { lane: self.id(lane), outage })
     }
 
     fn fails_once(&mut self, key: &str, fails: bool) -> bool {

@@ -66,6 +66,7 @@ impl Survey {
             };
             known.insert(started.run_id.clone());
             survey.merged.extend(merged_in(started, &records));
+            survey.merged.extend(merged_by_people(site, base, started, &records)?);
             if is_unfinished(&records) && held {
                 survey.note_live(state, plan, started);
             } else if is_unfinished(&records) {
@@ -240,6 +241,28 @@ fn merged_in(started: &RunStarted, records: &[Record]) -> BTreeSet<LaneId> {
         }
     }
     merged
+}
+
+/// The lanes whose pull requests somebody merged, as far as `base` here holds their work by now.
+fn merged_by_people(
+    site: &Site,
+    base: &str,
+    started: &RunStarted,
+    records: &[Record],
+) -> Result<Vec<LaneId>, CliError> {
+    let Some(tip) = site.repository.branch_commit(base)?.filter(|_| started.options.merge == MergeMode::Pr) else {
+        return Ok(Vec::new());
+    };
+    let mut heads = BTreeMap::new();
+    for record in records {
+        match &record.event {
+            Event::PullRequestOpened { lane, head, .. } => drop(heads.insert(lane.clone(), head.clone())),
+            Event::LaneRolledBack { lane, .. } => drop(heads.remove(lane)),
+            _ => {}
+        }
+    }
+    heads.retain(|_, head| site.repository.is_ancestor(head, &tip).unwrap_or(false));
+    Ok(heads.into_keys().collect())
 }
 
 /// The lanes that runs merged whose logs `clean` removed: their checkpoints stay.

@@ -4,6 +4,7 @@ mod chain;
 mod claims;
 mod course;
 mod external;
+mod forge;
 mod itinerary;
 mod locks;
 mod patience;
@@ -88,9 +89,9 @@ fn check_chain(plans: &[PathBuf], settings: &Settings) -> Result<(), CliError> {
     if let Some(missing) = plans.iter().find(|plan| !plan.exists()) {
         return Err(CliError::new(ExitStatus::Usage, format!("there is no plan {}", missing.display())));
     }
-    if plans.len() > 1 && settings.merge.value == MergeMode::None {
-        let message =
-            "phases that follow each other build on what is merged, and nothing is merged with `merge = none`";
+    if plans.len() > 1 && settings.merge.value != MergeMode::Local {
+        let (merge, reason) = (settings.merge.value, "phases that follow each other build on what is merged");
+        let message = format!("{reason}, and nothing is merged with `merge = {merge}`");
         return Err(CliError::new(ExitStatus::Usage, message).hint("run them one by one, or with --merge local"));
     }
     Ok(())

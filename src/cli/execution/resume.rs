@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::PlanFile;
 use super::chain::Ended;
 use super::external::settle;
+use super::forge;
 use super::locks::{Locks, Reach, lock_branches_of, lock_run};
 use super::patience::patiently;
 use super::plan_changes::differences;
@@ -318,6 +319,7 @@ pub(super) fn resume(
     }
     let left = opened.plan.indices().filter(|lane| opened.state.lane(*lane).is_left_to_do());
     preflight::check(context, &opened.plan, left)?;
+    let forge = forge::ready(site, &control.settings, opened.started.options.merge, &opened.started.base_branch)?;
     site.prepare(&state_directory, &opened.started.options.worktree_root)?;
     site.ignore_leavings(&opened.plan)?;
     crate::store::checkpoints::read(&state_directory.checkpoints())?;
@@ -345,6 +347,7 @@ pub(super) fn resume(
             journal: opened.journal,
             first: [vec![resumed], external].concat(),
             settings: control.settings.clone(),
+            forge,
             _locks: opened.locks,
         },
     )?;
@@ -447,7 +450,7 @@ fn present(context: &Context, opened: &Opened, state: &StateDirectory) {
     let left = view
         .lanes()
         .iter()
-        .filter(|lane| !matches!(lane.state, crate::view::LaneState::Merged | crate::view::LaneState::Skipped))
+        .filter(|lane| !lane.state.is_done() && lane.state != crate::view::LaneState::Skipped)
         .count();
     lines.push(format!(
         "  {} to bring to an end; what is complete is skipped",

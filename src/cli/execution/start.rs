@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::PlanFile;
 use super::claims::Survey;
+use super::forge;
 use super::locks::{Locks, Reach, choosing, lock_branches, lock_run};
 use super::patience::patiently;
 use super::preflight;
@@ -48,6 +49,7 @@ pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: Pla
     preflight::check(context, &plan.plan, plan.plan.indices().filter(wanted))?;
     let run_id = options.run_id.clone().unwrap_or_else(|| new_run_id(&plan.plan));
     refuse_taken_name(&run_id)?;
+    let forge = forge::ready(site, &options.settings, options.settings.merge.value, &base_branch)?;
     let worktree_root = &options.settings.worktree_root.value;
     site.prepare(&state, worktree_root)?;
     site.ignore_leavings(&plan.plan)?;
@@ -101,6 +103,7 @@ pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: Pla
             started,
             journal,
             settings: options.settings.clone(),
+            forge,
             _locks: locks,
         },
     )

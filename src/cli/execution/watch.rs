@@ -15,6 +15,7 @@ use crate::engine::mirror::Mirror;
 use crate::engine::ports::Ports;
 use crate::engine::{Sight, drive};
 use crate::event::{Event, Record, RunStarted};
+use crate::forge::Forge;
 use crate::git::Pool;
 use crate::model::{JobId, Plan};
 use crate::process;
@@ -37,6 +38,8 @@ pub(super) struct Work {
     pub(super) journal: Journal,
     pub(super) first: Vec<Event>,
     pub(super) settings: Settings,
+    /// Who opens pull requests, where lanes are proposed.
+    pub(super) forge: Option<Forge>,
     /// Held until the end.
     pub(super) _locks: Locks,
 }
@@ -44,7 +47,8 @@ pub(super) struct Work {
 /// Works on a run until it ends, and says how it did.
 pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError> {
     let directory = work.state.run(&work.started.run_id);
-    let ports = Arc::new(ports(&work.site, &work.settings, &work.started, &work.plan, directory.clone())?);
+    let ports = ports(&work.site, &work.settings, &work.started, &work.plan, directory.clone())?;
+    let ports = Arc::new(Ports { forge: work.forge.clone(), ..ports });
     let mirror =
         Mirror::start(&work.state, &work.site.repository, &ports.pool, &work.started, &work.plan, &work.history)
             .map_err(|error| CliError::new(ExitStatus::Blocked, error.to_string()))?;
@@ -112,6 +116,7 @@ pub(in crate::cli) fn ports(
         redact: settings.redacted_patterns().to_vec(),
         redactor: redactor(settings, plan),
         snapshots: settings.snapshot_rules().map_err(|error| CliError::new(ExitStatus::Usage, error.to_string()))?,
+        forge: None,
         clock: now,
     })
 }

@@ -14,6 +14,7 @@ mod lost;
 mod merge;
 mod must_haves;
 mod preconditions;
+mod proposal;
 mod stream;
 mod tracking;
 mod watch;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::event::{Event, RunStarted};
+use crate::forge::{Forge, ForgeError};
 use crate::git::{GitError, Holder, Pool, Repository};
 use crate::model::{CommitId, LaneId, LaneIndex, Plan, Redactor, SnapshotRules, Timestamp};
 use crate::schedule::{Action, RunState};
@@ -55,6 +57,8 @@ pub struct Ports {
     pub redactor: Redactor,
     /// When a running agent's worktree is kept.
     pub snapshots: SnapshotRules,
+    /// Who opens pull requests, where lanes are proposed.
+    pub forge: Option<Forge>,
     /// What the time is.
     pub clock: fn() -> Timestamp,
 }
@@ -68,6 +72,9 @@ pub enum PortError {
     /// A supervisor.
     #[error(transparent)]
     Process(#[from] crate::process::ProcessError),
+    /// A forge.
+    #[error("{0}; {remedy}, then resume", remedy = .0.remedy())]
+    Forge(#[from] ForgeError),
     /// A state file.
     #[error(transparent)]
     File(#[from] crate::store::atomic::FileError),
@@ -112,6 +119,8 @@ impl Ports {
             Action::ResetLane(lane) => self.reset_lane(lane, state),
             Action::StageMerge(lane) => self.stage_merge(lane, state),
             Action::PublishMerge(lane) => self.publish_merge(lane, state),
+            Action::PushBranch(lane) => self.push_branch(lane, state),
+            Action::OpenPullRequest(lane) => self.open_pull_request(lane, state),
             Action::CleanLane(lane) => self.clean_lane(lane, state),
             Action::BisectMerges(lane) => self.bisect(lane, state),
             Action::CheckMustHaves(lane) => self.check_must_haves(lane, state),
@@ -213,6 +222,8 @@ impl Action {
             | Self::StageMerge(lane)
             | Self::CheckMustHaves(lane)
             | Self::PublishMerge(lane)
+            | Self::PushBranch(lane)
+            | Self::OpenPullRequest(lane)
             | Self::CleanLane(lane) => Some(plan.lane(*lane).id.clone()),
         }
     }

@@ -20,7 +20,7 @@ impl Ports {
         Ok(self.task(lane, move |ports| {
             let base = match ports.facts.options.merge {
                 MergeMode::Local => ports.integration()?,
-                MergeMode::None => ports.base_of_unmerged(lane, dependencies)?,
+                MergeMode::None | MergeMode::Pr => ports.base_of_unmerged(lane, dependencies)?,
             };
             ports.refuse_foreign_branches(lane)?;
             ports.refuse_changed_files(lane)?;
@@ -29,7 +29,7 @@ impl Ports {
         }))
     }
 
-    /// With `--merge none` nothing reaches the integration branch: a lane starts from the merge of what it depends on.
+    /// With `--merge none` and `pr` nothing reaches the integration branch: a lane starts from the merge of what it depends on.
     fn base_of_unmerged(&self, lane: LaneIndex, dependencies: Vec<CommitId>) -> Result<CommitId, PortError> {
         let mut base = self.facts.base_commit.clone();
         for head in dependencies {

@@ -98,6 +98,10 @@ impl Judge<'_> {
                 Some(place) => Verdict::Keep(format!("checked out in {}", place.display())),
                 None => self.merged_or_kept(&at)?,
             };
+            let verdict = match (&lane.pull_request, verdict) {
+                (Some(url), Verdict::Keep(reason)) => Verdict::Keep(format!("{reason}; its pull request: {url}")),
+                (_, verdict) => verdict,
+            };
             found.push(Leftover { thing: Thing::Branch(name.clone(), at), verdict });
         }
         Ok(found)

@@ -25,6 +25,8 @@ pub struct LaneTraces {
     pub begun: bool,
     /// Where its work is, if it is complete: a merge, or the branch's head where nothing is merged.
     pub landed: Option<CommitId>,
+    /// Where its pull request is.
+    pub pull_request: Option<String>,
     /// The branches that it and its agents worked on, without `refs/heads/`. Once they were removed they are nothing of
     /// this run's any more: another one may use the names.
     pub branches: BTreeSet<String>,
@@ -76,6 +78,7 @@ impl LaneTraces {
                 self.branches.insert(worktree.branch.clone());
             }
             Event::LaneCleaned { kept, .. } if merges && kept.is_empty() => self.branches.clear(),
+            Event::PullRequestOpened { pull_request, .. } => self.pull_request = Some(pull_request.url.clone()),
             Event::LaneMerged { commit, .. } => self.landed = Some(commit.clone()),
             Event::SnapshotTaken { reference, commit, .. } => {
                 self.snapshots.insert(reference.clone(), commit.clone());

@@ -32,6 +32,8 @@ pub struct LaneToPutBack {
     pub owns_branches: bool,
     /// Its branch's last known head.
     pub head: Option<CommitId>,
+    /// Where its pull request is, which a rollback leaves as it is.
+    pub pull_request: Option<String>,
     /// What was kept of it before; a merge may have removed these refs.
     pub kept: Vec<KeptWork>,
 }
@@ -112,13 +114,15 @@ fn to_put_back(state: &RunState, records: &[Record], lane: LaneIndex) -> LaneToP
             _ => {}
         }
     }
+    let pull_request = lane_state.proposal.pull_request.as_ref().map(|(it, _)| it.url.clone());
     let standing = match &lane_state.end {
         _ if lane_state.rolling_back => "half rolled back",
+        _ if lane_state.merged.is_some() && pull_request.is_some() => "proposed",
         _ if lane_state.merged.is_some() => "merged",
         Some(LaneEnd::Failed(_)) => "failed",
         Some(LaneEnd::Blocked(_)) => "blocked",
         _ => "unfinished",
     };
     let (stage, head) = (lane_state.stage, lane_state.head.clone());
-    LaneToPutBack { lane, stage, standing: standing.to_owned(), landed, owns_branches, head, kept }
+    LaneToPutBack { lane, stage, standing: standing.to_owned(), landed, owns_branches, head, pull_request, kept }
 }

@@ -90,7 +90,8 @@ fn options(options: &RunOptions) -> OptionsReport {
 }
 
 fn left(lanes: &[LaneSummary]) -> Vec<Left> {
-    let open = lanes.iter().filter(|lane| !matches!(lane.state, LaneState::Merged | LaneState::Skipped));
+    let open =
+        lanes.iter().filter(|lane| !matches!(lane.state, LaneState::Merged | LaneState::Proposed | LaneState::Skipped));
     open.map(|lane| Left { lane: lane.lane.clone(), state: lane.state, note: lane.note.clone() }).collect()
 }
 
@@ -125,6 +126,7 @@ impl Jobs<'_> {
             worktree: summary.worktree.clone(),
             head: lane.head.clone(),
             merge_commit: lane.merge_commit.clone(),
+            pull_request: lane.pull_request.clone(),
             usage: summary.usage,
             attempts,
             gates,

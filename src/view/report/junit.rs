@@ -104,6 +104,7 @@ fn properties(lane: &LaneReport) -> Vec<(&'static str, String)> {
         ("cost_usd", lane.usage.cost.map(|cost| format!("{:.6}", cost.value()))),
         ("branch", lane.branch.clone()),
         ("merge_commit", lane.merge_commit.as_ref().map(ToString::to_string)),
+        ("pull_request", lane.pull_request.as_ref().map(|it| it.url.clone())),
     ];
     all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
@@ -120,7 +121,7 @@ fn earlier(lane: &LaneReport) -> String {
 fn verdict_of_lane(lane: &LaneReport) -> Outcome {
     let note = if lane.note.is_empty() { lane.state.word().to_owned() } else { lane.note.clone() };
     match lane.state {
-        LaneState::Merged => Outcome::Passed,
+        LaneState::Merged | LaneState::Proposed => Outcome::Passed,
         LaneState::Failed => Outcome::Failure(failed(lane, note)),
         LaneState::Blocked | LaneState::Stopped | LaneState::RolledBack => error(lane.state, note),
         LaneState::NeedsApproval(_) | LaneState::NeedsPerson => error(lane.state, note),

@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use crate::event::{AgentReport, LaneStage};
 use crate::model::{
-    AgentName, CheckpointStatus, CommitId, Diagnosis, ExitCause, Failure, HumanGate, LaneId, Outage, RetryLevel, Stage,
-    TaskId, Timestamp, Transcript, Usage, Verdict,
+    AgentName, CheckpointStatus, CommitId, Diagnosis, ExitCause, Failure, HumanGate, LaneId, Outage, PullRequest,
+    RetryLevel, Stage, TaskId, Timestamp, Transcript, Usage, Verdict,
 };
 use crate::view::lane_view::{LaneState, SnapshotView, WaitingFor};
 
@@ -48,6 +48,8 @@ pub struct LaneReport {
     pub head: Option<CommitId>,
     /// The integration branch after its merge.
     pub merge_commit: Option<CommitId>,
+    /// Its pull request.
+    pub pull_request: Option<PullRequest>,
     /// What its agents used.
     pub usage: Usage,
     /// Every attempt of an agent, in the order in which they began.

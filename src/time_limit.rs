@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Runs `command` in a process group of its own. `None`: it took longer than `limit`, and the group was killed.
 ///
 /// What it says goes through files, not pipes: a helper that outlives it cannot keep us waiting.
-pub(super) fn output_within(mut command: Command, limit: Duration) -> io::Result<Option<Output>> {
+pub(crate) fn output_within(mut command: Command, limit: Duration) -> io::Result<Option<Output>> {
     let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command.process_group(0).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
     let mut child = command.spawn()?;
@@ -54,38 +54,4 @@ fn whole(mut file: File) -> io::Result<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn shell(line: &str) -> Command {
-        let mut command = Command::new("sh");
-        command.args(["-c", line]);
-        command
-    }
-
-    #[test]
-    fn what_a_program_says_is_kept_apart() {
-        let output = output_within(shell("echo out; echo err >&2; exit 3"), Duration::from_secs(60)).unwrap().unwrap();
-        assert_eq!((output.stdout.as_slice(), output.stderr.as_slice()), (b"out\n".as_slice(), b"err\n".as_slice()));
-        assert_eq!(output.status.code(), Some(3));
-    }
-
-    #[test]
-    fn a_program_that_takes_too_long_is_ended_with_its_children() {
-        let place = tempfile::tempdir().unwrap();
-        let pid = place.path().join("pid");
-        // The limit may pass before the shell has begun; then there is no child to look for.
-        let line = format!("sleep 600 & echo $! >'{}'; wait", pid.display());
-        assert!(output_within(shell(&line), Duration::from_millis(500)).unwrap().is_none());
-        let Ok(child) = std::fs::read_to_string(&pid) else { return };
-        let Some(child) = child.trim().parse().ok().and_then(Pid::from_raw) else { return };
-        while rustix::process::test_kill_process(child).is_ok() && !is_zombie(child) {
-            std::thread::yield_now();
-        }
-    }
-
-    fn is_zombie(process: Pid) -> bool {
-        let status = std::fs::read_to_string(format!("/proc/{}/stat", process.as_raw_nonzero()));
-        status.is_ok_and(|line| line.rsplit(") ").next().is_some_and(|rest| rest.starts_with('Z')))
-    }
-}
+mod tests;

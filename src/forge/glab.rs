@@ -1,0 +1,107 @@
+//! GitLab, through `glab`: its REST calls, which take a file for the text where `glab mr` does not.
+
+use serde::Deserialize;
+
+use super::error::ForgeError;
+use super::program::{run, words};
+use super::{Forge, Listed, Opened, Proposal, made};
+use crate::model::text::shell_line;
+
+/// How `glab` is installed.
+pub(super) const INSTALL: &str = "install it (`apt install glab`, `brew install glab`, or https://gitlab.com/gitlab-org/cli), then `glab auth login`";
+
+#[derive(Deserialize)]
+struct Entry {
+    iid: u64,
+    web_url: String,
+    state: String,
+    target_branch: String,
+    #[serde(default)]
+    sha: Option<String>,
+    source_project_id: Option<u64>,
+    target_project_id: Option<u64>,
+}
+
+/// The merge requests of `branch`, whatever became of them.
+pub(super) fn list(forge: &Forge, branch: &str) -> Result<Vec<Listed>, ForgeError> {
+    let path = format!("{}?source_branch={}", merge_requests(forge), encoded(branch));
+    let call = [api(forge), vec![path]].concat();
+    let entries: Vec<Entry> = answer(forge, &call, "must print a list of merge requests")?;
+    let own = |entry: &Entry| entry.source_project_id == entry.target_project_id;
+    Ok(entries.into_iter().filter(own).map(listed).collect())
+}
+
+fn listed(entry: Entry) -> Listed {
+    Listed {
+        number: entry.iid,
+        url: entry.web_url,
+        base: entry.target_branch,
+        head: entry.sha.unwrap_or_default(),
+        is_open: entry.state == "opened",
+        is_merged: entry.state == "merged",
+    }
+}
+
+/// Opens one.
+pub(super) fn create(forge: &Forge, proposal: &Proposal<'_>) -> Result<Opened, ForgeError> {
+    let source = format!("source_branch={}", proposal.branch);
+    let call = [api(forge), words(["--method", "POST", &merge_requests(forge), "--raw-field", &source])].concat();
+    let entry: Entry = answer(forge, &[call, says(proposal)].concat(), "must print a merge request")?;
+    Ok(made(&entry.web_url, proposal.base))
+}
+
+/// Has the one with that number say what `proposal` says.
+pub(super) fn update(forge: &Forge, number: u64, proposal: &Proposal<'_>) -> Result<(), ForgeError> {
+    let path = format!("{}/{number}", merge_requests(forge));
+    let call = [api(forge), words(["--method", "PUT", &path]), says(proposal)].concat();
+    run(&forge.directory, &call, &[]).map(drop)
+}
+
+fn answer<T: for<'de> Deserialize<'de>>(
+    forge: &Forge,
+    call: &[String],
+    expected: &'static str,
+) -> Result<T, ForgeError> {
+    let said = run(&forge.directory, call, &[])?;
+    serde_json::from_str(&said).map_err(|_| ForgeError::Answer {
+        command: shell_line(call),
+        expected,
+        said: said.trim().to_owned(),
+    })
+}
+
+fn says(proposal: &Proposal<'_>) -> Vec<String> {
+    let (target, title) = (format!("target_branch={}", proposal.base), format!("title={}", proposal.title));
+    let body = format!("description=@{}", proposal.body_file.display());
+    words(["--raw-field", &target, "--raw-field", &title, "--field", &body])
+}
+
+fn api(forge: &Forge) -> Vec<String> {
+    let named = forge.address.as_ref().filter(|address| !address.is_alias());
+    let host = named.map(|address| words(["--hostname", &address.host])).unwrap_or_default();
+    [words(["glab", "api"]), host].concat()
+}
+
+/// The project's merge requests; `:id` is the project that `glab` finds itself.
+fn merge_requests(forge: &Forge) -> String {
+    let named = forge.address.as_ref().filter(|address| !address.is_alias());
+    let project = named.map_or_else(|| ":id".to_owned(), |address| encoded(&address.path));
+    format!("projects/{project}/merge_requests")
+}
+
+/// As it may stand between two slashes of an address.
+fn encoded(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_a_meaning_in_an_address_is_encoded() {
+        assert_eq!(encoded("group/sub group/shop"), "group%2Fsub%20group%2Fshop");
+        assert_eq!(encoded("lane/P1/SL-1&state=x#ü"), "lane%2FP1%2FSL-1%26state%3Dx%23%C3%BC");
+    }
+}

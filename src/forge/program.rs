@@ -1,0 +1,69 @@
+//! Running the programs that speak to forges.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use super::error::ForgeError;
+use crate::model::text::{last_lines, shell_line};
+use crate::model::{is_foreign_git_variable, is_transport_variable};
+use crate::time_limit::output_within;
+
+/// How long one call may take.
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// How many of the last lines of what a program said are told.
+const TOLD: usize = 20;
+
+/// What keeps programs from asking, from colours, and from news about themselves.
+const QUIET: &[(&str, &str)] = &[
+    ("GH_PROMPT_DISABLED", "1"),
+    ("GH_NO_UPDATE_NOTIFIER", "1"),
+    ("GLAB_CHECK_UPDATE", "false"),
+    ("NO_PROMPT", "1"),
+    ("NO_COLOR", "1"),
+    ("CLICOLOR_FORCE", "0"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+];
+
+/// Runs a program in `directory`; its standard output.
+pub(super) fn run(directory: &Path, words: &[String], variables: &[(String, String)]) -> Result<String, ForgeError> {
+    let shown = || shell_line(words);
+    let Some((program, arguments)) = words.split_first() else { return Err(ForgeError::NoCommand) };
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(directory).stdin(Stdio::null());
+    for (name, _) in std::env::vars_os() {
+        if is_foreign_git_variable(&name) && !is_transport_variable(&name) {
+            command.env_remove(name);
+        }
+    }
+    command.envs(QUIET.iter().copied()).envs(variables.iter().cloned());
+    let output = match output_within(command, LIMIT) {
+        Ok(Some(output)) => output,
+        Ok(None) => return Err(ForgeError::TimedOut { command: shown(), limit: LIMIT }),
+        Err(source) => return Err(ForgeError::Start { command: shown(), source }),
+    };
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() {
+        return Ok(stdout);
+    }
+    let all = format!("{stdout}\n{}", String::from_utf8_lossy(&output.stderr));
+    let said = last_lines(&all, TOLD).join("\n");
+    Err(ForgeError::Failed { command: shown(), code: output.status.code(), said })
+}
+
+/// Whether a program of that name is on the `PATH`.
+pub(super) fn is_installed(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|directory| is_executable(&directory.join(program)))
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+}
+
+/// Words as a program takes them.
+pub(super) fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
+    words.map(str::to_owned).to_vec()
+}

@@ -1,0 +1,26 @@
+use super::*;
+
+fn listed(number: u64, state: &str, head: &str) -> Listed {
+    let url = format!("https://example.com/pull/{number}");
+    let (is_open, is_merged) = (state == "open", state == "merged");
+    Listed { number, url, base: "main".into(), head: head.into(), is_open, is_merged }
+}
+
+#[test]
+fn the_open_one_counts_and_a_merged_one_only_as_the_branch_stands() {
+    let all = [listed(1, "closed", "b"), listed(2, "merged", "b"), listed(3, "open", "a")];
+    assert_eq!(chosen(&all, "b").map(|it| it.number), Some(3));
+    assert_eq!(chosen(&all[..2], "b").map(|it| it.number), Some(2));
+    assert_eq!(chosen(&all[..2], "c"), None, "the work went on after the merge");
+    assert_eq!(chosen(&all[..1], "b"), None, "what was closed is opened anew");
+}
+
+#[test]
+fn the_address_is_read_from_the_last_line_and_nothing_else_is_taken_for_one() {
+    let said = "Creating pull request\n\nhttps://github.com/acme/shop/pull/12\n";
+    assert_eq!(address_on_last_line(said), Some("https://github.com/acme/shop/pull/12"));
+    assert_eq!(made("https://example.com/mr/7/", "main").pull_request.number, Some(7));
+    for text in ["", "done\n", "see https://example.com/1\n", "https://example.com/a b", "file:///etc"] {
+        assert_eq!(address_on_last_line(text), None, "{text}");
+    }
+}

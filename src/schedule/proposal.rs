@@ -1,0 +1,68 @@
+//! What is known of a lane's branch on the remote, and of its pull request.
+
+use super::state::RunState;
+use crate::event::Event;
+use crate::model::{CommitId, MergeMode, Outage, PullRequest, Timestamp};
+
+/// What the remote and the forge have of a lane.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProposalState {
+    /// Heads of its branch that were to be pushed, in all of its lives: what the remote has of it is one of them, or
+    /// somebody else's.
+    pub announced: Vec<CommitId>,
+    /// What the remote has of its branch.
+    pub pushed: Option<CommitId>,
+    /// Its pull request, and the head that it was opened or brought up to date for; `None`: in an earlier life.
+    pub pull_request: Option<(PullRequest, Option<CommitId>)>,
+    /// The remote or the forge cannot be reached.
+    pub(super) out: Option<ForgeOutage>,
+}
+
+/// A remote or a forge that cannot be reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ForgeOutage {
+    /// When it was found out the last time.
+    pub(super) at: Timestamp,
+    /// How often in a row.
+    pub(super) times: u32,
+    /// What is out.
+    pub(super) outage: Outage,
+}
+
+impl ProposalState {
+    pub(super) fn apply(&mut self, event: &Event, at: Timestamp) {
+        match event {
+            Event::BranchPushed { head, .. } => {
+                self.pushed = Some(head.clone());
+                self.out = None;
+            }
+            Event::PullRequestOpened { pull_request, head, .. } => {
+                self.pull_request = Some((pull_request.clone(), Some(head.clone())));
+                self.out = None;
+            }
+            Event::ForgeUnavailable { outage, .. } => {
+                let times = self.out.as_ref().map_or(1, |out| out.times + 1);
+                self.out = Some(ForgeOutage { at, times, outage: outage.clone() });
+            }
+            _ => {}
+        }
+    }
+
+    /// What is left of it when the lane is put back: the remote and the forge still have what was brought there.
+    pub(super) fn after_rollback(self) -> Self {
+        let pull_request = self.pull_request.map(|(it, _)| (it, None));
+        Self { announced: self.announced, pull_request, ..Self::default() }
+    }
+
+    /// Whether the forge has what the lane holds at `head`.
+    pub(super) fn is_made_for(&self, head: Option<&CommitId>) -> bool {
+        self.pull_request.as_ref().is_some_and(|(_, made_for)| made_for.as_ref() == head)
+    }
+}
+
+impl RunState {
+    /// How finished lanes reach the integration branch.
+    pub(super) fn merge_mode(&self) -> Option<MergeMode> {
+        self.started.as_ref().map(|started| started.options.merge)
+    }
+}

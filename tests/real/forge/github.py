@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""As much of GitHub as `gh pr list`, `create`, `edit` and `gh api` ask for, kept in memory.
+
+Started with the directory of a bare repository, it prints its port and is to be used as `HTTP_PROXY` for
+`github.localhost`, which `gh` speaks plain HTTP with. Every call is written to standard error.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+BARE = sys.argv[1]
+PULLS = []
+REPOSITORY = {
+    "id": "R_1", "name": "shop", "nameWithOwner": "acme/shop", "owner": {"id": "U_1", "login": "acme"},
+    "hasIssuesEnabled": True, "description": "", "hasWikiEnabled": True, "viewerPermission": "ADMIN",
+    "defaultBranchRef": {"name": "main"}, "parent": None, "isPrivate": False, "mergeCommitAllowed": True,
+    "rebaseMergeAllowed": True, "squashMergeAllowed": True,
+}
+
+
+def commit_of(branch):
+    found = subprocess.run(
+        ["git", "-C", BARE, "rev-parse", "--verify", "--quiet", f"refs/heads/{branch}"], capture_output=True, text=True
+    )
+    return found.stdout.strip() or None
+
+
+def entry(pull):
+    return {**pull, "headRefOid": commit_of(pull["headRefName"]), "isCrossRepository": False}
+
+
+def pulls_of(variables):
+    states = variables.get("state") or ["OPEN", "CLOSED", "MERGED"]
+    head = variables.get("headBranch")
+    found = [entry(pull) for pull in PULLS if pull["state"] in states and head in (None, pull["headRefName"])]
+    return {"totalCount": len(found), "nodes": found, "pageInfo": {"hasNextPage": False, "endCursor": ""}}
+
+
+def open_pull(given):
+    head, base = given["headRefName"], given["baseRefName"]
+    if not commit_of(head) or not commit_of(base):
+        return None, "Head sha can't be blank, Base sha can't be blank, No commits between them"
+    if any(pull["state"] == "OPEN" and pull["headRefName"] == head for pull in PULLS):
+        return None, f"A pull request already exists for acme:{head}."
+    number = len(PULLS) + 1
+    url = f"http://github.localhost/acme/shop/pull/{number}"
+    pull = {"id": f"PR_{number}", "number": number, "url": url, "state": "OPEN", "headRefName": head,
+            "baseRefName": base, "title": given["title"], "body": given.get("body", "")}
+    PULLS.append(pull)
+    return pull, None
+
+
+def change(pull, given):
+    names = {"title": "title", "body": "body", "baseRefName": "baseRefName", "base": "baseRefName"}
+    pull.update({names[key]: value for key, value in given.items() if key in names})
+
+
+def graphql(query, variables):
+    given = variables.get("input", {})
+    if "createPullRequest" in query:
+        pull, error = open_pull(given)
+        if error:
+            return {"errors": [{"message": error}]}
+        return {"data": {"createPullRequest": {"pullRequest": entry(pull)}}}
+    if "updatePullRequest" in query:
+        pull = next(pull for pull in PULLS if pull["id"] == given["pullRequestId"])
+        change(pull, given)
+        return {"data": {"updatePullRequest": {"__typename": "x", "pullRequest": entry(pull)}}}
+    if "projectCards" in query:
+        said = "Projects (classic) is being deprecated in favor of the new Projects experience"
+        return {"errors": [{"message": f"{said}. (repository.pullRequest.projectCards)"}]}
+    if "pullRequest(number:" in query:
+        number = variables.get("pr_number") or variables.get("number")
+        return {"data": {"repository": {"pullRequest": entry(PULLS[number - 1])}}}
+    if "pullRequests(" in query:
+        return {"data": {"repository": {"pullRequests": pulls_of(variables)}}}
+    if "UserCurrent" in query:
+        return {"data": {"viewer": {"login": "octo"}}}
+    if "__type" in query:
+        return {"data": {"PullRequest": {"fields": []}, "StatusCheckRollupContextConnection": {"fields": []}}}
+    return {"data": {"repository": REPOSITORY}}
+
+
+class Handler(BaseHTTPRequestHandler):
+    def answer(self, value, status=200):
+        body = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json; charset=utf-8")
+        self.send_header("X-Oauth-Scopes", "repo, read:org")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def read(self):
+        return json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or b"{}")
+
+    def note(self, what):
+        print(f"{self.command} {self.path} {what}", file=sys.stderr, flush=True)
+
+    def do_GET(self):
+        self.note("")
+        self.answer(PULLS if self.path.endswith("/pulls") else {})
+
+    def do_POST(self):
+        call = self.read()
+        query = " ".join(call.get("query", "").split())
+        self.note(f"{query[:200]} {json.dumps(call.get('variables', {}))[:300]}")
+        self.answer(graphql(query, call.get("variables", {})))
+
+    def do_PATCH(self):
+        call = self.read()
+        self.note(json.dumps(call)[:300])
+        number = re.search(r"/repos/acme/shop/pulls/(\d+)$", self.path)
+        change(PULLS[int(number[1]) - 1], call)
+        self.answer({"number": int(number[1])})
+
+    def log_message(self, *_):
+        pass
+
+
+server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+print(server.server_address[1], flush=True)
+server.serve_forever()
