@@ -55,6 +55,12 @@ pub enum Event {
         /// What the agents of the run may use from now on, where that changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         budget: Option<Budget>,
+        /// What the person said who resumed it; reaches the agents' next prompts.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        message: String,
+        /// The lane whose agents are meant; `None`: all.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message_for: Option<LaneId>,
     },
     /// The run was asked to stop, or one lane of it.
     StopRequested {
@@ -483,6 +489,16 @@ crate::model::word_enum! {
 }
 
 impl Event {
+    /// How the run stands once this happened, where it says so; the inner `None`: it is to go on. A lane that was put
+    /// back is there to be run again.
+    pub fn run_outcome(&self) -> Option<Option<RunOutcome>> {
+        match self {
+            Self::RunFinished { outcome, .. } => Some(Some(*outcome)),
+            Self::RunResumed { .. } | Self::LaneRolledBack { .. } => Some(None),
+            _ => None,
+        }
+    }
+
     /// The lane that the event is about, if it is about one.
     pub fn lane(&self) -> Option<&LaneId> {
         match self {

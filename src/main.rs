@@ -4,12 +4,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments: Vec<_> = std::env::args_os().collect();
+    let mut arguments: Vec<_> = std::env::args_os().collect();
     // Before anything else, because supervisors are many and have to be small and quick to start.
     if let [_, command, job_directory] = arguments.as_slice()
         && command == "supervise"
     {
         return lanekeeper::process::supervisor::main(Path::new(job_directory));
+    }
+    if arguments.get(1).is_some_and(|word| word == lanekeeper::process::DETACHED) {
+        lanekeeper::process::leave_session();
+        arguments.remove(1);
     }
     lanekeeper::cli::main(arguments)
 }

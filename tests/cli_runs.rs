@@ -384,7 +384,14 @@ fn a_watched_run_is_shown_until_it_ends() {
     let mut lines = Watched::over(scratch.start(&["status", "r", "--watch"]));
     objects.wait_for("\"resumes\":0");
     lines.wait_for("SL-1");
-    run.say(Event::RunResumed { number: 7, owner: owner(), timeout: None, budget: None });
+    run.say(Event::RunResumed {
+        number: 7,
+        owner: owner(),
+        timeout: None,
+        budget: None,
+        message: String::new(),
+        message_for: None,
+    });
     objects.wait_for("\"resumes\":7");
     run.say(Event::Noted { lane: None, message: "hear, hear".into() });
     lines.wait_for("hear, hear");

@@ -1,5 +1,6 @@
 //! Arguments as typed. What they mean together with the settings is told by [`super::options`].
 
+mod callers;
 mod execution;
 mod records;
 mod state;
@@ -14,6 +15,7 @@ use super::error::exit_code_table;
 use crate::model::{AgentName, HumanGate, LaneId, RunId, Stage};
 use crate::settings::value::{self, Choice};
 
+pub use callers::{CiService, Hook, HookEvent, Init};
 pub use execution::{
     ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Limit, ReadingArgs, Resume, Rollback,
 };
@@ -144,6 +146,12 @@ pub enum Command {
     Doctor(Doctor),
     /// Remove what finished runs left, but never unmerged work
     Clean(Clean),
+    /// Set a repository up for Claude Code: settings, slash commands, hooks, the MCP server
+    Init(Init),
+    /// Answer a hook of Claude Code: JSON on standard input, JSON on standard output
+    Hook(Hook),
+    /// Serve runs to agents by the Model Context Protocol, over standard input and output
+    Mcp,
     /// See a run with failures, a kill and a resume in a scratch repository
     Demo(Demo),
     /// Write a shell's completion script to standard output

@@ -15,7 +15,7 @@ use crate::settings::{ConfigFile, Environment, Layer, Layers, Surroundings};
 pub const REPOSITORY_CONFIG: &str = "lanekeeper.toml";
 
 /// What every command needs.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Context {
     /// Where to write.
     pub printer: Printer,
@@ -66,7 +66,11 @@ impl Context {
         self.layers_in(self.main_worktree().unwrap_or_else(|_| self.directory.clone()), flags)
     }
 
-    fn layers_in(&self, repository: PathBuf, flags: Layer) -> Result<Layers, CliError> {
+    /// The same for the repository whose main worktree is `repository`.
+    ///
+    /// # Errors
+    /// When a file or a variable is at fault.
+    pub fn layers_in(&self, repository: PathBuf, flags: Layer) -> Result<Layers, CliError> {
         let surroundings = self.surroundings(repository);
         let paths = [Some(surroundings.repository.join(REPOSITORY_CONFIG)), self.user_config()];
         let files = paths.into_iter().flatten().filter_map(|path| read_if_there(path).transpose());

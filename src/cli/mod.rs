@@ -13,9 +13,12 @@ mod doctor;
 pub mod error;
 mod execution;
 mod foreign;
+mod hook;
+mod init;
 mod log_error;
 mod logs;
 mod man;
+mod mcp;
 pub mod options;
 mod plan;
 pub mod printer;
@@ -43,6 +46,7 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let printer = Printer::new(format);
     let status = match parsed {
         Ok(args) => run(args, printer),
+        Err(refusal) if hook::is_called(&arguments) => printer.refusal(&refusal).map(|_| ExitStatus::Done),
         Err(refusal) => printer.refusal(&refusal),
     };
     status.unwrap_or_else(|error| printer.error(&error)).into()
@@ -50,6 +54,9 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
 
 fn run(args: Args, printer: Printer) -> Result<ExitStatus, CliError> {
     args.global.color.set();
+    if let Command::Hook(arguments) = &args.command {
+        return Ok(hook::run(&args.global, printer, arguments.event));
+    }
     let context = Context::new(&args.global, printer)?;
     diagnostics::start(&args.global, &context.environment)?;
     match args.command {
@@ -64,6 +71,9 @@ fn run(args: Args, printer: Printer) -> Result<ExitStatus, CliError> {
         Command::LogError(arguments) => log_error::run(&context, &arguments),
         Command::Clean(arguments) => clean::run(&context, &arguments),
         Command::Doctor(arguments) => doctor::run(&context, &arguments),
+        Command::Init(arguments) => init::run(&context, &arguments),
+        Command::Mcp => mcp::run(&context),
+        Command::Hook(arguments) => Ok(hook::run(&args.global, printer, arguments.event)),
         Command::Completions(arguments) => completions::run(&context, &arguments),
         Command::Man(arguments) => man::run(&context, &arguments),
         Command::Status(arguments) if arguments.settings => show_settings::run(&context),

@@ -100,13 +100,8 @@ pub(super) fn command(state: &StateDirectory, words: &[&str]) -> String {
 }
 
 fn is_done(records: &[Record]) -> bool {
-    let last = records.iter().rev().find_map(|record| match &record.event {
-        Event::RunFinished { outcome, .. } => Some(*outcome),
-        // A lane that was put back is there to be run again.
-        Event::RunResumed { .. } | Event::LaneRolledBack { .. } => Some(RunOutcome::Stopped),
-        _ => None,
-    });
-    last == Some(RunOutcome::Done)
+    let last = records.iter().rev().find_map(|record| record.event.run_outcome());
+    last == Some(Some(RunOutcome::Done))
 }
 
 /// The run that was named, or the only one that is unfinished (SPEC §2).

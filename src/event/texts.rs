@@ -7,7 +7,9 @@ impl Event {
     /// Changes every free text with `change`. Names, commits, refs and paths stay as they are.
     pub fn change_texts(&mut self, change: &mut dyn FnMut(&mut String)) {
         match self {
-            Self::GateAnswered { message, .. } | Self::Noted { message, .. } => change(message),
+            Self::GateAnswered { message, .. } | Self::RunResumed { message, .. } | Self::Noted { message, .. } => {
+                change(message);
+            }
             Self::SnapshotFailed { error, .. } | Self::SnapshotDamaged { error, .. } => change(error),
             Self::LaneBlocked { reason, .. } | Self::PhaseBlocked { reason } => change(reason),
             Self::CheckpointReached { checkpoint, .. } | Self::RetryPlanned { checkpoint, .. } => {
@@ -28,7 +30,6 @@ impl Event {
             }
             Self::LaneCleaned { kept, .. } | Self::PoolEmptied { kept } => kept.iter_mut().for_each(change),
             Self::RunStarted(_)
-            | Self::RunResumed { .. }
             | Self::StopRequested { .. }
             | Self::PersonAsked { .. }
             | Self::LaneMoved { .. }

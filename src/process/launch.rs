@@ -63,6 +63,45 @@ pub fn launch(program: &Path, job_directory: &Path, spec: &JobSpec) -> Result<La
     Ok(Launched { child })
 }
 
+/// Starts `program` with `arguments` so that it outlives us: in `directory`, in a session of its own, as `lanekeeper
+/// detached`. What it prints goes into `output`. The child may be collected, and need not be where we end first.
+///
+/// # Errors
+/// The program cannot be started.
+pub fn start_detached(
+    program: &Path,
+    arguments: &[String],
+    directory: &Path,
+    output: Output,
+    environment: &[(&str, &str)],
+) -> io::Result<Child> {
+    let mut command = Command::new(program);
+    command.arg0("lanekeeper").arg(DETACHED).args(arguments).current_dir(directory).stdin(Stdio::null());
+    match output {
+        Output::Nowhere => command.stdout(Stdio::null()).stderr(Stdio::null()),
+        Output::File(file) => command.stdout(file.try_clone()?).stderr(file),
+    };
+    command.envs(environment.iter().copied()).spawn()
+}
+
+/// Where a process that outlives us prints.
+#[derive(Debug)]
+pub enum Output {
+    /// Nobody wants to know.
+    Nowhere,
+    /// Into this file.
+    File(std::fs::File),
+}
+
+/// The word that has this program leave the session of whoever starts it before it does what the rest says.
+pub const DETACHED: &str = "detached";
+
+/// Leaves the session of whoever started us; for a process that was started as `lanekeeper detached`.
+pub fn leave_session() {
+    // Fails only for the leader of a process group, which has no terminal's signals to fear either.
+    let _ = rustix::process::setsid();
+}
+
 /// The program to give to [`launch`]: this one, also when its file was replaced during the run.
 ///
 /// # Errors

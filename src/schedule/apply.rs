@@ -90,9 +90,10 @@ impl RunState {
     fn apply_to_run(&mut self, event: &Event, at: Timestamp) {
         match event {
             Event::RunStarted(started) => self.run_started(started, at),
-            Event::RunResumed { number, timeout, budget, .. } => {
+            Event::RunResumed { number, timeout, budget, message, message_for, .. } => {
                 self.change_limits(*timeout, *budget);
                 self.run_resumed(*number, at);
+                self.hear(message, message_for.as_ref());
             }
             Event::StopRequested { reason, force, .. } => {
                 let earlier = self.stop.unwrap_or(StopState { reason: *reason, force: false });
@@ -159,6 +160,15 @@ impl RunState {
         for index in self.plan.indices() {
             self.lanes[index.at()].revive(number, at);
             self.refresh(index);
+        }
+    }
+
+    /// Keeps what was said at a resume for the agents of `lane`, or of all lanes.
+    fn hear(&mut self, message: &str, lane: Option<&LaneId>) {
+        let meant = |index: &LaneIndex| lane.is_none_or(|lane| self.plan.lane(*index).id == *lane);
+        let meant: Vec<LaneIndex> = self.plan.indices().filter(meant).filter(|_| !message.is_empty()).collect();
+        for index in meant {
+            self.lanes[index.at()].remarks.push(message.to_owned());
         }
     }
 

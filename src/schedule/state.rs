@@ -100,6 +100,8 @@ pub struct LaneState {
     pub checkpoints: BTreeSet<Stage>,
     /// The answers that people gave.
     pub answers: BTreeMap<HumanGate, Answer>,
+    /// What people said when they resumed the run, oldest first.
+    pub remarks: Vec<String>,
     /// How often it went back to be mended.
     pub rework: u32,
     /// A merge that is made and not published.
@@ -475,6 +477,7 @@ impl LaneState {
             must_haves: None,
             checkpoints: BTreeSet::new(),
             answers: BTreeMap::new(),
+            remarks: Vec::new(),
             rework: 0,
             staged: None,
             rebuild: None,

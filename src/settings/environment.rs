@@ -79,6 +79,8 @@ variables! {
     SESSION_ID = "LANEKEEPER_SESSION_ID";
     /// Sets `session_id` where `LANEKEEPER_SESSION_ID` does not.
     CLAUDE_SESSION_ID = "CLAUDE_SESSION_ID";
+    /// The same, as Claude Code sets it for what it starts.
+    CLAUDE_CODE_SESSION_ID = "CLAUDE_CODE_SESSION_ID";
     /// Sets `on_lock_conflict`.
     ON_LOCK_CONFLICT = "LANEKEEPER_ON_LOCK_CONFLICT";
     /// Sets `state_remote`.

@@ -25,7 +25,7 @@ pub struct ConfigFile {
 }
 
 /// Settings that belong to one run or one session, which no file outlives sensibly.
-const NOT_IN_FILES: &[&str] = &["log_path", "session_id"];
+pub(super) const NOT_IN_FILES: &[&str] = &["log_path", "session_id"];
 
 /// The layer that `file` makes, and what is wrong with it, in the order of the file.
 pub(super) fn read(file: &ConfigFile, surroundings: &Surroundings) -> (Layer, Vec<Fault>) {

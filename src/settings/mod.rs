@@ -9,6 +9,7 @@ mod file;
 mod key;
 mod render;
 mod table;
+mod template;
 pub mod value;
 
 use std::collections::BTreeMap;
@@ -24,6 +25,7 @@ pub use file::ConfigFile;
 pub use key::{Key, Kind};
 pub use render::{Row, json, table};
 pub use table::{KEYS, Layer, Settings};
+pub use template::template;
 
 /// A value and where it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]

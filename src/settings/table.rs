@@ -242,7 +242,7 @@ settings! {
     /// The session that owns what is started.
     session_id: Option<String> {
         Kind::Text, some(value::session), flags ["--session-id"],
-        variables [env::SESSION_ID, env::CLAUDE_SESSION_ID],
+        variables [env::SESSION_ID, env::CLAUDE_SESSION_ID, env::CLAUDE_CODE_SESSION_ID],
         default "a new UUID"
     }
     /// What to do when a live session holds the run, the lane or the plan.

@@ -9,6 +9,7 @@ pub mod checkpoints;
 pub mod checkpoints_mend;
 pub mod error_log;
 pub mod foreign_log;
+mod glance;
 pub mod journal;
 mod json;
 pub mod lane_files;
@@ -19,8 +20,10 @@ pub mod requests;
 pub mod run_files;
 pub mod run_log;
 pub mod salvage;
+pub mod tool_calls;
 pub mod write_fault;
 
+pub use glance::Glance;
 pub use journal::Journal;
 pub use layout::{LaneDirectory, LockScope, RunDirectory, StateDirectory};
 pub use lock::{Holder, RunLock};

@@ -229,7 +229,9 @@ fn notes(event: &Event) -> Option<&str> {
         Event::FailureNoted { failure, .. } | Event::LaneFailed { failure, .. } => &failure.message,
         Event::LaneBlocked { reason, .. } => reason,
         Event::SnapshotFailed { error, .. } | Event::SnapshotDamaged { error, .. } => error,
-        Event::GateAnswered { message, .. } | Event::Noted { message, .. } => message,
+        Event::GateAnswered { message, .. } | Event::RunResumed { message, .. } | Event::Noted { message, .. } => {
+            message
+        }
         _ => return None,
     };
     Some(text.as_str()).filter(|text| !text.is_empty())

@@ -151,7 +151,14 @@ pub(super) fn every_event() -> Vec<Event> {
     let attempt = || JobRole::Attempt { agent: self::agent(), task: self::task() };
     let mut events = vec![
         started(),
-        Event::RunResumed { number: 1, owner: owner(), timeout: None, budget: None },
+        Event::RunResumed {
+            number: 1,
+            owner: owner(),
+            timeout: None,
+            budget: None,
+            message: String::new(),
+            message_for: None,
+        },
         Event::StopRequested { lane: None, reason: StopReason::Interrupt, force: false },
         Event::StopRequested { lane: Some(lane.clone()), reason: StopReason::Request, force: true },
         Event::GateAnswered { lane: lane.clone(), gate: Approval::Plan.into(), approved: true, message: String::new() },
@@ -276,6 +283,8 @@ pub(super) fn every_event() -> Vec<Event> {
             owner: owner(),
             timeout: None,
             budget: Some(Budget { cost: Dollars::new(2.5), tokens: Some(1_000_000) }),
+            message: String::new(),
+            message_for: None,
         },
         Event::JobExited {
             job: job(attempt()),
@@ -289,6 +298,14 @@ pub(super) fn every_event() -> Vec<Event> {
             to: Place { host: "box".into(), repository: "/repo".into(), worktree_root: "/repo.lanes".into() },
             slots: vec![(1, 2)],
         })),
+        Event::RunResumed {
+            number: 2,
+            owner: owner(),
+            timeout: None,
+            budget: None,
+            message: "use the other library".into(),
+            message_for: Some(self::lane()),
+        },
     ]);
     events
 }

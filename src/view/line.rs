@@ -43,7 +43,10 @@ pub fn clock(at: Timestamp, offset: FixedOffset) -> String {
 pub fn narrate(record: &Record, view: &RunView) -> Option<Line> {
     match &record.event {
         Event::RunStarted(started) => run_started(started),
-        Event::RunResumed { number, .. } => lasting(Tone::Plain, format!("run resumed (number {number})")),
+        Event::RunResumed { number, message, .. } => {
+            let said = if message.is_empty() { String::new() } else { format!(": {message}") };
+            lasting(Tone::Plain, format!("run resumed (number {number}){said}"))
+        }
         Event::RunMoved(moved) => {
             let there = format!("{}:{}", moved.from.host, moved.from.repository.display());
             let here = format!("{}:{}", moved.to.host, moved.to.repository.display());

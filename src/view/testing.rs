@@ -267,7 +267,14 @@ impl Story {
     }
 
     pub(crate) fn resumed(self) -> Self {
-        self.then(Event::RunResumed { number: 1, owner: owner("second-session"), timeout: None, budget: None })
+        self.then(Event::RunResumed {
+            number: 1,
+            owner: owner("second-session"),
+            timeout: None,
+            budget: None,
+            message: String::new(),
+            message_for: None,
+        })
     }
 }
 
@@ -396,7 +403,14 @@ fn any_run_event() -> impl Strategy<Value = Event> {
     prop_oneof![
         Just(started(&[])),
         Just(started(&["SL-2", "nowhere"])),
-        Just(Event::RunResumed { number: 1, owner: owner("second"), timeout: None, budget: None }),
+        Just(Event::RunResumed {
+            number: 1,
+            owner: owner("second"),
+            timeout: None,
+            budget: None,
+            message: String::new(),
+            message_for: None
+        }),
         (proptest::option::of(any_lane()), reason, any::<bool>())
             .prop_map(|(lane, reason, force)| Event::StopRequested { lane, reason, force }),
         proptest::sample::select(RunOutcome::ALL).prop_map(|outcome| Event::RunFinished { outcome, code: 1 }),

@@ -155,3 +155,22 @@ fn a_changed_plan_that_leaves_out_what_the_run_began_never_takes_the_place_of_th
     env.resume(&[]).exits(0);
     assert!(env.holds("main", "b.txt"));
 }
+
+#[test]
+fn what_is_said_at_a_resume_reaches_the_agents_that_are_meant() {
+    let env = TestEnv::new();
+    env.plan(
+        "[defaults]\nretries = 0\n[[lane]]\nid = \"A\"\ncommand = 'exit 1'\n[[lane]]\nid = \"B\"\ncommand = 'exit 1'\n",
+    );
+    env.execute(&[]).exits(1);
+    env.resume(&["-m", "not that one", "--message-for", "C"]).says(&["lane `C`"]).exits(2);
+    assert_eq!(env.events("run_resumed").len(), 0);
+    env.resume(&["-m", "use the other library"]).exits(1);
+    env.resume(&["-m", "only yours", "--message-for", "B"]).exits(1);
+    let prompt = |lane: &str, attempt| env.attempt_file(lane, "agent", attempt, "prompt.md");
+    for lane in ["A", "B"] {
+        assert!(!prompt(lane, 1).contains("What people said"));
+        assert!(prompt(lane, 2).contains("## What people said\n\n- use the other library"), "{}", prompt(lane, 2));
+    }
+    assert!(prompt("B", 3).contains("- use the other library\n- only yours") && !prompt("A", 3).contains("only yours"));
+}

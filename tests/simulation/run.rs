@@ -315,7 +315,17 @@ impl Simulation {
         }
         let (next, number) = (records.last().map_or(0, |record| record.seq), state.resumes() + 1);
         self.spine = Spine::new(Memory { durable: records, waiting: vec![], next, bug }, state);
-        self.take_in(vec![Event::RunResumed { number, owner: owner(), timeout: None, budget: None }], vec![])
+        self.take_in(
+            vec![Event::RunResumed {
+                number,
+                owner: owner(),
+                timeout: None,
+                budget: None,
+                message: String::new(),
+                message_for: None,
+            }],
+            vec![],
+        )
     }
 
     /// People answer every open gate; says whether there was one.

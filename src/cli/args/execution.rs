@@ -168,6 +168,12 @@ pub struct Resume {
     /// How long the run may take from now on, such as 90s, 2h or none [default: as long as when it began]
     #[arg(long, value_name = "DURATION", value_parser = value::limit)]
     pub timeout: Option<Limit>,
+    /// What to tell the agents in their next prompts
+    #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub message: String,
+    /// The lane whose agents are told; all of them if left out
+    #[arg(long, value_name = "LANE", requires = "message")]
+    pub message_for: Option<LaneId>,
     /// The rest.
     #[command(flatten)]
     pub control: ControlArgs,

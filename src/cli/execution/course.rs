@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::chain::Ended;
 use super::plan_file::{PlanFile, PlanText};
-use super::resume::{self, Latest, resume};
+use super::resume::{self, Latest, Remark, resume};
 use super::site::Site;
 use super::{claims, start};
 use crate::cli::args::{Intent, ReadingArgs};
@@ -51,12 +51,12 @@ impl Course<'_> {
         }
         let latest = resume::latest(&self.site, &options, &whole)?;
         if let (true, Latest::Unfinished(run)) = (resumes, &latest) {
-            return Ok(resume(context, &self.site, run, &options.into())?.or_else(next));
+            return Ok(resume(context, &self.site, run, &options.into(), &Remark::default())?.or_else(next));
         }
         let begins = self.passes_over || (next.is_some() && !(first && matches!(latest, Latest::None)));
         if resumes && !begins {
             let run = resume::latest_of(&self.site, &options, &whole)?;
-            return Ok(resume(context, &self.site, &run, &options.into())?.or_else(next));
+            return Ok(resume(context, &self.site, &run, &options.into(), &Remark::default())?.or_else(next));
         }
         let plan = match rest {
             Some(reading) => text.accept(context, reading)?,

@@ -20,12 +20,12 @@ use crate::cli::args::{Intent, Resume};
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus, TO_THE_DOCTOR};
 use crate::cli::options::{Options, session_id};
-use crate::cli::runs::{command, named_or_only_unfinished, unfinished};
+use crate::cli::runs::{command, named_or_only_unfinished, unfinished, unknown_lane};
 use crate::engine::mirror::Mirror;
 use crate::engine::reconcile::{describe, verdict};
 use crate::event::{Event, Record, RunStarted};
 use crate::model::text::shell_line;
-use crate::model::{Budget, Plan, RunId};
+use crate::model::{Budget, LaneId, Plan, RunId};
 use crate::plan_source::ReadOptions;
 use crate::process;
 use crate::recover::completion::partial_rounds;
@@ -126,7 +126,17 @@ pub(super) fn run(context: &Context, arguments: &Resume) -> Result<Resumed, CliE
         on_conflict: arguments.control.on_conflict,
         settings,
     };
-    resume(context, &site, &run, &control)
+    let remark = Remark { text: arguments.message.clone(), lane: arguments.message_for.clone() };
+    resume(context, &site, &run, &control, &remark)
+}
+
+/// What the agents are to be told by whoever resumes their run.
+#[derive(Debug, Default)]
+pub(super) struct Remark {
+    /// Empty: nothing.
+    text: String,
+    /// The lane whose agents are meant; `None`: all.
+    lane: Option<LaneId>,
 }
 
 /// The latest run of a plan and its base, or the one that was named.
@@ -287,9 +297,18 @@ fn changed_plan(
 }
 
 /// Goes on with a run.
-pub(super) fn resume(context: &Context, site: &Site, run: &RunId, control: &Control) -> Result<Resumed, CliError> {
+pub(super) fn resume(
+    context: &Context,
+    site: &Site,
+    run: &RunId,
+    control: &Control,
+    remark: &Remark,
+) -> Result<Resumed, CliError> {
     site.state_remote(&control.settings)?;
     let mut opened = open(context, site, run, control)?;
+    if let Some(stranger) = remark.lane.as_ref().filter(|lane| opened.plan.find(lane).is_none()) {
+        return Err(unknown_lane(stranger, opened.plan.lanes.iter().map(|lane| &lane.id)));
+    }
     let state_directory = site.state(&control.settings);
     if let Err(refusal) = check(run, &opened.state, &opened.records) {
         if matches!(refusal, ResumeError::Complete(_)) {
@@ -310,6 +329,8 @@ pub(super) fn resume(context: &Context, site: &Site, run: &RunId, control: &Cont
         owner: owner(&control.session_id),
         timeout: new_limit(&control.settings),
         budget: new_budget(&control.settings, opened.state.started().map(|started| started.options.budget)),
+        message: remark.text.trim().to_owned(),
+        message_for: remark.lane.clone(),
     };
     let started = opened.started.clone();
     let status = work(

@@ -44,7 +44,7 @@ pub struct Brief<'a> {
     pub last_chance: bool,
     /// What the agents of the requirements round found out, each with its name.
     pub reports: &'a [(String, String)],
-    /// What people said when they approved.
+    /// What people said when they answered or resumed.
     pub remarks: &'a [String],
 }
 

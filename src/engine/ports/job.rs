@@ -230,8 +230,8 @@ impl Ports {
         let status = self.lane_directory(lane).status_file(&who.name);
         let report = directory.join("report.md");
         let files = BriefFiles { directory, status, report };
-        let remarks: Vec<String> =
-            lane_state.answers.values().map(|answer| answer.message.clone()).filter(|said| !said.is_empty()).collect();
+        let answers = lane_state.answers.values().map(|answer| &answer.message).filter(|said| !said.is_empty());
+        let remarks: Vec<String> = answers.chain(&lane_state.remarks).cloned().collect();
         let base = lane_state.base.clone().unwrap_or_else(|| self.facts.base_commit.clone());
         let reports = self.reports(lane, state);
         let brief = Brief {

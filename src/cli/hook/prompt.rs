@@ -1,0 +1,43 @@
+//! `hook user-prompt-submit`: what the user says while a run is under way is noted, and moves nothing (seed 003,
+//! Multiple Interruption Handling).
+
+use std::thread;
+
+use super::input::Input;
+use super::interruption::{Kind, kind};
+use super::unfinished::{Here, Unfinished};
+use crate::cli::execution::now;
+use crate::model::Interruption;
+use crate::store::lane_files::add_interruption;
+
+/// Notes the prompt in the lanes of this session's runs that are not over, and tells how to go on where that is wanted.
+pub(super) fn hear(here: &Here, input: &Input) -> Option<String> {
+    let own = here.own();
+    let kind = kind(&input.prompt);
+    note(&own, kind);
+    let resting: Vec<String> = own.iter().filter(|run| !run.held).map(|run| run.described()).collect();
+    if kind != Kind::Resumption || resting.is_empty() {
+        return None;
+    }
+    let run = own.iter().find(|run| !run.held)?;
+    Some(format!(
+        "The user wants work to go on; {}\nIf the run is meant, go on with it by `{}`, and with nothing by hand; it \
+         stands where it stood before the interruption.",
+        resting.join("\n"),
+        here.command(run, "resume")
+    ))
+}
+
+/// Each file is synced, so they are written side by side.
+fn note(runs: &[&Unfinished], kind: Kind) {
+    let interruption = &Interruption { kind: kind.word().to_owned(), timestamp: now() };
+    thread::scope(|scope| {
+        for (lane, _) in runs.iter().flat_map(|run| &run.lanes) {
+            scope.spawn(move || {
+                if let Err(error) = add_interruption(lane, interruption) {
+                    tracing::debug!("{error}");
+                }
+            });
+        }
+    });
+}

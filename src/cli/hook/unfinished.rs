@@ -1,0 +1,174 @@
+//! The unfinished runs of the repository that a session works in, and what the session is told of them.
+
+use std::fs;
+use std::path::PathBuf;
+
+use super::input::Input;
+use crate::cli::context::Context;
+
+use crate::cli::runs;
+use crate::event::{LaneStage, RunOutcome};
+use crate::git::Surrounding;
+use crate::model::{RunId, TaskFile};
+use crate::store::lane_files::read_task;
+use crate::store::lock::is_held;
+use crate::store::{Glance, LaneDirectory, StateDirectory, atomic};
+
+/// How many runs are told of.
+const TOLD: usize = 3;
+
+/// How many lanes of a run are told of.
+const LANES: usize = 12;
+
+/// A repository with unfinished runs, seen by a session.
+pub(super) struct Here {
+    state: StateDirectory,
+    session: String,
+    runs: Vec<Unfinished>,
+}
+
+/// An unfinished run.
+pub(super) struct Unfinished {
+    glance: Glance,
+    /// Whether a live process works on it.
+    pub(super) held: bool,
+    /// Its lanes that hold worktrees, with their `task.json`.
+    pub(super) lanes: Vec<(LaneDirectory, TaskFile)>,
+    /// The session that had it last.
+    session: String,
+}
+
+/// The repository around where the session works: its present directory, else its project's.
+pub(super) fn surrounding(context: &Context, input: &Input) -> Option<Surrounding> {
+    let project = context.environment.get("CLAUDE_PROJECT_DIR").map(PathBuf::from);
+    let places = [Some(input.cwd.clone()), project].into_iter().flatten().filter(|place| place.is_absolute());
+    places.chain([context.directory.clone()]).find_map(|place| Surrounding::of(&place))
+}
+
+impl Here {
+    /// What is unfinished; `None`: nothing is.
+    pub(super) fn find(context: &Context, input: &Input) -> Option<Self> {
+        let state = StateDirectory::new(&surrounding(context, input)?.main);
+        let runs: Vec<_> =
+            state.unfinished_at_a_glance().into_iter().map(|glance| Unfinished::of(&state, glance)).collect();
+        (!runs.is_empty()).then(|| Self { state, session: input.session_id.clone(), runs })
+    }
+
+    /// The runs that are this session's.
+    pub(super) fn own(&self) -> Vec<&Unfinished> {
+        self.runs.iter().filter(|run| run.session == self.session).collect()
+    }
+
+    /// A command about a run, to be pasted.
+    pub(super) fn command(&self, run: &Unfinished, command: &str) -> String {
+        runs::command(&self.state, &[command, run.id().as_str()])
+    }
+
+    /// What a session is told when it begins: its own runs first, then those of others.
+    pub(super) fn at_start(&self) -> Option<String> {
+        let mut runs: Vec<&Unfinished> = self.runs.iter().collect();
+        runs.sort_by_key(|run| run.session != self.session);
+        let mut paragraphs: Vec<String> = runs.iter().take(TOLD).map(|run| self.paragraph(run)).collect();
+        let more = runs.len().saturating_sub(TOLD);
+        if more > 0 {
+            paragraphs.push(format!("{more} more are unfinished; `lanekeeper status` names them."));
+        }
+        paragraphs.push(RULES.to_owned());
+        Some(paragraphs.join("\n\n"))
+    }
+
+    fn paragraph(&self, run: &Unfinished) -> String {
+        let whose = if run.session == self.session { "This session's" } else { "Another session's" };
+        let mut text = format!("{whose} {}", run.described());
+        if !run.held {
+            text += &format!("\nTo go on: {}", self.command(run, "resume"));
+            text += &format!("\nTo put it back instead: {}", self.command(run, "rollback"));
+        }
+        text + &format!("\nTo look, which changes nothing: {}", self.command(run, "status"))
+    }
+
+    /// What the user is told when a session stops: the runs of its own that nobody works on, each once until something
+    /// happens in it.
+    pub(super) fn at_stop(&self) -> Option<String> {
+        let due = |run: &&Unfinished| !run.held && self.is_due(run);
+        let lines = self
+            .own()
+            .into_iter()
+            .filter(due)
+            .map(|run| format!("Lanekeeper: {}\nTo go on: {}", run.described(), self.command(run, "resume")));
+        let lines: Vec<String> = lines.collect();
+        (!lines.is_empty()).then(|| lines.join("\n"))
+    }
+
+    /// Whether the user has not been reminded of the run as it stands; now they have.
+    fn is_due(&self, run: &Unfinished) -> bool {
+        let marker = self.state.run(run.id()).directory().join("reminded");
+        let now = format!("{} {}\n", self.session, run.glance.length);
+        if fs::read_to_string(&marker).is_ok_and(|before| before == now) {
+            return false;
+        }
+        // Where it cannot be kept in mind, a reminder too many is better than none.
+        let _ = atomic::write(&marker, now.as_bytes());
+        true
+    }
+}
+
+/// What an agent needs to know that has never met a run.
+const RULES: &str = "Lanekeeper's runs are moved by its commands only. Do not merge lanes, remove worktrees or edit \
+state files by hand, and resume a run only where the user asks for it.";
+
+impl Unfinished {
+    fn of(state: &StateDirectory, glance: Glance) -> Self {
+        let (run, root) = (&glance.started.run_id, &glance.worktree_root);
+        let directories = LaneDirectory::all_of(root, run).into_iter();
+        let read = |lane: LaneDirectory| Some((read_task(&lane.task_file()).ok().flatten()?, lane));
+        let lanes: Vec<_> = directories.filter_map(read).map(|(task, lane)| (lane, task)).collect();
+        let changed = |lane: &LaneDirectory| fs::metadata(lane.task_file()).and_then(|it| it.modified()).ok();
+        let newest = lanes.iter().max_by_key(|(lane, _)| changed(lane));
+        let session = newest.map_or(&glance.started.owner.session_id, |(_, task)| &task.session_id).clone();
+        Self { held: is_held(&state.run(run).lock()), glance, lanes, session }
+    }
+
+    fn id(&self) -> &RunId {
+        &self.glance.started.run_id
+    }
+
+    /// Which run it is, why it does not go on, and where its lanes stand.
+    pub(super) fn described(&self) -> String {
+        let started = &self.glance.started;
+        let name = format!(
+            "run {} of phase {} on {} is unfinished: {}",
+            self.id(),
+            started.phase,
+            started.base_branch,
+            self.why()
+        );
+        let stages: Vec<String> = self.lanes.iter().take(LANES).map(|(_, task)| self.stage(task)).collect();
+        let more = self.lanes.len().saturating_sub(LANES);
+        let more = if more > 0 { format!(" and {more} more lanes") } else { String::new() };
+        match stages.as_slice() {
+            [] => format!("{name}."),
+            stages => format!("{name}; {}{more}.", stages.join(", ")),
+        }
+    }
+
+    fn why(&self) -> &'static str {
+        match self.glance.outcome {
+            _ if self.held => "a live process works on it",
+            Some(RunOutcome::Failed) => "lanes failed",
+            Some(RunOutcome::Blocked) => "it waits for a person",
+            Some(RunOutcome::Stopped) => "it was stopped",
+            Some(RunOutcome::Done) | None => "it was interrupted",
+        }
+    }
+
+    fn stage(&self, task: &TaskFile) -> String {
+        let waits =
+            [LaneStage::Synthesis, LaneStage::AwaitingUserApproval].iter().any(|stage| stage.word() == task.state);
+        let waits =
+            waits && !self.held && matches!(self.glance.outcome, Some(RunOutcome::Blocked | RunOutcome::Failed));
+        let what = if task.state == LaneStage::Synthesis.word() { "plan" } else { "changes" };
+        let waits = if waits { format!(" (waits for an answer to its {what})") } else { String::new() };
+        format!("lane {} stands at {}{waits}", task.task_name, task.state)
+    }
+}

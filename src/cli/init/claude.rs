@@ -1,0 +1,187 @@
+//! Our entries in Claude Code's own files: hooks in `.claude/settings.json`, the server in `.mcp.json`. Pure.
+//!
+//! Everything else in these files is somebody else's and stays as it is, byte for byte.
+
+use serde_json::{Value, json};
+
+use super::json_text::{Object, indent_of, pretty};
+
+/// The events that we have hooks for, with the words that call them. Those with tools are called for every tool.
+const HOOKS: &[(&str, &str, bool)] = &[
+    ("SessionStart", "session-start", false),
+    ("UserPromptSubmit", "user-prompt-submit", false),
+    ("PostToolUse", "post-tool-use", true),
+    ("Stop", "stop", false),
+];
+
+/// How long a hook may take, in seconds; ours take milliseconds.
+const TIMEOUT: u32 = 10;
+
+/// `text`, a `settings.json`, with our hooks in it, each once. Text that has them stays as it is.
+///
+/// # Errors
+/// What is wrong with the text, and where.
+pub(super) fn with_hooks(text: &str) -> Result<String, String> {
+    let mut settings = Object::read(text)?;
+    let indent = indent_of(text);
+    let mut hooks = Object::read(settings.get("hooks").unwrap_or_default()).map_err(|fault| within("hooks", &fault))?;
+    let mut changed = false;
+    for &(event, word, has_tools) in HOOKS {
+        let old: Value = serde_json::from_str(hooks.get(event).unwrap_or("[]")).map_err(|error| error.to_string())?;
+        let place = format!("hooks.{event}");
+        let new = with_hook(&old, word, has_tools).ok_or_else(|| within(&place, "it is no list of hooks"))?;
+        if new != old {
+            changed = true;
+            hooks.set(event, pretty(&new, &indent, 2).map_err(unwritable)?).map_err(unwritable)?;
+        }
+    }
+    if !changed {
+        return Ok(text.to_owned());
+    }
+    settings.set("hooks", hooks.text(&indent, 1).map_err(unwritable)?).map_err(unwritable)?;
+    Ok(settings.text(&indent, 0).map_err(unwritable)? + "\n")
+}
+
+/// An event's groups with our hook in them once; `None`: they are no groups of hooks.
+fn with_hook(groups: &Value, word: &str, has_tools: bool) -> Option<Value> {
+    let mut groups = groups.as_array()?.clone();
+    let mut found = false;
+    for group in &mut groups {
+        let hooks = group.as_object_mut()?.get_mut("hooks")?.as_array_mut()?;
+        // What calls it stays, for it may be where no PATH leads; what a second one would do was done by the first.
+        hooks.retain_mut(|hook| {
+            let ours = hook["command"].as_str().is_some_and(|command| calls(command, word));
+            if ours && !found {
+                *hook = json!({"type": "command", "command": hook["command"], "timeout": TIMEOUT});
+            }
+            !ours || !std::mem::replace(&mut found, true)
+        });
+    }
+    groups.retain(|group| group["hooks"].as_array().is_none_or(|hooks| !hooks.is_empty()));
+    if !found {
+        let hook = json!({"type": "command", "command": format!("lanekeeper hook {word}"), "timeout": TIMEOUT});
+        groups.push(if has_tools { json!({"matcher": "*", "hooks": [hook]}) } else { json!({"hooks": [hook]}) });
+    }
+    Some(Value::Array(groups))
+}
+
+/// Whether `command` calls our hook `word`, from wherever the program is.
+fn calls(command: &str, word: &str) -> bool {
+    shlex::split(command).is_some_and(|words| {
+        let hook = words.windows(2).position(|pair| pair[0] == "hook" && pair[1] == word);
+        hook.is_some_and(|at| words[..at].iter().any(|program| is_ours(program)))
+    })
+}
+
+fn is_ours(program: &str) -> bool {
+    program.rsplit('/').next() == Some("lanekeeper")
+}
+
+/// `text`, a `.mcp.json`, with our server in it. Text that has it, wherever the program is, stays as it is.
+///
+/// # Errors
+/// What is wrong with the text, and where.
+pub(super) fn with_server(text: &str) -> Result<String, String> {
+    let mut file = Object::read(text)?;
+    let indent = indent_of(text);
+    let mut servers = Object::read(file.get(SERVERS).unwrap_or_default()).map_err(|fault| within(SERVERS, &fault))?;
+    let there: Value = servers.get("lanekeeper").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let serves = there["args"].as_array().is_some_and(|words| words.iter().any(|word| word == "mcp"));
+    if serves && there["command"].as_str().is_some_and(is_ours) {
+        return Ok(text.to_owned());
+    }
+    let server = json!({"type": "stdio", "command": "lanekeeper", "args": ["mcp"]});
+    servers.set("lanekeeper", pretty(&server, &indent, 2).map_err(unwritable)?).map_err(unwritable)?;
+    file.set(SERVERS, servers.text(&indent, 1).map_err(unwritable)?).map_err(unwritable)?;
+    Ok(file.text(&indent, 0).map_err(unwritable)? + "\n")
+}
+
+const SERVERS: &str = "mcpServers";
+
+fn within(place: &str, fault: &str) -> String {
+    format!("`{place}`: {fault}")
+}
+
+fn unwritable(error: serde_json::Error) -> String {
+    format!("it cannot be written: {error}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Value {
+        serde_json::from_str(text).unwrap()
+    }
+
+    fn commands(text: &str, event: &str) -> Vec<String> {
+        let groups = parsed(text)["hooks"][event].as_array().unwrap().clone();
+        let hooks = groups.iter().flat_map(|group| group["hooks"].as_array().unwrap());
+        hooks.map(|hook| hook["command"].as_str().unwrap().to_owned()).collect()
+    }
+
+    #[test]
+    fn hooks_come_into_an_empty_file_once() {
+        let once = with_hooks("").unwrap();
+        for (event, word, _) in HOOKS {
+            assert_eq!(commands(&once, event), [format!("lanekeeper hook {word}")]);
+        }
+        assert_eq!(parsed(&once)["hooks"]["PostToolUse"][0]["matcher"], "*");
+        assert_eq!(with_hooks(&once).unwrap(), once);
+    }
+
+    #[test]
+    fn what_is_somebody_elses_stays_as_it_is() {
+        let theirs = "{\n    \"permissions\": {\"allow\": [\"Read\", \"Bash(ls:*)\"]},\n    \"hooks\": {\n        \"Stop\": \
+                      [{\"hooks\": [{\"type\": \"command\", \"command\": \"say done\"}]}],\n        \"PreToolUse\": \
+                      [{\"matcher\": \"Bash\",  \"hooks\": []}]\n    },\n    \"model\": \"x\"\n}\n";
+        let merged = with_hooks(theirs).unwrap();
+        for line in [
+            "    \"permissions\": {\"allow\": [\"Read\", \"Bash(ls:*)\"]},\n",
+            "[{\"matcher\": \"Bash\",  \"hooks\": []}]",
+        ] {
+            assert!(merged.contains(line), "{merged}");
+        }
+        assert_eq!(commands(&merged, "Stop"), ["say done", "lanekeeper hook stop"]);
+        let keys: Vec<String> = parsed(&merged).as_object().unwrap().keys().cloned().collect();
+        assert_eq!(keys, ["permissions", "hooks", "model"]);
+        assert_eq!(with_hooks(&merged).unwrap(), merged);
+    }
+
+    #[test]
+    fn our_own_are_known_wherever_the_program_is_and_never_doubled() {
+        let old = r#"{"hooks": {"Stop": [
+            {"hooks": [{"type": "command", "command": "/opt/bin/lanekeeper hook stop"}, {"type": "command", "command": "x"}]},
+            {"hooks": [{"type": "command", "command": "lanekeeper hook stop"}]}]}}"#;
+        let merged = with_hooks(old).unwrap();
+        assert_eq!(commands(&merged, "Stop"), ["/opt/bin/lanekeeper hook stop", "x"]);
+        assert_eq!(parsed(&merged)["hooks"]["Stop"][0]["hooks"][0]["timeout"], TIMEOUT);
+        assert!(!calls("echo lanekeeper-hook stop", "stop") && !calls("my-lanekeeper hook stop", "stop"));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_its_place() {
+        for (text, fault) in [
+            ("{\n  \"hooks\": {,\n}", "line 2 column"),
+            ("{\"hooks\": []}", "`hooks`: "),
+            ("{\"hooks\": {\"Stop\": \"x\"}}", "`hooks.Stop`: "),
+            ("{\"hooks\": {\"Stop\": [{\"hooks\": 7}]}}", "`hooks.Stop`: "),
+            ("// no comments\n{}", "line 1 column 1"),
+        ] {
+            let refused = with_hooks(text).unwrap_err();
+            assert!(refused.contains(fault), "{text}: {refused}");
+        }
+    }
+
+    #[test]
+    fn the_server_is_entered_beside_others_and_known_again() {
+        let once = with_server("{\"mcpServers\": {\"other\": {\"command\":   \"o\"}}}").unwrap();
+        assert!(once.contains("{\"command\":   \"o\"}"), "{once}");
+        assert_eq!(parsed(&once)["mcpServers"]["lanekeeper"]["args"], json!(["mcp"]));
+        assert_eq!(with_server(&once).unwrap(), once);
+        let elsewhere = r#"{"mcpServers": {"lanekeeper": {"command": "/opt/lanekeeper", "args": ["-v", "mcp"]}}}"#;
+        assert_eq!(with_server(elsewhere).unwrap(), elsewhere);
+        let stranger = with_server(r#"{"mcpServers": {"lanekeeper": {"command": "x"}}}"#).unwrap();
+        assert_eq!(parsed(&stranger)["mcpServers"]["lanekeeper"]["command"], "lanekeeper");
+    }
+}

@@ -1,0 +1,208 @@
+//! Writing files into a repository: all of them or none, none outside of it, each with the mode that it has.
+
+use std::fs::{self, Permissions};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Component, Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::cli::error::{CliError, ExitStatus};
+
+/// A file that is to be written.
+#[derive(Debug)]
+pub(super) struct Change {
+    /// Its path from the repository's root, as it is shown.
+    pub(super) name: &'static str,
+    /// What it holds; `None`: it is not there.
+    pub(super) old: Option<String>,
+    /// What it is to hold.
+    pub(super) new: String,
+    /// Where it is once links are followed.
+    place: PathBuf,
+}
+
+impl Change {
+    /// What becomes of the file `name` below `root`; `make` tells its text from the one that it has.
+    ///
+    /// # Errors
+    /// Where a link leads out of the repository, the file is no text, or `make` refuses it.
+    pub(super) fn of(
+        root: &Path,
+        name: &'static str,
+        make: impl FnOnce(Option<&str>) -> Result<String, String>,
+    ) -> Result<Self, CliError> {
+        let place = place(root, name)?;
+        let old = read(&place).map_err(|error| refused(name, &error.to_string()))?;
+        let new = make(old.as_deref()).map_err(|fault| refused(name, &fault))?;
+        Ok(Self { name, old, new, place })
+    }
+
+    /// Whether there is anything to write.
+    pub(super) fn is_needed(&self) -> bool {
+        self.old.as_ref() != Some(&self.new)
+    }
+}
+
+fn refused(name: &str, fault: &str) -> CliError {
+    CliError::new(ExitStatus::Usage, format!("{name}: {fault}"))
+        .hint("nothing was written; mend the file, then do the same again")
+}
+
+/// Where the file `name` is once links are followed; they may not lead out of the repository, nor into git's own files.
+fn place(root: &Path, name: &str) -> Result<PathBuf, CliError> {
+    let mut place = root.to_owned();
+    for component in Path::new(name).components() {
+        place.push(component);
+        if place.is_symlink() {
+            place = fs::canonicalize(&place).map_err(|_| refused(name, "it leads through a link to nowhere"))?;
+        }
+    }
+    let inside = place.strip_prefix(root).is_ok_and(|inside| !inside.starts_with(Path::new(".git")));
+    if inside {
+        Ok(place)
+    } else {
+        Err(refused(name, &format!("a link leads to {}, out of the repository", place.display())))
+    }
+}
+
+fn read(place: &Path) -> io::Result<Option<String>> {
+    match fs::metadata(place) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Ok(metadata) if !metadata.is_file() => return Err(io::Error::new(ErrorKind::InvalidInput, "it is no file")),
+        found => found.map(drop)?,
+    }
+    fs::read_to_string(place).map(Some)
+}
+
+/// Writes all of `changes`, or none.
+///
+/// # Errors
+/// What cannot be written; everything is as it was then.
+pub(super) fn write_all(root: &Path, changes: &[&Change]) -> Result<(), CliError> {
+    let mut made = Vec::new();
+    let written = stage_all(root, changes, &mut made).and_then(|staged| put_all(staged, changes));
+    if written.is_err() {
+        // Only those that are empty go: nothing of anybody else's is in them.
+        made.iter().rev().for_each(|directory| drop(fs::remove_dir(directory)));
+    }
+    written
+}
+
+/// Writes each file beside its place.
+fn stage_all(root: &Path, changes: &[&Change], made: &mut Vec<PathBuf>) -> Result<Vec<NamedTempFile>, CliError> {
+    let stage = |change: &&Change| stage(root, change, made).map_err(|error| failed(change, &error));
+    changes.iter().map(stage).collect()
+}
+
+fn stage(root: &Path, change: &Change, made: &mut Vec<PathBuf>) -> io::Result<NamedTempFile> {
+    let parent = change.place.parent().unwrap_or(root);
+    make_directories(root, parent, made)?;
+    // What is new gets what the user's umask leaves.
+    let mut file = tempfile::Builder::new()
+        .prefix(".lanekeeper")
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(parent)?;
+    if let Ok(there) = fs::metadata(&change.place) {
+        // A file that its owner may not write stays one; to replace it would go round that.
+        fs::OpenOptions::new().append(true).open(&change.place)?;
+        file.as_file().set_permissions(there.permissions())?;
+    }
+    file.write_all(change.new.as_bytes())?;
+    file.as_file().sync_all()?;
+    Ok(file)
+}
+
+fn make_directories(root: &Path, directory: &Path, made: &mut Vec<PathBuf>) -> io::Result<()> {
+    let mut path = root.to_owned();
+    for component in directory.strip_prefix(root).unwrap_or(Path::new("")).components() {
+        let Component::Normal(name) = component else { continue };
+        path.push(name);
+        match fs::create_dir(&path) {
+            Ok(()) => made.push(path.clone()),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Puts every file into its place; where one cannot be, those before it are put back.
+fn put_all(staged: Vec<NamedTempFile>, changes: &[&Change]) -> Result<(), CliError> {
+    for (index, (file, change)) in staged.into_iter().zip(changes).enumerate() {
+        if let Err(error) = file.persist(&change.place) {
+            changes[..index].iter().for_each(|change| put_back(change));
+            return Err(failed(change, &error.error));
+        }
+    }
+    Ok(())
+}
+
+fn put_back(change: &Change) {
+    let _ = match &change.old {
+        Some(old) => fs::write(&change.place, old),
+        None => fs::remove_file(&change.place),
+    };
+}
+
+fn failed(change: &Change, error: &io::Error) -> CliError {
+    CliError::new(ExitStatus::Blocked, format!("{} cannot be written: {error}", change.name))
+        .hint("nothing was written; make it writable, then do the same again")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(root: &Path, name: &'static str) -> Change {
+        Change::of(root, name, |_| Ok("new\n".to_owned())).unwrap()
+    }
+
+    #[test]
+    fn where_one_cannot_be_written_none_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(directory.path()).unwrap();
+        fs::write(root.join("there"), "old\n").unwrap();
+        let (first, second) = (change(&root, "there"), change(&root, "new/deep"));
+        let third = change(&root, "taken");
+        fs::create_dir(root.join("taken")).unwrap();
+        write_all(&root, &[&first, &second, &third]).unwrap_err();
+        assert_eq!(fs::read_to_string(root.join("there")).unwrap(), "old\n");
+        let mut names: Vec<_> = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["taken", "there"]);
+    }
+
+    #[test]
+    fn what_was_put_into_place_before_a_failure_is_put_back() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(directory.path()).unwrap();
+        fs::write(root.join("there"), "old\n").unwrap();
+        let all = [change(&root, "there"), change(&root, "new"), change(&root, "taken")];
+        let all: Vec<&Change> = all.iter().collect();
+        let staged = stage_all(&root, &all, &mut Vec::new()).unwrap();
+        fs::create_dir(root.join("taken")).unwrap();
+        put_all(staged, &all).unwrap_err();
+        assert_eq!(fs::read_to_string(root.join("there")).unwrap(), "old\n");
+        assert!(!root.join("new").exists());
+    }
+
+    #[test]
+    fn modes_stay_and_links_are_followed_within_the_repository_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(directory.path()).unwrap();
+        fs::create_dir_all(root.join("real")).unwrap();
+        fs::write(root.join("real/file"), "old").unwrap();
+        fs::set_permissions(root.join("real/file"), Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::symlink("real", root.join("link")).unwrap();
+        write_all(&root, &[&change(&root, "link/file")]).unwrap();
+        assert_eq!(fs::read_to_string(root.join("real/file")).unwrap(), "new\n");
+        assert_eq!(fs::metadata(root.join("real/file")).unwrap().permissions().mode() & 0o777, 0o640);
+        for target in ["/tmp", "..", ".git", "nowhere"] {
+            fs::create_dir_all(root.join(".git")).unwrap();
+            std::os::unix::fs::symlink(target, root.join("out")).unwrap();
+            Change::of(&root, "out/file", |_| Ok(String::new())).unwrap_err();
+            fs::remove_file(root.join("out")).unwrap();
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! `init`: sets a repository up for agents: settings, slash commands, hooks, the MCP server (SPEC §12). Whatever is to be
+//! written is shown first.
+
+mod claude;
+mod files;
+mod json_text;
+
+use std::io::{self, IsTerminal};
+use std::path::Path;
+
+use serde_json::{Value, json};
+use similar::TextDiff;
+
+use super::args::{CiService, Format, Init};
+use super::context::{Context, REPOSITORY_CONFIG};
+use super::error::{CliError, ExitStatus};
+use crate::settings;
+use files::{Change, write_all};
+
+/// Shows what is missing, and writes it where that is wanted.
+pub(super) fn run(context: &Context, arguments: &Init) -> Result<ExitStatus, CliError> {
+    let root = context.main_worktree()?;
+    let all = changes(&root, arguments)?;
+    let needed: Vec<&Change> = all.iter().filter(|change| change.is_needed()).collect();
+    let text = context.printer.format() == Format::Text;
+    if text {
+        context.printer.out(shown(&root, &needed))?;
+    }
+    let wanted = !needed.is_empty() && !arguments.dry_run && (arguments.yes || asks(context) && agrees(context)?);
+    if wanted {
+        write_all(&root, &needed)?;
+    }
+    tell(context, arguments, &root, &needed, wanted)
+}
+
+/// Every file that was asked for, whether or not it has to change.
+fn changes(root: &Path, arguments: &Init) -> Result<Vec<Change>, CliError> {
+    let Init { config, commands, hooks, mcp, ci, .. } = arguments;
+    let usual = !(*config || *commands || *hooks || *mcp) && ci.is_empty();
+    let mut all = Vec::new();
+    // Settings and workflows that are there are the user's own.
+    if usual || *config {
+        let kept = |old: Option<&str>| Ok(old.map_or_else(settings::template, str::to_owned));
+        all.push(Change::of(root, REPOSITORY_CONFIG, kept)?);
+    }
+    for (_, name, text) in WORKFLOWS.iter().filter(|(service, ..)| ci.contains(service)) {
+        all.push(Change::of(root, name, |old| Ok(old.unwrap_or(text).to_owned()))?);
+    }
+    if usual || *commands {
+        for (name, text) in COMMANDS {
+            all.push(Change::of(root, name, |_| Ok((*text).to_owned()))?);
+        }
+    }
+    if usual || *hooks {
+        all.push(Change::of(root, ".claude/settings.json", |old| claude::with_hooks(old.unwrap_or_default()))?);
+    }
+    if usual || *mcp {
+        all.push(Change::of(root, ".mcp.json", |old| claude::with_server(old.unwrap_or_default()))?);
+    }
+    Ok(all)
+}
+
+/// The slash commands, each with its place in a repository.
+const COMMANDS: &[(&str, &str)] = &[
+    (".claude/commands/execute-phase.md", include_str!("../../../templates/commands/execute-phase.md")),
+    (".claude/commands/execute-lane.md", include_str!("../../../templates/commands/execute-lane.md")),
+];
+
+/// The workflows, each with its place in a repository. GitLab reads one file only, which may be there for other jobs.
+const WORKFLOWS: &[(CiService, &str, &str)] = &[
+    (CiService::Github, ".github/workflows/lanekeeper.yml", include_str!("../../../templates/ci/github.yml")),
+    (CiService::Gitlab, GITLAB, include_str!("../../../templates/ci/gitlab.yml")),
+];
+
+/// Where the workflow for GitLab is.
+const GITLAB: &str = ".gitlab/lanekeeper.yml";
+
+/// The changes as a unified diff, which `git apply` takes.
+fn shown(root: &Path, changes: &[&Change]) -> String {
+    match changes {
+        [] => format!("Everything is in place in {}.\n", root.display()),
+        changes => changes.iter().map(|change| diff(change)).collect(),
+    }
+}
+
+fn diff(change: &Change) -> String {
+    let from = change.old.as_ref().map_or_else(|| "/dev/null".to_owned(), |_| format!("a/{}", change.name));
+    let old = change.old.as_deref().unwrap_or_default();
+    let diff = TextDiff::from_lines(old, &change.new);
+    diff.unified_diff().header(&from, &format!("b/{}", change.name)).to_string()
+}
+
+/// Whether there is somebody to ask.
+fn asks(context: &Context) -> bool {
+    context.printer.format() == Format::Text && io::stdin().is_terminal() && io::stdout().is_terminal()
+}
+
+fn agrees(context: &Context) -> Result<bool, CliError> {
+    context.printer.out("\nWrite this? [y/N] ")?;
+    let mut answer = String::new();
+    let read = io::stdin().read_line(&mut answer);
+    read.map_err(|error| CliError::new(ExitStatus::Failed, format!("cannot read the answer: {error}")))?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+fn tell(
+    context: &Context,
+    arguments: &Init,
+    root: &Path,
+    needed: &[&Change],
+    written: bool,
+) -> Result<ExitStatus, CliError> {
+    if context.printer.format() == Format::Json {
+        let files: Vec<Value> =
+            needed.iter().map(|change| json!({"path": root.join(change.name), "diff": diff(change)})).collect();
+        context.printer.json(&json!({"repository": root, "files": files, "written": written}))?;
+    }
+    match written {
+        true => told_as_written(context, root, needed)?,
+        false if needed.is_empty() || arguments.dry_run || asks(context) => {}
+        false => {
+            let error = CliError::new(ExitStatus::Usage, "nothing was written, for nobody is there to be asked");
+            return Err(error.hint("to write what is shown: lanekeeper init --yes, with the same flags"));
+        }
+    }
+    Ok(ExitStatus::Done)
+}
+
+fn told_as_written(context: &Context, root: &Path, written: &[&Change]) -> Result<(), CliError> {
+    if context.printer.format() == Format::Text {
+        let names: Vec<&str> = written.iter().map(|change| change.name).collect();
+        let mut text = format!("\nWritten in {}:\n  {}\n", root.display(), names.join("\n  "));
+        text += "Commit what your team is to have; Claude Code reads it when its next session begins.\n";
+        if names.contains(&GITLAB) {
+            text += &format!("GitLab reads it once .gitlab-ci.yml says\n  include:\n    - local: {GITLAB}\n");
+        }
+        context.printer.out(text)?;
+    }
+    Ok(())
+}

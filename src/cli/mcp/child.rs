@@ -1,0 +1,116 @@
+//! This same program as a child, and what it says as the answer of a tool.
+
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use rmcp::model::CallToolResult;
+use serde_json::{Value, json};
+
+use crate::cli::context::Context;
+use crate::cli::error::{CliError, ExitStatus};
+use crate::cli::runs::state;
+use crate::process;
+use crate::store::StateDirectory;
+
+/// What a tool answers.
+pub(super) type Outcome = Result<Value, CliError>;
+
+/// How the program is called from here.
+pub(super) struct Caller {
+    program: PathBuf,
+    /// Where the server was started, which is where its client works.
+    pub(super) directory: PathBuf,
+    context: Context,
+}
+
+impl Caller {
+    /// # Errors
+    /// The system does not tell which program this is.
+    pub(super) fn new(context: &Context) -> io::Result<Self> {
+        let program = process::current_program()?;
+        Ok(Self { program, directory: context.directory.clone(), context: context.clone() })
+    }
+
+    /// The state of the repository's runs, as it is now.
+    ///
+    /// # Errors
+    /// There is no repository here, or its settings are at fault.
+    pub(super) fn state(&self) -> Result<StateDirectory, CliError> {
+        state(&self.context).map(|(state, _)| state)
+    }
+
+    /// The program, and the words after its name: where the state is, what to do, and that a program reads the answer.
+    pub(super) fn call(&self, words: &[String]) -> Result<(PathBuf, Vec<String>), CliError> {
+        let places = self.state()?.program().into_iter().skip(1);
+        let format = ["--format".to_owned(), "json".to_owned()];
+        Ok((self.program.clone(), places.chain(words.iter().cloned()).chain(format).collect()))
+    }
+
+    /// Runs it to its end.
+    ///
+    /// # Errors
+    /// What it says on standard error where it refuses.
+    pub(super) fn run(&self, words: &[String]) -> Outcome {
+        let (program, arguments) = self.call(words)?;
+        let mut command = Command::new(program);
+        command.arg0("lanekeeper").args(arguments).current_dir(&self.directory).stdin(Stdio::null());
+        let Output { status, stdout, stderr } = command.output().map_err(|error| failed(error.to_string()))?;
+        let said = String::from_utf8_lossy(&stderr);
+        if !status.success() {
+            return Err(refusal(&said).unwrap_or_else(|| failed(format!("it ended with {status}: {}", said.trim()))));
+        }
+        serde_json::from_slice(&stdout).map_err(|error| failed(format!("its answer makes no sense: {error}")))
+    }
+}
+
+/// The last error in its machine form among the lines of `said`.
+pub(super) fn refusal(said: &str) -> Option<CliError> {
+    said.lines().rev().find_map(|line| {
+        let error: Value = serde_json::from_str(line).ok()?;
+        let code = error["code"].as_u64()?;
+        let status = ExitStatus::ALL.iter().copied().find(|status| u64::from(status.code()) == code)?;
+        let hints = error["hints"].as_array().into_iter().flatten().filter_map(|hint| Some(hint.as_str()?.to_owned()));
+        Some(CliError { status, message: error["message"].as_str()?.to_owned(), hints: hints.collect() })
+    })
+}
+
+pub(super) fn failed(message: String) -> CliError {
+    CliError::new(ExitStatus::Failed, message)
+}
+
+/// The outcome in the protocol's terms. An error names its code as exit codes are named, in capitals (SPEC §2).
+pub(super) fn answer(outcome: Outcome) -> CallToolResult {
+    match outcome {
+        Ok(value) => CallToolResult::structured(value),
+        Err(error) => CallToolResult::structured_error(json!({
+            "code": error.status.kind().to_uppercase(),
+            "exitCode": error.status.code(),
+            "message": error.message,
+            "hints": error.hints,
+        })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_error_counts_and_warnings_do_not() {
+        let said = "Resuming\n{\"kind\":\"warning\",\"message\":\"w\",\"hints\":[]}\n{\"code\":8,\"kind\":\"INVALID_STATE\",\
+                    \"message\":\"no\",\"hints\":[\"do this\"]}\nnot JSON\n";
+        let error = refusal(said).unwrap();
+        assert_eq!((error.status, error.message.as_str(), error.hints.len()), (ExitStatus::InvalidState, "no", 1));
+        assert_eq!(refusal("{\"kind\":\"warning\"}\n"), None);
+    }
+
+    #[test]
+    fn errors_go_by_the_names_of_the_contract() {
+        let code = |status| answer(Err(CliError::new(status, "x"))).structured_content.unwrap()["code"].clone();
+        assert_eq!(code(ExitStatus::InvalidOperation), "INVALID_OPERATION");
+        assert_eq!(code(ExitStatus::Held), "HELD");
+        assert_eq!(code(ExitStatus::ExternalChanges), "EXTERNAL_CHANGES");
+    }
+}

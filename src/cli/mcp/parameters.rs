@@ -1,0 +1,139 @@
+//! What the tools are given, and what of it makes sense.
+
+use rmcp::schemars::{self, JsonSchema};
+use serde::Deserialize;
+
+use crate::cli::error::{CliError, ExitStatus};
+use crate::model::{AgentName, LaneId, RunId};
+
+/// `ResumeTask`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ResumeTask {
+    /// The run, as RUN, or one of its lanes, as RUN/LANE. A lane is resumed with its run; the context is for it alone then.
+    pub(super) task_id: String,
+    /// What to tell the agents in their next prompts, for example what changed or what to do differently.
+    #[serde(default)]
+    #[schemars(length(max = 16384))]
+    pub(super) additional_context: Option<String>,
+}
+
+/// `RunStatus`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct RunStatus {
+    /// The run, as RUN, or one of its lanes, as RUN/LANE; if left out the only unfinished run, else the newest.
+    #[serde(default)]
+    pub(super) task_id: Option<String>,
+}
+
+/// `RollbackLane`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct RollbackLane {
+    /// The lane, as RUN/LANE.
+    pub(super) task_id: String,
+}
+
+/// `ListCheckpoints`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ListCheckpoints {
+    /// The run, as RUN, or one of its lanes, as RUN/LANE.
+    pub(super) task_id: String,
+}
+
+/// `CreateCheckpoint`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct CreateCheckpoint {
+    /// The lane, as RUN/LANE.
+    pub(super) task_id: String,
+    /// The agent whose worktree is kept; if left out the lane's own.
+    #[serde(default)]
+    pub(super) agent: Option<String>,
+    /// What to say about it.
+    #[serde(default)]
+    pub(super) message: Option<String>,
+}
+
+/// A run, or a lane of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct TaskId {
+    pub(super) run: RunId,
+    pub(super) lane: Option<LaneId>,
+}
+
+impl TaskId {
+    /// The run and the lane, where a lane is named.
+    ///
+    /// # Errors
+    /// That none is.
+    pub(super) fn with_lane(self) -> Result<(RunId, LaneId), CliError> {
+        let Self { run, lane } = self;
+        let missing = || usage(format!("taskId `{run}` names no lane")).hint(format!("name it as {run}/LANE"));
+        lane.ok_or_else(missing).map(|lane| (run, lane))
+    }
+}
+
+/// Takes a task id apart.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn taken(task: &str) -> Result<TaskId, CliError> {
+    let (run, lane) = task.split_once('/').map_or((task, None), |(run, lane)| (run, Some(lane)));
+    let wrong = |error: String| usage(format!("taskId: {error}")).hint("a task is RUN, or RUN/LANE");
+    let run = RunId::new(run).map_err(|error| wrong(error.to_string()))?;
+    let lane = lane.map(LaneId::new).transpose().map_err(|error| wrong(error.to_string()))?;
+    Ok(TaskId { run, lane })
+}
+
+/// The name of an agent.
+///
+/// # Errors
+/// What is wrong with it.
+pub(super) fn agent(name: &str) -> Result<String, CliError> {
+    AgentName::new(name).map(String::from).map_err(|error| usage(format!("agent: {error}")))
+}
+
+/// The longest context, in bytes: it becomes part of every prompt.
+pub(super) const LONGEST_CONTEXT: usize = 16 << 10;
+
+/// The context without blanks around it; `None`: there is none.
+///
+/// # Errors
+/// It is too long.
+pub(super) fn context(text: Option<&str>) -> Result<Option<&str>, CliError> {
+    match text.map(str::trim).filter(|text| !text.is_empty()) {
+        Some(text) if text.len() > LONGEST_CONTEXT => {
+            Err(usage(format!("additionalContext has {} bytes, and may have {LONGEST_CONTEXT}", text.len())))
+        }
+        text => Ok(text),
+    }
+}
+
+pub(super) fn usage(message: String) -> CliError {
+    CliError::new(ExitStatus::Usage, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_task_is_a_run_or_one_of_its_lanes() {
+        let task = taken("r1/SL-1").unwrap();
+        assert_eq!(task.with_lane().unwrap(), (RunId::new("r1").unwrap(), LaneId::new("SL-1").unwrap()));
+        assert_eq!(taken("r1").unwrap().with_lane().unwrap_err().status, ExitStatus::Usage);
+        for wrong in ["", "/", "r1/", "/SL-1", "r1/SL-1/x", "--help", "../r1", "r1/-x", "a b"] {
+            assert_eq!(taken(wrong).unwrap_err().status, ExitStatus::Usage, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_context_has_an_end() {
+        assert_eq!(context(Some(" x\n")).unwrap(), Some("x"));
+        assert_eq!(context(Some(" ")).unwrap(), None);
+        context(Some(&"x".repeat(LONGEST_CONTEXT + 1))).unwrap_err();
+    }
+}

@@ -1,0 +1,47 @@
+//! Where we are in a repository, read from git's files without starting git: for hooks, which have no time for it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::claim::{Claim, Holder};
+use super::repository::Repository;
+use super::worktrees::read_line;
+
+/// A worktree, and the main worktree of its repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Surrounding {
+    /// The root of the worktree around us; absolute, without symbolic links.
+    pub worktree: PathBuf,
+    /// The root of the main worktree; the same, or another.
+    pub main: PathBuf,
+}
+
+impl Surrounding {
+    /// What is around `from`; `None`: no repository with a main worktree.
+    pub fn of(from: &Path) -> Option<Self> {
+        let from = fs::canonicalize(from).ok()?;
+        let worktree = from.ancestors().find(|place| place.join(".git").exists())?.to_owned();
+        let main =
+            usual_main(&worktree).or_else(|| Some(Repository::locate(&from).ok()?.main_worktree().to_owned()))?;
+        Some(Self { worktree, main })
+    }
+
+    /// Who holds the worktree, if it is a slot of a pool.
+    pub fn holder(&self) -> Option<Holder> {
+        let in_pool = self.worktree.parent()?.file_name()? == "slots";
+        in_pool.then(|| Claim::read(&self.worktree.with_extension("claim")).ok().flatten())?.map(|claim| claim.holder)
+    }
+}
+
+/// The main worktree, where it has its repository in `.git` as nearly all do.
+fn usual_main(worktree: &Path) -> Option<PathBuf> {
+    let link = worktree.join(".git");
+    if link.is_dir() {
+        let plain = !link.join("commondir").exists() && link.join("HEAD").exists();
+        return plain.then(|| worktree.to_owned());
+    }
+    let entry = worktree.join(read_line(&link)?.strip_prefix("gitdir: ")?);
+    let common = fs::canonicalize(entry.join(read_line(&entry.join("commondir"))?)).ok()?;
+    common.file_name().filter(|name| *name == ".git")?;
+    common.parent().map(Path::to_owned)
+}

@@ -1,0 +1,216 @@
+//! Which runs are unfinished, told by the ends of their logs: for hooks, which may not take the time to read them whole.
+
+use std::cmp::Reverse;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use super::foreign_log;
+use super::layout::{ERRORS, LaneDirectory, StateDirectory, paths_in};
+use super::record;
+use crate::event::{Event, RunOutcome, RunStarted};
+use crate::model::{LaneId, RunId};
+
+/// How many logs are looked at, those that changed last.
+const LOGS: usize = 100;
+
+/// How much of the beginning of a log is read, in bytes: its first line, and whether anything came of it.
+const HEAD: u64 = 1 << 15;
+
+/// How much of the end of a log is read, in bytes. A run that is over ends its log with saying so.
+const TAIL: u64 = 1 << 14;
+
+/// An unfinished run, as far as both ends of its log tell of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Glance {
+    /// What it began with.
+    pub started: RunStarted,
+    /// Where its worktrees are: where it began, or where it was taken to.
+    pub worktree_root: PathBuf,
+    /// How it ended for now; `None`: it works, or was interrupted.
+    pub outcome: Option<RunOutcome>,
+    /// How long its log is, in bytes.
+    pub length: u64,
+}
+
+impl StateDirectory {
+    /// The unfinished runs among the hundred whose logs changed last, the one that changed last first. Logs of other
+    /// writers, logs that are kept elsewhere and logs that cannot be read are passed over.
+    pub fn unfinished_at_a_glance(&self) -> Vec<Glance> {
+        let mut logs: Vec<(SystemTime, PathBuf)> =
+            paths_in(&self.path()).unwrap_or_default().into_iter().filter_map(changed_log).collect();
+        logs.sort_unstable_by_key(|(changed, _)| Reverse(*changed));
+        logs.iter().take(LOGS).filter_map(|(_, log)| glance(log).ok().flatten()).collect()
+    }
+}
+
+impl LaneDirectory {
+    /// The directories of the lanes of `run` that are there, in the order of their names.
+    pub fn all_of(worktree_root: &Path, run: &RunId) -> Vec<Self> {
+        let paths = paths_in(&worktree_root.join(run.as_str())).unwrap_or_default();
+        let names = paths.iter().filter_map(|path| LaneId::new(path.file_name()?.to_str()?).ok());
+        let mut lanes: Vec<LaneId> = names.collect();
+        lanes.sort_unstable();
+        lanes.iter().map(|lane| Self::new(worktree_root, run, lane)).collect()
+    }
+}
+
+fn changed_log(path: PathBuf) -> Option<(SystemTime, PathBuf)> {
+    let name = path.file_name()?.to_str().filter(|name| *name != ERRORS)?.strip_suffix(".jsonl")?;
+    RunId::new(name).ok()?;
+    let metadata = path.symlink_metadata().ok().filter(|metadata| metadata.is_file())?;
+    Some((metadata.modified().ok()?, path))
+}
+
+/// What both ends of a log tell; `None`: its run is over, has not begun, or is not ours.
+fn glance(log: &Path) -> io::Result<Option<Glance>> {
+    let mut file = File::open(log)?;
+    let length = file.metadata()?.len();
+    let tail = piece(&mut file, length.saturating_sub(TAIL), TAIL)?;
+    let outcome = last_outcome(&tail);
+    if outcome == Some(Some(RunOutcome::Done)) || foreign_log::is_foreign(log) {
+        return Ok(None);
+    }
+    let head = piece(&mut file, 0, HEAD)?;
+    let started = head.split(|&byte| byte == b'\n').next().and_then(event);
+    let begun = length > HEAD || [CHECKPOINT, BLOCKED].iter().any(|word| holds(&head, word));
+    Ok(match started {
+        Some(Event::RunStarted(started)) if begun => {
+            let worktree_root = worktree_root(&started, &mut file)?;
+            Some(Glance { started: *started, worktree_root, outcome: outcome.flatten(), length })
+        }
+        _ => None,
+    })
+}
+
+/// Where the run's worktrees are. Only a run that is not where it began is searched for where it was taken to.
+fn worktree_root(started: &RunStarted, log: &mut File) -> io::Result<PathBuf> {
+    let began = &started.options.worktree_root;
+    if began.is_dir() {
+        return Ok(began.clone());
+    }
+    let all = piece(log, 0, MOST)?;
+    let moved =
+        all.split(|&byte| byte == b'\n').rev().find(|line| holds(line, b"\"event\":\"run_moved\"")).and_then(event);
+    Ok(match moved {
+        Some(Event::RunMoved(moved)) => moved.to.worktree_root,
+        _ => began.clone(),
+    })
+}
+
+/// How much of a log is searched, in bytes.
+const MOST: u64 = 16 << 20;
+
+/// Without one of these a run has nothing to go on with: `recover::resume::has_begun`.
+const CHECKPOINT: &[u8] = b"\"event\":\"checkpoint_reached\"";
+const BLOCKED: &[u8] = b"\"event\":\"lane_blocked\"";
+
+/// What the last line says that says how the run stands; `None`: no line does.
+fn last_outcome(tail: &[u8]) -> Option<Option<RunOutcome>> {
+    let mut lines = tail.split(|&byte| byte == b'\n').rev();
+    lines.find_map(|line| {
+        let may_tell = [b"\"event\":\"run_".as_slice(), b"\"event\":\"lane_rolled_back\""];
+        may_tell.iter().any(|word| holds(line, word)).then(|| event(line)?.run_outcome()).flatten()
+    })
+}
+
+fn event(line: &[u8]) -> Option<Event> {
+    Some(record::decode(line, record::FORMAT).ok()?.record.event)
+}
+
+fn holds(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|part| part == word)
+}
+
+fn piece(file: &mut File, from: u64, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(from))?;
+    file.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Place, RunMoved};
+    use crate::model::{Checkpoint, CheckpointStatus, Stage};
+    use crate::store::Journal;
+    use crate::store::samples::{at, lane, noted, phase, started};
+
+    fn checkpoint() -> Event {
+        let checkpoint = Checkpoint::new(Stage::BeforeLaneStart, CheckpointStatus::Ready);
+        Event::CheckpointReached { lane: Some(lane()), checkpoint }
+    }
+
+    fn finished(outcome: RunOutcome) -> Event {
+        Event::RunFinished { outcome, code: 0 }
+    }
+
+    /// What is seen of a run whose log holds `events` after its first line.
+    fn seen(events: &[Event]) -> Option<Option<RunOutcome>> {
+        let root = tempfile::tempdir().unwrap();
+        let state = StateDirectory::new(root.path());
+        state.create().unwrap();
+        let run = RunId::new("r1").unwrap();
+        let mut journal = Journal::create(&state.run(&run).log(), &run, &phase()).unwrap();
+        for event in [&[started()], events].concat() {
+            journal.append(at(1), &event).unwrap();
+        }
+        journal.sync().unwrap();
+        state.unfinished_at_a_glance().pop().map(|glance| glance.outcome)
+    }
+
+    #[test]
+    fn a_run_is_unfinished_until_its_last_word_is_that_it_is_done() {
+        let rolled_back = Event::LaneRolledBack { lane: lane(), integration: None, kept: vec![] };
+        assert_eq!(seen(&[checkpoint()]), Some(None));
+        assert_eq!(seen(&[checkpoint(), finished(RunOutcome::Blocked)]), Some(Some(RunOutcome::Blocked)));
+        assert_eq!(seen(&[checkpoint(), finished(RunOutcome::Done)]), None);
+        assert_eq!(seen(&[checkpoint(), finished(RunOutcome::Done), noted(None, "x")]), None);
+        assert_eq!(seen(&[checkpoint(), finished(RunOutcome::Done), rolled_back]), Some(None));
+    }
+
+    #[test]
+    fn a_run_that_never_began_is_nothing_to_tell_of() {
+        assert_eq!(seen(&[]), None);
+        assert_eq!(seen(&[noted(None, "\"event\":\"lane_blocked")]), None);
+    }
+
+    #[test]
+    fn a_run_that_was_taken_elsewhere_has_its_worktrees_there() {
+        let root = tempfile::tempdir().unwrap();
+        let (state, run) = (StateDirectory::new(root.path()), RunId::new("r1").unwrap());
+        state.create().unwrap();
+        let place = |root: &str| Place { host: "x".into(), repository: root.into(), worktree_root: root.into() };
+        let moved = |to| Event::RunMoved(Box::new(RunMoved { from: place("/ci"), to: place(to), slots: vec![] }));
+        let mut journal = Journal::create(&state.run(&run).log(), &run, &phase()).unwrap();
+        for event in [started(), checkpoint(), moved("/first"), moved("/second"), noted(None, "x")] {
+            journal.append(at(1), &event).unwrap();
+        }
+        journal.sync().unwrap();
+        let seen = state.unfinished_at_a_glance();
+        assert_eq!(seen.iter().map(|it| it.worktree_root.to_str().unwrap()).collect::<Vec<_>>(), ["/second"]);
+    }
+
+    #[test]
+    fn a_long_log_is_known_by_its_ends() {
+        let long = vec![noted(None, &"x".repeat(1000)); 100];
+        assert_eq!(seen(&[vec![checkpoint()], long.clone()].concat()), Some(None));
+        assert_eq!(seen(&[vec![checkpoint()], long, vec![finished(RunOutcome::Done)]].concat()), None);
+    }
+
+    #[test]
+    fn whatever_else_lies_there_is_passed_over() {
+        let root = tempfile::tempdir().unwrap();
+        let state = StateDirectory::new(root.path());
+        assert_eq!(state.unfinished_at_a_glance(), []);
+        state.create().unwrap();
+        std::fs::create_dir(state.path().join("directory.jsonl")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", state.path().join("link.jsonl")).unwrap();
+        let pipe = state.path().join("pipe.jsonl");
+        assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+        std::fs::write(state.path().join("torn.jsonl"), "{\"seq\":1,\"event\":\"run_").unwrap();
+        assert_eq!(state.unfinished_at_a_glance(), []);
+    }
+}

@@ -1,0 +1,89 @@
+//! Files of tool calls: one JSON object a line where the agent's Lanekeeper reads them, one byte a call where nobody
+//! works on the run and only their number counts.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use serde_json::Value;
+
+use super::atomic::{FileError, create_directories, no_follow_options, open_error};
+use super::layout::RunDirectory;
+use crate::model::{AgentName, LaneId};
+
+/// Adds a tool call to the file at `path`, whose directory exists, as one write at its end.
+///
+/// # Errors
+/// [`FileError`], also when something else than a file is there: a link would be followed, a pipe waited for.
+pub fn append(path: &Path, call: &Value) -> Result<(), FileError> {
+    add(path, format!("{call}\n").as_bytes()).map(drop)
+}
+
+impl RunDirectory {
+    /// Counts a tool call that somebody made by hand in the worktree of `lane`, or of its `agent`, and says which one it
+    /// is, from 1.
+    ///
+    /// # Errors
+    /// [`FileError`].
+    pub fn count_tool_call(&self, lane: &LaneId, agent: Option<&AgentName>) -> Result<u64, FileError> {
+        let directory = self.directory();
+        create_directories(&directory, Path::new(BY_HAND))?;
+        // No id holds a plus.
+        let agent = agent.map_or_else(String::new, |agent| format!("+{agent}"));
+        add(&directory.join(BY_HAND).join(format!("{lane}{agent}")), b".")
+    }
+}
+
+/// Where calls are counted, in the run's directory.
+const BY_HAND: &str = "by-hand";
+
+/// Adds `bytes`, and says how many there are now.
+fn add(path: &Path, bytes: &[u8]) -> Result<u64, FileError> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let mut options = no_follow_options();
+    let opened = options.append(true).create(true).custom_flags(flags.bits().cast_signed()).open(path);
+    opened.and_then(|file| write(file, bytes)).map_err(|source| open_error("write", path, source))
+}
+
+fn write(mut file: File, bytes: &[u8]) -> io::Result<u64> {
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+    }
+    file.write_all(bytes)?;
+    Ok(file.metadata()?.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn calls_are_added_line_by_line() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("calls.jsonl");
+        append(&path, &json!({"tool": "Read\n"})).unwrap();
+        append(&path, &json!({"tool": "Bash"})).unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{\"tool\":\"Read\\n\"}\n{\"tool\":\"Bash\"}\n");
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_written_to() {
+        let root = tempfile::tempdir().unwrap();
+        let place = |name: &str| root.path().join(name);
+        fs::write(place("target"), "").unwrap();
+        symlink("target", place("link")).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(place("pipe")).status().unwrap().success());
+        fs::create_dir(place("directory")).unwrap();
+        for name in ["link", "pipe", "directory", "missing/x"] {
+            append(&place(name), &json!({})).unwrap_err();
+        }
+        assert_eq!(fs::read_to_string(place("target")).unwrap(), "");
+    }
+}

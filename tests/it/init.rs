@@ -1,0 +1,147 @@
+//! `init`: what it writes, what it leaves alone, and what it refuses.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use serde_json::Value;
+
+use crate::support::{TestEnv, all_files};
+
+const FILES: [&str; 5] = [
+    ".claude/commands/execute-lane.md",
+    ".claude/commands/execute-phase.md",
+    ".claude/settings.json",
+    ".mcp.json",
+    "lanekeeper.toml",
+];
+
+/// The files that `init` may write, as they lie in the repository.
+fn there(env: &TestEnv) -> Vec<String> {
+    let root = env.path("repo");
+    let names = all_files(&root).into_iter().filter(|path| !path.starts_with(root.join(".git")));
+    let names = names.map(|path| path.strip_prefix(&root).expect("below").to_str().expect("UTF-8").to_owned());
+    names.filter(|name| !["README.md", ".gitignore"].contains(&name.as_str())).collect()
+}
+
+#[test]
+fn everything_is_written_once_and_found_in_place_after_that() {
+    let env = TestEnv::new();
+    let first = env.lanekeeper(&["init", "--yes"]).exits(0);
+    assert_eq!(there(&env), FILES);
+    assert!(first.stdout.contains("+++ b/.claude/settings.json") && first.stdout.contains("--- /dev/null"));
+    let before: Vec<String> = FILES.iter().map(|name| env.read(&format!("repo/{name}"))).collect();
+    let second = env.lanekeeper(&["init"]).exits(0);
+    assert!(second.stdout.contains("Everything is in place"), "{}", second.stdout);
+    assert_eq!(FILES.map(|name| env.read(&format!("repo/{name}"))).to_vec(), before);
+    let mode = |name: &str| fs::metadata(env.path(&format!("repo/{name}"))).expect("a file").permissions().mode();
+    assert_eq!(mode("lanekeeper.toml") & 0o444, mode("README.md") & 0o444, "others may read what is to be committed");
+    env.lanekeeper(&["status", "--settings"]).exits(0);
+}
+
+#[test]
+fn the_diff_is_one_that_git_takes() {
+    let env = TestEnv::new();
+    env.write("repo/.claude/settings.json", "{\n  \"model\": \"x\"\n}\n");
+    let shown = env.lanekeeper(&["init", "--dry-run"]).exits(0);
+    assert_eq!(there(&env), [".claude/settings.json"]);
+    env.write("patch", &shown.stdout);
+    env.git(&["apply", "../patch"]);
+    env.lanekeeper(&["init"]).exits(0);
+}
+
+#[test]
+fn where_nobody_can_be_asked_nothing_is_written_and_the_way_is_told() {
+    let env = TestEnv::new();
+    let shown = env.lanekeeper(&["init"]).says(&["nothing was written"]).hints("lanekeeper init --yes").exits(2);
+    assert!(shown.stdout.contains("+++ b/lanekeeper.toml"), "{}", shown.stdout);
+    assert_eq!(there(&env), [] as [&str; 0]);
+}
+
+#[test]
+fn only_what_is_asked_for_is_written() {
+    for (flag, files) in
+        [("--config", &FILES[4..]), ("--commands", &FILES[..2]), ("--hooks", &FILES[2..3]), ("--mcp", &FILES[3..4])]
+    {
+        let env = TestEnv::new();
+        let answer = env.lanekeeper(&["init", flag, "--yes", "--format", "json"]).exits(0);
+        let answer: Value = serde_json::from_str(&answer.stdout).expect("JSON");
+        assert_eq!(
+            (&answer["written"], answer["files"].as_array().map(Vec::len)),
+            (&Value::Bool(true), Some(files.len()))
+        );
+        assert_eq!(there(&env), files, "{flag}");
+    }
+}
+
+#[test]
+fn what_is_the_users_own_stays() {
+    let env = TestEnv::new();
+    let settings = "{\n    \"permissions\": {\"allow\": [\"Bash(ls:*)\"]},\n    \"hooks\": {\n        \"Stop\": [{\"hooks\": [{\"type\": \"command\", \"command\": \"say done\"}]}]\n    }\n}\n";
+    env.write("repo/.claude/settings.json", settings);
+    fs::set_permissions(env.path("repo/.claude/settings.json"), fs::Permissions::from_mode(0o600)).expect("a mode");
+    env.write("repo/lanekeeper.toml", "max_parallel = 7\n");
+    env.write("repo/.mcp.json", "{\"mcpServers\": {\"other\": {\"command\": \"o\"}}}\n");
+    env.write("repo/.claude/commands/execute-phase.md", "My own command.\n");
+    let shown = env.lanekeeper(&["init", "--yes"]).exits(0);
+    assert!(shown.stdout.contains("-My own command."), "what is lost is shown:\n{}", shown.stdout);
+    assert_eq!(env.read("repo/lanekeeper.toml"), "max_parallel = 7\n");
+    let merged = env.read("repo/.claude/settings.json");
+    assert!(
+        merged.contains("    \"permissions\": {\"allow\": [\"Bash(ls:*)\"]},\n") && merged.contains("say done"),
+        "{merged}"
+    );
+    assert_eq!(
+        fs::metadata(env.path("repo/.claude/settings.json")).expect("a file").permissions().mode() & 0o777,
+        0o600
+    );
+    assert!(env.read("repo/.mcp.json").contains("{\"command\": \"o\"}"));
+}
+
+#[test]
+fn a_file_that_makes_no_sense_is_refused_with_its_place_and_nothing_is_written() {
+    let env = TestEnv::new();
+    env.write("repo/.claude/settings.json", "{\n  \"model\": \"x\",\n}\n");
+    env.lanekeeper(&["init", "--yes"]).says(&[".claude/settings.json", "line 3 column 1"]).exits(2);
+    assert_eq!(there(&env), [".claude/settings.json"]);
+    env.write("repo/.claude/settings.json", [0xff, 0xfe]);
+    env.lanekeeper(&["init", "--yes"]).says(&[".claude/settings.json"]).exits(2);
+    assert_eq!(there(&env), [".claude/settings.json"]);
+}
+
+#[test]
+fn links_out_of_the_repository_are_not_followed() {
+    let env = TestEnv::new();
+    symlink(env.path("scratch"), env.path("repo/.claude")).expect("a link");
+    env.lanekeeper(&["init", "--yes"]).says(&["out of the repository"]).exits(2);
+    assert_eq!(all_files(&env.path("scratch")), [] as [std::path::PathBuf; 0]);
+    assert!(!env.path("repo/lanekeeper.toml").exists());
+}
+
+#[test]
+fn a_place_that_cannot_be_written_leaves_everything_as_it_was() {
+    let env = TestEnv::new();
+    env.write("repo/.claude/commands", "a file where a directory belongs\n");
+    env.lanekeeper(&["init", "--yes"]).exits(2);
+    assert_eq!(there(&env), [".claude/commands"]);
+}
+
+#[test]
+fn from_a_subdirectory_and_outside_of_a_repository() {
+    let env = TestEnv::new();
+    env.write("repo/deep/er/x", "");
+    env.lanekeeper(&["-C", "deep/er", "init", "--config", "--yes"]).exits(0);
+    assert!(env.path("repo/lanekeeper.toml").exists());
+    TestEnv::without_repository().lanekeeper(&["init", "--yes"]).exits(2);
+}
+
+#[test]
+fn a_workflow_is_written_where_it_is_asked_for_and_then_the_users_own() {
+    let env = TestEnv::new();
+    let told = env.lanekeeper(&["init", "--ci", "github", "--ci", "gitlab", "--yes"]).exits(0);
+    assert!(told.stdout.contains("- local: .gitlab/lanekeeper.yml"), "{}", told.stdout);
+    assert_eq!(there(&env), [".github/workflows/lanekeeper.yml", ".gitlab/lanekeeper.yml"]);
+    assert!(env.read("repo/.github/workflows/lanekeeper.yml").contains("lanekeeper execute-phase"));
+    env.write("repo/.github/workflows/lanekeeper.yml", "name: Ours by now\n");
+    env.lanekeeper(&["init", "--ci", "github"]).exits(0);
+    assert_eq!(env.read("repo/.github/workflows/lanekeeper.yml"), "name: Ours by now\n");
+}

@@ -1,0 +1,220 @@
+//! The server of the Model Context Protocol, with the client of the same library and without any.
+
+use std::fs;
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use rmcp::model::CallToolRequestParams;
+use rmcp::service::RunningService;
+use rmcp::transport::TokioChildProcess;
+use rmcp::{RoleClient, ServiceExt};
+use rustix::process::{Pid, getsid};
+use serde_json::{Value, json};
+
+use crate::support::{RUN, STATE, TestEnv, wait_until};
+
+/// A client, and the runtime that its server is looked after in.
+struct Client {
+    runtime: tokio::runtime::Runtime,
+    service: RunningService<RoleClient, ()>,
+}
+
+impl Client {
+    fn new(env: &TestEnv) -> Self {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+        env.pin(&mut command).arg("mcp");
+        let service = runtime.block_on(async {
+            let server = TokioChildProcess::new(tokio::process::Command::from(command)).expect("the server");
+            ().serve(server).await.expect("a handshake")
+        });
+        Self { runtime, service }
+    }
+
+    /// What a tool answers: whether it is an error, and the answer itself.
+    fn call(&self, tool: &str, arguments: Value) -> (bool, Value) {
+        let arguments = arguments.as_object().expect("an object").clone();
+        let wanted = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let result = self.runtime.block_on(self.service.call_tool(wanted)).expect("an answer");
+        (result.is_error == Some(true), result.structured_content.expect("structured content"))
+    }
+
+    #[track_caller]
+    fn succeeds(&self, tool: &str, arguments: Value) -> Value {
+        let (is_error, answer) = self.call(tool, arguments);
+        assert!(!is_error, "{tool}: {answer:#}");
+        answer
+    }
+
+    #[track_caller]
+    fn fails(&self, tool: &str, arguments: Value, code: &str) -> Value {
+        let (is_error, answer) = self.call(tool, arguments);
+        assert!(is_error && answer["code"] == code, "{tool}: {answer:#}");
+        answer
+    }
+
+    fn leave(self) {
+        self.runtime.block_on(self.service.cancel()).expect("it ends");
+    }
+}
+
+/// Run r1, whose lane A is merged and whose lane B fails until `help` is in `$SCRATCH`.
+fn failed() -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(
+        "[defaults]\nretries = 0\n[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n\
+         [[lane]]\nid = \"B\"\ncommand = '[ -e \"$SCRATCH/help\" ] && { echo > \"$SCRATCH/began\"; wait-for go; echo b > b.txt; }'\n",
+    );
+    env.execute(&[]).exits(1);
+    env
+}
+
+#[test]
+fn the_tools_are_listed_with_what_they_take() {
+    let env = TestEnv::new();
+    let client = Client::new(&env);
+    let server = client.service.peer_info().expect("the server's word").clone();
+    assert_eq!(server.server_info.as_ref().map(|it| it.name.as_str()), Some("lanekeeper"));
+    let tools = client.runtime.block_on(client.service.list_all_tools()).expect("tools");
+    let mut names: Vec<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["CreateCheckpoint", "ListCheckpoints", "ResumeTask", "RollbackLane", "RunStatus"]);
+    for tool in &tools {
+        assert!(tool.description.as_ref().is_some_and(|text| text.len() > 40), "{}", tool.name);
+        let schema = Value::Object((*tool.input_schema).clone());
+        let properties = schema["properties"].as_object().expect("properties");
+        assert!(properties.contains_key("taskId"), "{schema}");
+        assert!(properties.values().all(|property| property["description"].is_string()), "{schema}");
+        assert_eq!(schema["additionalProperties"], false, "{schema}");
+    }
+    client.leave();
+}
+
+#[test]
+fn status_checkpoints_and_snapshots_are_those_of_the_command_line() {
+    let env = failed();
+    let client = Client::new(&env);
+    assert_eq!(client.succeeds("RunStatus", json!({}))["run_id"], RUN);
+    let lane = client.succeeds("RunStatus", json!({"taskId": "r1/A"}));
+    assert_eq!((&lane["lane"]["lane"], &lane["lane"]["state"]), (&json!("A"), &json!("merged")));
+    let kept = client.succeeds("CreateCheckpoint", json!({"taskId": "r1/B", "message": "-as it is"}));
+    assert!(env.refs().iter().any(|name| kept["reference"] == name.as_str()), "{kept}");
+    let listed = client.succeeds("ListCheckpoints", json!({"taskId": "r1/B"}));
+    let names: Vec<&Value> = listed["snapshots"].as_array().expect("a list").iter().map(|it| &it["name"]).collect();
+    assert!(names.contains(&&kept["name"]), "{listed}");
+    assert!(listed["checkpoints"].as_array().expect("a list").iter().all(|it| it["lane"] == "B"), "{listed}");
+    let back = client.succeeds("RollbackLane", json!({"taskId": "r1/B"}));
+    assert_eq!(back["lanes"][0]["lane"], "B");
+    client.leave();
+}
+
+#[test]
+fn a_resumed_run_hears_the_context_and_outlives_the_server() {
+    let env = failed();
+    env.write("scratch/help", "");
+    let client = Client::new(&env);
+    let answer = client.succeeds("ResumeTask", json!({"taskId": RUN, "additionalContext": "-- mind the \"quotes\""}));
+    assert_eq!((&answer["begun"], &answer["resume"]), (&json!(true), &json!(1)));
+    let held = client.fails("ResumeTask", json!({"taskId": RUN}), "HELD");
+    assert_eq!(held["exitCode"], 4);
+    wait_until("the agent", || env.path("scratch/began").exists());
+    let pid = env.events("run_resumed")[0]["owner"]["process"]["pid"].as_i64().and_then(|pid| pid.try_into().ok());
+    let pid = pid.and_then(Pid::from_raw).expect("a pid");
+    assert_eq!(getsid(Some(pid)).expect("its session"), pid, "what ends the client's session ends the run");
+    client.leave();
+    env.write("scratch/go", "");
+    wait_until("the end of the run", || {
+        !env.events("run_finished").is_empty() && env.events("run_finished").len() == 2
+    });
+    assert_eq!(env.events("run_finished")[1]["outcome"], "done");
+    assert!(env.attempt_file("B", "agent", 2, "prompt.md").contains("- -- mind the \"quotes\""));
+    let output = fs::read_to_string(answer["output"].as_str().expect("a path")).expect("what it printed");
+    assert!(output.contains("Resuming run r1"), "{output}");
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_by_its_name() {
+    let env = failed();
+    let client = Client::new(&env);
+    client.fails("ResumeTask", json!({"taskId": "no-such-run"}), "INVALID_STATE");
+    client.fails("ResumeTask", json!({"taskId": "r1/A"}), "INVALID_OPERATION");
+    client.fails("ResumeTask", json!({"taskId": "r1/C"}), "USAGE");
+    client.fails("ResumeTask", json!({"taskId": "--help"}), "USAGE");
+    client.fails("ResumeTask", json!({"taskId": RUN, "additionalContext": "x".repeat(20_000)}), "USAGE");
+    client.fails("RunStatus", json!({"taskId": "r1/C"}), "USAGE");
+    client.fails("RollbackLane", json!({"taskId": RUN}), "USAGE");
+    client.fails("CreateCheckpoint", json!({"taskId": "r1/A"}), "INVALID_STATE");
+    client.fails("CreateCheckpoint", json!({"taskId": "r1/B", "agent": "../x"}), "USAGE");
+    client.fails("ListCheckpoints", json!({"taskId": "no-such-run"}), "INVALID_STATE");
+    assert_eq!(env.events("run_resumed"), [] as [Value; 0]);
+    let unknown = CallToolRequestParams::new("NoSuchTool");
+    client.runtime.block_on(client.service.call_tool(unknown)).expect_err("no such tool");
+    let misspelt = json!({"taskId": RUN, "additionalContxt": "x"}).as_object().expect("an object").clone();
+    let misspelt = CallToolRequestParams::new("ResumeTask").with_arguments(misspelt);
+    let told = client.runtime.block_on(client.service.call_tool(misspelt)).expect("an answer");
+    assert_eq!(told.is_error, Some(true), "{told:?}");
+    client.leave();
+}
+
+#[test]
+fn a_completed_run_and_changed_files_have_errors_of_their_own() {
+    let env = failed();
+    let client = Client::new(&env);
+    let code = fs::canonicalize(env.path(&format!("repo.lanes/{RUN}/B/code"))).expect("a worktree");
+    fs::write(code.join("by-hand.txt"), "x\n").expect("a file");
+    let refused = client.fails("ResumeTask", json!({"taskId": RUN}), "EXTERNAL_CHANGES");
+    assert!(refused["message"].as_str().is_some_and(|text| text.contains("by-hand.txt")), "{refused}");
+    fs::remove_file(code.join("by-hand.txt")).expect("it goes");
+    env.write("scratch/help", "");
+    env.write("scratch/go", "");
+    env.resume(&[]).exits(0);
+    client.fails("ResumeTask", json!({"taskId": RUN}), "INVALID_OPERATION");
+    assert_eq!(
+        fs::read_dir(env.path(&format!("repo/{STATE}/{RUN}")))
+            .expect("files")
+            .flatten()
+            .filter(|it| it.file_name().to_string_lossy().starts_with("resume-"))
+            .count(),
+        0,
+        "refused resumes leave nothing"
+    );
+    client.leave();
+}
+
+#[test]
+fn outside_of_a_repository_it_serves_and_says_so() {
+    let env = TestEnv::without_repository();
+    let client = Client::new(&env);
+    client.fails("RunStatus", json!({}), "USAGE");
+    client.leave();
+}
+
+#[test]
+fn garbage_is_passed_over_and_the_end_of_input_is_the_end() {
+    let env = TestEnv::new();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+    env.pin(&mut command).arg("mcp").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut server = command.spawn().expect("the server");
+    let mut stdin = server.stdin.take().expect("its input");
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "by hand", "version": "0"}}});
+    let lines = [
+        "no JSON at all",
+        &hello.to_string(),
+        "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}",
+        "}{",
+        "\u{0}\u{1}",
+        "{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"tools/list\"}",
+    ];
+    for line in lines {
+        writeln!(stdin, "{line}").expect("it listens");
+    }
+    drop(stdin);
+    let output = server.wait_with_output().expect("its end");
+    let said = String::from_utf8(output.stdout).expect("UTF-8");
+    assert!(output.status.success(), "{:?}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+    let answers: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).expect("the protocol only")).collect();
+    assert_eq!(answers[0]["result"]["serverInfo"]["name"], "lanekeeper");
+    let listed = answers.iter().find(|answer| answer["id"] == 2).expect("an answer to the last line");
+    assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(5));
+}
