@@ -3,6 +3,7 @@
 //! An event is never changed once it is written; fields may be added with a default. What an event's fields mean is
 //! told in `docs/run-log.md`.
 
+mod agent_report;
 mod lane_stage;
 mod run_moved;
 mod run_started;
@@ -21,6 +22,7 @@ use crate::model::{
     PullRequest, RetryLevel, TaskId, Timestamp, Transcript, Verdict,
 };
 
+pub use agent_report::AgentReport;
 pub use lane_stage::LaneStage;
 pub use run_moved::{Place, RunMoved, relocate};
 pub use run_started::{Owner, RunOptions, RunStarted};
@@ -457,36 +459,6 @@ pub struct Worktree {
     pub branch: String,
     /// Its head when it was opened.
     pub head: CommitId,
-}
-
-/// What an agent said of itself, in `status.json` or its result file.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AgentReport {
-    /// `COMPLETE`, `ERROR`, `BLOCKED`, or what else it wrote.
-    #[serde(default)]
-    pub status: String,
-    /// `APPROVED`, `REJECTED`, `PENDING` or nothing.
-    #[serde(default)]
-    pub decision: String,
-    /// Why it failed or is blocked.
-    #[serde(default)]
-    pub message: String,
-    /// What a reviewer wants changed.
-    #[serde(default)]
-    pub feedback: String,
-    /// Why a file that should hold the report cannot be read.
-    #[serde(default)]
-    pub fault: String,
-    /// Whether the agent wrote it itself, and not its supervisor on its behalf.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub own: bool,
-}
-
-impl AgentReport {
-    /// Whether a reviewer said no.
-    pub fn rejects(&self) -> bool {
-        self.decision == "REJECTED"
-    }
 }
 
 crate::model::word_enum! {

@@ -58,10 +58,10 @@ pub struct Stream<'r> {
     /// What events of parts of the stream add up to, and what the last event of the whole of it says.
     parts: Usage,
     whole: Option<(Usage, Totals)>,
-    /// Whether the line before was a piece of a message, and so whether a message goes on.
+    /// Whether the line before was a piece of a message.
     in_pieces: bool,
-    message_open: bool,
-    /// What of such a message has not been told.
+    /// A message of which pieces have come, as far as it is kept; and what of it has not been told.
+    open_message: String,
     unfinished: String,
     /// It says that it failed.
     failed: bool,
@@ -81,7 +81,7 @@ impl<'r> Stream<'r> {
             parts: Usage::default(),
             whole: None,
             in_pieces: false,
-            message_open: false,
+            open_message: String::new(),
             unfinished: String::new(),
             failed: false,
             counted: HashSet::new(),
@@ -187,11 +187,10 @@ impl<'r> Stream<'r> {
     /// Whole lines of it are told at once, the rest when the message has come to its end.
     fn take_piece(&mut self, text: &str, said: &mut Vec<Said>) {
         self.in_pieces = true;
-        if !std::mem::replace(&mut self.message_open, true) {
-            self.transcript.message.clear();
-        }
         self.unfinished.push_str(text);
-        self.transcript.message = shortened(&format!("{}{text}", self.transcript.message));
+        let room = (LONGEST_MESSAGE + 1).saturating_sub(self.open_message.chars().count());
+        self.open_message.extend(text.chars().take(room));
+        self.transcript.message = shortened(&self.open_message);
         self.transcript.warning.clear();
         if let Some(end) = self.unfinished.rfind('\n') {
             let rest = self.unfinished.split_off(end + 1);
@@ -201,7 +200,7 @@ impl<'r> Stream<'r> {
 
     /// The rest of a message that has come to its end.
     fn flush(&mut self) -> Option<Said> {
-        self.message_open = false;
+        self.open_message.clear();
         Some(std::mem::take(&mut self.unfinished)).filter(|rest| !rest.trim().is_empty()).map(Said::Message)
     }
 
@@ -454,8 +453,8 @@ error_when = { "/failed" = true }
             runner("[[event]]\nwhen = { '/t' = 'p' }\nmessage = '/c'\npieces = true\n[[event]]\nwhen = { '/t' = 'x' }");
         let piece = |text: &str| serde_json::json!({"t": "p", "c": text}).to_string();
         let lines = [
-            piece("I wri"),
-            piece("te.\nNo"),
+            piece("I "),
+            piece("write.\nNo"),
             piece("w."),
             r#"{"t":"x"}"#.to_owned(),
             piece("Done."),
