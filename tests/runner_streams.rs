@@ -20,10 +20,11 @@ fn told(name: &str, exits: &[(&str, i32)]) -> String {
         let mut stream = Stream::new(&runner);
         let said: Vec<Said> = text.lines().flat_map(|line| stream.read(line)).collect();
         let transcript = stream.finish(*exit == 0, None);
-        let shown: Vec<String> = said.iter().flat_map(Said::lines).collect();
+        let own = said.iter().filter(|said| said.is_of_the_program());
+        let shown: Vec<String> = own.flat_map(Said::lines).collect();
         let cause = if *exit == 124 { ExitCause::TimedOut } else { ExitCause::Exited };
         let exit = ended(cause, *exit, shown[shown.len().saturating_sub(TAIL_LINES)..].to_vec());
-        let outage = diagnose::outage(&exit, Some(&transcript), Some(&runner.outages));
+        let outage = diagnose::outage(&exit, &exit.tail, Some(&transcript), Some(&runner.outages));
         let outage = outage.map(|outage| outage.kind.to_string());
         let error = transcript.error.replace('\n', " / ");
         let usage = transcript.usage;

@@ -67,7 +67,12 @@ const SHORTEST_SUMMARY: usize = 1024;
 
 /// Adds the report to what the step has written already, as far as there is room.
 fn add_summary(path: &Path, report: &ExecutionReport) -> io::Result<()> {
-    let written = fs::metadata(path).map_or(0, |file| file.len());
+    let there = fs::metadata(path).ok();
+    // A pipe would be waited for, and a device is no summary.
+    if there.as_ref().is_some_and(|file| !file.is_file()) {
+        return Err(io::Error::other("it is no file"));
+    }
+    let written = there.map_or(0, |file| file.len());
     let room = usize::try_from(SUMMARY_LIMIT.saturating_sub(written + 1)).unwrap_or_default().min(MARKDOWN_LIMIT);
     if room < SHORTEST_SUMMARY {
         return Err(io::Error::other("this step's summary is full"));

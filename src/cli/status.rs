@@ -41,7 +41,7 @@ pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitSta
     }
     let contents = read_begun_log(context, &directory)?;
     let view = beginning(&directory).after(&contents.records);
-    show(context, &summary(&state, &view, &directory), &others)?;
+    show(context, &summary(&state, &view, &directory), &others, arguments.watch)?;
     if arguments.run.is_none() {
         mention_others(context, &state, &run)?;
         if context.printer.format() == Format::Text && !others.is_empty() {
@@ -57,7 +57,8 @@ fn summary(state: &StateDirectory, view: &RunView, directory: &RunDirectory) -> 
     Summary::of(view, SummaryContext { now: now(), program: &program, held: is_held(&directory.lock()) })
 }
 
-fn show(context: &Context, summary: &Summary, others: &[ForeignRun]) -> Result<(), CliError> {
+/// As JSON it is one document, and on a line of its own where there were others before it.
+fn show(context: &Context, summary: &Summary, others: &[ForeignRun], watched: bool) -> Result<(), CliError> {
     match context.printer.format() {
         Format::Text => context.printer.out(summary.render(screen().1, styles_for(&io::stdout())))?,
         Format::Json => {
@@ -65,7 +66,10 @@ fn show(context: &Context, summary: &Summary, others: &[ForeignRun]) -> Result<(
             if !others.is_empty() {
                 value["other_run_logs"] = foreign::listed(others)?;
             }
-            context.printer.json(&value)?;
+            match watched {
+                true => context.printer.out(format_args!("{value}\n"))?,
+                false => context.printer.json(&value)?,
+            }
         }
     }
     Ok(())

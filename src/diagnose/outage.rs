@@ -45,13 +45,18 @@ static WAIT: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(words).ok()
 });
 
-/// What was out, if that is why an attempt ended without success. `more` is what the agent's program prints besides what
-/// all programs do.
-pub fn outage(exit: &JobExit, transcript: Option<&Transcript>, more: Option<&OutagePatterns>) -> Option<Outage> {
+/// What was out, if that is why an attempt ended without success. `tail` are the last lines that the program said, without
+/// the words of the agent in it; `more` is what it prints besides what all programs do.
+pub fn outage(
+    exit: &JobExit,
+    tail: &[String],
+    transcript: Option<&Transcript>,
+    more: Option<&OutagePatterns>,
+) -> Option<Outage> {
     let told = transcript.cloned().unwrap_or_default();
     let lines = match exit.cause {
         ExitCause::Exited if exit.passed() && told.error.is_empty() => return None,
-        ExitCause::Exited => closing_lines(&exit.tail, &told),
+        ExitCause::Exited => closing_lines(tail, &told),
         // It says so only with the trouble that it was dealing with to the last.
         ExitCause::TimedOut => told.warning.lines().map(str::to_owned).collect(),
         ExitCause::Stopped | ExitCause::NotStarted | ExitCause::Lost => return None,
@@ -150,7 +155,8 @@ mod tests {
     fn what_came_before_the_error_is_over() {
         let tail = ["connection refused", "trying again", "error: invalid key", "see the manual"];
         let told = |error: &str| Transcript { error: error.to_owned(), ..Transcript::default() };
-        let kind = |exit: &JobExit, told: &Transcript| outage(exit, Some(told), None).map(|outage| outage.kind);
+        let kind =
+            |exit: &JobExit, told: &Transcript| outage(exit, &exit.tail, Some(told), None).map(|outage| outage.kind);
         let failed = exit(ExitCause::Exited, 1, &tail);
         assert_eq!(kind(&failed, &told("invalid key")), None);
         assert_eq!(kind(&failed, &told("connection refused")), Some(OutageKind::Network));
@@ -165,9 +171,13 @@ mod tests {
     fn who_ran_out_of_time_says_so_with_the_trouble_it_had_to_the_last() {
         let waiting = Transcript { warning: "waiting: connection refused".into(), ..Transcript::default() };
         let late = exit(ExitCause::TimedOut, 124, &["connection refused"]);
-        assert_eq!(outage(&late, Some(&waiting), None).map(|outage| outage.kind), Some(OutageKind::Network));
-        assert_eq!(outage(&late, None, None), None);
-        assert_eq!(outage(&exit(ExitCause::Stopped, 143, &["connection refused"]), Some(&waiting), None), None);
+        assert_eq!(
+            outage(&late, &late.tail, Some(&waiting), None).map(|outage| outage.kind),
+            Some(OutageKind::Network)
+        );
+        assert_eq!(outage(&late, &late.tail, None, None), None);
+        let stopped = exit(ExitCause::Stopped, 143, &["connection refused"]);
+        assert_eq!(outage(&stopped, &stopped.tail, Some(&waiting), None), None);
     }
 
     #[test]

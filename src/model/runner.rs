@@ -180,8 +180,12 @@ impl Runner {
 
     /// What is run to go on with `session`; `None`: it cannot.
     pub fn continued(&self, command: &CommandLine, session: &str) -> Option<CommandLine> {
+        // Who runs a command of its own does not get the runner's way along with it.
+        if *command != self.command {
+            return None;
+        }
         let arguments = match (&self.continue_command, &self.continuation, command) {
-            (Some(whole), _, _) if *command == self.command => whole.clone(),
+            (Some(whole), _, _) => whole.clone(),
             (None, Some(added), CommandLine::Arguments(arguments)) => [arguments.as_slice(), added].concat(),
             _ => return None,
         };
@@ -216,7 +220,7 @@ word_enum! {
 pub struct KeyRule {
     /// Environment variables.
     pub variables: Vec<String>,
-    /// Files; `~/` is the user's home, `$NAME/` what that variable holds.
+    /// Files; `~/` is the user's home, `$NAME/` what that variable holds, others are seen from the main worktree.
     pub files: Vec<String>,
     /// What to type to get one.
     pub obtain: String,
@@ -395,6 +399,7 @@ mod tests {
         let continued = runner.continued(&runner.command, "s1").unwrap();
         assert_eq!(continued.to_string(), "agent --print --model small --resume s1");
         assert!(runner.tells_tool_calls() && !runner.key.is_empty());
+        assert_eq!(runner.continued(&CommandLine::Arguments(words(&["mine"])), "s1"), None);
     }
 
     #[test]

@@ -37,10 +37,12 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// The session that the next attempt can go on with.
-    pub fn continuable(&self) -> Option<Session> {
+    /// The session that the next attempt can go on with. One that went on from `before` and broke off without telling
+    /// what it used has used at least as much as that had.
+    pub fn continuable(&self, before: Option<&Session>) -> Option<Session> {
         let id = self.session.clone()?;
-        Some(Session { id, usage: self.session_usage.unwrap_or_default() })
+        let known = before.filter(|before| before.id == id).map(|before| before.usage);
+        Some(Session { id, usage: self.session_usage.or(known).unwrap_or_default() })
     }
 }
 
@@ -271,6 +273,18 @@ mod tests {
         // Where nobody says what it costs, nothing is known to be used up.
         assert_eq!(Budget { cost: Dollars::new(0.0), tokens: None }.exhausted_by(&Usage::default()), None);
         assert!(Budget::default().is_unlimited() && Budget::default().exhausted_by(&used).is_none());
+    }
+
+    #[test]
+    fn a_session_that_tells_nothing_has_used_what_it_had() {
+        let used = |tokens| Usage { input_tokens: tokens, ..Usage::default() };
+        let before = Session { id: "s".into(), usage: used(1000) };
+        let told =
+            |id: &str, usage| Transcript { session: Some(id.into()), session_usage: usage, ..Transcript::default() };
+        assert_eq!(told("s", None).continuable(Some(&before)), Some(before.clone()));
+        assert_eq!(told("s", Some(used(1500))).continuable(Some(&before)).unwrap().usage, used(1500));
+        assert_eq!(told("t", None).continuable(Some(&before)).unwrap().usage, Usage::default());
+        assert_eq!(Transcript::default().continuable(Some(&before)), None);
     }
 
     #[test]

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crate::model::runner::{EventRule, Runner, RunnerText};
+use crate::model::CommandLine;
+use crate::model::runner::{EventRule, PromptWay, Runner, RunnerText};
 
 /// The descriptions that come with Lanekeeper.
 const TEMPLATES: &[(&str, &str)] = &[
@@ -63,6 +64,10 @@ impl Catalogue {
 /// # Errors
 /// The first thing that is wrong.
 pub fn check(text: &RunnerText) -> Result<(), String> {
+    let names_file = |command: &CommandLine| command.to_arguments().iter().any(|word| word.contains("{prompt_file}"));
+    if text.prompt == Some(PromptWay::Argument) && text.command.as_ref().is_some_and(|command| !names_file(command)) {
+        return Err("`prompt = \"argument\"` needs `{prompt_file}` in the `command`".to_owned());
+    }
     text.event.iter().flatten().flat_map(places).try_for_each(|place| match place.starts_with('/') {
         true => Ok(()),
         false => Err(format!("`{place}` is no JSON pointer: it begins with `/`")),
@@ -86,7 +91,6 @@ fn places(rule: &EventRule) -> Vec<&String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::CommandLine;
 
     #[test]
     fn every_runner_that_comes_along_can_be_used() {
@@ -122,6 +126,8 @@ mod tests {
         let told = |text: &str| check(&toml::from_str(text).unwrap()).unwrap_err();
         assert_eq!(told("[[event]]\nsession = 'id'"), "`id` is no JSON pointer: it begins with `/`");
         assert_eq!(told("[outages]\nquota = ['(']"), "`(` is no regular expression");
+        let silent = "`prompt = \"argument\"` needs `{prompt_file}` in the `command`";
+        assert_eq!(told("command = ['x']\nprompt = 'argument'"), silent);
         assert_eq!(told("[[text]]\npattern = '['"), "`[` is no regular expression");
     }
 }

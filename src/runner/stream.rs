@@ -32,6 +32,11 @@ pub enum Said {
 }
 
 impl Said {
+    /// Whether the program itself says it, and not the agent in it.
+    pub fn is_of_the_program(&self) -> bool {
+        matches!(self, Self::Warning(_) | Self::Error(_) | Self::Line(_))
+    }
+
     /// As lines for people.
     pub fn lines(&self) -> Vec<String> {
         match self {
@@ -434,7 +439,7 @@ error_when = { "/failed" = true }
         };
         let transcript = read(r#"{"id":"s","in":650}"#);
         assert_eq!((transcript.usage.input_tokens, transcript.session_usage.unwrap().input_tokens), (350, 650));
-        assert_eq!(transcript.continuable().unwrap().usage.input_tokens, 650);
+        assert_eq!(transcript.continuable(None).unwrap().usage.input_tokens, 650);
         assert_eq!(read(r#"{"id":"other","in":650}"#).usage.input_tokens, 650);
         assert_eq!(read(r#"{"id":"s","out":650}"#).usage.output_tokens, 650);
     }

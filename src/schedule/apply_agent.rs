@@ -10,7 +10,7 @@ use crate::model::plan::{OwnershipRule, RetryFrom};
 use crate::model::retry::OUTAGE_LIMIT;
 use crate::model::{
     AgentName, CommitId, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, LaneIndex, RetryLevel,
-    Round, Stage, TaskId, Timestamp, Transcript,
+    Round, Stage, TaskId, Timestamp,
 };
 
 impl RunState {
@@ -208,7 +208,7 @@ impl RunState {
         let worker = &mut self.lanes[lane.at()].agents[agent];
         worker.rejection = words.report.filter(|report| report.rejects()).map(|report| report.feedback.clone());
         worker.claims_completion = words.report.is_some_and(|report| report.own && report.status == "COMPLETE");
-        worker.session = words.transcript.and_then(Transcript::continuable);
+        worker.session = words.transcript.and_then(|transcript| transcript.continuable(worker.session.as_ref()));
         match &verdict {
             AgentStep::Committing => self.advance(lane, agent, AgentPhase::Validating)?,
             AgentStep::Snapshotting => {

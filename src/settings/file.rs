@@ -142,6 +142,9 @@ impl Reader<'_> {
             (Ok(read), command, line) => {
                 let span = command.map_or(name.span(), SpannedValue::span);
                 let read = RunnerText { command: line.flatten(), ..read };
+                if let Err(message) = crate::runner::check(&read) {
+                    return self.error(span, format!("the runner `{text}`: {message}"));
+                }
                 self.layer.runners.insert(text, Setting::new(read, self.origin(span)));
             }
         }
@@ -172,10 +175,7 @@ fn runner_text(span: Range<usize>, entries: &DeTable<'_>) -> Result<RunnerText, 
     let told = entries.iter().filter(|(key, _)| described(key.get_ref()));
     let table: DeTable<'_> = told.map(|(key, value)| (key.clone(), value.clone())).collect();
     let value = ValueDeserializer::from(Spanned::new(span.clone(), DeValue::Table(table)));
-    let text = RunnerText::deserialize(value)
-        .map_err(|error| (error.span().unwrap_or(span.clone()), error.message().to_owned()))?;
-    crate::runner::check(&text).map_err(|message| (span, message))?;
-    Ok(text)
+    RunnerText::deserialize(value).map_err(|error| (error.span().unwrap_or(span), error.message().to_owned()))
 }
 
 fn command_line(value: &DeValue<'_>) -> Option<CommandLine> {

@@ -141,6 +141,7 @@ fn prose(text: &str) -> String {
     for c in clean(text).chars() {
         match c {
             '<' => safe.push_str("&lt;"),
+            '&' => safe.push_str("&amp;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' => safe.extend(['\\', c]),
             // A word joiner that nobody sees keeps names and numbers from becoming mentions.
             '@' | '#' => safe.extend([c, '\u{2060}']),

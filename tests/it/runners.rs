@@ -254,3 +254,24 @@ fn tool_calls_in_the_stream_keep_what_is_there() {
     env.write("scratch/kept", "");
     running.wait().exits(0);
 }
+
+#[test]
+fn what_an_agent_says_of_quotas_is_no_quota() {
+    let env = TestEnv::new();
+    let words = r#"{"type":"assistant","message":{"id":"m","content":[{"type":"text","text":"It now retries on HTTP 429 Too Many Requests."},{"type":"tool_use","name":"Bash","input":{"command":"grep -rn 'connection refused' src"}}]}}"#;
+    let script = format!("head -n 1 '{}'\ncat <<'END'\n{words}\nEND\nexit 139\n", stream("claude", "write"));
+    program(&env, "claude", &script);
+    env.plan(&format!("[defaults]\nretries = 1\n{ONE_LANE}"));
+    started_with_key(&env, &[]).exits(1);
+    let levels: Vec<Value> = env.events("retry_planned").iter().map(|event| event["level"].clone()).collect();
+    assert!(!levels.is_empty() && !levels.contains(&json!("wait")), "{levels:?}");
+}
+
+#[test]
+fn what_an_attempt_used_that_ran_out_of_time_counts() {
+    let env = TestEnv::new();
+    program(&env, "claude", &format!("head -n 2 '{}'\nwait-for never\n", stream("claude", "write")));
+    env.plan(&ONE_LANE.replace("id = \"1\"", "id = \"1\"\nmax_time = \"1s\""));
+    started_with_key(&env, &["--max-tokens", "100"]).exits(3).says(&["170 of at most 100 tokens"]);
+    assert_eq!(env.scratch("arguments-ONE").lines().count(), 1);
+}

@@ -84,18 +84,18 @@ impl Place<'_> {
             Some((named, below)) if named.starts_with('$') => {
                 self.variable(&named[1..]).is_some_and(|place| Path::new(&place).join(below).exists())
             }
-            _ => Path::new(file).exists(),
+            _ => self.context.main_worktree().is_ok_and(|root| root.join(file).exists()),
         };
         let there = key.variables.iter().any(|name| self.variable(name).is_some()) || key.files.iter().any(exists);
         if key.is_empty() || there {
             return None;
         }
         let name = &self.agent.runner;
-        let what = format!(
-            "the runner `{name}` has no key: none of {} is set, and none of {} is there",
-            key.variables.join(", "),
-            key.files.join(", "),
-        );
+        let told =
+            |names: &[String], verb: &str| (!names.is_empty()).then(|| format!("none of {} {verb}", names.join(", ")));
+        let both = [told(&key.variables, "is set"), told(&key.files, "is there")];
+        let both: Vec<String> = both.into_iter().flatten().collect();
+        let what = format!("the runner `{name}` has no key: {}", both.join(", and "));
         let otherwise = format!("or say `key = {{}}` under `[runners.{name}]` in lanekeeper.toml if it needs none");
         let remedy = match key.obtain.as_str() {
             "" => format!("set one of them, {otherwise}"),

@@ -310,6 +310,11 @@ pub(super) fn resume(
     if let Some(stranger) = remark.lane.as_ref().filter(|lane| opened.plan.find(lane).is_none()) {
         return Err(unknown_lane(stranger, opened.plan.lanes.iter().map(|lane| &lane.id)));
     }
+    let is_over = |lane: &&LaneId| opened.plan.find(lane).is_some_and(|at| !opened.state.lane(at).is_left_to_do());
+    if let Some(lane) = remark.lane.as_ref().filter(is_over) {
+        let message = format!("nobody works in lane {lane} any more, so nobody would hear the message");
+        return Err(CliError::new(ExitStatus::InvalidOperation, message));
+    }
     let state_directory = site.state(&control.settings);
     if let Err(refusal) = check(run, &opened.state, &opened.records) {
         if matches!(refusal, ResumeError::Complete(_)) {

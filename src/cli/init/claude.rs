@@ -45,19 +45,27 @@ pub(super) fn with_hooks(text: &str) -> Result<String, String> {
 /// An event's groups with our hook in them once; `None`: they are no groups of hooks.
 fn with_hook(groups: &Value, word: &str, has_tools: bool) -> Option<Value> {
     let mut groups = groups.as_array()?.clone();
-    let mut found = false;
-    for group in &mut groups {
+    // Somebody's own line that calls it among other things is theirs, and does what ours would.
+    let commands = groups.iter().flat_map(|group| group["hooks"].as_array().into_iter().flatten());
+    let mut found = commands
+        .filter_map(|hook| hook["command"].as_str())
+        .any(|command| !is_our_line(command, word) && command.contains(&format!("lanekeeper hook {word}")));
+    let mut emptied = Vec::new();
+    for (at, group) in groups.iter_mut().enumerate() {
         let hooks = group.as_object_mut()?.get_mut("hooks")?.as_array_mut()?;
+        let before = hooks.len();
         // What calls it stays, for it may be where no PATH leads; what a second one would do was done by the first.
         hooks.retain_mut(|hook| {
-            let ours = hook["command"].as_str().is_some_and(|command| calls(command, word));
-            if ours && !found {
-                *hook = json!({"type": "command", "command": hook["command"], "timeout": TIMEOUT});
+            let ours = hook["command"].as_str().is_some_and(|command| is_our_line(command, word));
+            let kept = !ours || !std::mem::replace(&mut found, true);
+            if let Some(fields) = hook.as_object_mut().filter(|_| ours && kept) {
+                fields.entry("timeout").or_insert(TIMEOUT.into());
             }
-            !ours || !std::mem::replace(&mut found, true)
+            kept
         });
+        emptied.extend((hooks.is_empty() && before > 0).then_some(at));
     }
-    groups.retain(|group| group["hooks"].as_array().is_none_or(|hooks| !hooks.is_empty()));
+    emptied.iter().rev().for_each(|&at| drop(groups.remove(at)));
     if !found {
         let hook = json!({"type": "command", "command": format!("lanekeeper hook {word}"), "timeout": TIMEOUT});
         groups.push(if has_tools { json!({"matcher": "*", "hooks": [hook]}) } else { json!({"hooks": [hook]}) });
@@ -65,11 +73,11 @@ fn with_hook(groups: &Value, word: &str, has_tools: bool) -> Option<Value> {
     Some(Value::Array(groups))
 }
 
-/// Whether `command` calls our hook `word`, from wherever the program is.
-fn calls(command: &str, word: &str) -> bool {
-    shlex::split(command).is_some_and(|words| {
-        let hook = words.windows(2).position(|pair| pair[0] == "hook" && pair[1] == word);
-        hook.is_some_and(|at| words[..at].iter().any(|program| is_ours(program)))
+/// Whether `command` calls our hook `word`, from wherever the program is, and does nothing else.
+fn is_our_line(command: &str, word: &str) -> bool {
+    shlex::split(command).is_some_and(|words| match words.as_slice() {
+        [program, hook, name] => is_ours(program) && hook == "hook" && name == word,
+        _ => false,
     })
 }
 
@@ -156,7 +164,17 @@ mod tests {
         let merged = with_hooks(old).unwrap();
         assert_eq!(commands(&merged, "Stop"), ["/opt/bin/lanekeeper hook stop", "x"]);
         assert_eq!(parsed(&merged)["hooks"]["Stop"][0]["hooks"][0]["timeout"], TIMEOUT);
-        assert!(!calls("echo lanekeeper-hook stop", "stop") && !calls("my-lanekeeper hook stop", "stop"));
+        assert!(!is_our_line("echo lanekeeper-hook stop", "stop") && !is_our_line("my-lanekeeper hook stop", "stop"));
+    }
+
+    #[test]
+    fn a_line_of_somebodys_that_calls_it_too_stays_and_is_enough() {
+        let theirs = r#"{"hooks": {"Stop": [{"matcher": "", "hooks": []},
+            {"hooks": [{"type": "command", "command": "lanekeeper hook stop && play", "timeout": 600, "async": true}]}]}}"#;
+        let merged = with_hooks(theirs).unwrap();
+        assert_eq!(parsed(&merged)["hooks"]["Stop"], parsed(theirs)["hooks"]["Stop"]);
+        let own = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "lanekeeper hook stop", "timeout": 600}]}]}}"#;
+        assert_eq!(parsed(&with_hooks(own).unwrap())["hooks"]["Stop"][0]["hooks"][0]["timeout"], 600);
     }
 
     #[test]

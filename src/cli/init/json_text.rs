@@ -24,7 +24,13 @@ impl Object {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
-        serde_json::from_str(text).map_err(|error| error.to_string())
+        let read: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let names = || read.members.iter().map(|(name, _)| name);
+        // Which of two counts, programs do not agree upon.
+        match names().enumerate().find(|(at, name)| names().skip(at + 1).any(|later| later == *name)) {
+            Some((_, name)) => Err(format!("the key `{name}` stands there twice; keep one of them")),
+            None => Ok(read),
+        }
     }
 
     /// The text of a member's value.
@@ -104,7 +110,7 @@ mod tests {
     #[test]
     fn what_is_not_touched_stays_byte_for_byte() {
         let text =
-            "{\n    \"a\": [1.0, 1e5,\n        2],\n    \"b\": {\"x\":   1},\n    \"a\": 12345678901234567890123\n}";
+            "{\n    \"a\": [1.0, 1e5,\n        2],\n    \"b\": {\"x\":   1},\n    \"c\": 12345678901234567890123\n}";
         let mut object = Object::read(text).unwrap();
         assert_eq!(object.text("    ", 0).unwrap(), text);
         object.set("b", "true".into()).unwrap();
@@ -122,6 +128,9 @@ mod tests {
     #[test]
     fn faults_have_their_place() {
         assert!(Object::read("{\n  \"a\": 1,\n}").unwrap_err().contains("line 3 column 1"));
+        assert!(
+            Object::read("{\"a\": 1, \"b\": 2, \"a\": 3}").is_err_and(|error| error.contains("`a` stands there twice"))
+        );
         assert!(Object::read("[1]").unwrap_err().contains("an object"));
         assert!(Object::read(" \n").unwrap().members.is_empty());
     }

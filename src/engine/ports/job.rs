@@ -47,8 +47,9 @@ impl Ports {
         let (ports, job) = (self.clone(), job.clone());
         Ok(Box::new(move |tell| match ports.see_through(&job, &described, moment.as_ref(), tell) {
             Ok((mut exit, report)) => {
-                let transcript = ports.read_stream(&job, &mut exit, described.session.as_ref());
-                let reading = ports.read_output(&job, &described.spec, &exit, transcript.as_ref()).map(Box::new);
+                let (transcript, said) = ports.read_stream(&job, &mut exit, described.session.as_ref());
+                let reading = ports.read_output(&job, &described.spec, &exit, (transcript.as_ref(), &said));
+                let reading = reading.map(Box::new);
                 vec![Event::JobExited { job, exit, report, reading, transcript: transcript.map(Box::new) }]
             }
             Err(error) => out_of_our_hands(job, &error, (ports.clock)()),
@@ -120,11 +121,11 @@ impl Ports {
         job: &JobId,
         spec: &JobSpec,
         exit: &JobExit,
-        transcript: Option<&Transcript>,
+        (transcript, said): (Option<&Transcript>, &[String]),
     ) -> Option<Reading> {
         if job.is_attempt() {
             let own = self.plan.runner_of(job).map(|runner| &runner.outages);
-            return diagnose::outage(exit, transcript, own).map(Reading::Outage);
+            return diagnose::outage(exit, said, transcript, own).map(Reading::Outage);
         }
         if exit.cause != ExitCause::Exited || exit.passed() {
             return None;

@@ -151,7 +151,10 @@ impl Ports {
     /// What is likely to pass by itself is tried again; anything else blocks the lane.
     fn unless_out(&self, lane: LaneIndex, done: Answer) -> Answer {
         let Err(error) = done else { return done };
-        match outage_in(&last_lines(&error.to_string(), LOOKED_AT)) {
+        // The first line holds what was run, and so the lane's own words.
+        let text = error.to_string();
+        let said = text.split_once('\n').map_or(text.as_str(), |(_, said)| said);
+        match outage_in(&last_lines(said, LOOKED_AT)) {
             Some(outage) => Ok(vec![Event::ForgeUnavailable { lane: self.id(lane), outage }]),
             None => Err(error),
         }

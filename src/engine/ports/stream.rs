@@ -12,14 +12,22 @@ use crate::runner::{Said, Stream};
 
 impl Ports {
     /// What an attempt's output comes to. Where it is made for programs, its last lines become what they mean.
-    pub(super) fn read_stream(&self, job: &JobId, exit: &mut JobExit, before: Option<&Session>) -> Option<Transcript> {
-        let runner = self.plan.runner_of(job).filter(|runner| runner.has_stream() || !runner.text.is_empty())?;
-        let (stream, tail) = read_all(runner, &process::output_log(&self.run.job(job)));
+    ///
+    /// Besides them, the last lines that the program itself says: the agent's words tell nothing of what was out.
+    pub(super) fn read_stream(
+        &self,
+        job: &JobId,
+        exit: &mut JobExit,
+        before: Option<&Session>,
+    ) -> (Option<Transcript>, Vec<String>) {
+        let runner = self.plan.runner_of(job).filter(|runner| runner.has_stream() || !runner.text.is_empty());
+        let Some(runner) = runner else { return (None, exit.tail.clone()) };
+        let Output { stream, tail, of_the_program } = read_all(runner, &process::output_log(&self.run.job(job)));
         let transcript = stream.finish(exit.passed(), before);
         if runner.has_stream() {
-            exit.tail = tail;
+            exit.tail = tail.into();
         }
-        Some(transcript)
+        (Some(transcript), of_the_program.into())
     }
 
     /// The last lines of an attempt's output, as people are shown them.
@@ -27,8 +35,8 @@ impl Ports {
         let output = process::output_log(&self.run.job(job));
         match self.plan.runner_of(job).filter(|runner| runner.has_stream()) {
             Some(runner) => {
-                let (_, mut tail) = read_all(runner, &output);
-                tail.split_off(tail.len().saturating_sub(count))
+                let mut tail = read_all(runner, &output).tail;
+                tail.split_off(tail.len().saturating_sub(count)).into()
             }
             None => process::tail(&output, count).unwrap_or_default(),
         }
@@ -38,28 +46,40 @@ impl Ports {
     pub(super) fn last_message(&self, job: &JobId) -> Option<String> {
         let streams = self.plan.runner_of(job).filter(|runner| runner.has_stream());
         let output = process::output_log(&self.run.job(job));
-        let said = streams.map(|runner| read_all(runner, &output).0.finish(false, None).message);
+        let said = streams.map(|runner| read_all(runner, &output).stream.finish(false, None).message);
         said.filter(|message| !message.is_empty())
             .or_else(|| Some(self.last_words(job, TAIL_LINES).join("\n")).filter(|text| !text.is_empty()))
     }
 }
 
-/// An output as far as it can be read, and its last lines in words.
-fn read_all<'r>(runner: &'r Runner, output: &Path) -> (Stream<'r>, Vec<String>) {
-    let mut stream = Stream::new(runner);
-    let mut tail = VecDeque::new();
+/// An output as far as it can be read: its last lines in words, and those of them that are the program's own.
+struct Output<'r> {
+    stream: Stream<'r>,
+    tail: VecDeque<String>,
+    of_the_program: VecDeque<String>,
+}
+
+fn read_all<'r>(runner: &'r Runner, output: &Path) -> Output<'r> {
+    let mut all = Output { stream: Stream::new(runner), tail: VecDeque::new(), of_the_program: VecDeque::new() };
     let read = process::each_line(output, |line| {
-        for said in stream.read(String::from_utf8_lossy(line).trim_end_matches(['\n', '\r'])) {
-            let lines = said.lines().into_iter().map(|line| process::clean(&line));
-            tail.extend(lines.filter(|line| !line.trim().is_empty()));
-            tail.drain(..tail.len().saturating_sub(TAIL_LINES));
+        for said in all.stream.read(String::from_utf8_lossy(line).trim_end_matches(['\n', '\r'])) {
+            keep_last(&mut all.tail, &said);
+            if said.is_of_the_program() {
+                keep_last(&mut all.of_the_program, &said);
+            }
         }
         Ok(true)
     });
     if let Err(error) = read {
         tracing::warn!("{} cannot be read: {error}", output.display());
     }
-    (stream, tail.into())
+    all
+}
+
+fn keep_last(tail: &mut VecDeque<String>, said: &Said) {
+    let lines = said.lines().into_iter().map(|line| process::clean(&line));
+    tail.extend(lines.filter(|line| !line.trim().is_empty()));
+    tail.drain(..tail.len().saturating_sub(TAIL_LINES));
 }
 
 /// Where an agent's tool calls are told while it works.
