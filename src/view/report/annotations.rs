@@ -46,7 +46,7 @@ pub struct Annotation {
 /// How many of a kind GitHub shows of one step.
 pub const SHOWN: usize = 10;
 
-/// The complaints about what did not end well, lane by lane; at most [`SHOWN`] of a severity, the last of which says how
+/// The complaints about what did not end well, lane by lane; at most ten of a severity, the last of which says how
 /// many more there are.
 pub fn annotations(report: &ExecutionReport) -> Vec<Annotation> {
     let all = all(report);
