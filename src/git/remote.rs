@@ -133,10 +133,11 @@ impl Remote {
         if refusals.is_empty() {
             return Err(self.failed(git.failure(&output)));
         }
-        if refusals.iter().all(Refusal::is_about_its_place) {
+        let stderr = path_text(&output.stderr);
+        if refusals.iter().all(|refusal| refusal.is_about_its_place(&stderr)) {
             return Ok(Pushed::Moved(refusals.into_iter().map(|refusal| refusal.reference).collect()));
         }
-        Err(self.refused(&refusals, &path_text(&output.stderr)))
+        Err(self.refused(&refusals, &stderr))
     }
 
     /// Whether the clone holds only a part of the history, so that nothing can be told about what came before.
@@ -196,10 +197,15 @@ struct Refusal {
 }
 
 impl Refusal {
-    fn is_about_its_place(&self) -> bool {
-        let words =
-            ["stale info", "fetch first", "non-fast-forward", "already exists", "needs force", "cannot lock ref"];
-        words.iter().any(|word| self.reason.contains(word))
+    /// Whether the ref is not where it was expected. A server that somebody else pushed to at the same moment says no more
+    /// than that it failed; what stands in its way otherwise it says to people.
+    fn is_about_its_place(&self, stderr: &str) -> bool {
+        let says = |words: &[&str]| words.iter().any(|word| self.reason.contains(word));
+        let lost_race = says(&["cannot lock ref", "failed to update ref"]);
+        let obstacles = ["Permission denied", "Read-only file system", "No space left", "cannot create"];
+        let obstructed = obstacles.iter().any(|word| stderr.contains(word) || self.reason.contains(word));
+        says(&["stale info", "fetch first", "non-fast-forward", "already exists", "needs force"])
+            || (lost_race && !obstructed)
     }
 }
 
@@ -243,8 +249,18 @@ mod tests {
         let found = refusals(report);
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].reference, "refs/lanekeeper/a");
-        assert!(found[0].is_about_its_place());
+        assert!(found[0].is_about_its_place(""));
         let hook = refusals("!\tabc:refs/heads/c\t[remote rejected] (pre-receive hook declined)\n");
-        assert!(!hook[0].is_about_its_place());
+        assert!(!hook[0].is_about_its_place(""));
+    }
+
+    #[test]
+    fn a_lost_race_is_told_from_a_server_that_cannot_write() {
+        let found = refusals("!\tabc:refs/lanekeeper/a\t[remote rejected] (failed to update ref)\n");
+        assert!(
+            found[0].is_about_its_place("remote: error: cannot lock ref 'refs/lanekeeper/a': is at b but expected c")
+        );
+        let denied = "remote: error: cannot lock ref 'refs/lanekeeper/a': Unable to create 'a.lock': Permission denied";
+        assert!(!found[0].is_about_its_place(denied));
     }
 }

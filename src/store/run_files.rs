@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::atomic::{FileError, no_follow_options, open_error, write_below};
 use super::layout::{RunDirectory, paths_in};
+use crate::model::JobSpec;
 
 /// How much of a job's output is taken along from its beginning, in bytes.
 const HEAD: u64 = 64 << 10;
@@ -44,6 +45,16 @@ pub fn collect(run: &RunDirectory, except: &[PathBuf]) -> Result<Vec<RunFile>, F
     Ok(files)
 }
 
+/// The specifications of the run's jobs, which tell what of theirs is secret. One that cannot be read is passed over.
+///
+/// # Errors
+/// [`FileError`] when something is there and cannot be read.
+pub fn specifications(run: &RunDirectory) -> Result<Vec<JobSpec>, FileError> {
+    let mut found = Vec::new();
+    gather_specifications(&run.directory(), &mut found)?;
+    Ok(found)
+}
+
 /// Puts files of a run down. Whatever path is not plain is refused.
 ///
 /// # Errors
@@ -75,6 +86,19 @@ fn descend(directory: &Path, prefix: &str, except: &[PathBuf], files: &mut Vec<R
                 files.extend(read(&path)?.map(|contents| (relative, contents)));
             }
             // Links, pipes and what is gone meanwhile.
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn gather_specifications(directory: &Path, found: &mut Vec<JobSpec>) -> Result<(), FileError> {
+    for path in paths_in(directory)? {
+        match fs::symlink_metadata(&path) {
+            Ok(kind) if kind.is_dir() => gather_specifications(&path, found)?,
+            Ok(kind) if kind.is_file() && path.ends_with("spec.json") => {
+                found.extend(read(&path)?.and_then(|text| serde_json::from_slice::<JobSpec>(&text).ok()));
+            }
             _ => {}
         }
     }

@@ -1,6 +1,6 @@
 //! Looking at what a remote has, and making sure of every byte of it before anything is made of it.
 
-use std::path::Path;
+use std::path::{Component, Path};
 use std::sync::Arc;
 
 use super::error::TravelError;
@@ -78,11 +78,8 @@ pub fn fetch(repository: &Repository, remote: &Remote, run: &RunId) -> Result<Ar
     let commit = commit?.ok_or_else(missing)?;
     let entries = repository.entries(&commit)?;
     let manifest = entries.iter().find(|entry| entry.path == manifest::NAME && entry.kind == TreeEntryKind::File);
-    let manifest = manifest.ok_or_else(|| TravelError::Damaged {
-        remote: remote.name().to_owned(),
-        run: run.clone(),
-        reason: format!("it has no {}", manifest::NAME),
-    })?;
+    let missing = || TravelError::damaged(remote.name(), run, &format!("it has no {}", manifest::NAME));
+    let manifest = manifest.ok_or_else(missing)?;
     let manifest = Manifest::read(&repository.contents(&manifest.object)?, remote.name(), run)?;
     Ok(Arrived { commit, manifest, remote: remote.name().to_owned(), entries })
 }
@@ -98,6 +95,7 @@ impl Arrived {
         let name = format!("the log of run {}", self.manifest.run_id);
         let records = run_log::parse(Path::new(&name), &log)?;
         self.refuse_another_run(&records)?;
+        self.refuse_strange_worktrees(&records)?;
         let files = self.below(repository, FILES)?;
         let plan = files.iter().find(|(path, _)| path == "plan.json").map(|(_, text)| text.as_slice());
         let plan: Plan = serde_json::from_slice(plan.unwrap_or_default())
@@ -109,8 +107,7 @@ impl Arrived {
     }
 
     pub(super) fn damaged(&self, reason: &str) -> TravelError {
-        let (remote, run) = (self.remote.clone(), self.manifest.run_id.clone());
-        TravelError::Damaged { remote, run, reason: reason.to_owned() }
+        TravelError::damaged(&self.remote, &self.manifest.run_id, reason)
     }
 
     fn below(&self, repository: &Repository, root: &str) -> Result<Vec<RunFile>, TravelError> {
@@ -127,6 +124,26 @@ impl Arrived {
         }
     }
 
+    /// A worktree of the run lies below the root that it was pushed from: what lies there is taken for the run's own, and
+    /// reset and deleted as it needs.
+    fn refuse_strange_worktrees(&self, records: &[Record]) -> Result<(), TravelError> {
+        let root = &self.manifest.worktree_root;
+        for record in records {
+            let strange = match &record.event {
+                Event::RunStarted(started) => Some(&started.options.worktree_root).filter(|it| *it != root),
+                Event::WorktreeOpened { worktree, .. } | Event::FinalOpened { worktree } => {
+                    Some(&worktree.path).filter(|path| !is_below(root, path))
+                }
+                _ => None,
+            };
+            if let Some(path) = strange {
+                let (path, root) = (path.display(), root.display());
+                return Err(self.damaged(&format!("its run log has a worktree at {path}, outside of {root}")));
+            }
+        }
+        Ok(())
+    }
+
     fn refuse_another_run(&self, records: &[Record]) -> Result<(), TravelError> {
         let manifest = &self.manifest;
         let same = match records.first().map(|record| &record.event) {
@@ -140,4 +157,10 @@ impl Arrived {
         let whole = records.last().is_some_and(|record| record.seq == manifest.records);
         if same && whole { Ok(()) } else { Err(self.damaged("its run log is another run's")) }
     }
+}
+
+/// Whether `path` leads from `root` straight down, at least one step.
+fn is_below(root: &Path, path: &Path) -> bool {
+    let Ok(rest) = path.strip_prefix(root) else { return false };
+    rest.components().count() > 0 && rest.components().all(|part| matches!(part, Component::Normal(_)))
 }

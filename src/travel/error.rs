@@ -5,6 +5,7 @@ use crate::model::{RunId, Timestamp};
 use crate::schedule::Fault;
 use crate::store::LogError;
 use crate::store::atomic::FileError;
+use crate::view::cells::clean;
 
 /// Why a run's state was not pushed or not pulled; nothing was changed but what the message says.
 #[derive(Debug, thiserror::Error)]
@@ -103,6 +104,11 @@ pub enum TravelError {
 }
 
 impl TravelError {
+    /// What is wrong comes from a stranger in part, so it is cleaned for whoever reads it.
+    pub(super) fn damaged(remote: &str, run: &RunId, reason: &str) -> Self {
+        Self::Damaged { remote: remote.to_owned(), run: run.clone(), reason: clean(reason) }
+    }
+
     pub(super) fn contradiction(run: &RunId, fault: &Fault) -> Self {
         Self::Unreadable { run: run.clone(), reason: fault.to_string() }
     }

@@ -1,13 +1,14 @@
 //! What a pushed state says of itself: whose it is, how far it has come, and which commits belong to which names.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::error::TravelError;
 use crate::event::{Place, RunOutcome};
 use crate::model::{CommitId, PhaseId, RunId, Timestamp};
+use crate::view::cells::clean;
 
 /// The version of what is pushed, `major.minor`.
 pub(super) const FORMAT: &str = "1.0";
@@ -62,13 +63,15 @@ struct Head {
 impl Manifest {
     /// Reads a manifest that a stranger may have written.
     pub(super) fn read(bytes: &[u8], remote: &str, run: &RunId) -> Result<Self, TravelError> {
-        let damaged = |reason: String| TravelError::Damaged { remote: remote.to_owned(), run: run.clone(), reason };
+        let damaged = |reason: String| TravelError::damaged(remote, run, &reason);
         let head: Head = serde_json::from_slice(bytes).map_err(|error| damaged(format!("{NAME}: {error}")))?;
         let major = |format: &str| format.split('.').next().and_then(|number| number.parse::<u32>().ok());
         if major(&head.format) != major(FORMAT) {
-            return Err(TravelError::NewerFormat { run: run.clone(), found: head.format, known: FORMAT });
+            return Err(TravelError::NewerFormat { run: run.clone(), found: clean(&head.format), known: FORMAT });
         }
-        let manifest: Self = serde_json::from_slice(bytes).map_err(|error| damaged(format!("{NAME}: {error}")))?;
+        let mut manifest: Self = serde_json::from_slice(bytes).map_err(|error| damaged(format!("{NAME}: {error}")))?;
+        // It is shown in lists and messages.
+        manifest.host = clean(&manifest.host);
         match manifest.fault(run) {
             Some(fault) => Err(damaged(format!("{NAME}: {fault}"))),
             None => Ok(manifest),
@@ -100,6 +103,12 @@ impl Manifest {
         if self.run_id != *run {
             return Some(format!("it is of run {}", self.run_id));
         }
+        if !is_branch(&self.base_branch) {
+            return Some(format!("`{}` can be no branch", self.base_branch));
+        }
+        if let Some(place) = [&self.repository, &self.worktree_root].into_iter().find(|place| !is_firm(place)) {
+            return Some(format!("`{}` is no absolute path", place.display()));
+        }
         let own = [format!("lane/{}/", self.phase), format!("lane-agent/{}/", self.phase)];
         let strange = |name: &&String| !is_own(name, &own);
         if let Some(name) = self.branches.keys().find(strange) {
@@ -109,6 +118,17 @@ impl Manifest {
         let strange = self.references.keys().find(|name| !is_own(name, &spaces));
         strange.map(|name| format!("`{name}` is no checkpoint"))
     }
+}
+
+/// Whether git takes `name` for a branch's, in every place and every option that it is given as, and a person can read it.
+fn is_branch(name: &str) -> bool {
+    let sound = git2::Reference::is_valid_name(&format!("refs/heads/{name}")) && clean(name) == name;
+    sound && !name.starts_with('-') && !matches!(name, "HEAD" | "@")
+}
+
+/// Whether a path is absolute and leads straight down.
+fn is_firm(path: &Path) -> bool {
+    path.is_absolute() && path.components().all(|part| part != Component::ParentDir)
 }
 
 /// Whether `name` begins with one of `prefixes`, and git and a file system take the rest for what it is.
@@ -168,11 +188,28 @@ mod tests {
             ("refs/lanekeeper/checkpoint/P1-A/t", "refs/heads/main"),
             ("refs/lanekeeper/checkpoint/P1-A/t", "refs/lanekeeper/checkpoint/a b"),
             ("\"run_id\":\"r1\"", "\"run_id\":\"r2\""),
+            ("\"main\"", "\"-evil\""),
+            ("\"main\"", "\"HEAD\""),
+            ("\"main\"", "\"x/../y\""),
+            ("\"main\"", "\"a b\""),
+            ("\"main\"", "\"\""),
+            ("\"main\"", "\"a\u{202e}b\""),
+            ("\"/ci.lanes\"", "\"\""),
+            ("\"/ci.lanes\"", "\"/ci/../etc\""),
         ];
         for (known, name) in strange {
             let error = read(&text.replace(known, name)).unwrap_err();
             assert!(error.contains("damaged"), "{name}: {error}");
         }
+    }
+
+    #[test]
+    fn what_a_stranger_says_of_his_machine_cannot_forge_a_line() {
+        let text = serde_json::to_string(&manifest()).unwrap();
+        let forged = text.replace("\"ci\"", r#""ci\u001b[2K\r\nPulled run r9""#);
+        assert_eq!(read(&forged).unwrap().host, "ci  Pulled run r9");
+        let error = read(&text.replace("lane/P1/A", r"lane\u001b[2K\nforged")).unwrap_err();
+        assert!(!error.contains(char::is_control), "{error:?}");
     }
 
     #[test]

@@ -10,6 +10,8 @@ mod follow;
 mod land;
 mod manifest;
 mod pack;
+mod published;
+mod secrets;
 mod send;
 mod worktrees;
 
@@ -22,6 +24,7 @@ pub use error::TravelError;
 pub use follow::Follower;
 pub use land::{Landed, Landing, Standing, standing};
 pub use manifest::Manifest;
+pub use published::unpublished;
 pub use send::{Sent, drop_state, send};
 
 /// Where the states of runs are on a remote.

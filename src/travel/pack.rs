@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::TravelError;
 use super::manifest::{FORMAT, Manifest, NAME};
-use super::{Source, outgoing_reference};
+use super::{Source, outgoing_reference, secrets};
 use crate::event::{Record, RunStarted};
 use crate::git::{self, Parcel};
 use crate::model::{CommitId, LaneIndex, MergeMode, Plan, RunId};
@@ -45,7 +45,9 @@ pub(super) fn pack(source: &Source) -> Result<Packed, TravelError> {
     let started = state.started().ok_or_else(|| unreadable("its log has no beginning".to_owned()))?;
     let manifest = describe(source, &state, started, &log, &records)?;
     let running: Vec<_> = state.running_jobs().map(|job| source.directory.job(job)).collect();
-    let files = run_files::collect(&source.directory, &running)?;
+    let mut files = run_files::collect(&source.directory, &running)?;
+    let jobs = run_files::specifications(&source.directory)?;
+    secrets::clean(&mut files, &secrets::redactor(state.plan(), &jobs));
     let message = format!("Lanekeeper: run {} of phase {}, {} records", source.run, manifest.phase, manifest.records);
     let parcel = Parcel {
         files: &tree(&manifest, &log, files).map_err(|error| unreadable(error.to_string()))?,

@@ -92,6 +92,19 @@ pinned_tests! {
         assert!(matches!(error, GitError::Remote { .. }), "{error}");
     }
 
+    fn a_push_that_another_one_overtakes_is_told_as_moved() {
+        let world = World::new();
+        let origin = origin(&world);
+        let first = world.head();
+        let second = commit(&world.main, "second");
+        push(&world, &second, None).unwrap();
+        push(&world, &first, Some(&second)).unwrap();
+        // Somebody else is quicker, after the server has said where the ref is.
+        hook(&origin, "update", &format!("git update-ref {STATE} {}", git(&world.main, &["rev-parse", "HEAD"])));
+        let third = commit(&world.main, "third");
+        assert_eq!(push(&world, &third, Some(&first)).unwrap(), Pushed::Moved(vec![STATE.to_owned()]));
+    }
+
     fn what_the_server_says_reaches_the_person() {
         let world = World::new();
         hook(&origin(&world), "pre-receive", "echo 'only on weekdays' >&2; exit 1");
