@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use crate::support::{Ended, RUN, Running, STATE, TestEnv, all_files, wait_until};
 
@@ -145,6 +146,7 @@ fn goes_on_in(env: &TestEnv, below: &str) {
     assert_eq!(branches(env), before, "the remote's branches are the user's");
     assert!(pushed_log(env).iter().any(|record| record["event"] == "run_finished" && record["code"] == 0));
     lanekeeper_in(env, below, &["doctor"]).exits(0);
+    env.git_at(below, &["push", "--quiet", "origin", "main"]);
     lanekeeper_in(env, below, &["state", "drop"]).exits(0);
     assert_eq!(env.git_at("origin.git", &["for-each-ref", "refs/lanekeeper"]), "");
 }
@@ -326,6 +328,59 @@ fn a_branch_that_is_none_of_the_runs_own_is_refused() {
     refused_after(&change, 6, "`main` is no branch of a lane");
 }
 
+/// Puts another log in the place of the pushed one, with all its checksums right.
+fn forge_log(env: &TestEnv, edit: &dyn Fn(&str) -> String) {
+    let log = env.read("tampered/log/000001.jsonl");
+    let lines = log.lines().map(|line| {
+        let body = edit(line.split(",\"crc\":").next().expect("a body"));
+        format!("{body},\"crc\":\"{:08x}\"}}\n", crc32fast::hash(body.as_bytes()))
+    });
+    let forged: String = lines.collect();
+    assert_ne!(forged, log, "nothing was changed");
+    let mut manifest: Value = serde_json::from_str(&env.read("tampered/state.json")).expect("JSON");
+    let sum: String = Sha256::digest(forged.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+    (manifest["log_bytes"], manifest["log_sha256"]) = (forged.len().into(), sum.into());
+    env.write("tampered/log/000001.jsonl", forged);
+    env.write("tampered/state.json", manifest.to_string());
+}
+
+#[test]
+fn a_worktree_outside_of_the_runs_root_is_refused() {
+    for strange in ["/victim", "/repo.lanes/../victim", "/repo.lanes"] {
+        let change = |env: &TestEnv| {
+            let (own, other) = (env.path("repo.lanes/slots/01"), format!("{}{strange}", env.path("").display()));
+            let other = other.replace("//", "/");
+            forge_log(env, &|line| line.replace(&own.display().to_string(), &other));
+        };
+        refused_after(&change, 6, "its run log has a worktree at");
+    }
+}
+
+#[test]
+fn an_integration_branch_that_is_none_is_refused() {
+    for name in ["-evil", "HEAD", "x/../y"] {
+        let change = |env: &TestEnv| {
+            forge_log(env, &|line| line.replace("\"base_branch\":\"main\"", &format!("\"base_branch\":\"{name}\"")));
+            let mut manifest: Value = serde_json::from_str(&env.read("tampered/state.json")).expect("JSON");
+            manifest["base_branch"] = name.into();
+            env.write("tampered/state.json", manifest.to_string());
+        };
+        refused_after(&change, 6, "can be no branch");
+    }
+}
+
+#[test]
+fn a_machines_name_cannot_forge_lines() {
+    let env = failed_and_pushed();
+    tamper(&env, &|env| {
+        let mut manifest: Value = serde_json::from_str(&env.read("tampered/state.json")).expect("JSON");
+        manifest["host"] = "ci\u{1b}[2K\r\nforged".into();
+        env.write("tampered/state.json", manifest.to_string());
+    });
+    let listed = env.lanekeeper(&["state", "list"]).exits(0).stdout;
+    assert!(listed.lines().count() == 1 && !listed.contains(['\u{1b}', '\r']), "{listed:?}");
+}
+
 #[test]
 fn a_remote_that_is_down_does_not_stop_the_run_and_gets_the_state_later() {
     let env = simple();
@@ -359,6 +414,80 @@ fn an_unfinished_run_is_dropped_only_by_force() {
     assert_ne!(env.git_at("origin.git", &["for-each-ref", PUSHED]), "");
     env.lanekeeper(&["state", "drop", RUN, "--force"]).exits(0);
     assert_eq!(env.git_at("origin.git", &["for-each-ref", PUSHED]), "");
+}
+
+fn is_on_the_remote(env: &TestEnv) -> bool {
+    !env.git_at("origin.git", &["for-each-ref", PUSHED]).is_empty()
+}
+
+fn done_and_pushed(more: &[&str]) -> TestEnv {
+    let env = simple();
+    let arguments = ["execute-phase", "plan.toml", "--run-id", RUN, "--state-remote", "origin"];
+    env.lanekeeper(&[&arguments, more].concat()).exits(0);
+    env
+}
+
+#[test]
+fn a_run_is_dropped_only_when_the_remotes_branch_holds_its_work() {
+    let env = done_and_pushed(&[]);
+    clone_into(&env, "other");
+    let ended = env.lanekeeper(&["state", "drop"]).exits(0);
+    assert!(ended.stdout.contains("kept run r1") && ended.stdout.contains("git push origin main"), "{}", ended.stdout);
+    env.lanekeeper(&["state", "drop", RUN]).exits(3).says(&["git push origin main", "--force"]);
+    assert!(is_on_the_remote(&env), "the only copy of the work was dropped");
+    env.git(&["push", "--quiet", "origin", "main"]);
+    env.git(&["switch", "--quiet", "--create", "elsewhere"]);
+    env.lanekeeper(&["state", "drop"]).exits(0);
+    assert!(is_on_the_remote(&env), "it is a run of main");
+    // The remote went on, and this clone has heard of nothing.
+    env.git(&["switch", "--quiet", "main"]);
+    env.write("repo/more.txt", "more");
+    env.commit("more");
+    env.git(&["push", "--quiet", "origin", "main"]);
+    lanekeeper_in(&env, "other", &["state", "drop"]).exits(0);
+    assert!(!is_on_the_remote(&env));
+}
+
+#[test]
+fn a_lane_that_nobody_merged_has_to_be_on_the_remote_before_its_run_is_dropped() {
+    let env = cloned();
+    env.write("repo/plan.toml", "phase = \"P1\"\n[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
+    env.commit("a plan of one lane");
+    env.git(&["push", "--quiet", "origin", "main"]);
+    env.lanekeeper(&["execute-phase", "plan.toml", "--run-id", RUN, "--merge", "none"]).exits(0);
+    env.lanekeeper(&["state", "push"]).exits(0);
+    let ended = env.lanekeeper(&["state", "drop"]).exits(0);
+    assert!(ended.stdout.contains("git push origin lane/P1/A"), "{}", ended.stdout);
+    env.lanekeeper(&["state", "drop", RUN]).exits(3).says(&["lane/P1/A"]);
+    assert!(is_on_the_remote(&env));
+    env.git(&["push", "--quiet", "origin", "lane/P1/A"]);
+    env.lanekeeper(&["state", "drop"]).exits(0);
+    assert!(!is_on_the_remote(&env));
+}
+
+#[test]
+fn no_secret_that_an_agent_wrote_is_pushed() {
+    let env = cloned();
+    env.write(
+        "repo/plan.toml",
+        "phase = \"P1\"\n[[lane]]\nid = \"A\"\nretries = 0\ncommand = '''\n\
+         printf '{\"status\": \"failed\", \"error\": \"%s\"}' \"$DEPLOY_TOKEN\" > \"$LANEKEEPER_RESULT_FILE\"\n\
+         echo \"with $DEPLOY_TOKEN and ACME-$(echo 0042)\" > \"$(dirname \"$LANEKEEPER_RESULT_FILE\")/env.txt\"\nexit 1\n'''\n",
+    );
+    env.write("repo/lanekeeper.toml", "redact = ['ACME-[0-9]+']\n");
+    env.commit("a plan that tells");
+    let with_token =
+        |arguments: &[&str]| env.lanekeeper_with(arguments, |command| command.env("DEPLOY_TOKEN", "canary-s3cr3t"));
+    with_token(&["execute-phase", "plan.toml", "--run-id", RUN]).exits(1);
+    with_token(&["state", "push"]).exits(0);
+    let files = env.git_at("origin.git", &["ls-tree", "-r", "--name-only", PUSHED]);
+    let texts: String =
+        files.lines().map(|name| env.git_at("origin.git", &["show", &format!("{PUSHED}:{name}")])).collect();
+    assert!(
+        texts.contains("with [redacted:DEPLOY_TOKEN] and [redacted:pattern-1]"),
+        "the agent wrote nothing: {files}"
+    );
+    assert!(!texts.contains("canary-s3cr3t") && !texts.contains("ACME-0042"), "a secret was pushed");
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub enum State {
     Pull(PullState),
     /// List the runs that a remote has
     List(ListStates),
-    /// Remove runs from a remote; finished ones, unless one is named
+    /// Remove runs from a remote; finished and published ones, unless one is named
     Drop(DropState),
 }
 
@@ -73,9 +73,9 @@ pub struct ListStates {
 /// `state drop`.
 #[derive(Debug, Args)]
 pub struct DropState {
-    /// The run; all finished ones if left out
+    /// The run; if left out, those of this branch that are finished and whose work the remote's branches have
     pub run: Option<RunId>,
-    /// Remove a run that is not finished, too
+    /// Remove it although it is not finished or nothing else holds its work
     #[arg(long, requires = "run")]
     pub force: bool,
     /// Where.
