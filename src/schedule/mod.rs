@@ -17,6 +17,7 @@ mod decide_proposal;
 mod gate;
 mod judge;
 mod lane_machine;
+mod lists;
 mod mending;
 mod next_lane;
 mod people;
