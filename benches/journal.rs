@@ -2,8 +2,9 @@
 //!
 //! 64 lanes record checkpoints at once, each waiting until its last one is durable. *Together*: one owner takes in
 //! whatever has come, through the real spine and scheduler and the real run log, and one `fdatasync` makes all of it
-//! durable. *Each alone*: the same lines in a file of the same file system, one `fdatasync` a line, once in turn under a lock and
-//! once with a file for each lane; the faster of the two counts.
+//! durable. *In turn*: the same lines in one log of the same file system, each with an `fdatasync` of its own. The ratio is
+//! that of these two. *A file each* is no log, since nobody could say what came first: it tells how much of the gain a
+//! file system has that makes many files durable at once.
 
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a program that prints")]
 #![allow(missing_docs, dead_code, reason = "it shares the simulator of the tests")]
@@ -55,8 +56,8 @@ fn main() {
     println!("target: median ≥ 10 ({:.1})", ratio(&all[RUNS / 2]));
 }
 
-fn ratio([together, in_turn, side_by_side]: &[f64; 3]) -> f64 {
-    together / in_turn.max(*side_by_side)
+fn ratio([together, in_turn, _]: &[f64; 3]) -> f64 {
+    together / in_turn
 }
 
 /// A run whose lanes all have an agent at work, which goes on for as long as this takes.

@@ -4,7 +4,7 @@
 //! actions (wishes). The caller appends the events, applies them and asks again until none come; only then does it act.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use super::action::Action;
@@ -133,10 +133,11 @@ fn admit(deciding: &mut Deciding, limit: usize, held_back: &HashSet<LaneIndex>) 
     let mut free = limit.saturating_sub(state.running_attempts + waiting_for_a_place);
     // Lanes that test or merge hold worktrees too: without a bound a slow gate would open one for every lane.
     let mut open = (2 * limit).max(limit + 2).saturating_sub(state.lists.active().len());
+    let soon = if free > 0 { state.ready_soon(held_back) } else { BTreeSet::new() };
     let mut begun: Vec<LaneIndex> = Vec::new();
-    while free > 0
-        && open > 0
+    while open > 0
         && let Some(lane) = state.lists.next(&begun)
+        && free > soon.range(..(Reverse(state.lists.path(lane)), lane)).count()
     {
         begun.push(lane);
         open -= 1;

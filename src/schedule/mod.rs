@@ -22,6 +22,7 @@ mod mending;
 mod next_lane;
 mod people;
 mod proposal;
+mod soon;
 mod state;
 
 pub use action::Action;
