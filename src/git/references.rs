@@ -1,6 +1,6 @@
 //! Refs change by compare-and-set only, without hooks, and are durable before that is reported.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::admin_lock::Guarded;
@@ -11,23 +11,71 @@ use super::program::Git;
 use super::repository::{Repository, branch_reference};
 use crate::model::CommitId;
 
-/// Moves `branch` from one commit to another; done already is as good.
+/// Moves `branch`, which is ours, from one commit to another; done already is as good.
 ///
 /// # Errors
 /// [`GitError::ReferenceMoved`] when the branch is at neither of them, or what git says.
 pub fn move_branch(repository: &Repository, branch: &str, from: &CommitId, to: &CommitId) -> Result<(), GitError> {
     let name = branch_reference(branch);
-    alone(repository, &name, |lock| {
-        let change =
-            Change { worktree: repository.main_worktree(), name: &name, to, old: Some(from), why: "lanekeeper: move" };
-        if change.make(repository, Some(lock))? {
-            return Ok(());
-        }
-        match repository.commit_at(&name)? {
-            Some(now) if now == *to => durable::reference(repository, &name),
-            found => Err(GitError::ReferenceMoved { reference: branch.to_owned(), expected: from.clone(), found }),
+    if set_own_reference(repository, &name, to, Some(from), "lanekeeper: move")? {
+        return Ok(());
+    }
+    match repository.commit_at(&name)? {
+        Some(now) if now == *to => durable::reference(repository, &name),
+        found => Err(GitError::ReferenceMoved { reference: branch.to_owned(), expected: from.clone(), found }),
+    }
+}
+
+/// Sets the ref `name`, which is ours, to `to` if it is at `old` (`None`: if it does not exist). `false`: it is not.
+///
+/// Without a process where that can be: one that dies in the middle leaves a lock on the ref, which the next to change it
+/// takes for what it is, and [`remove_dead_reference_locks`] removes. A ref of the user's is never locked in that way.
+pub(crate) fn set_own_reference(
+    repository: &Repository,
+    name: &str,
+    to: &CommitId,
+    old: Option<&CommitId>,
+    why: &str,
+) -> Result<bool, GitError> {
+    alone(repository, name, |lock| {
+        let set = library::change(repository, repository.main_worktree(), |git| {
+            let target = library::oid(to)?;
+            match old {
+                Some(old) => git.reference_matching(name, target, true, library::oid(old)?, why),
+                None => git.reference(name, target, false, why),
+            }
+            .map(drop)
+        });
+        match set {
+            Some(()) => Ok(true),
+            None => set_by(update(repository.main_worktree(), why).stdin(lock), repository, name, to, old),
         }
     })
+}
+
+/// Removes the locks of Lanekeepers that died while they set the refs of snapshots.
+///
+/// # Errors
+/// [`GitError::Io`].
+pub fn remove_dead_reference_locks(repository: &Repository) -> Result<(), GitError> {
+    repository.holding(Guarded::References, |_| {
+        SNAPSHOTS.iter().try_for_each(|name| remove_locks_below(&repository.common_dir().join(name)))
+    })
+}
+
+/// Where refs are that nobody looks at again who could remove such a lock; one on a branch of ours goes with the branch.
+const SNAPSHOTS: &[&str] = &["refs/lanekeeper/checkpoint", "refs/tags/checkpoint"];
+
+fn remove_locks_below(directory: &Path) -> Result<(), GitError> {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => remove_locks_below(&path)?,
+            Ok(_) if path.extension().is_some_and(|extension| extension == "lock") => durable::remove(&path)?,
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Runs `act` while nobody else of ours changes a branch. Git's own lock on the ref `name`, which is ours, is then a
@@ -46,6 +94,10 @@ fn alone<T>(
 /// Where git's lock on the ref `name` is.
 pub(crate) fn reference_lock(common: &Path, name: &str) -> PathBuf {
     common.join(format!("{name}.lock"))
+}
+
+fn update<'a>(worktree: &'a Path, why: &'a str) -> Git<'a> {
+    Git::new(worktree).without_hooks().args(["update-ref", "-m", why])
 }
 
 /// Sets the ref `name` to `to` if it is at `old` (`None`: if it does not exist). `false`: it is not.
@@ -68,63 +120,30 @@ pub(crate) fn set_reference_from(
     old: Option<&CommitId>,
     why: &str,
 ) -> Result<bool, GitError> {
-    Change { worktree, name, to, old, why }.make(repository, None)
+    set_by(update(worktree, why), repository, name, to, old)
 }
 
-/// A ref that is to be set.
-struct Change<'a> {
-    /// Whose head's reflog is told, too, if it is on the ref.
-    worktree: &'a Path,
-    name: &'a str,
-    to: &'a CommitId,
-    /// Where it has to be; `None`: nowhere.
-    old: Option<&'a CommitId>,
-    why: &'a str,
-}
-
-impl Change<'_> {
-    /// `false`: the ref is not where it has to be.
-    fn make(&self, repository: &Repository, lock: Option<&File>) -> Result<bool, GitError> {
-        if library::change(repository, self.worktree, |git| self.set(git)).is_some() {
-            return Ok(true);
-        }
-        let git = Git::new(self.worktree).without_hooks();
-        let git = lock.into_iter().fold(git, Git::stdin).args(["update-ref", "-m", self.why, self.name]);
-        let git = git.args([self.to.as_str(), self.old.map_or("", CommitId::as_str)]);
-        let output = git.attempt()?;
-        if output.status.success() {
-            return durable::reference(repository, self.name).map(|()| true);
-        }
-        if repository.commit_at(self.name)?.as_ref() == self.old {
-            return Err(git.failure(&output).into());
-        }
-        Ok(false)
+fn set_by(
+    git: Git<'_>,
+    repository: &Repository,
+    name: &str,
+    to: &CommitId,
+    old: Option<&CommitId>,
+) -> Result<bool, GitError> {
+    let git = git.args([name, to.as_str(), old.map_or("", CommitId::as_str)]);
+    let output = git.attempt()?;
+    if output.status.success() {
+        return durable::reference(repository, name).map(|()| true);
     }
-
-    fn set(&self, git: &git2::Repository) -> Result<(), git2::Error> {
-        let to = library::oid(self.to)?;
-        match self.old {
-            Some(old) => git.reference_matching(self.name, to, true, library::oid(old)?, self.why),
-            None => git.reference(self.name, to, false, self.why),
-        }
-        .map(drop)
+    if repository.commit_at(name)?.as_ref() == old {
+        return Err(git.failure(&output).into());
     }
+    Ok(false)
 }
 
 /// Deletes the ref `name` if it is at `expected`; gone already is as good.
 pub(crate) fn delete_reference(repository: &Repository, name: &str, expected: &CommitId) -> Result<(), GitError> {
     alone(repository, name, |lock| {
-        let deleted = library::change(repository, repository.main_worktree(), |git| {
-            let mut reference = git.find_reference(name)?;
-            if reference.target() == Some(library::oid(expected)?) {
-                reference.delete().map(|()| true)
-            } else {
-                Ok(false)
-            }
-        });
-        if deleted == Some(true) {
-            return durable::reference(repository, name);
-        }
         let git = Git::new(repository.main_worktree()).without_hooks().stdin(lock);
         let git = git.args(["update-ref", "-d", name, expected.as_str()]);
         let output = git.attempt()?;
