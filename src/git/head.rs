@@ -162,13 +162,25 @@ fn update(worktree: &Path, from: &CommitId, to: &CommitId, lock: &File) -> Resul
     Ok(())
 }
 
-/// The tracked paths whose staged or present content is not that of `commit`.
+/// The tracked paths whose staged or, where nothing is staged, present content is not that of `commit`.
 fn differing(worktree: &Path, commit: &CommitId) -> Result<Vec<String>, GitError> {
-    let staged = ["diff", "--cached", "--name-only", "-z", "--no-renames", commit.as_str()];
-    let staged = Git::new(worktree).reading_only().args(staged).run()?;
+    let staged = staged(worktree, commit)?;
+    if !staged.is_empty() {
+        return Ok(staged);
+    }
     let present = ["diff", "--name-only", "-z", "--no-renames", commit.as_str()];
     let present = Git::new(worktree).reading_only().args(present).run()?;
-    Ok(nul_separated(&staged).chain(nul_separated(&present)).map(path_text).collect())
+    Ok(nul_separated(&present).map(path_text).collect())
+}
+
+fn staged(worktree: &Path, commit: &CommitId) -> Result<Vec<String>, GitError> {
+    let index = git_directory(worktree)?.join("index");
+    if let Some(known) = library::ask(worktree, |git| library::staged(git, &index, commit)) {
+        return Ok(known.iter().map(|difference| path_text(&difference.path)).collect());
+    }
+    let staged = ["diff", "--cached", "--name-only", "-z", "--no-renames", commit.as_str()];
+    let staged = Git::new(worktree).reading_only().args(staged).run()?;
+    Ok(nul_separated(&staged).map(path_text).collect())
 }
 
 /// Where the lock on the index of `worktree` is, if there is one.

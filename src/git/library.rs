@@ -55,6 +55,13 @@ pub(super) struct Difference {
     pub(super) to: u32,
 }
 
+impl Difference {
+    /// Whether it concerns nothing but links to commits of other repositories.
+    pub(super) fn is_of_links(&self) -> bool {
+        [self.from, self.to].iter().all(|&mode| mode == LINK || mode == 0)
+    }
+}
+
 /// The mode of a link to a commit of another repository.
 pub(super) const LINK: u32 = 0o160_000;
 
@@ -65,13 +72,27 @@ pub(super) fn differences(
     to: &CommitId,
 ) -> Result<Vec<Difference>, git2::Error> {
     let tree = |commit| git.find_commit(oid(commit)?)?.tree();
+    let diff = git.diff_tree_to_tree(Some(&tree(from)?), Some(&tree(to)?), Some(&mut every_difference()))?;
+    Ok(deltas(&diff))
+}
+
+/// The paths in which the index in the file `index` differs from a commit, as `git diff-index --cached` tells them.
+pub(super) fn staged(git: &git2::Repository, index: &Path, commit: &CommitId) -> Result<Vec<Difference>, git2::Error> {
+    let (tree, index) = (git.find_commit(oid(commit)?)?.tree()?, git2::Index::open(index)?);
+    Ok(deltas(&git.diff_tree_to_index(Some(&tree), Some(&index), Some(&mut every_difference()))?))
+}
+
+fn every_difference() -> DiffOptions {
     let mut options = DiffOptions::new();
     options.include_typechange(true).ignore_case(false).ignore_submodules(false);
-    let diff = git.diff_tree_to_tree(Some(&tree(from)?), Some(&tree(to)?), Some(&mut options))?;
+    options
+}
+
+fn deltas(diff: &git2::Diff<'_>) -> Vec<Difference> {
     let mode = |file: git2::DiffFile<'_>| if file.exists() { u32::from(file.mode()) } else { 0 };
     let difference = |delta: git2::DiffDelta<'_>| {
         let path = delta.new_file().path_bytes().or_else(|| delta.old_file().path_bytes()).unwrap_or_default();
         Difference { path: path.to_vec(), from: mode(delta.old_file()), to: mode(delta.new_file()) }
     };
-    Ok(diff.deltas().map(difference).collect())
+    diff.deltas().map(difference).collect()
 }
