@@ -131,7 +131,8 @@ fn in_turn(place: &Path) -> f64 {
 }
 
 fn side_by_side(place: &Path) -> f64 {
-    let files: Vec<Mutex<File>> = (0..LANES).map(|lane| Mutex::new(open(&place.join(format!("{lane}.jsonl"))))).collect();
+    let files: Vec<Mutex<File>> =
+        (0..LANES).map(|lane| Mutex::new(open(&place.join(format!("{lane}.jsonl"))))).collect();
     each(place, |lane, line| durably(&mut files[lane].lock().unwrap(), line))
 }
 

@@ -27,7 +27,10 @@ const PHASES: u64 = 200;
 
 fn main() {
     let all: Vec<Makespans> = (0..PHASES).map(measure).collect();
-    println!("{:<10}{:>8}{:>16}{:>12}{:>16}{:>20}", "places", "phases", "ours / bound", "worst", "waves / bound", "worse than waves");
+    println!(
+        "{:<10}{:>8}{:>16}{:>12}{:>16}{:>20}",
+        "places", "phases", "ours / bound", "worst", "waves / bound", "worse than waves"
+    );
     for parallel in 2..=8 {
         row(&parallel.to_string(), all.iter().filter(|one| one.parallel == parallel));
     }

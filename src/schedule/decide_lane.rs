@@ -10,8 +10,8 @@ use super::state::{AgentState, AgentStep, LaneState, PastFailure};
 use crate::event::{Event, LaneStage};
 use crate::model::must_haves::any_broken;
 use crate::model::{
-    Agent, Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobId, JobRole, Lane, LaneIndex, MustHavesRule,
-    RetryLevel, Round, Stage,
+    Agent, Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobId, JobRole, Lane, LaneIndex,
+    MustHavesRule, RetryLevel, Round, Stage,
 };
 
 /// The round whose agents work, or are about to, while a lane stands at `stage`.

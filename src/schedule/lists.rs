@@ -152,7 +152,8 @@ impl Lists {
     }
 
     fn has_room(&self, kind: usize, begun: &[LaneIndex]) -> bool {
-        let taking = |pool: &String| begun.iter().flat_map(|&lane| self.uses(lane)).filter(|used| *used == pool).count();
+        let taking =
+            |pool: &String| begun.iter().flat_map(|&lane| self.uses(lane)).filter(|used| *used == pool).count();
         let used = |pool: &String| self.pools.get(pool).map_or(0, |&used| used as usize) + taking(pool);
         self.rules.uses[kind].iter().all(|pool| used(pool) < self.rules.size(pool) as usize)
     }

@@ -65,7 +65,9 @@ impl AgentState {
         match self.step {
             AgentStep::Done | AgentStep::Merging => true,
             AgentStep::Snapshotting => is_last,
-            AgentStep::Committing => is_last && agent.tasks[self.task].verify.is_empty() && plan.gates.atomic.is_empty(),
+            AgentStep::Committing => {
+                is_last && agent.tasks[self.task].verify.is_empty() && plan.gates.atomic.is_empty()
+            }
             _ => false,
         }
     }

@@ -40,7 +40,8 @@ impl Phase {
     fn lane(&self, at: usize) -> Lane {
         let index = LaneIndex(at as u32);
         let mut lane = plain_lane(index.0, self.dag.dependencies(index).to_vec(), self.tasks[at].len() as u32);
-        let limited = |(task, minutes): (Task, &u64)| Task { max_time: Some(Duration::from_secs(60 * minutes)), ..task };
+        let limited =
+            |(task, minutes): (Task, &u64)| Task { max_time: Some(Duration::from_secs(60 * minutes)), ..task };
         let agent = &mut lane.agents[0];
         agent.tasks = std::mem::take(&mut agent.tasks).into_iter().zip(&self.tasks[at]).map(limited).collect();
         lane

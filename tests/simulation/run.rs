@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use lanekeeper::engine::spine::{Log, Spine, Step};
 use lanekeeper::event::{Event, LaneStage, Place, Record, RunMoved, RunOutcome, RunStarted};
-use lanekeeper::model::{
-    CommitId, ExitCause, FailureKind, JobId, JobRole, LaneId, LaneIndex, MergeMode, Timestamp,
-};
+use lanekeeper::model::{CommitId, ExitCause, FailureKind, JobId, JobRole, LaneId, LaneIndex, MergeMode, Timestamp};
 use lanekeeper::schedule::{Action, AgentStep, LaneEnd, RunState};
 
 use super::beginning::{owner, run_started};
