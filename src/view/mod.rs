@@ -19,6 +19,7 @@ pub mod styles;
 pub mod summary;
 mod table;
 pub mod task_fold;
+pub mod waits;
 #[cfg(test)]
 pub(crate) mod testing;
 

@@ -49,7 +49,7 @@ fn the_time_of_a_run_is_told_beside_what_was_possible() {
     assert_eq!(report.timeline.critical_path, [lane("SL-1"), lane("SL-2")]);
     assert_eq!(times.busy_ms, 240_000);
     assert_eq!(times.delayed_ms, 5_000, "the first retry was put off");
-    assert_eq!(times.makespan_ms, times.busy_ms + times.delayed_ms + times.overhead_ms);
+    assert_eq!(times.makespan_ms, times.busy_ms + times.delayed_ms + times.git_ms + times.overhead_ms);
     insta::assert_snapshot!(drawing::lines(&report, 80).join("\n"), @"
     * SL-1             |.###########..##########..                         | 2m25s
         engineer/1 1 ! | ###########                                       | 1m00s
