@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::args::GlobalArgs;
 use super::error::{CliError, ExitStatus};
 use super::printer::Printer;
-use crate::git::Repository;
+use crate::git::{Repository, Surrounding};
 use crate::settings::environment::{HOME, XDG_CONFIG_HOME};
 use crate::settings::{ConfigFile, Environment, Layer, Layers, Surroundings};
 use crate::timing::Timings;
@@ -48,6 +48,10 @@ impl Context {
     /// # Errors
     /// When we are in no repository.
     pub fn main_worktree(&self) -> Result<PathBuf, CliError> {
+        // Without starting git, which would take most of the time of a command that only reads.
+        if let Some(around) = Surrounding::of(&self.directory) {
+            return Ok(around.main);
+        }
         let repository = Repository::locate(&self.directory)?;
         let root = repository.main_worktree();
         fs::canonicalize(root).map_err(|error| unreadable(root, &error))

@@ -37,7 +37,8 @@ pub(super) fn start(global: &GlobalArgs, environment: &Environment, timings: Opt
     };
     // Where the time goes has a file of its own.
     let told = told.with_filter(filter.and(filter_fn(|metadata| metadata.target() != TARGET)));
-    let listener = timings.map(|timings| Listener::new(timings).with_filter(filter_fn(|metadata| metadata.target() == TARGET)));
+    let listener =
+        timings.map(|timings| Listener::new(timings).with_filter(filter_fn(|metadata| metadata.target() == TARGET)));
     tracing_subscriber::registry().with(told).with(listener).init();
     Ok(())
 }

@@ -215,8 +215,14 @@ impl<'a> Git<'a> {
 
     /// `git status`.
     fn title(&self) -> String {
-        let command = self.arguments.iter().map(|argument| argument.to_string_lossy());
-        command.take(1).fold("git".to_owned(), |title, word| format!("{title} {word}"))
+        let mut words = self.arguments.iter().map(|argument| argument.to_string_lossy());
+        let mut command = words.next().unwrap_or_default();
+        while command.starts_with('-') {
+            // Of what comes before the command, this is the only option with a word of its own.
+            let skipped = usize::from(command == "--git-dir");
+            command = words.nth(skipped).unwrap_or_default();
+        }
+        format!("git {command}")
     }
 
     fn shown(&self) -> String {

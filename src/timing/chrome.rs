@@ -57,7 +57,8 @@ impl Timings {
         let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
         let began = (Instant::now(), now);
         let mut trace = Trace { file, began, redactor, rows: Vec::new(), named: HashMap::new(), closed: false };
-        let named = json!({"name": "process_name", "ph": "M", "pid": std::process::id(), "args": {"name": "lanekeeper"}});
+        let named =
+            json!({"name": "process_name", "ph": "M", "pid": std::process::id(), "args": {"name": "lanekeeper"}});
         trace.file.write_all(format!("[\n{named}").as_bytes())?;
         Ok(Self(Arc::new(Mutex::new(trace))))
     }

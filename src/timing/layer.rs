@@ -1,12 +1,12 @@
 //! What listens to the spans of [`TARGET`] and makes slices of them.
 
 use serde_json::{Map, Value};
+use tracing::Subscriber;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::Subscriber;
+use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
-use tracing_subscriber::Layer;
 
 use super::chrome::{Slice, Timings};
 
@@ -35,7 +35,12 @@ impl Listener {
         Self(timings)
     }
 
-    fn open<S: Subscriber + for<'a> LookupSpan<'a>>(&self, attributes: &Attributes<'_>, id: &Id, context: &Context<'_, S>) -> Option<Open> {
+    fn open<S: Subscriber + for<'a> LookupSpan<'a>>(
+        &self,
+        attributes: &Attributes<'_>,
+        id: &Id,
+        context: &Context<'_, S>,
+    ) -> Option<Open> {
         let mut fields = Fields::default();
         attributes.record(&mut fields);
         let around = context.span(id)?.parent().and_then(|span| span.extensions().get::<Open>().map(|open| open.row));

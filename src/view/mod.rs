@@ -19,9 +19,9 @@ pub mod styles;
 pub mod summary;
 mod table;
 pub mod task_fold;
-pub mod waits;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod waits;
 
 pub use checkpoint_fold::{CheckpointFold, RunPlaces};
 pub use interfaces::InterfaceView;

@@ -91,7 +91,9 @@ impl WaitFold {
             Event::LaneMoved { from: LaneStage::Waiting, .. } => {
                 self.ready(lane).map(|ready| wait(None, WaitReason::Place, ready, at)).into_iter().collect()
             }
-            Event::GateAnswered { .. } => last.map(|last| wait(None, WaitReason::Person, last, at)).into_iter().collect(),
+            Event::GateAnswered { .. } => {
+                last.map(|last| wait(None, WaitReason::Person, last, at)).into_iter().collect()
+            }
             Event::JobPlanned { job } if job.is_attempt() => {
                 let Some(last) = last else { return Vec::new() };
                 let put_off = known.and_then(|known| known.not_before).map_or(last, |moment| moment.min(at).max(last));
@@ -147,6 +149,7 @@ impl WaitFold {
 mod tests {
     use super::*;
     use crate::event::RunOutcome;
+    use crate::model::{Approval, Checkpoint, CheckpointStatus};
     use crate::view::testing::*;
 
     fn waits(story: &Story) -> Vec<(String, WaitReason, i64, i64)> {
@@ -175,6 +178,25 @@ mod tests {
         let story = Story::begun().opened("SL-1", 1).merged("SL-1", 'd').wait(30).opened("SL-2", 1);
         let ready = told(&story, WaitReason::Place);
         assert!(ready.iter().any(|(lane, seconds)| lane == "SL-2" && (30..40).contains(seconds)), "{ready:?}");
+    }
+
+    #[test]
+    fn a_lane_waits_for_those_before_it_in_the_merge_queue() {
+        let queued = || Checkpoint::new(Stage::PrePr, CheckpointStatus::InProgress);
+        let story = Story::begun().reached("SL-1", queued()).reached("SL-2", queued()).wait(20);
+        let story = story.then(Event::LaneMerged { lane: lane("SL-1"), commit: commit('d'), onto: commit('a') });
+        assert_eq!(told(&story, WaitReason::Merge), [("SL-2".to_owned(), 21)], "the first has nobody before it");
+    }
+
+    #[test]
+    fn a_person_is_waited_for_until_the_answer() {
+        let story = Story::begun().opened("SL-1", 1).wait(99).then(Event::GateAnswered {
+            lane: lane("SL-1"),
+            gate: Approval::Plan.into(),
+            approved: true,
+            message: String::new(),
+        });
+        assert_eq!(told(&story, WaitReason::Person), [("SL-1".to_owned(), 100)]);
     }
 
     #[test]

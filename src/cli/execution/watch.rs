@@ -56,7 +56,8 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
     let follower = follower(&work, directory.clone())?;
     let view = RunView::for_plan(&work.plan).after(&work.history);
     let pool = ports.pool.clone();
-    let mut drawn = context.timings.as_ref().map(|timings| Waits::new(timings, &work.settings, &work.plan, &work.history));
+    let mut drawn =
+        context.timings.as_ref().map(|timings| Waits::new(timings, &work.settings, &work.plan, &work.history));
     let mut fan_out = reporters(context, &work.settings, view, work.plan.clone(), &directory);
     let ended = drive(ports, work.journal, work.run_state, work.first, &mut |sight| match sight {
         Sight::Records(records) => {

@@ -91,8 +91,7 @@ impl Ports {
             }
             Verdict::Attach(None) | Verdict::Collect | Verdict::Replace => None,
         };
-        let mut exit =
-            job_span(job, || self.wait_and_watch(&directory, launched, described.watched.as_ref(), tell))?;
+        let mut exit = job_span(job, || self.wait_and_watch(&directory, launched, described.watched.as_ref(), tell))?;
         // A supervisor that died while nobody watched died with the machine, not of its agent.
         if exit.cause == ExitCause::Lost && verdict == Verdict::Replace {
             exit.cause = ExitCause::Stopped;

@@ -46,10 +46,7 @@ pub fn row(lane: Option<&LaneId>, agent: Option<&AgentName>) -> String {
 }
 
 /// Waits for a job by `wait`, and tells the trace how it went.
-pub(super) fn job_span(
-    job: &JobId,
-    wait: impl FnOnce() -> Result<JobExit, PortError>,
-) -> Result<JobExit, PortError> {
+pub(super) fn job_span(job: &JobId, wait: impl FnOnce() -> Result<JobExit, PortError>) -> Result<JobExit, PortError> {
     use tracing::field::Empty;
     let span = tracing::debug_span!(
         target: TARGET, "job", title = job.role.word(), job = %job, exit_code = Empty, started_at = Empty, finished_at = Empty
