@@ -23,19 +23,20 @@ fn slices(trace: &[Value]) -> Vec<Slice<'_>> {
     let names = trace.iter().filter(|event| event["name"] == "thread_name");
     let rows: HashMap<u64, &str> =
         names.filter_map(|event| Some((event["tid"].as_u64()?, event["args"]["name"].as_str()?))).collect();
-    let slice = |event| -> Option<Slice<'_>> {
-        let Value::Object(fields) = event else { return None };
-        let from = fields.get("ts")?.as_u64()?;
-        Some(Slice { event, row: rows[&event["tid"].as_u64()?], from, until: from + fields.get("dur")?.as_u64()? })
-    };
-    trace.iter().filter_map(slice).collect()
+    trace.iter().filter(|event| event["ph"] == "X").filter_map(|event| slice(event, &rows)).collect()
+}
+
+fn slice<'t>(event: &'t Value, rows: &HashMap<u64, &'t str>) -> Option<Slice<'t>> {
+    let number = |name: &str| event[name].as_u64();
+    let from = number("ts")?;
+    Some(Slice { event, row: rows[&number("tid")?], from, until: from + number("dur")? })
 }
 
 fn parsed(text: &str) -> Vec<Value> {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-fn names(outer: &Slice<'_>, inner: &Slice<'_>) -> bool {
+fn holds(outer: &Slice<'_>, inner: &Slice<'_>) -> bool {
     outer.row == inner.row && outer.from <= inner.from && inner.until <= outer.until
 }
 
@@ -57,15 +58,15 @@ fn every_job_of_the_log_is_in_the_trace_within_what_ran_it() {
             ["started_at", "finished_at", "exit_code"].iter().all(|name| job.event["args"][name] == exit[name])
         };
         let job = jobs.iter().find(same).unwrap_or_else(|| panic!("{exit} is not in {text}"));
-        let around = |slice: &&Slice<'_>| slice.event["name"] == "run_job" && names(slice, job);
+        let around = |slice: &&Slice<'_>| slice.event["name"] == "run_job" && holds(slice, job);
         assert_eq!(slices.iter().filter(around).count(), 1, "{}", job.event);
     }
     for (name, least) in [("open_worktree", 2), ("commit_work", 2), ("publish_merge", 1), ("sync log", 5)] {
         assert!(slices.iter().filter(|slice| slice.event["name"] == name).count() >= least, "{name}: {text}");
     }
     let merge = slices.iter().find(|slice| slice.event["name"] == "publish_merge").expect("a merge");
-    assert!(slices.iter().any(|slice| slice.event["name"] == "git update-ref" && names(merge, slice)), "{text}");
-    assert!(slices.iter().any(|slice| slice.event["name"] == "waiting for a place" && slice.row == "B"), "{text}");
+    assert!(slices.iter().any(|slice| slice.event["name"] == "git update-ref" && holds(merge, slice)), "{text}");
+    assert!(slices.iter().any(|slice| slice.event["name"] == "waiting for a place" && slice.row == "A"), "{text}");
 }
 
 #[test]
@@ -109,7 +110,7 @@ fn a_killed_run_leaves_a_trace_that_lacks_nothing_but_its_end() {
     env.write("scratch/go", "");
     env.resume(&["--timings", "../scratch/second.json"]).exits(0);
     let second = parsed(&env.scratch("second.json"));
-    assert!(slices(&second).iter().any(|slice| slice.event["args"]["job"] == "L/L/1 attempt 1"), "{second:?}");
+    assert!(slices(&second).iter().any(|slice| slice.event["args"]["job"] == "L/agent/1 attempt 1"), "{second:?}");
 }
 
 #[test]
