@@ -115,10 +115,10 @@ impl WaitFold {
     fn queued(&mut self, lane: &LaneId, event: &Event, at: Timestamp) -> Option<Wait> {
         let before = self.queue.front().map(|(first, _)| first.clone());
         match event {
-            Event::CheckpointReached { checkpoint, .. } if checkpoint.stage == Stage::PrePr => {
-                if self.queue.iter().all(|(queued, _)| queued != lane) {
-                    self.queue.push_back((lane.clone(), at));
-                }
+            Event::CheckpointReached { checkpoint, .. }
+                if checkpoint.stage == Stage::PrePr && self.queue.iter().all(|(queued, _)| queued != lane) =>
+            {
+                self.queue.push_back((lane.clone(), at));
             }
             Event::LaneMerged { .. }
             | Event::LaneFailed { .. }
