@@ -21,6 +21,7 @@ use crate::store::checkpoints::{self, CheckpointsError};
 use crate::store::error_log::{self, ErrorEntry, ErrorType};
 use crate::store::lane_files::{self, LaneFileError};
 use crate::store::{LaneDirectory, StateDirectory};
+use crate::timing::TARGET;
 use crate::view::{CheckpointFold, RunPlaces, TaskFold};
 
 /// Why the files do not hold what the run log says.
@@ -292,6 +293,7 @@ struct Disk {
 impl Disk {
     /// Writes everything that is behind; what cannot be written stays behind.
     fn write(&mut self, state: &mut Folded) {
+        let _span = tracing::debug_span!(target: TARGET, "write checkpoints and tasks").entered();
         self.fault = None;
         self.remove_closed(state);
         let written = write_checkpoints(&self.checkpoints, &mut state.checkpoints);

@@ -33,15 +33,7 @@ impl Site {
 
     /// Where the state is, with the overrides of the settings.
     pub(in crate::cli) fn state(&self, settings: &Settings) -> StateDirectory {
-        let mut state = StateDirectory::new(self.repository.main_worktree());
-        let path = &settings.checkpoint_path.value;
-        if *path != state.checkpoints() {
-            state = state.with_checkpoints(path.clone());
-        }
-        match &settings.log_path.value {
-            Some(log) => state.with_log(log.clone()),
-            None => state,
-        }
+        state_in(self.repository.main_worktree(), settings)
     }
 
     /// The remote that the run's state is pushed to while it is worked on, if the settings want that.
@@ -67,6 +59,19 @@ impl Site {
         }
         let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
         Ok(self.repository.ensure_excluded(&patterns)?)
+    }
+}
+
+/// Where the state of the repository with the main worktree `main` is, with the overrides of the settings.
+pub(in crate::cli) fn state_in(main: &Path, settings: &Settings) -> StateDirectory {
+    let mut state = StateDirectory::new(main);
+    let path = &settings.checkpoint_path.value;
+    if *path != state.checkpoints() {
+        state = state.with_checkpoints(path.clone());
+    }
+    match &settings.log_path.value {
+        Some(log) => state.with_log(log.clone()),
+        None => state,
     }
 }
 
