@@ -56,6 +56,21 @@ pub fn head_of(worktree: &Path) -> Result<Head, GitError> {
     Ok(Head { branch, commit: commit_id(commit.as_bytes())? })
 }
 
+impl Repository {
+    /// The same without a process. `None`: it cannot be told, or there is no commit.
+    pub(crate) fn head_within(&self, worktree: &Path) -> Option<Head> {
+        let line = read_line(&git_directory(worktree).ok()?.join("HEAD"))?;
+        match line.strip_prefix("ref: ") {
+            Some(name) => {
+                let commit = self.in_process(|git| git.refname_to_id(name))?.to_string();
+                let branch = name.strip_prefix("refs/heads/").map(str::to_owned);
+                Some(Head { branch, commit: CommitId::new(&commit).ok()? })
+            }
+            None => Some(Head { branch: None, commit: CommitId::new(&line).ok()? }),
+        }
+    }
+}
+
 /// Makes sure that `worktree` stands on a commit: what is committed on a branch that is gone has no history, and can be
 /// merged nowhere.
 ///

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::error::GitError;
+use super::head::Head;
 use super::hook::as_hook_left;
 use super::program::{Git, nul_separated, path_text};
 use crate::model::CommitId;
@@ -28,6 +29,45 @@ fn listed(worktree: &Path, untracked: &str) -> Result<Vec<Vec<u8>>, GitError> {
     let git = Git::new(worktree).args(["status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=none"]);
     let listing = git.arg(format!("--untracked-files={untracked}")).run()?;
     Ok(nul_separated(&listing).map(|entry| entry.get(3..).unwrap_or_default().to_vec()).collect())
+}
+
+/// What one look at a worktree shows.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    /// Where it stands; `None`: on a branch without a commit.
+    pub head: Option<Head>,
+    /// Whether its index holds conflicts that nobody resolved.
+    pub conflicts: bool,
+    /// The paths that are changed, staged, or untracked and not ignored, every one by itself.
+    pub changed: Vec<Vec<u8>>,
+    /// The repositories within it that are not tracked.
+    pub embedded: Vec<Vec<u8>>,
+}
+
+/// Looks at the whole worktree once. Nothing is noted in its index.
+pub(crate) fn survey(worktree: &Path) -> Result<Survey, GitError> {
+    let git = Git::new(worktree).reading_only().args(["status", "--porcelain=v2", "--branch", "--no-ahead-behind"]);
+    let git = git.args(["-z", "--no-renames", "--untracked-files=all", "--ignore-submodules=dirty"]);
+    let (mut found, mut commit, mut branch) = (Survey::default(), None, None);
+    for line in nul_separated(&git.run()?) {
+        let (kind, rest) = line.split_at_checked(2).unwrap_or((line, b""));
+        match kind {
+            b"# " => match path_text(rest).split_once(' ') {
+                Some(("branch.oid", name)) => commit = CommitId::new(name).ok(),
+                Some(("branch.head", name)) => branch = (name != "(detached)").then(|| name.to_owned()),
+                _ => {}
+            },
+            b"? " => match rest.strip_suffix(b"/") {
+                Some(embedded) => found.embedded.push(embedded.to_vec()),
+                None => found.changed.push(rest.to_vec()),
+            },
+            b"u " => found.conflicts = true,
+            // `XY sub mode mode mode object object path`
+            _ => found.changed.extend(rest.splitn(8, |&byte| byte == b' ').nth(7).map(<[u8]>::to_vec)),
+        }
+    }
+    found.head = commit.map(|commit| Head { branch, commit });
+    Ok(found)
 }
 
 /// Refuses a worktree with uncommitted work.
