@@ -8,7 +8,7 @@ use std::path::Path;
 use super::admin_lock::holding_worktree;
 use super::durable;
 use super::error::GitError;
-use super::head::{Head, head_of, index_lock, remove_dead_locks};
+use super::head::{Head, index_lock, remove_dead_locks};
 use super::hook::as_hook_left;
 use super::identity::run_identified;
 use super::operation::refuse_operation;
@@ -62,7 +62,7 @@ pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Resul
         }
         let embedded = found.embedded.iter().map(|path| path_text(path)).collect();
         let head = match found.head {
-            Some(head) if found.changed.is_empty() => head,
+            Some(head) if !found.staged && found.differing.is_empty() => head,
             _ => commit(repository, request, &found, lock)?,
         };
         make_durable(repository, &head, request.since)?;
@@ -70,12 +70,7 @@ pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Resul
     })
 }
 
-fn commit(
-    repository: &Repository,
-    request: &CommitRequest<'_>,
-    found: &Survey,
-    lock: &File,
-) -> Result<Head, GitError> {
+fn commit(repository: &Repository, request: &CommitRequest<'_>, found: &Survey, lock: &File) -> Result<Head, GitError> {
     let worktree = request.worktree;
     stage(worktree, found, lock)?;
     let git = Git::new(worktree).without_hooks().stdin(lock);
@@ -86,14 +81,14 @@ fn commit(
     if committed.is_err() && !Git::new(worktree).args(nothing).yes()? {
         committed?;
     }
-    repository.head_within(worktree).map_or_else(|| head_of(worktree), Ok)
+    repository.head_at(worktree)
 }
 
-/// Stages what was found changed, the repositories within the worktree and what a hook left excepted.
+/// Stages what differs, the repositories within the worktree and what a hook left excepted.
 fn stage(worktree: &Path, found: &Survey, lock: &File) -> Result<(), GitError> {
     let git = || Git::new(worktree).without_hooks().stdin(lock);
     let from_hook = as_hook_left(worktree)?;
-    let work: Vec<Vec<u8>> = found.changed.iter().filter(|path| !from_hook.contains(path)).cloned().collect();
+    let work: Vec<Vec<u8>> = found.differing.iter().filter(|path| !from_hook.contains(path)).cloned().collect();
     let few = work.len() <= FEW;
     // A file that went away meanwhile is one that git does not find: then everything that is there by now is added.
     if !few || add_these(git(), &work, false).is_some_and(|git| git.run().is_err()) {

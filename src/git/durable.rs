@@ -142,7 +142,12 @@ fn new_objects(git: &git2::Repository, tip: &CommitId, since: &[CommitId]) -> Re
     Ok(found)
 }
 
-fn gather(git: &git2::Repository, tree: &Tree, known: Option<&Tree>, to: &mut BTreeSet<Oid>) -> Result<(), git2::Error> {
+fn gather(
+    git: &git2::Repository,
+    tree: &Tree,
+    known: Option<&Tree>,
+    to: &mut BTreeSet<Oid>,
+) -> Result<(), git2::Error> {
     if known.is_some_and(|known| known.id() == tree.id()) || !to.insert(tree.id()) {
         return Ok(());
     }
@@ -178,4 +183,45 @@ fn sync_all(paths: &[PathBuf]) -> Result<(), GitError> {
 
 fn sync_each(paths: &[PathBuf]) -> Result<(), GitError> {
     paths.iter().try_for_each(|path| sync(path).map_err(io_error("sync", path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_object_of_what_is_new_is_left_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = std::fs::canonicalize(directory.path()).unwrap();
+        let git = |arguments: &[&str]| {
+            let git = Git::new(&place).configured("user.name=x").configured("user.email=x@localhost");
+            git.args(arguments).line().unwrap()
+        };
+        let commit = |path: &str, text: &str| {
+            let path = place.join(path);
+            std::fs::create_dir_all(parent(&path)).unwrap();
+            std::fs::write(&path, text).unwrap();
+            git(&["add", "--all"]);
+            git(&["commit", "--quiet", "-m", "x"]);
+            CommitId::new(&git(&["rev-parse", "HEAD"])).unwrap()
+        };
+        git(&["init", "--quiet"]);
+        let first = commit("src/deep/a", "1");
+        commit("src/deep/b", "2");
+        git(&["checkout", "--quiet", "-b", "side", first.as_str()]);
+        commit("other/a", "3");
+        git(&["checkout", "--quiet", "-"]);
+        git(&["merge", "--quiet", "--no-ff", "-m", "merge", "side"]);
+        // As before, so that the merge has something nobody else has, and back.
+        std::fs::rename(place.join("src"), place.join("file")).unwrap();
+        commit("src", "a file now");
+        let tip = commit("file/a", "4");
+        let repository = Repository::discover(&place).unwrap();
+        for since in [vec![], vec![first]] {
+            let found = repository.in_process(|git| Ok(names(&new_objects(git, &tip, &since)?))).unwrap();
+            let listed = listed_objects(&repository, &tip, &since).unwrap();
+            assert!(listed.len() > 8);
+            assert_eq!(listed.into_iter().filter(|name| !found.contains(name)).collect::<Vec<_>>(), [""; 0]);
+        }
+    }
 }

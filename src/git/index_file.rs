@@ -102,3 +102,41 @@ fn word(bytes: &[u8]) -> Option<u32> {
 fn half_word(bytes: &[u8]) -> Option<u16> {
     bytes.first_chunk().map(|bytes| u16::from_be_bytes(*bytes))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::program::Git;
+    use super::*;
+
+    #[test]
+    fn every_version_is_read_as_git_lists_it_and_nothing_else_is_believed() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path();
+        let git = |arguments: &[&str]| Git::new(place).args(arguments).run().unwrap();
+        git(&["init", "--quiet"]);
+        let long = "x".repeat(200);
+        for name in ["a", "a.txt", "abcdefg", "abcdefgh", "\u{fc}/b", "\u{fc}/bc", &long, "z"] {
+            let path = place.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, name).unwrap();
+        }
+        git(&["add", "--all"]);
+        std::fs::write(place.join("intended"), "").unwrap();
+        git(&["add", "--intent-to-add", "intended"]);
+        for version in ["2", "3", "4"] {
+            git(&["update-index", "--index-version", version]);
+            let bytes = std::fs::read(place.join(".git/index")).unwrap();
+            let found = entries(&bytes).unwrap();
+            let lines = found.iter().flat_map(|entry| {
+                let object: String = entry.object.iter().map(|byte| format!("{byte:02x}")).collect();
+                [format!("{:o} {object} 0\t", entry.mode).as_bytes(), &entry.path, b"\0"].concat()
+            });
+            assert_eq!(lines.collect::<Vec<u8>>(), git(&["ls-files", "-z", "--stage"]));
+            let open: Vec<_> = found.iter().filter(|entry| !entry.settled).map(|entry| entry.path.to_vec()).collect();
+            assert_eq!(open, [b"intended"]);
+            (0..bytes.len()).for_each(|end| assert!(entries(&bytes[..end]).is_none_or(|found| found.len() == 9)));
+        }
+        git(&["update-index", "--split-index"]);
+        assert_eq!(entries(&std::fs::read(place.join(".git/index")).unwrap()), None);
+    }
+}

@@ -1,10 +1,10 @@
 //! An index of our own beside a worktree's: what the worktree holds, as a tree, with as little read as is safe.
 //!
-//! The index is kept from one snapshot to the next. The first fills it and notes the tree that it stands for. Later ones
-//! have git look for what differs from it by now, which it tells by file times and, where directories have reliable
-//! times, without reading those that are as they were. Only the paths that differ are then added, in a small index by
-//! themselves, and the tree is made of the noted one and of them. Whatever is out of the ordinary, or goes wrong on that
-//! way, is left to `git add --all`, which also says why it cannot be done.
+//! The index is kept from one snapshot to the next, with a note of the tree that it stands for. Git looks for what
+//! differs from it by now, which it tells by file times and, where directories have reliable times, without reading those
+//! that are as they were. Only the paths that differ are then added, in a small index by themselves, and the tree is made
+//! of the noted one and of them. Where much differs, something is out of the ordinary or goes wrong on that way, all is
+//! added to the index with `git add --all`, which also says why it cannot be done.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -26,7 +26,9 @@ use super::index_file::{self, Entry};
 use super::program::{Git, nul_separated};
 use super::repository::Repository;
 use super::slot::git_directory;
+use super::status::{SURVEY, Survey};
 use super::tree_update::{Changes, updated};
+use crate::model::CommitId;
 
 /// The tree that `worktree` would be, made with the index `file`, which is ours alone and need not exist.
 pub(crate) fn tree_of(repository: &Repository, worktree: &Path, file: &Path) -> Result<String, GitError> {
@@ -90,10 +92,14 @@ impl<'a> OwnIndex<'a> {
         let noted = fs::read_to_string(self.note()).ok().filter(|_| self.file.exists());
         // Until the end nothing stands in the note, so that whoever dies here leaves an index that is filled anew.
         let _ = fs::remove_file(self.note());
-        let quick = noted.and_then(|noted| Some((self.quick_tree(&noted)?, noted)));
+        let fresh = !self.file.exists();
+        if fresh {
+            copy_index(self.worktree, self.file)?;
+        }
+        let quick = if fresh || noted.is_some() { self.quick_tree(noted.as_deref()) } else { None };
         let (tree, noted) = match quick {
             Some(found) => found,
-            None => self.whole_tree().map(|tree| (tree.clone(), tree))?,
+            None => self.whole_tree(fresh).map(|tree| (tree.clone(), tree))?,
         };
         self.close(began, &noted)?;
         Ok(tree)
@@ -125,10 +131,10 @@ impl<'a> OwnIndex<'a> {
             let written = fs::metadata(self.file)?.modified()?;
             set_modified(self.file, written.min(began))?;
             // Git gives it the permissions of any file of its own.
-            fs::set_permissions(self.file, Permissions::from_mode(0o600))?;
-            fs::remove_file(self.few())
+            fs::set_permissions(self.file, Permissions::from_mode(0o600))
         };
         date().map_err(io_error("write", self.file))?;
+        let _ = fs::remove_file(self.few());
         self.write(&self.note(), noted.as_bytes()).map(drop)
     }
 
@@ -142,13 +148,9 @@ impl<'a> OwnIndex<'a> {
     }
 
     /// Adds everything that the worktree holds to the index, and writes it as a tree.
-    fn whole_tree(&self) -> Result<String, GitError> {
-        let fresh = !self.file.exists();
-        if fresh {
-            copy_index(self.worktree, self.file)?;
-        }
+    fn whole_tree(&self, fresh: bool) -> Result<String, GitError> {
         self.add_everything()?;
-        // A copy has them already.
+        // A fresh copy has them already.
         if !fresh {
             self.add_forced()?;
         }
@@ -184,49 +186,57 @@ impl<'a> OwnIndex<'a> {
         Ok(())
     }
 
-    /// The same from what differs from the index, which stands for the tree `noted`. `None`: too much does, or
-    /// something is in the way.
-    fn quick_tree(&self, noted: &str) -> Option<String> {
-        let noted = Oid::from_str(noted).ok()?;
-        // It reads no repositories other than those with names of twenty bytes.
-        self.repository.in_process(|_| Ok(()))?;
-        let differing = self.differing()?;
+    /// The same from what differs from the index, which stands for the tree `noted`, or for that of the head if nothing
+    /// is staged; answers that tree, too. `None`: too much differs, or something is in the way.
+    fn quick_tree(&self, noted: Option<&str>) -> Option<(String, String)> {
+        let mut found = self.survey()?;
+        let noted = match noted {
+            Some(noted) => Oid::from_str(noted).ok()?,
+            None if found.staged => return None,
+            None => self.tree_of_commit(&found.head?.commit)?,
+        };
+        found.differing.append(&mut found.embedded);
         let bytes = fs::read(self.file).ok()?;
         let known = index_file::entries(&bytes)?;
-        let forced = self.forced(&known, &differing)?;
-        if differing.is_empty() && forced.is_empty() {
-            return Some(noted.to_string());
-        }
-        let wanted = || differing.iter().chain(&forced);
-        if wanted().count() > FEW {
+        let forced = self.forced(&known, &found.differing)?;
+        if found.conflicts || found.differing.len() + forced.len() > FEW {
             return None;
         }
-        let before = self.fill_few(&known, &wanted().map(Vec::as_slice).collect())?;
-        add_these(self.git(&self.few()), &differing, false).map(|git| git.run()).transpose().ok()?;
-        add_these(self.git(&self.few()), &forced, true).map(|git| git.run()).transpose().ok()?;
-        let few = fs::read(self.few()).ok()?;
-        let changes = changes(&before, &holdings(index_file::entries(&few)?))?;
-        self.repository.in_process(|git| updated(git, noted, &changes).map(|tree| tree.to_string()))
+        let tree = match found.differing.is_empty() && forced.is_empty() {
+            true => noted,
+            false => self.tree_with(noted, &known, &found.differing, &forced)?,
+        };
+        Some((tree.to_string(), noted.to_string()))
     }
 
-    /// The paths that are not in the worktree as they are in the index, those that are not ignored and new included.
-    fn differing(&self) -> Option<Vec<Vec<u8>>> {
+    /// It reads no repositories other than those with names of twenty bytes, which an index does not tell.
+    fn tree_of_commit(&self, commit: &CommitId) -> Option<Oid> {
+        self.repository.in_process(|git| git.find_commit(Oid::from_str(commit.as_str())?).map(|it| it.tree_id()))
+    }
+
+    /// The tree `noted`, of which `known` are the entries, with what the worktree holds at these paths.
+    fn tree_with(&self, noted: Oid, known: &[Entry<'_>], differing: &[Vec<u8>], forced: &[Vec<u8>]) -> Option<Oid> {
+        let paths = differing.iter().chain(forced).map(Vec::as_slice).collect();
+        let before = self.fill_few(known, &paths)?;
+        for (paths, force) in [(differing, false), (forced, true)] {
+            if let Some(git) = add_these(self.git(&self.few()), paths, force) {
+                git.run().ok()?;
+            }
+        }
+        let few = fs::read(self.few()).ok()?;
+        let changes = changes(&before, &holdings(index_file::entries(&few)?))?;
+        self.repository.in_process(|git| updated(git, noted, &changes))
+    }
+
+    /// What differs from the index, which keeps what git found out about directories.
+    fn survey(&self) -> Option<Survey> {
         let untracked = match dates_directories(self.worktree) {
             true => "core.untrackedCache=true",
             false => "core.untrackedCache=false",
         };
+        // A setting and no flag: with a flag git does not keep it.
         let git = self.git(self.file).configured(untracked).configured("status.showUntrackedFiles=all");
-        let git = git.args(["status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty"]).run().ok()?;
-        let mut paths = Vec::new();
-        for line in nul_separated(&git) {
-            match line.get(..2)? {
-                [_, b' '] => {}
-                // In conflict: what is in the worktree counts, which only the whole way says.
-                [b'U', _] | [_, b'U'] | b"AA" | b"DD" => return None,
-                _ => paths.push(line.get(3..)?.strip_suffix(b"/").unwrap_or(&line[3..]).to_vec()),
-            }
-        }
-        Some(paths)
+        git.args(SURVEY).run().ok().map(|answer| Survey::read(&answer))
     }
 
     /// The paths that are in the worktree's own index and on disk, and neither in ours nor among those that differ:
@@ -256,8 +266,9 @@ impl<'a> OwnIndex<'a> {
     /// Makes the small index of the entries for `paths`, which git may need for what it makes of a file, and of those
     /// with attributes, which it looks up there if they are not on disk. Answers the former.
     fn fill_few(&self, known: &[Entry<'_>], paths: &BTreeSet<&[u8]>) -> Option<Holdings> {
+        // An empty file is no index; none at all is.
+        fs::remove_file(self.few()).ok()?;
         let mut few = git2::Index::open(&self.few()).ok()?;
-        few.clear().ok()?;
         let mut before = Holdings::new();
         for entry in known.iter().filter(|entry| entry.settled) {
             let wanted = paths.contains(&*entry.path);
