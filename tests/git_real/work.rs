@@ -317,6 +317,8 @@ pinned_tests! {
             "printf '2\\n' >a.txt; touch -d @{second} a.txt; while test $(date +%s) -le {second}; do :; done; cat"
         );
         write(&slot.path.join("z.slow"), "1");
+        // So many that the index of ours is written after them.
+        (0..70).for_each(|number| write(&slot.path.join(format!("many/{number}")), "1"));
         write(&slot.path.join("a.txt"), "1\n");
         let then = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(second);
         fs::File::options().write(true).open(slot.path.join("a.txt")).unwrap().set_modified(then).unwrap();
