@@ -431,6 +431,14 @@ pub enum Event {
     },
     /// The run was taken to another clone; no job that ran before runs any more.
     RunMoved(Box<RunMoved>),
+    /// Git, or the program of a forge, worked until now.
+    GitWorked {
+        /// For which lane; `None`: the phase.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        lane: Option<LaneId>,
+        /// How long, in milliseconds, since the line before that says so.
+        took_ms: u64,
+    },
 }
 
 /// What the output of a job that ended without success was read as.
@@ -510,6 +518,7 @@ impl Event {
             Self::StopRequested { lane, .. }
             | Self::CheckpointReached { lane, .. }
             | Self::MergesBisected { lane, .. }
+            | Self::GitWorked { lane, .. }
             | Self::Noted { lane, .. } => lane.as_ref(),
             Self::JobPlanned { job } | Self::JobStarted { job, .. } | Self::JobExited { job, .. } => job.lane.as_ref(),
             Self::PersonAsked { lane, .. }

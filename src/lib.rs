@@ -23,5 +23,6 @@ pub mod schedule;
 pub mod settings;
 pub mod store;
 mod time_limit;
+pub mod timing;
 pub mod travel;
 pub mod view;

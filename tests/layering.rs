@@ -36,13 +36,14 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "schedule" => Some(vec!["model", "event", "diagnose"]),
         "settings" => Some(vec!["model", "event", "runner"]),
         "plan_source" | "view" | "store" | "process" => Some(vec!["model", "event"]),
-        "git" | "forge" => Some(vec!["model", "event", "time_limit"]),
+        "git" | "forge" => Some(vec!["model", "event", "time_limit", "timing"]),
         "time_limit" => Some(vec![]),
+        "timing" => Some(vec!["model"]),
         "report" => Some(vec!["model", "event", "view"]),
         "travel" => Some([PURE, DOORS].concat()),
         "recover" => Some([PURE, DOORS, &["engine"]].concat()),
-        "engine" => Some([PURE, DOORS].concat()),
-        "cli" => Some([PURE, DOORS, &["travel", "recover", "engine", "report"]].concat()),
+        "engine" => Some([PURE, DOORS, &["timing"]].concat()),
+        "cli" => Some([PURE, DOORS, &["travel", "recover", "engine", "report", "timing"]].concat()),
         _ => None,
     }
 }

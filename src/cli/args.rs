@@ -6,7 +6,7 @@ mod records;
 mod state;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
@@ -168,6 +168,18 @@ pub enum Command {
     Completions(Completions),
     /// Write the manual page
     Man(Man),
+}
+
+impl Command {
+    /// The file that is to say where the time goes.
+    pub fn timings(&self) -> Option<&Path> {
+        match self {
+            Self::ExecutePhase(phase) => phase.execution.timings.as_deref(),
+            Self::ExecuteLane(lane) => lane.execution.timings.as_deref(),
+            Self::Resume(resume) => resume.timings.as_deref(),
+            _ => None,
+        }
+    }
 }
 
 /// Ways to read a plan.

@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 use super::args::GlobalArgs;
 use super::error::{CliError, ExitStatus};
 use super::printer::Printer;
-use crate::git::Repository;
+use crate::git::{Repository, Surrounding};
 use crate::settings::environment::{HOME, XDG_CONFIG_HOME};
 use crate::settings::{ConfigFile, Environment, Layer, Layers, Surroundings};
+use crate::timing::Timings;
 
 /// The name of the repository's configuration file, in the main worktree's root.
 pub const REPOSITORY_CONFIG: &str = "lanekeeper.toml";
 
 /// What every command needs.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Context {
     /// Where to write.
     pub printer: Printer,
@@ -25,6 +26,8 @@ pub struct Context {
     pub environment: Environment,
     /// What the flags of every command set.
     pub places: Layer,
+    /// Who is told where the time goes.
+    pub timings: Option<Timings>,
 }
 
 impl Context {
@@ -37,7 +40,7 @@ impl Context {
         let directory = fs::canonicalize(&directory).map_err(|error| unreadable(&directory, &error))?;
         let named = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
         let places = global.layer(&directory);
-        Ok(Self { printer, directory, environment: named.collect(), places })
+        Ok(Self { printer, directory, environment: named.collect(), places, timings: None })
     }
 
     /// The root of the repository's main worktree, without symbolic links, from wherever in the repository we are.
@@ -45,6 +48,10 @@ impl Context {
     /// # Errors
     /// When we are in no repository.
     pub fn main_worktree(&self) -> Result<PathBuf, CliError> {
+        // Without starting git, which would take most of the time of a command that only reads.
+        if let Some(around) = Surrounding::of(&self.directory) {
+            return Ok(around.main);
+        }
         let repository = Repository::locate(&self.directory)?;
         let root = repository.main_worktree();
         fs::canonicalize(root).map_err(|error| unreadable(root, &error))

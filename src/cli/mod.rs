@@ -30,18 +30,20 @@ mod show_settings;
 mod state;
 mod status;
 mod stop;
+mod timings;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Args, Command, Format};
+use args::{Args, Command, Format, GlobalArgs};
 use context::Context;
 use error::{CliError, ExitStatus};
 use printer::Printer;
 
 use crate::model::ReportFormat;
+use crate::timing::Timings;
 
 /// Does what the command line says; the first argument is the program's own name.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
@@ -62,33 +64,39 @@ fn run(args: Args, printer: Printer) -> Result<ExitStatus, CliError> {
         return Ok(hook::run(&args.global, printer, arguments.event));
     }
     refuse_documents(&args)?;
-    let format = args.global.format;
-    let context = Context::new(&args.global, printer)?;
-    diagnostics::start(&args.global, &context.environment)?;
-    match args.command {
-        Command::ExecutePhase(arguments) => execution::run_phase(&context, &arguments),
-        Command::ExecuteLane(arguments) => execution::run_lane(&context, &arguments),
-        Command::Resume(arguments) => execution::run_resume(&context, &arguments),
-        Command::Plan(command) => plan::run(&context, &command),
-        Command::Demo(arguments) => demo::run(&context, &arguments),
-        Command::Rollback(arguments) => rollback::run(&context, &arguments),
-        Command::Checkpoints(command) => checkpoints::run(&context, &command),
-        Command::State(command) => state::run(&context, &command),
-        Command::LogError(arguments) => log_error::run(&context, &arguments),
-        Command::Clean(arguments) => clean::run(&context, &arguments),
-        Command::Doctor(arguments) => doctor::run(&context, &arguments),
-        Command::Init(arguments) => init::run(&context, &arguments),
-        Command::Mcp => mcp::run(&context),
-        Command::Hook(arguments) => Ok(hook::run(&args.global, printer, arguments.event)),
-        Command::Completions(arguments) => completions::run(&context, &arguments),
-        Command::Man(arguments) => man::run(&context, &arguments),
-        Command::Status(arguments) if arguments.settings => show_settings::run(&context),
-        Command::Status(arguments) => status::run(&context, &arguments),
-        Command::Logs(arguments) => logs::run(&context, &arguments),
-        Command::Report(arguments) => report::run(&context, &arguments, format),
-        Command::Stop(arguments) => stop::run(&context, &arguments),
-        Command::Approve(arguments) => answer::run(&context, &arguments, true),
-        Command::Reject(arguments) => answer::run(&context, &arguments, false),
+    let mut context = Context::new(&args.global, printer)?;
+    context.timings = args.command.timings().map(|file| timings::begin(&context, file)).transpose()?;
+    diagnostics::start(&args.global, &context.environment, context.timings.clone())?;
+    let status = carry_out(args.command, &args.global, &context);
+    context.timings.iter().for_each(Timings::finish);
+    status
+}
+
+fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result<ExitStatus, CliError> {
+    match command {
+        Command::ExecutePhase(arguments) => execution::run_phase(context, &arguments),
+        Command::ExecuteLane(arguments) => execution::run_lane(context, &arguments),
+        Command::Resume(arguments) => execution::run_resume(context, &arguments),
+        Command::Plan(command) => plan::run(context, &command),
+        Command::Demo(arguments) => demo::run(context, &arguments),
+        Command::Rollback(arguments) => rollback::run(context, &arguments),
+        Command::Checkpoints(command) => checkpoints::run(context, &command),
+        Command::State(command) => state::run(context, &command),
+        Command::LogError(arguments) => log_error::run(context, &arguments),
+        Command::Clean(arguments) => clean::run(context, &arguments),
+        Command::Doctor(arguments) => doctor::run(context, &arguments),
+        Command::Init(arguments) => init::run(context, &arguments),
+        Command::Mcp => mcp::run(context),
+        Command::Hook(arguments) => Ok(hook::run(global, context.printer, arguments.event)),
+        Command::Completions(arguments) => completions::run(context, &arguments),
+        Command::Man(arguments) => man::run(context, &arguments),
+        Command::Status(arguments) if arguments.settings => show_settings::run(context),
+        Command::Status(arguments) => status::run(context, &arguments),
+        Command::Logs(arguments) => logs::run(context, &arguments),
+        Command::Report(arguments) => report::run(context, &arguments, global.format),
+        Command::Stop(arguments) => stop::run(context, &arguments),
+        Command::Approve(arguments) => answer::run(context, &arguments, true),
+        Command::Reject(arguments) => answer::run(context, &arguments, false),
     }
 }
 

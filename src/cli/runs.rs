@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::context::Context;
 use super::error::{CliError, ExitStatus};
-use super::execution::Site;
+use super::execution::state_in;
 use crate::event::{Event, Record, RunOutcome, RunStarted};
 use crate::model::text::shell_line;
 use crate::model::{JobId, LaneId, Plan, RunId};
@@ -19,17 +19,20 @@ use crate::view::RunView;
 /// The state of the repository's runs, and the settings, for commands without flags that change either.
 pub(super) fn state(context: &Context) -> Result<(StateDirectory, Settings), CliError> {
     let settings = context.layers(Layer::default())?.resolve(None);
-    Ok((Site::find(context)?.state(&settings), settings))
+    Ok((state_in(&context.main_worktree()?, &settings), settings))
 }
 
 /// Every run that may be resumed, the newest first. Logs that cannot be read are passed over.
 pub(super) fn unfinished(state: &StateDirectory) -> Result<Vec<(RunId, RunStarted)>, CliError> {
     let open = |run: RunId| {
         let records = run_log::read(&state.run(&run).log()).ok()?.records;
-        let Event::RunStarted(started) = &records.first()?.event else { return None };
-        is_unfinished(&records).then(|| (run, (**started).clone()))
+        let first = records.first()?;
+        let Event::RunStarted(started) = &first.event else { return None };
+        is_unfinished(&records).then(|| (first.at, run, (**started).clone()))
     };
-    Ok(state.runs()?.into_iter().filter_map(open).collect())
+    let mut runs: Vec<_> = state.perhaps_unfinished()?.into_iter().filter_map(open).collect();
+    runs.sort_unstable_by(|(one, its, _), (other, others, _)| (other, others).cmp(&(one, its)));
+    Ok(runs.into_iter().map(|(_, run, started)| (run, started)).collect())
 }
 
 /// Whether a run whose log begins as it should may be resumed.
@@ -124,14 +127,19 @@ pub(super) fn named_or_only_unfinished(state: &StateDirectory, run: Option<&RunI
 
 /// The run that was named, else the only unfinished one, else the newest.
 pub(super) fn named_or_newest(state: &StateDirectory, run: Option<&RunId>) -> Result<RunId, CliError> {
-    if let Some(run) = run {
-        return existing(state, run).map(|_| run.clone());
+    match run {
+        Some(run) => existing(state, run).map(|_| run.clone()),
+        None => only_or_newest(state, &unfinished(state)?),
     }
-    if let [(only, _)] = unfinished(state)?.as_slice() {
+}
+
+/// The only one of the `unfinished` runs, else the newest of all.
+pub(super) fn only_or_newest(state: &StateDirectory, unfinished: &[(RunId, RunStarted)]) -> Result<RunId, CliError> {
+    if let [(only, _)] = unfinished {
         return Ok(only.clone());
     }
-    let newest = state.runs()?.into_iter().next();
-    newest.ok_or_else(|| CliError::new(ExitStatus::InvalidState, "there is no run here").hint(listed(state)))
+    let none = || CliError::new(ExitStatus::InvalidState, "there is no run here").hint(listed(state));
+    state.newest()?.ok_or_else(none)
 }
 
 /// The files of a run that has a log.

@@ -12,7 +12,8 @@ use super::error::{CliError, ExitStatus};
 use super::execution::now;
 use super::foreign::{self, Found};
 use super::printer::OutputError;
-use super::runs::{beginning, named_or_newest, read_begun_log, state, unfinished};
+use super::runs::{beginning, existing, only_or_newest, read_begun_log, state, unfinished};
+use crate::event::RunStarted;
 use crate::model::RunId;
 use crate::report::{Plain, Reporter, styles_for};
 use crate::store::lock::is_held;
@@ -31,10 +32,14 @@ pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitSta
         None => None,
     };
     let others = if run.is_none() { foreign::logs(context, &state) } else { Vec::new() };
-    if run.is_none() && !others.is_empty() && state.runs()?.is_empty() {
+    if run.is_none() && !others.is_empty() && state.newest()?.is_none() {
         return foreign::show_list(context, &others, screen().1).map(|()| ExitStatus::Done);
     }
-    let run = named_or_newest(&state, run.as_ref())?;
+    let unfinished = if run.is_none() { unfinished(&state)? } else { Vec::new() };
+    let run = match run {
+        Some(run) => existing(&state, &run).map(|_| run)?,
+        None => only_or_newest(&state, &unfinished)?,
+    };
     let directory = state.run(&run);
     if arguments.watch {
         watch(context, &state, &directory)?;
@@ -43,7 +48,7 @@ pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitSta
     let view = beginning(&directory).after(&contents.records);
     show(context, &summary(&state, &view, &directory), &others, arguments.watch)?;
     if arguments.run.is_none() {
-        mention_others(context, &state, &run)?;
+        mention_others(context, &unfinished, &run)?;
         if context.printer.format() == Format::Text && !others.is_empty() {
             context.printer.out("\n")?;
             foreign::show_list(context, &others, screen().1)?;
@@ -80,9 +85,9 @@ pub(super) fn unwritable(error: serde_json::Error) -> CliError {
 }
 
 /// A person who named no run is told which other ones there are to name.
-fn mention_others(context: &Context, state: &StateDirectory, shown: &RunId) -> Result<(), CliError> {
-    let others = unfinished(state)?;
-    let names: Vec<&str> = others.iter().map(|(run, _)| run.as_str()).filter(|run| *run != shown.as_str()).collect();
+fn mention_others(context: &Context, unfinished: &[(RunId, RunStarted)], shown: &RunId) -> Result<(), CliError> {
+    let names: Vec<&str> =
+        unfinished.iter().map(|(run, _)| run.as_str()).filter(|run| *run != shown.as_str()).collect();
     if context.printer.format() == Format::Text && !names.is_empty() {
         let newest: Vec<&str> = names.iter().take(OTHERS).copied().collect();
         context.printer.out(format_args!("\nAlso unfinished: {}. Look: lanekeeper status RUN\n", newest.join(", ")))?;

@@ -18,6 +18,7 @@ use crate::event::{Event, Record};
 use crate::model::Timestamp;
 use crate::schedule::{Action, Finish, RunState};
 use crate::store::{Journal, LogError, requests};
+use crate::timing::TARGET;
 
 /// How often requests are looked for and time is shown.
 const TICK: Duration = Duration::from_millis(200);
@@ -53,7 +54,7 @@ impl Log for Journal {
 
     fn sync(&mut self) -> Result<(), LogError> {
         crash_point(CrashPoint::BeforeSync);
-        Journal::sync(self)?;
+        tracing::debug_span!(target: TARGET, "sync log").in_scope(|| Journal::sync(self))?;
         crash_point(CrashPoint::AfterSync);
         Ok(())
     }
@@ -100,7 +101,7 @@ struct Driver {
 
 impl Driver {
     async fn run(&mut self, first: Vec<Event>, watch: &mut dyn FnMut(Sight<'_>)) -> Result<Finish, DriverError> {
-        let mut step = self.spine.absorb(first, [], self.now())?;
+        let mut step = self.absorb(first, Vec::new())?;
         loop {
             watch(Sight::Records(&step.records));
             if let Some((outcome, code)) = self.spine.state().finished() {
@@ -108,20 +109,26 @@ impl Driver {
             }
             self.start(&mut step);
             let (events, finished) = self.wait(watch).await;
-            step = self.spine.absorb(events, finished, self.now())?;
+            step = self.absorb(events, finished)?;
             requests::forget(&std::mem::take(&mut self.taken));
         }
+    }
+
+    fn absorb(&mut self, events: Vec<Event>, finished: Vec<Action>) -> Result<Step, DriverError> {
+        let _span = tracing::debug_span!(target: TARGET, "absorb", events = events.len()).entered();
+        let now = self.now();
+        Ok(self.spine.absorb(events, finished, now)?)
     }
 
     fn start(&mut self, step: &mut Step) {
         self.wake_at = step.wake_at;
         for action in step.actions.drain(..) {
             let task = self.ports.prepare(&action, self.spine.state());
-            let sender = self.sender.clone();
+            let (sender, ports) = (self.sender.clone(), self.ports.clone());
             tokio::task::spawn_blocking(move || {
                 crash_point(CrashPoint::before(&action));
-                let said = |event| drop(sender.send(Message::Said(Box::new(event))));
-                let events = task(&said);
+                let tell = |event| drop(sender.send(Message::Said(Box::new(event))));
+                let events = ports.timed(&action, task, &tell);
                 crash_point(CrashPoint::after(&action));
                 let _ = sender.send(Message::Done(action, events));
             });

@@ -21,6 +21,7 @@ use crate::store::checkpoints::{self, CheckpointsError};
 use crate::store::error_log::{self, ErrorEntry, ErrorType};
 use crate::store::lane_files::{self, LaneFileError};
 use crate::store::{LaneDirectory, StateDirectory};
+use crate::timing::TARGET;
 use crate::view::{CheckpointFold, RunPlaces, TaskFold};
 
 /// Why the files do not hold what the run log says.
@@ -84,9 +85,11 @@ impl Mirror {
         history.iter().for_each(|record| state.learn(record));
         let mut disk = Disk { checkpoints: places.checkpoint_path, errors, remove_lane, fault: None, told: false };
         // Before anything else begins: a lane that begins again must not lose its new directory to the old one's removal.
-        disk.write(&mut state);
+        disk.remove_closed(&mut state);
         let (news, inbox) = mpsc::channel();
         let work = move || {
+            // Nobody waits for what a crash may have kept from being written.
+            disk.write(&mut state);
             follow(&inbox, &mut state, |state| disk.write(state));
             disk.fault.map_or(Ok(()), Err)
         };
@@ -290,15 +293,20 @@ struct Disk {
 impl Disk {
     /// Writes everything that is behind; what cannot be written stays behind.
     fn write(&mut self, state: &mut Folded) {
+        let _span = tracing::debug_span!(target: TARGET, "write checkpoints and tasks").entered();
         self.fault = None;
-        while let Some(lane) = state.closed.pop_first() {
-            (self.remove_lane)(&lane);
-        }
+        self.remove_closed(state);
         let written = write_checkpoints(&self.checkpoints, &mut state.checkpoints);
         self.note(written);
         let written = write_errors(&self.errors, &mut state.errors);
         self.note(written);
         self.write_tasks(state);
+    }
+
+    fn remove_closed(&self, state: &mut Folded) {
+        while let Some(lane) = state.closed.pop_first() {
+            (self.remove_lane)(&lane);
+        }
     }
 
     fn write_tasks(&mut self, state: &mut Folded) {
@@ -329,11 +337,12 @@ fn write_checkpoints(
     if behind.is_empty() {
         return Ok(());
     }
-    let mut records: Vec<CheckpointRecord> = behind.values().cloned().collect();
+    let mut records: Vec<CheckpointRecord> = std::mem::take(behind).into_values().collect();
     records.sort_by_key(|record| record.timestamp);
-    checkpoints::update(path, &records)?;
-    behind.clear();
-    Ok(())
+    checkpoints::update(path, &records).map_err(|error| {
+        behind.extend(records.into_iter().map(|record| ((record.lane.clone(), record.stage), record)));
+        error.into()
+    })
 }
 
 fn write_errors(path: &Path, behind: &mut Vec<ErrorEntry>) -> Result<(), MirrorError> {

@@ -55,6 +55,7 @@ impl Event {
             | Self::LaneRolledBack { .. }
             | Self::FinalOpened { .. }
             | Self::RunMoved(_)
+            | Self::GitWorked { .. }
             | Self::RunFinished { .. } => {}
         }
     }

@@ -8,6 +8,7 @@ use super::error::ForgeError;
 use crate::model::text::{last_lines, shell_line};
 use crate::model::{is_foreign_git_variable, is_transport_variable};
 use crate::time_limit::output_within;
+use crate::timing::{TARGET, outside};
 
 /// How long one call may take.
 const LIMIT: Duration = Duration::from_secs(120);
@@ -38,7 +39,8 @@ pub(super) fn run(directory: &Path, words: &[String], variables: &[(String, Stri
         }
     }
     command.envs(QUIET.iter().copied()).envs(variables.iter().cloned());
-    let output = match output_within(command, LIMIT) {
+    let _span = tracing::debug_span!(target: TARGET, "forge", title = program.as_str(), command = shown()).entered();
+    let output = match outside(|| output_within(command, LIMIT)) {
         Ok(Some(output)) => output,
         Ok(None) => return Err(ForgeError::TimedOut { command: shown(), limit: LIMIT }),
         Err(source) => return Err(ForgeError::Start { command: shown(), source }),

@@ -37,11 +37,19 @@ impl Surrounding {
 fn usual_main(worktree: &Path) -> Option<PathBuf> {
     let link = worktree.join(".git");
     if link.is_dir() {
-        let plain = !link.join("commondir").exists() && link.join("HEAD").exists();
+        let plain = !link.join("commondir").exists() && link.join("HEAD").exists() && is_usual(&link);
         return plain.then(|| worktree.to_owned());
     }
     let entry = worktree.join(read_line(&link)?.strip_prefix("gitdir: ")?);
     let common = fs::canonicalize(entry.join(read_line(&entry.join("commondir"))?)).ok()?;
-    common.file_name().filter(|name| *name == ".git")?;
+    common.file_name().filter(|name| *name == ".git" && is_usual(&common))?;
     common.parent().map(Path::to_owned)
+}
+
+/// Whether nothing in the repository's configuration says that its main worktree is elsewhere, or that there is none.
+/// What looks as if it might say so is left to git.
+fn is_usual(common: &Path) -> bool {
+    let Ok(text) = fs::read_to_string(common.join("config")) else { return false };
+    let lines = text.lines().map(|line| line.trim().to_ascii_lowercase());
+    !lines.into_iter().any(|line| line.contains("worktree") || (line.contains("bare") && !line.ends_with("false")))
 }

@@ -12,6 +12,7 @@ use crate::model::text::shell_line;
 use crate::model::time::short;
 use crate::model::{is_foreign_git_variable, is_transport_variable};
 use crate::time_limit::output_within;
+use crate::timing::{TARGET, outside};
 
 /// A git command that could not be started, or ended with a code other than 0.
 #[derive(Debug, thiserror::Error)]
@@ -163,9 +164,12 @@ impl<'a> Git<'a> {
 
     /// Runs it, whatever its exit code.
     pub(crate) fn attempt(&self) -> Result<Output, ProgramError> {
-        let output = self.command().and_then(|mut command| match self.limit {
-            Some(limit) => output_within(command, limit),
-            None => command.output().map(Some),
+        let _span = tracing::debug_span!(target: TARGET, "git", title = self.title(), command = self.shown()).entered();
+        let output = self.command().and_then(|mut command| {
+            outside(|| match self.limit {
+                Some(limit) => output_within(command, limit),
+                None => command.output().map(Some),
+            })
         });
         match output {
             Ok(Some(output)) => Ok(output),
@@ -207,6 +211,18 @@ impl<'a> Git<'a> {
             code: output.status.code(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
+    }
+
+    /// `git status`.
+    fn title(&self) -> String {
+        let mut words = self.arguments.iter().map(|argument| argument.to_string_lossy());
+        let mut command = words.next().unwrap_or_default();
+        while command.starts_with('-') {
+            // Of what comes before the command, this is the only option with a word of its own.
+            let skipped = usize::from(command == "--git-dir");
+            command = words.nth(skipped).unwrap_or_default();
+        }
+        format!("git {command}")
     }
 
     fn shown(&self) -> String {

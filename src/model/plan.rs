@@ -1,6 +1,6 @@
 //! The one model that every plan format is read into.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -23,6 +23,7 @@ use super::word::word_enum;
 pub struct Plan {
     parts: PlanParts,
     dag: Dag,
+    by_id: HashMap<LaneId, LaneIndex>,
 }
 
 /// What a [`Plan`] is made of.
@@ -118,7 +119,9 @@ impl Plan {
     /// The [`Cycle`], when the lanes' dependencies have one.
     pub fn new(parts: PlanParts) -> Result<Self, Cycle> {
         let dag = Dag::new(parts.lanes.iter().map(|lane| lane.depends_on.clone()).collect())?;
-        Ok(Self { parts, dag })
+        let indices = LaneIndex::first(parts.lanes.len());
+        let by_id = parts.lanes.iter().map(|lane| lane.id.clone()).zip(indices).collect();
+        Ok(Self { parts, dag, by_id })
     }
 
     /// The order between the lanes.
@@ -145,7 +148,7 @@ impl Plan {
 
     /// Where the lane of that name stands.
     pub fn find(&self, id: &LaneId) -> Option<LaneIndex> {
-        LaneIndex::first(self.lanes.len()).find(|&index| self.lane(index).id == *id)
+        self.by_id.get(id).copied()
     }
 
     /// All lane indices, in plan order.

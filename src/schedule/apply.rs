@@ -1,5 +1,6 @@
 //! Folding events into state. What a fenced or repeated word says is ignored; what cannot be is a [`Fault`].
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use super::agent_machine::AgentPhase;
@@ -60,6 +61,8 @@ impl RunState {
             self.lanes[lane.at()].note_waiting(plan.lane(lane), record.at);
             self.refresh(lane);
         }
+        #[cfg(debug_assertions)]
+        self.check_lists();
         Ok(())
     }
 
@@ -119,12 +122,13 @@ impl RunState {
         self.integration = Some(started.base_commit.clone());
         self.alive_since = Some(at);
         self.started = Some(Box::new(started.clone()));
-        let options = &started.options;
+        let (done, chosen): (HashSet<_>, HashSet<_>) =
+            (started.options.done.iter().collect(), started.options.lanes.iter().collect());
         for index in self.plan.indices() {
             let id = &self.plan.lane(index).id;
-            if options.done.contains(id) {
+            if done.contains(id) {
                 self.lanes[index.at()].end = Some(LaneEnd::MergedBefore);
-            } else if !options.lanes.is_empty() && !options.lanes.contains(id) {
+            } else if !chosen.is_empty() && !chosen.contains(id) {
                 self.lanes[index.at()].end = Some(LaneEnd::Left);
             }
         }
@@ -289,25 +293,10 @@ impl RunState {
         self.lanes[lane.at()].end = Some(end);
     }
 
-    /// Keeps the sets that [`super::decide`] looks at in step with the lane.
+    /// Keeps what [`super::decide`] looks at in step with the lane.
     fn refresh(&mut self, index: LaneIndex) {
         self.lanes[index.at()].order_intake();
-        let lane = &self.lanes[index.at()];
-        let waiting = lane.stage == LaneStage::Waiting && lane.end.is_none();
-        let begun = lane.stage != LaneStage::Waiting;
-        let ended_for_good = matches!(lane.end, Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left));
-        let busy = begun && !ended_for_good && (lane.end.is_none() || !lane.is_quiet());
-        let active = busy && !lane.is_parked(self.plan.lane(index));
-        if waiting && lane.missing == 0 && lane.stopping.is_none() {
-            self.make_ready(index);
-        } else {
-            self.unready(index);
-        }
-        if active {
-            self.active.insert(index);
-        } else {
-            self.active.remove(&index);
-        }
+        self.lists.place(index, &self.lanes[index.at()], self.plan.lane(index));
     }
 
     /// Whether finished lanes are merged into the integration branch by this run.

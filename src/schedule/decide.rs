@@ -3,7 +3,8 @@
 //! [`decide`] returns events (decisions, to be written down first) or, once there is nothing left to write down,
 //! actions (wishes). The caller appends the events, applies them and asks again until none come; only then does it act.
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use super::action::Action;
@@ -79,7 +80,7 @@ pub fn decide(state: &RunState, now: Timestamp) -> Decisions {
         return deciding.out;
     }
     let held_back = held_back(state);
-    for &lane in &state.active {
+    for lane in most_urgent_first(state) {
         if held_back.contains(&lane) && state.stop.is_none() {
             wait_for_jobs(&mut deciding, lane);
         } else {
@@ -91,12 +92,19 @@ pub fn decide(state: &RunState, now: Timestamp) -> Decisions {
     }
     let at_rest = match state.stop {
         Some(_) => deciding.out.actions.is_empty(),
-        None => state.active.iter().all(|lane| held_back.contains(lane) && state.lane(*lane).is_quiet()),
+        None => state.lists.active().iter().all(|lane| held_back.contains(lane) && state.lane(*lane).is_quiet()),
     };
     if at_rest && deciding.out.events.is_empty() {
         conclude(&mut deciding);
     }
     deciding.out
+}
+
+/// Lanes that have begun, the longest remaining path first: in this order they get what places there are.
+fn most_urgent_first(state: &RunState) -> Vec<LaneIndex> {
+    let mut lanes: Vec<LaneIndex> = state.lists.active().iter().copied().collect();
+    lanes.sort_by_cached_key(|&lane| (Reverse(state.remaining(lane)), lane));
+    lanes
 }
 
 /// The run's own time limit and `--fail-fast`.
@@ -111,7 +119,7 @@ fn watch_limits(deciding: &mut Deciding) {
         && deciding.due(since.plus(limit))
     {
         deciding.note(stop(StopReason::Timeout));
-    } else if started.options.fail_fast && state.lanes.iter().any(|lane| matches!(lane.end, Some(LaneEnd::Failed(_)))) {
+    } else if started.options.fail_fast && state.lists.any_failed() {
         deciding.note(stop(StopReason::FailFast));
     }
 }
@@ -120,26 +128,17 @@ fn watch_limits(deciding: &mut Deciding) {
 /// is going to take.
 fn admit(deciding: &mut Deciding, limit: usize, held_back: &HashSet<LaneIndex>) {
     let state = deciding.state;
-    if state.ready.is_empty() {
-        return;
-    }
-    let moving = state.active.iter().filter(|lane| !held_back.contains(lane));
+    let moving = state.lists.active().iter().filter(|lane| !held_back.contains(lane));
     let waiting_for_a_place = moving.map(|&lane| places_wanted(state, lane)).sum::<usize>();
     let mut free = limit.saturating_sub(state.running_attempts + waiting_for_a_place);
     // Lanes that test or merge hold worktrees too: without a bound a slow gate would open one for every lane.
-    let mut open = (2 * limit).max(limit + 2).saturating_sub(state.active.len());
-    let mut pools = pool_use(state);
+    let mut open = (2 * limit).max(limit + 2).saturating_sub(state.lists.active().len());
+    let soon = if free > 0 { state.ready_soon(held_back) } else { BTreeSet::new() };
     let mut begun: Vec<LaneIndex> = Vec::new();
-    for &(_, lane) in &state.ready {
-        if free == 0 || open == 0 {
-            break;
-        }
-        if !fits(state, lane, &pools, &begun) {
-            continue;
-        }
-        for pool in &state.plan.lane(lane).uses {
-            *pools.entry(pool).or_default() += 1;
-        }
+    while open > 0
+        && let Some(lane) = state.lists.next(&begun)
+        && free > soon.range(..(Reverse(state.lists.path(lane)), lane)).count()
+    {
         begun.push(lane);
         open -= 1;
         free = free.saturating_sub(places_wanted(state, lane).max(1));
@@ -148,7 +147,7 @@ fn admit(deciding: &mut Deciding, limit: usize, held_back: &HashSet<LaneIndex>) 
     }
 }
 
-/// How many attempts of the lane could begin now, or as soon as its worktrees are open.
+/// How many attempts of the lane could begin now, or as soon as its worktrees are open and what the last ones did is kept.
 fn places_wanted(state: &RunState, lane: LaneIndex) -> usize {
     let lane_state = state.lane(lane);
     let plan = state.plan.lane(lane);
@@ -156,42 +155,8 @@ fn places_wanted(state: &RunState, lane: LaneIndex) -> usize {
         return 0;
     }
     let round = super::decide_lane::current_round(plan, lane_state.stage);
-    let wants = |agent: &usize| {
-        let (worker, plan) = (&lane_state.agents[*agent], &plan.agents[*agent]);
-        worker.wants_a_place() && !plan.tasks[worker.task].kind.is_human()
-    };
+    let wants = |agent: &usize| lane_state.agents[*agent].wants_a_place(&plan.agents[*agent]);
     round.map_or(0, |round| plan.round(round).filter(wants).count())
-}
-
-fn pool_use(state: &RunState) -> HashMap<&String, u32> {
-    let mut used = HashMap::new();
-    for index in holding(state) {
-        for pool in &state.plan.lane(index).uses {
-            *used.entry(pool).or_default() += 1;
-        }
-    }
-    used
-}
-
-/// Lanes that have begun and are not over, those that wait for a person included.
-fn holding(state: &RunState) -> impl Iterator<Item = LaneIndex> + '_ {
-    let pools_matter = !state.plan.pools.is_empty() || !state.plan.exclusions.is_empty();
-    let candidates = if pools_matter { state.plan.lanes.len() } else { 0 };
-    state.plan.indices().take(candidates).filter(|&index| {
-        let lane = state.lane(index);
-        lane.stage != LaneStage::Waiting && lane.end.is_none() && lane.merged.is_none()
-    })
-}
-
-fn fits(state: &RunState, lane: LaneIndex, pools: &HashMap<&String, u32>, begun: &[LaneIndex]) -> bool {
-    let holders: Vec<LaneIndex> = holding(state).chain(begun.iter().copied()).collect();
-    has_room(state, lane, pools) && !is_excluded(state, lane, &holders) && !is_preceded(state, lane)
-}
-
-/// Whether a lane that keeps an order with it and comes first is not over yet.
-fn is_preceded(state: &RunState, lane: LaneIndex) -> bool {
-    let is_over = |first: LaneIndex| state.lane(first).end.is_some() || state.lane(first).merged.is_some();
-    state.plan.sequences.iter().any(|&(first, then)| then == lane && !is_over(first))
 }
 
 fn has_room(state: &RunState, lane: LaneIndex, pools: &HashMap<&String, u32>) -> bool {
@@ -206,7 +171,10 @@ fn is_excluded(state: &RunState, lane: LaneIndex, holders: &[LaneIndex]) -> bool
 
 /// Lanes that a resume took up again and that need what another one has held since before: they wait for it.
 fn held_back(state: &RunState) -> HashSet<LaneIndex> {
-    let mut by_seniority: Vec<LaneIndex> = holding(state).collect();
+    if !state.lists.has_conflicts() {
+        return HashSet::new();
+    }
+    let mut by_seniority: Vec<LaneIndex> = state.lists.holding().iter().copied().collect();
     by_seniority.sort_by_key(|&lane| (state.lane(lane).revived, state.lane(lane).running.is_empty(), lane));
     let mut pools: HashMap<&String, u32> = HashMap::new();
     let (mut granted, mut held_back) = (Vec::new(), HashSet::new());
@@ -232,12 +200,7 @@ fn conclude(deciding: &mut Deciding) {
     if block_dependants(deciding) {
         return;
     }
-    let complete = |index: LaneIndex| {
-        matches!(state.lane(index).end, Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left))
-    };
-    let failed = state.lanes.iter().any(|lane| matches!(lane.end, Some(LaneEnd::Failed(_))));
-    let all_complete = state.plan.indices().all(complete);
-    let gate_due = all_complete && state.blocked.is_none();
+    let gate_due = state.lists.all_complete() && state.blocked.is_none();
     if gate_due && state.merges_here() && !state.plan.gates.last.is_empty() && !final_gate(deciding) {
         return;
     }
@@ -246,7 +209,7 @@ fn conclude(deciding: &mut Deciding) {
         return deciding.want(Action::BisectMerges(None));
     }
     let (outcome, code) = match () {
-        () if failed => (RunOutcome::Failed, 1),
+        () if state.lists.any_failed() => (RunOutcome::Failed, 1),
         () if !gate_due || matches!(state.final_gate, Gate::Failed(_)) => (RunOutcome::Blocked, 3),
         () => (RunOutcome::Done, 0),
     };
@@ -287,7 +250,7 @@ fn final_gate(deciding: &mut Deciding) -> bool {
 /// Says of every waiting lane whose dependency will not be merged in this life that it is blocked.
 fn block_dependants(deciding: &mut Deciding) -> bool {
     let state = deciding.state;
-    let mut blocked = Vec::new();
+    let mut blocked = HashSet::new();
     for &index in state.plan.dag().order() {
         let lane = state.lane(index);
         if lane.stage != LaneStage::Waiting || lane.end.is_some() {
@@ -299,7 +262,7 @@ fn block_dependants(deciding: &mut Deciding) -> bool {
                 || blocked.contains(&dependency)
         };
         if let Some(&dependency) = state.plan.dag().dependencies(index).iter().find(hopeless) {
-            blocked.push(index);
+            blocked.insert(index);
             let (lane, on) = (state.plan.lane(index).id.clone(), &state.plan.lane(dependency).id);
             let how = match &state.lane(dependency).end {
                 Some(LaneEnd::Failed(_)) => "failed",

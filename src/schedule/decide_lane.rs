@@ -10,8 +10,8 @@ use super::state::{AgentState, AgentStep, LaneState, PastFailure};
 use crate::event::{Event, LaneStage};
 use crate::model::must_haves::any_broken;
 use crate::model::{
-    Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobId, JobRole, Lane, LaneIndex, MustHavesRule,
-    RetryLevel, Round, Stage,
+    Agent, Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobId, JobRole, Lane, LaneIndex,
+    MustHavesRule, RetryLevel, Round, Stage,
 };
 
 /// The round whose agents work, or are about to, while a lane stands at `stage`.
@@ -284,9 +284,14 @@ impl PastFailure {
 const ALIKE: usize = 3;
 
 impl AgentState {
-    /// Whether an attempt of it could begin once there is a place.
-    pub(super) fn wants_a_place(&self) -> bool {
-        matches!(self.step, AgentStep::Ready | AgentStep::Retrying(_))
+    /// Whether an attempt of it could begin once there is a place, now or in a moment: a gate may take long.
+    pub(super) fn wants_a_place(&self, plan: &Agent) -> bool {
+        let next = match self.step {
+            AgentStep::Ready | AgentStep::Retrying(_) => self.task,
+            AgentStep::Committing | AgentStep::Snapshotting => self.task + 1,
+            _ => return false,
+        };
+        plan.tasks.get(next).is_some_and(|task| !task.kind.is_human())
     }
 
     /// Whether its last failure was within a task, and not of the whole of its work.

@@ -17,10 +17,12 @@ mod decide_proposal;
 mod gate;
 mod judge;
 mod lane_machine;
+mod lists;
 mod mending;
 mod next_lane;
 mod people;
 mod proposal;
+mod soon;
 mod state;
 
 pub use action::Action;

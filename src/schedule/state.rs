@@ -1,15 +1,16 @@
 //! The state of a run: what its events add up to.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::agent_machine::AgentPhase;
 use super::gate::Gate;
+use super::lists::Lists;
 use super::people::approval_at;
 use super::proposal::ProposalState;
 use crate::event::{LaneStage, RunOutcome, RunStarted, SnapshotReason, StopReason, Worktree};
+use crate::model::plan::SPECIALIST_TIME_LIMIT;
 use crate::model::{
     Agent, AgentName, Approval, CommitId, Failure, HumanGate, JobId, JobRole, Lane, LaneId, LaneIndex, Plan, Session,
     Stage, TaskId, Timestamp, Usage, Verdict,
@@ -19,16 +20,12 @@ use crate::model::{
 #[derive(Debug, Clone)]
 pub struct RunState {
     pub(super) plan: Arc<Plan>,
-    by_name: HashMap<LaneId, LaneIndex>,
-    priority: Vec<u64>,
     pub(super) started: Option<Box<RunStarted>>,
     pub(super) lanes: Vec<LaneState>,
     /// The highest number used for each kind of job, so that no name is ever used again.
     pub(super) job_numbers: HashMap<(Option<LaneId>, JobRole), u32>,
-    /// Lanes whose dependencies are merged, the longest remaining path first.
-    pub(super) ready: BTreeSet<(Reverse<u64>, LaneIndex)>,
-    /// Lanes that have begun and are neither over nor waiting for a person.
-    pub(super) active: BTreeSet<LaneIndex>,
+    /// Lanes by how they stand.
+    pub(super) lists: Lists,
     /// Lanes that want to be merged, first come first served.
     pub(super) merge_queue: VecDeque<LaneIndex>,
     pub(super) running_attempts: usize,
@@ -308,13 +305,10 @@ impl RunState {
         let weight = |lane: LaneIndex| plan_weight(&plan, lane);
         let lanes = plan.indices().map(|lane| LaneState::new(plan.lane(lane), plan.dag().dependencies(lane).len()));
         Self {
-            by_name: plan.indices().map(|lane| (plan.lane(lane).id.clone(), lane)).collect(),
-            priority: plan.dag().remaining(weight),
             started: None,
             lanes: lanes.collect(),
             job_numbers: HashMap::new(),
-            ready: BTreeSet::new(),
-            active: BTreeSet::new(),
+            lists: Lists::new(&plan, plan.dag().remaining(weight)),
             merge_queue: VecDeque::new(),
             running_attempts: 0,
             integration: None,
@@ -356,7 +350,7 @@ impl RunState {
 
     /// Where the lane of that name stands in the plan.
     pub fn find(&self, lane: &LaneId) -> Option<LaneIndex> {
-        self.by_name.get(lane).copied()
+        self.plan.find(lane)
     }
 
     /// How the run ended, if it did, and the exit code that says so.
@@ -408,32 +402,29 @@ impl RunState {
         self.lanes.iter().flat_map(|lane| &lane.running).chain(last)
     }
 
+    /// How long the path from where the lane stands to the end takes at most, in seconds.
+    pub(super) fn remaining(&self, lane: LaneIndex) -> u64 {
+        let agents = self.plan.lane(lane).agents.iter().zip(&self.lane(lane).agents);
+        let done = agents.map(|(agent, worker)| seconds(&self.plan, agent, worker.task)).sum();
+        self.lists.path(lane).saturating_sub(done)
+    }
+
     /// The name that the next job of that kind gets.
     pub fn next_job(&self, lane: Option<&LaneId>, role: JobRole) -> JobId {
         let key = (lane.cloned(), role);
         let number = self.job_numbers.get(&key).copied().unwrap_or(0) + 1;
         JobId { lane: key.0, role: key.1, number }
     }
-
-    pub(super) fn make_ready(&mut self, lane: LaneIndex) {
-        self.ready.insert((Reverse(self.priority[lane.at()]), lane));
-    }
-
-    pub(super) fn unready(&mut self, lane: LaneIndex) {
-        self.ready.remove(&(Reverse(self.priority[lane.at()]), lane));
-    }
 }
 
 /// How long a lane takes at most, in seconds: what the longest remaining path is measured by.
 pub(super) fn plan_weight(plan: &Plan, lane: LaneIndex) -> u64 {
-    let lane = plan.lane(lane);
-    let limit = |agent: &Agent| -> u64 {
-        let tasks = 0..agent.tasks.len();
-        tasks
-            .map(|task| agent.time_limit(task, &plan.timeouts, crate::model::plan::SPECIALIST_TIME_LIMIT).as_secs())
-            .sum()
-    };
-    lane.agents.iter().map(limit).sum::<u64>().max(1)
+    plan.lane(lane).agents.iter().map(|agent| seconds(plan, agent, agent.tasks.len())).sum::<u64>().max(1)
+}
+
+/// How long the first `tasks` of an agent's tasks take at most.
+fn seconds(plan: &Plan, agent: &Agent, tasks: usize) -> u64 {
+    (0..tasks).map(|task| agent.time_limit(task, &plan.timeouts, SPECIALIST_TIME_LIMIT).as_secs()).sum()
 }
 
 impl LaneState {

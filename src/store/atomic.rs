@@ -64,6 +64,20 @@ pub fn write_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), 
         return Err(FileError::Outside { path });
     };
     let directory = enter_all(root, parent)?;
+    let replaced = replace_in(&directory, name, contents).and_then(|()| sync_names(&directory));
+    replaced.map_err(|source| FileError::Io { action: "write", path, source })
+}
+
+/// The same with half the waiting, for what is not worth more: after a power cut the old file may be there again.
+///
+/// # Errors
+/// [`FileError`]; the old file is then untouched.
+pub fn exchange_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), FileError> {
+    let path = root.join(relative);
+    let (Some(parent), Some(name)) = (relative.parent(), relative.file_name()) else {
+        return Err(FileError::Outside { path });
+    };
+    let directory = enter_all(root, parent)?;
     replace_in(&directory, name, contents).map_err(|source| FileError::Io { action: "write", path, source })
 }
 
@@ -186,8 +200,7 @@ fn replace_in(directory: &File, name: &OsStr, contents: &[u8]) -> io::Result<()>
     if replaced.is_err() {
         let _ = rustix::fs::unlinkat(directory, &temporary, AtFlags::empty());
     }
-    replaced?;
-    sync_names(directory)
+    replaced
 }
 
 fn write_new(directory: &File, name: &OsStr, contents: &[u8]) -> io::Result<()> {

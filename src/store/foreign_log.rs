@@ -1,8 +1,11 @@
 //! Run logs of other writers on disk: told apart from ours, read, and never written.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 use super::atomic::FileError;
 use super::layout::{ERRORS, StateDirectory, changed, paths_in};
@@ -12,6 +15,9 @@ const DIRECTORY: &str = ".claude/run-logs";
 
 /// How much of a log is read.
 const MOST: u64 = 64 << 20;
+
+/// How our own lines begin.
+const OURS: &str = "{\"seq\":";
 
 /// How much of it tells whose it is.
 const HEAD: u64 = 1 << 16;
@@ -38,6 +44,18 @@ impl StateDirectory {
 /// Whether another writer than Lanekeeper keeps the log at `path`: it tells of events as nobody does who numbers and
 /// checks its lines. A log of ours that is damaged stays ours.
 pub fn is_foreign(path: &Path) -> bool {
+    !begins_as_ours(path) && tells_of_events(path)
+}
+
+/// Whether the first line is numbered as ours are, which the first bytes tell.
+fn begins_as_ours(path: &Path) -> bool {
+    let mut first = [0; OURS.len()];
+    // A pipe would be waited for.
+    let opened = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path);
+    opened.and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *OURS.as_bytes()
+}
+
+fn tells_of_events(path: &Path) -> bool {
     head(path).is_some_and(|head| {
         let first_fields: Vec<&str> = head.lines().next().unwrap_or_default().split('|').collect();
         let between_bars =
@@ -66,7 +84,7 @@ pub fn read(path: &Path) -> io::Result<String> {
 
 /// Whether a line is numbered or checked as ours are.
 fn is_marked(head: &str) -> bool {
-    head.contains(",\"crc\":\"") || head.starts_with("{\"seq\":")
+    head.contains(",\"crc\":\"") || head.starts_with(OURS)
 }
 
 fn head(path: &Path) -> Option<String> {

@@ -1,16 +1,19 @@
-//! Which runs are unfinished, told by the ends of their logs: for hooks, which may not take the time to read them whole.
+//! Which runs are unfinished, told by the ends of their logs: for hooks, which may not take the time to read them whole,
+//! and for `status`, which has to look at all of them.
 
 use std::cmp::Reverse;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use super::atomic::FileError;
 use super::foreign_log;
-use super::layout::{ERRORS, LaneDirectory, StateDirectory, paths_in};
+use super::layout::{ERRORS, LaneDirectory, StateDirectory, began, changed, paths_in};
 use super::record;
 use crate::event::{Event, RunOutcome, RunStarted};
-use crate::model::{LaneId, RunId};
+use crate::model::{LaneId, RunId, Timestamp};
 
 /// How many logs are looked at, those that changed last.
 const LOGS: usize = 100;
@@ -18,8 +21,8 @@ const LOGS: usize = 100;
 /// How much of the beginning of a log is read, in bytes: its first line, and whether anything came of it.
 const HEAD: u64 = 1 << 15;
 
-/// How much of the end of a log is read, in bytes. A run that is over ends its log with saying so.
-const TAIL: u64 = 1 << 14;
+/// How much of the end of a log is read, in bytes: little at first, for a run that is over ends its log with saying so.
+const TAILS: [u64; 2] = [1 << 11, 1 << 14];
 
 /// An unfinished run, as far as both ends of its log tell of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,6 +48,47 @@ impl StateDirectory {
     }
 }
 
+impl StateDirectory {
+    /// Every run that may be unfinished, in any order: all but those whose logs end with saying that they are done.
+    ///
+    /// # Errors
+    /// [`FileError`] when the directory is there and cannot be read.
+    pub fn perhaps_unfinished(&self) -> Result<Vec<RunId>, FileError> {
+        if self.log.is_some() {
+            return self.runs();
+        }
+        let open = |(run, log): &(RunId, PathBuf)| !is_done(log) && self.has(run);
+        Ok(self.logs()?.into_iter().filter(open).map(|(run, _)| run).collect())
+    }
+
+    /// The run that began last; `None`: there is none. Logs are read only as long as an earlier one may have begun later.
+    ///
+    /// # Errors
+    /// [`FileError`] when the directory is there and cannot be read.
+    pub fn newest(&self) -> Result<Option<RunId>, FileError> {
+        if self.log.is_some() {
+            return Ok(self.runs()?.into_iter().next());
+        }
+        // None begins after its last change.
+        let mut logs: Vec<_> = self.logs()?.into_iter().map(|(run, log)| (changed(&log), run, log)).collect();
+        logs.sort_unstable_by(|one, other| other.cmp(one));
+        let mut newest: Option<(Timestamp, RunId)> = None;
+        for (changed, run, log) in logs {
+            if newest.as_ref().is_some_and(|(began, _)| changed < Some(*began)) {
+                break;
+            }
+            if self.has(&run) {
+                newest = newest.max(Some((began(&log), run)));
+            }
+        }
+        Ok(newest.map(|(_, run)| run))
+    }
+
+    fn logs(&self) -> Result<Vec<(RunId, PathBuf)>, FileError> {
+        Ok(paths_in(&self.path())?.into_iter().filter_map(|path| Some((run_of(&path)?, path))).collect())
+    }
+}
+
 impl LaneDirectory {
     /// The directories of the lanes of `run` that are there, in the order of their names.
     pub fn all_of(worktree_root: &Path, run: &RunId) -> Vec<Self> {
@@ -57,50 +101,71 @@ impl LaneDirectory {
 }
 
 fn changed_log(path: PathBuf) -> Option<(SystemTime, PathBuf)> {
-    let name = path.file_name()?.to_str().filter(|name| *name != ERRORS)?.strip_suffix(".jsonl")?;
-    RunId::new(name).ok()?;
+    run_of(&path)?;
     let metadata = path.symlink_metadata().ok().filter(|metadata| metadata.is_file())?;
     Some((metadata.modified().ok()?, path))
 }
 
+/// The run whose log has this path.
+fn run_of(path: &Path) -> Option<RunId> {
+    let name = path.file_name()?.to_str().filter(|name| *name != ERRORS)?.strip_suffix(".jsonl")?;
+    RunId::new(name).ok()
+}
+
+/// Whether the log ends with saying that its run is done.
+fn is_done(log: &Path) -> bool {
+    let look = || -> io::Result<bool> {
+        let file = File::open(log)?;
+        let length = file.metadata()?.len();
+        Ok(last_outcome(&end(&file, length, TAILS[0])?) == Some(Some(RunOutcome::Done)))
+    };
+    look().unwrap_or(false)
+}
+
 /// What both ends of a log tell; `None`: its run is over, has not begun, or is not ours.
 fn glance(log: &Path) -> io::Result<Option<Glance>> {
-    let mut file = File::open(log)?;
+    let file = File::open(log)?;
     let length = file.metadata()?.len();
-    let tail = piece(&mut file, length.saturating_sub(TAIL), TAIL)?;
-    let outcome = last_outcome(&tail);
+    let mut outcome = None;
+    for tail in TAILS {
+        if outcome.is_none() {
+            outcome = last_outcome(&end(&file, length, tail)?);
+        }
+    }
     if outcome == Some(Some(RunOutcome::Done)) || foreign_log::is_foreign(log) {
         return Ok(None);
     }
-    let head = piece(&mut file, 0, HEAD)?;
+    let head = piece(&file, 0, HEAD.min(length))?;
     let started = head.split(|&byte| byte == b'\n').next().and_then(event);
-    let begun = length > HEAD || [CHECKPOINT, BLOCKED].iter().any(|word| holds(&head, word));
+    let begun = length > HEAD || lines(&head).any(|line| [CHECKPOINT, BLOCKED].iter().any(|word| says(line, word)));
     Ok(match started {
         Some(Event::RunStarted(started)) if begun => {
-            let worktree_root = worktree_root(&started, &mut file)?;
+            let worktree_root = worktree_root(&started, &file, length)?;
             Some(Glance { started: *started, worktree_root, outcome: outcome.flatten(), length })
         }
         _ => None,
     })
 }
 
-/// Where the run's worktrees are. Only a run that is not where it began is searched for where it was taken to.
-fn worktree_root(started: &RunStarted, log: &mut File) -> io::Result<PathBuf> {
+/// Where the run's worktrees are. Only a run that is not where it began is searched for where it was taken to, first at
+/// its end: what was said last counts.
+fn worktree_root(started: &RunStarted, log: &File, length: u64) -> io::Result<PathBuf> {
     let began = &started.options.worktree_root;
     if began.is_dir() {
         return Ok(began.clone());
     }
-    let all = piece(log, 0, MOST)?;
-    let moved =
-        all.split(|&byte| byte == b'\n').rev().find(|line| holds(line, b"\"event\":\"run_moved\"")).and_then(event);
-    Ok(match moved {
-        Some(Event::RunMoved(moved)) => moved.to.worktree_root,
-        _ => began.clone(),
-    })
+    for (from, most) in [(length.saturating_sub(MOST), MOST), (0, MOST)] {
+        let part = piece(log, from, most.min(length))?;
+        let moved = lines(&part).rev().find(|line| says(line, b"\"event\":\"run_moved\"")).and_then(event);
+        if let Some(Event::RunMoved(moved)) = moved {
+            return Ok(moved.to.worktree_root);
+        }
+    }
+    Ok(began.clone())
 }
 
-/// How much of a log is searched, in bytes.
-const MOST: u64 = 16 << 20;
+/// How much of each end of a log is searched for where its run was taken to, in bytes.
+const MOST: u64 = 1 << 18;
 
 /// Without one of these a run has nothing to go on with: `recover::resume::has_begun`.
 const CHECKPOINT: &[u8] = b"\"event\":\"checkpoint_reached\"";
@@ -108,10 +173,9 @@ const BLOCKED: &[u8] = b"\"event\":\"lane_blocked\"";
 
 /// What the last line says that says how the run stands; `None`: no line does.
 fn last_outcome(tail: &[u8]) -> Option<Option<RunOutcome>> {
-    let mut lines = tail.split(|&byte| byte == b'\n').rev();
-    lines.find_map(|line| {
+    lines(tail).rev().find_map(|line| {
         let may_tell = [b"\"event\":\"run_".as_slice(), b"\"event\":\"lane_rolled_back\""];
-        may_tell.iter().any(|word| holds(line, word)).then(|| event(line)?.run_outcome()).flatten()
+        may_tell.iter().any(|word| says(line, word)).then(|| event(line)?.run_outcome()).flatten()
     })
 }
 
@@ -119,14 +183,32 @@ fn event(line: &[u8]) -> Option<Event> {
     Some(record::decode(line, record::FORMAT).ok()?.record.event)
 }
 
-fn holds(text: &[u8], word: &[u8]) -> bool {
-    text.windows(word.len()).any(|part| part == word)
+fn lines(text: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    text.split(|&byte| byte == b'\n')
 }
 
-fn piece(file: &mut File, from: u64, most: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.seek(SeekFrom::Start(from))?;
-    file.take(most).read_to_end(&mut bytes)?;
+/// The columns of a line are longer than this by no name that there can be, in bytes.
+const COLUMNS: usize = 512;
+
+/// Whether `word` is among the columns of a line.
+fn says(line: &[u8], word: &[u8]) -> bool {
+    line[..line.len().min(COLUMNS)].windows(word.len()).any(|part| part == word)
+}
+
+fn end(file: &File, length: u64, most: u64) -> io::Result<Vec<u8>> {
+    piece(file, length.saturating_sub(most), most.min(length))
+}
+
+fn piece(file: &File, from: u64, length: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(length).unwrap_or_default()];
+    let mut read = 0;
+    while read < bytes.len() {
+        match file.read_at(&mut bytes[read..], from + read as u64)? {
+            0 => break,
+            more => read += more,
+        }
+    }
+    bytes.truncate(read);
     Ok(bytes)
 }
 

@@ -63,6 +63,20 @@ fn what_was_synced_is_read_back_and_goes_on() {
 }
 
 #[test]
+fn a_long_log_is_read_in_order_and_its_damage_has_the_right_number() {
+    let mut events = vec![started()];
+    events.extend((1..20_000).map(|number| noted(None, &number.to_string())));
+    let (log, mut records) = Log::with(&events);
+    assert_eq!(Journal::open(&log.path).unwrap().1, records);
+    let mut lines = log.lines();
+    lines[11_110] = lines[11_110].replace("noted", "notes");
+    log.set(lines.concat().as_bytes());
+    records.remove(11_110);
+    assert_eq!(log.damage(), [(11_111, LineFault::Checksum)]);
+    assert_eq!(read(&log.path).unwrap().records, records);
+}
+
+#[test]
 fn nothing_is_on_disk_before_the_sync() {
     let (log, _) = Log::with(&[started()]);
     let (mut journal, _) = Journal::open(&log.path).unwrap();

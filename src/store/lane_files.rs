@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::atomic::{FileError, create_directories, read_foreign, write_below};
+use super::atomic::{FileError, create_directories, exchange_below, read_foreign, write_below};
 use super::json::to_object;
 use super::layout::LaneDirectory;
 use super::lock::exclusively;
@@ -52,7 +52,7 @@ pub fn read_task(path: &Path) -> Result<Option<TaskFile>, LaneFileError> {
 /// [`LaneFileError::File`].
 pub fn write_task(lane: &LaneDirectory, task: &TaskFile) -> Result<(), LaneFileError> {
     let new = to_object(task).map_err(|error| not_written(lane.task_file(), error))?;
-    edit_task(lane, |old| {
+    edit_task(lane, write_below, |old| {
         let mut merged = old.unwrap_or_default();
         merge(&mut merged, new);
         Some(merged)
@@ -64,7 +64,8 @@ pub fn write_task(lane: &LaneDirectory, task: &TaskFile) -> Result<(), LaneFileE
 /// # Errors
 /// [`LaneFileError::File`].
 pub fn add_interruption(lane: &LaneDirectory, interruption: &Interruption) -> Result<(), LaneFileError> {
-    edit_task(lane, |old| {
+    // A hook waits for it, and a note that a power cut takes is no loss.
+    edit_task(lane, exchange_below, |old| {
         let mut task = old?;
         let added = serde_json::to_value([interruption]).ok()?;
         merge(&mut task, Map::from_iter([(INTERRUPTIONS.to_owned(), added)]));
@@ -72,9 +73,10 @@ pub fn add_interruption(lane: &LaneDirectory, interruption: &Interruption) -> Re
     })
 }
 
-/// Changes the object in `task.json` while nobody else does; `None` leaves the file alone.
+/// Changes the object in `task.json` while nobody else does, and puts it there by `replace`; `None` leaves the file alone.
 fn edit_task(
     lane: &LaneDirectory,
+    replace: impl FnOnce(&Path, &Path, &[u8]) -> Result<(), FileError>,
     edit: impl FnOnce(Option<Map<String, Value>>) -> Option<Map<String, Value>>,
 ) -> Result<(), LaneFileError> {
     create_directories(&lane.root, &lane.relative)?;
@@ -92,7 +94,7 @@ fn edit_task(
             })?;
         }
         match edit(old.ok().flatten()) {
-            Some(new) => write_pretty(&lane.root, &lane.relative.join("task.json"), &new),
+            Some(new) => write_pretty(&lane.root, &lane.relative.join("task.json"), &new, replace),
             None => Ok(()),
         }
     })?
@@ -146,7 +148,12 @@ pub struct StatusFile {
 /// # Errors
 /// [`LaneFileError::File`].
 pub fn write_status(lane: &LaneDirectory, agent: &AgentName, status: &StatusFile) -> Result<(), LaneFileError> {
-    write_pretty(&lane.root, &lane.relative.join("agents").join(agent.as_str()).join("status.json"), status)
+    write_pretty(
+        &lane.root,
+        &lane.relative.join("agents").join(agent.as_str()).join("status.json"),
+        status,
+        write_below,
+    )
 }
 
 /// What an agent's `status.json` says.
@@ -244,9 +251,14 @@ fn first_text(object: &Map<String, Value>, names: [&str; 2]) -> String {
     names.map(|name| text(object, name)).into_iter().find(|text| !text.is_empty()).unwrap_or_default()
 }
 
-fn write_pretty(root: &Path, relative: &Path, value: &impl Serialize) -> Result<(), LaneFileError> {
+fn write_pretty(
+    root: &Path,
+    relative: &Path,
+    value: &impl Serialize,
+    replace: impl FnOnce(&Path, &Path, &[u8]) -> Result<(), FileError>,
+) -> Result<(), LaneFileError> {
     let text = serde_json::to_string_pretty(value).map_err(|error| not_written(root.join(relative), error))?;
-    Ok(write_below(root, relative, format!("{text}\n").as_bytes())?)
+    Ok(replace(root, relative, format!("{text}\n").as_bytes())?)
 }
 
 fn not_written(path: PathBuf, error: serde_json::Error) -> FileError {

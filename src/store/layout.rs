@@ -17,7 +17,7 @@ use crate::model::{AgentName, JobId, LaneId, PhaseId, ReportFormat, RunId, Times
 pub struct StateDirectory {
     pub(super) repository: PathBuf,
     checkpoints: Option<PathBuf>,
-    log: Option<PathBuf>,
+    pub(super) log: Option<PathBuf>,
 }
 
 /// What a lock of a repository keeps others from.
@@ -282,7 +282,8 @@ pub(super) fn paths_in(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
     }
 }
 
-fn began(log: &Path) -> Timestamp {
+/// When a run began, as its log says; else when the log was changed last.
+pub(super) fn began(log: &Path) -> Timestamp {
     let first = first_line(log).map(|first| first.ts);
     first.or_else(|| changed(log)).unwrap_or(Timestamp::from_unix_millis(0))
 }

@@ -75,6 +75,26 @@ struct Columns<'a> {
     notes: Option<&'a str>,
 }
 
+impl Columns<'_> {
+    /// What the column of that name holds; nothing if this line has none.
+    fn value(&self, name: &str) -> Result<Option<Value>, serde_json::Error> {
+        Ok(match name {
+            "seq" => Some(self.seq.into()),
+            "ts" => Some(serde_json::to_value(self.ts)?),
+            "run_id" => Some(serde_json::to_value(self.run_id)?),
+            "phase" => Some(serde_json::to_value(self.phase)?),
+            "lane" => Some(self.lane.into()),
+            "task" => Some(self.task.into()),
+            "event" => Some(self.event.clone()),
+            "status" => Some(serde_json::to_value(self.status)?),
+            "cmd" => self.cmd.map(Value::from),
+            "exit_code" => self.exit_code.map(Value::from),
+            "notes" => self.notes.map(Value::from),
+            _ => None,
+        })
+    }
+}
+
 /// A decoded line.
 pub(super) struct Line {
     pub(super) run_id: RunId,
@@ -90,20 +110,29 @@ pub(super) fn encode(
     buffer: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
     let own = to_object(&record.event)?;
-    let mut line = to_object(&columns(record, run_id, phase, &own["event"]))?;
-    for (name, value) in own {
-        match line.get(&name) {
-            None => drop(line.insert(name, value)),
-            Some(column) if *column == value => {}
-            Some(_) => return Err(EncodeError::Collision(name)),
+    let columns = columns(record, run_id, phase, &own["event"]);
+    let mut line = serde_json::to_vec(&columns)?;
+    // Both end with a brace; the checksum brings the only one that stays.
+    line.pop();
+    for (name, value) in &own {
+        match columns.value(name)? {
+            None => append_member(&mut line, name, value)?,
+            Some(column) if column == *value => {}
+            Some(_) => return Err(EncodeError::Collision(name.clone())),
         }
     }
-    let text = serde_json::to_string(&line)?;
-    let body = text.strip_suffix('}').unwrap_or(&text).as_bytes();
-    buffer.extend_from_slice(body);
-    buffer.extend_from_slice(&checksum(body));
+    let checksum = checksum(&line);
+    buffer.extend_from_slice(&line);
+    buffer.extend_from_slice(&checksum);
     buffer.push(b'\n');
     Ok(())
+}
+
+fn append_member(line: &mut Vec<u8>, name: &str, value: &Value) -> Result<(), serde_json::Error> {
+    line.push(b',');
+    serde_json::to_writer(&mut *line, name)?;
+    line.push(b':');
+    serde_json::to_writer(line, value)
 }
 
 /// Reads a line without its newline. `format` is what the log says of itself, for messages.
@@ -111,18 +140,22 @@ pub(super) fn decode(line: &[u8], format: &str) -> Result<Line, LineFault> {
     if !is_intact(line) {
         return Err(LineFault::Checksum);
     }
+    if let (Ok(head), Ok(event)) = (serde_json::from_slice::<Head>(line), serde_json::from_slice(line)) {
+        return Ok(head.line(event));
+    }
+    // A column without a value stands for a field that is not there, which only some events mind.
     let mut object: Map<String, Value> = serde_json::from_slice(line).map_err(fields)?;
     for column in ["lane", "task"] {
         if object.get(column).is_some_and(|value| value == NONE) {
             object.shift_remove(column);
         }
     }
-    let Head { seq, ts: at, run_id, phase } = Head::deserialize(&object).map_err(fields)?;
+    let head = Head::deserialize(&object).map_err(fields)?;
     let event = match Event::deserialize(&object) {
         Ok(event) => event,
         Err(error) => return Err(unknown_event(&object, format).unwrap_or_else(|| fields(error))),
     };
-    Ok(Line { run_id, phase, record: Record { seq, at, event } })
+    Ok(head.line(event))
 }
 
 /// Whether the line ends with the checksum of what stands before it.
@@ -182,6 +215,12 @@ struct Head {
     ts: Timestamp,
     run_id: RunId,
     phase: PhaseId,
+}
+
+impl Head {
+    fn line(self, event: Event) -> Line {
+        Line { run_id: self.run_id, phase: self.phase, record: Record { seq: self.seq, at: self.ts, event } }
+    }
 }
 
 fn columns<'a>(record: &'a Record, run_id: &'a RunId, phase: &'a PhaseId, word: &'a Value) -> Columns<'a> {

@@ -327,9 +327,10 @@ pub(super) fn every_event() -> Vec<Event> {
             updated: true,
         },
         Event::ForgeUnavailable {
-            lane,
+            lane: lane.clone(),
             outage: Outage { kind: OutageKind::Network, line: "connection refused".into(), retry_after: None },
         },
+        Event::GitWorked { lane: Some(lane), took_ms: 120 },
     ]);
     events
 }

@@ -29,7 +29,7 @@ pub(super) fn of_plan(plan: &Plan) -> Vec<InterfaceView> {
 
 /// The gates as they stand now.
 pub(super) fn interfaces(view: &RunView) -> Vec<InterfaceView> {
-    let merged = |lane: &LaneId| view.lanes().iter().any(|it| it.id == *lane && it.state == LaneState::Merged);
+    let merged = |lane: &LaneId| view.lane(lane).is_some_and(|lane| lane.state == LaneState::Merged);
     let stands = |gate: &InterfaceView| {
         let closed = gate.closed || gate.provider.as_ref().is_some_and(merged);
         InterfaceView { closed, ..gate.clone() }

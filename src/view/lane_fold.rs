@@ -163,6 +163,7 @@ pub(super) fn apply_to_lane(lane: &mut LaneView, record: &Record) {
         | Event::RunMoved(_)
         | Event::PoolEmptied { .. }
         | Event::PhaseBlocked { .. }
+        | Event::GitWorked { .. }
         | Event::RunFinished { .. } => {}
     }
 }

@@ -157,6 +157,7 @@ pub fn narrate(record: &Record, view: &RunView) -> Option<Line> {
         | Event::LaneCleaned { .. }
         | Event::FinalOpened { .. }
         | Event::PoolEmptied { .. }
+        | Event::GitWorked { .. }
         | Event::PhaseBlocked { .. } => None,
     }
 }

@@ -21,6 +21,7 @@ mod table;
 pub mod task_fold;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod waits;
 
 pub use checkpoint_fold::{CheckpointFold, RunPlaces};
 pub use interfaces::InterfaceView;

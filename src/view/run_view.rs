@@ -243,8 +243,9 @@ impl RunView {
         self.run.options = Some(started.options.clone());
         self.run.started = Some(at);
         let chosen = self.with_dependencies(&started.options.lanes);
+        let done: BTreeSet<&LaneId> = started.options.done.iter().collect();
         for lane in &mut self.lanes {
-            lane.merged_before = started.options.done.contains(&lane.id);
+            lane.merged_before = done.contains(&lane.id);
             lane.skipped = !chosen.is_empty() && !chosen.contains(&lane.id);
         }
     }

@@ -43,4 +43,5 @@ mod state;
 mod supervision;
 mod support;
 mod surroundings;
+mod timings;
 mod worktrees;

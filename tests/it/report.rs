@@ -81,7 +81,8 @@ fn it_tells_lane_by_lane_what_happened_and_what_is_left() {
     assert_eq!(report["lanes"][0]["merges"].as_array().map(Vec::len), Some(2));
     let times = &report["times"];
     let part = |name: &str| times[name].as_u64().expect("a number");
-    assert_eq!(part("makespan_ms"), part("busy_ms") + part("delayed_ms") + part("overhead_ms"));
+    assert_eq!(part("makespan_ms"), part("busy_ms") + part("delayed_ms") + part("git_ms") + part("overhead_ms"));
+    assert!(part("git_ms") > 0, "the log does not tell of git: {times}");
     assert!(part("lower_bound_ms") <= part("makespan_ms"), "{times}");
 }
 

@@ -30,24 +30,51 @@ pub fn random_plan(dice: &mut Dice) -> Plan {
             sequences.push(pair);
         }
     }
-    Plan::new(PlanParts {
+    Plan::new(PlanParts { pools, gates, lanes, exclusions, sequences, ..empty_plan() }).unwrap()
+}
+
+/// A plan with nothing in it.
+pub fn empty_plan() -> PlanParts {
+    PlanParts {
         phase: PhaseId::new("P1").unwrap(),
         title: None,
         base_branch: None,
         max_parallel: None,
         merge: None,
         timeouts: Timeouts::default(),
-        pools,
-        gates,
-        lanes,
-        exclusions,
-        sequences,
+        pools: BTreeMap::new(),
+        gates: Gates::default(),
+        lanes: Vec::new(),
+        exclusions: Vec::new(),
+        sequences: Vec::new(),
         added_edges: Vec::new(),
         interfaces: Vec::new(),
         skipped: Vec::new(),
         runners: Default::default(),
-    })
-    .unwrap()
+    }
+}
+
+/// A lane with one agent and nothing else.
+pub fn plain_lane(index: u32, depends_on: Vec<LaneIndex>, tasks: u32) -> Lane {
+    Lane {
+        id: LaneId::new(&format!("L{index}")).unwrap(),
+        name: None,
+        depends_on,
+        owns: vec![],
+        ownership: Default::default(),
+        must_haves: Default::default(),
+        tests: vec![],
+        approval: vec![],
+        timeout: None,
+        retries: 2,
+        uses: vec![],
+        setup: vec![],
+        copy: vec![],
+        env: BTreeMap::new(),
+        resume: RetryFrom::Continue,
+        agent_worktrees: AgentWorktrees::On,
+        agents: vec![agent("a0", Round::Implementation, tasks)],
+    }
 }
 
 fn random_lane(dice: &mut Dice, index: u32) -> Lane {
@@ -69,23 +96,15 @@ fn random_lane(dice: &mut Dice, index: u32) -> Lane {
     }
     let sharing = [AgentWorktrees::On, AgentWorktrees::On, AgentWorktrees::Auto, AgentWorktrees::Off];
     Lane {
-        id: LaneId::new(&format!("L{index}")).unwrap(),
-        name: None,
-        depends_on,
-        owns: vec![],
-        ownership: Default::default(),
         must_haves: if dice.roll(3) == 0 { must_haves() } else { Default::default() },
         tests: if dice.roll(2) == 0 { vec![shell("test")] } else { vec![] },
         approval: if dice.roll(8) == 0 { vec![Approval::Changes] } else { vec![] },
-        timeout: None,
-        retries: 2,
         uses: if dice.roll(3) == 0 { vec!["heavy".to_owned()] } else { vec![] },
         setup: if dice.roll(6) == 0 { vec![shell("setup")] } else { vec![] },
-        copy: vec![],
-        env: BTreeMap::new(),
         resume: if dice.roll(3) == 0 { RetryFrom::Fresh } else { RetryFrom::Continue },
         agent_worktrees: sharing[dice.roll(4) as usize],
         agents,
+        ..plain_lane(index, depends_on, 1)
     }
 }
 

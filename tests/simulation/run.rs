@@ -2,20 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use lanekeeper::engine::spine::{Log, Spine, Step};
-use lanekeeper::event::{Event, LaneStage, Owner, Place, Record, RunMoved, RunOptions, RunOutcome, RunStarted};
-use lanekeeper::model::{
-    CommitId, ExitCause, FailureKind, JobId, JobRole, LaneId, LaneIndex, MergeMode, OnOrphan, PhaseId, ProcessId,
-    RunId, Timestamp,
-};
+use lanekeeper::event::{Event, LaneStage, Place, Record, RunMoved, RunOutcome, RunStarted};
+use lanekeeper::model::{CommitId, ExitCause, FailureKind, JobId, JobRole, LaneId, LaneIndex, MergeMode, Timestamp};
 use lanekeeper::schedule::{Action, AgentStep, LaneEnd, RunState};
 
+use super::beginning::{owner, run_started};
 use super::bugs::{Bug, event_as_seen, plan_as_seen, record_as_kept};
 use super::dice::Dice;
 use super::plans::{Script, random_plan};
-use super::world::{BACKOFF, World};
+use super::world::World;
 
 /// What a run came to: for each lane one word, and the exit code.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,7 +107,7 @@ pub fn simulate(seed: u64, crashes: u32, bug: Option<Bug>) -> Result<Ending, Str
 
 impl Simulation {
     fn run(&mut self) -> Result<Ending, String> {
-        let started = run_started(&self.world);
+        let started = started(&self.world);
         self.take_in(vec![Event::RunStarted(Box::new(started))], vec![])?;
         for _ in 0..20_000 {
             if let Some((outcome, code)) = self.spine.state().finished() {
@@ -471,45 +468,10 @@ impl Simulation {
     }
 }
 
-fn owner() -> Owner {
-    Owner { session_id: "s".into(), process: ProcessId { pid: 1, started: 1 }, host: "h".into() }
-}
-
-fn run_started(world: &World) -> RunStarted {
-    let (plan, base, bug) = (&world.plan, &world.integration, world.bug);
-    let extra = u32::from(bug == Some(Bug::OnePlaceTooMany));
-    RunStarted {
-        format: "1.0".into(),
-        lanekeeper: "0".into(),
-        run_id: RunId::new("r").unwrap(),
-        phase: PhaseId::new(plan.phase.as_str()).unwrap(),
-        plan_path: "/p".into(),
-        plan_sha256: String::new(),
-        base_branch: "main".into(),
-        base_commit: base.clone(),
-        owner: owner(),
-        options: RunOptions {
-            max_parallel: MAX_PARALLEL + extra,
-            merge: world.script.merge(),
-            fail_fast: false,
-            bisect_merges: true,
-            gsd_tracking: false,
-            must_haves: world.script.must_haves(),
-            lanes: vec![],
-            done: vec![],
-            worktree_root: "/w".into(),
-            branch_suffix: String::new(),
-            keep_pool: false,
-            keep_caches: false,
-            checkpoint_tags: false,
-            backoff: BACKOFF,
-            outage_limit: Duration::from_secs(3600),
-            specialist_timeout: BACKOFF,
-            on_orphan: OnOrphan::Continue,
-            timeout: None,
-            next_phases: None,
-            plan_format: None,
-            budget: lanekeeper::model::Budget::default(),
-        },
-    }
+fn started(world: &World) -> RunStarted {
+    let extra = u32::from(world.bug == Some(Bug::OnePlaceTooMany));
+    let mut started = run_started(&world.plan, &world.integration, MAX_PARALLEL + extra);
+    started.options.merge = world.script.merge();
+    started.options.must_haves = world.script.must_haves();
+    started
 }

@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use lanekeeper::event::{AgentReport, Event, Reading, Record, SnapshotReason, Worktree};
 use lanekeeper::model::checkpoint::CommitId;
@@ -600,5 +599,3 @@ fn exit(cause: ExitCause, exit_code: i32) -> JobExit {
         notes: String::new(),
     }
 }
-
-pub const BACKOFF: Duration = Duration::from_millis(10);

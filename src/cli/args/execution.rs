@@ -113,6 +113,9 @@ pub struct ExecutionArgs {
     /// How long the whole run may take, such as 90s or 2h
     #[arg(long, value_name = "DURATION", value_parser = value::limit)]
     pub timeout: Option<Limit>,
+    /// Where the time goes, as a Chrome trace for Perfetto or chrome://tracing
+    #[arg(long, value_name = "FILE", conflicts_with = "rollback")]
+    pub timings: Option<PathBuf>,
     /// What every command has that goes on with a run.
     #[command(flatten)]
     pub control: ControlArgs,
@@ -176,6 +179,9 @@ pub struct Resume {
     /// The lane whose agents are told; all of them if left out
     #[arg(long, value_name = "LANE", requires = "message")]
     pub message_for: Option<LaneId>,
+    /// Where the time goes, as a Chrome trace for Perfetto or chrome://tracing
+    #[arg(long, value_name = "FILE")]
+    pub timings: Option<PathBuf>,
     /// The rest.
     #[command(flatten)]
     pub control: ControlArgs,

@@ -33,15 +33,7 @@ impl Site {
 
     /// Where the state is, with the overrides of the settings.
     pub(in crate::cli) fn state(&self, settings: &Settings) -> StateDirectory {
-        let mut state = StateDirectory::new(self.repository.main_worktree());
-        let path = &settings.checkpoint_path.value;
-        if *path != state.checkpoints() {
-            state = state.with_checkpoints(path.clone());
-        }
-        match &settings.log_path.value {
-            Some(log) => state.with_log(log.clone()),
-            None => state,
-        }
+        state_in(self.repository.main_worktree(), settings)
     }
 
     /// The remote that the run's state is pushed to while it is worked on, if the settings want that.
@@ -56,16 +48,30 @@ impl Site {
         Ok(self.repository.ensure_excluded(&patterns.collect::<Vec<_>>())?)
     }
 
-    /// Makes the state directory and the worktree root, and keeps both out of `git status`.
+    /// Makes the state directory and the worktree root, keeps both out of `git status`, and clears away what a death left.
     pub(in crate::cli) fn prepare(&self, state: &StateDirectory, worktree_root: &Path) -> Result<(), CliError> {
         usable_directory(worktree_root)?;
         state.create()?;
+        crate::git::remove_dead_reference_locks(&self.repository)?;
         let mut patterns = vec![format!("/{RUN_LOG_DIRECTORY}/")];
         if let Ok(inside) = worktree_root.strip_prefix(self.repository.main_worktree()) {
             patterns.push(format!("/{}/", inside.display()));
         }
         let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
         Ok(self.repository.ensure_excluded(&patterns)?)
+    }
+}
+
+/// Where the state of the repository with the main worktree `main` is, with the overrides of the settings.
+pub(in crate::cli) fn state_in(main: &Path, settings: &Settings) -> StateDirectory {
+    let mut state = StateDirectory::new(main);
+    let path = &settings.checkpoint_path.value;
+    if *path != state.checkpoints() {
+        state = state.with_checkpoints(path.clone());
+    }
+    match &settings.log_path.value {
+        Some(log) => state.with_log(log.clone()),
+        None => state,
     }
 }
 

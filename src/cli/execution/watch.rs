@@ -10,6 +10,7 @@ use super::site::{Site, host, now, redactor};
 use crate::cli::args::Format;
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
+use crate::cli::timings::Waits;
 use crate::cli::{ci, report};
 use crate::engine::mirror::Mirror;
 use crate::engine::ports::Ports;
@@ -55,10 +56,13 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
     let follower = follower(&work, directory.clone())?;
     let view = RunView::for_plan(&work.plan).after(&work.history);
     let pool = ports.pool.clone();
+    let mut drawn =
+        context.timings.as_ref().map(|timings| Waits::new(timings, &work.settings, &work.plan, &work.history));
     let mut fan_out = reporters(context, &work.settings, view, work.plan.clone(), &directory);
     let ended = drive(ports, work.journal, work.run_state, work.first, &mut |sight| match sight {
         Sight::Records(records) => {
             mirror.send(records);
+            drawn.iter_mut().for_each(|waits| waits.draw(records));
             follower.iter().for_each(|follower| follower.send(records));
             records.iter().for_each(|record| fan_out.record(record));
         }

@@ -58,7 +58,7 @@ fn unharmed(work: impl FnOnce() -> Result<Option<Value>, CliError>) -> Option<Va
 
 fn answer(global: &GlobalArgs, printer: Printer, event: HookEvent) -> Result<Option<Value>, CliError> {
     let context = Context::new(global, printer)?;
-    super::diagnostics::start(global, &context.environment)?;
+    super::diagnostics::start(global, &context.environment, None)?;
     let Some(input) = Input::read() else { return Ok(None) };
     let in_agent = context.environment.contains_key("LANEKEEPER_RUN_ID");
     match event {

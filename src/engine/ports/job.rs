@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::brief::{Brief, BriefFiles, Progress, lane_environment};
 use super::stream::CallSource;
+use super::timed::job_span;
 use super::watch::Watched;
 use super::{Moment, PortError, Ports, Task};
 use crate::diagnose;
@@ -21,6 +22,7 @@ use crate::model::{
 use crate::process::{self, Observation};
 use crate::schedule::{LaneState, RestartFrom, RunState};
 use crate::store::{atomic, lane_files};
+use crate::timing::TARGET;
 
 /// Everything that a job needs, taken from the state.
 struct Described {
@@ -78,7 +80,8 @@ impl Ports {
                 if seen == Observation::Absent {
                     self.lay_out(described)?;
                 }
-                let launched = process::launch(&self.program, &directory, &described.spec)?;
+                let launched = tracing::debug_span!(target: TARGET, "launch")
+                    .in_scope(|| process::launch(&self.program, &directory, &described.spec))?;
                 tell(Event::JobStarted { job: job.clone(), supervisor: launched.supervisor() });
                 Some(launched)
             }
@@ -88,7 +91,7 @@ impl Ports {
             }
             Verdict::Attach(None) | Verdict::Collect | Verdict::Replace => None,
         };
-        let mut exit = self.wait_and_watch(&directory, launched, described.watched.as_ref(), tell)?;
+        let mut exit = job_span(job, || self.wait_and_watch(&directory, launched, described.watched.as_ref(), tell))?;
         // A supervisor that died while nobody watched died with the machine, not of its agent.
         if exit.cause == ExitCause::Lost && verdict == Verdict::Replace {
             exit.cause = ExitCause::Stopped;

@@ -16,6 +16,7 @@ mod must_haves;
 mod preconditions;
 mod proposal;
 mod stream;
+pub mod timed;
 mod tracking;
 mod watch;
 

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::clock::{Clock, covered, milliseconds};
+use super::clock::{Clock, Span, covered, milliseconds};
 use super::history::{History, JobHistory, LaneHistory};
-use super::lane::{FailureReport, JobReport, LaneReport};
+use super::lane::{FailureReport, JobReport, LaneReport, LaneTimes};
 use super::timeline::{self, Timed};
 use super::{ExecutionReport, Left, OptionsReport, ReportContext, VERSION};
 use crate::event::{Reading, Record, RunOptions};
@@ -14,7 +14,11 @@ use crate::view::run_view::RunView;
 use crate::view::summary::{LaneSummary, Summary};
 
 pub(super) fn assemble(beginning: RunView, records: &[Record], context: ReportContext<'_>) -> ExecutionReport {
-    let (mut view, mut history) = (beginning.redacted(context.redactor), History::default());
+    let (mut view, mut history) = {
+        let view = beginning.redacted(context.redactor);
+        let history = History::new(&view);
+        (view, history)
+    };
     for record in records {
         view.apply(record);
         history.apply(record, &view);
@@ -33,6 +37,7 @@ pub(super) fn assemble(beginning: RunView, records: &[Record], context: ReportCo
         lanes: &lanes,
         final_gate: &final_gate,
         delays: &history.delays,
+        git: &history.git,
         parallelism: started.map_or(1, |started| started.options.max_parallel),
     };
     let (timeline, times) = timeline::of(&timed);
@@ -103,9 +108,11 @@ struct Jobs<'a> {
 
 impl Jobs<'_> {
     fn lane(&self, lane: &LaneView, summary: &LaneSummary, history: &mut History) -> LaneReport {
-        let LaneHistory { failures, merges, checkpoints, answers } = history.lanes.remove(&lane.id).unwrap_or_default();
+        let told = history.lanes.remove(&lane.id).unwrap_or_default();
         let jobs = self.all(lane.jobs(), history);
-        let spans = jobs.iter().map(|job| self.clock.span(job.span(self.until))).collect();
+        let spans: Vec<Span> = jobs.iter().map(|job| self.clock.span(job.span(self.until))).collect();
+        let times = self.times(lane, &spans, &told);
+        let LaneHistory { failures, merges, checkpoints, answers, .. } = told;
         let (attempts, gates) = jobs.into_iter().partition(|job| job.kind == "attempt");
         let failed = matches!(lane.ending, Some(Ending::Failed(_)));
         LaneReport {
@@ -122,6 +129,7 @@ impl Jobs<'_> {
             finished: lane.finished,
             elapsed_ms: summary.elapsed.map(|elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)),
             busy_ms: covered(spans),
+            times,
             branch: summary.branch.clone(),
             worktree: summary.worktree.clone(),
             head: lane.head.clone(),
@@ -138,6 +146,24 @@ impl Jobs<'_> {
             must_haves: lane.must_haves.clone(),
             answers,
             kept: lane.kept.clone(),
+        }
+    }
+
+    /// Where the time of a lane went, of which jobs took `busy`.
+    fn times(&self, lane: &LaneView, busy: &[Span], told: &LaneHistory) -> LaneTimes {
+        let Some(started) = lane.started else { return LaneTimes::default() };
+        let (from, to) = self.clock.span((started, lane.finished.unwrap_or(self.until)));
+        let within = |span: &Span| (span.0.clamp(from, to), span.1.clamp(from, to));
+        let on_clock = |spans: &[(Timestamp, Timestamp)]| -> Vec<Span> {
+            spans.iter().map(|&span| within(&self.clock.span(span))).collect()
+        };
+        let (git, waits) = (on_clock(&told.git), on_clock(&told.waits));
+        let accounted = busy.iter().map(within).chain(git.clone()).chain(waits.clone()).collect();
+        LaneTimes {
+            active_ms: to - from,
+            git_ms: covered(git),
+            waited_ms: covered(waits),
+            overhead_ms: (to - from).saturating_sub(covered(accounted)),
         }
     }
 

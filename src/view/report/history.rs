@@ -8,6 +8,7 @@ use crate::event::{AgentReport, Event, Reading, Record, RunStarted, StopReason};
 use crate::model::{AgentName, Checkpoint, JobId, LaneId, Timestamp};
 use crate::view::lane_view::{FailureView, LaneView};
 use crate::view::run_view::RunView;
+use crate::view::waits::WaitFold;
 
 /// How a run came to where it stands.
 #[derive(Debug, Default)]
@@ -20,7 +21,10 @@ pub(super) struct History {
     pub(super) rests: Vec<(Timestamp, Timestamp)>,
     /// From when to when a retry was put off.
     pub(super) delays: Vec<(Timestamp, Timestamp)>,
+    /// From when to when git worked, for whichever lane.
+    pub(super) git: Vec<(Timestamp, Timestamp)>,
     pub(super) notes: Vec<Note>,
+    waits: WaitFold,
     /// Retries that have not begun.
     planned: HashMap<(LaneId, AgentName), RetryReport>,
     last: Option<Timestamp>,
@@ -33,6 +37,10 @@ pub(super) struct LaneHistory {
     pub(super) merges: Vec<MergeReport>,
     pub(super) checkpoints: Vec<CheckpointReport>,
     pub(super) answers: Vec<AnswerReport>,
+    /// From when to when git worked for it.
+    pub(super) git: Vec<(Timestamp, Timestamp)>,
+    /// From when to when it waited for something that is no fault of Lanekeeper's.
+    pub(super) waits: Vec<(Timestamp, Timestamp)>,
 }
 
 /// What is known of a job besides its exit.
@@ -44,9 +52,18 @@ pub(super) struct JobHistory {
 }
 
 impl History {
+    /// A run that has not begun, with the lanes of `view`.
+    pub(super) fn new(view: &RunView) -> Self {
+        let dependencies = view.lanes().iter().map(|lane| (lane.id.clone(), lane.depends_on.clone()));
+        Self { waits: WaitFold::new(dependencies), ..Self::default() }
+    }
+
     /// Takes in a record that `view` has taken in already.
     pub(super) fn apply(&mut self, record: &Record, view: &RunView) {
         let at = record.at;
+        for wait in self.waits.apply(record) {
+            self.lanes.entry(wait.lane).or_default().waits.push((wait.from, wait.until));
+        }
         match &record.event {
             Event::RunStarted(started) => self.started = Some((**started).clone()),
             Event::RunResumed { .. } => {
@@ -59,6 +76,7 @@ impl History {
             Event::Noted { lane, message } => {
                 self.notes.push(Note { at, lane: lane.clone(), message: message.clone() });
             }
+            Event::GitWorked { lane, took_ms } => self.git_worked(lane.as_ref(), at, *took_ms),
             Event::JobPlanned { job } => self.begin(job),
             Event::JobExited { job, report, reading, .. } => {
                 let history = self.jobs.entry(job.clone()).or_default();
@@ -93,6 +111,16 @@ impl History {
         let (Some(lane), Some(agent)) = (&job.lane, job.agent().filter(|_| job.is_attempt())) else { return };
         let retry = self.planned.remove(&(lane.clone(), agent.clone()));
         self.jobs.entry(job.clone()).or_default().retry = retry;
+    }
+
+    /// It worked until now, as far as the log tells: the line was written when it had.
+    fn git_worked(&mut self, lane: Option<&LaneId>, at: Timestamp, took_ms: u64) {
+        let began = at.unix_millis().saturating_sub(i64::try_from(took_ms).unwrap_or(i64::MAX));
+        let span = (Timestamp::from_unix_millis(began), at);
+        self.git.push(span);
+        if let Some(lane) = lane {
+            self.lanes.entry(lane.clone()).or_default().git.push(span);
+        }
     }
 
     fn reached(&mut self, lane: &LaneId, checkpoint: &Checkpoint, at: Timestamp) {

@@ -40,6 +40,9 @@ pub struct LaneReport {
     pub elapsed_ms: Option<u64>,
     /// How long at least one agent or gate of it ran, in milliseconds.
     pub busy_ms: u64,
+    /// Where the rest of its time went.
+    #[serde(flatten)]
+    pub times: LaneTimes,
     /// Its branch.
     pub branch: Option<String>,
     /// Its worktree.
@@ -144,6 +147,19 @@ pub struct FailureReport {
     /// What.
     #[serde(flatten)]
     pub failure: Failure,
+}
+
+/// Where the time of a lane went, in milliseconds, from its beginning to its end or until now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct LaneTimes {
+    /// All of it.
+    pub active_ms: u64,
+    /// While git worked for it.
+    pub git_ms: u64,
+    /// While it waited for something that is no fault of Lanekeeper's.
+    pub waited_ms: u64,
+    /// While neither was so and no agent or gate of it ran.
+    pub overhead_ms: u64,
 }
 
 /// A merge.

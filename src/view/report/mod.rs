@@ -33,7 +33,9 @@ use crate::event::{Record, RunOutcome, StopReason};
 use crate::model::{Budget, CommitId, LaneId, MergeMode, PhaseId, Redactor, ReportFormat, RunId, Timestamp, Usage};
 
 pub use annotations::{Annotation, Severity, annotations};
-pub use lane::{AnswerReport, CheckpointReport, FailureReport, JobReport, LaneReport, MergeReport, RetryReport};
+pub use lane::{
+    AnswerReport, CheckpointReport, FailureReport, JobReport, LaneReport, LaneTimes, MergeReport, RetryReport,
+};
 pub use markdown::markdown;
 pub use timeline::{Bar, Timeline, Times};
 

@@ -49,7 +49,7 @@ fn the_time_of_a_run_is_told_beside_what_was_possible() {
     assert_eq!(report.timeline.critical_path, [lane("SL-1"), lane("SL-2")]);
     assert_eq!(times.busy_ms, 240_000);
     assert_eq!(times.delayed_ms, 5_000, "the first retry was put off");
-    assert_eq!(times.makespan_ms, times.busy_ms + times.delayed_ms + times.overhead_ms);
+    assert_eq!(times.makespan_ms, times.busy_ms + times.delayed_ms + times.git_ms + times.overhead_ms);
     insta::assert_snapshot!(drawing::lines(&report, 80).join("\n"), @"
     * SL-1             |.###########..##########..                         | 2m25s
         engineer/1 1 ! | ###########                                       | 1m00s
@@ -57,6 +57,22 @@ fn the_time_of_a_run_is_told_beside_what_was_possible() {
     * SL-2             |                          ..###########=========== | 2m15s
         engineer/1 1   |                            ###########            | 1m00s
     ");
+}
+
+#[test]
+fn the_overhead_of_a_lane_is_what_neither_jobs_nor_git_nor_waiting_took() {
+    let job = attempt("SL-1", "engineer", 1);
+    let git = |took_ms| Event::GitWorked { lane: Some(lane("SL-1")), took_ms };
+    // It is admitted at 1 s; git works from 6 s to 9 s; the attempt is planned a second later and runs from 12 s to 72 s.
+    let story = Story::begun().opened("SL-1", 1).then(git(3000)).job(&job).exited(&job, 0).then(git(500));
+    let report = report(&story.blocked("SL-1", "x"));
+    let times = report.lanes[0].times;
+    assert_eq!((times.active_ms, times.git_ms, times.waited_ms), (73_000, 3500, 1000), "{times:?}");
+    assert_eq!(times.overhead_ms, 73_000 - 60_000 - 3000 - 500 - 1000, "{times:?}");
+    assert_eq!((report.times.lanes_ms, report.times.lanes_overhead_ms), (73_000, times.overhead_ms));
+    assert_eq!(report.times.git_ms, 3500);
+    let text = rendered(&report, ReportFormat::Text);
+    assert!(text.contains("under way for 1m13s in all, of which 8.5s (11.7 %)"), "{text}");
 }
 
 #[test]

@@ -40,18 +40,32 @@ pub(super) fn times(report: &ExecutionReport) -> Vec<String> {
             told(times.critical_path_ms),
         ),
         format!(
-            "Agents and gates ran during {} ({} %), retries were put off during {}, and Lanekeeper and git took {} ({} %).",
+            "Agents and gates ran during {} ({} %); while none did, retries were put off during {}, git worked during {}, and \
+             the rest, {} ({} %), is Lanekeeper's.",
             told(times.busy_ms),
             percent(times.busy_ms),
             told(times.delayed_ms),
+            told(times.git_ms),
             told(times.overhead_ms),
             percent(times.overhead_ms),
+        ),
+        format!(
+            "The lanes were under way for {} in all, of which {} ({} %) was neither agents and gates, nor git, nor waiting.",
+            told(times.lanes_ms),
+            told(times.lanes_overhead_ms),
+            per_cent(times.lanes_overhead_ms, times.lanes_ms),
         ),
     ];
     if times.at_rest_ms > 0 {
         lines.push(format!("Nobody worked on it during another {}.", told(times.at_rest_ms)));
     }
     lines
+}
+
+/// A share in per cent, with a digit behind the point: `0.4`.
+fn per_cent(part: u64, of: u64) -> String {
+    let tenths = u64::div_ceil(1000 * part, of.max(1));
+    format!("{}.{}", tenths / 10, tenths % 10)
 }
 
 fn failures(report: &ExecutionReport) -> Vec<String> {

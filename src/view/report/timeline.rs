@@ -58,8 +58,14 @@ pub struct Times {
     pub busy_ms: u64,
     /// While none ran and a retry was put off.
     pub delayed_ms: u64,
-    /// While neither was so: Lanekeeper, git and the disk.
+    /// While neither was so and git worked.
+    pub git_ms: u64,
+    /// All the rest: Lanekeeper itself, and the disk.
     pub overhead_ms: u64,
+    /// How long lanes were under way, all of them together.
+    pub lanes_ms: u64,
+    /// What of that was overhead, all lanes together.
+    pub lanes_overhead_ms: u64,
 }
 
 /// What a timeline is made of.
@@ -69,6 +75,7 @@ pub(super) struct Timed<'a> {
     pub(super) lanes: &'a [LaneReport],
     pub(super) final_gate: &'a [JobReport],
     pub(super) delays: &'a [(Timestamp, Timestamp)],
+    pub(super) git: &'a [(Timestamp, Timestamp)],
     pub(super) parallelism: u32,
 }
 
@@ -149,7 +156,10 @@ impl Timed<'_> {
         let mut spans: Vec<Span> = jobs.map(|job| self.span(job)).collect();
         let busy_ms = covered(spans.clone());
         spans.extend(self.delays.iter().map(|&(from, to)| self.clock.span((from, to.min(self.until)))));
+        let delayed = covered(spans.clone());
+        spans.extend(self.git.iter().map(|&span| self.clock.span(span)));
         let accounted = covered(spans);
+        let of_lanes = |told: fn(&LaneReport) -> u64| self.lanes.iter().map(told).sum();
         Times {
             makespan_ms,
             at_rest_ms: self.clock.rested(self.until),
@@ -158,8 +168,11 @@ impl Timed<'_> {
             critical_path_ms,
             lower_bound_ms: critical_path_ms.max(u64::div_ceil(work_ms, u64::from(self.parallelism.max(1)))),
             busy_ms,
-            delayed_ms: accounted - busy_ms,
+            delayed_ms: delayed - busy_ms,
+            git_ms: accounted - delayed,
             overhead_ms: makespan_ms.saturating_sub(accounted),
+            lanes_ms: of_lanes(|lane| lane.times.active_ms),
+            lanes_overhead_ms: of_lanes(|lane| lane.times.overhead_ms),
         }
     }
 }

@@ -1,0 +1,185 @@
+//! One phase of many lanes, in a process of its own that says what it took.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Instant;
+
+use lanekeeper::engine::mirror::Mirror;
+use lanekeeper::engine::spine::Spine;
+use lanekeeper::event::{Event, Record, RunStarted};
+use lanekeeper::git::{Pool, Repository};
+use lanekeeper::model::{LaneIndex, Plan, PlanParts, RunId};
+use lanekeeper::report::FanOut;
+use lanekeeper::schedule::RunState;
+use lanekeeper::store::{Journal, StateDirectory};
+use lanekeeper::view::RunView;
+
+use super::beginning::{owner, run_started};
+use super::dice::Dice;
+use super::plans::{empty_plan, plain_lane};
+use super::smooth::{Smooth, Takes, commit_name};
+
+const PARALLEL: u32 = 64;
+
+/// A repository, whose state and worktrees everything below is about.
+pub fn prepare(place: &Path) {
+    let git = |words: &[&str]| {
+        let names = ["-c", "user.name=x", "-c", "user.email=x@example.org"];
+        let done = Command::new("git").arg("-C").arg(place.join("repo")).args(names).args(words).status().unwrap();
+        assert!(done.success(), "git {words:?}");
+    };
+    fs::create_dir_all(place.join("repo")).unwrap();
+    git(&["init", "-q", "-b", "main"]);
+    git(&["commit", "-q", "--allow-empty", "-m", "first"]);
+}
+
+/// Half of the lanes wait for one of the hundred before them.
+fn plan(count: u32) -> Plan {
+    let mut dice = Dice::new(u64::from(count));
+    let lane = |index: u32| {
+        let waits = index > 0 && dice.roll(2) == 0;
+        let before = waits.then(|| LaneIndex(index - 1 - dice.roll(index.min(100))));
+        plain_lane(index, before.into_iter().collect(), 1)
+    };
+    Plan::new(PlanParts { lanes: (0..count).map(lane).collect(), ..empty_plan() }).unwrap()
+}
+
+struct Phase {
+    state: StateDirectory,
+    repository: Repository,
+    pool: Pool,
+    plan: Arc<Plan>,
+    started: RunStarted,
+}
+
+impl Phase {
+    fn new(plan: Plan, place: &Path) -> Self {
+        let root = place.join("lanes");
+        let repository = Repository::discover(&place.join("repo")).unwrap();
+        let mut started = run_started(&plan, &commit_name(0), PARALLEL);
+        started.options.worktree_root.clone_from(&root);
+        let pool = Pool::new(repository.clone(), &root, u32::MAX, false);
+        Self { state: StateDirectory::new(repository.main_worktree()), repository, pool, plan: Arc::new(plan), started }
+    }
+
+    fn mirror(&self, history: &[Record]) -> Mirror {
+        Mirror::start(&self.state, &self.repository, &self.pool, &self.started, &self.plan, history).unwrap()
+    }
+}
+
+/// What watches a run, as in a real one without a terminal.
+struct Watchers {
+    mirror: Mirror,
+    view: FanOut<'static>,
+    merged: u32,
+}
+
+impl Watchers {
+    fn see(&mut self, records: &[Record]) {
+        self.mirror.send(records);
+        for record in records {
+            self.view.record(record);
+            self.merged += u32::from(matches!(record.event, Event::LaneMerged { .. }));
+        }
+    }
+}
+
+/// Runs the phase to its end, or until half of its lanes are merged: then this process is killed.
+pub fn run(count: u32, place: &Path, cut: bool) {
+    let phase = Phase::new(plan(count), place);
+    let directory = phase.state.run(&phase.started.run_id);
+    phase.state.create().unwrap();
+    directory.create().unwrap();
+    fs::write(directory.plan(), serde_json::to_vec(&*phase.plan).unwrap()).unwrap();
+    let (began, cpu) = (Instant::now(), cpu_ms());
+    let journal = Journal::create(&directory.log(), &phase.started.run_id, &phase.started.phase).unwrap();
+    let spine = Spine::new(journal, RunState::new(phase.plan.clone()));
+    let mut world = Smooth::new(spine, briefly());
+    let view = FanOut::new(RunView::for_plan(&phase.plan));
+    let mut watchers = Watchers { mirror: phase.mirror(&[]), view, merged: 0 };
+    watchers.see(&world.take_in(vec![Event::RunStarted(Box::new(phase.started.clone()))], vec![]).unwrap());
+    let mut syncs = 1;
+    while !world.is_over() {
+        watchers.see(&world.step().unwrap());
+        syncs += 1;
+        if cut && watchers.merged >= count / 2 {
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+        }
+    }
+    watchers.mirror.finish().unwrap();
+    println!("wall {}", began.elapsed().as_secs_f64() * 1000.0 / f64::from(count));
+    println!("cpu {}", (cpu_ms() - cpu) / f64::from(count));
+    println!("syncs {syncs}");
+    println!("memory {}", peak_mb());
+    check(&phase, count);
+}
+
+/// Takes up a phase that was cut off, as `lanekeeper resume` does, up to where the first thing is done.
+pub fn resume(count: u32, place: &Path) {
+    let directory = StateDirectory::new(&place.join("repo")).run(&RunId::new("r").unwrap());
+    let began = Instant::now();
+    let told = |part: &str| println!("{part} {}", began.elapsed().as_secs_f64());
+    let (journal, history) = Journal::open(&directory.log()).unwrap();
+    told("log");
+    let phase = Phase::new(serde_json::from_slice(&fs::read(directory.plan()).unwrap()).unwrap(), place);
+    told("plan");
+    let mut state = RunState::new(phase.plan.clone());
+    history.iter().for_each(|record| state.apply(record).unwrap());
+    told("replay");
+    let view = FanOut::new(RunView::for_plan(&phase.plan).after(&history));
+    let mut watchers = Watchers { mirror: phase.mirror(&history), view, merged: 0 };
+    told("files");
+    println!("events {}", history.len());
+    drop(history);
+    let mut world = Smooth::new(Spine::new(journal, state), briefly());
+    let resumed = Event::RunResumed {
+        number: 1,
+        owner: owner(),
+        timeout: None,
+        budget: None,
+        message: String::new(),
+        message_for: None,
+    };
+    let records = world.take_in(vec![resumed], vec![]).unwrap();
+    told("first action");
+    watchers.see(&records);
+    while !world.is_over() {
+        watchers.see(&world.step().unwrap());
+    }
+    watchers.mirror.finish().unwrap();
+    println!("memory {}", peak_mb());
+    check(&phase, count);
+}
+
+/// Every job takes between one and twenty milliseconds of the world's time.
+fn briefly() -> Takes {
+    let mut dice = Dice::new(1);
+    Box::new(move |_| 1 + i64::from(dice.roll(20)))
+}
+
+/// `checkpoints.json` holds what it must.
+fn check(phase: &Phase, count: u32) {
+    let text = fs::read_to_string(phase.state.checkpoints()).unwrap();
+    let records: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+    let complete = |record: &&serde_json::Value| record["stage"] == "pre_pr" && record["status"] == "complete";
+    let lanes: BTreeSet<&str> = records.iter().filter(complete).filter_map(|record| record["lane"].as_str()).collect();
+    assert_eq!(lanes.len(), count as usize, "lanes that are complete in checkpoints.json");
+}
+
+/// Milliseconds of processor time that this process took, with all its threads.
+fn cpu_ms() -> f64 {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap();
+    let after_name = stat.rsplit(") ").next().unwrap();
+    let ticks: f64 = after_name.split(' ').skip(11).take(2).map(|field| field.parse::<f64>().unwrap()).sum();
+    ticks * 10.0
+}
+
+/// The most memory that this process held, in MB.
+fn peak_mb() -> f64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse::<f64>().unwrap() / 1000.0
+}

@@ -1,0 +1,256 @@
+//! Which lanes stand how: what [`super::decide`] looks at instead of going over all lanes.
+//!
+//! A fold like the rest of the state: after each event the lane it touched is looked at anew, and those that it kept from
+//! beginning. So an event costs the logarithm of the number of lanes, whatever the plan; in debug builds `plain.rs`
+//! works the same out by going over all lanes, and both must agree.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::state::{LaneEnd, LaneState};
+use crate::event::LaneStage;
+use crate::model::{Lane, LaneIndex, Plan};
+
+/// What the lists know of one lane.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Marks {
+    waits: bool,
+    active: bool,
+    holds: bool,
+    over: bool,
+    failed: bool,
+    complete: bool,
+}
+
+/// Lanes by how they stand.
+#[derive(Debug, Clone)]
+pub(super) struct Lists {
+    rules: Arc<Rules>,
+    marks: Vec<Marks>,
+    /// How many lanes that exclude it hold what it needs, for each lane.
+    excluded: Vec<u32>,
+    /// How many lanes come before it in turn and are not over, for each lane.
+    preceded: Vec<u32>,
+    /// For each kind of lane those that nothing but places and pools keeps from beginning, the longest remaining path
+    /// first.
+    ready: Vec<BTreeSet<(Reverse<u64>, LaneIndex)>>,
+    active: BTreeSet<LaneIndex>,
+    holding: BTreeSet<LaneIndex>,
+    /// How many lanes hold each pool.
+    pools: BTreeMap<String, u32>,
+    /// Pools that more lanes hold than may, and pairs of holders that exclude each other: only after a resume.
+    conflicts: u32,
+    failed: usize,
+    complete: usize,
+}
+
+/// What the plan says of which lanes may not run side by side.
+#[derive(Debug, Default)]
+struct Rules {
+    priority: Vec<u64>,
+    /// The kind of each lane: those of one kind use the same pools.
+    kind: Vec<usize>,
+    uses: Vec<Vec<String>>,
+    sizes: BTreeMap<String, u32>,
+    excludes: Vec<Vec<LaneIndex>>,
+    then: Vec<Vec<LaneIndex>>,
+}
+
+impl Rules {
+    fn of(plan: &Plan, priority: Vec<u64>) -> Self {
+        let nothing = || vec![Vec::new(); plan.lanes.len()];
+        let mut rules = Self { priority, excludes: nothing(), then: nothing(), ..Self::default() };
+        let mut kinds: HashMap<&[String], usize> = HashMap::new();
+        for lane in &plan.lanes {
+            let kind = *kinds.entry(&lane.uses).or_insert(rules.uses.len());
+            if kind == rules.uses.len() {
+                rules.uses.push(lane.uses.clone());
+            }
+            rules.kind.push(kind);
+        }
+        rules.sizes.clone_from(&plan.pools);
+        for &(one, other) in &plan.exclusions {
+            rules.excludes[one.at()].push(other);
+            rules.excludes[other.at()].push(one);
+        }
+        for &(first, then) in &plan.sequences {
+            rules.then[first.at()].push(then);
+        }
+        rules
+    }
+
+    /// How many lanes may hold `pool` at once.
+    fn size(&self, pool: &str) -> u32 {
+        self.sizes.get(pool).copied().unwrap_or(1)
+    }
+}
+
+impl Lists {
+    /// Before the first event; `priority` is the length of each lane's remaining path.
+    pub(super) fn new(plan: &Plan, priority: Vec<u64>) -> Self {
+        let (rules, count) = (Rules::of(plan, priority), plan.lanes.len());
+        let mut preceded = vec![0; count];
+        for &(_, then) in &plan.sequences {
+            preceded[then.at()] += 1;
+        }
+        Self {
+            marks: vec![Marks::default(); count],
+            excluded: vec![0; count],
+            preceded,
+            ready: vec![BTreeSet::new(); rules.uses.len()],
+            active: BTreeSet::new(),
+            holding: BTreeSet::new(),
+            pools: BTreeMap::new(),
+            conflicts: 0,
+            failed: 0,
+            complete: 0,
+            rules: Arc::new(rules),
+        }
+    }
+
+    /// Lanes that have begun and are neither over nor waiting for a person.
+    pub(super) fn active(&self) -> &BTreeSet<LaneIndex> {
+        &self.active
+    }
+
+    /// Lanes that have begun and are not over, those that wait for a person included.
+    pub(super) fn holding(&self) -> &BTreeSet<LaneIndex> {
+        &self.holding
+    }
+
+    /// The length of the longest path from the beginning of the lane to the end.
+    pub(super) fn path(&self, lane: LaneIndex) -> u64 {
+        self.rules.priority[lane.at()]
+    }
+
+    /// Whether lanes hold together what they may not: then some of them have to wait.
+    pub(super) fn has_conflicts(&self) -> bool {
+        self.conflicts > 0
+    }
+
+    /// Whether a lane failed.
+    pub(super) fn any_failed(&self) -> bool {
+        self.failed > 0
+    }
+
+    /// Whether there is nothing left to do in any lane.
+    pub(super) fn all_complete(&self) -> bool {
+        self.complete == self.marks.len()
+    }
+
+    /// The lane to begin after those in `begun`, which are about to: of all that may the one with the longest remaining
+    /// path.
+    pub(super) fn next(&self, begun: &[LaneIndex]) -> Option<LaneIndex> {
+        let apart = |lane: LaneIndex| !begun.iter().any(|other| self.rules.excludes[lane.at()].contains(other));
+        let first = |kind: usize| {
+            let mut lanes = self.ready[kind].iter();
+            lanes.find(|(_, lane)| !begun.contains(lane) && apart(*lane)).copied()
+        };
+        let open = (0..self.ready.len()).filter(|&kind| !self.ready[kind].is_empty() && self.has_room(kind, begun));
+        open.filter_map(first).min().map(|(_, lane)| lane)
+    }
+
+    fn has_room(&self, kind: usize, begun: &[LaneIndex]) -> bool {
+        let taking =
+            |pool: &String| begun.iter().flat_map(|&lane| self.uses(lane)).filter(|used| *used == pool).count();
+        let used = |pool: &String| self.pools.get(pool).map_or(0, |&used| used as usize) + taking(pool);
+        self.rules.uses[kind].iter().all(|pool| used(pool) < self.rules.size(pool) as usize)
+    }
+
+    fn uses(&self, lane: LaneIndex) -> &[String] {
+        &self.rules.uses[self.rules.kind[lane.at()]]
+    }
+
+    /// Puts a lane where it belongs now that it stands like this.
+    pub(super) fn place(&mut self, index: LaneIndex, lane: &LaneState, plan: &Lane) {
+        let (marks, before) = (Marks::of(lane, plan), self.marks[index.at()]);
+        if marks == before {
+            return;
+        }
+        self.marks[index.at()] = marks;
+        self.failed = self.failed + usize::from(marks.failed) - usize::from(before.failed);
+        self.complete = self.complete + usize::from(marks.complete) - usize::from(before.complete);
+        match marks.active {
+            true => self.active.insert(index),
+            false => self.active.remove(&index),
+        };
+        if marks.holds != before.holds {
+            self.hold(index, marks.holds);
+        }
+        if marks.over != before.over {
+            self.turn(index, marks.over);
+        }
+        self.queue(index);
+    }
+
+    /// Has the lane hold its pools and what other lanes must not touch meanwhile, or lets go of them.
+    fn hold(&mut self, index: LaneIndex, holds: bool) {
+        let rules = self.rules.clone();
+        match holds {
+            true => self.holding.insert(index),
+            false => self.holding.remove(&index),
+        };
+        // Each of those that exclude it and hold already is a conflict.
+        let pairs = self.excluded[index.at()];
+        self.conflicts = if holds { self.conflicts + pairs } else { self.conflicts - pairs };
+        for pool in &rules.uses[rules.kind[index.at()]] {
+            self.use_pool(pool, rules.size(pool), holds);
+        }
+        for &other in &rules.excludes[index.at()] {
+            let count = &mut self.excluded[other.at()];
+            *count = if holds { *count + 1 } else { *count - 1 };
+            self.queue(other);
+        }
+    }
+
+    fn use_pool(&mut self, pool: &str, size: u32, more: bool) {
+        let used = self.pools.entry(pool.to_owned()).or_default();
+        let was_over = *used > size;
+        *used = if more { *used + 1 } else { *used - 1 };
+        let is_over = *used > size;
+        self.conflicts = self.conflicts + u32::from(is_over) - u32::from(was_over);
+    }
+
+    /// Lets those begin that keep a turn with the lane, or has them wait for it again.
+    fn turn(&mut self, index: LaneIndex, over: bool) {
+        let rules = self.rules.clone();
+        for &then in &rules.then[index.at()] {
+            let count = &mut self.preceded[then.at()];
+            *count = if over { *count - 1 } else { *count + 1 };
+            self.queue(then);
+        }
+    }
+
+    /// Keeps the lane among the ready ones as long as it is one.
+    fn queue(&mut self, index: LaneIndex) {
+        let at = index.at();
+        let entry = (Reverse(self.rules.priority[at]), index);
+        let ready = &mut self.ready[self.rules.kind[at]];
+        match self.marks[at].waits && self.excluded[at] == 0 && self.preceded[at] == 0 {
+            true => ready.insert(entry),
+            false => ready.remove(&entry),
+        };
+    }
+}
+
+impl Marks {
+    fn of(lane: &LaneState, plan: &Lane) -> Self {
+        let begun = lane.stage != LaneStage::Waiting;
+        let complete = matches!(lane.end, Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left));
+        let over = lane.end.is_some() || lane.merged.is_some();
+        let busy = begun && !complete && (lane.end.is_none() || !lane.is_quiet());
+        Self {
+            waits: !begun && lane.end.is_none() && lane.missing == 0 && lane.stopping.is_none(),
+            active: busy && !lane.is_parked(plan),
+            holds: begun && !over,
+            over,
+            failed: matches!(lane.end, Some(LaneEnd::Failed(_))),
+            complete,
+        }
+    }
+}
+
+#[cfg(debug_assertions)]
+#[path = "lists/plain.rs"]
+mod plain;
