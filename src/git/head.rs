@@ -74,6 +74,26 @@ pub fn head_of(worktree: &Path) -> Result<Head, GitError> {
     Ok(Head { branch, commit: commit_id(commit.as_bytes())? })
 }
 
+impl Repository {
+    /// Where `worktree`, one of this repository's, stands now; without a process if that can be.
+    ///
+    /// # Errors
+    /// Those of [`head_of`].
+    pub fn head_at(&self, worktree: &Path) -> Result<Head, GitError> {
+        self.written_head(worktree).map_or_else(|| head_of(worktree), Ok)
+    }
+
+    fn written_head(&self, worktree: &Path) -> Option<Head> {
+        let line = read_line(&git_directory(worktree).ok()?.join("HEAD"))?;
+        let Some(name) = line.strip_prefix("ref: ") else {
+            return Some(Head { branch: None, commit: CommitId::new(&line).ok()? });
+        };
+        let branch = name.strip_prefix("refs/heads/")?.to_owned();
+        let commit = self.in_process(|git| git.find_reference(name)?.peel_to_commit().map(|it| it.id().to_string()))?;
+        Some(Head { branch: Some(branch), commit: CommitId::new(&commit).ok()? })
+    }
+}
+
 /// Makes sure that `worktree` stands on a commit: what is committed on a branch that is gone has no history, and can be
 /// merged nowhere.
 ///
@@ -97,7 +117,7 @@ pub fn refuse_missing_branch(worktree: &Path) -> Result<(), GitError> {
 pub fn adopt_head(repository: &Repository, worktree: &Path, branch: &str) -> Result<CommitId, GitError> {
     refuse_operation(worktree)?;
     holding_worktree(worktree, |lock| {
-        let head = head_of(worktree)?;
+        let head = repository.head_at(worktree)?;
         if head.branch.as_deref() == Some(branch) {
             return Ok(head.commit);
         }

@@ -173,7 +173,7 @@ impl Ports {
         message: &str,
     ) -> Result<Snapshot, PortError> {
         self.repository.vouch_for(path)?;
-        let head = git::head_of(path)?.commit;
+        let head = self.repository.head_at(path)?.commit;
         let request = SnapshotRequest {
             worktree: path,
             index_file,
