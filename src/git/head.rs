@@ -43,6 +43,9 @@ impl Head {
 /// # Errors
 /// [`GitError::UnbornHead`], or what git says.
 pub fn head_of(worktree: &Path) -> Result<Head, GitError> {
+    if let Some(head) = head_in_process(worktree) {
+        return Ok(head);
+    }
     let git = Git::new(worktree).args(["rev-parse", "HEAD^{commit}", "--symbolic-full-name", "HEAD"]);
     let output = git.attempt()?;
     if !output.status.success() {
@@ -54,6 +57,15 @@ pub fn head_of(worktree: &Path) -> Result<Head, GitError> {
     let (commit, name) = answer.split_once('\n').unwrap_or((&answer, ""));
     let branch = name.strip_prefix("refs/heads/").map(str::to_owned);
     Ok(Head { branch, commit: commit_id(commit.as_bytes())? })
+}
+
+/// The same without a process; `None`: git itself must be asked, if only for what is wrong.
+fn head_in_process(worktree: &Path) -> Option<Head> {
+    let git = git2::Repository::open(worktree).ok()?;
+    let head = git.head().ok()?;
+    let commit = head.peel_to_commit().ok()?.id().to_string();
+    let branch = head.name().ok()?.strip_prefix("refs/heads/").map(str::to_owned);
+    Some(Head { branch, commit: commit_id(commit.as_bytes()).ok()? })
 }
 
 /// Makes sure that `worktree` stands on a commit: what is committed on a branch that is gone has no history, and can be
