@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::durable;
 use super::error::{GitError, io_error};
 use super::head::{Head, head_of};
+use super::library;
 use super::obstacles::{Obstacles, obstacles};
 use super::program::{Git, nul_separated, path_text};
 use super::references::set_reference_from;
@@ -182,16 +183,28 @@ impl<'a> Checkout<'a> {
         if !touched.is_empty() {
             return Ok(Some(Obstacles::changed(touched)));
         }
-        // From what is there, not from either commit: git does not take a half-way change of a directory to a file.
-        let there = self.git().arg("write-tree").line()?;
+        let there = self.there(from)?;
         self.git().args(["read-tree", "-m", "-u", &there, to.as_str()]).run()?;
         self.bring_back_missing(&paths)?;
         File::open(self.own_index()).and_then(|file| file.sync_all()).map_err(io_error("sync", &self.own_index()))?;
         Ok(None)
     }
 
+    /// What our index holds: that of `from`, or something half-way. Git does not take a half-way change of a directory to
+    /// a file for one, so it is told what is there.
+    fn there(&self, from: &CommitId) -> Result<String, GitError> {
+        let is_whole = library::ask(self.worktree, |git| Ok(library::staged(git, &self.own_index(), from)?.is_empty()));
+        if is_whole == Some(true) {
+            return Ok(from.to_string());
+        }
+        Ok(self.git().arg("write-tree").line()?)
+    }
+
     /// The paths in which two commits differ, as git lists them with `-z`.
     fn differing(&self, from: &CommitId, to: &CommitId) -> Result<Vec<u8>, GitError> {
+        if let Some(known) = library::ask(self.worktree, |git| library::differences(git, from, to)) {
+            return Ok(known.into_iter().flat_map(|difference| [difference.path, vec![0]].concat()).collect());
+        }
         let git = Git::new(self.worktree).args(["diff-tree", "-r", "-z", "--name-only", "--no-renames"]);
         Ok(git.args([from.as_str(), to.as_str()]).run()?)
     }
@@ -221,6 +234,9 @@ impl<'a> Checkout<'a> {
 
     /// Checks out those of `paths` that our index holds and that are gone.
     fn bring_back_missing(&self, paths: &[u8]) -> Result<(), GitError> {
+        if nul_separated(paths).all(|path| fs::symlink_metadata(self.place(path)).is_ok()) {
+            return Ok(());
+        }
         let known = self.git().args(["ls-files", "-z", "--deleted"]).run()?;
         let gone = |path: &[u8]| nul_separated(&known).any(|known| known == path);
         self.run_with(paths, gone, &["checkout-index", "-z", "--stdin"])
@@ -249,9 +265,13 @@ impl<'a> Checkout<'a> {
 
     /// The paths that our index holds as neither of two commits does.
     fn in_neither(&self, one: &CommitId, other: &CommitId) -> Result<Vec<String>, GitError> {
-        let differing = |commit: &CommitId| {
+        let differing = |commit: &CommitId| -> Result<Vec<u8>, GitError> {
+            if let Some(staged) = library::ask(self.worktree, |git| library::staged(git, &self.own_index(), commit)) {
+                let files = staged.into_iter().filter(|difference| !difference.is_of_links());
+                return Ok(files.flat_map(|difference| [difference.path, vec![0]].concat()).collect());
+            }
             let git = self.git().args(["diff-index", "--cached", "-z", "--name-only", "--no-renames"]);
-            git.args(["--ignore-submodules=all", commit.as_str()]).run()
+            Ok(git.args(["--ignore-submodules=all", commit.as_str()]).run()?)
         };
         let (one, other) = (differing(one)?, differing(other)?);
         let both = nul_separated(&one).filter(|path| nul_separated(&other).any(|known| known == *path));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::admin_lock::holding_worktree;
 use super::durable;
 use super::error::GitError;
+use super::library;
 use super::operation::refuse_operation;
 use super::program::{Git, ProgramError, nul_separated, path_text};
 use super::references::{move_branch, reference_lock};
@@ -25,17 +26,27 @@ pub struct Head {
 
 impl Head {
     pub(crate) fn branch_of(worktree: &Path) -> Result<Option<String>, ProgramError> {
+        if let Some(name) = library::ask(worktree, symbolic_head) {
+            return Ok(name.map(short_name));
+        }
         let git = Git::new(worktree).args(["symbolic-ref", "--quiet", "HEAD"]);
         let output = git.attempt()?;
         match output.status.code() {
-            Some(0) => {
-                let name = path_text(output.stdout.trim_ascii_end());
-                Ok(Some(name.strip_prefix("refs/heads/").map(str::to_owned).unwrap_or(name)))
-            }
+            Some(0) => Ok(Some(short_name(path_text(output.stdout.trim_ascii_end())))),
             Some(1) => Ok(None),
             _ => Err(git.failure(&output)),
         }
     }
+}
+
+/// The ref that a head leads to; `None`: it is detached.
+fn symbolic_head(git: &git2::Repository) -> Result<Option<String>, git2::Error> {
+    Ok(git.find_reference("HEAD")?.symbolic_target()?.map(str::to_owned))
+}
+
+/// A branch's name without `refs/heads/`.
+fn short_name(name: String) -> String {
+    name.strip_prefix("refs/heads/").map(str::to_owned).unwrap_or(name)
 }
 
 /// Where `worktree` stands now.
@@ -43,8 +54,12 @@ impl Head {
 /// # Errors
 /// [`GitError::UnbornHead`], or what git says.
 pub fn head_of(worktree: &Path) -> Result<Head, GitError> {
-    if let Some(head) = head_in_process(worktree) {
-        return Ok(head);
+    let known = library::ask(worktree, |git| {
+        let branch = symbolic_head(git)?.and_then(|name| name.strip_prefix("refs/heads/").map(str::to_owned));
+        Ok((branch, git.head()?.peel_to_commit()?.id().to_string()))
+    });
+    if let Some((branch, commit)) = known {
+        return Ok(Head { branch, commit: commit_id(commit.as_bytes())? });
     }
     let git = Git::new(worktree).args(["rev-parse", "HEAD^{commit}", "--symbolic-full-name", "HEAD"]);
     let output = git.attempt()?;
@@ -57,15 +72,6 @@ pub fn head_of(worktree: &Path) -> Result<Head, GitError> {
     let (commit, name) = answer.split_once('\n').unwrap_or((&answer, ""));
     let branch = name.strip_prefix("refs/heads/").map(str::to_owned);
     Ok(Head { branch, commit: commit_id(commit.as_bytes())? })
-}
-
-/// The same without a process; `None`: git itself must be asked, if only for what is wrong.
-fn head_in_process(worktree: &Path) -> Option<Head> {
-    let git = git2::Repository::open(worktree).ok()?;
-    let head = git.head().ok()?;
-    let commit = head.peel_to_commit().ok()?.id().to_string();
-    let branch = head.name().ok()?.strip_prefix("refs/heads/").map(str::to_owned);
-    Some(Head { branch, commit: commit_id(commit.as_bytes()).ok()? })
 }
 
 /// Makes sure that `worktree` stands on a commit: what is committed on a branch that is gone has no history, and can be
@@ -156,13 +162,25 @@ fn update(worktree: &Path, from: &CommitId, to: &CommitId, lock: &File) -> Resul
     Ok(())
 }
 
-/// The tracked paths whose staged or present content is not that of `commit`.
+/// The tracked paths whose staged or, where nothing is staged, present content is not that of `commit`.
 fn differing(worktree: &Path, commit: &CommitId) -> Result<Vec<String>, GitError> {
-    let staged = ["diff", "--cached", "--name-only", "-z", "--no-renames", commit.as_str()];
-    let staged = Git::new(worktree).reading_only().args(staged).run()?;
+    let staged = staged(worktree, commit)?;
+    if !staged.is_empty() {
+        return Ok(staged);
+    }
     let present = ["diff", "--name-only", "-z", "--no-renames", commit.as_str()];
     let present = Git::new(worktree).reading_only().args(present).run()?;
-    Ok(nul_separated(&staged).chain(nul_separated(&present)).map(path_text).collect())
+    Ok(nul_separated(&present).map(path_text).collect())
+}
+
+fn staged(worktree: &Path, commit: &CommitId) -> Result<Vec<String>, GitError> {
+    let index = git_directory(worktree)?.join("index");
+    if let Some(known) = library::ask(worktree, |git| library::staged(git, &index, commit)) {
+        return Ok(known.iter().map(|difference| path_text(&difference.path)).collect());
+    }
+    let staged = ["diff", "--cached", "--name-only", "-z", "--no-renames", commit.as_str()];
+    let staged = Git::new(worktree).reading_only().args(staged).run()?;
+    Ok(nul_separated(&staged).map(path_text).collect())
 }
 
 /// Where the lock on the index of `worktree` is, if there is one.

@@ -1,7 +1,9 @@
 //! In whose name commits of ours are made.
 
 use super::error::GitError;
+use super::library;
 use super::program::Git;
+use crate::model::CommitId;
 
 /// Who makes a commit where the user has not told git a name.
 const NAME: &str = "Lanekeeper";
@@ -20,4 +22,34 @@ pub(crate) fn run_identified(git: Git<'_>) -> Result<Vec<u8>, GitError> {
     }
     let git = git.variable("GIT_AUTHOR_NAME", NAME).variable("GIT_AUTHOR_EMAIL", EMAIL);
     Ok(git.variable("GIT_COMMITTER_NAME", NAME).variable("GIT_COMMITTER_EMAIL", EMAIL).run()?)
+}
+
+/// What says otherwise than `user.name` and `user.email`, which is all that libgit2 knows.
+const VARIABLES: &[&str] = &["GIT_AUTHOR_", "GIT_COMMITTER_", "EMAIL"];
+const SETTINGS: &[&str] = &["author.name", "author.email", "committer.name", "committer.email", "i18n.commitEncoding"];
+
+/// Makes a commit in the user's name, not yet durable; an error where the git program would do it differently.
+pub(crate) fn commit_tree(
+    git: &git2::Repository,
+    tree: &str,
+    parents: &[&CommitId],
+    message: &str,
+) -> Result<git2::Oid, git2::Error> {
+    let signature = plain_signature(git)?;
+    let tree = git.find_tree(git2::Oid::from_str(tree)?)?;
+    let parents = parents.iter().map(|parent| git.find_commit(library::oid(parent)?));
+    let parents = parents.collect::<Result<Vec<_>, git2::Error>>()?;
+    // As `git commit-tree -m` ends it.
+    let message = if message.ends_with('\n') { message.to_owned() } else { format!("{message}\n") };
+    git.commit(None, &signature, &signature, &message, &tree, &parents.iter().collect::<Vec<_>>())
+}
+
+fn plain_signature(git: &git2::Repository) -> Result<git2::Signature<'static>, git2::Error> {
+    let config = git.config()?;
+    let is_told_otherwise =
+        |(name, _): (std::ffi::OsString, _)| VARIABLES.iter().any(|start| name.to_string_lossy().starts_with(start));
+    if std::env::vars_os().any(is_told_otherwise) || SETTINGS.iter().any(|name| config.get_entry(name).is_ok()) {
+        return Err(git2::Error::from_str("the user says more of names than libgit2 knows"));
+    }
+    git.signature()
 }

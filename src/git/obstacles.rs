@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use super::error::GitError;
+use super::library;
 use super::operation::operation_in;
 use super::program::{Git, nul_separated, path_text};
 use crate::model::CommitId;
@@ -65,22 +66,37 @@ pub(crate) fn obstacles(worktree: &Path, from: &CommitId, to: &CommitId) -> Resu
 /// The files of the user's that are not tracked, ignored ones included, where a new file has to go. Git itself would
 /// overwrite ignored ones.
 fn in_the_way(worktree: &Path, from: &CommitId, to: &CommitId) -> Result<Vec<String>, GitError> {
-    let git = Git::new(worktree).args(["diff-tree", "-r", "-z", "--name-status", "--no-renames"]);
-    let listing = git.args([from.as_str(), to.as_str()]).run()?;
-    let parts: Vec<&[u8]> = nul_separated(&listing).collect();
-    let with = |letter: &[u8]| {
-        let pairs = parts.chunks_exact(2).filter(move |pair| pair[0] == letter);
-        pairs.map(|pair| PathBuf::from(os_text(pair[1]))).collect::<Vec<_>>()
-    };
-    let deleted = with(b"D");
+    let (added, deleted) = added_and_deleted(worktree, from, to)?;
     let mut found = Vec::new();
-    for added in with(b"A") {
+    for added in added {
         if let Some(path) = obstacle_to(worktree, &added, &deleted)? {
             found.push(path.to_string_lossy().into_owned());
         }
     }
     found.dedup();
     Ok(found)
+}
+
+/// The paths that `to` has and `from` has not, and the other way round.
+fn added_and_deleted(
+    worktree: &Path,
+    from: &CommitId,
+    to: &CommitId,
+) -> Result<(Vec<PathBuf>, Vec<PathBuf>), GitError> {
+    if let Some(known) = library::ask(worktree, |git| library::differences(git, from, to)) {
+        let with = |wanted: fn(&library::Difference) -> bool| {
+            known.iter().filter(|it| wanted(it)).map(|it| PathBuf::from(os_text(&it.path))).collect()
+        };
+        return Ok((with(|it| it.from == 0), with(|it| it.to == 0)));
+    }
+    let git = Git::new(worktree).args(["diff-tree", "-r", "-z", "--name-status", "--no-renames"]);
+    let listing = git.args([from.as_str(), to.as_str()]).run()?;
+    let parts: Vec<&[u8]> = nul_separated(&listing).collect();
+    let with = |letter: &[u8]| {
+        let pairs = parts.chunks_exact(2).filter(|pair| pair[0] == letter);
+        pairs.map(|pair| PathBuf::from(os_text(pair[1]))).collect()
+    };
+    Ok((with(b"A"), with(b"D")))
 }
 
 fn os_text(path: &[u8]) -> OsString {

@@ -1,31 +1,81 @@
 //! Refs change by compare-and-set only, without hooks, and are durable before that is reported.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::admin_lock::Guarded;
 use super::durable;
 use super::error::GitError;
+use super::library;
 use super::program::Git;
 use super::repository::{Repository, branch_reference};
 use crate::model::CommitId;
 
-/// Moves `branch` from one commit to another; done already is as good.
+/// Moves `branch`, which is ours, from one commit to another; done already is as good.
 ///
 /// # Errors
 /// [`GitError::ReferenceMoved`] when the branch is at neither of them, or what git says.
 pub fn move_branch(repository: &Repository, branch: &str, from: &CommitId, to: &CommitId) -> Result<(), GitError> {
     let name = branch_reference(branch);
-    alone(repository, &name, |lock| {
-        let git = update(repository.main_worktree(), "lanekeeper: move").stdin(lock);
-        if set(repository, git, &name, to, Some(from))? {
-            return Ok(());
-        }
-        match repository.commit_at(&name)? {
-            Some(now) if now == *to => durable::reference(repository, &name),
-            found => Err(GitError::ReferenceMoved { reference: branch.to_owned(), expected: from.clone(), found }),
+    if set_own_reference(repository, &name, to, Some(from), "lanekeeper: move")? {
+        return Ok(());
+    }
+    match repository.commit_at(&name)? {
+        Some(now) if now == *to => durable::reference(repository, &name),
+        found => Err(GitError::ReferenceMoved { reference: branch.to_owned(), expected: from.clone(), found }),
+    }
+}
+
+/// Sets the ref `name`, which is ours, to `to` if it is at `old` (`None`: if it does not exist). `false`: it is not.
+///
+/// Without a process where that can be: one that dies in the middle leaves a lock on the ref, which the next to change it
+/// takes for what it is, and [`remove_dead_reference_locks`] removes. A ref of the user's is never locked in that way.
+pub(crate) fn set_own_reference(
+    repository: &Repository,
+    name: &str,
+    to: &CommitId,
+    old: Option<&CommitId>,
+    why: &str,
+) -> Result<bool, GitError> {
+    alone(repository, name, |lock| {
+        let set = library::change(repository, repository.main_worktree(), |git| {
+            let target = library::oid(to)?;
+            match old {
+                Some(old) => git.reference_matching(name, target, true, library::oid(old)?, why),
+                None => git.reference(name, target, false, why),
+            }
+            .map(drop)
+        });
+        match set {
+            Some(()) => Ok(true),
+            None => set_by(update(repository.main_worktree(), why).stdin(lock), repository, name, to, old),
         }
     })
+}
+
+/// Removes the locks of Lanekeepers that died while they set the refs of snapshots.
+///
+/// # Errors
+/// [`GitError::Io`].
+pub fn remove_dead_reference_locks(repository: &Repository) -> Result<(), GitError> {
+    repository.holding(Guarded::References, |_| {
+        SNAPSHOTS.iter().try_for_each(|name| remove_locks_below(&repository.common_dir().join(name)))
+    })
+}
+
+/// Where refs are that nobody looks at again who could remove such a lock; one on a branch of ours goes with the branch.
+const SNAPSHOTS: &[&str] = &["refs/lanekeeper/checkpoint", "refs/tags/checkpoint"];
+
+fn remove_locks_below(directory: &Path) -> Result<(), GitError> {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => remove_locks_below(&path)?,
+            Ok(_) if path.extension().is_some_and(|extension| extension == "lock") => durable::remove(&path)?,
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Runs `act` while nobody else of ours changes a branch. Git's own lock on the ref `name`, which is ours, is then a
@@ -70,12 +120,12 @@ pub(crate) fn set_reference_from(
     old: Option<&CommitId>,
     why: &str,
 ) -> Result<bool, GitError> {
-    set(repository, update(worktree, why), name, to, old)
+    set_by(update(worktree, why), repository, name, to, old)
 }
 
-fn set(
-    repository: &Repository,
+fn set_by(
     git: Git<'_>,
+    repository: &Repository,
     name: &str,
     to: &CommitId,
     old: Option<&CommitId>,

@@ -11,6 +11,7 @@ use super::configuration::{Configuration, KnownConfiguration};
 use super::durable;
 use super::error::{GitError, io_error};
 use super::head::{Head, head_of};
+use super::library;
 use super::program::{Git, nul_separated, path_text};
 use super::slot::git_directory;
 use crate::model::{CommitId, Timestamp};
@@ -110,10 +111,7 @@ impl Repository {
         if ancestor == descendant {
             return Ok(true);
         }
-        let known = self.in_process(|git| {
-            let descendant = git2::Oid::from_str(descendant.as_str())?;
-            git.graph_descendant_of(descendant, git2::Oid::from_str(ancestor.as_str())?)
-        });
+        let known = self.in_process(|git| git.graph_descendant_of(library::oid(descendant)?, library::oid(ancestor)?));
         if let Some(known) = known {
             return Ok(known);
         }
@@ -126,6 +124,10 @@ impl Repository {
     /// # Errors
     /// What git says.
     pub fn commit_time(&self, commit: &CommitId) -> Result<Timestamp, GitError> {
+        let known = self.in_process(|git| Ok(git.find_commit(library::oid(commit)?)?.time().seconds()));
+        if let Some(seconds) = known {
+            return Ok(Timestamp::from_unix_millis(seconds.saturating_mul(1000)));
+        }
         let git = Git::new(&self.main).args(["show", "--no-patch", "--format=%ct", commit.as_str()]);
         let seconds: i64 = git.line()?.parse().unwrap_or_default();
         Ok(Timestamp::from_unix_millis(seconds.saturating_mul(1000)))
@@ -136,6 +138,9 @@ impl Repository {
     /// # Errors
     /// What git says.
     pub fn changed_paths(&self, from: &CommitId, to: &CommitId) -> Result<Vec<String>, GitError> {
+        if let Some(known) = self.in_process(|git| library::differences(git, from, to)) {
+            return Ok(known.iter().map(|difference| path_text(&difference.path)).collect());
+        }
         let git = Git::new(&self.main).args(["diff-tree", "-r", "-z", "--name-only", "--no-renames"]);
         let listing = git.args([from.as_str(), to.as_str()]).run()?;
         Ok(nul_separated(&listing).map(path_text).collect())
@@ -147,16 +152,25 @@ impl Repository {
     /// # Errors
     /// What git says.
     pub fn embedded_repositories(&self, from: &CommitId, to: &CommitId) -> Result<Vec<String>, GitError> {
-        let git = Git::new(&self.main).args(["diff-tree", "-r", "-z", "--no-renames", from.as_str(), to.as_str()]);
-        let listing = git.run()?;
-        let parts: Vec<&[u8]> = nul_separated(&listing).collect();
-        let links = parts.chunks_exact(2).filter(|pair| is_new_link(pair[0])).map(|pair| path_text(pair[1]));
-        let links: Vec<String> = links.collect();
+        let links = self.new_links(from, to)?;
         if links.is_empty() {
             return Ok(links);
         }
         let submodules = self.submodules(to)?;
         Ok(links.into_iter().filter(|path| !submodules.contains(path)).collect())
+    }
+
+    /// The links to commits of other repositories that `to` has and `from` has not.
+    fn new_links(&self, from: &CommitId, to: &CommitId) -> Result<Vec<String>, GitError> {
+        if let Some(known) = self.in_process(|git| library::differences(git, from, to)) {
+            let new = known.iter().filter(|it| it.to == library::LINK && it.from != library::LINK);
+            return Ok(new.map(|difference| path_text(&difference.path)).collect());
+        }
+        let git = Git::new(&self.main).args(["diff-tree", "-r", "-z", "--no-renames", from.as_str(), to.as_str()]);
+        let listing = git.run()?;
+        let parts: Vec<&[u8]> = nul_separated(&listing).collect();
+        let links = parts.chunks_exact(2).filter(|pair| is_new_link(pair[0])).map(|pair| path_text(pair[1]));
+        Ok(links.collect())
     }
 
     fn submodules(&self, commit: &CommitId) -> Result<Vec<String>, GitError> {
@@ -200,7 +214,7 @@ impl Repository {
     /// Asks libgit2, which needs no process. `None`: it cannot tell (it reads neither SHA-256 nor reftable
     /// repositories, and knows less about trusted owners), so git itself must be asked.
     pub(super) fn in_process<T>(&self, ask: impl FnOnce(&git2::Repository) -> Result<T, git2::Error>) -> Option<T> {
-        git2::Repository::open(&self.common).and_then(|git| ask(&git)).ok()
+        library::ask(&self.common, ask)
     }
 }
 

@@ -14,7 +14,7 @@ use super::head::{head_of, remove_dead_locks};
 use super::identity::run_identified;
 use super::operation::quit_operations;
 use super::program::{Git, nul_separated, path_text};
-use super::references::{delete_reference, reference_lock, set_reference};
+use super::references::{delete_reference, set_own_reference};
 use super::repository::{Repository, commit_id};
 use super::slot::git_directory;
 use crate::model::{CommitId, PhaseId, Timestamp};
@@ -185,9 +185,7 @@ pub fn keep(repository: &Repository, reference: &str, commit: CommitId) -> Resul
     let mut name = reference.to_owned();
     let mut number = 1;
     loop {
-        // A lock on a name that is new is a dead one's: the name is as good as taken.
-        let locked = reference_lock(repository.common_dir(), &name).exists();
-        if !locked && set_reference(repository, &name, &commit, None, "lanekeeper: snapshot")? {
+        if set_own_reference(repository, &name, &commit, None, "lanekeeper: snapshot")? {
             return Ok(Snapshot { commit, reference: name });
         }
         if let Some(known) = repository.commit_at(&name)?

@@ -56,10 +56,11 @@ impl Site {
         Ok(self.repository.ensure_excluded(&patterns.collect::<Vec<_>>())?)
     }
 
-    /// Makes the state directory and the worktree root, and keeps both out of `git status`.
+    /// Makes the state directory and the worktree root, keeps both out of `git status`, and clears away what a death left.
     pub(in crate::cli) fn prepare(&self, state: &StateDirectory, worktree_root: &Path) -> Result<(), CliError> {
         usable_directory(worktree_root)?;
         state.create()?;
+        crate::git::remove_dead_reference_locks(&self.repository)?;
         let mut patterns = vec![format!("/{RUN_LOG_DIRECTORY}/")];
         if let Ok(inside) = worktree_root.strip_prefix(self.repository.main_worktree()) {
             patterns.push(format!("/{}/", inside.display()));

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long one waits at most: a checkout whose filters download something holds nobody up for longer.
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A checkout keeps about two cores busy, with writing and with what the system does of it.
 const CORES_FOR_EACH: usize = 2;

@@ -1,0 +1,193 @@
+//! Whole phases beside the script that a careful user writes: `cargo bench --bench phases -- [CASE…] [--rounds N]`.
+//!
+//! Both do the same work on clones of the same repository: every lane changes one file, commits it and merges it. Each
+//! round runs both, turn about first; the ratios are those of one round, and their median counts. The script is
+//! `benches/baseline/phase.sh`.
+
+#![allow(clippy::print_stdout, reason = "that is what it is for")]
+#![allow(missing_docs, reason = "a program")]
+
+mod support;
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use support::{Result, median, ratios};
+
+/// What is measured, by the name under which it is chosen.
+struct Case {
+    name: &'static str,
+    files: usize,
+    lanes: usize,
+    /// Whether an earlier phase of the same repository left its worktrees (`keep_pool`).
+    warm: bool,
+    /// The largest ratio that we allow ourselves.
+    limit: f64,
+}
+
+const CASES: &[Case] = &[
+    Case { name: "many-lanes", files: 200, lanes: 100, warm: false, limit: 0.6 },
+    Case { name: "cold", files: 9_000, lanes: 20, warm: false, limit: 0.4 },
+    Case { name: "warm", files: 9_000, lanes: 20, warm: true, limit: 0.25 },
+    Case { name: "large", files: 57_000, lanes: 20, warm: false, limit: 0.4 },
+];
+
+const PARALLEL: usize = 4;
+
+/// What stands for an agent; `LANE` is set to the lane's name.
+const AGENT: &str = "echo \"$LANE\" > \"changed-by-$LANE\"";
+
+fn main() -> Result<()> {
+    let mut rounds = 5;
+    let mut chosen = Vec::new();
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
+    while let Some(argument) = arguments.next() {
+        match argument.as_str() {
+            "--rounds" => rounds = arguments.next().ok_or("--rounds wants a number")?.parse()?,
+            name => chosen.push(name.to_owned()),
+        }
+    }
+    if let Some(unknown) = chosen.iter().find(|name| CASES.iter().all(|case| case.name != name.as_str())) {
+        return Err(format!("no case is called {unknown}").into());
+    }
+    println!("{:<12} {:>9} {:>9}   {:>6}  (smallest, largest)   limit", "case", "ours", "script", "ratio");
+    for case in CASES.iter().filter(|case| chosen.is_empty() || chosen.iter().any(|name| name == case.name)) {
+        measure(case, rounds)?;
+    }
+    Ok(())
+}
+
+fn measure(case: &Case, rounds: usize) -> Result<()> {
+    let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
+    let origin = scratch.path().join("origin");
+    make_repository(&origin, case.files)?;
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        let place = scratch.path().join(format!("round-{round}"));
+        for script in [round % 2 == 0, round % 2 != 0] {
+            if script {
+                theirs.push(time_script(case, &origin, &place)?);
+            } else {
+                ours.push(time_lanekeeper(case, &origin, &place)?);
+            }
+            fs::remove_dir_all(&place)?;
+        }
+    }
+    let (ratio, low, high) = ratios(&ours, &theirs);
+    let verdict = if ratio > case.limit { "  over the limit" } else { "" };
+    println!(
+        "{:<12} {:>9.2?} {:>9.2?}   {ratio:>6.3}  ({low:.3}, {high:.3})        {:>4}{verdict}",
+        case.name,
+        median(&ours),
+        median(&theirs),
+        case.limit
+    );
+    Ok(())
+}
+
+fn time_script(case: &Case, origin: &Path, place: &Path) -> Result<Duration> {
+    let repository = clone(origin, place)?;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/baseline/phase.sh");
+    let mut phase = Command::new("sh");
+    phase.arg(script).args([&repository, &place.join("worktrees")]);
+    phase.args([case.lanes.to_string(), PARALLEL.to_string(), AGENT.to_owned()]);
+    let time = time(&mut phase)?;
+    check(case, &repository)?;
+    Ok(time)
+}
+
+fn time_lanekeeper(case: &Case, origin: &Path, place: &Path) -> Result<Duration> {
+    let repository = clone(origin, place)?;
+    if case.warm {
+        run_phase(&repository, case.lanes, "earlier", "first", true)?;
+    }
+    let time = run_phase(&repository, case.lanes, "measured", "lane", false)?;
+    check(case, &repository)?;
+    Ok(time)
+}
+
+fn run_phase(repository: &Path, lanes: usize, phase: &str, prefix: &str, keep_pool: bool) -> Result<Duration> {
+    let plan = repository.with_file_name(format!("{phase}.toml"));
+    let mut text = format!("phase = \"{phase}\"\n");
+    for lane in 1..=lanes {
+        let agent = AGENT.replace("$LANE", "$LANEKEEPER_LANE");
+        write!(text, "\n[[lane]]\nid = \"{prefix}-{lane}\"\ncommand = '{agent}'\n")?;
+    }
+    fs::write(&plan, text)?;
+    let mut run = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+    run.current_dir(repository).arg("execute-phase").arg(&plan).arg("--max-parallel").arg(PARALLEL.to_string());
+    run.env("LANEKEEPER_KEEP_POOL", keep_pool.to_string());
+    time(&mut run)
+}
+
+/// How long the command takes, with nothing of before left to be written to the disk.
+fn time(command: &mut Command) -> Result<Duration> {
+    Command::new("sync").status()?;
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let began = Instant::now();
+    let output = command.output()?;
+    let time = began.elapsed();
+    if output.status.success() {
+        return Ok(time);
+    }
+    Err(format!("{command:?} ended with {}: {}", output.status, String::from_utf8_lossy(&output.stderr)).into())
+}
+
+/// Makes sure that the work of every lane is in the branch, each with a merge of its own.
+fn check(case: &Case, repository: &Path) -> Result<()> {
+    let names = (1..=case.lanes).map(|lane| format!("changed-by-lane-{lane}"));
+    if let Some(missing) = names.into_iter().find(|name| !repository.join(name).is_file()) {
+        return Err(format!("{} has no {missing}", repository.display()).into());
+    }
+    let subjects = git(repository, &["log", "--first-parent", "--merges", "--format=%s"])?;
+    let missing =
+        (1..=case.lanes).find(|lane| !subjects.lines().any(|subject| subject.ends_with(&format!("lane-{lane}"))));
+    missing.map_or(Ok(()), |lane| Err(format!("lane-{lane} has no merge of its own").into()))
+}
+
+fn clone(origin: &Path, place: &Path) -> Result<PathBuf> {
+    fs::create_dir_all(place)?;
+    let repository = place.join("repository");
+    git(place, &["clone", "--quiet", "--local", &origin.to_string_lossy(), "repository"])?;
+    git(&repository, &["config", "user.name", "Somebody"])?;
+    git(&repository, &["config", "user.email", "somebody@example.invalid"])?;
+    Ok(repository)
+}
+
+fn git(directory: &Path, arguments: &[&str]) -> Result<String> {
+    let output = Command::new("git").current_dir(directory).args(arguments).output()?;
+    if !output.status.success() {
+        return Err(format!("git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    Ok(String::from_utf8(output.stdout)?.trim_end().to_owned())
+}
+
+/// Makes a repository of that many files, 25 in a directory, of 200 to 8,000 bytes each: what source trees have.
+fn make_repository(path: &Path, files: usize) -> Result<()> {
+    git(Path::new("/"), &["init", "--quiet", "--initial-branch=main", &path.to_string_lossy()])?;
+    let mut import =
+        Command::new("git").current_dir(path).args(["fast-import", "--quiet"]).stdin(Stdio::piped()).spawn()?;
+    let mut stream = std::io::BufWriter::new(import.stdin.take().ok_or("no pipe to git fast-import")?);
+    write!(stream, "commit refs/heads/main\ncommitter Somebody <somebody@example.invalid> 1700000000 +0000\n")?;
+    writeln!(stream, "data 5\nfirst")?;
+    let mut chance: u64 = 0x9e37_79b9_7f4a_7c15;
+    for file in 0..files {
+        chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let size = 200 + (chance >> 33) % 7_800;
+        let contents = format!("line {chance:016x} of file {file}\n").repeat(size as usize / 40 + 1);
+        let (area, part) = (file / 500, file / 25 % 20);
+        writeln!(stream, "M 100644 inline area-{area:03}/part-{part:02}/file-{file:05}.txt")?;
+        writeln!(stream, "data {}\n{contents}", contents.len())?;
+    }
+    stream.flush()?;
+    drop(stream);
+    if !import.wait()?.success() {
+        return Err("git fast-import failed".into());
+    }
+    git(path, &["symbolic-ref", "HEAD", "refs/heads/main"])?;
+    Ok(())
+}
