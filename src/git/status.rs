@@ -5,6 +5,7 @@ use std::path::Path;
 use super::error::GitError;
 use super::head::Head;
 use super::hook::as_hook_left;
+use super::pristine::is_pristine;
 use super::program::{Git, nul_separated, path_text};
 use crate::model::CommitId;
 
@@ -92,6 +93,9 @@ pub(crate) fn survey(worktree: &Path) -> Result<Survey, GitError> {
 
 /// Refuses a worktree with uncommitted work.
 pub(crate) fn refuse_uncommitted(worktree: &Path) -> Result<(), GitError> {
+    if is_pristine(worktree) {
+        return Ok(());
+    }
     let paths = uncommitted(worktree)?;
     if paths.is_empty() { Ok(()) } else { Err(GitError::Dirty { path: worktree.to_owned(), paths }) }
 }
