@@ -12,6 +12,7 @@ use super::head::{Head, index_lock, remove_dead_locks};
 use super::hook::as_hook_left;
 use super::identity::run_identified;
 use super::operation::refuse_operation;
+use super::plain_commit::commit_plainly;
 use super::program::{Git, path_text};
 use super::repository::{Repository, branch_reference};
 use super::status::{Survey, survey, untracked};
@@ -61,18 +62,41 @@ pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Resul
             return Err(GitError::OperationInProgress { path: worktree.to_owned(), which: "resolving conflicts" });
         }
         let embedded = found.embedded.iter().map(|path| path_text(path)).collect();
-        let head = match found.head {
-            Some(head) if !found.staged && found.differing.is_empty() => head,
-            _ => commit(repository, request, &found, lock)?,
-        };
-        make_durable(repository, &head, request.since)?;
-        Ok(Committed { head: head.commit, embedded })
+        Ok(Committed { head: commit(repository, request, found, lock)?, embedded })
     })
 }
 
-fn commit(repository: &Repository, request: &CommitRequest<'_>, found: &Survey, lock: &File) -> Result<Head, GitError> {
+fn commit(
+    repository: &Repository,
+    request: &CommitRequest<'_>,
+    mut found: Survey,
+    lock: &File,
+) -> Result<CommitId, GitError> {
+    let from_hook = as_hook_left(request.worktree)?;
+    found.differing.retain(|path| !from_hook.contains(path));
+    let head = match &found.head {
+        Some(head) if !found.staged && found.differing.is_empty() => head.clone(),
+        Some(head)
+            if !found.staged
+                && let Some(done) = commit_plainly(repository, request, head, &found.differing) =>
+        {
+            return Ok(done.commit);
+        }
+        _ => commit_with_git(repository, request, &found, from_hook, lock)?,
+    };
+    make_durable(repository, &head, request.since)?;
+    Ok(head.commit)
+}
+
+fn commit_with_git(
+    repository: &Repository,
+    request: &CommitRequest<'_>,
+    found: &Survey,
+    from_hook: Vec<Vec<u8>>,
+    lock: &File,
+) -> Result<Head, GitError> {
     let worktree = request.worktree;
-    stage(worktree, found, lock)?;
+    stage(worktree, found, from_hook, lock)?;
     let git = Git::new(worktree).without_hooks().stdin(lock);
     let git = git.args(["commit", "--quiet", "--no-verify", "--allow-empty-message", "--cleanup=whitespace"]);
     let committed = run_identified(git.arg("-m").arg(message(request.message, request.trailers)));
@@ -85,13 +109,11 @@ fn commit(repository: &Repository, request: &CommitRequest<'_>, found: &Survey, 
 }
 
 /// Stages what differs, the repositories within the worktree and what a hook left excepted.
-fn stage(worktree: &Path, found: &Survey, lock: &File) -> Result<(), GitError> {
+fn stage(worktree: &Path, found: &Survey, from_hook: Vec<Vec<u8>>, lock: &File) -> Result<(), GitError> {
     let git = || Git::new(worktree).without_hooks().stdin(lock);
-    let from_hook = as_hook_left(worktree)?;
-    let work: Vec<Vec<u8>> = found.differing.iter().filter(|path| !from_hook.contains(path)).cloned().collect();
-    let few = work.len() <= FEW;
+    let few = found.differing.len() <= FEW;
     // A file that went away meanwhile is one that git does not find: then everything that is there by now is added.
-    if !few || add_these(git(), &work, false).is_some_and(|git| git.run().is_err()) {
+    if !few || add_these(git(), &found.differing, false).is_some_and(|git| git.run().is_err()) {
         add_all(git(), &[found.embedded.clone(), from_hook].concat()).run()?;
     }
     Ok(())

@@ -59,6 +59,11 @@ pub(crate) fn forget_hook(worktree: &Path) -> Result<(), GitError> {
     durable::remove(&notes(worktree)?)
 }
 
+/// Whether a hook wrote anything in `worktree` that the commit does not hold.
+pub(crate) fn left_something(worktree: &Path) -> Result<bool, GitError> {
+    Ok(!written(worktree)?.is_empty())
+}
+
 /// Which of the paths that a hook wrote in `worktree` hold what it wrote.
 pub(crate) fn as_hook_left(worktree: &Path) -> Result<Vec<Vec<u8>>, GitError> {
     let written = written(worktree)?;

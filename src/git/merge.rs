@@ -3,11 +3,11 @@
 use super::commit::message as with_trailers;
 use super::durable;
 use super::error::GitError;
-use super::identity::{commit_tree, run_identified};
+use super::identity::make_commit;
 use super::library;
 use super::plain_merge::plain_merge;
 use super::program::{Git, nul_separated, path_text};
-use super::repository::{Repository, commit_id};
+use super::repository::Repository;
 use super::reserved::{Reserved, with_reserved};
 use crate::model::CommitId;
 
@@ -162,14 +162,7 @@ fn without_contents(
 }
 
 fn seal(repository: &Repository, tree: &str, parents: &[&CommitId], message: &str) -> Result<CommitId, GitError> {
-    let commit = match repository.in_process(|git| commit_tree(git, tree, parents, message)) {
-        Some(commit) => commit_id(commit.to_string().as_bytes())?,
-        None => {
-            let git = Git::new(repository.main_worktree()).args(["commit-tree", tree, "-m", message]);
-            let git = git.args(parents.iter().flat_map(|parent| ["-p", parent.as_str()]));
-            commit_id(&run_identified(git)?)?
-        }
-    };
+    let commit = make_commit(repository, tree, parents, message)?;
     durable::objects(repository, &commit, &[parents[0].clone()])?;
     Ok(commit)
 }

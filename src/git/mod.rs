@@ -32,6 +32,7 @@ mod obstacles;
 mod operation;
 mod own_index;
 mod parcel;
+mod plain_commit;
 mod plain_merge;
 mod plain_paths;
 mod pool;
@@ -76,7 +77,7 @@ pub use repository::{Repository, branch_reference};
 pub use reserved::Reserved;
 pub use snapshot::{
     Snapshot, SnapshotRequest, changed_since, delete_references, has_changes, keep, kept_under, put_back,
-    reference_name, restore, snapshot,
+    reference_name, restore, snapshot, snapshot_of_head,
 };
 pub use stash::stashed_on;
 pub use upstream::{upstream_remote, written_url};

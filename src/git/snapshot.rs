@@ -7,7 +7,9 @@ use super::admin_lock::holding_worktree;
 use super::durable;
 use super::error::GitError;
 use super::head::{head_of, remove_dead_locks};
-use super::identity::run_identified;
+use super::hook::left_something;
+use super::identity::make_commit;
+use super::library;
 use super::operation::quit_operations;
 use super::own_index::tree_of;
 use super::program::{Git, nul_separated, path_text};
@@ -54,11 +56,32 @@ pub fn reference_name(phase: &PhaseId, lane: impl fmt::Display, at: Timestamp, t
 /// What git says, for example that a file cannot be read; [`GitError::Io`].
 pub fn snapshot(repository: &Repository, request: &SnapshotRequest<'_>) -> Result<Snapshot, GitError> {
     let tree = tree_of(repository, request.worktree, request.index_file)?;
-    let git = Git::new(repository.main_worktree()).args(["commit-tree", &tree, "-m", request.message]);
-    let git = git.args(request.parents.iter().flat_map(|parent| ["-p", parent.as_str()]));
-    let commit = commit_id(&run_identified(git)?)?;
+    let parents: Vec<&CommitId> = request.parents.iter().collect();
+    let commit = make_commit(repository, &tree, &parents, request.message)?;
     durable::objects(repository, &commit, request.since)?;
     keep(repository, request.reference, commit)
+}
+
+/// The same where a worktree holds what its head holds, because all that was in it was committed just now: nothing is
+/// looked at. `None`: that is not so, or a hook left something that is no commit's.
+///
+/// # Errors
+/// What git says.
+pub fn snapshot_of_head(
+    repository: &Repository,
+    worktree: &Path,
+    head: &CommitId,
+    reference: &str,
+    message: &str,
+) -> Result<Option<Snapshot>, GitError> {
+    if repository.head_at(worktree)?.commit != *head || left_something(worktree)? {
+        return Ok(None);
+    }
+    let tree = repository.in_process(|git| Ok(git.find_commit(library::oid(head)?)?.tree_id().to_string()));
+    let Some(tree) = tree else { return Ok(None) };
+    let commit = make_commit(repository, &tree, &[head], message)?;
+    durable::objects(repository, &commit, std::slice::from_ref(head))?;
+    keep(repository, reference, commit).map(Some)
 }
 
 /// Whether tracked files of a worktree are not as its head has them.
