@@ -134,6 +134,11 @@ impl Plan {
         &self.parts.lanes[index.at()]
     }
 
+    /// Whether gates are run after `task`: its own or those after every task.
+    pub fn is_gated(&self, task: &Task) -> bool {
+        !task.verify.is_empty() || !self.gates.atomic.is_empty()
+    }
+
     /// What is known of the runner of `agent`.
     pub fn runner(&self, agent: &Agent) -> Option<&Runner> {
         self.parts.runners.get(&agent.runner)

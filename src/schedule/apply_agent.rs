@@ -262,8 +262,7 @@ impl RunState {
             worker.step = AgentStep::Judging(Failure::new(FailureKind::Report, message));
             return Ok(());
         }
-        let task = &plan.lane(lane).agents[agent].tasks[worker.task];
-        if task.verify.is_empty() && plan.gates.atomic.is_empty() {
+        if !plan.is_gated(&plan.lane(lane).agents[agent].tasks[worker.task]) {
             return self.start_snapshot(lane, agent);
         }
         worker.step = AgentStep::Verifying(Gate::Due);

@@ -65,9 +65,7 @@ impl AgentState {
         match self.step {
             AgentStep::Done | AgentStep::Merging => true,
             AgentStep::Snapshotting => is_last,
-            AgentStep::Committing => {
-                is_last && agent.tasks[self.task].verify.is_empty() && plan.gates.atomic.is_empty()
-            }
+            AgentStep::Committing => is_last && !plan.is_gated(&agent.tasks[self.task]),
             _ => false,
         }
     }

@@ -95,6 +95,7 @@ impl Ports {
         let moment = Moment { at, ..self.moment(lane, state) };
         let branch = self.agent_branch(lane, agent);
         let start = state.lane(lane).base.clone().unwrap_or_else(|| self.facts.base_commit.clone());
+        let committed = self.just_committed(lane, agent, reason, state);
         let ports = self.clone();
         Ok(Box::new(move |tell| {
             let name = ports.plan.lane(lane).agents[agent].name.clone();
@@ -105,7 +106,7 @@ impl Ports {
                 // That there is something wrong with the stash keeps nothing else from being kept.
                 let stashes = ports.keep_stashes(&moment, &branch, &start);
                 stashes.unwrap_or_else(|error| vec![ports.noted(lane, &error)]).into_iter().for_each(tell);
-                ports.keep_worktree(lane, Some(&name), &worktree.path, at)
+                ports.keep_work(lane, &name, &worktree.path, at, committed.as_ref())
             });
             vec![match kept {
                 Ok(kept) => {
@@ -114,6 +115,41 @@ impl Ports {
                 Err(error) => Event::SnapshotFailed { lane: id, agent, reason, error: error.to_string() },
             }]
         }))
+    }
+
+    /// The head that holds all there is in an agent's worktree: its work was committed, and no gate was run since.
+    fn just_committed(
+        &self,
+        lane: LaneIndex,
+        agent: usize,
+        reason: SnapshotReason,
+        state: &RunState,
+    ) -> Option<CommitId> {
+        let (who, worker) = (&self.plan.lane(lane).agents[agent], &state.lane(lane).agents[agent]);
+        let after_commit = reason == SnapshotReason::Task && who.round == Round::Implementation;
+        let untouched = after_commit && !self.plan.is_gated(who.tasks.get(worker.task)?);
+        worker.head.clone().filter(|_| untouched)
+    }
+
+    /// Keeps the whole state of an agent's worktree, which is not looked at where all of it is in the commit.
+    fn keep_work(
+        &self,
+        lane: LaneIndex,
+        agent: &AgentName,
+        path: &Path,
+        at: Timestamp,
+        committed: Option<&CommitId>,
+    ) -> Result<Snapshot, PortError> {
+        if let Some(head) = committed {
+            self.repository.vouch_for(path)?;
+            let (reference, message) = (self.snapshot_reference(lane, at), self.snapshot_message(lane, Some(agent)));
+            let message = self.redactor.redact(&message);
+            // What goes wrong on this way is found and told on the other.
+            if let Ok(Some(kept)) = git::snapshot_of_head(&self.repository, path, head, &reference, &message) {
+                return Ok(kept);
+            }
+        }
+        self.keep_worktree(lane, Some(agent), path, at)
     }
 
     fn noted(&self, lane: LaneIndex, error: &PortError) -> Event {
