@@ -68,6 +68,23 @@ pub fn write_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), 
     replaced.map_err(|source| FileError::Io { action: "write", path, source })
 }
 
+/// The same for files of one directory, which exists, with one wait for all their names: nothing may count on any of
+/// them before this returns.
+///
+/// # Errors
+/// [`FileError`]; some of the files may then be new.
+pub fn write_together<'a>(
+    directory: &Path,
+    files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+) -> Result<(), FileError> {
+    let opened = File::open(directory).map_err(|source| open_error("open", directory, source))?;
+    for (name, contents) in files {
+        let failed = |source| FileError::Io { action: "write", path: directory.join(name), source };
+        replace_in(&opened, OsStr::new(name), contents).map_err(failed)?;
+    }
+    sync_names(&opened).map_err(|source| FileError::Io { action: "sync", path: directory.to_owned(), source })
+}
+
 /// The same with half the waiting, for what is not worth more: after a power cut the old file may be there again.
 ///
 /// # Errors
@@ -281,6 +298,19 @@ mod tests {
             let error = write_below(root.path(), Path::new(relative), b"1").unwrap_err();
             assert!(matches!(error, FileError::Outside { .. }), "{relative}: {error}");
         }
+    }
+
+    #[test]
+    fn files_written_together_are_all_replaced_and_one_that_cannot_be_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("a"), "old").unwrap();
+        write_together(root.path(), [("a", &b"1"[..]), ("b", b"2")]).unwrap();
+        let text = |name: &str| fs::read_to_string(root.path().join(name)).unwrap();
+        assert_eq!((text("a"), text("b"), mode(&root.path().join("a"))), ("1".to_owned(), "2".to_owned(), 0o600));
+        fs::create_dir(root.path().join("taken")).unwrap();
+        let error = write_together(root.path(), [("taken", &b"3"[..])]).unwrap_err().to_string();
+        assert!(error.contains("taken"), "{error}");
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 3);
     }
 
     #[test]

@@ -97,14 +97,21 @@ pub struct BriefFiles {
 }
 
 impl BriefFiles {
+    /// The name of the prompt.
+    pub const PROMPT: &str = "prompt.md";
+    /// The name of the task as JSON.
+    pub const TASK: &str = "task.json";
+    /// The name of what went wrong before.
+    pub const FAILURE_CONTEXT: &str = "failure_context.json";
+
     /// The prompt.
     pub fn prompt(&self) -> PathBuf {
-        self.directory.join("prompt.md")
+        self.directory.join(Self::PROMPT)
     }
 
     /// The task as JSON.
     pub fn task(&self) -> PathBuf {
-        self.directory.join("task.json")
+        self.directory.join(Self::TASK)
     }
 
     /// Where the agent may leave its result.
@@ -119,7 +126,7 @@ impl BriefFiles {
 
     /// What went wrong before, as a JSON array.
     pub fn failure_context(&self) -> PathBuf {
-        self.directory.join("failure_context.json")
+        self.directory.join(Self::FAILURE_CONTEXT)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Jobs: described, launched under a supervisor, waited for.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::brief::{Brief, BriefFiles, Progress, lane_environment};
@@ -38,8 +38,8 @@ struct Described {
 /// How many of the last lines of an attempt the next one is told.
 const LAST_WORDS: usize = 10;
 
-/// A file and what is written into it.
-type Sheet = (PathBuf, Vec<u8>);
+/// The name of a file in the attempt's directory, and what is written into it.
+type Sheet = (&'static str, Vec<u8>);
 
 impl Ports {
     /// Starts the job unless it was started before, in this life of the run or an earlier one, and waits for its end.
@@ -145,9 +145,8 @@ impl Ports {
         for directory in [Some(files.directory.as_path()), files.status.parent()].into_iter().flatten() {
             atomic::create_directory(directory)?;
         }
-        for (path, contents) in contents {
-            atomic::write(path, contents)?;
-        }
+        // What the job is to do is written after them: until then nothing counts on any of them.
+        atomic::write_together(&files.directory, contents.iter().map(|(name, text)| (*name, text.as_slice())))?;
         atomic::remove(&files.status)?;
         Ok(())
     }
@@ -262,9 +261,9 @@ impl Ports {
             format!("{value:#}\n").into_bytes()
         };
         let contents = vec![
-            (files.prompt(), self.redactor.redact(&brief.prompt()).into_owned().into_bytes()),
-            (files.task(), pretty(brief.task_file())),
-            (files.failure_context(), pretty(serde_json::json!(brief.failure_context))),
+            (BriefFiles::PROMPT, self.redactor.redact(&brief.prompt()).into_owned().into_bytes()),
+            (BriefFiles::TASK, pretty(brief.task_file())),
+            (BriefFiles::FAILURE_CONTEXT, pretty(serde_json::json!(brief.failure_context))),
         ];
         let status = StatusSpec {
             path: files.status.clone(),
