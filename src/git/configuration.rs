@@ -18,6 +18,8 @@ pub(crate) struct Configuration {
     values: HashMap<String, String>,
     /// The files that were read, or would have been, and how each was then.
     files: Vec<(PathBuf, Stamp)>,
+    /// Where attributes for all repositories would be.
+    attributes: Vec<PathBuf>,
 }
 
 /// Modification, change, inode and size of a file; `None`: there is none.
@@ -57,7 +59,7 @@ impl Configuration {
             let (name, value) = text.split_once('\n').unwrap_or((&text, "true"));
             values.insert(name.to_owned(), value.to_owned());
         }
-        Ok(Self { values, files })
+        Ok(Self { values, files, attributes: usual_attributes(main)? })
     }
 
     fn is_current(&self) -> bool {
@@ -75,6 +77,11 @@ impl Configuration {
         Some(!["false", "no", "off", "0", ""].contains(&value.as_str()))
     }
 
+    /// Where attributes of the user's and of the system's are if there are any and no setting says where.
+    pub(crate) fn attribute_files(&self) -> &[PathBuf] {
+        &self.attributes
+    }
+
     /// Whether every worktree sees the same settings.
     pub(crate) fn is_uniform(&self) -> bool {
         let conditional = self.values.keys().any(|name| name.starts_with("includeif."));
@@ -85,11 +92,23 @@ impl Configuration {
 /// Where settings usually are, whether or not there are any now.
 fn usual_files(repository: &Repository) -> Vec<PathBuf> {
     let mut files = vec![repository.common_dir().join("config")];
-    if let Some(home) = std::env::home_dir() {
-        let other = std::env::var_os("XDG_CONFIG_HOME").map_or_else(|| home.join(".config"), PathBuf::from);
-        files.extend([home.join(".gitconfig"), other.join("git/config")]);
-    }
+    files.extend(std::env::home_dir().map(|home| home.join(".gitconfig")));
+    files.extend(user_directory().map(|directory| directory.join("config")));
     files
+}
+
+/// Where git looks for what the user says for all repositories.
+fn user_directory() -> Option<PathBuf> {
+    let named = std::env::var_os("XDG_CONFIG_HOME").filter(|name| !name.is_empty()).map(PathBuf::from);
+    named.or_else(|| std::env::home_dir().map(|home| home.join(".config"))).map(|directory| directory.join("git"))
+}
+
+/// Where attributes are that no repository holds; the system's place is a matter of how git was built.
+fn usual_attributes(main: &Path) -> Result<Vec<PathBuf>, GitError> {
+    let system = Git::new(main).args(["var", "GIT_ATTR_SYSTEM"]).attempt()?;
+    let system = system.stdout.trim_ascii_end();
+    let system = (!system.is_empty()).then(|| main.join(OsStr::from_bytes(system)));
+    Ok(system.into_iter().chain(user_directory().map(|directory| directory.join("attributes"))).collect())
 }
 
 fn stamp(file: &Path) -> Stamp {

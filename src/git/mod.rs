@@ -34,6 +34,7 @@ mod operation;
 mod own_index;
 mod parcel;
 mod plain_merge;
+mod plain_paths;
 mod pool;
 mod pristine;
 mod program;
