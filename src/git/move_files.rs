@@ -31,12 +31,16 @@ pub(super) fn move_files(repository: &Repository, worktree: &Path, from: &Commit
         let (old, new) = (tree(from)?, tree(to)?);
         let paths: Vec<&[u8]> = differences.iter().map(|it| it.path.as_slice()).collect();
         let links = differences.iter().any(|it| it.from == LINK || it.to == LINK);
-        if links || paths.len() > AT_MOST || !are_plain(repository, git, worktree, &[&old, &new], paths.iter().copied()) {
+        if links || paths.len() > AT_MOST || !are_plain(repository, git, worktree, &[&old, &new], paths.iter().copied())
+        {
             return Ok(false);
         }
         let mut index = git.index()?;
         let mover = Mover { git, worktree, to: &new };
-        differences.iter().filter(|it| it.to == 0 || is_of_another_kind(it)).try_for_each(|it| mover.remove(it, &mut index))?;
+        differences
+            .iter()
+            .filter(|it| it.to == 0 || is_of_another_kind(it))
+            .try_for_each(|it| mover.remove(it, &mut index))?;
         differences.iter().filter(|it| it.to != 0).try_for_each(|it| mover.write(it, &mut index))?;
         index.write().map(|()| true)
     });
