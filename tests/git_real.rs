@@ -7,6 +7,8 @@ mod support;
 
 #[path = "git_real/pool.rs"]
 mod pool;
+#[path = "git_real/provision.rs"]
+mod provision;
 #[path = "git_real/publish.rs"]
 mod publish;
 #[path = "git_real/remote.rs"]

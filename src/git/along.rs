@@ -16,11 +16,11 @@ use super::error::{GitError, io_error};
 use super::head::{Head, head_of};
 use super::library;
 use super::obstacles::{Obstacles, obstacles};
+use super::own_index::copy_index;
 use super::program::{Git, nul_separated, path_text};
 use super::references::set_reference_from;
 use super::repository::{Repository, branch_reference};
 use super::slot::git_directory;
-use super::snapshot::copy_index;
 use crate::model::CommitId;
 
 /// A branch, where it is, and where it is to go.

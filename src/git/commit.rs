@@ -1,19 +1,20 @@
 //! Committing what an agent left uncommitted, on whatever its worktree has checked out.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use super::admin_lock::holding_worktree;
 use super::durable;
 use super::error::GitError;
-use super::head::{Head, head_of, index_lock, remove_dead_locks};
+use super::head::{Head, index_lock, remove_dead_locks};
 use super::hook::as_hook_left;
 use super::identity::run_identified;
 use super::operation::refuse_operation;
 use super::program::{Git, path_text};
 use super::repository::{Repository, branch_reference};
-use super::status::untracked;
+use super::status::{Survey, survey, untracked};
 use crate::model::CommitId;
 
 /// What is to be committed, and how.
@@ -55,21 +56,45 @@ pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Resul
         } else if let Some(lock) = index_lock(worktree)? {
             return Err(GitError::IndexLocked { lock });
         }
-        refuse_conflicts(worktree)?;
-        let embedded = embedded_in(worktree)?;
-        let not_work = [embedded.clone(), as_hook_left(worktree)?].concat();
-        add_all(Git::new(worktree).stdin(lock), &not_work).run()?;
-        let nothing = Git::new(worktree).args(["diff", "--cached", "--quiet", "--ignore-submodules=none"]).yes()?;
-        if !nothing {
-            let git = Git::new(worktree).without_hooks().stdin(lock);
-            let git = git.args(["commit", "--quiet", "--no-verify", "--allow-empty-message", "--cleanup=whitespace"]);
-            run_identified(git.arg("-m").arg(message(request.message, request.trailers)))?;
+        let found = survey(worktree)?;
+        if found.conflicts {
+            return Err(GitError::OperationInProgress { path: worktree.to_owned(), which: "resolving conflicts" });
         }
-        let head = head_of(worktree)?;
+        let embedded = found.embedded.iter().map(|path| path_text(path)).collect();
+        let head = match found.head {
+            Some(head) if !found.staged && found.differing.is_empty() => head,
+            _ => commit(repository, request, &found, lock)?,
+        };
         make_durable(repository, &head, request.since)?;
-        let embedded = embedded.iter().map(|path| path_text(path)).collect();
         Ok(Committed { head: head.commit, embedded })
     })
+}
+
+fn commit(repository: &Repository, request: &CommitRequest<'_>, found: &Survey, lock: &File) -> Result<Head, GitError> {
+    let worktree = request.worktree;
+    stage(worktree, found, lock)?;
+    let git = Git::new(worktree).without_hooks().stdin(lock);
+    let git = git.args(["commit", "--quiet", "--no-verify", "--allow-empty-message", "--cleanup=whitespace"]);
+    let committed = run_identified(git.arg("-m").arg(message(request.message, request.trailers)));
+    let nothing = ["diff", "--cached", "--quiet", "--ignore-submodules=none"];
+    // What differs on disk need not do so in git: line ends, for example.
+    if committed.is_err() && !Git::new(worktree).args(nothing).yes()? {
+        committed?;
+    }
+    repository.head_at(worktree)
+}
+
+/// Stages what differs, the repositories within the worktree and what a hook left excepted.
+fn stage(worktree: &Path, found: &Survey, lock: &File) -> Result<(), GitError> {
+    let git = || Git::new(worktree).without_hooks().stdin(lock);
+    let from_hook = as_hook_left(worktree)?;
+    let work: Vec<Vec<u8>> = found.differing.iter().filter(|path| !from_hook.contains(path)).cloned().collect();
+    let few = work.len() <= FEW;
+    // A file that went away meanwhile is one that git does not find: then everything that is there by now is added.
+    if !few || add_these(git(), &work, false).is_some_and(|git| git.run().is_err()) {
+        add_all(git(), &[found.embedded.clone(), from_hook].concat()).run()?;
+    }
+    Ok(())
 }
 
 fn make_durable(repository: &Repository, head: &Head, since: &CommitId) -> Result<(), GitError> {
@@ -91,15 +116,6 @@ pub(crate) fn message(message: &str, trailers: &[(&str, &str)]) -> String {
     text
 }
 
-/// Refuses an index with conflicts: adding everything would declare them resolved.
-fn refuse_conflicts(worktree: &Path) -> Result<(), GitError> {
-    let unmerged = Git::new(worktree).reading_only().args(["ls-files", "--unmerged", "-z"]).run()?;
-    match unmerged.is_empty() {
-        true => Ok(()),
-        false => Err(GitError::OperationInProgress { path: worktree.to_owned(), which: "resolving conflicts" }),
-    }
-}
-
 /// The repositories within `worktree` that are not tracked.
 pub(crate) fn embedded_in(worktree: &Path) -> Result<Vec<Vec<u8>>, GitError> {
     let entries = untracked(worktree)?.into_iter();
@@ -108,12 +124,26 @@ pub(crate) fn embedded_in(worktree: &Path) -> Result<Vec<Vec<u8>>, GitError> {
 
 /// `git add` of everything but the paths `left_out`.
 pub(crate) fn add_all<'a>(git: Git<'a>, left_out: &[Vec<u8>]) -> Git<'a> {
-    // A user's `core.safecrlf=true` would refuse a file with mixed line ends, and with it all the work.
-    let git = git.configured("core.safecrlf=false").configured("advice.addEmbeddedRepo=false");
+    let git = adding_anything(git);
     let excluded =
         left_out.iter().map(|path| OsString::from_vec([b":(top,exclude,literal)", path.as_slice()].concat()));
     // `--sparse`: a file outside the sparse selection is work too, and git gives up at the first one.
     git.args(["add", "--all", "--sparse", "--", ":(top)"]).args(excluded)
+}
+
+/// How many paths git is given one by one. It holds every file against every one of them.
+pub(crate) const FEW: usize = 64;
+
+/// `git add` of `paths`, ignored ones only with `force`; `None`: there are none.
+pub(crate) fn add_these<'a>(git: Git<'a>, paths: &[Vec<u8>], force: bool) -> Option<Git<'a>> {
+    let git = adding_anything(git).args(["--literal-pathspecs", "add", "--all", "--sparse"]);
+    let git = git.args(force.then_some("--force")).arg("--");
+    (!paths.is_empty()).then(|| git.args(paths.iter().map(|path| OsStr::from_bytes(path))))
+}
+
+fn adding_anything(git: Git<'_>) -> Git<'_> {
+    // A user's `core.safecrlf=true` would refuse a file with mixed line ends, and with it all the work.
+    git.configured("core.safecrlf=false").configured("advice.addEmbeddedRepo=false")
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use git2::{ObjectType, Oid, Tree};
 use tempfile::{NamedTempFile, TempPath};
 
 use super::error::{GitError, io_error};
@@ -103,16 +104,68 @@ pub(crate) fn reference(repository: &Repository, name: &str) -> Result<(), GitEr
 /// Makes everything durable that `tip` reaches and `since` does not: an agent's own git does not sync what it writes,
 /// and git does not write an object a second time.
 pub(crate) fn objects(repository: &Repository, tip: &CommitId, since: &[CommitId]) -> Result<(), GitError> {
-    let mut listing = Git::new(repository.main_worktree()).args(["rev-list", "--objects", "--no-object-names"]);
-    listing = listing.arg(tip.as_str()).arg("--not").args(since.iter().map(CommitId::as_str));
-    let listing = listing.run()?;
-    let names = String::from_utf8_lossy(&listing);
+    let names = match repository.in_process(|git| Ok(names(&new_objects(git, tip, since)?))) {
+        Some(names) => names,
+        None => listed_objects(repository, tip, since)?,
+    };
     let store = repository.common_dir().join("objects");
     let files: Vec<PathBuf> =
-        names.lines().filter_map(|name| Some(store.join(name.get(..2)?).join(name.get(2..)?))).collect();
+        names.iter().filter_map(|name| Some(store.join(name.get(..2)?).join(name.get(2..)?))).collect();
     sync_all(&files)?;
     let directories: BTreeSet<PathBuf> = files.iter().map(|file| parent(file).to_owned()).collect();
     sync_all(&directories.into_iter().collect::<Vec<_>>())
+}
+
+fn listed_objects(repository: &Repository, tip: &CommitId, since: &[CommitId]) -> Result<Vec<String>, GitError> {
+    let git = Git::new(repository.main_worktree()).args(["rev-list", "--objects", "--no-object-names", tip.as_str()]);
+    let listing = git.arg("--not").args(since.iter().map(CommitId::as_str)).run()?;
+    Ok(String::from_utf8_lossy(&listing).lines().map(str::to_owned).collect())
+}
+
+fn names(objects: &BTreeSet<Oid>) -> Vec<String> {
+    objects.iter().map(Oid::to_string).collect()
+}
+
+/// The objects of each commit that its first parent does not have in the same place. That parent is one of those
+/// commits as well, or `since` reaches it.
+fn new_objects(git: &git2::Repository, tip: &CommitId, since: &[CommitId]) -> Result<BTreeSet<Oid>, git2::Error> {
+    let mut walk = git.revwalk()?;
+    walk.push(Oid::from_str(tip.as_str())?)?;
+    since.iter().try_for_each(|commit| walk.hide(Oid::from_str(commit.as_str())?))?;
+    let mut found = BTreeSet::new();
+    for id in walk {
+        let commit = git.find_commit(id?)?;
+        let parent = commit.parents().next().map(|parent| parent.tree()).transpose()?;
+        found.insert(commit.id());
+        gather(git, &commit.tree()?, parent.as_ref(), &mut found)?;
+    }
+    Ok(found)
+}
+
+fn gather(
+    git: &git2::Repository,
+    tree: &Tree,
+    known: Option<&Tree>,
+    to: &mut BTreeSet<Oid>,
+) -> Result<(), git2::Error> {
+    if known.is_some_and(|known| known.id() == tree.id()) || !to.insert(tree.id()) {
+        return Ok(());
+    }
+    for entry in tree {
+        let before = known.and_then(|known| known.get_name_bytes(entry.name_bytes()));
+        match entry.kind() {
+            _ if before.as_ref().is_some_and(|before| before.id() == entry.id()) => {}
+            Some(ObjectType::Tree) => {
+                let before = before.filter(|before| before.kind() == Some(ObjectType::Tree));
+                let before = before.map(|before| git.find_tree(before.id())).transpose()?;
+                gather(git, &git.find_tree(entry.id())?, before.as_ref(), to)?;
+            }
+            // A commit of another repository.
+            Some(ObjectType::Commit) => {}
+            _ => drop(to.insert(entry.id())),
+        }
+    }
+    Ok(())
 }
 
 /// Threads that sync at once: they share the file system's journal commits.
@@ -130,4 +183,45 @@ fn sync_all(paths: &[PathBuf]) -> Result<(), GitError> {
 
 fn sync_each(paths: &[PathBuf]) -> Result<(), GitError> {
     paths.iter().try_for_each(|path| sync(path).map_err(io_error("sync", path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_object_of_what_is_new_is_left_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = std::fs::canonicalize(directory.path()).unwrap();
+        let git = |arguments: &[&str]| {
+            let git = Git::new(&place).configured("user.name=x").configured("user.email=x@localhost");
+            git.args(arguments).line().unwrap()
+        };
+        let commit = |path: &str, text: &str| {
+            let path = place.join(path);
+            std::fs::create_dir_all(parent(&path)).unwrap();
+            std::fs::write(&path, text).unwrap();
+            git(&["add", "--all"]);
+            git(&["commit", "--quiet", "-m", "x"]);
+            CommitId::new(&git(&["rev-parse", "HEAD"])).unwrap()
+        };
+        git(&["init", "--quiet"]);
+        let first = commit("src/deep/a", "1");
+        commit("src/deep/b", "2");
+        git(&["checkout", "--quiet", "-b", "side", first.as_str()]);
+        commit("other/a", "3");
+        git(&["checkout", "--quiet", "-"]);
+        git(&["merge", "--quiet", "--no-ff", "-m", "merge", "side"]);
+        // As before, so that the merge has something nobody else has, and back.
+        std::fs::rename(place.join("src"), place.join("file")).unwrap();
+        commit("src", "a file now");
+        let tip = commit("file/a", "4");
+        let repository = Repository::discover(&place).unwrap();
+        for since in [vec![], vec![first]] {
+            let found = repository.in_process(|git| Ok(names(&new_objects(git, &tip, &since)?))).unwrap();
+            let listed = listed_objects(&repository, &tip, &since).unwrap();
+            assert!(listed.len() > 8);
+            assert_eq!(listed.into_iter().filter(|name| !found.contains(name)).collect::<Vec<_>>(), [""; 0]);
+        }
+    }
 }

@@ -7,7 +7,9 @@ use super::admin_lock::holding_worktree;
 use super::durable;
 use super::error::GitError;
 use super::library;
+use super::move_files::move_files;
 use super::operation::refuse_operation;
+use super::pristine::is_pristine_at;
 use super::program::{Git, ProgramError, nul_separated, path_text};
 use super::references::{move_branch, reference_lock};
 use super::repository::{Repository, branch_reference, commit_id};
@@ -74,6 +76,26 @@ pub fn head_of(worktree: &Path) -> Result<Head, GitError> {
     Ok(Head { branch, commit: commit_id(commit.as_bytes())? })
 }
 
+impl Repository {
+    /// Where `worktree`, one of this repository's, stands now; without a process if that can be.
+    ///
+    /// # Errors
+    /// Those of [`head_of`].
+    pub fn head_at(&self, worktree: &Path) -> Result<Head, GitError> {
+        self.written_head(worktree).map_or_else(|| head_of(worktree), Ok)
+    }
+
+    fn written_head(&self, worktree: &Path) -> Option<Head> {
+        let line = read_line(&git_directory(worktree).ok()?.join("HEAD"))?;
+        let Some(name) = line.strip_prefix("ref: ") else {
+            return Some(Head { branch: None, commit: CommitId::new(&line).ok()? });
+        };
+        let branch = name.strip_prefix("refs/heads/")?.to_owned();
+        let commit = self.in_process(|git| git.find_reference(name)?.peel_to_commit().map(|it| it.id().to_string()))?;
+        Some(Head { branch: Some(branch), commit: CommitId::new(&commit).ok()? })
+    }
+}
+
 /// Makes sure that `worktree` stands on a commit: what is committed on a branch that is gone has no history, and can be
 /// merged nowhere.
 ///
@@ -97,7 +119,7 @@ pub fn refuse_missing_branch(worktree: &Path) -> Result<(), GitError> {
 pub fn adopt_head(repository: &Repository, worktree: &Path, branch: &str) -> Result<CommitId, GitError> {
     refuse_operation(worktree)?;
     holding_worktree(worktree, |lock| {
-        let head = head_of(worktree)?;
+        let head = repository.head_at(worktree)?;
         if head.branch.as_deref() == Some(branch) {
             return Ok(head.commit);
         }
@@ -130,7 +152,12 @@ pub fn adopt_head(repository: &Repository, worktree: &Path, branch: &str) -> Res
 /// # Errors
 /// [`GitError::Dirty`] when tracked files are changed, [`GitError::Astray`] when another branch is checked out,
 /// [`GitError::OperationInProgress`], or what git says.
-pub fn set_worktree_to(worktree: &Path, branch: &str, from: &CommitId, to: &CommitId) -> Result<(), GitError> {
+pub fn set_worktree_to(
+    repository: &Repository,
+    worktree: &Path,
+    branch: &str,
+    [from, to]: [&CommitId; 2],
+) -> Result<(), GitError> {
     refuse_operation(worktree)?;
     holding_worktree(worktree, |lock| {
         let head = head_of(worktree)?;
@@ -143,15 +170,21 @@ pub fn set_worktree_to(worktree: &Path, branch: &str, from: &CommitId, to: &Comm
         if half_done {
             remove_dead_locks(worktree)?;
             Git::new(worktree).stdin(lock).args(["read-tree", "--reset", "-u", to.as_str()]).run()?;
-        } else if !differing(worktree, to)?.is_empty() {
-            let paths = differing(worktree, from)?;
+        } else {
+            let pristine = is_pristine_at(worktree, from);
+            if !pristine && differing(worktree, to)?.is_empty() {
+                return durable::remove(&intent);
+            }
+            let paths = if pristine { Vec::new() } else { differing(worktree, from)? };
             if !paths.is_empty() {
                 return Err(GitError::Dirty { path: worktree.to_owned(), paths });
             }
             durable::write(&intent, to.as_str().as_bytes())?;
-            update(worktree, from, to, lock).inspect_err(|_| {
-                let _ = std::fs::remove_file(&intent);
-            })?;
+            if !pristine || !move_files(repository, worktree, from, to) {
+                update(worktree, from, to, lock).inspect_err(|_| {
+                    let _ = std::fs::remove_file(&intent);
+                })?;
+            }
         }
         durable::remove(&intent)
     })

@@ -64,7 +64,7 @@ impl Pool {
             let path = self.slot(number);
             let holder = Claim::read(&self.claim_file(number))?.map(|claim| claim.holder);
             let hindrance = match occupant(self.repository(), &path) {
-                Occupant::Ours(entry) => hindrance(self.repository(), &path, &entry, None),
+                Occupant::Ours(entry) => hindrance(self.repository(), &path, &entry),
                 Occupant::Stranger => Some(GitError::NotOurs { path: path.clone() }.to_string()),
                 Occupant::Nothing | Occupant::HalfMade => None,
             };

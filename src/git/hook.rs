@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use super::durable;
 use super::error::{GitError, io_error};
 use super::program::{Git, nul_separated, path_text};
+use super::repository::Repository;
 use super::slot::git_directory;
 use super::status::differing_from_head;
 use crate::model::CommitId;
@@ -21,15 +22,17 @@ type Contents = BTreeMap<Vec<u8>, String>;
 
 /// Runs the hook after a checkout of all files in `worktree`, and notes what it wrote. Answers how it failed.
 pub(crate) fn run_post_checkout(
+    repository: &Repository,
     worktree: &Path,
     from: &CommitId,
     to: &CommitId,
     lock: &File,
 ) -> Result<Option<String>, GitError> {
-    let place = Git::new(worktree).args(["rev-parse", "--git-path", "hooks/post-checkout"]).line()?;
+    let place = place_of_hook(repository, worktree)?;
     if !worktree.join(&place).exists() {
         return Ok(None);
     }
+    let place = place.display();
     let git = Git::new(worktree).stdin(lock).args(["hook", "run", "--ignore-missing", "post-checkout", "--"]);
     let output = git.args([from.as_str(), to.as_str(), "1"]).attempt()?;
     note(worktree)?;
@@ -39,6 +42,16 @@ pub(crate) fn run_post_checkout(
     let said = [output.stdout, output.stderr].concat();
     let ended = output.status.code().map_or("a signal".to_owned(), |code| format!("code {code}"));
     Ok(Some(format!("the hook {place} ended with {ended}; the checkout stands: {}", path_text(said.trim_ascii()))))
+}
+
+/// Where the hook would be; git itself is asked only if settings have a say in that.
+fn place_of_hook(repository: &Repository, worktree: &Path) -> Result<PathBuf, GitError> {
+    let configuration = repository.configuration()?;
+    if configuration.is_uniform() && configuration.get("core.hookspath").is_none() {
+        return Ok(repository.common_dir().join("hooks/post-checkout"));
+    }
+    let place = Git::new(worktree).args(["rev-parse", "--git-path", "hooks/post-checkout"]).run()?;
+    Ok(PathBuf::from(OsStr::from_bytes(place.trim_ascii_end())))
 }
 
 /// Forgets what an earlier hook wrote in `worktree`.

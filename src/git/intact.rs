@@ -5,6 +5,7 @@ use std::io::{Seek, Write};
 use std::path::Path;
 
 use super::error::{GitError, io_error};
+use super::own_index::forget_tree;
 use super::program::Git;
 use super::repository::Repository;
 use crate::model::CommitId;
@@ -32,6 +33,7 @@ pub fn damaged(repository: &Repository, commits: &[CommitId]) -> Result<BTreeMap
 /// # Errors
 /// What git says.
 pub fn empty_index(worktree: &Path, index: &Path) -> Result<(), GitError> {
+    forget_tree(index)?;
     Git::new(worktree).variable("GIT_INDEX_FILE", index).args(["read-tree", "--empty"]).run()?;
     Ok(())
 }

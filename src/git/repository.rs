@@ -4,8 +4,10 @@ use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::admin_lock::Guarded;
+use super::configuration::{Configuration, KnownConfiguration};
 use super::durable;
 use super::error::{GitError, io_error};
 use super::head::{Head, head_of};
@@ -20,6 +22,7 @@ pub struct Repository {
     main: PathBuf,
     common: PathBuf,
     from: PathBuf,
+    known_configuration: KnownConfiguration,
 }
 
 impl Repository {
@@ -48,7 +51,8 @@ impl Repository {
                 .filter(|inside| !is_linked(inside))
                 .ok_or_else(|| GitError::NoMainWorktree { common: common.clone() })?,
         };
-        Ok(Self { from: inside.unwrap_or_else(|| main.clone()), main, common })
+        let from = inside.unwrap_or_else(|| main.clone());
+        Ok(Self { main, common, from, known_configuration: KnownConfiguration::default() })
     }
 
     /// The main worktree's root; absolute, without symbolic links.
@@ -197,6 +201,14 @@ impl Repository {
             fs::create_dir_all(self.common.join("info")).map_err(io_error("create", &path))?;
             durable::rewrite(&path, &text)
         })
+    }
+
+    /// What git's settings say, as they are now.
+    ///
+    /// # Errors
+    /// What git says of them.
+    pub(crate) fn configuration(&self) -> Result<Arc<Configuration>, GitError> {
+        self.known_configuration.now(self)
     }
 
     /// Asks libgit2, which needs no process. `None`: it cannot tell (it reads neither SHA-256 nor reftable

@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use super::admin_lock::Guarded;
 use super::claim::{Claim, Holder};
@@ -12,6 +13,7 @@ use super::error::{GitError, io_error};
 use super::head::head_of;
 use super::operation::refuse_operation;
 use super::pool::{Kept, Pool, make_directory};
+use super::pristine::is_pristine;
 use super::program::Git;
 use super::repository::Repository;
 use super::slot::{Occupant, clear_half_made, forget, is_locked, is_untouched, occupant};
@@ -29,6 +31,19 @@ impl Pool {
     /// # Errors
     /// [`GitError::Io`].
     pub fn empty(&self, run: &RunId) -> Result<Vec<Kept>, GitError> {
+        self.empty_until(run, None)
+    }
+
+    /// The same, but what takes longer than `limit` to delete stays in the trash and is answered; whoever empties the
+    /// pool next deletes it.
+    ///
+    /// # Errors
+    /// [`GitError::Io`].
+    pub fn empty_within(&self, run: &RunId, limit: Duration) -> Result<Vec<Kept>, GitError> {
+        self.empty_until(run, Some(Instant::now() + limit))
+    }
+
+    fn empty_until(&self, run: &RunId, until: Option<Instant>) -> Result<Vec<Kept>, GitError> {
         let mut kept = Vec::new();
         self.repository().holding(Guarded::Pool, |_| {
             for number in self.numbers()? {
@@ -40,7 +55,7 @@ impl Pool {
             self.remove_unfinished()
         })?;
         kept.extend(self.set_aside().into_iter().map(|path| Kept { path, reason: SET_ASIDE.to_owned() }));
-        kept.extend(delete_trash(&self.trash()));
+        kept.extend(delete_trash(&self.trash(), until));
         // Another run may be about to move something there.
         self.repository().holding(Guarded::Admin, |_| {
             let _ = fs::remove_dir(self.trash());
@@ -78,7 +93,7 @@ impl Pool {
             };
         }
         match found {
-            Occupant::Ours(entry) => match hindrance(self.repository(), &path, &entry, None) {
+            Occupant::Ours(entry) => match hindrance(self.repository(), &path, &entry) {
                 Some(reason) => Err(Some(reason)),
                 None => self.repository().holding(Guarded::Admin, |_| discard(self, &path, &entry)).map_err(told),
             },
@@ -127,23 +142,45 @@ fn held_by(holder: &Holder) -> String {
     format!("still held{lane}")
 }
 
+/// What is in a worktree that nobody holds and that may be taken over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Condition {
+    /// Nothing: it was made and never checked out.
+    Untouched,
+    /// What its head holds, and not a file more.
+    Pristine,
+    /// Anything else that is not worth keeping, such as ignored files.
+    Used,
+}
+
 /// Why the worktree at `path`, which nobody holds, may neither be taken over nor removed.
-pub(crate) fn hindrance(
+pub(crate) fn hindrance(repository: &Repository, path: &Path, entry: &Path) -> Option<String> {
+    condition(repository, path, entry, None).err()
+}
+
+/// What is in the worktree at `path`, which nobody holds; the error is the reason why it must stay as it is. A commit
+/// that `likely` holds its head saves looking at all refs.
+pub(crate) fn condition(
     repository: &Repository,
     path: &Path,
     entry: &Path,
     likely: Option<&CommitId>,
-) -> Option<String> {
+) -> Result<Condition, String> {
     if is_locked(entry) {
-        return Some(format!("locked; `git worktree unlock {}` allows it", path.display()));
+        return Err(format!("locked; `git worktree unlock {}` allows it", path.display()));
     }
     if is_untouched(path, entry) {
-        return None;
+        return Ok(Condition::Untouched);
     }
-    let free = refuse_operation(path)
-        .and_then(|()| refuse_uncommitted(path))
-        .and_then(|()| refuse_unreachable(repository, path, entry, likely));
-    free.err().map(|error| error.to_string())
+    let condition = if is_pristine(path) { Condition::Pristine } else { Condition::Used };
+    let look = || {
+        refuse_operation(path)?;
+        if condition == Condition::Used {
+            refuse_uncommitted(path)?;
+        }
+        refuse_unreachable(repository, path, entry, likely)
+    };
+    look().map(|()| condition).map_err(|error: GitError| error.to_string())
 }
 
 /// Why what was moved aside stays.
@@ -195,8 +232,8 @@ pub(crate) fn discard(pool: &Pool, path: &Path, entry: &Path) -> Result<(), GitE
 /// Threads that delete at once.
 const DELETING_THREADS: usize = 8;
 
-/// Deletes what is in the trash; answers what could not be deleted.
-fn delete_trash(trash: &Path) -> Vec<Kept> {
+/// Deletes what is in the trash, until a moment if one is given; answers what could not be deleted.
+fn delete_trash(trash: &Path, until: Option<Instant>) -> Vec<Kept> {
     if !fs::symlink_metadata(trash).is_ok_and(|kind| kind.is_dir()) {
         return Vec::new();
     }
@@ -207,22 +244,36 @@ fn delete_trash(trash: &Path) -> Vec<Kept> {
         for _ in 0..DELETING_THREADS.min(parts.len()) {
             scope.spawn(|| {
                 while let Some(part) = parts.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    let _ = delete(part);
+                    let _ = delete(part, until);
                 }
             });
         }
     });
     let kept = worktrees.into_iter().filter_map(|path| {
-        let reason = delete(&path).err()?.to_string();
-        Some(Kept { path, reason: format!("cannot be deleted: {reason}") })
+        let reason = match delete(&path, until).err()? {
+            late if late.kind() == io::ErrorKind::TimedOut => {
+                "takes long to delete; `lanekeeper clean` does it".to_owned()
+            }
+            error => format!("cannot be deleted: {error}"),
+        };
+        Some(Kept { path, reason })
     });
     kept.collect()
 }
 
 /// Deletes a file, a link (not what it leads to) or a directory; gone already is as good.
-fn delete(path: &Path) -> io::Result<()> {
+fn delete(path: &Path, until: Option<Instant>) -> io::Result<()> {
     let Ok(kind) = fs::symlink_metadata(path) else { return Ok(()) };
-    let done = if kind.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    if until.is_some_and(|until| Instant::now() >= until) {
+        return Err(io::ErrorKind::TimedOut.into());
+    }
+    let done = match (kind.is_dir(), until) {
+        (false, _) => fs::remove_file(path),
+        (true, None) => fs::remove_dir_all(path),
+        (true, Some(_)) => fs::read_dir(path)
+            .and_then(|mut entries| entries.try_for_each(|entry| delete(&entry?.path(), until)))
+            .and_then(|()| fs::remove_dir(path)),
+    };
     match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done,

@@ -1,22 +1,18 @@
 //! Snapshots: a worktree's whole state in a commit of its own, made beside the agent's work without touching it.
 
 use std::fmt;
-use std::fs;
-use std::io;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use super::admin_lock::{holding, holding_worktree};
-use super::commit::{add_all, embedded_in};
+use super::admin_lock::holding_worktree;
 use super::durable;
-use super::error::{GitError, io_error};
+use super::error::GitError;
 use super::head::{head_of, remove_dead_locks};
 use super::identity::run_identified;
 use super::operation::quit_operations;
+use super::own_index::tree_of;
 use super::program::{Git, nul_separated, path_text};
 use super::references::{delete_reference, set_own_reference};
 use super::repository::{Repository, commit_id};
-use super::slot::git_directory;
 use crate::model::{CommitId, PhaseId, Timestamp};
 
 /// What is to be kept, and how.
@@ -57,7 +53,7 @@ pub fn reference_name(phase: &PhaseId, lane: impl fmt::Display, at: Timestamp, t
 /// # Errors
 /// What git says, for example that a file cannot be read; [`GitError::Io`].
 pub fn snapshot(repository: &Repository, request: &SnapshotRequest<'_>) -> Result<Snapshot, GitError> {
-    let tree = tree_of(request.worktree, request.index_file)?;
+    let tree = tree_of(repository, request.worktree, request.index_file)?;
     let git = Git::new(repository.main_worktree()).args(["commit-tree", &tree, "-m", request.message]);
     let git = git.args(request.parents.iter().flat_map(|parent| ["-p", parent.as_str()]));
     let commit = commit_id(&run_identified(git)?)?;
@@ -95,86 +91,10 @@ pub fn changed_since(
     index: &Path,
     known: &CommitId,
 ) -> Result<Vec<String>, GitError> {
-    let tree = tree_of(worktree, index)?;
+    let tree = tree_of(repository, worktree, index)?;
     let git = Git::new(repository.main_worktree()).args(["diff-tree", "-r", "-z", "--name-only", "--no-renames"]);
     let listing = git.args([known.as_str(), tree.as_str()]).run()?;
     Ok(nul_separated(&listing).map(path_text).collect())
-}
-
-/// The tree that a worktree would be, made with an index of our own.
-fn tree_of(worktree: &Path, index: &Path) -> Result<String, GitError> {
-    if let Some(parent) = index.parent() {
-        fs::create_dir_all(parent).map_err(io_error("create", parent))?;
-    }
-    holding(&beside(index, ".guard"), |guard| {
-        durable::remove(&beside(index, ".lock"))?;
-        if !index.exists() {
-            copy_index(worktree, index)?;
-        }
-        let git = || Git::new(worktree).unsynced().variable("GIT_INDEX_FILE", index).stdin(guard);
-        add_everything(worktree, index, &git)?;
-        let tree = git().arg("write-tree").line()?;
-        // Git gives it the permissions of any file of its own; it names what is in the worktree.
-        fs::set_permissions(index, fs::Permissions::from_mode(0o600)).map_err(io_error("write", index))?;
-        Ok(tree)
-    })
-}
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
-/// Copies the worktree's index, so that what it knows of unchanged files need not be found out again.
-pub(crate) fn copy_index(worktree: &Path, index: &Path) -> Result<(), GitError> {
-    let source = git_directory(worktree)?.join("index");
-    let staged = beside(index, ".new");
-    let copy = || {
-        // The copy must not look younger than it is: git takes a file written in the same second as the index for
-        // changed, one written before it for known.
-        let modified = fs::metadata(&source)?.modified()?;
-        fs::copy(&source, &staged)?;
-        fs::File::options().write(true).open(&staged)?.set_modified(modified)?;
-        fs::rename(&staged, index)
-    };
-    match copy() {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        copied => copied.map_err(io_error("copy", &source)),
-    }
-}
-
-/// How often everything is added: an agent at work may remove a file between the listing and the reading.
-const TRIES: u32 = 3;
-
-fn add_everything<'a>(worktree: &Path, index: &Path, git: &dyn Fn() -> Git<'a>) -> Result<(), GitError> {
-    let whole = || git().configured("core.splitIndex=false");
-    let mut tries = 1;
-    // A repository within the worktree that has no commit makes git give up, so it must be looked for then.
-    let mut embedded = Vec::new();
-    while let Err(error) = add_all(whole(), &embedded).run() {
-        if tries == TRIES {
-            return Err(error.into());
-        }
-        tries += 1;
-        embedded = embedded_in(worktree)?;
-    }
-    add_forced(worktree, index, git)
-}
-
-/// Adds what is tracked in the worktree although it is ignored, which adding everything passes by.
-fn add_forced<'a>(worktree: &Path, index: &Path, git: &dyn Fn() -> Git<'a>) -> Result<(), GitError> {
-    let list = ["ls-files", "-z", "--cached", "--ignored", "--exclude-standard"];
-    let forced = Git::new(worktree).reading_only().args(list).run()?;
-    if nul_separated(&forced).next().is_none() {
-        return Ok(());
-    }
-    let names = beside(index, ".names");
-    durable::write(&names, &forced)?;
-    let names = fs::File::open(&names).map_err(io_error("read", &names))?;
-    let git = git();
-    git.stdin(&names).args(["update-index", "--add", "--remove", "-z", "--stdin"]).run()?;
-    Ok(())
 }
 
 /// Keeps `commit` under `reference`; a number is added to the name if something else has it.
@@ -204,6 +124,11 @@ pub fn keep(repository: &Repository, reference: &str, commit: CommitId) -> Resul
 /// # Errors
 /// What git says.
 pub fn kept_under(repository: &Repository, reference: &str, message: &str) -> Result<Vec<Snapshot>, GitError> {
+    if let Some(found) = repository.in_process(|git| named_under(git, reference, message)) {
+        let named =
+            |(name, commit): (String, String)| Ok(Snapshot { commit: commit_id(commit.as_bytes())?, reference: name });
+        return found.into_iter().map(named).collect();
+    }
     let git =
         Git::new(repository.main_worktree()).args(["for-each-ref", "--format=%(objectname) %(refname) %(subject)"]);
     let listing = path_text(&git.arg(reference).arg(format!("{reference}-*")).run()?);
@@ -214,6 +139,20 @@ pub fn kept_under(repository: &Repository, reference: &str, message: &str) -> Re
             && subject == message
         {
             found.push(Snapshot { commit: commit_id(commit.as_bytes())?, reference: name.to_owned() });
+        }
+    }
+    Ok(found)
+}
+
+/// The refs, and the commits that they lead to.
+fn named_under(git: &git2::Repository, reference: &str, message: &str) -> Result<Vec<(String, String)>, git2::Error> {
+    let mut found = Vec::new();
+    for known in git.references_glob(&format!("{reference}*"))? {
+        let known = known?;
+        let (name, commit) = (known.name()?.to_owned(), known.peel_to_commit()?);
+        let rest = name.strip_prefix(reference).unwrap_or_default();
+        if (rest.is_empty() || rest.starts_with('-')) && commit.summary()? == Some(message) {
+            found.push((name, commit.id().to_string()));
         }
     }
     Ok(found)

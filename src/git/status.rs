@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use super::error::GitError;
+use super::head::Head;
 use super::hook::as_hook_left;
+use super::pristine::is_pristine;
 use super::program::{Git, nul_separated, path_text};
 use crate::model::CommitId;
 
@@ -30,8 +32,70 @@ fn listed(worktree: &Path, untracked: &str) -> Result<Vec<Vec<u8>>, GitError> {
     Ok(nul_separated(&listing).map(|entry| entry.get(3..).unwrap_or_default().to_vec()).collect())
 }
 
+/// What one look at a worktree shows.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    /// Where it stands; `None`: on a branch without a commit.
+    pub head: Option<Head>,
+    /// Whether the index holds conflicts that nobody resolved.
+    pub conflicts: bool,
+    /// Whether the index is not as the head is.
+    pub staged: bool,
+    /// The paths that are not as they are in the index; those that are not in it and not ignored, every one by itself.
+    pub differing: Vec<Vec<u8>>,
+    /// The repositories within the worktree that are not in the index.
+    pub embedded: Vec<Vec<u8>>,
+}
+
+/// The arguments for [`Survey::read`]. A submodule differs if its commit does.
+pub(crate) const SURVEY: &[&str] =
+    &["status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--no-renames", "--ignore-submodules=dirty"];
+
+impl Survey {
+    /// Reads the answer to [`SURVEY`].
+    pub(crate) fn read(answer: &[u8]) -> Self {
+        let (mut found, mut commit, mut branch) = (Self::default(), None, None);
+        for line in nul_separated(answer) {
+            let (kind, rest) = line.split_at_checked(2).unwrap_or((line, b""));
+            match kind {
+                b"# " => match path_text(rest).split_once(' ') {
+                    Some(("branch.oid", name)) => commit = CommitId::new(name).ok(),
+                    Some(("branch.head", name)) => branch = (name != "(detached)").then(|| name.to_owned()),
+                    _ => {}
+                },
+                b"? " => match rest.strip_suffix(b"/") {
+                    Some(embedded) => found.embedded.push(embedded.to_vec()),
+                    None => found.differing.push(rest.to_vec()),
+                },
+                b"u " => found.conflicts = true,
+                _ => found.tracked(rest),
+            }
+        }
+        found.head = commit.map(|commit| Head { branch, commit });
+        found
+    }
+
+    /// A tracked file: `XY sub mode mode mode object object path`, where `X` is the index beside the head, and `Y` the
+    /// file beside the index.
+    fn tracked(&mut self, line: &[u8]) {
+        self.staged |= line.first() != Some(&b'.');
+        if line.get(1) != Some(&b'.') {
+            self.differing.extend(line.splitn(8, |&byte| byte == b' ').nth(7).map(<[u8]>::to_vec));
+        }
+    }
+}
+
+/// Looks at the whole worktree once. Nothing is noted in its index.
+pub(crate) fn survey(worktree: &Path) -> Result<Survey, GitError> {
+    let git = Git::new(worktree).reading_only().configured("status.showUntrackedFiles=all");
+    Ok(Survey::read(&git.args(SURVEY).run()?))
+}
+
 /// Refuses a worktree with uncommitted work.
 pub(crate) fn refuse_uncommitted(worktree: &Path) -> Result<(), GitError> {
+    if is_pristine(worktree) {
+        return Ok(());
+    }
     let paths = uncommitted(worktree)?;
     if paths.is_empty() { Ok(()) } else { Err(GitError::Dirty { path: worktree.to_owned(), paths }) }
 }

@@ -130,7 +130,8 @@ fn admit(deciding: &mut Deciding, limit: usize, held_back: &HashSet<LaneIndex>) 
     let state = deciding.state;
     let moving = state.lists.active().iter().filter(|lane| !held_back.contains(lane));
     let waiting_for_a_place = moving.map(|&lane| places_wanted(state, lane)).sum::<usize>();
-    let mut free = limit.saturating_sub(state.running_attempts + waiting_for_a_place);
+    let leaving = if state.agents_are_short() { leaving(state, held_back) } else { 0 };
+    let mut free = limit.saturating_sub(state.running_attempts + waiting_for_a_place + leaving);
     // Lanes that test or merge hold worktrees too: without a bound a slow gate would open one for every lane.
     let mut open = (2 * limit).max(limit + 2).saturating_sub(state.lists.active().len());
     let soon = if free > 0 { state.ready_soon(held_back) } else { BTreeSet::new() };
@@ -145,6 +146,18 @@ fn admit(deciding: &mut Deciding, limit: usize, held_back: &HashSet<LaneIndex>) 
         let id = state.plan.lane(lane).id.clone();
         deciding.note(Event::LaneMoved { lane: id, from: LaneStage::Waiting, to: LaneStage::Init });
     }
+}
+
+/// Lanes whose agents are done and which only Lanekeeper is at work on: they are about to give their worktrees back.
+///
+/// Where agents take no longer than making a worktree, it is quicker to wait for one of these than to make another.
+fn leaving(state: &RunState, held_back: &HashSet<LaneIndex>) -> usize {
+    let is_leaving = |lane: &&LaneIndex| {
+        let (lane_state, plan) = (state.lane(**lane), state.plan.lane(**lane));
+        let at_work = lane_state.running.is_empty() && !lane_state.is_parked(plan) && lane_state.end.is_none();
+        at_work && !held_back.contains(lane) && places_wanted(state, **lane) == 0
+    };
+    state.lists.active().iter().filter(is_leaving).count()
 }
 
 /// How many attempts of the lane could begin now, or as soon as its worktrees are open and what the last ones did is kept.

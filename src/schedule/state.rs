@@ -16,6 +16,9 @@ use crate::model::{
     Stage, TaskId, Timestamp, Usage, Verdict,
 };
 
+/// What making a worktree may take in a large repository.
+const SHORT: Duration = Duration::from_secs(5);
+
 /// A run, folded from its events.
 #[derive(Debug, Clone)]
 pub struct RunState {
@@ -29,6 +32,8 @@ pub struct RunState {
     /// Lanes that want to be merged, first come first served.
     pub(super) merge_queue: VecDeque<LaneIndex>,
     pub(super) running_attempts: usize,
+    /// How many attempts ended, and how long they took together.
+    pub(super) ended_attempts: (u32, Duration),
     pub(super) integration: Option<CommitId>,
     pub(super) final_worktree: Option<Worktree>,
     pub(super) final_gate: Gate,
@@ -311,6 +316,7 @@ impl RunState {
             lists: Lists::new(&plan, plan.dag().remaining(weight)),
             merge_queue: VecDeque::new(),
             running_attempts: 0,
+            ended_attempts: (0, Duration::ZERO),
             integration: None,
             final_worktree: None,
             final_gate: Gate::Due,
@@ -386,6 +392,12 @@ impl RunState {
     /// How often the run was resumed.
     pub fn resumes(&self) -> u32 {
         self.resumes
+    }
+
+    /// Whether an attempt takes no longer than making a worktree may, as far as is known.
+    pub(super) fn agents_are_short(&self) -> bool {
+        let (count, together) = self.ended_attempts;
+        count > 0 && together < SHORT * count
     }
 
     /// How many attempts run now.

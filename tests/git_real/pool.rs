@@ -284,6 +284,19 @@ pinned_tests! {
         assert!(slots[2].path.is_symlink() && slots[3].path.is_file());
     }
 
+    fn what_takes_too_long_to_delete_is_left_to_whoever_comes_next() {
+        let world = World::new();
+        let (base, pool) = (world.head(), world.pool(1));
+        let slot = pool.open(&holder("A", None), &detached(&base)).unwrap();
+        pool.release(&holder("A", None), std::slice::from_ref(&base)).unwrap();
+        let kept = pool.empty_within(&run_id("r1"), std::time::Duration::ZERO).unwrap();
+        assert!(kept.len() == 1 && kept[0].reason.contains("`lanekeeper clean`"), "{kept:?}");
+        assert!(kept[0].path.join("src/b.rs").exists() && !slot.path.exists());
+        assert_eq!(world.worktrees(), [""; 0], "git still knows the worktree");
+        assert_eq!(pool.empty(&run_id("r1")).unwrap(), []);
+        assert!(!world.root().exists());
+    }
+
     fn a_damaged_claim_keeps_its_slot_from_everybody_and_is_named() {
         let world = World::new();
         let (base, pool) = (world.head(), world.pool(2));

@@ -32,7 +32,12 @@ fn commit_in(world: &World, slot: &Worktree, nobody_else: bool) -> Result<Commit
 const REFERENCE: &str = "refs/lanekeeper/checkpoint/P1-A/1";
 
 fn snapshot_of(world: &World, worktree: &Path, parent: &CommitId) -> Snapshot {
-    let index_file = world.directory.path().join("indexes/A");
+    snapshot_with("A", world, worktree, parent)
+}
+
+/// With an index of that name, kept from one call to the next.
+fn snapshot_with(index: &str, world: &World, worktree: &Path, parent: &CommitId) -> Snapshot {
+    let index_file = world.directory.path().join("indexes").join(index);
     let parents = [parent.clone()];
     let request = SnapshotRequest {
         worktree,
@@ -161,7 +166,7 @@ pinned_tests! {
         move_branch(&repository, "lane/P1/A", &slot.head, &merged).unwrap();
         write(&slot.path.join("target/cache"), "built");
         write(&slot.path.join("untracked"), "x");
-        let follow = || set_worktree_to(&slot.path, "lane/P1/A", &slot.head, &merged);
+        let follow = || set_worktree_to(&repository, &slot.path, "lane/P1/A", [&slot.head, &merged]);
         write(&slot.path.join("src/b.rs"), "formatted by a gate");
         assert!(matches!(follow(), Err(GitError::Dirty { paths, .. }) if paths.contains(&"src/b.rs".to_owned())));
         assert_eq!(fs::read_to_string(slot.path.join("a.txt")).unwrap(), "a\n");
@@ -178,7 +183,7 @@ pinned_tests! {
         fs::write(world.main.join(".git/worktrees/01/index.lock"), "").unwrap();
         follow().unwrap();
         assert_eq!(status(&slot.path), "?? untracked");
-        let other = set_worktree_to(&slot.path, "lane/P1/B", &slot.head, &merged);
+        let other = set_worktree_to(&repository, &slot.path, "lane/P1/B", [&slot.head, &merged]);
         assert!(matches!(other, Err(GitError::Astray { .. })));
     }
 
@@ -232,6 +237,110 @@ pinned_tests! {
         assert_eq!(second.reference, format!("{REFERENCE}-2"));
         assert!(tree(&world, &second.commit).contains(&"later.log".to_owned()));
         assert!(!tree(&world, &second.commit).contains(&"untracked".to_owned()));
+    }
+
+    fn a_later_snapshot_holds_what_a_first_one_would() {
+        let world = World::new();
+        for (name, text) in [(".gitattributes", "*.up filter=up\n"), ("crlf", "1\r\n2\r\n"), ("x.up", "low\n"), ("deep/er/one", "1"), ("link-to-be", "1")] {
+            write(&world.main.join(name), text);
+        }
+        commit(&world.main, "more");
+        git(&world.main, &["config", "filter.up.clean", "tr a-z A-Z"]);
+        git(&world.main, &["config", "core.autocrlf", "input"]);
+        let slot = lane(&world);
+        write(&slot.path.join("notes"), "untracked from the first");
+        snapshot_of(&world, &slot.path, &slot.head);
+        let at = |name: &str| slot.path.join(name);
+        let remove = |name: &str| fs::remove_file(at(name)).unwrap();
+        let steps: &[(&str, &dyn Fn())] = &[
+            ("nothing", &|| {}),
+            ("edits", &|| { write(&at("crlf"), "1\r\n2\r\n3\r\n"); write(&at("x.up"), "lower\n"); write(&at("notes"), "more"); }),
+            ("new ones", &|| { write(&at("new/deep/er"), "1"); write(&at("src/new\nline"), "1"); write(&at(":(top)x"), "1"); write(&at("no.log"), "1"); }),
+            ("ignored before", &|| write(&at(".gitignore"), "target/\n")),
+            ("a mode", &|| fs::set_permissions(at("a.txt"), fs::Permissions::from_mode(0o755)).unwrap()),
+            ("the last in a directory", &|| remove("deep/er/one")),
+            ("a file that is a directory", &|| { remove("a.txt"); write(&at("a.txt/inner"), "1"); }),
+            ("a directory that is a file", &|| { fs::remove_dir_all(at("new")).unwrap(); write(&at("new"), "1"); }),
+            ("a directory that is a link", &|| { fs::remove_dir_all(at("src")).unwrap(); symlink("/", at("src")).unwrap(); }),
+            ("a file that is a link", &|| { remove("link-to-be"); symlink("crlf", at("link-to-be")).unwrap(); }),
+            ("intended", &|| { write(&at("intended"), "1"); git(&slot.path, &["add", "--intent-to-add", "intended"]); }),
+            ("forced", &|| { write(&at("target/forced"), "1"); git(&slot.path, &["add", "--force", "target/forced"]); }),
+            ("forced and edited", &|| write(&at("target/forced"), "2")),
+            ("a repository", &|| { git(&slot.path, &["init", "-q", "inner"]); write(&at("inner/x"), "1"); commit(&at("inner"), "in it"); }),
+            ("attributes", &|| { write(&at(".gitattributes"), "*.up -filter\n"); write(&at("x.up"), "lower still\n"); }),
+            ("attributes only in the index", &|| remove(".gitattributes")),
+            ("staged and removed", &|| { write(&at("gone"), "1"); git(&slot.path, &["add", "gone"]); remove("gone"); }),
+            ("committed by the agent", &|| { git(&slot.path, &["commit", "-q", "-m", "own"]); write(&at("x.up"), "after\n"); }),
+            ("many", &|| (0..70).for_each(|number| write(&at(&format!("many/{number}")), "1"))),
+            ("after many", &|| remove("many/7")),
+        ];
+        for (number, (what, step)) in steps.iter().enumerate() {
+            step();
+            let shown = |kept: Snapshot| git(&world.main, &["ls-tree", "-r", "-t", kept.commit.as_str()]);
+            let fresh = shown(snapshot_with(&format!("fresh-{number}"), &world, &slot.path, &slot.head));
+            assert_eq!(shown(snapshot_of(&world, &slot.path, &slot.head)), fresh, "{what}");
+        }
+        git(&world.main, &["fsck", "--strict"]);
+    }
+
+    fn a_later_snapshot_reads_and_writes_the_index_of_the_first() {
+        let world = World::new();
+        let slot = lane(&world);
+        snapshot_of(&world, &slot.path, &slot.head);
+        write(&slot.path.join("new"), "1");
+        assert!(tree(&world, &snapshot_of(&world, &slot.path, &slot.head).commit).contains(&"new".to_owned()));
+        let index = world.directory.path().join("indexes/A");
+        let known = |index: &Path| git2::Index::open(index).unwrap().get_path(Path::new("new"), 0).is_some();
+        assert!(!known(&index), "what is new was added beside it");
+        // Whoever dies in the middle leaves no word of what the index stands for: it is filled again.
+        fs::remove_file(index.with_file_name("A.tree")).unwrap();
+        fs::remove_file(slot.path.join("a.txt")).unwrap();
+        assert!(!tree(&world, &snapshot_of(&world, &slot.path, &slot.head).commit).contains(&"a.txt".to_owned()));
+        assert!(known(&index));
+        for damaged in ["", "0123456789012345678901234567890123456789", "nonsense"] {
+            fs::write(index.with_file_name("A.tree"), damaged).unwrap();
+            write(&slot.path.join("new"), damaged);
+            let kept = snapshot_of(&world, &slot.path, &slot.head);
+            assert_eq!(git(&world.main, &["show", &format!("{}:new", kept.commit)]), damaged);
+        }
+    }
+
+    fn an_edit_while_a_snapshot_is_made_is_in_the_next() {
+        let world = World::new();
+        let slot = lane(&world);
+        git(&slot.path, &["config", "core.trustctime", "false"]);
+        git(&slot.path, &["config", "core.checkStat", "minimal"]);
+        // The filter of one file edits another that was read, and lets the second pass in which that was.
+        let moment = std::time::SystemTime::now() + std::time::Duration::from_secs(3);
+        let second = moment.duration_since(std::time::SystemTime::UNIX_EPOCH).unwrap().as_secs();
+        let edit = format!(
+            "printf '2\\n' >a.txt; touch -d @{second} a.txt; while test $(date +%s) -le {second}; do :; done; cat"
+        );
+        write(&slot.path.join("z.slow"), "1");
+        // So many that the index of ours is written after them.
+        (0..70).for_each(|number| write(&slot.path.join(format!("many/{number}")), "1"));
+        write(&slot.path.join("a.txt"), "1\n");
+        let then = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(second);
+        fs::File::options().write(true).open(slot.path.join("a.txt")).unwrap().set_modified(then).unwrap();
+        write(&world.main.join(".git/info/attributes"), "*.slow filter=slow\n");
+        git(&slot.path, &["config", "filter.slow.clean", &edit]);
+        snapshot_of(&world, &slot.path, &slot.head);
+        git(&slot.path, &["config", "filter.slow.clean", "cat"]);
+        let kept = snapshot_of(&world, &slot.path, &slot.head);
+        assert_eq!(git(&world.main, &["show", &format!("{}:a.txt", kept.commit)]), "2");
+    }
+
+    fn what_git_takes_for_no_change_makes_no_commit() {
+        let world = World::new();
+        let slot = lane(&world);
+        git(&slot.path, &["config", "core.autocrlf", "input"]);
+        write(&slot.path.join("a.txt"), "a\r\n");
+        assert_eq!(commit_in(&world, &slot, true).unwrap().head, slot.head);
+        (0..70).for_each(|number| write(&slot.path.join(format!("many/{number}")), "x"));
+        fs::remove_dir_all(slot.path.join("src")).unwrap();
+        let head = commit_in(&world, &slot, true).unwrap().head;
+        assert_eq!(world.repository().changed_paths(&slot.head, &head).unwrap().len(), 71);
+        assert_eq!(status(&slot.path), "");
     }
 
     fn an_edit_of_the_same_size_in_the_same_second_is_not_missed() {

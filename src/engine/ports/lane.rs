@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::{Answer, Moment, PortError, Ports, Task};
 use crate::event::{Event, Worktree};
@@ -11,6 +12,9 @@ use crate::schedule::{Rebuild, RunState};
 
 /// What stands in a lane's place in the names of the final gate's snapshots.
 const FINAL: &str = "final";
+
+/// How long the end of a run waits for its worktrees to be deleted; `clean` deletes the rest.
+const DELETING: Duration = Duration::from_secs(10);
 
 impl Ports {
     pub(super) fn open_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, PortError> {
@@ -196,7 +200,7 @@ impl Ports {
                 None => {}
             }
             if !ports.facts.options.keep_pool {
-                match ports.pool.empty(&ports.facts.run_id) {
+                match ports.pool.empty_within(&ports.facts.run_id, DELETING) {
                     Ok(left) => {
                         kept.extend(left.into_iter().map(|left| format!("{}: {}", left.path.display(), left.reason)))
                     }

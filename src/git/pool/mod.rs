@@ -1,25 +1,31 @@
 //! The bounded pool of worktrees. A slot that nobody holds is taken over rather than made anew: that costs a sixth.
 
+mod furnish;
+mod nearness;
+mod replica;
+mod turns;
+mod verbatim;
+
 use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use super::admin_lock::{Guarded, holding_worktree};
-use super::claim::{Claim, Holder, Progress};
-use super::durable;
-use super::error::{GitError, io_error};
-use super::head::{head_of, remove_dead_locks};
-use super::hook::{forget_hook, run_post_checkout};
-use super::operation::{quit_operations, refuse_operation};
-use super::program::Git;
-use super::references::reference_lock;
-use super::repository::{Repository, branch_reference};
-use super::retire::{RELEASED, discard, hindrance};
-use super::slot::{Occupant, git_directory, make, occupant};
-use super::status::refuse_uncommitted;
+use self::turns::{Turn, Turns};
 use crate::event::Worktree;
+use crate::git::admin_lock::{Guarded, holding_worktree};
+use crate::git::claim::{Claim, Holder, Progress};
+use crate::git::durable;
+use crate::git::error::{GitError, io_error};
+use crate::git::head::{head_of, remove_dead_locks};
+use crate::git::library;
+use crate::git::operation::refuse_operation;
+use crate::git::program::Git;
+use crate::git::repository::Repository;
+use crate::git::retire::RELEASED;
+use crate::git::slot::{Occupant, occupant};
+use crate::git::status::refuse_uncommitted;
 use crate::model::CommitId;
 
 /// What is to be checked out in a slot.
@@ -65,6 +71,7 @@ pub struct Pool {
     /// The first failure of the user's post-checkout hook, and whether it was asked for.
     hook_failure: Arc<OnceLock<String>>,
     told_of_hook: Arc<AtomicBool>,
+    turns: Arc<Turns>,
 }
 
 impl Pool {
@@ -72,7 +79,8 @@ impl Pool {
     /// `keep_caches` ignored files stay in a slot that is taken over.
     pub fn new(repository: Repository, root: &Path, limit: u32, keep_caches: bool) -> Self {
         let (hook_failure, told_of_hook) = (Arc::default(), Arc::default());
-        Self { repository, root: resolved(root), limit, keep_caches, hook_failure, told_of_hook }
+        let turns = Arc::default();
+        Self { repository, root: resolved(root), limit, keep_caches, hook_failure, told_of_hook, turns }
     }
 
     /// Where the pool and the runs' directories are; absolute, without symbolic links.
@@ -89,7 +97,8 @@ impl Pool {
         &self.repository
     }
 
-    /// Gives `holder` a worktree with `want` checked out: the one it has, else a free one, else a new one.
+    /// Gives `holder` a worktree with `want` checked out: the one it has, else the free one that is nearest to `want`,
+    /// else a new one. Slots are made in turn; whoever waits for that takes a slot that is given back meanwhile.
     ///
     /// Asked again, it answers the same, `head` being the one of the first time; work that was done meanwhile stays.
     ///
@@ -100,8 +109,8 @@ impl Pool {
     pub fn open(&self, holder: &Holder, want: &Checkout) -> Result<Worktree, GitError> {
         let mut unfit = Vec::new();
         loop {
-            let number = self.claim(holder, &unfit)?;
-            match self.furnish(number, want) {
+            let (number, turn) = self.find(holder, want, &unfit)?;
+            match self.furnish(number, want, turn) {
                 Ok(Some(worktree)) => return Ok(worktree),
                 Ok(None) => unfit.push(number),
                 Err(error) => return self.give_up(number).and(Err(error)),
@@ -122,6 +131,7 @@ impl Pool {
                     holding_worktree(&path, |lock| self.detach(&path, kept_by, lock))?;
                 }
                 self.repository.holding(Guarded::Pool, |_| durable::remove(&self.claim_file(number)))?;
+                self.turns.something_changed();
             }
         }
         Ok(())
@@ -139,8 +149,26 @@ impl Pool {
         }
     }
 
-    /// Claims a slot for `holder` that is not `unfit`: its own, a free one, or a number that is not used.
-    fn claim(&self, holder: &Holder, unfit: &[u32]) -> Result<u32, GitError> {
+    /// Claims a slot for `holder`: a free one at once, else, in turn, one that has to be made.
+    fn find(&self, holder: &Holder, want: &Checkout, unfit: &[u32]) -> Result<(u32, Option<Turn<'_>>), GitError> {
+        let mut waiting = self.turns.wait();
+        loop {
+            waiting.look();
+            if let Some(number) = self.claim(holder, &want.start, unfit, false)? {
+                return Ok((number, None));
+            }
+            if let Some(turn) = waiting.turn()
+                && let Some(number) = self.claim(holder, &want.start, unfit, true)?
+            {
+                return Ok((number, Some(turn)));
+            }
+            waiting.until_something_changes();
+        }
+    }
+
+    /// Claims a slot for `holder` that is not `unfit`: its own, a free one, or, if one `may_make` it, a number that is
+    /// not used.
+    fn claim(&self, holder: &Holder, start: &CommitId, unfit: &[u32], may_make: bool) -> Result<Option<u32>, GitError> {
         self.repository.holding(Guarded::Pool, |_| {
             // Within the lock: another run that ends removes what is empty.
             make_directory(&self.slots())?;
@@ -149,7 +177,7 @@ impl Pool {
                 if claim.holder == *holder && unfit.contains(&number) {
                     durable::remove(&self.claim_file(number))?;
                 } else if claim.holder == *holder {
-                    return Ok(number);
+                    return Ok(Some(number));
                 } else if claim.holder.run == holder.run {
                     held += 1;
                 }
@@ -162,24 +190,40 @@ impl Pool {
                 holder: holder.clone(),
                 progress: Progress::Claimed,
             };
-            self.claim_first(&claim, unfit)
+            let vacant = |&number: &u32| {
+                matches!(occupant(&self.repository, &self.slot(number)), Occupant::Nothing | Occupant::HalfMade)
+            };
+            let numbers = (1..).take_while(|_| may_make).filter(vacant);
+            self.claim_first(&claim, unfit, self.free_slots(start)?.into_iter().chain(numbers))
         })
     }
 
-    fn claim_first(&self, claim: &Claim, unfit: &[u32]) -> Result<u32, GitError> {
-        let used = self.numbers()?;
-        let free =
-            used.into_iter().filter(|&it| matches!(occupant(&self.repository, &self.slot(it)), Occupant::Ours(_)));
-        let vacant = |&number: &u32| {
-            matches!(occupant(&self.repository, &self.slot(number)), Occupant::Nothing | Occupant::HalfMade)
-        };
-        for number in free.chain((1..).filter(vacant)) {
+    /// The slots that exist and have no claim, the one nearest to `start` first.
+    fn free_slots(&self, start: &CommitId) -> Result<Vec<u32>, GitError> {
+        let mut free = self.numbers()?;
+        free.retain(|&number| {
+            !self.claim_file(number).exists()
+                && matches!(occupant(&self.repository, &self.slot(number)), Occupant::Ours(_))
+        });
+        if free.len() > 1 {
+            free.sort_by_cached_key(|&number| self.repository.distance(&self.slot(number), start));
+        }
+        Ok(free)
+    }
+
+    fn claim_first(
+        &self,
+        claim: &Claim,
+        unfit: &[u32],
+        numbers: impl Iterator<Item = u32>,
+    ) -> Result<Option<u32>, GitError> {
+        for number in numbers {
             let file = self.claim_file(number);
             if !unfit.contains(&number) && !file.exists() && claim.create(&file)? {
-                return Ok(number);
+                return Ok(Some(number));
             }
         }
-        Err(GitError::PoolExhausted { limit: self.limit })
+        Ok(None)
     }
 
     /// Drops a claim with which nothing was begun, so that a failed `open` holds no slot.
@@ -190,139 +234,18 @@ impl Pool {
         })
     }
 
-    /// Makes slot `number`, which is claimed, hold what is wanted. `None`: the slot cannot be used.
-    fn furnish(&self, number: u32, want: &Checkout) -> Result<Option<Worktree>, GitError> {
-        let path = self.slot(number);
-        let claim = self.read_claim(number)?;
-        if claim.progress == Progress::Claimed && !self.take_over(&path, &want.start)? {
-            return Ok(None);
-        }
-        if !self.make_if_missing(&path, want)? {
-            return Ok(None);
-        }
-        holding_worktree(&path, |lock| {
-            let claim = self.read_claim(number)?;
-            let head = match self.settled(&path, &claim.progress, want)? {
-                Some(head) => head,
-                None => self.check_out(number, claim, want, lock)?,
-            };
-            let branch = want.branch.clone().unwrap_or_default();
-            Ok(Some(Worktree { slot: number, path: path.clone(), branch, head }))
-        })
-    }
-
-    /// Whether a slot that nobody held may be used; what is in it is not worth keeping then.
-    fn take_over(&self, path: &Path, start: &CommitId) -> Result<bool, GitError> {
-        let Occupant::Ours(entry) = occupant(&self.repository, path) else { return Ok(true) };
-        if hindrance(&self.repository, path, &entry, Some(start)).is_some() {
-            return Ok(false);
-        }
-        // A checkout leaves submodules and the selection of sparse files as they are.
-        if ["modules", "info/sparse-checkout", "config.worktree"].iter().any(|name| entry.join(name).exists()) {
-            self.repository.holding(Guarded::Admin, |_| discard(self, path, &entry))?;
-        }
-        Ok(true)
-    }
-
-    /// Whether there is a worktree of ours at `path` now.
-    fn make_if_missing(&self, path: &Path, want: &Checkout) -> Result<bool, GitError> {
-        if let Occupant::Ours(_) = occupant(&self.repository, path) {
-            return Ok(true);
-        }
-        self.repository.holding(Guarded::Admin, |lock| match occupant(&self.repository, path) {
-            Occupant::Ours(_) => Ok(true),
-            Occupant::Stranger => Ok(false),
-            Occupant::Nothing | Occupant::HalfMade => make(&self.repository, path, &want.start, lock).map(|()| true),
-        })
-    }
-
-    /// The head with which the slot was opened, if it still is what is wanted. Where it is not, leaving loses nothing.
-    fn settled(&self, path: &Path, progress: &Progress, want: &Checkout) -> Result<Option<CommitId>, GitError> {
-        let Progress::Opened { head: opened, .. } = progress else { return Ok(None) };
-        if want.mode == Mode::Reset || !git_directory(path)?.join("index").exists() {
-            return Ok(None);
-        }
-        let head = head_of(path)?;
-        if head.branch == want.branch && (head.branch.is_some() || head.commit == want.start) {
-            return Ok(Some(if head.branch.is_some() { opened.clone() } else { head.commit }));
-        }
-        refuse_operation(path)?;
-        refuse_uncommitted(path)?;
-        let mut kept_by = vec![opened.clone(), want.start.clone()];
-        if let Some(branch) = &want.branch {
-            kept_by.extend(self.repository.branch_commit(branch)?);
-        }
-        self.refuse_unmerged(path, &head.commit, &kept_by)?;
-        Ok(None)
-    }
-
-    fn check_out(&self, number: u32, mut claim: Claim, want: &Checkout, lock: &File) -> Result<CommitId, GitError> {
-        let path = self.slot(number);
-        let arguments = self.checkout_arguments(&path, &claim, want)?;
-        let again = want.adopt || claim.progress != Progress::Claimed;
-        let keep_ignored = match claim.progress {
-            Progress::Claimed => self.keep_caches,
-            Progress::Started { keep_ignored, .. } => keep_ignored,
-            Progress::Opened { .. } => true,
-        };
-        let used = git_directory(&path)?.join("index").exists();
-        claim.progress = Progress::Started { branch: want.branch.clone(), keep_ignored };
-        self.record(number, &claim)?;
-        quit_operations(&path, lock)?;
-        remove_dead_locks(&path)?;
-        if let Some(branch) = want.branch.as_ref().filter(|_| again) {
-            durable::remove(&reference_lock(self.repository.common_dir(), &branch_reference(branch)))?;
-        }
-        forget_hook(&path)?;
-        let before = head_of(&path)?.commit;
-        // Git's own look at other worktrees believes entries whose worktree is gone; ours was better. The hook comes
-        // last: with it git's exit code says nothing of the checkout.
-        let git = Git::new(&path).without_hooks().stdin(lock);
-        git.args(["checkout", "--quiet", "--force", "--ignore-other-worktrees"]).args(arguments).run()?;
-        if used {
-            let how = if keep_ignored { "-ffdq" } else { "-ffdxq" };
-            Git::new(&path).stdin(lock).args(["clean", how]).run()?;
-        }
-        let head = head_of(&path)?.commit;
-        if let Some(failure) = run_post_checkout(&path, &before, &head, lock)? {
-            let _ = self.hook_failure.set(failure);
-        }
-        if let Some(branch) = &want.branch {
-            durable::reference(&self.repository, &branch_reference(branch))?;
-        }
-        claim.progress = Progress::Opened { branch: want.branch.clone(), head: head.clone() };
-        self.record(number, &claim)?;
-        Ok(head)
-    }
-
-    /// What to tell `git checkout`, once the branch is known not to be somebody else's.
-    fn checkout_arguments(&self, path: &Path, claim: &Claim, want: &Checkout) -> Result<Vec<String>, GitError> {
-        let start = want.start.to_string();
-        let Some(branch) = want.branch.clone() else { return Ok(vec!["--detach".to_owned(), start]) };
-        let place = self.repository.all_checked_out(&branch)?.into_iter().find(|place| place != path);
-        if place.is_some() {
-            return Err(GitError::BranchInTheWay { branch, place });
-        }
-        let made = |flag: &str, branch| vec!["--no-track".to_owned(), flag.to_owned(), branch, start];
-        let ours = want.adopt || claim.progress.branch() == Some(&branch);
-        match (self.repository.branch_commit(&branch)?, want.mode) {
-            (None, Mode::ExistingBranch) => Err(GitError::BranchMissing { branch }),
-            (None, Mode::FreshBranch | Mode::Reset) => Ok(made("-b", branch)),
-            (Some(_), Mode::Reset) if ours => Ok(made("-B", branch)),
-            (Some(_), Mode::ExistingBranch) => Ok(vec![branch, "--".to_owned()]),
-            (Some(tip), Mode::FreshBranch) if ours && self.repository.is_ancestor(&want.start, &tip)? => {
-                Ok(vec![branch, "--".to_owned()])
-            }
-            (Some(_), _) => Err(GitError::BranchInTheWay { branch, place: None }),
-        }
-    }
-
     fn detach(&self, path: &Path, kept_by: &[CommitId], lock: &File) -> Result<(), GitError> {
         refuse_operation(path)?;
         refuse_uncommitted(path)?;
         let head = head_of(path)?;
         self.refuse_unmerged(path, &head.commit, kept_by)?;
         remove_dead_locks(path)?;
+        let detached = library::change(&self.repository, path, |git| {
+            git.reference("HEAD", library::oid(&head.commit)?, true, RELEASED).map(drop)
+        });
+        if detached.is_some() {
+            return Ok(());
+        }
         // Not `git checkout --detach`, which would run the user's hooks for nothing.
         let git = Git::new(path).without_hooks().stdin(lock);
         git.args(["update-ref", "--no-deref", "-m", RELEASED, "HEAD", head.commit.as_str()]).run()?;

@@ -1,0 +1,118 @@
+//! What git's settings say, asked once for as long as the files that say it stay as they are.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::error::GitError;
+use super::program::{Git, path_text};
+use super::repository::Repository;
+
+/// The settings of a repository, as its main worktree sees them.
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    /// By names as git prints them: section and key in lower case.
+    values: HashMap<String, String>,
+    /// The files that were read, or would have been, and how each was then.
+    files: Vec<(PathBuf, Stamp)>,
+    /// Where attributes for all repositories would be.
+    attributes: Vec<PathBuf>,
+}
+
+/// Modification, change, inode and size of a file; `None`: there is none.
+type Stamp = Option<[i64; 6]>;
+
+/// The settings as they were when they were last asked for; shared by all copies of a [`Repository`].
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KnownConfiguration(Arc<Mutex<Option<Arc<Configuration>>>>);
+
+impl KnownConfiguration {
+    /// The settings as they are now.
+    pub(crate) fn now(&self, repository: &Repository) -> Result<Arc<Configuration>, GitError> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some(configuration) if configuration.is_current() => Ok(configuration.clone()),
+            _ => Ok(known.insert(Arc::new(Configuration::read(repository)?)).clone()),
+        }
+    }
+}
+
+impl Configuration {
+    fn read(repository: &Repository) -> Result<Self, GitError> {
+        let main = repository.main_worktree();
+        let usual = usual_files(repository).into_iter();
+        // Before they are read: what changes meanwhile is read again.
+        let mut files: Vec<(PathBuf, Stamp)> = usual.map(|file| (file.clone(), stamp(&file))).collect();
+        let listing = Git::new(main).args(["config", "--null", "--list", "--show-origin"]).run()?;
+        let mut values = HashMap::new();
+        let parts: Vec<&[u8]> = listing.split(|&byte| byte == 0).collect();
+        for pair in parts.chunks_exact(2) {
+            let Some(file) = pair[0].strip_prefix(b"file:") else { continue };
+            let file = main.join(OsStr::from_bytes(file));
+            if !files.iter().any(|(known, _)| *known == file) {
+                files.push((file.clone(), stamp(&file)));
+            }
+            let text = path_text(pair[1]);
+            let (name, value) = text.split_once('\n').unwrap_or((&text, "true"));
+            values.insert(name.to_owned(), value.to_owned());
+        }
+        Ok(Self { values, files, attributes: usual_attributes(main)? })
+    }
+
+    fn is_current(&self) -> bool {
+        self.files.iter().all(|(file, then)| stamp(file) == *then)
+    }
+
+    /// The value of a setting, whose section and key are in lower case.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(String::as_str)
+    }
+
+    /// A setting that is true or false; `None`: nothing is said.
+    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+        let value = self.get(name)?.to_ascii_lowercase();
+        Some(!["false", "no", "off", "0", ""].contains(&value.as_str()))
+    }
+
+    /// Where attributes of the user's and of the system's are if there are any and no setting says where.
+    pub(crate) fn attribute_files(&self) -> &[PathBuf] {
+        &self.attributes
+    }
+
+    /// Whether every worktree sees the same settings.
+    pub(crate) fn is_uniform(&self) -> bool {
+        let conditional = self.values.keys().any(|name| name.starts_with("includeif."));
+        !conditional && self.flag("extensions.worktreeconfig") != Some(true)
+    }
+}
+
+/// Where settings usually are, whether or not there are any now.
+fn usual_files(repository: &Repository) -> Vec<PathBuf> {
+    let mut files = vec![repository.common_dir().join("config")];
+    files.extend(std::env::home_dir().map(|home| home.join(".gitconfig")));
+    files.extend(user_directory().map(|directory| directory.join("config")));
+    files
+}
+
+/// Where git looks for what the user says for all repositories.
+fn user_directory() -> Option<PathBuf> {
+    let named = std::env::var_os("XDG_CONFIG_HOME").filter(|name| !name.is_empty()).map(PathBuf::from);
+    named.or_else(|| std::env::home_dir().map(|home| home.join(".config"))).map(|directory| directory.join("git"))
+}
+
+/// Where attributes are that no repository holds; the system's place is a matter of how git was built.
+fn usual_attributes(main: &Path) -> Result<Vec<PathBuf>, GitError> {
+    let system = Git::new(main).args(["var", "GIT_ATTR_SYSTEM"]).attempt()?;
+    let system = system.stdout.trim_ascii_end();
+    let system = (!system.is_empty()).then(|| main.join(OsStr::from_bytes(system)));
+    Ok(system.into_iter().chain(user_directory().map(|directory| directory.join("attributes"))).collect())
+}
+
+fn stamp(file: &Path) -> Stamp {
+    let found = std::fs::metadata(file).ok()?;
+    let (inode, size) = (found.ino() as i64, found.size() as i64);
+    Some([found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec(), inode, size])
+}

@@ -1,0 +1,317 @@
+//! An index of our own beside a worktree's: what the worktree holds, as a tree, with as little read as is safe.
+//!
+//! The index is kept from one snapshot to the next, with a note of the tree that it stands for. Git looks for what
+//! differs from it by now, which it tells by file times and, where directories have reliable times, without reading those
+//! that are as they were. Only the paths that differ are then added, in a small index by themselves, and the tree is made
+//! of the noted one and of them. Where much differs, something is out of the ordinary or goes wrong on that way, all is
+//! added to the index with `git add --all`, which also says why it cannot be done.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use git2::Oid;
+
+use super::admin_lock::holding;
+use super::commit::{FEW, add_all, add_these, embedded_in};
+use super::durable;
+use super::error::{GitError, io_error};
+use super::file_system::dates_directories;
+use super::index_file::{self, Entry};
+use super::program::{Git, nul_separated};
+use super::repository::Repository;
+use super::slot::git_directory;
+use super::status::{SURVEY, Survey};
+use super::tree_update::{Changes, updated};
+use crate::model::CommitId;
+
+/// The tree that `worktree` would be, made with the index `file`, which is ours alone and need not exist.
+pub(crate) fn tree_of(repository: &Repository, worktree: &Path, file: &Path) -> Result<String, GitError> {
+    if let Some(parent) = file.parent() {
+        fs::create_dir_all(parent).map_err(io_error("create", parent))?;
+    }
+    holding(&beside(file, ".guard"), |guard| OwnIndex { repository, worktree, file, guard }.tree())
+}
+
+/// Forgets which tree an index of ours stands for, because it will be another.
+pub(crate) fn forget_tree(file: &Path) -> Result<(), GitError> {
+    durable::remove(&beside(file, ".tree"))
+}
+
+/// Copies the worktree's index, so that what it knows of unchanged files need not be found out again.
+pub(crate) fn copy_index(worktree: &Path, index: &Path) -> Result<(), GitError> {
+    let source = git_directory(worktree)?.join("index");
+    let staged = beside(index, ".new");
+    let copy = || {
+        // The copy must not look younger than it is: git takes a file written in the same second as the index for
+        // changed, one written before it for known.
+        let modified = fs::metadata(&source)?.modified()?;
+        fs::copy(&source, &staged)?;
+        set_modified(&staged, modified)?;
+        fs::rename(&staged, index)
+    };
+    match copy() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        copied => copied.map_err(io_error("copy", &source)),
+    }
+}
+
+fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn set_modified(path: &Path, to: SystemTime) -> io::Result<()> {
+    File::options().write(true).open(path)?.set_modified(to)
+}
+
+/// Paths of an index, with what they hold.
+type Holdings = BTreeMap<Vec<u8>, (u32, Vec<u8>)>;
+
+/// An index of ours that nobody else of ours uses meanwhile.
+struct OwnIndex<'a> {
+    repository: &'a Repository,
+    worktree: &'a Path,
+    file: &'a Path,
+    guard: &'a File,
+}
+
+impl<'a> OwnIndex<'a> {
+    fn tree(&self) -> Result<String, GitError> {
+        for leftover in [self.file, &self.few()] {
+            durable::remove(&beside(leftover, ".lock"))?;
+        }
+        // The file system's own clock: what changes from now on is not younger.
+        let began = self.write(&self.few(), b"")?;
+        let noted = fs::read_to_string(self.note()).ok().filter(|_| self.file.exists());
+        // Until the end nothing stands in the note, so that whoever dies here leaves an index that is filled anew.
+        let _ = fs::remove_file(self.note());
+        let fresh = !self.file.exists();
+        if fresh {
+            copy_index(self.worktree, self.file)?;
+        }
+        let quick = if fresh || noted.is_some() { self.quick_tree(noted.as_deref()) } else { None };
+        let (tree, noted) = match quick {
+            Some(found) => found,
+            None => self.whole_tree(fresh).map(|tree| (tree.clone(), tree))?,
+        };
+        self.close(began, &noted)?;
+        Ok(tree)
+    }
+
+    fn note(&self) -> PathBuf {
+        beside(self.file, ".tree")
+    }
+
+    /// The small index.
+    fn few(&self) -> PathBuf {
+        beside(self.file, ".few")
+    }
+
+    /// Writes a file that only its owner may read, for it names what is in the worktree. Answers when that was.
+    fn write(&self, path: &Path, bytes: &[u8]) -> Result<SystemTime, GitError> {
+        let write = || {
+            fs::write(path, bytes)?;
+            fs::set_permissions(path, Permissions::from_mode(0o600))?;
+            fs::metadata(path)?.modified()
+        };
+        write().map_err(io_error("write", path))
+    }
+
+    /// Git takes a file or a directory for known if the index was written in a later second than it. What came while we
+    /// looked may be of the second in which we began, so the index is dated back to then.
+    fn close(&self, began: SystemTime, noted: &str) -> Result<(), GitError> {
+        let date = || {
+            let written = fs::metadata(self.file)?.modified()?;
+            set_modified(self.file, written.min(began))?;
+            // Git gives it the permissions of any file of its own.
+            fs::set_permissions(self.file, Permissions::from_mode(0o600))
+        };
+        date().map_err(io_error("write", self.file))?;
+        let _ = fs::remove_file(self.few());
+        self.write(&self.note(), noted.as_bytes()).map(drop)
+    }
+
+    fn git(&self, index: &Path) -> Git<'a> {
+        Git::new(self.worktree)
+            .unsynced()
+            .without_hooks()
+            .configured("core.splitIndex=false")
+            .variable("GIT_INDEX_FILE", index)
+            .stdin(self.guard)
+    }
+
+    /// Adds everything that the worktree holds to the index, and writes it as a tree.
+    fn whole_tree(&self, fresh: bool) -> Result<String, GitError> {
+        self.add_everything()?;
+        // A fresh copy has them already.
+        if !fresh {
+            self.add_forced()?;
+        }
+        Ok(self.git(self.file).arg("write-tree").line()?)
+    }
+
+    fn add_everything(&self) -> Result<(), GitError> {
+        let mut tries = 1;
+        // A repository within the worktree that has no commit makes git give up, so it must be looked for then.
+        let mut embedded = Vec::new();
+        while let Err(error) = add_all(self.git(self.file), &embedded).run() {
+            if tries == TRIES {
+                return Err(error.into());
+            }
+            tries += 1;
+            embedded = embedded_in(self.worktree)?;
+        }
+        Ok(())
+    }
+
+    /// Adds what is tracked in the worktree although it is ignored, which adding everything passes by.
+    fn add_forced(&self) -> Result<(), GitError> {
+        let list = ["ls-files", "-z", "--cached", "--ignored", "--exclude-standard"];
+        let forced = Git::new(self.worktree).reading_only().args(list).run()?;
+        if nul_separated(&forced).next().is_none() {
+            return Ok(());
+        }
+        let names = beside(self.file, ".names");
+        durable::write(&names, &forced)?;
+        let names = File::open(&names).map_err(io_error("read", &names))?;
+        let git = self.git(self.file).stdin(&names);
+        git.args(["update-index", "--add", "--remove", "-z", "--stdin"]).run()?;
+        Ok(())
+    }
+
+    /// The same from what differs from the index, which stands for the tree `noted`, or for that of the head if nothing
+    /// is staged; answers that tree, too. `None`: too much differs, or something is in the way.
+    fn quick_tree(&self, noted: Option<&str>) -> Option<(String, String)> {
+        let mut found = self.survey()?;
+        let noted = match noted {
+            Some(noted) => Oid::from_str(noted).ok()?,
+            None if found.staged => return None,
+            None => self.tree_of_commit(&found.head?.commit)?,
+        };
+        found.differing.append(&mut found.embedded);
+        let bytes = fs::read(self.file).ok()?;
+        let known = index_file::entries(&bytes)?;
+        let forced = self.forced(&known, &found.differing)?;
+        if found.conflicts || found.differing.len() + forced.len() > FEW {
+            return None;
+        }
+        let tree = match found.differing.is_empty() && forced.is_empty() {
+            true => noted,
+            false => self.tree_with(noted, &known, &found.differing, &forced)?,
+        };
+        Some((tree.to_string(), noted.to_string()))
+    }
+
+    /// It reads no repositories other than those with names of twenty bytes, which an index does not tell.
+    fn tree_of_commit(&self, commit: &CommitId) -> Option<Oid> {
+        self.repository.in_process(|git| git.find_commit(Oid::from_str(commit.as_str())?).map(|it| it.tree_id()))
+    }
+
+    /// The tree `noted`, of which `known` are the entries, with what the worktree holds at these paths.
+    fn tree_with(&self, noted: Oid, known: &[Entry<'_>], differing: &[Vec<u8>], forced: &[Vec<u8>]) -> Option<Oid> {
+        let paths = differing.iter().chain(forced).map(Vec::as_slice).collect();
+        let before = self.fill_few(known, &paths)?;
+        for (paths, force) in [(differing, false), (forced, true)] {
+            if let Some(git) = add_these(self.git(&self.few()), paths, force) {
+                git.run().ok()?;
+            }
+        }
+        let few = fs::read(self.few()).ok()?;
+        let changes = changes(&before, &holdings(index_file::entries(&few)?))?;
+        self.repository.in_process(|git| updated(git, noted, &changes))
+    }
+
+    /// What differs from the index, which keeps what git found out about directories.
+    fn survey(&self) -> Option<Survey> {
+        let untracked = match dates_directories(self.worktree) {
+            true => "core.untrackedCache=true",
+            false => "core.untrackedCache=false",
+        };
+        // A setting and no flag: with a flag git does not keep it.
+        let git = self.git(self.file).configured(untracked).configured("status.showUntrackedFiles=all");
+        git.args(SURVEY).run().ok().map(|answer| Survey::read(&answer))
+    }
+
+    /// The paths that are in the worktree's own index and on disk, and neither in ours nor among those that differ:
+    /// they are tracked although they are ignored.
+    fn forced(&self, known: &[Entry<'_>], differing: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
+        let theirs = match fs::read(git_directory(self.worktree).ok()?.join("index")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(Vec::new()),
+            read => read.ok()?,
+        };
+        let mut known = known.iter().peekable();
+        let mut forced = Vec::new();
+        for entry in index_file::entries(&theirs)?.iter() {
+            while known.next_if(|ours| ours.path < entry.path).is_some() {}
+            let ours = known.peek().is_some_and(|ours| ours.path == entry.path);
+            if !ours && !differing.iter().any(|path| *path == *entry.path) && self.holds(&entry.path) {
+                forced.push(entry.path.to_vec());
+            }
+        }
+        forced.dedup();
+        Some(forced)
+    }
+
+    fn holds(&self, path: &[u8]) -> bool {
+        fs::symlink_metadata(self.worktree.join(OsStr::from_bytes(path))).is_ok()
+    }
+
+    /// Makes the small index of the entries for `paths`, which git may need for what it makes of a file, and of those
+    /// with attributes, which it looks up there if they are not on disk. Answers the former.
+    fn fill_few(&self, known: &[Entry<'_>], paths: &BTreeSet<&[u8]>) -> Option<Holdings> {
+        // An empty file is no index; none at all is.
+        fs::remove_file(self.few()).ok()?;
+        let mut few = git2::Index::open(&self.few()).ok()?;
+        let mut before = Holdings::new();
+        for entry in known.iter().filter(|entry| entry.settled) {
+            let wanted = paths.contains(&*entry.path);
+            if wanted || entry.path.ends_with(b".gitattributes") {
+                few.add(&index_entry(entry)?).ok()?;
+                before.insert(entry.path.to_vec(), (entry.mode, entry.object.to_vec()));
+            }
+        }
+        few.write().ok()?;
+        Some(before)
+    }
+}
+
+/// How often everything is added: an agent at work may remove a file between the listing and the reading.
+const TRIES: u32 = 3;
+
+/// An entry of which nothing but its content is known.
+fn index_entry(entry: &Entry<'_>) -> Option<git2::IndexEntry> {
+    let never = git2::IndexTime::new(0, 0);
+    Some(git2::IndexEntry {
+        ctime: never,
+        mtime: never,
+        dev: 0,
+        ino: 0,
+        mode: entry.mode,
+        uid: 0,
+        gid: 0,
+        file_size: 0,
+        id: Oid::from_bytes(entry.object).ok()?,
+        flags: 0,
+        flags_extended: 0,
+        path: entry.path.to_vec(),
+    })
+}
+
+fn holdings(entries: Vec<Entry<'_>>) -> Holdings {
+    entries.into_iter().map(|entry| (entry.path.into_owned(), (entry.mode, entry.object.to_vec()))).collect()
+}
+
+/// What became of paths; those that are as before are left out.
+fn changes(before: &Holdings, now: &Holdings) -> Option<Changes> {
+    let gone = before.keys().filter(|path| !now.contains_key(*path)).map(|path| Some((path.clone(), None)));
+    let new = now.iter().filter(|(path, holding)| before.get(*path) != Some(holding));
+    let new = new.map(|(path, (mode, object))| Some((path.clone(), Some((*mode, Oid::from_bytes(object).ok()?)))));
+    gone.chain(new).collect()
+}

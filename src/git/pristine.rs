@@ -1,0 +1,123 @@
+//! Whether a worktree holds just what its head holds, found out without a process and in one walk.
+
+use std::ffi::OsStr;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, ObjectType, Oid};
+
+use super::slot::git_directory;
+use crate::model::CommitId;
+
+/// How many files may have to be read because they are as young as the index. Git does that with more threads, and
+/// writes down what it found.
+const READ_AT_MOST: usize = 200;
+
+/// Whether `worktree` holds what its head holds, and not a file more, ignored ones and empty directories included.
+///
+/// `false` is no answer: git has to be asked what differs, if anything does. That is so with submodules, a sparse
+/// selection, an unfinished merge, or whatever else makes an index more than a list of files.
+pub(crate) fn is_pristine(worktree: &Path) -> bool {
+    look(worktree, None).is_some_and(|look| look.index_is_head && look.has_no_more())
+}
+
+/// The same of `commit`, wherever the head is.
+pub(crate) fn is_pristine_at(worktree: &Path, commit: &CommitId) -> bool {
+    look(worktree, Some(commit)).is_some_and(|look| look.index_is_head && look.has_no_more())
+}
+
+/// Whether no file that `worktree` tracks is changed or staged; what is not tracked is not looked at. `false` is no answer.
+pub(crate) fn is_unchanged(worktree: &Path) -> bool {
+    look(worktree, None).is_some_and(|look| look.index_is_head)
+}
+
+/// A worktree whose files are as its index has them.
+struct Look<'a> {
+    worktree: &'a Path,
+    files: usize,
+    index_is_head: bool,
+}
+
+impl Look<'_> {
+    /// All files of the index are there, so where there are as many as it has, these are they and no others.
+    fn has_no_more(&self) -> bool {
+        files_below(self.worktree).ok().flatten() == Some(self.files + 1)
+    }
+}
+
+/// Compares files with the index and the index with `commit`, or with the head. `None`: a file is not as indexed, or that
+/// cannot be told.
+fn look<'a>(worktree: &'a Path, commit: Option<&CommitId>) -> Option<Look<'a>> {
+    let written = fs::metadata(git_directory(worktree).ok()?.join("index")).ok()?.mtime();
+    let git = git2::Repository::open(worktree).ok()?;
+    let index = git.index().ok()?;
+    let mut read = 0;
+    for entry in index.iter() {
+        let path = worktree.join(OsStr::from_bytes(&entry.path));
+        let file = fs::symlink_metadata(&path).ok()?;
+        if !is_plain(&entry) || !is_as_indexed(&entry, &file) {
+            return None;
+        }
+        // Git compares whole seconds: a file that is as young as the index may have changed after it.
+        if i64::from(entry.mtime.seconds()) >= written {
+            read += 1;
+            if read > READ_AT_MOST || !holds(&path, &file, entry.id).ok()? {
+                return None;
+            }
+        }
+    }
+    let tree = match commit {
+        Some(commit) => git.find_commit(Oid::from_str(commit.as_str()).ok()?).ok()?.tree().ok()?,
+        None => git.head().ok()?.peel_to_tree().ok()?,
+    };
+    let index_is_head = git.diff_tree_to_index(Some(&tree), Some(&index), None).ok()?.deltas().len() == 0;
+    Some(Look { worktree, files: index.len(), index_is_head })
+}
+
+/// Whether the entry is a file or a link that git would look at like any other.
+fn is_plain(entry: &IndexEntry) -> bool {
+    const STAGE: u16 = 0x3000;
+    let special = IndexEntryExtendedFlag::INTENT_TO_ADD | IndexEntryExtendedFlag::SKIP_WORKTREE;
+    let valid = entry.flags & (STAGE | IndexEntryFlag::VALID.bits()) == 0;
+    valid && entry.flags_extended & special.bits() == 0 && matches!(entry.mode, 0o100644 | 0o100755 | 0o120000)
+}
+
+fn is_as_indexed(entry: &IndexEntry, file: &Metadata) -> bool {
+    let mode = match entry.mode {
+        0o120000 => file.is_symlink(),
+        mode => file.is_file() && (mode & 0o100 != 0) == (file.mode() & 0o100 != 0),
+    };
+    let times = [(entry.mtime, file.mtime(), file.mtime_nsec()), (entry.ctime, file.ctime(), file.ctime_nsec())];
+    let same = |&(known, seconds, nanoseconds): &(git2::IndexTime, i64, i64)| {
+        i64::from(known.seconds()) == seconds && i64::from(known.nanoseconds()) == nanoseconds
+    };
+    mode && times.iter().all(same) && entry.ino == file.ino() as u32 && entry.file_size == file.size() as u32
+}
+
+/// Whether a file's bytes, or where a link leads, are those of the blob. Then nothing is lost with it.
+fn holds(path: &Path, file: &Metadata, blob: Oid) -> io::Result<bool> {
+    let bytes = match file.is_symlink() {
+        true => fs::read_link(path)?.into_os_string().into_encoded_bytes(),
+        false => fs::read(path)?,
+    };
+    Ok(Oid::hash_object(ObjectType::Blob, &bytes).is_ok_and(|found| found == blob))
+}
+
+/// How many files and links are below `directory`; `None`: there is a directory without any.
+fn files_below(directory: &Path) -> io::Result<Option<usize>> {
+    let mut count = 0;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        count += match entry.file_type()?.is_dir() {
+            true => match files_below(&entry.path())? {
+                None | Some(0) => return Ok(None),
+                Some(inner) => inner,
+            },
+            false => 1,
+        };
+    }
+    Ok(Some(count))
+}

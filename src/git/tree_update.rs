@@ -1,0 +1,58 @@
+//! A tree made of another one and a few changes, without an index: what did not change is not looked at.
+
+use std::collections::BTreeMap;
+
+use git2::{Oid, Repository, Tree};
+
+/// What paths hold now; `None`: nothing.
+pub(crate) type Changes = BTreeMap<Vec<u8>, Option<(u32, Oid)>>;
+
+/// `tree` with `changes`. As in git, no directory is empty, the root excepted.
+pub(crate) fn updated(git: &Repository, tree: Oid, changes: &Changes) -> Result<Oid, git2::Error> {
+    let changes: Vec<Change<'_>> = changes.iter().map(|(path, now)| (path.as_slice(), *now)).collect();
+    let tree = git.find_tree(tree)?;
+    match rewritten(git, Some(&tree), &changes)? {
+        Some(tree) => Ok(tree),
+        None => git.treebuilder(None)?.write(),
+    }
+}
+
+/// A path, seen from some directory, and what it holds now.
+type Change<'a> = (&'a [u8], Option<(u32, Oid)>);
+
+/// `None`: nothing is left in it.
+fn rewritten(git: &Repository, tree: Option<&Tree<'_>>, changes: &[Change<'_>]) -> Result<Option<Oid>, git2::Error> {
+    let mut builder = git.treebuilder(tree)?;
+    let (mut files, mut directories) = (Vec::new(), BTreeMap::<&[u8], Vec<Change<'_>>>::new());
+    for &(path, now) in changes {
+        match path.iter().position(|&byte| byte == b'/') {
+            Some(slash) => directories.entry(&path[..slash]).or_default().push((&path[slash + 1..], now)),
+            None => files.push((path, now)),
+        }
+    }
+    // What is removed first makes room: a file may have become a directory, and the other way round.
+    for (name, _) in files.iter().filter(|(name, now)| now.is_none() && is_file(tree, name)) {
+        builder.remove(*name)?;
+    }
+    for (name, inner) in directories {
+        let known = tree.and_then(|tree| tree.get_name_bytes(name)).filter(|it| it.filemode() == DIRECTORY);
+        let known = known.map(|entry| git.find_tree(entry.id())).transpose()?;
+        match rewritten(git, known.as_ref(), &inner)? {
+            Some(inner) => drop(builder.insert(name, inner, DIRECTORY)?),
+            None if known.is_some() => builder.remove(name)?,
+            None => {}
+        }
+    }
+    for (name, now) in files {
+        if let Some((mode, object)) = now {
+            builder.insert(name, object, mode.cast_signed())?;
+        }
+    }
+    if builder.is_empty() { Ok(None) } else { builder.write().map(Some) }
+}
+
+const DIRECTORY: i32 = 0o040000;
+
+fn is_file(tree: Option<&Tree<'_>>, name: &[u8]) -> bool {
+    tree.and_then(|tree| tree.get_name_bytes(name)).is_some_and(|entry| entry.filemode() != DIRECTORY)
+}
