@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use lanekeeper::engine::mirror::Mirror;
 use lanekeeper::engine::spine::Spine;
@@ -15,7 +15,13 @@ use lanekeeper::model::{LaneIndex, Plan, PlanParts, RunId};
 use lanekeeper::report::FanOut;
 use lanekeeper::schedule::RunState;
 use lanekeeper::store::{Journal, StateDirectory};
+use lanekeeper::timing::TARGET;
 use lanekeeper::view::RunView;
+use tracing::Subscriber;
+use tracing::span::Id;
+use tracing_subscriber::filter::filter_fn;
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+use tracing_subscriber::registry;
 
 use super::beginning::{owner, run_started};
 use super::dice::Dice;
@@ -65,7 +71,7 @@ impl Phase {
         Self { state: StateDirectory::new(repository.main_worktree()), repository, pool, plan: Arc::new(plan), started }
     }
 
-    fn mirror(&self, history: &[Record]) -> Mirror {
+    fn mirror(&self, history: Arc<Vec<Record>>) -> Mirror {
         Mirror::start(&self.state, &self.repository, &self.pool, &self.started, &self.plan, history).unwrap()
     }
 }
@@ -87,8 +93,41 @@ impl Watchers {
     }
 }
 
+/// How long the mirror wrote.
+#[derive(Clone, Default)]
+struct Writes {
+    total: Arc<Mutex<Duration>>,
+    since: Arc<Mutex<Option<Instant>>>,
+}
+
+impl Writes {
+    /// Counts from now on, in whatever thread.
+    fn counted() -> Self {
+        let writes = Self::default();
+        let ours = filter_fn(|span| span.target() == TARGET && span.name() == "write checkpoints and tasks");
+        tracing::subscriber::set_global_default(registry().with(writes.clone().with_filter(ours))).unwrap();
+        writes
+    }
+
+    fn ms(&self) -> f64 {
+        self.total.lock().unwrap().as_secs_f64() * 1000.0
+    }
+}
+
+impl<S: Subscriber> Layer<S> for Writes {
+    fn on_enter(&self, _: &Id, _: Context<'_, S>) {
+        *self.since.lock().unwrap() = Some(Instant::now());
+    }
+
+    fn on_exit(&self, _: &Id, _: Context<'_, S>) {
+        *self.total.lock().unwrap() +=
+            self.since.lock().unwrap().take().map_or(Duration::ZERO, |since| since.elapsed());
+    }
+}
+
 /// Runs the phase to its end, or until half of its lanes are merged: then this process is killed.
 pub fn run(count: u32, place: &Path, cut: bool) {
+    let writes = Writes::counted();
     let phase = Phase::new(plan(count), place);
     let directory = phase.state.run(&phase.started.run_id);
     phase.state.create().unwrap();
@@ -99,7 +138,7 @@ pub fn run(count: u32, place: &Path, cut: bool) {
     let spine = Spine::new(journal, RunState::new(phase.plan.clone()));
     let mut world = Smooth::new(spine, briefly());
     let view = FanOut::new(RunView::for_plan(&phase.plan));
-    let mut watchers = Watchers { mirror: phase.mirror(&[]), view, merged: 0 };
+    let mut watchers = Watchers { mirror: phase.mirror(Arc::default()), view, merged: 0 };
     watchers.see(&world.take_in(vec![Event::RunStarted(Box::new(phase.started.clone()))], vec![]).unwrap());
     let mut syncs = 1;
     while !world.is_over() {
@@ -113,6 +152,8 @@ pub fn run(count: u32, place: &Path, cut: bool) {
     println!("wall {}", began.elapsed().as_secs_f64() * 1000.0 / f64::from(count));
     println!("cpu {}", (cpu_ms() - cpu) / f64::from(count));
     println!("syncs {syncs}");
+    // A lane has three checkpoints.
+    println!("mirror {}", writes.ms() / f64::from(count * 3));
     println!("memory {}", peak_mb());
     check(&phase, count);
 }
@@ -123,14 +164,15 @@ pub fn resume(count: u32, place: &Path) {
     let began = Instant::now();
     let told = |part: &str| println!("{part} {}", began.elapsed().as_secs_f64());
     let (journal, history) = Journal::open(&directory.log()).unwrap();
+    let history = Arc::new(history);
     told("log");
     let phase = Phase::new(serde_json::from_slice(&fs::read(directory.plan()).unwrap()).unwrap(), place);
     told("plan");
     let mut state = RunState::new(phase.plan.clone());
     history.iter().for_each(|record| state.apply(record).unwrap());
     told("replay");
-    let view = FanOut::new(RunView::for_plan(&phase.plan).after(&history));
-    let mut watchers = Watchers { mirror: phase.mirror(&history), view, merged: 0 };
+    let view = FanOut::new(RunView::for_plan(&phase.plan).after(history.iter()));
+    let mut watchers = Watchers { mirror: phase.mirror(history.clone()), view, merged: 0 };
     told("files");
     println!("events {}", history.len());
     drop(history);

@@ -53,7 +53,8 @@ pub(super) fn roll_back(
         let hints = ["the run log is complete; `lanekeeper resume` writes the others again".to_owned()];
         context.printer.warning(format!("checkpoints.json or task.json is behind: {error}"), &hints);
     };
-    let mirror = Mirror::start(&state, &ports.repository, &ports.pool, &opened.started, &opened.plan, &opened.records);
+    let mirror =
+        Mirror::start(&state, &ports.repository, &ports.pool, &opened.started, &opened.plan, opened.records.clone());
     let mirror = mirror.map_err(|error| unwritten(error.to_string())).ok();
     let mut follow = |records: &[Record]| mirror.iter().for_each(|mirror| mirror.send(records));
     let done = carry_out(&ports, &mut opened.journal, &mut opened.state, &rollback, &mut follow);

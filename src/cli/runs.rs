@@ -25,7 +25,7 @@ pub(super) fn state(context: &Context) -> Result<(StateDirectory, Settings), Cli
 /// Every run that may be resumed, the newest first. Logs that cannot be read are passed over.
 pub(super) fn unfinished(state: &StateDirectory) -> Result<Vec<(RunId, RunStarted)>, CliError> {
     let open = |run: RunId| {
-        let records = run_log::read(&state.run(&run).log()).ok()?.records;
+        let records = run_log::read_some(&state.run(&run).log(), tells_whether_unfinished()).ok()?;
         let first = records.first()?;
         let Event::RunStarted(started) = &first.event else { return None };
         is_unfinished(&records).then(|| (first.at, run, (**started).clone()))
@@ -33,6 +33,17 @@ pub(super) fn unfinished(state: &StateDirectory) -> Result<Vec<(RunId, RunStarte
     let mut runs: Vec<_> = state.perhaps_unfinished()?.into_iter().filter_map(open).collect();
     runs.sort_unstable_by(|(one, its, _), (other, others, _)| (other, others).cmp(&(one, its)));
     Ok(runs.into_iter().map(|(_, run, started)| (run, started)).collect())
+}
+
+/// Which of a log's events [`is_unfinished`] has to see: one checkpoint of thousands is enough.
+fn tells_whether_unfinished() -> impl FnMut(&str) -> bool {
+    let mut reached = false;
+    move |word| match word {
+        "checkpoint_reached" => !std::mem::replace(&mut reached, true),
+        "lane_moved" | "lane_blocked" => !reached,
+        "lane_rolled_back" => true,
+        word => word.starts_with("run_"),
+    }
 }
 
 /// Whether a run whose log begins as it should may be resumed.
@@ -91,7 +102,7 @@ fn elsewhere(usual: &StateDirectory) -> Vec<StateDirectory> {
     let entries = checkpoints::read(&usual.checkpoints()).unwrap_or_default();
     let places = entries.into_iter().filter_map(|entry| match entry {
         CheckpointEntry::Record(record) => {
-            (record.log_path != usual.run(&record.run_id).log()).then_some(record.log_path)
+            (*record.log_path != usual.run(&record.run_id).log()).then(|| record.log_path.to_path_buf())
         }
         CheckpointEntry::Foreign { .. } => None,
     });

@@ -6,18 +6,19 @@
 //! share them. What cannot be written is told, tried again with the next record and at the end, and stops nothing: the
 //! run log holds it all.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::event::{Event, Record, RunStarted};
 use crate::git::{Pool, Repository};
-use crate::model::{AgentName, CheckpointRecord, Failure, LaneId, Plan, RunId, Stage, TaskId};
+use crate::model::{AgentName, Failure, LaneId, Plan, RunId, Stage, TaskId};
 use crate::store::atomic::FileError;
-use crate::store::checkpoints::{self, CheckpointsError};
+use crate::store::checkpoints::{CheckpointsError, CheckpointsWriter};
 use crate::store::error_log::{self, ErrorEntry, ErrorType};
 use crate::store::lane_files::{self, LaneFileError};
 use crate::store::{LaneDirectory, StateDirectory};
@@ -62,7 +63,7 @@ impl Mirror {
         pool: &Pool,
         run: &RunStarted,
         plan: &Plan,
-        history: &[Record],
+        history: Arc<Vec<Record>>,
     ) -> Result<Self, MirrorError> {
         let directory = state.run(&run.run_id);
         let places = RunPlaces {
@@ -79,16 +80,20 @@ impl Mirror {
         errors: PathBuf,
         remove_lane: RemoveLane,
         plan: &Plan,
-        history: &[Record],
+        history: Arc<Vec<Record>>,
     ) -> Result<Self, MirrorError> {
         let mut state = Folded::new(&places, plan);
-        history.iter().for_each(|record| state.learn(record));
-        let mut disk = Disk { checkpoints: places.checkpoint_path, errors, remove_lane, fault: None, told: false };
+        let checkpoints = CheckpointsWriter::new(&places.checkpoint_path);
+        let mut disk = Disk { checkpoints, errors, remove_lane, fault: None, told: false };
         // Before anything else begins: a lane that begins again must not lose its new directory to the old one's removal.
-        disk.remove_closed(&mut state);
+        let put_back = put_back(&history);
+        put_back.iter().for_each(|lane| (disk.remove_lane)(lane));
         let (news, inbox) = mpsc::channel();
         let work = move || {
             // Nobody waits for what a crash may have kept from being written.
+            history.iter().for_each(|record| state.learn(record));
+            drop(history);
+            state.closed.retain(|lane| !put_back.contains(lane));
             disk.write(&mut state);
             follow(&inbox, &mut state, |state| disk.write(state));
             disk.fault.map_or(Ok(()), Err)
@@ -126,6 +131,19 @@ impl Drop for Mirror {
             tracing::warn!("{error}");
         }
     }
+}
+
+/// The lanes that were put back and may begin again; those that were merged do not.
+fn put_back(history: &[Record]) -> BTreeSet<LaneId> {
+    let mut lanes = BTreeSet::new();
+    for record in history {
+        match &record.event {
+            Event::LaneRolledBack { lane, .. } => drop(lanes.insert(lane.clone())),
+            Event::WorktreeOpened { lane, .. } if !lanes.is_empty() => drop(lanes.remove(lane)),
+            _ => {}
+        }
+    }
+    lanes
 }
 
 /// Removes what a lane has below the worktree root, if it is there.
@@ -167,8 +185,8 @@ fn gather_until(due: Instant, inbox: &Receiver<Vec<Record>>, state: &mut Folded)
     }
 }
 
-/// The shortest rest between two writes.
-const SHORTEST_REST: Duration = Duration::from_millis(20);
+/// The shortest rest between two writes, whose syncs the run log waits for: nobody reads these files more often.
+const SHORTEST_REST: Duration = Duration::from_millis(100);
 
 fn rest_after(write: Duration) -> Duration {
     (write * 10).max(SHORTEST_REST)
@@ -179,8 +197,8 @@ struct Folded {
     checkpoint_fold: CheckpointFold,
     task_fold: TaskFold,
     run: Option<Box<RunStarted>>,
-    /// The newest record of each stage that is behind.
-    checkpoints: BTreeMap<(Option<LaneId>, Stage), CheckpointRecord>,
+    /// The stages whose newest record is not written.
+    checkpoints: BTreeSet<(Option<LaneId>, Stage)>,
     /// Lanes that hold worktrees, and so have a directory.
     open: BTreeSet<LaneId>,
     /// Those of them whose `task.json` is behind.
@@ -196,7 +214,7 @@ impl Folded {
             checkpoint_fold: CheckpointFold::new(places.clone()),
             task_fold: TaskFold::new(plan),
             run: None,
-            checkpoints: BTreeMap::new(),
+            checkpoints: BTreeSet::new(),
             open: BTreeSet::new(),
             tasks: BTreeSet::new(),
             closed: BTreeSet::new(),
@@ -212,7 +230,7 @@ impl Folded {
 
     fn take_in(&mut self, record: &Record) {
         for checkpoint in self.checkpoint_fold.apply(record) {
-            self.checkpoints.insert((checkpoint.lane.clone(), checkpoint.stage), checkpoint);
+            self.checkpoints.insert((checkpoint.lane, checkpoint.stage));
         }
         match &record.event {
             Event::RunStarted(started) => self.run = Some(started.clone()),
@@ -225,7 +243,7 @@ impl Folded {
             Event::RunResumed { .. } => self.tasks.clone_from(&self.open),
             _ => {}
         }
-        let changed = self.task_fold.apply(record).is_some();
+        let changed = self.task_fold.apply(record);
         if let Some(lane) = record.event.lane().filter(|lane| changed && self.open.contains(*lane)) {
             self.tasks.insert(lane.clone());
         }
@@ -282,7 +300,7 @@ fn details(failure: &Failure) -> String {
 
 /// The files themselves.
 struct Disk {
-    checkpoints: PathBuf,
+    checkpoints: CheckpointsWriter,
     errors: PathBuf,
     remove_lane: RemoveLane,
     /// Why something is still behind; the first reason of the last write.
@@ -296,7 +314,7 @@ impl Disk {
         let _span = tracing::debug_span!(target: TARGET, "write checkpoints and tasks").entered();
         self.fault = None;
         self.remove_closed(state);
-        let written = write_checkpoints(&self.checkpoints, &mut state.checkpoints);
+        let written = write_checkpoints(&mut self.checkpoints, state);
         self.note(written);
         let written = write_errors(&self.errors, &mut state.errors);
         self.note(written);
@@ -314,7 +332,7 @@ impl Disk {
         for lane in std::mem::take(&mut state.tasks) {
             let Some(task) = state.task_fold.lane(&lane) else { continue };
             let directory = LaneDirectory::new(&run.options.worktree_root, &run.run_id, &lane);
-            if let Err(error) = lane_files::write_task(&directory, task) {
+            if let Err(error) = lane_files::write_task(&directory, &task) {
                 self.note(Err(error.into()));
                 state.tasks.insert(lane);
             }
@@ -330,19 +348,16 @@ impl Disk {
     }
 }
 
-fn write_checkpoints(
-    path: &Path,
-    behind: &mut BTreeMap<(Option<LaneId>, Stage), CheckpointRecord>,
-) -> Result<(), MirrorError> {
-    if behind.is_empty() {
+fn write_checkpoints(file: &mut CheckpointsWriter, state: &mut Folded) -> Result<(), MirrorError> {
+    if state.checkpoints.is_empty() {
         return Ok(());
     }
-    let mut records: Vec<CheckpointRecord> = std::mem::take(behind).into_values().collect();
+    let newest = |(lane, stage): &(Option<LaneId>, Stage)| state.checkpoint_fold.record(lane.as_ref(), *stage);
+    let mut records: Vec<_> = state.checkpoints.iter().filter_map(newest).collect();
     records.sort_by_key(|record| record.timestamp);
-    checkpoints::update(path, &records).map_err(|error| {
-        behind.extend(records.into_iter().map(|record| ((record.lane.clone(), record.stage), record)));
-        error.into()
-    })
+    file.update(&records)?;
+    state.checkpoints.clear();
+    Ok(())
 }
 
 fn write_errors(path: &Path, behind: &mut Vec<ErrorEntry>) -> Result<(), MirrorError> {

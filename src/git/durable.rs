@@ -1,10 +1,11 @@
 //! What must survive a power failure: files of ours, directories, refs, and the objects behind a commit.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use git2::{ObjectType, Oid, Tree};
 use tempfile::{NamedTempFile, TempPath};
@@ -104,10 +105,31 @@ pub(crate) fn reference(repository: &Repository, name: &str) -> Result<(), GitEr
 /// Makes everything durable that `tip` reaches and `since` does not: an agent's own git does not sync what it writes,
 /// and git does not write an object a second time.
 pub(crate) fn objects(repository: &Repository, tip: &CommitId, since: &[CommitId]) -> Result<(), GitError> {
-    let names = match repository.in_process(|git| Ok(names(&new_objects(git, tip, since)?))) {
-        Some(names) => names,
-        None => listed_objects(repository, tip, since)?,
+    let known = repository.durable_commits();
+    let (commits, names) = match repository.in_process(|git| new_objects(git, &known, tip, since)) {
+        Some((commits, objects)) => (commits, names(&objects)),
+        None => (Vec::new(), listed_objects(repository, tip, since)?),
     };
+    sync_objects(repository, &names)?;
+    known.add(commits);
+    Ok(())
+}
+
+/// Commits that this process has made durable with everything that they reach, so that it need not do so again.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct DurableCommits(Arc<Mutex<HashSet<Oid>>>);
+
+impl DurableCommits {
+    fn add(&self, commits: Vec<Oid>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(commits);
+    }
+
+    fn has(&self, commit: Oid) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&commit)
+    }
+}
+
+fn sync_objects(repository: &Repository, names: &[String]) -> Result<(), GitError> {
     let store = repository.common_dir().join("objects");
     let files: Vec<PathBuf> =
         names.iter().filter_map(|name| Some(store.join(name.get(..2)?).join(name.get(2..)?))).collect();
@@ -126,20 +148,61 @@ fn names(objects: &BTreeSet<Oid>) -> Vec<String> {
     objects.iter().map(Oid::to_string).collect()
 }
 
-/// The objects of each commit that its first parent does not have in the same place. That parent is one of those
-/// commits as well, or `since` reaches it.
-fn new_objects(git: &git2::Repository, tip: &CommitId, since: &[CommitId]) -> Result<BTreeSet<Oid>, git2::Error> {
-    let mut walk = git.revwalk()?;
-    walk.push(Oid::from_str(tip.as_str())?)?;
-    since.iter().try_for_each(|commit| walk.hide(Oid::from_str(commit.as_str())?))?;
+/// The commits that are new, and the objects of each that its first parent does not have in the same place. That parent
+/// is one of those commits as well, or is durable.
+fn new_objects(
+    git: &git2::Repository,
+    known: &DurableCommits,
+    tip: &CommitId,
+    since: &[CommitId],
+) -> Result<(Vec<Oid>, BTreeSet<Oid>), git2::Error> {
+    let since = since.iter().map(|commit| Oid::from_str(commit.as_str())).collect::<Result<Vec<_>, _>>()?;
+    let tip = Oid::from_str(tip.as_str())?;
+    let commits = match few_new_commits(git, known, tip, &since)? {
+        Some(commits) => commits,
+        None => new_commits(git, tip, &since)?,
+    };
     let mut found = BTreeSet::new();
-    for id in walk {
-        let commit = git.find_commit(id?)?;
+    for &id in &commits {
+        let commit = git.find_commit(id)?;
         let parent = commit.parents().next().map(|parent| parent.tree()).transpose()?;
-        found.insert(commit.id());
+        found.insert(id);
         gather(git, &commit.tree()?, parent.as_ref(), &mut found)?;
     }
-    Ok(found)
+    Ok((commits, found))
+}
+
+/// What `tip` reaches and `since` does not.
+fn new_commits(git: &git2::Repository, tip: Oid, since: &[Oid]) -> Result<Vec<Oid>, git2::Error> {
+    let mut walk = git.revwalk()?;
+    walk.push(tip)?;
+    since.iter().try_for_each(|commit| walk.hide(*commit))?;
+    walk.collect()
+}
+
+/// So many new commits are looked for without going through the history.
+const FEW: usize = 16;
+
+/// The same where every way back from `tip` soon meets one that is known or one of `since`.
+fn few_new_commits(
+    git: &git2::Repository,
+    known: &DurableCommits,
+    tip: Oid,
+    since: &[Oid],
+) -> Result<Option<Vec<Oid>>, git2::Error> {
+    let (mut new, mut ahead) = (Vec::new(), vec![tip]);
+    while let Some(commit) = ahead.pop() {
+        if known.has(commit) || since.contains(&commit) || new.contains(&commit) {
+            continue;
+        }
+        let parents = git.find_commit(commit)?;
+        if new.len() == FEW || parents.parent_count() == 0 {
+            return Ok(None);
+        }
+        new.push(commit);
+        ahead.extend(parents.parent_ids());
+    }
+    Ok(Some(new))
 }
 
 fn gather(
@@ -218,7 +281,9 @@ mod tests {
         let tip = commit("file/a", "4");
         let repository = Repository::discover(&place).unwrap();
         for since in [vec![], vec![first]] {
-            let found = repository.in_process(|git| Ok(names(&new_objects(git, &tip, &since)?))).unwrap();
+            let known = DurableCommits::default();
+            let (_, found) = repository.in_process(|git| new_objects(git, &known, &tip, &since)).unwrap();
+            let found = names(&found);
             let listed = listed_objects(&repository, &tip, &since).unwrap();
             assert!(listed.len() > 8);
             assert_eq!(listed.into_iter().filter(|name| !found.contains(name)).collect::<Vec<_>>(), [""; 0]);

@@ -7,7 +7,9 @@ use super::admin_lock::holding_worktree;
 use super::durable;
 use super::error::GitError;
 use super::library;
+use super::move_files::move_files;
 use super::operation::refuse_operation;
+use super::pristine::is_pristine_at;
 use super::program::{Git, ProgramError, nul_separated, path_text};
 use super::references::{move_branch, reference_lock};
 use super::repository::{Repository, branch_reference, commit_id};
@@ -150,7 +152,12 @@ pub fn adopt_head(repository: &Repository, worktree: &Path, branch: &str) -> Res
 /// # Errors
 /// [`GitError::Dirty`] when tracked files are changed, [`GitError::Astray`] when another branch is checked out,
 /// [`GitError::OperationInProgress`], or what git says.
-pub fn set_worktree_to(worktree: &Path, branch: &str, from: &CommitId, to: &CommitId) -> Result<(), GitError> {
+pub fn set_worktree_to(
+    repository: &Repository,
+    worktree: &Path,
+    branch: &str,
+    [from, to]: [&CommitId; 2],
+) -> Result<(), GitError> {
     refuse_operation(worktree)?;
     holding_worktree(worktree, |lock| {
         let head = head_of(worktree)?;
@@ -163,15 +170,21 @@ pub fn set_worktree_to(worktree: &Path, branch: &str, from: &CommitId, to: &Comm
         if half_done {
             remove_dead_locks(worktree)?;
             Git::new(worktree).stdin(lock).args(["read-tree", "--reset", "-u", to.as_str()]).run()?;
-        } else if !differing(worktree, to)?.is_empty() {
-            let paths = differing(worktree, from)?;
+        } else {
+            let pristine = is_pristine_at(worktree, from);
+            if !pristine && differing(worktree, to)?.is_empty() {
+                return durable::remove(&intent);
+            }
+            let paths = if pristine { Vec::new() } else { differing(worktree, from)? };
             if !paths.is_empty() {
                 return Err(GitError::Dirty { path: worktree.to_owned(), paths });
             }
             durable::write(&intent, to.as_str().as_bytes())?;
-            update(worktree, from, to, lock).inspect_err(|_| {
-                let _ = std::fs::remove_file(&intent);
-            })?;
+            if !pristine || !move_files(repository, worktree, from, to) {
+                update(worktree, from, to, lock).inspect_err(|_| {
+                    let _ = std::fs::remove_file(&intent);
+                })?;
+            }
         }
         durable::remove(&intent)
     })

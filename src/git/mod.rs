@@ -27,6 +27,7 @@ mod look;
 mod lost;
 mod mend;
 mod merge;
+mod move_files;
 mod nearby;
 mod obstacles;
 mod operation;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::error::GitError;
 use super::library;
 use super::operation::operation_in;
+use super::pristine::is_unchanged;
 use super::program::{Git, nul_separated, path_text};
 use crate::model::CommitId;
 
@@ -50,10 +51,7 @@ pub(crate) fn obstacles(worktree: &Path, from: &CommitId, to: &CommitId) -> Resu
     if let Some(which) = operation_in(worktree)? {
         return Ok(Obstacles::new(vec![format!("in the middle of {which}")], "finish or abort it there"));
     }
-    let status = Git::new(worktree).reading_only().args(["status", "--porcelain", "-z", "--no-renames"]);
-    let status = status.args(["--untracked-files=no", "--ignore-submodules=dirty"]).run()?;
-    let changed: Vec<String> =
-        nul_separated(&status).map(|entry| path_text(entry.get(3..).unwrap_or_default())).collect();
+    let changed = if is_unchanged(worktree) { Vec::new() } else { changed(worktree)? };
     let in_the_way = in_the_way(worktree, from, to)?;
     let remedy = match (changed.is_empty(), in_the_way.is_empty()) {
         (_, true) => return Ok(Obstacles::changed(changed)),
@@ -61,6 +59,13 @@ pub(crate) fn obstacles(worktree: &Path, from: &CommitId, to: &CommitId) -> Resu
         (false, false) => "commit or stash what is changed there, and move what is in the way to another place",
     };
     Ok(Obstacles::new([changed, in_the_way].concat(), remedy))
+}
+
+/// The tracked paths that are changed or staged.
+fn changed(worktree: &Path) -> Result<Vec<String>, GitError> {
+    let status = Git::new(worktree).reading_only().args(["status", "--porcelain", "-z", "--no-renames"]);
+    let status = status.args(["--untracked-files=no", "--ignore-submodules=dirty"]).run()?;
+    Ok(nul_separated(&status).map(|entry| path_text(entry.get(3..).unwrap_or_default())).collect())
 }
 
 /// The files of the user's that are not tracked, ignored ones included, where a new file has to go. Git itself would

@@ -10,6 +10,7 @@ use std::path::Path;
 use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, ObjectType, Oid};
 
 use super::slot::git_directory;
+use crate::model::CommitId;
 
 /// How many files may have to be read because they are as young as the index. Git does that with more threads, and
 /// writes down what it found.
@@ -20,10 +21,36 @@ const READ_AT_MOST: usize = 200;
 /// `false` is no answer: git has to be asked what differs, if anything does. That is so with submodules, a sparse
 /// selection, an unfinished merge, or whatever else makes an index more than a list of files.
 pub(crate) fn is_pristine(worktree: &Path) -> bool {
-    look(worktree).unwrap_or(false)
+    look(worktree, None).is_some_and(|look| look.index_is_head && look.has_no_more())
 }
 
-fn look(worktree: &Path) -> Option<bool> {
+/// The same of `commit`, wherever the head is.
+pub(crate) fn is_pristine_at(worktree: &Path, commit: &CommitId) -> bool {
+    look(worktree, Some(commit)).is_some_and(|look| look.index_is_head && look.has_no_more())
+}
+
+/// Whether no file that `worktree` tracks is changed or staged; what is not tracked is not looked at. `false` is no answer.
+pub(crate) fn is_unchanged(worktree: &Path) -> bool {
+    look(worktree, None).is_some_and(|look| look.index_is_head)
+}
+
+/// A worktree whose files are as its index has them.
+struct Look<'a> {
+    worktree: &'a Path,
+    files: usize,
+    index_is_head: bool,
+}
+
+impl Look<'_> {
+    /// All files of the index are there, so where there are as many as it has, these are they and no others.
+    fn has_no_more(&self) -> bool {
+        files_below(self.worktree).ok().flatten() == Some(self.files + 1)
+    }
+}
+
+/// Compares files with the index and the index with `commit`, or with the head. `None`: a file is not as indexed, or that
+/// cannot be told.
+fn look<'a>(worktree: &'a Path, commit: Option<&CommitId>) -> Option<Look<'a>> {
     let written = fs::metadata(git_directory(worktree).ok()?.join("index")).ok()?.mtime();
     let git = git2::Repository::open(worktree).ok()?;
     let index = git.index().ok()?;
@@ -32,22 +59,22 @@ fn look(worktree: &Path) -> Option<bool> {
         let path = worktree.join(OsStr::from_bytes(&entry.path));
         let file = fs::symlink_metadata(&path).ok()?;
         if !is_plain(&entry) || !is_as_indexed(&entry, &file) {
-            return Some(false);
+            return None;
         }
         // Git compares whole seconds: a file that is as young as the index may have changed after it.
         if i64::from(entry.mtime.seconds()) >= written {
             read += 1;
             if read > READ_AT_MOST || !holds(&path, &file, entry.id).ok()? {
-                return Some(false);
+                return None;
             }
         }
     }
-    // All files of the index are there, so as many files as it has are these and no others.
-    if files_below(worktree).ok()?? != index.len() + 1 {
-        return Some(false);
-    }
-    let tree = git.head().ok()?.peel_to_tree().ok()?;
-    Some(git.diff_tree_to_index(Some(&tree), Some(&index), None).ok()?.deltas().len() == 0)
+    let tree = match commit {
+        Some(commit) => git.find_commit(Oid::from_str(commit.as_str()).ok()?).ok()?.tree().ok()?,
+        None => git.head().ok()?.peel_to_tree().ok()?,
+    };
+    let index_is_head = git.diff_tree_to_index(Some(&tree), Some(&index), None).ok()?.deltas().len() == 0;
+    Some(Look { worktree, files: index.len(), index_is_head })
 }
 
 /// Whether the entry is a file or a link that git would look at like any other.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::admin_lock::Guarded;
 use super::configuration::{Configuration, KnownConfiguration};
-use super::durable;
+use super::durable::{self, DurableCommits};
 use super::error::{GitError, io_error};
 use super::head::{Head, head_of};
 use super::library;
@@ -23,6 +23,7 @@ pub struct Repository {
     common: PathBuf,
     from: PathBuf,
     known_configuration: KnownConfiguration,
+    durable_commits: DurableCommits,
 }
 
 impl Repository {
@@ -52,7 +53,13 @@ impl Repository {
                 .ok_or_else(|| GitError::NoMainWorktree { common: common.clone() })?,
         };
         let from = inside.unwrap_or_else(|| main.clone());
-        Ok(Self { main, common, from, known_configuration: KnownConfiguration::default() })
+        Ok(Self {
+            main,
+            common,
+            from,
+            known_configuration: KnownConfiguration::default(),
+            durable_commits: DurableCommits::default(),
+        })
     }
 
     /// The main worktree's root; absolute, without symbolic links.
@@ -201,6 +208,11 @@ impl Repository {
             fs::create_dir_all(self.common.join("info")).map_err(io_error("create", &path))?;
             durable::rewrite(&path, &text)
         })
+    }
+
+    /// What this process has made durable; shared by all copies of the repository.
+    pub(super) fn durable_commits(&self) -> DurableCommits {
+        self.durable_commits.clone()
     }
 
     /// What git's settings say, as they are now.

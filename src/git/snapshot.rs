@@ -147,6 +147,11 @@ pub fn keep(repository: &Repository, reference: &str, commit: CommitId) -> Resul
 /// # Errors
 /// What git says.
 pub fn kept_under(repository: &Repository, reference: &str, message: &str) -> Result<Vec<Snapshot>, GitError> {
+    if let Some(found) = repository.in_process(|git| named_under(git, reference, message)) {
+        let named =
+            |(name, commit): (String, String)| Ok(Snapshot { commit: commit_id(commit.as_bytes())?, reference: name });
+        return found.into_iter().map(named).collect();
+    }
     let git =
         Git::new(repository.main_worktree()).args(["for-each-ref", "--format=%(objectname) %(refname) %(subject)"]);
     let listing = path_text(&git.arg(reference).arg(format!("{reference}-*")).run()?);
@@ -157,6 +162,20 @@ pub fn kept_under(repository: &Repository, reference: &str, message: &str) -> Re
             && subject == message
         {
             found.push(Snapshot { commit: commit_id(commit.as_bytes())?, reference: name.to_owned() });
+        }
+    }
+    Ok(found)
+}
+
+/// The refs, and the commits that they lead to.
+fn named_under(git: &git2::Repository, reference: &str, message: &str) -> Result<Vec<(String, String)>, git2::Error> {
+    let mut found = Vec::new();
+    for known in git.references_glob(&format!("{reference}*"))? {
+        let known = known?;
+        let (name, commit) = (known.name()?.to_owned(), known.peel_to_commit()?);
+        let rest = name.strip_prefix(reference).unwrap_or_default();
+        if (rest.is_empty() || rest.starts_with('-')) && commit.summary()? == Some(message) {
+            found.push((name, commit.id().to_string()));
         }
     }
     Ok(found)

@@ -1,6 +1,7 @@
 //! One record of `checkpoints.json` (seed 004, Checkpoint Schema; SPEC §5).
 
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,8 @@ use super::time::Timestamp;
 /// What `checkpoints.json` says of one stage of one lane. The fields stand in the contract's order.
 ///
 /// Fields that the contract requires but other writers leave out read as empty; the five that identify and judge a
-/// record, and its time, must be there.
+/// record, and its time, must be there. A run of thousands of lanes has as many records, most of whose texts are the
+/// same: those are shared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointRecord {
     /// Which run.
@@ -27,13 +29,13 @@ pub struct CheckpointRecord {
     pub status: CheckpointStatus,
     /// The integration branch, without `refs/heads/`.
     #[serde(default)]
-    pub base_branch: String,
+    pub base_branch: Arc<str>,
     /// The lane's worktree; absolute.
-    #[serde(default)]
-    pub worktree_path: PathBuf,
+    #[serde(default = "nowhere")]
+    pub worktree_path: Arc<Path>,
     /// The run log; absolute.
-    #[serde(default)]
-    pub log_path: PathBuf,
+    #[serde(default = "nowhere")]
+    pub log_path: Arc<Path>,
     /// When the checkpoint was reached.
     pub timestamp: Timestamp,
     /// Free text: the last command, what is waited for.
@@ -41,10 +43,10 @@ pub struct CheckpointRecord {
     pub notes: String,
     /// A command for a POSIX shell that resumes the run.
     #[serde(default)]
-    pub resume_hint: String,
+    pub resume_hint: Arc<str>,
     /// A command for a POSIX shell that rolls the lane back.
     #[serde(default)]
-    pub rollback_hint: String,
+    pub rollback_hint: Arc<str>,
     /// The retry that comes next, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_attempt: Option<u32>,
@@ -65,13 +67,13 @@ pub struct CheckpointRecord {
     pub head_sha: Option<CommitId>,
     /// Where the lane is about to be merged, for `pre_pr`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub target_branch: Option<String>,
+    pub target_branch: Option<Arc<str>>,
     /// The worktree at that moment.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitState>,
     /// The session that wrote the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<String>,
+    pub session_id: Option<Arc<str>>,
 }
 
 /// Where a worktree stood in git.
@@ -79,7 +81,7 @@ pub struct CheckpointRecord {
 pub struct GitState {
     /// The branch that was checked out, without `refs/heads/`; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub branch: Option<String>,
+    pub branch: Option<Arc<str>>,
     /// Its commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<CommitId>,
@@ -115,6 +117,11 @@ impl CheckpointRecord {
     ];
 }
 
+/// What a path is that was left out.
+fn nowhere() -> Arc<Path> {
+    Path::new("").into()
+}
+
 /// A lane's name, or `-` for the phase itself (seed 004).
 mod lane_or_dash {
     use serde::{Deserialize, Deserializer, Serializer};
@@ -143,8 +150,8 @@ mod tests {
             stage: Stage::PrePr,
             status: CheckpointStatus::Ready,
             base_branch: "main".into(),
-            worktree_path: "/w".into(),
-            log_path: "/l".into(),
+            worktree_path: Path::new("/w").into(),
+            log_path: Path::new("/l").into(),
             timestamp: Timestamp::from_unix_millis(0),
             notes: "n".into(),
             resume_hint: "r".into(),

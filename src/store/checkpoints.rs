@@ -1,18 +1,14 @@
 //! `checkpoints.json`: the contract's view of every run of a repository, shared with whoever else writes it
 //! (seed 004; SPEC §4 and §5; for users: `docs/checkpoints.md`).
 
-use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
-
-use super::atomic::{self, FileError, no_follow_options, open_error};
-use super::json::{Item, Items, to_object};
-use super::lock::exclusively;
+use super::atomic::{FileError, no_follow_options, open_error};
+use super::checkpoints_layout::{EditError, Layout, array};
+pub use super::checkpoints_writer::CheckpointsWriter;
+use super::json::Item;
 use crate::model::CheckpointRecord;
 
 /// Why `checkpoints.json` cannot be read or updated.
@@ -62,26 +58,21 @@ pub enum CheckpointEntry {
     },
 }
 
-/// Puts `records` into the file at `path`, which is made if there is none.
-///
-/// Each takes the place of the last record with its run, phase, lane and stage, and keeps the fields there that are
-/// not of the contract; without one it goes to the end. Everything else stays as it is, byte for byte. Any number of
-/// processes may do this at once.
+/// Puts `records` into the file at `path`, which is made if there is none: [`CheckpointsWriter::update`], once.
 ///
 /// # Errors
 /// [`CheckpointsError`]; the file is then as it was.
 pub fn update(path: &Path, records: &[CheckpointRecord]) -> Result<(), CheckpointsError> {
-    if let Some(directory) = path.parent() {
-        atomic::create_directory(directory)?;
-    }
-    exclusively(&lock_of(path), || {
-        let old = read_text(path)?.unwrap_or_default();
-        let new = updated(&old, records).map_err(|error| error.at(path, &old))?;
-        if new != old {
-            atomic::write(path, new.as_bytes())?;
-        }
-        Ok(())
-    })?
+    CheckpointsWriter::new(path).update(records)
+}
+
+/// Makes sure that the file at `path` can be updated.
+///
+/// # Errors
+/// [`CheckpointsError`].
+pub fn check(path: &Path) -> Result<(), CheckpointsError> {
+    let text = read_text(path)?.unwrap_or_default();
+    array(or_empty(&text)).map(drop).map_err(|error| EditError::Unreadable(error).at(path, &text))
 }
 
 /// Reads the file at `path`; no file, and an empty one, hold nothing.
@@ -90,7 +81,7 @@ pub fn update(path: &Path, records: &[CheckpointRecord]) -> Result<(), Checkpoin
 /// [`CheckpointsError`]; what is no record within an array is no error.
 pub fn read(path: &Path) -> Result<Vec<CheckpointEntry>, CheckpointsError> {
     let text = read_text(path)?.unwrap_or_default();
-    let items = array(&text).map_err(|error| EditError::Unreadable(error).at(path, &text))?;
+    let items = array(or_empty(&text)).map_err(|error| EditError::Unreadable(error).at(path, &text))?;
     let entry = |(index, item): (usize, &Item<'_>)| match serde_json::from_str(&item.value) {
         Ok(record) => CheckpointEntry::Record(record),
         Err(error) => CheckpointEntry::Foreign { index, reason: error.to_string() },
@@ -104,7 +95,7 @@ pub(super) fn lock_of(path: &Path) -> PathBuf {
     name.into()
 }
 
-fn read_text(path: &Path) -> Result<Option<String>, CheckpointsError> {
+pub(super) fn read_text(path: &Path) -> Result<Option<String>, CheckpointsError> {
     let mut bytes = Vec::new();
     match no_follow_options().read(true).open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -119,16 +110,11 @@ fn read_text(path: &Path) -> Result<Option<String>, CheckpointsError> {
     })
 }
 
-/// Why records cannot be put into a text.
-pub(super) enum EditError<'a> {
-    Unreadable(serde_json::Error),
-    Record(&'a CheckpointRecord, serde_json::Error),
-}
-
 impl EditError<'_> {
     pub(super) fn at(self, path: &Path, text: &str) -> CheckpointsError {
         match self {
             Self::Unreadable(error) => unreadable(path, text, &error),
+            Self::Io(source) => FileError::Io { action: "read", path: path.to_owned(), source }.into(),
             Self::Record(record, source) => CheckpointsError::Record {
                 stage: record.stage.word(),
                 lane: record.lane.as_ref().map_or("-".to_owned(), ToString::to_string),
@@ -144,121 +130,17 @@ fn unreadable(path: &Path, text: &str, error: &serde_json::Error) -> Checkpoints
     CheckpointsError::Unreadable { path: path.to_owned(), line: error.line(), column: error.column().max(1), reason }
 }
 
-/// What tells records apart.
-#[derive(PartialEq, Eq, Hash, Deserialize)]
-struct Key<'a> {
-    #[serde(borrow)]
-    run_id: Cow<'a, str>,
-    #[serde(borrow)]
-    phase: Cow<'a, str>,
-    #[serde(borrow)]
-    lane: Cow<'a, str>,
-    #[serde(borrow)]
-    stage: Cow<'a, str>,
-}
-
-impl<'a> Key<'a> {
-    fn of(record: &'a CheckpointRecord) -> Self {
-        Self {
-            run_id: record.run_id.as_str().into(),
-            phase: record.phase.as_str().into(),
-            lane: record.lane.as_ref().map_or("-", |lane| lane.as_str()).into(),
-            stage: record.stage.word().into(),
-        }
-    }
-}
-
-/// Where a record goes.
-struct Target<'a> {
-    record: &'a CheckpointRecord,
-    place: Option<usize>,
-}
-
 /// `old` with `records` in it.
 pub(super) fn updated<'a>(old: &str, records: &'a [CheckpointRecord]) -> Result<String, EditError<'a>> {
-    let mut array = array(old).map_err(EditError::Unreadable)?;
-    for Target { record, place } in targets(&array, records) {
-        let fields = to_object(record).map_err(|error| EditError::Record(record, error))?;
-        match place {
-            Some(place) => array.items[place].value = merged(&array.items[place].value, &fields).into(),
-            None => append(&mut array, Value::Object(fields).to_string()),
-        }
-    }
-    Ok(array.text())
+    let old = or_empty(old);
+    let layout = Layout::of(old, records).map_err(EditError::Unreadable)?;
+    let edits = layout.edits(records, |part| Ok(old[part].to_owned()))?;
+    Ok(edits.parts(old.len()).fold(String::with_capacity(old.len()), |new, (part, text)| new + &old[part] + text))
 }
 
-/// Finds every record's place in one pass; of records with one key the last counts.
-fn targets<'a>(array: &Items<'_>, records: &'a [CheckpointRecord]) -> Vec<Target<'a>> {
-    let mut targets: Vec<Target<'a>> = Vec::new();
-    let mut by_key: HashMap<Key<'_>, usize> = HashMap::new();
-    for record in records {
-        let index = *by_key.entry(Key::of(record)).or_insert(targets.len());
-        match targets.get_mut(index) {
-            Some(target) => target.record = record,
-            None => targets.push(Target { record, place: None }),
-        }
-    }
-    for (place, item) in array.items.iter().enumerate() {
-        let found = serde_json::from_str::<Key<'_>>(&item.value).ok();
-        if let Some(index) = found.and_then(|key| by_key.get(&key)) {
-            targets[*index].place = Some(place);
-        }
-    }
-    targets
-}
-
-fn array(text: &str) -> serde_json::Result<Items<'_>> {
-    let (mark, json) = text.split_at(if text.starts_with('\u{feff}') { 3 } else { 0 });
-    if json.trim().is_empty() {
-        return Items::of_array("[]\n");
-    }
-    let items = Items::of_array(json)?;
-    Ok(Items { open: &text[..mark.len() + items.open.len()], ..items })
-}
-
-/// One record a line, unless whoever began the file does it otherwise.
-fn append(array: &mut Items<'_>, value: String) {
-    let before = match array.items.last() {
-        Some(last) => last.before.clone(),
-        None => {
-            array.close = format!("\n{}", array.close.trim_start()).into();
-            "\n  ".into()
-        }
-    };
-    array.items.push(Item::new("", before.into_owned(), value));
-}
-
-/// The object `old` with `fields` in it: fields of the contract are replaced, added in their place or removed, all
-/// others stay.
-fn merged(old: &str, fields: &Map<String, Value>) -> String {
-    let Ok(mut object) = Items::of_object(old) else { return Value::Object(fields.clone()).to_string() };
-    let mut seen = HashSet::new();
-    object.items.retain(|item| {
-        let ours = CheckpointRecord::FIELDS.contains(&&*item.name);
-        !ours || (fields.contains_key(&*item.name) && seen.insert(item.name.clone()))
-    });
-    let mut place = 0;
-    for (name, value) in fields {
-        match object.items.iter().position(|item| item.name == **name) {
-            Some(found) => {
-                place = found;
-                object.items[found].value = value.to_string().into();
-            }
-            None => {
-                place += 1;
-                let added = Item::new(name, spelled(name, &object.items[0].before), value.to_string());
-                object.items.insert(place, added);
-            }
-        }
-    }
-    object.text()
-}
-
-/// What stands before a new member's value, spaced as before the first one of its object.
-fn spelled(name: &str, first: &str) -> String {
-    let (space, rest) = first.split_at(first.find('"').unwrap_or(0));
-    let colon = rest.rfind('"').map_or(":", |quote| &rest[quote + 1..]);
-    format!("{space}\"{name}\"{colon}")
+/// What a file holds that holds nothing.
+pub(super) fn or_empty(text: &str) -> &str {
+    if text.trim_start_matches('\u{feff}').trim().is_empty() { "[]\n" } else { text }
 }
 
 #[cfg(test)]

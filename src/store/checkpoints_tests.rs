@@ -11,8 +11,8 @@ fn record(run: &str, lane: Option<&str>, stage: Stage) -> CheckpointRecord {
         stage,
         status: CheckpointStatus::Ready,
         base_branch: "main".into(),
-        worktree_path: "/w".into(),
-        log_path: "/l".into(),
+        worktree_path: Path::new("/w").into(),
+        log_path: Path::new("/l").into(),
         timestamp: Timestamp::from_unix_millis(0),
         notes: String::new(),
         resume_hint: "lanekeeper resume".into(),
@@ -214,6 +214,53 @@ fn ten_thousand_records_are_updated_in_one_pass() {
     let newer: Vec<_> = lanes.iter().map(|old| CheckpointRecord { notes: "later".into(), ..old.clone() }).collect();
     let text = edit(&edit("", &lanes), &newer);
     assert_eq!(text, edit("", &newer));
+}
+
+/// A writer that knows the file writes what one that reads it would, whoever writes in between.
+#[test]
+fn what_a_writer_knows_of_the_file_changes_nothing() {
+    for begun in [
+        "",
+        "[]",
+        "\u{feff}[ 1 ]\n",
+        "[\n  {\"run_id\":\"r\",\"phase\":\"P1\",\"lane\":\"L1\",\"stage\":\"pre_pr\",\"own\": 1}\n]",
+    ] {
+        let (_directory, path) = file(begun);
+        let (mut writer, mut expected) = (CheckpointsWriter::new(&path), begun.to_owned());
+        for round in 0..40_usize {
+            let lanes = (0..1 + round % 3).map(|more| format!("L{}", (round * 7 + more * 5) % 11));
+            let records: Vec<_> = lanes
+                .map(|lane| CheckpointRecord {
+                    notes: "ü".repeat(round * 3 % 17),
+                    ..record("r", Some(&lane), Stage::PrePr)
+                })
+                .collect();
+            writer.update(&records).unwrap();
+            expected = edit(&expected, &records);
+            assert_eq!(fs::read_to_string(&path).unwrap(), expected, "round {round}");
+            if round % 7 == 3 {
+                let foreign = record(if round % 2 == 0 { "r" } else { "s" }, Some("theirs"), Stage::RetryAttempt);
+                update(&path, std::slice::from_ref(&foreign)).unwrap();
+                expected = edit(&expected, &[foreign]);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_writer_sees_what_somebody_else_put_in_the_place_of_the_file() {
+    let (directory, path) = file("[]");
+    let mut writer = CheckpointsWriter::new(&path);
+    let (one, two) = (record("r", Some("A"), Stage::PrePr), record("r", Some("B"), Stage::PrePr));
+    writer.update(std::slice::from_ref(&one)).unwrap();
+    let theirs = fs::read_to_string(&path).unwrap().replace("\"A\"", "\"C\"");
+    fs::write(directory.path().join("new"), &theirs).unwrap();
+    fs::rename(directory.path().join("new"), &path).unwrap();
+    writer.update(std::slice::from_ref(&two)).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), edit(&theirs, &[two]));
+    fs::remove_file(&path).unwrap();
+    writer.update(std::slice::from_ref(&one)).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), edit("", &[one]));
 }
 
 #[test]

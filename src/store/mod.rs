@@ -6,7 +6,9 @@
 
 pub mod atomic;
 pub mod checkpoints;
+mod checkpoints_layout;
 pub mod checkpoints_mend;
+mod checkpoints_writer;
 pub mod error_log;
 pub mod foreign_log;
 mod glance;

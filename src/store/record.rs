@@ -158,6 +158,14 @@ pub(super) fn decode(line: &[u8], format: &str) -> Result<Line, LineFault> {
     Ok(head.line(event))
 }
 
+/// The word of a line's event, by its place among the columns: before it stand ids only, which hold no quotes.
+pub(super) fn word_of(line: &[u8]) -> Option<&str> {
+    const BEFORE: &[u8] = b",\"event\":\"";
+    let start = line.windows(BEFORE.len()).position(|part| part == BEFORE)? + BEFORE.len();
+    let word = line[start..].split(|&byte| byte == b'"').next()?;
+    std::str::from_utf8(word).ok()
+}
+
 /// Whether the line ends with the checksum of what stands before it.
 pub(super) fn is_intact(line: &[u8]) -> bool {
     // The text is compared, not the number: `A` for `a` in the checksum is damage too.

@@ -105,6 +105,22 @@ pub fn read(path: &Path) -> Result<LogContents, LogError> {
     Ok(scan_all(path, &bytes)?.contents)
 }
 
+/// The records of a run log whose event's word is `wanted`: the others are not looked at, so neither is their damage.
+///
+/// # Errors
+/// [`LogError::File`] and [`LogError::NewerFormat`] only.
+pub fn read_some(path: &Path, mut wanted: impl FnMut(&str) -> bool) -> Result<Vec<Record>, LogError> {
+    let bytes = std::fs::read(path).map_err(|error| cannot("read", path, error))?;
+    let mut scanner = Scanner::default();
+    let mut lines = bytes.split(|&byte| byte == b'\n').peekable();
+    lines.peek().map_or(Ok(()), |first| scanner.check_format(path, first))?;
+    let told = lines.filter(|line| record::word_of(line).is_some_and(&mut wanted));
+    let lines = told.filter_map(|line| record::decode(line, &scanner.format).ok()).collect::<Vec<_>>();
+    let mut records = lines.into_iter().filter_map(|line| scanner.of_this_run(line).ok()).collect::<Vec<_>>();
+    relocate(&mut records);
+    Ok(records)
+}
+
 /// A run log's bytes, all of them durable and whole lines, with the records in them. Damage is refused.
 ///
 /// # Errors

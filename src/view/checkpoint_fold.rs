@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::commands::Commands;
 use crate::event::{Event, Record, RunStarted, Worktree};
@@ -30,30 +31,50 @@ pub struct RunPlaces {
 pub struct CheckpointFold {
     places: RunPlaces,
     run: Option<RunStarted>,
-    session_id: Option<String>,
+    /// What all records share.
+    shared: Option<Shared>,
+    session_id: Option<Arc<str>>,
     phase: Branch,
     lanes: HashMap<LaneId, Branch>,
+}
+
+/// Texts that are the same in every record of a run.
+#[derive(Debug, Clone)]
+struct Shared {
+    base_branch: Arc<str>,
+    log_path: Arc<Path>,
+    resume_hint: Arc<str>,
+    /// Flags that a hint must carry because the files are not where they are looked for.
+    elsewhere: Vec<String>,
 }
 
 /// What is known of one lane, or of the phase.
 #[derive(Debug, Clone, Default)]
 struct Branch {
-    worktree: Option<Worktree>,
+    worktree: Option<Place>,
     own_worktrees: BTreeSet<AgentName>,
     head: Option<CommitId>,
     retries: u32,
     /// Where its pull request is.
     pull_request: Option<String>,
+    rollback_hint: Option<Arc<str>>,
     /// The newest record of each stage, the newest of all last.
     records: Vec<CheckpointRecord>,
     /// What the record was before the lane failed or was blocked, for a resume.
-    before_ending: Option<CheckpointRecord>,
+    before_ending: Option<Box<CheckpointRecord>>,
+}
+
+/// Where a lane's worktree is, and what is checked out in it.
+#[derive(Debug, Clone)]
+struct Place {
+    path: Arc<Path>,
+    branch: Option<Arc<str>>,
 }
 
 impl CheckpointFold {
     /// Before the first event.
     pub fn new(places: RunPlaces) -> Self {
-        Self { places, run: None, session_id: None, phase: Branch::default(), lanes: HashMap::new() }
+        Self { places, run: None, shared: None, session_id: None, phase: Branch::default(), lanes: HashMap::new() }
     }
 
     /// Takes in one record of the run log and gives the checkpoint records that it writes: each replaces the one with
@@ -62,12 +83,13 @@ impl CheckpointFold {
         let at = record.at;
         match &record.event {
             Event::RunStarted(started) => {
-                self.session_id = Some(started.owner.session_id.clone());
+                self.session_id = Some(started.owner.session_id.as_str().into());
+                self.shared = Some(Shared::of(started, &self.places));
                 self.run = Some((**started).clone());
                 Vec::new()
             }
             Event::RunResumed { owner, .. } => {
-                self.session_id = Some(owner.session_id.clone());
+                self.session_id = Some(owner.session_id.as_str().into());
                 self.undo_endings(at)
             }
             Event::FinalOpened { worktree } => {
@@ -104,12 +126,18 @@ impl CheckpointFold {
         }
     }
 
+    /// The newest record of a stage of a lane, or of the phase.
+    pub fn record(&self, lane: Option<&LaneId>, stage: Stage) -> Option<&CheckpointRecord> {
+        let branch = lane.map_or(Some(&self.phase), |lane| self.lanes.get(lane))?;
+        branch.stage(stage).map(|at| &branch.records[at])
+    }
+
     fn lane(&mut self, lane: &LaneId) -> &mut Branch {
         self.lanes.entry(lane.clone()).or_default()
     }
 
     fn reach(&mut self, lane: Option<&LaneId>, checkpoint: &Checkpoint, at: Timestamp) -> Vec<CheckpointRecord> {
-        let Some(run) = &self.run else { return Vec::new() };
+        let (Some(run), Some(shared)) = (&self.run, &self.shared) else { return Vec::new() };
         let branch = match lane {
             Some(lane) => self.lanes.entry(lane.clone()).or_default(),
             None => &mut self.phase,
@@ -117,9 +145,16 @@ impl CheckpointFold {
         if let Some(head) = &checkpoint.head_sha {
             branch.head = Some(head.clone());
         }
-        let record = new_record(run, &self.places, self.session_id.as_deref(), lane, branch, checkpoint, at);
+        let rollback = || shared.hint(commands(run, &self.places).execute_phase_rollback(&run.plan_path, lane));
+        let rollback_hint = branch.rollback_hint.get_or_insert_with(rollback).clone();
+        let worktree_path = worktree_path(run, &self.places, lane, branch);
+        let session_id = self.session_id.clone();
+        let written = Written { run, shared, rollback_hint, worktree_path, session_id };
+        let record = written.record(lane, branch, checkpoint, at);
         branch.before_ending = None;
         branch.records.retain(|known| known.stage != record.stage);
+        // Most lanes have three, and there may be thousands of lanes.
+        branch.records.reserve_exact(1);
         branch.records.push(record.clone());
         vec![record]
     }
@@ -183,7 +218,7 @@ impl CheckpointFold {
         let git = branch.git();
         let head = branch.head.clone();
         let mut record = branch.records.remove(chosen);
-        branch.before_ending.get_or_insert_with(|| record.clone());
+        branch.before_ending.get_or_insert_with(|| Box::new(record.clone()));
         change(&mut record);
         record.timestamp = at;
         record.session_id = session_id;
@@ -202,7 +237,7 @@ impl CheckpointFold {
         let mut changed = Vec::new();
         for name in names {
             let branch = self.lane(&name);
-            if let Some(mut record) = branch.before_ending.take() {
+            if let Some(mut record) = branch.before_ending.take().map(|record| *record) {
                 record.timestamp = at;
                 record.session_id = session_id.clone();
                 branch.records.retain(|known| known.stage != record.stage);
@@ -217,7 +252,8 @@ impl CheckpointFold {
 impl Branch {
     fn open(&mut self, worktree: &Worktree) {
         self.head = Some(worktree.head.clone());
-        self.worktree = Some(worktree.clone());
+        let branch = Some(worktree.branch.as_str()).filter(|branch| !branch.is_empty()).map(Arc::from);
+        self.worktree = Some(Place { path: worktree.path.as_path().into(), branch });
     }
 
     fn stage(&self, stage: Stage) -> Option<usize> {
@@ -225,7 +261,7 @@ impl Branch {
     }
 
     fn git(&self) -> Option<GitState> {
-        let branch = Some(self.worktree.as_ref()?.branch.clone()).filter(|branch| !branch.is_empty());
+        let branch = self.worktree.as_ref()?.branch.clone();
         // Nothing is dirty at a checkpoint of Lanekeeper's own, which commits first.
         Some(GitState { branch, head: self.head.clone(), dirty_files: Vec::new() })
     }
@@ -248,49 +284,78 @@ impl Branch {
     }
 }
 
-fn new_record(
-    run: &RunStarted,
-    places: &RunPlaces,
-    session_id: Option<&str>,
-    lane: Option<&LaneId>,
-    branch: &Branch,
-    checkpoint: &Checkpoint,
-    at: Timestamp,
-) -> CheckpointRecord {
-    let commands = Commands { program: &places.program, run: &run.run_id };
-    let elsewhere = unusual_places(run, places);
-    let hint = |words: Vec<String>| shell_line(words.iter().chain(&elsewhere));
-    CheckpointRecord {
-        run_id: run.run_id.clone(),
-        phase: run.phase.clone(),
-        lane: lane.cloned(),
-        stage: checkpoint.stage,
-        status: checkpoint.status,
-        base_branch: run.base_branch.clone(),
-        worktree_path: worktree_path(run, places, lane, branch),
-        log_path: places.log_path.clone(),
-        timestamp: at,
-        notes: checkpoint.context.clone(),
-        resume_hint: hint(commands.execute_phase_resume(&run.plan_path)),
-        rollback_hint: hint(commands.execute_phase_rollback(&run.plan_path, lane)),
-        retry_attempt: checkpoint.retry_attempt,
-        max_retries: checkpoint.max_retries,
-        failure_context: checkpoint.failure_context.clone(),
-        command: checkpoint.command.clone(),
-        exit_code: checkpoint.exit_code,
-        head_sha: branch.head.clone(),
-        target_branch: (checkpoint.stage == Stage::PrePr)
-            .then(|| checkpoint.target_branch.clone().unwrap_or_else(|| run.base_branch.clone())),
-        git: branch.git(),
-        session_id: session_id.map(str::to_owned),
+impl Shared {
+    fn of(run: &RunStarted, places: &RunPlaces) -> Self {
+        let elsewhere = unusual_places(run, places);
+        let resume = commands(run, places).execute_phase_resume(&run.plan_path);
+        Self {
+            base_branch: run.base_branch.as_str().into(),
+            log_path: places.log_path.as_path().into(),
+            resume_hint: shell_line(resume.iter().chain(&elsewhere)).into(),
+            elsewhere,
+        }
+    }
+
+    fn hint(&self, words: Vec<String>) -> Arc<str> {
+        shell_line(words.iter().chain(&self.elsewhere)).into()
     }
 }
 
-fn worktree_path(run: &RunStarted, places: &RunPlaces, lane: Option<&LaneId>, branch: &Branch) -> PathBuf {
+fn commands<'a>(run: &'a RunStarted, places: &'a RunPlaces) -> Commands<'a> {
+    Commands { program: &places.program, run: &run.run_id }
+}
+
+/// What a record says besides its checkpoint.
+struct Written<'a> {
+    run: &'a RunStarted,
+    shared: &'a Shared,
+    rollback_hint: Arc<str>,
+    worktree_path: Arc<Path>,
+    session_id: Option<Arc<str>>,
+}
+
+impl Written<'_> {
+    fn record(
+        self,
+        lane: Option<&LaneId>,
+        branch: &Branch,
+        checkpoint: &Checkpoint,
+        at: Timestamp,
+    ) -> CheckpointRecord {
+        let target = || checkpoint.target_branch.as_deref().map_or_else(|| self.shared.base_branch.clone(), Arc::from);
+        CheckpointRecord {
+            run_id: self.run.run_id.clone(),
+            phase: self.run.phase.clone(),
+            lane: lane.cloned(),
+            stage: checkpoint.stage,
+            status: checkpoint.status,
+            base_branch: self.shared.base_branch.clone(),
+            worktree_path: self.worktree_path,
+            log_path: self.shared.log_path.clone(),
+            timestamp: at,
+            notes: checkpoint.context.clone(),
+            resume_hint: self.shared.resume_hint.clone(),
+            rollback_hint: self.rollback_hint,
+            retry_attempt: checkpoint.retry_attempt,
+            max_retries: checkpoint.max_retries,
+            failure_context: checkpoint.failure_context.clone(),
+            command: checkpoint.command.clone(),
+            exit_code: checkpoint.exit_code,
+            head_sha: branch.head.clone(),
+            target_branch: (checkpoint.stage == Stage::PrePr).then(target),
+            git: branch.git(),
+            session_id: self.session_id,
+        }
+    }
+}
+
+fn worktree_path(run: &RunStarted, places: &RunPlaces, lane: Option<&LaneId>, branch: &Branch) -> Arc<Path> {
     match (&branch.worktree, lane) {
         (Some(worktree), _) => worktree.path.clone(),
-        (None, Some(lane)) => run.options.worktree_root.join(run.run_id.as_str()).join(lane.as_str()).join("code"),
-        (None, None) => places.repository.clone(),
+        (None, Some(lane)) => {
+            run.options.worktree_root.join(run.run_id.as_str()).join(lane.as_str()).join("code").into()
+        }
+        (None, None) => places.repository.as_path().into(),
     }
 }
 

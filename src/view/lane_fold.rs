@@ -3,7 +3,7 @@
 use super::lane_view::{Ending, FailureView, JobView, LaneState, LaneView, RetryView, SnapshotView};
 use super::run_view::RunFacts;
 use crate::event::{Event, LaneStage, Record};
-use crate::model::{AgentName, Approval, CommitId, Failure, HumanGate, JobId, RetryLevel, Timestamp, Transition};
+use crate::model::{AgentName, Approval, CommitId, Failure, HumanGate, JobId, RetryLevel, Timestamp};
 
 /// How the lane stands: what ended it, else whether the run stopped, else its stage.
 pub(super) fn state_of(lane: &LaneView, run: &RunFacts) -> LaneState {
@@ -71,7 +71,7 @@ pub(super) fn apply_to_lane(lane: &mut LaneView, record: &Record) {
             lane.asking = open;
             lane.refused = if *approved { Vec::new() } else { answered };
         }
-        Event::LaneMoved { from, to, .. } => move_lane(lane, *from, *to, at),
+        Event::LaneMoved { to, .. } => move_lane(lane, *to, at),
         Event::LaneBased { base, .. } => {
             lane.base = Some(base.clone());
             lane.head = Some(base.clone());
@@ -168,7 +168,7 @@ pub(super) fn apply_to_lane(lane: &mut LaneView, record: &Record) {
     }
 }
 
-fn move_lane(lane: &mut LaneView, from: LaneStage, to: LaneStage, at: Timestamp) {
+fn move_lane(lane: &mut LaneView, to: LaneStage, at: Timestamp) {
     // What a person approved was what the lane held then: going back to work asks again.
     if to < lane.stage {
         lane.approved.retain(|&gate| gate == Approval::Plan && to > LaneStage::Synthesis);
@@ -182,7 +182,6 @@ fn move_lane(lane: &mut LaneView, from: LaneStage, to: LaneStage, at: Timestamp)
         }
     }
     lane.stage = to;
-    lane.transitions.push(Transition { from: from.to_string(), to: to.to_string(), timestamp: at });
 }
 
 fn committed(lane: &mut LaneView, agent: &AgentName, head: &CommitId) {

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use crate::event::{LaneStage, SnapshotReason, Worktree};
 use crate::model::{
     AgentName, Approval, CommitId, ExitCause, Failure, JobExit, JobId, JobRole, Lane, LaneId, PullRequest, Task,
-    TaskId, Timestamp, Transcript, Transition, Usage, Verdict,
+    TaskId, Timestamp, Transcript, Usage, Verdict,
 };
 
 /// How a lane stands, in the words that people see.
@@ -112,8 +112,6 @@ pub struct LaneView {
     pub state: LaneState,
     /// Where it stands in its life.
     pub stage: LaneStage,
-    /// Every step from stage to stage.
-    pub transitions: Vec<Transition>,
     /// Jobs that are planned or run, oldest first.
     pub running: Vec<JobView>,
     /// Jobs that ended, in the order they ended.
@@ -282,7 +280,6 @@ impl LaneView {
             refused: Vec::new(),
             state: LaneState::Waiting,
             stage: LaneStage::Waiting,
-            transitions: Vec::new(),
             running: Vec::new(),
             ended: Vec::new(),
             agents: Vec::new(),

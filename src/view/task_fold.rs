@@ -1,11 +1,12 @@
 //! The lanes' `task.json` as it follows from events (SPEC §4, seed 003).
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use crate::event::{AgentReport, Event, LaneStage, Record};
 use crate::model::{
-    Agent, AgentName, CommitId, ExitCause, FailureKind, JobExit, JobId, JobRole, LaneId, PhaseId, Plan, RetryLevel,
-    TaskAgent, TaskCheckpoint, TaskFile, TaskId, Timestamp, Transition,
+    Agent, AgentName, CommitId, ExitCause, FailureKind, JobExit, JobId, JobRole, Lane, LaneId, PhaseId, Plan,
+    RetryLevel, TaskAgent, TaskCheckpoint, TaskFile, TaskId, Timestamp, Transition,
 };
 
 /// A fold over a run's events that says which `task.json` they change.
@@ -13,10 +14,37 @@ use crate::model::{
 pub struct TaskFold {
     phase: PhaseId,
     session_id: String,
-    /// Each lane's agents in the order of the plan, each with its last task.
-    agents: HashMap<LaneId, Vec<(AgentName, Option<TaskId>)>>,
-    /// The lanes that were begun.
-    lanes: HashMap<LaneId, TaskFile>,
+    lanes: HashMap<LaneId, LaneTask>,
+}
+
+/// What the `task.json` of a lane is made of when somebody wants it: there may be thousands of lanes.
+#[derive(Debug, Clone)]
+struct LaneTask {
+    /// When the lane was begun, if it was.
+    created: Option<Timestamp>,
+    state: LaneStage,
+    /// In the order of the plan.
+    agents: Vec<AgentTask>,
+    head: Option<CommitId>,
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone)]
+struct AgentTask {
+    name: AgentName,
+    /// The last of its tasks.
+    last: Option<TaskId>,
+    status: &'static str,
+    retries: u32,
+    branch: Option<String>,
+    worktree: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    from: LaneStage,
+    to: LaneStage,
+    at: Timestamp,
 }
 
 const MISSING: &str = "MISSING";
@@ -29,38 +57,74 @@ const BLOCKED: &str = "BLOCKED";
 impl TaskFold {
     /// Before the first event of a run of `plan`.
     pub fn new(plan: &Plan) -> Self {
-        let last = |agent: &Agent| (agent.name.clone(), agent.tasks.last().map(|task| task.id.clone()));
-        let agents = plan.lanes.iter().map(|lane| (lane.id.clone(), lane.agents.iter().map(last).collect()));
-        Self { phase: plan.phase.clone(), session_id: String::new(), agents: agents.collect(), lanes: HashMap::new() }
+        let lanes = plan.lanes.iter().map(|lane| (lane.id.clone(), LaneTask::new(lane))).collect();
+        Self { phase: plan.phase.clone(), session_id: String::new(), lanes }
     }
 
     /// What `task.json` of `lane` says now; nothing before the lane was begun.
-    pub fn lane(&self, lane: &LaneId) -> Option<&TaskFile> {
-        self.lanes.get(lane)
+    pub fn lane(&self, lane: &LaneId) -> Option<TaskFile> {
+        let task = self.lanes.get(lane)?;
+        Some(TaskFile {
+            task_name: lane.to_string(),
+            session_id: self.session_id.clone(),
+            state: task.state.to_string(),
+            created: task.created?,
+            phase: self.phase.clone(),
+            required_agents: task.agents.iter().map(|agent| agent.name.clone()).collect(),
+            agents: task.agents.iter().map(|agent| (agent.name.clone(), agent.told())).collect(),
+            checkpoint: TaskCheckpoint { commit_sha: task.head.clone() },
+            transition_log: task.steps.iter().copied().map(Step::told).collect(),
+            interruptions: Vec::new(),
+        })
     }
 
-    /// Takes in one record; the lane whose `task.json` is to be written, if one changed. A change of the session
-    /// changes them all, and is written with the next word of each lane.
-    pub fn apply(&mut self, record: &Record) -> Option<&TaskFile> {
+    /// Takes in one record; whether the `task.json` of its lane is to be written. A change of the session changes them
+    /// all, and is written with the next word of each lane.
+    pub fn apply(&mut self, record: &Record) -> bool {
         if let Some(session) = session(&record.event) {
             session.clone_into(&mut self.session_id);
-            for task in self.lanes.values_mut() {
-                session.clone_into(&mut task.session_id);
-            }
-            return None;
+            return false;
         }
-        let lane = record.event.lane()?;
-        let agents = self.agents.get(lane)?;
-        if matches!(record.event, Event::LaneMoved { .. }) && !self.lanes.contains_key(lane) {
-            self.lanes.insert(lane.clone(), new_task(lane, &self.phase, &self.session_id, agents, record.at));
+        let Some(task) = record.event.lane().and_then(|lane| self.lanes.get_mut(lane)) else { return false };
+        if matches!(record.event, Event::LaneMoved { .. }) {
+            task.created.get_or_insert(record.at);
         }
-        let is_last = |agent: &AgentName, task: &TaskId| {
-            let known = agents.iter().find(|(name, _)| name == agent);
-            known.and_then(|(_, last)| last.as_ref()).is_none_or(|last| last == task)
-        };
-        let task = self.lanes.get_mut(lane)?;
-        let changed = apply(task, record, is_last);
-        changed.then_some(&*task)
+        task.created.is_some() && apply(task, record)
+    }
+}
+
+impl LaneTask {
+    fn new(lane: &Lane) -> Self {
+        let agents = lane.agents.iter().map(AgentTask::new).collect();
+        Self { created: None, state: LaneStage::Waiting, agents, head: None, steps: Vec::new() }
+    }
+}
+
+impl AgentTask {
+    fn new(agent: &Agent) -> Self {
+        Self {
+            name: agent.name.clone(),
+            last: agent.tasks.last().map(|task| task.id.clone()),
+            status: MISSING,
+            retries: 0,
+            branch: None,
+            worktree: None,
+        }
+    }
+
+    fn told(&self) -> TaskAgent {
+        TaskAgent {
+            status: self.status.to_owned(),
+            retry_count: self.retries,
+            branch: self.branch.clone(),
+            worktree: self.worktree.clone(),
+        }
+    }
+}
+
+impl Step {
+    fn told(self) -> Transition {
+        Transition { from: self.from.to_string(), to: self.to.to_string(), timestamp: self.at }
     }
 }
 
@@ -72,36 +136,10 @@ fn session(event: &Event) -> Option<&str> {
     }
 }
 
-fn new_task(
-    lane: &LaneId,
-    phase: &PhaseId,
-    session_id: &str,
-    agents: &[(AgentName, Option<TaskId>)],
-    created: Timestamp,
-) -> TaskFile {
-    let names: Vec<AgentName> = agents.iter().map(|(name, _)| name.clone()).collect();
-    TaskFile {
-        task_name: lane.to_string(),
-        session_id: session_id.to_owned(),
-        state: LaneStage::Waiting.to_string(),
-        created,
-        phase: phase.clone(),
-        agents: names.iter().map(|name| (name.clone(), missing(0))).collect(),
-        required_agents: names,
-        checkpoint: TaskCheckpoint::default(),
-        transition_log: Vec::new(),
-        interruptions: Vec::new(),
-    }
-}
-
-fn missing(retry_count: u32) -> TaskAgent {
-    TaskAgent { status: MISSING.to_owned(), retry_count, ..TaskAgent::default() }
-}
-
 /// Whether the record changed anything.
-fn apply(task: &mut TaskFile, record: &Record, is_last: impl Fn(&AgentName, &TaskId) -> bool) -> bool {
+fn apply(task: &mut LaneTask, record: &Record) -> bool {
     match &record.event {
-        Event::LaneMoved { from, to, .. } => step(task, from.word(), *to, record.at),
+        Event::LaneMoved { from, to, .. } => step(task, *from, *to, record.at),
         Event::LaneBased { base: head, .. } | Event::LaneReset { base: head, .. } => checkpoint_at(task, head),
         Event::LaneMerged { commit, .. } => checkpoint_at(task, commit),
         Event::WorktreeOpened { agent: None, worktree, .. } => checkpoint_at(task, &worktree.head),
@@ -111,7 +149,7 @@ fn apply(task: &mut TaskFile, record: &Record, is_last: impl Fn(&AgentName, &Tas
         }),
         Event::WorktreeReleased { agent, .. } => change(task, agent, |agent| agent.worktree = None),
         Event::JobPlanned { job } => work(task, job),
-        Event::JobExited { job, exit, report, .. } => exited(task, job, exit, report.as_ref(), is_last),
+        Event::JobExited { job, exit, report, .. } => exited(task, job, exit, report.as_ref()),
         Event::AgentMerged { agent, head, .. } => {
             checkpoint_at(task, head);
             stand(task, agent, COMPLETE);
@@ -121,43 +159,37 @@ fn apply(task: &mut TaskFile, record: &Record, is_last: impl Fn(&AgentName, &Tas
             stand(task, agent, if failure.kind == FailureKind::Timeout { TIMEOUT } else { ERROR })
         }
         Event::RetryPlanned { level: RetryLevel::Wait, .. } => false,
-        Event::RetryPlanned { agent, .. } => change(task, agent, |agent| agent.retry_count += 1),
+        Event::RetryPlanned { agent, .. } => change(task, agent, |agent| agent.retries += 1),
         Event::LaneRolledBack { .. } => roll_back(task, record.at),
         _ => false,
     }
 }
 
-fn step(task: &mut TaskFile, from: &str, to: LaneStage, at: Timestamp) -> bool {
-    task.state = to.to_string();
-    task.transition_log.push(Transition { from: from.to_owned(), to: to.to_string(), timestamp: at });
+fn step(task: &mut LaneTask, from: LaneStage, to: LaneStage, at: Timestamp) -> bool {
+    task.state = to;
+    task.steps.push(Step { from, to, at });
     true
 }
 
-fn checkpoint_at(task: &mut TaskFile, commit: &CommitId) -> bool {
-    task.checkpoint.commit_sha = Some(commit.clone());
+fn checkpoint_at(task: &mut LaneTask, commit: &CommitId) -> bool {
+    task.head = Some(commit.clone());
     true
 }
 
-fn change(task: &mut TaskFile, agent: &AgentName, change: impl FnOnce(&mut TaskAgent)) -> bool {
-    task.agents.get_mut(agent).map(change).is_some()
+fn change(task: &mut LaneTask, agent: &AgentName, change: impl FnOnce(&mut AgentTask)) -> bool {
+    task.agents.iter_mut().find(|known| known.name == *agent).map(change).is_some()
 }
 
-fn stand(task: &mut TaskFile, agent: &AgentName, status: &str) -> bool {
-    change(task, agent, |agent| status.clone_into(&mut agent.status))
+fn stand(task: &mut LaneTask, agent: &AgentName, status: &'static str) -> bool {
+    change(task, agent, |agent| agent.status = status)
 }
 
-fn work(task: &mut TaskFile, job: &JobId) -> bool {
+fn work(task: &mut LaneTask, job: &JobId) -> bool {
     let working = matches!(job.role, JobRole::Attempt { .. } | JobRole::Verify { .. });
     job.agent().filter(|_| working).is_some_and(|agent| stand(task, agent, WORKING))
 }
 
-fn exited(
-    task: &mut TaskFile,
-    job: &JobId,
-    exit: &JobExit,
-    report: Option<&AgentReport>,
-    is_last: impl Fn(&AgentName, &TaskId) -> bool,
-) -> bool {
+fn exited(task: &mut LaneTask, job: &JobId, exit: &JobExit, report: Option<&AgentReport>) -> bool {
     let (JobRole::Attempt { agent, task: at } | JobRole::Verify { agent, task: at }) = &job.role else { return false };
     let status = match (exit.cause, report.map(|report| report.status.as_str())) {
         // Not the agent's failure: it is as far as it was.
@@ -166,21 +198,26 @@ fn exited(
         (_, Some("BLOCKED")) => BLOCKED,
         (_, Some("ERROR")) => ERROR,
         _ if !exit.passed() => ERROR,
-        _ if is_last(agent, at) => COMPLETE,
+        _ if is_last(task, agent, at) => COMPLETE,
         _ => WORKING,
     };
     stand(task, agent, status)
 }
 
-fn roll_back(task: &mut TaskFile, at: Timestamp) -> bool {
-    if task.state != LaneStage::Waiting.word() {
-        let from = task.state.clone();
-        step(task, &from, LaneStage::Waiting, at);
+/// Whether the agent has nothing to do after that task.
+fn is_last(task: &LaneTask, agent: &AgentName, at: &TaskId) -> bool {
+    let known = task.agents.iter().find(|known| known.name == *agent);
+    known.and_then(|agent| agent.last.as_ref()).is_none_or(|last| last == at)
+}
+
+fn roll_back(task: &mut LaneTask, at: Timestamp) -> bool {
+    if task.state != LaneStage::Waiting {
+        step(task, task.state, LaneStage::Waiting, at);
     }
-    task.checkpoint = TaskCheckpoint::default();
-    for agent in task.agents.values_mut() {
+    task.head = None;
+    for agent in &mut task.agents {
         // The count of retries outlives a rollback: one that forgets it may go round for ever.
-        *agent = missing(agent.retry_count);
+        (agent.status, agent.branch, agent.worktree) = (MISSING, None, None);
     }
     true
 }

@@ -166,7 +166,7 @@ pinned_tests! {
         move_branch(&repository, "lane/P1/A", &slot.head, &merged).unwrap();
         write(&slot.path.join("target/cache"), "built");
         write(&slot.path.join("untracked"), "x");
-        let follow = || set_worktree_to(&slot.path, "lane/P1/A", &slot.head, &merged);
+        let follow = || set_worktree_to(&repository, &slot.path, "lane/P1/A", [&slot.head, &merged]);
         write(&slot.path.join("src/b.rs"), "formatted by a gate");
         assert!(matches!(follow(), Err(GitError::Dirty { paths, .. }) if paths.contains(&"src/b.rs".to_owned())));
         assert_eq!(fs::read_to_string(slot.path.join("a.txt")).unwrap(), "a\n");
@@ -183,7 +183,7 @@ pinned_tests! {
         fs::write(world.main.join(".git/worktrees/01/index.lock"), "").unwrap();
         follow().unwrap();
         assert_eq!(status(&slot.path), "?? untracked");
-        let other = set_worktree_to(&slot.path, "lane/P1/B", &slot.head, &merged);
+        let other = set_worktree_to(&repository, &slot.path, "lane/P1/B", [&slot.head, &merged]);
         assert!(matches!(other, Err(GitError::Astray { .. })));
     }
 

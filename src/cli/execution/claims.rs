@@ -277,7 +277,7 @@ fn merged_by_cleaned(
     let mut merged = Vec::new();
     for entry in checkpoints::read(&state.checkpoints())? {
         let CheckpointEntry::Record(record) = entry else { continue };
-        let ours = record.phase == plan.phase && record.base_branch == base && !known.contains(&record.run_id);
+        let ours = record.phase == plan.phase && *record.base_branch == *base && !known.contains(&record.run_id);
         let done = record.stage == Stage::PrePr && record.status == CheckpointStatus::Complete;
         if let (true, Some(lane), Some(head)) = (ours && done, record.lane, record.head_sha)
             && site.repository.is_ancestor(&head, &tip).unwrap_or(false)

@@ -68,7 +68,7 @@ pub(in crate::cli) struct Opened {
     /// Its log, open for more.
     pub(in crate::cli) journal: Journal,
     /// What the log holds.
-    pub(in crate::cli) records: Vec<Record>,
+    pub(in crate::cli) records: Arc<Vec<Record>>,
     /// What it began with.
     pub(in crate::cli) started: RunStarted,
     /// Its plan.
@@ -252,6 +252,7 @@ fn take_now(
     };
     let branches = lock_branches_of(state_directory, &plan, &started, reach, &control.session_id)?;
     let locks = Locks { _run: run_lock, _branches: branches };
+    let records = Arc::new(records);
     Ok(Opened { directory: directory.clone(), journal, records, started, plan, state, locks })
 }
 
@@ -327,9 +328,10 @@ pub(super) fn resume(
     let forge = forge::ready(site, &control.settings, opened.started.options.merge, &opened.started.base_branch)?;
     site.prepare(&state_directory, &opened.started.options.worktree_root)?;
     site.ignore_leavings(&opened.plan)?;
-    crate::store::checkpoints::read(&state_directory.checkpoints())?;
+    crate::store::checkpoints::check(&state_directory.checkpoints())?;
     write_answers_down(run, &mut opened)?;
-    present(context, &opened, &state_directory);
+    let view = RunView::for_plan(&opened.plan).after(opened.records.iter());
+    present(context, &opened, &view, &state_directory);
     let external = settle(context, site, run, &opened, control)?;
     let resumed = Event::RunResumed {
         number: opened.state.resumes() + 1,
@@ -348,6 +350,7 @@ pub(super) fn resume(
             plan: opened.plan,
             run_state: opened.state,
             history: opened.records,
+            view,
             started: opened.started,
             journal: opened.journal,
             first: [vec![resumed], external].concat(),
@@ -387,18 +390,22 @@ fn refused(refusal: ResumeError, state: &StateDirectory) -> CliError {
 fn write_answers_down(run: &RunId, opened: &mut Opened) -> Result<(), CliError> {
     requests::take(&opened.directory.requests())?;
     let unsettled = requests::unsettled(&opened.directory.requests())?;
+    let mut answers = Vec::new();
     let files: Vec<_> = unsettled.iter().map(|left| left.file.clone()).collect();
     for left in unsettled.into_iter().filter(|left| is_lasting(&left.request)) {
         let answer = crate::engine::requested(left.request);
         let known = |record: &Record| record.at >= left.since && record.event == answer;
         let concerns_plan = crate::engine::names_what_is_known(&opened.state, &answer);
-        if concerns_plan && !opened.records.iter().any(known) {
-            opened.records.push(opened.journal.append(now(), &answer)?);
+        if concerns_plan && !opened.records.iter().chain(&answers).any(known) {
+            answers.push(opened.journal.append(now(), &answer)?);
         }
     }
     opened.journal.sync()?;
     requests::forget(&files);
-    opened.state = replay(run, &opened.plan, &opened.records)?;
+    if !answers.is_empty() {
+        Arc::make_mut(&mut opened.records).append(&mut answers);
+        opened.state = replay(run, &opened.plan, &opened.records)?;
+    }
     Ok(())
 }
 
@@ -412,7 +419,7 @@ fn is_lasting(request: &Request) -> bool {
 pub(in crate::cli) fn complete_files(site: &Site, opened: &Opened, control: &Control) -> Result<(), CliError> {
     let ports = ports(site, &control.settings, &opened.started, &opened.plan, opened.directory.clone())?;
     let state = site.state(&control.settings);
-    Mirror::start(&state, &site.repository, &ports.pool, &opened.started, &opened.plan, &opened.records)
+    Mirror::start(&state, &site.repository, &ports.pool, &opened.started, &opened.plan, opened.records.clone())
         .and_then(Mirror::finish)
         .map_err(|error| CliError::new(ExitStatus::Blocked, error.to_string()))
 }
@@ -429,9 +436,8 @@ fn from_elsewhere(records: &[Record]) -> Option<String> {
 }
 
 /// What seed 004 wants a person to be told on every resume: the stage, the checkpoints, what comes next, the way back.
-fn present(context: &Context, opened: &Opened, state: &StateDirectory) {
+fn present(context: &Context, opened: &Opened, view: &RunView, state: &StateDirectory) {
     let run = &opened.started.run_id;
-    let view = RunView::for_plan(&opened.plan).after(&opened.records);
     let mut lines =
         vec![format!("Resuming run {run} of phase {} on {}", opened.plan.phase, opened.started.base_branch)];
     lines.push("Current stage:".to_owned());

@@ -23,6 +23,7 @@ use crate::model::{LaneId, LaneIndex, Plan, RunId};
 use crate::plan_source::explain;
 use crate::schedule::RunState;
 use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, atomic, checkpoints};
+use crate::view::RunView;
 
 /// The version of the run log's format.
 const FORMAT: &str = "1.0";
@@ -43,7 +44,7 @@ pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: Pla
     }
     site.state_remote(&options.settings)?;
     let state = site.state(&options.settings);
-    checkpoints::read(&state.checkpoints())?;
+    checkpoints::check(&state.checkpoints())?;
     let named = chosen_lanes(&plan.plan, options)?;
     let wanted = |lane: &LaneIndex| named.is_empty() || named.contains(&plan.plan.lane(*lane).id);
     preflight::check(context, &plan.plan, plan.plan.indices().filter(wanted))?;
@@ -97,8 +98,9 @@ pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: Pla
             site: site.clone(),
             state,
             plan: plan.plan.clone(),
+            view: RunView::for_plan(&plan.plan),
             run_state: RunState::new(plan.plan),
-            history: Vec::new(),
+            history: Default::default(),
             first: vec![Event::RunStarted(Box::new(started.clone()))],
             started,
             journal,

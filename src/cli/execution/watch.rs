@@ -34,7 +34,9 @@ pub(super) struct Work {
     pub(super) state: StateDirectory,
     pub(super) plan: Arc<Plan>,
     pub(super) run_state: RunState,
-    pub(super) history: Vec<Record>,
+    pub(super) history: Arc<Vec<Record>>,
+    /// What the history adds up to.
+    pub(super) view: RunView,
     pub(super) started: RunStarted,
     pub(super) journal: Journal,
     pub(super) first: Vec<Event>,
@@ -51,14 +53,15 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
     let ports = ports(&work.site, &work.settings, &work.started, &work.plan, directory.clone())?;
     let ports = Arc::new(Ports { forge: work.forge.clone(), ..ports });
     let mirror =
-        Mirror::start(&work.state, &work.site.repository, &ports.pool, &work.started, &work.plan, &work.history)
+        Mirror::start(&work.state, &work.site.repository, &ports.pool, &work.started, &work.plan, work.history.clone())
             .map_err(|error| CliError::new(ExitStatus::Blocked, error.to_string()))?;
     let follower = follower(&work, directory.clone())?;
-    let view = RunView::for_plan(&work.plan).after(&work.history);
     let pool = ports.pool.clone();
     let mut drawn =
         context.timings.as_ref().map(|timings| Waits::new(timings, &work.settings, &work.plan, &work.history));
-    let mut fan_out = reporters(context, &work.settings, view, work.plan.clone(), &directory);
+    // The mirror may still need it, and nobody else for as long as the run takes.
+    drop(work.history);
+    let mut fan_out = reporters(context, &work.settings, work.view, work.plan.clone(), &directory);
     let ended = drive(ports, work.journal, work.run_state, work.first, &mut |sight| match sight {
         Sight::Records(records) => {
             mirror.send(records);

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 use crate::event::{LaneStage, SnapshotReason};
-use crate::store::checkpoints::CheckpointEntry;
+use crate::store::checkpoints::{self, CheckpointEntry};
 use crate::view::testing::{Story, agent, lane, plan};
 
 /// A worktree root, a state directory, and which lanes were removed.
@@ -40,7 +40,7 @@ impl Place {
             repository: self.root.path().to_owned(),
         };
         let plan = plan(&[("SL-1", &[], &[]), ("SL-2", &[], &[])]);
-        Mirror::begin(places, self.path("errors.jsonl"), remove, &plan, history).unwrap()
+        Mirror::begin(places, self.path("errors.jsonl"), remove, &plan, Arc::new(history.to_vec())).unwrap()
     }
 
     /// Lane, stage and status of what `checkpoints.json` holds.

@@ -306,7 +306,7 @@ impl Ports {
         [from, to]: [&CommitId; 2],
     ) -> Result<Vec<Snapshot>, PortError> {
         self.repository.vouch_for(&worktree.path)?;
-        match git::set_worktree_to(&worktree.path, branch, from, to) {
+        match git::set_worktree_to(&self.repository, &worktree.path, branch, [from, to]) {
             Err(GitError::Dirty { .. } | GitError::Program(_) | GitError::OperationInProgress { .. }) => {
                 self.keep_worktree(moment.lane, None, &worktree.path, moment.at)?;
                 git::restore(&worktree.path, to)?;

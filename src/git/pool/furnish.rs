@@ -12,14 +12,19 @@ use crate::git::durable;
 use crate::git::error::GitError;
 use crate::git::head::{head_of, remove_dead_locks};
 use crate::git::hook::{forget_hook, run_post_checkout};
+use crate::git::library;
+use crate::git::move_files::move_files;
 use crate::git::operation::{quit_operations, refuse_operation};
 use crate::git::program::Git;
-use crate::git::references::reference_lock;
+use crate::git::references::{delete_reference, reference_lock, set_own_reference};
 use crate::git::repository::branch_reference;
 use crate::git::retire::{Condition, condition, discard};
 use crate::git::slot::{Occupant, git_directory, is_untouched, make, occupant};
 use crate::git::status::refuse_uncommitted;
 use crate::model::CommitId;
+
+/// Why a branch and the head of a slot are where they are.
+const OPENED: &str = "lanekeeper: open";
 
 impl Pool {
     /// Makes slot `number`, which is claimed, hold what is wanted. `None`: the slot cannot be used.
@@ -123,7 +128,9 @@ impl Pool {
         if condition == Condition::Untouched {
             self.copy_what_is_near(number, &want.start);
         }
-        self.write_files(&path, &before, &arguments, lock)?;
+        if condition != Condition::Pristine || !self.move_to(&path, &before, want)? {
+            self.write_files(&path, &before, &arguments, lock)?;
+        }
         if condition == Condition::Used {
             let how = if keep_ignored { "-ffdq" } else { "-ffdxq" };
             Git::new(&path).stdin(lock).args(["clean", how]).run()?;
@@ -160,6 +167,26 @@ impl Pool {
             durable::remove(&git_directory(path)?.join("index"))?;
         }
         forget_hook(path)
+    }
+
+    /// Puts a pristine slot, whose head is at `before`, onto a new branch without a process. `false`: git has to.
+    fn move_to(&self, path: &Path, before: &CommitId, want: &Checkout) -> Result<bool, GitError> {
+        let Some(branch) = want.branch.as_ref().filter(|_| want.mode != Mode::ExistingBranch) else { return Ok(false) };
+        let name = branch_reference(branch);
+        if self.repository.commit_at(&name)?.is_some()
+            || self.repository.attributes_differ(before, &want.start)?
+            || !move_files(&self.repository, path, before, &want.start)
+            || !set_own_reference(&self.repository, &name, &want.start, None, OPENED)?
+        {
+            return Ok(false);
+        }
+        let on_branch = library::change(&self.repository, path, |git| {
+            git.reference_symbolic("HEAD", &name, true, OPENED).map(drop)
+        });
+        if on_branch.is_none() {
+            delete_reference(&self.repository, &name, &want.start)?;
+        }
+        Ok(on_branch.is_some())
     }
 
     /// Has git write the files. Where attributes say something else than `before`, it writes all of them: it leaves a

@@ -19,6 +19,7 @@ use crate::git::claim::{Claim, Holder, Progress};
 use crate::git::durable;
 use crate::git::error::{GitError, io_error};
 use crate::git::head::{head_of, remove_dead_locks};
+use crate::git::library;
 use crate::git::operation::refuse_operation;
 use crate::git::program::Git;
 use crate::git::repository::Repository;
@@ -239,6 +240,12 @@ impl Pool {
         let head = head_of(path)?;
         self.refuse_unmerged(path, &head.commit, kept_by)?;
         remove_dead_locks(path)?;
+        let detached = library::change(&self.repository, path, |git| {
+            git.reference("HEAD", library::oid(&head.commit)?, true, RELEASED).map(drop)
+        });
+        if detached.is_some() {
+            return Ok(());
+        }
         // Not `git checkout --detach`, which would run the user's hooks for nothing.
         let git = Git::new(path).without_hooks().stdin(lock);
         git.args(["update-ref", "--no-deref", "-m", RELEASED, "HEAD", head.commit.as_str()]).run()?;

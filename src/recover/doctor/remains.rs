@@ -46,7 +46,7 @@ pub(super) fn log_path(directory: &RunDirectory, run: &RunId, records: &[Checkpo
     let usual = directory.log();
     let named = records.iter().filter(|record| record.run_id == *run).map(|record| &record.log_path);
     let mut elsewhere = named.filter(|path| !usual.exists() && path.is_absolute() && path.exists());
-    elsewhere.next_back().cloned().unwrap_or(usual)
+    elsewhere.next_back().map_or(usual, |path| path.to_path_buf())
 }
 
 /// The pool of runs of which nobody knows where theirs is.

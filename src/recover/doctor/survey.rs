@@ -211,7 +211,7 @@ fn tasks(plan: &Plan, expected: &Expected, events: &[Record]) -> Vec<TaskSeen> {
     let lanes: BTreeSet<_> = expected.holdings.keys().filter_map(|(lane, _)| lane.clone()).collect();
     let (root, run) = (&expected.started.options.worktree_root, &expected.started.run_id);
     let seen = |lane| {
-        let task = fold.lane(&lane)?.clone();
+        let task = fold.lane(&lane)?;
         let path = LaneDirectory::new(root, run, &lane).task_file();
         Some(TaskSeen {
             exists: fs::symlink_metadata(&path).is_ok(),

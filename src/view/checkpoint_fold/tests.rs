@@ -34,9 +34,9 @@ fn a_retry_record_holds_every_field_of_seed_004() {
     assert_eq!(record.lane, Some(lane(LANE)));
     assert_eq!(record.stage.word(), "retry_attempt");
     assert_eq!(record.status.word(), "retrying");
-    assert_eq!(record.base_branch, "main");
-    assert_eq!(record.worktree_path, Path::new("/w/slots/01"));
-    assert_eq!(record.log_path, Path::new("/repo/.claude/ai-dev-kit/run-logs/P1-SL-AUTH-20251227.jsonl"));
+    assert_eq!(&*record.base_branch, "main");
+    assert_eq!(&*record.worktree_path, Path::new("/w/slots/01"));
+    assert_eq!(&*record.log_path, Path::new("/repo/.claude/ai-dev-kit/run-logs/P1-SL-AUTH-20251227.jsonl"));
     assert_eq!(record.timestamp.to_string(), "2025-12-27T10:02:18.000Z");
     assert_eq!((record.retry_attempt, record.max_retries), (Some(2), Some(3)));
     assert_eq!(record.failure_context[..2], context);
@@ -53,8 +53,8 @@ fn a_retry_record_holds_every_field_of_seed_004() {
 fn hints_can_be_pasted_anywhere_in_the_repository() {
     let record = last(&Story::begun().opened(LANE, 1));
     let run = "'/repo/plans/phase 1.toml' --run-id P1-SL-AUTH-20251227";
-    assert_eq!(record.resume_hint, format!("lanekeeper execute-phase {run} --resume"));
-    assert_eq!(record.rollback_hint, format!("lanekeeper execute-phase {run} --lane SL-AUTH --rollback"));
+    assert_eq!(*record.resume_hint, *format!("lanekeeper execute-phase {run} --resume"));
+    assert_eq!(*record.rollback_hint, *format!("lanekeeper execute-phase {run} --lane SL-AUTH --rollback"));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn hints_say_where_the_files_are_when_that_is_unusual() {
     let story = Story::begun().opened(LANE, 1);
     let record = story.records.iter().flat_map(|record| fold.apply(record)).next().unwrap();
     assert!(record.resume_hint.ends_with("--checkpoint-path '/state/my points.json' --log-path /state/l"));
-    assert_eq!(record.log_path, Path::new("/state/l"));
+    assert_eq!(&*record.log_path, Path::new("/state/l"));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn the_worktree_is_named_before_it_is_there() {
     let records = written(&Story::begun().opened(LANE, 1));
     let first = &records[0];
     assert_eq!((first.stage, first.status), (Stage::BeforeLaneStart, CheckpointStatus::Ready));
-    assert_eq!(first.worktree_path, Path::new("/w/P1-SL-AUTH-20251227/SL-AUTH/code"));
+    assert_eq!(&*first.worktree_path, Path::new("/w/P1-SL-AUTH-20251227/SL-AUTH/code"));
     assert_eq!((first.git.clone(), first.head_sha.clone()), (None, Some(commit('a'))));
 }
 
@@ -158,6 +158,6 @@ fn a_rollback_marks_all_records_of_the_lane_and_of_no_other() {
 fn the_phase_has_records_without_a_lane() {
     let checkpoint = Checkpoint::new(Stage::AfterLaneTests, CheckpointStatus::Failed);
     let record = last(&Story::begun().then(Event::CheckpointReached { lane: None, checkpoint }));
-    assert_eq!((&record.lane, record.worktree_path.as_path()), (&None, Path::new("/repo")));
+    assert_eq!((&record.lane, &*record.worktree_path), (&None, Path::new("/repo")));
     assert!(!record.rollback_hint.contains("--lane"));
 }

@@ -94,8 +94,8 @@ fn behind(facts: &Facts, run: &RunFacts, found: &[CheckpointRecord]) -> Option<F
 /// Whether two records tell the same story; hints may be worded otherwise by another version.
 fn says_the_same(one: &CheckpointRecord, other: &CheckpointRecord) -> bool {
     let story = |record: &CheckpointRecord| CheckpointRecord {
-        resume_hint: String::new(),
-        rollback_hint: String::new(),
+        resume_hint: "".into(),
+        rollback_hint: "".into(),
         ..record.clone()
     };
     story(one) == story(other)

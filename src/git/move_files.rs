@@ -1,0 +1,131 @@
+//! Moving the files of a worktree from one commit to another without a process, where that is no more than writing some
+//! files and removing others.
+//!
+//! The caller knows that the worktree is pristine: it holds what the first commit holds, and nothing else, so there is
+//! nothing to be lost and nothing in the way. One that dies in the middle leaves a worktree that is to be put to a commit
+//! by force; the index is written last.
+
+use std::ffi::OsStr;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, symlink};
+use std::path::{Path, PathBuf};
+
+use git2::{Index, IndexEntry, IndexTime, Oid, Tree};
+
+use super::library::{self, Difference, LINK};
+use super::plain_paths::are_plain;
+use super::repository::Repository;
+use crate::model::CommitId;
+
+/// More is left to git, which does it on all cores.
+const AT_MOST: usize = 500;
+
+/// Moves the files and the index of `worktree`, which is pristine at `from`, to `to`. `false`: git has to, because what it
+/// would write is not what the blobs hold, or because it did not work out.
+pub(super) fn move_files(repository: &Repository, worktree: &Path, from: &CommitId, to: &CommitId) -> bool {
+    let moved = library::ask(worktree, |git| {
+        let differences = library::differences(git, from, to)?;
+        let tree = |commit| git.find_commit(library::oid(commit)?)?.tree();
+        let (old, new) = (tree(from)?, tree(to)?);
+        let paths: Vec<&[u8]> = differences.iter().map(|it| it.path.as_slice()).collect();
+        let links = differences.iter().any(|it| it.from == LINK || it.to == LINK);
+        if links || paths.len() > AT_MOST || !are_plain(repository, git, worktree, &[&old, &new], paths.iter().copied())
+        {
+            return Ok(false);
+        }
+        let mut index = git.index()?;
+        let mover = Mover { git, worktree, to: &new };
+        differences
+            .iter()
+            .filter(|it| it.to == 0 || is_of_another_kind(it))
+            .try_for_each(|it| mover.remove(it, &mut index))?;
+        differences.iter().filter(|it| it.to != 0).try_for_each(|it| mover.write(it, &mut index))?;
+        index.write().map(|()| true)
+    });
+    moved == Some(true)
+}
+
+/// Whether a file takes a link's place, or the other way round.
+fn is_of_another_kind(difference: &Difference) -> bool {
+    difference.from != 0 && (difference.from == SYMLINK) != (difference.to == SYMLINK)
+}
+
+const SYMLINK: u32 = 0o120_000;
+
+struct Mover<'a> {
+    git: &'a git2::Repository,
+    worktree: &'a Path,
+    to: &'a Tree<'a>,
+}
+
+impl Mover<'_> {
+    fn place(&self, path: &[u8]) -> PathBuf {
+        self.worktree.join(OsStr::from_bytes(path))
+    }
+
+    fn remove(&self, difference: &Difference, index: &mut Index) -> Result<(), git2::Error> {
+        let place = self.place(&difference.path);
+        fs::remove_file(&place).map_err(|error| failed(&error))?;
+        // As git does: no directory stays that holds nothing.
+        for above in place.ancestors().skip(1).take_while(|above| *above != self.worktree) {
+            if fs::remove_dir(above).is_err() {
+                break;
+            }
+        }
+        index.remove(Path::new(OsStr::from_bytes(&difference.path)), 0)
+    }
+
+    fn write(&self, difference: &Difference, index: &mut Index) -> Result<(), git2::Error> {
+        let path = Path::new(OsStr::from_bytes(&difference.path));
+        let entry = self.to.get_path(path)?;
+        let blob = self.git.find_blob(entry.id())?;
+        let place = self.place(&difference.path);
+        let written = put(&place, blob.content(), difference.to).map_err(|error| failed(&error))?;
+        index.add(&indexed(&difference.path, entry.id(), difference.to, &written))
+    }
+}
+
+/// Puts a file or a link at `place`, in one step.
+fn put(place: &Path, bytes: &[u8], mode: u32) -> io::Result<fs::Metadata> {
+    let parent = place.parent().unwrap_or(place);
+    fs::create_dir_all(parent)?;
+    let aside = parent.join(format!(".lanekeeper-{}", uuid::Uuid::now_v7().simple()));
+    let written = write_aside(&aside, bytes, mode).and_then(|()| fs::rename(&aside, place));
+    if written.is_err() {
+        let _ = fs::remove_file(&aside);
+    }
+    written.and_then(|()| fs::symlink_metadata(place))
+}
+
+fn write_aside(aside: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    if mode == SYMLINK {
+        return symlink(OsStr::from_bytes(bytes), aside);
+    }
+    let mode = if mode & 0o100 == 0 { 0o666 } else { 0o777 };
+    OpenOptions::new().write(true).create_new(true).mode(mode).open(aside)?.write_all(bytes)
+}
+
+/// What the index says of a file that was just written.
+fn indexed(path: &[u8], id: Oid, mode: u32, file: &fs::Metadata) -> IndexEntry {
+    let time = |seconds: i64, nanoseconds: i64| IndexTime::new(seconds as i32, nanoseconds as u32);
+    IndexEntry {
+        ctime: time(file.ctime(), file.ctime_nsec()),
+        mtime: time(file.mtime(), file.mtime_nsec()),
+        dev: file.dev() as u32,
+        ino: file.ino() as u32,
+        mode,
+        uid: file.uid(),
+        gid: file.gid(),
+        file_size: file.size() as u32,
+        id,
+        flags: 0,
+        flags_extended: 0,
+        path: path.to_vec(),
+    }
+}
+
+fn failed(error: &io::Error) -> git2::Error {
+    git2::Error::from_str(&error.to_string())
+}
