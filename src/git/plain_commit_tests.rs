@@ -115,11 +115,12 @@ fn a_plain_commit_is_the_one_that_git_would_make() {
 
 #[test]
 fn what_git_may_do_otherwise_is_left_to_it() {
-    let configured = |name: &'static str, value: &'static str| -> Box<dyn Fn(&Path)> {
+    type Change = Box<dyn Fn(&Path)>;
+    let configured = |name: &'static str, value: &'static str| -> Change {
         Box::new(move |place| drop(git(place, &["config", name, value])))
     };
-    let written = |name: &'static str| -> Box<dyn Fn(&Path)> { Box::new(move |place| write(&place.join(name), "x")) };
-    let cases: Vec<(&str, Box<dyn Fn(&Path)>)> = vec![
+    let written = |name: &'static str| -> Change { Box::new(move |place| write(&place.join(name), "x")) };
+    let cases: Vec<(&str, Change)> = vec![
         ("attributes at the root", written(".gitattributes")),
         ("attributes on the way", written("deep/.gitattributes")),
         ("attributes of the repository", written(".git/info/attributes")),
