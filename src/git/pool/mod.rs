@@ -151,7 +151,7 @@ impl Pool {
 
     /// Claims a slot for `holder`: a free one at once, else, in turn, one that has to be made.
     fn find(&self, holder: &Holder, want: &Checkout, unfit: &[u32]) -> Result<(u32, Option<Turn<'_>>), GitError> {
-        let mut waiting = self.turns.wait();
+        let mut waiting = self.turns.wait(holder.agent.is_some());
         loop {
             waiting.look();
             if let Some(number) = self.claim(holder, &want.start, unfit, false)? {

@@ -22,18 +22,30 @@ pub(super) struct Turns {
 struct Now {
     making: usize,
     changes: u64,
+    /// Agents that wait.
+    agents: usize,
+    /// Until then the next turn is an agent's.
+    reserved: Option<Instant>,
 }
+
+/// How soon the agent asks for whom a lane was opened.
+const SOON: Duration = Duration::from_millis(100);
 
 /// The right to make a slot, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Turn<'a>(&'a Turns);
+pub(super) struct Turn<'a> {
+    turns: &'a Turns,
+    for_agent: bool,
+}
 
-/// Somebody who waits for a free slot or for a turn.
+/// Somebody who waits for a free slot or for a turn. Agents come before lanes: what an agent has done gives two slots back
+/// soon, and whoever waits may have them.
 #[derive(Debug)]
 pub(super) struct Waiting<'a> {
     turns: &'a Turns,
     until: Instant,
     seen: u64,
+    for_agent: bool,
 }
 
 impl Default for Turns {
@@ -45,8 +57,9 @@ impl Default for Turns {
 
 impl Turns {
     /// Begins to wait.
-    pub(super) fn wait(&self) -> Waiting<'_> {
-        Waiting { turns: self, until: Instant::now() + PATIENCE, seen: 0 }
+    pub(super) fn wait(&self, for_agent: bool) -> Waiting<'_> {
+        self.lock().agents += usize::from(for_agent);
+        Waiting { turns: self, until: Instant::now() + PATIENCE, seen: 0, for_agent }
     }
 
     /// Tells those who wait to look again.
@@ -69,25 +82,46 @@ impl<'a> Waiting<'a> {
     /// A turn, if there is one or the patience is at its end.
     pub(super) fn turn(&self) -> Option<Turn<'a>> {
         let mut now = self.turns.lock();
-        if now.making >= self.turns.at_once && Instant::now() < self.until {
+        let moment = Instant::now();
+        let for_others = !self.for_agent && (now.agents > 0 || now.reserved.is_some_and(|until| moment < until));
+        if (now.making >= self.turns.at_once || for_others) && moment < self.until {
             return None;
         }
         now.making += 1;
-        Some(Turn(self.turns))
+        if self.for_agent {
+            now.reserved = None;
+        }
+        Some(Turn { turns: self.turns, for_agent: self.for_agent })
     }
 
     /// Waits until something changed since [`Waiting::look`], or the patience is at its end.
     pub(super) fn until_something_changes(&self) {
-        let left = self.until.saturating_duration_since(Instant::now());
+        let now = self.turns.lock();
+        let until = now.reserved.filter(|reserved| *reserved > Instant::now()).unwrap_or(self.until).min(self.until);
+        let left = until.saturating_duration_since(Instant::now());
         let unchanged = |now: &mut Now| now.changes == self.seen;
-        drop(self.turns.changed.wait_timeout_while(self.turns.lock(), left, unchanged));
+        drop(self.turns.changed.wait_timeout_while(now, left, unchanged));
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if self.for_agent {
+            self.turns.lock().agents -= 1;
+            self.turns.something_changed();
+        }
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        self.0.lock().making -= 1;
-        self.0.something_changed();
+        let mut now = self.turns.lock();
+        now.making -= 1;
+        if !self.for_agent {
+            now.reserved = Some(Instant::now() + SOON);
+        }
+        drop(now);
+        self.turns.something_changed();
     }
 }
 
@@ -98,7 +132,7 @@ mod tests {
     #[test]
     fn a_turn_is_given_to_so_many_and_then_to_whoever_was_told() {
         let turns = Turns { at_once: 1, ..Turns::default() };
-        let (first, mut second) = (turns.wait(), turns.wait());
+        let (first, mut second) = (turns.wait(true), turns.wait(true));
         let turn = first.turn().unwrap();
         second.look();
         assert!(second.turn().is_none());
@@ -114,9 +148,23 @@ mod tests {
     }
 
     #[test]
+    fn an_agent_comes_before_a_lane() {
+        let turns = Turns { at_once: 1, ..Turns::default() };
+        let lane = turns.wait(false);
+        let agent = turns.wait(true);
+        assert!(lane.turn().is_none());
+        drop(agent.turn().unwrap());
+        drop(agent);
+        let turn = lane.turn().unwrap();
+        drop(turn);
+        assert!(lane.turn().is_none(), "the next one is for the agent of the lane that was just opened");
+        assert!(turns.wait(true).turn().is_some());
+    }
+
+    #[test]
     fn patience_ends() {
         let turns = Turns { at_once: 0, ..Turns::default() };
-        let waiting = Waiting { until: Instant::now(), ..turns.wait() };
+        let waiting = Waiting { until: Instant::now(), ..turns.wait(false) };
         waiting.until_something_changes();
         assert!(waiting.turn().is_some());
     }
