@@ -83,6 +83,10 @@ impl RunState {
                 if let Event::RollbackBegun { .. } = event {
                     self.lanes[lane.at()].begin_rollback(at);
                 }
+                if let (Event::WorktreeOpened { agent: None, .. }, Some(since)) = (event, self.lanes[lane.at()].entered)
+                {
+                    self.pace.opening_took(at.since(since));
+                }
                 apply_to_lane(&mut self.lanes[lane.at()], event, at);
                 self.apply_to_agents(lane, event, at)?;
                 self.lanes[lane.at()].agents.iter_mut().for_each(|agent| agent.note_keeping(at));

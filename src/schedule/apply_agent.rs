@@ -162,8 +162,7 @@ impl RunState {
         match &job.role {
             JobRole::Attempt { agent, .. } => {
                 self.running_attempts -= 1;
-                self.ended_attempts.0 += 1;
-                self.ended_attempts.1 += exit.finished_at.since(exit.started_at);
+                self.pace.attempt_took(exit.finished_at.since(exit.started_at));
                 let agent = self.agent_at(lane, agent)?;
                 if exit.cause != ExitCause::Stopped {
                     self.note_outage(lane, agent, reading, at);

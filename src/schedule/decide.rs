@@ -130,7 +130,7 @@ fn admit(deciding: &mut Deciding, limit: usize, held_back: &HashSet<LaneIndex>) 
     let state = deciding.state;
     let moving = state.lists.active().iter().filter(|lane| !held_back.contains(lane));
     let waiting_for_a_place = moving.map(|&lane| places_wanted(state, lane)).sum::<usize>();
-    let leaving = if state.agents_are_short() { leaving(state, held_back) } else { 0 };
+    let leaving = if state.pace.worktrees_are_dear() { leaving(state, held_back) } else { 0 };
     let mut free = limit.saturating_sub(state.running_attempts + waiting_for_a_place + leaving);
     // Lanes that test or merge hold worktrees too: without a bound a slow gate would open one for every lane.
     let mut open = (2 * limit).max(limit + 2).saturating_sub(state.lists.active().len());
@@ -149,8 +149,6 @@ fn admit(deciding: &mut Deciding, limit: usize, held_back: &HashSet<LaneIndex>) 
 }
 
 /// Lanes whose agents are done and which only Lanekeeper is at work on: they are about to give their worktrees back.
-///
-/// Where agents take no longer than making a worktree, it is quicker to wait for one of these than to make another.
 fn leaving(state: &RunState, held_back: &HashSet<LaneIndex>) -> usize {
     let is_leaving = |lane: &&LaneIndex| {
         let (lane_state, plan) = (state.lane(**lane), state.plan.lane(**lane));

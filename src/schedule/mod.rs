@@ -20,6 +20,7 @@ mod lane_machine;
 mod lists;
 mod mending;
 mod next_lane;
+mod pace;
 mod people;
 mod proposal;
 mod soon;

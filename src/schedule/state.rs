@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::agent_machine::AgentPhase;
 use super::gate::Gate;
 use super::lists::Lists;
+use super::pace::Pace;
 use super::people::approval_at;
 use super::proposal::ProposalState;
 use crate::event::{LaneStage, RunOutcome, RunStarted, SnapshotReason, StopReason, Worktree};
@@ -15,9 +16,6 @@ use crate::model::{
     Agent, AgentName, Approval, CommitId, Failure, HumanGate, JobId, JobRole, Lane, LaneId, LaneIndex, Plan, Session,
     Stage, TaskId, Timestamp, Usage, Verdict,
 };
-
-/// What making a worktree may take in a large repository.
-const SHORT: Duration = Duration::from_secs(5);
 
 /// A run, folded from its events.
 #[derive(Debug, Clone)]
@@ -32,8 +30,8 @@ pub struct RunState {
     /// Lanes that want to be merged, first come first served.
     pub(super) merge_queue: VecDeque<LaneIndex>,
     pub(super) running_attempts: usize,
-    /// How many attempts ended, and how long they took together.
-    pub(super) ended_attempts: (u32, Duration),
+    /// How long agents and worktrees take.
+    pub(super) pace: Pace,
     pub(super) integration: Option<CommitId>,
     pub(super) final_worktree: Option<Worktree>,
     pub(super) final_gate: Gate,
@@ -316,7 +314,7 @@ impl RunState {
             lists: Lists::new(&plan, plan.dag().remaining(weight)),
             merge_queue: VecDeque::new(),
             running_attempts: 0,
-            ended_attempts: (0, Duration::ZERO),
+            pace: Pace::default(),
             integration: None,
             final_worktree: None,
             final_gate: Gate::Due,
@@ -392,12 +390,6 @@ impl RunState {
     /// How often the run was resumed.
     pub fn resumes(&self) -> u32 {
         self.resumes
-    }
-
-    /// Whether an attempt takes no longer than making a worktree may, as far as is known.
-    pub(super) fn agents_are_short(&self) -> bool {
-        let (count, together) = self.ended_attempts;
-        count > 0 && together < SHORT * count
     }
 
     /// How many attempts run now.
