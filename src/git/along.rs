@@ -100,6 +100,22 @@ pub(crate) fn finish(
     checkout.put(from, to)
 }
 
+/// Whether files can be moved.
+enum Ready {
+    /// They can.
+    Yes(Move),
+    /// Somebody changed some that were to be moved.
+    Touched(Obstacles),
+}
+
+/// Files that are to be moved.
+struct Move {
+    /// The tree of what is there.
+    there: String,
+    /// Which, as git lists them with `-z`.
+    paths: Vec<u8>,
+}
+
 /// A checkout whose index is locked by us.
 struct Checkout<'a> {
     worktree: &'a Path,
@@ -145,10 +161,13 @@ impl<'a> Checkout<'a> {
 
     fn advance(&self, repository: &Repository, advance: &Advance) -> Result<Along, GitError> {
         let (onto, commit) = (&advance.onto, &advance.commit);
-        let moved = self.move_files(onto, commit).and_then(|touched| match touched {
-            Some(touched) => Ok(Some(Along::Obstructed(touched))),
-            None => self.move_branch(repository, advance),
-        });
+        let ready = match self.make_ready(onto, commit) {
+            Ok(Ready::Yes(ready)) => ready,
+            Ok(Ready::Touched(touched)) => return self.unlock().map(|()| Along::Obstructed(touched)),
+            // Nothing has moved yet.
+            Err(error) => return self.unlock().and(Err(error)),
+        };
+        let moved = self.move_what_is_ready(&ready, commit).and_then(|()| self.move_branch(repository, advance));
         match moved {
             Ok(None) if self.stands_at(repository, commit)? => self.settle().map(|()| Along::Moved),
             Ok(outcome) => self.put(commit, onto).map(|_| outcome.unwrap_or(Along::Moved)),
@@ -175,19 +194,30 @@ impl<'a> Checkout<'a> {
     /// Moves the files in which two commits differ, each of which may be as in either of them or gone, and our index.
     /// Nothing is touched where one is something else: it is the answer.
     fn move_files(&self, from: &CommitId, to: &CommitId) -> Result<Option<Obstacles>, GitError> {
+        match self.make_ready(from, to)? {
+            Ready::Touched(touched) => Ok(Some(touched)),
+            Ready::Yes(ready) => self.move_what_is_ready(&ready, to).map(|()| None),
+        }
+    }
+
+    /// Prepares our index. Files, and the person's index, stay as they are.
+    fn make_ready(&self, from: &CommitId, to: &CommitId) -> Result<Ready, GitError> {
         self.remove_own()?;
         copy_index(self.worktree, &self.own_index())?;
         let paths = self.differing(from, to)?;
         self.note(&paths)?;
         let touched = self.in_neither(from, to)?;
         if !touched.is_empty() {
-            return Ok(Some(Obstacles::changed(touched)));
+            return Ok(Ready::Touched(Obstacles::changed(touched)));
         }
         let there = self.there(from)?;
-        self.git().args(["read-tree", "-m", "-u", &there, to.as_str()]).run()?;
-        self.bring_back_missing(&paths)?;
-        File::open(self.own_index()).and_then(|file| file.sync_all()).map_err(io_error("sync", &self.own_index()))?;
-        Ok(None)
+        Ok(Ready::Yes(Move { there, paths }))
+    }
+
+    fn move_what_is_ready(&self, Move { there, paths }: &Move, to: &CommitId) -> Result<(), GitError> {
+        self.git().args(["read-tree", "-m", "-u", there, to.as_str()]).run()?;
+        self.bring_back_missing(paths)?;
+        File::open(self.own_index()).and_then(|file| file.sync_all()).map_err(io_error("sync", &self.own_index()))
     }
 
     /// What our index holds: that of `from`, or something half-way. Git does not take a half-way change of a directory to

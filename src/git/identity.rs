@@ -36,7 +36,9 @@ pub(crate) fn make_commit(
     parents: &[&CommitId],
     message: &str,
 ) -> Result<CommitId, GitError> {
-    if let Some(commit) = repository.in_process(|git| commit_tree(repository, git, tree, parents, message)) {
+    if repository.may_write_in_process()
+        && let Some(commit) = repository.in_process(|git| commit_tree(repository, git, tree, parents, message))
+    {
         return commit_id(commit.to_string().as_bytes());
     }
     let git = Git::new(repository.main_worktree()).args(["commit-tree", tree, "-m", message]);

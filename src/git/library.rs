@@ -8,6 +8,7 @@ use std::path::Path;
 
 use git2::{ConfigLevel, DiffOptions, Oid, RepositoryOpenFlags};
 
+use super::durable;
 use super::repository::Repository;
 use crate::model::CommitId;
 
@@ -25,9 +26,12 @@ pub(super) fn change<T>(
     place: &Path,
     act: impl FnOnce(&git2::Repository) -> Result<T, git2::Error>,
 ) -> Option<T> {
+    if !repository.may_write_in_process() {
+        return None;
+    }
     let settings = repository.own_directory().ok()?.join("libgit2.config");
-    if !settings.exists() {
-        fs::write(&settings, DURABLE).ok()?;
+    if !fs::read(&settings).is_ok_and(|known| known == DURABLE.as_bytes()) {
+        durable::write(&settings, DURABLE.as_bytes()).ok()?;
     }
     let git = open(place).ok()?;
     git.config().and_then(|mut config| config.add_file(&settings, ConfigLevel::App, true)).ok()?;
@@ -79,7 +83,30 @@ pub(super) fn differences(
 /// The paths in which the index in the file `index` differs from a commit, as `git diff-index --cached` tells them.
 pub(super) fn staged(git: &git2::Repository, index: &Path, commit: &CommitId) -> Result<Vec<Difference>, git2::Error> {
     let (tree, index) = (git.find_commit(oid(commit)?)?.tree()?, git2::Index::open(index)?);
-    Ok(deltas(&git.diff_tree_to_index(Some(&tree), Some(&index), Some(&mut every_difference()))?))
+    index_differs(git, &tree, &index)
+}
+
+/// The paths in which an index differs from a tree.
+pub(super) fn index_differs(
+    git: &git2::Repository,
+    tree: &git2::Tree<'_>,
+    index: &git2::Index,
+) -> Result<Vec<Difference>, git2::Error> {
+    Ok(deltas(&git.diff_tree_to_index(Some(tree), Some(index), Some(&mut every_difference()))?))
+}
+
+/// The mode that git takes for one that an old or imported history may have, such as 100664.
+fn canonical(mode: u32) -> u32 {
+    match mode {
+        file if file & 0o170_000 == 0o100_000 => {
+            if file & 0o100 == 0 {
+                0o100_644
+            } else {
+                0o100_755
+            }
+        }
+        other => other,
+    }
 }
 
 fn every_difference() -> DiffOptions {
@@ -89,10 +116,14 @@ fn every_difference() -> DiffOptions {
 }
 
 fn deltas(diff: &git2::Diff<'_>) -> Vec<Difference> {
-    let mode = |file: git2::DiffFile<'_>| if file.exists() { u32::from(file.mode()) } else { 0 };
+    let mode = |file: git2::DiffFile<'_>| if file.exists() { canonical(u32::from(file.mode())) } else { 0 };
+    let same = |delta: &git2::DiffDelta<'_>| {
+        let (old, new) = (delta.old_file(), delta.new_file());
+        old.id() == new.id() && mode(old) == mode(new)
+    };
     let difference = |delta: git2::DiffDelta<'_>| {
         let path = delta.new_file().path_bytes().or_else(|| delta.old_file().path_bytes()).unwrap_or_default();
         Difference { path: path.to_vec(), from: mode(delta.old_file()), to: mode(delta.new_file()) }
     };
-    diff.deltas().map(difference).collect()
+    diff.deltas().filter(|delta| !same(delta)).map(difference).collect()
 }

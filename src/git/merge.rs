@@ -122,7 +122,9 @@ fn merged_tree(
     ours: &CommitId,
     theirs: &CommitId,
 ) -> Result<MergedTree, GitError> {
-    if let Some(tree) = repository.in_process(|git| without_contents(git, base, ours, theirs)).flatten() {
+    if repository.may_write_in_process()
+        && let Some(tree) = repository.in_process(|git| without_contents(git, base, ours, theirs)).flatten()
+    {
         return Ok(MergedTree { tree, conflicts: Vec::new() });
     }
     // Attributes such as `merge=union` are those of the branch, not of whatever the main worktree has checked out.

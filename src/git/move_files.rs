@@ -36,7 +36,7 @@ pub(super) fn move_files(repository: &Repository, worktree: &Path, from: &Commit
             return Ok(false);
         }
         let mut index = git.index()?;
-        let mover = Mover { git, worktree, to: &new };
+        let mover = Mover { git, worktree, aside: git.path().join("lanekeeper.file"), to: &new };
         differences
             .iter()
             .filter(|it| it.to == 0 || is_of_another_kind(it))
@@ -57,6 +57,8 @@ const SYMLINK: u32 = 0o120_000;
 struct Mover<'a> {
     git: &'a git2::Repository,
     worktree: &'a Path,
+    /// Where files are written before they get their places: not in the worktree, where one that dies would leave them.
+    aside: PathBuf,
     to: &'a Tree<'a>,
 }
 
@@ -82,21 +84,22 @@ impl Mover<'_> {
         let entry = self.to.get_path(path)?;
         let blob = self.git.find_blob(entry.id())?;
         let place = self.place(&difference.path);
-        let written = put(&place, blob.content(), difference.to).map_err(|error| failed(&error))?;
+        let written = put(&self.aside, &place, blob.content(), difference.to).map_err(|error| failed(&error))?;
         index.add(&indexed(&difference.path, entry.id(), difference.to, &written))
     }
 }
 
-/// Puts a file or a link at `place`, in one step.
-fn put(place: &Path, bytes: &[u8], mode: u32) -> io::Result<fs::Metadata> {
-    let parent = place.parent().unwrap_or(place);
-    fs::create_dir_all(parent)?;
-    let aside = parent.join(format!(".lanekeeper-{}", uuid::Uuid::now_v7().simple()));
-    let written = write_aside(&aside, bytes, mode).and_then(|()| fs::rename(&aside, place));
-    if written.is_err() {
-        let _ = fs::remove_file(&aside);
+/// Puts a file or a link at `place`, in one step, by way of `aside`.
+fn put(aside: &Path, place: &Path, bytes: &[u8], mode: u32) -> io::Result<fs::Metadata> {
+    fs::create_dir_all(place.parent().unwrap_or(place))?;
+    match fs::remove_file(aside) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
     }
-    written.and_then(|()| fs::symlink_metadata(place))
+    write_aside(aside, bytes, mode)?;
+    // On another file system this fails, and git does it all.
+    fs::rename(aside, place)?;
+    fs::symlink_metadata(place)
 }
 
 fn write_aside(aside: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {

@@ -225,7 +225,8 @@ impl<'a> OwnIndex<'a> {
         }
         let few = fs::read(self.few()).ok()?;
         let changes = changes(&before, &holdings(index_file::entries(&few)?))?;
-        self.repository.in_process(|git| updated(git, noted, &changes))
+        let may = self.repository.may_write_in_process();
+        may.then(|| self.repository.in_process(|git| updated(git, noted, &changes))).flatten()
     }
 
     /// What differs from the index, which keeps what git found out about directories.

@@ -27,7 +27,8 @@ pub(super) fn are_plain<'a>(
     paths: impl IntoIterator<Item = &'a [u8]>,
 ) -> bool {
     let known =
-        repository.configuration().is_ok_and(|known| keeps_files(&known) && !has_attributes(repository, &known));
+        repository.configuration().is_ok_and(|known| keeps_files(&known) && !has_attributes(repository, &known))
+            && repository.may_write_in_process();
     let mut seen = BTreeSet::new();
     known
         && paths.into_iter().all(|path| {

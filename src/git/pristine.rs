@@ -1,14 +1,16 @@
 //! Whether a worktree holds just what its head holds, found out without a process and in one walk.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, ObjectType, Oid};
 
+use super::library;
 use super::slot::git_directory;
 use crate::model::CommitId;
 
@@ -55,8 +57,12 @@ fn look<'a>(worktree: &'a Path, commit: Option<&CommitId>) -> Option<Look<'a>> {
     let git = git2::Repository::open(worktree).ok()?;
     let index = git.index().ok()?;
     let mut read = 0;
+    let mut directories = HashSet::new();
     for entry in index.iter() {
         let path = worktree.join(OsStr::from_bytes(&entry.path));
+        if !is_below_directories(&path, worktree, &mut directories) {
+            return None;
+        }
         let file = fs::symlink_metadata(&path).ok()?;
         if !is_plain(&entry) || !is_as_indexed(&entry, &file) {
             return None;
@@ -73,8 +79,23 @@ fn look<'a>(worktree: &'a Path, commit: Option<&CommitId>) -> Option<Look<'a>> {
         Some(commit) => git.find_commit(Oid::from_str(commit.as_str()).ok()?).ok()?.tree().ok()?,
         None => git.head().ok()?.peel_to_tree().ok()?,
     };
-    let index_is_head = git.diff_tree_to_index(Some(&tree), Some(&index), None).ok()?.deltas().len() == 0;
+    let index_is_head = library::index_differs(&git, &tree, &index).ok()?.is_empty();
     Some(Look { worktree, files: index.len(), index_is_head })
+}
+
+/// Whether no directory on the way from `worktree` to `path` is a link: what is behind one is not in the worktree.
+fn is_below_directories(path: &Path, worktree: &Path, known: &mut HashSet<PathBuf>) -> bool {
+    let above = path.ancestors().skip(1).take_while(|above| *above != worktree);
+    for directory in above {
+        if known.contains(directory) {
+            return true;
+        }
+        if !fs::symlink_metadata(directory).is_ok_and(|found| found.is_dir()) {
+            return false;
+        }
+        known.insert(directory.to_owned());
+    }
+    true
 }
 
 /// Whether the entry is a file or a link that git would look at like any other.

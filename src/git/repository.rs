@@ -210,6 +210,13 @@ impl Repository {
         })
     }
 
+    /// Whether libgit2 may write into the repository: what others are to write to as well (`core.sharedRepository`) gets its
+    /// permissions from git alone.
+    pub(super) fn may_write_in_process(&self) -> bool {
+        let own = |value: &str| ["umask", "false", "0", "no", "off", ""].contains(&value.to_ascii_lowercase().as_str());
+        self.configuration().is_ok_and(|known| known.get("core.sharedrepository").is_none_or(own))
+    }
+
     /// What this process has made durable; shared by all copies of the repository.
     pub(super) fn durable_commits(&self) -> DurableCommits {
         self.durable_commits.clone()

@@ -72,7 +72,7 @@ impl CheckpointsWriter {
             })
         };
         atomic::write_with(&self.path, write)?;
-        Ok(self.seen().map(|seen| (seen, layout.after(&edits))))
+        Ok(self.known(layout.after(&edits)))
     }
 
     fn write_anew<R: Borrow<CheckpointRecord>>(
@@ -96,7 +96,13 @@ impl CheckpointsWriter {
             };
             atomic::write_with(&self.path, write)?;
         }
-        Ok(self.seen().map(|seen| (seen, layout.after(&edits))))
+        Ok(self.known(layout.after(&edits)))
+    }
+
+    /// A layout, with the file that has it. One of another size is somebody else's, put there meanwhile.
+    fn known(&self, layout: Layout) -> Option<(Seen, Layout)> {
+        let seen = self.seen()?;
+        (usize::try_from(seen.size) == Ok(layout.size())).then_some((seen, layout))
     }
 
     fn seen(&self) -> Option<Seen> {

@@ -160,6 +160,37 @@ pinned_tests! {
         }
         assert_eq!(status(&world.main), "");
     }
+
+    fn a_directory_that_is_a_link_now_is_a_change_and_leaves_no_lock() {
+        let world = World::new();
+        let base = world.head();
+        let next = made_elsewhere(&world, |path| write(&path.join("src/b.rs"), "new\n"));
+        let aside = world.main.with_file_name("aside");
+        fs::rename(world.main.join("src"), &aside).unwrap();
+        symlink(&aside, world.main.join("src")).unwrap();
+        let publication = publish(&world.repository(), "main", &base, &next).unwrap();
+        assert!(dirty(publication).iter().any(|path| path.starts_with("src")));
+        assert!(!world.main.join(".git/index.lock").exists());
+        assert_eq!(fs::read_to_string(aside.join("b.rs")).unwrap(), "b\n");
+    }
+
+    fn a_mode_of_an_old_history_is_no_change() {
+        let world = World::new();
+        let blob = git(&world.main, &["hash-object", "-w", "a.txt"]);
+        let raw = world.main.join("raw");
+        let mut tree = b"100664 old.txt\0".to_vec();
+        tree.extend((0..20).map(|at| u8::from_str_radix(&blob[2 * at..2 * at + 2], 16).unwrap()));
+        fs::write(&raw, tree).unwrap();
+        let tree = git(&world.main, &["hash-object", "-t", "tree", "-w", "--literally", "raw"]);
+        fs::remove_file(&raw).unwrap();
+        let old = git(&world.main, &["commit-tree", &tree, "-m", "old"]);
+        git(&world.main, &["reset", "-q", "--hard", &old]);
+        assert_eq!(status(&world.main), "");
+        let next = made_elsewhere(&world, |path| write(&path.join("new.txt"), "new\n"));
+        let base = CommitId::new(&old).unwrap();
+        assert_eq!(publish(&world.repository(), "main", &base, &next).unwrap(), Publication::Published);
+        assert_eq!(status(&world.main), "");
+    }
 }
 
 /// A commit that changes, adds and removes files, and makes a file of a directory and the reverse.

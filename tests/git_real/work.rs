@@ -547,6 +547,16 @@ pinned_tests! {
         assert_eq!(fs::read_dir(outside).unwrap().count(), 0);
         assert!(matches!(copy_ignored(&world.repository(), &slot.path, &["{"]), Err(GitError::BadPattern { .. })));
     }
+
+    fn what_others_are_to_write_to_as_well_gets_its_permissions_from_git() {
+        let world = World::new();
+        git(&world.main, &["config", "core.sharedRepository", "group"]);
+        let slot = lane(&world);
+        write(&slot.path.join("src/b.rs"), "shared\n");
+        let committed = commit_in(&world, &slot, true).unwrap();
+        let directory = world.main.join(".git/objects").join(&committed.head.as_str()[..2]);
+        assert_ne!(fs::metadata(directory).unwrap().permissions().mode() & 0o020, 0);
+    }
 }
 
 #[test]
