@@ -186,7 +186,7 @@ fn gather_until(due: Instant, inbox: &Receiver<Vec<Record>>, state: &mut Folded)
 }
 
 /// The shortest rest between two writes, whose syncs the run log waits for: nobody reads these files more often.
-const SHORTEST_REST: Duration = Duration::from_millis(100);
+const SHORTEST_REST: Duration = Duration::from_millis(20);
 
 fn rest_after(write: Duration) -> Duration {
     (write * 10).max(SHORTEST_REST)

@@ -43,8 +43,9 @@ fn merge_trees(
         let both_gone = before.is_some() && mine.is_none() && other.is_none();
         let outcome = match () {
             () if both_gone => return Ok(None),
-            () if mine == other || before == other => continue,
+            () if before == other => continue,
             () if before == mine => other,
+            () if mine == other && is_file(mine) && before.is_none_or(|before| is_file(Some(before))) => continue,
             () => match merge_below(git, before, mine, other)? {
                 Some(tree) => Some((tree, TREE)),
                 None => return Ok(None),
@@ -59,7 +60,12 @@ fn merge_trees(
     if merged.is_empty() { Ok(None) } else { merged.write().map(Some) }
 }
 
-/// Merges what has one name and is a directory on both sides.
+fn is_file(entry: Entry) -> bool {
+    entry.is_some_and(|(_, mode)| mode != TREE)
+}
+
+/// Merges what has one name and is a directory on both sides; also where that holds the same on both, for what is gone from
+/// it may be elsewhere on one of them.
 fn merge_below(git: &Repository, before: Entry, ours: Entry, theirs: Entry) -> Result<Option<Oid>, git2::Error> {
     let tree =
         |entry: Entry| entry.filter(|(_, mode)| *mode == TREE).map(|(object, _)| git.find_tree(object)).transpose();

@@ -96,7 +96,7 @@ fn a_merge_without_contents_is_the_one_that_git_makes() {
     let place = tempfile::tempdir().unwrap();
     let git = Repository::init(place.path()).unwrap();
     let plain = std::cell::Cell::new(0);
-    let mut runner = TestRunner::new(Config { cases: 300, failure_persistence: None, ..Config::default() });
+    let mut runner = TestRunner::new(Config { cases: 600, failure_persistence: None, ..Config::default() });
     let cases = (prop::collection::vec(select(PATHS), 4..10), steps(), steps());
     let outcome = runner.run(&cases, |(first, mine, others)| {
         let mut files = Files::new();
@@ -115,4 +115,20 @@ fn a_merge_without_contents_is_the_one_that_git_makes() {
     });
     outcome.unwrap();
     assert!(plain.get() > 50, "only {} merges were plain", plain.get());
+}
+
+#[test]
+fn what_both_lost_and_one_has_elsewhere_is_for_git() {
+    let place = tempfile::tempdir().unwrap();
+    let git = Repository::init(place.path()).unwrap();
+    let files: Files = ["c/x", "c/y"].into_iter().map(|path| (path, text(path, 0))).collect();
+    let base = commit(&git, &files, &[]);
+    let made = |steps: &[Step]| {
+        let mut files = files.clone();
+        take(&mut files, steps);
+        git.find_commit(commit(&git, &files, &[base])).unwrap().tree_id()
+    };
+    let (ours, theirs) = (made(&[Step::Rename("c/y", "d")]), made(&[Step::Delete("c/y")]));
+    let base = git.find_commit(base).unwrap().tree_id();
+    assert_eq!(plain_merge(&git, base, ours, theirs).unwrap(), None);
 }
