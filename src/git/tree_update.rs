@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use git2::{Oid, Repository, Tree};
+use git2::{ErrorClass, ErrorCode, Oid, Repository, Tree, TreeEntry};
 
 /// What paths hold now; `None`: nothing.
 pub(crate) type Changes = BTreeMap<Vec<u8>, Option<(u32, Oid)>>;
@@ -48,10 +48,28 @@ fn rewritten(git: &Repository, tree: Option<&Tree<'_>>, changes: &[Change<'_>]) 
             builder.insert(name, object, mode.cast_signed())?;
         }
     }
-    if builder.is_empty() { Ok(None) } else { builder.write().map(Some) }
+    if builder.is_empty() {
+        return Ok(None);
+    }
+    let known = tree.into_iter().flatten();
+    refuse_missing(git, known.filter(|entry| builder.get(entry.name_bytes()).is_ok_and(|kept| kept.is_some())))?;
+    builder.write().map(Some)
+}
+
+/// As `git write-tree` does: a tree that is new leads to nothing that git has lost. What was inserted was looked for.
+fn refuse_missing<'a>(git: &Repository, entries: impl Iterator<Item = TreeEntry<'a>>) -> Result<(), git2::Error> {
+    let objects = git.odb()?;
+    for entry in entries {
+        if entry.filemode() != SUBMODULE && !objects.exists(entry.id()) {
+            let what = format!("{} of {:?} is missing", entry.id(), String::from_utf8_lossy(entry.name_bytes()));
+            return Err(git2::Error::new(ErrorCode::NotFound, ErrorClass::Odb, what));
+        }
+    }
+    Ok(())
 }
 
 const DIRECTORY: i32 = 0o040000;
+const SUBMODULE: i32 = 0o160000;
 
 fn is_file(tree: Option<&Tree<'_>>, name: &[u8]) -> bool {
     tree.and_then(|tree| tree.get_name_bytes(name)).is_some_and(|entry| entry.filemode() != DIRECTORY)

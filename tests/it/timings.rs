@@ -87,7 +87,9 @@ fn slices_of_a_row_lie_within_or_beside_each_other() {
 #[test]
 fn secrets_are_no_part_of_it() {
     let env = TestEnv::new();
-    // Messages of commits name the lane.
+    // Where there are attributes, it is the git program that commits, with a message that names the lane.
+    env.write("repo/.gitattributes", "* text=auto\n");
+    env.commit("attributes");
     env.plan(&format!(
         "[[lane]]\nid = \"L\"\nname = \"with {SECRET}\"\ncommand = 'echo l > l.txt'\n[lane.env]\nAPI_TOKEN = \"{SECRET}\"\n"
     ));
