@@ -13,9 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use super::durable;
 use super::error::{GitError, io_error};
-use super::head::{Head, head_of};
+use super::head::Head;
 use super::library;
 use super::obstacles::{Obstacles, obstacles};
+use super::open_index;
 use super::own_index::copy_index;
 use super::program::{Git, nul_separated, path_text};
 use super::references::set_reference_from;
@@ -71,12 +72,12 @@ pub(crate) fn move_along(
     advance: &Advance,
     lock: &File,
 ) -> Result<Along, GitError> {
-    let checkout = Checkout::new(worktree, lock)?;
+    let checkout = Checkout::new(repository, worktree, lock)?;
     if !durable::create_by_way_of(&checkout.own("lock"), &checkout.index_lock(), &advance.bytes())? {
         return Ok(Along::Obstructed(Obstacles::locked(&checkout.index_lock())));
     }
     match checkout.hindrance(advance) {
-        Ok(None) => checkout.advance(repository, advance),
+        Ok(None) => checkout.advance(advance),
         Ok(Some(hindrance)) => checkout.unlock().map(|()| hindrance),
         Err(error) => checkout.unlock().and(Err(error)),
     }
@@ -90,8 +91,8 @@ pub(crate) fn finish(
     advance: &Advance,
     lock: &File,
 ) -> Result<Option<Obstacles>, GitError> {
-    let checkout = Checkout::new(worktree, lock)?;
-    let (from, to) = if checkout.stands_at(repository, &advance.commit)? {
+    let checkout = Checkout::new(repository, worktree, lock)?;
+    let (from, to) = if checkout.stands_at(&advance.commit)? {
         (&advance.onto, &advance.commit)
     } else {
         (&advance.commit, &advance.onto)
@@ -118,14 +119,15 @@ struct Move {
 
 /// A checkout whose index is locked by us.
 struct Checkout<'a> {
+    repository: &'a Repository,
     worktree: &'a Path,
     directory: PathBuf,
     lock: &'a File,
 }
 
 impl<'a> Checkout<'a> {
-    fn new(worktree: &'a Path, lock: &'a File) -> Result<Self, GitError> {
-        Ok(Self { worktree, directory: git_directory(worktree)?, lock })
+    fn new(repository: &'a Repository, worktree: &'a Path, lock: &'a File) -> Result<Self, GitError> {
+        Ok(Self { repository, worktree, directory: git_directory(worktree)?, lock })
     }
 
     fn index_lock(&self) -> PathBuf {
@@ -147,19 +149,19 @@ impl<'a> Checkout<'a> {
     }
 
     /// Whether the head holds `commit`, be it by the branch or by one that was made of it meanwhile.
-    fn stands_at(&self, repository: &Repository, commit: &CommitId) -> Result<bool, GitError> {
-        repository.is_ancestor(commit, &head_of(self.worktree)?.commit)
+    fn stands_at(&self, commit: &CommitId) -> Result<bool, GitError> {
+        self.repository.is_ancestor(commit, &self.repository.head_at(self.worktree)?.commit)
     }
 
     fn hindrance(&self, advance: &Advance) -> Result<Option<Along>, GitError> {
         if !self.is_on(&advance.branch)? {
             return Ok(Some(Along::Superseded));
         }
-        let found = obstacles(self.worktree, &advance.onto, &advance.commit)?;
+        let found = obstacles(self.repository, self.worktree, &advance.onto, &advance.commit)?;
         Ok((!found.paths.is_empty()).then_some(Along::Obstructed(found)))
     }
 
-    fn advance(&self, repository: &Repository, advance: &Advance) -> Result<Along, GitError> {
+    fn advance(&self, advance: &Advance) -> Result<Along, GitError> {
         let (onto, commit) = (&advance.onto, &advance.commit);
         let ready = match self.make_ready(onto, commit) {
             Ok(Ready::Yes(ready)) => ready,
@@ -167,19 +169,19 @@ impl<'a> Checkout<'a> {
             // Nothing has moved yet.
             Err(error) => return self.unlock().and(Err(error)),
         };
-        let moved = self.move_what_is_ready(&ready, commit).and_then(|()| self.move_branch(repository, advance));
+        let moved = self.move_what_is_ready(&ready, commit).and_then(|()| self.move_branch(advance));
         match moved {
-            Ok(None) if self.stands_at(repository, commit)? => self.settle().map(|()| Along::Moved),
+            Ok(None) if self.stands_at(commit)? => self.settle().map(|()| Along::Moved),
             Ok(outcome) => self.put(commit, onto).map(|_| outcome.unwrap_or(Along::Moved)),
             Err(error) => self.put(commit, onto).and(Err(error)),
         }
     }
 
     /// Moves the branch by compare-and-set; the answer says why it was not.
-    fn move_branch(&self, repository: &Repository, advance: &Advance) -> Result<Option<Along>, GitError> {
+    fn move_branch(&self, advance: &Advance) -> Result<Option<Along>, GitError> {
         let name = branch_reference(&advance.branch);
         let (to, old) = (&advance.commit, Some(&advance.onto));
-        let moved = set_reference_from(self.worktree, repository, &name, to, old, "lanekeeper: publish")?;
+        let moved = set_reference_from(self.worktree, self.repository, &name, to, old, "lanekeeper: publish")?;
         Ok((!moved).then_some(Along::Superseded))
     }
 
@@ -223,7 +225,8 @@ impl<'a> Checkout<'a> {
     /// What our index holds: that of `from`, or something half-way. Git does not take a half-way change of a directory to
     /// a file for one, so it is told what is there.
     fn there(&self, from: &CommitId) -> Result<String, GitError> {
-        let is_whole = library::ask(self.worktree, |git| Ok(library::staged(git, &self.own_index(), from)?.is_empty()));
+        let is_whole =
+            self.repository.in_process(|git| Ok(open_index::staged(git, &self.own_index(), from)?.is_empty()));
         if is_whole == Some(true) {
             return Ok(from.to_string());
         }
@@ -232,7 +235,7 @@ impl<'a> Checkout<'a> {
 
     /// The paths in which two commits differ, as git lists them with `-z`.
     fn differing(&self, from: &CommitId, to: &CommitId) -> Result<Vec<u8>, GitError> {
-        if let Some(known) = library::ask(self.worktree, |git| library::differences(git, from, to)) {
+        if let Some(known) = self.repository.in_process(|git| library::differences(git, from, to)) {
             return Ok(known.into_iter().flat_map(|difference| [difference.path, vec![0]].concat()).collect());
         }
         let git = Git::new(self.worktree).args(["diff-tree", "-r", "-z", "--name-only", "--no-renames"]);
@@ -296,14 +299,18 @@ impl<'a> Checkout<'a> {
     /// The paths that our index holds as neither of two commits does.
     fn in_neither(&self, one: &CommitId, other: &CommitId) -> Result<Vec<String>, GitError> {
         let differing = |commit: &CommitId| -> Result<Vec<u8>, GitError> {
-            if let Some(staged) = library::ask(self.worktree, |git| library::staged(git, &self.own_index(), commit)) {
+            if let Some(staged) = self.repository.in_process(|git| open_index::staged(git, &self.own_index(), commit)) {
                 let files = staged.into_iter().filter(|difference| !difference.is_of_links());
                 return Ok(files.flat_map(|difference| [difference.path, vec![0]].concat()).collect());
             }
             let git = self.git().args(["diff-index", "--cached", "-z", "--name-only", "--no-renames"]);
             Ok(git.args(["--ignore-submodules=all", commit.as_str()]).run()?)
         };
-        let (one, other) = (differing(one)?, differing(other)?);
+        let one = differing(one)?;
+        if one.is_empty() {
+            return Ok(Vec::new());
+        }
+        let other = differing(other)?;
         let both = nul_separated(&one).filter(|path| nul_separated(&other).any(|known| known == *path));
         Ok(both.map(path_text).collect())
     }

@@ -16,14 +16,39 @@ use super::repository::Repository;
 pub(crate) struct Configuration {
     /// By names as git prints them: section and key in lower case.
     values: HashMap<String, String>,
-    /// The files that were read, or would have been, and how each was then.
-    files: Vec<(PathBuf, Stamp)>,
+    /// The files that were read, or would have been.
+    files: Stamps,
     /// Where attributes for all repositories would be.
     attributes: Vec<PathBuf>,
 }
 
 /// Modification, change, inode and size of a file; `None`: there is none.
 type Stamp = Option<[i64; 6]>;
+
+/// Files, and how each was once.
+#[derive(Debug, Default)]
+pub(crate) struct Stamps(Vec<(PathBuf, Stamp)>);
+
+impl Stamps {
+    /// As they are now.
+    pub(crate) fn now(files: impl IntoIterator<Item = PathBuf>) -> Self {
+        let mut stamps = Self::default();
+        files.into_iter().for_each(|file| stamps.add(file));
+        stamps
+    }
+
+    fn add(&mut self, file: PathBuf) {
+        if !self.0.iter().any(|(known, _)| *known == file) {
+            let now = stamp(&file);
+            self.0.push((file, now));
+        }
+    }
+
+    /// Whether each still is as it was.
+    pub(crate) fn are_current(&self) -> bool {
+        self.0.iter().all(|(file, then)| stamp(file) == *then)
+    }
+}
 
 /// The settings as they were when they were last asked for; shared by all copies of a [`Repository`].
 #[derive(Debug, Clone, Default)]
@@ -34,7 +59,7 @@ impl KnownConfiguration {
     pub(crate) fn now(&self, repository: &Repository) -> Result<Arc<Configuration>, GitError> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*known {
-            Some(configuration) if configuration.is_current() => Ok(configuration.clone()),
+            Some(configuration) if configuration.files.are_current() => Ok(configuration.clone()),
             _ => Ok(known.insert(Arc::new(Configuration::read(repository)?)).clone()),
         }
     }
@@ -43,27 +68,19 @@ impl KnownConfiguration {
 impl Configuration {
     fn read(repository: &Repository) -> Result<Self, GitError> {
         let main = repository.main_worktree();
-        let usual = usual_files(repository).into_iter();
         // Before they are read: what changes meanwhile is read again.
-        let mut files: Vec<(PathBuf, Stamp)> = usual.map(|file| (file.clone(), stamp(&file))).collect();
+        let mut files = Stamps::now(usual_files(repository.common_dir()));
         let listing = Git::new(main).args(["config", "--null", "--list", "--show-origin"]).run()?;
         let mut values = HashMap::new();
         let parts: Vec<&[u8]> = listing.split(|&byte| byte == 0).collect();
         for pair in parts.chunks_exact(2) {
             let Some(file) = pair[0].strip_prefix(b"file:") else { continue };
-            let file = main.join(OsStr::from_bytes(file));
-            if !files.iter().any(|(known, _)| *known == file) {
-                files.push((file.clone(), stamp(&file)));
-            }
+            files.add(main.join(OsStr::from_bytes(file)));
             let text = path_text(pair[1]);
             let (name, value) = text.split_once('\n').unwrap_or((&text, "true"));
             values.insert(name.to_owned(), value.to_owned());
         }
         Ok(Self { values, files, attributes: usual_attributes(main)? })
-    }
-
-    fn is_current(&self) -> bool {
-        self.files.iter().all(|(file, then)| stamp(file) == *then)
     }
 
     /// The value of a setting, whose section and key are in lower case.
@@ -89,9 +106,9 @@ impl Configuration {
     }
 }
 
-/// Where settings usually are, whether or not there are any now.
-fn usual_files(repository: &Repository) -> Vec<PathBuf> {
-    let mut files = vec![repository.common_dir().join("config")];
+/// Where settings of the repository whose common directory is `common` usually are, whether or not there are any now.
+pub(crate) fn usual_files(common: &Path) -> Vec<PathBuf> {
+    let mut files = vec![common.join("config")];
     files.extend(std::env::home_dir().map(|home| home.join(".gitconfig")));
     files.extend(user_directory().map(|directory| directory.join("config")));
     files

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::along::Advance;
 use super::claim::{Claim, Holder};
 use super::error::GitError;
-use super::head::{Head, head_of, index_lock};
+use super::head::{Head, Written, head_of, index_lock};
 use super::pool::Pool;
 use super::program::{Git, nul_separated, path_text};
 use super::repository::{Repository, branch_reference, commit_id};
@@ -80,7 +80,7 @@ impl Repository {
     pub fn standing(&self, path: &Path, branch: &str) -> Result<Standing, GitError> {
         match occupant(self, path) {
             // A power cut may leave git's note of what is checked out empty.
-            Occupant::Ours(entry) => Ok(match checked_out(path, &entry)? {
+            Occupant::Ours(entry) => Ok(match checked_out(path, &entry) {
                 Some(on) => Standing::Present(present(path, entry, branch, on)?),
                 None => Standing::Forgotten(entry),
             }),
@@ -292,16 +292,13 @@ fn present(path: &Path, entry: PathBuf, branch: &str, checked_out: Option<String
     Ok(Present { on_branch, checked_out, locked })
 }
 
-/// The branch that is checked out in a worktree, read without git, which gives up where the branch itself is damaged;
-/// `Some(None)`: none is, `None`: nobody knows.
-fn checked_out(path: &Path, entry: &Path) -> Result<Option<Option<String>>, GitError> {
-    let head = read_line(&entry.join("HEAD")).unwrap_or_default();
-    Ok(match head.strip_prefix("ref: refs/heads/") {
-        // What a reftable repository writes there.
-        Some(".invalid") => Some(Head::branch_of(path)?),
-        Some(branch) => Some(Some(branch.to_owned())),
-        None => CommitId::new(&head).is_ok().then_some(None),
-    })
+/// The branch that is checked out in a worktree, if it can be read without git, which gives up where the branch itself is
+/// damaged; `Some(None)`: none is, `None`: nobody knows.
+fn checked_out(path: &Path, entry: &Path) -> Option<Option<String>> {
+    match Written::read(entry) {
+        Some(head) => Some(head.branch()),
+        None => Head::branch_of(path).ok(),
+    }
 }
 
 /// Whether the index file at `path` is there and cannot be read.

@@ -8,6 +8,7 @@ use super::durable;
 use super::error::GitError;
 use super::library;
 use super::move_files::move_files;
+use super::open_index;
 use super::operation::refuse_operation;
 use super::pristine::is_pristine_at;
 use super::program::{Git, ProgramError, nul_separated, path_text};
@@ -28,8 +29,8 @@ pub struct Head {
 
 impl Head {
     pub(crate) fn branch_of(worktree: &Path) -> Result<Option<String>, ProgramError> {
-        if let Some(name) = library::ask(worktree, symbolic_head) {
-            return Ok(name.map(short_name));
+        if let Some(known) = git_directory(worktree).ok().and_then(|directory| Written::read(&directory)) {
+            return Ok(known.branch());
         }
         let git = Git::new(worktree).args(["symbolic-ref", "--quiet", "HEAD"]);
         let output = git.attempt()?;
@@ -37,6 +38,37 @@ impl Head {
             Some(0) => Ok(Some(short_name(path_text(output.stdout.trim_ascii_end())))),
             Some(1) => Ok(None),
             _ => Err(git.failure(&output)),
+        }
+    }
+}
+
+/// What the file of a head says.
+pub(super) enum Written {
+    /// The full name of a ref.
+    Reference(String),
+    /// It is detached.
+    Commit(CommitId),
+}
+
+impl Written {
+    /// Reads the head in the directory that git has for a worktree. `None`: only git can tell.
+    pub(super) fn read(directory: &Path) -> Option<Self> {
+        let file = directory.join("HEAD");
+        // Git wrote links once.
+        let line = read_line(&file).filter(|_| !file.is_symlink())?;
+        match line.strip_prefix("ref: ") {
+            // What a reftable repository writes there.
+            Some("refs/heads/.invalid") => None,
+            Some(name) => Some(Self::Reference(name.to_owned())),
+            None => CommitId::new(&line).ok().map(Self::Commit),
+        }
+    }
+
+    /// The branch, without `refs/heads/`.
+    pub(super) fn branch(self) -> Option<String> {
+        match self {
+            Self::Reference(name) => Some(short_name(name)),
+            Self::Commit(_) => None,
         }
     }
 }
@@ -86,12 +118,13 @@ impl Repository {
     }
 
     fn written_head(&self, worktree: &Path) -> Option<Head> {
-        let line = read_line(&git_directory(worktree).ok()?.join("HEAD"))?;
-        let Some(name) = line.strip_prefix("ref: ") else {
-            return Some(Head { branch: None, commit: CommitId::new(&line).ok()? });
+        let name = match Written::read(&git_directory(worktree).ok()?)? {
+            Written::Commit(commit) => return Some(Head { branch: None, commit }),
+            Written::Reference(name) => name,
         };
         let branch = name.strip_prefix("refs/heads/")?.to_owned();
-        let commit = self.in_process(|git| git.find_reference(name)?.peel_to_commit().map(|it| it.id().to_string()))?;
+        let commit =
+            self.in_process(|git| git.find_reference(&name)?.peel_to_commit().map(|it| it.id().to_string()))?;
         Some(Head { branch: Some(branch), commit: CommitId::new(&commit).ok()? })
     }
 }
@@ -160,7 +193,7 @@ pub fn set_worktree_to(
 ) -> Result<(), GitError> {
     refuse_operation(worktree)?;
     holding_worktree(worktree, |lock| {
-        let head = head_of(worktree)?;
+        let head = repository.head_at(worktree)?;
         if head.branch.as_deref() != Some(branch) || head.commit != *to {
             let (worktree, branch) = (worktree.to_owned(), branch.to_owned());
             return Err(GitError::Astray { worktree, head: head.commit, on: head.branch, branch });
@@ -171,11 +204,11 @@ pub fn set_worktree_to(
             remove_dead_locks(worktree)?;
             Git::new(worktree).stdin(lock).args(["read-tree", "--reset", "-u", to.as_str()]).run()?;
         } else {
-            let pristine = is_pristine_at(worktree, from);
-            if !pristine && differing(worktree, to)?.is_empty() {
+            let pristine = is_pristine_at(repository, worktree, from);
+            if !pristine && differing(repository, worktree, to)?.is_empty() {
                 return durable::remove(&intent);
             }
-            let paths = if pristine { Vec::new() } else { differing(worktree, from)? };
+            let paths = if pristine { Vec::new() } else { differing(repository, worktree, from)? };
             if !paths.is_empty() {
                 return Err(GitError::Dirty { path: worktree.to_owned(), paths });
             }
@@ -196,8 +229,8 @@ fn update(worktree: &Path, from: &CommitId, to: &CommitId, lock: &File) -> Resul
 }
 
 /// The tracked paths whose staged or, where nothing is staged, present content is not that of `commit`.
-fn differing(worktree: &Path, commit: &CommitId) -> Result<Vec<String>, GitError> {
-    let staged = staged(worktree, commit)?;
+fn differing(repository: &Repository, worktree: &Path, commit: &CommitId) -> Result<Vec<String>, GitError> {
+    let staged = staged(repository, worktree, commit)?;
     if !staged.is_empty() {
         return Ok(staged);
     }
@@ -206,9 +239,9 @@ fn differing(worktree: &Path, commit: &CommitId) -> Result<Vec<String>, GitError
     Ok(nul_separated(&present).map(path_text).collect())
 }
 
-fn staged(worktree: &Path, commit: &CommitId) -> Result<Vec<String>, GitError> {
+fn staged(repository: &Repository, worktree: &Path, commit: &CommitId) -> Result<Vec<String>, GitError> {
     let index = git_directory(worktree)?.join("index");
-    if let Some(known) = library::ask(worktree, |git| library::staged(git, &index, commit)) {
+    if let Some(known) = repository.in_process(|git| open_index::staged(git, &index, commit)) {
         return Ok(known.iter().map(|difference| path_text(&difference.path)).collect());
     }
     let staged = ["diff", "--cached", "--name-only", "-z", "--no-renames", commit.as_str()];

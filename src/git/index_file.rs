@@ -26,6 +26,36 @@ const INTENDED: u16 = 0x2000;
 /// The entries of an index of a SHA-1 repository, in its order (gitformat-index: versions 2 to 4). `None`: it is
 /// damaged, or holds something without which its entries cannot be understood, such as the other half of a split index.
 pub(crate) fn entries(bytes: &[u8]) -> Option<Vec<Entry<'_>>> {
+    parts(bytes).map(|(entries, _)| entries)
+}
+
+/// The name of the tree that an index stands for, if git noted one when it wrote the index. It stands for no other then.
+pub(crate) fn noted_tree(bytes: &[u8]) -> Option<&[u8]> {
+    let (entries, extensions) = parts(bytes)?;
+    let (_, noted) = extensions.into_iter().find(|(name, _)| name == b"TREE")?;
+    // Its first entry is the root, which has no name: how many entries it holds, or -1, how many directories, its object.
+    let (counts, rest) = split_at_byte(noted.strip_prefix(b"\0")?, b'\n')?;
+    let (count, _) = split_at_byte(counts, b' ')?;
+    let count: usize = std::str::from_utf8(count).ok()?.parse().ok()?;
+    let whole = count == entries.len() && entries.iter().all(|entry| entry.settled);
+    rest.get(..OBJECT).filter(|_| whole)
+}
+
+/// What git knows an index by; `None`: it was told to leave that out.
+pub(crate) fn checksum(bytes: &[u8]) -> Option<&[u8]> {
+    let (_, name) = bytes.split_at_checked(bytes.len().checked_sub(OBJECT)?)?;
+    Some(name).filter(|name| name.iter().any(|&byte| byte != 0))
+}
+
+fn split_at_byte(bytes: &[u8], byte: u8) -> Option<(&[u8], &[u8])> {
+    let at = bytes.iter().position(|it| *it == byte)?;
+    Some((&bytes[..at], &bytes[at + 1..]))
+}
+
+type Extension<'a> = (&'a [u8], &'a [u8]);
+
+/// The entries, and what follows them.
+fn parts(bytes: &[u8]) -> Option<(Vec<Entry<'_>>, Vec<Extension<'_>>)> {
     let body = bytes.get(..bytes.len().checked_sub(OBJECT)?)?;
     let version = word(body.strip_prefix(b"DIRC")?)?;
     let mut rest = body.get(12..)?;
@@ -38,7 +68,7 @@ pub(crate) fn entries(bytes: &[u8]) -> Option<Vec<Entry<'_>>> {
         found.push(entry);
         rest = rest.get(length..)?;
     }
-    only_optional(rest).then_some(found)
+    Some((found, extensions(rest)?))
 }
 
 /// The entry at the beginning of `bytes`, and how long it is there.
@@ -79,16 +109,20 @@ fn shortened_path<'a>(bytes: &[u8], start: usize, before: Option<&Entry<'a>>) ->
     Some((Cow::Owned([kept, added].concat()), at + added.len() + 1))
 }
 
-/// Whether what follows the entries may be left out: git writes the name of what may not in small letters.
-fn only_optional(mut rest: &[u8]) -> bool {
-    while let Some((&first, length)) = rest.first().zip(rest.get(4..).and_then(word)) {
-        if !first.is_ascii_uppercase() {
-            return false;
+/// What follows the entries, each with its name. `None`: something that may not be left out, whose name git writes in
+/// small letters.
+fn extensions(mut rest: &[u8]) -> Option<Vec<Extension<'_>>> {
+    let mut found = Vec::new();
+    while !rest.is_empty() {
+        let (name, length) = (rest.get(..4)?, word(rest.get(4..)?)? as usize);
+        let content = rest.get(8..)?.get(..length)?;
+        if !name[0].is_ascii_uppercase() {
+            return None;
         }
-        let Some(after) = rest.get(8 + length as usize..) else { return false };
-        rest = after;
+        found.push((name, content));
+        rest = &rest[8 + length..];
     }
-    rest.is_empty()
+    Some(found)
 }
 
 fn until_nul(bytes: &[u8]) -> Option<&[u8]> {
@@ -136,6 +170,14 @@ mod tests {
             assert_eq!(open, [b"intended"]);
             (0..bytes.len()).for_each(|end| assert!(entries(&bytes[..end]).is_none_or(|found| found.len() == 9)));
         }
+        git(&["rm", "--quiet", "--cached", "intended"]);
+        let index = || std::fs::read(place.join(".git/index")).unwrap();
+        assert_eq!(noted_tree(&index()), None, "it has changed since a tree was made of it");
+        let tree = String::from_utf8(git(&["write-tree"])).unwrap();
+        let noted =
+            |bytes: &[u8]| Some(noted_tree(bytes)?.iter().map(|byte| format!("{byte:02x}")).collect::<String>());
+        assert_eq!(noted(&index()).as_deref(), Some(tree.trim_end()));
+        (0..index().len()).for_each(|end| assert!(noted_tree(&index()[..end]).is_none()));
         git(&["update-index", "--split-index"]);
         assert_eq!(entries(&std::fs::read(place.join(".git/index")).unwrap()), None);
     }

@@ -30,6 +30,7 @@ mod merge;
 mod move_files;
 mod nearby;
 mod obstacles;
+mod open_index;
 mod operation;
 mod own_index;
 mod parcel;

@@ -9,14 +9,16 @@ use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, symlink};
+use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use git2::{Index, IndexEntry, IndexTime, Oid, Tree};
+use git2::{Index, Tree};
 
 use super::library::{self, Difference, LINK};
+use super::open_index::{OpenIndex, indexed};
 use super::plain_paths::are_plain;
 use super::repository::Repository;
+use super::slot::git_directory;
 use crate::model::CommitId;
 
 /// More is left to git, which does it on all cores.
@@ -25,7 +27,8 @@ const AT_MOST: usize = 500;
 /// Moves the files and the index of `worktree`, which is pristine at `from`, to `to`. `false`: git has to, because what it
 /// would write is not what the blobs hold, or because it did not work out.
 pub(super) fn move_files(repository: &Repository, worktree: &Path, from: &CommitId, to: &CommitId) -> bool {
-    let moved = library::ask(worktree, |git| {
+    let Ok(directory) = git_directory(worktree) else { return false };
+    let moved = repository.in_process(|git| {
         let differences = library::differences(git, from, to)?;
         let tree = |commit| git.find_commit(library::oid(commit)?)?.tree();
         let (old, new) = (tree(from)?, tree(to)?);
@@ -35,14 +38,15 @@ pub(super) fn move_files(repository: &Repository, worktree: &Path, from: &Commit
         {
             return Ok(false);
         }
-        let mut index = git.index()?;
-        let mover = Mover { git, worktree, aside: git.path().join("lanekeeper.file"), to: &new };
+        let mut open = OpenIndex::of(worktree)?;
+        let index = &mut open.entries;
+        let mover = Mover { git, worktree, aside: directory.join("lanekeeper.file"), to: &new };
         differences
             .iter()
             .filter(|it| it.to == 0 || is_of_another_kind(it))
-            .try_for_each(|it| mover.remove(it, &mut index))?;
-        differences.iter().filter(|it| it.to != 0).try_for_each(|it| mover.write(it, &mut index))?;
-        index.write().map(|()| true)
+            .try_for_each(|it| mover.remove(it, index))?;
+        differences.iter().filter(|it| it.to != 0).try_for_each(|it| mover.write(it, index))?;
+        open.write(&new.id()).map(|()| true)
     });
     moved == Some(true)
 }
@@ -108,25 +112,6 @@ fn write_aside(aside: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     }
     let mode = if mode & 0o100 == 0 { 0o666 } else { 0o777 };
     OpenOptions::new().write(true).create_new(true).mode(mode).open(aside)?.write_all(bytes)
-}
-
-/// What the index says of a file that was just written.
-fn indexed(path: &[u8], id: Oid, mode: u32, file: &fs::Metadata) -> IndexEntry {
-    let time = |seconds: i64, nanoseconds: i64| IndexTime::new(seconds as i32, nanoseconds as u32);
-    IndexEntry {
-        ctime: time(file.ctime(), file.ctime_nsec()),
-        mtime: time(file.mtime(), file.mtime_nsec()),
-        dev: file.dev() as u32,
-        ino: file.ino() as u32,
-        mode,
-        uid: file.uid(),
-        gid: file.gid(),
-        file_size: file.size() as u32,
-        id,
-        flags: 0,
-        flags_extended: 0,
-        path: path.to_vec(),
-    }
 }
 
 fn failed(error: &io::Error) -> git2::Error {

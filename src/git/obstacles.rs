@@ -10,6 +10,7 @@ use super::library;
 use super::operation::operation_in;
 use super::pristine::is_unchanged;
 use super::program::{Git, nul_separated, path_text};
+use super::repository::Repository;
 use crate::model::CommitId;
 
 /// What is in the way in a checkout, and what helps.
@@ -47,12 +48,17 @@ impl Obstacles {
 }
 
 /// What keeps `worktree`, which stands at `from`, from being moved to `to`.
-pub(crate) fn obstacles(worktree: &Path, from: &CommitId, to: &CommitId) -> Result<Obstacles, GitError> {
+pub(crate) fn obstacles(
+    repository: &Repository,
+    worktree: &Path,
+    from: &CommitId,
+    to: &CommitId,
+) -> Result<Obstacles, GitError> {
     if let Some(which) = operation_in(worktree)? {
         return Ok(Obstacles::new(vec![format!("in the middle of {which}")], "finish or abort it there"));
     }
-    let changed = if is_unchanged(worktree) { Vec::new() } else { changed(worktree)? };
-    let in_the_way = in_the_way(worktree, from, to)?;
+    let changed = if is_unchanged(repository, worktree) { Vec::new() } else { changed(worktree)? };
+    let in_the_way = in_the_way(repository, worktree, from, to)?;
     let remedy = match (changed.is_empty(), in_the_way.is_empty()) {
         (_, true) => return Ok(Obstacles::changed(changed)),
         (true, false) => "move what is in the way there to another place",
@@ -70,8 +76,13 @@ fn changed(worktree: &Path) -> Result<Vec<String>, GitError> {
 
 /// The files of the user's that are not tracked, ignored ones included, where a new file has to go. Git itself would
 /// overwrite ignored ones.
-fn in_the_way(worktree: &Path, from: &CommitId, to: &CommitId) -> Result<Vec<String>, GitError> {
-    let (added, deleted) = added_and_deleted(worktree, from, to)?;
+fn in_the_way(
+    repository: &Repository,
+    worktree: &Path,
+    from: &CommitId,
+    to: &CommitId,
+) -> Result<Vec<String>, GitError> {
+    let (added, deleted) = added_and_deleted(repository, from, to)?;
     let mut found = Vec::new();
     for added in added {
         if let Some(path) = obstacle_to(worktree, &added, &deleted)? {
@@ -84,17 +95,17 @@ fn in_the_way(worktree: &Path, from: &CommitId, to: &CommitId) -> Result<Vec<Str
 
 /// The paths that `to` has and `from` has not, and the other way round.
 fn added_and_deleted(
-    worktree: &Path,
+    repository: &Repository,
     from: &CommitId,
     to: &CommitId,
 ) -> Result<(Vec<PathBuf>, Vec<PathBuf>), GitError> {
-    if let Some(known) = library::ask(worktree, |git| library::differences(git, from, to)) {
+    if let Some(known) = repository.in_process(|git| library::differences(git, from, to)) {
         let with = |wanted: fn(&library::Difference) -> bool| {
             known.iter().filter(|it| wanted(it)).map(|it| PathBuf::from(os_text(&it.path))).collect()
         };
         return Ok((with(|it| it.from == 0), with(|it| it.to == 0)));
     }
-    let git = Git::new(worktree).args(["diff-tree", "-r", "-z", "--name-status", "--no-renames"]);
+    let git = Git::new(repository.main_worktree()).args(["diff-tree", "-r", "-z", "--name-status", "--no-renames"]);
     let listing = git.args([from.as_str(), to.as_str()]).run()?;
     let parts: Vec<&[u8]> = nul_separated(&listing).collect();
     let with = |letter: &[u8]| {

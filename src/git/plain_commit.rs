@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use git2::{Index, IndexEntry, IndexEntryFlag, IndexTime, Oid};
+use git2::{Index, IndexEntry, IndexEntryFlag, Oid};
 
 use super::admin_lock::Guarded;
 use super::commit::{CommitRequest, FEW, message};
@@ -18,6 +18,7 @@ use super::durable;
 use super::head::Head;
 use super::identity::commit_tree;
 use super::library;
+use super::open_index::{OpenIndex, indexed};
 use super::plain_paths::are_plain;
 use super::references::reference_lock;
 use super::repository::{Repository, branch_reference, commit_id};
@@ -40,11 +41,10 @@ pub(super) fn commit_plainly(
         return None;
     }
     let branch = head.branch.as_deref()?;
-    let stored = library::ask(request.worktree, |git| Ok(store(repository, git, request, head, paths)))??;
+    let stored = repository.in_process(|git| Ok(store(repository, git, request, head, paths)))??;
     let commit = commit_id(stored.commit.to_string().as_bytes()).ok()?;
     durable::objects(repository, &commit, std::slice::from_ref(request.since)).ok()?;
-    let mut index = stored.index;
-    index.write().ok()?;
+    stored.index.write(&stored.tree).ok()?;
     match commit == head.commit {
         true => durable::reference(repository, &branch_reference(branch)).ok()?,
         false => move_checked_out(repository, request, branch, [&head.commit, &commit])?,
@@ -55,7 +55,8 @@ pub(super) fn commit_plainly(
 /// What is written already, and the index that is not.
 struct Stored {
     commit: Oid,
-    index: Index,
+    tree: Oid,
+    index: OpenIndex,
 }
 
 fn store(
@@ -69,17 +70,17 @@ fn store(
     if !are_plain(repository, git, request.worktree, &[&tree], paths.iter().map(Vec::as_slice)) {
         return None;
     }
-    let mut index = git.index().ok()?;
-    let changes = add(git, &mut index, request.worktree, paths)?;
+    let mut index = OpenIndex::of(request.worktree).ok()?;
+    let changes = add(git, &mut index.entries, request.worktree, paths)?;
     let new = updated(git, tree.id(), &changes).ok()?;
     if new == tree.id() {
-        return Some(Stored { commit: library::oid(&head.commit).ok()?, index });
+        return Some(Stored { commit: library::oid(&head.commit).ok()?, tree: new, index });
     }
     // As `git commit --cleanup=whitespace` would have it.
     let message = git2::message_prettify(message(request.message, request.trailers), None).ok()?;
     let said = !message.is_empty();
     let commit = commit_tree(repository, git, &new.to_string(), &[&head.commit], &message).ok().filter(|_| said)?;
-    Some(Stored { commit, index })
+    Some(Stored { commit, tree: new, index })
 }
 
 /// Puts what is at `paths` on disk into the store and into `index`. `None`: something is out of the ordinary.
@@ -93,7 +94,7 @@ fn add(git: &git2::Repository, index: &mut Index, worktree: &Path, paths: &[Vec<
         }
         let now = match read(&worktree.join(name)).ok()? {
             Some((found, bytes)) => {
-                let entry = entry(path, &found, git.blob(&bytes).ok()?);
+                let entry = indexed(path, git.blob(&bytes).ok()?, mode(&found), &found);
                 index.add(&entry).ok()?;
                 Some((entry.mode, entry.id))
             }
@@ -123,27 +124,12 @@ fn read(place: &Path) -> io::Result<Option<(Metadata, Vec<u8>)>> {
     if same { Ok(Some((after, bytes))) } else { Err(io::ErrorKind::ResourceBusy.into()) }
 }
 
-/// An index's entry, of whose numbers git keeps the lower 32 bits.
-fn entry(path: &[u8], found: &Metadata, id: Oid) -> IndexEntry {
-    let time = |seconds: i64, nanoseconds: i64| IndexTime::new(seconds as i32, nanoseconds as u32);
-    let mode = match () {
+/// The mode that git has for a file.
+fn mode(found: &Metadata) -> u32 {
+    match () {
         () if found.is_symlink() => 0o120_000,
         () if found.mode() & 0o100 != 0 => 0o100_755,
         () => 0o100_644,
-    };
-    IndexEntry {
-        ctime: time(found.ctime(), found.ctime_nsec()),
-        mtime: time(found.mtime(), found.mtime_nsec()),
-        dev: found.dev() as u32,
-        ino: found.ino() as u32,
-        mode,
-        uid: found.uid(),
-        gid: found.gid(),
-        file_size: found.len() as u32,
-        id,
-        flags: 0,
-        flags_extended: 0,
-        path: path.to_vec(),
     }
 }
 

@@ -8,9 +8,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use git2::{IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, ObjectType, Oid};
+use git2::{Index, IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, ObjectType, Oid};
 
-use super::library;
+use super::open_index;
+use super::repository::Repository;
 use super::slot::git_directory;
 use crate::model::CommitId;
 
@@ -22,18 +23,18 @@ const READ_AT_MOST: usize = 200;
 ///
 /// `false` is no answer: git has to be asked what differs, if anything does. That is so with submodules, a sparse
 /// selection, an unfinished merge, or whatever else makes an index more than a list of files.
-pub(crate) fn is_pristine(worktree: &Path) -> bool {
-    look(worktree, None).is_some_and(|look| look.index_is_head && look.has_no_more())
+pub(crate) fn is_pristine(repository: &Repository, worktree: &Path) -> bool {
+    look(repository, worktree, None).is_some_and(|look| look.index_is_head && look.has_no_more())
 }
 
 /// The same of `commit`, wherever the head is.
-pub(crate) fn is_pristine_at(worktree: &Path, commit: &CommitId) -> bool {
-    look(worktree, Some(commit)).is_some_and(|look| look.index_is_head && look.has_no_more())
+pub(crate) fn is_pristine_at(repository: &Repository, worktree: &Path, commit: &CommitId) -> bool {
+    look(repository, worktree, Some(commit)).is_some_and(|look| look.index_is_head && look.has_no_more())
 }
 
 /// Whether no file that `worktree` tracks is changed or staged; what is not tracked is not looked at. `false` is no answer.
-pub(crate) fn is_unchanged(worktree: &Path) -> bool {
-    look(worktree, None).is_some_and(|look| look.index_is_head)
+pub(crate) fn is_unchanged(repository: &Repository, worktree: &Path) -> bool {
+    look(repository, worktree, None).is_some_and(|look| look.index_is_head)
 }
 
 /// A worktree whose files are as its index has them.
@@ -52,10 +53,10 @@ impl Look<'_> {
 
 /// Compares files with the index and the index with `commit`, or with the head. `None`: a file is not as indexed, or that
 /// cannot be told.
-fn look<'a>(worktree: &'a Path, commit: Option<&CommitId>) -> Option<Look<'a>> {
-    let written = fs::metadata(git_directory(worktree).ok()?.join("index")).ok()?.mtime();
-    let git = git2::Repository::open(worktree).ok()?;
-    let index = git.index().ok()?;
+fn look<'a>(repository: &Repository, worktree: &'a Path, commit: Option<&CommitId>) -> Option<Look<'a>> {
+    let file = git_directory(worktree).ok()?.join("index");
+    let written = fs::metadata(&file).ok()?.mtime();
+    let index = Index::open(&file).ok()?;
     let mut read = 0;
     let mut directories = HashSet::new();
     for entry in index.iter() {
@@ -75,12 +76,9 @@ fn look<'a>(worktree: &'a Path, commit: Option<&CommitId>) -> Option<Look<'a>> {
             }
         }
     }
-    let tree = match commit {
-        Some(commit) => git.find_commit(Oid::from_str(commit.as_str()).ok()?).ok()?.tree().ok()?,
-        None => git.head().ok()?.peel_to_tree().ok()?,
-    };
-    let index_is_head = library::index_differs(&git, &tree, &index).ok()?.is_empty();
-    Some(Look { worktree, files: index.len(), index_is_head })
+    let commit = commit.cloned().or_else(|| repository.head_at(worktree).ok().map(|head| head.commit))?;
+    let staged = repository.in_process(|git| open_index::staged(git, &file, &commit))?;
+    Some(Look { worktree, files: index.len(), index_is_head: staged.is_empty() })
 }
 
 /// Whether no directory on the way from `worktree` to `path` is a link: what is behind one is not in the worktree.

@@ -82,7 +82,7 @@ pub fn obstacle_to_publishing(
         for worktree in repository.all_checked_out(branch)? {
             let obstacles = match index_lock(&worktree)? {
                 Some(lock) => Obstacles::locked(&lock),
-                None => obstacles(&worktree, onto, commit)?,
+                None => obstacles(repository, &worktree, onto, commit)?,
             };
             if !obstacles.paths.is_empty() {
                 return Ok(Some(Publication::CheckedOutDirty { worktree, obstacles }));

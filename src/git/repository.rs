@@ -11,7 +11,7 @@ use super::configuration::{Configuration, KnownConfiguration};
 use super::durable::{self, DurableCommits};
 use super::error::{GitError, io_error};
 use super::head::{Head, head_of};
-use super::library;
+use super::library::{self, Handles};
 use super::program::{Git, nul_separated, path_text};
 use super::slot::git_directory;
 use crate::model::{CommitId, Timestamp};
@@ -24,6 +24,7 @@ pub struct Repository {
     from: PathBuf,
     known_configuration: KnownConfiguration,
     durable_commits: DurableCommits,
+    handles: Handles,
 }
 
 impl Repository {
@@ -54,6 +55,7 @@ impl Repository {
         };
         let from = inside.unwrap_or_else(|| main.clone());
         Ok(Self {
+            handles: Handles::new(&common),
             main,
             common,
             from,
@@ -118,7 +120,8 @@ impl Repository {
         if ancestor == descendant {
             return Ok(true);
         }
-        let known = self.in_process(|git| git.graph_descendant_of(library::oid(descendant)?, library::oid(ancestor)?));
+        let known =
+            self.in_process(|git| library::is_ancestor(git, library::oid(ancestor)?, library::oid(descendant)?));
         if let Some(known) = known {
             return Ok(known);
         }
@@ -233,7 +236,12 @@ impl Repository {
     /// Asks libgit2, which needs no process. `None`: it cannot tell (it reads neither SHA-256 nor reftable
     /// repositories, and knows less about trusted owners), so git itself must be asked.
     pub(super) fn in_process<T>(&self, ask: impl FnOnce(&git2::Repository) -> Result<T, git2::Error>) -> Option<T> {
-        library::ask(&self.common, ask)
+        self.handles.ask(ask)
+    }
+
+    /// What libgit2 has open of it.
+    pub(super) fn handles(&self) -> &Handles {
+        &self.handles
     }
 }
 

@@ -10,7 +10,6 @@ use super::admin_lock::Guarded;
 use super::claim::{Claim, Holder};
 use super::durable::{self, UNFINISHED};
 use super::error::{GitError, io_error};
-use super::head::head_of;
 use super::operation::refuse_operation;
 use super::pool::{Kept, Pool, make_directory};
 use super::pristine::is_pristine;
@@ -172,11 +171,11 @@ pub(crate) fn condition(
     if is_untouched(path, entry) {
         return Ok(Condition::Untouched);
     }
-    let condition = if is_pristine(path) { Condition::Pristine } else { Condition::Used };
+    let condition = if is_pristine(repository, path) { Condition::Pristine } else { Condition::Used };
     let look = || {
         refuse_operation(path)?;
         if condition == Condition::Used {
-            refuse_uncommitted(path)?;
+            refuse_uncommitted(repository, path)?;
         }
         refuse_unreachable(repository, path, entry, likely)
     };
@@ -205,7 +204,7 @@ fn refuse_unreachable(
     entry: &Path,
     likely: Option<&CommitId>,
 ) -> Result<(), GitError> {
-    let head = head_of(path)?.commit;
+    let head = repository.head_at(path)?.commit;
     if rests_since_release(entry, &head) {
         return Ok(());
     }

@@ -7,6 +7,7 @@ use super::head::Head;
 use super::hook::as_hook_left;
 use super::pristine::is_pristine;
 use super::program::{Git, nul_separated, path_text};
+use super::repository::Repository;
 use crate::model::CommitId;
 
 /// The paths that are uncommitted in `worktree`: changed, staged, untracked; neither ignored ones nor what a hook left
@@ -92,8 +93,8 @@ pub(crate) fn survey(worktree: &Path) -> Result<Survey, GitError> {
 }
 
 /// Refuses a worktree with uncommitted work.
-pub(crate) fn refuse_uncommitted(worktree: &Path) -> Result<(), GitError> {
-    if is_pristine(worktree) {
+pub(crate) fn refuse_uncommitted(repository: &Repository, worktree: &Path) -> Result<(), GitError> {
+    if is_pristine(repository, worktree) {
         return Ok(());
     }
     let paths = uncommitted(worktree)?;

@@ -10,7 +10,7 @@ use crate::git::admin_lock::{Guarded, holding_worktree};
 use crate::git::claim::{Claim, Progress};
 use crate::git::durable;
 use crate::git::error::GitError;
-use crate::git::head::{head_of, remove_dead_locks};
+use crate::git::head::remove_dead_locks;
 use crate::git::hook::{forget_hook, run_post_checkout};
 use crate::git::library;
 use crate::git::move_files::move_files;
@@ -89,12 +89,12 @@ impl Pool {
         if want.mode == Mode::Reset || !git_directory(path)?.join("index").exists() {
             return Ok(None);
         }
-        let head = head_of(path)?;
+        let head = self.repository.head_at(path)?;
         if head.branch == want.branch && (head.branch.is_some() || head.commit == want.start) {
             return Ok(Some(if head.branch.is_some() { opened.clone() } else { head.commit }));
         }
         refuse_operation(path)?;
-        refuse_uncommitted(path)?;
+        refuse_uncommitted(&self.repository, path)?;
         let mut kept_by = vec![opened.clone(), want.start.clone()];
         if let Some(branch) = &want.branch {
             kept_by.extend(self.repository.branch_commit(branch)?);
@@ -124,7 +124,7 @@ impl Pool {
         claim.progress = Progress::Started { branch: want.branch.clone(), keep_ignored };
         self.record(number, &claim)?;
         self.clear_the_way(&path, want.branch.as_ref().filter(|_| again), interrupted, lock)?;
-        let before = head_of(&path)?.commit;
+        let before = self.repository.head_at(&path)?.commit;
         if condition == Condition::Untouched {
             self.copy_what_is_near(number, &want.start);
         }
@@ -137,7 +137,7 @@ impl Pool {
         }
         // Whoever waits to make a slot need not wait for the user's hook.
         drop(turn);
-        let head = head_of(&path)?.commit;
+        let head = self.repository.head_at(&path)?.commit;
         if let Some(failure) = run_post_checkout(&self.repository, &path, &before, &head, lock)? {
             let _ = self.hook_failure.set(failure);
         }
@@ -196,7 +196,7 @@ impl Pool {
         // last: with it git's exit code says nothing of the checkout.
         let checkout = || Git::new(path).without_hooks().stdin(lock).args(["checkout", "--quiet", "--force"]);
         checkout().arg("--ignore-other-worktrees").args(arguments).run()?;
-        if self.repository.attributes_differ(before, &head_of(path)?.commit)? {
+        if self.repository.attributes_differ(before, &self.repository.head_at(path)?.commit)? {
             durable::remove(&git_directory(path)?.join("index"))?;
             checkout().run()?;
         }

@@ -18,7 +18,7 @@ use crate::git::admin_lock::{Guarded, holding_worktree};
 use crate::git::claim::{Claim, Holder, Progress};
 use crate::git::durable;
 use crate::git::error::{GitError, io_error};
-use crate::git::head::{head_of, remove_dead_locks};
+use crate::git::head::remove_dead_locks;
 use crate::git::library;
 use crate::git::operation::refuse_operation;
 use crate::git::program::Git;
@@ -236,8 +236,8 @@ impl Pool {
 
     fn detach(&self, path: &Path, kept_by: &[CommitId], lock: &File) -> Result<(), GitError> {
         refuse_operation(path)?;
-        refuse_uncommitted(path)?;
-        let head = head_of(path)?;
+        refuse_uncommitted(&self.repository, path)?;
+        let head = self.repository.head_at(path)?;
         self.refuse_unmerged(path, &head.commit, kept_by)?;
         remove_dead_locks(path)?;
         let detached = library::change(&self.repository, path, |git| {

@@ -5,7 +5,6 @@ use std::path::Path;
 use git2::{ObjectType, Oid, Tree, TreeEntry};
 
 use crate::git::error::GitError;
-use crate::git::head::head_of;
 use crate::git::repository::Repository;
 use crate::model::CommitId;
 
@@ -19,7 +18,7 @@ impl Repository {
     /// In how many paths the head of `worktree` and `commit` differ, a directory that only one has counted by what is
     /// directly in it; [`usize::MAX`]: that cannot be told.
     pub(super) fn distance(&self, worktree: &Path, commit: &CommitId) -> usize {
-        let Ok(head) = head_of(worktree) else { return usize::MAX };
+        let Ok(head) = self.head_at(worktree) else { return usize::MAX };
         let far = self.in_process(|git| {
             let (one, other) = (tree(git, &head.commit)?, tree(git, commit)?);
             let mut left = FAR;
