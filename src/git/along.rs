@@ -15,6 +15,7 @@ use super::durable;
 use super::error::{GitError, io_error};
 use super::head::Head;
 use super::library;
+use super::move_files::{Moved, move_carefully};
 use super::obstacles::{Obstacles, obstacles};
 use super::open_index;
 use super::own_index::copy_index;
@@ -111,10 +112,17 @@ enum Ready {
 
 /// Files that are to be moved.
 struct Move {
-    /// The tree of what is there.
-    there: String,
+    there: There,
     /// Which, as git lists them with `-z`.
     paths: Vec<u8>,
+}
+
+/// What our index holds before files are moved.
+enum There {
+    /// What the commit does from which they are.
+    Whole,
+    /// A tree of its own.
+    HalfWay(String),
 }
 
 /// A checkout whose index is locked by us.
@@ -169,7 +177,10 @@ impl<'a> Checkout<'a> {
             // Nothing has moved yet.
             Err(error) => return self.unlock().and(Err(error)),
         };
-        let moved = self.move_what_is_ready(&ready, commit).and_then(|()| self.move_branch(advance));
+        let moved = self.move_what_is_ready(ready, onto, commit).and_then(|touched| match touched {
+            None => self.move_branch(advance),
+            Some(touched) => Ok(Some(Along::Obstructed(touched))),
+        });
         match moved {
             Ok(None) if self.stands_at(commit)? => self.settle().map(|()| Along::Moved),
             Ok(outcome) => self.put(commit, onto).map(|_| outcome.unwrap_or(Along::Moved)),
@@ -198,7 +209,7 @@ impl<'a> Checkout<'a> {
     fn move_files(&self, from: &CommitId, to: &CommitId) -> Result<Option<Obstacles>, GitError> {
         match self.make_ready(from, to)? {
             Ready::Touched(touched) => Ok(Some(touched)),
-            Ready::Yes(ready) => self.move_what_is_ready(&ready, to).map(|()| None),
+            Ready::Yes(ready) => self.move_what_is_ready(ready, from, to),
         }
     }
 
@@ -216,21 +227,51 @@ impl<'a> Checkout<'a> {
         Ok(Ready::Yes(Move { there, paths }))
     }
 
-    fn move_what_is_ready(&self, Move { there, paths }: &Move, to: &CommitId) -> Result<(), GitError> {
-        self.git().args(["read-tree", "-m", "-u", there, to.as_str()]).run()?;
-        self.bring_back_missing(paths)?;
-        File::open(self.own_index()).and_then(|file| file.sync_all()).map_err(io_error("sync", &self.own_index()))
+    /// Nothing more is touched where somebody changed a file since: it is the answer.
+    fn move_what_is_ready(&self, ready: Move, from: &CommitId, to: &CommitId) -> Result<Option<Obstacles>, GitError> {
+        let moved = match ready.there {
+            There::Whole => move_carefully(self.repository, self.worktree, &self.own_index(), from, to),
+            There::HalfWay(_) => Moved::Nothing,
+        };
+        match moved {
+            Moved::All => self.date_index()?,
+            Moved::Nothing => self.move_by_git(&ready, from, to)?,
+            Moved::Some => match self.make_ready(from, to)? {
+                Ready::Touched(touched) => return Ok(Some(touched)),
+                Ready::Yes(ready) => self.move_by_git(&ready, from, to)?,
+            },
+        }
+        let index = self.own_index();
+        File::open(&index).and_then(|file| file.sync_all()).map_err(io_error("sync", &index)).map(|()| None)
     }
 
-    /// What our index holds: that of `from`, or something half-way. Git does not take a half-way change of a directory to
-    /// a file for one, so it is told what is there.
-    fn there(&self, from: &CommitId) -> Result<String, GitError> {
-        let is_whole =
-            self.repository.in_process(|git| Ok(open_index::staged(git, &self.own_index(), from)?.is_empty()));
-        if is_whole == Some(true) {
-            return Ok(from.to_string());
+    fn move_by_git(&self, ready: &Move, from: &CommitId, to: &CommitId) -> Result<(), GitError> {
+        let there = match &ready.there {
+            There::Whole => from.as_str(),
+            There::HalfWay(tree) => tree,
+        };
+        self.git().args(["read-tree", "-m", "-u", there, to.as_str()]).run()?;
+        self.bring_back_missing(&ready.paths)
+    }
+
+    /// Git takes a file for known if the index is younger. What a person changes since we looked must not be, so the index
+    /// is as old as the lock on it, which is older than that look.
+    fn date_index(&self) -> Result<(), GitError> {
+        let date = || {
+            let began = fs::metadata(self.index_lock())?.modified()?;
+            File::options().write(true).open(self.own_index())?.set_modified(began)
+        };
+        date().map_err(io_error("date", &self.own_index()))
+    }
+
+    /// What our index holds: what `from` does, or something half-way. Git does not take a half-way change of a directory
+    /// to a file for one, so it is told what is there.
+    fn there(&self, from: &CommitId) -> Result<There, GitError> {
+        let staged = self.repository.in_process(|git| open_index::staged(git, &self.own_index(), from));
+        if staged.is_some_and(|staged| staged.is_empty()) {
+            return Ok(There::Whole);
         }
-        Ok(self.git().arg("write-tree").line()?)
+        Ok(There::HalfWay(self.git().arg("write-tree").line()?))
     }
 
     /// The paths in which two commits differ, as git lists them with `-z`.
@@ -328,6 +369,6 @@ impl<'a> Checkout<'a> {
     }
 
     fn remove_own(&self) -> Result<(), GitError> {
-        ["index", "index.lock", "names"].iter().try_for_each(|what| durable::remove(&self.own(what)))
+        ["index", "index.lock", "names", "file"].iter().try_for_each(|what| durable::remove(&self.own(what)))
     }
 }

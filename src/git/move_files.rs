@@ -1,10 +1,11 @@
 //! Moving the files of a worktree from one commit to another without a process, where that is no more than writing some
 //! files and removing others.
 //!
-//! The caller knows that the worktree is pristine: it holds what the first commit holds, and nothing else, so there is
-//! nothing to be lost and nothing in the way. One that dies in the middle leaves a worktree that is to be put to a commit
-//! by force; the index is written last.
+//! A slot is pristine, so there is nothing to be lost and nothing in the way; one that dies in the middle leaves a worktree
+//! that is to be put to a commit by force. In a person's checkout every file is looked at just before it is touched. The
+//! index is written last.
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -12,13 +13,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use git2::{Index, Tree};
+use git2::Tree;
 
 use super::library::{self, Difference, LINK};
 use super::open_index::{OpenIndex, indexed};
 use super::plain_paths::are_plain;
 use super::repository::Repository;
-use super::slot::git_directory;
 use crate::model::CommitId;
 
 /// More is left to git, which does it on all cores.
@@ -27,7 +27,50 @@ const AT_MOST: usize = 500;
 /// Moves the files and the index of `worktree`, which is pristine at `from`, to `to`. `false`: git has to, because what it
 /// would write is not what the blobs hold, or because it did not work out.
 pub(super) fn move_files(repository: &Repository, worktree: &Path, from: &CommitId, to: &CommitId) -> bool {
-    let Ok(directory) = git_directory(worktree) else { return false };
+    let index = OpenIndex::of(worktree);
+    index.is_ok_and(|index| move_by(repository, worktree, index, [from, to], Whose::Ours) == Moved::All)
+}
+
+/// The same in a person's checkout, by an index of ours that holds what `from` holds.
+pub(super) fn move_carefully(
+    repository: &Repository,
+    worktree: &Path,
+    index: &Path,
+    from: &CommitId,
+    to: &CommitId,
+) -> Moved {
+    let index = OpenIndex::at(index.to_owned());
+    index.map_or(Moved::Nothing, |index| move_by(repository, worktree, index, [from, to], Whose::APersons))
+}
+
+/// What came of moving files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Moved {
+    /// All of them were moved.
+    All,
+    /// None was touched.
+    Nothing,
+    /// It broke off half-way.
+    Some,
+}
+
+/// In whose worktree files are moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    /// Nobody works there.
+    Ours,
+    /// Somebody may change files meanwhile.
+    APersons,
+}
+
+fn move_by(
+    repository: &Repository,
+    worktree: &Path,
+    mut index: OpenIndex,
+    [from, to]: [&CommitId; 2],
+    whose: Whose,
+) -> Moved {
+    let begun = Cell::new(false);
     let moved = repository.in_process(|git| {
         let differences = library::differences(git, from, to)?;
         let tree = |commit| git.find_commit(library::oid(commit)?)?.tree();
@@ -38,17 +81,18 @@ pub(super) fn move_files(repository: &Repository, worktree: &Path, from: &Commit
         {
             return Ok(false);
         }
-        let mut open = OpenIndex::of(worktree)?;
-        let index = &mut open.entries;
-        let mover = Mover { git, worktree, aside: directory.join("lanekeeper.file"), to: &new };
-        differences
-            .iter()
-            .filter(|it| it.to == 0 || is_of_another_kind(it))
-            .try_for_each(|it| mover.remove(it, index))?;
-        differences.iter().filter(|it| it.to != 0).try_for_each(|it| mover.write(it, index))?;
-        open.write(&new.id()).map(|()| true)
+        let mover = Mover { git, worktree, aside: index.beside("lanekeeper.file"), to: &new, whose };
+        begun.set(true);
+        let gone = differences.iter().filter(|it| it.to == 0 || is_of_another_kind(it));
+        gone.clone().try_for_each(|it| mover.remove(it, &mut index))?;
+        differences.iter().filter(|it| it.to != 0).try_for_each(|it| mover.write(it, &mut index))?;
+        index.write(&new.id()).map(|()| true)
     });
-    moved == Some(true)
+    match moved {
+        Some(true) => Moved::All,
+        _ if begun.get() => Moved::Some,
+        _ => Moved::Nothing,
+    }
 }
 
 /// Whether a file takes a link's place, or the other way round.
@@ -64,6 +108,7 @@ struct Mover<'a> {
     /// Where files are written before they get their places: not in the worktree, where one that dies would leave them.
     aside: PathBuf,
     to: &'a Tree<'a>,
+    whose: Whose,
 }
 
 impl Mover<'_> {
@@ -71,7 +116,16 @@ impl Mover<'_> {
         self.worktree.join(OsStr::from_bytes(path))
     }
 
-    fn remove(&self, difference: &Difference, index: &mut Index) -> Result<(), git2::Error> {
+    /// Makes sure that nobody has touched what is to be replaced, or put something where there was nothing.
+    fn refuse_touched(&self, path: &[u8], index: &OpenIndex) -> Result<(), git2::Error> {
+        if self.whose == Whose::Ours || index.has_as_is(path, &self.place(path)) {
+            return Ok(());
+        }
+        Err(git2::Error::from_str(&format!("{} was touched", String::from_utf8_lossy(path))))
+    }
+
+    fn remove(&self, difference: &Difference, index: &mut OpenIndex) -> Result<(), git2::Error> {
+        self.refuse_touched(&difference.path, index)?;
         let place = self.place(&difference.path);
         fs::remove_file(&place).map_err(|error| failed(&error))?;
         // As git does: no directory stays that holds nothing.
@@ -80,16 +134,17 @@ impl Mover<'_> {
                 break;
             }
         }
-        index.remove(Path::new(OsStr::from_bytes(&difference.path)), 0)
+        index.entries.remove(Path::new(OsStr::from_bytes(&difference.path)), 0)
     }
 
-    fn write(&self, difference: &Difference, index: &mut Index) -> Result<(), git2::Error> {
+    fn write(&self, difference: &Difference, index: &mut OpenIndex) -> Result<(), git2::Error> {
+        self.refuse_touched(&difference.path, index)?;
         let path = Path::new(OsStr::from_bytes(&difference.path));
         let entry = self.to.get_path(path)?;
         let blob = self.git.find_blob(entry.id())?;
         let place = self.place(&difference.path);
         let written = put(&self.aside, &place, blob.content(), difference.to).map_err(|error| failed(&error))?;
-        index.add(&indexed(&difference.path, entry.id(), difference.to, &written))
+        index.entries.add(&indexed(&difference.path, entry.id(), difference.to, &written))
     }
 }
 
@@ -116,4 +171,68 @@ fn write_aside(aside: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 
 fn failed(error: &io::Error) -> git2::Error {
     git2::Error::from_str(&error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::super::program::Git;
+    use super::super::repository::commit_id;
+    use super::*;
+
+    /// A repository at its first of two commits; the second changes `changed`, deletes `gone` and makes `new/file`.
+    fn world() -> (tempfile::TempDir, PathBuf, [CommitId; 2]) {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().canonicalize().unwrap();
+        let git = |arguments: &[&str]| Git::new(&place).args(arguments).run().unwrap();
+        git(&["init", "--quiet", "--initial-branch=main"]);
+        git(&["config", "user.name", "someone"]);
+        git(&["config", "user.email", "someone@example.invalid"]);
+        let commit = || {
+            git(&["add", "--all"]);
+            git(&["commit", "--quiet", "--message=more"]);
+            commit_id(&git(&["rev-parse", "HEAD"])).unwrap()
+        };
+        for name in ["changed", "gone", "kept"] {
+            fs::write(place.join(name), "old\n").unwrap();
+        }
+        let first = commit();
+        fs::write(place.join("changed"), "new\n").unwrap();
+        fs::remove_file(place.join("gone")).unwrap();
+        fs::create_dir(place.join("new")).unwrap();
+        fs::write(place.join("new/file"), "new\n").unwrap();
+        let second = commit();
+        git(&["reset", "--quiet", "--hard", first.as_str()]);
+        (directory, place, [first, second])
+    }
+
+    fn moved(place: &Path, [from, to]: &[CommitId; 2]) -> Moved {
+        let repository = Repository::locate(place).unwrap();
+        fs::copy(place.join(".git/index"), place.join(".git/ours")).unwrap();
+        move_carefully(&repository, place, &place.join(".git/ours"), from, to)
+    }
+
+    #[test]
+    fn a_persons_files_move_where_they_are_as_the_index_has_them() {
+        let (_directory, place, commits) = world();
+        assert_eq!(moved(&place, &commits), Moved::All);
+        assert_eq!(fs::read_to_string(place.join("changed")).unwrap(), "new\n");
+        assert!(place.join("new/file").exists() && !place.join("gone").exists());
+        let git = Git::new(&place).variable("GIT_INDEX_FILE", place.join(".git/ours"));
+        let differing = git.args(["diff-index", "--cached", commits[1].as_str()]).run().unwrap();
+        assert!(differing.is_empty());
+    }
+
+    #[test]
+    fn what_a_person_changed_in_that_instant_is_not_overwritten() {
+        // As long as before, in the same second: times and sizes do not tell.
+        for (name, text) in [("changed", "own\n"), ("changed", "longer\n"), ("gone", "own\n"), ("new/file", "own\n")] {
+            let (_directory, place, commits) = world();
+            fs::create_dir_all(place.join("new")).unwrap();
+            fs::write(place.join(name), text).unwrap();
+            assert_eq!(moved(&place, &commits), Moved::Some, "{name}");
+            assert_eq!(fs::read_to_string(place.join(name)).unwrap(), text, "{name}");
+        }
+    }
 }

@@ -3,8 +3,10 @@
 //! Git writes into an index which tree it stands for; what libgit2 writes has gaps there, and to fill them takes a look at
 //! every directory. So what we write, we note in a file beside it.
 
+use std::ffi::OsStr;
 use std::fs::{self, Metadata};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -13,21 +15,44 @@ use git2::{DiffOptions, Index, IndexEntry, IndexTime, Oid};
 use super::error::GitError;
 use super::index_file::{checksum, noted_tree};
 use super::library::{Difference, canonical, oid};
+use super::pristine::is_as_indexed;
 use super::slot::git_directory;
 use crate::model::CommitId;
 
-/// The index of a worktree.
+/// The index of a worktree, or one like it.
 pub(super) struct OpenIndex {
     /// What is in it.
     pub(super) entries: Index,
-    directory: PathBuf,
+    file: PathBuf,
+    /// When it was written, in seconds.
+    written: i64,
 }
 
 impl OpenIndex {
     /// Reads the index of `worktree`.
     pub(super) fn of(worktree: &Path) -> Result<Self, git2::Error> {
         let directory = git_directory(worktree).map_err(|error: GitError| git2::Error::from_str(&error.to_string()))?;
-        Ok(Self { entries: Index::open(&directory.join("index"))?, directory })
+        Self::at(directory.join("index"))
+    }
+
+    /// Reads the index in `file`.
+    pub(super) fn at(file: PathBuf) -> Result<Self, git2::Error> {
+        let written = fs::metadata(&file).map_err(|error| git2::Error::from_str(&error.to_string()))?.mtime();
+        Ok(Self { entries: Index::open(&file)?, file, written })
+    }
+
+    /// A file of ours in its directory.
+    pub(super) fn beside(&self, name: &str) -> PathBuf {
+        self.file.with_file_name(name)
+    }
+
+    /// Whether `place` holds what the index has at `path`: nothing, or a file as it was when that was written.
+    pub(super) fn has_as_is(&self, path: &[u8], place: &Path) -> bool {
+        match (self.entries.get_path(Path::new(OsStr::from_bytes(path)), 0), fs::symlink_metadata(place)) {
+            (None, Err(error)) => matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory),
+            (Some(entry), Ok(found)) => is_as_indexed(&entry, place, &found, self.written).unwrap_or_default(),
+            _ => false,
+        }
     }
 
     /// Writes it; it holds what `tree` holds now.
@@ -39,9 +64,9 @@ impl OpenIndex {
     }
 
     fn note(&self, tree: &Oid) -> io::Result<()> {
-        let index = fs::read(self.directory.join("index"))?;
+        let index = fs::read(&self.file)?;
         match checksum(&index) {
-            Some(name) => fs::write(note_beside(&self.directory.join("index")), [name, tree.as_bytes()].concat()),
+            Some(name) => fs::write(note_beside(&self.file), [name, tree.as_bytes()].concat()),
             None => Ok(()),
         }
     }

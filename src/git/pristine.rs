@@ -64,16 +64,9 @@ fn look<'a>(repository: &Repository, worktree: &'a Path, commit: Option<&CommitI
         if !is_below_directories(&path, worktree, &mut directories) {
             return None;
         }
-        let file = fs::symlink_metadata(&path).ok()?;
-        if !is_plain(&entry) || !is_as_indexed(&entry, &file) {
+        read += usize::from(is_young(&entry, written));
+        if read > READ_AT_MOST || !is_as_indexed(&entry, &path, &fs::symlink_metadata(&path).ok()?, written).ok()? {
             return None;
-        }
-        // Git compares whole seconds: a file that is as young as the index may have changed after it.
-        if i64::from(entry.mtime.seconds()) >= written {
-            read += 1;
-            if read > READ_AT_MOST || !holds(&path, &file, entry.id).ok()? {
-                return None;
-            }
         }
     }
     let commit = commit.cloned().or_else(|| repository.head_at(worktree).ok().map(|head| head.commit))?;
@@ -104,7 +97,18 @@ fn is_plain(entry: &IndexEntry) -> bool {
     valid && entry.flags_extended & special.bits() == 0 && matches!(entry.mode, 0o100644 | 0o100755 | 0o120000)
 }
 
-fn is_as_indexed(entry: &IndexEntry, file: &Metadata) -> bool {
+/// Git compares whole seconds: a file that is as young as its index, written at `index`, may have changed after it.
+fn is_young(entry: &IndexEntry, index: i64) -> bool {
+    i64::from(entry.mtime.seconds()) >= index
+}
+
+/// Whether `file`, which is at `path`, is as an index has it that was written at `index`, in seconds.
+pub(super) fn is_as_indexed(entry: &IndexEntry, path: &Path, file: &Metadata, index: i64) -> io::Result<bool> {
+    let same = is_plain(entry) && has_the_marks(entry, file);
+    Ok(same && (!is_young(entry, index) || holds(path, file, entry.id)?))
+}
+
+fn has_the_marks(entry: &IndexEntry, file: &Metadata) -> bool {
     let mode = match entry.mode {
         0o120000 => file.is_symlink(),
         mode => file.is_file() && (mode & 0o100 != 0) == (file.mode() & 0o100 != 0),

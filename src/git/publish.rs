@@ -113,11 +113,12 @@ pub fn changes_where_checked_out(
 fn try_once(repository: &Repository, advance: &Advance, lock: &File) -> Result<Option<Publication>, GitError> {
     let Advance { branch, onto, commit, .. } = advance;
     let now = tip(repository, branch)?;
-    if repository.is_ancestor(commit, &now)? {
+    // What continues the place where the branch is has not been published.
+    if now != *onto || commit == onto {
+        if !repository.is_ancestor(commit, &now)? {
+            return Ok(Some(Publication::Moved(now)));
+        }
         return durable::reference(repository, &branch_reference(branch)).map(|()| Some(Publication::AlreadyThere));
-    }
-    if now != *onto {
-        return Ok(Some(Publication::Moved(now)));
     }
     durable::objects(repository, commit, std::slice::from_ref(onto))?;
     match repository.all_checked_out(branch)?.as_slice() {
