@@ -7,7 +7,10 @@
 
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -20,10 +23,13 @@ use super::obstacles::{Obstacles, obstacles};
 use super::open_index;
 use super::own_index::copy_index;
 use super::program::{Git, nul_separated, path_text};
-use super::references::set_reference_from;
+use super::references::{reference_lock, set_reference_from};
 use super::repository::{Repository, branch_reference};
 use super::slot::git_directory;
 use crate::model::CommitId;
+
+/// Longer than any git has a lock on a ref without having written it.
+const A_GITS_TIME: Duration = Duration::from_secs(1);
 
 /// A branch, where it is, and where it is to go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,6 +99,7 @@ pub(crate) fn finish(
     lock: &File,
 ) -> Result<Option<Obstacles>, GitError> {
     let checkout = Checkout::new(repository, worktree, lock)?;
+    checkout.remove_dead_branch_lock(advance)?;
     let (from, to) = if checkout.stands_at(&advance.commit)? {
         (&advance.onto, &advance.commit)
     } else {
@@ -188,12 +195,35 @@ impl<'a> Checkout<'a> {
         }
     }
 
-    /// Moves the branch by compare-and-set; the answer says why it was not.
+    /// Moves the branch by compare-and-set; the answer says why it was not. Whoever dies meanwhile may leave git's lock on
+    /// it, which [`Self::remove_dead_branch_lock`] knows.
     fn move_branch(&self, advance: &Advance) -> Result<Option<Along>, GitError> {
-        let name = branch_reference(&advance.branch);
+        let (name, why) = (branch_reference(&advance.branch), "lanekeeper: publish");
+        let moved = library::change(self.repository, self.worktree, |git| {
+            let [from, to] = [library::oid(&advance.onto)?, library::oid(&advance.commit)?];
+            git.reference_matching(&name, to, true, from, why).map(drop)
+        });
+        if moved.is_some() {
+            return durable::reference(self.repository, &name).map(|()| None);
+        }
         let (to, old) = (&advance.commit, Some(&advance.onto));
-        let moved = set_reference_from(self.worktree, self.repository, &name, to, old, "lanekeeper: publish")?;
+        let moved = set_reference_from(self.worktree, self.repository, &name, to, old, why)?;
         Ok((!moved).then_some(Along::Superseded))
+    }
+
+    /// Removes the lock that a dead [`Self::move_branch`] left: it holds the commit, or nothing yet, which a git that is
+    /// alive is soon done with.
+    fn remove_dead_branch_lock(&self, advance: &Advance) -> Result<(), GitError> {
+        let lock = reference_lock(self.repository.common_dir(), &branch_reference(&advance.branch));
+        let look = || Some((fs::metadata(&lock).ok()?.ino(), fs::read(&lock).ok()?));
+        match look() {
+            Some((_, target)) if target.trim_ascii() == advance.commit.as_str().as_bytes() => durable::remove(&lock),
+            Some((inode, target)) if target.is_empty() => {
+                thread::sleep(A_GITS_TIME);
+                if look() == Some((inode, target)) { durable::remove(&lock) } else { Ok(()) }
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Puts files and index, which may be half-way in either direction, to `to`, and unlocks the index.

@@ -74,7 +74,8 @@ impl OpenIndex {
 
 /// The file that tells the tree that an index stands for, after the checksum of that index.
 fn note_beside(index: &Path) -> PathBuf {
-    index.with_file_name("lanekeeper.tree")
+    let own = index.with_file_name("lanekeeper");
+    if own.is_dir() { own.join("index.tree") } else { index.with_file_name("lanekeeper.tree") }
 }
 
 /// The paths in which the index in the file `index` differs from a commit, as `git diff-index --cached` tells them.

@@ -227,11 +227,19 @@ fn move_all(world: &World, to: &CommitId) {
     assert!(command.status().unwrap().success());
 }
 
-const DEATHS: [(&str, Leave); 6] = [
+const DEATHS: [(&str, Leave); 8] = [
     ("with nothing but the lock", |_, _| {}),
     ("with an index of its own", |world, _| write(&world.main.join(".git/lanekeeper.index"), "cut sh")),
     ("among the files", |world, _| move_some(world)),
     ("after the files", move_all),
+    ("with a lock on the branch", |world, to| {
+        move_all(world, to);
+        write(&world.main.join(".git/refs/heads/main.lock"), "");
+    }),
+    ("with a lock on the branch that is written", |world, to| {
+        move_all(world, to);
+        write(&world.main.join(".git/refs/heads/main.lock"), &format!("{to}\n"));
+    }),
     ("after the branch", |world, to| {
         move_all(world, to);
         git(&world.main, &["update-ref", "refs/heads/main", to.as_str()]);
@@ -403,10 +411,6 @@ fn killed_at_any_moment_a_publication_is_finished() {
                 rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
             }
             victim.wait().unwrap();
-            // A lock on the integration branch is a person's until they say otherwise.
-            for lock in ["HEAD.lock", "refs/heads/main.lock"] {
-                let _ = fs::remove_file(world.main.join(".git").join(lock));
-            }
             let outcome = publish(&world.repository(), "main", &base, &next).unwrap();
             assert!(matches!(outcome, Publication::Published | Publication::AlreadyThere), "{delay:?}: {outcome:?}");
             assert_eq!((world.head(), status(&world.main).as_str()), (next, ""), "killed after {delay:?}");
