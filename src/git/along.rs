@@ -23,7 +23,7 @@ use super::obstacles::{Obstacles, obstacles};
 use super::open_index;
 use super::own_index::copy_index;
 use super::program::{Git, nul_separated, path_text};
-use super::references::{reference_lock, set_reference_from};
+use super::references::{reference_lock, set_reference};
 use super::repository::{Repository, branch_reference};
 use super::slot::git_directory;
 use crate::model::CommitId;
@@ -207,7 +207,7 @@ impl<'a> Checkout<'a> {
             return durable::reference(self.repository, &name).map(|()| None);
         }
         let (to, old) = (&advance.commit, Some(&advance.onto));
-        let moved = set_reference_from(self.worktree, self.repository, &name, to, old, why)?;
+        let moved = set_reference(self.worktree, self.repository, &name, to, old, why)?;
         Ok((!moved).then_some(Along::Superseded))
     }
 

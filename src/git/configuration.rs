@@ -99,6 +99,14 @@ impl Configuration {
         &self.attributes
     }
 
+    /// Whether names, modes and links are on disk as they are in trees, all of them, the same in every worktree.
+    pub(crate) fn keeps_names_and_modes(&self) -> bool {
+        let changing = ["core.ignorecase", "core.precomposeunicode", "core.sparsecheckout", "core.splitindex"];
+        let needed = ["core.symlinks", "core.filemode"];
+        let is = |value: bool| move |name: &&str| self.flag(name) == Some(value);
+        self.is_uniform() && !changing.iter().any(is(true)) && !needed.iter().any(is(false))
+    }
+
     /// Whether every worktree sees the same settings.
     pub(crate) fn is_uniform(&self) -> bool {
         let conditional = self.values.keys().any(|name| name.starts_with("includeif."));

@@ -165,7 +165,7 @@ impl Repository {
         if fs::read(&file).is_ok_and(|held| !names_something(&held)) {
             durable::remove(&file)?;
         }
-        set_reference(self, &name, commit, None, "lanekeeper: doctor").map(drop)
+        set_reference(self.main_worktree(), self, &name, commit, None, "lanekeeper: doctor").map(drop)
     }
 
     /// Removes git's locks on the index and the head of a worktree of ours; the caller knows that no git lives in it.

@@ -41,12 +41,8 @@ pub(super) fn are_plain<'a>(
 
 /// Whether no setting has git change files, names or modes, leave some out, or believe that they are as they were.
 fn keeps_files(settings: &Configuration) -> bool {
-    let changing = ["ignorecase", "precomposeunicode", "sparsecheckout", "splitindex", "ignorestat"];
-    let needed = ["symlinks", "filemode"];
-    let is = |value: bool| move |name: &&str| settings.flag(&format!("core.{name}")) == Some(value);
     let lines = settings.get("core.autocrlf").is_none() || settings.flag("core.autocrlf") == Some(false);
-    let usual = !changing.iter().any(is(true)) && !needed.iter().any(is(false));
-    settings.is_uniform() && usual && lines
+    settings.keeps_names_and_modes() && settings.flag("core.ignorestat") != Some(true) && lines
 }
 
 /// Whether attributes may stand anywhere but beside the files: those of the repository, the user or the system.
@@ -56,8 +52,8 @@ fn has_attributes(repository: &Repository, settings: &Configuration) -> bool {
     told || is_something(&own) || settings.attribute_files().iter().any(|file| is_something(file))
 }
 
-/// Whether git would take a name for any other one, on any system.
-fn is_ordinary(name: &[u8]) -> bool {
+/// Whether git takes a name for no other one, on any system, and for none of its own.
+pub(super) fn is_ordinary(name: &[u8]) -> bool {
     let lower = name.to_ascii_lowercase();
     let own = match lower.strip_prefix(b".git") {
         // Also with what some systems drop from the end of a name.

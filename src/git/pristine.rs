@@ -17,7 +17,7 @@ use crate::model::CommitId;
 
 /// How many files may have to be read because they are as young as the index. Git does that with more threads, and
 /// writes down what it found.
-const READ_AT_MOST: usize = 200;
+const READ_AT_MOST: usize = 1000;
 
 /// Whether `worktree` holds what its head holds, and not a file more, ignored ones and empty directories included.
 ///

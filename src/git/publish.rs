@@ -157,6 +157,7 @@ fn compare_and_set(
     onto: &CommitId,
     commit: &CommitId,
 ) -> Result<Publication, GitError> {
-    let moved = set_reference(repository, &branch_reference(branch), commit, Some(onto), "lanekeeper: publish")?;
+    let (main, name) = (repository.main_worktree(), branch_reference(branch));
+    let moved = set_reference(main, repository, &name, commit, Some(onto), "lanekeeper: publish")?;
     if moved { Ok(Publication::Published) } else { Ok(Publication::Moved(tip(repository, branch)?)) }
 }

@@ -100,19 +100,9 @@ fn update<'a>(worktree: &'a Path, why: &'a str) -> Git<'a> {
     Git::new(worktree).without_hooks().args(["update-ref", "-m", why])
 }
 
-/// Sets the ref `name` to `to` if it is at `old` (`None`: if it does not exist). `false`: it is not.
+/// Sets the ref `name` to `to` if it is at `old` (`None`: if it does not exist), with a note in the reflog of the head of
+/// `worktree` if that is on the ref. `false`: it is not there.
 pub(crate) fn set_reference(
-    repository: &Repository,
-    name: &str,
-    to: &CommitId,
-    old: Option<&CommitId>,
-    why: &str,
-) -> Result<bool, GitError> {
-    set_reference_from(repository.main_worktree(), repository, name, to, old, why)
-}
-
-/// The same, and a note in the reflog of the head of `worktree` if that is on the ref.
-pub(crate) fn set_reference_from(
     worktree: &Path,
     repository: &Repository,
     name: &str,

@@ -11,6 +11,7 @@ use git2::{Oid, Tree};
 use super::nearness::{is_tree, tree};
 use crate::git::configuration::Configuration;
 use crate::git::error::{GitError, io_error};
+use crate::git::plain_paths::is_ordinary;
 use crate::git::program::Git;
 use crate::git::repository::Repository;
 use crate::model::CommitId;
@@ -55,14 +56,10 @@ pub(super) fn verbatim(repository: &Repository, worktree: &Path, commit: &Commit
 
 /// Whether no setting has files written in another way, or only some of them, or has names or modes changed.
 fn is_plain(configuration: &Configuration) -> bool {
-    let changing = ["core.ignorecase", "core.precomposeunicode", "core.sparsecheckout", "core.splitindex"];
-    let needed = ["core.symlinks", "core.filemode"];
-    let is = |value: bool| move |name: &&str| configuration.flag(name) == Some(value);
     let lines = configuration.get("core.autocrlf").is_none_or(|value| value.eq_ignore_ascii_case("input"));
     let lines = lines || configuration.flag("core.autocrlf") == Some(false);
     let ends = configuration.get("core.eol").is_none_or(|value| value.eq_ignore_ascii_case("lf"));
-    let usual = !changing.iter().any(is(true)) && !needed.iter().any(is(false));
-    configuration.is_uniform() && usual && lines && ends
+    configuration.keeps_names_and_modes() && lines && ends
 }
 
 /// Puts the files of `tree`, whose own path is `above`, into `files`. A tree is in the order of an index.
@@ -88,13 +85,6 @@ fn collect(
         above.truncate(length);
     }
     Ok(())
-}
-
-/// Whether git would write a file of that name on any system: no name that leads elsewhere, or to its own directory.
-fn is_ordinary(name: &[u8]) -> bool {
-    let special = |prefix: &[u8]| name.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix));
-    let path = name.iter().any(|byte| matches!(byte, b'/' | b'\\' | b':' | 0));
-    !matches!(name, b"" | b"." | b"..") && !path && !special(b".git") && !special(b"git~")
 }
 
 /// The paths for which an attribute, wherever it stands, has git change what it writes.
