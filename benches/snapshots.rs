@@ -48,6 +48,8 @@ impl Tree {
         git(place, &["init", "--quiet"])?;
         git(place, &["config", "user.name", "x"])?;
         git(place, &["config", "user.email", "x@example.invalid"])?;
+        // Nothing goes on behind our back.
+        git(place, &["config", "gc.auto", "0"])?;
         for number in 0..files {
             let path = place.join(name(number));
             fs::create_dir_all(path.parent().unwrap_or(place))?;
@@ -55,7 +57,7 @@ impl Tree {
         }
         git(place, &["add", "--all"])?;
         git(place, &["commit", "--quiet", "-m", "first"])?;
-        git(place, &["gc", "--quiet"])?;
+        git(place, &["repack", "-a", "-d", "--quiet"])?;
         wait_for_the_next_second(place)?;
         git(place, &["status"])?;
         Ok(Self { place: place.to_owned(), files, repository: Repository::discover(place)? })

@@ -238,7 +238,7 @@ const DEATHS: [(&str, Leave); 8] = [
     }),
     ("with a lock on the branch that is written", |world, to| {
         move_all(world, to);
-        write(&world.main.join(".git/refs/heads/main.lock"), &format!("{to}\n"));
+        write(&world.main.join(".git/refs/heads/main.lock"), format!("{to}\n"));
     }),
     ("after the branch", |world, to| {
         move_all(world, to);
