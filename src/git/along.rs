@@ -6,6 +6,7 @@
 //! has moved, back where it has not. Files are moved with an index of our own, which replaces the other one at the end.
 
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -28,8 +29,16 @@ use super::repository::{Repository, branch_reference};
 use super::slot::git_directory;
 use crate::model::CommitId;
 
-/// Longer than any git has a lock on a ref without having written it.
-const A_GITS_TIME: Duration = Duration::from_secs(1);
+/// Longer than it takes from the lock on the index to that on the branch.
+const A_PUBLICATION: Duration = Duration::from_secs(60);
+
+/// Longer than git has a lock on a ref that it only has to write.
+const A_LOOK: Duration = Duration::from_secs(1);
+
+/// Whether a crash may have left no more than this of `whole`.
+fn is_cut_short(found: &[u8], whole: &[u8]) -> bool {
+    whole.starts_with(found) || found.iter().all(|&byte| byte == 0)
+}
 
 /// A branch, where it is, and where it is to go.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -184,15 +193,19 @@ impl<'a> Checkout<'a> {
             // Nothing has moved yet.
             Err(error) => return self.unlock().and(Err(error)),
         };
-        let moved = self.move_what_is_ready(ready, onto, commit).and_then(|touched| match touched {
-            None => self.move_branch(advance),
-            Some(touched) => Ok(Some(Along::Obstructed(touched))),
-        });
-        match moved {
-            Ok(None) if self.stands_at(commit)? => self.settle().map(|()| Along::Moved),
-            Ok(outcome) => self.put(commit, onto).map(|_| outcome.unwrap_or(Along::Moved)),
-            Err(error) => self.put(commit, onto).and(Err(error)),
-        }
+        let outcome = match self.move_what_is_ready(ready, onto, commit) {
+            Ok(None) => {
+                let moved = self.move_branch(advance);
+                // Whoever moved it, and whatever was said of that. Who cannot tell leaves the lock, which says it.
+                if self.stands_at(commit)? {
+                    return self.settle().map(|()| Along::Moved);
+                }
+                moved.map(|outcome| outcome.unwrap_or(Along::Moved))
+            }
+            Ok(Some(touched)) => Ok(Along::Obstructed(touched)),
+            Err(error) => Err(error),
+        };
+        self.put(commit, onto).and(outcome)
     }
 
     /// Moves the branch by compare-and-set; the answer says why it was not. Whoever dies meanwhile may leave git's lock on
@@ -211,16 +224,23 @@ impl<'a> Checkout<'a> {
         Ok((!moved).then_some(Along::Superseded))
     }
 
-    /// Removes the lock that a dead [`Self::move_branch`] left: it holds the commit, or nothing yet, which a git that is
-    /// alive is soon done with.
+    /// Removes the lock that a dead [`Self::move_branch`] left: it is little younger than the lock on the index, and holds
+    /// the commit or, after a crash, less than that; a git that is alive does not rest there.
     fn remove_dead_branch_lock(&self, advance: &Advance) -> Result<(), GitError> {
         let lock = reference_lock(self.repository.common_dir(), &branch_reference(&advance.branch));
+        let age = || {
+            fs::metadata(&lock)?
+                .modified()?
+                .duration_since(fs::metadata(self.index_lock())?.modified()?)
+                .map_err(io::Error::other)
+        };
         let look = || Some((fs::metadata(&lock).ok()?.ino(), fs::read(&lock).ok()?));
+        let whole = format!("{}\n", advance.commit).into_bytes();
         match look() {
-            Some((_, target)) if target.trim_ascii() == advance.commit.as_str().as_bytes() => durable::remove(&lock),
-            Some((inode, target)) if target.is_empty() => {
-                thread::sleep(A_GITS_TIME);
-                if look() == Some((inode, target)) { durable::remove(&lock) } else { Ok(()) }
+            Some((_, target)) if target == whole => durable::remove(&lock),
+            Some(found) if is_cut_short(&found.1, &whole) && age().is_ok_and(|age| age < A_PUBLICATION) => {
+                thread::sleep(A_LOOK);
+                if look() == Some(found) { durable::remove(&lock) } else { Ok(()) }
             }
             _ => Ok(()),
         }
@@ -260,13 +280,17 @@ impl<'a> Checkout<'a> {
     /// Nothing more is touched where somebody changed a file since: it is the answer.
     fn move_what_is_ready(&self, ready: Move, from: &CommitId, to: &CommitId) -> Result<Option<Obstacles>, GitError> {
         let moved = match ready.there {
-            There::Whole => move_carefully(self.repository, self.worktree, &self.own_index(), from, to),
+            There::Whole => {
+                let since = fs::metadata(self.index_lock()).and_then(|lock| lock.modified());
+                let since = since.map_err(io_error("read", &self.index_lock()))?;
+                move_carefully(self.repository, self.worktree, &self.own_index(), [from, to], since)
+            }
             There::HalfWay(_) => Moved::Nothing,
         };
         match moved {
-            Moved::All => self.date_index()?,
+            Moved::All => {}
             Moved::Nothing => self.move_by_git(&ready, from, to)?,
-            Moved::Some => match self.make_ready(from, to)? {
+            Moved::Back => match self.make_ready(from, to)? {
                 Ready::Touched(touched) => return Ok(Some(touched)),
                 Ready::Yes(ready) => self.move_by_git(&ready, from, to)?,
             },
@@ -282,16 +306,6 @@ impl<'a> Checkout<'a> {
         };
         self.git().args(["read-tree", "-m", "-u", there, to.as_str()]).run()?;
         self.bring_back_missing(&ready.paths)
-    }
-
-    /// Git takes a file for known if the index is younger. What a person changes since we looked must not be, so the index
-    /// is as old as the lock on it, which is older than that look.
-    fn date_index(&self) -> Result<(), GitError> {
-        let date = || {
-            let began = fs::metadata(self.index_lock())?.modified()?;
-            File::options().write(true).open(self.own_index())?.set_modified(began)
-        };
-        date().map_err(io_error("date", &self.own_index()))
     }
 
     /// What our index holds: what `from` does, or something half-way. Git does not take a half-way change of a directory

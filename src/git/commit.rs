@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
+use std::time::SystemTime;
 
 use super::admin_lock::holding_worktree;
 use super::durable;
@@ -57,12 +58,13 @@ pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Resul
         } else if let Some(lock) = index_lock(worktree)? {
             return Err(GitError::IndexLocked { lock });
         }
+        let looked = SystemTime::now();
         let found = survey(worktree)?;
         if found.conflicts {
             return Err(GitError::OperationInProgress { path: worktree.to_owned(), which: "resolving conflicts" });
         }
         let embedded = found.embedded.iter().map(|path| path_text(path)).collect();
-        Ok(Committed { head: commit(repository, request, found, lock)?, embedded })
+        Ok(Committed { head: commit(repository, request, found, looked, lock)?, embedded })
     })
 }
 
@@ -70,6 +72,7 @@ fn commit(
     repository: &Repository,
     request: &CommitRequest<'_>,
     mut found: Survey,
+    looked: SystemTime,
     lock: &File,
 ) -> Result<CommitId, GitError> {
     let from_hook = as_hook_left(request.worktree)?;
@@ -78,7 +81,7 @@ fn commit(
         Some(head) if !found.staged && found.differing.is_empty() => head.clone(),
         Some(head)
             if !found.staged
-                && let Some(done) = commit_plainly(repository, request, head, &found.differing) =>
+                && let Some(done) = commit_plainly(repository, request, head, &found.differing, looked) =>
         {
             return Ok(done.commit);
         }

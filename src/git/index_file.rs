@@ -41,6 +41,11 @@ pub(crate) fn noted_tree(bytes: &[u8]) -> Option<&[u8]> {
     rest.get(..OBJECT).filter(|_| whole)
 }
 
+/// The names of what an index holds beside its entries.
+pub(crate) fn extensions_of(bytes: &[u8]) -> Option<Vec<&[u8]>> {
+    parts(bytes).map(|(_, extensions)| extensions.into_iter().map(|(name, _)| name).collect())
+}
+
 /// What git knows an index by; `None`: it was told to leave that out.
 pub(crate) fn checksum(bytes: &[u8]) -> Option<&[u8]> {
     let (_, name) = bytes.split_at_checked(bytes.len().checked_sub(OBJECT)?)?;

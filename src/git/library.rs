@@ -242,17 +242,12 @@ pub(super) fn is_ancestor(git: &git2::Repository, ancestor: Oid, descendant: Oid
 /// So many commits are looked at one by one.
 const NEAR: usize = 12;
 
-/// The mode that git takes for one that an old or imported history may have, such as 100664.
+/// The mode that git takes for one that an old or imported history may have, such as 100664 or 40755.
 pub(super) fn canonical(mode: u32) -> u32 {
-    match mode {
-        file if file & 0o170_000 == 0o100_000 => {
-            if file & 0o100 == 0 {
-                0o100_644
-            } else {
-                0o100_755
-            }
-        }
-        other => other,
+    match mode & 0o170_000 {
+        0o100_000 if mode & 0o100 == 0 => 0o100_644,
+        0o100_000 => 0o100_755,
+        kind => kind,
     }
 }
 

@@ -84,6 +84,20 @@ fn two_commits_differ_as_git_says() {
     place.git(&["rm", "--quiet", "-r", "--cached", "."]);
     place.git(&["commit", "--quiet", "--message=nothing is left"]);
     commits.push(place.commit_id("HEAD"));
+    // What old programs wrote: other modes of files and directories.
+    let raw = |text: &[u8]| {
+        fs::write(place.root.join(".git/raw"), text).unwrap();
+        place.git(&["hash-object", "-t", "tree", "-w", "--literally", ".git/raw"])
+    };
+    let entry = |mode: &str, name: &str, object: &str| {
+        [format!("{mode} {name}\0").as_bytes(), Oid::from_str(object).unwrap().as_bytes()].concat()
+    };
+    let blob = place.git(&["hash-object", "-w", ".git/HEAD"]);
+    for below in ["f", "g"] {
+        let inner = raw(&entry("100664", below, &blob));
+        let tree = raw(&[entry("40755", "d", &inner), entry("100775", "run", &blob)].concat());
+        commits.push(commit_id(place.git(&["commit-tree", &tree, "-m", "old"]).as_bytes()).unwrap());
+    }
     let repository = place.repository();
     for (from, to) in commits.iter().flat_map(|from| commits.iter().map(move |to| (from, to))) {
         let found = repository.in_process(|git| differences(git, from, to)).unwrap();

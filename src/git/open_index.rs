@@ -4,16 +4,16 @@
 //! every directory. So what we write, we note in a file beside it.
 
 use std::ffi::OsStr;
-use std::fs::{self, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
-use git2::{DiffOptions, Index, IndexEntry, IndexTime, Oid};
+use git2::{DiffOptions, Index, IndexEntry, IndexTime, Oid, Tree};
 
-use super::error::GitError;
-use super::index_file::{checksum, noted_tree};
+use super::index_file::{checksum, extensions_of, noted_tree};
 use super::library::{Difference, canonical, oid};
 use super::pristine::is_as_indexed;
 use super::slot::git_directory;
@@ -24,21 +24,40 @@ pub(super) struct OpenIndex {
     /// What is in it.
     pub(super) entries: Index,
     file: PathBuf,
+    bytes: Vec<u8>,
     /// When it was written, in seconds.
     written: i64,
+    opened: SystemTime,
 }
 
 impl OpenIndex {
     /// Reads the index of `worktree`.
     pub(super) fn of(worktree: &Path) -> Result<Self, git2::Error> {
-        let directory = git_directory(worktree).map_err(|error: GitError| git2::Error::from_str(&error.to_string()))?;
+        let directory = git_directory(worktree).map_err(|error| failed(&error))?;
         Self::at(directory.join("index"))
     }
 
     /// Reads the index in `file`.
     pub(super) fn at(file: PathBuf) -> Result<Self, git2::Error> {
-        let written = fs::metadata(&file).map_err(|error| git2::Error::from_str(&error.to_string()))?.mtime();
-        Ok(Self { entries: Index::open(&file)?, file, written })
+        let opened = SystemTime::now();
+        let look = || fs::metadata(&file).map(|it| (it.ino(), it.mtime(), it.mtime_nsec(), it.len()));
+        let before = look().map_err(|error| failed(&error))?;
+        let bytes = fs::read(&file).map_err(|error| failed(&error))?;
+        let entries = Index::open(&file)?;
+        if look().ok() != Some(before) {
+            return Err(git2::Error::from_str("somebody wrote the index meanwhile"));
+        }
+        Ok(Self { entries, file, bytes, written: before.1, opened })
+    }
+
+    /// Whether it holds what `tree` holds.
+    pub(super) fn is(&self, git: &git2::Repository, tree: &Tree<'_>) -> Result<bool, git2::Error> {
+        Ok(stands_for(&self.file, &self.bytes, tree.id()) || index_differs(git, tree, &self.entries)?.is_empty())
+    }
+
+    /// Whether something in it would be lost: libgit2 keeps what it does not know of no index.
+    pub(super) fn has_more(&self) -> bool {
+        extensions_of(&self.bytes).is_none_or(|names| names.iter().any(|name| !RENEWED.contains(name)))
     }
 
     /// A file of ours in its directory.
@@ -55,9 +74,15 @@ impl OpenIndex {
         }
     }
 
-    /// Writes it; it holds what `tree` holds now.
-    pub(super) fn write(mut self, tree: &Oid) -> Result<(), git2::Error> {
+    /// Writes it. It was what the tree is that was changed, and is what `tree` is now.
+    ///
+    /// Git takes a file for known if the index is younger. What somebody changes since the files were looked at, at `since`
+    /// or when the index was opened, must not be, so it is as old as that look, and a little older: clocks are coarse.
+    pub(super) fn write(mut self, tree: &Oid, since: Option<SystemTime>) -> Result<(), git2::Error> {
         self.entries.write()?;
+        let looked = since.unwrap_or(self.opened) - COARSE;
+        let date = || File::options().write(true).open(&self.file)?.set_modified(looked);
+        date().map_err(|error| failed(&error))?;
         // Who finds no note looks for itself.
         let _ = self.note(tree);
         Ok(())
@@ -72,6 +97,14 @@ impl OpenIndex {
     }
 }
 
+/// What git makes anew, and a file system's clock may be behind another one by.
+const RENEWED: [&[u8]; 4] = [b"TREE", b"REUC", b"EOIE", b"IEOT"];
+const COARSE: Duration = Duration::from_millis(100);
+
+fn failed(error: &dyn std::error::Error) -> git2::Error {
+    git2::Error::from_str(&error.to_string())
+}
+
 /// The file that tells the tree that an index stands for, after the checksum of that index.
 fn note_beside(index: &Path) -> PathBuf {
     let own = index.with_file_name("lanekeeper");
@@ -84,8 +117,11 @@ pub(super) fn staged(git: &git2::Repository, index: &Path, commit: &CommitId) ->
     if fs::read(index).is_ok_and(|bytes| stands_for(index, &bytes, tree.id())) {
         return Ok(Vec::new());
     }
-    let index = Index::open(index)?;
-    Ok(deltas(&git.diff_tree_to_index(Some(&tree), Some(&index), Some(&mut every_difference()))?))
+    index_differs(git, &tree, &Index::open(index)?)
+}
+
+fn index_differs(git: &git2::Repository, tree: &Tree<'_>, index: &Index) -> Result<Vec<Difference>, git2::Error> {
+    Ok(deltas(&git.diff_tree_to_index(Some(tree), Some(index), Some(&mut every_difference()))?))
 }
 
 fn stands_for(index: &Path, bytes: &[u8], tree: Oid) -> bool {
@@ -161,7 +197,7 @@ mod tests {
         open.entries.remove(Path::new("file"), 0).unwrap();
         let tree = repository.in_process(|git| Ok(git.find_commit(oid(&head)?)?.tree_id())).unwrap();
         // Not so: but what the note says is believed, or it would be of no use.
-        open.write(&tree).unwrap();
+        open.write(&tree, None).unwrap();
         assert_eq!(staged(), Some(Vec::new()));
         git(&["update-index", "--index-version=4"]);
         assert_eq!(staged(), Some(vec!["file".to_owned()]));

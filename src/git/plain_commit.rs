@@ -9,6 +9,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::SystemTime;
 
 use git2::{Index, IndexEntry, IndexEntryFlag, Oid};
 
@@ -28,13 +29,15 @@ use crate::model::CommitId;
 /// The largest file that is read at once, in bytes; git has ways of its own for large ones.
 const LARGE: u64 = 4 << 20;
 
-/// Commits what is at `paths`, the only ones that differ from `head`, of which nothing is staged; durable. `None`: it
+/// Commits what is at `paths`, the only ones that differed from `head` when somebody `looked`, and of which nothing was
+/// staged; durable. `None`: it
 /// takes the git program.
 pub(super) fn commit_plainly(
     repository: &Repository,
     request: &CommitRequest<'_>,
     head: &Head,
     paths: &[Vec<u8>],
+    looked: SystemTime,
 ) -> Option<Head> {
     // Who dies in libgit2 leaves locks, and only who is alone may remove them. Git makes many objects durable at once.
     if !request.nobody_else || paths.len() > FEW {
@@ -44,7 +47,7 @@ pub(super) fn commit_plainly(
     let stored = repository.in_process(|git| Ok(store(repository, git, request, head, paths)))??;
     let commit = commit_id(stored.commit.to_string().as_bytes()).ok()?;
     durable::objects(repository, &commit, std::slice::from_ref(request.since)).ok()?;
-    stored.index.write(&stored.tree).ok()?;
+    stored.index.write(&stored.tree, Some(looked)).ok()?;
     match commit == head.commit {
         true => durable::reference(repository, &branch_reference(branch)).ok()?,
         false => move_checked_out(repository, request, branch, [&head.commit, &commit])?,
@@ -71,6 +74,9 @@ fn store(
         return None;
     }
     let mut index = OpenIndex::of(request.worktree).ok()?;
+    if !index.is(git, &tree).ok()? {
+        return None;
+    }
     let changes = add(git, &mut index.entries, request.worktree, paths)?;
     let new = updated(git, tree.id(), &changes).ok()?;
     if new == tree.id() {

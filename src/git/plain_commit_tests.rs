@@ -54,10 +54,12 @@ const MESSAGE: &str = "A: work  \n\n\n\nand more \u{fc}";
 
 fn commit(place: &Path, nobody_else: bool) -> Option<Head> {
     let repository = Repository::locate(place).unwrap();
+    let looked = SystemTime::now();
     let found = survey(place).unwrap();
     let (head, since) = (found.head.clone().unwrap(), found.head.unwrap().commit);
     let request = CommitRequest { worktree: place, message: MESSAGE, trailers: TRAILERS, since: &since, nobody_else };
-    let done = (!found.staged).then(|| commit_plainly(&repository, &request, &head, &found.differing)).flatten();
+    let done =
+        (!found.staged).then(|| commit_plainly(&repository, &request, &head, &found.differing, looked)).flatten();
     assert_eq!(done.as_ref().unwrap_or(&head).commit.as_str(), git(place, &["rev-parse", "HEAD"]));
     done
 }

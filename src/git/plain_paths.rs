@@ -60,7 +60,7 @@ pub(super) fn is_ordinary(name: &[u8]) -> bool {
         Some(rest) => !rest.first().is_some_and(u8::is_ascii_alphanumeric) || rest.starts_with(b"modules"),
         None => lower.starts_with(b"git~"),
     };
-    let path = name.iter().any(|byte| matches!(byte, b'\\' | b':' | 0));
+    let path = name.iter().any(|byte| matches!(byte, b'/' | b'\\' | b':' | 0));
     !own && !path && !matches!(name, b"" | b"." | b"..")
 }
 
@@ -115,4 +115,21 @@ fn place(worktree: &Path, path: &[u8]) -> PathBuf {
 
 fn is_something(file: &Path) -> bool {
     !matches!(fs::symlink_metadata(file), Err(error) if error.kind() == io::ErrorKind::NotFound)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_ordinary;
+
+    #[test]
+    fn no_name_leads_elsewhere_or_to_gits_own() {
+        for name in ["a", ".github", ".gitignore", "git", "a b", "\u{fc}"] {
+            assert!(is_ordinary(name.as_bytes()), "{name}");
+        }
+        for name in
+            ["", ".", "..", "a/../b", "../x", ".git", ".GIT", ".git ", ".git.", "git~1", ".gitmodules", "a\\b", "a:b"]
+        {
+            assert!(!is_ordinary(name.as_bytes()), "{name}");
+        }
+    }
 }

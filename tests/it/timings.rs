@@ -64,8 +64,8 @@ fn every_job_of_the_log_is_in_the_trace_within_what_ran_it() {
     for (name, least) in [("open_worktree", 2), ("commit_work", 2), ("publish_merge", 1), ("sync log", 5)] {
         assert!(slices.iter().filter(|slice| slice.event["name"] == name).count() >= least, "{name}: {text}");
     }
-    let merge = slices.iter().find(|slice| slice.event["name"] == "publish_merge").expect("a merge");
-    assert!(slices.iter().any(|slice| slice.event["name"] == "git update-ref" && holds(merge, slice)), "{text}");
+    let commit = slices.iter().find(|slice| slice.event["name"] == "commit_work").expect("a commit");
+    assert!(slices.iter().any(|slice| slice.event["name"] == "git status" && holds(commit, slice)), "{text}");
     assert!(slices.iter().any(|slice| slice.event["name"] == "waiting for a place" && slice.row == "A"), "{text}");
 }
 
