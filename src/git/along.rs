@@ -196,9 +196,9 @@ impl<'a> Checkout<'a> {
         let outcome = match self.move_what_is_ready(ready, onto, commit) {
             Ok(None) => {
                 let moved = self.move_branch(advance);
-                // Whoever moved it, and whatever was said of that. Who cannot tell leaves the lock, which says it.
+                // Whoever moved it: files follow, and an error is told. Who cannot tell leaves the lock, which says it.
                 if self.stands_at(commit)? {
-                    return self.settle().map(|()| Along::Moved);
+                    return self.settle().and(moved).map(|_| Along::Moved);
                 }
                 moved.map(|outcome| outcome.unwrap_or(Along::Moved))
             }

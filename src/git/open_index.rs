@@ -97,8 +97,10 @@ impl OpenIndex {
     }
 }
 
-/// What git makes anew, and a file system's clock may be behind another one by.
+/// The parts of an index that git makes anew where they are missing.
 const RENEWED: [&[u8]; 4] = [b"TREE", b"REUC", b"EOIE", b"IEOT"];
+
+/// More than a file system's clock may be behind the system's.
 const COARSE: Duration = Duration::from_millis(100);
 
 fn failed(error: &dyn std::error::Error) -> git2::Error {

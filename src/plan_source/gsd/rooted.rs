@@ -165,7 +165,7 @@ mod tests {
             ("cd web && ls '/home/x/app/b'", root, "cd web && ls '/home/x/app/b'", true),
             ("ls /home/x/other", root, "ls /home/x/other", true),
             ("ls /Users/y/a", None, "ls /Users/y/a", true),
-            ("test -f C:/work/a", None, "test -f C:/work/a", true),
+            ("test -f C:/code/a", None, "test -f C:/code/a", true),
             ("FILE=/root/a ls", None, "FILE=/root/a ls", true),
             ("ls src/home/x /tmp/a", None, "ls src/home/x /tmp/a", false),
             ("curl http://localhost/home/x", None, "curl http://localhost/home/x", false),
