@@ -2,12 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::admin_lock::Guarded;
-use super::durable;
 use super::error::GitError;
 use super::pool::Pool;
 use super::program::{Git, path_text};
-use super::references::{delete_reference, reference_lock};
+use super::references::delete_reference;
 use super::repository::{Repository, branch_reference};
 use crate::model::{CommitId, PhaseId};
 
@@ -23,9 +21,7 @@ pub fn delete_branch_if_merged(
     into: &[CommitId],
 ) -> Result<(), GitError> {
     if repository.branch_commit(branch)?.is_none() {
-        // Whoever deleted it may have died before the lock on it was gone, too.
-        let lock = reference_lock(repository.common_dir(), &branch_reference(branch));
-        return repository.holding(Guarded::References, |_| durable::remove(&lock));
+        return Ok(());
     }
     if let Some(place) = repository.where_checked_out(branch)? {
         return Err(GitError::BranchInTheWay { branch: branch.to_owned(), place: Some(place) });

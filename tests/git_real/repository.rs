@@ -1,6 +1,6 @@
 use std::fs;
 
-use lanekeeper::git::{GitError, Repository, delete_branch_if_merged, move_branch, stray};
+use lanekeeper::git::{GitError, Repository, delete_branch_if_merged, move_branch, remove_dead_reference_locks, stray};
 use lanekeeper::model::PhaseId;
 
 use crate::support::*;
@@ -134,6 +134,24 @@ pinned_tests! {
             delete(&second, std::slice::from_ref(&third)).unwrap();
         }
         assert_eq!(world.branches(), ["main"]);
+    }
+
+    fn locks_of_the_dead_go_and_those_of_the_living_stay() {
+        let world = World::new();
+        let references = world.main.join(".git/refs");
+        for branch in ["lane/P1/A", "lane-agent/P1/A/e", "lanes"] {
+            git(&world.main, &["branch", branch]);
+        }
+        git(&world.main, &["pack-refs", "--all"]);
+        let dead = ["heads/lane/P1/B", "heads/lane-agent/P1/A/f", "lanekeeper/checkpoint/P1-A/1", "tags/checkpoint/P1-A/2"];
+        let alive = ["heads/lane/P1/A", "heads/lane-agent/P1/A/e", "heads/lanes", "heads/lanes2", "tags/v1"];
+        let lock = |name: &&str| references.join(format!("{name}.lock"));
+        for name in dead.iter().chain(&alive) {
+            write(&lock(name), "");
+        }
+        remove_dead_reference_locks(&world.repository()).unwrap();
+        assert!(!dead.iter().any(|name| lock(name).exists()));
+        assert_eq!(alive.iter().filter(|name| !lock(name).exists()).collect::<Vec<_>>(), [&""; 0]);
     }
 
     fn what_is_left_of_a_phase_is_found_and_nothing_of_another() {
