@@ -1,7 +1,6 @@
 //! Locks between threads and between Lanekeeper processes. They are the kernel's, so they cannot go stale.
 //!
-//! Order, where more than one is taken: one worktree, then pool, then admin or
-//! references. `publish` is taken alone.
+//! Order, where more than one is taken: one worktree, then pool, then admin, references or publish, then settings.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::ErrorKind;
@@ -25,6 +24,8 @@ pub(crate) enum Guarded {
     References,
     /// Moving the integration branch.
     Publish,
+    /// Writing what libgit2 is told.
+    Settings,
 }
 
 impl Repository {
@@ -40,6 +41,7 @@ impl Repository {
             Guarded::Pool => "pool.guard",
             Guarded::References => "references.guard",
             Guarded::Publish => "publish.guard",
+            Guarded::Settings => "settings.guard",
         };
         holding(&self.own_directory()?.join(name), act)
     }

@@ -61,6 +61,16 @@ pub(crate) fn create_by_way_of(staged: &Path, path: &Path, bytes: &[u8]) -> Resu
     }
 }
 
+/// Removes what was being written in a directory when its writer died. Who writes there holds a lock, as the caller does.
+pub(crate) fn remove_unfinished(directory: &Path) -> Result<(), GitError> {
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            remove(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 /// Removes a file; none there is as good.
 pub(crate) fn remove(path: &Path) -> Result<(), GitError> {
     match std::fs::remove_file(path) {

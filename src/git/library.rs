@@ -4,12 +4,14 @@
 //! every format of a repository, and says in words that people can look up what is wrong.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::{fmt, fs};
 
 use git2::{ConfigLevel, Oid, RepositoryOpenFlags, Tree, TreeEntry};
 
+use super::admin_lock::Guarded;
 use super::configuration::{Stamps, usual_files};
 use super::durable;
 use super::repository::Repository;
@@ -120,9 +122,14 @@ pub(super) fn change<T>(
     if !repository.may_write_in_process() {
         return None;
     }
-    let settings = repository.own_directory().ok()?.join("libgit2.config");
+    let own = repository.own_directory().ok()?;
+    let settings = own.join("libgit2.config");
     if !fs::read(&settings).is_ok_and(|known| known == DURABLE.as_bytes()) {
-        durable::write(&settings, DURABLE.as_bytes()).ok()?;
+        let write = |_: &File| {
+            durable::remove_unfinished(&own)?;
+            durable::write(&settings, DURABLE.as_bytes())
+        };
+        repository.holding(Guarded::Settings, write).ok()?;
     }
     repository.handles().with(place, true, || open_durable(place, &settings), act)
 }

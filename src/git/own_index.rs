@@ -6,7 +6,6 @@
 //! of the noted one and of them. Where much differs, something is out of the ordinary or goes wrong on that way, all is
 //! added to the index with `git add --all`, which also says why it cannot be done.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io;
@@ -22,10 +21,14 @@ use super::commit::{FEW, add_all, add_these, embedded_in};
 use super::durable;
 use super::error::{GitError, io_error};
 use super::file_system::dates_directories;
-use super::index_file::{self, Entry};
+use super::index_file;
+use super::index_note::{Note, checksum_of};
+use super::plain_files::store_file;
+use super::plain_paths::are_plain;
 use super::program::{Git, nul_separated};
 use super::repository::Repository;
 use super::slot::git_directory;
+use super::small_index;
 use super::status::{SURVEY, Survey};
 use super::tree_update::{Changes, updated};
 use crate::model::CommitId;
@@ -71,9 +74,6 @@ fn set_modified(path: &Path, to: SystemTime) -> io::Result<()> {
     File::options().write(true).open(path)?.set_modified(to)
 }
 
-/// Paths of an index, with what they hold.
-type Holdings = BTreeMap<Vec<u8>, (u32, Vec<u8>)>;
-
 /// An index of ours that nobody else of ours uses meanwhile.
 struct OwnIndex<'a> {
     repository: &'a Repository,
@@ -89,20 +89,24 @@ impl<'a> OwnIndex<'a> {
         }
         // The file system's own clock: what changes from now on is not younger.
         let began = self.write(&self.few(), b"")?;
-        let noted = fs::read_to_string(self.note()).ok().filter(|_| self.file.exists());
+        let fresh = !self.file.exists();
+        let noted = fs::read_to_string(self.note()).ok().and_then(|text| Note::read(&text));
         // Until the end nothing stands in the note, so that whoever dies here leaves an index that is filled anew.
         let _ = fs::remove_file(self.note());
-        let fresh = !self.file.exists();
-        if fresh {
-            copy_index(self.worktree, self.file)?;
-        }
-        let quick = if fresh || noted.is_some() { self.quick_tree(noted.as_deref()) } else { None };
-        let (tree, noted) = match quick {
-            Some(found) => found,
-            None => self.whole_tree(fresh).map(|tree| (tree.clone(), tree))?,
+        let quick = match noted {
+            _ if fresh => {
+                copy_index(self.worktree, self.file)?;
+                self.quick_tree(None, checksum_of(self.file))
+            }
+            Some(noted) => self.quick_tree(Some(noted.tree), noted.covers),
+            None => None,
         };
-        self.close(began, &noted)?;
-        Ok(tree)
+        let (tree, note) = match quick {
+            Some(found) => found,
+            None => self.whole_tree(fresh).map(|tree| (tree, Note { tree, covers: None }))?,
+        };
+        self.close(began, &note)?;
+        Ok(tree.to_string())
     }
 
     fn note(&self) -> PathBuf {
@@ -126,7 +130,7 @@ impl<'a> OwnIndex<'a> {
 
     /// Git takes a file or a directory for known if the index was written in a later second than it. What came while we
     /// looked may be of the second in which we began, so the index is dated back to then.
-    fn close(&self, began: SystemTime, noted: &str) -> Result<(), GitError> {
+    fn close(&self, began: SystemTime, note: &Note) -> Result<(), GitError> {
         let date = || {
             let written = fs::metadata(self.file)?.modified()?;
             set_modified(self.file, written.min(began))?;
@@ -135,7 +139,7 @@ impl<'a> OwnIndex<'a> {
         };
         date().map_err(io_error("write", self.file))?;
         let _ = fs::remove_file(self.few());
-        self.write(&self.note(), noted.as_bytes()).map(drop)
+        self.write(&self.note(), note.text().as_bytes()).map(drop)
     }
 
     fn git(&self, index: &Path) -> Git<'a> {
@@ -148,13 +152,14 @@ impl<'a> OwnIndex<'a> {
     }
 
     /// Adds everything that the worktree holds to the index, and writes it as a tree.
-    fn whole_tree(&self, fresh: bool) -> Result<String, GitError> {
+    fn whole_tree(&self, fresh: bool) -> Result<Oid, GitError> {
         self.add_everything()?;
         // A fresh copy has them already.
         if !fresh {
             self.add_forced()?;
         }
-        Ok(self.git(self.file).arg("write-tree").line()?)
+        let tree = self.git(self.file).arg("write-tree").line()?;
+        Oid::from_str(&tree).map_err(|error| io_error("understand", self.file)(io::Error::other(error)))
     }
 
     fn add_everything(&self) -> Result<(), GitError> {
@@ -187,26 +192,25 @@ impl<'a> OwnIndex<'a> {
     }
 
     /// The same from what differs from the index, which stands for the tree `noted`, or for that of the head if nothing
-    /// is staged; answers that tree, too. `None`: too much differs, or something is in the way.
-    fn quick_tree(&self, noted: Option<&str>) -> Option<(String, String)> {
+    /// is staged, and covers the worktree's index `covers`. `None`: too much differs, or something is in the way.
+    fn quick_tree(&self, noted: Option<Oid>, covers: Option<Oid>) -> Option<(Oid, Note)> {
         let mut found = self.survey()?;
         let noted = match noted {
-            Some(noted) => Oid::from_str(noted).ok()?,
+            Some(noted) => noted,
             None if found.staged => return None,
             None => self.tree_of_commit(&found.head?.commit)?,
         };
         found.differing.append(&mut found.embedded);
-        let bytes = fs::read(self.file).ok()?;
-        let known = index_file::entries(&bytes)?;
-        let forced = self.forced(&known, &found.differing)?;
-        if found.conflicts || found.differing.len() + forced.len() > FEW {
+        let (forced, covers) = self.forced(covers, &found.differing)?;
+        let paths: Vec<&[u8]> = found.differing.iter().chain(&forced).map(Vec::as_slice).collect();
+        if found.conflicts || paths.len() > FEW {
             return None;
         }
-        let tree = match found.differing.is_empty() && forced.is_empty() {
+        let tree = match paths.is_empty() {
             true => noted,
-            false => self.tree_with(noted, &known, &found.differing, &forced)?,
+            false => self.plain_tree(noted, &paths).or_else(|| self.tree_with(noted, &found.differing, &forced))?,
         };
-        Some((tree.to_string(), noted.to_string()))
+        Some((tree, Note { tree: noted, covers }))
     }
 
     /// It reads no repositories other than those with names of twenty bytes, which an index does not tell.
@@ -214,17 +218,35 @@ impl<'a> OwnIndex<'a> {
         self.repository.in_process(|git| git.find_commit(Oid::from_str(commit.as_str())?).map(|it| it.tree_id()))
     }
 
-    /// The tree `noted`, of which `known` are the entries, with what the worktree holds at these paths.
-    fn tree_with(&self, noted: Oid, known: &[Entry<'_>], differing: &[Vec<u8>], forced: &[Vec<u8>]) -> Option<Oid> {
+    /// The tree `noted` with what the worktree holds at `paths`, without a process. `None`: git may have a say in it.
+    fn plain_tree(&self, noted: Oid, paths: &[&[u8]]) -> Option<Oid> {
+        let store = |git: &git2::Repository| {
+            let tree = git.find_tree(noted)?;
+            if !are_plain(self.repository, git, self.worktree, &[&tree], paths.iter().copied()) {
+                return Ok(None);
+            }
+            let stored = |path: &&[u8]| {
+                let file = store_file(git, self.worktree, path)?;
+                Some((path.to_vec(), file.map(|file| (file.mode, file.object))))
+            };
+            let changes: Option<Changes> = paths.iter().map(stored).collect();
+            changes.map(|changes| updated(git, noted, &changes)).transpose()
+        };
+        self.repository.in_process(store).flatten()
+    }
+
+    /// The same by way of git.
+    fn tree_with(&self, noted: Oid, differing: &[Vec<u8>], forced: &[Vec<u8>]) -> Option<Oid> {
+        let bytes = fs::read(self.file).ok()?;
         let paths = differing.iter().chain(forced).map(Vec::as_slice).collect();
-        let before = self.fill_few(known, &paths)?;
+        let before = small_index::fill(&self.few(), &index_file::entries(&bytes)?, &paths)?;
         for (paths, force) in [(differing, false), (forced, true)] {
             if let Some(git) = add_these(self.git(&self.few()), paths, force) {
                 git.run().ok()?;
             }
         }
         let few = fs::read(self.few()).ok()?;
-        let changes = changes(&before, &holdings(index_file::entries(&few)?))?;
+        let changes = small_index::changes(&before, index_file::entries(&few)?)?;
         let may = self.repository.may_write_in_process();
         may.then(|| self.repository.in_process(|git| updated(git, noted, &changes))).flatten()
     }
@@ -241,78 +263,37 @@ impl<'a> OwnIndex<'a> {
     }
 
     /// The paths that are in the worktree's own index and on disk, and neither in ours nor among those that differ:
-    /// they are tracked although they are ignored.
-    fn forced(&self, known: &[Entry<'_>], differing: &[Vec<u8>]) -> Option<Vec<Vec<u8>>> {
-        let theirs = match fs::read(git_directory(self.worktree).ok()?.join("index")) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some(Vec::new()),
+    /// they are tracked although they are ignored. And the index of theirs that ours covers by now.
+    fn forced(&self, covers: Option<Oid>, differing: &[Vec<u8>]) -> Option<(Vec<Vec<u8>>, Option<Oid>)> {
+        let place = git_directory(self.worktree).ok()?.join("index");
+        if covers.is_some() && covers == checksum_of(&place) {
+            return Some((Vec::new(), covers));
+        }
+        let theirs = match fs::read(place) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some((Vec::new(), None)),
             read => read.ok()?,
         };
-        let mut known = known.iter().peekable();
-        let mut forced = Vec::new();
-        for entry in index_file::entries(&theirs)?.iter() {
-            while known.next_if(|ours| ours.path < entry.path).is_some() {}
-            let ours = known.peek().is_some_and(|ours| ours.path == entry.path);
-            if !ours && !differing.iter().any(|path| *path == *entry.path) && self.holds(&entry.path) {
-                forced.push(entry.path.to_vec());
+        let ours = fs::read(self.file).ok()?;
+        let ours = index_file::entries(&ours)?;
+        let mut ours = ours.iter().peekable();
+        let mut missing = Vec::new();
+        for entry in index_file::entries(&theirs)? {
+            while ours.next_if(|ours| ours.path < entry.path).is_some() {}
+            if ours.peek().is_none_or(|ours| ours.path != entry.path) {
+                missing.push(entry.path.into_owned());
             }
         }
-        forced.dedup();
-        Some(forced)
+        let covers =
+            index_file::checksum(&theirs).filter(|_| missing.is_empty()).and_then(|it| Oid::from_bytes(it).ok());
+        missing.retain(|path| !differing.contains(path) && self.holds(path));
+        missing.dedup();
+        Some((missing, covers))
     }
 
     fn holds(&self, path: &[u8]) -> bool {
         fs::symlink_metadata(self.worktree.join(OsStr::from_bytes(path))).is_ok()
     }
-
-    /// Makes the small index of the entries for `paths`, which git may need for what it makes of a file, and of those
-    /// with attributes, which it looks up there if they are not on disk. Answers the former.
-    fn fill_few(&self, known: &[Entry<'_>], paths: &BTreeSet<&[u8]>) -> Option<Holdings> {
-        // An empty file is no index; none at all is.
-        fs::remove_file(self.few()).ok()?;
-        let mut few = git2::Index::open(&self.few()).ok()?;
-        let mut before = Holdings::new();
-        for entry in known.iter().filter(|entry| entry.settled) {
-            let wanted = paths.contains(&*entry.path);
-            if wanted || entry.path.ends_with(b".gitattributes") {
-                few.add(&index_entry(entry)?).ok()?;
-                before.insert(entry.path.to_vec(), (entry.mode, entry.object.to_vec()));
-            }
-        }
-        few.write().ok()?;
-        Some(before)
-    }
 }
 
 /// How often everything is added: an agent at work may remove a file between the listing and the reading.
 const TRIES: u32 = 3;
-
-/// An entry of which nothing but its content is known.
-fn index_entry(entry: &Entry<'_>) -> Option<git2::IndexEntry> {
-    let never = git2::IndexTime::new(0, 0);
-    Some(git2::IndexEntry {
-        ctime: never,
-        mtime: never,
-        dev: 0,
-        ino: 0,
-        mode: entry.mode,
-        uid: 0,
-        gid: 0,
-        file_size: 0,
-        id: Oid::from_bytes(entry.object).ok()?,
-        flags: 0,
-        flags_extended: 0,
-        path: entry.path.to_vec(),
-    })
-}
-
-fn holdings(entries: Vec<Entry<'_>>) -> Holdings {
-    entries.into_iter().map(|entry| (entry.path.into_owned(), (entry.mode, entry.object.to_vec()))).collect()
-}
-
-/// What became of paths; those that are as before are left out.
-fn changes(before: &Holdings, now: &Holdings) -> Option<Changes> {
-    let gone = before.keys().filter(|path| !now.contains_key(*path)).map(|path| Some((path.clone(), None)));
-    let new = now.iter().filter(|(path, holding)| before.get(*path) != Some(holding));
-    let new = new.map(|(path, (mode, object))| Some((path.clone(), Some((*mode, Oid::from_bytes(object).ok()?)))));
-    gone.chain(new).collect()
-}

@@ -4,10 +4,7 @@
 //! dies on the way leaves objects that nothing leads to, or what `git add` leaves before `git commit`.
 
 use std::ffi::OsStr;
-use std::fs::{self, Metadata};
-use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -20,14 +17,12 @@ use super::head::Head;
 use super::identity::commit_tree;
 use super::library;
 use super::open_index::{OpenIndex, indexed};
+use super::plain_files::store_file;
 use super::plain_paths::are_plain;
 use super::references::reference_lock;
 use super::repository::{Repository, branch_reference, commit_id};
 use super::tree_update::{Changes, updated};
 use crate::model::CommitId;
-
-/// The largest file that is read at once, in bytes; git has ways of its own for large ones.
-const LARGE: u64 = 4 << 20;
 
 /// Commits what is at `paths`, the only ones that differed from `head` when somebody `looked`, and of which nothing was
 /// staged; durable. `None`: it
@@ -98,45 +93,14 @@ fn add(git: &git2::Repository, index: &mut Index, worktree: &Path, paths: &[Vec<
         if !index.get_path(name, 0).is_none_or(usual) {
             return None;
         }
-        let now = match read(&worktree.join(name)).ok()? {
-            Some((found, bytes)) => {
-                let entry = indexed(path, git.blob(&bytes).ok()?, mode(&found), &found);
-                index.add(&entry).ok()?;
-                Some((entry.mode, entry.id))
-            }
-            None => index.remove_path(name).map(|()| None).ok()?,
-        };
-        changes.insert(path.clone(), now);
+        let now = store_file(git, worktree, path)?;
+        match &now {
+            Some(file) => index.add(&indexed(path, file.object, file.mode, &file.found)).ok()?,
+            None => index.remove_path(name).ok()?,
+        }
+        changes.insert(path.clone(), now.map(|file| (file.mode, file.object)));
     }
     Some(changes)
-}
-
-/// A file or a link that stays as it is while it is read; `None`: there is none.
-fn read(place: &Path) -> io::Result<Option<(Metadata, Vec<u8>)>> {
-    let before = match fs::symlink_metadata(place) {
-        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            return Ok(None);
-        }
-        found => found?,
-    };
-    let bytes = match before.is_symlink() {
-        true => fs::read_link(place)?.into_os_string().into_encoded_bytes(),
-        false if before.is_file() && before.len() <= LARGE => fs::read(place)?,
-        false => return Err(io::ErrorKind::Unsupported.into()),
-    };
-    let after = fs::symlink_metadata(place)?;
-    let stamp = |found: &Metadata| (found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec(), found.ino());
-    let same = stamp(&before) == stamp(&after) && after.len() == bytes.len() as u64;
-    if same { Ok(Some((after, bytes))) } else { Err(io::ErrorKind::ResourceBusy.into()) }
-}
-
-/// The mode that git has for a file.
-fn mode(found: &Metadata) -> u32 {
-    match () {
-        () if found.is_symlink() => 0o120_000,
-        () if found.mode() & 0o100 != 0 => 0o100_755,
-        () => 0o100_644,
-    }
 }
 
 /// Moves the branch that the worktree has checked out, noted in the reflogs of both.

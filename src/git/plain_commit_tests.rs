@@ -1,8 +1,11 @@
 //! Plain commits held against those of the git program.
 
+use std::ffi::OsStr;
+use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
 
+use super::super::plain_files::LARGE;
 use super::super::program::Git;
 use super::super::status::survey;
 use super::*;

@@ -208,7 +208,9 @@ impl Repository {
                 text.push(b'\n');
             }
             missing.iter().for_each(|pattern| text.extend(format!("{pattern}\n").bytes()));
-            fs::create_dir_all(self.common.join("info")).map_err(io_error("create", &path))?;
+            let directory = self.common.join("info");
+            fs::create_dir_all(&directory).map_err(io_error("create", &path))?;
+            durable::remove_unfinished(&directory)?;
             durable::rewrite(&path, &text)
         })
     }

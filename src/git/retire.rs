@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::admin_lock::Guarded;
 use super::claim::{Claim, Holder};
-use super::durable::{self, UNFINISHED};
+use super::durable;
 use super::error::{GitError, io_error};
 use super::operation::refuse_operation;
 use super::pool::{Kept, Pool, make_directory};
@@ -51,7 +51,7 @@ impl Pool {
                 }
             }
             self.forget_vanished()?;
-            self.remove_unfinished()
+            durable::remove_unfinished(&self.slots())
         })?;
         kept.extend(self.set_aside().into_iter().map(|path| Kept { path, reason: SET_ASIDE.to_owned() }));
         kept.extend(delete_trash(&self.trash(), until));
@@ -122,16 +122,6 @@ impl Pool {
             }
             Ok(())
         })
-    }
-
-    /// Removes files that were being written beside the slots when their writer died; writers hold the pool's lock.
-    fn remove_unfinished(&self) -> Result<(), GitError> {
-        for entry in fs::read_dir(self.slots()).into_iter().flatten().flatten() {
-            if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
-                durable::remove(&entry.path())?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -102,7 +102,7 @@ impl World {
 
     /// Waits until every git that a dead Lanekeeper began has ended: each holds the lock that it was begun under.
     pub fn wait_for_orphans(&self) {
-        for name in ["pool", "admin", "references", "publish"] {
+        for name in ["pool", "admin", "references", "publish", "settings"] {
             if let Ok(guard) = fs::File::open(self.work().join(format!(".git/lanekeeper/{name}.guard"))) {
                 guard.lock().unwrap();
             }

@@ -136,6 +136,17 @@ pinned_tests! {
         assert_eq!(world.branches(), ["main"]);
     }
 
+    fn what_the_dead_were_writing_goes_when_it_is_written_again() {
+        let world = World::new();
+        let halves = ["lanekeeper", "info"].map(|directory| world.main.join(".git").join(directory).join(".unfinished-1"));
+        halves.iter().for_each(|half| write(half, "half"));
+        let repository = world.repository();
+        repository.ensure_excluded(&["/.claude/"]).unwrap();
+        git(&world.main, &["branch", "lane/P1/A"]);
+        move_branch(&repository, "lane/P1/A", &world.head(), &commit(&world.main, "second")).unwrap();
+        assert!(!halves.iter().any(|half| half.exists()));
+    }
+
     fn locks_of_the_dead_go_and_those_of_the_living_stay() {
         let world = World::new();
         let references = world.main.join(".git/refs");
