@@ -3,13 +3,13 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::error::GitError;
 use super::program::{Git, path_text};
 use super::repository::Repository;
+use super::stamp::Stamps;
 
 /// The settings of a repository, as its main worktree sees them.
 #[derive(Debug)]
@@ -20,34 +20,6 @@ pub(crate) struct Configuration {
     files: Stamps,
     /// Where attributes for all repositories would be.
     attributes: Vec<PathBuf>,
-}
-
-/// Modification, change, inode and size of a file; `None`: there is none.
-type Stamp = Option<[i64; 6]>;
-
-/// Files, and how each was once.
-#[derive(Debug, Default)]
-pub(crate) struct Stamps(Vec<(PathBuf, Stamp)>);
-
-impl Stamps {
-    /// As they are now.
-    pub(crate) fn now(files: impl IntoIterator<Item = PathBuf>) -> Self {
-        let mut stamps = Self::default();
-        files.into_iter().for_each(|file| stamps.add(file));
-        stamps
-    }
-
-    fn add(&mut self, file: PathBuf) {
-        if !self.0.iter().any(|(known, _)| *known == file) {
-            let now = stamp(&file);
-            self.0.push((file, now));
-        }
-    }
-
-    /// Whether each still is as it was.
-    pub(crate) fn are_current(&self) -> bool {
-        self.0.iter().all(|(file, then)| stamp(file) == *then)
-    }
 }
 
 /// The settings as they were when they were last asked for; shared by all copies of a [`Repository`].
@@ -134,10 +106,4 @@ fn usual_attributes(main: &Path) -> Result<Vec<PathBuf>, GitError> {
     let system = system.stdout.trim_ascii_end();
     let system = (!system.is_empty()).then(|| main.join(OsStr::from_bytes(system)));
     Ok(system.into_iter().chain(user_directory().map(|directory| directory.join("attributes"))).collect())
-}
-
-fn stamp(file: &Path) -> Stamp {
-    let found = std::fs::metadata(file).ok()?;
-    let (inode, size) = (found.ino() as i64, found.size() as i64);
-    Some([found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec(), inode, size])
 }

@@ -1,42 +1,76 @@
-//! What is known of an index of ours, noted beside it from one snapshot to the next.
+//! What is noted beside an index of ours from one snapshot to the next.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
 use git2::Oid;
+use serde::{Deserialize, Serialize};
 
 use super::index_file;
+use super::stamp::Stamp;
 
-/// What an index of ours holds.
+/// What an index of ours holds, and what the last snapshot found beside it. Objects are named as git prints them.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Note {
-    /// The tree that it stands for.
-    pub(super) tree: Oid,
-    /// The checksum of an index of the worktree's, every path of which is in ours.
-    pub(super) covers: Option<Oid>,
+    /// The tree that the index stands for.
+    pub(super) tree: String,
+    /// The worktree's own index, as it was compared.
+    pub(super) covers: Option<Covered>,
+    /// Files that were not as in the index.
+    pub(super) files: KnownFiles,
 }
 
-impl Note {
-    /// Reads what [`Self::text`] wrote.
-    pub(super) fn read(text: &str) -> Option<Self> {
-        let mut words = text.split_whitespace().map(|word| Oid::from_str(word).ok());
-        Some(Self { tree: words.next()??, covers: words.next().flatten() })
+/// An index of the worktree's of which is known what ours lacks.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Covered {
+    /// Its checksum.
+    pub(super) index: String,
+    /// The paths in it that are not in ours.
+    pub(super) missing: Vec<String>,
+}
+
+impl Covered {
+    /// One of which ours has every path.
+    pub(super) fn whole(index: String) -> Self {
+        Self { index, missing: Vec::new() }
     }
 
-    /// A line.
-    pub(super) fn text(&self) -> String {
-        match &self.covers {
-            Some(covers) => format!("{} {covers}", self.tree),
-            None => self.tree.to_string(),
-        }
+    /// One of which ours has every path but these. `None`: they are too many to be noted, or no text.
+    pub(super) fn but(index: String, missing: &[Vec<u8>]) -> Option<Self> {
+        let few = Some(missing).filter(|missing| missing.len() <= MANY)?;
+        let missing = few.iter().map(|path| String::from_utf8(path.clone()).ok()).collect::<Option<_>>()?;
+        Some(Self { index, missing })
     }
+}
+
+/// So much is noted.
+pub(super) const MANY: usize = 512;
+
+/// Files by their paths, those whose paths are text.
+pub(super) type KnownFiles = BTreeMap<String, KnownFile>;
+
+/// A file that is in the store for as long as its stamp stays the same.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct KnownFile {
+    pub(super) stamp: Stamp,
+    /// As in a tree.
+    pub(super) mode: u32,
+    /// Its blob.
+    pub(super) object: String,
 }
 
 /// The checksum of the index in a file; `None`: it has none, or cannot be read.
-pub(super) fn checksum_of(index: &Path) -> Option<Oid> {
+pub(super) fn checksum_of(index: &Path) -> Option<String> {
     let mut end = Vec::new();
     let mut file = File::open(index).ok()?;
     file.seek(SeekFrom::End(-20)).ok()?;
     file.read_to_end(&mut end).ok()?;
-    Oid::from_bytes(index_file::checksum(&end)?).ok()
+    checksum_in(&end)
+}
+
+/// The same of an index that was read.
+pub(super) fn checksum_in(index: &[u8]) -> Option<String> {
+    Some(Oid::from_bytes(index_file::checksum(index)?).ok()?.to_string())
 }

@@ -12,10 +12,11 @@ use std::{fmt, fs};
 use git2::{ConfigLevel, Oid, RepositoryOpenFlags, Tree, TreeEntry};
 
 use super::admin_lock::Guarded;
-use super::configuration::{Stamps, usual_files};
+use super::configuration::usual_files;
 use super::durable;
 use super::repository::Repository;
 use super::slot::git_directory;
+use super::stamp::Stamps;
 use crate::model::CommitId;
 
 /// Objects and refs are on disk before libgit2 reports them, as with the git program. It knows no other way to be told so.

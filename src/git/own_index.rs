@@ -22,15 +22,14 @@ use super::durable;
 use super::error::{GitError, io_error};
 use super::file_system::dates_directories;
 use super::index_file;
-use super::index_note::{Note, checksum_of};
-use super::plain_files::store_file;
-use super::plain_paths::are_plain;
+use super::index_note::{Covered, KnownFiles, Note, checksum_in, checksum_of};
+use super::plain_tree::plain_tree;
 use super::program::{Git, nul_separated};
 use super::repository::Repository;
 use super::slot::git_directory;
 use super::small_index;
 use super::status::{SURVEY, Survey};
-use super::tree_update::{Changes, updated};
+use super::tree_update::updated;
 use crate::model::CommitId;
 
 /// The tree that `worktree` would be, made with the index `file`, which is ours alone and need not exist.
@@ -90,23 +89,28 @@ impl<'a> OwnIndex<'a> {
         // The file system's own clock: what changes from now on is not younger.
         let began = self.write(&self.few(), b"")?;
         let fresh = !self.file.exists();
-        let noted = fs::read_to_string(self.note()).ok().and_then(|text| Note::read(&text));
+        let note: Option<Note> = fs::read(self.note()).ok().and_then(|text| serde_json::from_slice(&text).ok());
         // Until the end nothing stands in the note, so that whoever dies here leaves an index that is filled anew.
         let _ = fs::remove_file(self.note());
-        let quick = match noted {
+        let quick = match note {
             _ if fresh => {
                 copy_index(self.worktree, self.file)?;
-                self.quick_tree(None, checksum_of(self.file))
+                self.quick_tree(None, checksum_of(self.file).map(Covered::whole), &KnownFiles::new())
             }
-            Some(noted) => self.quick_tree(Some(noted.tree), noted.covers),
+            Some(note) => {
+                Oid::from_str(&note.tree).ok().and_then(|tree| self.quick_tree(Some(tree), note.covers, &note.files))
+            }
             None => None,
         };
         let (tree, note) = match quick {
             Some(found) => found,
-            None => self.whole_tree(fresh).map(|tree| (tree, Note { tree, covers: None }))?,
+            None => {
+                let tree = self.whole_tree(fresh)?;
+                (tree.clone(), Note { tree, covers: None, files: KnownFiles::new() })
+            }
         };
         self.close(began, &note)?;
-        Ok(tree.to_string())
+        Ok(tree)
     }
 
     fn note(&self) -> PathBuf {
@@ -139,7 +143,8 @@ impl<'a> OwnIndex<'a> {
         };
         date().map_err(io_error("write", self.file))?;
         let _ = fs::remove_file(self.few());
-        self.write(&self.note(), note.text().as_bytes()).map(drop)
+        let note = serde_json::to_vec(note).map_err(|error| io_error("write", self.file)(error.into()))?;
+        self.write(&self.note(), &note).map(drop)
     }
 
     fn git(&self, index: &Path) -> Git<'a> {
@@ -152,14 +157,13 @@ impl<'a> OwnIndex<'a> {
     }
 
     /// Adds everything that the worktree holds to the index, and writes it as a tree.
-    fn whole_tree(&self, fresh: bool) -> Result<Oid, GitError> {
+    fn whole_tree(&self, fresh: bool) -> Result<String, GitError> {
         self.add_everything()?;
         // A fresh copy has them already.
         if !fresh {
             self.add_forced()?;
         }
-        let tree = self.git(self.file).arg("write-tree").line()?;
-        Oid::from_str(&tree).map_err(|error| io_error("understand", self.file)(io::Error::other(error)))
+        Ok(self.git(self.file).arg("write-tree").line()?)
     }
 
     fn add_everything(&self) -> Result<(), GitError> {
@@ -192,8 +196,8 @@ impl<'a> OwnIndex<'a> {
     }
 
     /// The same from what differs from the index, which stands for the tree `noted`, or for that of the head if nothing
-    /// is staged, and covers the worktree's index `covers`. `None`: too much differs, or something is in the way.
-    fn quick_tree(&self, noted: Option<Oid>, covers: Option<Oid>) -> Option<(Oid, Note)> {
+    /// is staged, and holds what the worktree's index `covers` does. `None`: too much differs, or something is in the way.
+    fn quick_tree(&self, noted: Option<Oid>, covers: Option<Covered>, known: &KnownFiles) -> Option<(String, Note)> {
         let mut found = self.survey()?;
         let noted = match noted {
             Some(noted) => noted,
@@ -202,15 +206,19 @@ impl<'a> OwnIndex<'a> {
         };
         found.differing.append(&mut found.embedded);
         let (forced, covers) = self.forced(covers, &found.differing)?;
-        let paths: Vec<&[u8]> = found.differing.iter().chain(&forced).map(Vec::as_slice).collect();
-        if found.conflicts || paths.len() > FEW {
+        if found.conflicts {
             return None;
         }
-        let tree = match paths.is_empty() {
-            true => noted,
-            false => self.plain_tree(noted, &paths).or_else(|| self.tree_with(noted, &found.differing, &forced))?,
+        let paths: Vec<&[u8]> = found.differing.iter().chain(&forced).map(Vec::as_slice).collect();
+        let (tree, files) = match paths.is_empty() {
+            true => (noted, KnownFiles::new()),
+            false => match plain_tree(self.repository, self.worktree, noted, &paths, known) {
+                Some(plain) => plain,
+                None if paths.len() > FEW => return None,
+                None => (self.tree_with(noted, &found.differing, &forced)?, KnownFiles::new()),
+            },
         };
-        Some((tree, Note { tree: noted, covers }))
+        Some((tree.to_string(), Note { tree: noted.to_string(), covers, files }))
     }
 
     /// It reads no repositories other than those with names of twenty bytes, which an index does not tell.
@@ -218,24 +226,7 @@ impl<'a> OwnIndex<'a> {
         self.repository.in_process(|git| git.find_commit(Oid::from_str(commit.as_str())?).map(|it| it.tree_id()))
     }
 
-    /// The tree `noted` with what the worktree holds at `paths`, without a process. `None`: git may have a say in it.
-    fn plain_tree(&self, noted: Oid, paths: &[&[u8]]) -> Option<Oid> {
-        let store = |git: &git2::Repository| {
-            let tree = git.find_tree(noted)?;
-            if !are_plain(self.repository, git, self.worktree, &[&tree], paths.iter().copied()) {
-                return Ok(None);
-            }
-            let stored = |path: &&[u8]| {
-                let file = store_file(git, self.worktree, path)?;
-                Some((path.to_vec(), file.map(|file| (file.mode, file.object))))
-            };
-            let changes: Option<Changes> = paths.iter().map(stored).collect();
-            changes.map(|changes| updated(git, noted, &changes)).transpose()
-        };
-        self.repository.in_process(store).flatten()
-    }
-
-    /// The same by way of git.
+    /// The tree `noted` with what the worktree holds at these paths.
     fn tree_with(&self, noted: Oid, differing: &[Vec<u8>], forced: &[Vec<u8>]) -> Option<Oid> {
         let bytes = fs::read(self.file).ok()?;
         let paths = differing.iter().chain(forced).map(Vec::as_slice).collect();
@@ -263,11 +254,14 @@ impl<'a> OwnIndex<'a> {
     }
 
     /// The paths that are in the worktree's own index and on disk, and neither in ours nor among those that differ:
-    /// they are tracked although they are ignored. And the index of theirs that ours covers by now.
-    fn forced(&self, covers: Option<Oid>, differing: &[Vec<u8>]) -> Option<(Vec<Vec<u8>>, Option<Oid>)> {
+    /// they are tracked although they are ignored. And how ours and theirs compare by now.
+    fn forced(&self, known: Option<Covered>, differing: &[Vec<u8>]) -> Option<(Vec<Vec<u8>>, Option<Covered>)> {
         let place = git_directory(self.worktree).ok()?.join("index");
-        if covers.is_some() && covers == checksum_of(&place) {
-            return Some((Vec::new(), covers));
+        let is_forced = |path: &[u8]| !differing.iter().any(|other| other == path) && self.holds(path);
+        if let Some(known) = known.filter(|known| checksum_of(&place).as_ref() == Some(&known.index)) {
+            let forced =
+                known.missing.iter().map(|path| path.as_bytes().to_vec()).filter(|path| is_forced(path)).collect();
+            return Some((forced, Some(known)));
         }
         let theirs = match fs::read(place) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Some((Vec::new(), None)),
@@ -283,11 +277,10 @@ impl<'a> OwnIndex<'a> {
                 missing.push(entry.path.into_owned());
             }
         }
-        let covers =
-            index_file::checksum(&theirs).filter(|_| missing.is_empty()).and_then(|it| Oid::from_bytes(it).ok());
-        missing.retain(|path| !differing.contains(path) && self.holds(path));
         missing.dedup();
-        Some((missing, covers))
+        let covered = checksum_in(&theirs).and_then(|index| Covered::but(index, &missing));
+        missing.retain(|path| is_forced(path));
+        Some((missing, covered))
     }
 
     fn holds(&self, path: &[u8]) -> bool {

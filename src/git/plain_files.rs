@@ -7,8 +7,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
 use git2::Oid;
+
+use super::stamp::{COARSE, stamp};
 
 /// The largest file that is read at once, in bytes; git has ways of its own for large ones.
 pub(super) const LARGE: u64 = 4 << 20;
@@ -21,14 +24,19 @@ pub(super) struct StoredFile {
     pub(super) mode: u32,
     /// Its blob, which is not durable yet.
     pub(super) object: Oid,
+    /// Whether nobody can have changed it since without another [`stamp`].
+    pub(super) settled: bool,
 }
 
 /// Puts what is at `path` of `worktree` into the store; `Some(None)`: nothing is there. `None`: it is neither a file nor a
 /// link, too large, or somebody changes it.
 pub(super) fn store_file(git: &git2::Repository, worktree: &Path, path: &[u8]) -> Option<Option<StoredFile>> {
+    let began = SystemTime::now();
     let Some((found, bytes)) = read(&worktree.join(OsStr::from_bytes(path))).ok()? else { return Some(None) };
     let (mode, object) = (mode(&found), git.blob(&bytes).ok()?);
-    Some(Some(StoredFile { found, mode, object }))
+    let changed = Duration::new(found.ctime().try_into().ok()?, found.ctime_nsec().try_into().ok()?);
+    let settled = SystemTime::UNIX_EPOCH + changed + COARSE < began;
+    Some(Some(StoredFile { found, mode, object, settled }))
 }
 
 /// Reads a file or a link that stays as it is meanwhile; `None`: there is none.
@@ -45,7 +53,6 @@ fn read(place: &Path) -> io::Result<Option<(Metadata, Vec<u8>)>> {
         false => return Err(io::ErrorKind::Unsupported.into()),
     };
     let after = fs::symlink_metadata(place)?;
-    let stamp = |found: &Metadata| (found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec(), found.ino());
     let same = stamp(&before) == stamp(&after) && after.len() == bytes.len() as u64;
     if same { Ok(Some((after, bytes))) } else { Err(io::ErrorKind::ResourceBusy.into()) }
 }

@@ -247,40 +247,16 @@ pinned_tests! {
         commit(&world.main, "more");
         git(&world.main, &["config", "filter.up.clean", "tr a-z A-Z"]);
         git(&world.main, &["config", "core.autocrlf", "input"]);
-        let slot = lane(&world);
-        write(&slot.path.join("notes"), "untracked from the first");
-        snapshot_of(&world, &slot.path, &slot.head);
-        let at = |name: &str| slot.path.join(name);
-        let remove = |name: &str| fs::remove_file(at(name)).unwrap();
-        let steps: &[(&str, &dyn Fn())] = &[
-            ("nothing", &|| {}),
-            ("edits", &|| { write(&at("crlf"), "1\r\n2\r\n3\r\n"); write(&at("x.up"), "lower\n"); write(&at("notes"), "more"); }),
-            ("new ones", &|| { write(&at("new/deep/er"), "1"); write(&at("src/new\nline"), "1"); write(&at(":(top)x"), "1"); write(&at("no.log"), "1"); }),
-            ("ignored before", &|| write(&at(".gitignore"), "target/\n")),
-            ("a mode", &|| fs::set_permissions(at("a.txt"), fs::Permissions::from_mode(0o755)).unwrap()),
-            ("the last in a directory", &|| remove("deep/er/one")),
-            ("a file that is a directory", &|| { remove("a.txt"); write(&at("a.txt/inner"), "1"); }),
-            ("a directory that is a file", &|| { fs::remove_dir_all(at("new")).unwrap(); write(&at("new"), "1"); }),
-            ("a directory that is a link", &|| { fs::remove_dir_all(at("src")).unwrap(); symlink("/", at("src")).unwrap(); }),
-            ("a file that is a link", &|| { remove("link-to-be"); symlink("crlf", at("link-to-be")).unwrap(); }),
-            ("intended", &|| { write(&at("intended"), "1"); git(&slot.path, &["add", "--intent-to-add", "intended"]); }),
-            ("forced", &|| { write(&at("target/forced"), "1"); git(&slot.path, &["add", "--force", "target/forced"]); }),
-            ("forced and edited", &|| write(&at("target/forced"), "2")),
-            ("a repository", &|| { git(&slot.path, &["init", "-q", "inner"]); write(&at("inner/x"), "1"); commit(&at("inner"), "in it"); }),
-            ("attributes", &|| { write(&at(".gitattributes"), "*.up -filter\n"); write(&at("x.up"), "lower still\n"); }),
-            ("attributes only in the index", &|| remove(".gitattributes")),
-            ("staged and removed", &|| { write(&at("gone"), "1"); git(&slot.path, &["add", "gone"]); remove("gone"); }),
-            ("committed by the agent", &|| { git(&slot.path, &["commit", "-q", "-m", "own"]); write(&at("x.up"), "after\n"); }),
-            ("many", &|| (0..70).for_each(|number| write(&at(&format!("many/{number}")), "1"))),
-            ("after many", &|| remove("many/7")),
-        ];
-        for (number, (what, step)) in steps.iter().enumerate() {
-            step();
-            let shown = |kept: Snapshot| git(&world.main, &["ls-tree", "-r", "-t", kept.commit.as_str()]);
-            let fresh = shown(snapshot_with(&format!("fresh-{number}"), &world, &slot.path, &slot.head));
-            assert_eq!(shown(snapshot_of(&world, &slot.path, &slot.head)), fresh, "{what}");
+        later_snapshots_are_like_first_ones(&world);
+    }
+
+    fn so_does_one_that_starts_no_git_for_its_files() {
+        let world = World::new();
+        for (name, text) in [("crlf", "1\r\n2\r\n"), ("x.up", "low\n"), ("deep/er/one", "1"), ("link-to-be", "1")] {
+            write(&world.main.join(name), text);
         }
-        git(&world.main, &["fsck", "--strict"]);
+        commit(&world.main, "more");
+        later_snapshots_are_like_first_ones(&world);
     }
 
     fn a_later_snapshot_reads_and_writes_the_index_of_the_first() {
@@ -567,4 +543,86 @@ fn a_reference_name_is_one_that_git_accepts() {
     assert_eq!(ours, "refs/lanekeeper/checkpoint/P1-SL-1/20260131T120000.000Z");
     assert_eq!(reference_name(&phase, &lane, at, true), "refs/tags/checkpoint/P1-SL-1/20260131T120000.000Z");
     assert!(git_output(Path::new("/"), &["check-ref-format", &ours]).status.success());
+}
+
+/// Takes snapshots with one index while much happens, each beside one with an index of its own.
+fn later_snapshots_are_like_first_ones(world: &World) {
+    let slot = lane(world);
+    write(&slot.path.join("notes"), "untracked from the first");
+    snapshot_of(world, &slot.path, &slot.head);
+    let at = |name: &str| slot.path.join(name);
+    let remove = |name: &str| fs::remove_file(at(name)).unwrap();
+    let steps: &[(&str, &dyn Fn())] = &[
+        ("nothing", &|| {}),
+        ("edits", &|| {
+            write(&at("crlf"), "1\r\n2\r\n3\r\n");
+            write(&at("x.up"), "lower\n");
+            write(&at("notes"), "more");
+        }),
+        ("as many bytes", &|| write(&at("notes"), "less")),
+        ("new ones", &|| {
+            write(&at("new/deep/er"), "1");
+            write(&at("src/new\nline"), "1");
+            write(&at("no.log"), "1");
+        }),
+        ("ignored before", &|| write(&at(".gitignore"), "target/\n")),
+        ("a mode", &|| fs::set_permissions(at("a.txt"), fs::Permissions::from_mode(0o755)).unwrap()),
+        ("the last in a directory", &|| remove("deep/er/one")),
+        ("a file that is a directory", &|| {
+            remove("a.txt");
+            write(&at("a.txt/inner"), "1");
+        }),
+        ("a directory that is a file", &|| {
+            fs::remove_dir_all(at("new")).unwrap();
+            write(&at("new"), "1");
+        }),
+        ("a directory that is a link", &|| {
+            fs::remove_dir_all(at("src")).unwrap();
+            symlink("/", at("src")).unwrap();
+        }),
+        ("a file that is a link", &|| {
+            remove("link-to-be");
+            symlink("crlf", at("link-to-be")).unwrap();
+        }),
+        ("intended", &|| {
+            write(&at("intended"), "1");
+            git(&slot.path, &["add", "--intent-to-add", "intended"]);
+        }),
+        ("forced", &|| {
+            write(&at("target/forced"), "1");
+            git(&slot.path, &["add", "--force", "target/forced"]);
+        }),
+        ("forced and edited", &|| write(&at("target/forced"), "2")),
+        ("forced and away", &|| remove("target/forced")),
+        ("forced and back", &|| write(&at("target/forced"), "3")),
+        ("an odd name", &|| write(&at(":(top)x"), "1")),
+        ("a repository", &|| {
+            git(&slot.path, &["init", "-q", "inner"]);
+            write(&at("inner/x"), "1");
+            commit(&at("inner"), "in it");
+        }),
+        ("attributes", &|| {
+            write(&at(".gitattributes"), "*.up -filter\n");
+            write(&at("x.up"), "lower still\n");
+        }),
+        ("attributes only in the index", &|| remove(".gitattributes")),
+        ("staged and removed", &|| {
+            write(&at("gone"), "1");
+            git(&slot.path, &["add", "gone"]);
+            remove("gone");
+        }),
+        ("committed by the agent", &|| {
+            git(&slot.path, &["commit", "-q", "-m", "own"]);
+            write(&at("x.up"), "after\n");
+        }),
+        ("many", &|| (0..70).for_each(|number| write(&at(&format!("many/{number}")), "1"))),
+        ("after many", &|| remove("many/7")),
+    ];
+    for (number, (what, step)) in steps.iter().enumerate() {
+        step();
+        let shown = |kept: Snapshot| git(&world.main, &["ls-tree", "-r", "-t", kept.commit.as_str()]);
+        let fresh = shown(snapshot_with(&format!("fresh-{number}"), world, &slot.path, &slot.head));
+        assert_eq!(shown(snapshot_of(world, &slot.path, &slot.head)), fresh, "{what}");
+    }
+    git(&world.main, &["fsck", "--strict"]);
 }
