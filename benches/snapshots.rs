@@ -25,10 +25,12 @@ const TOGETHER: usize = 20;
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> Result<()> {
+    let scratch = tempfile::tempdir()?;
     for files in [9_000, 50_000] {
-        let scratch = tempfile::tempdir()?;
-        let tree = Tree::plant(&scratch.path().join("repo"), files)?;
-        tree.compare_snapshots(scratch.path())?;
+        // Nothing is deleted before the end: some file systems make files slowly for a minute then.
+        let place = scratch.path().join(files.to_string());
+        let tree = Tree::plant(&place.join("repo"), files)?;
+        tree.compare_snapshots(&place)?;
         tree.compare_commits()?;
     }
     Ok(())
@@ -60,6 +62,8 @@ impl Tree {
         git(place, &["repack", "-a", "-d", "--quiet"])?;
         wait_for_the_next_second(place)?;
         git(place, &["status"])?;
+        // Nobody's tree is on its way to the disk when it is worked on.
+        Command::new("sync").status()?;
         Ok(Self { place: place.to_owned(), files, repository: Repository::discover(place)? })
     }
 

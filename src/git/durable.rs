@@ -115,37 +115,39 @@ pub(crate) fn reference(repository: &Repository, name: &str) -> Result<(), GitEr
 /// Makes everything durable that `tip` reaches and `since` does not: an agent's own git does not sync what it writes,
 /// and git does not write an object a second time.
 pub(crate) fn objects(repository: &Repository, tip: &CommitId, since: &[CommitId]) -> Result<(), GitError> {
-    let known = repository.durable_commits();
-    let (commits, names) = match repository.in_process(|git| new_objects(git, &known, tip, since)) {
-        Some((commits, objects)) => (commits, names(&objects)),
-        None => (Vec::new(), listed_objects(repository, tip, since)?),
-    };
-    sync_objects(repository, &names)?;
-    known.add(commits);
-    Ok(())
+    let known = repository.durable_objects();
+    match repository.in_process(|git| new_objects(git, &known, tip, since)) {
+        Some(objects) => {
+            sync_objects(repository, &names(&objects))?;
+            known.add(objects);
+            Ok(())
+        }
+        None => sync_objects(repository, &listed_objects(repository, tip, since)?),
+    }
 }
 
-/// Commits that this process has made durable with everything that they reach, so that it need not do so again.
+/// Objects that this process has made durable with everything that they lead to, so that it need not do so again: one
+/// snapshot of an agent's work holds mostly what the one before held.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct DurableCommits(Arc<Mutex<HashSet<Oid>>>);
+pub(crate) struct DurableObjects(Arc<Mutex<HashSet<Oid>>>);
 
-impl DurableCommits {
-    fn add(&self, commits: Vec<Oid>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(commits);
+impl DurableObjects {
+    fn add(&self, objects: BTreeSet<Oid>) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(objects);
     }
 
-    fn has(&self, commit: Oid) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&commit)
+    fn has(&self, object: Oid) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&object)
     }
 }
 
 fn sync_objects(repository: &Repository, names: &[String]) -> Result<(), GitError> {
     let store = repository.common_dir().join("objects");
-    let files: Vec<PathBuf> =
+    let mut paths: Vec<PathBuf> =
         names.iter().filter_map(|name| Some(store.join(name.get(..2)?).join(name.get(2..)?))).collect();
-    sync_all(&files)?;
-    let directories: BTreeSet<PathBuf> = files.iter().map(|file| parent(file).to_owned()).collect();
-    sync_all(&directories.into_iter().collect::<Vec<_>>())
+    let directories: BTreeSet<PathBuf> = paths.iter().map(|file| parent(file).to_owned()).collect();
+    paths.extend(directories);
+    sync_all(&paths)
 }
 
 fn listed_objects(repository: &Repository, tip: &CommitId, since: &[CommitId]) -> Result<Vec<String>, GitError> {
@@ -158,14 +160,14 @@ fn names(objects: &BTreeSet<Oid>) -> Vec<String> {
     objects.iter().map(Oid::to_string).collect()
 }
 
-/// The commits that are new, and the objects of each that its first parent does not have in the same place. That parent
-/// is one of those commits as well, or is durable.
+/// The commits that are new, and the objects of each that its first parent does not have in the same place and that are
+/// not known. That parent is one of those commits as well, or is durable.
 fn new_objects(
     git: &git2::Repository,
-    known: &DurableCommits,
+    known: &DurableObjects,
     tip: &CommitId,
     since: &[CommitId],
-) -> Result<(Vec<Oid>, BTreeSet<Oid>), git2::Error> {
+) -> Result<BTreeSet<Oid>, git2::Error> {
     let since = since.iter().map(|commit| Oid::from_str(commit.as_str())).collect::<Result<Vec<_>, _>>()?;
     let tip = Oid::from_str(tip.as_str())?;
     let commits = match few_new_commits(git, known, tip, &since)? {
@@ -177,9 +179,9 @@ fn new_objects(
         let commit = git.find_commit(id)?;
         let parent = commit.parents().next().map(|parent| parent.tree()).transpose()?;
         found.insert(id);
-        gather(git, &commit.tree()?, parent.as_ref(), &mut found)?;
+        gather(git, &commit.tree()?, parent.as_ref(), known, &mut found)?;
     }
-    Ok((commits, found))
+    Ok(found)
 }
 
 /// What `tip` reaches and `since` does not.
@@ -196,7 +198,7 @@ const FEW: usize = 16;
 /// The same where every way back from `tip` soon meets one that is known or one of `since`.
 fn few_new_commits(
     git: &git2::Repository,
-    known: &DurableCommits,
+    known: &DurableObjects,
     tip: Oid,
     since: &[Oid],
 ) -> Result<Option<Vec<Oid>>, git2::Error> {
@@ -218,20 +220,21 @@ fn few_new_commits(
 fn gather(
     git: &git2::Repository,
     tree: &Tree,
-    known: Option<&Tree>,
+    parent: Option<&Tree>,
+    known: &DurableObjects,
     to: &mut BTreeSet<Oid>,
 ) -> Result<(), git2::Error> {
-    if known.is_some_and(|known| known.id() == tree.id()) || !to.insert(tree.id()) {
+    if parent.is_some_and(|parent| parent.id() == tree.id()) || known.has(tree.id()) || !to.insert(tree.id()) {
         return Ok(());
     }
     for entry in tree {
-        let before = known.and_then(|known| known.get_name_bytes(entry.name_bytes()));
+        let before = parent.and_then(|parent| parent.get_name_bytes(entry.name_bytes()));
         match entry.kind() {
-            _ if before.as_ref().is_some_and(|before| before.id() == entry.id()) => {}
+            _ if before.as_ref().is_some_and(|before| before.id() == entry.id()) || known.has(entry.id()) => {}
             Some(ObjectType::Tree) => {
                 let before = before.filter(|before| before.kind() == Some(ObjectType::Tree));
                 let before = before.map(|before| git.find_tree(before.id())).transpose()?;
-                gather(git, &git.find_tree(entry.id())?, before.as_ref(), to)?;
+                gather(git, &git.find_tree(entry.id())?, before.as_ref(), known, to)?;
             }
             // A commit of another repository.
             Some(ObjectType::Commit) => {}
@@ -241,11 +244,11 @@ fn gather(
     Ok(())
 }
 
-/// Threads that sync at once: they share the file system's journal commits.
-const SYNCING_THREADS: usize = 8;
+/// Threads that sync at once: they share the file system's commits and the disk's flushes.
+const SYNCING_THREADS: usize = 32;
 
 fn sync_all(paths: &[PathBuf]) -> Result<(), GitError> {
-    let share = paths.len().div_ceil(SYNCING_THREADS).max(4);
+    let share = paths.len().div_ceil(SYNCING_THREADS).max(2);
     std::thread::scope(|scope| {
         let threads: Vec<_> = paths.chunks(share).map(|chunk| scope.spawn(|| sync_each(chunk))).collect();
         threads
@@ -290,13 +293,18 @@ mod tests {
         commit("src", "a file now");
         let tip = commit("file/a", "4");
         let repository = Repository::discover(&place).unwrap();
+        let next = commit("again", "5");
         for since in [vec![], vec![first]] {
-            let known = DurableCommits::default();
-            let (_, found) = repository.in_process(|git| new_objects(git, &known, &tip, &since)).unwrap();
-            let found = names(&found);
+            let known = DurableObjects::default();
+            let new = |tip| repository.in_process(|git| new_objects(git, &known, tip, &since)).unwrap();
+            let found = names(&new(&tip));
             let listed = listed_objects(&repository, &tip, &since).unwrap();
             assert!(listed.len() > 8);
             assert_eq!(listed.into_iter().filter(|name| !found.contains(name)).collect::<Vec<_>>(), [""; 0]);
+            // What is known is not looked at again; what is new beside it is.
+            known.add(new(&tip));
+            assert_eq!(new(&tip).len(), 0);
+            assert_eq!(new(&next).len(), 3, "a commit, its tree, a file");
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::admin_lock::Guarded;
 use super::configuration::{Configuration, KnownConfiguration};
-use super::durable::{self, DurableCommits};
+use super::durable::{self, DurableObjects};
 use super::error::{GitError, io_error};
 use super::head::{Head, head_of};
 use super::library::{self, Handles};
@@ -23,7 +23,7 @@ pub struct Repository {
     common: PathBuf,
     from: PathBuf,
     known_configuration: KnownConfiguration,
-    durable_commits: DurableCommits,
+    durable_objects: DurableObjects,
     handles: Handles,
 }
 
@@ -60,7 +60,7 @@ impl Repository {
             common,
             from,
             known_configuration: KnownConfiguration::default(),
-            durable_commits: DurableCommits::default(),
+            durable_objects: DurableObjects::default(),
         })
     }
 
@@ -223,8 +223,8 @@ impl Repository {
     }
 
     /// What this process has made durable; shared by all copies of the repository.
-    pub(super) fn durable_commits(&self) -> DurableCommits {
-        self.durable_commits.clone()
+    pub(super) fn durable_objects(&self) -> DurableObjects {
+        self.durable_objects.clone()
     }
 
     /// What git's settings say, as they are now.
