@@ -94,7 +94,7 @@ impl Tree {
         keep(ROUNDS)?;
         let first = begun.elapsed();
         keep(ROUNDS + 1)?;
-        let times = self.in_turns(keep, |_| git(&self.place, &["status"]))?;
+        let times = self.in_turns(keep, |_| git(&self.place, &["status"]), false)?;
         self.tell("snapshot", "git status", times);
         println!("{:>6} files  the first snapshot of a worktree {first:>9.2?}", self.files);
         Ok(())
@@ -112,24 +112,29 @@ impl Tree {
             git(&self.place, &["add", "--all"])?;
             git(&self.place, &["commit", "--quiet", "-m", "work"])
         };
-        let times = self.in_turns(ours, theirs)?;
+        let times = self.in_turns(ours, theirs, true)?;
         self.tell("commit", "git add && git commit", times);
         Ok(())
     }
 
-    /// The times of both, each after edits of its own.
+    /// The times of both, who is first by turns: each after edits of its own, or both after the same.
     fn in_turns(
         &self,
         ours: impl Fn(usize) -> Result<()>,
         theirs: impl Fn(usize) -> Result<()>,
+        own_edits: bool,
     ) -> Result<[Vec<Duration>; 2]> {
+        let acts: [&dyn Fn(usize) -> Result<()>; 2] = [&ours, &theirs];
         let mut times = [Vec::new(), Vec::new()];
         for round in 0..ROUNDS {
-            for (turn, act) in [&ours as &dyn Fn(usize) -> Result<()>, &theirs].into_iter().enumerate() {
-                self.edit(2 * round + turn)?;
+            for turn in 0..2 {
+                if turn == 0 || own_edits {
+                    self.edit(2 * round + turn)?;
+                }
+                let whose = (round + turn) % 2;
                 let begun = Instant::now();
-                act(round)?;
-                times[turn].push(begun.elapsed());
+                acts[whose](round)?;
+                times[whose].push(begun.elapsed());
             }
         }
         Ok(times)

@@ -11,15 +11,26 @@ use serde::{Deserialize, Serialize};
 use super::index_file;
 use super::stamp::Stamp;
 
-/// What an index of ours holds, and what the last snapshot found beside it. Objects are named as git prints them.
+/// What an index of ours holds. Objects are named as git prints them.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Note {
     /// The tree that the index stands for.
     pub(super) tree: String,
     /// The worktree's own index, as it was compared.
     pub(super) covers: Option<Covered>,
-    /// Files that were not as in the index.
-    pub(super) files: KnownFiles,
+    /// What was not as in the index; `None`: that has to be found out anew.
+    pub(super) beside: Option<Beside>,
+}
+
+/// What a snapshot found beside an index. Paths and names are those that are text.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Beside {
+    /// The tree with all of it.
+    pub(super) tree: String,
+    /// Files that were not as in the index; `None`: that one is to be read again.
+    pub(super) files: BTreeMap<String, Option<KnownFile>>,
+    /// The directories that these are in, and their trees.
+    pub(super) directories: BTreeMap<String, String>,
 }
 
 /// An index of the worktree's of which is known what ours lacks.
@@ -47,9 +58,6 @@ impl Covered {
 
 /// So much is noted.
 pub(super) const MANY: usize = 512;
-
-/// Files by their paths, those whose paths are text.
-pub(super) type KnownFiles = BTreeMap<String, KnownFile>;
 
 /// A file that is in the store for as long as its stamp stays the same.
 #[derive(Clone, Serialize, Deserialize)]

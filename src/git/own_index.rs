@@ -22,7 +22,7 @@ use super::durable;
 use super::error::{GitError, io_error};
 use super::file_system::dates_directories;
 use super::index_file;
-use super::index_note::{Covered, KnownFiles, Note, checksum_in, checksum_of};
+use super::index_note::{Beside, Covered, Note, checksum_in, checksum_of};
 use super::plain_tree::plain_tree;
 use super::program::{Git, nul_separated};
 use super::repository::Repository;
@@ -95,10 +95,10 @@ impl<'a> OwnIndex<'a> {
         let quick = match note {
             _ if fresh => {
                 copy_index(self.worktree, self.file)?;
-                self.quick_tree(None, checksum_of(self.file).map(Covered::whole), &KnownFiles::new())
+                self.quick_tree(None, checksum_of(self.file).map(Covered::whole), None)
             }
             Some(note) => {
-                Oid::from_str(&note.tree).ok().and_then(|tree| self.quick_tree(Some(tree), note.covers, &note.files))
+                Oid::from_str(&note.tree).ok().and_then(|tree| self.quick_tree(Some(tree), note.covers, note.beside))
             }
             None => None,
         };
@@ -106,7 +106,7 @@ impl<'a> OwnIndex<'a> {
             Some(found) => found,
             None => {
                 let tree = self.whole_tree(fresh)?;
-                (tree.clone(), Note { tree, covers: None, files: KnownFiles::new() })
+                (tree.clone(), Note { tree, covers: None, beside: None })
             }
         };
         self.close(began, &note)?;
@@ -197,7 +197,7 @@ impl<'a> OwnIndex<'a> {
 
     /// The same from what differs from the index, which stands for the tree `noted`, or for that of the head if nothing
     /// is staged, and holds what the worktree's index `covers` does. `None`: too much differs, or something is in the way.
-    fn quick_tree(&self, noted: Option<Oid>, covers: Option<Covered>, known: &KnownFiles) -> Option<(String, Note)> {
+    fn quick_tree(&self, noted: Option<Oid>, covers: Option<Covered>, known: Option<Beside>) -> Option<(String, Note)> {
         let mut found = self.survey()?;
         let noted = match noted {
             Some(noted) => noted,
@@ -210,15 +210,15 @@ impl<'a> OwnIndex<'a> {
             return None;
         }
         let paths: Vec<&[u8]> = found.differing.iter().chain(&forced).map(Vec::as_slice).collect();
-        let (tree, files) = match paths.is_empty() {
-            true => (noted, KnownFiles::new()),
-            false => match plain_tree(self.repository, self.worktree, noted, &paths, known) {
+        let (tree, beside) = match paths.is_empty() {
+            true => (noted, None),
+            false => match plain_tree(self.repository, self.worktree, noted, &paths, known.as_ref()) {
                 Some(plain) => plain,
                 None if paths.len() > FEW => return None,
-                None => (self.tree_with(noted, &found.differing, &forced)?, KnownFiles::new()),
+                None => (self.tree_with(noted, &found.differing, &forced)?, None),
             },
         };
-        Some((tree.to_string(), Note { tree: noted.to_string(), covers, files }))
+        Some((tree.to_string(), Note { tree: noted.to_string(), covers, beside }))
     }
 
     /// It reads no repositories other than those with names of twenty bytes, which an index does not tell.

@@ -3,7 +3,8 @@
 //! Then blobs, trees and indexes can be made of them without the git program. What git would convert, rename, leave out
 //! or look at twice is for git: attributes wherever they may stand, settings that concern files, odd names, submodules.
 
-use std::collections::BTreeSet;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, FileType};
 use std::io;
@@ -26,17 +27,39 @@ pub(super) fn are_plain<'a>(
     trees: &[&Tree<'_>],
     paths: impl IntoIterator<Item = &'a [u8]>,
 ) -> bool {
-    let known =
-        repository.configuration().is_ok_and(|known| keeps_files(&known) && !has_attributes(repository, &known))
-            && repository.may_write_in_process();
+    are_plain_but_for(repository, git, worktree, trees, paths, |_| false)
+}
+
+/// The same where `known` says of which paths and directories nothing stands in the trees that has a say.
+pub(super) fn are_plain_but_for<'a>(
+    repository: &Repository,
+    git: &git2::Repository,
+    worktree: &Path,
+    trees: &[&Tree<'_>],
+    paths: impl IntoIterator<Item = &'a [u8]>,
+    known: impl Fn(&[u8]) -> bool,
+) -> bool {
+    let settings = repository.configuration();
+    if !settings.is_ok_and(|settings| keeps_files(&settings) && !has_attributes(repository, &settings))
+        || !repository.may_write_in_process()
+    {
+        return false;
+    }
+    let trees: Vec<Directories<'_>> = trees.iter().map(|tree| Directories::of(git, tree)).collect();
+    let trees =
+        |path: &[u8], say_nothing: &dyn Fn(&Directories<'_>) -> bool| known(path) || trees.iter().all(say_nothing);
     let mut seen = BTreeSet::new();
-    known
-        && paths.into_iter().all(|path| {
-            let plain = path.split(|&byte| byte == b'/').all(is_ordinary);
-            let plain = plain && is_on_disk(worktree, path, |kind| kind.is_file() || kind.is_symlink());
-            let plain = plain && trees.iter().all(|tree| !is_submodule(git, tree, path));
-            plain && directories(path).all(|it| !seen.insert(it) || is_bare(git, worktree, trees, it))
-        })
+    paths.into_iter().all(|path| {
+        path.split(|&byte| byte == b'/').all(is_ordinary)
+            && is_on_disk(worktree, path, |kind| kind.is_file() || kind.is_symlink())
+            && trees(path, &|tree| tree.has_no_link_at(path))
+            && directories(path).all(|directory| {
+                !seen.insert(directory)
+                    || is_on_disk(worktree, directory, |kind| kind.is_dir())
+                        && is_on_disk(worktree, &attributes_in(directory), |_| false)
+                        && trees(directory, &|tree| tree.is_bare(directory))
+            })
+    })
 }
 
 /// Whether no setting has git change files, names or modes, leave some out, or believe that they are as they were.
@@ -70,34 +93,65 @@ fn directories(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::once(&path[..0]).chain(ends)
 }
 
-/// Whether a directory is nothing else on disk, no submodule in any of the trees, and has attributes in none of them.
-fn is_bare(git: &git2::Repository, worktree: &Path, trees: &[&Tree<'_>], directory: &[u8]) -> bool {
-    let inside = [directory, if directory.is_empty() { b"" } else { b"/" }, b".gitattributes"].concat();
-    is_on_disk(worktree, directory, |kind| kind.is_dir())
-        && is_on_disk(worktree, &inside, |_| false)
-        && trees.iter().all(|tree| !is_submodule(git, tree, directory) && has_nothing_at(git, tree, &inside))
+/// Where attributes of a directory are.
+fn attributes_in(directory: &[u8]) -> Vec<u8> {
+    [directory, if directory.is_empty() { b"" } else { b"/" }, b".gitattributes"].concat()
 }
 
-fn has_nothing_at(git: &git2::Repository, tree: &Tree<'_>, path: &[u8]) -> bool {
-    matches!(kind_in(git, tree, path), Ok(None))
+/// A tree of which no directory is read twice.
+struct Directories<'a> {
+    git: &'a git2::Repository,
+    /// By path; `None`: there is none.
+    read: RefCell<BTreeMap<Vec<u8>, Option<Tree<'a>>>>,
 }
 
-fn is_submodule(git: &git2::Repository, tree: &Tree<'_>, path: &[u8]) -> bool {
-    !path.is_empty() && !matches!(kind_in(git, tree, path), Ok(None | Some(ObjectType::Blob | ObjectType::Tree)))
+impl<'a> Directories<'a> {
+    fn of(git: &'a git2::Repository, root: &Tree<'a>) -> Self {
+        Self { git, read: RefCell::new(BTreeMap::from([(Vec::new(), Some(root.clone()))])) }
+    }
+
+    /// Whether nothing is at `path`, or a file.
+    fn has_no_link_at(&self, path: &[u8]) -> bool {
+        path.is_empty() || matches!(self.kind_at(path), Ok(None | Some(ObjectType::Blob | ObjectType::Tree)))
+    }
+
+    /// Whether the directory at `path` has no attributes, and is none of another repository.
+    fn is_bare(&self, path: &[u8]) -> bool {
+        self.has_no_link_at(path) && matches!(self.kind_at(&attributes_in(path)), Ok(None))
+    }
+
+    /// What is at `path`; `None`: nothing.
+    fn kind_at(&self, path: &[u8]) -> Result<Option<ObjectType>, git2::Error> {
+        let (above, name) = split(path);
+        let directory = self.directory(above)?;
+        Ok(directory.and_then(|directory| directory.get_name_bytes(name)?.kind()))
+    }
+
+    fn directory(&self, path: &[u8]) -> Result<Option<Tree<'a>>, git2::Error> {
+        if let Some(known) = self.read.borrow().get(path) {
+            return Ok(known.clone());
+        }
+        let (above, name) = split(path);
+        let above = self.directory(above)?;
+        let entry = above.as_ref().and_then(|above| above.get_name_bytes(name));
+        let found = match entry.as_ref().map(|entry| (entry.kind(), entry.id())) {
+            None | Some((Some(ObjectType::Blob), _)) => None,
+            Some((Some(ObjectType::Tree), id)) => Some(self.git.find_tree(id)?),
+            Some(_) => {
+                let why = "it leads into a submodule";
+                return Err(git2::Error::new(ErrorCode::Invalid, git2::ErrorClass::Tree, why));
+            }
+        };
+        self.read.borrow_mut().insert(path.to_vec(), found.clone());
+        Ok(found)
+    }
 }
 
-/// What a tree has at `path`; `None`: nothing.
-fn kind_in(git: &git2::Repository, tree: &Tree<'_>, path: &[u8]) -> Result<Option<ObjectType>, git2::Error> {
-    let (name, rest) = match path.iter().position(|&byte| byte == b'/') {
-        Some(slash) => (&path[..slash], Some(&path[slash + 1..])),
-        None => (path, None),
-    };
-    let Some(entry) = tree.get_name_bytes(name) else { return Ok(None) };
-    match (entry.kind(), rest) {
-        (Some(ObjectType::Tree), Some(rest)) => kind_in(git, &git.find_tree(entry.id())?, rest),
-        (Some(ObjectType::Blob), Some(_)) => Ok(None),
-        (Some(kind), None) => Ok(Some(kind)),
-        _ => Err(git2::Error::new(ErrorCode::Invalid, git2::ErrorClass::Tree, "it leads into a submodule")),
+/// A path's directory and its name in there.
+fn split(path: &[u8]) -> (&[u8], &[u8]) {
+    match path.iter().rposition(|&byte| byte == b'/') {
+        Some(slash) => (&path[..slash], &path[slash + 1..]),
+        None => (b"", path),
     }
 }
 

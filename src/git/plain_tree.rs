@@ -1,86 +1,156 @@
-//! The tree of a worktree without a process: a tree that is known, with the files that differ from it. Those that the last
-//! snapshot read already and that are as they were are not read again.
+//! The tree of a worktree without a process: the tree of an index, with the files that differ from it. What the last
+//! snapshot made of them is gone on from: files that are as they were are not read again, nor directories written.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use git2::Oid;
+use git2::{ErrorCode, ObjectType, Oid, Tree};
 
 use super::commit::FEW;
 use super::file_system::dates_directories;
-use super::index_note::{KnownFile, KnownFiles, MANY};
+use super::index_note::{Beside, KnownFile, MANY};
 use super::plain_files::store_file;
-use super::plain_paths::are_plain;
+use super::plain_paths::are_plain_but_for;
 use super::repository::Repository;
 use super::stamp::stamp;
-use super::tree_update::{Changes, updated};
+use super::tree_update::{Changes, Rewritten, updated_noting};
 
-/// `tree` with what `worktree` holds at `paths`, and what is known of them by now. `None`: git may have a say in one of
-/// them, somebody changes it, more than [`FEW`] are to be read, or more than [`MANY`] differ.
+/// The tree `noted` with what `worktree` holds at `paths`, of which `known` may be what was found the last time; answers
+/// what is known by now, too. `None`: git may have a say in one of them, somebody changes it, more than [`FEW`] are to be
+/// read, or more than [`MANY`] differ.
 pub(super) fn plain_tree(
     repository: &Repository,
     worktree: &Path,
-    tree: Oid,
+    noted: Oid,
     paths: &[&[u8]],
-    known: &KnownFiles,
-) -> Option<(Oid, KnownFiles)> {
+    known: Option<&Beside>,
+) -> Option<(Oid, Option<Beside>)> {
     if paths.len() > MANY {
         return None;
     }
+    let dated = dates_directories(worktree);
     let make = |git: &git2::Repository| {
-        if !are_plain(repository, git, worktree, &[&git.find_tree(tree)?], paths.iter().copied()) {
+        let noted = git.find_tree(noted)?;
+        let known = known.filter(|known| dated && is_whole(git, known));
+        let is_known = |path: &[u8]| known.zip(text(path)).is_some_and(|(known, path)| known.knows(path));
+        if !are_plain_but_for(repository, git, worktree, &[&noted], paths.iter().copied(), is_known) {
             return Ok(None);
         }
-        let known = dates_directories(worktree).then_some(known);
-        let mut reader = Reader { git, worktree, known, left: FEW, files: KnownFiles::new() };
-        let changes: Option<Changes> = paths.iter().map(|path| Some((path.to_vec(), reader.file_at(path)?))).collect();
-        changes.map(|changes| Ok((updated(git, tree, &changes)?, reader.files))).transpose()
+        let Some(mut found) = read(git, worktree, paths, known) else { return Ok(None) };
+        let base = match known {
+            Some(known) => {
+                found.changes.extend(back_as_noted(&noted, known, paths)?);
+                Oid::from_str(&known.tree)?
+            }
+            None => noted.id(),
+        };
+        let mut rewritten = Rewritten::new();
+        let tree = updated_noting(git, base, &found.changes, &mut rewritten)?;
+        let beside = found.files.filter(|_| dated).and_then(|files| Beside::after(known, tree, files, &rewritten));
+        Ok(Some((tree, beside)))
     };
     repository.in_process(make).flatten()
 }
 
-struct Reader<'a> {
-    git: &'a git2::Repository,
-    worktree: &'a Path,
-    /// `None`: times tell nothing here.
-    known: Option<&'a KnownFiles>,
-    /// How many more may be read.
-    left: usize,
-    /// What will be known.
-    files: KnownFiles,
-}
+/// Files by path; `None`: one that is to be read again.
+type Files = BTreeMap<String, Option<KnownFile>>;
 
-impl Reader<'_> {
-    /// Mode and blob of what is at `path`; `Some(None)`: nothing is there.
-    fn file_at(&mut self, path: &[u8]) -> Option<Option<(u32, Oid)>> {
-        let name = str::from_utf8(path).ok();
-        if let Some((name, file)) = name.and_then(|name| Some((name, self.unchanged(name)?))) {
-            let object = Oid::from_str(&file.object).ok()?;
-            let mode = file.mode;
-            self.files.insert(name.to_owned(), file);
-            return Some(Some((mode, object)));
-        }
-        self.left = self.left.checked_sub(1)?;
-        let Some(file) = store_file(self.git, self.worktree, path)? else { return Some(None) };
-        if let Some(name) = name.filter(|_| file.settled && self.known.is_some()) {
-            let known = KnownFile { stamp: stamp(&file.found), mode: file.mode, object: file.object.to_string() };
-            self.files.insert(name.to_owned(), known);
-        }
-        Some(Some((file.mode, file.object)))
+impl Beside {
+    /// Whether it is about this file or directory.
+    fn knows(&self, path: &str) -> bool {
+        self.files.contains_key(path) || self.directories.contains_key(path)
     }
 
-    /// The file at `name` if it is as it was when it was put into the store, and still is there.
-    fn unchanged(&self, name: &str) -> Option<KnownFile> {
-        let file = self.known?.get(name)?;
-        let found = fs::symlink_metadata(self.worktree.join(name)).ok()?;
-        let same = stamp(&found) == file.stamp && self.git.odb().ok()?.exists(Oid::from_str(&file.object).ok()?);
-        same.then(|| file.clone())
+    /// What is known once `rewritten` are new. `None`: not all of it is text.
+    fn after(before: Option<&Self>, tree: Oid, files: Files, rewritten: &Rewritten) -> Option<Self> {
+        let mut directories = before.map(|before| before.directories.clone()).unwrap_or_default();
+        for (path, tree) in rewritten {
+            let path = text(path)?.to_owned();
+            match tree {
+                Some(tree) => drop(directories.insert(path, tree.to_string())),
+                None => drop(directories.remove(&path)),
+            }
+        }
+        Some(Self { tree: tree.to_string(), files, directories })
+    }
+}
+
+fn text(path: &[u8]) -> Option<&str> {
+    str::from_utf8(path).ok()
+}
+
+/// Whether git still has everything that is known, so that a tree which leads to it leads to nothing that is missing.
+fn is_whole(git: &git2::Repository, known: &Beside) -> bool {
+    let Ok(objects) = git.odb() else { return false };
+    let blobs = known.files.values().flatten().map(|file| &file.object);
+    let mut names = blobs.chain(known.directories.values()).chain([&known.tree]);
+    names.all(|name| Oid::from_str(name).is_ok_and(|name| objects.exists(name)))
+}
+
+/// What is at paths that differ.
+struct Found {
+    /// What is not as it was known.
+    changes: Changes,
+    /// What will be known; `None`: a path is no text.
+    files: Option<Files>,
+}
+
+/// Puts what is at `paths` and not known into the store.
+fn read(git: &git2::Repository, worktree: &Path, paths: &[&[u8]], known: Option<&Beside>) -> Option<Found> {
+    let mut found = Found { changes: Changes::new(), files: Some(Files::new()) };
+    let mut left = FEW;
+    for path in paths {
+        let known = known.zip(text(path)).and_then(|(known, path)| known.files.get(path)?.as_ref());
+        let file = match known.filter(|known| is_as_known(worktree, path, known)) {
+            Some(known) => Some(known.clone()),
+            None => {
+                left = left.checked_sub(1)?;
+                let stored = store_file(git, worktree, path)?;
+                found.changes.insert(path.to_vec(), stored.as_ref().map(|file| (file.mode, file.object)));
+                stored.filter(|file| file.settled).map(|file| KnownFile {
+                    stamp: stamp(&file.found),
+                    mode: file.mode,
+                    object: file.object.to_string(),
+                })
+            }
+        };
+        match (text(path), &mut found.files) {
+            (Some(path), Some(files)) => drop(files.insert(path.to_owned(), file)),
+            _ => found.files = None,
+        }
+    }
+    Some(found)
+}
+
+fn is_as_known(worktree: &Path, path: &[u8], known: &KnownFile) -> bool {
+    text(path)
+        .is_some_and(|path| fs::symlink_metadata(worktree.join(path)).is_ok_and(|found| stamp(&found) == known.stamp))
+}
+
+/// What differed the last time and does not now: it is as in the tree of the index again.
+fn back_as_noted(noted: &Tree<'_>, known: &Beside, paths: &[&[u8]]) -> Result<Changes, git2::Error> {
+    let differing: BTreeSet<&[u8]> = paths.iter().copied().collect();
+    let back = known.files.keys().filter(|path| !differing.contains(path.as_bytes()));
+    back.map(|path| Ok((path.as_bytes().to_vec(), entry(noted, path)?))).collect()
+}
+
+/// Mode and blob of a file or link in a tree.
+fn entry(tree: &Tree<'_>, path: &str) -> Result<Option<(u32, Oid)>, git2::Error> {
+    match tree.get_path(Path::new(path)) {
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+        found => {
+            let found = found?;
+            let is_file = found.kind() == Some(ObjectType::Blob);
+            Ok(is_file.then(|| (found.filemode().cast_unsigned(), found.id())))
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::program::Git;
+    use super::super::tree_update::updated;
     use super::*;
 
     #[test]
@@ -108,26 +178,34 @@ mod tests {
             mode: 0o100_644,
             object: object.to_owned(),
         };
-        let held = |known: KnownFile| {
-            let known = KnownFiles::from([("file".to_owned(), known)]);
-            let (tree, _) = plain_tree(&repository, &place, empty, &[b"file"], &known).unwrap();
+        let of_then = BTreeMap::from([(b"file".to_vec(), Some((0o100_644, Oid::from_str(&then).unwrap())))]);
+        let of_then = repository.in_process(|git| updated(git, empty, &of_then)).unwrap().to_string();
+        let held = |known: KnownFile, more: Option<&str>| {
+            let directories = more.map(|object| ("gone".to_owned(), object.to_owned())).into_iter().collect();
+            let files = BTreeMap::from([("file".to_owned(), Some(known))]);
+            let known = Beside { tree: of_then.clone(), files, directories };
+            let (tree, _) = plain_tree(&repository, &place, empty, &[b"file"], Some(&known)).unwrap();
             git(&["cat-file", "blob", &format!("{tree}:file")])
         };
-        assert_eq!(held(file(&then)), "then");
-        assert_eq!(held(file(&gone)), "now", "git has lost it");
+        assert_eq!(held(file(&then), None), "then");
+        assert_eq!(held(file(&gone), None), "now", "git has lost a blob");
+        assert_eq!(held(file(&then), Some(&gone)), "now", "git has lost a directory");
         let mut old = file(&then);
         old.stamp[3] -= 1;
-        assert_eq!(held(old), "now", "it was touched since");
+        assert_eq!(held(old, None), "now", "it was touched since");
 
         // What was written just now may change in the same moment.
-        let noted = || plain_tree(&repository, &place, empty, &[b"file"], &KnownFiles::new()).unwrap().1;
-        while noted().is_empty() {
+        let settled = || {
+            let (_, beside) = plain_tree(&repository, &place, empty, &[b"file"], None).unwrap();
+            beside.unwrap().files["file"].is_some()
+        };
+        while !settled() {
             std::thread::yield_now();
         }
         write("new");
-        assert!(noted().is_empty());
+        assert!(!settled());
         let paths: Vec<String> = (0..=FEW).map(|number| format!("{number}")).collect();
         let paths: Vec<&[u8]> = paths.iter().map(String::as_bytes).collect();
-        assert!(plain_tree(&repository, &place, empty, &paths, &KnownFiles::new()).is_none(), "too many to read");
+        assert!(plain_tree(&repository, &place, empty, &paths, None).is_none(), "too many to read");
     }
 }
