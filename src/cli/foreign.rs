@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -25,15 +25,19 @@ pub(super) enum Found {
 }
 
 /// Every log of other writers, the one that changed last first. What cannot be read is told as a warning.
-pub(super) fn logs(context: &Context, state: &StateDirectory) -> Vec<ForeignRun> {
-    let paths = match state.foreign_logs() {
-        Ok(paths) => paths,
+fn logs(context: &Context, state: &StateDirectory) -> Vec<ForeignRun> {
+    match state.foreign_logs() {
+        Ok(paths) => read(context, &paths),
         Err(error) => {
             context.printer.warning(format!("the run logs of other writers cannot be listed: {error}"), &[]);
-            return Vec::new();
+            Vec::new()
         }
-    };
-    let read = |path: &std::path::PathBuf| match log(context, path) {
+    }
+}
+
+/// The logs of other writers at `paths`. What cannot be read is told as a warning.
+pub(super) fn read(context: &Context, paths: &[PathBuf]) -> Vec<ForeignRun> {
+    let read = |path: &PathBuf| match log(context, path) {
         Ok(log) => Some(log),
         Err(error) => {
             context.printer.warning(format!("{} cannot be read: {error}", path.display()), &[]);

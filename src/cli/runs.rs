@@ -24,15 +24,20 @@ pub(super) fn state(context: &Context) -> Result<(StateDirectory, Settings), Cli
 
 /// Every run that may be resumed, the newest first. Logs that cannot be read are passed over.
 pub(super) fn unfinished(state: &StateDirectory) -> Result<Vec<(RunId, RunStarted)>, CliError> {
+    Ok(unfinished_of(state, state.logs_at_a_glance()?.open))
+}
+
+/// The same of `runs`.
+pub(super) fn unfinished_of(state: &StateDirectory, runs: Vec<RunId>) -> Vec<(RunId, RunStarted)> {
     let open = |run: RunId| {
         let records = run_log::read_some(&state.run(&run).log(), tells_whether_unfinished()).ok()?;
         let first = records.first()?;
         let Event::RunStarted(started) = &first.event else { return None };
         is_unfinished(&records).then(|| (first.at, run, (**started).clone()))
     };
-    let mut runs: Vec<_> = state.perhaps_unfinished()?.into_iter().filter_map(open).collect();
+    let mut runs: Vec<_> = runs.into_iter().filter_map(open).collect();
     runs.sort_unstable_by(|(one, its, _), (other, others, _)| (other, others).cmp(&(one, its)));
-    Ok(runs.into_iter().map(|(_, run, started)| (run, started)).collect())
+    runs.into_iter().map(|(_, run, started)| (run, started)).collect()
 }
 
 /// Which of a log's events [`is_unfinished`] has to see: one checkpoint of thousands is enough.

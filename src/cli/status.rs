@@ -12,7 +12,7 @@ use super::error::{CliError, ExitStatus};
 use super::execution::now;
 use super::foreign::{self, Found};
 use super::printer::OutputError;
-use super::runs::{beginning, existing, only_or_newest, read_begun_log, state, unfinished};
+use super::runs::{beginning, existing, only_or_newest, read_begun_log, state, unfinished_of};
 use crate::event::RunStarted;
 use crate::model::RunId;
 use crate::report::{Plain, Reporter, styles_for};
@@ -31,11 +31,16 @@ pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitSta
         },
         None => None,
     };
-    let others = if run.is_none() { foreign::logs(context, &state) } else { Vec::new() };
+    let (others, unfinished) = match run {
+        Some(_) => (Vec::new(), Vec::new()),
+        None => {
+            let logs = state.logs_at_a_glance()?;
+            (foreign::read(context, &logs.foreign), unfinished_of(&state, logs.open))
+        }
+    };
     if run.is_none() && !others.is_empty() && state.newest()?.is_none() {
         return foreign::show_list(context, &others, screen().1).map(|()| ExitStatus::Done);
     }
-    let unfinished = if run.is_none() { unfinished(&state)? } else { Vec::new() };
     let run = match run {
         Some(run) => existing(&state, &run).map(|_| run)?,
         None => only_or_newest(&state, &unfinished)?,

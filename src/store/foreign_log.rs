@@ -29,16 +29,22 @@ impl StateDirectory {
     /// # Errors
     /// [`FileError`] when a directory is there and cannot be read.
     pub fn foreign_logs(&self) -> Result<Vec<PathBuf>, FileError> {
-        let beside = paths_in(&self.repository.join(DIRECTORY))?.into_iter().filter(|path| may_be_one(path));
-        let among_ours = paths_in(&self.path())?.into_iter().filter(|path| is_foreign(path));
-        let is_log = |path: &PathBuf| {
-            path.extension().is_some_and(|ending| ending == "jsonl")
-                && path.file_name().is_some_and(|name| name != ERRORS)
-        };
-        let mut logs: Vec<PathBuf> = beside.chain(among_ours).filter(is_log).collect();
+        Ok(self.logs_at_a_glance()?.foreign)
+    }
+
+    /// The same, given those among our own logs.
+    pub(super) fn foreign_logs_and(&self, among_ours: Vec<PathBuf>) -> Result<Vec<PathBuf>, FileError> {
+        let beside = paths_in(&self.repository.join(DIRECTORY))?.into_iter();
+        let mut logs = among_ours;
+        logs.extend(beside.filter(|path| may_be_a_log(path) && may_be_one(path)));
         logs.sort_by_cached_key(|path| (std::cmp::Reverse(changed(path)), path.clone()));
         Ok(logs)
     }
+}
+
+/// Whether a file is called as logs of runs are.
+pub(super) fn may_be_a_log(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| ending == "jsonl") && path.file_name().is_some_and(|name| name != ERRORS)
 }
 
 /// Whether another writer than Lanekeeper keeps the log at `path`: it tells of events as nobody does who numbers and
@@ -50,9 +56,12 @@ pub fn is_foreign(path: &Path) -> bool {
 /// Whether the first line is numbered as ours are, which the first bytes tell.
 fn begins_as_ours(path: &Path) -> bool {
     let mut first = [0; OURS.len()];
-    // A pipe would be waited for.
-    let opened = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path);
-    opened.and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *OURS.as_bytes()
+    open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *OURS.as_bytes()
+}
+
+/// Opens what may be a log. A pipe is not waited for.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
 }
 
 fn tells_of_events(path: &Path) -> bool {

@@ -48,17 +48,33 @@ impl StateDirectory {
     }
 }
 
+/// What the logs of a repository are, as far as their ends tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Logs {
+    /// The runs that may be unfinished, in any order: all but those whose logs end with saying that they are done.
+    pub open: Vec<RunId>,
+    /// The logs of other writers, the one that changed last first.
+    pub foreign: Vec<PathBuf>,
+}
+
 impl StateDirectory {
-    /// Every run that may be unfinished, in any order: all but those whose logs end with saying that they are done.
+    /// Tells the logs apart; each is opened once.
     ///
     /// # Errors
-    /// [`FileError`] when the directory is there and cannot be read.
-    pub fn perhaps_unfinished(&self) -> Result<Vec<RunId>, FileError> {
-        if self.log.is_some() {
-            return self.runs();
-        }
-        let open = |(run, log): &(RunId, PathBuf)| !is_done(log) && self.has(run);
-        Ok(self.logs()?.into_iter().filter(open).map(|(run, _)| run).collect())
+    /// [`FileError`] when a directory is there and cannot be read.
+    pub fn logs_at_a_glance(&self) -> Result<Logs, FileError> {
+        let paths: Vec<PathBuf> =
+            paths_in(&self.path())?.into_iter().filter(|path| foreign_log::may_be_a_log(path)).collect();
+        let left = not_done(&paths);
+        let (foreign, ours): (Vec<&PathBuf>, Vec<&PathBuf>) =
+            left.into_iter().partition(|path| foreign_log::is_foreign(path));
+        let open = match &self.log {
+            Some(_) => self.runs()?,
+            None => {
+                ours.into_iter().filter_map(|path| run_of(path)).filter(|run| self.run(run).log().exists()).collect()
+            }
+        };
+        Ok(Logs { open, foreign: self.foreign_logs_and(foreign.into_iter().cloned().collect())? })
     }
 
     /// The run that began last; `None`: there is none. Logs are read only as long as an earlier one may have begun later.
@@ -112,10 +128,27 @@ fn run_of(path: &Path) -> Option<RunId> {
     RunId::new(name).ok()
 }
 
+/// The logs that do not end with saying that their runs are done. Looking at many is a matter of system calls, of which
+/// every core can do its share.
+fn not_done(logs: &[PathBuf]) -> Vec<&PathBuf> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = logs.len().div_ceil(cores).max(ALONE);
+    std::thread::scope(|scope| {
+        let look = |logs: &'_ [PathBuf]| logs.iter().map(|log| is_done(log)).collect::<Vec<_>>();
+        let threads: Vec<_> = logs.chunks(share).skip(1).map(|logs| scope.spawn(move || look(logs))).collect();
+        let mut done = look(&logs[..share.min(logs.len())]);
+        done.extend(threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()));
+        logs.iter().zip(done).filter(|(_, done)| !done).map(|(log, _)| log).collect()
+    })
+}
+
+/// So many logs are looked at by one thread.
+const ALONE: usize = 100;
+
 /// Whether the log ends with saying that its run is done.
 fn is_done(log: &Path) -> bool {
     let look = || -> io::Result<bool> {
-        let file = File::open(log)?;
+        let file = foreign_log::open(log)?;
         let length = file.metadata()?.len();
         Ok(last_outcome(&end(&file, length, TAILS[0])?) == Some(Some(RunOutcome::Done)))
     };

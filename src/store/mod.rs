@@ -25,7 +25,7 @@ pub mod salvage;
 pub mod tool_calls;
 pub mod write_fault;
 
-pub use glance::Glance;
+pub use glance::{Glance, Logs};
 pub use journal::Journal;
 pub use layout::{LaneDirectory, LockScope, RunDirectory, StateDirectory};
 pub use lock::{Holder, RunLock};
