@@ -316,6 +316,35 @@ mod tests {
     }
 
     #[test]
+    fn of_many_logs_each_is_told_for_what_it_is() {
+        let root = tempfile::tempdir().unwrap();
+        let state = StateDirectory::new(root.path());
+        state.create().unwrap();
+        let log = |events: &[Event]| {
+            let run = RunId::new("r1").unwrap();
+            let mut journal = Journal::create(&state.run(&run).log(), &run, &phase()).unwrap();
+            events.iter().for_each(|event| drop(journal.append(at(1), event).unwrap()));
+            journal.sync().unwrap();
+            let text = std::fs::read(state.run(&run).log()).unwrap();
+            std::fs::remove_file(state.run(&run).log()).unwrap();
+            text
+        };
+        let (open, done) =
+            (log(&[started(), checkpoint()]), log(&[started(), checkpoint(), finished(RunOutcome::Done)]));
+        let other = b"{\"event\":\"lane_start\"}\n".to_vec();
+        for number in 0..ALONE * 2 + 7 {
+            let text = [&done, &open, &done, &other][number % 4];
+            std::fs::write(state.path().join(format!("r{number}.jsonl")), text).unwrap();
+        }
+        let logs = state.logs_at_a_glance().unwrap();
+        let kind_of = |name: &str| name.trim_start_matches('r').parse::<usize>().unwrap() % 4;
+        assert_eq!(logs.open.len(), 52);
+        assert!(logs.open.iter().all(|run| kind_of(run.as_str()) == 1));
+        assert_eq!(logs.foreign.len(), 51);
+        assert!(logs.foreign.iter().all(|log| kind_of(log.file_stem().unwrap().to_str().unwrap()) == 3));
+    }
+
+    #[test]
     fn whatever_else_lies_there_is_passed_over() {
         let root = tempfile::tempdir().unwrap();
         let state = StateDirectory::new(root.path());
