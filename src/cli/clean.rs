@@ -77,7 +77,6 @@ fn clean_one(place: &Place, run: RunId, arguments: &Clean) -> Result<Cleaned, Cl
     }
     directory.create()?;
     let lock = RunLock::acquire(&directory.lock(), &holder(&place.state, &place.session_id, &run))?;
-    crate::git::remove_dead_reference_locks(repository)?;
     let mut found = remove(&around, traces, survey(&around, traces)?);
     if let Some(log) = found.last_mut().filter(|log| log.goes())
         && let Err(error) = remove_run(&directory, lock)

@@ -48,7 +48,6 @@ pub(super) fn roll_back(
     let state = site.state(&control.settings);
     let rollback = plan(&opened.state, &opened.records, lanes).map_err(|error| told(error, &state, &opened, lanes))?;
     present(context, &opened, &rollback, &state);
-    crate::git::remove_dead_reference_locks(&site.repository)?;
     let ports = ports(site, &control.settings, &opened.started, &opened.plan, opened.directory.clone())?;
     let unwritten = |error: String| {
         let hints = ["the run log is complete; `lanekeeper resume` writes the others again".to_owned()];

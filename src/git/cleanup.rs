@@ -5,33 +5,26 @@ use std::path::PathBuf;
 use super::error::GitError;
 use super::pool::Pool;
 use super::program::{Git, path_text};
-use super::references::delete_reference;
+use super::references::{delete_reference, forget_branch};
 use super::repository::{Repository, branch_reference};
 use crate::model::{CommitId, PhaseId};
 
-/// Deletes `branch` if it is at `expected`, which one of `into` holds, and no worktree has it checked out; gone
+/// Deletes `branch`, which is ours, if it is at a commit that one of `into` holds, and no worktree has it checked out; gone
 /// already is as good.
 ///
 /// # Errors
 /// [`GitError::Unmerged`], [`GitError::BranchInTheWay`] when it is checked out, [`GitError::ReferenceMoved`].
-pub fn delete_branch_if_merged(
-    repository: &Repository,
-    branch: &str,
-    expected: &CommitId,
-    into: &[CommitId],
-) -> Result<(), GitError> {
-    if repository.branch_commit(branch)?.is_none() {
-        return Ok(());
-    }
+pub fn delete_branch_if_merged(repository: &Repository, branch: &str, into: &[CommitId]) -> Result<(), GitError> {
+    let Some(tip) = repository.branch_commit(branch)? else { return forget_branch(repository, branch) };
     if let Some(place) = repository.where_checked_out(branch)? {
         return Err(GitError::BranchInTheWay { branch: branch.to_owned(), place: Some(place) });
     }
     for commit in into {
-        if repository.is_ancestor(expected, commit)? {
-            return delete_reference(repository, &branch_reference(branch), expected);
+        if repository.is_ancestor(&tip, commit)? {
+            return delete_reference(repository, &branch_reference(branch), &tip);
         }
     }
-    Err(GitError::Unmerged { place: format!("branch `{branch}`"), head: expected.clone() })
+    Err(GitError::Unmerged { place: format!("branch `{branch}`"), head: tip })
 }
 
 /// What is left of a phase in a repository.

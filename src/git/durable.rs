@@ -1,11 +1,12 @@
 //! What must survive a power failure: files of ours, directories, refs, and the objects behind a commit.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use git2::{ObjectType, Oid, Tree};
 use tempfile::{NamedTempFile, TempPath};
@@ -116,35 +117,51 @@ pub(crate) fn reference(repository: &Repository, name: &str) -> Result<(), GitEr
 /// and git does not write an object a second time.
 pub(crate) fn objects(repository: &Repository, tip: &CommitId, since: &[CommitId]) -> Result<(), GitError> {
     let known = repository.durable_objects();
-    match repository.in_process(|git| new_objects(git, &known, tip, since)) {
+    let has = |object| known.has(repository, object);
+    match repository.in_process(|git| new_objects(git, &has, tip, since)) {
         Some(objects) => {
             sync_objects(repository, &names(&objects))?;
-            known.add(objects);
+            known.add(repository, objects);
             Ok(())
         }
         None => sync_objects(repository, &listed_objects(repository, tip, since)?),
     }
 }
 
+/// Where git has a loose object.
+fn loose(repository: &Repository, name: &str) -> Option<PathBuf> {
+    Some(repository.common_dir().join("objects").join(name.get(..2)?).join(name.get(2..)?))
+}
+
 /// Objects that this process has made durable with everything that they lead to, so that it need not do so again: one
-/// snapshot of an agent's work holds mostly what the one before held.
+/// snapshot of an agent's work holds mostly what the one before held. Each by its file: one that is pruned and comes back is
+/// another.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct DurableObjects(Arc<Mutex<HashSet<Oid>>>);
+pub(crate) struct DurableObjects(Arc<Mutex<HashMap<Oid, FileId>>>);
+
+/// Inode and birth of a file.
+type FileId = (u64, SystemTime);
+
+fn file_id(file: &Path) -> Option<FileId> {
+    let found = std::fs::metadata(file).ok()?;
+    Some((found.ino(), found.created().ok()?))
+}
 
 impl DurableObjects {
-    fn add(&self, objects: BTreeSet<Oid>) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(objects);
+    fn add(&self, repository: &Repository, objects: BTreeSet<Oid>) {
+        let files =
+            objects.into_iter().filter_map(|object| Some((object, file_id(&loose(repository, &object.to_string())?)?)));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(files);
     }
 
-    fn has(&self, object: Oid) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(&object)
+    fn has(&self, repository: &Repository, object: Oid) -> bool {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&object).copied();
+        known.is_some_and(|known| loose(repository, &object.to_string()).and_then(|file| file_id(&file)) == Some(known))
     }
 }
 
 fn sync_objects(repository: &Repository, names: &[String]) -> Result<(), GitError> {
-    let store = repository.common_dir().join("objects");
-    let mut paths: Vec<PathBuf> =
-        names.iter().filter_map(|name| Some(store.join(name.get(..2)?).join(name.get(2..)?))).collect();
+    let mut paths: Vec<PathBuf> = names.iter().filter_map(|name| loose(repository, name)).collect();
     let directories: BTreeSet<PathBuf> = paths.iter().map(|file| parent(file).to_owned()).collect();
     paths.extend(directories);
     sync_all(&paths)
@@ -164,7 +181,7 @@ fn names(objects: &BTreeSet<Oid>) -> Vec<String> {
 /// not known. That parent is one of those commits as well, or is durable.
 fn new_objects(
     git: &git2::Repository,
-    known: &DurableObjects,
+    known: &dyn Fn(Oid) -> bool,
     tip: &CommitId,
     since: &[CommitId],
 ) -> Result<BTreeSet<Oid>, git2::Error> {
@@ -198,13 +215,13 @@ const FEW: usize = 16;
 /// The same where every way back from `tip` soon meets one that is known or one of `since`.
 fn few_new_commits(
     git: &git2::Repository,
-    known: &DurableObjects,
+    known: &dyn Fn(Oid) -> bool,
     tip: Oid,
     since: &[Oid],
 ) -> Result<Option<Vec<Oid>>, git2::Error> {
     let (mut new, mut ahead) = (Vec::new(), vec![tip]);
     while let Some(commit) = ahead.pop() {
-        if known.has(commit) || since.contains(&commit) || new.contains(&commit) {
+        if known(commit) || since.contains(&commit) || new.contains(&commit) {
             continue;
         }
         let parents = git.find_commit(commit)?;
@@ -221,16 +238,16 @@ fn gather(
     git: &git2::Repository,
     tree: &Tree,
     parent: Option<&Tree>,
-    known: &DurableObjects,
+    known: &dyn Fn(Oid) -> bool,
     to: &mut BTreeSet<Oid>,
 ) -> Result<(), git2::Error> {
-    if parent.is_some_and(|parent| parent.id() == tree.id()) || known.has(tree.id()) || !to.insert(tree.id()) {
+    if parent.is_some_and(|parent| parent.id() == tree.id()) || known(tree.id()) || !to.insert(tree.id()) {
         return Ok(());
     }
     for entry in tree {
         let before = parent.and_then(|parent| parent.get_name_bytes(entry.name_bytes()));
         match entry.kind() {
-            _ if before.as_ref().is_some_and(|before| before.id() == entry.id()) || known.has(entry.id()) => {}
+            _ if before.as_ref().is_some_and(|before| before.id() == entry.id()) || known(entry.id()) => {}
             Some(ObjectType::Tree) => {
                 let before = before.filter(|before| before.kind() == Some(ObjectType::Tree));
                 let before = before.map(|before| git.find_tree(before.id())).transpose()?;
@@ -296,15 +313,22 @@ mod tests {
         let next = commit("again", "5");
         for since in [vec![], vec![first]] {
             let known = DurableObjects::default();
-            let new = |tip| repository.in_process(|git| new_objects(git, &known, tip, &since)).unwrap();
+            let has = |object| known.has(&repository, object);
+            let new = |tip| repository.in_process(|git| new_objects(git, &has, tip, &since)).unwrap();
             let found = names(&new(&tip));
             let listed = listed_objects(&repository, &tip, &since).unwrap();
             assert!(listed.len() > 8);
             assert_eq!(listed.into_iter().filter(|name| !found.contains(name)).collect::<Vec<_>>(), [""; 0]);
             // What is known is not looked at again; what is new beside it is.
-            known.add(new(&tip));
+            known.add(&repository, new(&tip));
             assert_eq!(new(&tip).len(), 0);
             assert_eq!(new(&next).len(), 3, "a commit, its tree, a file");
+            // What is written again has to be synced again.
+            let file = loose(&repository, tip.as_str()).unwrap();
+            let bytes = std::fs::read(&file).unwrap();
+            std::fs::remove_file(&file).unwrap();
+            std::fs::write(&file, bytes).unwrap();
+            assert_eq!(names(&new(&tip)), [tip.as_str()]);
         }
     }
 }

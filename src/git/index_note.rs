@@ -27,42 +27,38 @@ pub(super) struct Note {
 pub(super) struct Beside {
     /// The tree with all of it.
     pub(super) tree: String,
-    /// Files that were not as in the index; `None`: that one is to be read again.
+    /// Files that were not as in the index; `None`: there was none.
     pub(super) files: BTreeMap<String, Option<KnownFile>>,
     /// The directories that these are in, and their trees.
     pub(super) directories: BTreeMap<String, String>,
 }
 
-/// An index of the worktree's of which is known what ours lacks.
+/// An index of the worktree's, as ours was compared with it.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Covered {
-    /// Its checksum.
-    pub(super) index: String,
+    /// Its checksum, if it has one.
+    pub(super) index: Option<String>,
     /// The paths in it that are not in ours.
     pub(super) missing: Vec<String>,
+    /// Whether ours has paths that are not in it: they may be ignored one day.
+    pub(super) more: bool,
 }
 
 impl Covered {
-    /// One of which ours has every path.
-    pub(super) fn whole(index: String) -> Self {
-        Self { index, missing: Vec::new() }
-    }
-
-    /// One of which ours has every path but these. `None`: they are too many to be noted, or no text.
-    pub(super) fn but(index: String, missing: &[Vec<u8>]) -> Option<Self> {
-        let few = Some(missing).filter(|missing| missing.len() <= MANY)?;
-        let missing = few.iter().map(|path| String::from_utf8(path.clone()).ok()).collect::<Option<_>>()?;
-        Some(Self { index, missing })
+    /// One of which ours is a copy.
+    pub(super) fn copied(index: Option<String>) -> Self {
+        Self { index, missing: Vec::new(), more: false }
     }
 }
 
 /// So much is noted.
 pub(super) const MANY: usize = 512;
 
-/// A file that is in the store for as long as its stamp stays the same.
+/// A file that is in the store.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct KnownFile {
-    pub(super) stamp: Stamp,
+    /// As long as it is the same, so is the file; `None`: that has to be seen.
+    pub(super) stamp: Option<Stamp>,
     /// As in a tree.
     pub(super) mode: u32,
     /// Its blob.

@@ -78,6 +78,7 @@ pub use parcel::{Parcel, forget_reference, pack, point_reference};
 pub use pool::{Checkout, Kept, Mode, Pool};
 pub use program::{ProgramError, require_version};
 pub use publish::{Publication, changes_where_checked_out, obstacle_to_publishing, publish};
+pub(crate) use references::forget_branch;
 pub use references::{move_branch, remove_dead_reference_locks};
 pub use remote::{Lease, PushRequest, Pushed, Remote};
 pub use repository::{Repository, branch_reference};

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use git2::{DiffOptions, Index, IndexEntry, IndexTime, Oid, Tree};
 
@@ -17,7 +17,6 @@ use super::index_file::{checksum, extensions_of, noted_tree};
 use super::library::{Difference, canonical, oid};
 use super::pristine::is_as_indexed;
 use super::slot::git_directory;
-use super::stamp::COARSE;
 use crate::model::CommitId;
 
 /// The index of a worktree, or one like it.
@@ -100,6 +99,9 @@ impl OpenIndex {
 
 /// The parts of an index that git makes anew where they are missing.
 const RENEWED: [&[u8]; 4] = [b"TREE", b"REUC", b"EOIE", b"IEOT"];
+
+/// More than a file system's clock may be behind the system's.
+const COARSE: Duration = Duration::from_millis(100);
 
 fn failed(error: &dyn std::error::Error) -> git2::Error {
     git2::Error::from_str(&error.to_string())

@@ -2,12 +2,13 @@
 //!
 //! The index is kept from one snapshot to the next, with a note of the tree that it stands for. Git looks for what
 //! differs from it by now, which it tells by file times and, where directories have reliable times, without reading those
-//! that are as they were. Only the paths that differ are then added, in a small index by themselves, and the tree is made
-//! of the noted one and of them. Where much differs, something is out of the ordinary or goes wrong on that way, all is
-//! added to the index with `git add --all`, which also says why it cannot be done.
+//! that are as they were. The tree is made of the noted one and of the paths that differ: without a process where git would
+//! do nothing to them (`plain_tree`), else by adding them in a small index by themselves. Where much differs, something is
+//! out of the ordinary or goes wrong on that way, all is added to the index with `git add --all`, which also says why it
+//! cannot be done.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, FileType, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
@@ -22,9 +23,10 @@ use super::durable;
 use super::error::{GitError, io_error};
 use super::file_system::dates_directories;
 use super::index_file;
-use super::index_note::{Beside, Covered, Note, checksum_in, checksum_of};
+use super::index_note::{Beside, Covered, MANY, Note, checksum_in, checksum_of};
+use super::plain_paths::directories;
 use super::plain_tree::plain_tree;
-use super::program::{Git, nul_separated};
+use super::program::Git;
 use super::repository::Repository;
 use super::slot::git_directory;
 use super::small_index;
@@ -88,29 +90,25 @@ impl<'a> OwnIndex<'a> {
         }
         // The file system's own clock: what changes from now on is not younger.
         let began = self.write(&self.few(), b"")?;
-        let fresh = !self.file.exists();
         let note: Option<Note> = fs::read(self.note()).ok().and_then(|text| serde_json::from_slice(&text).ok());
         // Until the end nothing stands in the note, so that whoever dies here leaves an index that is filled anew.
         let _ = fs::remove_file(self.note());
-        let quick = match note {
-            _ if fresh => {
-                copy_index(self.worktree, self.file)?;
-                self.quick_tree(None, checksum_of(self.file).map(Covered::whole), None)
-            }
-            Some(note) => {
-                Oid::from_str(&note.tree).ok().and_then(|tree| self.quick_tree(Some(tree), note.covers, note.beside))
-            }
-            None => None,
-        };
-        let (tree, note) = match quick {
-            Some(found) => found,
-            None => {
-                let tree = self.whole_tree(fresh)?;
-                (tree.clone(), Note { tree, covers: None, beside: None })
-            }
-        };
+        let kept = note.filter(|_| self.file.exists()).and_then(|note| {
+            let noted = Oid::from_str(&note.tree).ok()?;
+            self.quick_tree(Some(noted), note.covers, note.beside)
+        });
+        let (tree, note) = kept.map_or_else(|| self.tree_by_copy(), Ok)?;
         self.close(began, &note)?;
         Ok(tree)
+    }
+
+    /// By a new copy of the worktree's index: what is no longer tracked there and ignored by now is not in it, nor any
+    /// damage of ours.
+    fn tree_by_copy(&self) -> Result<(String, Note), GitError> {
+        durable::remove(self.file)?;
+        copy_index(self.worktree, self.file)?;
+        let quick = self.quick_tree(None, Some(Covered::copied(checksum_of(self.file))), None);
+        quick.map_or_else(|| self.whole_tree(), Ok)
     }
 
     fn note(&self) -> PathBuf {
@@ -156,14 +154,11 @@ impl<'a> OwnIndex<'a> {
             .stdin(self.guard)
     }
 
-    /// Adds everything that the worktree holds to the index, and writes it as a tree.
-    fn whole_tree(&self, fresh: bool) -> Result<String, GitError> {
+    /// Adds everything that the worktree holds to the index, a copy of the worktree's, and writes it as a tree.
+    fn whole_tree(&self) -> Result<(String, Note), GitError> {
         self.add_everything()?;
-        // A fresh copy has them already.
-        if !fresh {
-            self.add_forced()?;
-        }
-        Ok(self.git(self.file).arg("write-tree").line()?)
+        let tree = self.git(self.file).arg("write-tree").line()?;
+        Ok((tree.clone(), Note { tree, covers: self.compared(), beside: None }))
     }
 
     fn add_everything(&self) -> Result<(), GitError> {
@@ -180,21 +175,6 @@ impl<'a> OwnIndex<'a> {
         Ok(())
     }
 
-    /// Adds what is tracked in the worktree although it is ignored, which adding everything passes by.
-    fn add_forced(&self) -> Result<(), GitError> {
-        let list = ["ls-files", "-z", "--cached", "--ignored", "--exclude-standard"];
-        let forced = Git::new(self.worktree).reading_only().args(list).run()?;
-        if nul_separated(&forced).next().is_none() {
-            return Ok(());
-        }
-        let names = beside(self.file, ".names");
-        durable::write(&names, &forced)?;
-        let names = File::open(&names).map_err(io_error("read", &names))?;
-        let git = self.git(self.file).stdin(&names);
-        git.args(["update-index", "--add", "--remove", "-z", "--stdin"]).run()?;
-        Ok(())
-    }
-
     /// The same from what differs from the index, which stands for the tree `noted`, or for that of the head if nothing
     /// is staged, and holds what the worktree's index `covers` does. `None`: too much differs, or something is in the way.
     fn quick_tree(&self, noted: Option<Oid>, covers: Option<Covered>, known: Option<Beside>) -> Option<(String, Note)> {
@@ -204,6 +184,7 @@ impl<'a> OwnIndex<'a> {
             None if found.staged => return None,
             None => self.tree_of_commit(&found.head?.commit)?,
         };
+        self.repository.in_process(|git| git.odb()?.read_header(noted).map(drop))?;
         found.differing.append(&mut found.embedded);
         let (forced, covers) = self.forced(covers, &found.differing)?;
         if found.conflicts {
@@ -254,37 +235,56 @@ impl<'a> OwnIndex<'a> {
     }
 
     /// The paths that are in the worktree's own index and on disk, and neither in ours nor among those that differ:
-    /// they are tracked although they are ignored. And how ours and theirs compare by now.
+    /// they are tracked although they are ignored. And how ours and theirs compare by now. `None`: ours may hold what is
+    /// ignored by now.
     fn forced(&self, known: Option<Covered>, differing: &[Vec<u8>]) -> Option<(Vec<Vec<u8>>, Option<Covered>)> {
-        let place = git_directory(self.worktree).ok()?.join("index");
-        let is_forced = |path: &[u8]| !differing.iter().any(|other| other == path) && self.holds(path);
-        if let Some(known) = known.filter(|known| checksum_of(&place).as_ref() == Some(&known.index)) {
-            let forced =
-                known.missing.iter().map(|path| path.as_bytes().to_vec()).filter(|path| is_forced(path)).collect();
-            return Some((forced, Some(known)));
-        }
-        let theirs = match fs::read(place) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Some((Vec::new(), None)),
-            read => read.ok()?,
+        let theirs = self.theirs()?;
+        let checksum = checksum_of(&theirs);
+        let (covered, suspicious) = match known.filter(|known| checksum.is_some() && known.index == checksum) {
+            Some(known) => (known, differing.iter().any(|path| path.ends_with(b".gitignore"))),
+            None if !theirs.exists() => return Some((Vec::new(), None)),
+            None => (self.compared()?, true),
         };
-        let ours = fs::read(self.file).ok()?;
-        let ours = index_file::entries(&ours)?;
-        let mut ours = ours.iter().peekable();
-        let mut missing = Vec::new();
-        for entry in index_file::entries(&theirs)? {
-            while ours.next_if(|ours| ours.path < entry.path).is_some() {}
-            if ours.peek().is_none_or(|ours| ours.path != entry.path) {
-                missing.push(entry.path.into_owned());
-            }
+        if covered.more && suspicious {
+            return None;
         }
-        missing.dedup();
-        let covered = checksum_in(&theirs).and_then(|index| Covered::but(index, &missing));
-        missing.retain(|path| is_forced(path));
-        Some((missing, covered))
+        let missing = covered.missing.iter().map(|path| path.as_bytes().to_vec());
+        let forced = missing.filter(|path| !differing.contains(path) && self.holds(path)).collect();
+        Some((forced, Some(covered)))
     }
 
+    /// The worktree's own index.
+    fn theirs(&self) -> Option<PathBuf> {
+        Some(git_directory(self.worktree).ok()?.join("index"))
+    }
+
+    /// How our index and theirs compare. `None`: that cannot be told, or noted.
+    fn compared(&self) -> Option<Covered> {
+        let (theirs, ours) = (fs::read(self.theirs()?).ok()?, fs::read(self.file).ok()?);
+        let ours = index_file::entries(&ours)?;
+        let mut ours = ours.into_iter().peekable();
+        let (mut missing, mut more) = (Vec::new(), false);
+        let mut entries = index_file::entries(&theirs)?;
+        entries.dedup_by(|one, other| one.path == other.path);
+        for entry in entries {
+            while ours.next_if(|ours| ours.path < entry.path).is_some() {
+                more = true;
+            }
+            if ours.next_if(|ours| ours.path == entry.path).is_none() {
+                missing.push(String::from_utf8(entry.path.into_owned()).ok()?);
+            }
+        }
+        more |= ours.next().is_some();
+        (missing.len() <= MANY).then(|| Covered { index: checksum_in(&theirs), missing, more })
+    }
+
+    /// Whether a file or a link is at `path`, and not by way of a link.
     fn holds(&self, path: &[u8]) -> bool {
-        fs::symlink_metadata(self.worktree.join(OsStr::from_bytes(path))).is_ok()
+        let is = |path: &[u8], right: fn(&FileType) -> bool| {
+            let found = fs::symlink_metadata(self.worktree.join(OsStr::from_bytes(path)));
+            found.is_ok_and(|found| right(&found.file_type()))
+        };
+        is(path, |kind| !kind.is_dir()) && directories(path).all(|directory| is(directory, FileType::is_dir))
     }
 }
 

@@ -7,11 +7,11 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use git2::Oid;
 
-use super::stamp::{COARSE, stamp};
+use super::stamp::{Stamp, settled_stamp, stamp};
 
 /// The largest file that is read at once, in bytes; git has ways of its own for large ones.
 pub(super) const LARGE: u64 = 4 << 20;
@@ -24,8 +24,8 @@ pub(super) struct StoredFile {
     pub(super) mode: u32,
     /// Its blob, which is not durable yet.
     pub(super) object: Oid,
-    /// Whether nobody can have changed it since without another [`stamp`].
-    pub(super) settled: bool,
+    /// By which it is known from now on; `None`: it may change without another one.
+    pub(super) stamp: Option<Stamp>,
 }
 
 /// Puts what is at `path` of `worktree` into the store; `Some(None)`: nothing is there. `None`: it is neither a file nor a
@@ -34,9 +34,8 @@ pub(super) fn store_file(git: &git2::Repository, worktree: &Path, path: &[u8]) -
     let began = SystemTime::now();
     let Some((found, bytes)) = read(&worktree.join(OsStr::from_bytes(path))).ok()? else { return Some(None) };
     let (mode, object) = (mode(&found), git.blob(&bytes).ok()?);
-    let changed = Duration::new(found.ctime().try_into().ok()?, found.ctime_nsec().try_into().ok()?);
-    let settled = SystemTime::UNIX_EPOCH + changed + COARSE < began;
-    Some(Some(StoredFile { found, mode, object, settled }))
+    let stamp = settled_stamp(&found, began);
+    Some(Some(StoredFile { found, mode, object, stamp }))
 }
 
 /// Reads a file or a link that stays as it is meanwhile; `None`: there is none.

@@ -88,7 +88,7 @@ pub(super) fn is_ordinary(name: &[u8]) -> bool {
 }
 
 /// The directories on the way to `path`, the worktree's root included, each without a slash at its end.
-fn directories(path: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(super) fn directories(path: &[u8]) -> impl Iterator<Item = &[u8]> {
     let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| &path[..at]);
     std::iter::once(&path[..0]).chain(ends)
 }

@@ -53,41 +53,35 @@ pub(crate) fn set_own_reference(
     })
 }
 
-/// Removes the locks of Lanekeepers that died while they set the ref of a snapshot, or deleted a branch.
+/// Removes the locks of Lanekeepers that died while they set the refs of snapshots.
 ///
 /// # Errors
-/// [`GitError::Io`], or what git says.
+/// [`GitError::Io`].
 pub fn remove_dead_reference_locks(repository: &Repository) -> Result<(), GitError> {
     repository.holding(Guarded::References, |_| {
-        let mut locks = Vec::new();
-        SNAPSHOTS.iter().chain(BRANCHES).for_each(|space| find_locks(repository.common_dir(), space, &mut locks));
-        for name in locks {
-            // Where the branch is there still, its agent may have locked it.
-            if SNAPSHOTS.iter().any(|space| name.starts_with(space)) || repository.commit_at(&name)?.is_none() {
-                durable::remove(&reference_lock(repository.common_dir(), &name))?;
-            }
-        }
-        Ok(())
+        SNAPSHOTS.iter().try_for_each(|name| remove_locks_below(&repository.common_dir().join(name)))
     })
 }
 
-/// Where the refs of snapshots are: nobody looks at one again who could remove such a lock.
+/// Where refs are that nobody looks at again who could remove such a lock; one on a branch of ours goes with the branch.
 const SNAPSHOTS: &[&str] = &["refs/lanekeeper/checkpoint", "refs/tags/checkpoint"];
 
-/// Where our branches are. Whoever sets or deletes one again removes the lock; nobody does with one that is gone.
-const BRANCHES: &[&str] = &["refs/heads/lane", "refs/heads/lane-agent"];
-
-/// Puts the names of the refs below `space` that are locked, as files say it, into `found`.
-fn find_locks(common: &Path, space: &str, found: &mut Vec<String>) {
-    for entry in fs::read_dir(common.join(space)).into_iter().flatten().flatten() {
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        let within = format!("{space}/{name}");
+fn remove_locks_below(directory: &Path) -> Result<(), GitError> {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
         match entry.file_type() {
-            Ok(kind) if kind.is_dir() => find_locks(common, &within, found),
-            Ok(_) => found.extend(within.strip_suffix(".lock").map(str::to_owned)),
-            Err(_) => {}
+            Ok(kind) if kind.is_dir() => remove_locks_below(&path)?,
+            Ok(_) if path.extension().is_some_and(|extension| extension == "lock") => durable::remove(&path)?,
+            _ => {}
         }
     }
+    Ok(())
+}
+
+/// Removes what is left of a branch of ours that is gone and that nobody makes again meanwhile: who deleted it may have
+/// died before git's lock on it was gone, too.
+pub(crate) fn forget_branch(repository: &Repository, branch: &str) -> Result<(), GitError> {
+    alone(repository, &branch_reference(branch), |_| Ok(()))
 }
 
 /// Runs `act` while nobody else of ours changes a branch. Git's own lock on the ref `name`, which is ours, is then a

@@ -272,12 +272,15 @@ pinned_tests! {
         fs::remove_file(index.with_file_name("A.tree")).unwrap();
         fs::remove_file(slot.path.join("a.txt")).unwrap();
         assert!(!tree(&world, &snapshot_of(&world, &slot.path, &slot.head).commit).contains(&"a.txt".to_owned()));
-        assert!(known(&index));
-        for damaged in ["", "0123456789012345678901234567890123456789", "nonsense"] {
-            fs::write(index.with_file_name("A.tree"), damaged).unwrap();
-            write(&slot.path.join("new"), damaged);
-            let kept = snapshot_of(&world, &slot.path, &slot.head);
-            assert_eq!(git(&world.main, &["show", &format!("{}:new", kept.commit)]), damaged);
+        // A power cut may take either, and git may have lost what the index stands for.
+        let lost = "{\"tree\":\"0123456789012345678901234567890123456789\",\"covers\":null,\"beside\":null}";
+        for (name, damage) in [("A.tree", ""), ("A.tree", lost), ("A.tree", "nonsense"), ("A", ""), ("A", "nonsense")] {
+            fs::write(index.with_file_name(name), damage).unwrap();
+            for text in [damage, "changed"] {
+                write(&slot.path.join("new"), text);
+                let kept = snapshot_of(&world, &slot.path, &slot.head);
+                assert_eq!(git(&world.main, &["show", &format!("{}:new", kept.commit)]), text);
+            }
         }
     }
 
@@ -595,6 +598,15 @@ fn later_snapshots_are_like_first_ones(world: &World) {
         ("forced and edited", &|| write(&at("target/forced"), "2")),
         ("forced and away", &|| remove("target/forced")),
         ("forced and back", &|| write(&at("target/forced"), "3")),
+        ("untracked, ignored and edited", &|| {
+            git(&slot.path, &["rm", "-q", "--cached", "crlf"]);
+            write(&at(".gitignore"), "target/\ncrlf\n");
+            write(&at("crlf"), "a secret");
+        }),
+        ("forced and a directory", &|| {
+            remove("target/forced");
+            write(&at("target/forced/inner"), "1");
+        }),
         ("an odd name", &|| write(&at(":(top)x"), "1")),
         ("a repository", &|| {
             git(&slot.path, &["init", "-q", "inner"]);
@@ -617,6 +629,7 @@ fn later_snapshots_are_like_first_ones(world: &World) {
         }),
         ("many", &|| (0..70).for_each(|number| write(&at(&format!("many/{number}")), "1"))),
         ("after many", &|| remove("many/7")),
+        ("many that are ignored", &|| write(&at(".gitignore"), "target/\ncrlf\nmany/\n")),
     ];
     for (number, (what, step)) in steps.iter().enumerate() {
         step();

@@ -125,12 +125,7 @@ impl Ports {
     }
 
     fn delete_branch(&self, branch: &str, kept_by: &[CommitId], kept: &mut Vec<String>) {
-        let tip = match self.repository.branch_commit(branch) {
-            Ok(Some(tip)) => tip,
-            Ok(None) => return,
-            Err(error) => return kept.push(format!("branch {branch}: {error}")),
-        };
-        if let Err(error) = git::delete_branch_if_merged(&self.repository, branch, &tip, kept_by) {
+        if let Err(error) = git::delete_branch_if_merged(&self.repository, branch, kept_by) {
             kept.push(format!("branch {branch}: {error}"));
         }
     }

@@ -126,8 +126,9 @@ pub(super) fn delete_branches(ports: &Ports, lane: &LaneToPutBack) -> Result<(),
         if let Some(place) = ports.repository.where_checked_out(&branch)? {
             return Err(RollbackError::BranchInUse { branch, place });
         }
-        if let Some(head) = ports.repository.branch_commit(&branch)? {
-            git::delete_references(&ports.repository, &[(format!("refs/heads/{branch}"), head)])?;
+        match ports.repository.branch_commit(&branch)? {
+            Some(head) => drop(git::delete_references(&ports.repository, &[(git::branch_reference(&branch), head)])?),
+            None => git::forget_branch(&ports.repository, &branch)?,
         }
     }
     Ok(())
