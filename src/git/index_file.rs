@@ -13,6 +13,8 @@ pub(crate) struct Entry<'a> {
     pub object: &'a [u8],
     /// Whether it would be in a tree: it is in no conflict, and not only intended to be added.
     pub settled: bool,
+    /// Whether git was told to take it for unchanged, or to leave it out of the worktree.
+    pub unwatched: bool,
 }
 
 const OBJECT: usize = 20;
@@ -22,6 +24,8 @@ const FLAGS_AT: usize = OBJECT_AT + OBJECT;
 const EXTENDED: u16 = 0x4000;
 const STAGE: u16 = 0x3000;
 const INTENDED: u16 = 0x2000;
+const ASSUMED: u16 = 0x8000;
+const SKIPPED: u16 = 0x4000;
 
 /// The entries of an index of a SHA-1 repository, in its order (gitformat-index: versions 2 to 4). `None`: it is
 /// damaged, or holds something without which its entries cannot be understood, such as the other half of a split index.
@@ -91,8 +95,9 @@ fn entry<'a>(bytes: &'a [u8], version: u32, before: Option<&Entry<'a>>) -> Optio
         }
     };
     let settled = flags & STAGE == 0 && more & INTENDED == 0;
+    let unwatched = flags & ASSUMED != 0 || more & SKIPPED != 0;
     let object = bytes.get(OBJECT_AT..FLAGS_AT)?;
-    Some((Entry { path, mode: word(bytes.get(MODE_AT..)?)?, object, settled }, length))
+    Some((Entry { path, mode: word(bytes.get(MODE_AT..)?)?, object, settled, unwatched }, length))
 }
 
 /// A path of version 4: how much of the end of the path before it goes, then what comes in its place.

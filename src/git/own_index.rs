@@ -26,7 +26,7 @@ use super::index_file;
 use super::index_note::{Beside, Covered, MANY, Note, checksum_in, checksum_of};
 use super::plain_paths::directories;
 use super::plain_tree::plain_tree;
-use super::program::Git;
+use super::program::{Git, nul_separated};
 use super::repository::Repository;
 use super::slot::git_directory;
 use super::small_index;
@@ -93,10 +93,14 @@ impl<'a> OwnIndex<'a> {
         let note: Option<Note> = fs::read(self.note()).ok().and_then(|text| serde_json::from_slice(&text).ok());
         // Until the end nothing stands in the note, so that whoever dies here leaves an index that is filled anew.
         let _ = fs::remove_file(self.note());
-        let kept = note.filter(|_| self.file.exists()).and_then(|note| {
-            let noted = Oid::from_str(&note.tree).ok()?;
-            self.quick_tree(Some(noted), note.covers, note.beside)
-        });
+        let kept = match note {
+            Some(note) => {
+                Oid::from_str(&note.tree).ok().and_then(|noted| self.quick_tree(Some(noted), note.covers, note.beside))
+            }
+            // Somebody wants every file to be read.
+            None if self.knows_nothing() => Some(self.add_forced().and_then(|()| self.whole_tree())?),
+            None => None,
+        };
         let (tree, note) = kept.map_or_else(|| self.tree_by_copy(), Ok)?;
         self.close(began, &note)?;
         Ok(tree)
@@ -108,7 +112,8 @@ impl<'a> OwnIndex<'a> {
         durable::remove(self.file)?;
         copy_index(self.worktree, self.file)?;
         let quick = self.quick_tree(None, Some(Covered::copied(checksum_of(self.file))), None);
-        quick.map_or_else(|| self.whole_tree(), Ok)
+        // What was copied may be damaged itself.
+        quick.map_or_else(|| self.whole_tree().inspect_err(|_| drop(fs::remove_file(self.file))), Ok)
     }
 
     fn note(&self) -> PathBuf {
@@ -154,7 +159,23 @@ impl<'a> OwnIndex<'a> {
             .stdin(self.guard)
     }
 
-    /// Adds everything that the worktree holds to the index, a copy of the worktree's, and writes it as a tree.
+    fn knows_nothing(&self) -> bool {
+        fs::read(self.file).is_ok_and(|bytes| index_file::entries(&bytes).is_some_and(|entries| entries.is_empty()))
+    }
+
+    /// Adds what is tracked in the worktree although it is ignored, which adding everything passes by.
+    fn add_forced(&self) -> Result<(), GitError> {
+        let list = ["ls-files", "-z", "--cached", "--ignored", "--exclude-standard"];
+        let listed = Git::new(self.worktree).reading_only().args(list).run()?;
+        let forced: Vec<&[u8]> = nul_separated(&listed).filter(|path| self.holds(path)).collect();
+        let names = beside(self.file, ".names");
+        durable::write(&names, &forced.join(&0))?;
+        let names = File::open(&names).map_err(io_error("read", &names))?;
+        self.git(self.file).stdin(&names).args(["update-index", "--add", "-z", "--stdin"]).run()?;
+        Ok(())
+    }
+
+    /// Adds everything that the worktree holds to the index and writes it as a tree.
     fn whole_tree(&self) -> Result<(String, Note), GitError> {
         self.add_everything()?;
         let tree = self.git(self.file).arg("write-tree").line()?;
@@ -270,8 +291,10 @@ impl<'a> OwnIndex<'a> {
             while ours.next_if(|ours| ours.path < entry.path).is_some() {
                 more = true;
             }
-            if ours.next_if(|ours| ours.path == entry.path).is_none() {
-                missing.push(String::from_utf8(entry.path.into_owned()).ok()?);
+            match ours.next_if(|ours| ours.path == entry.path) {
+                Some(same) if same.unwatched != entry.unwatched => return None,
+                Some(_) => {}
+                None => missing.push(String::from_utf8(entry.path.into_owned()).ok()?),
             }
         }
         more |= ours.next().is_some();

@@ -81,13 +81,13 @@ ways! {
     an_index_is_gone: "resumed", |it| fs::remove_file(it.entry(&it.slot()).join("index")).unwrap();
     an_index_is_empty: "mended: index-damaged", |it| fs::write(it.entry(&it.slot()).join("index"), "").unwrap();
     an_index_is_garbage: "mended: index-damaged", |it| fs::write(it.entry(&it.slot()).join("index"), GARBAGE).unwrap();
-    a_lanes_index_is_garbage: "mended: private-index-damaged index-damaged", |it| {
+    a_lanes_index_is_garbage: "mended: index-damaged", |it| {
         fs::write(it.entry(&it.lane_slot()).join("index"), GARBAGE).unwrap();
     };
     the_users_index_is_garbage: "told: index-damaged", |it| {
         fs::write(it.scratch.path("work/.git/index"), GARBAGE).unwrap();
     };
-    a_private_index_is_garbage: "resumed, afterwards mended: private-index-damaged", |it| {
+    a_private_index_is_garbage: "resumed", |it| {
         fs::write(it.state("r1/lanes/SL-2/agents/engineer/snapshot.index"), GARBAGE).unwrap();
     };
 

@@ -607,6 +607,13 @@ fn later_snapshots_are_like_first_ones(world: &World) {
             remove("target/forced");
             write(&at("target/forced/inner"), "1");
         }),
+        ("assumed unchanged and edited", &|| {
+            git(&slot.path, &["update-index", "--assume-unchanged", "x.up"]);
+            write(&at("x.up"), "unseen\n");
+        }),
+        ("watched again", &|| drop(git(&slot.path, &["update-index", "--no-assume-unchanged", "x.up"]))),
+        ("left out", &|| drop(git(&slot.path, &["sparse-checkout", "set", "--no-cone", "/*", "!deep/"]))),
+        ("no longer left out", &|| drop(git(&slot.path, &["sparse-checkout", "disable"]))),
         ("an odd name", &|| write(&at(":(top)x"), "1")),
         ("a repository", &|| {
             git(&slot.path, &["init", "-q", "inner"]);
