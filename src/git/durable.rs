@@ -129,7 +129,7 @@ pub(crate) fn objects(repository: &Repository, tip: &CommitId, since: &[CommitId
 }
 
 /// Where git has a loose object.
-fn loose(repository: &Repository, name: &str) -> Option<PathBuf> {
+pub(super) fn loose(repository: &Repository, name: &str) -> Option<PathBuf> {
     Some(repository.common_dir().join("objects").join(name.get(..2)?).join(name.get(2..)?))
 }
 

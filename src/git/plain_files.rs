@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-use git2::Oid;
+use git2::{ObjectType, Oid};
 
 use super::stamp::{Stamp, settled_stamp, stamp};
 
@@ -28,12 +28,22 @@ pub(super) struct StoredFile {
     pub(super) stamp: Option<Stamp>,
 }
 
-/// Puts what is at `path` of `worktree` into the store; `Some(None)`: nothing is there. `None`: it is neither a file nor a
-/// link, too large, or somebody changes it.
-pub(super) fn store_file(git: &git2::Repository, worktree: &Path, path: &[u8]) -> Option<Option<StoredFile>> {
+/// Puts what is at `path` of `worktree` into the store, unless it is the blob `stored`, which is in there; `Some(None)`:
+/// nothing is there. `None`: it is neither a file nor a link, too large, or somebody changes it.
+pub(super) fn store_file(
+    git: &git2::Repository,
+    worktree: &Path,
+    path: &[u8],
+    stored: Option<Oid>,
+) -> Option<Option<StoredFile>> {
     let began = SystemTime::now();
     let Some((found, bytes)) = read(&worktree.join(OsStr::from_bytes(path))).ok()? else { return Some(None) };
-    let (mode, object) = (mode(&found), git.blob(&bytes).ok()?);
+    let is_stored = |stored: &Oid| Oid::hash_object(ObjectType::Blob, &bytes).is_ok_and(|name| name == *stored);
+    let object = match stored.filter(is_stored) {
+        Some(stored) => stored,
+        None => git.blob(&bytes).ok()?,
+    };
+    let mode = mode(&found);
     let stamp = settled_stamp(&found, began);
     Some(Some(StoredFile { found, mode, object, stamp }))
 }

@@ -8,6 +8,7 @@ use std::path::Path;
 use git2::{ErrorCode, ObjectType, Oid, Tree};
 
 use super::commit::FEW;
+use super::durable::loose;
 use super::file_system::dates_directories;
 use super::index_note::{Beside, KnownFile, MANY};
 use super::plain_files::store_file;
@@ -32,7 +33,7 @@ pub(super) fn plain_tree(
     let dated = dates_directories(worktree);
     let make = |git: &git2::Repository| {
         let noted = git.find_tree(noted)?;
-        let known = known.filter(|known| dated && is_whole(git, known));
+        let known = known.filter(|known| dated && is_whole(repository, git, known));
         let is_known = |path: &[u8]| known.zip(text(path)).is_some_and(|(known, path)| known.knows(path));
         if !are_plain_but_for(repository, git, worktree, &[&noted], paths.iter().copied(), is_known) {
             return Ok(None);
@@ -81,12 +82,14 @@ fn text(path: &[u8]) -> Option<&str> {
 }
 
 /// Whether git still has everything that is known, so that a tree which leads to it leads to nothing that is missing.
-fn is_whole(git: &git2::Repository, known: &Beside) -> bool {
+fn is_whole(repository: &Repository, git: &git2::Repository, known: &Beside) -> bool {
     let Ok(objects) = git.odb() else { return false };
+    // One that a power cut left empty is none.
+    let is_loose =
+        |name: &str| loose(repository, name).and_then(|file| fs::metadata(file).ok()).map(|found| found.len() > 0);
     let blobs = known.files.values().flatten().map(|file| &file.object);
     let mut names = blobs.chain(known.directories.values()).chain([&known.tree]);
-    // An object that a power cut left empty exists, and has no header.
-    names.all(|name| Oid::from_str(name).is_ok_and(|name| objects.read_header(name).is_ok()))
+    names.all(|name| is_loose(name).unwrap_or_else(|| Oid::from_str(name).is_ok_and(|name| objects.exists(name))))
 }
 
 /// What is at paths that differ.
@@ -106,11 +109,14 @@ fn read(git: &git2::Repository, worktree: &Path, paths: &[&[u8]], known: Option<
         let unchanged = before.and_then(Option::as_ref).filter(|known| is_as_known(worktree, path, known));
         let now = match unchanged {
             Some(known) => Some(known.clone()),
-            None => store_file(git, worktree, path)?.map(|file| KnownFile {
-                stamp: file.stamp,
-                mode: file.mode,
-                object: file.object.to_string(),
-            }),
+            None => {
+                let stored = before.and_then(Option::as_ref).and_then(|file| Oid::from_str(&file.object).ok());
+                store_file(git, worktree, path, stored)?.map(|file| KnownFile {
+                    stamp: file.stamp,
+                    mode: file.mode,
+                    object: file.object.to_string(),
+                })
+            }
         };
         let held = |file: &KnownFile| (file.mode, file.object.clone());
         if before.is_none_or(|before| before.as_ref().map(held) != now.as_ref().map(held)) {
