@@ -1,19 +1,18 @@
 //! The work of agents: committed, kept, merged into the lane, put back.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Answer, Moment, PortError, Ports, Task};
-use crate::event::{Event, SnapshotReason, Worktree};
-use crate::git::{self, Checkout, CommitRequest, GitError, Merge, Mode, Snapshot, SnapshotRequest};
+use crate::event::{Event, Worktree};
+use crate::git::{self, Checkout, CommitRequest, GitError, Merge, Mode, Snapshot};
 use crate::model::ownership::{Ownership, is_prohibited};
 use crate::model::text::headline;
-use crate::model::{AgentName, CommitId, Failure, FailureKind, LaneIndex, Round, TaskId, Timestamp};
+use crate::model::{CommitId, Failure, FailureKind, LaneIndex, Round, TaskId};
 use crate::schedule::{RestartFrom, RunState};
 
 impl Ports {
     /// The worktree in which the agent works.
-    fn workplace(&self, lane: LaneIndex, agent: usize, state: &RunState) -> Result<Worktree, PortError> {
+    pub(super) fn workplace(&self, lane: LaneIndex, agent: usize, state: &RunState) -> Result<Worktree, PortError> {
         let lane_state = state.lane(lane);
         let own = if self.plan.lane(lane).shares_worktree(agent) {
             &lane_state.worktree
@@ -80,175 +79,6 @@ impl Ports {
         prohibited.extend(self.repository.embedded_repositories(start, &committed.head)?);
         prohibited.extend(committed.embedded);
         Ok(vec![Event::WorkCommitted { lane: id, agent: name.clone(), head: committed.head, changed, prohibited }])
-    }
-
-    pub(super) fn snapshot(
-        self: &Arc<Self>,
-        lane: LaneIndex,
-        agent: usize,
-        reason: SnapshotReason,
-        state: &RunState,
-    ) -> Result<Task, PortError> {
-        let worktree = self.workplace(lane, agent, state)?;
-        // Asked again after a crash, it finds the ref that it made before.
-        let at = state.lane(lane).agents[agent].keep_since.unwrap_or_else(self.clock);
-        let moment = Moment { at, ..self.moment(lane, state) };
-        let branch = self.agent_branch(lane, agent);
-        let start = state.lane(lane).base.clone().unwrap_or_else(|| self.facts.base_commit.clone());
-        let committed = self.just_committed(lane, agent, reason, state);
-        let ports = self.clone();
-        Ok(Box::new(move |tell| {
-            let name = ports.plan.lane(lane).agents[agent].name.clone();
-            let (id, agent) = (ports.id(lane), Some(name.clone()));
-            // The work goes on without a snapshot; that there is none is reported (SPEC §5).
-            let kept = ports.reopen_if_lost(&worktree.path, &moment).and_then(|found| {
-                found.into_iter().for_each(tell);
-                // That there is something wrong with the stash keeps nothing else from being kept.
-                let stashes = ports.keep_stashes(&moment, &branch, &start);
-                stashes.unwrap_or_else(|error| vec![ports.noted(lane, &error)]).into_iter().for_each(tell);
-                ports.keep_work(lane, &name, &worktree.path, at, committed.as_ref())
-            });
-            vec![match kept {
-                Ok(kept) => {
-                    Event::SnapshotTaken { lane: id, agent, reason, commit: kept.commit, reference: kept.reference }
-                }
-                Err(error) => Event::SnapshotFailed { lane: id, agent, reason, error: error.to_string() },
-            }]
-        }))
-    }
-
-    /// The head that holds all there is in an agent's worktree: its work was committed, and no gate was run since.
-    fn just_committed(
-        &self,
-        lane: LaneIndex,
-        agent: usize,
-        reason: SnapshotReason,
-        state: &RunState,
-    ) -> Option<CommitId> {
-        let (who, worker) = (&self.plan.lane(lane).agents[agent], &state.lane(lane).agents[agent]);
-        let after_commit = reason == SnapshotReason::Task && who.round == Round::Implementation;
-        let untouched = after_commit && !self.plan.is_gated(who.tasks.get(worker.task)?);
-        worker.head.clone().filter(|_| untouched)
-    }
-
-    /// Keeps the whole state of an agent's worktree, which is not looked at where all of it is in the commit.
-    fn keep_work(
-        &self,
-        lane: LaneIndex,
-        agent: &AgentName,
-        path: &Path,
-        at: Timestamp,
-        committed: Option<&CommitId>,
-    ) -> Result<Snapshot, PortError> {
-        if let Some(head) = committed {
-            self.repository.vouch_for(path)?;
-            let (reference, message) = (self.snapshot_reference(lane, at), self.snapshot_message(lane, Some(agent)));
-            let message = self.redactor.redact(&message);
-            // What goes wrong on this way is found and told on the other.
-            if let Ok(Some(kept)) = git::snapshot_of_head(&self.repository, path, head, &reference, &message) {
-                return Ok(kept);
-            }
-        }
-        self.keep_worktree(lane, Some(agent), path, at)
-    }
-
-    fn noted(&self, lane: LaneIndex, error: &PortError) -> Event {
-        Event::Noted { lane: Some(self.id(lane)), message: format!("what was stashed cannot be kept: {error}") }
-    }
-
-    /// Keeps what was stashed on `branch`: the list of stashes is everybody's, and work in it is easily forgotten.
-    fn keep_stashes(&self, moment: &Moment, branch: &str, start: &CommitId) -> Answer {
-        let mut events = Vec::new();
-        for stash in git::stashed_on(&self.repository, branch, start)? {
-            if moment.known.iter().any(|(_, known)| *known == stash) {
-                continue;
-            }
-            let kept = self.keep_commit(moment.lane, &stash, moment.at)?;
-            let message = format!(
-                "work on {branch} was put into `git stash`, where it is in no branch; it is kept as {}",
-                kept.reference
-            );
-            events.push(self.put_aside(moment.lane, None, kept));
-            events.push(Event::Noted { lane: Some(self.id(moment.lane)), message });
-        }
-        Ok(events)
-    }
-
-    /// Keeps the whole state of a worktree under a ref of its own.
-    pub(crate) fn keep_worktree(
-        &self,
-        lane: LaneIndex,
-        agent: Option<&AgentName>,
-        path: &Path,
-        at: Timestamp,
-    ) -> Result<Snapshot, PortError> {
-        self.keep_worktree_saying(lane, agent, path, at, "")
-    }
-
-    /// The same, with words of a person's in the commit's message.
-    pub(crate) fn keep_worktree_saying(
-        &self,
-        lane: LaneIndex,
-        agent: Option<&AgentName>,
-        path: &Path,
-        at: Timestamp,
-        words: &str,
-    ) -> Result<Snapshot, PortError> {
-        let reference = self.snapshot_reference(lane, at);
-        let message = format!("{}\n\n{words}", self.snapshot_message(lane, agent));
-        let message = self.redactor.redact(message.trim_end());
-        self.keep_files(path, &self.index_file(lane, agent), &reference, &message)
-    }
-
-    /// Keeps the whole state of the worktree at `path` as `reference`.
-    pub(super) fn keep_files(
-        &self,
-        path: &Path,
-        index_file: &Path,
-        reference: &str,
-        message: &str,
-    ) -> Result<Snapshot, PortError> {
-        self.repository.vouch_for(path)?;
-        let head = self.repository.head_at(path)?.commit;
-        let request = SnapshotRequest {
-            worktree: path,
-            index_file,
-            reference,
-            message,
-            parents: std::slice::from_ref(&head),
-            since: std::slice::from_ref(&self.facts.base_commit),
-        };
-        git::snapshot(&self.repository, &request).or_else(|error| self.keep_afresh(&request, &head, error))
-    }
-
-    /// The private index of a worktree's snapshots, kept from one to the next.
-    pub(crate) fn index_file(&self, lane: LaneIndex, agent: Option<&AgentName>) -> PathBuf {
-        let directory = self.run.directory().join("lanes").join(self.plan.lane(lane).id.as_str());
-        match agent {
-            Some(agent) => directory.join("agents").join(agent.as_str()).join("snapshot.index"),
-            None => directory.join("snapshot.index"),
-        }
-    }
-
-    /// Keeps a commit under a snapshot's ref.
-    pub(crate) fn keep_commit(&self, lane: LaneIndex, commit: &CommitId, at: Timestamp) -> Result<Snapshot, PortError> {
-        Ok(git::keep(&self.repository, &self.snapshot_reference(lane, at), commit.clone())?)
-    }
-
-    /// What was kept of a worktree at that moment and is not in the run log, be it by one who died before saying so.
-    pub(super) fn kept_unsaid(&self, moment: &Moment, agent: Option<&AgentName>) -> Result<Vec<Snapshot>, PortError> {
-        let reference = self.snapshot_reference(moment.lane, moment.at);
-        let mut kept = git::kept_under(&self.repository, &reference, &self.snapshot_message(moment.lane, agent))?;
-        kept.retain(|kept| moment.known.iter().all(|(known, _)| *known != kept.reference));
-        Ok(kept)
-    }
-
-    fn snapshot_reference(&self, lane: LaneIndex, at: Timestamp) -> String {
-        git::reference_name(&self.facts.phase, self.id(lane), at, self.facts.options.checkpoint_tags)
-    }
-
-    fn snapshot_message(&self, lane: LaneIndex, agent: Option<&AgentName>) -> String {
-        format!("Snapshot of {}{}", self.id(lane), agent.map(|agent| format!("/{agent}")).unwrap_or_default())
     }
 
     pub(super) fn merge_agent(
@@ -352,12 +182,6 @@ impl Ports {
             return Event::Noted { lane: Some(self.id(lane)), message };
         }
         self.put_aside(lane, Some(agent.name.clone()), left)
-    }
-
-    /// What had to make room in a worktree, and is kept.
-    pub(super) fn put_aside(&self, lane: LaneIndex, agent: Option<AgentName>, kept: Snapshot) -> Event {
-        let (commit, reference) = (kept.commit, kept.reference);
-        Event::SnapshotTaken { lane: self.id(lane), agent, reason: SnapshotReason::Reset, commit, reference }
     }
 
     /// Puts the agent's worktree where its next attempt starts from. Everything in it was kept before.

@@ -9,6 +9,7 @@ mod bisect;
 mod brief;
 mod intact;
 mod job;
+mod keep;
 mod lane;
 mod lost;
 mod merge;
