@@ -19,6 +19,8 @@ pub enum CrashPoint {
     BeforeTask(&'static str),
     /// A task is done and nobody knows yet.
     AfterTask(&'static str),
+    /// A worktree is kept and nobody knows yet.
+    Kept,
     /// A step of a rollback is done and is not written down; its word.
     RollbackStep(&'static str),
     /// The doctor has repaired something; the word of what was wrong.
@@ -29,7 +31,7 @@ impl CrashPoint {
     /// Every point that a run may come to; the steps of a rollback and of the doctor are not among them.
     pub fn all() -> impl Iterator<Item = Self> {
         let of_word = |&word| [Self::BeforeTask(word), Self::AfterTask(word)];
-        [Self::BeforeSync, Self::AfterSync].into_iter().chain(Action::WORDS.iter().flat_map(of_word))
+        [Self::BeforeSync, Self::AfterSync, Self::Kept].into_iter().chain(Action::WORDS.iter().flat_map(of_word))
     }
 
     /// The point before an action's task.
@@ -49,6 +51,7 @@ impl CrashPoint {
             Self::AfterSync => "after_sync".to_owned(),
             Self::BeforeTask(word) => format!("before_{word}"),
             Self::AfterTask(word) => format!("after_{word}"),
+            Self::Kept => "kept".to_owned(),
             Self::RollbackStep(word) => format!("rollback_{word}"),
             Self::DoctorStep(word) => format!("doctor_{word}"),
         }

@@ -38,6 +38,16 @@ impl SnapshotReason {
         }
     }
 
+    /// Whether it is asked for only once: all others have a name that stays the same until they are on record, so that
+    /// one that was taken before a death is found by whoever asks for it again, or are a person's own matter.
+    pub fn is_asked_for_once(self) -> bool {
+        match self {
+            Self::Interval | Self::ToolCalls | Self::Risky | Self::External => true,
+            Self::Task | Self::Failure | Self::Timeout | Self::Stop | Self::Reset | Self::Rollback => false,
+            Self::Request | Self::Restore => false,
+        }
+    }
+
     /// Whether it was taken on the way of an agent that went on: the next one of the agent holds what came of it. All
     /// others hold work at a moment after which it was, or could have been, gone.
     pub fn is_on_the_way(self) -> bool {

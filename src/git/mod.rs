@@ -62,6 +62,7 @@ mod worktrees;
 
 pub use claim::Holder;
 pub use cleanup::{Stray, delete_branch_if_merged, stray};
+pub(crate) use commit::message;
 pub use commit::{CommitRequest, Committed, commit_all};
 pub use copy::copy_ignored;
 pub use error::GitError;
@@ -84,8 +85,8 @@ pub use remote::{Lease, PushRequest, Pushed, Remote};
 pub use repository::{Repository, branch_reference};
 pub use reserved::Reserved;
 pub use snapshot::{
-    Snapshot, SnapshotRequest, changed_since, delete_references, has_changes, keep, kept_under, put_back,
-    reference_name, restore, snapshot, snapshot_of_head,
+    Snapshot, SnapshotRequest, changed_since, delete_references, has_changes, keep, kept_of_phase, kept_under,
+    put_back, reference_name, restore, snapshot, snapshot_of_head,
 };
 pub use stash::stashed_on;
 pub use upstream::{upstream_remote, written_url};

@@ -1,5 +1,6 @@
 //! Snapshots: a worktree's whole state in a commit of its own, made beside the agent's work without touching it.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
@@ -43,10 +44,16 @@ pub struct Snapshot {
     pub reference: String,
 }
 
+/// A snapshot with what the trailers of its commit say of it.
+pub type Labelled = (Snapshot, BTreeMap<String, String>);
+
 /// The name of a snapshot's ref (SPEC §4), of our own or, with `tags`, a tag.
 pub fn reference_name(phase: &PhaseId, lane: impl fmt::Display, at: Timestamp, tags: bool) -> String {
-    let space = if tags { "refs/tags/checkpoint" } else { "refs/lanekeeper/checkpoint" };
-    format!("{space}/{phase}-{lane}/{}", at.compact())
+    format!("{}/{phase}-{lane}/{}", space(tags), at.compact())
+}
+
+fn space(tags: bool) -> &'static str {
+    if tags { "refs/tags/checkpoint" } else { "refs/lanekeeper/checkpoint" }
 }
 
 /// Keeps everything in a worktree that is tracked, or untracked and not ignored. Branch, index and files stay as they
@@ -165,6 +172,30 @@ pub fn kept_under(repository: &Repository, reference: &str, message: &str) -> Re
         }
     }
     Ok(found)
+}
+
+/// Every snapshot of a phase, with the trailers of its commit.
+///
+/// # Errors
+/// What git says.
+pub fn kept_of_phase(repository: &Repository, phase: &PhaseId, tags: bool) -> Result<Vec<Labelled>, GitError> {
+    let pattern = format!("{}/{phase}-*/*", space(tags));
+    let format = "--format=%(objectname) %(refname)%00%(contents)%00";
+    let listing = Git::new(repository.main_worktree()).args(["for-each-ref", format, &pattern]).run()?;
+    let listing = path_text(&listing);
+    let parts: Vec<&str> = listing.split('\0').collect();
+    let named = |part: &[&str]| {
+        let (commit, reference) = part[0].trim_start().split_once(' ')?;
+        let commit = commit_id(commit.as_bytes());
+        Some(commit.map(|commit| (Snapshot { commit, reference: reference.to_owned() }, trailers_of(part[1]))))
+    };
+    parts.chunks_exact(2).filter_map(named).collect()
+}
+
+fn trailers_of(message: &str) -> BTreeMap<String, String> {
+    let trailers = git2::message_trailers_strs(message).ok();
+    let each = trailers.iter().flat_map(|trailers| trailers.iter());
+    each.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
 /// The refs, and the commits that they lead to.

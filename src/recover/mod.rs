@@ -7,3 +7,4 @@ pub mod doctor;
 pub mod prune;
 pub mod resume;
 pub mod rollback;
+pub mod untold;

@@ -32,35 +32,17 @@ pub struct EndState {
 impl EndState {
     pub fn of(world: &World) -> Self {
         world.git(&["fsck", "--no-progress", "--no-dangling"]);
-        let unsaid = unsaid_snapshots(world);
-        let said = |name: &str| !unsaid.iter().any(|unsaid| unsaid == name);
-        let references = world.git(&["for-each-ref", "--format=%(refname)"]);
-        let mut in_git = files_below(&world.work().join(".git"), &["objects", "logs", "index", "ORIG_HEAD"]);
-        in_git.retain(|name| said(name));
         Self {
             tree: world.git(&["ls-tree", "-r", "main"]),
             status: world.git(&["status", "--porcelain"]),
             worktrees: world.git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(),
-            references: references.lines().filter(|name| said(name)).map(|name| format!("{name}\n")).collect(),
-            in_git,
+            references: world.git(&["for-each-ref", "--format=%(refname)"]),
+            in_git: files_below(&world.work().join(".git"), &["objects", "logs", "index", "ORIG_HEAD"]),
             in_lanes: files_below(&world.path("disk/work.lanes"), &[]),
             checkpoints: checkpoints_of(world),
             finished: world.tasks_finished(),
         }
     }
-}
-
-/// Snapshots that no log tells of: who keeps the worktree of an agent at work may die before it can say so. `clean`
-/// removes them with whatever else is left of the phase.
-fn unsaid_snapshots(world: &World) -> Vec<String> {
-    let records = world.records();
-    let is_said = |name: &str| {
-        records
-            .iter()
-            .any(|record| matches!(&record.event, Event::SnapshotTaken { reference, .. } if reference == name))
-    };
-    let names = world.git(&["for-each-ref", "--format=%(refname)", "refs/lanekeeper/checkpoint"]);
-    names.lines().filter(|name| !is_said(name)).map(str::to_owned).collect()
 }
 
 fn checkpoints_of(world: &World) -> Vec<String> {

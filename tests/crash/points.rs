@@ -55,18 +55,28 @@ fn dies_and_is_mended(point: &str) -> bool {
 fn what_gates_left_is_kept_once_however_often_lanekeeper_dies() {
     let expected = undisturbed_run_of(&LITTERING);
     assert_eq!(expected.references, "refs/heads/main\n", "what was put aside outlived the merge");
-    let points = ["after_merge_agent:2", "after_release_agent:1", "after_release_agent:2"];
+    let certain = ["after_merge_agent:2", "after_release_agent:1", "after_release_agent:2", "kept:1", "kept:4"];
+    let dies_and_is_mended = |point: &str| {
+        let world = World::new(&LITTERING);
+        let died = world.go_on(Some(point)).wait().was_killed();
+        world.finish();
+        assert_ended_as(&expected, &world);
+        died
+    };
     for_each(
-        &points,
+        &certain,
         |point| (*point).to_owned(),
-        |point| {
-            let world = World::new(&LITTERING);
-            assert!(world.go_on(Some(point)).wait().was_killed(), "no run comes to {point}");
-            world.finish();
-            assert_ended_as(&expected, &world);
-        },
+        |point| assert!(dies_and_is_mended(point), "no run comes to {point}"),
     );
+    // How many syncs there are depends on what comes together.
+    let syncs: Vec<u32> = (1..=MOST_SYNCS).collect();
+    for_each(&syncs, u32::to_string, |number| {
+        dies_and_is_mended(&format!("before_sync:{number}"));
+    });
 }
+
+/// As many as a run of [`LITTERING`] makes at most.
+const MOST_SYNCS: u32 = 35;
 
 #[test]
 fn a_death_right_after_the_end_leaves_no_file_behind() {

@@ -51,6 +51,29 @@ fn an_agent_at_work_is_kept_from_time_to_time_and_left_alone() {
 }
 
 #[test]
+fn what_is_kept_of_an_agent_at_work_is_told_by_the_next_life_if_the_last_one_could_not() {
+    for ends_alone in [false, true] {
+        let env = TestEnv::new();
+        env.write("repo/lanekeeper.toml", "checkpoint_every = '1ms'\n");
+        env.commit("settings");
+        env.plan(&agent("", "kept"));
+        let plan = env.path("plan.toml");
+        let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id=r1"];
+        env.lanekeeper_with(&start, |command| command.env("LANEKEEPER_CRASH_POINT", "kept:1"));
+        let untold = env.git(&["for-each-ref", "--format=%(refname)", "refs/lanekeeper/checkpoint"]);
+        assert!(untold.starts_with("refs/lanekeeper/checkpoint/P1-A/") && taken(&env, "interval").is_empty());
+        env.write("scratch/kept", "");
+        if ends_alone {
+            let attempt = "lanes/A/agents/agent/tasks/1/attempt-1";
+            wait_until("its end", || env.path(&format!("repo/{STATE}/{RUN}/{attempt}/exit.json")).exists());
+        }
+        env.resume(&[]).exits(0);
+        assert_eq!(text(&taken(&env, "interval")[0], "reference"), untold);
+        assert_eq!(env.git(&["for-each-ref", "--format=%(refname)", "refs/lanekeeper"]), "");
+    }
+}
+
+#[test]
 fn every_so_many_tool_calls_keep_what_is_there() {
     let env = TestEnv::new();
     let calls = format!("for n in 1 2 3; do echo '{CALL}' >> \"$LANEKEEPER_TOOL_CALLS_FILE\"; done");

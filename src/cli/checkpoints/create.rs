@@ -12,7 +12,7 @@ use crate::cli::error::{CliError, ExitStatus};
 use crate::cli::execution::{holder, now, ports};
 use crate::cli::options::session_id;
 use crate::cli::runs::{existing, unknown, unknown_lane};
-use crate::engine::ports::Ports;
+use crate::engine::ports::{Keeping, Ports};
 use crate::event::{Event, SnapshotReason};
 use crate::git::{HeldSlot, Snapshot};
 use crate::model::{AgentName, LaneId, LaneIndex, Plan};
@@ -29,8 +29,9 @@ pub(super) fn run(context: &Context, arguments: &CreateCheckpoint) -> Result<Exi
     let ports = ports(&place.site, &place.settings, started(&run)?, &plan, run.directory.clone())?;
     let agent = arguments.agent.as_ref().filter(|agent| !shares(&plan, lane, agent));
     let slot = held(&ports, &arguments.lane, agent)?.ok_or_else(|| nothing_there(arguments))?;
+    let keeping = Keeping { lane, agent: arguments.agent.as_ref(), at: now(), reason: SnapshotReason::Request };
     let kept = ports
-        .keep_worktree_saying(lane, arguments.agent.as_ref(), &slot.path, now(), &arguments.message)
+        .keep_worktree_saying(&keeping, &slot.path, &arguments.message)
         .map_err(|error| CliError::new(ExitStatus::Blocked, error.to_string()))?;
     record(&place, &run, &ports, arguments, &kept)?;
     tell(context, &place, arguments, &kept)

@@ -12,7 +12,7 @@ use crate::cli::error::{CliError, ExitStatus};
 use crate::cli::execution::{Control, Opened, Part, now, ports, take};
 use crate::cli::options::session_id;
 use crate::cli::runs::open_jobs;
-use crate::engine::ports::{PortError, Ports};
+use crate::engine::ports::{Keeping, PortError, Ports};
 use crate::event::{Event, SnapshotReason};
 use crate::git::{self, HeldSlot, Snapshot};
 use crate::model::text::shell_line;
@@ -116,7 +116,8 @@ fn keep(opened: &mut Opened, ports: &Ports, found: &Found, slot: &HeldSlot) -> R
     let it = &found.snapshot;
     let blocked = |error: PortError| CliError::new(ExitStatus::Blocked, error.to_string());
     let lane = opened.plan.find(&it.lane).ok_or(PortError::Missing("which lane that is")).map_err(blocked)?;
-    let kept = ports.keep_worktree(lane, it.agent.as_ref(), &slot.path, now()).map_err(blocked)?;
+    let keeping = Keeping { lane, agent: it.agent.as_ref(), at: now(), reason: SnapshotReason::Restore };
+    let kept = ports.keep_worktree(&keeping, &slot.path).map_err(blocked)?;
     opened.journal.append(now(), &on_record(found, &kept))?;
     opened.journal.sync()?;
     Ok(kept)

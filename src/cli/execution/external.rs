@@ -5,6 +5,7 @@ use super::site::{Site, now};
 use super::watch::ports;
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
+use crate::engine::ports::Keeping;
 use crate::event::{Event, SnapshotReason};
 use crate::model::RunId;
 use crate::model::text::shell_line;
@@ -35,14 +36,16 @@ pub(super) fn settle(
     }
     for change in found.conflicts {
         let Some(lane) = opened.state.find(&change.lane) else { continue };
-        let kept = ports.keep_worktree(lane, change.agent.as_ref(), &change.worktree, now());
+        let reason = SnapshotReason::External;
+        let keeping = Keeping { lane, agent: change.agent.as_ref(), at: now(), reason };
+        let kept = ports.keep_worktree(&keeping, &change.worktree);
         let kept = kept.map_err(|error| {
             let message = format!("what was changed in {} cannot be kept: {error}", change.worktree.display());
             CliError::new(ExitStatus::Blocked, message)
         })?;
         context.printer.note(format!("{}; kept as {}", told(&change), kept.reference));
         let (lane, agent) = (change.lane, change.agent);
-        let (reason, commit, reference) = (SnapshotReason::External, kept.commit, kept.reference);
+        let (commit, reference) = (kept.commit, kept.reference);
         events.push(Event::SnapshotTaken { lane, agent, reason, commit, reference });
     }
     Ok(events)

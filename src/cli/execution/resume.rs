@@ -31,6 +31,7 @@ use crate::plan_source::ReadOptions;
 use crate::process;
 use crate::recover::completion::partial_rounds;
 use crate::recover::resume::{ResumeError, beginning, check, replay};
+use crate::recover::untold::untold_snapshots;
 use crate::schedule::RunState;
 use crate::settings::{Layer, OnConflict, Origin, Setting, Settings};
 use crate::store::{Journal, Request, RunDirectory, StateDirectory, requests};
@@ -332,6 +333,7 @@ pub(super) fn resume(
     write_answers_down(run, &mut opened)?;
     let view = RunView::for_plan(&opened.plan).after(opened.records.iter());
     present(context, &opened, &view, &state_directory);
+    let untold = untold_snapshots(&site.repository, &opened.started, &opened.state, &opened.records)?;
     let external = settle(context, site, run, &opened, control)?;
     let resumed = Event::RunResumed {
         number: opened.state.resumes() + 1,
@@ -353,7 +355,7 @@ pub(super) fn resume(
             view,
             started: opened.started,
             journal: opened.journal,
-            first: [vec![resumed], external].concat(),
+            first: [vec![resumed], untold, external].concat(),
             settings: control.settings.clone(),
             forge,
             _locks: opened.locks,

@@ -138,7 +138,7 @@ impl Ports {
         self.repository.vouch_for(&worktree.path)?;
         match git::set_worktree_to(&self.repository, &worktree.path, branch, [from, to]) {
             Err(GitError::Dirty { .. } | GitError::Program(_) | GitError::OperationInProgress { .. }) => {
-                self.keep_worktree(moment.lane, None, &worktree.path, moment.at)?;
+                self.keep_worktree(&moment.making_room(None), &worktree.path)?;
                 git::restore(&worktree.path, to)?;
             }
             done => done?,

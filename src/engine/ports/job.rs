@@ -11,7 +11,7 @@ use super::watch::Watched;
 use super::{Moment, PortError, Ports, Task};
 use crate::diagnose;
 use crate::engine::reconcile::{Verdict, verdict};
-use crate::event::{AgentReport, Event, Reading, SnapshotReason, Worktree};
+use crate::event::{AgentReport, Event, Reading, Worktree};
 use crate::git;
 use crate::model::job::StatusSpec;
 use crate::model::runner::PromptWay;
@@ -109,13 +109,16 @@ impl Ports {
         moment: &Moment,
         tell: &dyn Fn(Event),
     ) -> Result<(), PortError> {
-        if !matches!(job.role, JobRole::Tests | JobRole::Checkpoint { .. }) || !git::has_changes(worktree)? {
+        if !matches!(job.role, JobRole::Tests | JobRole::Checkpoint { .. }) {
             return Ok(());
         }
-        let kept = self.keep_worktree(moment.lane, None, worktree, moment.at)?;
-        let (lane, agent, reason) = (self.id(moment.lane), None, SnapshotReason::Reset);
-        tell(Event::SnapshotTaken { lane, agent, reason, commit: kept.commit, reference: kept.reference });
-        Ok(git::put_back(worktree)?)
+        if git::has_changes(worktree)? {
+            self.keep_worktree(&moment.making_room(None), worktree)?;
+            git::put_back(worktree)?;
+        }
+        let kept = self.kept_unsaid(moment, None)?;
+        kept.into_iter().for_each(|kept| tell(self.put_aside(moment.lane, None, kept)));
+        Ok(())
     }
 
     /// What the output of a job means that failed by itself, or whose event stream says that it did.

@@ -4,10 +4,25 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Answer, Moment, PortError, Ports, Task};
+use crate::engine::crash::{CrashPoint, crash_point};
 use crate::event::{Event, SnapshotReason};
 use crate::git::{self, Snapshot, SnapshotRequest};
 use crate::model::{AgentName, CommitId, LaneIndex, Round, Timestamp};
 use crate::schedule::RunState;
+
+/// The trailer of a snapshot's commit that says why it was taken.
+pub(crate) const REASON: &str = "Reason";
+
+/// What of a lane is kept, and why.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Keeping<'a> {
+    pub(crate) lane: LaneIndex,
+    /// Whose worktree; `None`: the lane's.
+    pub(crate) agent: Option<&'a AgentName>,
+    /// Which gives it its name.
+    pub(crate) at: Timestamp,
+    pub(crate) reason: SnapshotReason,
+}
 
 impl Ports {
     pub(super) fn snapshot(
@@ -34,7 +49,8 @@ impl Ports {
                 // That there is something wrong with the stash keeps nothing else from being kept.
                 let stashes = ports.keep_stashes(&moment, &branch, &start);
                 stashes.unwrap_or_else(|error| vec![ports.noted(lane, &error)]).into_iter().for_each(tell);
-                ports.keep_work(lane, &name, &worktree.path, at, committed.as_ref())
+                let keeping = Keeping { lane, agent: Some(&name), at, reason };
+                ports.keep_work(&keeping, &worktree.path, committed.as_ref())
             });
             vec![match kept {
                 Ok(kept) => {
@@ -62,22 +78,19 @@ impl Ports {
     /// Keeps the whole state of an agent's worktree, which is not looked at where all of it is in the commit.
     fn keep_work(
         &self,
-        lane: LaneIndex,
-        agent: &AgentName,
+        keeping: &Keeping<'_>,
         path: &Path,
-        at: Timestamp,
         committed: Option<&CommitId>,
     ) -> Result<Snapshot, PortError> {
         if let Some(head) = committed {
             self.repository.vouch_for(path)?;
-            let (reference, message) = (self.snapshot_reference(lane, at), self.snapshot_message(lane, Some(agent)));
-            let message = self.redactor.redact(&message);
+            let (reference, message) = (self.snapshot_reference(keeping.lane, keeping.at), self.message(keeping, ""));
             // What goes wrong on this way is found and told on the other.
             if let Ok(Some(kept)) = git::snapshot_of_head(&self.repository, path, head, &reference, &message) {
                 return Ok(kept);
             }
         }
-        self.keep_worktree(lane, Some(agent), path, at)
+        self.keep_worktree(keeping, path)
     }
 
     fn noted(&self, lane: LaneIndex, error: &PortError) -> Event {
@@ -102,30 +115,23 @@ impl Ports {
         Ok(events)
     }
 
-    /// Keeps the whole state of a worktree under a ref of its own.
-    pub(crate) fn keep_worktree(
-        &self,
-        lane: LaneIndex,
-        agent: Option<&AgentName>,
-        path: &Path,
-        at: Timestamp,
-    ) -> Result<Snapshot, PortError> {
-        self.keep_worktree_saying(lane, agent, path, at, "")
+    /// Keeps the whole state of the worktree at `path` under a ref of its own.
+    pub(crate) fn keep_worktree(&self, keeping: &Keeping<'_>, path: &Path) -> Result<Snapshot, PortError> {
+        self.keep_worktree_saying(keeping, path, "")
     }
 
     /// The same, with words of a person's in the commit's message.
     pub(crate) fn keep_worktree_saying(
         &self,
-        lane: LaneIndex,
-        agent: Option<&AgentName>,
+        keeping: &Keeping<'_>,
         path: &Path,
-        at: Timestamp,
         words: &str,
     ) -> Result<Snapshot, PortError> {
-        let reference = self.snapshot_reference(lane, at);
-        let message = format!("{}\n\n{words}", self.snapshot_message(lane, agent));
-        let message = self.redactor.redact(message.trim_end());
-        self.keep_files(path, &self.index_file(lane, agent), &reference, &message)
+        let reference = self.snapshot_reference(keeping.lane, keeping.at);
+        let index_file = self.index_file(keeping.lane, keeping.agent);
+        let kept = self.keep_files(path, &index_file, &reference, &self.message(keeping, words));
+        crash_point(CrashPoint::Kept);
+        kept
     }
 
     /// Keeps the whole state of the worktree at `path` as `reference`.
@@ -166,7 +172,7 @@ impl Ports {
     /// What was kept of a worktree at that moment and is not in the run log, be it by one who died before saying so.
     pub(super) fn kept_unsaid(&self, moment: &Moment, agent: Option<&AgentName>) -> Result<Vec<Snapshot>, PortError> {
         let reference = self.snapshot_reference(moment.lane, moment.at);
-        let mut kept = git::kept_under(&self.repository, &reference, &self.snapshot_message(moment.lane, agent))?;
+        let mut kept = git::kept_under(&self.repository, &reference, &self.headline(moment.lane, agent))?;
         kept.retain(|kept| moment.known.iter().all(|(known, _)| *known != kept.reference));
         Ok(kept)
     }
@@ -175,7 +181,17 @@ impl Ports {
         git::reference_name(&self.facts.phase, self.id(lane), at, self.facts.options.checkpoint_tags)
     }
 
-    fn snapshot_message(&self, lane: LaneIndex, agent: Option<&AgentName>) -> String {
+    /// What the commit of a snapshot says. Its trailers are for [`crate::recover::untold`].
+    fn message(&self, keeping: &Keeping<'_>, words: &str) -> String {
+        let id = self.id(keeping.lane);
+        let mut trailers = self.trailers(&id);
+        trailers.extend(keeping.agent.map(|agent| ("Agent", agent.as_str())));
+        trailers.push((REASON, keeping.reason.word()));
+        let words = format!("{}\n\n{words}", self.headline(keeping.lane, keeping.agent));
+        self.redactor.redact(&git::message(&words, &trailers)).into_owned()
+    }
+
+    fn headline(&self, lane: LaneIndex, agent: Option<&AgentName>) -> String {
         format!("Snapshot of {}{}", self.id(lane), agent.map(|agent| format!("/{agent}")).unwrap_or_default())
     }
 

@@ -142,7 +142,7 @@ impl Ports {
         match self.pool.release(holder, kept_by) {
             Err(GitError::Dirty { .. } | GitError::OperationInProgress { .. } | GitError::Unmerged { .. }) => {
                 self.refuse_embedded(&worktree.path)?;
-                let left = self.keep_worktree(moment.lane, holder.agent.as_ref(), &worktree.path, moment.at)?;
+                let left = self.keep_worktree(&moment.making_room(holder.agent.as_ref()), &worktree.path)?;
                 let head = git::head_of(&worktree.path)?.commit;
                 git::restore(&worktree.path, &head)?;
                 let kept_by: Vec<CommitId> = kept_by.iter().cloned().chain([left.commit]).collect();

@@ -9,7 +9,7 @@ mod bisect;
 mod brief;
 mod intact;
 mod job;
-mod keep;
+pub(crate) mod keep;
 mod lane;
 mod lost;
 mod merge;
@@ -21,14 +21,16 @@ pub mod timed;
 mod tracking;
 mod watch;
 
+pub(crate) use keep::Keeping;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::event::{Event, RunStarted};
+use crate::event::{Event, RunStarted, SnapshotReason};
 use crate::forge::{Forge, ForgeError};
 use crate::git::{GitError, Holder, Pool, Repository};
-use crate::model::{CommitId, LaneId, LaneIndex, Plan, Redactor, SnapshotRules, Timestamp};
+use crate::model::{AgentName, CommitId, LaneId, LaneIndex, Plan, Redactor, SnapshotRules, Timestamp};
 use crate::schedule::{Action, RunState};
 use crate::store::{LaneDirectory, RunDirectory};
 
@@ -93,6 +95,13 @@ struct Moment {
     lane: LaneIndex,
     at: Timestamp,
     known: Vec<(String, CommitId)>,
+}
+
+impl Moment {
+    /// Whatever has to make room then.
+    fn making_room<'a>(&self, agent: Option<&'a AgentName>) -> Keeping<'a> {
+        Keeping { lane: self.lane, agent, at: self.at, reason: SnapshotReason::Reset }
+    }
 }
 
 type Answer = Result<Vec<Event>, PortError>;

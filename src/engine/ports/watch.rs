@@ -12,7 +12,7 @@ use std::thread;
 use std::time::Duration;
 
 use super::stream::CallSource;
-use super::{PortError, Ports};
+use super::{Keeping, PortError, Ports};
 use crate::event::{Event, SnapshotReason};
 use crate::model::snapshot_rules::{Occasion, Progress, ToolCall};
 use crate::model::{AgentName, JobExit, LaneIndex, Timestamp};
@@ -98,7 +98,8 @@ impl Watch<'_> {
 
     fn keep(&self, reason: SnapshotReason) -> Event {
         let Watched { lane, agent, worktree, .. } = self.watched;
-        let kept = self.ports.keep_worktree(*lane, Some(agent), worktree, (self.ports.clock)());
+        let keeping = Keeping { lane: *lane, agent: Some(agent), at: (self.ports.clock)(), reason };
+        let kept = self.ports.keep_worktree(&keeping, worktree);
         let (lane, agent) = (self.ports.id(*lane), Some(agent.clone()));
         match kept {
             Ok(kept) => Event::SnapshotTaken { lane, agent, reason, commit: kept.commit, reference: kept.reference },

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use super::RollbackError;
 use super::plan::{KeptWork, LaneToPutBack};
-use crate::engine::ports::{PortError, Ports};
+use crate::engine::ports::{Keeping, PortError, Ports};
+use crate::event::SnapshotReason;
 use crate::git::{self, HeldSlot, Snapshot};
 use crate::model::{AgentName, CommitId, LaneIndex, Timestamp};
 
@@ -49,7 +50,8 @@ pub(super) fn keep(
             heads.push((agent, git::head_of(&slot.path)?.commit));
             continue;
         }
-        let snapshot = ports.keep_worktree(lane.lane, agent.as_ref(), &slot.path, at)?;
+        let keeping = Keeping { lane: lane.lane, agent: agent.as_ref(), at, reason: SnapshotReason::Rollback };
+        let snapshot = ports.keep_worktree(&keeping, &slot.path)?;
         kept.push(told(tell, agent, snapshot)?);
     }
     for (agent, branch) in branches(ports, lane) {
