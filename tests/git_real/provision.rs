@@ -264,6 +264,22 @@ pinned_tests! {
         }
     }
 
+    fn what_is_being_edited_is_not_copied_and_a_copy_stands_alone() {
+        let world = World::new();
+        let large = |letter: u8| vec![letter; 1 << 20];
+        for name in ["edited", "left"] {
+            write(&world.main.join(name), large(b'a'));
+        }
+        let base = commit(&world.main, "large files");
+        write(&world.main.join("edited"), large(b'b'));
+        write(&world.main.join("a.txt"), "edited\n");
+        let slot = world.pool(2).open(&holder("A", None), &detached(&base)).unwrap();
+        assert_as_git_makes_it("beside edits", &world, &slot.path, &base);
+        let mut copy = fs::OpenOptions::new().write(true).open(slot.path.join("left")).unwrap();
+        std::io::Write::write_all(&mut copy, b"changed").unwrap();
+        assert_eq!(fs::read(world.main.join("left")).unwrap(), large(b'a'));
+    }
+
     fn the_nearest_free_slot_is_taken() {
         let world = World::new();
         let base = world.head();

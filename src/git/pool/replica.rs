@@ -5,10 +5,11 @@
 //! goes over the slot afterwards and looks at what the index says.
 
 use std::collections::BTreeSet;
-use std::fs::{self, FileTimes, Metadata, OpenOptions};
+use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use git2::Oid;
 use rustix::fs::OFlags;
@@ -21,8 +22,11 @@ use crate::git::error::GitError;
 use crate::git::slot::{Occupant, git_directory, occupant};
 use crate::model::CommitId;
 
-/// Files that are larger are left to git.
+/// Larger files are left to git if they would have to be written.
 const LARGEST: u64 = 32 << 20;
+
+/// Smaller files are written as quickly as their content is shared.
+const SHARED_FROM: u64 = 16 << 10;
 
 /// Threads that copy at once.
 const COPYING_THREADS: usize = 2;
@@ -66,9 +70,11 @@ fn make_directories(slot: &Path, files: &[Blob]) -> io::Result<()> {
 /// Copies what it can, in the order of `files`.
 fn copy_all<'a>(source: &Path, slot: &Path, files: &'a [Blob]) -> io::Result<Vec<(&'a Blob, Metadata)>> {
     let share = files.len().div_ceil(COPYING_THREADS).max(1);
+    let sharing = Sharing::default();
     let copy_some = |some: &'a [Blob]| -> io::Result<Vec<(&'a Blob, Metadata)>> {
         let mut bytes = Vec::new();
-        let copied = some.iter().map(|file| Ok(copy(source, slot, file, &mut bytes)?.map(|copy| (file, copy))));
+        let copied =
+            some.iter().map(|file| Ok(copy(source, slot, file, &sharing, &mut bytes)?.map(|copy| (file, copy))));
         copied.filter_map(io::Result::transpose).collect()
     };
     std::thread::scope(|scope| {
@@ -78,37 +84,92 @@ fn copy_all<'a>(source: &Path, slot: &Path, files: &'a [Blob]) -> io::Result<Vec
     })
 }
 
-/// Copies one file by way of `bytes`. `None`: it does not hold what it should, or cannot be read.
-fn copy(source: &Path, slot: &Path, file: &Blob, bytes: &mut Vec<u8>) -> io::Result<Option<Metadata>> {
-    let Ok(written) = read(&file.below(source), bytes) else { return Ok(None) };
-    if name_of(bytes) != file.id {
-        return Ok(None);
-    }
+/// Copies one file, by way of `bytes` if it has to be written. `None`: it does not hold what it should, or cannot be read.
+fn copy(
+    source: &Path,
+    slot: &Path,
+    file: &Blob,
+    sharing: &Sharing,
+    bytes: &mut Vec<u8>,
+) -> io::Result<Option<Metadata>> {
+    let Ok((from, written)) = open(&file.below(source)) else { return Ok(None) };
+    let path = file.below(slot);
     let mode = if file.executable { 0o777 } else { 0o666 };
-    let mut copy = OpenOptions::new().write(true).create_new(true).mode(mode).open(file.below(slot))?;
-    copy.write_all(bytes)?;
+    let create = || OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(&path);
+    let copy = match sharing.share(&from, written.len(), create, &path)? {
+        // Looked at is what has come over: the source may change at any moment.
+        Some(copy) if name_of(written.len(), &copy)? == file.id => copy,
+        Some(_) => return fs::remove_file(&path).map(|()| None),
+        None if read(&from, bytes).is_err() || name_of(bytes.len() as u64, bytes.as_slice())? != file.id => {
+            return Ok(None);
+        }
+        None => {
+            let mut copy = create()?;
+            copy.write_all(bytes)?;
+            copy
+        }
+    };
     copy.set_times(FileTimes::new().set_modified(written.modified()?))?;
     copy.metadata().map(Some)
 }
 
-/// Reads an ordinary file; no link is followed, and nothing is waited for that is not there.
-fn read(path: &Path, bytes: &mut Vec<u8>) -> io::Result<Metadata> {
+/// Opens an ordinary file; no link is followed, and nothing is waited for that is not there.
+fn open(path: &Path) -> io::Result<(File, Metadata)> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
     let found = file.metadata()?;
-    if !found.is_file() || found.len() > LARGEST {
-        return Err(ErrorKind::InvalidInput.into());
-    }
+    if found.is_file() { Ok((file, found)) } else { Err(ErrorKind::InvalidInput.into()) }
+}
+
+fn read(file: &File, bytes: &mut Vec<u8>) -> io::Result<()> {
     bytes.clear();
-    (&file).take(LARGEST + 1).read_to_end(bytes)?;
-    Ok(found)
+    let read = file.take(LARGEST + 1).read_to_end(bytes)?;
+    if read as u64 > LARGEST { Err(ErrorKind::FileTooLarge.into()) } else { Ok(()) }
 }
 
 /// The name under which git keeps a blob of these bytes.
-fn name_of(bytes: &[u8]) -> Oid {
-    let head = format!("blob {}\0", bytes.len());
-    let digest = Sha1::new().chain_update(head).chain_update(bytes).finalize();
-    Oid::from_bytes(&digest).unwrap_or(Oid::ZERO_SHA1)
+fn name_of(length: u64, mut bytes: impl Read) -> io::Result<Oid> {
+    let mut digest = Sha1::new().chain_update(format!("blob {length}\0"));
+    io::copy(&mut bytes, &mut digest)?;
+    Ok(Oid::from_bytes(&digest.finalize()).unwrap_or(Oid::ZERO_SHA1))
+}
+
+/// Whether files of a slot can share their content with those they are copied from, until either is changed (reflinks):
+/// that depends on the file system, or on both, and is tried with the first file that is large enough.
+#[derive(Debug, Default)]
+struct Sharing {
+    refused: AtomicBool,
+}
+
+impl Sharing {
+    /// Makes a file with what is in `from`, which is `length` bytes. `None`: that has to be written.
+    fn share(
+        &self,
+        from: &File,
+        length: u64,
+        create: impl Fn() -> io::Result<File>,
+        path: &Path,
+    ) -> io::Result<Option<File>> {
+        if length < SHARED_FROM || self.refused.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let copy = create()?;
+        if share_content(from, &copy) {
+            return Ok(Some(copy));
+        }
+        self.refused.store(true, Ordering::Relaxed);
+        fs::remove_file(path).map(|()| None)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn share_content(from: &File, to: &File) -> bool {
+    rustix::fs::ioctl_ficlone(to, from).is_ok()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn share_content(_: &File, _: &File) -> bool {
+    false
 }
 
 /// Writes an index, version 2 of git's format, that knows `files` as they are on disk. Git writes its own after it.
