@@ -377,6 +377,14 @@ pub enum Event {
         /// What must change, and how.
         reason: String,
     },
+    /// A worktree was made before anybody needs it, or there were as many as the lanes that come need.
+    WorktreeMadeAhead {
+        /// How many there are, those that lanes hold included.
+        at_hand: u32,
+        /// Why none could be made; empty: one was, or none was needed.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        error: String,
+    },
     /// The pool's free slots are gone.
     PoolEmptied {
         /// What was kept, each with the reason.
@@ -514,7 +522,8 @@ impl Event {
     pub fn lane(&self) -> Option<&LaneId> {
         match self {
             Self::RunStarted(_) | Self::RunResumed { .. } | Self::RunMoved(_) | Self::RunFinished { .. } => None,
-            Self::FinalOpened { .. } | Self::PhaseBlocked { .. } | Self::PoolEmptied { .. } => None,
+            Self::FinalOpened { .. } | Self::PhaseBlocked { .. } => None,
+            Self::PoolEmptied { .. } | Self::WorktreeMadeAhead { .. } => None,
             Self::StopRequested { lane, .. }
             | Self::CheckpointReached { lane, .. }
             | Self::MergesBisected { lane, .. }

@@ -11,6 +11,7 @@ impl Event {
                 change(message);
             }
             Self::SnapshotFailed { error, .. } | Self::SnapshotDamaged { error, .. } => change(error),
+            Self::WorktreeMadeAhead { error, .. } => change(error),
             Self::ForgeUnavailable { outage, .. } => change(&mut outage.line),
             Self::LaneBlocked { reason, .. } | Self::PhaseBlocked { reason } => change(reason),
             Self::CheckpointReached { checkpoint, .. } | Self::RetryPlanned { checkpoint, .. } => {

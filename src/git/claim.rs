@@ -10,7 +10,7 @@ use super::durable;
 use super::error::{GitError, io_error};
 use crate::model::{AgentName, CommitId, LaneId, RunId};
 
-/// Who a slot is for: an agent of a lane, a lane, or the run itself.
+/// Who a slot is for: an agent of a lane, a lane, or the run itself; an agent without a lane is who makes it ahead.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Holder {
     /// Which run.
@@ -21,6 +21,13 @@ pub struct Holder {
     /// Which agent; `None`: the lane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentName>,
+}
+
+impl Holder {
+    /// Whether the slot is made before anybody needs it.
+    pub(crate) fn makes_ahead(&self) -> bool {
+        self.lane.is_none() && self.agent.is_some()
+    }
 }
 
 /// How far a slot's checkout has come.

@@ -82,6 +82,8 @@ pub enum Action {
     BisectMerges(Option<LaneIndex>),
     /// Look for what must be true of the lane's work. Answer: `MustHavesChecked`.
     CheckMustHaves(LaneIndex),
+    /// Make a worktree that nobody needs yet. Answer: `WorktreeMadeAhead`.
+    MakeAhead,
     /// Check out the integration branch for the final gate. Answer: `FinalOpened`.
     OpenFinal,
     /// Remove the pool's free slots. Answer: `PoolEmptied`.
@@ -120,6 +122,7 @@ action_words! {
     Action::CleanLane(_) => "clean_lane",
     Action::BisectMerges(_) => "bisect_merges",
     Action::CheckMustHaves(_) => "check_must_haves",
+    Action::MakeAhead => "make_ahead",
     Action::OpenFinal => "open_final",
     Action::EmptyPool => "empty_pool",
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use super::agent_machine::AgentPhase;
+use super::ahead::Ahead;
 use super::gate::Gate;
 use super::lane_machine::may_move;
 use super::state::{
@@ -110,6 +111,11 @@ impl RunState {
             Event::FinalOpened { worktree } => self.final_worktree = Some(worktree.clone()),
             Event::PhaseBlocked { reason } => self.blocked = Some(reason.clone()),
             Event::PoolEmptied { .. } => self.pool_emptied = true,
+            Event::WorktreeMadeAhead { at_hand, error } => {
+                // Nor are more made if they do not become more.
+                let failed = !error.is_empty() || *at_hand <= self.ahead.at_hand;
+                self.ahead = Ahead { at_hand: *at_hand, failed };
+            }
             Event::MergesBisected { .. } => self.bisected = true,
             Event::RunFinished { outcome, code } => self.finished = Some((*outcome, *code)),
             Event::JobPlanned { job } => {
@@ -160,6 +166,7 @@ impl RunState {
         self.finished = None;
         self.blocked = None;
         self.pool_emptied = false;
+        self.ahead = Ahead::default();
         self.final_gate.retry();
         // Whoever resumes may have mended the integration branch: the gate judges what it is now.
         if self.final_gate == Gate::Due {

@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use super::action::Action;
+use super::ahead::make_ahead;
 use super::decide_agent::wait_for_jobs;
 use super::decide_lane::decide_lane;
 use super::gate::Gate;
@@ -89,6 +90,7 @@ pub fn decide(state: &RunState, now: Timestamp) -> Decisions {
     }
     if state.stop.is_none() {
         admit(&mut deciding, limit, &held_back);
+        make_ahead(&mut deciding);
     }
     let at_rest = match state.stop {
         Some(_) => deciding.out.actions.is_empty(),

@@ -6,6 +6,7 @@
 
 mod action;
 mod agent_machine;
+mod ahead;
 mod apply;
 mod apply_agent;
 mod completion;

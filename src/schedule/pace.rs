@@ -33,6 +33,12 @@ impl Pace {
         self.openings.add(time);
     }
 
+    /// Whether making a worktree takes so long that one is made before it is needed, and agents work for so long that there
+    /// is time; as long as none has ended, they are taken to.
+    pub(super) fn is_worth_making_ahead(&self) -> bool {
+        self.openings.value().is_some_and(|opening| opening > QUICK) && !self.worktrees_are_dear()
+    }
+
     /// Whether it is quicker to wait for a lane that is about to give its worktrees back than to make others: making one
     /// takes long, and what agents do with it does not.
     pub(super) fn worktrees_are_dear(&self) -> bool {
@@ -69,5 +75,16 @@ mod tests {
         assert!(pace(50, 1_000).worktrees_are_dear());
         assert!(!pace(50, 100).worktrees_are_dear());
         assert!(!pace(30_000, 1_000).worktrees_are_dear());
+    }
+
+    #[test]
+    fn a_worktree_is_made_ahead_where_it_takes_long_and_there_is_time() {
+        let mut begun = Pace::default();
+        assert!(!begun.is_worth_making_ahead(), "nothing is known yet");
+        begun.opening_took(Duration::from_millis(1_000));
+        assert!(begun.is_worth_making_ahead(), "the first agents are at work");
+        assert!(pace(30_000, 1_000).is_worth_making_ahead());
+        assert!(!pace(30_000, 100).is_worth_making_ahead());
+        assert!(!pace(50, 1_000).is_worth_making_ahead());
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::agent_machine::AgentPhase;
+use super::ahead::Ahead;
 use super::gate::Gate;
 use super::lists::Lists;
 use super::pace::Pace;
@@ -32,6 +33,8 @@ pub struct RunState {
     pub(super) running_attempts: usize,
     /// How long agents and worktrees take.
     pub(super) pace: Pace,
+    /// Worktrees that nobody needs yet.
+    pub(super) ahead: Ahead,
     pub(super) integration: Option<CommitId>,
     pub(super) final_worktree: Option<Worktree>,
     pub(super) final_gate: Gate,
@@ -315,6 +318,7 @@ impl RunState {
             merge_queue: VecDeque::new(),
             running_attempts: 0,
             pace: Pace::default(),
+            ahead: Ahead::default(),
             integration: None,
             final_worktree: None,
             final_gate: Gate::Due,

@@ -162,6 +162,7 @@ pub(super) fn apply_to_lane(lane: &mut LaneView, record: &Record) {
         | Event::FinalOpened { .. }
         | Event::RunMoved(_)
         | Event::PoolEmptied { .. }
+        | Event::WorktreeMadeAhead { .. }
         | Event::PhaseBlocked { .. }
         | Event::GitWorked { .. }
         | Event::RunFinished { .. } => {}

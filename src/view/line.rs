@@ -145,6 +145,9 @@ pub fn narrate(record: &Record, view: &RunView) -> Option<Line> {
         }
         Event::Noted { lane: Some(lane), message } => lasting(Tone::Plain, format!("{lane}: {message}")),
         Event::Noted { lane: None, message } => lasting(Tone::Plain, message.clone()),
+        Event::WorktreeMadeAhead { error, .. } if !error.is_empty() => {
+            lasting(Tone::Plain, format!("no worktree could be made ahead: {error}"))
+        }
         Event::RunFinished { outcome, .. } => run_finished(view, *outcome, record.at),
         // Told by what comes next, or of interest to machines only.
         Event::LaneBased { .. }
@@ -157,6 +160,7 @@ pub fn narrate(record: &Record, view: &RunView) -> Option<Line> {
         | Event::LaneCleaned { .. }
         | Event::FinalOpened { .. }
         | Event::PoolEmptied { .. }
+        | Event::WorktreeMadeAhead { .. }
         | Event::GitWorked { .. }
         | Event::PhaseBlocked { .. } => None,
     }

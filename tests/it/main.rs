@@ -1,6 +1,7 @@
 //! The whole program on real git, real processes and real files, through its command line.
 
 mod agents;
+mod ahead;
 mod approvals;
 mod bad_input;
 mod build_failures;

@@ -31,6 +31,8 @@ pub struct Simulation {
     late: Vec<Event>,
     /// Whether people answer while the run goes on; else once it has ended for want of an answer.
     answered_live: bool,
+    /// How long opening a worktree takes at least.
+    opening: i64,
     /// How many records the world was told of.
     learned: usize,
 }
@@ -84,6 +86,9 @@ impl Log for Memory {
     }
 }
 
+/// How long opening a worktree takes where it takes so long, in milliseconds, that some are made ahead.
+const SLOW: i64 = 300;
+
 const MAX_PARALLEL: u32 = 3;
 
 pub fn simulate(seed: u64, crashes: u32, bug: Option<Bug>) -> Result<Ending, String> {
@@ -100,6 +105,7 @@ pub fn simulate(seed: u64, crashes: u32, bug: Option<Bug>) -> Result<Ending, Str
         wake_at: None,
         late: Vec::new(),
         answered_live: seed.is_multiple_of(2),
+        opening: if seed.is_multiple_of(3) { SLOW } else { 0 },
         learned: 0,
     };
     simulation.run().map_err(|trouble| format!("seed {seed}: {trouble}"))
@@ -250,7 +256,8 @@ impl Simulation {
         self.learned = durable.len();
         self.wake_at = step.wake_at;
         for action in step.actions {
-            let acts_at = self.world.now + i64::from(self.world.dice.roll(4));
+            let slow = if matches!(action, Action::OpenWorktree { .. }) { self.opening } else { 0 };
+            let acts_at = self.world.now + slow + i64::from(self.world.dice.roll(4));
             let answers_at = acts_at + i64::from(self.world.dice.roll(4));
             let lane_branch = self.world.lane_branch_of(&action);
             self.under_way.push(UnderWay { action, lane_branch, acts_at, answers_at, answer: None });

@@ -182,6 +182,18 @@ impl Ports {
         }))
     }
 
+    pub(super) fn make_ahead(self: &Arc<Self>, state: &RunState) -> Task {
+        let (ports, most) = (self.clone(), state.worktrees_ahead());
+        Box::new(move |_| {
+            let made =
+                ports.integration().and_then(|tip| Ok(ports.pool.make_ahead(&ports.facts.run_id, &tip, most)?));
+            vec![match made {
+                Ok(at_hand) => Event::WorktreeMadeAhead { at_hand, error: String::new() },
+                Err(error) => Event::WorktreeMadeAhead { at_hand: 0, error: error.to_string() },
+            }]
+        })
+    }
+
     pub(super) fn empty_pool(self: &Arc<Self>, state: &RunState) -> Task {
         let ports = self.clone();
         let (integration, last) = (state.integration().cloned(), state.final_worktree().cloned());
@@ -194,6 +206,9 @@ impl Ports {
                 Some(Err(error)) => kept.push(error.to_string()),
                 None => {}
             }
+            let ended =
+                ports.integration().and_then(|tip| Ok(ports.pool.end_making_ahead(&ports.facts.run_id, &tip)?));
+            kept.extend(ended.err().map(|error| error.to_string()));
             if !ports.facts.options.keep_pool {
                 match ports.pool.empty_within(&ports.facts.run_id, DELETING) {
                     Ok(left) => {

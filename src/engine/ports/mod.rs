@@ -135,6 +135,7 @@ impl Ports {
             Action::CleanLane(lane) => self.clean_lane(lane, state),
             Action::BisectMerges(lane) => self.bisect(lane, state),
             Action::CheckMustHaves(lane) => self.check_must_haves(lane, state),
+            Action::MakeAhead => Ok(self.make_ahead(state)),
             Action::OpenFinal => self.open_final(state),
             Action::EmptyPool => Ok(self.empty_pool(state)),
         }
@@ -221,7 +222,7 @@ impl Action {
         match self {
             Self::RunJob(job) | Self::StopJob { job, .. } => job.lane.clone(),
             Self::BisectMerges(lane) => lane.map(|lane| plan.lane(lane).id.clone()),
-            Self::OpenFinal | Self::EmptyPool => None,
+            Self::MakeAhead | Self::OpenFinal | Self::EmptyPool => None,
             Self::CheckLane(lane)
             | Self::OpenWorktree { lane, .. }
             | Self::CommitWork { lane, .. }

@@ -1,5 +1,6 @@
 //! The bounded pool of worktrees. A slot that nobody holds is taken over rather than made anew: that costs a sixth.
 
+mod ahead;
 mod furnish;
 mod nearness;
 mod replica;
@@ -10,9 +11,9 @@ use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
-use self::turns::{Turn, Turns};
+use self::turns::{For, Turn, Turns};
 use crate::event::Worktree;
 use crate::git::admin_lock::{Guarded, holding_worktree};
 use crate::git::claim::{Claim, Holder, Progress};
@@ -72,6 +73,16 @@ pub struct Pool {
     hook_failure: Arc<OnceLock<String>>,
     told_of_hook: Arc<AtomicBool>,
     turns: Arc<Turns>,
+    /// Held while a slot is made ahead; whether no more are to be made.
+    made_ahead: Arc<Mutex<bool>>,
+}
+
+/// Which slots may be claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Among {
+    Free,
+    FreeAndNew,
+    New,
 }
 
 impl Pool {
@@ -79,8 +90,8 @@ impl Pool {
     /// `keep_caches` ignored files stay in a slot that is taken over.
     pub fn new(repository: Repository, root: &Path, limit: u32, keep_caches: bool) -> Self {
         let (hook_failure, told_of_hook) = (Arc::default(), Arc::default());
-        let turns = Arc::default();
-        Self { repository, root: resolved(root), limit, keep_caches, hook_failure, told_of_hook, turns }
+        let (turns, made_ahead) = (Arc::default(), Arc::default());
+        Self { repository, root: resolved(root), limit, keep_caches, hook_failure, told_of_hook, turns, made_ahead }
     }
 
     /// Where the pool and the runs' directories are; absolute, without symbolic links.
@@ -151,14 +162,14 @@ impl Pool {
 
     /// Claims a slot for `holder`: a free one at once, else, in turn, one that has to be made.
     fn find(&self, holder: &Holder, want: &Checkout, unfit: &[u32]) -> Result<(u32, Option<Turn<'_>>), GitError> {
-        let mut waiting = self.turns.wait(holder.agent.is_some());
+        let mut waiting = self.turns.wait(if holder.agent.is_some() { For::Agent } else { For::Lane });
         loop {
             waiting.look();
-            if let Some(number) = self.claim(holder, &want.start, unfit, false)? {
+            if let Some(number) = self.claim(holder, &want.start, unfit, Among::Free)? {
                 return Ok((number, None));
             }
             if let Some(turn) = waiting.turn()
-                && let Some(number) = self.claim(holder, &want.start, unfit, true)?
+                && let Some(number) = self.claim(holder, &want.start, unfit, Among::FreeAndNew)?
             {
                 return Ok((number, Some(turn)));
             }
@@ -166,9 +177,9 @@ impl Pool {
         }
     }
 
-    /// Claims a slot for `holder` that is not `unfit`: its own, a free one, or, if one `may_make` it, a number that is
-    /// not used.
-    fn claim(&self, holder: &Holder, start: &CommitId, unfit: &[u32], may_make: bool) -> Result<Option<u32>, GitError> {
+    /// Claims a slot for `holder` that is not `unfit`: its own, or one of those `among`; a new one is a number that is not
+    /// used.
+    fn claim(&self, holder: &Holder, start: &CommitId, unfit: &[u32], among: Among) -> Result<Option<u32>, GitError> {
         self.repository.holding(Guarded::Pool, |_| {
             // Within the lock: another run that ends removes what is empty.
             make_directory(&self.slots())?;
@@ -193,21 +204,28 @@ impl Pool {
             let vacant = |&number: &u32| {
                 matches!(occupant(&self.repository, &self.slot(number)), Occupant::Nothing | Occupant::HalfMade)
             };
-            let numbers = (1..).take_while(|_| may_make).filter(vacant);
-            self.claim_first(&claim, unfit, self.free_slots(start)?.into_iter().chain(numbers))
+            let free = if among == Among::New { Vec::new() } else { self.nearest_first(start)? };
+            let numbers = (1..).take_while(|_| among != Among::Free).filter(vacant);
+            self.claim_first(&claim, unfit, free.into_iter().chain(numbers))
         })
     }
 
-    /// The slots that exist and have no claim, the one nearest to `start` first.
-    fn free_slots(&self, start: &CommitId) -> Result<Vec<u32>, GitError> {
+    /// The free slots, the one nearest to `start` first.
+    fn nearest_first(&self, start: &CommitId) -> Result<Vec<u32>, GitError> {
+        let mut free = self.free_slots()?;
+        if free.len() > 1 {
+            free.sort_by_cached_key(|&number| self.repository.distance(&self.slot(number), start));
+        }
+        Ok(free)
+    }
+
+    /// The slots that exist and have no claim.
+    fn free_slots(&self) -> Result<Vec<u32>, GitError> {
         let mut free = self.numbers()?;
         free.retain(|&number| {
             !self.claim_file(number).exists()
                 && matches!(occupant(&self.repository, &self.slot(number)), Occupant::Ours(_))
         });
-        if free.len() > 1 {
-            free.sort_by_cached_key(|&number| self.repository.distance(&self.slot(number), start));
-        }
         Ok(free)
     }
 

@@ -24,6 +24,8 @@ struct Now {
     changes: u64,
     /// Agents that wait.
     agents: usize,
+    /// Lanes that wait.
+    lanes: usize,
     /// Until then the next turn is an agent's.
     reserved: Option<Instant>,
 }
@@ -31,21 +33,30 @@ struct Now {
 /// How soon the agent asks for whom a lane was opened.
 const SOON: Duration = Duration::from_millis(100);
 
+/// For whom a slot is made. Agents come before lanes: what an agent has done gives two slots back soon, and whoever waits
+/// may have them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum For {
+    Agent,
+    Lane,
+    /// Whoever needs one later.
+    Later,
+}
+
 /// The right to make a slot, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Turn<'a> {
     turns: &'a Turns,
-    for_agent: bool,
+    whom: For,
 }
 
-/// Somebody who waits for a free slot or for a turn. Agents come before lanes: what an agent has done gives two slots back
-/// soon, and whoever waits may have them.
+/// Somebody who waits for a free slot or for a turn.
 #[derive(Debug)]
 pub(super) struct Waiting<'a> {
     turns: &'a Turns,
     until: Instant,
     seen: u64,
-    for_agent: bool,
+    whom: For,
 }
 
 impl Default for Turns {
@@ -57,9 +68,11 @@ impl Default for Turns {
 
 impl Turns {
     /// Begins to wait.
-    pub(super) fn wait(&self, for_agent: bool) -> Waiting<'_> {
-        self.lock().agents += usize::from(for_agent);
-        Waiting { turns: self, until: Instant::now() + PATIENCE, seen: 0, for_agent }
+    pub(super) fn wait(&self, whom: For) -> Waiting<'_> {
+        if let Some(waiting) = self.lock().waiting(whom) {
+            *waiting += 1;
+        }
+        Waiting { turns: self, until: Instant::now() + PATIENCE, seen: 0, whom }
     }
 
     /// Tells those who wait to look again.
@@ -73,6 +86,27 @@ impl Turns {
     }
 }
 
+impl Now {
+    /// How many wait for whom others make way.
+    fn waiting(&mut self, whom: For) -> Option<&mut usize> {
+        match whom {
+            For::Agent => Some(&mut self.agents),
+            For::Lane => Some(&mut self.lanes),
+            For::Later => None,
+        }
+    }
+
+    /// Whether the next turn is somebody else's.
+    fn makes_way(&self, whom: For, moment: Instant) -> bool {
+        let for_agents = self.agents > 0 || self.reserved.is_some_and(|until| moment < until);
+        match whom {
+            For::Agent => false,
+            For::Lane => for_agents,
+            For::Later => for_agents || self.lanes > 0,
+        }
+    }
+}
+
 impl<'a> Waiting<'a> {
     /// Notes what has happened until now, before one looks for a free slot.
     pub(super) fn look(&mut self) {
@@ -83,15 +117,14 @@ impl<'a> Waiting<'a> {
     pub(super) fn turn(&self) -> Option<Turn<'a>> {
         let mut now = self.turns.lock();
         let moment = Instant::now();
-        let for_others = !self.for_agent && (now.agents > 0 || now.reserved.is_some_and(|until| moment < until));
-        if (now.making >= self.turns.at_once || for_others) && moment < self.until {
+        if (now.making >= self.turns.at_once || now.makes_way(self.whom, moment)) && moment < self.until {
             return None;
         }
         now.making += 1;
-        if self.for_agent {
+        if self.whom == For::Agent {
             now.reserved = None;
         }
-        Some(Turn { turns: self.turns, for_agent: self.for_agent })
+        Some(Turn { turns: self.turns, whom: self.whom })
     }
 
     /// Waits until something changed since [`Waiting::look`], or the patience is at its end.
@@ -106,10 +139,10 @@ impl<'a> Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        if self.for_agent {
-            self.turns.lock().agents -= 1;
-            self.turns.something_changed();
+        if let Some(waiting) = self.turns.lock().waiting(self.whom) {
+            *waiting -= 1;
         }
+        self.turns.something_changed();
     }
 }
 
@@ -117,7 +150,7 @@ impl Drop for Turn<'_> {
     fn drop(&mut self) {
         let mut now = self.turns.lock();
         now.making -= 1;
-        if !self.for_agent {
+        if self.whom == For::Lane {
             now.reserved = Some(Instant::now() + SOON);
         }
         drop(now);
@@ -132,7 +165,7 @@ mod tests {
     #[test]
     fn a_turn_is_given_to_so_many_and_then_to_whoever_was_told() {
         let turns = Turns { at_once: 1, ..Turns::default() };
-        let (first, mut second) = (turns.wait(true), turns.wait(true));
+        let (first, mut second) = (turns.wait(For::Agent), turns.wait(For::Agent));
         let turn = first.turn().unwrap();
         second.look();
         assert!(second.turn().is_none());
@@ -150,21 +183,33 @@ mod tests {
     #[test]
     fn an_agent_comes_before_a_lane() {
         let turns = Turns { at_once: 1, ..Turns::default() };
-        let lane = turns.wait(false);
-        let agent = turns.wait(true);
+        let lane = turns.wait(For::Lane);
+        let agent = turns.wait(For::Agent);
         assert!(lane.turn().is_none());
         drop(agent.turn().unwrap());
         drop(agent);
         let turn = lane.turn().unwrap();
         drop(turn);
         assert!(lane.turn().is_none(), "the next one is for the agent of the lane that was just opened");
-        assert!(turns.wait(true).turn().is_some());
+        assert!(turns.wait(For::Agent).turn().is_some());
+    }
+
+    #[test]
+    fn what_is_made_ahead_makes_way_for_everybody() {
+        let turns = Turns { at_once: 1, ..Turns::default() };
+        let ahead = turns.wait(For::Later);
+        let lane = turns.wait(For::Lane);
+        assert!(ahead.turn().is_none());
+        drop(lane);
+        drop(ahead.turn().unwrap());
+        assert!(turns.wait(For::Lane).turn().is_some(), "nothing is reserved after it");
     }
 
     #[test]
     fn patience_ends() {
         let turns = Turns { at_once: 0, ..Turns::default() };
-        let waiting = Waiting { until: Instant::now(), ..turns.wait(false) };
+        let mut waiting = turns.wait(For::Lane);
+        waiting.until = Instant::now();
         waiting.until_something_changes();
         assert!(waiting.turn().is_some());
     }

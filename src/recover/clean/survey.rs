@@ -77,7 +77,8 @@ impl Judge<'_> {
     }
 
     fn held(&self, slot: &HeldSlot) -> Result<Verdict, GitError> {
-        if !slot.furnished {
+        // Nobody has worked in what somebody who died was making ahead.
+        if !slot.furnished || slot.holder.makes_ahead() {
             return Ok(Verdict::Remove("holds no work".to_owned()));
         }
         let paths = git::uncommitted_paths(&slot.path)?;
