@@ -331,6 +331,7 @@ pub(super) fn every_event() -> Vec<Event> {
             outage: Outage { kind: OutageKind::Network, line: "connection refused".into(), retry_after: None },
         },
         Event::GitWorked { lane: Some(lane), took_ms: 120 },
+        Event::WorktreeMadeAhead { at_hand: 3, error: String::new() },
     ]);
     events
 }

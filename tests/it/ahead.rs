@@ -106,7 +106,7 @@ fn a_worktree_that_was_half_made_ahead_is_gone_on_with_or_dropped() {
 }
 
 #[test]
-fn a_rollback_and_clean_take_a_half_made_worktree_with_them() {
+fn a_rollback_takes_a_half_made_worktree_with_it() {
     let env = slow_to_check_out();
     killed_while_making_one(&env).wait();
     env.write("scratch/fourth-may", "");
@@ -114,6 +114,21 @@ fn a_rollback_and_clean_take_a_half_made_worktree_with_them() {
     env.lanekeeper(&["rollback", RUN]).exits(0);
     let worktrees = env.git(&["worktree", "list", "--porcelain"]);
     assert_eq!(worktrees.matches("worktree ").count(), 1, "{worktrees}");
+}
+
+#[test]
+fn clean_takes_a_half_made_worktree_with_it() {
+    let env = slow_to_check_out();
+    killed_while_making_one(&env).wait();
+    env.write("scratch/fourth-may", "");
+    // The agent ends, and nothing of the run goes on.
+    env.write("scratch/go", "");
+    let exit = format!("repo/{STATE}/{RUN}/lanes/A/agents/agent/tasks/1/attempt-1/exit.json");
+    wait_until("the first agent's end", || env.path(&exit).exists());
+    let half_made = env.path("repo.lanes/slots/03.claim");
+    assert!(half_made.exists());
+    env.lanekeeper(&["clean", RUN, "--force"]).exits(0);
+    assert!(!half_made.exists() && !env.path("repo.lanes/slots/03").exists());
 }
 
 #[test]
