@@ -332,6 +332,8 @@ pub(super) fn every_event() -> Vec<Event> {
         },
         Event::GitWorked { lane: Some(lane), took_ms: 120 },
         Event::WorktreeMadeAhead { at_hand: 3, error: String::new() },
+        Event::PhaseBlocked { reason: "the integration branch is gone".into() },
+        Event::PoolEmptied { kept: vec!["/repo.lanes/slots/01: still held".into()] },
     ]);
     events
 }
