@@ -13,7 +13,7 @@ use crate::recover::resume::has_begun;
 use crate::settings::{Layer, Settings, nearest};
 use crate::store::checkpoints::{self, CheckpointEntry};
 use crate::store::lock::is_held;
-use crate::store::{LogContents, LogError, RunDirectory, StateDirectory, run_log};
+use crate::store::{LogContents, LogError, Logs, RunDirectory, StateDirectory, run_log};
 use crate::view::RunView;
 
 /// The state of the repository's runs, and the settings, for commands without flags that change either.
@@ -24,18 +24,18 @@ pub(super) fn state(context: &Context) -> Result<(StateDirectory, Settings), Cli
 
 /// Every run that may be resumed, the newest first. Logs that cannot be read are passed over.
 pub(super) fn unfinished(state: &StateDirectory) -> Result<Vec<(RunId, RunStarted)>, CliError> {
-    Ok(unfinished_of(state, state.logs_at_a_glance()?.open))
+    Ok(unfinished_of(state, &state.logs_at_a_glance()?))
 }
 
-/// The same of `runs`.
-pub(super) fn unfinished_of(state: &StateDirectory, runs: Vec<RunId>) -> Vec<(RunId, RunStarted)> {
-    let open = |run: RunId| {
-        let records = run_log::read_some(&state.run(&run).log(), tells_whether_unfinished()).ok()?;
+/// The same, of those whose `logs` may say so.
+pub(super) fn unfinished_of(state: &StateDirectory, logs: &Logs) -> Vec<(RunId, RunStarted)> {
+    let open = |run: &RunId| {
+        let records = run_log::read_some(&state.run(run).log(), tells_whether_unfinished()).ok()?;
         let first = records.first()?;
         let Event::RunStarted(started) = &first.event else { return None };
-        is_unfinished(&records).then(|| (first.at, run, (**started).clone()))
+        is_unfinished(&records).then(|| (first.at, run.clone(), (**started).clone()))
     };
-    let mut runs: Vec<_> = runs.into_iter().filter_map(open).collect();
+    let mut runs: Vec<_> = logs.open.iter().filter_map(open).collect();
     runs.sort_unstable_by(|(one, its, _), (other, others, _)| (other, others).cmp(&(one, its)));
     runs.into_iter().map(|(_, run, started)| (run, started)).collect()
 }
@@ -145,17 +145,24 @@ pub(super) fn named_or_only_unfinished(state: &StateDirectory, run: Option<&RunI
 pub(super) fn named_or_newest(state: &StateDirectory, run: Option<&RunId>) -> Result<RunId, CliError> {
     match run {
         Some(run) => existing(state, run).map(|_| run.clone()),
-        None => only_or_newest(state, &unfinished(state)?),
+        None => {
+            let logs = state.logs_at_a_glance()?;
+            only_or_newest(state, &logs, &unfinished_of(state, &logs))
+        }
     }
 }
 
 /// The only one of the `unfinished` runs, else the newest of all.
-pub(super) fn only_or_newest(state: &StateDirectory, unfinished: &[(RunId, RunStarted)]) -> Result<RunId, CliError> {
+pub(super) fn only_or_newest(
+    state: &StateDirectory,
+    logs: &Logs,
+    unfinished: &[(RunId, RunStarted)],
+) -> Result<RunId, CliError> {
     if let [(only, _)] = unfinished {
         return Ok(only.clone());
     }
     let none = || CliError::new(ExitStatus::InvalidState, "there is no run here").hint(listed(state));
-    state.newest()?.ok_or_else(none)
+    state.newest(logs)?.ok_or_else(none)
 }
 
 /// The files of a run that has a log.

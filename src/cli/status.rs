@@ -31,19 +31,16 @@ pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitSta
         },
         None => None,
     };
-    let (others, unfinished) = match run {
-        Some(_) => (Vec::new(), Vec::new()),
+    let (run, others, unfinished) = match run {
+        Some(run) => (existing(&state, &run).map(|_| run)?, Vec::new(), Vec::new()),
         None => {
             let logs = state.logs_at_a_glance()?;
-            (foreign::read(context, &logs.foreign), unfinished_of(&state, logs.open))
+            let (others, unfinished) = (foreign::read(context, &logs.foreign), unfinished_of(&state, &logs));
+            if !others.is_empty() && state.newest(&logs)?.is_none() {
+                return foreign::show_list(context, &others, screen().1).map(|()| ExitStatus::Done);
+            }
+            (only_or_newest(&state, &logs, &unfinished)?, others, unfinished)
         }
-    };
-    if run.is_none() && !others.is_empty() && state.newest()?.is_none() {
-        return foreign::show_list(context, &others, screen().1).map(|()| ExitStatus::Done);
-    }
-    let run = match run {
-        Some(run) => existing(&state, &run).map(|_| run)?,
-        None => only_or_newest(&state, &unfinished)?,
     };
     let directory = state.run(&run);
     if arguments.watch {

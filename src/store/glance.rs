@@ -8,9 +8,11 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use serde::Deserialize;
+
 use super::atomic::FileError;
 use super::foreign_log;
-use super::layout::{ERRORS, LaneDirectory, StateDirectory, began, changed, paths_in};
+use super::layout::{ERRORS, LaneDirectory, StateDirectory, began, moment, paths_in};
 use super::record;
 use crate::event::{Event, RunOutcome, RunStarted};
 use crate::model::{LaneId, RunId, Timestamp};
@@ -55,6 +57,8 @@ pub struct Logs {
     pub open: Vec<RunId>,
     /// The logs of other writers, the one that changed last first.
     pub foreign: Vec<PathBuf>,
+    /// When each log changed last, of whomever it is.
+    changed: Vec<(Option<Timestamp>, PathBuf)>,
 }
 
 impl StateDirectory {
@@ -65,28 +69,31 @@ impl StateDirectory {
     pub fn logs_at_a_glance(&self) -> Result<Logs, FileError> {
         let paths: Vec<PathBuf> =
             paths_in(&self.path())?.into_iter().filter(|path| foreign_log::may_be_a_log(path)).collect();
-        let left = not_done(&paths);
-        let (foreign, ours): (Vec<&PathBuf>, Vec<&PathBuf>) =
-            left.into_iter().partition(|path| foreign_log::is_foreign(path));
+        let seen = looked_at(&paths);
+        let left = paths.iter().zip(&seen).filter(|(_, seen)| !seen.done).map(|(path, _)| path);
+        let (foreign, ours): (Vec<&PathBuf>, Vec<&PathBuf>) = left.partition(|path| foreign_log::is_foreign(path));
         let open = match &self.log {
             Some(_) => self.runs()?,
             None => {
                 ours.into_iter().filter_map(|path| run_of(path)).filter(|run| self.run(run).log().exists()).collect()
             }
         };
-        Ok(Logs { open, foreign: self.foreign_logs_and(foreign.into_iter().cloned().collect())? })
+        let foreign = self.foreign_logs_and(foreign.into_iter().cloned().collect())?;
+        let changed = seen.into_iter().map(|seen| seen.changed).zip(paths).collect();
+        Ok(Logs { open, foreign, changed })
     }
 
-    /// The run that began last; `None`: there is none. Logs are read only as long as an earlier one may have begun later.
+    /// The run that began last; `None`: there is none. Of its `logs` some are read: as many as may have begun later.
     ///
     /// # Errors
     /// [`FileError`] when the directory is there and cannot be read.
-    pub fn newest(&self) -> Result<Option<RunId>, FileError> {
+    pub fn newest(&self, logs: &Logs) -> Result<Option<RunId>, FileError> {
         if self.log.is_some() {
             return Ok(self.runs()?.into_iter().next());
         }
         // None begins after its last change.
-        let mut logs: Vec<_> = self.logs()?.into_iter().map(|(run, log)| (changed(&log), run, log)).collect();
+        let mut logs: Vec<_> =
+            logs.changed.iter().filter_map(|(changed, log)| Some((*changed, run_of(log)?, log))).collect();
         logs.sort_unstable_by(|one, other| other.cmp(one));
         let mut newest: Option<(Timestamp, RunId)> = None;
         for (changed, run, log) in logs {
@@ -94,14 +101,10 @@ impl StateDirectory {
                 break;
             }
             if self.has(&run) {
-                newest = newest.max(Some((began(&log), run)));
+                newest = newest.max(Some((began(log), run)));
             }
         }
         Ok(newest.map(|(_, run)| run))
-    }
-
-    fn logs(&self) -> Result<Vec<(RunId, PathBuf)>, FileError> {
-        Ok(paths_in(&self.path())?.into_iter().filter_map(|path| Some((run_of(&path)?, path))).collect())
     }
 }
 
@@ -128,31 +131,37 @@ fn run_of(path: &Path) -> Option<RunId> {
     RunId::new(name).ok()
 }
 
-/// The logs that do not end with saying that their runs are done. Looking at many is a matter of system calls, of which
-/// every core can do its share.
-fn not_done(logs: &[PathBuf]) -> Vec<&PathBuf> {
+/// What is seen of a log that is looked at in passing.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    /// It ends with saying that its run is done.
+    done: bool,
+    changed: Option<Timestamp>,
+}
+
+/// Looks at each of `logs`. Looking at many is a matter of system calls, of which every core can do its share.
+fn looked_at(logs: &[PathBuf]) -> Vec<Seen> {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let share = logs.len().div_ceil(cores).max(ALONE);
     std::thread::scope(|scope| {
-        let look = |logs: &'_ [PathBuf]| logs.iter().map(|log| is_done(log)).collect::<Vec<_>>();
+        let look = |logs: &'_ [PathBuf]| logs.iter().map(|log| seen(log).unwrap_or_default()).collect::<Vec<_>>();
         let threads: Vec<_> = logs.chunks(share).skip(1).map(|logs| scope.spawn(move || look(logs))).collect();
-        let mut done = look(&logs[..share.min(logs.len())]);
-        done.extend(threads.into_iter().flat_map(|thread| thread.join().unwrap_or_default()));
-        logs.iter().zip(done).filter(|(_, done)| !done).map(|(log, _)| log).collect()
+        let mut seen = look(&logs[..share.min(logs.len())]);
+        seen.extend(
+            threads.into_iter().flat_map(|it| it.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))),
+        );
+        seen
     })
 }
 
 /// So many logs are looked at by one thread.
 const ALONE: usize = 100;
 
-/// Whether the log ends with saying that its run is done.
-fn is_done(log: &Path) -> bool {
-    let look = || -> io::Result<bool> {
-        let file = foreign_log::open(log)?;
-        let length = file.metadata()?.len();
-        Ok(last_outcome(&end(&file, length, TAILS[0])?) == Some(Some(RunOutcome::Done)))
-    };
-    look().unwrap_or(false)
+fn seen(log: &Path) -> io::Result<Seen> {
+    let file = foreign_log::open(log)?;
+    let metadata = file.metadata()?;
+    let last = last_outcome(&end(&file, metadata.len(), TAILS[0])?);
+    Ok(Seen { done: last == Some(Some(RunOutcome::Done)), changed: metadata.modified().ok().and_then(moment) })
 }
 
 /// What both ends of a log tell; `None`: its run is over, has not begun, or is not ours.
@@ -208,8 +217,23 @@ const BLOCKED: &[u8] = b"\"event\":\"lane_blocked\"";
 fn last_outcome(tail: &[u8]) -> Option<Option<RunOutcome>> {
     lines(tail).rev().find_map(|line| {
         let may_tell = [b"\"event\":\"run_".as_slice(), b"\"event\":\"lane_rolled_back\""];
-        may_tell.iter().any(|word| says(line, word)).then(|| event(line)?.run_outcome()).flatten()
+        may_tell
+            .iter()
+            .any(|word| says(line, word))
+            .then(|| ending(line).or_else(|| event(line)?.run_outcome()))
+            .flatten()
     })
+}
+
+/// What [`Event::run_outcome`] says of the end of a run, without the rest of the line being read: there are many of these.
+fn ending(line: &[u8]) -> Option<Option<RunOutcome>> {
+    #[derive(Deserialize)]
+    struct Ending {
+        outcome: RunOutcome,
+    }
+    let is_one = record::word_of(line) == Some("run_finished") && record::is_intact(line);
+    let ending: Option<Ending> = is_one.then(|| serde_json::from_slice(line).ok()).flatten();
+    ending.map(|ending| Some(ending.outcome))
 }
 
 fn event(line: &[u8]) -> Option<Event> {

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 
@@ -289,7 +289,12 @@ pub(super) fn began(log: &Path) -> Timestamp {
 }
 
 pub(super) fn changed(log: &Path) -> Option<Timestamp> {
-    let since = fs::metadata(log).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+    moment(fs::metadata(log).ok()?.modified().ok()?)
+}
+
+/// The time of a file; `None`: it is before 1970, or far from now.
+pub(super) fn moment(time: SystemTime) -> Option<Timestamp> {
+    let since = time.duration_since(UNIX_EPOCH).ok()?;
     i64::try_from(since.as_millis()).ok().map(Timestamp::from_unix_millis)
 }
 
