@@ -25,15 +25,18 @@ struct Case {
     lanes: usize,
     /// Whether an earlier phase of the same repository left its worktrees (`keep_pool`).
     warm: bool,
+    /// How many seconds the agent of a lane works on which all others wait; 0: there is none. They do not count.
+    first: u64,
     /// The largest ratio that we allow ourselves.
     limit: f64,
 }
 
 const CASES: &[Case] = &[
-    Case { name: "many-lanes", files: 200, lanes: 100, warm: false, limit: 0.6 },
-    Case { name: "cold", files: 9_000, lanes: 20, warm: false, limit: 0.4 },
-    Case { name: "warm", files: 9_000, lanes: 20, warm: true, limit: 0.25 },
-    Case { name: "large", files: 57_000, lanes: 20, warm: false, limit: 0.4 },
+    Case { name: "many-lanes", files: 200, lanes: 100, warm: false, first: 0, limit: 0.6 },
+    Case { name: "cold", files: 9_000, lanes: 20, warm: false, first: 0, limit: 0.4 },
+    Case { name: "warm", files: 9_000, lanes: 20, warm: true, first: 0, limit: 0.25 },
+    Case { name: "large", files: 57_000, lanes: 20, warm: false, first: 0, limit: 0.4 },
+    Case { name: "fan-out", files: 9_000, lanes: 4, warm: false, first: 10, limit: 0.4 },
 ];
 
 const PARALLEL: usize = 4;
@@ -93,30 +96,39 @@ fn measure(case: &Case, rounds: usize) -> Result<()> {
 fn time_script(case: &Case, origin: &Path, place: &Path) -> Result<Duration> {
     let repository = clone(origin, place)?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/baseline/phase.sh");
-    let mut phase = Command::new("sh");
-    phase.arg(script).args([&repository, &place.join("worktrees")]);
-    phase.args([case.lanes.to_string(), PARALLEL.to_string(), AGENT.to_owned()]);
-    let time = time(&mut phase)?;
+    let phase = |lanes: usize, name: &str, agent: String| {
+        let mut phase = Command::new("sh");
+        phase.arg(&script).args([&repository, &place.join("worktrees")]);
+        phase.args([lanes.to_string(), PARALLEL.to_string(), agent]).env("NAME", name);
+        time(&mut phase)
+    };
+    let first =
+        if case.first > 0 { phase(1, "first", format!("sleep {}; {AGENT}", case.first))? } else { Duration::ZERO };
+    let time = phase(case.lanes, "lane", AGENT.to_owned())?;
     check(case, &repository)?;
-    Ok(time)
+    Ok((first + time).saturating_sub(Duration::from_secs(case.first)))
 }
 
 fn time_lanekeeper(case: &Case, origin: &Path, place: &Path) -> Result<Duration> {
     let repository = clone(origin, place)?;
     if case.warm {
-        run_phase(&repository, case.lanes, "earlier", "first", true)?;
+        run_phase(&repository, &Case { first: 0, ..*case }, "earlier", "before", true)?;
     }
-    let time = run_phase(&repository, case.lanes, "measured", "lane", false)?;
+    let time = run_phase(&repository, case, "measured", "lane", false)?;
     check(case, &repository)?;
-    Ok(time)
+    Ok(time.saturating_sub(Duration::from_secs(case.first)))
 }
 
-fn run_phase(repository: &Path, lanes: usize, phase: &str, prefix: &str, keep_pool: bool) -> Result<Duration> {
+fn run_phase(repository: &Path, case: &Case, phase: &str, prefix: &str, keep_pool: bool) -> Result<Duration> {
     let plan = repository.with_file_name(format!("{phase}.toml"));
     let mut text = format!("phase = \"{phase}\"\n");
-    for lane in 1..=lanes {
-        let agent = AGENT.replace("$LANE", "$LANEKEEPER_LANE");
-        write!(text, "\n[[lane]]\nid = \"{prefix}-{lane}\"\ncommand = '{agent}'\n")?;
+    let agent = AGENT.replace("$LANE", "$LANEKEEPER_LANE");
+    let after = if case.first > 0 { "depends_on = ['first']\n" } else { "" };
+    if case.first > 0 {
+        write!(text, "\n[[lane]]\nid = \"first\"\ncommand = 'sleep {}; {agent}'\n", case.first)?;
+    }
+    for lane in 1..=case.lanes {
+        write!(text, "\n[[lane]]\nid = \"{prefix}-{lane}\"\n{after}command = '{agent}'\n")?;
     }
     fs::write(&plan, text)?;
     let mut run = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));

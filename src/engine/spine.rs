@@ -78,9 +78,9 @@ impl<L: Log> Spine<L> {
         &self.log
     }
 
-    /// Whether nothing is being carried out.
+    /// Whether nothing is being carried out that the run has to wait for.
     pub fn is_idle(&self) -> bool {
-        self.in_flight.is_empty()
+        self.in_flight.iter().all(Action::may_be_left)
     }
 
     /// Takes in what happened and says what to do about it.

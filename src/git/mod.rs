@@ -86,7 +86,7 @@ pub use repository::{Repository, branch_reference};
 pub use reserved::Reserved;
 pub use snapshot::{
     Snapshot, SnapshotRequest, changed_since, delete_references, has_changes, keep, kept_of_phase, kept_under,
-    put_back, reference_name, restore, snapshot, snapshot_of_head,
+    put_back, reference_name, restore, snapshot, snapshot_of_head, trailers_of,
 };
 pub use stash::stashed_on;
 pub use upstream::{upstream_remote, written_url};

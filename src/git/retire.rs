@@ -126,6 +126,9 @@ impl Pool {
 }
 
 fn held_by(holder: &Holder) -> String {
+    if holder.makes_ahead() {
+        return "still being made; `lanekeeper clean` removes it".to_owned();
+    }
     let agent = holder.agent.as_ref().map(|agent| format!(" for agent {agent}")).unwrap_or_default();
     let lane = holder.lane.as_ref().map(|lane| format!(" by lane {lane}{agent}")).unwrap_or_default();
     format!("still held{lane}")

@@ -16,7 +16,7 @@ use super::own_index::tree_of;
 use super::program::{Git, nul_separated, path_text};
 use super::references::{delete_reference, set_own_reference};
 use super::repository::{Repository, commit_id};
-use crate::model::{CommitId, PhaseId, Timestamp};
+use crate::model::{CommitId, LaneId, PhaseId, Timestamp};
 
 /// What is to be kept, and how.
 #[derive(Debug, Clone, Copy)]
@@ -43,9 +43,6 @@ pub struct Snapshot {
     /// The ref that keeps it.
     pub reference: String,
 }
-
-/// A snapshot with what the trailers of its commit say of it.
-pub type Labelled = (Snapshot, BTreeMap<String, String>);
 
 /// The name of a snapshot's ref (SPEC §4), of our own or, with `tags`, a tag.
 pub fn reference_name(phase: &PhaseId, lane: impl fmt::Display, at: Timestamp, tags: bool) -> String {
@@ -174,26 +171,40 @@ pub fn kept_under(repository: &Repository, reference: &str, message: &str) -> Re
     Ok(found)
 }
 
-/// Every snapshot of a phase, with the trailers of its commit.
+/// The refs of a phase's snapshots, each with its lane. No commit is looked at: it may be damaged.
 ///
 /// # Errors
 /// What git says.
-pub fn kept_of_phase(repository: &Repository, phase: &PhaseId, tags: bool) -> Result<Vec<Labelled>, GitError> {
-    let pattern = format!("{}/{phase}-*/*", space(tags));
-    let format = "--format=%(objectname) %(refname)%00%(contents)%00";
-    let listing = Git::new(repository.main_worktree()).args(["for-each-ref", format, &pattern]).run()?;
-    let listing = path_text(&listing);
-    let parts: Vec<&str> = listing.split('\0').collect();
-    let named = |part: &[&str]| {
-        let (commit, reference) = part[0].trim_start().split_once(' ')?;
-        let commit = commit_id(commit.as_bytes());
-        Some(commit.map(|commit| (Snapshot { commit, reference: reference.to_owned() }, trailers_of(part[1]))))
+pub fn kept_of_phase(
+    repository: &Repository,
+    phase: &PhaseId,
+    tags: bool,
+) -> Result<Vec<(LaneId, Snapshot)>, GitError> {
+    let space = space(tags);
+    let named = |(reference, commit): (String, CommitId)| {
+        let (lane, at) = reference.strip_prefix(&format!("{space}/{phase}-"))?.split_once('/')?;
+        let lane = LaneId::new(lane).ok().filter(|_| is_compact_time(at))?;
+        Some((lane, Snapshot { commit, reference }))
     };
-    parts.chunks_exact(2).filter_map(named).collect()
+    let references = repository.references(&format!("{space}/{phase}-*/*"))?;
+    Ok(references.into_iter().filter_map(named).collect())
 }
 
-fn trailers_of(message: &str) -> BTreeMap<String, String> {
-    let trailers = git2::message_trailers_strs(message).ok();
+/// Whether it is a time as [`Timestamp::compact`] writes it, perhaps with the number that [`keep`] adds.
+fn is_compact_time(text: &str) -> bool {
+    let (time, number) = text.split_once('-').unwrap_or((text, "1"));
+    let shape: String = time.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect();
+    shape == "00000000T000000.000Z" && number.parse::<u32>().is_ok()
+}
+
+/// The trailers of a commit's message; none of a commit that cannot be read.
+pub fn trailers_of(repository: &Repository, commit: &CommitId) -> BTreeMap<String, String> {
+    let message = repository.in_process(|git| {
+        let commit = git.find_commit(library::oid(commit)?)?;
+        Ok(String::from_utf8_lossy(commit.message_bytes()).into_owned())
+    });
+    let message = message.unwrap_or_default();
+    let trailers = git2::message_trailers_strs(&message).ok();
     let each = trailers.iter().flat_map(|trailers| trailers.iter());
     each.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
 }

@@ -6,7 +6,7 @@ use crate::engine::names_what_is_known;
 use crate::engine::ports::keep::REASON;
 use crate::event::{Event, Record, RunStarted, SnapshotReason};
 use crate::git::{self, GitError, Repository, Snapshot};
-use crate::model::{AgentName, LaneId, RunId};
+use crate::model::{AgentName, CommitId, LaneId, RunId};
 use crate::schedule::RunState;
 
 /// What is to be told of the run's snapshots that `records` do not tell of and nobody asks for again.
@@ -19,26 +19,27 @@ pub fn untold_snapshots(
     state: &RunState,
     records: &[Record],
 ) -> Result<Vec<Event>, GitError> {
-    let told: HashSet<&str> = records
-        .iter()
-        .filter_map(|record| match &record.event {
-            Event::SnapshotTaken { reference, .. } => Some(reference.as_str()),
-            _ => None,
-        })
-        .collect();
+    let told = |record: &Record| match &record.event {
+        Event::SnapshotTaken { reference, commit, .. } => Some((reference.clone(), commit.clone())),
+        _ => None,
+    };
+    let (names, commits): (HashSet<String>, HashSet<CommitId>) = records.iter().filter_map(told).unzip();
     let found = git::kept_of_phase(repository, &started.phase, started.options.checkpoint_tags)?;
-    let untold = found.into_iter().filter(|(kept, _)| !told.contains(kept.reference.as_str()));
-    let events = untold.filter_map(|(kept, trailers)| event(kept, &trailers, &started.run_id));
+    let untold =
+        found.into_iter().filter(|(_, kept)| !names.contains(&kept.reference) && !commits.contains(&kept.commit));
+    let events = untold.filter_map(|(lane, kept)| {
+        let trailers = git::trailers_of(repository, &kept.commit);
+        event(lane, kept, &trailers, &started.run_id)
+    });
     Ok(events.filter(|event| names_what_is_known(state, event)).collect())
 }
 
 /// What a snapshot says of itself, where it is one of the run's that is asked for only once.
-fn event(kept: Snapshot, trailers: &BTreeMap<String, String>, run: &RunId) -> Option<Event> {
+fn event(lane: LaneId, kept: Snapshot, trailers: &BTreeMap<String, String>, run: &RunId) -> Option<Event> {
     let reason = SnapshotReason::from_word(trailers.get(REASON)?).filter(|reason| reason.is_asked_for_once())?;
-    if trailers.get("Run")? != run.as_str() {
+    if trailers.get("Run")? != run.as_str() || trailers.get("Lane")? != lane.as_str() {
         return None;
     }
-    let lane = LaneId::new(trailers.get("Lane")?).ok()?;
     let agent = trailers.get("Agent").map(|agent| AgentName::new(agent)).transpose().ok()?;
     Some(Event::SnapshotTaken { lane, agent, reason, commit: kept.commit, reference: kept.reference })
 }

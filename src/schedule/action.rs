@@ -90,6 +90,14 @@ pub enum Action {
     EmptyPool,
 }
 
+impl Action {
+    /// Whether a run may end although it is being carried out: nobody needs what comes of it, and whoever takes the run up
+    /// goes on with it or drops it.
+    pub fn may_be_left(&self) -> bool {
+        matches!(self, Self::MakeAhead)
+    }
+}
+
 macro_rules! action_words {
     ($($action:pat => $word:literal,)*) => {
         impl Action {

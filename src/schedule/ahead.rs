@@ -3,6 +3,7 @@
 //! Lanes that begin when others end take their worktrees over. Where more begin than end, after the one lane on which all
 //! others wait, say, the rest would have to be made, one after the other, while nobody works.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use super::action::Action;
@@ -43,31 +44,36 @@ impl RunState {
     /// is merged that another one waits for.
     pub fn worktrees_ahead(&self) -> u32 {
         let coming = self.coming_next();
-        let active = self.lists.active();
-        let waited_for =
-            |lane: &&LaneIndex| coming.iter().any(|next| self.plan.dag().dependencies(*next).contains(lane));
-        let (ending, staying): (Vec<LaneIndex>, Vec<LaneIndex>) = active.iter().partition(waited_for);
+        let dependencies = coming.iter().flat_map(|&(_, lane)| self.plan.dag().dependencies(lane));
+        let waited_for: BTreeSet<&LaneIndex> = dependencies.collect();
+        let (ending, mut then): (Vec<LaneIndex>, Vec<LaneIndex>) =
+            self.lists.active().iter().partition(|lane| waited_for.contains(lane));
         let need = |lanes: &[LaneIndex]| lanes.iter().map(|&lane| self.worktrees_of(lane)).sum::<u32>();
-        let mut places = self.places().saturating_sub(staying.len());
-        let begin = coming.into_iter().take_while(|&lane| {
-            let room = places > 0;
-            places = places.saturating_sub(self.agents_of(lane).max(1));
-            room
-        });
-        let begin: Vec<LaneIndex> = begin.collect();
-        need(&staying) + need(&ending).max(need(&begin))
+        let now = need(&ending) + need(&then);
+        let mut places = self.places().saturating_sub(then.iter().map(|&lane| self.agents_of(lane)).sum());
+        for (_, lane) in coming {
+            if places > 0 && self.lists.fits_beside(lane, &then) {
+                places = places.saturating_sub(self.agents_of(lane).max(1));
+                then.push(lane);
+            }
+        }
+        now.max(need(&then))
     }
 
-    /// Lanes that wait for nothing but lanes that have begun.
-    fn coming_next(&self) -> BTreeSet<LaneIndex> {
+    /// Lanes that wait for nothing but lanes that have begun, the longest remaining path first.
+    fn coming_next(&self) -> BTreeSet<(Reverse<u64>, LaneIndex)> {
         let active = self.lists.active();
-        let dependants = active.iter().flat_map(|&lane| self.plan.dag().dependants(lane)).copied();
+        let dependants: BTreeSet<LaneIndex> =
+            active.iter().flat_map(|&lane| self.plan.dag().dependants(lane)).copied().collect();
         let is_next = |lane: &LaneIndex| {
-            let (dependencies, it) = (self.plan.dag().dependencies(*lane), self.lane(*lane));
+            let it = self.lane(*lane);
             let may_begin = it.stage == LaneStage::Waiting && it.end.is_none() && it.stopping.is_none();
-            may_begin && it.missing == dependencies.iter().filter(|on| active.contains(on)).count()
+            let missing = |on: &&LaneIndex| active.contains(on);
+            may_begin
+                && it.missing <= active.len()
+                && it.missing == self.plan.dag().dependencies(*lane).iter().filter(missing).count()
         };
-        dependants.filter(is_next).collect()
+        dependants.into_iter().filter(is_next).map(|lane| (Reverse(self.lists.path(lane)), lane)).collect()
     }
 
     fn places(&self) -> usize {

@@ -158,6 +158,17 @@ impl Lists {
         self.rules.uses[kind].iter().all(|pool| used(pool) < self.rules.size(pool) as usize)
     }
 
+    /// Whether nothing but places keeps `lane` from running beside `others`.
+    pub(super) fn fits_beside(&self, lane: LaneIndex, others: &[LaneIndex]) -> bool {
+        let rules = &self.rules;
+        let apart = |other: &LaneIndex| {
+            let turns = rules.then[lane.at()].contains(other) || rules.then[other.at()].contains(&lane);
+            turns || rules.excludes[lane.at()].contains(other)
+        };
+        let used = |pool: &String| others.iter().flat_map(|&other| self.uses(other)).filter(|it| *it == pool).count();
+        !others.iter().any(apart) && self.uses(lane).iter().all(|pool| used(pool) < rules.size(pool) as usize)
+    }
+
     fn uses(&self, lane: LaneIndex) -> &[String] {
         &self.rules.uses[self.rules.kind[lane.at()]]
     }

@@ -26,16 +26,21 @@ fn slow_to_check_out() -> TestEnv {
     env
 }
 
-/// A first lane whose agent waits, and lanes that depend on those named.
-fn plan(env: &TestEnv, after: &[(&str, &str)]) {
-    let first = "[[lane]]\nid = \"A\"\ncommand = 'wait-for go; echo a > a.txt'\n";
-    let lane = |(id, on): &(&str, &str)| {
-        format!("[[lane]]\nid = \"{id}\"\ndepends_on = [\"{on}\"]\ncommand = 'echo {id} > {id}.txt'\n")
+/// A first lane whose agent waits, and lanes that depend on those named, with what else is said of them.
+fn plan(env: &TestEnv, after: &[(&str, &str, &str)]) {
+    let first =
+        "[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'wait-for go; test ! -e \"$SCRATCH/fails\" && echo a > a.txt'\n";
+    let lane = |(id, on, more): &(&str, &str, &str)| {
+        format!("[[lane]]\nid = \"{id}\"\ndepends_on = [\"{on}\"]\n{more}command = 'echo {id} > {id}.txt'\n")
     };
-    env.plan(&format!("{first}{}", after.iter().map(lane).collect::<String>()));
+    env.plan(&format!("[pools]\ndb = 1\n{first}{}", after.iter().map(lane).collect::<String>()));
 }
 
 const FAN: &[(&str, &str)] = &[("B", "A"), ("C", "A"), ("D", "A")];
+
+fn fan() -> Vec<(&'static str, &'static str, &'static str)> {
+    FAN.iter().map(|&(id, on)| (id, on, "")).collect()
+}
 
 fn log_says(env: &TestEnv, what: &str) -> bool {
     fs::read_to_string(env.path(&format!("repo/{STATE}/{RUN}.jsonl"))).is_ok_and(|log| log.contains(what))
@@ -49,7 +54,7 @@ fn written(env: &TestEnv) -> usize {
 fn what_comes_after_the_first_lane_finds_its_worktrees_made() {
     let env = slow_to_check_out();
     env.write("scratch/fourth-may", "");
-    plan(&env, FAN);
+    plan(&env, &fan());
     let running = env.start(&["--max-parallel", "3"]);
     wait_until("the worktrees", || log_says(&env, "\"at_hand\":6"));
     let before = written(&env);
@@ -66,29 +71,64 @@ fn what_comes_after_the_first_lane_finds_its_worktrees_made() {
 
 #[test]
 fn no_worktree_is_made_that_nobody_will_need() {
+    let one_by_one = FAN.iter().map(|&(id, on)| (id, on, "uses = [\"db\"]\n"));
+    let chain = [("B", "A", ""), ("C", "B", ""), ("D", "C", "")];
+    for after in [one_by_one.collect::<Vec<_>>(), chain.to_vec()] {
+        let env = slow_to_check_out();
+        env.write("scratch/fourth-may", "");
+        plan(&env, &after);
+        env.write("scratch/go", "");
+        env.execute(&["--max-parallel", "3"]).exits(0);
+        assert!(env.events("worktree_made_ahead").is_empty());
+        assert_eq!(written(&env), 3, "the user's, and those of one lane and its agent");
+    }
+}
+
+/// A run in which a worktree is being made ahead, which never ends by itself.
+fn making_one() -> (TestEnv, Running) {
     let env = slow_to_check_out();
+    plan(&env, &fan());
+    let running = env.start(&["--max-parallel", "3"]);
+    wait_until("the fourth time", || env.path("scratch/fourth").exists());
+    (env, running)
+}
+
+#[test]
+fn nobody_who_stops_a_run_waits_for_a_worktree_that_is_made_ahead() {
+    let (env, running) = making_one();
+    running.signal(Signal::INT);
+    running.wait().exits(130);
     env.write("scratch/fourth-may", "");
-    plan(&env, &[("B", "A"), ("C", "B"), ("D", "C")]);
     env.write("scratch/go", "");
-    env.execute(&["--max-parallel", "3"]).exits(0);
-    assert!(env.events("worktree_made_ahead").is_empty());
-    assert_eq!(written(&env), 3, "the user's, and those of one lane and its agent");
+    env.resume(&[]).exits(0);
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn a_run_that_fails_ends_although_a_worktree_is_being_made() {
+    let (env, running) = making_one();
+    env.write("scratch/fails", "");
+    env.write("scratch/go", "");
+    running.wait().exits(1);
+    let kept = env.events("pool_emptied")[0]["kept"].to_string();
+    assert!(kept.contains("still being made"), "{kept}");
+    env.write("scratch/fourth-may", "");
+    env.lanekeeper(&["clean", RUN, "--force"]).exits(0);
+    assert!(!env.path("repo.lanes").exists());
 }
 
 /// A run that is killed while a worktree is made ahead.
-fn killed_while_making_one(env: &TestEnv) -> Running {
-    plan(env, FAN);
-    let running = env.start(&["--max-parallel", "3"]);
-    wait_until("the fourth time", || env.path("scratch/fourth").exists());
+fn killed_while_making_one() -> TestEnv {
+    let (env, running) = making_one();
     running.signal(Signal::KILL);
-    running
+    running.wait();
+    env
 }
 
 #[test]
 fn a_worktree_that_was_half_made_ahead_is_gone_on_with_or_dropped() {
     for first_ends in [false, true] {
-        let env = slow_to_check_out();
-        killed_while_making_one(&env).wait();
+        let env = killed_while_making_one();
         env.write("scratch/fourth-may", "");
         if first_ends {
             env.write("scratch/go", "");
@@ -107,8 +147,7 @@ fn a_worktree_that_was_half_made_ahead_is_gone_on_with_or_dropped() {
 
 #[test]
 fn a_rollback_takes_a_half_made_worktree_with_it() {
-    let env = slow_to_check_out();
-    killed_while_making_one(&env).wait();
+    let env = killed_while_making_one();
     env.write("scratch/fourth-may", "");
     env.write("scratch/go", "");
     env.lanekeeper(&["rollback", RUN]).exits(0);
@@ -118,8 +157,7 @@ fn a_rollback_takes_a_half_made_worktree_with_it() {
 
 #[test]
 fn clean_takes_a_half_made_worktree_with_it() {
-    let env = slow_to_check_out();
-    killed_while_making_one(&env).wait();
+    let env = killed_while_making_one();
     env.write("scratch/fourth-may", "");
     // The agent ends, and nothing of the run goes on.
     env.write("scratch/go", "");
@@ -136,7 +174,7 @@ fn a_death_before_or_after_one_is_made_loses_nothing() {
     for point in ["before_make_ahead:1", "after_make_ahead:1"] {
         let env = slow_to_check_out();
         env.write("scratch/fourth-may", "");
-        plan(&env, FAN);
+        plan(&env, &fan());
         let plan = env.path("plan.toml");
         let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", RUN, "--max-parallel", "3"];
         env.lanekeeper_with(&start, |command| command.env("LANEKEEPER_CRASH_POINT", point));

@@ -62,14 +62,23 @@ fn what_is_kept_of_an_agent_at_work_is_told_by_the_next_life_if_the_last_one_cou
         env.lanekeeper_with(&start, |command| command.env("LANEKEEPER_CRASH_POINT", "kept:1"));
         let untold = env.git(&["for-each-ref", "--format=%(refname)", "refs/lanekeeper/checkpoint"]);
         assert!(untold.starts_with("refs/lanekeeper/checkpoint/P1-A/") && taken(&env, "interval").is_empty());
+        // Neither a person's own copy nor what git has lost since is the run's.
+        let own = "refs/lanekeeper/checkpoint/P1-A/my-own";
+        env.git(&["update-ref", own, &untold]);
+        for lost in ["P1-A", "P1-old-B"] {
+            let place = format!("repo/.git/refs/lanekeeper/checkpoint/{lost}/20250101T000000.000Z");
+            env.write(&place, format!("{}\n", "5".repeat(40)));
+        }
         env.write("scratch/kept", "");
         if ends_alone {
             let attempt = "lanes/A/agents/agent/tasks/1/attempt-1";
             wait_until("its end", || env.path(&format!("repo/{STATE}/{RUN}/{attempt}/exit.json")).exists());
         }
         env.resume(&[]).exits(0);
-        assert_eq!(text(&taken(&env, "interval")[0], "reference"), untold);
-        assert_eq!(env.git(&["for-each-ref", "--format=%(refname)", "refs/lanekeeper"]), "");
+        let told: Vec<String> = taken(&env, "interval").iter().map(|it| text(it, "reference").to_owned()).collect();
+        assert!(told[0] == untold && told.iter().all(|name| name != own && !name.contains("20250101")), "{told:?}");
+        let left = env.git(&["for-each-ref", "--format=%(refname)", "refs/lanekeeper"]);
+        assert_eq!(left.lines().filter(|name| !name.contains("20250101")).collect::<Vec<_>>(), [own]);
     }
 }
 

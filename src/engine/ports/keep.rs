@@ -188,7 +188,7 @@ impl Ports {
         trailers.extend(keeping.agent.map(|agent| ("Agent", agent.as_str())));
         trailers.push((REASON, keeping.reason.word()));
         let words = format!("{}\n\n{words}", self.headline(keeping.lane, keeping.agent));
-        self.redactor.redact(&git::message(&words, &trailers)).into_owned()
+        git::message(&self.redactor.redact(&words), &trailers)
     }
 
     fn headline(&self, lane: LaneIndex, agent: Option<&AgentName>) -> String {

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use super::{Answer, Moment, PortError, Ports, Task};
 use crate::event::{Event, Worktree};
-use crate::git::{self, Checkout, GitError, Holder, Mode, Snapshot};
+use crate::git::{self, Checkout, GitError, Holder, Mode, ProgramError, Snapshot};
 use crate::model::{CommitId, LaneIndex, MergeMode};
 use crate::schedule::{Rebuild, RunState};
 
 /// What stands in a lane's place in the names of the final gate's snapshots.
 const FINAL: &str = "final";
 
-/// How long the end of a run waits for its worktrees to be deleted; `clean` deletes the rest.
+/// How long the end of a run waits for its worktrees to be deleted, and before that for one that is being made; `clean`
+/// deletes the rest.
 const DELETING: Duration = Duration::from_secs(10);
 
 impl Ports {
@@ -189,6 +190,10 @@ impl Ports {
                 ports.integration().and_then(|tip| Ok(ports.pool.make_ahead(&ports.facts.run_id, &tip, most)?));
             vec![match made {
                 Ok(at_hand) => Event::WorktreeMadeAhead { at_hand, error: String::new() },
+                // Who ends git by a signal ends us, too.
+                Err(PortError::Git(GitError::Program(ProgramError::Failed { code: None, .. }))) => {
+                    Event::WorktreeMadeAhead { at_hand: 0, error: String::new() }
+                }
                 Err(error) => Event::WorktreeMadeAhead { at_hand: 0, error: error.to_string() },
             }]
         })
@@ -206,11 +211,11 @@ impl Ports {
                 Some(Err(error)) => kept.push(error.to_string()),
                 None => {}
             }
-            let ended =
-                ports.integration().and_then(|tip| Ok(ports.pool.end_making_ahead(&ports.facts.run_id, &tip)?));
+            let run = &ports.facts.run_id;
+            let ended = ports.integration().and_then(|tip| Ok(ports.pool.end_making_ahead(run, &tip, DELETING)?));
             kept.extend(ended.err().map(|error| error.to_string()));
             if !ports.facts.options.keep_pool {
-                match ports.pool.empty_within(&ports.facts.run_id, DELETING) {
+                match ports.pool.empty_within(run, DELETING) {
                     Ok(left) => {
                         kept.extend(left.into_iter().map(|left| format!("{}: {}", left.path.display(), left.reason)))
                     }

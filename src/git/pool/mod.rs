@@ -11,8 +11,9 @@ use std::fs::{self, DirBuilder, File};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
+use self::ahead::Making;
 use self::turns::{For, Turn, Turns};
 use crate::event::Worktree;
 use crate::git::admin_lock::{Guarded, holding_worktree};
@@ -73,8 +74,7 @@ pub struct Pool {
     hook_failure: Arc<OnceLock<String>>,
     told_of_hook: Arc<AtomicBool>,
     turns: Arc<Turns>,
-    /// Held while a slot is made ahead; whether no more are to be made.
-    made_ahead: Arc<Mutex<bool>>,
+    making: Arc<Making>,
 }
 
 /// Which slots may be claimed.
@@ -90,8 +90,8 @@ impl Pool {
     /// `keep_caches` ignored files stay in a slot that is taken over.
     pub fn new(repository: Repository, root: &Path, limit: u32, keep_caches: bool) -> Self {
         let (hook_failure, told_of_hook) = (Arc::default(), Arc::default());
-        let (turns, made_ahead) = (Arc::default(), Arc::default());
-        Self { repository, root: resolved(root), limit, keep_caches, hook_failure, told_of_hook, turns, made_ahead }
+        let (turns, making) = (Arc::default(), Arc::default());
+        Self { repository, root: resolved(root), limit, keep_caches, hook_failure, told_of_hook, turns, making }
     }
 
     /// Where the pool and the runs' directories are; absolute, without symbolic links.

@@ -100,7 +100,10 @@ fn copy(
         // Looked at is what has come over: the source may change at any moment.
         Some(copy) if name_of(written.len(), &copy)? == file.id => copy,
         Some(_) => return fs::remove_file(&path).map(|()| None),
-        None if read(&from, bytes).is_err() || name_of(bytes.len() as u64, bytes.as_slice())? != file.id => {
+        None if written.len() > LARGEST
+            || read(&from, bytes).is_err()
+            || name_of(bytes.len() as u64, bytes.as_slice())? != file.id =>
+        {
             return Ok(None);
         }
         None => {
