@@ -16,6 +16,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use lanekeeper::event::Event;
+use lanekeeper::store::run_log;
 use support::{Result, median, ratios};
 
 /// What is measured, by the name under which it is chosen.
@@ -36,7 +38,7 @@ const CASES: &[Case] = &[
     Case { name: "cold", files: 9_000, lanes: 20, warm: false, first: 0, limit: 0.4 },
     Case { name: "warm", files: 9_000, lanes: 20, warm: true, first: 0, limit: 0.25 },
     Case { name: "large", files: 57_000, lanes: 20, warm: false, first: 0, limit: 0.4 },
-    Case { name: "fan-out", files: 9_000, lanes: 4, warm: false, first: 10, limit: 0.4 },
+    Case { name: "fan-out", files: 9_000, lanes: 4, warm: false, first: 10, limit: 0.6 },
 ];
 
 const PARALLEL: usize = 4;
@@ -68,7 +70,7 @@ fn measure(case: &Case, rounds: usize) -> Result<()> {
     let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let origin = scratch.path().join("origin");
     make_repository(&origin, case.files)?;
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let (mut ours, mut theirs, mut waits) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..rounds {
         let place = scratch.path().join(format!("round-{round}"));
         for script in [round % 2 == 0, round % 2 != 0] {
@@ -76,6 +78,7 @@ fn measure(case: &Case, rounds: usize) -> Result<()> {
                 theirs.push(time_script(case, &origin, &place)?);
             } else {
                 ours.push(time_lanekeeper(case, &origin, &place)?);
+                waits.extend(wait_after_first(&place.join("repository"))?);
             }
             // Deleted at the end: some file systems are slow to create files for a while after many were deleted.
             fs::rename(&place, scratch.path().join(format!("done-{round}-{script}")))?;
@@ -90,7 +93,26 @@ fn measure(case: &Case, rounds: usize) -> Result<()> {
         median(&theirs),
         case.limit
     );
+    if !waits.is_empty() {
+        println!("{:<12} the last of the next agents began {:.2?} after the first lane's merge", "", median(&waits));
+    }
     Ok(())
+}
+
+/// How long after the merge of the lane on which all others wait the last of their agents began, if there is such a lane.
+fn wait_after_first(repository: &Path) -> Result<Option<Duration>> {
+    let logs = fs::read_dir(repository.join(".claude/ai-dev-kit/run-logs"))?.flatten().map(|entry| entry.path());
+    let (mut merged, mut begun) = (None, None);
+    for log in logs.filter(|path| path.extension().is_some_and(|ending| ending == "jsonl")) {
+        for record in run_log::read(&log)?.records {
+            match record.event {
+                Event::LaneMerged { lane, .. } if lane.as_str() == "first" => merged = Some(record.at),
+                Event::JobStarted { .. } => begun = Some(record.at),
+                _ => {}
+            }
+        }
+    }
+    Ok(merged.zip(begun).map(|(merged, begun)| begun.since(merged)))
 }
 
 fn time_script(case: &Case, origin: &Path, place: &Path) -> Result<Duration> {
