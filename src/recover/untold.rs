@@ -6,7 +6,7 @@ use crate::engine::names_what_is_known;
 use crate::engine::ports::keep::REASON;
 use crate::event::{Event, Record, RunStarted, SnapshotReason};
 use crate::git::{self, GitError, Repository, Snapshot};
-use crate::model::{AgentName, CommitId, LaneId, RunId};
+use crate::model::{AgentName, LaneId, RunId};
 use crate::schedule::RunState;
 
 /// What is to be told of the run's snapshots that `records` do not tell of and nobody asks for again.
@@ -19,14 +19,14 @@ pub fn untold_snapshots(
     state: &RunState,
     records: &[Record],
 ) -> Result<Vec<Event>, GitError> {
-    let told = |record: &Record| match &record.event {
-        Event::SnapshotTaken { reference, commit, .. } => Some((reference.clone(), commit.clone())),
+    let name = |record: &Record| match &record.event {
+        Event::SnapshotTaken { reference, .. } => Some(reference.clone()),
         _ => None,
     };
-    let (names, commits): (HashSet<String>, HashSet<CommitId>) = records.iter().filter_map(told).unzip();
+    let told: HashSet<String> = records.iter().filter_map(name).collect();
     let found = git::kept_of_phase(repository, &started.phase, started.options.checkpoint_tags)?;
-    let untold =
-        found.into_iter().filter(|(_, kept)| !names.contains(&kept.reference) && !commits.contains(&kept.commit));
+    // By name: two snapshots within a second may be one commit.
+    let untold = found.into_iter().filter(|(_, kept)| !told.contains(&kept.reference));
     let events = untold.filter_map(|(lane, kept)| {
         let trailers = git::trailers_of(repository, &kept.commit);
         event(lane, kept, &trailers, &started.run_id)
