@@ -5,6 +5,7 @@
 
 mod agent_report;
 mod lane_stage;
+mod run_end;
 mod run_moved;
 mod run_started;
 mod snapshot_reason;
@@ -24,6 +25,7 @@ use crate::model::{
 
 pub use agent_report::AgentReport;
 pub use lane_stage::LaneStage;
+pub use run_end::{RunOutcome, StopReason};
 pub use run_moved::{Place, RunMoved, relocate};
 pub use run_started::{Owner, RunOptions, RunStarted};
 pub use snapshot_reason::SnapshotReason;
@@ -475,36 +477,6 @@ pub struct Worktree {
     pub branch: String,
     /// Its head when it was opened.
     pub head: CommitId,
-}
-
-crate::model::word_enum! {
-    /// Who asked a run to stop.
-    StopReason {
-        /// Ctrl-C.
-        Interrupt = "interrupt",
-        /// SIGTERM or SIGHUP.
-        Terminate = "terminate",
-        /// `lanekeeper stop`.
-        Request = "request",
-        /// `--timeout` passed.
-        Timeout = "timeout",
-        /// `--fail-fast` and a failed lane.
-        FailFast = "fail_fast",
-    }
-}
-
-crate::model::word_enum! {
-    /// How a run ended.
-    RunOutcome {
-        /// Every lane is merged and the final gate passed.
-        Done = "done",
-        /// At least one lane failed.
-        Failed = "failed",
-        /// A person must act.
-        Blocked = "blocked",
-        /// Somebody asked it to stop.
-        Stopped = "stopped",
-    }
 }
 
 impl Event {

@@ -1,0 +1,31 @@
+//! Why a run is asked to stop, and how it ended.
+
+crate::model::word_enum! {
+    /// Who asked a run to stop.
+    StopReason {
+        /// Ctrl-C.
+        Interrupt = "interrupt",
+        /// SIGTERM or SIGHUP.
+        Terminate = "terminate",
+        /// `lanekeeper stop`.
+        Request = "request",
+        /// `--timeout` passed.
+        Timeout = "timeout",
+        /// `--fail-fast` and a failed lane.
+        FailFast = "fail_fast",
+    }
+}
+
+crate::model::word_enum! {
+    /// How a run ended.
+    RunOutcome {
+        /// Every lane is merged and the final gate passed.
+        Done = "done",
+        /// At least one lane failed.
+        Failed = "failed",
+        /// A person must act.
+        Blocked = "blocked",
+        /// Somebody asked it to stop.
+        Stopped = "stopped",
+    }
+}
