@@ -17,6 +17,7 @@ pub mod model;
 pub mod plan_source;
 pub mod process;
 pub mod recover;
+mod regular_file;
 pub mod report;
 pub mod runner;
 pub mod schedule;

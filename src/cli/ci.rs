@@ -1,6 +1,6 @@
 //! CI services: which one runs us, and what it is told when a run has ended. For users: `docs/report.md`.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
@@ -8,6 +8,7 @@ use super::args::Format;
 use super::context::Context;
 use super::printer::OutputError;
 use crate::model::Ci;
+use crate::regular_file::{Links, options};
 use crate::settings::{Environment, Progress, Settings};
 use crate::view::ExecutionReport;
 use crate::view::report::{Annotation, MARKDOWN_LIMIT, annotations, markdown};
@@ -77,7 +78,7 @@ fn add_summary(path: &Path, report: &ExecutionReport) -> io::Result<()> {
     if room < SHORTEST_SUMMARY {
         return Err(io::Error::other("this step's summary is full"));
     }
-    let mut file = File::options().append(true).create(true).open(path)?;
+    let mut file = options(Links::Follow).append(true).create(true).open(path)?;
     file.write_all(format!("{}\n", markdown(report, room)).as_bytes())
 }
 

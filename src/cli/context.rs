@@ -8,9 +8,13 @@ use super::args::GlobalArgs;
 use super::error::{CliError, ExitStatus};
 use super::printer::Printer;
 use crate::git::{Repository, Surrounding};
+use crate::regular_file::{self, Links};
 use crate::settings::environment::{HOME, XDG_CONFIG_HOME};
 use crate::settings::{ConfigFile, Environment, Layer, Layers, Surroundings};
 use crate::timing::Timings;
+
+/// The largest configuration file, in bytes.
+const LARGEST_CONFIG: u64 = 1 << 20;
 
 /// The name of the repository's configuration file, in the main worktree's root.
 pub const REPOSITORY_CONFIG: &str = "lanekeeper.toml";
@@ -111,7 +115,7 @@ impl Context {
 }
 
 fn read_if_there(path: PathBuf) -> Result<Option<ConfigFile>, CliError> {
-    match fs::read_to_string(&path) {
+    match regular_file::read_text_with(&path, Links::Follow, LARGEST_CONFIG) {
         Ok(text) => {
             tracing::debug!(path = %path.display(), "configuration file read");
             Ok(Some(ConfigFile { path, text }))

@@ -76,7 +76,7 @@ impl Practice<'_> {
     fn look(&self, ours: &BTreeSet<RunId>) -> Result<Facts, CliError> {
         let read_source = |path: &Path, lanes: &[String]| -> Option<Source> {
             let options = ReadOptions { unfinished: lanes, force: true, ..ReadOptions::default() };
-            let reading = PlanText::open(path).ok()?.read(&self.settings, &options, None);
+            let reading = PlanText::open_recorded(path).ok()?.read(&self.settings, &options, None);
             Some((reading.sha256, reading.plan.map(Arc::new)))
         };
         Ok(survey(&Place {

@@ -10,6 +10,7 @@ use crate::event::{Event, Record, RunOutcome, RunStarted};
 use crate::model::text::shell_line;
 use crate::model::{JobId, LaneId, Plan, RunId};
 use crate::recover::resume::has_begun;
+use crate::regular_file;
 use crate::settings::{Layer, Settings, nearest};
 use crate::store::checkpoints::{self, CheckpointEntry};
 use crate::store::lock::is_held;
@@ -217,7 +218,7 @@ pub(super) fn beginning(directory: &RunDirectory) -> RunView {
 
 /// The plan that a run pinned; `None` where it cannot be read.
 pub(super) fn pinned_plan(directory: &RunDirectory) -> Option<Plan> {
-    serde_json::from_str(&std::fs::read_to_string(directory.plan()).ok()?).ok()
+    serde_json::from_str(&regular_file::read_text(directory.plan()).ok()?).ok()
 }
 
 /// Jobs whose end is not in the log, oldest first.

@@ -2,9 +2,9 @@
 //!
 //! Order, where more than one is taken: one worktree, then pool, then admin, references or publish, then settings.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File};
 use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use fd_lock::RwLock;
@@ -12,6 +12,7 @@ use fd_lock::RwLock;
 use super::error::{GitError, io_error};
 use super::repository::Repository;
 use super::slot::git_directory;
+use crate::regular_file::{Links, options};
 
 /// What a lock guards.
 #[derive(Debug, Clone, Copy)]
@@ -64,12 +65,11 @@ pub(crate) fn holding_worktree<T>(
 
 /// Runs `act` while nobody else holds the lock `path`.
 pub(crate) fn holding<T>(path: &Path, act: impl FnOnce(&File) -> Result<T, GitError>) -> Result<T, GitError> {
-    let file = OpenOptions::new()
+    let file = options(Links::Refuse)
         .read(true)
         .write(true)
         .create(true)
         .truncate(false)
-        .mode(0o600)
         .open(path)
         .map_err(io_error("open", path))?;
     let mut lock = RwLock::new(file);

@@ -28,6 +28,7 @@ use super::references::{reference_lock, set_reference};
 use super::repository::{Repository, branch_reference};
 use super::slot::git_directory;
 use crate::model::CommitId;
+use crate::regular_file;
 
 /// Longer than it takes from the lock on the index to that on the branch.
 const A_PUBLICATION: Duration = Duration::from_secs(60);
@@ -72,7 +73,7 @@ impl Advance {
 
     /// What is under way in the checkout whose git directory is `directory`: its index is locked by one of ours.
     pub(crate) fn under_way(directory: &Path) -> Option<Self> {
-        serde_json::from_slice(&fs::read(directory.join("index.lock")).ok()?).ok()
+        serde_json::from_slice(&regular_file::read(directory.join("index.lock")).ok()?).ok()
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -234,7 +235,7 @@ impl<'a> Checkout<'a> {
                 .duration_since(fs::metadata(self.index_lock())?.modified()?)
                 .map_err(io::Error::other)
         };
-        let look = || Some((fs::metadata(&lock).ok()?.ino(), fs::read(&lock).ok()?));
+        let look = || Some((fs::metadata(&lock).ok()?.ino(), regular_file::read(&lock).ok()?));
         let whole = format!("{}\n", advance.commit).into_bytes();
         match look() {
             Some((_, target)) if target == whole => durable::remove(&lock),
@@ -296,7 +297,7 @@ impl<'a> Checkout<'a> {
             },
         }
         let index = self.own_index();
-        File::open(&index).and_then(|file| file.sync_all()).map_err(io_error("sync", &index)).map(|()| None)
+        regular_file::open(&index).and_then(|file| file.sync_all()).map_err(io_error("sync", &index)).map(|()| None)
     }
 
     fn move_by_git(&self, ready: &Move, from: &CommitId, to: &CommitId) -> Result<(), GitError> {
@@ -372,7 +373,7 @@ impl<'a> Checkout<'a> {
         }
         let names = self.own("names");
         fs::write(&names, &list).map_err(io_error("write", &names))?;
-        let file = File::open(&names).map_err(io_error("read", &names))?;
+        let file = regular_file::open(&names).map_err(io_error("read", &names))?;
         self.git().stdin(&file).args(command).run()?;
         Ok(())
     }

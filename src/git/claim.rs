@@ -1,6 +1,5 @@
 //! Who holds a slot: a file beside it, so that two runs, or a run and its successor, never share one.
 
-use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::durable;
 use super::error::{GitError, io_error};
 use crate::model::{AgentName, CommitId, LaneId, RunId};
+use crate::regular_file;
 
 /// Who a slot is for: an agent of a lane, a lane, or the run itself; an agent without a lane is who makes it ahead.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -78,7 +78,7 @@ pub(crate) struct Claim {
 impl Claim {
     /// Reads the claim in `path`; `None`: nobody holds the slot.
     pub(crate) fn read(path: &Path) -> Result<Option<Self>, GitError> {
-        let bytes = match fs::read(path) {
+        let bytes = match regular_file::read(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             read => read.map_err(io_error("read", path))?,
         };

@@ -10,6 +10,7 @@ use super::error::{GitError, io_error};
 use super::program::{Git, nul_separated};
 use super::repository::Repository;
 use crate::model::ownership::Ownership;
+use crate::regular_file;
 
 /// Copies the ignored files of the main worktree that match `patterns` to the same places in `worktree`: files with
 /// their permissions (as clones where the file system can), links as links. What exists there is never overwritten,
@@ -50,7 +51,7 @@ fn copy_one(from: &Path, to: &Path, path: &Path) -> Result<bool, GitError> {
     let made = if kind.is_symlink() {
         fs::read_link(&source).and_then(|leads_to| symlink(leads_to, &staged))
     } else if kind.is_file() {
-        fs::copy(&source, &staged).map(|_| ())
+        regular_file::copy(&source, &staged).map(|_| ())
     } else {
         return Ok(false);
     };

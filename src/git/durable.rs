@@ -1,9 +1,9 @@
 //! What must survive a power failure: files of ours, directories, refs, and the objects behind a commit.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::{File, Permissions};
+use std::fs::Permissions;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -15,6 +15,7 @@ use super::error::{GitError, io_error};
 use super::program::Git;
 use super::repository::Repository;
 use crate::model::CommitId;
+use crate::regular_file::{self, Links, options};
 
 /// The prefix of a file that is being written; one that is left over belongs to a dead process.
 pub(crate) const UNFINISHED: &str = ".unfinished-";
@@ -50,7 +51,7 @@ pub(crate) fn create(path: &Path, bytes: &[u8]) -> Result<bool, GitError> {
 /// The same by way of the file `staged`, for directories in which nobody clears away what is half written.
 pub(crate) fn create_by_way_of(staged: &Path, path: &Path, bytes: &[u8]) -> Result<bool, GitError> {
     let write = || {
-        let mut file = File::create(staged)?;
+        let mut file = options(Links::Refuse).write(true).create(true).truncate(true).mode(0o666).open(staged)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         TempPath::try_from_path(staged)
@@ -101,7 +102,8 @@ fn parent(path: &Path) -> &Path {
 }
 
 fn sync(path: &Path) -> std::io::Result<()> {
-    match File::open(path) {
+    let opened = if path.is_dir() { regular_file::open_directory(path) } else { regular_file::open(path) };
+    match opened {
         Ok(file) => file.sync_all(),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),

@@ -15,6 +15,7 @@ use super::slot::{Occupant, git_directory, is_locked, is_untouched, occupant, sa
 use super::status::worktree_changes;
 use super::worktrees::{Entry, directories_in, read_line, registered_place};
 use crate::model::{CommitId, RunId};
+use crate::regular_file;
 
 /// What is where a worktree of ours should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -215,7 +216,7 @@ impl Repository {
     /// Where the worktree that should be at `path` last stood, as git's own directory for it tells.
     pub fn last_head(&self, path: &Path) -> Option<CommitId> {
         let known = self.linked_worktrees().ok()?.into_iter().find(|entry| entry.worktree == path)?;
-        let log = fs::read_to_string(known.directory.join("logs/HEAD")).ok()?;
+        let log = regular_file::read_text(known.directory.join("logs/HEAD")).ok()?;
         let stood = |line: &str| CommitId::new(line.split(' ').nth(1)?).ok();
         // A branch that is deleted below its worktree leaves a line that leads to nothing.
         log.lines().rev().filter_map(stood).find(|commit| commit.as_str().bytes().any(|digit| digit != b'0'))

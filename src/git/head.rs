@@ -17,6 +17,7 @@ use super::repository::{Repository, branch_reference, commit_id};
 use super::slot::git_directory;
 use super::worktrees::read_line;
 use crate::model::CommitId;
+use crate::regular_file;
 
 /// Where a worktree stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -199,7 +200,7 @@ pub fn set_worktree_to(
             return Err(GitError::Astray { worktree, head: head.commit, on: head.branch, branch });
         }
         let intent = git_directory(worktree)?.join("lanekeeper.update");
-        let half_done = std::fs::read(&intent).is_ok_and(|target| target == to.as_str().as_bytes());
+        let half_done = regular_file::read(&intent).is_ok_and(|target| target == to.as_str().as_bytes());
         if half_done {
             remove_dead_locks(worktree)?;
             Git::new(worktree).stdin(lock).args(["read-tree", "--reset", "-u", to.as_str()]).run()?;

@@ -16,6 +16,7 @@ use super::repository::Repository;
 use super::slot::git_directory;
 use super::status::differing_from_head;
 use crate::model::CommitId;
+use crate::regular_file;
 
 /// Paths and the names of the blobs that they hold.
 type Contents = BTreeMap<Vec<u8>, String>;
@@ -115,7 +116,7 @@ fn note(worktree: &Path) -> Result<(), GitError> {
 
 fn written(worktree: &Path) -> Result<Contents, GitError> {
     let path = notes(worktree)?;
-    let text = match fs::read(&path) {
+    let text = match regular_file::read(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Contents::new()),
         read => read.map_err(io_error("read", &path))?,
     };

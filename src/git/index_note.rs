@@ -1,7 +1,6 @@
 //! What is noted beside an index of ours from one snapshot to the next.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -10,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::index_file;
 use super::stamp::Stamp;
+use crate::regular_file;
 
 /// What an index of ours holds. Objects are named as git prints them.
 #[derive(Serialize, Deserialize)]
@@ -68,7 +68,7 @@ pub(super) struct KnownFile {
 /// The checksum of the index in a file; `None`: it has none, or cannot be read.
 pub(super) fn checksum_of(index: &Path) -> Option<String> {
     let mut end = Vec::new();
-    let mut file = File::open(index).ok()?;
+    let mut file = regular_file::open(index).ok()?;
     file.seek(SeekFrom::End(-20)).ok()?;
     file.read_to_end(&mut end).ok()?;
     checksum_in(&end)

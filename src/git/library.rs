@@ -4,10 +4,10 @@
 //! every format of a repository, and says in words that people can look up what is wrong.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
-use std::{fmt, fs};
 
 use git2::{ConfigLevel, Oid, RepositoryOpenFlags, Tree, TreeEntry};
 
@@ -18,6 +18,7 @@ use super::repository::Repository;
 use super::slot::git_directory;
 use super::stamp::Stamps;
 use crate::model::CommitId;
+use crate::regular_file;
 
 /// Objects and refs are on disk before libgit2 reports them, as with the git program. It knows no other way to be told so.
 const DURABLE: &str = "[core]\n\tfsyncObjectFiles = true\n";
@@ -125,7 +126,7 @@ pub(super) fn change<T>(
     }
     let own = repository.own_directory().ok()?;
     let settings = own.join("libgit2.config");
-    if !fs::read(&settings).is_ok_and(|known| known == DURABLE.as_bytes()) {
+    if !regular_file::read(&settings).is_ok_and(|known| known == DURABLE.as_bytes()) {
         let write = |_: &File| {
             durable::remove_unfinished(&own)?;
             durable::write(&settings, DURABLE.as_bytes())

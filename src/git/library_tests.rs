@@ -1,6 +1,7 @@
 //! What libgit2 says held against what the git program says.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio};
 

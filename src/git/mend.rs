@@ -17,6 +17,7 @@ use super::repository::{Repository, branch_reference, commit_id};
 use super::slot::{forget, git_directory};
 use crate::event::Worktree;
 use crate::model::CommitId;
+use crate::regular_file;
 
 impl Pool {
     /// Gives `holder` the slot `worktree` back, which is gone or whose claim is, with its branch, which exists.
@@ -162,7 +163,7 @@ impl Repository {
         let name = branch_reference(branch);
         let file = self.common_dir().join(&name);
         // Such as a power cut leaves of a ref that was being written; git changes no ref that it cannot read.
-        if fs::read(&file).is_ok_and(|held| !names_something(&held)) {
+        if regular_file::read(&file).is_ok_and(|held| !names_something(&held)) {
             durable::remove(&file)?;
         }
         set_reference(self.main_worktree(), self, &name, commit, None, "lanekeeper: doctor").map(drop)

@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 use std::ffi::OsStr;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, symlink};
@@ -22,6 +22,7 @@ use super::open_index::{OpenIndex, indexed};
 use super::plain_paths::are_plain;
 use super::repository::Repository;
 use crate::model::CommitId;
+use crate::regular_file::{Links, options};
 
 /// More is left to git, which does it on all cores.
 const AT_MOST: usize = 500;
@@ -221,7 +222,7 @@ fn write_aside(aside: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         return symlink(OsStr::from_bytes(bytes), aside);
     }
     let mode = if mode & 0o100 == 0 { 0o666 } else { 0o777 };
-    OpenOptions::new().write(true).create_new(true).mode(mode).open(aside)?.write_all(bytes)
+    options(Links::Refuse).write(true).create_new(true).mode(mode).open(aside)?.write_all(bytes)
 }
 
 fn failed(error: &io::Error) -> git2::Error {

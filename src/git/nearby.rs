@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::claim::{Claim, Holder};
 use super::repository::Repository;
 use super::worktrees::read_line;
+use crate::regular_file;
 
 /// A worktree, and the main worktree of its repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,7 +50,7 @@ fn usual_main(worktree: &Path) -> Option<PathBuf> {
 /// Whether nothing in the repository's configuration says that its main worktree is elsewhere, or that there is none.
 /// What looks as if it might say so is left to git.
 fn is_usual(common: &Path) -> bool {
-    let Ok(text) = fs::read_to_string(common.join("config")) else { return false };
+    let Ok(text) = regular_file::read_text(common.join("config")) else { return false };
     let lines = text.lines().map(|line| line.trim().to_ascii_lowercase());
     !lines.into_iter().any(|line| line.contains("worktree") || (line.contains("bare") && !line.ends_with("false")))
 }

@@ -4,7 +4,7 @@
 //! every directory. So what we write, we note in a file beside it.
 
 use std::ffi::OsStr;
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
@@ -18,6 +18,7 @@ use super::library::{Difference, canonical, oid};
 use super::pristine::is_as_indexed;
 use super::slot::git_directory;
 use crate::model::CommitId;
+use crate::regular_file::{self, Links};
 
 /// The index of a worktree, or one like it.
 pub(super) struct OpenIndex {
@@ -42,7 +43,7 @@ impl OpenIndex {
         let opened = SystemTime::now();
         let look = || fs::metadata(&file).map(|it| (it.ino(), it.mtime(), it.mtime_nsec(), it.len()));
         let before = look().map_err(|error| failed(&error))?;
-        let bytes = fs::read(&file).map_err(|error| failed(&error))?;
+        let bytes = regular_file::read(&file).map_err(|error| failed(&error))?;
         let entries = Index::open(&file)?;
         if look().ok() != Some(before) {
             return Err(git2::Error::from_str("somebody wrote the index meanwhile"));
@@ -81,7 +82,7 @@ impl OpenIndex {
     pub(super) fn write(mut self, tree: &Oid, since: Option<SystemTime>) -> Result<(), git2::Error> {
         self.entries.write()?;
         let looked = since.unwrap_or(self.opened) - COARSE;
-        let date = || File::options().write(true).open(&self.file)?.set_modified(looked);
+        let date = || regular_file::options(Links::Follow).write(true).open(&self.file)?.set_modified(looked);
         date().map_err(|error| failed(&error))?;
         // Who finds no note looks for itself.
         let _ = self.note(tree);
@@ -89,7 +90,7 @@ impl OpenIndex {
     }
 
     fn note(&self, tree: &Oid) -> io::Result<()> {
-        let index = fs::read(&self.file)?;
+        let index = regular_file::read(&self.file)?;
         match checksum(&index) {
             Some(name) => fs::write(note_beside(&self.file), [name, tree.as_bytes()].concat()),
             None => Ok(()),
@@ -116,7 +117,7 @@ fn note_beside(index: &Path) -> PathBuf {
 /// The paths in which the index in the file `index` differs from a commit, as `git diff-index --cached` tells them.
 pub(super) fn staged(git: &git2::Repository, index: &Path, commit: &CommitId) -> Result<Vec<Difference>, git2::Error> {
     let tree = git.find_commit(oid(commit)?)?.tree()?;
-    if fs::read(index).is_ok_and(|bytes| stands_for(index, &bytes, tree.id())) {
+    if regular_file::read(index).is_ok_and(|bytes| stands_for(index, &bytes, tree.id())) {
         return Ok(Vec::new());
     }
     index_differs(git, &tree, &Index::open(index)?)
@@ -128,7 +129,7 @@ fn index_differs(git: &git2::Repository, tree: &Tree<'_>, index: &Index) -> Resu
 
 fn stands_for(index: &Path, bytes: &[u8], tree: Oid) -> bool {
     let ours = || {
-        let note = fs::read(note_beside(index)).ok()?;
+        let note = regular_file::read(note_beside(index)).ok()?;
         note.strip_prefix(checksum(bytes)?).map(|noted| noted == tree.as_bytes())
     };
     noted_tree(bytes) == Some(tree.as_bytes()) || ours() == Some(true)

@@ -33,6 +33,7 @@ use super::small_index;
 use super::status::{SURVEY, Survey};
 use super::tree_update::updated;
 use crate::model::CommitId;
+use crate::regular_file::{self, Links};
 
 /// The tree that `worktree` would be, made with the index `file`, which is ours alone and need not exist.
 pub(crate) fn tree_of(repository: &Repository, worktree: &Path, file: &Path) -> Result<String, GitError> {
@@ -55,7 +56,7 @@ pub(crate) fn copy_index(worktree: &Path, index: &Path) -> Result<(), GitError> 
         // The copy must not look younger than it is: git takes a file written in the same second as the index for
         // changed, one written before it for known.
         let modified = fs::metadata(&source)?.modified()?;
-        fs::copy(&source, &staged)?;
+        regular_file::copy(&source, &staged)?;
         set_modified(&staged, modified)?;
         fs::rename(&staged, index)
     };
@@ -72,7 +73,7 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 }
 
 fn set_modified(path: &Path, to: SystemTime) -> io::Result<()> {
-    File::options().write(true).open(path)?.set_modified(to)
+    regular_file::options(Links::Refuse).write(true).open(path)?.set_modified(to)
 }
 
 /// An index of ours that nobody else of ours uses meanwhile.
@@ -90,7 +91,8 @@ impl<'a> OwnIndex<'a> {
         }
         // The file system's own clock: what changes from now on is not younger.
         let began = self.write(&self.few(), b"")?;
-        let note: Option<Note> = fs::read(self.note()).ok().and_then(|text| serde_json::from_slice(&text).ok());
+        let note: Option<Note> =
+            regular_file::read(self.note()).ok().and_then(|text| serde_json::from_slice(&text).ok());
         // Until the end nothing stands in the note, so that whoever dies here leaves an index that is filled anew.
         let _ = fs::remove_file(self.note());
         let kept = match note {
@@ -160,7 +162,8 @@ impl<'a> OwnIndex<'a> {
     }
 
     fn knows_nothing(&self) -> bool {
-        fs::read(self.file).is_ok_and(|bytes| index_file::entries(&bytes).is_some_and(|entries| entries.is_empty()))
+        regular_file::read(self.file)
+            .is_ok_and(|bytes| index_file::entries(&bytes).is_some_and(|entries| entries.is_empty()))
     }
 
     /// Adds what is tracked in the worktree although it is ignored, which adding everything passes by.
@@ -170,7 +173,7 @@ impl<'a> OwnIndex<'a> {
         let forced: Vec<&[u8]> = nul_separated(&listed).filter(|path| self.holds(path)).collect();
         let names = beside(self.file, ".names");
         durable::write(&names, &forced.join(&0))?;
-        let names = File::open(&names).map_err(io_error("read", &names))?;
+        let names = regular_file::open(&names).map_err(io_error("read", &names))?;
         self.git(self.file).stdin(&names).args(["update-index", "--add", "-z", "--stdin"]).run()?;
         Ok(())
     }
@@ -230,7 +233,7 @@ impl<'a> OwnIndex<'a> {
 
     /// The tree `noted` with what the worktree holds at these paths.
     fn tree_with(&self, noted: Oid, differing: &[Vec<u8>], forced: &[Vec<u8>]) -> Option<Oid> {
-        let bytes = fs::read(self.file).ok()?;
+        let bytes = regular_file::read(self.file).ok()?;
         let paths = differing.iter().chain(forced).map(Vec::as_slice).collect();
         let before = small_index::fill(&self.few(), &index_file::entries(&bytes)?, &paths)?;
         for (paths, force) in [(differing, false), (forced, true)] {
@@ -238,7 +241,7 @@ impl<'a> OwnIndex<'a> {
                 git.run().ok()?;
             }
         }
-        let few = fs::read(self.few()).ok()?;
+        let few = regular_file::read(self.few()).ok()?;
         let changes = small_index::changes(&before, index_file::entries(&few)?)?;
         let may = self.repository.may_write_in_process();
         may.then(|| self.repository.in_process(|git| updated(git, noted, &changes))).flatten()
@@ -281,7 +284,7 @@ impl<'a> OwnIndex<'a> {
 
     /// How our index and theirs compare. `None`: that cannot be told, or noted.
     fn compared(&self) -> Option<Covered> {
-        let (theirs, ours) = (fs::read(self.theirs()?).ok()?, fs::read(self.file).ok()?);
+        let (theirs, ours) = (regular_file::read(self.theirs()?).ok()?, regular_file::read(self.file).ok()?);
         let ours = index_file::entries(&ours)?;
         let mut ours = ours.into_iter().peekable();
         let (mut missing, mut more) = (Vec::new(), false);

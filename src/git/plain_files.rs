@@ -12,6 +12,7 @@ use std::time::SystemTime;
 use git2::{ObjectType, Oid};
 
 use super::stamp::{Stamp, settled_stamp, stamp};
+use crate::regular_file;
 
 /// The largest file that is read at once, in bytes; git has ways of its own for large ones.
 pub(super) const LARGE: u64 = 4 << 20;
@@ -58,7 +59,7 @@ fn read(place: &Path) -> io::Result<Option<(Metadata, Vec<u8>)>> {
     };
     let bytes = match before.is_symlink() {
         true => fs::read_link(place)?.into_os_string().into_encoded_bytes(),
-        false if before.is_file() && before.len() <= LARGE => fs::read(place)?,
+        false if before.is_file() && before.len() <= LARGE => regular_file::read(place)?,
         false => return Err(io::ErrorKind::Unsupported.into()),
     };
     let after = fs::symlink_metadata(place)?;

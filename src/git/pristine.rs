@@ -14,6 +14,7 @@ use super::open_index;
 use super::repository::Repository;
 use super::slot::git_directory;
 use crate::model::CommitId;
+use crate::regular_file;
 
 /// How many files may have to be read because they are as young as the index. Git does that with more threads, and
 /// writes down what it found.
@@ -124,7 +125,7 @@ fn has_the_marks(entry: &IndexEntry, file: &Metadata) -> bool {
 fn holds(path: &Path, file: &Metadata, blob: Oid) -> io::Result<bool> {
     let bytes = match file.is_symlink() {
         true => fs::read_link(path)?.into_os_string().into_encoded_bytes(),
-        false => fs::read(path)?,
+        false => regular_file::read(path)?,
     };
     Ok(Oid::hash_object(ObjectType::Blob, &bytes).is_ok_and(|found| found == blob))
 }

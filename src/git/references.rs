@@ -10,6 +10,7 @@ use super::library;
 use super::program::Git;
 use super::repository::{Repository, branch_reference};
 use crate::model::CommitId;
+use crate::regular_file;
 
 /// Moves `branch`, which is ours, from one commit to another; done already is as good.
 ///
@@ -160,7 +161,7 @@ pub(crate) fn delete_reference(repository: &Repository, name: &str, expected: &C
 /// Deletes a ref that is in a file of its own, and at `expected`, without a process. `false`: it did not.
 fn delete_loose(repository: &Repository, name: &str, expected: &CommitId) -> bool {
     // Packed refs are the user's too: one that dies while it writes them again leaves a lock on all of them.
-    let packed = fs::read(repository.common_dir().join("packed-refs")).unwrap_or_default();
+    let packed = regular_file::read(repository.common_dir().join("packed-refs")).unwrap_or_default();
     if packed.split(|&byte| byte == b'\n').any(|line| line.ends_with(name.as_bytes())) {
         return false;
     }

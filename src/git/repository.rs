@@ -15,6 +15,7 @@ use super::library::{self, Handles};
 use super::program::{Git, nul_separated, path_text};
 use super::slot::git_directory;
 use crate::model::{CommitId, Timestamp};
+use crate::regular_file;
 
 /// A repository with a main worktree; cheap to clone.
 #[derive(Debug, Clone)]
@@ -314,7 +315,7 @@ fn real_path(path: PathBuf) -> Result<PathBuf, GitError> {
 }
 
 fn read_or_empty(path: &Path) -> Result<Vec<u8>, GitError> {
-    match fs::read(path) {
+    match regular_file::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
         read => read.map_err(io_error("read", path)),
     }

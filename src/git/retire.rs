@@ -19,6 +19,7 @@ use super::slot::{Occupant, clear_half_made, forget, is_locked, is_untouched, oc
 use super::status::refuse_uncommitted;
 use super::worktrees::directories_in;
 use crate::model::{CommitId, RunId};
+use crate::regular_file;
 
 impl Pool {
     /// Removes the slots that nobody holds, and what is empty of the directories of `run` and of the pool. Answers
@@ -185,7 +186,7 @@ pub(crate) const RELEASED: &str = "lanekeeper: release";
 /// Whether nothing happened in a worktree since it was given back with `head`. Who removed since then what held that
 /// commit, such as the snapshots of a merged lane, did not want it any more.
 pub(crate) fn rests_since_release(entry: &Path, head: &CommitId) -> bool {
-    let log = fs::read_to_string(entry.join("logs/HEAD")).unwrap_or_default();
+    let log = regular_file::read_text(entry.join("logs/HEAD")).unwrap_or_default();
     let last = log.lines().next_back().and_then(|line| line.split_once('\t'));
     last.is_some_and(|(who, what)| what == RELEASED && who.split(' ').nth(1) == Some(head.as_str()))
 }

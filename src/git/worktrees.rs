@@ -8,6 +8,7 @@ use super::error::{GitError, io_error};
 use super::program::Git;
 use super::repository::Repository;
 use super::slot::{git_directory, same_place};
+use crate::regular_file;
 
 /// What a repository knows of one worktree.
 #[derive(Debug, Clone)]
@@ -95,7 +96,7 @@ pub(crate) fn registered_place(directory: &Path) -> Option<PathBuf> {
 
 /// The first line of a small file; `None`: there is none to read.
 pub(crate) fn read_line(path: &Path) -> Option<String> {
-    let text = fs::read_to_string(path).ok()?;
+    let text = regular_file::read_text(path).ok()?;
     Some(text.lines().next().unwrap_or_default().to_owned())
 }
 

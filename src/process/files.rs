@@ -3,9 +3,9 @@
 //! A file that is the truth about something is written beside its place, synced, renamed there, and then the directory
 //! is synced: a reader sees all of it or nothing, also after a power cut.
 
-use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use chrono::Utc;
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ProcessError;
 use crate::model::{JobExit, JobSpec, ProcessId, Timestamp};
+use crate::regular_file::{self, Links, options, require_regular};
 
 /// The job's output: standard output and standard error of all steps, in the order in which they were written.
 pub fn output_log(job_directory: &Path) -> PathBuf {
@@ -141,7 +142,7 @@ impl JobFiles {
     /// Takes the job's lock for as long as the file is kept; `None` when somebody else holds it.
     pub(super) fn try_own(&self) -> Result<Option<File>, ProcessError> {
         let path = self.path("lock");
-        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
+        let file = options(Links::Refuse).create(true).append(true).open(&path);
         let file = file.map_err(ProcessError::file("open", &path))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(file)),
@@ -153,7 +154,7 @@ impl JobFiles {
     /// Whether a supervisor holds the lock. Looks without making the file and without hindering another look.
     pub(super) fn is_owned(&self) -> Result<bool, ProcessError> {
         let path = self.path("lock");
-        let file = match File::open(&path) {
+        let file = match regular_file::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(ProcessError::file("open", &path)(error)),
@@ -167,7 +168,7 @@ impl JobFiles {
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, ProcessError> {
         let path = self.path(name);
-        match fs::read(&path) {
+        match regular_file::read(&path) {
             Ok(bytes) => match serde_json::from_slice(&bytes) {
                 Ok(value) => Ok(Some(value)),
                 Err(source) => Err(ProcessError::Damaged { path, source }),
@@ -211,10 +212,10 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn sync_directory(directory: &Path) -> io::Result<()> {
-    File::open(directory)?.sync_all()
+    regular_file::open_directory(directory)?.sync_all()
 }
 
 fn append_to(path: &Path) -> Result<File, ProcessError> {
-    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path);
+    let file = options(Links::Refuse).create(true).append(true).open(path).and_then(require_regular);
     file.map_err(ProcessError::file("open", path))
 }

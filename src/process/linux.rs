@@ -12,13 +12,14 @@ use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::identity::Row;
 use crate::model::ProcessId;
+use crate::regular_file;
 
 /// Whether [`adopt_orphans`] makes every descendant findable through its parents.
 pub(super) const ADOPTS_ORPHANS: bool = true;
 
 /// The process that has `pid` now.
 pub(super) fn process(pid: i32) -> Option<Row> {
-    row_of(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    row_of(&regular_file::read_text(format!("/proc/{pid}/stat")).ok()?)
 }
 
 /// Every process that can be seen.
@@ -46,7 +47,7 @@ pub(super) fn adopt_orphans() -> io::Result<()> {
 
 /// The pids of this process's own children. May miss one that is being born; so ask again until there is none.
 pub(super) fn children() -> Vec<i32> {
-    match fs::read_to_string("/proc/thread-self/children") {
+    match regular_file::read_text("/proc/thread-self/children") {
         Ok(list) => list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
         Err(_) => {
             let me = rustix::process::getpid().as_raw_nonzero().get();
@@ -96,13 +97,13 @@ fn pid_of(process: ProcessId) -> io::Result<Pid> {
 
 /// Names the time since the machine was started; pids and start times of another boot mean nothing.
 pub(super) fn boot() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+    regular_file::read_text("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
 /// Whether the process was started with `variable=value` in its environment.
 pub(super) fn was_given(pid: i32, variable: &str, value: &str) -> bool {
     let entry = format!("{variable}={value}");
-    let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let environment = regular_file::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     environment.split(|&byte| byte == 0).any(|found| found == entry.as_bytes())
 }
 
@@ -116,7 +117,7 @@ pub(super) fn directory(pid: i32) -> Option<PathBuf> {
 
 /// The words with which a process was started; none for one that is not ours to look at.
 pub(super) fn arguments(pid: i32) -> Vec<String> {
-    let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let line = regular_file::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words = line.split(|&byte| byte == 0).filter(|word| !word.is_empty());
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use anstream::adapter::strip_str;
 
+use crate::regular_file::{Links, open_with};
+
 /// How much of the end of the output is looked at for its last lines.
 const TAIL_BYTES: u64 = 64 * 1024;
 
@@ -33,7 +35,7 @@ pub fn tail(output: &Path, count: usize) -> io::Result<Vec<String>> {
 /// # Errors
 /// The file cannot be read.
 pub fn both_ends(output: &Path, first: usize, last: usize) -> io::Result<String> {
-    let mut file = File::open(output)?;
+    let mut file = open_with(output, Links::Refuse)?;
     let length = file.metadata()?.len();
     let mut bytes = Vec::new();
     if length <= (first + last) as u64 {
@@ -94,7 +96,7 @@ pub fn lines_since(output: &Path, offset: u64, ended: bool) -> io::Result<NewLin
 /// # Errors
 /// The file cannot be read, or what `act` says.
 pub fn each_line(path: &Path, mut act: impl FnMut(&[u8]) -> io::Result<bool>) -> io::Result<()> {
-    let mut input = BufReader::new(File::open(path)?);
+    let mut input = BufReader::new(open_with(path, Links::Refuse)?);
     let mut line = Vec::new();
     while input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line)? > 0 && act(&line)? {
         line.clear();
@@ -125,7 +127,7 @@ pub fn clean(line: &str) -> String {
 }
 
 fn open(path: &Path) -> io::Result<Option<File>> {
-    match File::open(path) {
+    match open_with(path, Links::Refuse) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),

@@ -12,6 +12,7 @@ use super::{Launched, Observation, ProcessError, observe, output_log, platform};
 use crate::model::job::TAIL_LINES;
 use crate::model::text::{counted, last_lines};
 use crate::model::{ExitCause, JobExit};
+use crate::regular_file;
 
 /// Between two looks where nothing can be slept on.
 pub(super) const PAUSE: Duration = Duration::from_millis(200);
@@ -71,7 +72,7 @@ fn lost(files: &JobFiles, marker: Option<Marker>, swept: usize) -> JobExit {
         Some(_) if swept == 0 => "the supervisor died without a word".to_owned(),
         Some(_) => format!("the supervisor died without a word; killed {}", counted(swept, "survivor")),
         None => {
-            let log = std::fs::read_to_string(files.log()).unwrap_or_default();
+            let log = regular_file::read_text(files.log()).unwrap_or_default();
             format!("the supervisor died before it began the job {}", last_lines(&log, 1).concat())
                 .trim_end()
                 .to_owned()

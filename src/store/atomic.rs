@@ -5,14 +5,14 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::write_fault::{change, create, write_all};
+use crate::regular_file::{self, Links, options, read_text_with};
 
 /// Why a state file or directory cannot be read, made or written.
 #[derive(Debug, thiserror::Error)]
@@ -90,7 +90,7 @@ pub fn write_together<'a>(
     directory: &Path,
     files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
 ) -> Result<(), FileError> {
-    let opened = File::open(directory).map_err(|source| open_error("open", directory, source))?;
+    let opened = regular_file::open_directory(directory).map_err(|source| open_error("open", directory, source))?;
     for (name, contents) in files {
         let failed = |source| FileError::Io { action: "write", path: directory.join(name), source };
         replace_in(&opened, OsStr::new(name), contents).map_err(failed)?;
@@ -156,31 +156,16 @@ const FOREIGN_LIMIT: u64 = 1 << 20;
 /// # Errors
 /// Why it cannot be read, without the path.
 pub(super) fn read_foreign(path: &Path) -> Result<Option<String>, String> {
-    let opened = no_follow_options().read(true).custom_flags(flags(OFlags::NOFOLLOW | OFlags::NONBLOCK)).open(path);
-    let file = match opened {
-        Ok(file) => file,
+    let text = match read_text_with(path, Links::Refuse, FOREIGN_LIMIT) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(_) if path.is_symlink() => return Err("it is a symbolic link".to_owned()),
-        Err(error) => return Err(error.to_string()),
+        read => read.map_err(|error| error.to_string())?,
     };
-    let metadata = file.metadata().map_err(|error| error.to_string())?;
-    if !metadata.is_file() {
-        return Err("it is no regular file".to_owned());
-    }
-    let mut bytes = Vec::new();
-    file.take(FOREIGN_LIMIT + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    if bytes.len() as u64 > FOREIGN_LIMIT {
-        return Err(format!("it is larger than {FOREIGN_LIMIT} bytes"));
-    }
-    let text = String::from_utf8(bytes).map_err(|error| format!("it is not UTF-8: {error}"))?;
     Ok(Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)))
 }
 
 /// Options that refuse a link in the last place and make files that only their owner reads.
 pub(super) fn no_follow_options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.mode(0o600).custom_flags(flags(OFlags::NOFOLLOW));
-    options
+    options(Links::Refuse)
 }
 
 /// The error of an `open` with [`no_follow_options`], which says ELOOP for a link.
@@ -193,12 +178,12 @@ pub(super) fn open_error(action: &'static str, path: &Path, source: io::Error) -
 
 /// Makes the names in `directory` durable.
 pub(super) fn sync_directory(directory: &Path) -> Result<(), FileError> {
-    let synced = File::open(directory).and_then(|directory| sync_names(&directory));
+    let synced = regular_file::open_directory(directory).and_then(|directory| sync_names(&directory));
     synced.map_err(|source| FileError::Io { action: "sync", path: directory.to_owned(), source })
 }
 
 fn enter_all(root: &Path, relative: &Path) -> Result<File, FileError> {
-    let mut directory = File::open(root).map_err(|source| open_error("open", root, source))?;
+    let mut directory = regular_file::open_directory(root).map_err(|source| open_error("open", root, source))?;
     let mut path = root.to_owned();
     for component in relative.components() {
         path.push(component);
@@ -250,10 +235,6 @@ fn sync_names(directory: &File) -> io::Result<()> {
         Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => Ok(()),
         result => result,
     }
-}
-
-fn flags(flags: OFlags) -> i32 {
-    flags.bits().cast_signed()
 }
 
 #[cfg(test)]

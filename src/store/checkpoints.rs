@@ -1,15 +1,15 @@
 //! `checkpoints.json`: the contract's view of every run of a repository, shared with whoever else writes it
 //! (seed 004; SPEC §4 and §5; for users: `docs/checkpoints.md`).
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
-use super::atomic::{FileError, no_follow_options, open_error};
+use super::atomic::{FileError, open_error};
 use super::checkpoints_layout::{EditError, Layout, array};
 pub use super::checkpoints_writer::CheckpointsWriter;
 use super::json::Item;
 use crate::model::CheckpointRecord;
+use crate::regular_file::{LARGE, Links, read_with};
 
 /// Why `checkpoints.json` cannot be read or updated.
 #[derive(Debug, thiserror::Error)]
@@ -96,12 +96,10 @@ pub(super) fn lock_of(path: &Path) -> PathBuf {
 }
 
 pub(super) fn read_text(path: &Path) -> Result<Option<String>, CheckpointsError> {
-    let mut bytes = Vec::new();
-    match no_follow_options().read(true).open(path) {
+    let bytes = match read_with(path, Links::Refuse, LARGE) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        opened => opened.and_then(|mut file: File| file.read_to_end(&mut bytes)),
-    }
-    .map_err(|source| open_error("read", path, source))?;
+        read => read.map_err(|source| open_error("read", path, source))?,
+    };
     String::from_utf8(bytes).map(Some).map_err(|error| {
         let valid = String::from_utf8_lossy(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
         let line = valid.matches('\n').count() + 1;

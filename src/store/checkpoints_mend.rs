@@ -11,6 +11,7 @@ use super::checkpoints::{CheckpointsError, lock_of, read, updated};
 use super::lock::exclusively;
 use super::salvage::keep_aside;
 use crate::model::CheckpointRecord;
+use crate::regular_file;
 
 /// What became of a file that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,8 +32,11 @@ pub fn mend(path: &Path, records: &[CheckpointRecord]) -> Result<Option<Mended>,
         if !matches!(read(path), Err(CheckpointsError::Unreadable { .. })) {
             return Ok(None);
         }
-        let bytes =
-            std::fs::read(path).map_err(|source| FileError::Io { action: "read", path: path.to_owned(), source })?;
+        let bytes = regular_file::read(path).map_err(|source| FileError::Io {
+            action: "read",
+            path: path.to_owned(),
+            source,
+        })?;
         let elements = readable(&String::from_utf8_lossy(&bytes));
         let old = match elements.as_slice() {
             [] => "[]\n".to_owned(),

@@ -8,11 +8,12 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::atomic::{self, no_follow_options};
+use super::atomic;
 use super::checkpoints::{CheckpointsError, lock_of, or_empty, read_text};
 use super::checkpoints_layout::{EditError, Edits, Layout};
 use super::lock::exclusively;
 use crate::model::CheckpointRecord;
+use crate::regular_file::{Links, open_with};
 
 /// A writer of the file at one path; any number of them, in any number of processes, may write it at once.
 #[derive(Debug)]
@@ -50,7 +51,7 @@ impl CheckpointsWriter {
 
     /// What is known, if it still holds.
     fn unchanged(&self, (seen, layout): (Seen, Layout)) -> Option<(Seen, File, Layout)> {
-        let file = no_follow_options().read(true).open(&self.path).ok()?;
+        let file = open_with(&self.path, Links::Refuse).ok()?;
         (Seen::of(&file.metadata().ok()?) == seen).then_some((seen, file, layout))
     }
 

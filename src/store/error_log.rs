@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::atomic::{FileError, no_follow_options, open_error};
 use super::write_fault::{create, write_all};
 use crate::model::{AgentName, FailureKind, LaneId, PhaseId, TaskId, Timestamp, word_enum};
+use crate::regular_file::{Links, open_with};
 
 /// One line of `errors.jsonl`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -117,7 +118,7 @@ fn identity(entry: &ErrorEntry) -> Vec<Option<String>> {
 }
 
 fn known(path: &Path) -> Result<HashSet<Vec<Option<String>>>, FileError> {
-    let file = match no_follow_options().read(true).open(path) {
+    let file = match open_with(path, Links::Refuse) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(HashSet::new()),
         opened => opened.map_err(|source| open_error("read", path, source))?,
     };

@@ -1,14 +1,11 @@
 //! Run logs of other writers on disk: told apart from ours, read, and never written.
 
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-
-use rustix::fs::OFlags;
 
 use super::atomic::FileError;
 use super::layout::{ERRORS, StateDirectory, changed, paths_in};
+use crate::regular_file;
 
 /// Where the commands of other tools keep theirs, below the main worktree's root.
 const DIRECTORY: &str = ".claude/run-logs";
@@ -56,12 +53,7 @@ pub fn is_foreign(path: &Path) -> bool {
 /// Whether the first line is numbered as ours are, which the first bytes tell.
 fn begins_as_ours(path: &Path) -> bool {
     let mut first = [0; OURS.len()];
-    open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *OURS.as_bytes()
-}
-
-/// Opens what may be a log. A pipe is not waited for.
-pub(super) fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(path)
+    regular_file::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *OURS.as_bytes()
 }
 
 fn tells_of_events(path: &Path) -> bool {
@@ -83,11 +75,8 @@ fn may_be_one(path: &Path) -> bool {
 /// # Errors
 /// What the system says, or that it is no file.
 pub fn read(path: &Path) -> io::Result<String> {
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
-    }
     let mut bytes = Vec::new();
-    File::open(path)?.take(MOST).read_to_end(&mut bytes)?;
+    regular_file::open(path)?.take(MOST).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -97,15 +86,15 @@ fn is_marked(head: &str) -> bool {
 }
 
 fn head(path: &Path) -> Option<String> {
-    // A pipe would be waited for.
-    fs::metadata(path).ok().filter(|facts| facts.is_file())?;
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(HEAD).read_to_end(&mut bytes).ok()?;
+    regular_file::open(path).ok()?.take(HEAD).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
     use crate::store::journal::Journal;
     use crate::store::samples::{at, noted, phase, run};

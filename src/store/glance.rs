@@ -16,6 +16,7 @@ use super::layout::{ERRORS, LaneDirectory, StateDirectory, began, moment, paths_
 use super::record;
 use crate::event::{Event, RunOutcome, RunStarted};
 use crate::model::{LaneId, RunId, Timestamp};
+use crate::regular_file;
 
 /// How many logs are looked at, those that changed last.
 const LOGS: usize = 100;
@@ -158,7 +159,7 @@ fn looked_at(logs: &[PathBuf]) -> Vec<Seen> {
 const ALONE: usize = 100;
 
 fn seen(log: &Path) -> io::Result<Seen> {
-    let file = foreign_log::open(log)?;
+    let file = regular_file::open(log)?;
     let metadata = file.metadata()?;
     let last = last_outcome(&end(&file, metadata.len(), TAILS[0])?);
     Ok(Seen { done: last == Some(Some(RunOutcome::Done)), changed: metadata.modified().ok().and_then(moment) })
@@ -166,7 +167,7 @@ fn seen(log: &Path) -> io::Result<Seen> {
 
 /// What both ends of a log tell; `None`: its run is over, has not begun, or is not ours.
 fn glance(log: &Path) -> io::Result<Option<Glance>> {
-    let file = File::open(log)?;
+    let file = regular_file::open(log)?;
     let length = file.metadata()?.len();
     let mut outcome = None;
     for tail in TAILS {

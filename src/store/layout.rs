@@ -1,6 +1,6 @@
 //! Where everything of Lanekeeper's is on disk (SPEC §4). Names are made of checked ids, so no path leaves its root.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,6 +11,7 @@ use super::atomic::{self, FileError, create_directories};
 use super::foreign_log;
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::{AgentName, JobId, LaneId, PhaseId, ReportFormat, RunId, Timestamp};
+use crate::regular_file;
 
 /// The state of all runs of a repository.
 #[derive(Debug, Clone)]
@@ -307,13 +308,14 @@ struct FirstLine {
 
 fn first_line(log: &Path) -> Option<FirstLine> {
     let mut line = Vec::new();
-    let file = File::open(log).ok()?;
+    let file = regular_file::open(log).ok()?;
     BufReader::new(file.take(1 << 16)).read_until(b'\n', &mut line).ok()?;
     serde_json::from_slice(&line).ok()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;

@@ -4,9 +4,10 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::atomic::{FileError, no_follow_options, open_error, write_below};
+use super::atomic::{FileError, open_error, write_below};
 use super::layout::{RunDirectory, paths_in};
 use crate::model::JobSpec;
+use crate::regular_file::{Links, open_with};
 
 /// How much of a job's output is taken along from its beginning, in bytes.
 const HEAD: u64 = 64 << 10;
@@ -111,7 +112,7 @@ fn is_left_behind(name: &str) -> bool {
 
 /// What a file holds, its middle left out where it is long; `None`: it is gone.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
-    let mut file = match no_follow_options().read(true).open(path) {
+    let mut file = match open_with(path, Links::Refuse) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened.map_err(|source| open_error("open", path, source))?,
     };

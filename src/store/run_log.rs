@@ -1,17 +1,17 @@
 //! Reading a run log, whole or as it grows. Nothing here changes a byte of it.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use super::atomic::{FileError, no_follow_options, open_error};
+use super::atomic::{FileError, open_error};
 use super::record::{self, EncodeError, FORMAT, LineFault};
 use crate::event::{Record, relocate};
 use crate::model::{PhaseId, RunId};
+use crate::regular_file::{self, Links, open_with};
 
 /// Why a run log cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +101,7 @@ pub struct LogContents {
 /// # Errors
 /// [`LogError::File`] and [`LogError::NewerFormat`] only.
 pub fn read(path: &Path) -> Result<LogContents, LogError> {
-    let bytes = std::fs::read(path).map_err(|error| cannot("read", path, error))?;
+    let bytes = regular_file::read(path).map_err(|error| cannot("read", path, error))?;
     Ok(scan_all(path, &bytes)?.contents)
 }
 
@@ -110,7 +110,7 @@ pub fn read(path: &Path) -> Result<LogContents, LogError> {
 /// # Errors
 /// [`LogError::File`] and [`LogError::NewerFormat`] only.
 pub fn read_some(path: &Path, mut wanted: impl FnMut(&str) -> bool) -> Result<Vec<Record>, LogError> {
-    let bytes = std::fs::read(path).map_err(|error| cannot("read", path, error))?;
+    let bytes = regular_file::read(path).map_err(|error| cannot("read", path, error))?;
     let mut scanner = Scanner::default();
     let mut lines = bytes.split(|&byte| byte == b'\n').peekable();
     lines.peek().map_or(Ok(()), |first| scanner.check_format(path, first))?;
@@ -126,7 +126,7 @@ pub fn read_some(path: &Path, mut wanted: impl FnMut(&str) -> bool) -> Result<Ve
 /// # Errors
 /// [`LogError`].
 pub fn read_durable(path: &Path) -> Result<(Vec<u8>, Vec<Record>), LogError> {
-    let mut file = no_follow_options().read(true).open(path).map_err(|source| open_error("open", path, source))?;
+    let mut file = open_with(path, Links::Refuse).map_err(|source| open_error("open", path, source))?;
     let mut bytes = Vec::new();
     // What was written and not synced yet must not be known elsewhere before it is safe here.
     let read = file.read_to_end(&mut bytes).and_then(|_| file.sync_data());
@@ -217,7 +217,7 @@ impl Follower {
 }
 
 fn read_from(path: &Path, offset: u64) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
+    let mut file = regular_file::open(path)?;
     file.seek(SeekFrom::Start(offset))?;
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;

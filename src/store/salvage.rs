@@ -7,6 +7,7 @@ use super::record::{self, mend_byte};
 use super::run_log::{Damage, LogError, cannot, scan_all};
 use crate::event::Record;
 use crate::model::RunId;
+use crate::regular_file;
 
 /// What a damaged log still says.
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub struct Salvage {
 /// # Errors
 /// [`LogError::File`] and [`LogError::NewerFormat`] only.
 pub fn salvage(path: &Path, run: &RunId) -> Result<Salvage, LogError> {
-    let bytes = std::fs::read(path).map_err(|source| cannot("read", path, source))?;
+    let bytes = regular_file::read(path).map_err(|source| cannot("read", path, source))?;
     let mut mended = Vec::new();
     let mut lines: Vec<(usize, Vec<u8>)> = Vec::new();
     for (index, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
@@ -100,11 +101,11 @@ pub fn replace_log(path: &Path, text: &[u8]) -> Result<PathBuf, FileError> {
 /// [`FileError`].
 pub fn keep_aside(path: &Path) -> Result<PathBuf, FileError> {
     let bytes =
-        std::fs::read(path).map_err(|source| FileError::Io { action: "read", path: path.to_owned(), source })?;
+        regular_file::read(path).map_err(|source| FileError::Io { action: "read", path: path.to_owned(), source })?;
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".damaged-{:08x}", crc32fast::hash(&bytes)));
     let aside = PathBuf::from(name);
-    if !std::fs::read(&aside).is_ok_and(|kept| kept == bytes) {
+    if !regular_file::read(&aside).is_ok_and(|kept| kept == bytes) {
         atomic::write(&aside, &bytes)?;
     }
     Ok(aside)

@@ -3,15 +3,14 @@
 
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rustix::fs::OFlags;
 use serde_json::Value;
 
 use super::atomic::{FileError, create_directories, no_follow_options, open_error};
 use super::layout::RunDirectory;
 use crate::model::{AgentName, LaneId};
+use crate::regular_file::require_regular;
 
 /// Adds a tool call to the file at `path`, whose directory exists, as one write at its end.
 ///
@@ -41,16 +40,11 @@ const BY_HAND: &str = "by-hand";
 
 /// Adds `bytes`, and says how many there are now.
 fn add(path: &Path, bytes: &[u8]) -> Result<u64, FileError> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let mut options = no_follow_options();
-    let opened = options.append(true).create(true).custom_flags(flags.bits().cast_signed()).open(path);
+    let opened = no_follow_options().append(true).create(true).open(path).and_then(require_regular);
     opened.and_then(|file| write(file, bytes)).map_err(|source| open_error("write", path, source))
 }
 
 fn write(mut file: File, bytes: &[u8]) -> io::Result<u64> {
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
-    }
     file.write_all(bytes)?;
     Ok(file.metadata()?.len())
 }

@@ -5,9 +5,8 @@
 //! that was killed can be read.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -15,6 +14,7 @@ use std::time::Instant;
 use serde_json::{Map, Value, json};
 
 use crate::model::{Redactor, Timestamp};
+use crate::regular_file::{Links, options};
 
 /// A trace that is being written. Clones write into the same file.
 #[derive(Clone)]
@@ -54,7 +54,7 @@ impl Timings {
     /// # Errors
     /// When the file cannot be written.
     pub fn create(path: &Path, now: Timestamp, redactor: Redactor) -> io::Result<Self> {
-        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(path)?;
+        let file = options(Links::Follow).write(true).create(true).truncate(true).open(path)?;
         let began = (Instant::now(), now);
         let mut trace = Trace { file, began, redactor, rows: Vec::new(), named: HashMap::new(), closed: false };
         let named =

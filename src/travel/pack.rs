@@ -14,6 +14,7 @@ use super::{Source, outgoing_reference, secrets};
 use crate::event::{Record, RunStarted};
 use crate::git::{self, Parcel};
 use crate::model::{CommitId, LaneIndex, MergeMode, Plan, RunId};
+use crate::regular_file;
 use crate::schedule::{LaneState, RunState};
 use crate::store::run_files::{self, RunFile};
 use crate::store::run_log;
@@ -39,7 +40,7 @@ pub(super) struct Packed {
 pub(super) fn pack(source: &Source) -> Result<Packed, TravelError> {
     let unreadable = |reason: String| TravelError::Unreadable { run: source.run.clone(), reason };
     let (log, records) = run_log::read_durable(&source.directory.log())?;
-    let plan = std::fs::read(source.directory.plan()).map_err(|error| unreadable(format!("its plan: {error}")))?;
+    let plan = regular_file::read(source.directory.plan()).map_err(|error| unreadable(format!("its plan: {error}")))?;
     let plan: Plan = serde_json::from_slice(&plan).map_err(|error| unreadable(format!("its plan: {error}")))?;
     let state = replay(&source.run, &Arc::new(plan), &records)?;
     let started = state.started().ok_or_else(|| unreadable("its log has no beginning".to_owned()))?;

@@ -1,7 +1,6 @@
 //! What the demo claims, looked up in the run log, on disk and in git.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use super::amiss;
 use super::scratch::Scratch;
@@ -9,6 +8,7 @@ use super::telling::subject;
 use crate::cli::error::CliError;
 use crate::event::{Event, Record, RunOutcome};
 use crate::model::{Failure, FailureKind, JobId, ProcessId};
+use crate::regular_file;
 
 /// Attempts in the whole run: one each, one more after the failed test, one more after the conflict.
 const ATTEMPTS: &[(&str, usize)] = &[("API", 2), ("DOCS", 3), ("SCHEMA", 1), ("SEARCH", 1), ("SITE", 1)];
@@ -63,7 +63,7 @@ fn start(job: &JobId) -> String {
 
 /// What the agents have written down, outside of the repository.
 fn starts(scratch: &Scratch) -> Result<Vec<String>, CliError> {
-    match fs::read_to_string(scratch.starts()) {
+    match regular_file::read_text(scratch.starts()) {
         Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
         Err(error) => Err(amiss(format!("cannot read {}: {error}", scratch.starts().display()))),
@@ -134,7 +134,7 @@ fn retries(scratch: &Scratch, records: &[Record]) -> Result<String, CliError> {
     for (lane, words) in [("API", "expected: 200 OK"), ("DOCS", "docs/guide.md")] {
         let retries: Vec<_> = started(records).into_iter().filter(|(job, _)| job.number == 2).collect();
         let retry = of_lane(&retries, lane);
-        let prompt = retry.map(|(job, _)| fs::read_to_string(scratch.prompt(job)).unwrap_or_default());
+        let prompt = retry.map(|(job, _)| regular_file::read_text(scratch.prompt(job)).unwrap_or_default());
         if !prompt.is_some_and(|prompt| lessons(&prompt).iter().any(|lesson| lesson.contains(words))) {
             return Err(amiss(format!("the retry in {lane} was not told of `{words}`")));
         }

@@ -1,7 +1,6 @@
 //! This same program as a child, working on the scratch repository.
 
 use std::fmt;
-use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ExitStatus};
@@ -11,6 +10,7 @@ use super::scratch::Scratch;
 use crate::cli::error::CliError;
 use crate::model::text::shell_line;
 use crate::process;
+use crate::regular_file::{self, Links};
 
 /// A Lanekeeper at work. One that is let go of is killed.
 pub(super) struct Lanekeeper {
@@ -28,7 +28,7 @@ impl Lanekeeper {
             let mut command = scratch.command(&program);
             command.arg0("lanekeeper").args(arguments).args(["--progress", "plain"]);
             // A group of its own: Ctrl-C at the terminal is for the demo, which then ends what it has started.
-            let printed = File::create(&output)?;
+            let printed = regular_file::options(Links::Refuse).write(true).create(true).truncate(true).open(&output)?;
             command.process_group(0).stdout(printed.try_clone()?).stderr(printed).spawn()
         };
         let child = start().map_err(|error| amiss(format!("cannot start this program again: {error}")))?;
@@ -53,7 +53,7 @@ impl Lanekeeper {
 
     /// The end of what it printed.
     pub(super) fn last_words(&self) -> String {
-        let text = fs::read_to_string(&self.output).unwrap_or_default();
+        let text = regular_file::read_text(&self.output).unwrap_or_default();
         let lines: Vec<&str> = text.lines().collect();
         lines[lines.len().saturating_sub(20)..].join("\n")
     }

@@ -1,6 +1,5 @@
 //! Reads the run log as it grows, and tells what it says.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
 use super::interrupts::Interrupts;
@@ -11,6 +10,7 @@ use super::{amiss, claims};
 use crate::cli::error::CliError;
 use crate::event::{Event, Record};
 use crate::model::{JobId, Plan};
+use crate::regular_file;
 use crate::store::Follower;
 use crate::view::RunView;
 use crate::view::line::narrate;
@@ -120,7 +120,7 @@ impl<'a> Observer<'a> {
 
     /// What a retry's prompt says of the attempts before.
     fn tell_lessons(&self, job: &JobId) -> Result<(), CliError> {
-        let prompt = fs::read_to_string(self.scratch.prompt(job)).unwrap_or_default();
+        let prompt = regular_file::read_text(self.scratch.prompt(job)).unwrap_or_default();
         match claims::lessons(&prompt).as_slice() {
             [] => Ok(()),
             lessons => self.telling.step("prompt", &format!("{} is told: {}", subject(job), lessons.join(" | "))),

@@ -7,6 +7,7 @@ use super::plan_file::names_in;
 use crate::cli::error::{CliError, ExitStatus};
 use crate::plan_source::roadmap::{self, RoadmapPhase, normal};
 use crate::plan_source::{MAX_TEXT, decode, gsd_plans_beside, is_gsd_plan_name};
+use crate::regular_file;
 
 /// Plans that follow each other.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ pub(in crate::cli) fn itinerary(path: &Path) -> Result<Itinerary, CliError> {
 /// pipe comes once, and the reader of plans wants it.
 fn phases_in(path: &Path) -> Vec<RoadmapPhase> {
     let is_text = |about: &std::fs::Metadata| about.is_file() && about.len() <= MAX_TEXT as u64;
-    let bytes = std::fs::metadata(path).ok().filter(is_text).and_then(|_| std::fs::read(path).ok());
+    let bytes = std::fs::metadata(path).ok().filter(is_text).and_then(|_| regular_file::read(path).ok());
     let name = path.to_string_lossy();
     bytes.and_then(|bytes| decode(&name, &bytes).ok().map(roadmap::phases)).unwrap_or_default()
 }

@@ -1,5 +1,6 @@
 //! Reading a plan from disk: its text, its prompt files, every fault at once.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use crate::cli::error::{CliError, ExitStatus};
 use crate::model::text::counted;
 use crate::model::{Plan, PlanParts};
 use crate::plan_source::{self, Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Source, SourceFile};
+use crate::regular_file::{self, Links};
 use crate::runner::Catalogue;
 use crate::settings::Settings;
 
@@ -37,14 +39,27 @@ pub(in crate::cli) struct PlanText {
 }
 
 impl PlanText {
-    /// Reads a plan's file, or those of the directory of a GSD phase.
+    /// Reads a plan's file that the user named, which may be a pipe, or those of the directory of a GSD phase.
     ///
     /// # Errors
     /// What cannot be read, and why.
     pub(in crate::cli) fn open(path: &Path) -> Result<Self, CliError> {
+        Self::open_by(path, regular_file::read_argument)
+    }
+
+    /// The same for the path that a run recorded, where a pipe would be waited for in vain.
+    ///
+    /// # Errors
+    /// What cannot be read, and why.
+    pub(in crate::cli) fn open_recorded(path: &Path) -> Result<Self, CliError> {
+        Self::open_by(path, |path, limit| regular_file::read_with(path, Links::Follow, limit))
+    }
+
+    fn open_by(path: &Path, read: impl Fn(&Path, u64) -> io::Result<Vec<u8>>) -> Result<Self, CliError> {
         let directory = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("/")) };
         let beside = names_in(directory);
-        Ok(Self { path: path.to_owned(), files: texts(path)?, directory: directory.to_owned(), beside })
+        let files = texts(path, &|path| read(path, MAX_TEXT as u64))?;
+        Ok(Self { path: path.to_owned(), files, directory: directory.to_owned(), beside })
     }
 
     /// Makes a plan of it; faults stay with that.
@@ -54,7 +69,10 @@ impl PlanText {
         options: &ReadOptions<'_>,
         format: Option<PlanFormat>,
     ) -> plan_source::Reading {
-        let load = |file: &str| std::fs::read_to_string(self.directory.join(file)).map_err(|error| error.to_string());
+        let load = |file: &str| {
+            let text = regular_file::read_text_with(&self.directory.join(file), Links::Follow, MAX_TEXT as u64);
+            text.map_err(|error| error.to_string())
+        };
         let catalogue = settings.catalogue();
         let runners = |name: &str| catalogue.get(name).map(|runner| runner.command);
         let fallbacks = Fallbacks { runner: settings.runner.value.as_deref(), retries: settings.retries.value };
@@ -109,9 +127,9 @@ fn options<'a>(how: &ReadingArgs, unfinished: &'a [String]) -> ReadOptions<'a> {
 }
 
 /// The plan's files, each with what diagnostics call it and its text.
-fn texts(path: &Path) -> Result<Vec<(String, String)>, CliError> {
+fn texts(path: &Path, read: &dyn Fn(&Path) -> io::Result<Vec<u8>>) -> Result<Vec<(String, String)>, CliError> {
     if !path.is_dir() {
-        return Ok(vec![text(path)?]);
+        return Ok(vec![text(path, read)?]);
     }
     let is_plan = |name: &String| plan_source::is_gsd_plan_name(name) && path.join(name).is_file();
     let plans: Vec<String> = names_in(path).into_iter().filter(is_plan).collect();
@@ -119,17 +137,13 @@ fn texts(path: &Path) -> Result<Vec<(String, String)>, CliError> {
         let error = CliError::new(ExitStatus::Usage, format!("there is no plan in the directory {}", path.display()));
         return Err(error.hint("name a plan's file, or a directory with the `NN-MM-PLAN.md` files of a GSD phase"));
     }
-    plans.iter().map(|name| text(&path.join(name))).collect()
+    plans.iter().map(|name| text(&path.join(name), read)).collect()
 }
 
-fn text(path: &Path) -> Result<(String, String), CliError> {
+fn text(path: &Path, read: &dyn Fn(&Path) -> io::Result<Vec<u8>>) -> Result<(String, String), CliError> {
     let unreadable =
         |reason: String| CliError::new(ExitStatus::Usage, format!("cannot read the plan {}: {reason}", path.display()));
-    let size = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?.len();
-    if size > MAX_TEXT as u64 {
-        return Err(unreadable(format!("a plan has at most {MAX_TEXT} bytes, this one has {size}")));
-    }
-    let bytes = std::fs::read(path).map_err(|error| unreadable(error.to_string()))?;
+    let bytes = read(path).map_err(|error| unreadable(error.to_string()))?;
     let name = path.to_string_lossy().into_owned();
     let text = plan_source::decode(&name, &bytes).map_err(|diagnostic| unreadable(diagnostic.to_string()))?;
     Ok((name, text.to_owned()))

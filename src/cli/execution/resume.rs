@@ -32,6 +32,7 @@ use crate::process;
 use crate::recover::completion::partial_rounds;
 use crate::recover::resume::{ResumeError, beginning, check, replay};
 use crate::recover::untold::untold_snapshots;
+use crate::regular_file;
 use crate::schedule::RunState;
 use crate::settings::{Layer, OnConflict, Origin, Setting, Settings};
 use crate::store::{Journal, Request, RunDirectory, StateDirectory, requests};
@@ -259,7 +260,7 @@ fn take_now(
 
 /// The plan that the run pinned.
 fn pinned(run: &RunId, directory: &RunDirectory) -> Result<Plan, CliError> {
-    let text = std::fs::read_to_string(directory.plan()).map_err(|error| error.to_string());
+    let text = regular_file::read_text(directory.plan()).map_err(|error| error.to_string());
     let plan = text.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()));
     plan.map_err(|reason| {
         let place = directory.plan();
@@ -283,7 +284,7 @@ fn changed_plan(
     // Lanes of the run stay part of the plan although what they did says by now that they are done.
     let lanes: Vec<String> = pinned.lanes.iter().map(|lane| lane.id.to_string()).collect();
     let options = ReadOptions { unfinished: &lanes, force: true, ..ReadOptions::default() };
-    let reading = PlanText::open(path)?.read(&control.settings, &options, started.options.plan_format);
+    let reading = PlanText::open_recorded(path)?.read(&control.settings, &options, started.options.plan_format);
     match reading.plan {
         _ if reading.sha256 == started.plan_sha256 => Ok(None),
         Some(plan) if plan == **pinned => Ok(None),

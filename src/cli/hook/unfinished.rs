@@ -10,6 +10,7 @@ use crate::cli::runs;
 use crate::event::{LaneStage, RunOutcome};
 use crate::git::Surrounding;
 use crate::model::{RunId, TaskFile};
+use crate::regular_file;
 use crate::store::lane_files::read_task;
 use crate::store::lock::is_held;
 use crate::store::{Glance, LaneDirectory, StateDirectory, atomic};
@@ -104,7 +105,7 @@ impl Here {
     fn is_due(&self, run: &Unfinished) -> bool {
         let marker = self.state.run(run.id()).directory().join("reminded");
         let now = format!("{} {}\n", self.session, run.glance.length);
-        if fs::read_to_string(&marker).is_ok_and(|before| before == now) {
+        if regular_file::read_text(&marker).is_ok_and(|before| before == now) {
             return false;
         }
         // Where it cannot be kept in mind, a reminder too many is better than none.

@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::cli::error::{CliError, ExitStatus};
+use crate::regular_file::{self, Links};
 
 /// A file that is to be written.
 #[derive(Debug)]
@@ -67,12 +68,10 @@ fn place(root: &Path, name: &str) -> Result<PathBuf, CliError> {
 }
 
 fn read(place: &Path) -> io::Result<Option<String>> {
-    match fs::metadata(place) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        Ok(metadata) if !metadata.is_file() => return Err(io::Error::new(ErrorKind::InvalidInput, "it is no file")),
-        found => found.map(drop)?,
+    match regular_file::read_text(place) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some),
     }
-    fs::read_to_string(place).map(Some)
 }
 
 /// Writes all of `changes`, or none.
@@ -105,7 +104,7 @@ fn stage(root: &Path, change: &Change, made: &mut Vec<PathBuf>) -> io::Result<Na
         .tempfile_in(parent)?;
     if let Ok(there) = fs::metadata(&change.place) {
         // A file that its owner may not write stays one; to replace it would go round that.
-        fs::OpenOptions::new().append(true).open(&change.place)?;
+        regular_file::options(Links::Follow).append(true).open(&change.place)?;
         file.as_file().set_permissions(there.permissions())?;
     }
     file.write_all(change.new.as_bytes())?;

@@ -1,7 +1,6 @@
 //! `ResumeTask`: the run goes on in a process of its own, which outlives the server and its client.
 
-use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, ExitStatus as Exit};
 use std::time::{Duration, Instant};
@@ -15,6 +14,7 @@ use crate::cli::runs::existing;
 use crate::event::Event;
 use crate::model::LaneId;
 use crate::process::{Output, start_detached};
+use crate::regular_file::{self, Links};
 use crate::store::Follower;
 
 /// How long a resume may take to say in the run log that it has begun, before the answer is that it is about to.
@@ -54,7 +54,7 @@ fn words(task: &TaskId, additional: Option<&str>) -> Vec<String> {
 
 /// What a run prints is its owner's alone.
 fn create(path: &Path) -> std::io::Result<File> {
-    OpenOptions::new().append(true).create_new(true).mode(0o600).open(path)
+    regular_file::options(Links::Refuse).append(true).create_new(true).open(path)
 }
 
 /// INVALID_OPERATION for a lane that is merged: its run may well be resumed, but not on its account.
@@ -103,7 +103,7 @@ fn wait(mut child: Child, log: &mut Follower, output: &Path) -> Result<Option<u3
 
 /// What a resume said that ended without having begun.
 fn refused(output: &Path, exit: Exit) -> CliError {
-    let said = fs::read_to_string(output).unwrap_or_default();
+    let said = regular_file::read_text(output).unwrap_or_default();
     let _ = fs::remove_file(output);
     refusal(&said).unwrap_or_else(|| failed(format!("the resume ended with {exit}: {}", said.trim())))
 }

@@ -87,10 +87,6 @@ impl Watch<'_> {
 
     fn new_calls(&mut self) -> Vec<ToolCall> {
         let path = self.watched.tool_calls.path();
-        // What agents write may be anything: a pipe would be waited for, a link followed.
-        if !path.symlink_metadata().is_ok_and(|metadata| metadata.is_file()) {
-            return Vec::new();
-        }
         let Ok(new) = process::lines_since(path, self.offset, false) else { return Vec::new() };
         self.offset = new.next;
         self.watched.tool_calls.calls(&new.lines)

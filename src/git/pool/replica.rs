@@ -5,14 +5,13 @@
 //! goes over the slot afterwards and looks at what the index says.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
+use std::fs::{self, File, FileTimes, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use git2::Oid;
-use rustix::fs::OFlags;
 use sha1::{Digest, Sha1};
 
 use super::Pool;
@@ -21,6 +20,7 @@ use super::verbatim::{Blob, verbatim};
 use crate::git::error::GitError;
 use crate::git::slot::{Occupant, git_directory, occupant};
 use crate::model::CommitId;
+use crate::regular_file::{Links, open_with, options};
 
 /// Larger files are left to git if they would have to be written.
 const LARGEST: u64 = 32 << 20;
@@ -95,7 +95,7 @@ fn copy(
     let Ok((from, written)) = open(&file.below(source)) else { return Ok(None) };
     let path = file.below(slot);
     let mode = if file.executable { 0o777 } else { 0o666 };
-    let create = || OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(&path);
+    let create = || options(Links::Refuse).read(true).write(true).create_new(true).mode(mode).open(&path);
     let copy = match sharing.share(&from, written.len(), create, &path)? {
         // Looked at is what has come over: the source may change at any moment.
         Some(copy) if name_of(written.len(), &copy)? == file.id => copy,
@@ -118,10 +118,9 @@ fn copy(
 
 /// Opens an ordinary file; no link is followed, and nothing is waited for that is not there.
 fn open(path: &Path) -> io::Result<(File, Metadata)> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    let file = open_with(path, Links::Refuse)?;
     let found = file.metadata()?;
-    if found.is_file() { Ok((file, found)) } else { Err(ErrorKind::InvalidInput.into()) }
+    Ok((file, found))
 }
 
 fn read(file: &File, bytes: &mut Vec<u8>) -> io::Result<()> {

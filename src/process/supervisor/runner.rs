@@ -19,6 +19,7 @@ use crate::model::{CommandLine, ExitCause, JobExit, JobSpec, OnOrphan, ProcessId
 use crate::process::files::{JobFiles, Marker, TOKEN_VARIABLE, now};
 use crate::process::launch::LAUNCHER_VARIABLE;
 use crate::process::{platform, tree};
+use crate::regular_file::{Links, open_with};
 
 /// How long a tree is killed again and again before its survivors are left to the kernel.
 const KILL_PATIENCE: Duration = Duration::from_secs(60);
@@ -117,7 +118,7 @@ impl<'a> Runner<'a> {
         let arguments = step.to_arguments();
         let (program, rest) = arguments.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let input = match &self.spec.input {
-            Some(path) if first => File::open(path)?.into(),
+            Some(path) if first => open_with(path, Links::Refuse)?.into(),
             _ => Stdio::null(),
         };
         let mut command = Command::new(program);

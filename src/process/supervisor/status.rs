@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -14,6 +14,10 @@ use crate::model::job::StatusSpec;
 use crate::model::{ExitCause, JobExit, Timestamp};
 use crate::process::files::{replace, text_of};
 use crate::process::platform::exchange;
+use crate::regular_file::{Links, read_with};
+
+/// The largest file that is compared with what the supervisor wrote, in bytes; an agent wrote a larger one.
+const LARGEST: u64 = 1 << 20;
 
 /// A `status.json` and what is known about who wrote it.
 pub(super) struct StatusFile {
@@ -73,14 +77,14 @@ impl StatusFile {
     fn offer(&mut self, text: Vec<u8>) -> io::Result<()> {
         self.look_aside()?;
         let Some(ours) = &self.ours else { return Ok(()) };
-        if fs::read(&self.spec.path).ok().as_ref() != Some(ours) {
+        if written(&self.spec.path).as_ref() != Some(ours) {
             self.ours = None;
             return Ok(());
         }
         let aside = self.aside_path();
         replace(&aside, &text)?;
         exchange(&aside, &self.spec.path)?;
-        let found = fs::read(&aside).ok();
+        let found = written(&aside);
         if found.is_none() || found == self.ours {
             self.aside = self.ours.replace(text);
             return Ok(());
@@ -88,14 +92,14 @@ impl StatusFile {
         self.ours = None;
         exchange(&aside, &self.spec.path)?;
         // Two words within this moment: the later one is what came out now.
-        if fs::read(&aside).ok().as_ref() != Some(&text) { fs::rename(&aside, &self.spec.path) } else { Ok(()) }
+        if written(&aside).as_ref() != Some(&text) { fs::rename(&aside, &self.spec.path) } else { Ok(()) }
     }
 
     /// Gives the place back to the file that was put aside if somebody wrote into it.
     fn look_aside(&mut self) -> io::Result<()> {
         let Some(aside) = self.aside.take() else { return Ok(()) };
         let path = self.aside_path();
-        if fs::read(&path).is_ok_and(|found| found != aside) {
+        if written(&path).as_ref() != Some(&aside) && path.symlink_metadata().is_ok() {
             fs::rename(&path, &self.spec.path)?;
             self.ours = None;
         }
@@ -107,6 +111,12 @@ impl StatusFile {
         name.push(".aside");
         self.spec.path.with_file_name(name)
     }
+}
+
+/// What is in a file that an agent may have put there. Of one that is not a small regular file, only that the agent wrote it
+/// matters here.
+fn written(path: &Path) -> Option<Vec<u8>> {
+    read_with(path, Links::Refuse, LARGEST).ok()
 }
 
 fn status<'a>(spec: &'a StatusSpec, word: &'a str, decision: &'a str, error: &'a str, now: Timestamp) -> Status<'a> {
@@ -140,7 +150,6 @@ fn error_message(exit: &JobExit) -> String {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::path::Path;
 
     use super::*;
 

@@ -14,6 +14,7 @@ use crate::git::{GitError, Pool, Repository, Slot, is_damaged_index};
 use crate::model::{CheckpointRecord, CommitId, JobId, Plan, RunId};
 use crate::process;
 use crate::recover::resume::{ResumeError, replay};
+use crate::regular_file;
 use crate::store::atomic::{FileError, read_left};
 use crate::store::checkpoints::{self, CheckpointEntry};
 use crate::store::salvage::salvage;
@@ -184,7 +185,7 @@ fn held_log(path: &Path, run: &RunId) -> LogSeen {
 
 fn pinned(path: &Path) -> Option<Result<Arc<Plan>, String>> {
     fs::symlink_metadata(path).ok()?;
-    let text = fs::read_to_string(path).map_err(|error| error.to_string());
+    let text = regular_file::read_text(path).map_err(|error| error.to_string());
     Some(text.and_then(|text| serde_json::from_str::<Plan>(&text).map(Arc::new).map_err(|error| error.to_string())))
 }
 
