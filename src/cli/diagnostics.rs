@@ -9,6 +9,7 @@ use tracing_subscriber::{EnvFilter, Layer};
 
 use super::args::{Format, GlobalArgs};
 use super::error::{CliError, ExitStatus};
+use super::printer::Diagnostics;
 use crate::settings::Environment;
 use crate::settings::environment::LOG;
 use crate::timing::{Listener, TARGET, Timings};
@@ -30,7 +31,7 @@ pub(super) fn start(global: &GlobalArgs, environment: &Environment, timings: Opt
             .hint("write a level such as `info`, or `target=level` pairs such as `lanekeeper::git=debug`")
     })?;
     let colour = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
-    let told = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(colour);
+    let told = tracing_subscriber::fmt::layer().with_writer(|| Diagnostics).with_ansi(colour);
     let told = match global.log_format {
         Format::Text => told.boxed(),
         Format::Json => told.json().boxed(),

@@ -1,5 +1,6 @@
-//! The one place that writes to standard output and standard error.
+//! The one place that writes to standard output and standard error, and so the edge where text of others is made safe.
 
+use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, Write};
 
@@ -8,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::args::Format;
 use super::error::{CliError, ExitStatus};
+use crate::model::safe_text;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -35,13 +37,22 @@ impl Printer {
         self.format
     }
 
-    /// Writes data to standard output as it is.
+    /// Writes data to standard output, made safe to show.
     ///
     /// # Errors
     /// When nobody reads any more, or the disk is full. Passed up, a reader who went away ends the command quietly.
     pub fn out(self, text: impl Display) -> Result<(), OutputError> {
         let mut stdout = anstream::stdout().lock();
-        write!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(OutputError)
+        let text = text.to_string();
+        stdout.write_all(self.safe(&text).as_bytes()).and_then(|()| stdout.flush()).map_err(OutputError)
+    }
+
+    /// What programs read keeps its data, escaped.
+    fn safe(self, text: &str) -> Cow<'_, str> {
+        match self.format {
+            Format::Text => safe_text::for_terminal(text),
+            Format::Json => safe_text::json(text),
+        }
     }
 
     /// Writes data to standard output as indented JSON.
@@ -55,9 +66,9 @@ impl Printer {
     /// Tells of something odd that does not stop the command.
     pub fn warning(self, message: impl Display, hints: &[String]) {
         match self.format {
-            Format::Text => note(&format!("{WARNING}warning:{WARNING:#} {message}{}", hint_lines(hints))),
+            Format::Text => self.tell(&format!("{WARNING}warning:{WARNING:#} {message}{}", hint_lines(hints))),
             Format::Json => {
-                note(&json!({"kind": "warning", "message": message.to_string(), "hints": hints}).to_string());
+                self.tell(&json!({"kind": "warning", "message": message.to_string(), "hints": hints}).to_string());
             }
         }
     }
@@ -66,16 +77,21 @@ impl Printer {
     pub fn note(self, text: impl Display) {
         let text = text.to_string();
         if !text.trim().is_empty() {
-            note(&text);
+            self.tell(&text);
         }
+    }
+
+    /// Writes a line to standard error. When that fails there is nobody left to tell.
+    fn tell(self, text: &str) {
+        let _ = writeln!(anstream::stderr().lock(), "{}", self.safe(text.trim_end()));
     }
 
     /// Tells why the command ends, and gives the status to end with.
     pub fn error(self, error: &CliError) -> ExitStatus {
         match self.format {
             _ if error.status == ExitStatus::Done => {}
-            Format::Text => note(&format!("{ERROR}error:{ERROR:#} {}{}", error.message, hint_lines(&error.hints))),
-            Format::Json => note(&error.to_json().to_string()),
+            Format::Text => self.tell(&format!("{ERROR}error:{ERROR:#} {}{}", error.message, hint_lines(&error.hints))),
+            Format::Json => self.tell(&error.to_json().to_string()),
         }
         error.status
     }
@@ -92,7 +108,7 @@ impl Printer {
                 Ok(ExitStatus::Done)
             }
             Format::Text => {
-                note(&text.ansi().to_string());
+                self.tell(&text.ansi().to_string());
                 Ok(ExitStatus::Usage)
             }
             Format::Json => Err(CliError::from(refusal)),
@@ -104,7 +120,18 @@ fn hint_lines(hints: &[String]) -> String {
     hints.iter().map(|hint| format!("\n{HINT}hint:{HINT:#} {hint}")).collect()
 }
 
-/// Writes a line to standard error. When that fails there is nobody left to tell.
-fn note(text: &str) {
-    let _ = writeln!(anstream::stderr().lock(), "{}", text.trim_end());
+/// Standard error for diagnostics of `tracing`, made safe to show.
+#[derive(Debug)]
+pub(super) struct Diagnostics;
+
+impl Write for Diagnostics {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // An event comes in one piece.
+        io::stderr().write_all(safe_text::for_terminal(&String::from_utf8_lossy(bytes)).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }

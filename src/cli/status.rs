@@ -15,6 +15,7 @@ use super::printer::OutputError;
 use super::runs::{beginning, existing, only_or_newest, read_begun_log, state, unfinished_of};
 use crate::event::RunStarted;
 use crate::model::RunId;
+use crate::model::safe_text;
 use crate::report::{Plain, Reporter, styles_for};
 use crate::store::lock::is_held;
 use crate::store::{Follower, RunDirectory, StateDirectory};
@@ -162,7 +163,7 @@ impl Screen {
                 // The last column stays free, a full line would wrap on some terminals.
                 let text = summary.render(columns.saturating_sub(1), styles_for(&io::stdout()));
                 let shown: Vec<&str> = text.lines().take(rows.saturating_sub(1)).collect();
-                bar.set_message(shown.join("\n"));
+                bar.set_message(safe_text::for_terminal(&shown.join("\n")).into_owned());
             }
             Self::Objects { context, last } => {
                 let text = serde_json::to_string(&Summary { elapsed: None, ..summary.clone() }).map_err(unwritable)?;

@@ -1,6 +1,6 @@
 //! Which part of an output is looked at, and what its lines say without colours.
 
-use anstream::adapter::strip_str;
+use crate::model::safe_text::last_shown;
 
 /// How much of the start of an output is looked at: compilers complain early.
 const HEAD_BYTES: usize = 256 * 1024;
@@ -27,14 +27,7 @@ pub(super) fn sections(output: &str) -> Vec<Vec<String>> {
 }
 
 fn lines(text: &str) -> Vec<String> {
-    text.lines().map(|line| clean(&line[..line.floor_char_boundary(LINE_BYTES)])).collect()
-}
-
-/// What a terminal would show of `line` at last, without its colours.
-fn clean(line: &str) -> String {
-    let plain = strip_str(line).to_string();
-    let shown = plain.trim_end_matches('\r').rsplit('\r').next().unwrap_or_default();
-    shown.trim_end().to_owned()
+    text.lines().map(|line| last_shown(&line[..line.floor_char_boundary(LINE_BYTES)]).trim_end().to_owned()).collect()
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub mod redact;
 mod reporting;
 pub mod retry;
 pub mod runner;
+pub mod safe_text;
 pub mod snapshot_rules;
 pub mod task_file;
 pub mod text;

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::model::safe_text::visible_line;
+
 /// How bad a fault is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -25,7 +27,7 @@ impl fmt::Display for Severity {
 
 /// One fault of a plan file.
 ///
-/// Control characters of the plan are replaced in all texts, so that they can be shown on a terminal.
+/// Unsafe characters of the plan are spelt out in all texts, so that they can be shown on a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
     /// How bad it is.
@@ -55,7 +57,7 @@ impl Diagnostic {
         help: Option<&str>,
         excerpt: Excerpt,
     ) -> Self {
-        let (path, message, help) = (path.to_owned(), printable(message), help.map(printable));
+        let (path, message, help) = (path.to_owned(), visible_line(message), help.map(visible_line));
         Self { severity, path, line: place.0, column: place.1, message, help, excerpt }
     }
 
@@ -95,14 +97,11 @@ impl Excerpt {
     pub(super) fn new(line: &str, before: usize) -> Self {
         let cut = before.saturating_sub(BEFORE);
         let mut rest = line.chars().skip(cut);
-        let mut text: String = rest.by_ref().take(before - cut + AFTER).collect();
-        if rest.next().is_some() {
-            text.push('…');
-        }
-        if cut == 0 {
-            return Self { text: printable(&text), caret: before };
-        }
-        Self { text: format!("…{}", printable(&text)), caret: before - cut + 1 }
+        let [left, right] =
+            [before - cut, AFTER].map(|count| visible_line(&rest.by_ref().take(count).collect::<String>()));
+        let [start, end] = [cut > 0, rest.next().is_some()].map(|left_out| if left_out { "…" } else { "" });
+        let caret = start.chars().count() + left.chars().count();
+        Self { text: format!("{start}{left}{right}{end}"), caret }
     }
 
     /// White space as wide as what stands before the caret.
@@ -114,12 +113,6 @@ impl Excerpt {
             .take(self.caret)
             .collect()
     }
-}
-
-/// `text` without the characters that could move a terminal's cursor or turn the direction of writing.
-pub(super) fn printable(text: &str) -> String {
-    let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    text.chars().map(|c| if (c.is_control() && c != '\t') || turns(c) { '\u{fffd}' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -147,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_strangers_plan_cannot_write_to_the_terminal() {
-        let shown = diagnostic("name = \u{1b}[2J\u{202e}", 3).to_string();
-        assert!(!shown.contains('\u{1b}') && !shown.contains('\u{202e}'), "{shown:?}");
+        let shown = diagnostic("a\u{202e}me = \u{1b}[2J", 4).to_string();
+        assert!(shown.contains("\n    a⟨U+202E⟩me = ␛[2J\n               ^\n"), "{shown:?}");
     }
 }

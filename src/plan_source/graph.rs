@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::diagnostic::printable;
+use crate::model::safe_text::visible_line;
 use crate::model::{LaneIndex, Plan};
 
 /// The plan as a DOT digraph. Arrows go from a lane to those that wait for it; dotted lines join lanes that are kept
@@ -46,7 +46,7 @@ fn edges(plan: &Plan) -> impl Iterator<Item = (LaneIndex, LaneIndex)> {
 fn label(plan: &Plan, lane: LaneIndex) -> String {
     let lane = plan.lane(lane);
     match &lane.name {
-        Some(name) => format!("{}\n{}", lane.id, printable(name)),
+        Some(name) => format!("{}\n{}", lane.id, visible_line(name)),
         None => lane.id.to_string(),
     }
 }

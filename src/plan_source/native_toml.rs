@@ -12,6 +12,7 @@ use super::lower::lane::RETRIES;
 use super::lower::program::NO_RUNNER;
 use super::lower::tasks::{ONLY_TASK, own_task};
 use crate::model::plan::{AgentWorktrees, Interface, OwnershipRule, RetryFrom};
+use crate::model::safe_text::is_unsafe;
 use crate::model::{Agent, CommandLine, Gates, Lane, LaneIndex, MustHaves, Plan, Task, TaskKind, Timeouts};
 
 /// Writes `plan` as native TOML. `runners` is what it is to be read with: a command that it gives is left out.
@@ -28,7 +29,32 @@ pub fn write(plan: &Plan, runners: &dyn Fn(&str) -> Option<CommandLine>) -> Stri
         interface: plan.interfaces.iter().map(|interface| InterfaceText::of(plan, interface)).collect(),
         lane: plan.indices().map(|lane| LaneText::of(plan, lane, runners)).collect(),
     };
-    toml::to_string_pretty(&text).expect("text, numbers, lists and tables are all that TOML asks for")
+    const FITS: &str = "text, numbers, lists and tables are all that TOML asks for";
+    let written = toml::to_string_pretty(&text).expect(FITS);
+    if !written.contains(is_unsafe) {
+        return written;
+    }
+    let mut value = toml::Value::try_from(&text).expect(FITS);
+    mark_unsafe(&mut value);
+    toml::to_string_pretty(&value).expect(FITS).replace("\\u0000", "\\u")
+}
+
+/// Puts a NUL and its code in place of each character that is to be written as an escape. A NUL can only be written as one
+/// itself (`\u0000`), in a kind of string that has escapes.
+fn mark_unsafe(value: &mut toml::Value) {
+    match value {
+        toml::Value::String(text) => {
+            let marked = |c: char| match c {
+                // A backslash as well: none that the text has may be taken for one of an escape.
+                c if is_unsafe(c) || c == '\\' => format!("\0{:04X}", u32::from(c)),
+                c => c.to_string(),
+            };
+            *text = text.chars().map(marked).collect();
+        }
+        toml::Value::Array(values) => values.iter_mut().for_each(mark_unsafe),
+        toml::Value::Table(values) => values.iter_mut().for_each(|(_, value)| mark_unsafe(value)),
+        _ => {}
+    }
 }
 
 #[derive(Serialize)]

@@ -26,7 +26,7 @@ pub use files::{heartbeat, output_log};
 pub use launch::{DETACHED, Launched, Output, current_program, launch, leave_session, start_detached};
 pub use nearby::{at_work_in, supervisors_below};
 pub use observe::{Observation, observe};
-pub use output::{NewLines, both_ends, clean, each_line, last_line, lines_since, tail};
+pub use output::{NewLines, both_ends, each_line, last_line, lines_since, tail};
 pub use secrets::redactor;
 pub use stop::{StopOutcome, stop};
 pub use sweep::{leftovers, sweep};

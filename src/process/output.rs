@@ -4,10 +4,8 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use anstream::adapter::strip_str;
-
+use crate::model::safe_text::last_shown;
 use crate::regular_file::{Links, open_with};
-
 /// How much of the end of the output is looked at for its last lines.
 const TAIL_BYTES: u64 = 64 * 1024;
 
@@ -87,7 +85,7 @@ pub fn lines_since(output: &Path, offset: u64, ended: bool) -> io::Result<NewLin
         _ => {}
     }
     let text = String::from_utf8_lossy(&bytes);
-    Ok(NewLines { lines: text.lines().map(clean).collect(), next: offset + bytes.len() as u64 })
+    Ok(NewLines { lines: text.lines().map(last_shown).collect(), next: offset + bytes.len() as u64 })
 }
 
 /// Hands over line after line, each with its end, for as long as `act` says that it wants more. A line of more than
@@ -115,15 +113,7 @@ fn last_of(output: &Path, window: u64) -> io::Result<Vec<String>> {
     let text = String::from_utf8_lossy(&bytes);
     let lines: Vec<&str> = text.lines().collect();
     let torn = usize::from(start > 0 && lines.len() > 1);
-    Ok(lines[torn..].iter().map(|line| clean(line)).filter(|line| !line.trim().is_empty()).collect())
-}
-
-/// What a terminal would show of `line`: no escape sequences, no control characters, and after a carriage return only
-/// what was written last.
-pub fn clean(line: &str) -> String {
-    let plain = strip_str(line).to_string();
-    let shown = plain.rsplit('\r').find(|part| !part.trim().is_empty()).unwrap_or_default();
-    shown.chars().filter(|&c| c == '\t' || !c.is_control()).collect()
+    Ok(lines[torn..].iter().map(|line| last_shown(line)).filter(|line| !line.trim().is_empty()).collect())
 }
 
 fn open(path: &Path) -> io::Result<Option<File>> {

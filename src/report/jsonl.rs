@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::Reporter;
 use crate::event::{Event, Record, RecordStatus};
-use crate::model::{LaneId, TaskId, Timestamp};
+use crate::model::{LaneId, TaskId, Timestamp, safe_text};
 use crate::view::RunView;
 
 /// Writes a JSON object for each event: the columns of the run log (SPEC §4), then the event's own fields.
@@ -40,9 +40,8 @@ const NONE: &str = "-";
 
 impl<W: Write> Reporter for Jsonl<W> {
     fn record(&mut self, record: &Record, view: &RunView) -> io::Result<()> {
-        let mut text = serde_json::to_vec(&to_line(record, view)?)?;
-        text.push(b'\n');
-        self.out.write_all(&text)?;
+        let text = serde_json::to_string(&to_line(record, view)?)?;
+        self.out.write_all(format!("{}\n", safe_text::json(&text)).as_bytes())?;
         self.out.flush()
     }
 

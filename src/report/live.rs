@@ -8,6 +8,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Reporter;
 use crate::event::Record;
+use crate::model::safe_text::for_terminal;
 use crate::model::time::short;
 use crate::model::{AgentName, JobId, Timestamp};
 use crate::view::cells::{clean, cut, pad, width};
@@ -60,7 +61,7 @@ impl<'a> Live<'a> {
         let due = self.drawn.is_none_or(|drawn| now < drawn || now.since(drawn) >= REDRAW);
         if due && !self.bar.is_hidden() {
             self.drawn = Some(now);
-            self.bar.set_message(self.picture(view, now).join("\n"));
+            self.bar.set_message(for_terminal(&self.picture(view, now).join("\n")).into_owned());
         }
     }
 
@@ -104,7 +105,7 @@ impl Reporter for Live<'_> {
     fn record(&mut self, record: &Record, view: &RunView) -> io::Result<()> {
         if let Some(line) = narrate(record, view).filter(|line| line.lasting) {
             let text = self.styles.paint(line.tone, &line.text);
-            self.bar.println(format!("{} {text}", clock(record.at, self.offset)));
+            self.bar.println(for_terminal(&format!("{} {text}", clock(record.at, self.offset))));
         }
         self.draw(view, record.at);
         Ok(())

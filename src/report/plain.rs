@@ -6,7 +6,7 @@ use chrono::FixedOffset;
 
 use super::Reporter;
 use crate::event::Record;
-use crate::model::Timestamp;
+use crate::model::{Timestamp, safe_text};
 use crate::view::line::line;
 use crate::view::{RunView, Styles};
 
@@ -26,7 +26,8 @@ impl<W: Write> Plain<W> {
 
 impl<W: Write> Reporter for Plain<W> {
     fn record(&mut self, record: &Record, view: &RunView) -> io::Result<()> {
-        let Some(mut text) = line(record, view, self.offset, self.styles) else { return Ok(()) };
+        let Some(text) = line(record, view, self.offset, self.styles) else { return Ok(()) };
+        let mut text = safe_text::for_terminal(&text).into_owned();
         // In one piece, so that another writer's line never ends up inside.
         text.push('\n');
         self.out.write_all(text.as_bytes())?;

@@ -1,6 +1,8 @@
-//! Text in the cells of a terminal: measured and cut by display width, and cleaned of what would move the cursor.
+//! Text in the cells of a terminal: measured and cut by display width.
 
 use unicode_width::UnicodeWidthStr;
+
+pub use crate::model::safe_text::one_line as clean;
 
 /// How many cells `text` takes.
 pub fn width(text: &str) -> usize {
@@ -29,19 +31,6 @@ pub fn pad(text: &str, cells: usize) -> String {
     padded
 }
 
-/// `text` on one line, without anything that could move the cursor, change colours or turn the writing direction:
-/// what agents and plans say is data (SPEC §13).
-pub fn clean(text: &str) -> String {
-    let visible = anstream::adapter::strip_str(text).to_string();
-    let kept = visible.chars().filter(|&c| !is_direction_mark(c));
-    let spaced: String = kept.map(|c| if c.is_control() { ' ' } else { c }).collect();
-    spaced.trim().to_owned()
-}
-
-fn is_direction_mark(c: char) -> bool {
-    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -54,11 +43,6 @@ mod tests {
         assert_eq!(cut("会計モジュール", 8), "会計モ…");
         assert_eq!(pad("会計", 6), "会計  ");
         assert_eq!(cut("abc", 0), "");
-    }
-
-    #[test]
-    fn what_an_agent_prints_cannot_steer_the_terminal() {
-        assert_eq!(clean("\u{1b}[2J\u{1b}[31mred\u{1b}[0m\r\nnext\u{7}\u{202e}gnp"), "red  nextgnp");
     }
 
     proptest! {

@@ -20,6 +20,7 @@ use super::args::{GlobalArgs, HookEvent};
 use super::context::Context;
 use super::error::{CliError, ExitStatus};
 use super::printer::Printer;
+use crate::model::safe_text;
 use input::Input;
 use unfinished::Here;
 
@@ -37,7 +38,7 @@ pub(super) fn run(global: &GlobalArgs, printer: Printer, event: HookEvent) -> Ex
     }
     if let Some(answer) = unharmed(|| answer(global, printer, event)) {
         // Nobody is there to be told that nobody listens.
-        let _ = writeln!(io::stdout().lock(), "{answer}");
+        let _ = writeln!(io::stdout().lock(), "{}", safe_text::json(&answer.to_string()));
     }
     ExitStatus::Done
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::Ports;
 use crate::model::job::TAIL_LINES;
+use crate::model::safe_text::last_shown;
 use crate::model::snapshot_rules::ToolCall;
 use crate::model::{JobExit, JobId, Runner, Session, Transcript};
 use crate::process;
@@ -77,7 +78,7 @@ fn read_all<'r>(runner: &'r Runner, output: &Path) -> Output<'r> {
 }
 
 fn keep_last(tail: &mut VecDeque<String>, said: &Said) {
-    let lines = said.lines().into_iter().map(|line| process::clean(&line));
+    let lines = said.lines().into_iter().map(|line| last_shown(&line));
     tail.extend(lines.filter(|line| !line.trim().is_empty()));
     tail.drain(..tail.len().saturating_sub(TAIL_LINES));
 }

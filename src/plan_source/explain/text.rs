@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use super::{Explanation, InterfaceExplanation, LaneExplanation, Shared};
 use crate::model::plan::{EdgeOrigin, OwnershipRule, Skipped};
+use crate::model::safe_text::visible_line;
 use crate::model::text::counted;
 use crate::model::time::short;
 use crate::model::{Agent, CommandLine, LaneId, MustHaves, Round, TaskId};
-use crate::plan_source::diagnostic::printable;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.phase)?;
-        self.title.iter().try_for_each(|title| write!(f, ": {}", printable(title)))?;
+        self.title.iter().try_for_each(|title| write!(f, ": {}", visible_line(title)))?;
         writeln!(f, "\n{}", self.summary())?;
         self.lanes.iter().try_for_each(|lane| write!(f, "\n{lane}"))?;
         writeln!(f, "\ncritical path  {} ({})", joined(&self.critical_path, " -> "), short(self.critical_time))?;
@@ -28,8 +28,8 @@ impl fmt::Display for Explanation {
         }
         self.interfaces.iter().try_for_each(|interface| writeln!(f, "interface      {interface}"))?;
         for Skipped { lane, name, reason } in &self.skipped {
-            let name = name.as_ref().map_or_else(String::new, |name| format!(" ({})", printable(name)));
-            writeln!(f, "skipped        {lane}{name}: {}", printable(reason))?;
+            let name = name.as_ref().map_or_else(String::new, |name| format!(" ({})", visible_line(name)));
+            writeln!(f, "skipped        {lane}{name}: {}", visible_line(reason))?;
         }
         write_commands(f, "", "after a task ", &self.gates.atomic)?;
         write_commands(f, "", "after a merge", &self.gates.checkpoint)?;
@@ -47,7 +47,7 @@ impl Explanation {
         let mut parts = vec![counted(self.lanes.len(), "lane")];
         let waves = self.lanes.iter().map(|lane| lane.wave).max().unwrap_or(0);
         parts.push(counted(waves as usize, "wave"));
-        parts.extend(self.base_branch.iter().map(|branch| format!("onto {}", printable(branch))));
+        parts.extend(self.base_branch.iter().map(|branch| format!("onto {}", visible_line(branch))));
         parts.extend(self.merge.iter().map(|mode| format!("merge {mode}")));
         parts.extend(
             self.max_parallel.iter().map(|number| format!("at most {} at once", counted(*number as usize, "agent"))),
@@ -60,13 +60,13 @@ impl fmt::Display for LaneExplanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lane = &self.lane;
         write!(f, "{}", lane.id)?;
-        lane.name.iter().try_for_each(|name| write!(f, "  {}", printable(name)))?;
+        lane.name.iter().try_for_each(|name| write!(f, "  {}", visible_line(name)))?;
         writeln!(f)?;
         writeln!(f, "  wave {}, at most {}{}", self.wave, short(self.time), self.after())?;
         for (on, origin) in &self.because {
             match origin {
                 EdgeOrigin::Blocks => writeln!(f, "  after {on} because that one says that it blocks this one")?,
-                EdgeOrigin::Interface(id) => writeln!(f, "  after {on} because it provides {}", printable(id))?,
+                EdgeOrigin::Interface(id) => writeln!(f, "  after {on} because it provides {}", visible_line(id))?,
             }
         }
         match lane.ownership {
@@ -101,7 +101,7 @@ impl LaneExplanation {
 
 fn write_agent(f: &mut fmt::Formatter<'_>, agent: &Agent, limits_ms: &[u64]) -> fmt::Result {
     let round = if agent.round == Round::Implementation { String::new() } else { format!(" ({})", agent.round) };
-    writeln!(f, "  agent {}{round}  $ {}", agent.name, printable(&agent.command.to_string()))?;
+    writeln!(f, "  agent {}{round}  $ {}", agent.name, visible_line(&agent.command.to_string()))?;
     for (task, limit) in agent.tasks.iter().zip(limits_ms) {
         write!(f, "    task {}", task_title(&task.id, task.name.as_deref()))?;
         match task.kind.is_human() {
@@ -114,15 +114,15 @@ fn write_agent(f: &mut fmt::Formatter<'_>, agent: &Agent, limits_ms: &[u64]) -> 
 }
 
 fn task_title(id: &TaskId, name: Option<&str>) -> String {
-    name.map_or_else(|| id.to_string(), |name| format!("{id}: {}", printable(name)))
+    name.map_or_else(|| id.to_string(), |name| format!("{id}: {}", visible_line(name)))
 }
 
 fn write_list<T: fmt::Display>(f: &mut fmt::Formatter<'_>, label: &str, list: &[T]) -> fmt::Result {
-    if list.is_empty() { Ok(()) } else { writeln!(f, "  {label} {}", printable(&joined(list, ", "))) }
+    if list.is_empty() { Ok(()) } else { writeln!(f, "  {label} {}", visible_line(&joined(list, ", "))) }
 }
 
 fn write_commands(f: &mut fmt::Formatter<'_>, indent: &str, label: &str, commands: &[CommandLine]) -> fmt::Result {
-    commands.iter().try_for_each(|command| writeln!(f, "{indent}{label}  $ {}", printable(&command.to_string())))
+    commands.iter().try_for_each(|command| writeln!(f, "{indent}{label}  $ {}", visible_line(&command.to_string())))
 }
 
 fn joined<T: fmt::Display>(list: &[T], between: &str) -> String {
@@ -136,14 +136,14 @@ impl fmt::Display for InterfaceExplanation {
             (Some(lane), false) => format!("closes when {lane} is merged"),
             (None, false) => "open, and no lane of this plan provides it".to_owned(),
         };
-        write!(f, "{}, {how}", printable(&self.id))
+        write!(f, "{}, {how}", visible_line(&self.id))
     }
 }
 
 impl fmt::Display for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ((one, other), (left, right)) = (&self.lanes, &self.globs);
-        write!(f, "{one} ({}), {other} ({})", printable(left), printable(right))?;
-        self.example.iter().try_for_each(|path| write!(f, ", for example {}", printable(path)))
+        write!(f, "{one} ({}), {other} ({})", visible_line(left), visible_line(right))?;
+        self.example.iter().try_for_each(|path| write!(f, ", for example {}", visible_line(path)))
     }
 }

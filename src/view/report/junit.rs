@@ -205,7 +205,7 @@ type Xml = Writer<Vec<u8>>;
 fn start<'a>(name: &'a str, attributes: &[(&str, String)]) -> BytesStart<'a> {
     let mut start = BytesStart::new(name);
     for (name, value) in attributes {
-        start.push_attribute((*name, visible(value).as_str()));
+        start.push_attribute((*name, visible(value).as_ref()));
     }
     start
 }

@@ -30,6 +30,7 @@ use super::run_view::RunView;
 use super::styles::Styles;
 use super::summary::{Summary, SummaryContext};
 use crate::event::{Record, RunOutcome, StopReason};
+use crate::model::safe_text;
 use crate::model::{Budget, CommitId, LaneId, MergeMode, PhaseId, Redactor, ReportFormat, RunId, Timestamp, Usage};
 
 pub use annotations::{Annotation, Severity, annotations};
@@ -179,10 +180,12 @@ impl ExecutionReport {
     pub fn render(&self, format: ReportFormat, width: usize, styles: Styles) -> io::Result<String> {
         Ok(match format {
             ReportFormat::Text => text::text(self, width, styles),
-            ReportFormat::Json => serde_json::to_string_pretty(self)? + "\n",
+            ReportFormat::Json => safe_text::json(&serde_json::to_string_pretty(self)?).into_owned() + "\n",
             ReportFormat::Markdown => markdown(self, MARKDOWN_LIMIT),
             ReportFormat::Junit => junit::junit(self)?,
-            ReportFormat::CodeQuality => serde_json::to_string_pretty(&code_quality::issues(self))? + "\n",
+            ReportFormat::CodeQuality => {
+                safe_text::json(&serde_json::to_string_pretty(&code_quality::issues(self))?).into_owned() + "\n"
+            }
         })
     }
 
