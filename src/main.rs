@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    lanekeeper::process::set_descriptors_close_on_exec();
     let mut arguments: Vec<_> = std::env::args_os().collect();
     // Before anything else, because supervisors are many and have to be small and quick to start.
     if let [_, command, job_directory] = arguments.as_slice()

@@ -102,6 +102,12 @@ pub fn leave_session() {
     let _ = rustix::process::setsid();
 }
 
+/// Keeps the descriptors with which this process was started from every process that it starts: a supervisor outlives the
+/// caller, and would hold a lock or a pipe of the caller's for as long. Standard input, output and error stay.
+pub fn set_descriptors_close_on_exec() {
+    close_fds::set_fds_cloexec(3, &[]);
+}
+
 /// The program to give to [`launch`]: this one, also when its file was replaced during the run.
 ///
 /// # Errors

@@ -23,7 +23,9 @@ mod wait;
 
 pub use error::ProcessError;
 pub use files::{heartbeat, output_log};
-pub use launch::{DETACHED, Launched, Output, current_program, launch, leave_session, start_detached};
+pub use launch::{
+    DETACHED, Launched, Output, current_program, launch, leave_session, set_descriptors_close_on_exec, start_detached,
+};
 pub use nearby::{at_work_in, supervisors_below};
 pub use observe::{Observation, observe};
 pub use output::{NewLines, both_ends, each_line, last_line, lines_since, tail};
