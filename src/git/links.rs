@@ -11,16 +11,13 @@ use super::error::{GitError, io_error};
 use super::pool::{Pool, make_directory};
 use crate::model::{LaneId, RunId};
 
-/// Names below the root that are the pool's own, so no run's.
-const POOL_NAMES: &[&str] = &["slots", "trash"];
-
 impl Pool {
     /// Makes the link of `holder` lead to `slot`, in one step. A holder without a lane has none.
     ///
     /// # Errors
     /// [`GitError::NotOurs`] when something else than a link has its name, or a directory above it is a link.
     pub fn link(&self, holder: &Holder, slot: &Path) -> Result<(), GitError> {
-        let Some(directory) = self.holder_directory(holder)? else { return Ok(()) };
+        let Some(directory) = self.holder_directory(holder) else { return Ok(()) };
         self.refuse_links_above(&directory)?;
         make_directory(&directory)?;
         let link = directory.join("code");
@@ -35,7 +32,7 @@ impl Pool {
     /// # Errors
     /// Those of [`Pool::link`].
     pub fn unlink(&self, holder: &Holder) -> Result<(), GitError> {
-        let Some(directory) = self.holder_directory(holder)? else { return Ok(()) };
+        let Some(directory) = self.holder_directory(holder) else { return Ok(()) };
         self.refuse_links_above(&directory)?;
         let link = directory.join("code");
         refuse_other_than_link(&link)?;
@@ -51,7 +48,7 @@ impl Pool {
     /// # Errors
     /// [`GitError::NotOurs`] when a directory above it is a link; [`GitError::Io`].
     pub fn remove_lane_directory(&self, run: &RunId, lane: &LaneId) -> Result<Vec<PathBuf>, GitError> {
-        let directory = self.run_directory(run)?.join(lane.as_str());
+        let directory = self.root().join(run.as_str()).join(lane.as_str());
         let mut kept = Vec::new();
         if fs::symlink_metadata(&directory).is_ok() {
             self.refuse_links_above(&directory)?;
@@ -62,7 +59,7 @@ impl Pool {
                 }
             }
         }
-        for path in [directory.clone(), self.run_directory(run)?] {
+        for path in [directory.clone(), self.root().join(run.as_str())] {
             let _ = fs::remove_dir(path);
         }
         Ok(kept)
@@ -77,18 +74,13 @@ impl Pool {
         Ok(())
     }
 
-    fn holder_directory(&self, holder: &Holder) -> Result<Option<PathBuf>, GitError> {
-        let Some(lane) = &holder.lane else { return Ok(None) };
-        let directory = self.run_directory(&holder.run)?.join(lane.as_str());
-        Ok(Some(match &holder.agent {
+    fn holder_directory(&self, holder: &Holder) -> Option<PathBuf> {
+        let lane = holder.lane.as_ref()?;
+        let directory = self.root().join(holder.run.as_str()).join(lane.as_str());
+        Some(match &holder.agent {
             Some(agent) => directory.join("agents").join(agent.as_str()),
             None => directory,
-        }))
-    }
-
-    fn run_directory(&self, run: &RunId) -> Result<PathBuf, GitError> {
-        let path = self.root().join(run.as_str());
-        if POOL_NAMES.contains(&run.as_str()) { Err(GitError::NotOurs { path }) } else { Ok(path) }
+        })
     }
 
     fn refuse_links_above(&self, directory: &Path) -> Result<(), GitError> {

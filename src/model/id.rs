@@ -2,7 +2,7 @@
 //!
 //! The rule is one for all of them (SPEC §13): `[A-Za-z0-9][A-Za-z0-9._-]{0,63}` and no `..`. Two more
 //! names are refused because git refuses them as a part of a branch name: a trailing `.` and a trailing
-//! `.lock`.
+//! `.lock`. A run, which has files and directories of its name, cannot have that of a file of Lanekeeper's either.
 
 use std::fmt;
 use std::str::FromStr;
@@ -34,6 +34,9 @@ pub enum InvalidId {
     /// An ending that git refuses in a branch name.
     #[error("an id cannot end with `{0}`, git refuses it in a branch name")]
     BadEnd(&'static str),
+    /// A name of a run whose files would be other files of Lanekeeper's.
+    #[error("a run cannot be called `{0}`, because Lanekeeper has other files of that name")]
+    Reserved(String),
 }
 
 fn check(text: &str) -> Result<(), InvalidId> {
@@ -59,8 +62,20 @@ fn check(text: &str) -> Result<(), InvalidId> {
     Ok(())
 }
 
+fn check_run(text: &str) -> Result<(), InvalidId> {
+    check(text)?;
+    // Some file systems do not tell upper case from lower case.
+    let name = text.to_ascii_lowercase();
+    let reserved = name.split('.').next().is_some_and(|stem| RESERVED.contains(&stem));
+    if reserved || name.contains(".jsonl") { Err(InvalidId::Reserved(text.to_owned())) } else { Ok(()) }
+}
+
+/// The files and directories beside those of runs, in the state directory and below the worktree root, without what
+/// follows a dot. Logs, and what is made of a damaged one, have `.jsonl` in their names.
+const RESERVED: &[&str] = &["checkpoints", "errors", "slots", "trash"];
+
 macro_rules! id_types {
-    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident: $check:ident;)*) => {$(
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
         #[serde(try_from = "String", into = "String")]
@@ -72,7 +87,7 @@ macro_rules! id_types {
             /// # Errors
             /// [`InvalidId`] names the first rule that `text` breaks.
             pub fn new(text: &str) -> Result<Self, InvalidId> {
-                check(text)?;
+                $check(text)?;
                 Ok(Self(text.into()))
             }
 
@@ -118,15 +133,15 @@ macro_rules! id_types {
 
 id_types! {
     /// Names a phase, for example `P1`.
-    PhaseId;
+    PhaseId: check;
     /// Names a lane, unique in its plan, for example `SL-API`.
-    LaneId;
+    LaneId: check;
     /// Names an agent, unique in its lane, for example `engineer`.
-    AgentName;
+    AgentName: check;
     /// Names a task, unique in its lane.
-    TaskId;
+    TaskId: check;
     /// Names a run, unique in its repository.
-    RunId;
+    RunId: check_run;
 }
 
 #[cfg(test)]
@@ -144,6 +159,27 @@ mod tests {
     fn names_that_leave_a_root_or_confuse_git_are_refused() {
         for text in ["", "../x", "-x", ".x", "a/b", "a..b", "a b", "a\0", "ä", "x.lock", "x.", &"x".repeat(65)] {
             assert!(LaneId::new(text).is_err(), "{text:?} was accepted");
+        }
+    }
+
+    #[test]
+    fn a_run_has_no_name_of_another_file_of_lanekeepers() {
+        let reserved = [
+            "errors",
+            "checkpoints",
+            "checkpoints.json",
+            "Checkpoints.JSON.damaged-1",
+            "slots",
+            "trash",
+            "r1.jsonl",
+            "r1.jsonl.arriving",
+        ];
+        for name in reserved {
+            assert_eq!(RunId::new(name), Err(InvalidId::Reserved(name.to_owned())));
+            assert!(LaneId::new(name).is_ok(), "{name}");
+        }
+        for name in ["errors-2", "my-slots", "r1.json"] {
+            assert!(RunId::new(name).is_ok(), "{name}");
         }
     }
 

@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::atomic::FileError;
 use super::foreign_log;
-use super::layout::{ERRORS, LaneDirectory, StateDirectory, began, moment, paths_in};
+use super::layout::{LaneDirectory, StateDirectory, began, moment, paths_in};
 use super::record;
 use crate::event::{Event, RunOutcome, RunStarted};
 use crate::model::{LaneId, RunId, Timestamp};
@@ -128,7 +128,7 @@ fn changed_log(path: PathBuf) -> Option<(SystemTime, PathBuf)> {
 
 /// The run whose log has this path.
 fn run_of(path: &Path) -> Option<RunId> {
-    let name = path.file_name()?.to_str().filter(|name| *name != ERRORS)?.strip_suffix(".jsonl")?;
+    let name = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
     RunId::new(name).ok()
 }
 

@@ -138,7 +138,7 @@ impl StateDirectory {
         let mut runs: Vec<(Timestamp, RunId)> = paths_in(&self.path())?
             .into_iter()
             .filter_map(|path| {
-                let name = path.file_name()?.to_str().filter(|name| *name != ERRORS)?.strip_suffix(".jsonl")?;
+                let name = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
                 let run = RunId::new(name).ok()?;
                 (!foreign_log::is_foreign(&path)).then(|| (began(&path), run))
             })
