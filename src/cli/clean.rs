@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::args::{Clean, Format};
 use super::context::Context;
 use super::error::{CliError, ExitStatus};
-use super::execution::{Site, holder};
+use super::execution::{Site, holder, wait_for_refs};
 use super::options::session_id;
 use super::runs::{command, existing};
 use crate::git::Pool;
@@ -31,6 +31,9 @@ pub(super) fn run(context: &Context, arguments: &Clean) -> Result<ExitStatus, Cl
     let site = Site::find_to_work_in(context)?;
     let settings = context.layers(Layer::default())?.resolve(None);
     let state = site.state(&settings);
+    if !arguments.dry_run {
+        wait_for_refs(context, &site.repository)?;
+    }
     let (known, unreadable) = known_runs(&state)?;
     let chosen: Vec<RunId> = match &arguments.run {
         Some(run) => {

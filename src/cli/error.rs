@@ -162,6 +162,7 @@ impl From<crate::git::GitError> for CliError {
             | GitError::NotARepository { .. }
             | GitError::Bare { .. }
             | GitError::NoMainWorktree { .. }
+            | GitError::RefFormat { .. }
             | GitError::UnbornHead { .. } => ExitStatus::Usage,
             _ => ExitStatus::Blocked,
         };

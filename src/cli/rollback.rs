@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::args::{Format, Rollback};
 use super::context::Context;
 use super::error::{CliError, ExitStatus};
-use super::execution::{Control, Opened, Part, Site, ports, take};
+use super::execution::{Control, Opened, Part, Site, ports, take, wait_for_refs};
 use super::options::session_id;
 use super::runs::{command, named_or_only_unfinished, unknown_lane};
 use crate::engine::mirror::Mirror;
@@ -44,6 +44,7 @@ pub(super) fn roll_back(
     lanes: &[LaneId],
     control: &Control,
 ) -> Result<ExitStatus, CliError> {
+    wait_for_refs(context, &site.repository)?;
     let mut opened = take(context, site, run, control, Part::All)?;
     let state = site.state(&control.settings);
     let rollback = plan(&opened.state, &opened.records, lanes).map_err(|error| told(error, &state, &opened, lanes))?;

@@ -50,6 +50,17 @@ pub enum GitError {
         /// The repository.
         common: PathBuf,
     },
+    /// The repository's refs are not in the format that libgit2 and Lanekeeper read.
+    #[error(
+        "{path} stores its refs as `{format}`, which Lanekeeper does not support; convert it with \
+         `git refs migrate --ref-format=files`, or work in a clone (`git clone --ref-format=files {path} NEW-DIRECTORY`)"
+    )]
+    RefFormat {
+        /// The repository.
+        path: PathBuf,
+        /// The value of `extensions.refStorage`.
+        format: String,
+    },
     /// There is no commit yet.
     #[error("{path} has no commit yet; make a first one (`git commit --allow-empty -m start`)")]
     UnbornHead {
@@ -118,6 +129,12 @@ pub enum GitError {
     /// Somebody works on the index, or died while doing so.
     #[error("{lock} exists: another git works there, or died; if none does, delete the file")]
     IndexLocked {
+        /// The lock.
+        lock: PathBuf,
+    },
+    /// Another git holds a lock that every change of refs needs, or died while it held it.
+    #[error("{lock} exists: another git changes refs, or died; if no git runs in this repository, delete the file")]
+    RefsLocked {
         /// The lock.
         lock: PathBuf,
     },

@@ -117,7 +117,7 @@ impl Repository {
             }
             // A person's own worktree may have the branch; ours are known by the lock that each of them gets.
             let ours = entry.directory.join("lanekeeper.lock").exists();
-            if ours && !branch.is_empty() && entry.holds(branch)? && leads_to(&entry.worktree, &entry.directory) {
+            if ours && !branch.is_empty() && entry.holds(branch) && leads_to(&entry.worktree, &entry.directory) {
                 return Ok(Some(entry.worktree));
             }
         }
@@ -289,7 +289,7 @@ impl Pool {
 fn present(path: &Path, entry: PathBuf, branch: &str, checked_out: Option<String>) -> Result<Present, GitError> {
     let locked = is_locked(&entry).then(|| read_line(&entry.join("locked")).unwrap_or_default());
     let known = Entry { directory: entry, worktree: path.to_owned() };
-    let on_branch = checked_out.as_deref().unwrap_or_default() == branch || known.holds(branch)?;
+    let on_branch = checked_out.as_deref().unwrap_or_default() == branch || known.holds(branch);
     Ok(Present { on_branch, checked_out, locked })
 }
 

@@ -58,8 +58,6 @@ impl Written {
         // Git wrote links once.
         let line = read_line(&file).filter(|_| !file.is_symlink())?;
         match line.strip_prefix("ref: ") {
-            // What a reftable repository writes there.
-            Some("refs/heads/.invalid") => None,
             Some(name) => Some(Self::Reference(name.to_owned())),
             None => CommitId::new(&line).ok().map(Self::Commit),
         }

@@ -98,6 +98,19 @@ fn alone<T>(
     })
 }
 
+impl Repository {
+    /// Git's lock on all packed refs; it may not exist. While it does, no ref can be deleted and no branch be checked out.
+    pub fn packed_refs_lock(&self) -> PathBuf {
+        self.common_dir().join("packed-refs.lock")
+    }
+
+    /// Those locks on refs that only a git of the user's takes, or one that changes `branch`, and that exist.
+    pub fn reference_locks(&self, branches: &[&str]) -> Vec<PathBuf> {
+        let of_branches = branches.iter().map(|branch| reference_lock(self.common_dir(), &branch_reference(branch)));
+        of_branches.chain([self.packed_refs_lock()]).filter(|lock| fs::symlink_metadata(lock).is_ok()).collect()
+    }
+}
+
 /// Where git's lock on the ref `name` is.
 pub(crate) fn reference_lock(common: &Path, name: &str) -> PathBuf {
     common.join(format!("{name}.lock"))

@@ -42,8 +42,8 @@ impl Repository {
     /// Finds the repository that `from` belongs to, whether or not it has a commit.
     ///
     /// # Errors
-    /// [`GitError::NotARepository`], [`GitError::Bare`], [`GitError::NoMainWorktree`], or what git says (an owner that
-    /// it distrusts, for example).
+    /// [`GitError::NotARepository`], [`GitError::Bare`], [`GitError::NoMainWorktree`], [`GitError::RefFormat`], or what
+    /// git says (an owner that it distrusts, or an extension that it does not know, for example).
     pub fn locate(from: &Path) -> Result<Self, GitError> {
         let common = common_directory(from)?;
         let inside = worktree_around(from)?;
@@ -55,14 +55,27 @@ impl Repository {
                 .ok_or_else(|| GitError::NoMainWorktree { common: common.clone() })?,
         };
         let from = inside.unwrap_or_else(|| main.clone());
-        Ok(Self {
+        let repository = Self {
             handles: Handles::new(&common),
             main,
             common,
             from,
             known_configuration: KnownConfiguration::default(),
             durable_objects: DurableObjects::default(),
-        })
+        };
+        repository.refuse_foreign_ref_format()?;
+        Ok(repository)
+    }
+
+    /// Every other extension that git knows changes no file that Lanekeeper reads or writes itself: where libgit2
+    /// refuses one, the git program is asked.
+    fn refuse_foreign_ref_format(&self) -> Result<(), GitError> {
+        match self.configuration()?.get("extensions.refstorage") {
+            Some(format) if format != "files" => {
+                Err(GitError::RefFormat { path: self.main.clone(), format: format.to_owned() })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The main worktree's root; absolute, without symbolic links.
@@ -236,8 +249,8 @@ impl Repository {
         self.known_configuration.now(self)
     }
 
-    /// Asks libgit2, which needs no process. `None`: it cannot tell (it reads neither SHA-256 nor reftable
-    /// repositories, and knows less about trusted owners), so git itself must be asked.
+    /// Asks libgit2, which needs no process. `None`: it cannot tell (it reads no SHA-256
+    /// repositories, and knows less about extensions and trusted owners), so git itself must be asked.
     pub(super) fn in_process<T>(&self, ask: impl FnOnce(&git2::Repository) -> Result<T, git2::Error>) -> Option<T> {
         self.handles.ask(ask)
     }

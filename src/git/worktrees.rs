@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use super::along::Advance;
 use super::error::{GitError, io_error};
-use super::program::Git;
 use super::repository::Repository;
 use super::slot::{git_directory, same_place};
 use crate::regular_file;
@@ -32,7 +31,7 @@ impl Repository {
     pub(crate) fn all_checked_out(&self, branch: &str) -> Result<Vec<PathBuf>, GitError> {
         let mut places = Vec::new();
         for entry in self.all_worktrees()? {
-            if entry.holds(branch)? && entry.is_there() {
+            if entry.holds(branch) && entry.is_there() {
                 places.push(entry.worktree);
             }
         }
@@ -70,21 +69,11 @@ impl Entry {
     }
 
     /// Whether the worktree is on `branch`, or will be when its rebase ends.
-    pub(crate) fn holds(&self, branch: &str) -> Result<bool, GitError> {
+    pub(crate) fn holds(&self, branch: &str) -> bool {
         let full = format!("refs/heads/{branch}");
         let rebasing = ["rebase-merge/head-name", "rebase-apply/head-name"];
-        if rebasing.iter().any(|name| read_line(&self.directory.join(name)).as_deref() == Some(&full)) {
-            return Ok(true);
-        }
-        match read_line(&self.directory.join("HEAD")).as_deref().map(|head| head.strip_prefix("ref: ")) {
-            // What a reftable repository writes there.
-            Some(Some("refs/heads/.invalid")) => {
-                let git = Git::new(&self.worktree).args(["symbolic-ref", "--quiet", "HEAD"]);
-                Ok(String::from_utf8_lossy(&git.attempt()?.stdout).trim_end() == full)
-            }
-            Some(Some(name)) => Ok(name == full),
-            _ => Ok(false),
-        }
+        let says = |file: &str, line: &str| read_line(&self.directory.join(file)).as_deref() == Some(line);
+        rebasing.iter().any(|file| says(file, &full)) || says("HEAD", &format!("ref: {full}"))
     }
 }
 

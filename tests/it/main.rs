@@ -40,6 +40,7 @@ mod selection;
 mod sessions;
 mod signals;
 mod snapshots;
+mod starts;
 mod state;
 mod supervision;
 mod support;

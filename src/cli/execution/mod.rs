@@ -28,6 +28,7 @@ use course::Course;
 pub(super) use itinerary::itinerary;
 
 pub(super) use locks::lock_phase;
+pub(super) use patience::wait_for_refs;
 use plan_file::PlanFile;
 pub(super) use plan_file::{PlanText, invalid, tell};
 pub(super) use resume::{Control, Opened, Part, complete_files, take};

@@ -8,6 +8,7 @@ use tokio::time::sleep;
 
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
+use crate::git::{GitError, Repository};
 use crate::model::time::short;
 use crate::settings::{OnLockConflict, Settings};
 
@@ -43,6 +44,29 @@ pub(super) fn patiently<T>(
         }
         wait.pause()?;
     }
+}
+
+/// How long a lock of git's is waited for, which no git holds for longer than a moment.
+const GIT_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Waits until no other git holds the lock on packed refs. Git itself would wait as long for each ref that it deletes,
+/// and say nothing.
+pub(in crate::cli) fn wait_for_refs(context: &Context, repository: &Repository) -> Result<(), CliError> {
+    let (lock, began) = (repository.packed_refs_lock(), Instant::now());
+    let mut wait: Option<Wait> = None;
+    while let Ok(facts) = lock.symlink_metadata() {
+        let age = facts.modified().ok().and_then(|since| since.elapsed().ok()).unwrap_or_default();
+        if age.max(began.elapsed()) >= GIT_PATIENCE {
+            return Err(GitError::RefsLocked { lock }.into());
+        }
+        let wait = match &mut wait {
+            Some(wait) => wait,
+            none => none.insert(Wait::begin().map_err(deaf)?),
+        };
+        wait.tell(context, &format!("{} exists: another git changes refs", lock.display()));
+        wait.pause()?;
+    }
+    Ok(())
 }
 
 fn deaf(error: std::io::Error) -> CliError {

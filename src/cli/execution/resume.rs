@@ -328,7 +328,7 @@ pub(super) fn resume(
     let left = opened.plan.indices().filter(|lane| opened.state.lane(*lane).is_left_to_do());
     preflight::check(context, &opened.plan, left)?;
     let forge = forge::ready(site, &control.settings, opened.started.options.merge, &opened.started.base_branch)?;
-    site.prepare(&state_directory, &opened.started.options.worktree_root)?;
+    site.prepare(context, &state_directory, &opened.started.options.worktree_root)?;
     site.ignore_leavings(&opened.plan)?;
     crate::store::checkpoints::check(&state_directory.checkpoints())?;
     write_answers_down(run, &mut opened)?;

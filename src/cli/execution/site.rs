@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use super::patience::wait_for_refs;
 use crate::cli::context::Context;
+use rustix::fs::{Access, access};
+
 use crate::cli::error::{CliError, ExitStatus};
 use crate::event::Owner;
 use crate::git::{Remote, Repository};
@@ -49,7 +52,13 @@ impl Site {
     }
 
     /// Makes the state directory and the worktree root, keeps both out of `git status`, and clears away what a death left.
-    pub(in crate::cli) fn prepare(&self, state: &StateDirectory, worktree_root: &Path) -> Result<(), CliError> {
+    pub(in crate::cli) fn prepare(
+        &self,
+        context: &Context,
+        state: &StateDirectory,
+        worktree_root: &Path,
+    ) -> Result<(), CliError> {
+        wait_for_refs(context, &self.repository)?;
         usable_directory(worktree_root)?;
         state.create()?;
         crate::git::remove_dead_reference_locks(&self.repository)?;
@@ -82,8 +91,8 @@ const TRIES: u32 = 20;
 fn usable_directory(root: &Path) -> Result<(), CliError> {
     let attempt = || -> Result<(), String> {
         crate::store::atomic::create_directory(root).map_err(|error| error.to_string())?;
-        let probe = tempfile::Builder::new().prefix(".probe").tempfile_in(root);
-        probe.map(drop).map_err(|error| error.to_string())
+        // A file made to try it would stay where Lanekeeper is killed.
+        access(root, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| error.to_string())
     };
     let usable = (1..TRIES).find_map(|_| attempt().ok()).map_or_else(attempt, Ok);
     usable.map_err(|error| {

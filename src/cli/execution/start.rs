@@ -21,8 +21,9 @@ use crate::git::Pool;
 use crate::model::text::{headline, shell_line};
 use crate::model::{LaneId, LaneIndex, Plan, RunId};
 use crate::plan_source::explain;
+use crate::recover::resume::has_begun;
 use crate::schedule::RunState;
-use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, atomic, checkpoints};
+use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, atomic, checkpoints, run_log};
 use crate::view::RunView;
 
 /// The version of the run log's format.
@@ -49,10 +50,9 @@ pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: Pla
     let wanted = |lane: &LaneIndex| named.is_empty() || named.contains(&plan.plan.lane(*lane).id);
     preflight::check(context, &plan.plan, plan.plan.indices().filter(wanted))?;
     let run_id = options.run_id.clone().unwrap_or_else(|| new_run_id(&plan.plan));
-    refuse_taken_name(&run_id)?;
     let forge = forge::ready(site, &options.settings, options.settings.merge.value, &base_branch)?;
     let worktree_root = &options.settings.worktree_root.value;
-    site.prepare(&state, worktree_root)?;
+    site.prepare(context, &state, worktree_root)?;
     site.ignore_leavings(&plan.plan)?;
     let wish = Wish { site, options, plan: &plan, base: &base_branch, named: &named, run: &run_id };
     let shared = patiently(context, &options.settings, || share(&state, &wish));
@@ -86,9 +86,10 @@ pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: Pla
         options: RunOptions { lanes, done, branch_suffix, plan_format: plan.format, ..options.run_options() },
     };
     let directory = state.run(&run_id);
-    refuse_old_results(&run_id, &directory)?;
     directory.create()?;
     let locks = Locks { _branches: locks, _run: lock_run(&state, &run_id, &options.session_id)? };
+    remove_unbegun(&state, &run_id)?;
+    refuse_old_results(&run_id, &directory)?;
     let journal = Journal::create(&directory.log(), &run_id, &plan.plan.phase)?;
     let journal = journal.redacting(redactor(&options.settings, &plan.plan));
     write_plan(&directory.plan(), &plan.plan)?;
@@ -176,6 +177,24 @@ fn nothing_left(context: &Context, plan: &Plan, base: &str) -> Result<ExitStatus
     Ok(ExitStatus::Done)
 }
 
+/// Removes the log and the plan of a run of that name that died before it had begun: nothing was done in it. The run's
+/// lock is held.
+fn remove_unbegun(state: &StateDirectory, run: &RunId) -> Result<(), CliError> {
+    let directory = state.run(run);
+    let log = directory.log();
+    let is_log = log.symlink_metadata().is_ok_and(|it| it.is_file()) && state.has(run);
+    if !is_log || directory.directory().join("lanes").exists() {
+        return Ok(());
+    }
+    let contents = run_log::read(&log)?;
+    if contents.damage.is_empty() && !has_begun(&contents.records) {
+        // The log last: without it the plan is taken for what is left of a run that did something.
+        atomic::remove(&directory.plan())?;
+        atomic::remove(&log)?;
+    }
+    Ok(())
+}
+
 /// The exits of an earlier run of that name would be taken for this one's.
 fn refuse_old_results(run: &RunId, directory: &RunDirectory) -> Result<(), CliError> {
     let old = [directory.plan(), directory.directory().join("lanes")].into_iter().find(|path| path.exists());
@@ -184,16 +203,6 @@ fn refuse_old_results(run: &RunId, directory: &RunDirectory) -> Result<(), CliEr
     Err(CliError::new(ExitStatus::Usage, message)
         .hint("choose another name with --run-id, or leave it out")
         .hint(format!("to remove what it left: lanekeeper clean {run}, or its directory if its log is gone")))
-}
-
-/// The run log of a run of that name would be the repository's error log.
-fn refuse_taken_name(run: &RunId) -> Result<(), CliError> {
-    match run.as_str() {
-        "errors" => {
-            Err(CliError::new(ExitStatus::Usage, "no run can be called `errors`: its log would be the error log"))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Pins the plan for the run's whole life.

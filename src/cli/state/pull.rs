@@ -26,7 +26,7 @@ pub(super) fn run(context: &Context, arguments: &PullState) -> Result<ExitStatus
     };
     let arrived = fetch(&site.repository, &remote, &run)?;
     let state = site.state(&settings);
-    let landed = put_down(&site, &settings, &remote, &arrived, &state)?;
+    let landed = put_down(context, &site, &settings, &remote, &arrived, &state)?;
     if landed.is_some() {
         follow_up(context, &site, &settings, &run).unwrap_or_else(|error| {
             let message = format!("checkpoints.json or task.json is behind: {}", error.message);
@@ -76,6 +76,7 @@ fn is_merged_here(site: &Site, manifest: &Manifest) -> Result<bool, CliError> {
 
 /// Puts a run down that is not here; `None`: it is here already, with all that arrived.
 fn put_down(
+    context: &Context,
     site: &Site,
     settings: &Settings,
     remote: &Remote,
@@ -83,7 +84,7 @@ fn put_down(
     state: &StateDirectory,
 ) -> Result<Option<Landed>, CliError> {
     let (run, worktree_root) = (&arrived.manifest.run_id, &settings.worktree_root.value);
-    site.prepare(state, worktree_root)?;
+    site.prepare(context, state, worktree_root)?;
     let directory = state.run(run);
     directory.create()?;
     let _lock = RunLock::acquire(&directory.lock(), &holder(state, &session_id(settings), run))?;

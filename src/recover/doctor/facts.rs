@@ -202,6 +202,8 @@ pub struct SharedFacts {
     /// Locks of git's, each with the worktree it is in, whether that is ours, and the gits that work there; `None`:
     /// nobody can tell.
     pub index_locks: Vec<IndexTrouble>,
+    /// Git's locks on packed refs and integration branches, likewise.
+    pub reference_locks: Vec<IndexTrouble>,
     /// Git's indexes that cannot be read, likewise.
     pub damaged_indexes: Vec<IndexTrouble>,
     /// Snapshots of no run that is known.

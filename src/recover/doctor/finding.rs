@@ -80,6 +80,8 @@ crate::model::word_enum! {
         SlotHoldsWork = "slot-holds-work",
         /// A lock of a git that is dead.
         IndexLock = "index-lock",
+        /// A lock on the packed refs or on an integration branch, and no git is at work.
+        RefLock = "ref-lock",
         /// Git's index of a worktree cannot be read.
         IndexDamaged = "index-damaged",
         /// A private index, which is a cache, cannot be read.

@@ -29,6 +29,7 @@ pub(super) fn shared_facts(
         shared.prunable.extend(pool.prunable()?.into_iter().map(|it| (root.clone(), it)));
     }
     shared.index_locks = index_troubles(place, runs, &shared, Repository::index_lock_in)?;
+    shared.reference_locks = reference_locks(place, runs, &shared);
     shared.damaged_indexes = index_troubles(place, runs, &shared, Repository::damaged_index_in)?;
     shared.stray_references = stray_references(place, runs, &shared)?;
     shared.stray_supervisors = stray_supervisors(place, runs);
@@ -71,6 +72,23 @@ fn index_troubles(
         }
     }
     Ok(found)
+}
+
+/// Git's locks on what all worktrees share: a git in any of them may hold one.
+fn reference_locks(place: &Place<'_>, runs: &[RunFacts], shared: &SharedFacts) -> Vec<IndexTrouble> {
+    let expected = runs.iter().filter_map(|run| run.expected.as_ref());
+    let bases: BTreeSet<&str> = expected.map(|expected| expected.started.base_branch.as_str()).collect();
+    let locks = place.repository.reference_locks(&bases.into_iter().collect::<Vec<_>>());
+    let main = place.repository.main_worktree();
+    let places = || std::iter::once(main).chain(shared.slots.keys().map(PathBuf::as_path));
+    let look = |path: PathBuf| {
+        let at_work = || places().map(|place| process::at_work_in(place, "git"));
+        let in_use = at_work().try_fold(false, |used, gits| gits.map(|gits| used || !gits.is_empty()));
+        IndexTrouble { path, worktree: main.to_owned(), pool: None, in_use }
+    };
+    let troubles = locks.into_iter().map(look).collect::<Vec<_>>();
+    // One that is gone since then had an owner that ended while processes were listed.
+    troubles.into_iter().filter(|trouble| trouble.path.symlink_metadata().is_ok()).collect()
 }
 
 /// Snapshots that have the name of no lane of a run that is known.

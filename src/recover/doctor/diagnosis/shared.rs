@@ -26,7 +26,8 @@ pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
                 .repaired_by(Repair::Forget { root: root.clone(), entry: prunable.entry.clone() }),
         }
     }));
-    findings.extend(shared.index_locks.iter().filter_map(index_lock));
+    findings.extend(shared.index_locks.iter().filter_map(|lock| dead_lock(Kind::IndexLock, lock)));
+    findings.extend(shared.reference_locks.iter().filter_map(|lock| dead_lock(Kind::RefLock, lock)));
     findings.extend(shared.damaged_indexes.iter().filter_map(damaged_index));
     findings.extend(shared.stray_references.iter().map(|(name, commit)| {
         let evidence = format!("it keeps {}, and no run that is known made it", commit.short());
@@ -125,9 +126,9 @@ fn slot_finding(facts: &Facts, root: &std::path::Path, slot: &Slot) -> Option<Fi
     Some(finding.hint(format!("it is kept and never used again until that is committed somewhere: {look}")))
 }
 
-fn index_lock(lock: &IndexTrouble) -> Option<Finding> {
+fn dead_lock(kind: Kind, lock: &IndexTrouble) -> Option<Finding> {
     let remove = shell_line(["rm", &lock.path.to_string_lossy()]);
-    let finding = |evidence: &str| Finding::at(Kind::IndexLock, Severity::Warning, &lock.path, evidence);
+    let finding = |evidence: &str| Finding::at(kind, Severity::Warning, &lock.path, evidence);
     match (lock.in_use, &lock.pool) {
         (Some(true), _) => None,
         (Some(false), Some(_)) => {

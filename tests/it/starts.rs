@@ -1,0 +1,172 @@
+//! Starting a run: refused before anything is made, or begun over what a process that died left behind.
+
+use std::fs::{self, File};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use crate::support::{Running, STATE, TestEnv, wait_until};
+
+const ONE: &str = "[[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt'\n";
+
+fn with(plan: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(plan);
+    env
+}
+
+/// The words that start the plan as run `r1`, or that do something else with that run.
+fn commands(env: &TestEnv) -> Vec<Vec<String>> {
+    let plan = env.path("plan.toml").to_str().expect("UTF-8").to_owned();
+    let words = |words: &[&str]| words.iter().map(|word| word.replace("PLAN", &plan)).collect();
+    [
+        &["execute-phase", "PLAN", "--run-id", "r1"] as &[&str],
+        &["execute-lane", "PLAN", "L", "--run-id", "r1"],
+        &["resume", "r1"],
+        &["rollback", "r1"],
+        &["clean", "r1"],
+    ]
+    .map(words)
+    .to_vec()
+}
+
+fn nothing_was_made(env: &TestEnv) {
+    for path in ["repo/.claude", "repo.lanes", "repo/.git/lanekeeper"] {
+        assert!(!env.path(path).exists(), "{path}");
+    }
+}
+
+#[test]
+fn refs_in_a_format_that_libgit2_does_not_read_are_refused_before_anything_is_made() {
+    let env = TestEnv::without_repository();
+    env.plan(ONE);
+    env.git(&["init", "--quiet", "--ref-format=reftable"]);
+    env.write("repo/README.md", "A project.\n");
+    env.commit("first");
+    for words in commands(&env).iter().chain([&vec!["doctor".to_owned()]]) {
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        env.lanekeeper(&words).exits(2).says(&["reftable"]).hints("git refs migrate --ref-format=files");
+    }
+    nothing_was_made(&env);
+    env.git_at("", &["clone", "--quiet", "--ref-format=files", "repo", "clone"]);
+    let plan = env.path("plan.toml");
+    let start = ["execute-phase", plan.to_str().expect("UTF-8")];
+    let clone = env.path("clone");
+    env.lanekeeper_with(&start, |command| command.current_dir(&clone)).exits(0);
+}
+
+#[test]
+fn an_extension_that_git_does_not_know_is_refused_before_anything_is_made() {
+    let env = with(ONE);
+    env.git(&["config", "core.repositoryFormatVersion", "1"]);
+    env.git(&["config", "extensions.fromTheFuture", "true"]);
+    env.execute(&[]).exits(3).says(&["fromthefuture"]);
+    nothing_was_made(&env);
+}
+
+#[test]
+fn a_stale_lock_on_packed_refs_is_named_before_anything_is_made() {
+    let env = with("[[lane]]\nid = \"L\"\nretries = 0\ncommand = 'echo x > x.txt; [ -e \"$SCRATCH/go\" ]'\n");
+    let lock = env.path("repo/.git/packed-refs.lock");
+    let lock_since_an_hour = || {
+        let file = File::create(&lock).expect("the lock");
+        file.set_modified(SystemTime::now() - Duration::from_secs(3600)).expect("its time");
+    };
+    lock_since_an_hour();
+    env.execute(&[]).exits(3).says(&["packed-refs.lock"]).hints("delete the file");
+    nothing_was_made(&env);
+    fs::remove_file(&lock).expect("the lock");
+    env.execute(&[]).exits(1);
+    lock_since_an_hour();
+    let before = env.log().len();
+    for words in [&["resume", "r1"], &["rollback", "r1"], &["clean", "r1"]] {
+        env.lanekeeper(words).exits(3).says(&["packed-refs.lock"]).hints("delete the file");
+    }
+    let found = env.lanekeeper(&["doctor", "--format", "json"]).exits(6);
+    assert!(found.stdout.contains("\"ref-lock\"") && found.stdout.contains("packed-refs.lock"), "{}", found.stdout);
+    assert_eq!(env.log().len(), before);
+    fs::remove_file(&lock).expect("the lock");
+    env.write("scratch/go", "");
+    env.resume(&[]).exits(0);
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn a_lock_on_packed_refs_that_is_new_is_waited_for() {
+    let env = with(ONE);
+    let (lock, said) = (env.path("repo/.git/packed-refs.lock"), env.path("said"));
+    let file = File::create(&lock).expect("the lock");
+    // Lanekeeper would not wait for it any more by the time a loaded machine has come to the next line.
+    file.set_modified(SystemTime::now() + Duration::from_secs(3600)).expect("its time");
+    let plan = env.path("plan.toml");
+    let script = "exec \"$@\" 2> \"$0\"";
+    let words = ["-c", script, said.to_str().expect("UTF-8"), env!("CARGO_BIN_EXE_lanekeeper"), "execute-phase"];
+    let mut command = Command::new("sh");
+    env.pin(&mut command).args(words).arg(plan).args(["--run-id", "r1"]);
+    let running = Running::start(command);
+    wait_until("the wait", || env.path("said").exists() && env.read("said").contains("Waiting:"));
+    assert!(env.read("said").contains("packed-refs.lock exists"), "{}", env.read("said"));
+    nothing_was_made(&env);
+    fs::remove_file(&lock).expect("the lock");
+    running.wait().exits(0);
+}
+
+#[test]
+fn a_run_that_died_before_its_first_record_is_started_again_by_the_same_command() {
+    let env = with(ONE);
+    let plan = env.path("plan.toml");
+    let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
+    for _ in 0..2 {
+        env.lanekeeper_with(&start, |command| command.env("LANEKEEPER_CRASH_POINT", "before_sync:1")).exits(137);
+        assert_eq!(env.read(&format!("repo/{STATE}/r1.jsonl")), "");
+    }
+    env.lanekeeper(&start).exits(0);
+    assert!(env.holds("main", "x.txt"));
+    // What has begun is not.
+    let log = env.read(&format!("repo/{STATE}/r1.jsonl"));
+    env.lanekeeper(&start).exits(2).says(&["there was a run r1 already"]);
+    assert_eq!(env.read(&format!("repo/{STATE}/r1.jsonl")), log);
+    // Nor is a log that lost what the run did.
+    env.write(&format!("repo/{STATE}/r1.jsonl"), "");
+    env.lanekeeper(&start).exits(2).says(&["there was a run r1 already"]);
+    // Nothing but the lock.
+    fs::create_dir(env.path(&format!("repo/{STATE}/r2"))).expect("the run's directory");
+    env.write(&format!("repo/{STATE}/r2/run.lock"), "");
+    env.execute(&["--run-id=r2", "--new-run"]).exits(0);
+}
+
+#[test]
+fn a_run_cannot_have_the_name_of_another_file_of_the_state() {
+    let env = with(ONE);
+    for name in ["checkpoints", "checkpoints.json", "errors", "slots", "r1.jsonl"] {
+        env.execute(&[&format!("--run-id={name}")]).exits(2).says(&[name, "other files of that name"]);
+    }
+    nothing_was_made(&env);
+}
+
+#[test]
+fn no_file_is_made_to_try_the_worktree_root() {
+    let env = with("[[lane]]\nid = \"L\"\nretries = 0\ncommand = 'false'\n");
+    env.write("roots/mine", "");
+    env.execute(&["--worktree-root=../roots"]).exits(1);
+    let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    File::open(env.path("roots")).and_then(|root| root.set_modified(old)).expect("its time");
+    // Refused after the root was looked at.
+    env.execute(&["--worktree-root=../roots", "--run-id=r2"]).exits(7);
+    let modified = fs::metadata(env.path("roots")).and_then(|root| root.modified()).expect("its time");
+    assert_eq!(modified, old, "something was made in the worktree root");
+}
+
+/// A script that takes a lock keeps it until it ends itself, not until the last supervisor does.
+#[test]
+fn supervisors_and_agents_inherit_no_descriptor_of_the_callers() {
+    let env = with(
+        "[[lane]]\nid = \"L\"\ncommand = 'ls -l /proc/self/fd /proc/$PPID/fd > \"$SCRATCH/descriptors\"; echo x > x.txt'\n",
+    );
+    let script = "exec 9> \"$SCRATCH/foreign\"; exec \"$0\" \"$@\"";
+    let plan = env.path("plan.toml");
+    let mut command = Command::new("sh");
+    env.pin(&mut command).args(["-c", script, env!("CARGO_BIN_EXE_lanekeeper"), "execute-phase"]).arg(plan);
+    Running::start(command).wait().exits(0);
+    let descriptors = env.scratch("descriptors");
+    assert!(descriptors.contains("output.log") && !descriptors.contains("foreign"), "{descriptors}");
+}
