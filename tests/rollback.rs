@@ -343,3 +343,29 @@ fn a_merge_that_was_published_and_not_written_down_is_undone_too() {
     assert_eq!(scratch.tree("main"), before);
     scratch.resume().with(0);
 }
+
+/// Kills git and the Lanekeeper that runs it while git writes the files of a slot, as long as `die` exists.
+const DYING: &str = "if [ -e $SCRATCH/die ]; then \
+    kill -9 $(cut -d' ' -f4 /proc/$PPID/stat) $PPID; fi; cat";
+
+#[test]
+fn a_slot_whose_checkout_was_cut_short_is_rolled_back() {
+    let scratch = Scratch::new();
+    scratch.git(&["config", "filter.dying.smudge", DYING]);
+    scratch.write("work/.gitattributes", "slow.txt filter=dying\n");
+    scratch.write("work/slow.txt", "slow\n");
+    scratch.git(&["add", "."]);
+    scratch.git(&["commit", "--quiet", "--message=files with a filter"]);
+    scratch.plan(&[ONE]);
+    scratch.write("die", "");
+    assert_eq!(scratch.execute().code, -1);
+    let claim = fs::read_to_string(scratch.path("work.lanes/slots/01.claim")).unwrap();
+    assert!(claim.contains("\"started\""), "{claim}");
+    fs::remove_file(scratch.path("die")).unwrap();
+    let rolled_back = scratch.lanekeeper(&["rollback", "r1"]).with(0);
+    assert!(rolled_back.stdout.contains("SL-1: rolled back"), "{}", rolled_back.stdout);
+    assert_eq!(scratch.kept(), Vec::<String>::new(), "half a checkout is no work");
+    assert_eq!((scratch.branches().as_str(), scratch.git(&["worktree", "list"]).lines().count()), ("main", 1));
+    scratch.resume().with(0);
+    assert!(scratch.tree("main").contains("SL-1/a"));
+}

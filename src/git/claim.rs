@@ -53,6 +53,11 @@ pub(crate) enum Progress {
 }
 
 impl Progress {
+    /// Whether the checkout was completed, so that the slot may hold work.
+    pub(crate) fn is_opened(&self) -> bool {
+        matches!(self, Self::Opened { .. })
+    }
+
     /// The branch that the holder made or was given.
     pub(crate) fn branch(&self) -> Option<&str> {
         match self {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::claim::{Claim, Holder, Progress};
+use super::claim::{Claim, Holder};
 use super::commit::embedded_in;
 use super::error::GitError;
 use super::pool::{Checkout, Mode, Pool};
@@ -19,7 +19,7 @@ pub struct HeldSlot {
     pub holder: Holder,
     /// Where.
     pub path: PathBuf,
-    /// Whether there is a worktree in which the holder may have worked.
+    /// Whether there is a worktree in which the holder may have worked: its checkout was completed.
     pub furnished: bool,
 }
 
@@ -48,7 +48,7 @@ impl Pool {
     fn held(&self, number: u32, claim: Claim) -> HeldSlot {
         let path = self.slot(number);
         let furnished = match occupant(self.repository(), &path) {
-            Occupant::Ours(entry) => claim.progress != Progress::Claimed && !is_untouched(&path, &entry),
+            Occupant::Ours(entry) => claim.progress.is_opened() && !is_untouched(&path, &entry),
             Occupant::Nothing | Occupant::HalfMade | Occupant::Stranger => false,
         };
         HeldSlot { holder: claim.holder, path, furnished }

@@ -82,15 +82,36 @@ pinned_tests! {
         fs::remove_file(slot.path.join("a.txt")).unwrap();
         write(&slot.path.join("src/b.rs"), "half");
         fs::write(world.main.join(".git/worktrees/01/index.lock"), "").unwrap();
-        let claim = slot.path.with_extension("claim");
-        let text = fs::read_to_string(&claim).unwrap();
-        let mut record: serde_json::Value = serde_json::from_str(&text).unwrap();
-        record["state"] = "started".into();
-        record["keep_ignored"] = false.into();
-        fs::write(&claim, record.to_string()).unwrap();
+        set_state(&slot.path, "started");
         assert_eq!(world.pool(1).open(&held_by, &want).unwrap(), slot);
         assert_eq!(status(&slot.path), "");
         assert_eq!(git(&slot.path, &["symbolic-ref", "HEAD"]), "refs/heads/lane/P1/A");
+    }
+
+    fn a_checkout_that_was_not_completed_is_no_work_of_its_holder() {
+        let world = World::new();
+        let (base, pool) = (world.head(), world.pool(3));
+        let names = ["half", "empty", "claimed"];
+        let slots = names.map(|name| pool.open(&holder(name, None), &fresh(&format!("lane/P1/{name}"), &base)).unwrap());
+        let [half, empty, claimed] = slots.each_ref().map(|slot| &slot.path);
+        write(&half.join("src/b.rs"), "half");
+        git(half, &["checkout", "-q", "--detach"]);
+        let entry = world.main.join(".git/worktrees/01");
+        fs::write(entry.join("index.lock"), "").unwrap();
+        git(empty, &["rm", "-q", "-r", "."]);
+        fs::remove_file(empty.join(".gitignore")).unwrap_or_default();
+        fs::remove_file(world.main.join(".git/worktrees/02/index")).unwrap();
+        write(&claimed.join("of-the-user"), "unsaved");
+        for (path, state) in [(half, "started"), (empty, "started"), (claimed, "claimed")] {
+            set_state(path, state);
+        }
+        assert!(pool.held_by(&run_id("r1")).unwrap().iter().all(|slot| !slot.furnished));
+        names.iter().for_each(|name| pool.release(&holder(name, None), &[]).unwrap());
+        assert_eq!(pool.claims().unwrap(), []);
+        assert!(!half.exists() && !entry.exists() && !empty.exists());
+        assert_eq!(fs::read_to_string(claimed.join("of-the-user")).unwrap(), "unsaved");
+        assert_eq!(pool.empty(&run_id("r1")).unwrap().len(), 1, "the slot with the work of the user");
+        git(&world.main, &["branch", "-D", "lane/P1/half", "lane/P1/empty"]);
     }
 
     fn a_slot_with_submodules_or_sparse_files_is_made_anew() {
@@ -123,6 +144,15 @@ pinned_tests! {
         let slot = world.pool(1).open(&holder("A", None), &detached(&world.head())).unwrap();
         assert!(slot.path.join("src/b.rs").exists() && !slot.path.join("other").exists());
     }
+}
+
+/// Writes the claim of the slot at `path` as a Lanekeeper leaves it that is killed before the checkout is complete.
+fn set_state(path: &std::path::Path, state: &str) {
+    let claim = path.with_extension("claim");
+    let mut record: serde_json::Value = serde_json::from_str(&fs::read_to_string(&claim).unwrap()).unwrap();
+    record["state"] = state.into();
+    record["keep_ignored"] = false.into();
+    fs::write(&claim, record.to_string()).unwrap();
 }
 
 /// A Lanekeeper is killed while its git checks out; that git goes on. Whoever asks next has to wait for it.

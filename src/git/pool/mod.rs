@@ -25,8 +25,8 @@ use crate::git::library;
 use crate::git::operation::refuse_operation;
 use crate::git::program::Git;
 use crate::git::repository::Repository;
-use crate::git::retire::RELEASED;
-use crate::git::slot::{Occupant, occupant};
+use crate::git::retire::{RELEASED, discard};
+use crate::git::slot::{Occupant, is_untouched, occupant};
 use crate::git::status::refuse_uncommitted;
 use crate::model::CommitId;
 
@@ -129,7 +129,8 @@ impl Pool {
         }
     }
 
-    /// Takes the slot of `holder` back. It stays as it is, without its branch.
+    /// Takes the slot of `holder` back. It stays as it is, without its branch. A slot whose checkout was not completed
+    /// holds no work of the holder's and is discarded; one that was only claimed stays as the last holder left it.
     ///
     /// # Errors
     /// [`GitError::Dirty`], [`GitError::OperationInProgress`], or [`GitError::Unmerged`] when its head is in none of
@@ -138,8 +139,14 @@ impl Pool {
         for (number, claim) in self.own_claims()? {
             if claim.holder == *holder {
                 let path = self.slot(number);
-                if let Occupant::Ours(_) = occupant(&self.repository, &path) {
-                    holding_worktree(&path, |lock| self.detach(&path, kept_by, lock))?;
+                if let Occupant::Ours(entry) = occupant(&self.repository, &path)
+                    && claim.progress != Progress::Claimed
+                {
+                    // A git that outlives a killed Lanekeeper holds this lock.
+                    holding_worktree(&path, |lock| match claim.progress.is_opened() && !is_untouched(&path, &entry) {
+                        true => self.detach(&path, kept_by, lock),
+                        false => self.repository.holding(Guarded::Admin, |_| discard(self, &path, &entry)),
+                    })?;
                 }
                 self.repository.holding(Guarded::Pool, |_| durable::remove(&self.claim_file(number)))?;
                 self.turns.something_changed();
