@@ -185,7 +185,8 @@ impl From<crate::store::LogError> for CliError {
     fn from(error: crate::store::LogError) -> Self {
         use crate::store::LogError;
         let status = match error {
-            LogError::Damaged { .. } => {
+            LogError::TamperedWith { restored: Ok(_), .. } => ExitStatus::Corrupted,
+            LogError::Damaged { .. } | LogError::TamperedWith { restored: Err(_), .. } => {
                 return Self::new(ExitStatus::Corrupted, error.to_string()).hint(TO_THE_DOCTOR);
             }
             LogError::Empty { .. } => ExitStatus::InvalidState,
@@ -259,6 +260,16 @@ impl From<crate::travel::TravelError> for CliError {
 
 impl From<crate::engine::DriverError> for CliError {
     fn from(error: crate::engine::DriverError) -> Self {
+        use crate::engine::DriverError;
+        use crate::engine::spine::SpineError;
+        use crate::store::LogError;
+        if let DriverError::Spine(SpineError::Log(LogError::TamperedWith { restored, .. })) = &error {
+            let stopped = Self::new(ExitStatus::Corrupted, format!("the run stopped: {error}"));
+            return match restored {
+                Ok(_) => stopped.hint("no work is lost; to continue: lanekeeper resume"),
+                Err(_) => stopped.hint(TO_THE_DOCTOR),
+            };
+        }
         Self::new(ExitStatus::Blocked, format!("the run stopped: {error}"))
             .hint("what runs goes on under its supervisors; mend the cause, then `lanekeeper resume`")
     }

@@ -9,6 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::atomic::{no_follow_options, open_error, sync_directory};
+use super::log_guard::LogGuard;
 use super::record::encode;
 use super::run_log::{LogError, cannot, scan_all};
 use super::write_fault::{change, write_all};
@@ -20,6 +21,8 @@ use crate::model::{PhaseId, Redactor, RunId, Timestamp};
 pub struct Journal {
     path: PathBuf,
     file: File,
+    /// What is in the file.
+    guard: LogGuard,
     run_id: RunId,
     phase: PhaseId,
     /// The last record's number and time.
@@ -38,13 +41,13 @@ impl Journal {
     /// # Errors
     /// [`LogError::File`], also when there is such a file.
     pub fn create(path: &Path, run_id: &RunId, phase: &PhaseId) -> Result<Self, LogError> {
-        let opened = change(|| no_follow_options().append(true).create_new(true).open(path));
+        let opened = change(|| no_follow_options().read(true).append(true).create_new(true).open(path));
         let file = opened.map_err(|source| open_error("create", path, source))?;
         if let Some(directory) = path.parent() {
             sync_directory(directory)?;
         }
         let last = (0, Timestamp::from_unix_millis(0));
-        Ok(Self::over(path, file, (run_id.clone(), phase.clone()), last))
+        Ok(Self::over((path, Vec::new()), file, (run_id.clone(), phase.clone()), last))
     }
 
     /// Opens the log of a run that was begun, and returns what it holds. A torn tail is cut off.
@@ -68,7 +71,8 @@ impl Journal {
         };
         let mended = if scan.whole < bytes.len() { change(|| file.set_len(scan.whole as u64)) } else { Ok(()) };
         mended.and_then(|()| change(|| file.sync_data())).map_err(|source| cannot("mend the end of", path, source))?;
-        let mut journal = Self::over(path, file, run, (last.seq, last.at));
+        bytes.truncate(scan.whole);
+        let mut journal = Self::over((path, bytes), file, run, (last.seq, last.at));
         journal.waiting.extend(scan.open_end.then_some(b'\n'));
         Ok((journal, records))
     }
@@ -89,10 +93,16 @@ impl Journal {
         path.parent().map_or(Ok(()), |directory| Ok(sync_directory(directory)?))
     }
 
-    fn over(path: &Path, file: File, (run_id, phase): (RunId, PhaseId), last: (u64, Timestamp)) -> Self {
+    fn over(
+        (path, bytes): (&Path, Vec<u8>),
+        file: File,
+        (run_id, phase): (RunId, PhaseId),
+        last: (u64, Timestamp),
+    ) -> Self {
         Self {
             path: path.to_owned(),
             file,
+            guard: LogGuard::new(path, bytes),
             run_id,
             phase,
             last,
@@ -133,20 +143,29 @@ impl Journal {
     /// Writes everything that waits and makes it durable, with one write and one `fdatasync`; nothing waits: nothing is done.
     ///
     /// # Errors
-    /// [`LogError::File`] the first time, [`LogError::Poisoned`] ever after.
+    /// [`LogError::File`] or [`LogError::TamperedWith`] the first time, [`LogError::Poisoned`] after that.
     pub fn sync(&mut self) -> Result<(), LogError> {
         self.refuse_if_poisoned()?;
         if self.waiting.is_empty() {
             return Ok(());
         }
         let written = write_all(&self.file, &self.waiting).and_then(|()| change(|| self.file.sync_data()));
-        written.map_err(|source| {
-            let error = cannot("write", &self.path, source);
-            self.poison = Some(error.to_string());
-            error
-        })?;
-        self.waiting.clear();
-        Ok(())
+        let done = written.map_err(|source| cannot("write", &self.path, source)).and_then(|()| {
+            self.guard.add(&self.waiting);
+            self.waiting.clear();
+            self.refuse_if_tampered_with()
+        });
+        done.inspect_err(|error| self.poison = Some(error.to_string()))
+    }
+
+    /// Makes sure that the path of the log leads to what was written, and nothing else. Where it does not, the log is
+    /// restored, and still nothing may be done on the strength of what was written last: the program that did it may do
+    /// it again.
+    fn refuse_if_tampered_with(&self) -> Result<(), LogError> {
+        let found = self.guard.tampering(&self.file).map_err(|source| cannot("look at", &self.path, source))?;
+        found.map_or(Ok(()), |how| {
+            Err(LogError::TamperedWith { path: self.path.clone(), how, restored: self.guard.restore(&self.file) })
+        })
     }
 
     fn refuse_if_poisoned(&self) -> Result<(), LogError> {

@@ -17,6 +17,7 @@ mod json;
 pub mod lane_files;
 pub mod layout;
 pub mod lock;
+mod log_guard;
 pub mod record;
 pub mod requests;
 pub mod run_files;
@@ -29,6 +30,7 @@ pub use glance::{Glance, Logs};
 pub use journal::Journal;
 pub use layout::{LaneDirectory, LockScope, RunDirectory, StateDirectory};
 pub use lock::{Holder, RunLock};
+pub use log_guard::Tampering;
 pub use requests::Request;
 pub use run_log::{Damage, Follower, LogContents, LogError};
 

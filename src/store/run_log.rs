@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use super::atomic::{FileError, open_error};
+use super::log_guard::Tampering;
 use super::record::{self, EncodeError, FORMAT, LineFault};
 use crate::event::{Record, relocate};
 use crate::model::{PhaseId, RunId};
@@ -51,6 +52,16 @@ pub enum LogError {
         /// Why.
         source: EncodeError,
     },
+    /// Another program deleted, replaced or changed the log while it was open.
+    #[error("another program {} the run log {} while the run was active; {}", .how, .path.display(), outcome(.restored))]
+    TamperedWith {
+        /// The log.
+        path: PathBuf,
+        /// What the program did.
+        how: Tampering,
+        /// Where what was at its path is saved; the error is why the log was not restored.
+        restored: Result<Option<PathBuf>, FileError>,
+    },
     /// An earlier write failed, so nobody knows what is on disk until the log is opened again.
     #[error("{} is closed after an error: {cause}", .path.display())]
     Poisoned {
@@ -59,6 +70,16 @@ pub enum LogError {
         /// The first error.
         cause: String,
     },
+}
+
+fn outcome(restored: &Result<Option<PathBuf>, FileError>) -> String {
+    match restored {
+        Ok(None) => "it was restored, with every record".to_owned(),
+        Ok(Some(aside)) => {
+            format!("it was restored, with every record, and the file found in its place saved as {}", aside.display())
+        }
+        Err(error) => format!("it could not be restored: {error}"),
+    }
 }
 
 /// A line that is no record.

@@ -7,6 +7,7 @@ use chrono::{Local, Offset};
 
 use super::locks::Locks;
 use super::site::{Site, host, now, redactor};
+use super::start::write_plan;
 use crate::cli::args::Format;
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
@@ -84,9 +85,21 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
     // The last lane's files went after the pool did.
     pool.remove_empty(&work.started.run_id);
     report::keep(context, &work.settings, &work.state, &work.plan, &work.started.run_id);
-    let finish = ended?;
+    // What took the run log may have taken the plan, too, without which the run cannot be resumed.
+    let finish = ended.inspect_err(|_| restore_plan(&directory, &work.plan))?;
     summarize(context, &work.settings, &work.state, &view, &work.started)?;
     Ok(ExitStatus::ALL.iter().copied().find(|status| status.code() == finish.code).unwrap_or(ExitStatus::Failed))
+}
+
+/// Pins the plan again where its file is gone.
+fn restore_plan(directory: &RunDirectory, plan: &Plan) {
+    let restored = match directory.plan().exists() {
+        true => Ok(()),
+        false => directory.create().map_err(CliError::from).and_then(|()| write_plan(&directory.plan(), plan)),
+    };
+    if let Err(error) = restored {
+        tracing::warn!("the plan of the run is gone and cannot be written again: {error:?}");
+    }
 }
 
 /// Whoever pushes the run's state, if the settings want that.
