@@ -32,4 +32,4 @@ pub use output::{NewLines, both_ends, each_line, last_line, lines_since, tail};
 pub use secrets::redactor;
 pub use stop::{StopOutcome, stop};
 pub use sweep::{leftovers, sweep};
-pub use wait::wait;
+pub use wait::{close_removed, wait};

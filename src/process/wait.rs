@@ -3,12 +3,14 @@
 use std::path::Path;
 use std::time::Duration;
 
+use rustix::process::Signal;
+
 use super::files::{JobFiles, Marker, now};
 use super::output::tail;
 use super::secrets::{clean_exit, clean_output, redactor_for};
 use super::supervisor::stopped_before_start;
 use super::sweep::sweep_owned;
-use super::{Launched, Observation, ProcessError, observe, output_log, platform};
+use super::{Launched, Observation, ProcessError, observe, output_log, platform, supervisors_below};
 use crate::model::job::TAIL_LINES;
 use crate::model::text::{counted, last_lines};
 use crate::model::{ExitCause, JobExit};
@@ -42,6 +44,30 @@ pub fn wait(job_directory: &Path, launched: Option<Launched>) -> Result<JobExit,
                 }
             }
         }
+    }
+}
+
+/// Closes a job that was begun and whose directory was removed since: ends its supervisor with everything that it runs,
+/// and records that the job was stopped, so that it is not begun a second time. For the owner of the run only.
+///
+/// # Errors
+/// The supervisor may not be signalled, or the exit cannot be written.
+pub fn close_removed(job_directory: &Path) -> Result<(), ProcessError> {
+    for (supervisor, _) in supervisors_below(job_directory) {
+        let sent = platform::signal(supervisor, Signal::INT);
+        sent.map_err(|source| ProcessError::Signal { pid: supervisor.pid, source })?;
+        while supervisor.is_alive() {
+            platform::sleep_until_end(supervisor, GLANCE);
+        }
+    }
+    let files = JobFiles::at(job_directory);
+    files.create()?;
+    match files.try_own()? {
+        Some(_lock) if files.exit()?.is_none() => {
+            let notes = "its directory was removed while it ran".to_owned();
+            files.write_exit(&JobExit { notes, ..stopped_before_start() })
+        }
+        _ => Ok(()),
     }
 }
 

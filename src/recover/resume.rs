@@ -1,10 +1,13 @@
 //! Taking a run up again: its log replayed, its plan checked, what may not be resumed refused (SPEC §9, seed 001).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::event::{Event, Record, RunOutcome, RunStarted};
-use crate::model::{LaneId, Plan, RunId};
+use crate::model::{JobId, LaneId, Plan, RunId};
+use crate::process::{self, Observation, ProcessError};
 use crate::schedule::{Fault, RunState};
+use crate::store::RunDirectory;
 
 /// Why a run cannot be taken up.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +54,32 @@ pub fn beginning<'a>(run: &RunId, records: &'a [Record]) -> Result<&'a RunStarte
         Some(Event::RunStarted(started)) if started.run_id == *run => Ok(started),
         _ => Err(ResumeError::NoBeginning(run.clone())),
     }
+}
+
+/// Closes the jobs that the log says were started and of which nothing is on disk, because the run's directory was
+/// removed: as jobs that had not begun they would be begun a second time, beside the first.
+///
+/// # Errors
+/// [`ProcessError`].
+pub fn close_removed_jobs(
+    state: &RunState,
+    records: &[Record],
+    directory: &RunDirectory,
+) -> Result<Vec<JobId>, ProcessError> {
+    let started = |record: &Record| match &record.event {
+        Event::JobStarted { job, .. } => Some(job.clone()),
+        _ => None,
+    };
+    let started: HashSet<JobId> = records.iter().filter_map(started).collect();
+    let mut closed = Vec::new();
+    for job in state.running_jobs().filter(|job| started.contains(job)) {
+        let place = directory.job(job);
+        if process::observe(&place)? == Observation::Absent {
+            process::close_removed(&place)?;
+            closed.push(job.clone());
+        }
+    }
+    Ok(closed)
 }
 
 /// Folds a run's log into its state.

@@ -34,6 +34,7 @@ mod report;
 mod resume;
 mod retry;
 mod review;
+mod run_log_lost;
 mod runners;
 mod schemas;
 mod selection;

@@ -30,7 +30,7 @@ use crate::model::{Budget, LaneId, Plan, RunId};
 use crate::plan_source::ReadOptions;
 use crate::process;
 use crate::recover::completion::partial_rounds;
-use crate::recover::resume::{ResumeError, beginning, check, replay};
+use crate::recover::resume::{ResumeError, beginning, check, close_removed_jobs, replay};
 use crate::recover::untold::untold_snapshots;
 use crate::regular_file;
 use crate::schedule::RunState;
@@ -331,6 +331,12 @@ pub(super) fn resume(
     site.prepare(context, &state_directory, &opened.started.options.worktree_root)?;
     site.ignore_leavings(&opened.plan)?;
     crate::store::checkpoints::check(&state_directory.checkpoints())?;
+    let removed = close_removed_jobs(&opened.state, &opened.records, &opened.directory)
+        .map_err(|error| CliError::new(ExitStatus::Blocked, error.to_string()))?;
+    for job in removed {
+        let message = format!("the files of {job} were removed while it ran: it was stopped and runs again");
+        context.printer.warning(message, &[]);
+    }
     write_answers_down(run, &mut opened)?;
     let view = RunView::for_plan(&opened.plan).after(opened.records.iter());
     present(context, &opened, &view, &state_directory);

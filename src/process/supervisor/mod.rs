@@ -109,12 +109,12 @@ fn run(files: &JobFiles, signals: &Signals, spec: &JobSpec, marker: Marker, outp
     report(files, &exit)
 }
 
-/// Writes the exit; a disk may be full for a while.
+/// Writes the exit; a disk may be full for a while. A directory that was removed does not come back.
 fn report(files: &JobFiles, exit: &JobExit) -> Result<(), ProcessError> {
     let patience = Instant::now() + EXIT_PATIENCE;
     loop {
         match files.write_exit(exit) {
-            Err(error) if Instant::now() < patience => complain(error),
+            Err(error) if Instant::now() < patience && files.directory().exists() => complain(error),
             written => return written,
         }
         std::thread::sleep(Duration::from_millis(500));
