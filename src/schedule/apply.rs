@@ -174,7 +174,7 @@ impl RunState {
         }
         self.bisected = false;
         for index in self.plan.indices() {
-            self.lanes[index.at()].revive(number, at);
+            self.lanes[index.at()].revive(at);
             self.refresh(index);
         }
     }
@@ -407,14 +407,13 @@ impl LaneState {
     }
 
     /// Another life of the run: failures and blocks are tried again with a fresh count.
-    fn revive(&mut self, resume: u32, at: Timestamp) {
+    fn revive(&mut self, at: Timestamp) {
         // Only what had ended gets a fresh count: a crash in the middle must not give a lane more tries than it has.
         if matches!(self.end, Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_))) {
             self.end = None;
             self.rework = 0;
             self.misunderstood = 0;
             self.mender = None;
-            self.revived = resume;
             // A no that ended the lane is asked about again; any other has not been acted upon yet.
             self.answers.retain(|_, answer| answer.approved);
         }

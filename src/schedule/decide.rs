@@ -4,7 +4,7 @@
 //! actions (wishes). The caller appends the events, applies them and asks again until none come; only then does it act.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use super::action::Action;
@@ -80,21 +80,20 @@ pub fn decide(state: &RunState, now: Timestamp) -> Decisions {
         // A stop comes first: nothing may begin beside it.
         return deciding.out;
     }
-    let held_back = held_back(state);
     for lane in most_urgent_first(state) {
-        if held_back.contains(&lane) && state.stop.is_none() {
+        if state.lists.is_held_back(lane) && state.stop.is_none() {
             wait_for_jobs(&mut deciding, lane);
         } else {
             decide_lane(&mut deciding, lane);
         }
     }
     if state.stop.is_none() {
-        admit(&mut deciding, limit, &held_back);
+        admit(&mut deciding, limit);
         make_ahead(&mut deciding);
     }
     let at_rest = match state.stop {
         Some(_) => deciding.out.actions.is_empty(),
-        None => state.lists.active().iter().all(|lane| held_back.contains(lane) && state.lane(*lane).is_quiet()),
+        None => state.lists.active().iter().all(|&lane| state.lists.is_held_back(lane) && state.lane(lane).is_quiet()),
     };
     if at_rest && deciding.out.events.is_empty() {
         conclude(&mut deciding);
@@ -128,15 +127,15 @@ fn watch_limits(deciding: &mut Deciding) {
 
 /// Lets waiting lanes begin, the longest remaining path first, as long as there are places that no lane that has begun
 /// is going to take.
-fn admit(deciding: &mut Deciding, limit: usize, held_back: &HashSet<LaneIndex>) {
+fn admit(deciding: &mut Deciding, limit: usize) {
     let state = deciding.state;
-    let moving = state.lists.active().iter().filter(|lane| !held_back.contains(lane));
+    let moving = state.lists.active().iter().filter(|lane| !state.lists.is_held_back(**lane));
     let waiting_for_a_place = moving.map(|&lane| places_wanted(state, lane)).sum::<usize>();
-    let leaving = if state.pace.worktrees_are_dear() { leaving(state, held_back) } else { 0 };
+    let leaving = if state.pace.worktrees_are_dear() { leaving(state) } else { 0 };
     let mut free = limit.saturating_sub(state.running_attempts + waiting_for_a_place + leaving);
     // Lanes that test or merge hold worktrees too: without a bound a slow gate would open one for every lane.
     let mut open = (2 * limit).max(limit + 2).saturating_sub(state.lists.active().len());
-    let soon = if free > 0 { state.ready_soon(held_back) } else { BTreeSet::new() };
+    let soon = if free > 0 { state.ready_soon() } else { BTreeSet::new() };
     let mut begun: Vec<LaneIndex> = Vec::new();
     while open > 0
         && let Some(lane) = state.lists.next(&begun)
@@ -151,11 +150,11 @@ fn admit(deciding: &mut Deciding, limit: usize, held_back: &HashSet<LaneIndex>) 
 }
 
 /// Lanes whose agents are done and which only Lanekeeper is at work on: they are about to give their worktrees back.
-fn leaving(state: &RunState, held_back: &HashSet<LaneIndex>) -> usize {
+fn leaving(state: &RunState) -> usize {
     let is_leaving = |lane: &&LaneIndex| {
         let (lane_state, plan) = (state.lane(**lane), state.plan.lane(**lane));
         let at_work = lane_state.running.is_empty() && !lane_state.is_parked(plan) && lane_state.end.is_none();
-        at_work && !held_back.contains(lane) && places_wanted(state, **lane) == 0
+        at_work && !state.lists.is_held_back(**lane) && places_wanted(state, **lane) == 0
     };
     state.lists.active().iter().filter(is_leaving).count()
 }
@@ -170,38 +169,6 @@ fn places_wanted(state: &RunState, lane: LaneIndex) -> usize {
     let round = super::decide_lane::current_round(plan, lane_state.stage);
     let wants = |agent: &usize| lane_state.agents[*agent].wants_a_place(&plan.agents[*agent]);
     round.map_or(0, |round| plan.round(round).filter(wants).count())
-}
-
-fn has_room(state: &RunState, lane: LaneIndex, pools: &HashMap<&String, u32>) -> bool {
-    let room = |pool: &String| pools.get(pool).copied().unwrap_or(0) < state.plan.pools.get(pool).copied().unwrap_or(1);
-    state.plan.lane(lane).uses.iter().all(room)
-}
-
-fn is_excluded(state: &RunState, lane: LaneIndex, holders: &[LaneIndex]) -> bool {
-    let meets = |other: &LaneIndex| holders.contains(other);
-    state.plan.exclusions.iter().any(|(a, b)| (*a == lane && meets(b)) || (*b == lane && meets(a)))
-}
-
-/// Lanes that a resume took up again and that need what another one has held since before: they wait for it.
-fn held_back(state: &RunState) -> HashSet<LaneIndex> {
-    if !state.lists.has_conflicts() {
-        return HashSet::new();
-    }
-    let mut by_seniority: Vec<LaneIndex> = state.lists.holding().iter().copied().collect();
-    by_seniority.sort_by_key(|&lane| (state.lane(lane).revived, state.lane(lane).running.is_empty(), lane));
-    let mut pools: HashMap<&String, u32> = HashMap::new();
-    let (mut granted, mut held_back) = (Vec::new(), HashSet::new());
-    for lane in by_seniority {
-        if !has_room(state, lane, &pools) || is_excluded(state, lane, &granted) {
-            held_back.insert(lane);
-            continue;
-        }
-        granted.push(lane);
-        for pool in &state.plan.lane(lane).uses {
-            *pools.entry(pool).or_default() += 1;
-        }
-    }
-    held_back
 }
 
 /// Nothing is left to do by itself: the final gate, the pool, the end.

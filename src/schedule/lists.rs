@@ -37,10 +37,10 @@ pub(super) struct Lists {
     ready: Vec<BTreeSet<(Reverse<u64>, LaneIndex)>>,
     active: BTreeSet<LaneIndex>,
     holding: BTreeSet<LaneIndex>,
-    /// How many lanes hold each pool.
+    /// How many lanes claim each pool, those that are held back included.
     pools: BTreeMap<String, u32>,
-    /// Pools that more lanes hold than may, and pairs of holders that exclude each other: only after a resume.
-    conflicts: u32,
+    /// Those of `holding` that wait until others are over, in the order in which they came: only after a resume.
+    held_back: Vec<LaneIndex>,
     failed: usize,
     complete: usize,
 }
@@ -102,7 +102,7 @@ impl Lists {
             active: BTreeSet::new(),
             holding: BTreeSet::new(),
             pools: BTreeMap::new(),
-            conflicts: 0,
+            held_back: Vec::new(),
             failed: 0,
             complete: 0,
             rules: Arc::new(rules),
@@ -114,7 +114,7 @@ impl Lists {
         &self.active
     }
 
-    /// Lanes that have begun and are not over, those that wait for a person included.
+    /// Lanes that have begun and are not over, those that wait for a person or are held back included.
     pub(super) fn holding(&self) -> &BTreeSet<LaneIndex> {
         &self.holding
     }
@@ -124,9 +124,13 @@ impl Lists {
         self.rules.priority[lane.at()]
     }
 
-    /// Whether lanes hold together what they may not: then some of them have to wait.
-    pub(super) fn has_conflicts(&self) -> bool {
-        self.conflicts > 0
+    /// Whether the lane has begun and waits for what another one holds. Only a resume makes such lanes: it retries a lane
+    /// that had ended, and another one has begun since.
+    ///
+    /// A lane keeps what it holds until it is over: also while none of its jobs runs, and also if a lane that has waited
+    /// for longer needs the same.
+    pub(super) fn is_held_back(&self, lane: LaneIndex) -> bool {
+        self.held_back.contains(&lane)
     }
 
     /// Whether a lane failed.
@@ -195,32 +199,42 @@ impl Lists {
         self.queue(index);
     }
 
-    /// Has the lane hold its pools and what other lanes must not touch meanwhile, or lets go of them.
+    /// Has the lane claim its pools and what other lanes must not touch meanwhile, or releases them.
     fn hold(&mut self, index: LaneIndex, holds: bool) {
         let rules = self.rules.clone();
-        match holds {
-            true => self.holding.insert(index),
-            false => self.holding.remove(&index),
-        };
-        // Each of those that exclude it and hold already is a conflict.
-        let pairs = self.excluded[index.at()];
-        self.conflicts = if holds { self.conflicts + pairs } else { self.conflicts - pairs };
         for pool in &rules.uses[rules.kind[index.at()]] {
-            self.use_pool(pool, rules.size(pool), holds);
+            let claims = self.pools.entry(pool.clone()).or_default();
+            *claims = if holds { *claims + 1 } else { *claims - 1 };
         }
         for &other in &rules.excludes[index.at()] {
             let count = &mut self.excluded[other.at()];
             *count = if holds { *count + 1 } else { *count - 1 };
             self.queue(other);
         }
+        match holds {
+            true => {
+                self.held_back.push(index);
+                self.holding.insert(index)
+            }
+            false => {
+                self.held_back.retain(|&other| other != index);
+                self.holding.remove(&index)
+            }
+        };
+        self.grant();
     }
 
-    fn use_pool(&mut self, pool: &str, size: u32, more: bool) {
-        let used = self.pools.entry(pool.to_owned()).or_default();
-        let was_over = *used > size;
-        *used = if more { *used + 1 } else { *used - 1 };
-        let is_over = *used > size;
-        self.conflicts = self.conflicts + u32::from(is_over) - u32::from(was_over);
+    /// Gives what was released to lanes that are held back, the first one first.
+    fn grant(&mut self) {
+        if self.held_back.is_empty() {
+            return;
+        }
+        let waiting = std::mem::take(&mut self.held_back);
+        let mut granted: Vec<LaneIndex> = self.holding.iter().filter(|lane| !waiting.contains(lane)).copied().collect();
+        for lane in waiting {
+            let room = self.fits_beside(lane, &granted);
+            if room { granted.push(lane) } else { self.held_back.push(lane) }
+        }
     }
 
     /// Lets those begin that keep a turn with the lane, or has them wait for it again.
@@ -254,7 +268,8 @@ impl Marks {
         Self {
             waits: !begun && lane.end.is_none() && lane.missing == 0 && lane.stopping.is_none(),
             active: busy && !lane.is_parked(plan),
-            holds: begun && !over,
+            // The jobs of a lane that ended may still run.
+            holds: begun && !(over && lane.is_quiet()),
             over,
             failed: matches!(lane.end, Some(LaneEnd::Failed(_))),
             complete,

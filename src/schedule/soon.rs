@@ -4,7 +4,7 @@
 //! the place away meanwhile, for minutes, has the lanes wait that the merge is about to let begin.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use super::gate::Gate;
 use super::state::{AgentState, AgentStep, LaneState, RunState};
@@ -14,8 +14,8 @@ use crate::model::{Agent, Approval, Lane, LaneIndex, MergeMode, Plan, Round};
 impl RunState {
     /// Lanes that wait only for lanes whose merge nothing but Lanekeeper itself is needed for, the longest remaining
     /// path first.
-    pub(super) fn ready_soon(&self, held_back: &HashSet<LaneIndex>) -> BTreeSet<(Reverse<u64>, LaneIndex)> {
-        let coming = self.coming(held_back);
+    pub(super) fn ready_soon(&self) -> BTreeSet<(Reverse<u64>, LaneIndex)> {
+        let coming = self.coming();
         let dependants = coming.iter().flat_map(|&lane| self.plan.dag().dependants(lane));
         let waits_for_these = |lane: &&LaneIndex| {
             let dependencies = self.plan.dag().dependencies(**lane);
@@ -26,8 +26,8 @@ impl RunState {
     }
 
     /// Lanes that are about to be merged; none while the merge queue waits for another one, which may take long.
-    fn coming(&self, held_back: &HashSet<LaneIndex>) -> BTreeSet<LaneIndex> {
-        let is_coming = |lane: &LaneIndex| !held_back.contains(lane) && self.is_coming(*lane);
+    fn coming(&self) -> BTreeSet<LaneIndex> {
+        let is_coming = |lane: &LaneIndex| !self.lists.is_held_back(*lane) && self.is_coming(*lane);
         let coming: BTreeSet<LaneIndex> = self.lists.active().iter().copied().filter(is_coming).collect();
         let queue_moves = self.merge_queue.iter().all(|lane| coming.contains(lane));
         if queue_moves { coming } else { BTreeSet::new() }

@@ -136,8 +136,6 @@ pub struct LaneState {
     pub snapshots: Vec<(String, CommitId)>,
     /// Somebody began to put it back and has not come to the end of that.
     pub rolling_back: bool,
-    /// The resume that gave it another chance after it had ended; 0: none. Who came first keeps what both need.
-    pub revived: u32,
 }
 
 /// How a lane ended.
@@ -472,7 +470,6 @@ impl LaneState {
             parked_since: None,
             snapshots: Vec::new(),
             rolling_back: false,
-            revived: 0,
         }
     }
 

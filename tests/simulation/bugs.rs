@@ -17,6 +17,8 @@ pub enum Bug {
     ExclusionIgnored,
     /// Of two lanes that keep an order the second may begin first.
     SequenceIgnored,
+    /// A lane keeps pools and exclusions over a resume only while a job of it runs.
+    HoldForgotten,
     /// Records are acted upon before they are durable.
     ActBeforeSync,
     /// A late word of an earlier attempt counts for the present one.
@@ -50,6 +52,7 @@ impl Bug {
         Self::PoolIgnored,
         Self::ExclusionIgnored,
         Self::SequenceIgnored,
+        Self::HoldForgotten,
         Self::ActBeforeSync,
         Self::FenceIgnored,
         Self::StartTwice,

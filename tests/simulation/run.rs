@@ -317,6 +317,9 @@ impl Simulation {
                 state.apply(record).map_err(|fault| format!("replay: {fault}"))?;
             }
         }
+        if bug == Some(Bug::HoldForgotten) {
+            forget_holds(&mut state, self.world.time());
+        }
         let (next, number) = (records.last().map_or(0, |record| record.seq), state.resumes() + 1);
         self.spine = Spine::new(Memory { durable: records, waiting: vec![], next, bug }, state);
         self.take_in(
@@ -472,6 +475,17 @@ impl Simulation {
             }
         }
         Ok(())
+    }
+}
+
+/// Has every lane in progress end, so that the resume that follows hands out again what they hold.
+fn forget_holds(state: &mut RunState, at: Timestamp) {
+    for lane in state.plan().clone().indices() {
+        if state.lane(lane).has_begun() && state.lane(lane).end.is_none() && !state.lane(lane).is_merged() {
+            let lane = state.plan().lane(lane).id.clone();
+            let event = Event::LaneBlocked { lane, reason: String::new() };
+            state.apply(&Record { seq: 0, at, event }).unwrap();
+        }
     }
 }
 

@@ -31,6 +31,8 @@ pub struct World {
     lane_branches: BTreeMap<LaneIndex, CommitId>,
     agent_branches: BTreeMap<(LaneIndex, usize), CommitId>,
     open: BTreeSet<(LaneIndex, Option<usize>)>,
+    /// Lanes that have worked and are not over.
+    holding: BTreeSet<LaneIndex>,
     /// Worktrees that there are, those that nobody holds included.
     worktrees: u32,
     /// Agents whose work nobody could keep.
@@ -74,6 +76,7 @@ impl World {
             lane_branches: BTreeMap::new(),
             agent_branches: BTreeMap::new(),
             open: BTreeSet::new(),
+            holding: BTreeSet::new(),
             worktrees: 0,
             unkept: HashSet::new(),
             looked_at: BTreeMap::new(),
@@ -147,9 +150,14 @@ impl World {
         self.jobs.iter().filter(|(id, job)| id.is_attempt() && job.exit.is_none()).count()
     }
 
+    /// Lanes of which a job runs, and those that hold what they need between two jobs.
     pub fn lanes_at_work(&self) -> BTreeSet<LaneIndex> {
-        let lane = |id: &JobId| id.lane.as_ref().and_then(|lane| self.plan.find(lane));
-        self.jobs.iter().filter(|(_, job)| job.exit.is_none()).filter_map(|(id, _)| lane(id)).collect()
+        let running = self.jobs.iter().filter(|(_, job)| job.exit.is_none()).filter_map(|(id, _)| self.lane_of(id));
+        running.chain(self.holding.iter().copied()).collect()
+    }
+
+    fn lane_of(&self, job: &JobId) -> Option<LaneIndex> {
+        self.plan.find(job.lane.as_ref()?)
     }
 
     /// The machine dies: nothing that ran goes on, and nobody wrote down how it ended.
@@ -182,7 +190,7 @@ impl World {
 
     /// What jobs of the same kind have in common.
     fn key_of(&self, job: &JobId) -> String {
-        let lane = job.lane.as_ref().and_then(|lane| self.plan.find(lane));
+        let lane = self.lane_of(job);
         match &job.role {
             JobRole::Tests | JobRole::MergedTests => format!("{lane:?} tests"),
             role => format!("{lane:?} {role:?}"),
@@ -191,7 +199,7 @@ impl World {
 
     /// How a job ends depends on how often its like was tried before, never on when or in which life it ran.
     fn outcome(&mut self, job: &JobId) -> End {
-        let lane = job.lane.as_ref().and_then(|lane| self.plan.find(lane));
+        let lane = self.lane_of(job);
         let key = self.key_of(job);
         let tries = self.tries.entry(key.clone()).or_default();
         *tries += 1;
@@ -235,6 +243,9 @@ impl World {
                         self.announced.insert((lane.clone(), head.clone()));
                     }
                 }
+                Event::LaneMerged { lane, .. } | Event::LaneFailed { lane, .. } | Event::LaneBlocked { lane, .. } => {
+                    self.holding.remove(&self.plan.find(lane).unwrap());
+                }
                 _ => {}
             }
         }
@@ -253,7 +264,7 @@ impl World {
             self.complain(format!("{job} was not on disk before it was started"));
         }
         if job.is_attempt()
-            && let Some(lane) = job.lane.as_ref().and_then(|lane| self.plan.find(lane))
+            && let Some(lane) = self.lane_of(job)
         {
             self.expect_checkpoint(lane, Stage::AfterLaneStart);
         }
@@ -263,6 +274,7 @@ impl World {
             Some(known) if again && known.exit.is_none() => known.starts += 1,
             Some(_) => {}
             None => {
+                self.holding.extend(self.lane_of(job));
                 self.jobs.insert(job.clone(), SimJob { starts: 1, ends_at, stopped: false, exit: None });
             }
         }

@@ -12,7 +12,7 @@ const MOST_LANES: usize = 64;
 
 impl RunState {
     /// Panics unless the lists say what a look at every lane says.
-    pub(in crate::schedule) fn check_lists(&self) {
+    pub(in super::super) fn check_lists(&self) {
         if self.started().is_none() || self.lanes.len() > MOST_LANES {
             return;
         }
@@ -20,7 +20,7 @@ impl RunState {
         assert_eq!(ready(lists), self.those(|lane| self.is_ready(lane)), "ready lanes");
         assert_eq!(lists.holding, self.those(|lane| holds(self.lane(lane))), "lanes that hold something");
         assert_eq!(lists.active, self.those(|lane| self.is_active(lane)), "active lanes");
-        assert_eq!(lists.has_conflicts(), self.any_conflict(), "conflicts");
+        self.check_held_back();
         assert_eq!(lists.any_failed(), self.lanes.iter().any(|lane| matches!(lane.end, Some(LaneEnd::Failed(_)))));
         assert_eq!(lists.all_complete(), self.lanes.iter().all(is_complete));
     }
@@ -52,14 +52,25 @@ impl RunState {
         goes_on && !is_complete(lane) && !lane.is_parked(self.plan.lane(index))
     }
 
-    fn any_conflict(&self) -> bool {
-        let excluded = |&(one, other): &(LaneIndex, LaneIndex)| holds(self.lane(one)) && holds(self.lane(other));
+    /// Lanes that are not held back may run at once, and each of those held back must not run beside them.
+    fn check_held_back(&self) {
+        let (held_back, granted): (Vec<LaneIndex>, Vec<LaneIndex>) =
+            self.lists.holding.iter().partition(|lane| self.lists.is_held_back(**lane));
+        assert_eq!(held_back.len(), self.lists.held_back.len(), "held back, but not begun");
+        assert!(self.may_run_at_once(&granted), "lanes that must not run at once: {granted:?}");
+        for lane in held_back {
+            let together: Vec<LaneIndex> = granted.iter().copied().chain([lane]).collect();
+            assert!(!self.may_run_at_once(&together), "held back for nothing: {lane:?}");
+        }
+    }
+
+    fn may_run_at_once(&self, lanes: &[LaneIndex]) -> bool {
+        let both = |(one, other): &(LaneIndex, LaneIndex)| lanes.contains(one) && lanes.contains(other);
         let users = |pool: &String| {
-            let uses = |lane: &LaneIndex| self.plan.lane(*lane).uses.iter().filter(|used| *used == pool).count();
-            self.plan.indices().filter(|lane| holds(self.lane(*lane))).map(|lane| uses(&lane)).sum::<usize>()
+            lanes.iter().flat_map(|&lane| &self.plan.lane(lane).uses).filter(|used| *used == pool).count()
         };
         let overused = |(pool, size): (&String, &u32)| users(pool) > *size as usize;
-        self.plan.exclusions.iter().any(excluded) || self.plan.pools.iter().any(overused)
+        !self.plan.exclusions.iter().chain(&self.plan.sequences).any(both) && !self.plan.pools.iter().any(overused)
     }
 }
 
@@ -68,7 +79,8 @@ fn ready(lists: &Lists) -> BTreeSet<LaneIndex> {
 }
 
 fn holds(lane: &LaneState) -> bool {
-    lane.stage != LaneStage::Waiting && lane.end.is_none() && lane.merged.is_none()
+    let over = lane.end.is_some() || lane.merged.is_some();
+    lane.stage != LaneStage::Waiting && !(over && lane.is_quiet())
 }
 
 fn is_complete(lane: &LaneState) -> bool {
