@@ -1,0 +1,17 @@
+//! Lanekeeper's scheduler and what it needs, compiled once more for the simulator.
+
+#![allow(dead_code, reason = "other modules of Lanekeeper use the rest")]
+
+pub use sources::*;
+
+#[path = "../../../src"]
+mod sources {
+    pub mod diagnose;
+    pub mod event;
+    pub mod model;
+    pub mod schedule;
+
+    pub mod engine {
+        pub mod spine;
+    }
+}

@@ -1,0 +1,46 @@
+//! Which seeds are run, and running them on all cores.
+
+use std::io::Write;
+use std::ops::Range;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+/// Other seeds than the first ten thousand: `200000` for more of them, `7165..7166` for one that failed.
+const VARIABLE: &str = "LANEKEEPER_SEEDS";
+
+pub fn range() -> Range<u64> {
+    let Ok(text) = std::env::var(VARIABLE) else { return 0..10_000 };
+    let number = |text: &str| text.parse().unwrap_or_else(|_| panic!("{VARIABLE}={text} is not a number"));
+    match text.split_once("..") {
+        Some((from, to)) => number(from)..number(to),
+        None => 0..number(&text),
+    }
+}
+
+/// Checks every seed and returns what was found, in the order of the seeds. Prints how many there were.
+pub fn check_all(check: impl Fn(u64) -> Result<(), String> + Sync) -> Vec<String> {
+    let (range, findings) = (range(), Mutex::new(Vec::new()));
+    let next = AtomicU64::new(range.start);
+    let work = || {
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= range.end {
+                return;
+            }
+            if let Err(finding) = check(seed) {
+                findings.lock().unwrap().push((seed, finding));
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    let mut findings = findings.into_inner().unwrap();
+    findings.sort();
+    // Not `println!`: the test harness shows that for tests that fail only.
+    let _ = writeln!(std::io::stderr(), "simulated {} seeds, {} findings", range.end - range.start, findings.len());
+    findings.into_iter().map(|(_, finding)| finding).collect()
+}
