@@ -6,6 +6,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 #![cfg(target_os = "linux")]
 
+#[path = "crash/doctor.rs"]
+mod doctor;
 #[path = "crash/end_state.rs"]
 mod end_state;
 #[path = "crash/full_disk.rs"]

@@ -6,11 +6,11 @@
 mod manifest;
 mod repository;
 
-#[path = "doctor/crashes.rs"]
-mod crashes;
 #[path = "doctor/damages.rs"]
 mod damages;
 #[path = "doctor/patient.rs"]
 mod patient;
 #[path = "doctor/refusals.rs"]
 mod refusals;
+#[path = "doctor/refused.rs"]
+mod refused;

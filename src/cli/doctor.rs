@@ -9,14 +9,17 @@ use std::sync::Arc;
 use super::args::Doctor;
 use super::context::Context;
 use super::error::{CliError, ExitStatus};
-use super::execution::{PlanText, Site, holder, lock_phase, now};
+use super::execution::{PlanText, Site, holder, lock_phase, now, ports, preflight};
 use super::options::session_id;
+use super::rollback;
 use super::runs::existing;
 use crate::engine::crash::{CrashPoint, crash_point};
 use crate::model::text::shell_line;
 use crate::model::{PhaseId, RunId};
 use crate::plan_source::ReadOptions;
-use crate::recover::doctor::{Facts, Finding, Kind, Place, Source, SurveyError, diagnose, survey};
+use crate::recover::doctor::{Facts, Finding, Kind, Place, RunFacts, Source, SurveyError, diagnose, survey};
+use crate::recover::rollback::{check_worktrees, plan as rollback_plan};
+use crate::schedule::RunState;
 use crate::settings::{Layer, Settings};
 use crate::store::lock::LockError;
 use crate::store::{RunLock, StateDirectory};
@@ -30,6 +33,7 @@ pub(super) fn run(context: &Context, arguments: &Doctor) -> Result<ExitStatus, C
         settings.log_path.value = None;
     }
     let practice = Practice {
+        context,
         state: site.state(&settings),
         session_id: session_id(&settings),
         only: arguments.run.as_ref(),
@@ -42,7 +46,7 @@ pub(super) fn run(context: &Context, arguments: &Doctor) -> Result<ExitStatus, C
     }
     let visit = match arguments.fix {
         true => practice.repair(&facts)?,
-        false => Visit { left: diagnose(&facts), ..Visit::default() },
+        false => Visit { left: practice.diagnose(&facts), ..Visit::default() },
     };
     report::report(context, &visit, arguments.fix)?;
     Ok(match visit.left.iter().any(Finding::needs_action) {
@@ -65,6 +69,7 @@ struct Visit {
 
 /// Where the doctor works.
 struct Practice<'a> {
+    context: &'a Context,
     site: Site,
     settings: Settings,
     state: StateDirectory,
@@ -94,11 +99,11 @@ impl Practice<'_> {
         if let Some(run) = facts.runs.iter().find(|run| run.held && self.only.is_some()) {
             return Err(held(&run.run));
         }
-        let mut visit = Visit { left: diagnose(facts), ..Visit::default() };
+        let mut visit = Visit { left: self.diagnose(facts), ..Visit::default() };
         let mut locks = Locks::default();
         loop {
             if locks.take(self, &mut visit)? {
-                visit.left = diagnose(&self.look(&locks.runs)?);
+                visit.left = self.diagnose(&self.look(&locks.runs)?);
             }
             let due = due(&visit);
             if due.is_empty() {
@@ -110,8 +115,38 @@ impl Practice<'_> {
                 crash_point(CrashPoint::DoctorStep(finding.kind.word()));
                 visit.treated.push((finding, done));
             }
-            visit.left = diagnose(&self.look(&locks.runs)?);
+            visit.left = self.diagnose(&self.look(&locks.runs)?);
         }
+    }
+
+    /// What is wrong with the state, and what else would have a resume or a rollback refused.
+    fn diagnose(&self, facts: &Facts) -> Vec<Finding> {
+        let mut findings = diagnose(facts);
+        if findings.iter().any(Finding::needs_action) {
+            // What has to be done first may be the reason for a refusal.
+            return findings;
+        }
+        for run in facts.runs.iter().filter(|run| !run.held) {
+            let Some(state) = run.expected.as_ref().filter(|it| !it.done).and_then(|it| it.state.as_ref()) else {
+                continue;
+            };
+            let left = state.plan().indices().filter(|lane| state.lane(*lane).is_left_to_do());
+            let resume = preflight(self.context, state.plan(), left);
+            let refused = |kind, error: CliError| Finding::refused(kind, run, error.message, &error.hints);
+            findings.extend(resume.err().map(|error| refused(Kind::ResumeRefused, error)));
+            let rollback = self.check_rollback(run, state);
+            findings.extend(rollback.err().map(|error| refused(Kind::RollbackRefused, error)));
+        }
+        findings
+    }
+
+    fn check_rollback(&self, run: &RunFacts, state: &RunState) -> Result<(), CliError> {
+        let (Some(started), Some(records)) = (state.started(), run.log.certain()) else { return Ok(()) };
+        let directory = self.state.run(&run.run);
+        let ports = ports(&self.site, &self.settings, started, state.plan(), directory)?;
+        let told = |error| rollback::told(error, &self.state, (started, state.plan()), &[]);
+        let plan = rollback_plan(state, records, &[]).map_err(told)?;
+        check_worktrees(&ports, &plan).map_err(told)
     }
 }
 

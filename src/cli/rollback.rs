@@ -9,9 +9,9 @@ use super::execution::{Control, Opened, Part, Site, ports, take, wait_for_refs};
 use super::options::session_id;
 use super::runs::{command, named_or_only_unfinished, unknown_lane};
 use crate::engine::mirror::Mirror;
-use crate::event::Record;
+use crate::event::{Record, RunStarted};
 use crate::model::text::shell_line;
-use crate::model::{LaneId, RunId, Stage};
+use crate::model::{LaneId, Plan, RunId, Stage};
 use crate::recover::rollback::{KeptWork, LaneToPutBack, PutBack, RollbackError, RollbackPlan, carry_out, plan};
 use crate::store::StateDirectory;
 use crate::view::commands::Commands;
@@ -47,7 +47,9 @@ pub(super) fn roll_back(
     wait_for_refs(context, &site.repository)?;
     let mut opened = take(context, site, run, control, Part::All)?;
     let state = site.state(&control.settings);
-    let rollback = plan(&opened.state, &opened.records, lanes).map_err(|error| told(error, &state, &opened, lanes))?;
+    let (started, phase_plan) = (opened.started.clone(), opened.plan.clone());
+    let run_of = (&started, &*phase_plan);
+    let rollback = plan(&opened.state, &opened.records, lanes).map_err(|error| told(error, &state, run_of, lanes))?;
     present(context, &opened, &rollback, &state);
     let ports = ports(site, &control.settings, &opened.started, &opened.plan, opened.directory.clone())?;
     let unwritten = |error: String| {
@@ -62,7 +64,7 @@ pub(super) fn roll_back(
     if let Some(Err(error)) = mirror.map(Mirror::finish) {
         unwritten(error.to_string());
     }
-    let done = done.map_err(|error| told(error, &state, &opened, lanes))?;
+    let done = done.map_err(|error| told(error, &state, run_of, lanes))?;
     report(context, &opened, &rollback, &done, &state)?;
     Ok(ExitStatus::Done)
 }
@@ -165,17 +167,22 @@ fn as_json(lane: &LaneToPutBack, done: &PutBack) -> Value {
 }
 
 /// What a rollback says when it cannot be done, with the exit code and what to type next.
-fn told(error: RollbackError, state: &StateDirectory, opened: &Opened, asked: &[LaneId]) -> CliError {
+pub(super) fn told(
+    error: RollbackError,
+    state: &StateDirectory,
+    (started, plan): (&RunStarted, &Plan),
+    asked: &[LaneId],
+) -> CliError {
     let message = error.to_string();
     let again = |lanes: &[LaneId]| {
         let lanes = lanes.iter().flat_map(|lane| ["--lane", lane.as_str()]);
-        let words: Vec<&str> = ["rollback", opened.started.run_id.as_str()].into_iter().chain(lanes).collect();
+        let words: Vec<&str> = ["rollback", started.run_id.as_str()].into_iter().chain(lanes).collect();
         command(state, &words)
     };
     let then = format!("then the same again: {}", again(asked));
     let blocked = || CliError::new(ExitStatus::Blocked, &message);
     match error {
-        RollbackError::UnknownLane(lane) => unknown_lane(&lane, opened.plan.lanes.iter().map(|lane| &lane.id)),
+        RollbackError::UnknownLane(lane) => unknown_lane(&lane, plan.lanes.iter().map(|lane| &lane.id)),
         RollbackError::Dependants { all, .. } => {
             CliError::new(ExitStatus::Usage, message).hint(format!("all of them together: {}", again(&all)))
         }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::along::Advance;
-use super::claim::{Claim, Holder};
+use super::claim::{Claim, Holder, Progress};
 use super::error::GitError;
 use super::head::{Head, Written, head_of, index_lock};
 use super::pool::Pool;
@@ -56,10 +56,33 @@ pub struct Slot {
     pub claim: PathBuf,
     /// Who holds it, whichever repository's run that is; the error is what is wrong with the claim.
     pub holder: Result<Option<Holder>, String>,
+    /// What its claim says is checked out; `None`: nobody holds it, or the claim cannot be read.
+    pub checkout: Option<SlotCheckout>,
     /// Whether it is a worktree of ours.
     pub ours: bool,
     /// What in it is in no commit, or that its head is in no ref; empty: nothing would be lost without it.
     pub work: Vec<String>,
+}
+
+/// What the claim of a slot says is checked out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SlotCheckout {
+    /// The checkout was not completed, so the slot holds nothing of its holder's.
+    Incomplete,
+    /// A branch, without `refs/heads/`.
+    Branch(String),
+    /// No branch, this commit.
+    Detached(CommitId),
+}
+
+impl From<Progress> for SlotCheckout {
+    fn from(progress: Progress) -> Self {
+        match progress {
+            Progress::Claimed | Progress::Started { .. } => Self::Incomplete,
+            Progress::Opened { branch: Some(branch), .. } => Self::Branch(branch),
+            Progress::Opened { branch: None, head } => Self::Detached(head),
+        }
+    }
 }
 
 /// A worktree of the pool's that git knows and that is gone.
@@ -234,16 +257,22 @@ impl Pool {
 
     fn slot_seen(&self, number: u32) -> Result<Slot, GitError> {
         let (path, claim) = (self.slot(number), self.claim_file(number));
-        let holder = Claim::read(&claim).map(|claim| claim.map(|it| it.holder)).map_err(|error| error.to_string());
+        let read = || Claim::read(&claim).map_err(|error| error.to_string());
+        let (holder, checkout) = match read() {
+            Ok(Some(claim)) => (Ok(Some(claim.holder)), Some(claim.progress.into())),
+            Ok(None) => (Ok(None), None),
+            Err(error) => (Err(error), None),
+        };
         let entry = match occupant(self.repository(), &path) {
             Occupant::Ours(entry) => Some(entry),
             Occupant::Nothing | Occupant::HalfMade | Occupant::Stranger => None,
         };
         let work = match &entry {
-            Some(entry) if matches!(holder, Ok(None)) => self.work_in(&path, entry),
-            _ => Vec::new(),
+            // A live session may claim it meanwhile.
+            Some(entry) if holder == Ok(None) => Some(self.work_in(&path, entry)).filter(|_| read() == Ok(None)),
+            _ => None,
         };
-        Ok(Slot { number, path, claim, holder, ours: entry.is_some(), work })
+        Ok(Slot { number, path, holder, checkout, ours: entry.is_some(), work: work.unwrap_or_default(), claim })
     }
 
     /// What would be lost without the slot at `path`. What cannot be looked at counts.

@@ -86,19 +86,23 @@ impl Pool {
         })
     }
 
-    /// Makes git know the worktree at `path` again, whose `entry` is gone or says nothing: on `branch`, with every file as it is.
+    /// Registers `worktree` with git again, whose `entry` is gone or empty: on its branch, or else at its head, with
+    /// every file as it is.
     ///
     /// # Errors
     /// [`GitError::Io`], or what git says.
-    pub fn register(&self, path: &Path, entry: &Path, branch: &str) -> Result<(), GitError> {
+    pub fn register(&self, worktree: &Worktree, entry: &Path) -> Result<(), GitError> {
+        let path = &worktree.path;
+        let head = match worktree.branch.as_str() {
+            "" => format!("{}\n", worktree.head),
+            branch => format!("ref: {}\n", branch_reference(branch)),
+        };
         self.repository().holding(Guarded::Admin, |lock| {
             make_directory(entry)?;
             let link = path.join(".git");
-            for (name, text) in [
-                ("HEAD", format!("ref: {}\n", branch_reference(branch))),
-                ("commondir", "../..\n".to_owned()),
-                ("gitdir", format!("{}\n", link.display())),
-            ] {
+            for (name, text) in
+                [("HEAD", head), ("commondir", "../..\n".to_owned()), ("gitdir", format!("{}\n", link.display()))]
+            {
                 durable::write(&entry.join(name), text.as_bytes())?;
             }
             // An index that is there may hold what was staged and is nowhere else.

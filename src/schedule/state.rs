@@ -369,6 +369,11 @@ impl RunState {
         self.stop
     }
 
+    /// Why the phase as a whole is blocked, if it is.
+    pub fn blocked(&self) -> Option<&str> {
+        self.blocked.as_deref()
+    }
+
     /// The integration branch as the run last knew it.
     pub fn integration(&self) -> Option<&CommitId> {
         self.integration.as_ref()

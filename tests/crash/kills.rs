@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use super::end_state::{
     assert_ended_as, assert_nothing_began_twice, assert_order, undisturbed, undisturbed_run_of, undisturbed_run_with,
 };
-use super::plans::{EVERYTHING, HELD, TROUBLE};
+use super::plans::{EVERYTHING, HELD, QUESTIONS, TROUBLE};
 use super::world::{Lanekeeper, PLAN, World, for_each, rounds, signal, tree_of, until};
 
 #[test]
@@ -35,9 +35,6 @@ fn a_run_that_is_killed_at_any_moment_comes_to_its_end() {
         assert_nothing_began_twice(&world);
     });
 }
-
-/// What `TROUBLE` asks people.
-const QUESTIONS: [(&str, &str); 3] = [("beta", "plan"), ("beta", "changes"), ("gamma", "ask")];
 
 #[test]
 fn a_run_with_timeouts_outages_and_questions_that_is_killed_at_any_moment_comes_to_its_end() {

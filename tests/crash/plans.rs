@@ -240,6 +240,42 @@ esac
 "#,
 };
 
+/// What [`TROUBLE`] asks people.
+pub const QUESTIONS: [(&str, &str); 3] = [("beta", "plan"), ("beta", "changes"), ("gamma", "ask")];
+
+/// Two lanes that begin at once; the tests of the one that is merged second wait on the merged result.
+pub const MOVED: PlanText = PlanText {
+    plan: r#"
+phase = "P1"
+[defaults]
+command = ["sh", "ROOT/agent.sh"]
+tests = ["""if test -d alpha && test -d beta; then touch ROOT/merged-tests
+until test -e ROOT/merged-may-end; do test -d ROOT/disk/work || exit 1; sleep 0.02; done; fi"""]
+
+[[lane]]
+id = "alpha"
+owns = ["alpha/**"]
+[[lane.agent]]
+name = "maker"
+[[lane.task]]
+id = "1"
+prompt = "one"
+
+[[lane]]
+id = "beta"
+owns = ["beta/**"]
+[[lane.agent]]
+name = "maker"
+[[lane.task]]
+id = "1"
+prompt = "one"
+"#,
+    agent: r#"
+until_true 'grep -q "^begin alpha" ROOT/agents.log && grep -q "^begin beta" ROOT/agents.log'
+write
+"#,
+};
+
 /// One agent, whose first attempt fails.
 pub const RETRIED: PlanText = PlanText {
     plan: r#"

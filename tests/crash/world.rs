@@ -161,6 +161,13 @@ impl World {
         Lanekeeper { child, said }
     }
 
+    /// Runs the program to its end; its exit code and what it printed.
+    pub fn output(&self, arguments: &[&str]) -> (Option<i32>, String) {
+        let output = self.pinned(env!("CARGO_BIN_EXE_lanekeeper")).args(arguments).output().unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8_lossy(&text).into_owned())
+    }
+
     /// Begins the run, or goes on with it where it has begun; begins another one where nothing of it was kept.
     pub fn go_on(&self, crash_point: Option<&str>) -> Lanekeeper {
         match self.run() {

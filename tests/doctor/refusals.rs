@@ -253,7 +253,7 @@ fn a_lock_of_a_git_that_lives_is_no_finding() {
     assert!(patient.entry(&slot).join("index.lock").exists());
     drop(living.stdin.take());
     living.wait().unwrap();
-    patient.is_found(&["index-lock"]);
+    patient.is_named(&["index-lock"], 0);
     patient.is_repaired();
 }
 

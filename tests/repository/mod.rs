@@ -117,9 +117,14 @@ impl Scratch {
 
     /// Begins run `r1` and waits until `sign` exists.
     pub fn execute_until(&self, sign: &str) -> Child {
+        self.start_until(&["execute-phase", "../plan.toml", "--run-id", "r1", "--progress", "none"], sign)
+    }
+
+    /// Starts the program and waits until `sign` exists.
+    pub fn start_until(&self, arguments: &[&str], sign: &str) -> Child {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
         let command = self.pin(&mut command).stdout(Stdio::null()).stderr(Stdio::null());
-        let command = command.args(["execute-phase", "../plan.toml", "--run-id", "r1", "--progress", "none"]);
+        let command = command.args(arguments);
         let mut running = command.spawn().unwrap();
         wait_until(&format!("{sign} exists"), || {
             assert!(running.try_wait().unwrap().is_none(), "the run ended before {sign} existed");

@@ -127,7 +127,7 @@ fn finding_json((finding, outcome): &Line<'_>) -> Value {
     };
     let escalation = match &finding.cure {
         Cure::Escalation(escalation) => json!(escalation),
-        Cure::Needless | Cure::Repair(_) | Cure::Person => Value::Null,
+        Cure::Needless | Cure::Optional(_) | Cure::Repair(_) | Cure::Person => Value::Null,
     };
     json!({
         "kind": finding.kind,

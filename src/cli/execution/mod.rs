@@ -31,6 +31,7 @@ pub(super) use locks::lock_phase;
 pub(super) use patience::wait_for_refs;
 use plan_file::PlanFile;
 pub(super) use plan_file::{PlanText, invalid, tell};
+pub(super) use preflight::check as preflight;
 pub(super) use resume::{Control, Opened, Part, complete_files, take};
 pub(super) use site::{Site, holder, host, now, redactor, state_in};
 pub(super) use watch::ports;

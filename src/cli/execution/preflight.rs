@@ -13,7 +13,11 @@ use crate::settings::environment::HOME;
 ///
 /// # Errors
 /// Every program and every key that is missing, each with what to type.
-pub(super) fn check(context: &Context, plan: &Plan, lanes: impl Iterator<Item = LaneIndex>) -> Result<(), CliError> {
+pub(in crate::cli) fn check(
+    context: &Context,
+    plan: &Plan,
+    lanes: impl Iterator<Item = LaneIndex>,
+) -> Result<(), CliError> {
     let mut missing = BTreeMap::new();
     for lane in lanes.map(|lane| plan.lane(lane)) {
         for agent in lane.agents.iter().filter(|agent| agent.tasks.iter().any(|task| !task.kind.is_human())) {

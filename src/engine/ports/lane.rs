@@ -11,7 +11,7 @@ use crate::model::{CommitId, LaneIndex, MergeMode};
 use crate::schedule::{Rebuild, RunState};
 
 /// What stands in a lane's place in the names of the final gate's snapshots.
-const FINAL: &str = "final";
+pub(crate) const FINAL: &str = "final";
 
 /// How long the end of a run waits for its worktrees to be deleted, and before that for one that is being made; `clean`
 /// deletes the rest.

@@ -22,6 +22,7 @@ mod tracking;
 mod watch;
 
 pub(crate) use keep::Keeping;
+pub(crate) use lane::FINAL;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -205,8 +206,7 @@ impl Ports {
         let branch = &self.facts.base_branch;
         self.repository.branch_commit(branch)?.ok_or_else(|| {
             PortError::Precondition(format!(
-                "the integration branch `{branch}` is gone; make it again (`git branch {branch} {}`) and resume",
-                self.facts.base_commit
+                "the integration branch `{branch}` is gone; `lanekeeper doctor` shows the commit to create it at"
             ))
         })
     }

@@ -8,6 +8,7 @@ mod turns;
 mod verbatim;
 
 use std::fs::{self, DirBuilder, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -309,7 +310,9 @@ impl Pool {
     pub(crate) fn numbers(&self) -> Result<Vec<u32>, GitError> {
         let slots = self.slots();
         let listing = match fs::read_dir(&slots) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                return Ok(Vec::new());
+            }
             listing => listing.map_err(io_error("list", &slots))?,
         };
         let names = listing.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());

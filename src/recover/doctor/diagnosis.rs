@@ -2,6 +2,7 @@
 
 mod files;
 mod log;
+mod refusals;
 mod shared;
 mod worktrees;
 
@@ -15,6 +16,7 @@ use crate::process::Observation;
 /// Everything that is wrong, and what is worth knowing; what has to be repaired first comes first.
 pub fn diagnose(facts: &Facts) -> Vec<Finding> {
     let mut findings: Vec<Finding> = facts.runs.iter().flat_map(run).collect();
+    findings.extend(refusals::held_phases(facts));
     findings.extend(shared::findings(facts));
     findings
 }
@@ -36,6 +38,7 @@ fn run(facts: &RunFacts) -> Vec<Finding> {
         findings.extend(facts.statuses.iter().map(|status| files::status(facts, status)));
         findings.extend(facts.damaged_indexes.iter().map(|index| files::private_index(facts, index)));
         findings.extend(jobs(facts));
+        findings.extend(refusals::findings(facts, expected));
     }
     findings
 }

@@ -149,10 +149,8 @@ fn listed(names: &[String]) -> String {
 pub(super) fn contradiction(facts: &RunFacts, expected: &Expected, issue: String) -> Escalation {
     let run = facts.run.as_str();
     let plan = expected.started.plan_path.to_string_lossy().into_owned();
-    let state = expected
-        .holdings
-        .values()
-        .map(|it| format!("{} holds branch {} ({})", it.worktree.path.display(), it.worktree.branch, it.head.short()));
+    let opened = expected.opened.values();
+    let state = opened.map(|it| format!("{} was opened on branch {}", it.path.display(), it.branch));
     Escalation {
         issue,
         current_state: state.collect(),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::expected::{Expected, Holding, Owned};
 use crate::event::Record;
 use crate::git::{Prunable, Slot, Standing};
-use crate::model::{AgentName, CheckpointRecord, CommitId, JobId, LaneId, Plan, ProcessId, RunId, TaskFile};
+use crate::model::{AgentName, CheckpointRecord, CommitId, JobId, LaneId, PhaseId, Plan, ProcessId, RunId, TaskFile};
 use crate::process::Observation;
 use crate::schedule::Fault;
 use crate::store::salvage::Salvage;
@@ -51,9 +51,20 @@ pub struct RunFacts {
     /// Private indexes that cannot be read.
     pub damaged_indexes: Vec<PathBuf>,
     /// The records that `checkpoints.json` should hold.
-    pub checkpoints: Vec<CheckpointRecord>,
+    pub checkpoints: NewestCheckpoints,
+    /// The commit at which the run last knew the integration branch, if that branch is gone.
+    pub base_missing: Option<CommitId>,
     /// What there is of the run besides its log, where the log does not tell all.
     pub remains: Option<Remains>,
+}
+
+/// The records of a run that `checkpoints.json` should hold.
+#[derive(Debug, Default)]
+pub struct NewestCheckpoints {
+    /// The newest of each lane and stage.
+    pub records: Vec<CheckpointRecord>,
+    /// Whether a file that says something else is explained by a Lanekeeper that died before it wrote the newest.
+    pub late: bool,
 }
 
 /// A run log.
@@ -87,6 +98,8 @@ pub struct PlanSeen {
     pub path: PathBuf,
     /// The plan as its source says it now, if that is what the run began with.
     pub source: Option<Arc<Plan>>,
+    /// Whether its source is another plan now, which a resume does not take without being told to.
+    pub changed: bool,
     /// What in the log does not fit, and in which line.
     pub contradiction: Option<(u64, Fault)>,
 }
@@ -106,6 +119,8 @@ pub struct TaskSeen {
     pub found: Option<TaskFile>,
     /// What it should say.
     pub expected: TaskFile,
+    /// Whether a file that says something else is explained by a Lanekeeper that died before it wrote the newest state.
+    pub late: bool,
 }
 
 /// An agent's file that cannot be read.
@@ -136,6 +151,8 @@ pub struct HoldingSeen {
     pub origin: Option<(CommitId, String)>,
     /// Who holds its slot.
     pub claim: Claimed,
+    /// Whether a Lanekeeper died while the slot was checked out; the next resume does that again.
+    pub incomplete: bool,
     /// A job that works in it now.
     pub busy: Option<JobId>,
     /// The newest snapshot of it that is still there.
@@ -189,6 +206,8 @@ pub struct SharedFacts {
     pub checkpoints: Option<Result<Vec<CheckpointRecord>, String>>,
     /// Runs that a live session works on.
     pub held: Vec<RunId>,
+    /// The same by their phase, where they work on its branches.
+    pub held_phases: BTreeMap<PhaseId, RunId>,
     /// The records that it should hold, of every run whose log can be read.
     pub known_records: Vec<CheckpointRecord>,
     /// The slots that the logs say are held.
@@ -225,4 +244,32 @@ pub struct IndexTrouble {
     pub pool: Option<PathBuf>,
     /// Whether a git or a job of ours is at work there; `None`: the system does not tell.
     pub in_use: Option<bool>,
+}
+
+/// The fields in which two `task.json` differ; what others add is not compared.
+pub(super) fn differing(found: &TaskFile, expected: &TaskFile) -> Vec<&'static str> {
+    let agents = expected.agents.iter().all(|(name, agent)| found.agents.get(name) == Some(agent));
+    let fields = [
+        ("task_name", found.task_name == expected.task_name),
+        ("session_id", found.session_id == expected.session_id),
+        ("state", found.state == expected.state),
+        ("created", found.created == expected.created),
+        ("phase", found.phase == expected.phase),
+        ("required_agents", found.required_agents == expected.required_agents),
+        ("agents", agents),
+        ("checkpoint", found.checkpoint == expected.checkpoint),
+        ("transition_log", found.transition_log == expected.transition_log),
+    ];
+    fields.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
+}
+
+/// Whether two records are the same; hints may be worded otherwise by another version.
+pub(super) fn is_same_record(one: &CheckpointRecord, other: &CheckpointRecord) -> bool {
+    let story = |record: &CheckpointRecord| CheckpointRecord {
+        resume_hint: "".into(),
+        rollback_hint: "".into(),
+        ..record.clone()
+    };
+    let is_near = (&one.lane, one.stage, one.timestamp) == (&other.lane, other.stage, other.timestamp);
+    is_near && story(one) == story(other)
 }

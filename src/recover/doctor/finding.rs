@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::facts::RunFacts;
 use super::repair::Repair;
 use crate::model::{AgentName, LaneId, RunId};
 
@@ -34,6 +35,22 @@ crate::model::word_enum! {
         LogDamaged = "log-damaged",
         /// The run log is gone.
         LogMissing = "log-missing",
+        /// A live session works on another run of the phase.
+        PhaseHeld = "phase-held",
+        /// No lane of the run had begun.
+        RunNotBegun = "run-not-begun",
+        /// A rollback was begun and not finished.
+        RollbackUnfinished = "rollback-unfinished",
+        /// A resume would be refused.
+        ResumeRefused = "resume-refused",
+        /// A rollback would be refused.
+        RollbackRefused = "rollback-refused",
+        /// Something outside of the run blocked a lane, or the whole phase.
+        LaneBlocked = "lane-blocked",
+        /// The integration branch is gone.
+        BaseMissing = "base-missing",
+        /// The file of the plan has changed since the run started.
+        PlanChanged = "plan-changed",
         /// The run log contradicts itself or the plan.
         LogContradiction = "log-contradiction",
         /// The pinned plan is gone.
@@ -131,6 +148,8 @@ pub struct Finding {
 pub enum Cure {
     /// Nothing has to be done.
     Needless,
+    /// Nothing has to be done: the next resume repairs it, or only a rollback needs it. `--fix` repairs it, too.
+    Optional(Repair),
     /// It can be repaired.
     Repair(Repair),
     /// A person must act.
@@ -205,6 +224,22 @@ impl Finding {
         self
     }
 
+    /// The same, which `--fix` repairs and the next resume does, too: a Lanekeeper that was killed leaves it.
+    pub(super) fn repaired_by_resume(mut self, repair: Repair) -> Self {
+        self.severity = Severity::Note;
+        self.remedy = format!("the next resume repairs it; {}", repair.told());
+        self.cure = Cure::Optional(repair);
+        self
+    }
+
+    /// The same in a run that is complete, which `--fix` repairs.
+    pub(super) fn needed_for_a_rollback(mut self, repair: Repair) -> Self {
+        self.severity = Severity::Note;
+        self.remedy = format!("only a rollback needs it; {}", repair.told());
+        self.cure = Cure::Optional(repair);
+        self
+    }
+
     /// The same with what a person can do, who need not.
     pub(super) fn hint(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = remedy.into();
@@ -225,15 +260,24 @@ impl Finding {
         self
     }
 
+    /// That a command about `run` would be refused, with what to do about it. Not everybody wants a rollback.
+    pub fn refused(kind: Kind, run: &RunFacts, reason: String, remedies: &[String]) -> Self {
+        let wanted = kind == Kind::ResumeRefused;
+        let severity = if wanted { Severity::Warning } else { Severity::Note };
+        let finding = Self::at(kind, severity, &run.log_path, reason).of_run(&run.run);
+        let remedy = remedies.join("; ");
+        if wanted { finding.for_a_person(remedy) } else { finding.hint(remedy) }
+    }
+
     /// Whether something has to be done.
     pub fn needs_action(&self) -> bool {
-        !matches!(self.cure, Cure::Needless)
+        !matches!(self.cure, Cure::Needless | Cure::Optional(_))
     }
 
     /// What repairs it, if that can be done without a person.
     pub fn repair(&self) -> Option<&Repair> {
         match &self.cure {
-            Cure::Repair(repair) => Some(repair),
+            Cure::Repair(repair) | Cure::Optional(repair) => Some(repair),
             Cure::Needless | Cure::Person | Cure::Escalation(_) => None,
         }
     }

@@ -242,7 +242,7 @@ impl Repair {
                 Ok(format!("brought back from {}", from.display()))
             }
             Self::Register { target, entry } => {
-                target.pool(repository).register(&target.worktree.path, entry, &target.worktree.branch)?;
+                target.pool(repository).register(&target.worktree, entry)?;
                 target.reclaim(repository)?;
                 Ok("known to git again".to_owned())
             }

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::facts::{IndexTrouble, RunFacts, SharedFacts};
 use super::survey::{Place, SurveyError};
+use crate::engine::ports::FINAL;
 use crate::git::{GitError, Pool, Repository};
-use crate::model::{CheckpointRecord, CommitId};
+use crate::model::{CheckpointRecord, CommitId, PhaseId, RunId};
 use crate::process;
 
 pub(super) fn shared_facts(
@@ -19,9 +20,10 @@ pub(super) fn shared_facts(
         checkpoints_path: place.state.checkpoints(),
         checkpoints: Some(checkpoints),
         held: runs.iter().filter(|run| run.held).map(|run| run.run.clone()).collect(),
-        known_records: runs.iter().flat_map(|run| run.checkpoints.clone()).collect(),
+        held_phases: held_phases(runs),
+        known_records: runs.iter().flat_map(|run| run.checkpoints.records.clone()).collect(),
         held_slots: runs.iter().flat_map(|run| &run.holdings).map(|it| it.holding.worktree.path.clone()).collect(),
-        all_known: runs.iter().all(|run| run.expected.is_some()),
+        all_known: runs.iter().all(is_known),
         ..SharedFacts::default()
     };
     for (root, pool) in &pools {
@@ -36,6 +38,17 @@ pub(super) fn shared_facts(
     let places = [place.repository.main_worktree().to_owned()].into_iter().chain(pools.into_keys());
     shared.disks = places.filter_map(|path| free(&path)).collect();
     Ok(shared)
+}
+
+/// Whether a run's log and plan say which slots it holds.
+fn is_known(run: &RunFacts) -> bool {
+    run.expected.as_ref().is_some_and(|expected| run.held || expected.done || expected.state.is_some())
+}
+
+fn held_phases(runs: &[RunFacts]) -> BTreeMap<PhaseId, RunId> {
+    let held = runs.iter().filter(|run| run.held).filter_map(|run| Some((run, &run.expected.as_ref()?.started)));
+    let on_its_branches = held.filter(|(_, started)| started.options.branch_suffix.is_empty());
+    on_its_branches.map(|(run, started)| (started.phase.clone(), run.run.clone())).collect()
 }
 
 /// The pools of all runs, and the one that the next run would use.
@@ -58,7 +71,10 @@ fn index_troubles(
     let used = |worktree: &Path| process::at_work_in(worktree, "git").map(|gits| !gits.is_empty());
     if let Some(path) = in_worktree(place.repository, place.repository.main_worktree())? {
         let worktree = place.repository.main_worktree().to_owned();
-        found.push(IndexTrouble { path, in_use: used(&worktree), worktree, pool: None });
+        let in_use = used(&worktree);
+        if in_worktree(place.repository, &worktree)?.is_some() {
+            found.push(IndexTrouble { path, in_use, worktree, pool: None });
+        }
     }
     for (root, slots) in &shared.slots {
         for slot in slots.iter().filter(|slot| slot.ours) {
@@ -68,6 +84,10 @@ fn index_troubles(
             let busy = runs.iter().flat_map(|run| &run.holdings);
             let busy = busy.filter(|it| it.busy.is_some()).any(|it| it.holding.worktree.path == slot.path);
             let in_use = if held || busy { Some(true) } else { used(&slot.path) };
+            // The git that had it may have ended since it was seen.
+            if in_worktree(place.repository, &slot.path)?.is_none() {
+                continue;
+            }
             found.push(IndexTrouble { path, worktree: slot.path.clone(), pool: Some(root.clone()), in_use });
         }
     }
@@ -105,6 +125,7 @@ fn stray_references(
         if let Some(expected) = &run.expected {
             let names = expected.snapshots.iter().filter_map(|(_, name, _)| lane_part(name));
             known.extend(names.map(str::to_owned));
+            known.insert(format!("{}-{FINAL}", expected.started.phase));
         }
         if run.held || run.expected.is_none() {
             let records = shared.checkpoints.iter().flatten().flatten().filter(|it| it.run_id == run.run);
@@ -123,13 +144,15 @@ fn lane_part(reference: &str) -> Option<&str> {
 /// Supervisors whose job no log takes for running. What a live session has just begun is its own matter.
 fn stray_supervisors(place: &Place<'_>, runs: &[RunFacts]) -> Vec<(crate::model::ProcessId, PathBuf)> {
     let root = place.state.path();
-    let is_known = |job: &Path| {
+    let has_run = |job: &Path| {
         runs.iter().any(|run| {
             let known = run.jobs.iter().any(|(_, directory, _)| directory == job);
-            job.starts_with(&run.directory) && (run.held || known)
+            job.starts_with(&run.directory) && (run.held || known || run.expected.is_some() && !is_known(run))
         })
     };
-    process::supervisors_below(&root).into_iter().filter(|(_, job)| !is_known(job)).collect()
+    // One whose job has ended is about to end, too.
+    let works = |job: &Path| !matches!(process::observe(job), Ok(process::Observation::Exited(_)));
+    process::supervisors_below(&root).into_iter().filter(|(_, job)| !has_run(job) && works(job)).collect()
 }
 
 /// The bytes that are free on the disk of `path`, or of what of it exists, and how many there are.

@@ -10,11 +10,11 @@ use super::facts::*;
 use super::{remains, shared};
 use crate::engine::reconcile::{Verdict, verdict};
 use crate::event::{Event, Record};
-use crate::git::{GitError, Pool, Repository, Slot, is_damaged_index};
-use crate::model::{CheckpointRecord, CommitId, JobId, Plan, RunId};
+use crate::git::{GitError, Pool, Repository, Slot, SlotCheckout, is_damaged_index};
+use crate::model::{CheckpointRecord, CommitId, JobId, LaneId, Plan, RunId};
 use crate::process;
-use crate::recover::resume::{ResumeError, replay};
 use crate::regular_file;
+use crate::schedule::RunState;
 use crate::store::atomic::{FileError, read_left};
 use crate::store::checkpoints::{self, CheckpointEntry};
 use crate::store::salvage::salvage;
@@ -90,20 +90,25 @@ fn run_facts(place: &Place<'_>, run: RunId, records: &[CheckpointRecord]) -> Res
         holdings: Vec::new(),
         jobs: Vec::new(),
         damaged_indexes: Vec::new(),
-        checkpoints: Vec::new(),
+        checkpoints: NewestCheckpoints::default(),
+        base_missing: None,
         remains: None,
         run,
     };
+    facts.plan.pinned = pinned(&facts.plan.path);
     if held {
         return Ok(facts);
     }
-    facts.plan.pinned = pinned(&facts.plan.path);
-    if let (Some(expected), Some(events)) = (facts.expected.take(), facts.log.certain()) {
-        facts.checkpoints = expected_checkpoints(place, &facts.log_path, events);
+    let own: Vec<&CheckpointRecord> = records.iter().filter(|record| record.run_id == facts.run).collect();
+    if let Some(mut expected) = facts.expected.take() {
+        look_at_plan(place, &mut facts, &mut expected);
+        let events = facts.log.certain().unwrap_or_default();
+        facts.checkpoints = expected_checkpoints(place, &facts.log_path, events, &own);
         facts.jobs = jobs(&directory, &expected);
-        if !expected.done {
-            look_closer(place, &mut facts, &expected)?;
-        }
+        facts.base_missing = base_missing(place, &expected)?;
+        facts.holdings = holdings(place, &facts, &expected)?;
+        let (tasks, statuses) = (tasks(&expected, events), statuses(&expected));
+        (facts.tasks, facts.statuses) = (tasks, statuses);
         facts.damaged_indexes =
             private_indexes(&facts.directory).into_iter().filter(|it| is_damaged_index(it)).collect();
         facts.expected = Some(expected);
@@ -113,28 +118,34 @@ fn run_facts(place: &Place<'_>, run: RunId, records: &[CheckpointRecord]) -> Res
     Ok(facts)
 }
 
-/// What is of interest only while a run can be gone on with.
-fn look_closer(place: &Place<'_>, facts: &mut RunFacts, expected: &Expected) -> Result<(), SurveyError> {
+/// Looks at the pinned plan and its source, and replays the log with the one that fits it.
+fn look_at_plan(place: &Place<'_>, facts: &mut RunFacts, expected: &mut Expected) {
     let events: &[Record] = facts.log.certain().unwrap_or_default();
     let known: BTreeSet<String> =
         events.iter().filter_map(|record| record.event.lane()).map(ToString::to_string).collect();
     let known: Vec<String> = known.into_iter().collect();
     let source = (place.read_source)(&expected.started.plan_path, &known);
     let pinned = |source: &Source| source.0 == expected.started.plan_sha256;
+    facts.plan.changed = match (&source, &facts.plan.pinned) {
+        (Some(now), Some(Ok(plan))) => !pinned(now) && now.1.as_ref() != Some(plan),
+        _ => false,
+    };
     facts.plan.source = source.filter(pinned).and_then(|(_, plan)| plan);
     if let Some(Ok(plan)) = facts.plan.pinned.as_ref().map(|plan| plan.as_ref()) {
-        facts.plan.contradiction = match replay(&facts.run, plan, events) {
-            Err(ResumeError::Contradiction { line, fault, .. }) => Some((line, fault)),
-            _ => None,
-        };
+        facts.plan.contradiction = expected.replay(plan, events).err();
     }
-    let known = facts.plan.pinned.as_ref().and_then(|plan| plan.as_ref().ok()).or(facts.plan.source.as_ref());
-    if let Some(plan) = known {
-        facts.tasks = tasks(plan, expected, events);
-        facts.statuses = statuses(plan, expected);
+    if let (None, Some(source)) = (&expected.state, &facts.plan.source) {
+        let _ = expected.replay(source, events);
     }
-    facts.holdings = holdings(place, facts, expected)?;
-    Ok(())
+}
+
+/// The commit at which the run last knew the integration branch, if that branch is gone.
+fn base_missing(place: &Place<'_>, expected: &Expected) -> Result<Option<CommitId>, GitError> {
+    let known = expected.state.as_ref().and_then(RunState::integration).cloned();
+    match place.repository.branch_commit(&expected.started.base_branch)? {
+        Some(_) => Ok(None),
+        None => Ok(known),
+    }
 }
 
 impl LogSeen {
@@ -189,46 +200,70 @@ fn pinned(path: &Path) -> Option<Result<Arc<Plan>, String>> {
     Some(text.and_then(|text| serde_json::from_str::<Plan>(&text).map(Arc::new).map_err(|error| error.to_string())))
 }
 
-fn expected_checkpoints(place: &Place<'_>, log_path: &Path, events: &[Record]) -> Vec<CheckpointRecord> {
+fn expected_checkpoints(
+    place: &Place<'_>,
+    log_path: &Path,
+    events: &[Record],
+    found: &[&CheckpointRecord],
+) -> NewestCheckpoints {
     let mut fold = CheckpointFold::new(RunPlaces {
         log_path: log_path.to_owned(),
         checkpoint_path: place.state.checkpoints(),
         program: vec!["lanekeeper".to_owned()],
         repository: place.repository.main_worktree().to_owned(),
     });
-    let mut newest: Vec<CheckpointRecord> = Vec::new();
+    let mut checkpoints = NewestCheckpoints { late: !has_ended(events), ..NewestCheckpoints::default() };
     for record in events.iter().flat_map(|record| fold.apply(record)) {
-        newest.retain(|known| (&known.lane, known.stage) != (&record.lane, record.stage));
-        newest.push(record);
+        checkpoints.records.retain(|known| (&known.lane, known.stage) != (&record.lane, record.stage));
+        checkpoints.records.push(record);
+        checkpoints.late = checkpoints.late || are_found(&checkpoints.records, found);
     }
-    newest
+    checkpoints
 }
 
-fn tasks(plan: &Plan, expected: &Expected, events: &[Record]) -> Vec<TaskSeen> {
-    let mut fold = TaskFold::new(plan);
-    for record in events {
-        fold.apply(record);
-    }
-    let lanes: BTreeSet<_> = expected.holdings.keys().filter_map(|(lane, _)| lane.clone()).collect();
+/// Whether the checkpoints are those that were `found`, in any order.
+fn are_found(checkpoints: &[CheckpointRecord], found: &[&CheckpointRecord]) -> bool {
+    let is_there = |record: &CheckpointRecord| found.iter().any(|known| is_same_record(record, known));
+    checkpoints.len() == found.len() && checkpoints.iter().all(is_there)
+}
+
+/// Whether the last life of a run came to its end, and so wrote what follows from its log.
+fn has_ended(events: &[Record]) -> bool {
+    let ends = |event: &Event| match event {
+        Event::RunFinished { .. } => Some(true),
+        Event::RunStarted(_) | Event::RunResumed { .. } => Some(false),
+        _ => None,
+    };
+    events.iter().rev().find_map(|record| ends(&record.event)).unwrap_or_default()
+}
+
+fn tasks(expected: &Expected, events: &[Record]) -> Vec<TaskSeen> {
+    let Some(state) = &expected.state else { return Vec::new() };
+    let holdings = expected.holdings();
+    let lanes: BTreeSet<_> = holdings.keys().filter_map(|(lane, _)| lane.clone()).collect();
     let (root, run) = (&expected.started.options.worktree_root, &expected.started.run_id);
-    let seen = |lane| {
-        let task = fold.lane(&lane)?;
+    let seen = |lane: LaneId| {
         let path = LaneDirectory::new(root, run, &lane).task_file();
-        Some(TaskSeen {
-            exists: fs::symlink_metadata(&path).is_ok(),
-            raw: read_left(&path).and_then(|text| serde_json::from_str(&text).ok()),
-            found: lane_files::read_task(&path).ok().flatten(),
-            expected: task,
-            path,
-            lane,
-        })
+        let exists = fs::symlink_metadata(&path).is_ok();
+        let found = lane_files::read_task(&path).ok().flatten();
+        let (mut fold, mut late) = (TaskFold::new(state.plan()), !exists && !has_ended(events));
+        for record in events {
+            fold.apply(record);
+            let task = found.as_ref().zip(fold.lane(&lane));
+            late = late || task.is_some_and(|(found, task)| differing(found, &task).is_empty());
+        }
+        let expected = fold.lane(&lane)?;
+        let raw = read_left(&path).and_then(|text| serde_json::from_str(&text).ok());
+        Some(TaskSeen { exists, raw, found, expected, late, path, lane })
     };
     lanes.into_iter().filter_map(seen).collect()
 }
 
-fn statuses(plan: &Plan, expected: &Expected) -> Vec<StatusSeen> {
+fn statuses(expected: &Expected) -> Vec<StatusSeen> {
+    let Some(plan) = expected.state.as_ref().map(RunState::plan) else { return Vec::new() };
     let (root, run) = (&expected.started.options.worktree_root, &expected.started.run_id);
-    let lanes: BTreeSet<_> = expected.holdings.keys().filter_map(|(lane, _)| lane.as_ref()).collect();
+    let holdings = expected.holdings();
+    let lanes: BTreeSet<_> = holdings.keys().filter_map(|(lane, _)| lane.as_ref()).collect();
     let mut found = Vec::new();
     for lane in plan.lanes.iter().filter(|lane| lanes.contains(&lane.id)) {
         for agent in &lane.agents {
@@ -238,7 +273,7 @@ fn statuses(plan: &Plan, expected: &Expected) -> Vec<StatusSeen> {
                 continue;
             }
             let of_agent = |job: &JobId| job.lane.as_ref() == Some(&lane.id) && job.agent() == Some(&agent.name);
-            let open = expected.open_jobs.iter().any(of_agent);
+            let open = expected.open_jobs().any(of_agent);
             found.push(StatusSeen { lane: lane.id.clone(), agent: agent.name.clone(), path, open });
         }
     }
@@ -251,15 +286,14 @@ fn jobs(directory: &RunDirectory, expected: &Expected) -> Vec<(JobId, PathBuf, R
         let seen = process::observe(&path).map_err(|error| error.to_string());
         (job.clone(), path, seen)
     };
-    expected.open_jobs.iter().map(seen).collect()
+    expected.open_jobs().map(seen).collect()
 }
 
 fn holdings(place: &Place<'_>, facts: &RunFacts, expected: &Expected) -> Result<Vec<HoldingSeen>, GitError> {
     let options = &expected.started.options;
     let pool = Pool::new(place.repository.clone(), &options.worktree_root, u32::MAX, options.keep_caches);
     let slots = pool.slots_seen()?;
-    let whole = |owned: &Owned| owned.0.as_ref().is_none_or(|lane| !expected.rolling_back.contains(lane));
-    let own = expected.holdings.iter().filter(|(owned, _)| whole(owned));
+    let own = expected.holdings().into_iter();
     own.map(|(owned, holding)| holding_seen(place, facts, expected, owned, holding, &slots)).collect()
 }
 
@@ -267,30 +301,40 @@ fn holding_seen(
     place: &Place<'_>,
     facts: &RunFacts,
     expected: &Expected,
-    owned: &Owned,
-    holding: &Holding,
+    owned: Owned,
+    mut holding: Holding,
     slots: &[Slot],
 ) -> Result<HoldingSeen, GitError> {
+    let slot = slots.iter().find(|slot| slot.number == holding.worktree.slot);
+    let (mut claim, mut checkout) = (Claimed::ByNobody, None);
+    match slot.map(|slot| &slot.holder) {
+        None | Some(Ok(None)) => {}
+        Some(Ok(Some(holder))) if *holder == expected.holder(&owned) => {
+            claim = Claimed::Rightly;
+            checkout = slot.and_then(|slot| slot.checkout.clone());
+        }
+        Some(Ok(Some(other))) => claim = Claimed::ByAnother(other.run.to_string()),
+        Some(Err(reason)) => claim = Claimed::Damaged(reason.clone()),
+    }
+    // The claim is written with every checkout, the log after it.
+    if let Some(SlotCheckout::Detached(commit)) = &checkout {
+        holding.worktree.branch.clear();
+        holding.head = commit.clone();
+    }
+    let incomplete = checkout == Some(SlotCheckout::Incomplete);
     let worktree = &holding.worktree;
     let branch = match worktree.branch.as_str() {
         "" => Some(holding.head.clone()),
         name => place.repository.branch_commit(name)?,
     };
-    let holder = slots.iter().find(|slot| slot.number == worktree.slot).map(|slot| &slot.holder);
-    let claim = match holder {
-        None | Some(Ok(None)) => Claimed::ByNobody,
-        Some(Ok(Some(holder))) if *holder == expected.holder(owned) => Claimed::Rightly,
-        Some(Ok(Some(other))) => Claimed::ByAnother(other.run.to_string()),
-        Some(Err(reason)) => Claimed::Damaged(reason.clone()),
-    };
-    let works_here = |job: &&JobId| worktree_of(job, expected) == *owned;
+    let works_here = |job: &&JobId| expected.workplace(job) == owned;
     let alive = facts
         .jobs
         .iter()
         .filter(|(_, _, seen)| seen.as_ref().is_ok_and(|seen| matches!(verdict(seen), Verdict::Attach(_))));
     let busy = alive.map(|(job, ..)| job).find(works_here).cloned();
     let (mut snapshot, mut lost_snapshot) = (None, None);
-    if let Some((name, commit)) = expected.last_snapshot(owned) {
+    if let Some((name, commit)) = expected.last_snapshot(&owned) {
         if place.repository.commit_at(name)?.is_some() {
             snapshot = Some(name.to_owned());
         } else if !place.repository.has_commit(commit)? {
@@ -298,22 +342,17 @@ fn holding_seen(
         }
     }
     Ok(HoldingSeen {
-        owned: owned.clone(),
-        holding: holding.clone(),
         standing: place.repository.standing(&worktree.path, &worktree.branch)?,
-        origin: if branch.is_none() { origin(place.repository, expected, owned, holding)? } else { None },
+        origin: if branch.is_none() { origin(place.repository, expected, &owned, &holding)? } else { None },
+        owned,
+        holding,
         branch,
         claim,
+        incomplete,
         busy,
         snapshot,
         lost_snapshot,
     })
-}
-
-/// Whose worktree a job works in.
-fn worktree_of(job: &JobId, expected: &Expected) -> Owned {
-    let own = (job.lane.clone(), job.agent().cloned());
-    if expected.holdings.contains_key(&own) { own } else { (job.lane.clone(), None) }
 }
 
 /// Where a branch that is gone can be made again: where its worktree last stood, else where it stood at its newest

@@ -67,14 +67,14 @@ pub fn carry_out(
     if plan.lanes.is_empty() {
         return Ok(Vec::new());
     }
-    plan.lanes.iter().try_for_each(|lane| work::check(ports, lane))?;
+    check_worktrees(ports, plan)?;
     merges::check(ports, &plan.lanes)?;
     let mut chronicle = Chronicle { ports, journal, state, watch };
     let id = |lane: &LaneToPutBack| ports.plan.lane(lane.lane).id.clone();
     chronicle.write(plan.lanes.iter().map(|lane| Event::RollbackBegun { lane: id(lane) }))?;
     stop_jobs(&mut chronicle, plan)?;
     // The agents that have just stopped may have changed what was looked at above.
-    plan.lanes.iter().try_for_each(|lane| work::check(ports, lane))?;
+    check_worktrees(ports, plan)?;
     let kept: Vec<Vec<KeptWork>> =
         plan.lanes.iter().map(|lane| keep(&mut chronicle, lane)).collect::<Result<_, _>>()?;
     let undone = merges::undo(ports, &plan.lanes)?;
@@ -86,6 +86,14 @@ pub fn carry_out(
     release_final(ports)?;
     empty_pool(&mut chronicle)?;
     Ok(put_back)
+}
+
+/// Refuses a rollback that would lose what is in a worktree or take a branch from the user. Changes nothing.
+///
+/// # Errors
+/// [`RollbackError::Embedded`], [`RollbackError::BranchInUse`], or what git says.
+pub fn check_worktrees(ports: &Ports, plan: &RollbackPlan) -> Result<(), RollbackError> {
+    plan.lanes.iter().try_for_each(|lane| work::check(ports, lane))
 }
 
 /// Stops what still runs under supervisors, all at once, and collects how it ended.

@@ -20,7 +20,7 @@ use crate::schedule::Fault;
 use crate::store::LogError;
 use crate::store::atomic::FileError;
 
-pub use carry_out::{PutBack, carry_out};
+pub use carry_out::{PutBack, carry_out, check_worktrees};
 pub use plan::{KeptWork, LandedMerge, LaneToPutBack, RollbackPlan, plan};
 
 /// Why lanes were not put back.

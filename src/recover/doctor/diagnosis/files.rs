@@ -1,24 +1,22 @@
 //! The plan and the small files of lanes and agents.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::event::LaneStage;
 use crate::model::text::shell_line;
-use crate::model::{Plan, TaskFile, Transition};
+use crate::model::{Plan, Transition};
 use crate::recover::doctor::escalation;
 use crate::recover::doctor::expected::Expected;
-use crate::recover::doctor::facts::{RunFacts, StatusSeen, TaskSeen};
+use crate::recover::doctor::facts::{RunFacts, StatusSeen, TaskSeen, differing};
 use crate::recover::doctor::finding::{Finding, Kind, Severity};
 use crate::recover::doctor::repair::Repair;
 use crate::schedule::Fault;
 use crate::store::LaneDirectory;
 
 pub(super) fn plan(facts: &RunFacts, expected: &Expected) -> Option<Finding> {
-    if expected.done {
-        return None;
-    }
     let seen = &facts.plan;
     let (kind, evidence) = match (&seen.pinned, &seen.contradiction) {
         (None, _) => (Kind::PlanMissing, "the plan that the run pinned is gone".to_owned()),
@@ -34,8 +32,14 @@ pub(super) fn plan(facts: &RunFacts, expected: &Expected) -> Option<Finding> {
         }
     };
     let finding = Finding::at(kind, Severity::Error, &seen.path, evidence).of_run(&facts.run);
+    let repair = |plan: &Arc<Plan>| Repair::WritePlan { path: seen.path.clone(), plan: plan.clone() };
     Some(match &seen.source {
-        Some(source) => finding.repaired_by(Repair::WritePlan { path: seen.path.clone(), plan: source.clone() }),
+        Some(source) if expected.done => finding.needed_for_a_rollback(repair(source)),
+        Some(source) => finding.repaired_by(repair(source)),
+        None if expected.done => {
+            let undo = shell_line(["git", "revert", "-m", "1", "MERGE"]);
+            finding.hint(format!("the run is complete; a rollback of it is refused, and {undo} undoes a lane by hand"))
+        }
         None => {
             let issue = format!("{} cannot be used, and its source has changed or is gone", seen.path.display());
             finding.escalated(escalation::contradiction(facts, expected, issue))
@@ -45,6 +49,10 @@ pub(super) fn plan(facts: &RunFacts, expected: &Expected) -> Option<Finding> {
 
 fn contradiction(facts: &RunFacts, expected: &Expected, line: u64, fault: &Fault) -> Finding {
     let issue = format!("line {line} does not follow from those before it: {fault}");
+    if expected.done {
+        let finding = Finding::at(Kind::LogContradiction, Severity::Note, &facts.log_path, issue).of_run(&facts.run);
+        return finding.hint("the run is complete; a rollback of it is refused");
+    }
     Finding::at(Kind::LogContradiction, Severity::Error, &facts.log_path, issue.clone())
         .of_run(&facts.run)
         .escalated(escalation::contradiction(facts, expected, issue))
@@ -73,7 +81,8 @@ pub(super) fn task(facts: &RunFacts, expected: &Expected, seen: &TaskSeen) -> Ve
     };
     let finding = |(kind, severity, evidence): (Kind, Severity, String)| {
         let finding = Finding::at(kind, severity, &seen.path, evidence).of_run(&facts.run);
-        finding.of(&(Some(seen.lane.clone()), None)).repaired_by(repair())
+        let finding = finding.of(&(Some(seen.lane.clone()), None));
+        if seen.late { finding.repaired_by_resume(repair()) } else { finding.repaired_by(repair()) }
     };
     task_faults(seen).into_iter().map(finding).collect()
 }
@@ -119,21 +128,6 @@ fn task_faults(seen: &TaskSeen) -> Vec<(Kind, Severity, String)> {
         faults.push((Kind::TaskDisagrees, Severity::Warning, evidence));
     }
     faults
-}
-
-fn differing(found: &TaskFile, expected: &TaskFile) -> Vec<&'static str> {
-    let agents = expected.agents.iter().all(|(name, agent)| found.agents.get(name) == Some(agent));
-    let fields = [
-        ("task_name", found.task_name == expected.task_name),
-        ("state", found.state == expected.state),
-        ("created", found.created == expected.created),
-        ("phase", found.phase == expected.phase),
-        ("required_agents", found.required_agents == expected.required_agents),
-        ("agents", agents),
-        ("checkpoint", found.checkpoint == expected.checkpoint),
-        ("transition_log", found.transition_log == expected.transition_log),
-    ];
-    fields.into_iter().filter(|(_, same)| !same).map(|(name, _)| name).collect()
 }
 
 /// The first step that no lane can make: out of a stage that it is not in, into no stage, or past one.

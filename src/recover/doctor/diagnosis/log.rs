@@ -31,7 +31,7 @@ pub(super) fn findings(facts: &RunFacts) -> Vec<Finding> {
 fn torn(facts: &RunFacts, records: &[Record]) -> Finding {
     let evidence = format!("a write was cut short after line {}; nobody acted on it", records.len());
     Finding::at(Kind::LogTorn, Severity::Warning, &facts.log_path, evidence)
-        .repaired_by(Repair::CutLog { log: facts.log_path.clone() })
+        .repaired_by_resume(Repair::CutLog { log: facts.log_path.clone() })
 }
 
 fn empty(facts: &RunFacts) -> Finding {
@@ -97,10 +97,10 @@ fn later(records: &[Record], stranded: usize, remains: &Remains) -> Vec<String> 
     later.extend(remains.jobs.iter().filter(|it| !known_jobs.contains(it)).map(|it| format!("job {}", it.display())));
     let snapshot = |name: &str| expected.snapshots.iter().any(|(_, known, _)| known == name);
     later.extend(remains.snapshots.iter().filter(|(name, _)| !snapshot(name)).map(|(name, _)| name.clone()));
-    let held = |slot: &&crate::git::Slot| expected.holdings.values().any(|it| it.worktree.path == slot.path);
+    let held = |slot: &&crate::git::Slot| expected.opened.values().any(|it| it.path == slot.path);
     later.extend(remains.slots.iter().filter(|it| !held(it)).map(|it| format!("worktree {}", it.path.display())));
-    let gone = expected.holdings.values().filter(|it| remains.slots.iter().all(|slot| slot.path != it.worktree.path));
-    later.extend(gone.map(|it| format!("that {} was given back", it.worktree.path.display())));
+    let gone = expected.opened.values().filter(|it| remains.slots.iter().all(|slot| slot.path != it.path));
+    later.extend(gone.map(|it| format!("that {} was given back", it.path.display())));
     let merges = remains.unknown_merges.iter().map(|commit| format!("{} on the integration branch", commit.short()));
     later.extend(merges);
     later

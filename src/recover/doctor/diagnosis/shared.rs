@@ -3,7 +3,7 @@
 use crate::git::Slot;
 use crate::model::text::{counted, shell_line};
 use crate::model::{CheckpointRecord, RunId};
-use crate::recover::doctor::facts::{Facts, IndexTrouble, RunFacts};
+use crate::recover::doctor::facts::{Facts, IndexTrouble, RunFacts, is_same_record};
 use crate::recover::doctor::finding::{Finding, Kind, Severity};
 use crate::recover::doctor::repair::Repair;
 
@@ -14,7 +14,8 @@ pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
         findings.extend(slots.iter().filter_map(|slot| slot_finding(facts, root, slot)));
     }
     // One that a run holds is missing, and is made again.
-    let free = shared.prunable.iter().filter(|(_, prunable)| !shared.held_slots.contains(&prunable.place));
+    let is_free = |place: &std::path::PathBuf| shared.all_known && !shared.held_slots.contains(place);
+    let free = shared.prunable.iter().filter(|(_, prunable)| is_free(&prunable.place));
     findings.extend(free.map(|(root, prunable)| {
         let place = prunable.place.to_string_lossy().into_owned();
         let finding = |evidence| Finding::new(Kind::WorktreePrunable, Severity::Warning, &place, evidence);
@@ -23,7 +24,7 @@ pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
                 format!("to keep the commit: {}", shell_line(["git", "branch", "rescued", commit.as_str()])),
             ),
             None => finding("it is gone, nobody holds it, and git still lists it".to_owned())
-                .repaired_by(Repair::Forget { root: root.clone(), entry: prunable.entry.clone() }),
+                .repaired_by_resume(Repair::Forget { root: root.clone(), entry: prunable.entry.clone() }),
         }
     }));
     findings.extend(shared.index_locks.iter().filter_map(|lock| dead_lock(Kind::IndexLock, lock)));
@@ -74,8 +75,11 @@ fn behind(facts: &Facts, run: &RunFacts, found: &[CheckpointRecord]) -> Option<F
         let mut known = found.iter().filter(|known| key(known) == key(record) && known.phase == record.phase);
         known.next_back()
     };
-    let behind =
-        run.checkpoints.iter().filter(|record| current(record).is_none_or(|known| !says_the_same(known, record)));
+    let behind = run
+        .checkpoints
+        .records
+        .iter()
+        .filter(|record| current(record).is_none_or(|known| !is_same_record(known, record)));
     let behind: Vec<CheckpointRecord> = behind.cloned().collect();
     if behind.is_empty() {
         return None;
@@ -89,17 +93,8 @@ fn behind(facts: &Facts, run: &RunFacts, found: &[CheckpointRecord]) -> Option<F
     );
     let path = facts.shared.checkpoints_path.clone();
     let finding = Finding::at(Kind::CheckpointsBehind, Severity::Warning, &path, evidence).of_run(&run.run);
-    Some(finding.repaired_by(Repair::UpdateCheckpoints { path, records: behind }))
-}
-
-/// Whether two records tell the same story; hints may be worded otherwise by another version.
-fn says_the_same(one: &CheckpointRecord, other: &CheckpointRecord) -> bool {
-    let story = |record: &CheckpointRecord| CheckpointRecord {
-        resume_hint: "".into(),
-        rollback_hint: "".into(),
-        ..record.clone()
-    };
-    story(one) == story(other)
+    let repair = Repair::UpdateCheckpoints { path, records: behind };
+    Some(if run.checkpoints.late { finding.repaired_by_resume(repair) } else { finding.repaired_by(repair) })
 }
 
 fn slot_finding(facts: &Facts, root: &std::path::Path, slot: &Slot) -> Option<Finding> {
@@ -133,7 +128,7 @@ fn dead_lock(kind: Kind, lock: &IndexTrouble) -> Option<Finding> {
         (Some(true), _) => None,
         (Some(false), Some(_)) => {
             let repair = Repair::RemoveLocks { worktree: lock.worktree.clone() };
-            Some(finding("no git is at work there, so its owner is dead").repaired_by(repair))
+            Some(finding("no git is at work there, so its owner is dead").repaired_by_resume(repair))
         }
         (Some(false), None) => {
             let evidence = "no git is at work in your own worktree, so its owner seems to be dead";

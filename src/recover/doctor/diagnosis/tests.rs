@@ -20,7 +20,8 @@ fn healthy() -> RunFacts {
         holdings: Vec::new(),
         jobs: Vec::new(),
         damaged_indexes: Vec::new(),
-        checkpoints: Vec::new(),
+        checkpoints: NewestCheckpoints::default(),
+        base_missing: None,
         remains: None,
     }
 }
@@ -69,6 +70,7 @@ fn a_damaged_claim_stays_while_a_run_may_have_it_that_nobody_can_look_at() {
         path: "/r/slots/01".into(),
         claim: "/r/slots/01.claim".into(),
         holder: Err("half written".to_owned()),
+        checkout: None,
         ours: true,
         work: Vec::new(),
     };

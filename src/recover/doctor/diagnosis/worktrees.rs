@@ -9,6 +9,9 @@ use crate::recover::doctor::finding::{Finding, Kind, Severity};
 use crate::recover::doctor::repair::{Repair, Target};
 
 pub(super) fn findings(facts: &RunFacts, expected: &Expected, seen: &HoldingSeen) -> Vec<Finding> {
+    if seen.incomplete {
+        return Vec::new();
+    }
     let case = Case { facts, expected, seen };
     let mut found = Vec::new();
     found.extend(case.branch());
@@ -105,15 +108,18 @@ impl Case<'_> {
                 let place = worktree.path.to_string_lossy().into_owned();
                 Some(self.foreign(evidence, shell_line(["mv", &place, &format!("{place}.foreign")])))
             }
-            Standing::Present(present) if present.on_branch || self.seen.busy.is_some() => None,
-            Standing::Present(present) => Some(self.wrong_branch(present)),
+            Standing::Present(present) => {
+                // Which branch does not matter where the engine has put it on none: it resets it when it needs it.
+                let matters = !worktree.branch.is_empty() && !self.seen.holding.unjudged;
+                (matters && !present.on_branch).then(|| self.wrong_branch(present))
+            }
         }
     }
 
     fn missing(&self) -> Finding {
         let branch = &self.seen.holding.worktree.branch;
         let mut evidence = match &self.seen.branch {
-            _ if branch.is_empty() => "the worktree of the final gate is gone".to_owned(),
+            Some(at) if branch.is_empty() => format!("the worktree is gone; it stood at {}, on no branch", at.short()),
             Some(at) => format!("the worktree is gone; its branch {branch} is at {}", at.short()),
             None => format!("the worktree is gone, and so is its branch {branch}"),
         };
