@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::super::facts::*;
-use super::super::finding::{Cure, Kind};
+use super::super::finding::Kind;
 use super::*;
 use crate::model::{JobId, JobRole, LaneId, ProcessId, RunId};
 
@@ -55,7 +55,7 @@ fn a_lock_goes_only_from_a_worktree_of_ours_in_which_nobody_is_at_work() {
             in_use,
         };
         let found = diagnose(&facts(SharedFacts { index_locks: vec![lock], ..SharedFacts::default() }));
-        found.first().map(|finding| matches!(finding.cure, Cure::Repair(_)))
+        found.first().map(|finding| finding.repair().is_some())
     };
     assert_eq!(cure(Some(false), Some("/r")), Some(true));
     assert_eq!(cure(Some(false), None), Some(false), "the user's is named only");
