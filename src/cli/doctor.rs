@@ -82,7 +82,8 @@ impl Practice<'_> {
         let read_source = |path: &Path, lanes: &[String]| -> Option<Source> {
             let options = ReadOptions { unfinished: lanes, force: true, ..ReadOptions::default() };
             let reading = PlanText::open_recorded(path).ok()?.read(&self.settings, &options, None);
-            Some((reading.sha256, reading.plan.map(Arc::new)))
+            let stored = |plan: crate::model::Plan| Arc::new(plan.without_secrets(self.settings.redacted_patterns()));
+            Some((reading.sha256, reading.plan.map(stored)))
         };
         Ok(survey(&Place {
             repository: &self.site.repository,

@@ -27,6 +27,7 @@ pub mod text;
 pub mod time;
 mod transcript;
 mod tree_entry;
+pub mod withheld;
 pub(crate) mod word;
 
 pub use checkpoint::{Checkpoint, CheckpointStatus, CommitId, Stage};

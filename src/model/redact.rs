@@ -71,7 +71,7 @@ impl Redactor {
     pub fn redact<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut clean = Cow::Borrowed(text);
         if let Some(values) = &self.values {
-            let named = |found: &regex::Captures<'_>| format!("[redacted:{}]", self.names[&found[0]]);
+            let named = |found: &regex::Captures<'_>| redacted(&self.names[&found[0]]);
             if let Cow::Owned(replaced) = values.replace_all(&clean, named) {
                 clean = Cow::Owned(replaced);
             }
@@ -103,6 +103,16 @@ impl Redactor {
     }
 }
 
+/// Whether a variable's value is a secret (decision 0022): what a [`Redactor`] would take out of it anywhere.
+pub fn is_secret(name: &str, value: &str, patterns: &[String]) -> bool {
+    matches!(Redactor::new([(name, value)], patterns).redact(value), Cow::Owned(_))
+}
+
+/// What stands in the place of the value of a variable.
+pub fn redacted(name: &str) -> String {
+    format!("[redacted:{name}]")
+}
+
 /// Whether a variable of this name holds a secret.
 pub fn looks_secret(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
@@ -111,7 +121,7 @@ pub fn looks_secret(name: &str) -> bool {
 
 /// What of a variable's value must not be seen: all of it, or, of several lines, each.
 fn secrets_in(value: &str) -> impl Iterator<Item = &str> {
-    value.lines().map(str::trim).filter(|line| hides_something(line))
+    value.lines().map(str::trim).filter(|line| hides_something(line) && !line.starts_with("[redacted:"))
 }
 
 fn hides_something(value: &str) -> bool {
@@ -130,7 +140,7 @@ fn is_path(value: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn redacted(variables: &[(&str, &str)], patterns: &[&str], text: &str) -> String {
+    fn cleaned(variables: &[(&str, &str)], patterns: &[&str], text: &str) -> String {
         let patterns: Vec<String> = patterns.iter().map(|&pattern| pattern.to_owned()).collect();
         Redactor::new(variables.iter().copied(), &patterns).redact(text).into_owned()
     }
@@ -139,7 +149,7 @@ mod tests {
     fn the_value_of_a_variable_that_looks_secret_is_named_in_its_place() {
         let variables = [("GITHUB_TOKEN", "ghp_abc.def"), ("PGPASSWORD", "s3cr3t"), ("EDITOR", "emacs-client")];
         assert_eq!(
-            redacted(&variables, &[], "ghp_abc.def s3cr3t ghp_abcXdef emacs-client"),
+            cleaned(&variables, &[], "ghp_abc.def s3cr3t ghp_abcXdef emacs-client"),
             "[redacted:GITHUB_TOKEN] [redacted:PGPASSWORD] ghp_abcXdef emacs-client"
         );
     }
@@ -147,29 +157,29 @@ mod tests {
     #[test]
     fn a_secret_that_begins_like_another_is_replaced_as_a_whole() {
         let variables = [("A_KEY", "abcdef"), ("B_KEY", "abcdefghi")];
-        assert_eq!(redacted(&variables, &[], "abcdefghi abcdef"), "[redacted:B_KEY] [redacted:A_KEY]");
+        assert_eq!(cleaned(&variables, &[], "abcdefghi abcdef"), "[redacted:B_KEY] [redacted:A_KEY]");
     }
 
     #[test]
     fn ordinary_words_numbers_and_paths_stay() {
         for value in ["abc", "Default", "128000", "/home/u/.ssh/id_rsa", "~/keys/a.pem", "true", "", "      "] {
-            assert_eq!(redacted(&[("MY_KEY", value)], &[], &format!("x {value} y")), format!("x {value} y"));
+            assert_eq!(cleaned(&[("MY_KEY", value)], &[], &format!("x {value} y")), format!("x {value} y"));
         }
         for value in ["/wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY", "/a/b+c=", "1234567890"] {
-            assert_eq!(redacted(&[("MY_KEY", value)], &[], value), "[redacted:MY_KEY]");
+            assert_eq!(cleaned(&[("MY_KEY", value)], &[], value), "[redacted:MY_KEY]");
         }
     }
 
     #[test]
     fn every_line_of_a_key_of_many_lines_is_one() {
         let key = "-----BEGIN-----\nMIIEvQIBADANBg\nkqhkiG9w0BAQ==\n";
-        assert_eq!(redacted(&[("KEY", key)], &[], "got kqhkiG9w0BAQ=="), "got [redacted:KEY]");
+        assert_eq!(cleaned(&[("KEY", key)], &[], "got kqhkiG9w0BAQ=="), "got [redacted:KEY]");
     }
 
     #[test]
     fn what_a_pattern_matches_is_replaced_and_no_group_is_expanded() {
         assert_eq!(
-            redacted(&[], &["sk-[a-z]+", r"\b\d{4}-\d{4}\b"], "sk-abc and 1234-5678 $0"),
+            cleaned(&[], &["sk-[a-z]+", r"\b\d{4}-\d{4}\b"], "sk-abc and 1234-5678 $0"),
             "[redacted:pattern-1] and [redacted:pattern-2] $0"
         );
     }
@@ -181,5 +191,17 @@ mod tests {
         redactor.clean_json(&mut value);
         assert_eq!(value, serde_json::json!({"abcdef": ["x [redacted:A_TOKEN]", 1, {"y": "[redacted:A_TOKEN]"}]}));
         assert!(Redactor::default().is_idle() && !redactor.is_idle());
+    }
+
+    #[test]
+    fn a_variable_is_secret_if_anything_would_be_taken_out_of_its_value() {
+        let patterns = ["sk-[a-z]+".to_owned()];
+        for (name, value) in [("MY_TOKEN", "abcdef"), ("URL", "https://sk-abc@host"), ("MY_KEY", "a\nabcdef")] {
+            assert!(is_secret(name, value, &patterns), "{name}");
+        }
+        for (name, value) in [("MAX_TOKENS", "128000"), ("KEY_FILE", "/home/u/.key"), ("URL", "https://host")] {
+            assert!(!is_secret(name, value, &patterns), "{name}");
+        }
+        assert!(!is_secret("MY_TOKEN", &redacted("MY_TOKEN"), &[]), "the mark is none");
     }
 }

@@ -1,5 +1,6 @@
 //! Starting supervisors.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use super::ProcessError;
 use super::files::JobFiles;
 use super::platform;
+use crate::model::redact::is_secret;
 use crate::model::{JobSpec, ProcessId, is_foreign_git_variable};
 
 /// The environment variable that tells a supervisor who launched it, as `pid:start time`.
@@ -45,8 +47,10 @@ pub fn launch(program: &Path, job_directory: &Path, spec: &JobSpec) -> Result<La
     let directory = std::path::absolute(job_directory).map_err(ProcessError::file("find", job_directory))?;
     let files = JobFiles::at(&directory);
     files.create()?;
+    let (secrets, open): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        spec.environment.clone().into_iter().partition(|(name, value)| is_secret(name, value, &spec.redact));
     if files.spec()?.is_none() {
-        files.write_spec(spec)?;
+        files.write_spec(&JobSpec { environment: open, ..spec.clone() })?;
     }
     let log = files.open_log()?;
     let mut command = Command::new(program);
@@ -57,6 +61,8 @@ pub fn launch(program: &Path, job_directory: &Path, spec: &JobSpec) -> Result<La
     for (name, _) in std::env::vars_os().filter(|(name, _)| is_foreign_git_variable(name)) {
         command.env_remove(name);
     }
+    // Secrets are never written: the supervisor has them in its own environment, which its steps inherit.
+    command.envs(secrets);
     let me = ProcessId::current();
     command.env(LAUNCHER_VARIABLE, format!("{}:{}", me.pid, me.started));
     let child = command.spawn().map_err(|source| ProcessError::Launch { program: program.to_owned(), source })?;

@@ -29,7 +29,7 @@ pub use launch::{
 pub use nearby::{at_work_in, supervisors_below};
 pub use observe::{Observation, observe};
 pub use output::{NewLines, both_ends, each_line, last_line, lines_since, tail};
-pub use secrets::redactor;
+pub use secrets::{clean_bytes, redactor};
 pub use stop::{StopOutcome, stop};
 pub use sweep::{leftovers, sweep};
-pub use wait::{close_removed, wait};
+pub use wait::{close_removed, wait, wait_without_secrets};

@@ -2,15 +2,19 @@
 //!
 //! An agent writes its output straight into its file: a supervisor that stood between could die, and take the agent's
 //! output, or the agent, with it. So while a job runs its output holds what the job said, for its owner's eyes only;
-//! when the job has ended, and before its exit says so, the secrets are taken out.
+//! when the job has ended, and before its exit says so, the secrets are taken out of it and of the agent's own files.
 
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use serde_json::Value;
+
+use super::files::{JobFiles, replace};
 use super::output::each_line;
 use crate::model::{JobExit, JobSpec, Redactor};
+use crate::regular_file::{self, Links};
 
 /// What takes out the secrets of our environment, which every job inherits, those of the variables in `more`, and what
 /// `patterns` match.
@@ -32,9 +36,53 @@ pub(super) fn clean_exit(exit: &mut JobExit, redactor: &Redactor) {
     [command, notes].into_iter().chain(tail).for_each(|text| redactor.clean(text));
 }
 
-/// Takes the secrets out of the output at `path`, which nobody writes any more. Output without one is left as it is.
-pub(super) fn clean_output(path: &Path, redactor: &Redactor) -> io::Result<()> {
-    if redactor.is_idle() || !path.exists() || !holds_secrets(path, redactor)? {
+/// Takes the secrets out of everything that the job left in its directory, which nobody writes any more, and out of its
+/// status. A file without any is left as it is, and so is what is not a regular file.
+pub(super) fn clean_files(files: &JobFiles, spec: &JobSpec, redactor: &Redactor) -> io::Result<()> {
+    if redactor.is_idle() {
+        return Ok(());
+    }
+    let left = std::fs::read_dir(files.directory())?.flatten().map(|entry| entry.path());
+    let status = spec.status.iter().map(|status| status.path.clone());
+    let left = left.filter(|path| path.file_name().is_none_or(|name| OURS.iter().all(|ours| name != *ours)));
+    let all = left.chain(status).filter(|path| path.symlink_metadata().is_ok_and(|kind| kind.is_file()));
+    all.map(|path| clean_file(&path, redactor)).fold(Ok(()), Result::and)
+}
+
+/// Files of the supervisor's own, which are written without secrets.
+const OURS: &[&str] = &["spec.json", "supervisor.json", "exit.json", "lock", "heartbeat", "stop"];
+
+/// The largest file that is looked at as a whole, in bytes; larger ones are looked at line by line.
+const WHOLE: u64 = 1 << 20;
+
+fn clean_file(path: &Path, redactor: &Redactor) -> io::Result<()> {
+    let name = path.to_string_lossy();
+    if name.ends_with(".json")
+        && let Ok(bytes) = regular_file::read_with(path, Links::Refuse, WHOLE)
+    {
+        return clean_bytes(&name, &bytes, redactor).map_or(Ok(()), |clean| replace(path, &clean));
+    }
+    clean_output(path, redactor)
+}
+
+/// What a file of this name holds, without its secrets; `None`: it holds none. JSON stays JSON whatever a pattern matches.
+pub fn clean_bytes(name: &str, bytes: &[u8], redactor: &Redactor) -> Option<Vec<u8>> {
+    if name.ends_with(".json")
+        && let Ok(mut value) = serde_json::from_slice::<Value>(bytes)
+    {
+        let before = value.clone();
+        redactor.clean_json(&mut value);
+        return if value == before { None } else { serde_json::to_vec_pretty(&value).ok() };
+    }
+    let lines: Vec<(&[u8], Option<Vec<u8>>)> =
+        bytes.split_inclusive(|&byte| byte == b'\n').map(|line| (line, without_secrets(line, redactor))).collect();
+    let any = lines.iter().any(|(_, clean)| clean.is_some());
+    any.then(|| lines.into_iter().flat_map(|(line, clean)| clean.unwrap_or_else(|| line.to_vec())).collect())
+}
+
+/// Takes the secrets out of a file line by line.
+fn clean_output(path: &Path, redactor: &Redactor) -> io::Result<()> {
+    if !holds_secrets(path, redactor)? {
         return Ok(());
     }
     let mut clean = BufWriter::new(tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?);
@@ -94,6 +142,17 @@ mod tests {
         let before = fs::metadata(&path).unwrap().ino();
         clean_output(&path, &Redactor::new([("A_TOKEN", "abcdef")], &[])).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().ino(), before);
-        clean_output(&directory.path().join("none"), &Redactor::new([("A_TOKEN", "abcdef")], &[])).unwrap();
+    }
+
+    #[test]
+    fn json_stays_json_whatever_a_pattern_matches() {
+        let redactor = Redactor::new([("A_TOKEN", "s3cr3t-\"t0ken")], &["\"k.*".to_owned()]);
+        let clean = |name, bytes: &[u8]| clean_bytes(name, bytes, &redactor);
+        let value = clean("result.json", br#"{"k":"s3cr3t-\"t0ken","b":1}"#).unwrap();
+        let value: Value = serde_json::from_slice(&value).unwrap();
+        assert_eq!(value, serde_json::json!({"k": "[redacted:A_TOKEN]", "b": 1}));
+        assert_eq!(clean("exit.json", b"{ \"a\":1}"), None);
+        assert_eq!(clean("torn.json", br#"{"k":"#), Some(b"{[redacted:pattern-1]".to_vec()));
+        assert_eq!(clean("x.md", b"\xff\n"), None);
     }
 }

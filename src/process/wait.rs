@@ -7,13 +7,13 @@ use rustix::process::Signal;
 
 use super::files::{JobFiles, Marker, now};
 use super::output::tail;
-use super::secrets::{clean_exit, clean_output, redactor_for};
+use super::secrets::{clean_exit, clean_files, redactor_for};
 use super::supervisor::stopped_before_start;
 use super::sweep::sweep_owned;
 use super::{Launched, Observation, ProcessError, observe, output_log, platform, supervisors_below};
 use crate::model::job::TAIL_LINES;
 use crate::model::text::{counted, last_lines};
-use crate::model::{ExitCause, JobExit};
+use crate::model::{ExitCause, JobExit, Redactor};
 use crate::regular_file;
 
 /// Between two looks where nothing can be slept on.
@@ -30,6 +30,18 @@ const GLANCE: Duration = Duration::from_secs(30);
 /// # Errors
 /// A file of the directory cannot be read, or processes of a lost job do not die, or its exit cannot be written.
 pub fn wait(job_directory: &Path, launched: Option<Launched>) -> Result<JobExit, ProcessError> {
+    wait_without_secrets(job_directory, launched, &Redactor::default())
+}
+
+/// The same, which takes what `redactor` knows out of what a lost job left: no file says which secrets it was given.
+///
+/// # Errors
+/// Those of [`wait`].
+pub fn wait_without_secrets(
+    job_directory: &Path,
+    launched: Option<Launched>,
+    redactor: &Redactor,
+) -> Result<JobExit, ProcessError> {
     if let Some(launched) = launched {
         launched.collect();
     }
@@ -39,7 +51,7 @@ pub fn wait(job_directory: &Path, launched: Option<Launched>) -> Result<JobExit,
             Observation::Running(supervisor) if supervisor.is_alive() => platform::sleep_until_end(supervisor, GLANCE),
             Observation::Running(_) | Observation::Starting => std::thread::sleep(PAUSE),
             Observation::Absent | Observation::Planned | Observation::Lost(_) => {
-                if let Some(exit) = close(&JobFiles::at(job_directory))? {
+                if let Some(exit) = close(&JobFiles::at(job_directory), redactor)? {
                     return Ok(exit);
                 }
             }
@@ -72,7 +84,7 @@ pub fn close_removed(job_directory: &Path) -> Result<(), ProcessError> {
 }
 
 /// Writes the exit of a job without a supervisor; `None` when one has come meanwhile.
-fn close(files: &JobFiles) -> Result<Option<JobExit>, ProcessError> {
+fn close(files: &JobFiles, more: &Redactor) -> Result<Option<JobExit>, ProcessError> {
     let Some(_lock) = files.try_own()? else { return Ok(None) };
     if let Some(exit) = files.exit()? {
         return Ok(Some(exit));
@@ -80,14 +92,17 @@ fn close(files: &JobFiles) -> Result<Option<JobExit>, ProcessError> {
     let marker = files.marker()?;
     let swept = marker.as_ref().map_or(Ok(0), |marker| sweep_owned(files, marker))?;
     // A job without a specification never ran, and so said nothing.
-    let redactor = files.spec()?.map(|spec| redactor_for(&spec)).unwrap_or_default();
-    let output = output_log(files.directory());
-    clean_output(&output, &redactor).map_err(ProcessError::file("take secrets out of", &output))?;
+    let spec = files.spec()?;
+    let redactors = [spec.as_ref().map(redactor_for).unwrap_or_default(), more.clone()];
+    for (spec, redactor) in spec.iter().flat_map(|spec| redactors.iter().map(move |redactor| (spec, redactor))) {
+        let cleaned = clean_files(files, spec, redactor);
+        cleaned.map_err(ProcessError::file("take secrets out of", files.directory()))?;
+    }
     let mut exit = match marker {
         None if files.stop_wanted() => stopped_before_start(),
         marker => lost(files, marker, swept),
     };
-    clean_exit(&mut exit, &redactor);
+    redactors.iter().for_each(|redactor| clean_exit(&mut exit, redactor));
     files.write_exit(&exit)?;
     Ok(Some(exit))
 }

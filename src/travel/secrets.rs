@@ -1,10 +1,6 @@
 //! Keeping secrets out of what is pushed (SPEC §10). Outputs and records are clean on disk; what agents write into files of
 //! their own is theirs there, and is cleaned on its way out.
 
-use std::borrow::Cow;
-
-use serde_json::Value;
-
 use crate::model::{JobSpec, Plan, Redactor};
 use crate::process;
 use crate::store::run_files::RunFile;
@@ -22,44 +18,19 @@ pub(super) fn redactor(plan: &Plan, jobs: &[JobSpec]) -> Redactor {
     process::redactor(variables.chain(jobs.iter().flat_map(|job| &job.environment)), &patterns)
 }
 
-/// Takes the secrets out of every file but the plan.
+/// Takes the secrets out of every file but the plan, which has none.
 pub(super) fn clean(files: &mut [RunFile], redactor: &Redactor) {
     if redactor.is_idle() {
         return;
     }
     for (path, contents) in files.iter_mut().filter(|(path, _)| path != KEPT) {
         // What holds a NUL is no text, and would not survive being taken for one.
-        if contents.contains(&0) {
-            continue;
-        }
-        match serde_json::from_slice::<Value>(contents) {
-            Ok(value) if path.ends_with(".json") => clean_json(contents, value, redactor),
-            _ => clean_lines(contents, redactor),
+        if !contents.contains(&0)
+            && let Some(clean) = process::clean_bytes(path, contents, redactor)
+        {
+            *contents = clean;
         }
     }
-}
-
-/// A file that is JSON stays JSON, whatever a pattern matches.
-fn clean_json(contents: &mut Vec<u8>, mut value: Value, redactor: &Redactor) {
-    let before = value.clone();
-    redactor.clean_json(&mut value);
-    if value != before
-        && let Ok(text) = serde_json::to_vec_pretty(&value)
-    {
-        *contents = text;
-    }
-}
-
-/// Line by line, as outputs are, so that a pattern means the same in both.
-fn clean_lines(contents: &mut Vec<u8>, redactor: &Redactor) {
-    let mut clean = Vec::with_capacity(contents.len());
-    for line in contents.split_inclusive(|&byte| byte == b'\n') {
-        match redactor.redact(&String::from_utf8_lossy(line)) {
-            Cow::Borrowed(_) => clean.extend_from_slice(line),
-            Cow::Owned(text) => clean.extend_from_slice(text.as_bytes()),
-        }
-    }
-    *contents = clean;
 }
 
 #[cfg(test)]
@@ -80,12 +51,5 @@ mod tests {
         assert_eq!(cleaned("x.bin", b"\0s3cr3t-t0ken"), b"\0s3cr3t-t0ken");
         assert_eq!(cleaned("env.txt", b"\xff\n"), b"\xff\n");
         assert_eq!(cleaned("exit.json", b"{ \"a\":1}"), b"{ \"a\":1}");
-    }
-
-    #[test]
-    fn json_stays_json_whatever_a_pattern_matches() {
-        let value: Value = serde_json::from_slice(&cleaned("result.json", br#"{"k":"s3cr3t-t0ken","b":1}"#)).unwrap();
-        assert_eq!(value, serde_json::json!({"k": "[redacted:A_TOKEN]", "b": 1}));
-        assert_eq!(cleaned("torn.json", br#"{"a":"s3cr3t-t0ken"#), br#"{"a":"[redacted:A_TOKEN]"#);
     }
 }

@@ -37,6 +37,7 @@ mod review;
 mod run_log_lost;
 mod runners;
 mod schemas;
+mod secrets;
 mod selection;
 mod sessions;
 mod signals;

@@ -26,8 +26,10 @@ use crate::engine::mirror::Mirror;
 use crate::engine::reconcile::{describe, verdict};
 use crate::event::{Event, Record, RunStarted};
 use crate::model::text::shell_line;
+use crate::model::withheld::{EnvironmentOwner, Withheld};
 use crate::model::{Budget, LaneId, Plan, RunId};
 use crate::plan_source::ReadOptions;
+use crate::plan_source::Reading;
 use crate::process;
 use crate::recover::completion::partial_rounds;
 use crate::recover::resume::{ResumeError, beginning, check, close_removed_jobs, replay};
@@ -198,14 +200,18 @@ fn nothing_to_resume(site: &Site, options: &Options, plan: &PlanFile) -> CliErro
 /// Takes a run, replays it, and makes sure that its plan is what it was.
 fn open(context: &Context, site: &Site, run: &RunId, control: &Control) -> Result<Opened, CliError> {
     let taken = take(context, site, run, control, Part::Own)?;
-    let Some(plan) = changed_plan(context, &taken.plan, &taken.started, control)? else { return Ok(taken) };
+    let Some(plan) = changed_plan(context, &taken.plan, &taken.started, control)? else {
+        refuse_missing_secrets(&taken)?;
+        return Ok(taken);
+    };
     // A plan that cannot take up what the run did must not take the place of the one that can.
     let state = replay(run, &plan, &taken.records).map_err(|error| {
         let message = format!("the changed plan does not fit what run {run} did: {error}");
         CliError::new(ExitStatus::Usage, message).hint("keep every lane that the run has begun, or put the plan back")
     })?;
-    write_plan(&taken.directory.plan(), &plan)?;
-    Ok(Opened { plan, state, ..taken })
+    write_plan(&taken.directory.plan(), &plan, &control.settings)?;
+    let journal = taken.journal.redacting(redactor(&control.settings, &plan));
+    Ok(Opened { plan, state, journal, ..taken })
 }
 
 /// Which branches of the phase a command touches that takes a run up.
@@ -245,7 +251,7 @@ fn take_now(
     let run_lock = lock_run(state_directory, run, &control.session_id)?;
     let (journal, records) = Journal::open(&directory.log())?;
     let started = beginning(run, &records)?.clone();
-    let plan = Arc::new(pinned(run, directory)?);
+    let plan = Arc::new(with_secrets(&pinned(run, directory)?, &started, control));
     let journal = journal.redacting(redactor(&control.settings, &plan));
     let state = replay(run, &plan, &records)?;
     let reach = match part {
@@ -269,6 +275,49 @@ fn pinned(run: &RunId, directory: &RunDirectory) -> Result<Plan, CliError> {
     })
 }
 
+/// The plan with the secrets that it was stored without: from the plan's file as it is now, else from our environment, which
+/// every job has anyway.
+fn with_secrets(pinned: &Plan, started: &RunStarted, control: &Control) -> Plan {
+    if pinned.withheld().is_empty() {
+        return pinned.clone();
+    }
+    let source = read_again(pinned, started, control).ok().and_then(|reading| reading.plan);
+    pinned.with_secrets(|wanted| {
+        let in_source = source.as_ref().and_then(|source| source.value_of(wanted));
+        in_source.or_else(|| std::env::var(&wanted.name).ok())
+    })
+}
+
+/// Refuses to go on without a secret that a lane still needs: its jobs would get the mark in its place.
+fn refuse_missing_secrets(opened: &Opened) -> Result<(), CliError> {
+    let is_needed = |missing: &Withheld| match &missing.owner {
+        EnvironmentOwner::Lane(lane) | EnvironmentOwner::Agent(lane, _) => {
+            opened.plan.find(lane).is_some_and(|lane| opened.state.lane(lane).is_left_to_do())
+        }
+        EnvironmentOwner::Runner(_) => true,
+    };
+    let missing: Vec<Withheld> = opened.plan.withheld().into_iter().filter(is_needed).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let [named, names] = [
+        missing.iter().map(Withheld::to_string).collect::<Vec<_>>().join(", "),
+        missing.iter().map(|missing| missing.name.clone()).collect::<Vec<_>>().join(", "),
+    ];
+    let (run, path) = (&opened.started.run_id, opened.started.plan_path.display());
+    let message = format!("run {run} has no value for {named}: secrets are not stored, and {path} does not have them");
+    Err(CliError::new(ExitStatus::Usage, message)
+        .hint(format!("restore the plan file, or set {names} in the environment of this command")))
+}
+
+/// What the plan's file says now.
+fn read_again(pinned: &Plan, started: &RunStarted, control: &Control) -> Result<Reading, CliError> {
+    // Lanes of the run stay part of the plan although what they did says by now that they are done.
+    let lanes: Vec<String> = pinned.lanes.iter().map(|lane| lane.id.to_string()).collect();
+    let options = ReadOptions { unfinished: &lanes, force: true, ..ReadOptions::default() };
+    Ok(PlanText::open_recorded(&started.plan_path)?.read(&control.settings, &options, started.options.plan_format))
+}
+
 /// The plan that takes the place of the pinned one: its file changed, and that is accepted.
 fn changed_plan(
     context: &Context,
@@ -281,10 +330,7 @@ fn changed_plan(
         context.printer.warning(format!("{} is gone; the plan as it was pinned is used", path.display()), &[]);
         return Ok(None);
     }
-    // Lanes of the run stay part of the plan although what they did says by now that they are done.
-    let lanes: Vec<String> = pinned.lanes.iter().map(|lane| lane.id.to_string()).collect();
-    let options = ReadOptions { unfinished: &lanes, force: true, ..ReadOptions::default() };
-    let reading = PlanText::open_recorded(path)?.read(&control.settings, &options, started.options.plan_format);
+    let reading = read_again(pinned, started, control)?;
     match reading.plan {
         _ if reading.sha256 == started.plan_sha256 => Ok(None),
         Some(plan) if plan == **pinned => Ok(None),

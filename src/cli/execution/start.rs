@@ -23,6 +23,7 @@ use crate::model::{LaneId, LaneIndex, Plan, RunId};
 use crate::plan_source::explain;
 use crate::recover::resume::has_begun;
 use crate::schedule::RunState;
+use crate::settings::Settings;
 use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, atomic, checkpoints, run_log};
 use crate::view::RunView;
 
@@ -92,7 +93,7 @@ pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: Pla
     refuse_old_results(&run_id, &directory)?;
     let journal = Journal::create(&directory.log(), &run_id, &plan.plan.phase)?;
     let journal = journal.redacting(redactor(&options.settings, &plan.plan));
-    write_plan(&directory.plan(), &plan.plan)?;
+    write_plan(&directory.plan(), &plan.plan, &options.settings)?;
     work(
         context,
         Work {
@@ -205,9 +206,11 @@ fn refuse_old_results(run: &RunId, directory: &RunDirectory) -> Result<(), CliEr
         .hint(format!("to remove what it left: lanekeeper clean {run}, or its directory if its log is gone")))
 }
 
-/// Pins the plan for the run's whole life.
-pub(super) fn write_plan(path: &Path, plan: &Plan) -> Result<(), CliError> {
-    let text = serde_json::to_vec_pretty(plan).map_err(|error| CliError::new(ExitStatus::Failed, error.to_string()))?;
+/// Pins the plan for the run's whole life, without its secrets.
+pub(super) fn write_plan(path: &Path, plan: &Plan, settings: &Settings) -> Result<(), CliError> {
+    let plan = plan.without_secrets(settings.redacted_patterns());
+    let text =
+        serde_json::to_vec_pretty(&plan).map_err(|error| CliError::new(ExitStatus::Failed, error.to_string()))?;
     Ok(atomic::write(path, &text)?)
 }
 

@@ -86,16 +86,16 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
     pool.remove_empty(&work.started.run_id);
     report::keep(context, &work.settings, &work.state, &work.plan, &work.started.run_id);
     // What took the run log may have taken the plan, too, without which the run cannot be resumed.
-    let finish = ended.inspect_err(|_| restore_plan(&directory, &work.plan))?;
+    let finish = ended.inspect_err(|_| restore_plan(&directory, &work.plan, &work.settings))?;
     summarize(context, &work.settings, &work.state, &view, &work.started)?;
     Ok(ExitStatus::ALL.iter().copied().find(|status| status.code() == finish.code).unwrap_or(ExitStatus::Failed))
 }
 
 /// Pins the plan again where its file is gone.
-fn restore_plan(directory: &RunDirectory, plan: &Plan) {
+fn restore_plan(directory: &RunDirectory, plan: &Plan, settings: &Settings) {
     let restored = match directory.plan().exists() {
         true => Ok(()),
-        false => directory.create().map_err(CliError::from).and_then(|()| write_plan(&directory.plan(), plan)),
+        false => directory.create().map_err(CliError::from).and_then(|()| write_plan(&directory.plan(), plan, settings)),
     };
     if let Err(error) = restored {
         tracing::warn!("the plan of the run is gone and cannot be written again: {error:?}");

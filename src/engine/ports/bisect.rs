@@ -124,7 +124,7 @@ impl Ports {
             }
             _ => None,
         };
-        let passed = process::wait(&directory, launched)?.passed();
+        let passed = process::wait_without_secrets(&directory, launched, &self.redactor)?.passed();
         git::restore(&worktree.path, commit)?;
         Ok(passed)
     }

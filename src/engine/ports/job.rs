@@ -163,7 +163,7 @@ impl Ports {
             }
             // Until its end, so that a job that cannot be stopped is not asked again and again. What goes wrong with
             // waiting is told by who runs the job.
-            let _ = process::wait(&directory, None);
+            let _ = process::wait_without_secrets(&directory, None, &ports.redactor);
             Vec::new()
         })
     }

@@ -50,7 +50,7 @@ impl Ports {
         tell: &dyn Fn(Event),
     ) -> Result<JobExit, PortError> {
         let Some(watched) = watched.filter(|_| !self.snapshots.is_idle()) else {
-            return Ok(process::wait(directory, launched)?);
+            return Ok(process::wait_without_secrets(directory, launched, &self.redactor)?);
         };
         // Nobody knows when that of an attempt from an earlier life was kept last.
         let kept_at = if launched.is_some() { (self.clock)() } else { Timestamp::from_unix_millis(0) };
@@ -59,7 +59,7 @@ impl Ports {
             let (living, ended) = mpsc::channel::<()>();
             let waiting = scope.spawn(move || -> Result<JobExit, ProcessError> {
                 let _living = living;
-                process::wait(directory, launched)
+                process::wait_without_secrets(directory, launched, &self.redactor)
             });
             watch.until(&ended, tell);
             Ok(waiting.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?)

@@ -21,7 +21,7 @@ use self::status::StatusFile;
 use super::files::{JobFiles, Marker, now};
 use super::launch::launcher;
 use super::output::tail;
-use super::secrets::{clean_exit, clean_output, redactor_for};
+use super::secrets::{clean_exit, clean_files, redactor_for};
 use super::{ProcessError, output_log, platform};
 use crate::model::job::TAIL_LINES;
 use crate::model::{ExitCause, JobExit, JobSpec, ProcessId};
@@ -101,11 +101,11 @@ fn run(files: &JobFiles, signals: &Signals, spec: &JobSpec, marker: Marker, outp
     }
     let mut status = spec.status.clone().and_then(|spec| StatusFile::begin(spec, now()).map_err(complain).ok());
     let mut exit = Runner::new(files, signals, spec, marker, output, status.as_mut(), launcher()).run();
-    let (output, redactor) = (output_log(files.directory()), redactor_for(spec));
-    clean_output(&output, &redactor).unwrap_or_else(complain);
-    exit.tail = tail(&output, TAIL_LINES).unwrap_or_default();
+    let redactor = redactor_for(spec);
     clean_exit(&mut exit, &redactor);
     status.map(|status| status.finish(&exit).map_err(complain));
+    clean_files(files, spec, &redactor).unwrap_or_else(complain);
+    exit.tail = tail(&output_log(files.directory()), TAIL_LINES).unwrap_or_default();
     report(files, &exit)
 }
 

@@ -104,7 +104,7 @@ fn stop_jobs(chronicle: &mut Chronicle<'_>, plan: &RollbackPlan) -> Result<(), R
         process::stop(directory, false)?;
     }
     for (job, directory) in plan.jobs.iter().zip(&directories) {
-        let exit = process::wait(directory, None)?;
+        let exit = process::wait_without_secrets(directory, None, &chronicle.ports.redactor)?;
         crash_point(CrashPoint::RollbackStep("stop_job"));
         chronicle.write([Event::JobExited {
             job: job.clone(),
