@@ -20,6 +20,7 @@ mod foreign_logs;
 mod gates;
 mod gsd;
 mod hooks;
+mod hostile_text;
 mod init;
 mod lane_plans;
 mod mcp;
