@@ -118,6 +118,19 @@ pub enum GitError {
         /// The commit that nothing keeps.
         head: CommitId,
     },
+    /// A directory of a worktree cannot be read, so what is in it cannot be committed.
+    #[error(
+        "git cannot read the directory {directory} in {path} ({reason}); give read permission or shorten the path, or remove \
+         the directory"
+    )]
+    Unreadable {
+        /// The worktree.
+        path: PathBuf,
+        /// The directory below it, quoted by git.
+        directory: String,
+        /// Why.
+        reason: String,
+    },
     /// A merge, rebase, cherry-pick, revert or bisect was left half-way.
     #[error("{path} is in the middle of {which}; finish or abort it there")]
     OperationInProgress {

@@ -9,6 +9,7 @@ use super::pristine::is_pristine;
 use super::program::{Git, nul_separated, path_text};
 use super::repository::Repository;
 use crate::model::CommitId;
+use crate::model::text::headline;
 
 /// The paths that are uncommitted in `worktree`: changed, staged, untracked; neither ignored ones nor what a hook left
 /// there before anybody worked in it. Git may note in the index what it found out: files as old as the index would be
@@ -87,10 +88,32 @@ impl Survey {
 }
 
 /// Looks at the whole worktree once. Nothing is noted in its index.
+///
+/// # Errors
+/// [`GitError::Unreadable`] where git leaves a directory out: it only warns, and what is in there would be lost.
 pub(crate) fn survey(worktree: &Path) -> Result<Survey, GitError> {
-    let git = Git::new(worktree).reading_only().configured("status.showUntrackedFiles=all");
-    Ok(Survey::read(&git.args(SURVEY).run()?))
+    let git = Git::new(worktree).reading_only().configured("status.showUntrackedFiles=all").args(SURVEY);
+    let output = git.attempt()?;
+    if !output.status.success() {
+        return Err(git.failure(&output).into());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    match said.lines().find_map(|line| line.strip_prefix("warning: could not open directory ")) {
+        Some(left_out) => {
+            // Git cuts its warning where a path is longer than what it prints.
+            let (name, reason) = left_out.rsplit_once(": ").unwrap_or((left_out, "its path is too long"));
+            Err(GitError::Unreadable {
+                path: worktree.to_owned(),
+                directory: headline(name, LONGEST),
+                reason: reason.to_owned(),
+            })
+        }
+        None => Ok(Survey::read(&output.stdout)),
+    }
 }
+
+/// How much of a directory's name is shown, in characters.
+const LONGEST: usize = 120;
 
 /// Refuses a worktree with uncommitted work.
 pub(crate) fn refuse_uncommitted(repository: &Repository, worktree: &Path) -> Result<(), GitError> {

@@ -25,6 +25,7 @@ mod init;
 mod lane_plans;
 mod mcp;
 mod merge;
+mod misbehaving;
 mod must_haves;
 mod output;
 mod people;

@@ -221,7 +221,9 @@ fn mistake(error: GitError) -> Result<String, GitError> {
              and leave it and its .git in place",
             path.display()
         )),
-        GitError::Astray { .. } | GitError::OperationInProgress { .. } => Ok(error.to_string()),
+        GitError::Astray { .. } | GitError::OperationInProgress { .. } | GitError::Unreadable { .. } => {
+            Ok(error.to_string())
+        }
         error => Err(error),
     }
 }
