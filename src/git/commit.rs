@@ -9,13 +9,16 @@ use std::time::SystemTime;
 use super::admin_lock::holding_worktree;
 use super::durable;
 use super::error::GitError;
+use super::file_system::distrust_times;
 use super::head::{Head, index_lock, remove_dead_locks};
 use super::hook::as_hook_left;
 use super::identity::run_identified;
+use super::index_flags::clear_flags;
 use super::operation::refuse_operation;
 use super::plain_commit::commit_plainly;
 use super::program::{Git, path_text};
 use super::repository::{Repository, branch_reference};
+use super::slot::git_directory;
 use super::status::{Survey, survey, untracked};
 use crate::model::CommitId;
 
@@ -58,6 +61,8 @@ pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Resul
         } else if let Some(lock) = index_lock(worktree)? {
             return Err(GitError::IndexLocked { lock });
         }
+        clear_flags(worktree)?;
+        distrust_times(worktree, &git_directory(worktree)?.join("index"));
         let looked = SystemTime::now();
         let found = survey(worktree)?;
         if found.conflicts {
@@ -113,7 +118,7 @@ fn commit_with_git(
 
 /// Stages what differs, the repositories within the worktree and what a hook left excepted.
 fn stage(worktree: &Path, found: &Survey, from_hook: Vec<Vec<u8>>, lock: &File) -> Result<(), GitError> {
-    let git = || Git::new(worktree).without_hooks().stdin(lock);
+    let git = || Git::new(worktree).comparing_carefully().without_hooks().stdin(lock);
     let few = found.differing.len() <= FEW;
     // A file that went away meanwhile is one that git does not find: then everything that is there by now is added.
     if !few || add_these(git(), &found.differing, false).is_some_and(|git| git.run().is_err()) {

@@ -13,8 +13,10 @@ pub(crate) struct Entry<'a> {
     pub object: &'a [u8],
     /// Whether it would be in a tree: it is in no conflict, and not only intended to be added.
     pub settled: bool,
-    /// Whether git was told to take it for unchanged, or to leave it out of the worktree.
-    pub unwatched: bool,
+    /// Whether git was told to take it for unchanged.
+    pub assumed: bool,
+    /// Whether git was told that it is not in the worktree.
+    pub skipped: bool,
 }
 
 const OBJECT: usize = 20;
@@ -95,9 +97,9 @@ fn entry<'a>(bytes: &'a [u8], version: u32, before: Option<&Entry<'a>>) -> Optio
         }
     };
     let settled = flags & STAGE == 0 && more & INTENDED == 0;
-    let unwatched = flags & ASSUMED != 0 || more & SKIPPED != 0;
+    let (assumed, skipped) = (flags & ASSUMED != 0, more & SKIPPED != 0);
     let object = bytes.get(OBJECT_AT..FLAGS_AT)?;
-    Some((Entry { path, mode: word(bytes.get(MODE_AT..)?)?, object, settled, unwatched }, length))
+    Some((Entry { path, mode: word(bytes.get(MODE_AT..)?)?, object, settled, assumed, skipped }, length))
 }
 
 /// A path of version 4: how much of the end of the path before it goes, then what comes in its place.

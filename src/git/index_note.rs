@@ -1,6 +1,5 @@
 //! What is noted beside an index of ours from one snapshot to the next.
 
-use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -8,7 +7,6 @@ use git2::Oid;
 use serde::{Deserialize, Serialize};
 
 use super::index_file;
-use super::stamp::Stamp;
 use crate::regular_file;
 
 /// What an index of ours holds. Objects are named as git prints them.
@@ -18,19 +16,6 @@ pub(super) struct Note {
     pub(super) tree: String,
     /// The worktree's own index, as it was compared.
     pub(super) covers: Option<Covered>,
-    /// What was not as in the index; `None`: that has to be found out anew.
-    pub(super) beside: Option<Beside>,
-}
-
-/// What a snapshot found beside an index. Paths and names are those that are text.
-#[derive(Serialize, Deserialize)]
-pub(super) struct Beside {
-    /// The tree with all of it.
-    pub(super) tree: String,
-    /// Files that were not as in the index; `None`: there was none.
-    pub(super) files: BTreeMap<String, Option<KnownFile>>,
-    /// The directories that these are in, and their trees.
-    pub(super) directories: BTreeMap<String, String>,
 }
 
 /// An index of the worktree's, as ours was compared with it.
@@ -53,17 +38,6 @@ impl Covered {
 
 /// So much is noted.
 pub(super) const MANY: usize = 512;
-
-/// A file that is in the store.
-#[derive(Clone, Serialize, Deserialize)]
-pub(super) struct KnownFile {
-    /// As long as it is the same, so is the file; `None`: that has to be seen.
-    pub(super) stamp: Option<Stamp>,
-    /// As in a tree.
-    pub(super) mode: u32,
-    /// Its blob.
-    pub(super) object: String,
-}
 
 /// The checksum of the index in a file; `None`: it has none, or cannot be read.
 pub(super) fn checksum_of(index: &Path) -> Option<String> {

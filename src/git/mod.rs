@@ -20,6 +20,7 @@ mod held;
 mod hook;
 mod identity;
 mod index_file;
+mod index_flags;
 mod index_note;
 mod intact;
 mod library;

@@ -1,11 +1,10 @@
 //! An index of our own beside a worktree's: what the worktree holds, as a tree, with as little read as is safe.
 //!
 //! The index is kept from one snapshot to the next, with a note of the tree that it stands for. Git looks for what
-//! differs from it by now, which it tells by file times and, where directories have reliable times, without reading those
-//! that are as they were. The tree is made of the noted one and of the paths that differ: without a process where git would
-//! do nothing to them (`plain_tree`), else by adding them in a small index by themselves. Where much differs, something is
-//! out of the ordinary or goes wrong on that way, all is added to the index with `git add --all`, which also says why it
-//! cannot be done.
+//! differs from it, as carefully as it can whatever the user's settings say. The tree is made of the noted one and of the
+//! paths that differ: without a process where git would do nothing to them (`plain_tree`), else by adding them in a small
+//! index by themselves. Where much differs, something is out of the ordinary or goes wrong on that way, all is added to the
+//! index with `git add --all`, which also says why it cannot be done.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, FileType, Permissions};
@@ -21,9 +20,10 @@ use super::admin_lock::holding;
 use super::commit::{FEW, add_all, add_these, embedded_in};
 use super::durable;
 use super::error::{GitError, io_error};
-use super::file_system::dates_directories;
+use super::file_system::distrust_times;
 use super::index_file;
-use super::index_note::{Beside, Covered, MANY, Note, checksum_in, checksum_of};
+use super::index_flags::clear_flags_in;
+use super::index_note::{Covered, MANY, Note, checksum_in, checksum_of};
 use super::plain_paths::directories;
 use super::plain_tree::plain_tree;
 use super::program::{Git, nul_separated};
@@ -96,9 +96,7 @@ impl<'a> OwnIndex<'a> {
         // Until the end nothing stands in the note, so that whoever dies here leaves an index that is filled anew.
         let _ = fs::remove_file(self.note());
         let kept = match note {
-            Some(note) => {
-                Oid::from_str(&note.tree).ok().and_then(|noted| self.quick_tree(Some(noted), note.covers, note.beside))
-            }
+            Some(note) => Oid::from_str(&note.tree).ok().and_then(|noted| self.quick_tree(Some(noted), note.covers)),
             // Somebody wants every file to be read.
             None if self.knows_nothing() => Some(self.add_forced().and_then(|()| self.whole_tree())?),
             None => None,
@@ -113,7 +111,7 @@ impl<'a> OwnIndex<'a> {
     fn tree_by_copy(&self) -> Result<(String, Note), GitError> {
         durable::remove(self.file)?;
         copy_index(self.worktree, self.file)?;
-        let quick = self.quick_tree(None, Some(Covered::copied(checksum_of(self.file))), None);
+        let quick = self.quick_tree(None, Some(Covered::copied(checksum_of(self.file))));
         // What was copied may be damaged itself.
         quick.map_or_else(|| self.whole_tree().inspect_err(|_| drop(fs::remove_file(self.file))), Ok)
     }
@@ -154,6 +152,7 @@ impl<'a> OwnIndex<'a> {
 
     fn git(&self, index: &Path) -> Git<'a> {
         Git::new(self.worktree)
+            .comparing_carefully()
             .unsynced()
             .without_hooks()
             .configured("core.splitIndex=false")
@@ -180,9 +179,17 @@ impl<'a> OwnIndex<'a> {
 
     /// Adds everything that the worktree holds to the index and writes it as a tree.
     fn whole_tree(&self) -> Result<(String, Note), GitError> {
+        self.watch_everything()?;
         self.add_everything()?;
         let tree = self.git(self.file).arg("write-tree").line()?;
-        Ok((tree.clone(), Note { tree, covers: self.compared(), beside: None }))
+        Ok((tree.clone(), Note { tree, covers: self.compared() }))
+    }
+
+    /// Has git look at every file, also at those that an agent told it not to look at.
+    fn watch_everything(&self) -> Result<(), GitError> {
+        clear_flags_in(self.worktree, self.file, || self.git(self.file))?;
+        distrust_times(self.worktree, self.file);
+        Ok(())
     }
 
     fn add_everything(&self) -> Result<(), GitError> {
@@ -201,7 +208,8 @@ impl<'a> OwnIndex<'a> {
 
     /// The same from what differs from the index, which stands for the tree `noted`, or for that of the head if nothing
     /// is staged, and holds what the worktree's index `covers` does. `None`: too much differs, or something is in the way.
-    fn quick_tree(&self, noted: Option<Oid>, covers: Option<Covered>, known: Option<Beside>) -> Option<(String, Note)> {
+    fn quick_tree(&self, noted: Option<Oid>, covers: Option<Covered>) -> Option<(String, Note)> {
+        self.watch_everything().ok()?;
         let mut found = self.survey()?;
         let noted = match noted {
             Some(noted) => noted,
@@ -215,15 +223,12 @@ impl<'a> OwnIndex<'a> {
             return None;
         }
         let paths: Vec<&[u8]> = found.differing.iter().chain(&forced).map(Vec::as_slice).collect();
-        let (tree, beside) = match paths.is_empty() {
-            true => (noted, None),
-            false => match plain_tree(self.repository, self.worktree, noted, &paths, known.as_ref()) {
-                Some(plain) => plain,
-                None if paths.len() > FEW => return None,
-                None => (self.tree_with(noted, &found.differing, &forced)?, None),
-            },
+        let tree = match plain_tree(self.repository, self.worktree, noted, &paths) {
+            Some(tree) => tree,
+            None if paths.len() > FEW => return None,
+            None => self.tree_with(noted, &found.differing, &forced)?,
         };
-        Some((tree.to_string(), Note { tree: noted.to_string(), covers, beside }))
+        Some((tree.to_string(), Note { tree: noted.to_string(), covers }))
     }
 
     /// It reads no repositories other than those with names of twenty bytes, which an index does not tell.
@@ -247,14 +252,9 @@ impl<'a> OwnIndex<'a> {
         may.then(|| self.repository.in_process(|git| updated(git, noted, &changes))).flatten()
     }
 
-    /// What differs from the index, which keeps what git found out about directories.
+    /// What differs from the index.
     fn survey(&self) -> Option<Survey> {
-        let untracked = match dates_directories(self.worktree) {
-            true => "core.untrackedCache=true",
-            false => "core.untrackedCache=false",
-        };
-        // A setting and no flag: with a flag git does not keep it.
-        let git = self.git(self.file).configured(untracked).configured("status.showUntrackedFiles=all");
+        let git = self.git(self.file).configured("status.showUntrackedFiles=all");
         git.args(SURVEY).run().ok().map(|answer| Survey::read(&answer))
     }
 
@@ -295,7 +295,8 @@ impl<'a> OwnIndex<'a> {
                 more = true;
             }
             match ours.next_if(|ours| ours.path == entry.path) {
-                Some(same) if same.unwatched != entry.unwatched => return None,
+                // Left out of the worktree by a sparse selection, or left out no longer.
+                Some(same) if same.skipped != entry.skipped && !self.holds(&entry.path) => return None,
                 Some(_) => {}
                 None => missing.push(String::from_utf8(entry.path.into_owned()).ok()?),
             }

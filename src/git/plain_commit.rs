@@ -93,7 +93,7 @@ fn add(git: &git2::Repository, index: &mut Index, worktree: &Path, paths: &[Vec<
         if !index.get_path(name, 0).is_none_or(usual) {
             return None;
         }
-        let now = store_file(git, worktree, path, None)?;
+        let now = store_file(git, worktree, path)?;
         match &now {
             Some(file) => index.add(&indexed(path, file.object, file.mode, &file.found)).ok()?,
             None => index.remove_path(name).ok()?,

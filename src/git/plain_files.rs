@@ -7,11 +7,10 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::time::SystemTime;
 
-use git2::{ObjectType, Oid};
+use git2::Oid;
 
-use super::stamp::{Stamp, settled_stamp, stamp};
+use super::stamp::stamp;
 use crate::regular_file;
 
 /// The largest file that is read at once, in bytes; git has ways of its own for large ones.
@@ -25,28 +24,14 @@ pub(super) struct StoredFile {
     pub(super) mode: u32,
     /// Its blob, which is not durable yet.
     pub(super) object: Oid,
-    /// By which it is known from now on; `None`: it may change without another one.
-    pub(super) stamp: Option<Stamp>,
 }
 
-/// Puts what is at `path` of `worktree` into the store, unless it is the blob `stored`, which is in there; `Some(None)`:
-/// nothing is there. `None`: it is neither a file nor a link, too large, or somebody changes it.
-pub(super) fn store_file(
-    git: &git2::Repository,
-    worktree: &Path,
-    path: &[u8],
-    stored: Option<Oid>,
-) -> Option<Option<StoredFile>> {
-    let began = SystemTime::now();
+/// Puts what is at `path` of `worktree` into the store; `Some(None)`: nothing is there. `None`: it is neither a file nor
+/// a link, too large, or somebody changes it.
+pub(super) fn store_file(git: &git2::Repository, worktree: &Path, path: &[u8]) -> Option<Option<StoredFile>> {
     let Some((found, bytes)) = read(&worktree.join(OsStr::from_bytes(path))).ok()? else { return Some(None) };
-    let is_stored = |stored: &Oid| Oid::hash_object(ObjectType::Blob, &bytes).is_ok_and(|name| name == *stored);
-    let object = match stored.filter(is_stored) {
-        Some(stored) => stored,
-        None => git.blob(&bytes).ok()?,
-    };
-    let mode = mode(&found);
-    let stamp = settled_stamp(&found, began);
-    Some(Some(StoredFile { found, mode, object, stamp }))
+    let (mode, object) = (mode(&found), git.blob(&bytes).ok()?);
+    Some(Some(StoredFile { found, mode, object }))
 }
 
 /// Reads a file or a link that stays as it is meanwhile; `None`: there is none.

@@ -27,18 +27,6 @@ pub(super) fn are_plain<'a>(
     trees: &[&Tree<'_>],
     paths: impl IntoIterator<Item = &'a [u8]>,
 ) -> bool {
-    are_plain_but_for(repository, git, worktree, trees, paths, |_| false)
-}
-
-/// The same where `known` says of which paths and directories nothing stands in the trees that has a say.
-pub(super) fn are_plain_but_for<'a>(
-    repository: &Repository,
-    git: &git2::Repository,
-    worktree: &Path,
-    trees: &[&Tree<'_>],
-    paths: impl IntoIterator<Item = &'a [u8]>,
-    known: impl Fn(&[u8]) -> bool,
-) -> bool {
     let settings = repository.configuration();
     if !settings.is_ok_and(|settings| keeps_files(&settings) && !has_attributes(repository, &settings))
         || !repository.may_write_in_process()
@@ -46,18 +34,16 @@ pub(super) fn are_plain_but_for<'a>(
         return false;
     }
     let trees: Vec<Directories<'_>> = trees.iter().map(|tree| Directories::of(git, tree)).collect();
-    let trees =
-        |path: &[u8], say_nothing: &dyn Fn(&Directories<'_>) -> bool| known(path) || trees.iter().all(say_nothing);
     let mut seen = BTreeSet::new();
     paths.into_iter().all(|path| {
         path.split(|&byte| byte == b'/').all(is_ordinary)
             && is_on_disk(worktree, path, |kind| kind.is_file() || kind.is_symlink())
-            && trees(path, &|tree| tree.has_no_link_at(path))
+            && trees.iter().all(|tree| tree.has_no_link_at(path))
             && directories(path).all(|directory| {
                 !seen.insert(directory)
                     || is_on_disk(worktree, directory, |kind| kind.is_dir())
                         && is_on_disk(worktree, &attributes_in(directory), |_| false)
-                        && trees(directory, &|tree| tree.is_bare(directory))
+                        && trees.iter().all(|tree| tree.is_bare(directory))
             })
     })
 }

@@ -66,6 +66,15 @@ const CONFIGURATION: &[&str] = &[
     "maintenance.auto=false",
 ];
 
+/// Settings with which git compares files with an index as carefully as it can.
+const CAREFUL: &[&str] = &[
+    // With it git does not list a directory whose time is as it was, which is easily set back.
+    "core.untrackedCache=false",
+    "core.trustctime=true",
+    "core.checkStat=default",
+    "core.ignoreStat=false",
+];
+
 /// One git command, not yet run.
 #[derive(Debug)]
 pub(crate) struct Git<'a> {
@@ -109,6 +118,12 @@ impl<'a> Git<'a> {
     /// The same with one more setting, `key=value`.
     pub(crate) fn configured(mut self, setting: &'a str) -> Self {
         self.configuration.push(setting);
+        self
+    }
+
+    /// The same, comparing files with the index as carefully as git can, whatever the user's settings say.
+    pub(crate) fn comparing_carefully(mut self) -> Self {
+        self.configuration.extend(CAREFUL);
         self
     }
 

@@ -10,6 +10,7 @@ use super::error::GitError;
 use super::head::{head_of, remove_dead_locks};
 use super::hook::left_something;
 use super::identity::make_commit;
+use super::index_flags::clear_flags;
 use super::library;
 use super::operation::quit_operations;
 use super::own_index::tree_of;
@@ -88,12 +89,18 @@ pub fn snapshot_of_head(
     keep(repository, reference, commit).map(Some)
 }
 
-/// Whether tracked files of a worktree are not as its head has them.
+/// Whether tracked files of a worktree, in which no agent is at work, are not as its head has them.
 ///
 /// # Errors
 /// What git says.
 pub fn has_changes(worktree: &Path) -> Result<bool, GitError> {
-    let status = Git::new(worktree).reading_only().args(["status", "--porcelain", "-z", "--untracked-files=no"]);
+    clear_flags(worktree)?;
+    let status = Git::new(worktree).reading_only().comparing_carefully().args([
+        "status",
+        "--porcelain",
+        "-z",
+        "--untracked-files=no",
+    ]);
     Ok(!status.run()?.is_empty())
 }
 

@@ -3,21 +3,9 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
 
 /// Modification, change, inode and size of a file.
 pub(super) type Stamp = [i64; 6];
-
-/// A file that was not changed for so long does not change any more without another stamp: the clocks of file systems have
-/// moved on, those that count seconds too, and what was written by way of memory has been written back, after which writing
-/// there counts as a change again.
-const SETTLED: Duration = Duration::from_secs(60);
-
-/// How a file is, if that is settled.
-pub(super) fn settled_stamp(found: &Metadata, now: SystemTime) -> Option<Stamp> {
-    let changed = Duration::new(found.ctime().try_into().ok()?, found.ctime_nsec().try_into().ok()?);
-    (SystemTime::UNIX_EPOCH + changed + SETTLED < now).then(|| stamp(found))
-}
 
 /// How a file is.
 pub(super) fn stamp(found: &Metadata) -> Stamp {

@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use super::error::GitError;
+use super::error::{GitError, io_error};
 use super::head::Head;
 use super::hook::as_hook_left;
+use super::index_flags::{clear_flags_in, has_flags};
+use super::own_index::copy_index;
 use super::pristine::is_pristine;
 use super::program::{Git, nul_separated, path_text};
 use super::repository::Repository;
@@ -29,7 +31,24 @@ pub(crate) fn differing_from_head(worktree: &Path) -> Result<Vec<Vec<u8>>, GitEr
 }
 
 fn listed(worktree: &Path, untracked: &str) -> Result<Vec<Vec<u8>>, GitError> {
-    let git = Git::new(worktree).args(["status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=none"]);
+    let git = Git::new(worktree).comparing_carefully();
+    let git = git.args(["status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=none"]);
+    if has_flags(worktree)? {
+        return listed_without_flags(worktree, git, untracked);
+    }
+    list(git, untracked)
+}
+
+/// The same as a copy of the index shows it in which no file is flagged: an agent may be at work in the worktree.
+fn listed_without_flags(worktree: &Path, git: Git<'_>, untracked: &str) -> Result<Vec<Vec<u8>>, GitError> {
+    let scratch = tempfile::tempdir().map_err(io_error("make a directory for a copy of the index of", worktree))?;
+    let index = scratch.path().join("index");
+    copy_index(worktree, &index)?;
+    clear_flags_in(worktree, &index, || Git::new(worktree).without_hooks().variable("GIT_INDEX_FILE", &index))?;
+    list(git.variable("GIT_INDEX_FILE", &index), untracked)
+}
+
+fn list(git: Git<'_>, untracked: &str) -> Result<Vec<Vec<u8>>, GitError> {
     let listing = git.arg(format!("--untracked-files={untracked}")).run()?;
     Ok(nul_separated(&listing).map(|entry| entry.get(3..).unwrap_or_default().to_vec()).collect())
 }
@@ -92,7 +111,8 @@ impl Survey {
 /// # Errors
 /// [`GitError::Unreadable`] where git leaves a directory out: it only warns, and what is in there would be lost.
 pub(crate) fn survey(worktree: &Path) -> Result<Survey, GitError> {
-    let git = Git::new(worktree).reading_only().configured("status.showUntrackedFiles=all").args(SURVEY);
+    let git = Git::new(worktree).reading_only().comparing_carefully();
+    let git = git.configured("status.showUntrackedFiles=all").args(SURVEY);
     let output = git.attempt()?;
     if !output.status.success() {
         return Err(git.failure(&output).into());

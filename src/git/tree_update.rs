@@ -7,24 +7,11 @@ use git2::{ErrorClass, ErrorCode, Oid, Repository, Tree, TreeEntry};
 /// What paths hold now; `None`: nothing.
 pub(crate) type Changes = BTreeMap<Vec<u8>, Option<(u32, Oid)>>;
 
-/// Directories, each without a slash at its end, and their trees by now; `None`: nothing is left in it.
-pub(crate) type Rewritten = BTreeMap<Vec<u8>, Option<Oid>>;
-
 /// `tree` with `changes`. As in git, no directory is empty, the root excepted.
 pub(crate) fn updated(git: &Repository, tree: Oid, changes: &Changes) -> Result<Oid, git2::Error> {
-    updated_noting(git, tree, changes, &mut Rewritten::new())
-}
-
-/// The same, and which directories that concerned.
-pub(crate) fn updated_noting(
-    git: &Repository,
-    tree: Oid,
-    changes: &Changes,
-    rewritten: &mut Rewritten,
-) -> Result<Oid, git2::Error> {
     let changes: Vec<Change<'_>> = changes.iter().map(|(path, now)| (path.as_slice(), *now)).collect();
     let tree = git.find_tree(tree)?;
-    match (Writer { git, rewritten }).rewrite(b"", Some(&tree), &changes)? {
+    match rewrite(git, Some(&tree), &changes)? {
         Some(tree) => Ok(tree),
         None => git.treebuilder(None)?.write(),
     }
@@ -33,56 +20,40 @@ pub(crate) fn updated_noting(
 /// A path, seen from some directory, and what it holds now.
 type Change<'a> = (&'a [u8], Option<(u32, Oid)>);
 
-struct Writer<'a> {
-    git: &'a Repository,
-    rewritten: &'a mut Rewritten,
-}
-
-impl Writer<'_> {
-    /// Writes the directory at `path`, which was `tree`; `None`: nothing is left in it.
-    fn rewrite(
-        &mut self,
-        path: &[u8],
-        tree: Option<&Tree<'_>>,
-        changes: &[Change<'_>],
-    ) -> Result<Option<Oid>, git2::Error> {
-        let mut builder = self.git.treebuilder(tree)?;
-        let (mut files, mut directories) = (Vec::new(), BTreeMap::<&[u8], Vec<Change<'_>>>::new());
-        for &(path, now) in changes {
-            match path.iter().position(|&byte| byte == b'/') {
-                Some(slash) => directories.entry(&path[..slash]).or_default().push((&path[slash + 1..], now)),
-                None => files.push((path, now)),
-            }
+/// Writes the directory that was `tree`; `None`: nothing is left in it.
+fn rewrite(git: &Repository, tree: Option<&Tree<'_>>, changes: &[Change<'_>]) -> Result<Option<Oid>, git2::Error> {
+    let mut builder = git.treebuilder(tree)?;
+    let (mut files, mut directories) = (Vec::new(), BTreeMap::<&[u8], Vec<Change<'_>>>::new());
+    for &(path, now) in changes {
+        match path.iter().position(|&byte| byte == b'/') {
+            Some(slash) => directories.entry(&path[..slash]).or_default().push((&path[slash + 1..], now)),
+            None => files.push((path, now)),
         }
-        // What is removed first makes room: a file may have become a directory, and the other way round.
-        for (name, _) in files.iter().filter(|(name, now)| now.is_none() && is_file(tree, name)) {
-            builder.remove(*name)?;
-        }
-        for (name, inner) in directories {
-            let known = tree.and_then(|tree| tree.get_name_bytes(name)).filter(|it| it.filemode() == DIRECTORY);
-            let known = known.map(|entry| self.git.find_tree(entry.id())).transpose()?;
-            let within = [path, if path.is_empty() { b"" } else { b"/" }, name].concat();
-            match self.rewrite(&within, known.as_ref(), &inner)? {
-                Some(inner) => drop(builder.insert(name, inner, DIRECTORY)?),
-                None if known.is_some() => builder.remove(name)?,
-                None => {}
-            }
-        }
-        for (name, now) in files {
-            if let Some((mode, object)) = now {
-                builder.insert(name, object, mode.cast_signed())?;
-            }
-        }
-        let written = if builder.is_empty() {
-            None
-        } else {
-            let kept = |entry: &TreeEntry<'_>| builder.get(entry.name_bytes()).is_ok_and(|kept| kept.is_some());
-            refuse_missing(self.git, tree.into_iter().flatten().filter(kept))?;
-            Some(builder.write()?)
-        };
-        self.rewritten.insert(path.to_vec(), written);
-        Ok(written)
     }
+    // What is removed first makes room: a file may have become a directory, and the other way round.
+    for (name, _) in files.iter().filter(|(name, now)| now.is_none() && is_file(tree, name)) {
+        builder.remove(*name)?;
+    }
+    for (name, inner) in directories {
+        let known = tree.and_then(|tree| tree.get_name_bytes(name)).filter(|it| it.filemode() == DIRECTORY);
+        let known = known.map(|entry| git.find_tree(entry.id())).transpose()?;
+        match rewrite(git, known.as_ref(), &inner)? {
+            Some(inner) => drop(builder.insert(name, inner, DIRECTORY)?),
+            None if known.is_some() => builder.remove(name)?,
+            None => {}
+        }
+    }
+    for (name, now) in files {
+        if let Some((mode, object)) = now {
+            builder.insert(name, object, mode.cast_signed())?;
+        }
+    }
+    if builder.is_empty() {
+        return Ok(None);
+    }
+    let kept = |entry: &TreeEntry<'_>| builder.get(entry.name_bytes()).is_ok_and(|kept| kept.is_some());
+    refuse_missing(git, tree.into_iter().flatten().filter(kept))?;
+    builder.write().map(Some)
 }
 
 /// As `git write-tree` does: a tree that is new leads to nothing that git has lost. What was inserted was looked for.

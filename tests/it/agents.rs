@@ -210,3 +210,33 @@ fn an_agent_that_says_complete_and_exits_with_an_error_has_failed() {
     env.execute(&[]).exits(1).says(&["exited with code 1"]);
     assert!(!env.holds("main", "x.txt"));
 }
+
+#[test]
+fn flagged_files_that_an_agent_changed_are_committed() {
+    let env = TestEnv::new();
+    env.write("repo/other.txt", "before\n");
+    env.write("repo/gone.txt", "before\n");
+    env.commit("more");
+    env.plan(
+        "[[lane]]\nid = \"L\"\ncommand = \"git update-index --assume-unchanged README.md gone.txt; \
+         git update-index --skip-worktree other.txt; echo work > README.md; echo work > other.txt; rm gone.txt\"\n",
+    );
+    env.execute(&[]).exits(0);
+    assert_eq!((env.file_at("main", "README.md"), env.file_at("main", "other.txt")), ("work".into(), "work".into()));
+    assert!(!env.holds("main", "gone.txt"));
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn flagged_files_of_a_failed_attempt_are_in_its_snapshot_and_not_in_the_next_lane() {
+    let env = TestEnv::new();
+    env.plan(
+        "max_parallel = 1\n\
+         [[lane]]\nid = \"L\"\nretries = 1\ncommand = '''\n\
+         if [ $LANEKEEPER_ATTEMPT = 1 ]; then git update-index --assume-unchanged README.md; echo lost > README.md; exit 1; fi\n\
+         cat README.md > seen.txt\n'''\n",
+    );
+    env.execute(&[]).exits(0);
+    let kept = env.events("snapshot_taken").into_iter().find(|event| event["reason"] == "failure").expect("a snapshot");
+    assert_eq!(env.file_at(kept["commit"].as_str().unwrap(), "README.md"), "lost");
+}

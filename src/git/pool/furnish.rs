@@ -12,6 +12,7 @@ use crate::git::durable;
 use crate::git::error::GitError;
 use crate::git::head::remove_dead_locks;
 use crate::git::hook::{forget_hook, run_post_checkout};
+use crate::git::index_flags::clear_flags;
 use crate::git::library;
 use crate::git::move_files::move_files;
 use crate::git::operation::{quit_operations, refuse_operation};
@@ -166,6 +167,8 @@ impl Pool {
             // Nobody knows which files were written under which attributes: all are to be written again.
             durable::remove(&git_directory(path)?.join("index"))?;
         }
+        // Git would leave a flagged file as the last holder changed it.
+        clear_flags(path)?;
         forget_hook(path)
     }
 
