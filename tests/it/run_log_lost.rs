@@ -40,8 +40,8 @@ fn resumed(env: &TestEnv, ran: &str) {
 
 /// The files that what was found in place of the log is saved as.
 fn saved(env: &TestEnv) -> Vec<String> {
-    let entries = fs::read_dir(env.path(&format!("repo/{STATE}"))).unwrap();
-    let names = entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned());
+    let entries = fs::read_dir(env.path(&format!("repo/{STATE}"))).expect("the state directory").flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.starts_with(&format!("{RUN}.jsonl.damaged"))).collect()
 }
 

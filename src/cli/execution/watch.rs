@@ -72,6 +72,8 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
         }
         Sight::Tick(now) => fan_out.tick(now),
     });
+    // What took the run log may have taken the plan, too, without which the run cannot be resumed.
+    let ended = ended.inspect_err(|_| restore_plan(&directory, &work.plan, &work.settings));
     let view = fan_out.finish();
     if let Err(error) = mirror.finish() {
         context
@@ -85,8 +87,7 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
     // The last lane's files went after the pool did.
     pool.remove_empty(&work.started.run_id);
     report::keep(context, &work.settings, &work.state, &work.plan, &work.started.run_id);
-    // What took the run log may have taken the plan, too, without which the run cannot be resumed.
-    let finish = ended.inspect_err(|_| restore_plan(&directory, &work.plan, &work.settings))?;
+    let finish = ended?;
     summarize(context, &work.settings, &work.state, &view, &work.started)?;
     Ok(ExitStatus::ALL.iter().copied().find(|status| status.code() == finish.code).unwrap_or(ExitStatus::Failed))
 }
