@@ -123,12 +123,16 @@ pub(crate) fn objects(repository: &Repository, tip: &CommitId, since: &[CommitId
     match repository.in_process(|git| new_objects(git, &has, tip, since)) {
         Some(objects) => {
             sync_objects(repository, &names(&objects))?;
+            repository.recent_objects().remember(repository, objects.iter().copied().take(REMEMBERED));
             known.add(repository, objects);
             Ok(())
         }
         None => sync_objects(repository, &listed_objects(repository, tip, since)?),
     }
 }
+
+/// How many objects of one commit are remembered at most: each is read once more.
+const REMEMBERED: usize = 1024;
 
 /// Where git has a loose object.
 pub(super) fn loose(repository: &Repository, name: &str) -> Option<PathBuf> {
@@ -163,10 +167,29 @@ impl DurableObjects {
 }
 
 fn sync_objects(repository: &Repository, names: &[String]) -> Result<(), GitError> {
+    refuse_lost(repository, names)?;
     let mut paths: Vec<PathBuf> = names.iter().filter_map(|name| loose(repository, name)).collect();
     let directories: BTreeSet<PathBuf> = paths.iter().map(|file| parent(file).to_owned()).collect();
     paths.extend(directories);
     sync_all(&paths)
+}
+
+/// Refuses objects of which git has neither a file nor a place in a pack: they were removed before a ref led to them.
+fn refuse_lost(repository: &Repository, names: &[String]) -> Result<(), GitError> {
+    let is_loose = |name: &&String| loose(repository, name).is_some_and(|file| file.exists());
+    let packed: Vec<&String> = names.iter().filter(|name| !is_loose(name)).collect();
+    if packed.is_empty() {
+        return Ok(());
+    }
+    let lost = repository.in_process(|git| {
+        let odb = git.odb()?;
+        let is_there = |name: &str| Oid::from_str(name).is_ok_and(|object| odb.exists(object));
+        Ok(packed.iter().find(|name| !is_there(name)).map(|name| name.to_string()))
+    });
+    match lost.flatten() {
+        Some(object) => Err(GitError::LostObject { object }),
+        None => Ok(()),
+    }
 }
 
 fn listed_objects(repository: &Repository, tip: &CommitId, since: &[CommitId]) -> Result<Vec<String>, GitError> {

@@ -67,6 +67,14 @@ pub enum GitError {
         /// The worktree.
         path: PathBuf,
     },
+    /// An object that was stored a moment ago was removed again.
+    #[error(
+        "git has lost object {object}; `git fsck` lists what is missing, and `git gc --prune=now` may have removed it"
+    )]
+    LostObject {
+        /// Its name.
+        object: String,
+    },
     /// Every slot of the run's pool is held.
     #[error("all {limit} slots of the worktree pool are in use; release one, or allow more")]
     PoolExhausted {

@@ -1,4 +1,4 @@
-//! Worktrees that are gone, or have become something else, while somebody held them.
+//! Worktrees and claims that were removed or replaced while a run held them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,52 +6,110 @@ use std::path::{Path, PathBuf};
 use super::admin_lock::Guarded;
 use super::claim::{Claim, Holder, Progress};
 use super::error::{GitError, io_error};
+use super::examine::Standing;
+use super::head::Head;
 use super::pool::Pool;
 use super::program::Git;
 use super::repository::commit_id;
+use super::retire::rests_since_release;
 use super::slot::{Occupant, clear_half_made, occupant};
 use super::worktrees::directories_in;
 use super::worktrees::registered_place;
+use crate::event::Worktree;
 use crate::model::{CommitId, Timestamp};
 
 /// What goes between a slot's number and the time in the name of what was found in its place.
 const ASIDE: &str = ".aside-";
 
-/// A worktree that is not there any more.
+/// A worktree that is not in its slot any more, and what is known of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lost {
-    /// Who holds the slot still; there is nothing in it.
-    pub holder: Holder,
-    /// The branch that was checked out when it was opened.
-    pub branch: Option<String>,
-    /// Where it stood when it was opened.
-    pub opened: CommitId,
-    /// Where its head was last, if git still knew.
+    /// The last head that git recorded for it.
     pub head: Option<CommitId>,
-    /// Where what was in its place is now; `None`: nothing was.
+    /// The new path of what was found in the slot; `None`: the slot was empty.
     pub aside: Option<PathBuf>,
 }
 
+/// What became of a claim that the run log expects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimFound {
+    /// The claim exists.
+    Held,
+    /// It was missing or damaged, and was written again.
+    Restored,
+    /// The slot was given back: the claim is rightly missing.
+    Released,
+}
+
 impl Pool {
-    /// Makes room in the slot at `path` if its worktree is gone or replaced: whatever is there is moved aside, never
-    /// deleted, under a name with `at` in it, and git forgets the worktree. `None`: it is there, or nobody holds it.
+    /// Makes room in the slot of `holder` at `path` if its worktree is missing or replaced: what is in its place is moved
+    /// aside, never deleted, to a name that contains `at`, and git forgets the worktree. `None`: the worktree is intact,
+    /// or `holder` does not hold the slot.
     ///
     /// # Errors
     /// [`GitError::Io`], or what git says.
-    pub fn set_lost_aside(&self, path: &Path, at: Timestamp) -> Result<Option<Lost>, GitError> {
+    pub fn set_lost_aside(&self, holder: &Holder, path: &Path, at: Timestamp) -> Result<Option<Lost>, GitError> {
         if let Occupant::Ours(_) = occupant(self.repository(), path) {
             return Ok(None);
         }
         let held = self.own_claims()?.into_iter().find(|(number, _)| self.slot(*number) == path);
-        let Some((_, Claim { holder, progress: Progress::Opened { branch, head: opened }, .. })) = held else {
+        if held.is_none_or(|(_, claim)| claim.holder != *holder || claim.progress == Progress::Claimed) {
             return Ok(None);
-        };
+        }
         self.repository().holding(Guarded::Admin, |_| {
             let head = self.last_head(path)?;
             let aside = self.move_aside(path, at)?;
             clear_half_made(self.repository(), path)?;
-            Ok(Some(Lost { holder, branch, opened, head, aside }))
+            Ok(Some(Lost { head, aside }))
         })
+    }
+
+    /// Writes the claim of `holder` on the slot of `worktree` again where it is missing or damaged, unless the slot was
+    /// given back. The run log says that `holder` holds the slot.
+    ///
+    /// # Errors
+    /// [`GitError::NotOurs`] when another holder has claimed the slot; [`GitError::Io`].
+    pub fn restore_claim(&self, holder: &Holder, worktree: &Worktree) -> Result<ClaimFound, GitError> {
+        match Claim::read(&self.claim_file(worktree.slot)) {
+            Ok(Some(claim)) if claim.holder == *holder => {
+                self.note_holder(worktree.slot, holder);
+                return Ok(ClaimFound::Held);
+            }
+            _ if self.is_given_back(worktree) => return Ok(ClaimFound::Released),
+            _ => {}
+        }
+        self.reclaim(holder, worktree)?;
+        self.note_holder(worktree.slot, holder);
+        self.link(holder, &worktree.path)?;
+        Ok(ClaimFound::Restored)
+    }
+
+    /// Whether the slot was given back: a slot is detached before its claim is removed.
+    fn is_given_back(&self, worktree: &Worktree) -> bool {
+        let Occupant::Ours(entry) = occupant(self.repository(), &worktree.path) else { return false };
+        match self.repository().head_at(&worktree.path) {
+            Ok(Head { branch: None, commit }) => !worktree.branch.is_empty() || rests_since_release(&entry, &commit),
+            _ => false,
+        }
+    }
+
+    /// Makes git know the worktree in its slot again, with every file as it is, where only git's own record of it was
+    /// removed or is wrong. Returns whether it did.
+    ///
+    /// # Errors
+    /// [`GitError::Io`], or what git says.
+    pub fn register_again(&self, worktree: &Worktree) -> Result<bool, GitError> {
+        let (path, branch) = (&worktree.path, &worktree.branch);
+        if let Occupant::Ours(_) = occupant(self.repository(), path) {
+            return Ok(false);
+        }
+        match self.repository().standing(path, branch)? {
+            Standing::Forgotten(entry) => self.register(worktree, &entry)?,
+            Standing::Misplaced => self.place(path)?,
+            Standing::Moved(from) => self.bring_back(&from, path)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     /// What was moved aside, of whichever run.

@@ -9,10 +9,10 @@ use super::claim::{Claim, Holder, Progress};
 use super::durable;
 use super::error::{GitError, io_error};
 use super::head::{adopt_head, remove_dead_locks};
-use super::identity::run_identified;
+use super::identity::{make_commit, run_identified};
 use super::pool::{Checkout, Mode, Pool, make_directory};
 use super::program::Git;
-use super::references::set_reference;
+use super::references::{move_branch, set_reference};
 use super::repository::{Repository, branch_reference, commit_id};
 use super::slot::{forget, git_directory};
 use crate::event::Worktree;
@@ -167,10 +167,35 @@ impl Repository {
         let name = branch_reference(branch);
         let file = self.common_dir().join(&name);
         // Such as a power cut leaves of a ref that was being written; git changes no ref that it cannot read.
-        if regular_file::read(&file).is_ok_and(|held| !names_something(&held)) {
-            durable::remove(&file)?;
+        if let Ok(held) = regular_file::read(&file) {
+            let lost = commit_id(&held).is_ok_and(|commit| self.has_commit(&commit).is_ok_and(|found| !found));
+            if lost || !names_something(&held) {
+                durable::remove(&file)?;
+            }
         }
         set_reference(self.main_worktree(), self, &name, commit, None, "lanekeeper: doctor").map(drop)
+    }
+
+    /// Whether two commits have history in common.
+    ///
+    /// # Errors
+    /// What git says.
+    pub fn is_related(&self, one: &CommitId, other: &CommitId) -> Result<bool, GitError> {
+        let git = || Git::new(self.main_worktree()).args(["merge-base", one.as_str(), other.as_str()]);
+        Ok(self.is_ancestor(one, other)? || git().attempt()?.status.code() != Some(1))
+    }
+
+    /// Puts what `head`, at which `branch` is, holds on top of `onto`. A commit in a worktree whose branch was deleted
+    /// begins a history of its own, which cannot be merged.
+    ///
+    /// # Errors
+    /// What git says; [`GitError::ReferenceMoved`].
+    pub fn graft(&self, branch: &str, head: &CommitId, onto: &CommitId, message: &str) -> Result<CommitId, GitError> {
+        let tree = Git::new(self.main_worktree()).args(["rev-parse", &format!("{head}^{{tree}}")]).line()?;
+        let commit = make_commit(self, &tree, &[onto], message)?;
+        durable::objects(self, &commit, std::slice::from_ref(onto))?;
+        move_branch(self, branch, head, &commit)?;
+        Ok(commit)
     }
 
     /// Removes git's locks on the index and the head of a worktree of ours; the caller knows that no git lives in it.

@@ -45,6 +45,7 @@ mod pool;
 mod pristine;
 mod program;
 mod publish;
+mod recent;
 mod references;
 mod remote;
 mod repository;
@@ -71,8 +72,8 @@ pub use examine::{Present, Prunable, Slot, SlotCheckout, Standing, is_damaged_in
 pub use head::{Head, adopt_head, head_of, refuse_missing_branch, set_worktree_to};
 pub use held::{HeldSlot, PoolSlot, embedded_repositories_in, uncommitted_paths};
 pub use hook::not_from_hook;
-pub use intact::{damaged, empty_index};
-pub use lost::Lost;
+pub use intact::{damaged, empty_index, restore_lost_objects};
+pub use lost::{ClaimFound, Lost};
 pub use merge::{Merge, Revert, merge, revert};
 pub use nearby::Surrounding;
 pub use obstacles::Obstacles;

@@ -48,6 +48,14 @@ pub(crate) fn forget_tree(file: &Path) -> Result<(), GitError> {
     durable::remove(&beside(file, ".tree"))
 }
 
+/// Removes an index of ours, so that the next tree is made of a new copy of the worktree's.
+pub(crate) fn forget(file: &Path) -> Result<(), GitError> {
+    holding(&beside(file, ".guard"), |_| {
+        forget_tree(file)?;
+        durable::remove(file)
+    })
+}
+
 /// Copies the worktree's index, so that what it knows of unchanged files need not be found out again.
 pub(crate) fn copy_index(worktree: &Path, index: &Path) -> Result<(), GitError> {
     let source = git_directory(worktree)?.join("index");

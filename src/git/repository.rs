@@ -13,6 +13,7 @@ use super::error::{GitError, io_error};
 use super::head::{Head, head_of};
 use super::library::{self, Handles};
 use super::program::{Git, nul_separated, path_text};
+use super::recent::RecentObjects;
 use super::slot::git_directory;
 use crate::model::{CommitId, Timestamp};
 use crate::regular_file;
@@ -25,6 +26,7 @@ pub struct Repository {
     from: PathBuf,
     known_configuration: KnownConfiguration,
     durable_objects: DurableObjects,
+    recent_objects: RecentObjects,
     handles: Handles,
 }
 
@@ -62,6 +64,7 @@ impl Repository {
             from,
             known_configuration: KnownConfiguration::default(),
             durable_objects: DurableObjects::default(),
+            recent_objects: RecentObjects::default(),
         };
         repository.refuse_foreign_ref_format()?;
         Ok(repository)
@@ -239,6 +242,11 @@ impl Repository {
     /// What this process has made durable; shared by all copies of the repository.
     pub(super) fn durable_objects(&self) -> DurableObjects {
         self.durable_objects.clone()
+    }
+
+    /// The objects that this process has made; shared by all copies of the repository.
+    pub(super) fn recent_objects(&self) -> RecentObjects {
+        self.recent_objects.clone()
     }
 
     /// What git's settings say, as they are now.

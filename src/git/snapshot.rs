@@ -13,7 +13,7 @@ use super::identity::make_commit;
 use super::index_flags::clear_flags;
 use super::library;
 use super::operation::quit_operations;
-use super::own_index::tree_of;
+use super::own_index::{self, tree_of};
 use super::program::{Git, nul_separated, path_text};
 use super::references::{delete_reference, set_own_reference};
 use super::repository::{Repository, commit_id};
@@ -60,6 +60,14 @@ fn space(tags: bool) -> &'static str {
 /// # Errors
 /// What git says, for example that a file cannot be read; [`GitError::Io`].
 pub fn snapshot(repository: &Repository, request: &SnapshotRequest<'_>) -> Result<Snapshot, GitError> {
+    // What the index of ours stands for may be what git has lost.
+    snapshot_once(repository, request).or_else(|error| match own_index::forget(request.index_file) {
+        Ok(()) => snapshot_once(repository, request),
+        Err(_) => Err(error),
+    })
+}
+
+fn snapshot_once(repository: &Repository, request: &SnapshotRequest<'_>) -> Result<Snapshot, GitError> {
     let tree = tree_of(repository, request.worktree, request.index_file)?;
     let parents: Vec<&CommitId> = request.parents.iter().collect();
     let commit = make_commit(repository, &tree, &parents, request.message)?;

@@ -32,6 +32,7 @@ mod people;
 mod pull_requests;
 mod reading;
 mod recovery;
+mod removed;
 mod report;
 mod resume;
 mod retry;

@@ -1,4 +1,5 @@
-//! What a resume does about changes that somebody made while the run was at rest (SPEC §9; seed 001, US-3.3).
+//! What a resume does about changes that were made while the run was at rest (SPEC §9; seed 001, US-3.3), and about
+//! worktrees, branches and claims that were removed.
 
 use super::resume::{Control, Opened};
 use super::site::{Site, now};
@@ -15,7 +16,8 @@ use crate::settings::OnConflict;
 /// How many files of a worktree are named.
 const NAMED: usize = 20;
 
-/// Warns of heads that moved; refuses changed files, or keeps them and answers with the events that say so.
+/// Warns of heads that moved; refuses changed files, or saves them; repairs what is missing. Returns the events that
+/// record it.
 pub(super) fn settle(
     context: &Context,
     site: &Site,
@@ -48,6 +50,8 @@ pub(super) fn settle(
         let (commit, reference) = (kept.commit, kept.reference);
         events.push(Event::SnapshotTaken { lane, agent, reason, commit, reference });
     }
+    // After the look at what was changed: what is opened again holds what is recorded, not what was there.
+    events.extend(ports.repair_all(&opened.state));
     Ok(events)
 }
 

@@ -53,6 +53,7 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
     let directory = work.state.run(&work.started.run_id);
     let ports = ports(&work.site, &work.settings, &work.started, &work.plan, directory.clone())?;
     let ports = Arc::new(Ports { forge: work.forge.clone(), ..ports });
+    ports.note_holders(&work.run_state);
     let mirror =
         Mirror::start(&work.state, &work.site.repository, &ports.pool, &work.started, &work.plan, work.history.clone())
             .map_err(|error| CliError::new(ExitStatus::Blocked, error.to_string()))?;
@@ -96,7 +97,9 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
 fn restore_plan(directory: &RunDirectory, plan: &Plan, settings: &Settings) {
     let restored = match directory.plan().exists() {
         true => Ok(()),
-        false => directory.create().map_err(CliError::from).and_then(|()| write_plan(&directory.plan(), plan, settings)),
+        false => {
+            directory.create().map_err(CliError::from).and_then(|()| write_plan(&directory.plan(), plan, settings))
+        }
     };
     if let Err(error) = restored {
         tracing::warn!("the plan of the run is gone and cannot be written again: {error:?}");

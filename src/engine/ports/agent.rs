@@ -35,10 +35,12 @@ impl Ports {
             .clone()
             .or_else(|| state.lane(lane).base.clone())
             .ok_or(PortError::Missing("where the agent began"))?;
-        let task = worker.task;
-        Ok(self.task(lane, move |ports| {
+        let (task, moment) = (worker.task, self.moment(lane, state));
+        let recorded = worker.head.clone().unwrap_or_else(|| start.clone());
+        Ok(self.task(lane, state, move |ports| {
             let plan = &ports.plan.lane(lane).agents[agent];
-            match ports.commit(lane, agent, task, &worktree, &start) {
+            let found = ports.register_if_forgotten(&worktree.path, &moment)?;
+            match ports.commit((lane, agent, task), &worktree, [&start, &recorded]) {
                 Err(PortError::Git(error)) => {
                     let message = mistake(error)?;
                     Ok(vec![Event::FailureNoted {
@@ -48,16 +50,23 @@ impl Ports {
                         failure: Failure::new(FailureKind::Report, message),
                     }])
                 }
-                answer => answer,
+                answer => Ok([found, answer?].concat()),
             }
         }))
     }
 
-    fn commit(&self, lane: LaneIndex, agent: usize, task: usize, worktree: &Worktree, start: &CommitId) -> Answer {
+    /// Commits what is uncommitted in the worktree of an agent that began at `start` and was last seen at `recorded`.
+    fn commit(
+        &self,
+        (lane, agent, task): (LaneIndex, usize, usize),
+        worktree: &Worktree,
+        [start, recorded]: [&CommitId; 2],
+    ) -> Answer {
         let (plan, id) = (self.plan.lane(lane), self.id(lane));
         let (name, task) = (&plan.agents[agent].name, &plan.agents[agent].tasks[task]);
         self.repository.vouch_for(&worktree.path)?;
-        git::adopt_head(&self.repository, &worktree.path, &self.agent_branch(lane, agent))?;
+        let branch = self.agent_branch(lane, agent);
+        let before = git::adopt_head(&self.repository, &worktree.path, &branch)?;
         let subject = task.name.clone().unwrap_or_else(|| headline(&task.prompt, 60));
         let subject = if subject.is_empty() { format!("task {}", task.id) } else { subject };
         let mut trailers = self.trailers(&id);
@@ -70,7 +79,16 @@ impl Ports {
             since: start,
             nobody_else: true,
         };
-        let committed = git::commit_all(&self.repository, &request)?;
+        let mut committed = git::commit_all(&self.repository, &request)?;
+        if let Err(gone) = self.repository.vouch_for(&worktree.path) {
+            // Files that were being removed are no deletions of the agent's.
+            git::move_branch(&self.repository, &branch, &committed.head, &before)?;
+            return Err(gone.into());
+        }
+        if !self.repository.is_related(start, &committed.head)? {
+            committed.head =
+                self.repository.graft(&branch, &committed.head, recorded, &git::message(&message, &trailers))?;
+        }
         let changed = self.repository.changed_paths(start, &committed.head)?;
         let changed = git::not_from_hook(&worktree.path, &committed.head, changed)?;
         let owns = Ownership::allowed_to(plan).map_err(|error| PortError::Precondition(error.to_string()))?;
@@ -92,7 +110,7 @@ impl Ports {
         let head = lane_state.head.clone().ok_or(PortError::Missing("where the lane stands"))?;
         let theirs = lane_state.agents[agent].head.clone().ok_or(PortError::Missing("what the agent did"))?;
         let moment = self.moment(lane, state);
-        Ok(self.task(lane, move |ports| {
+        Ok(self.task(lane, state, move |ports| {
             let (id, plan) = (ports.id(lane), ports.plan.lane(lane));
             let name = plan.agents[agent].name.clone();
             let branch = ports.lane_branch(lane);
@@ -163,9 +181,10 @@ impl Ports {
         let worktree = self.workplace(lane, agent, state)?;
         let head = state.lane(lane).head.clone().ok_or(PortError::Missing("where the lane stands"))?;
         let moment = self.moment(lane, state);
-        Ok(self.task(lane, move |ports| {
+        Ok(self.task(lane, state, move |ports| {
             let mut events = ports.reopen_if_lost(&worktree.path, &moment)?;
-            let left = ports.give_back(&ports.holder(lane, Some(agent)), &worktree, &[head], &moment)?;
+            let left =
+                ports.give_back(&ports.holder(lane, Some(agent)), &worktree, std::slice::from_ref(&head), &moment)?;
             let name = ports.plan.lane(lane).agents[agent].name.clone();
             events.extend(left.into_iter().map(|left| ports.leftover(lane, agent, left)));
             events.push(Event::WorktreeReleased { lane: ports.id(lane), agent: name });
@@ -199,11 +218,11 @@ impl Ports {
         }
         let shared = self.plan.lane(lane).shares_worktree(agent);
         let (worktree, moment) = (self.workplace(lane, agent, state)?, self.moment(lane, state));
-        Ok(self.task(lane, move |ports| {
+        Ok(self.task(lane, state, move |ports| {
             let mut events = ports.reopen_if_lost(&worktree.path, &moment)?;
             let holder = ports.holder(lane, (!shared).then_some(agent));
             let branch = Some(ports.agent_branch(lane, agent));
-            let (start, damaged) = ports.first_intact(lane, agent, points)?;
+            let (start, damaged) = ports.first_intact(lane, agent, points.clone())?;
             events.extend(damaged);
             ports.pool.open(&holder, &Checkout { branch, start: start.clone(), mode: Mode::Reset, adopt: true })?;
             let name = ports.plan.lane(lane).agents[agent].name.clone();

@@ -45,7 +45,10 @@ impl Ports {
     /// Starts the job unless it was started before, in this life of the run or an earlier one, and waits for its end.
     pub(super) fn run_job(self: &Arc<Self>, job: &JobId, state: &RunState) -> Result<Task, PortError> {
         let described = self.describe(job, state)?;
-        let moment = job.lane.as_ref().and_then(|lane| state.find(lane)).map(|lane| self.moment(lane, state));
+        let mut moment = job.lane.as_ref().and_then(|lane| state.find(lane)).map(|lane| self.moment(lane, state));
+        // What is prepared for the job itself is done before it runs.
+        let own = moment.iter_mut().flat_map(|moment| &mut moment.holdings);
+        own.filter(|own| own.worktree.path == described.spec.directory).for_each(|own| own.busy = false);
         let (ports, job) = (self.clone(), job.clone());
         Ok(Box::new(move |tell| match ports.see_through(&job, &described, moment.as_ref(), tell) {
             Ok((mut exit, report)) => {
@@ -70,15 +73,13 @@ impl Ports {
         let verdict = verdict(&seen);
         let launched = match verdict {
             Verdict::Begin => {
-                let workplace = &described.spec.directory;
-                let found = moment.map(|moment| self.reopen_if_lost(workplace, moment)).transpose()?;
-                found.into_iter().flatten().for_each(tell);
-                self.repository.vouch_for(workplace)?;
-                git::refuse_missing_branch(workplace)?;
-                moment.map(|moment| self.clear_for_gate(job, workplace, moment, tell)).transpose()?;
+                self.prepare_workplace(job, &described.spec.directory, moment, tell)?;
                 // Else they lie there, and a supervisor that an earlier Lanekeeper launched may be about to use them.
                 if seen == Observation::Absent {
-                    self.lay_out(described)?;
+                    match moment {
+                        Some(moment) => self.persist(moment, tell, || self.lay_out(described))?,
+                        None => self.lay_out(described)?,
+                    }
                 }
                 let launched = tracing::debug_span!(target: TARGET, "launch")
                     .in_scope(|| process::launch(&self.program, &directory, &described.spec))?;
@@ -98,6 +99,32 @@ impl Ports {
         }
         let report = described.files.as_ref().and_then(|(files, _)| read_report(files, &exit));
         Ok((exit, report))
+    }
+
+    /// Makes sure that the worktree is there, stands on a commit, and, for gates, holds nothing else than that.
+    fn prepare_workplace(
+        &self,
+        job: &JobId,
+        workplace: &Path,
+        moment: Option<&Moment>,
+        tell: &dyn Fn(Event),
+    ) -> Result<(), PortError> {
+        let Some(moment) = moment else {
+            self.repository.vouch_for(workplace)?;
+            return Ok(git::refuse_missing_branch(workplace)?);
+        };
+        if job.is_attempt() && job.number > 1 {
+            // What the attempt before staged may be what git has lost, and its agent cannot commit any more.
+            let holding = moment.holdings.iter().find(|holding| holding.worktree.path == workplace);
+            let restored = holding.map(|holding| self.restore_objects(holding, moment));
+            restored.into_iter().flatten().flatten().for_each(tell);
+        }
+        self.persist(moment, tell, || {
+            self.reopen_if_lost(workplace, moment)?.into_iter().for_each(tell);
+            self.repository.vouch_for(workplace)?;
+            git::refuse_missing_branch(workplace)?;
+            self.clear_for_gate(job, workplace, moment, tell)
+        })
     }
 
     /// A lane's gates and tests see committed work only (SPEC §3.1): what others changed in tracked files of its

@@ -44,8 +44,8 @@ impl Ports {
             let name = ports.plan.lane(lane).agents[agent].name.clone();
             let (id, agent) = (ports.id(lane), Some(name.clone()));
             // The work goes on without a snapshot; that there is none is reported (SPEC §5).
-            let kept = ports.reopen_if_lost(&worktree.path, &moment).and_then(|found| {
-                found.into_iter().for_each(tell);
+            let kept = ports.persist(&moment, tell, || {
+                ports.reopen_if_lost(&worktree.path, &moment)?.into_iter().for_each(tell);
                 // That there is something wrong with the stash keeps nothing else from being kept.
                 let stashes = ports.keep_stashes(&moment, &branch, &start);
                 stashes.unwrap_or_else(|error| vec![ports.noted(lane, &error)]).into_iter().for_each(tell);

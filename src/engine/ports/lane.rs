@@ -25,8 +25,8 @@ impl Ports {
             known.clone().or_else(|| lane_state.base.clone()).ok_or(PortError::Missing("what the lane starts from"))?;
         let mode = if known.is_some() { Mode::ExistingBranch } else { Mode::FreshBranch };
         let want = Checkout { branch: Some(self.lane_branch(lane)), start, mode, adopt: known.is_some() };
-        Ok(self.task(lane, move |ports| {
-            let worktree = ports.open(&ports.holder(lane, None), &want, lane)?;
+        Ok(self.task(lane, state, move |ports| {
+            let worktree = ports.open(&ports.holder(lane, None), &ports.adopting_empty(&want)?, lane)?;
             Ok(vec![Event::WorktreeOpened { lane: ports.id(lane), agent: None, worktree }])
         }))
     }
@@ -42,11 +42,18 @@ impl Ports {
         let again = lane_state.agents[agent].start.is_some();
         let mode = if again { Mode::Reset } else { Mode::FreshBranch };
         let want = Checkout { branch: Some(self.agent_branch(lane, agent)), start, mode, adopt: again };
-        Ok(self.task(lane, move |ports| {
-            let worktree = ports.open(&ports.holder(lane, Some(agent)), &want, lane)?;
+        Ok(self.task(lane, state, move |ports| {
+            let worktree = ports.open(&ports.holder(lane, Some(agent)), &ports.adopting_empty(&want)?, lane)?;
             let name = ports.plan.lane(lane).agents[agent].name.clone();
             Ok(vec![Event::WorktreeOpened { lane: ports.id(lane), agent: Some(name), worktree }])
         }))
+    }
+
+    /// The same, with a branch that has nothing on it taken for the holder's: there was none when the lane began, so an
+    /// earlier try made it whose claim was removed since.
+    fn adopting_empty(&self, want: &Checkout) -> Result<Checkout, GitError> {
+        let tip = want.branch.as_deref().map(|branch| self.repository.branch_commit(branch)).transpose()?.flatten();
+        Ok(Checkout { adopt: want.adopt || tip.as_ref() == Some(&want.start), ..want.clone() })
     }
 
     /// A slot with `want` in it, under the name that its holder sees, with the ignored files that the lane asks for.
@@ -66,16 +73,16 @@ impl Ports {
         let rebuild = lane_state.rebuild.clone().ok_or(PortError::Missing("what the lane is put onto"))?;
         let head = lane_state.head.clone().ok_or(PortError::Missing("where the lane stands"))?;
         let (moment, worktree) = (self.moment(lane, state), lane_state.worktree.clone());
-        Ok(self.task(lane, move |ports| {
+        Ok(self.task(lane, state, move |ports| {
             let id = ports.id(lane);
-            let mut events = match worktree {
+            let mut events = match &worktree {
                 Some(worktree) => ports.reopen_if_lost(&worktree.path, &moment)?,
                 None => Vec::new(),
             };
             let kept = ports.keep_commit(lane, &head, moment.at)?;
-            let base = match rebuild {
+            let base = match &rebuild {
                 Rebuild::OnIntegration => ports.integration()?,
-                Rebuild::OnMerge(commit) => commit,
+                Rebuild::OnMerge(commit) => ports.merge_again(lane, commit, &head)?,
             };
             let branch = Some(ports.lane_branch(lane));
             let want = Checkout { branch, start: base.clone(), mode: Mode::Reset, adopt: true };
@@ -99,18 +106,18 @@ impl Ports {
         let worktree = lane_state.worktree.clone();
         let agents: Vec<usize> =
             (0..lane_state.agents.len()).filter(|&agent| lane_state.agents[agent].start.is_some()).collect();
-        Ok(self.task(lane, move |ports| {
-            let kept_by = [merged, head.clone()];
+        Ok(self.task(lane, state, move |ports| {
+            let kept_by = [merged.clone(), head.clone()];
             let holder = ports.holder(lane, None);
             let mut events = Vec::new();
             let mut left = Vec::new();
-            if let Some(worktree) = worktree {
+            if let Some(worktree) = &worktree {
                 events = ports.reopen_if_lost(&worktree.path, &moment)?;
-                left = ports.give_back(&holder, &worktree, &kept_by, &moment)?;
+                left = ports.give_back(&holder, worktree, &kept_by, &moment)?;
             }
             let told = |left: Snapshot| format!("{}: what was left uncommitted in the lane's worktree", left.reference);
             let mut kept: Vec<String> = left.into_iter().map(told).collect();
-            let own = agents.into_iter().filter(|&agent| !ports.plan.lane(lane).shares_worktree(agent));
+            let own = agents.iter().copied().filter(|&agent| !ports.plan.lane(lane).shares_worktree(agent));
             let branches: Vec<String> = own.map(|agent| ports.agent_branch(lane, agent)).collect();
             for branch in branches {
                 ports.delete_branch(&branch, &kept_by, &mut kept);
@@ -202,7 +209,8 @@ impl Ports {
     pub(super) fn empty_pool(self: &Arc<Self>, state: &RunState) -> Task {
         let ports = self.clone();
         let (integration, last) = (state.integration().cloned(), state.final_worktree().cloned());
-        Box::new(move |_| {
+        Box::new(move |tell| {
+            ports.restore_recent(None).into_iter().for_each(tell);
             let mut kept = Vec::new();
             match last.map(|worktree| ports.give_back_last(&worktree, integration.as_slice())) {
                 Some(Ok(left)) => kept.extend(

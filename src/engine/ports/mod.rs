@@ -16,6 +16,7 @@ mod merge;
 mod must_haves;
 mod preconditions;
 mod proposal;
+mod repair;
 mod stream;
 pub mod timed;
 mod tracking;
@@ -23,6 +24,7 @@ mod watch;
 
 pub(crate) use keep::Keeping;
 pub(crate) use lane::FINAL;
+use repair::Holding;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -91,11 +93,14 @@ pub enum PortError {
     Precondition(String),
 }
 
-/// When something of a lane is put aside, which gives it its name, and what of it the run log knows.
+/// When something of a lane is put aside, which gives it its name, and what of the lane the run log knows.
 struct Moment {
     lane: LaneIndex,
     at: Timestamp,
     known: Vec<(String, CommitId)>,
+    holdings: Vec<Holding>,
+    /// The lane's work is where it belongs, so its snapshots may go.
+    landed: bool,
 }
 
 impl Moment {
@@ -142,11 +147,17 @@ impl Ports {
         }
     }
 
-    /// A task that carries out `work` and blocks `lane` if it cannot.
-    fn task(self: &Arc<Self>, lane: LaneIndex, work: impl FnOnce(&Self) -> Answer + Send + 'static) -> Task {
-        let ports = self.clone();
+    /// A task that carries out `work`, again after repairs where git refuses it, and blocks `lane` if it cannot.
+    fn task(
+        self: &Arc<Self>,
+        lane: LaneIndex,
+        state: &RunState,
+        work: impl Fn(&Self) -> Answer + Send + 'static,
+    ) -> Task {
+        let (ports, moment) = (self.clone(), self.moment(lane, state));
         Box::new(move |tell| {
-            let events = work(&ports).unwrap_or_else(|error| vec![ports.blocked(lane, &error)]);
+            let done = ports.persist(&moment, tell, || work(&ports));
+            let events = done.unwrap_or_else(|error| vec![ports.blocked(lane, &error)]);
             if let Some(message) = ports.pool.hook_failure() {
                 tell(Event::Noted { lane: Some(ports.id(lane)), message });
             }
@@ -194,7 +205,8 @@ impl Ports {
     fn moment(&self, lane: LaneIndex, state: &RunState) -> Moment {
         let lane_state = state.lane(lane);
         let at = lane_state.stands_since.unwrap_or_else(self.clock);
-        Moment { lane, at, known: lane_state.snapshots.clone() }
+        let (known, landed) = (lane_state.snapshots.clone(), lane_state.merged.is_some());
+        Moment { lane, at, known, holdings: self.holdings(lane, state), landed }
     }
 
     fn lane_directory(&self, lane: LaneIndex) -> LaneDirectory {

@@ -12,11 +12,11 @@ impl Ports {
     /// Reads what is committed, never the worktree: what an agent left there is not what is merged.
     pub(super) fn check_must_haves(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, PortError> {
         let head = state.lane(lane).head.clone().ok_or(PortError::Missing("where the lane stands"))?;
-        Ok(self.task(lane, move |ports| {
+        Ok(self.task(lane, state, move |ports| {
             let entries = ports.repository.entries(&head)?;
             let asked = &ports.plan.lane(lane).must_haves;
             let verdicts = check_must_haves(asked, &entries, &mut |entry| ports.text_of(entry));
-            Ok(vec![Event::MustHavesChecked { lane: ports.id(lane), head, verdicts }])
+            Ok(vec![Event::MustHavesChecked { lane: ports.id(lane), head: head.clone(), verdicts }])
         }))
     }
 

@@ -17,10 +17,10 @@ impl Ports {
     pub(super) fn check_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, PortError> {
         let merged = |lane: &LaneIndex| state.lane(*lane).merged.clone();
         let dependencies: Vec<CommitId> = self.plan.dag().dependencies(lane).iter().filter_map(merged).collect();
-        Ok(self.task(lane, move |ports| {
+        Ok(self.task(lane, state, move |ports| {
             let base = match ports.facts.options.merge {
                 MergeMode::Local => ports.integration()?,
-                MergeMode::None | MergeMode::Pr => ports.base_of_unmerged(lane, dependencies)?,
+                MergeMode::None | MergeMode::Pr => ports.base_of_unmerged(lane, &dependencies)?,
             };
             ports.refuse_foreign_branches(lane)?;
             ports.refuse_changed_files(lane)?;
@@ -30,16 +30,16 @@ impl Ports {
     }
 
     /// With `--merge none` and `pr` nothing reaches the integration branch: a lane starts from the merge of what it depends on.
-    fn base_of_unmerged(&self, lane: LaneIndex, dependencies: Vec<CommitId>) -> Result<CommitId, PortError> {
+    fn base_of_unmerged(&self, lane: LaneIndex, dependencies: &[CommitId]) -> Result<CommitId, PortError> {
         let mut base = self.facts.base_commit.clone();
         for head in dependencies {
-            if self.repository.is_ancestor(&base, &head)? {
-                base = head;
+            if self.repository.is_ancestor(&base, head)? {
+                base = head.clone();
                 continue;
             }
             let id = self.id(lane);
             let message = format!("Merge what {id} depends on");
-            match git::merge(&self.repository, &base, &head, &message, &self.trailers(&id), &[])? {
+            match git::merge(&self.repository, &base, head, &message, &self.trailers(&id), &[])? {
                 Merge::AlreadyIn => {}
                 Merge::Done(merge) => base = merge,
                 Merge::Conflict(paths) => {

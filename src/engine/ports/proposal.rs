@@ -31,7 +31,7 @@ impl Ports {
     pub(super) fn push_branch(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, PortError> {
         let head = state.lane(lane).head.clone().ok_or(PortError::Missing("where the lane stands"))?;
         let ours = state.lane(lane).proposal.announced.clone();
-        Ok(self.task(lane, move |ports| {
+        Ok(self.task(lane, state, move |ports| {
             let pushed = ports.push(lane, &head, &ours);
             let (remote, branch) = (ports.forge()?.remote().to_owned(), ports.lane_branch(lane));
             let done = |()| vec![Event::BranchPushed { lane: ports.id(lane), remote, branch, head: head.clone() }];
@@ -77,7 +77,7 @@ impl Ports {
             known: lane_state.proposal.pull_request.as_ref().map(|(known, _)| known.clone()),
             before: state.proposals_before(lane),
         };
-        Ok(self.task(lane, move |ports| {
+        Ok(self.task(lane, state, move |ports| {
             let opened = ports.propose(lane, &facts);
             let done = |(opened, note): (Opened, Option<Event>)| {
                 let Opened { pull_request, updated } = opened;

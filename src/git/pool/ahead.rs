@@ -84,7 +84,7 @@ impl Pool {
         };
         drop(waiting);
         let unfit = || GitError::NotOurs { path: self.slot(number) };
-        if let Err(error) = self.furnish(number, &want, Some(turn)).and_then(|made| made.ok_or_else(unfit)) {
+        if let Err(error) = self.furnish(number, &holder, &want, Some(turn)).and_then(|made| made.ok_or_else(unfit)) {
             return self.give_up(number).and(Err(error));
         }
         self.release(&holder, std::slice::from_ref(start))?;

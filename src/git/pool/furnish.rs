@@ -7,7 +7,7 @@ use super::turns::Turn;
 use super::{Checkout, Mode, Pool};
 use crate::event::Worktree;
 use crate::git::admin_lock::{Guarded, holding_worktree};
-use crate::git::claim::{Claim, Progress};
+use crate::git::claim::{Claim, Holder, Progress};
 use crate::git::durable;
 use crate::git::error::GitError;
 use crate::git::head::remove_dead_locks;
@@ -32,11 +32,12 @@ impl Pool {
     pub(super) fn furnish(
         &self,
         number: u32,
+        holder: &Holder,
         want: &Checkout,
         turn: Option<Turn<'_>>,
     ) -> Result<Option<Worktree>, GitError> {
         let path = self.slot(number);
-        let claim = self.read_claim(number)?;
+        let claim = self.read_claim(number, holder)?;
         let condition = match claim.progress {
             Progress::Claimed => self.take_over(&path, &want.start)?,
             Progress::Started { .. } | Progress::Opened { .. } => Some(Condition::Used),
@@ -46,7 +47,7 @@ impl Pool {
             return Ok(None);
         }
         holding_worktree(&path, |lock| {
-            let claim = self.read_claim(number)?;
+            let claim = self.read_claim(number, holder)?;
             let head = match self.settled(&path, &claim.progress, want)? {
                 Some(head) => head,
                 None => {

@@ -7,12 +7,13 @@ mod replica;
 mod turns;
 mod verbatim;
 
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
 use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use self::ahead::Making;
 use self::turns::{For, Turn, Turns};
@@ -21,7 +22,7 @@ use crate::git::admin_lock::{Guarded, holding_worktree};
 use crate::git::claim::{Claim, Holder, Progress};
 use crate::git::durable;
 use crate::git::error::{GitError, io_error};
-use crate::git::head::remove_dead_locks;
+use crate::git::head::{Head, remove_dead_locks};
 use crate::git::library;
 use crate::git::operation::refuse_operation;
 use crate::git::program::Git;
@@ -76,6 +77,34 @@ pub struct Pool {
     told_of_hook: Arc<AtomicBool>,
     turns: Arc<Turns>,
     making: Arc<Making>,
+    known: Arc<KnownHolders>,
+}
+
+/// Who holds which slot as far as this process knows, because a claim may be removed while its slot is held: nobody else
+/// is given such a slot.
+#[derive(Debug, Default)]
+struct KnownHolders(Mutex<BTreeMap<u32, Holder>>);
+
+impl KnownHolders {
+    fn note(&self, number: u32, holder: &Holder) {
+        self.locked().insert(number, holder.clone());
+    }
+
+    fn forget(&self, number: u32) {
+        self.locked().remove(&number);
+    }
+
+    fn forget_holder(&self, holder: &Holder) {
+        self.locked().retain(|_, known| known != holder);
+    }
+
+    fn holder_of(&self, number: u32) -> Option<Holder> {
+        self.locked().get(&number).cloned()
+    }
+
+    fn locked(&self) -> MutexGuard<'_, BTreeMap<u32, Holder>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// Which slots may be claimed.
@@ -91,8 +120,8 @@ impl Pool {
     /// `keep_caches` ignored files stay in a slot that is taken over.
     pub fn new(repository: Repository, root: &Path, limit: u32, keep_caches: bool) -> Self {
         let (hook_failure, told_of_hook) = (Arc::default(), Arc::default());
-        let (turns, making) = (Arc::default(), Arc::default());
-        Self { repository, root: resolved(root), limit, keep_caches, hook_failure, told_of_hook, turns, making }
+        let (turns, making, known) = (Arc::default(), Arc::default(), Arc::default());
+        Self { repository, root: resolved(root), limit, keep_caches, hook_failure, told_of_hook, turns, making, known }
     }
 
     /// Where the pool and the runs' directories are; absolute, without symbolic links.
@@ -103,6 +132,11 @@ impl Pool {
     /// How the user's post-checkout hook failed, the first time that it did; told once.
     pub fn hook_failure(&self) -> Option<String> {
         self.hook_failure.get().filter(|_| !self.told_of_hook.swap(true, Ordering::Relaxed)).cloned()
+    }
+
+    /// Notes that the run log names `holder` as the holder of a slot.
+    pub(crate) fn note_holder(&self, number: u32, holder: &Holder) {
+        self.known.note(number, holder);
     }
 
     pub(crate) fn repository(&self) -> &Repository {
@@ -122,7 +156,7 @@ impl Pool {
         let mut unfit = Vec::new();
         loop {
             let (number, turn) = self.find(holder, want, &unfit)?;
-            match self.furnish(number, want, turn) {
+            match self.furnish(number, holder, want, turn) {
                 Ok(Some(worktree)) => return Ok(worktree),
                 Ok(None) => unfit.push(number),
                 Err(error) => return self.give_up(number).and(Err(error)),
@@ -153,6 +187,7 @@ impl Pool {
                 self.turns.something_changed();
             }
         }
+        self.known.forget_holder(holder);
         Ok(())
     }
 
@@ -194,8 +229,10 @@ impl Pool {
             let mut held = 0;
             for (number, claim) in self.own_claims()? {
                 if claim.holder == *holder && unfit.contains(&number) {
+                    self.known.forget(number);
                     durable::remove(&self.claim_file(number))?;
                 } else if claim.holder == *holder {
+                    self.known.note(number, holder);
                     return Ok(Some(number));
                 } else if claim.holder.run == holder.run {
                     held += 1;
@@ -227,12 +264,14 @@ impl Pool {
         Ok(free)
     }
 
-    /// The slots that exist and have no claim.
+    /// The slots that exist and have no claim. One on a branch was never given back: its claim was removed.
     fn free_slots(&self) -> Result<Vec<u32>, GitError> {
         let mut free = self.numbers()?;
         free.retain(|&number| {
+            let path = self.slot(number);
             !self.claim_file(number).exists()
-                && matches!(occupant(&self.repository, &self.slot(number)), Occupant::Ours(_))
+                && matches!(occupant(&self.repository, &path), Occupant::Ours(_))
+                && matches!(Head::branch_of(&path), Ok(None))
         });
         Ok(free)
     }
@@ -245,7 +284,9 @@ impl Pool {
     ) -> Result<Option<u32>, GitError> {
         for number in numbers {
             let file = self.claim_file(number);
-            if !unfit.contains(&number) && !file.exists() && claim.create(&file)? {
+            let is_anothers = self.known.holder_of(number).is_some_and(|known| known != claim.holder);
+            if !is_anothers && !unfit.contains(&number) && !file.exists() && claim.create(&file)? {
+                self.known.note(number, &claim.holder);
                 return Ok(Some(number));
             }
         }
@@ -255,7 +296,10 @@ impl Pool {
     /// Drops a claim with which nothing was begun, so that a failed `open` holds no slot.
     fn give_up(&self, number: u32) -> Result<(), GitError> {
         self.repository.holding(Guarded::Pool, |_| match Claim::read(&self.claim_file(number))? {
-            Some(Claim { progress: Progress::Claimed, .. }) => durable::remove(&self.claim_file(number)),
+            Some(Claim { progress: Progress::Claimed, .. }) => {
+                self.known.forget(number);
+                durable::remove(&self.claim_file(number))
+            }
             _ => Ok(()),
         })
     }
@@ -287,14 +331,21 @@ impl Pool {
         Err(GitError::Unmerged { place: path.display().to_string(), head: head.clone() })
     }
 
-    fn read_claim(&self, number: u32) -> Result<Claim, GitError> {
+    /// The claim of `holder`, which may have been removed since it was made, and be another's now.
+    fn read_claim(&self, number: u32, holder: &Holder) -> Result<Claim, GitError> {
         let path = self.claim_file(number);
-        let gone = || GitError::BadClaim { path: path.clone(), reason: "it is gone".to_owned() };
-        Claim::read(&path)?.ok_or_else(gone)
+        let gone = || GitError::BadClaim { path: path.clone(), reason: "it was removed".to_owned() };
+        Claim::read(&path)?.filter(|claim| claim.holder == *holder).ok_or_else(gone)
     }
 
     fn record(&self, number: u32, claim: &Claim) -> Result<(), GitError> {
-        self.repository.holding(Guarded::Pool, |_| claim.replace(&self.claim_file(number)))
+        let path = self.claim_file(number);
+        self.repository.holding(Guarded::Pool, |_| match Claim::read(&path)? {
+            Some(other) if other.holder != claim.holder => {
+                Err(GitError::BadClaim { path: path.clone(), reason: "it is another holder's now".to_owned() })
+            }
+            _ => claim.replace(&path),
+        })
     }
 
     /// The readable claims of this repository; a damaged one keeps its slot from everybody.

@@ -55,7 +55,7 @@ impl Chronicle<'_> {
 /// Puts the lanes back. The caller holds the run's lock; `watch` is told of every record once it is durable.
 ///
 /// # Errors
-/// [`RollbackError`]. Up to the first record nothing was changed; after it the same rollback, asked for again,
+/// [`RollbackError`]. Before `RollbackBegun` nothing was changed but repairs; after it the same rollback, asked for again,
 /// finishes.
 pub fn carry_out(
     ports: &Ports,
@@ -67,13 +67,15 @@ pub fn carry_out(
     if plan.lanes.is_empty() {
         return Ok(Vec::new());
     }
+    let mut chronicle = Chronicle { ports, journal, state, watch };
+    repair(&mut chronicle, plan)?;
     check_worktrees(ports, plan)?;
     merges::check(ports, &plan.lanes)?;
-    let mut chronicle = Chronicle { ports, journal, state, watch };
     let id = |lane: &LaneToPutBack| ports.plan.lane(lane.lane).id.clone();
     chronicle.write(plan.lanes.iter().map(|lane| Event::RollbackBegun { lane: id(lane) }))?;
     stop_jobs(&mut chronicle, plan)?;
     // The agents that have just stopped may have changed what was looked at above.
+    repair(&mut chronicle, plan)?;
     check_worktrees(ports, plan)?;
     let kept: Vec<Vec<KeptWork>> =
         plan.lanes.iter().map(|lane| keep(&mut chronicle, lane)).collect::<Result<_, _>>()?;
@@ -94,6 +96,13 @@ pub fn carry_out(
 /// [`RollbackError::Embedded`], [`RollbackError::BranchInUse`], or what git says.
 pub fn check_worktrees(ports: &Ports, plan: &RollbackPlan) -> Result<(), RollbackError> {
     plan.lanes.iter().try_for_each(|lane| work::check(ports, lane))
+}
+
+/// Restores what was removed of the lanes, such as claims, without which their worktrees are not known.
+fn repair(chronicle: &mut Chronicle<'_>, plan: &RollbackPlan) -> Result<(), RollbackError> {
+    let repaired = plan.lanes.iter().flat_map(|lane| chronicle.ports.repair_for_rollback(lane.lane, chronicle.state));
+    let repaired: Vec<Event> = repaired.collect();
+    if repaired.is_empty() { Ok(()) } else { chronicle.write(repaired) }
 }
 
 /// Stops what still runs under supervisors, all at once, and collects how it ended.

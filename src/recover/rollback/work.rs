@@ -105,7 +105,7 @@ pub(super) fn release(
     tell: &mut dyn FnMut(PathBuf) -> Result<(), RollbackError>,
 ) -> Result<(), RollbackError> {
     for slot in held(ports, lane)? {
-        if let Some(aside) = ports.pool.set_lost_aside(&slot.path, at)?.and_then(|lost| lost.aside) {
+        if let Some(aside) = ports.pool.set_lost_aside(&slot.holder, &slot.path, at)?.and_then(|lost| lost.aside) {
             tell(aside)?;
         }
         let mut heads = Vec::new();

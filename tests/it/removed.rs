@@ -1,0 +1,335 @@
+//! What a person, or another program, removes or prunes beside a run: it is repaired, and no finished work is done again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::{Ended, TestEnv};
+
+/// Two tasks, the first of which leaves a commit of its agent's own and uncommitted work; the second does `deed` in its
+/// first attempt. What ran is written down.
+fn at_work(deed: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(&format!(
+        r#"
+[[lane]]
+id = "A"
+tests = "test -s one.txt && test -s own.txt && test -s two.txt"
+command = '''
+echo "$LANEKEEPER_TASK $LANEKEEPER_ATTEMPT" >> "$SCRATCH/ran"
+REPO="$SCRATCH/../repo"; SLOTS="$SCRATCH/../repo.lanes/slots"; SLOT=$(basename "$(pwd -P)")
+if [ $LANEKEEPER_TASK = 1 ]; then
+  echo own > own.txt; git add own.txt; git commit --quiet -m own; echo one > one.txt; exit 0
+fi
+echo two > two.txt; echo staged > staged.txt; git add staged.txt
+{deed}
+'''
+[[lane.task]]
+id = "1"
+prompt = "one"
+[[lane.task]]
+id = "2"
+prompt = "two"
+"#
+    ));
+    env
+}
+
+const MERGED: [&str; 6] = [".gitignore", "README.md", "one.txt", "own.txt", "staged.txt", "two.txt"];
+
+/// Asserts that the lane was merged with all of its work, each attempt of `ran` having run once, and that nothing is left.
+#[track_caller]
+fn assert_done(env: &TestEnv, ended: Ended, ran: &str) {
+    ended.exits(0);
+    assert_eq!(env.files("main"), MERGED);
+    assert_eq!(env.scratch("ran").split_whitespace().collect::<Vec<_>>().join(" "), ran);
+    env.assert_nothing_left(&["main"]);
+    assert_eq!(env.git(&["status", "--porcelain", "--untracked-files=no"]), "");
+}
+
+/// A deed beside an agent at work, after which the run goes on as if nothing had happened.
+#[track_caller]
+fn beside_an_agent(deed: &str) -> TestEnv {
+    let env = at_work(deed);
+    let ended = env.execute(&[]);
+    assert_done(&env, ended, "1 1 2 1");
+    env
+}
+
+#[test]
+fn objects_of_an_agent_at_work_outlive_a_prune() {
+    beside_an_agent("git -C \"$REPO\" gc --quiet --prune=now");
+}
+
+#[test]
+fn a_branch_of_an_agent_that_is_deleted_at_work_is_made_again_with_its_commits() {
+    beside_an_agent(
+        "git add --all; git commit --quiet -m more; git -C \"$REPO\" update-ref -d refs/heads/lane-agent/P1/A/agent",
+    );
+}
+
+/// A commit in a worktree whose branch is gone has no parent, and could be merged nowhere.
+#[test]
+fn what_an_agent_commits_after_its_branch_was_deleted_continues_its_history() {
+    let env = at_work(
+        "git -C \"$REPO\" update-ref -d refs/heads/lane-agent/P1/A/agent; git add --all; git commit --quiet -m rootless",
+    );
+    let ended = env.execute(&["--merge", "none"]);
+    ended.exits(0);
+    assert_eq!(env.files("lane/P1/A"), MERGED);
+    let subjects = env.git(&["log", "--format=%s", "main..lane/P1/A"]);
+    assert!(subjects.contains("own"), "what was committed before is no part of the history: {subjects}");
+}
+
+#[test]
+fn a_branch_of_a_lane_that_is_deleted_is_made_again() {
+    beside_an_agent("git -C \"$REPO\" update-ref -d refs/heads/lane/P1/A");
+}
+
+#[test]
+fn snapshots_that_are_deleted_beside_an_agent_are_not_missed() {
+    beside_an_agent(
+        "git -C \"$REPO\" for-each-ref --format='delete %(refname)' refs/lanekeeper | git -C \"$REPO\" update-ref --stdin; \
+         git -C \"$REPO\" gc --quiet --prune=now",
+    );
+}
+
+#[test]
+fn packed_refs_are_refs() {
+    beside_an_agent("git -C \"$REPO\" pack-refs --all --prune");
+}
+
+#[test]
+fn claims_that_are_removed_beside_an_agent_are_restored() {
+    beside_an_agent("rm -f \"$SLOTS\"/*.claim");
+}
+
+#[test]
+fn a_worktree_that_git_forgot_keeps_its_files_and_its_work() {
+    beside_an_agent("rm -rf \"$REPO/.git/worktrees/$SLOT\"");
+}
+
+#[test]
+fn lanekeepers_own_directory_in_the_repository_is_made_again() {
+    beside_an_agent("rm -rf \"$REPO/.git/lanekeeper\"");
+}
+
+#[test]
+fn a_setting_of_line_ends_that_comes_and_goes_changes_nothing() {
+    beside_an_agent(
+        "git -C \"$REPO\" config core.autocrlf true; git status --porcelain > /dev/null; git -C \"$REPO\" config --unset core.autocrlf",
+    );
+}
+
+#[test]
+fn the_slot_of_a_lane_that_is_removed_beside_its_agent_is_opened_again() {
+    let env = beside_an_agent("rm -rf \"$(cd -P \"$SCRATCH/../repo.lanes/r1/A/code\" && pwd)\"");
+    assert_eq!(env.events("worktree_lost").len(), 1);
+}
+
+/// The agent's own slot goes with what it had not committed; the first task stays done.
+#[test]
+fn the_slot_of_an_agent_that_is_removed_costs_one_attempt() {
+    let env = at_work("[ $LANEKEEPER_ATTEMPT = 2 ] || rm -rf \"$(pwd -P)\"");
+    let ended = env.execute(&[]);
+    assert_done(&env, ended, "1 1 2 1 2 2");
+}
+
+#[test]
+fn the_root_of_all_worktrees_that_is_removed_costs_one_attempt() {
+    let env = at_work("[ $LANEKEEPER_ATTEMPT = 2 ] || rm -rf \"$SCRATCH/../repo.lanes\"");
+    let ended = env.execute(&[]);
+    assert_done(&env, ended, "1 1 2 1 2 2");
+}
+
+/// A run that was killed at a crash point.
+fn killed_at(point: &str) -> TestEnv {
+    let env = at_work("true");
+    let plan = env.path("plan.toml");
+    let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id=r1"];
+    env.lanekeeper_with(&start, |command| command.env("LANEKEEPER_CRASH_POINT", point)).exits(137);
+    env
+}
+
+/// The slots, with their claims.
+fn slots(env: &TestEnv) -> Vec<PathBuf> {
+    let entries = fs::read_dir(env.path("repo.lanes/slots")).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+fn gc(env: &TestEnv) {
+    env.git(&["gc", "--quiet", "--prune=now"]);
+}
+
+fn delete_refs(env: &TestEnv, below: &str) {
+    for name in env.git(&["for-each-ref", "--format=%(refname)", below]).lines() {
+        env.git(&["update-ref", "-d", name]);
+    }
+}
+
+/// After each of these points all tasks are done, and no attempt runs again whatever is removed.
+const POINTS: [&str; 5] =
+    ["after_commit_work:2", "after_snapshot:2", "after_merge_agent:1", "after_stage_merge:1", "before_publish_merge:1"];
+
+#[track_caller]
+fn after_each_point(deed: impl Fn(&TestEnv)) {
+    for point in POINTS {
+        let env = killed_at(point);
+        deed(&env);
+        let ended = env.resume(&[]);
+        assert_eq!(ended.code, 0, "{point}: {}{}", ended.stdout, ended.stderr);
+        assert_done(&env, ended, "1 1 2 1");
+    }
+}
+
+#[test]
+fn a_run_that_died_outlives_a_prune() {
+    after_each_point(gc);
+}
+
+#[test]
+fn a_run_that_died_has_its_branches_made_again() {
+    after_each_point(|env| {
+        delete_refs(env, "refs/heads/lane");
+        delete_refs(env, "refs/heads/lane-agent");
+    });
+}
+
+#[test]
+fn a_run_that_died_needs_no_claim_to_find_its_slots() {
+    after_each_point(|env| {
+        for claim in slots(env).iter().filter(|path| path.is_file()) {
+            fs::remove_file(claim).expect("removed");
+        }
+    });
+}
+
+/// Later, one of the slots is free: nothing says what is in a free slot that git does not know, so it stays.
+#[test]
+fn a_run_that_died_has_its_worktrees_registered_again() {
+    for point in &POINTS[..3] {
+        let env = killed_at(point);
+        fs::remove_dir_all(env.path("repo/.git/worktrees")).expect("removed");
+        let ended = env.resume(&[]);
+        assert_eq!(ended.code, 0, "{point}: {}{}", ended.stdout, ended.stderr);
+        assert_done(&env, ended, "1 1 2 1");
+    }
+}
+
+#[test]
+fn a_run_that_died_outlives_its_worktrees_where_all_is_committed() {
+    for point in ["after_snapshot:2", "after_merge_agent:1", "after_stage_merge:1", "before_publish_merge:1"] {
+        let env = killed_at(point);
+        fs::remove_dir_all(env.path("repo.lanes")).expect("removed");
+        let ended = env.resume(&[]);
+        assert_eq!(ended.code, 0, "{point}: {}{}", ended.stdout, ended.stderr);
+        assert_done(&env, ended, "1 1 2 1");
+    }
+}
+
+/// What was not committed is gone with the slot, so its task is done again, and no other.
+#[test]
+fn a_slot_that_is_removed_before_its_work_is_committed_costs_one_attempt() {
+    let env = killed_at("before_commit_work:2");
+    let opened = env.events("worktree_opened");
+    let place = opened.iter().find(|event| event["agent"] == "agent").expect("a worktree");
+    fs::remove_dir_all(place["worktree"]["path"].as_str().expect("a path")).expect("removed");
+    let ended = env.resume(&[]);
+    assert_done(&env, ended, "1 1 2 1 2 2");
+}
+
+/// A branch at a time is gone, with all that only it held but for a snapshot.
+#[test]
+fn a_branch_that_was_pruned_too_is_made_again_from_the_recorded_head() {
+    let env = killed_at("after_snapshot:2");
+    delete_refs(&env, "refs/heads/lane-agent");
+    gc(&env);
+    let ended = env.resume(&[]);
+    assert_done(&env, ended, "1 1 2 1");
+}
+
+#[test]
+fn the_newest_snapshot_of_a_lane_is_set_again() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo half > half.txt; [ -e \"$SCRATCH/fixed\" ]'\n");
+    env.execute(&[]).exits(1);
+    let kept = env.events("snapshot_taken")[0]["reference"].as_str().expect("a ref").to_owned();
+    env.git(&["update-ref", "-d", &kept]);
+    env.resume(&[]).exits(1);
+    assert_eq!(env.file_at(&kept, "half.txt"), "half");
+}
+
+/// What an agent staged is stored again from its files, although git lost it before anything named it.
+#[test]
+fn a_file_whose_staged_content_was_lost_is_stored_again() {
+    let lose = "blob=$(git rev-parse :staged.txt); rm -f \"$REPO/.git/objects/$(echo $blob | cut -c1-2)/$(echo $blob | cut -c3-)\"";
+    let env = beside_an_agent(lose);
+    let notes: Vec<String> = env.events("noted").iter().map(Value::to_string).collect();
+    assert!(notes.iter().any(|note| note.contains("stored again")), "{notes:?}");
+}
+
+/// The same for what the agent committed by itself, as an unlucky prune beside `git commit` leaves it.
+#[test]
+fn a_file_whose_committed_content_was_lost_is_stored_again() {
+    let lose = "git commit --quiet -m staged; for name in HEAD:staged.txt HEAD^{tree}; do object=$(git rev-parse $name); \
+                rm -f \"$REPO/.git/objects/$(echo $object | cut -c1-2)/$(echo $object | cut -c3-)\"; done";
+    beside_an_agent(lose);
+}
+
+/// A prune that looked before a ref was set removes what the ref leads to. Here the lane's tests do it, right after the
+/// merge of its agent.
+#[test]
+fn what_was_just_made_is_stored_again_when_a_prune_took_it() {
+    let env = TestEnv::new();
+    env.plan(
+        r#"
+[[lane]]
+id = "A"
+tests = """
+for name in HEAD HEAD^{tree}; do
+  object=$(git rev-parse $name); rm -f "$SCRATCH/../repo/.git/objects/$(echo $object | cut -c1-2)/$(echo $object | cut -c3-)"
+done
+test -s a.txt
+"""
+command = 'echo a >> a.txt; echo ran >> "$SCRATCH/ran"'
+"#,
+    );
+    env.execute(&[]).exits(0);
+    assert_eq!((env.file_at("main", "a.txt"), env.scratch("ran").as_str()), ("a".to_owned(), "ran\n"));
+    let notes: Vec<String> = env.events("noted").iter().map(Value::to_string).collect();
+    assert!(notes.iter().any(|note| note.contains("just made")), "{notes:?}");
+    env.assert_nothing_left(&["main"]);
+}
+
+/// One lane that is hurt beyond repair blocks itself; the others are merged, and a rollback of it alone is enough.
+#[test]
+fn a_lane_that_cannot_be_repaired_keeps_no_other_from_being_merged() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\napproval = [\"changes\"]\ncommand = 'echo a > a.txt'\n\
+         [[lane]]\nid = \"B\"\napproval = [\"changes\"]\ncommand = 'echo b > b.txt'\n",
+    );
+    env.execute(&[]).exits(3);
+    delete_refs(&env, "refs/heads/lane/P1/A");
+    delete_refs(&env, "refs/heads/lane-agent/P1/A");
+    delete_refs(&env, "refs/lanekeeper/checkpoint/P1-A");
+    let opened = env.events("worktree_opened");
+    for place in opened.iter().filter(|event| event["lane"] == "A") {
+        let path = Path::new(place["worktree"]["path"].as_str().expect("a path"));
+        fs::remove_dir_all(path).expect("removed");
+    }
+    env.git(&["worktree", "prune", "--expire=now"]);
+    gc(&env);
+    for lane in ["A", "B"] {
+        env.lanekeeper(&["approve", "r1", lane, "--gate", "changes"]).exits(0);
+    }
+    env.resume(&[]).exits(3).says(&["rollback r1 --lane A"]);
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "b.txt"]);
+    env.lanekeeper(&["rollback", "r1", "--lane", "A", "--yes"]).exits(0);
+    env.resume(&[]).exits(3);
+    env.lanekeeper(&["approve", "r1", "A", "--gate", "changes"]).exits(0);
+    env.resume(&[]).exits(0);
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "a.txt", "b.txt"]);
+    env.assert_nothing_left(&["main"]);
+}
