@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::agent_machine::AgentPhase;
 use super::ahead::Ahead;
 use super::gate::Gate;
+use super::in_vain::Decision;
 use super::lane_machine::may_move;
 use super::state::{
     AgentState, AgentStep, Answer, LaneEnd, LaneState, Rebuild, RunState, StagedMerge, StopState, agent_index,
@@ -122,7 +123,9 @@ impl RunState {
                 self.count_job(job);
                 self.final_gate = Gate::Running(job.clone());
             }
-            Event::JobExited { job, exit, reading, .. } => self.final_gate.settle(job, exit, reading.as_deref()),
+            Event::JobExited { job, exit, reading, .. } => {
+                self.final_gate.settle(job, exit, reading.as_deref(), &mut self.final_in_vain);
+            }
             Event::RunMoved(_) => self.run_moved(),
             _ => {}
         }
@@ -168,6 +171,7 @@ impl RunState {
         self.pool_emptied = false;
         self.ahead = Ahead::default();
         self.final_gate.retry();
+        self.final_in_vain.forget_all();
         // Whoever resumes may have mended the integration branch: the gate judges what it is now.
         if self.final_gate == Gate::Due {
             self.final_worktree = None;
@@ -352,7 +356,9 @@ fn apply_to_lane(lane: &mut LaneState, event: &Event, at: Timestamp) {
         }
         Event::MustHavesChecked { head, verdicts, .. } => lane.must_haves = Some((head.clone(), verdicts.clone())),
         Event::MergeSuperseded { .. } => {
-            lane.staged = None;
+            if let Some(staged) = lane.staged.take() {
+                lane.in_vain.count(Decision::Merge(staged.onto));
+            }
             lane.merged_tests = Gate::Due;
         }
         Event::BranchPushed { .. } | Event::PullRequestOpened { .. } | Event::ForgeUnavailable { .. } => {
@@ -369,6 +375,7 @@ fn apply_to_lane(lane: &mut LaneState, event: &Event, at: Timestamp) {
 impl LaneState {
     /// Back to the implementation: what came after it is done again.
     fn reopen(&mut self) {
+        self.in_vain.forget_all();
         self.tests = Gate::Due;
         self.merged_tests = Gate::Due;
         self.must_haves = None;
@@ -411,6 +418,7 @@ impl LaneState {
         // Only what had ended gets a fresh count: a crash in the middle must not give a lane more tries than it has.
         if matches!(self.end, Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_))) {
             self.end = None;
+            self.in_vain.forget_all();
             self.rework = 0;
             self.misunderstood = 0;
             self.mender = None;

@@ -173,8 +173,9 @@ impl RunState {
             }
             JobRole::Verify { agent, .. } => {
                 let agent = self.agent_at(lane, agent)?;
-                if let AgentStep::Verifying(gate) = &mut self.lanes[lane.at()].agents[agent].step {
-                    gate.settle(job, exit, reading);
+                let state = &mut self.lanes[lane.at()];
+                if let AgentStep::Verifying(gate) = &mut state.agents[agent].step {
+                    gate.settle(job, exit, reading, &mut state.in_vain);
                     if *gate == Gate::Passed {
                         self.start_snapshot(lane, agent)?;
                     }
@@ -186,7 +187,7 @@ impl RunState {
                 let being_mended = state.mender.is_some();
                 let agent = &mut state.agents[index];
                 if let AgentStep::Gating(gate) = &mut agent.step {
-                    gate.settle(job, exit, reading);
+                    gate.settle(job, exit, reading, &mut state.in_vain);
                     // What was red before it came is judged again with the work of who mends it.
                     let same = being_mended && gate.is_misunderstood();
                     if *gate == Gate::Passed || same {
@@ -194,10 +195,14 @@ impl RunState {
                     }
                 }
             }
-            JobRole::Setup { agent: Some(agent) } => self.agent_mut(lane, agent)?.setup.settle(job, exit, reading),
-            JobRole::Setup { agent: None } => state.setup.settle(job, exit, reading),
-            JobRole::Tests => state.tests.settle(job, exit, reading),
-            JobRole::MergedTests => state.merged_tests.settle(job, exit, reading),
+            JobRole::Setup { agent: Some(agent) } => {
+                let agent = self.agent_at(lane, agent)?;
+                let state = &mut self.lanes[lane.at()];
+                state.agents[agent].setup.settle(job, exit, reading, &mut state.in_vain);
+            }
+            JobRole::Setup { agent: None } => state.setup.settle(job, exit, reading, &mut state.in_vain),
+            JobRole::Tests => state.tests.settle(job, exit, reading, &mut state.in_vain),
+            JobRole::MergedTests => state.merged_tests.settle(job, exit, reading, &mut state.in_vain),
             JobRole::Final => {}
         }
         Ok(())

@@ -5,10 +5,12 @@ use super::decide::Deciding;
 use super::decide_lane::{move_on, plan_job, reach};
 use super::decide_proposal::propose;
 use super::gate::Gate;
+use super::in_vain::{Decision, MOST};
 use super::mending::{search_first, send_back, tests_failed};
+use super::state::RunState;
 use crate::event::{Event, LaneStage};
 use crate::model::{
-    Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobRole, LaneIndex, MergeMode, Stage,
+    Approval, Checkpoint, CheckpointStatus, CommitId, Failure, FailureKind, JobRole, LaneIndex, MergeMode, Stage,
 };
 
 pub(super) fn decide_merge(deciding: &mut Deciding, lane: LaneIndex) {
@@ -59,12 +61,26 @@ pub(super) fn leave_branch(deciding: &mut Deciding, lane: LaneIndex) {
     }
 }
 
+/// The lane cannot be merged: the branch does not take what was made for the commit where it is.
+fn refused(state: &RunState, lane: LaneIndex, onto: &CommitId) -> Event {
+    let branch = state.started().map_or("the integration branch", |started| started.base_branch.as_str());
+    let reason = format!(
+        "{branch} refused {MOST} merges, although it is still at {}; look for a git operation in progress in a checkout of \
+         {branch}, finish or abort it, then resume",
+        onto.short()
+    );
+    Event::LaneBlocked { lane: state.plan.lane(lane).id.clone(), reason }
+}
+
 fn merge(deciding: &mut Deciding, lane: LaneIndex) {
     let state = deciding.state;
     let lane_state = state.lane(lane);
     let Some(staged) = &lane_state.staged else {
         return deciding.want(Action::StageMerge(lane));
     };
+    if lane_state.in_vain.is_used_up(&Decision::Merge(staged.onto.clone())) {
+        return deciding.note(refused(state, lane, &staged.onto));
+    }
     if !staged.moved || state.plan.lane(lane).tests.is_empty() {
         return deciding.want(Action::PublishMerge(lane));
     }

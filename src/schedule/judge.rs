@@ -1,6 +1,7 @@
 //! What the end of a job means: of an agent's attempt, and of a gate.
 
 use super::gate::{FailedGate, Gate};
+use super::in_vain::{Decision, InVain};
 use super::state::AgentStep;
 use crate::event::{AgentReport, Reading, SnapshotReason};
 use crate::model::{Diagnosis, ExitCause, Failure, FailureClass, FailureKind, JobExit, JobId, Round, Transcript};
@@ -70,14 +71,20 @@ pub(super) fn is_unknown(diagnosis: Option<&Diagnosis>) -> bool {
 }
 
 impl Gate {
-    /// Takes the job's end in, if it is the job that is waited for. A stopped gate is due again.
-    pub(super) fn settle(&mut self, job: &JobId, exit: &JobExit, reading: Option<&Reading>) {
+    /// Takes the job's end in, if it is the job that is waited for. A stopped gate is due again, and so is one whose
+    /// supervisor died, which is not a word about the work: until it has died too often.
+    pub(super) fn settle(&mut self, job: &JobId, exit: &JobExit, reading: Option<&Reading>, in_vain: &mut InVain) {
         if self.job() != Some(job) {
             return;
         }
+        let decision = Decision::Gate(job.role.clone());
+        if exit.cause == ExitCause::Lost {
+            in_vain.count(decision.clone());
+        }
         *self = match exit.cause {
-            _ if exit.passed() => Self::Passed,
             ExitCause::Stopped => Self::Due,
+            ExitCause::Lost if !in_vain.is_used_up(&decision) => Self::Due,
+            _ if exit.passed() => Self::Passed,
             _ => {
                 let diagnosis = match reading {
                     Some(Reading::Diagnosis(diagnosis)) => Some(Box::new(diagnosis.clone())),
@@ -86,6 +93,9 @@ impl Gate {
                 Self::Failed(Box::new(FailedGate { exit: exit.clone(), diagnosis }))
             }
         };
+        if *self != Self::Due {
+            in_vain.forget(&decision);
+        }
     }
 
     /// Whether it failed with an output that nobody understands.

@@ -4,17 +4,22 @@ use super::action::Action;
 use super::decide::Deciding;
 use super::decide_lane::move_on;
 use super::gate::FailedGate;
+use super::in_vain::MOST;
 use super::state::{AgentStep, LaneState};
 use crate::diagnose::{Delegate, re_delegation};
 use crate::event::{Event, LaneStage};
 use crate::model::must_haves::tally;
 use crate::model::text::headline;
-use crate::model::{Diagnosis, Failure, FailureClass, FailureKind, Lane, LaneIndex, Round, Verdict};
+use crate::model::{Diagnosis, ExitCause, Failure, FailureClass, FailureKind, Lane, LaneIndex, Round, Verdict};
 
 /// The failure that a gate's exit is, told as "`what`: …".
 pub(super) fn gate_failure(what: &str, gate: &FailedGate) -> Failure {
     let exit = &gate.exit;
-    let message = format!("{what}: `{}` exited with code {}", headline(&exit.command, 120), exit.exit_code);
+    let command = headline(&exit.command, 120);
+    let message = match exit.cause {
+        ExitCause::Lost => format!("{what}: the supervisor of `{command}` died {MOST} times: {}", exit.notes),
+        _ => format!("{what}: `{command}` exited with code {}", exit.exit_code),
+    };
     Failure {
         command: Some(exit.command.clone()),
         exit_code: Some(exit.exit_code),

@@ -16,6 +16,7 @@ mod decide_lane;
 mod decide_merge;
 mod decide_proposal;
 mod gate;
+mod in_vain;
 mod judge;
 mod lane_machine;
 mod lists;

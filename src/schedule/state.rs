@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::agent_machine::AgentPhase;
 use super::ahead::Ahead;
 use super::gate::Gate;
+use super::in_vain::InVain;
 use super::lists::Lists;
 use super::pace::Pace;
 use super::people::approval_at;
@@ -38,6 +39,7 @@ pub struct RunState {
     pub(super) integration: Option<CommitId>,
     pub(super) final_worktree: Option<Worktree>,
     pub(super) final_gate: Gate,
+    pub(super) final_in_vain: InVain,
     /// Merges of lanes into the integration branch, oldest first, with what it was then.
     pub(super) merges: Vec<(LaneIndex, CommitId)>,
     /// What the integration branch was before the first of them, where that is not the run's base.
@@ -136,6 +138,8 @@ pub struct LaneState {
     pub snapshots: Vec<(String, CommitId)>,
     /// Somebody began to put it back and has not come to the end of that.
     pub rolling_back: bool,
+    /// Decisions that came to nothing and are made again.
+    pub(super) in_vain: InVain,
 }
 
 /// How a lane ended.
@@ -320,6 +324,7 @@ impl RunState {
             integration: None,
             final_worktree: None,
             final_gate: Gate::Due,
+            final_in_vain: InVain::default(),
             merges: Vec::new(),
             searched_from: None,
             bisected: false,
@@ -475,6 +480,7 @@ impl LaneState {
             parked_since: None,
             snapshots: Vec::new(),
             rolling_back: false,
+            in_vain: InVain::default(),
         }
     }
 

@@ -98,3 +98,45 @@ fn a_kill_of_lanekeeper_disturbs_no_agent_and_a_resume_takes_its_work() {
     assert!(env.holds("main", "x.txt"));
     env.assert_nothing_left(&["main"]);
 }
+
+/// A gate that kills its supervisor, and would then run for ever.
+const KILLS_ITS_SUPERVISOR: &str = "kill -KILL $PPID; wait-for never";
+
+#[test]
+fn a_gate_whose_supervisor_dies_is_run_again_and_the_agent_is_not() {
+    let env = TestEnv::new();
+    // Each kind of gate loses its supervisor once.
+    let once =
+        |gate: &str| format!("[ -e \"$SCRATCH/{gate}\" ] || {{ touch \"$SCRATCH/{gate}\"; {KILLS_ITS_SUPERVISOR}; }}");
+    env.plan(&format!(
+        "[gates]\natomic = ['''{}''']\ncheckpoint = ['''{}''']\nfinal = ['''{}''']\n\
+         [[lane]]\nid = \"L\"\nretries = 0\nsetup = ['''{}''']\ntests = ['''{}''']\n\
+         command = 'echo begun >> \"$SCRATCH/began\"; echo x > x.txt'\n",
+        once("atomic"),
+        once("checkpoint"),
+        once("final"),
+        once("setup"),
+        once("tests"),
+    ));
+    env.execute(&[]).exits(0);
+    assert_eq!(env.scratch("began"), "begun\n");
+    let lost = exits(&env).into_iter().filter(|(cause, _)| cause == "lost").count();
+    assert!(lost >= 5, "{lost} gates lost their supervisor");
+    assert!(env.events("failure_noted").is_empty());
+    assert!(env.holds("main", "x.txt"));
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn a_gate_that_kills_its_supervisor_each_time_fails_with_the_reason() {
+    let env = TestEnv::new();
+    env.plan(&format!(
+        "[[lane]]\nid = \"L\"\nretries = 0\ntests = ['''{KILLS_ITS_SUPERVISOR}''']\n\
+         command = 'echo begun >> \"$SCRATCH/began\"; echo x > x.txt'\n"
+    ));
+    env.execute(&[]).exits(1);
+    assert_eq!(env.scratch("began"), "begun\n");
+    assert_eq!(exits(&env).into_iter().filter(|(cause, _)| cause == "lost").count(), 3);
+    let failure = env.events("lane_failed")[0]["failure"]["message"].as_str().unwrap_or_default().to_owned();
+    assert!(failure.contains("the supervisor of") && failure.contains("died 3 times"), "{failure}");
+}
