@@ -19,6 +19,9 @@ use super::worktrees::read_line;
 use crate::model::CommitId;
 use crate::regular_file;
 
+/// The file in git's directory for a worktree that names the commit to which it is being updated.
+const UPDATE: &str = "lanekeeper.update";
+
 /// Where a worktree stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
@@ -197,7 +200,7 @@ pub fn set_worktree_to(
             let (worktree, branch) = (worktree.to_owned(), branch.to_owned());
             return Err(GitError::Astray { worktree, head: head.commit, on: head.branch, branch });
         }
-        let intent = git_directory(worktree)?.join("lanekeeper.update");
+        let intent = git_directory(worktree)?.join(UPDATE);
         let half_done = regular_file::read(&intent).is_ok_and(|target| target == to.as_str().as_bytes());
         if half_done {
             remove_dead_locks(worktree)?;
@@ -211,20 +214,36 @@ pub fn set_worktree_to(
             if !paths.is_empty() {
                 return Err(GitError::Dirty { path: worktree.to_owned(), paths });
             }
+            if !pristine {
+                // What is in the way is reported before anything is touched.
+                update(worktree, from, to, lock, true)?;
+            }
             durable::write(&intent, to.as_str().as_bytes())?;
             if !pristine || !move_files(repository, worktree, from, to) {
-                update(worktree, from, to, lock).inspect_err(|_| {
-                    let _ = std::fs::remove_file(&intent);
-                })?;
+                update(worktree, from, to, lock, false)?;
             }
         }
         durable::remove(&intent)
     })
 }
 
-fn update(worktree: &Path, from: &CommitId, to: &CommitId, lock: &File) -> Result<(), GitError> {
-    Git::new(worktree).stdin(lock).args(["read-tree", "-m", "-u", from.as_str(), to.as_str()]).run()?;
+fn update(worktree: &Path, from: &CommitId, to: &CommitId, lock: &File, dry_run: bool) -> Result<(), GitError> {
+    let git = Git::new(worktree).stdin(lock).args(["read-tree", "-m", "-u"]).args(dry_run.then_some("--dry-run"));
+    git.args([from.as_str(), to.as_str()]).run()?;
     Ok(())
+}
+
+/// Forgets that [`set_worktree_to`] was cut short in `worktree`, because all of it was written again.
+pub(crate) fn forget_update(worktree: &Path) -> Result<(), GitError> {
+    durable::remove(&git_directory(worktree)?.join(UPDATE))
+}
+
+/// Whether [`set_worktree_to`] was cut short in `worktree`, by a crash or a full disk; the next one finishes it.
+///
+/// # Errors
+/// [`GitError::NotOurs`] when it is not a worktree.
+pub fn is_half_updated(worktree: &Path) -> Result<bool, GitError> {
+    Ok(git_directory(worktree)?.join(UPDATE).exists())
 }
 
 /// The tracked paths whose staged or, where nothing is staged, present content is not that of `commit`.
@@ -238,7 +257,8 @@ fn differing(repository: &Repository, worktree: &Path, commit: &CommitId) -> Res
     Ok(nul_separated(&present).map(path_text).collect())
 }
 
-fn staged(repository: &Repository, worktree: &Path, commit: &CommitId) -> Result<Vec<String>, GitError> {
+/// The paths that the index of `worktree` does not hold as `commit` does.
+pub(super) fn staged(repository: &Repository, worktree: &Path, commit: &CommitId) -> Result<Vec<String>, GitError> {
     let index = git_directory(worktree)?.join("index");
     if let Some(known) = repository.in_process(|git| open_index::staged(git, &index, commit)) {
         return Ok(known.iter().map(|difference| path_text(&difference.path)).collect());

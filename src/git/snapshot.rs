@@ -7,7 +7,7 @@ use std::path::Path;
 use super::admin_lock::holding_worktree;
 use super::durable;
 use super::error::GitError;
-use super::head::{head_of, remove_dead_locks};
+use super::head::{forget_update, head_of, remove_dead_locks};
 use super::hook::left_something;
 use super::identity::make_commit;
 use super::index_flags::clear_flags;
@@ -259,7 +259,7 @@ pub fn restore(worktree: &Path, commit: &CommitId) -> Result<(), GitError> {
         git().args(["clean", "-ffdq"]).run()?;
         // The snapshot held files that were not tracked; they must not stay staged.
         git().args(["reset", "--quiet"]).run()?;
-        Ok(())
+        forget_update(worktree)
     })
 }
 

@@ -50,7 +50,7 @@ pub fn external_changes(
     for ((lane, agent), place) in places.0.into_iter().filter(|((lane, _), _)| is_at_rest(state, *lane)) {
         let id = &state.plan().lane(lane).id;
         let whose = agent.as_ref().map_or_else(|| id.to_string(), |agent| format!("{id} {agent}"));
-        if !place.worktree.path.join(".git").exists() {
+        if !place.worktree.path.join(".git").exists() || git::is_half_updated(&place.worktree.path).unwrap_or(false) {
             continue;
         }
         match changes_at(repository, &place, &index_of(lane, agent.as_ref())) {

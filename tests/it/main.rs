@@ -17,6 +17,7 @@ mod error_log;
 mod escalation;
 mod external_changes;
 mod foreign_logs;
+mod full_disk;
 mod gates;
 mod gsd;
 mod hooks;
