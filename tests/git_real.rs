@@ -5,6 +5,8 @@
 #[macro_use]
 mod support;
 
+#[path = "git_real/behind.rs"]
+mod behind;
 #[path = "git_real/hidden.rs"]
 mod hidden;
 #[path = "git_real/plain.rs"]

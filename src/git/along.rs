@@ -7,7 +7,6 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -15,15 +14,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::behind;
+use super::checkout_files::Ready;
 use super::durable;
 use super::error::{GitError, io_error};
 use super::head::Head;
 use super::library;
-use super::move_files::{Moved, move_carefully};
-use super::obstacles::{Obstacles, obstacles};
-use super::open_index;
-use super::own_index::copy_index;
-use super::program::{Git, nul_separated, path_text};
+use super::obstacles::{Obstacles, in_the_way, obstacles};
+use super::operation::operation_in;
+use super::program::path_text;
 use super::references::{reference_lock, set_reference};
 use super::repository::{Repository, branch_reference};
 use super::slot::git_directory;
@@ -33,12 +32,22 @@ use crate::regular_file;
 /// Longer than it takes from the lock on the index to that on the branch.
 const A_PUBLICATION: Duration = Duration::from_secs(60);
 
+/// How often the lock on the index is tried.
+const LOCK_TRIES: u32 = 40;
+
+/// Between two of these tries.
+const BETWEEN_LOCK_TRIES: Duration = Duration::from_millis(50);
+
 /// Longer than git has a lock on a ref that it only has to write.
 const A_LOOK: Duration = Duration::from_secs(1);
 
 /// Whether a crash may have left no more than this of `whole`.
 fn is_cut_short(found: &[u8], whole: &[u8]) -> bool {
     whole.starts_with(found) || found.iter().all(|&byte| byte == 0)
+}
+
+fn texts(paths: &[Vec<u8>]) -> Vec<String> {
+    paths.iter().map(|path| path_text(path)).collect()
 }
 
 /// A branch, where it is, and where it is to go.
@@ -81,7 +90,8 @@ impl Advance {
     }
 }
 
-/// Moves `worktree`, which has the branch checked out, along with it. The caller holds the lock on publishing, whose
+/// Moves `worktree`, which has the branch checked out, along with it: both from `advance.onto`, or the checkout alone if it
+/// is behind, its head at `advance.commit` and its index at `advance.onto`. The caller holds the lock on publishing, whose
 /// file is `lock`.
 pub(crate) fn move_along(
     repository: &Repository,
@@ -90,7 +100,7 @@ pub(crate) fn move_along(
     lock: &File,
 ) -> Result<Along, GitError> {
     let checkout = Checkout::new(repository, worktree, lock)?;
-    if !durable::create_by_way_of(&checkout.own("lock"), &checkout.index_lock(), &advance.bytes())? {
+    if !checkout.lock_index(advance)? {
         return Ok(Along::Obstructed(Obstacles::locked(&checkout.index_lock())));
     }
     match checkout.hindrance(advance) {
@@ -115,39 +125,17 @@ pub(crate) fn finish(
     } else {
         (&advance.commit, &advance.onto)
     };
-    checkout.remove_cut_short(from, to)?;
-    checkout.put(from, to)
-}
-
-/// Whether files can be moved.
-enum Ready {
-    /// They can.
-    Yes(Move),
-    /// Somebody changed some that were to be moved.
-    Touched(Obstacles),
-}
-
-/// Files that are to be moved.
-struct Move {
-    there: There,
-    /// Which, as git lists them with `-z`.
-    paths: Vec<u8>,
-}
-
-/// What our index holds before files are moved.
-enum There {
-    /// What the commit does from which they are.
-    Whole,
-    /// A tree of its own.
-    HalfWay(String),
+    checkout.put(advance, from, to)
 }
 
 /// A checkout whose index is locked by us.
-struct Checkout<'a> {
-    repository: &'a Repository,
-    worktree: &'a Path,
-    directory: PathBuf,
-    lock: &'a File,
+pub(super) struct Checkout<'a> {
+    pub(super) repository: &'a Repository,
+    pub(super) worktree: &'a Path,
+    /// Git's own directory for it.
+    pub(super) directory: PathBuf,
+    /// The lock on publishing.
+    pub(super) lock: &'a File,
 }
 
 impl<'a> Checkout<'a> {
@@ -155,18 +143,45 @@ impl<'a> Checkout<'a> {
         Ok(Self { repository, worktree, directory: git_directory(worktree)?, lock })
     }
 
-    fn index_lock(&self) -> PathBuf {
+    pub(super) fn index_lock(&self) -> PathBuf {
         self.directory.join("index.lock")
     }
 
-    /// A file of ours in git's directory.
-    fn own(&self, what: &str) -> PathBuf {
-        self.directory.join(format!("lanekeeper.{what}"))
+    /// `false`: another process holds the lock for longer than the git that refreshes an index or switches a branch.
+    fn lock_index(&self, advance: &Advance) -> Result<bool, GitError> {
+        for _ in 0..LOCK_TRIES {
+            if durable::create_by_way_of(&self.own("lock"), &self.index_lock(), &advance.bytes())? {
+                return Ok(true);
+            }
+            thread::sleep(BETWEEN_LOCK_TRIES);
+        }
+        Ok(false)
     }
 
-    /// The index that files are moved with.
-    fn own_index(&self) -> PathBuf {
-        self.own("index")
+    fn unlock(&self) -> Result<(), GitError> {
+        self.remove_own()?;
+        durable::remove(&self.index_lock())
+    }
+
+    /// Our index becomes the checkout's, and others may lock it again.
+    fn settle(&self) -> Result<(), GitError> {
+        let index = self.directory.join("index");
+        fs::rename(self.own_index(), &index).map_err(io_error("write", &index))?;
+        self.unlock()
+    }
+
+    /// Unlocks the index as it is: the user changed `touched`, which were to move.
+    fn give_up(&self, advance: &Advance, touched: Vec<String>) -> Result<Obstacles, GitError> {
+        let Advance { branch, onto, commit, .. } = advance;
+        if self.stands_at(commit)? {
+            behind::note(self.repository, branch, onto)?;
+        }
+        self.unlock()?;
+        let earlier = behind::earlier_tip(self.repository, self.worktree, branch, commit)?;
+        Ok(match earlier {
+            Some(earlier) => Obstacles::changed_behind(touched, branch, &earlier),
+            None => Obstacles::changed(touched),
+        })
     }
 
     fn is_on(&self, branch: &str) -> Result<bool, GitError> {
@@ -178,11 +193,28 @@ impl<'a> Checkout<'a> {
         self.repository.is_ancestor(commit, &self.repository.head_at(self.worktree)?.commit)
     }
 
+    /// Whether only index and files have to move. The head may have left the branch: `git switch --create` takes along what
+    /// is staged.
+    fn is_behind(&self, advance: &Advance) -> Result<bool, GitError> {
+        Ok(self.repository.head_at(self.worktree)?.commit == advance.commit)
+    }
+
+    /// What prevents moving the checkout, before anything is touched.
     fn hindrance(&self, advance: &Advance) -> Result<Option<Along>, GitError> {
-        if !self.is_on(&advance.branch)? {
+        let Advance { branch, onto, commit, .. } = advance;
+        let is_behind = self.is_behind(advance)?;
+        // Before the head: a rebase, which detaches it, will move the branch when it ends.
+        if !is_behind && operation_in(self.worktree)?.is_none() && !self.is_on(branch)? {
             return Ok(Some(Along::Superseded));
         }
-        let found = obstacles(self.repository, self.worktree, &advance.onto, &advance.commit)?;
+        let found = match is_behind {
+            // What is staged is not the user's, so only what is to move is looked at.
+            true => {
+                let found = in_the_way(self.repository, self.worktree, onto, commit)?;
+                if found.is_empty() { Obstacles::default() } else { Obstacles::changed_behind(found, branch, onto) }
+            }
+            false => obstacles(self.repository, self.worktree, onto, commit)?,
+        };
         Ok((!found.paths.is_empty()).then_some(Along::Obstructed(found)))
     }
 
@@ -190,23 +222,23 @@ impl<'a> Checkout<'a> {
         let (onto, commit) = (&advance.onto, &advance.commit);
         let ready = match self.make_ready(onto, commit) {
             Ok(Ready::Yes(ready)) => ready,
-            Ok(Ready::Touched(touched)) => return self.unlock().map(|()| Along::Obstructed(touched)),
+            Ok(Ready::Touched(touched)) => return self.give_up(advance, texts(&touched)).map(Along::Obstructed),
             // Nothing has moved yet.
             Err(error) => return self.unlock().and(Err(error)),
         };
         let outcome = match self.move_what_is_ready(ready, onto, commit) {
             Ok(None) => {
-                let moved = self.move_branch(advance);
+                let moved = if self.is_behind(advance)? { Ok(None) } else { self.move_branch(advance) };
                 // Whoever moved it: files follow, and an error is told. Who cannot tell leaves the lock, which says it.
                 if self.stands_at(commit)? {
                     return self.settle().and(moved).map(|_| Along::Moved);
                 }
                 moved.map(|outcome| outcome.unwrap_or(Along::Moved))
             }
-            Ok(Some(touched)) => Ok(Along::Obstructed(touched)),
+            Ok(Some(touched)) => Ok(Along::Obstructed(Obstacles::changed(texts(&touched)))),
             Err(error) => Err(error),
         };
-        self.put(commit, onto).and(outcome)
+        self.put(advance, commit, onto).and(outcome)
     }
 
     /// Moves the branch by compare-and-set; the answer says why it was not. Whoever dies meanwhile may leave git's lock on
@@ -247,173 +279,21 @@ impl<'a> Checkout<'a> {
         }
     }
 
-    /// Puts files and index, which may be half-way in either direction, to `to`, and unlocks the index.
-    fn put(&self, from: &CommitId, to: &CommitId) -> Result<Option<Obstacles>, GitError> {
-        match self.move_files(from, to)? {
+    /// Moves files and index, which may be half-way in either direction, to `to`, and unlocks the index.
+    fn put(&self, advance: &Advance, from: &CommitId, to: &CommitId) -> Result<Option<Obstacles>, GitError> {
+        let mut ready = self.make_ready(from, to)?;
+        if let Ready::Touched(touched) = &ready
+            && self.remove_cut_short(touched, [from, to])?
+        {
+            ready = self.make_ready(from, to)?;
+        }
+        let touched = match ready {
+            Ready::Touched(touched) => Some(touched),
+            Ready::Yes(ready) => self.move_what_is_ready(ready, from, to)?,
+        };
+        match touched {
             None => self.settle().map(|()| None),
-            touched => self.unlock().map(|()| touched),
+            Some(touched) => self.give_up(advance, texts(&touched)).map(Some),
         }
-    }
-
-    /// Moves the files in which two commits differ, each of which may be as in either of them or gone, and our index.
-    /// Nothing is touched where one is something else: it is the answer.
-    fn move_files(&self, from: &CommitId, to: &CommitId) -> Result<Option<Obstacles>, GitError> {
-        match self.make_ready(from, to)? {
-            Ready::Touched(touched) => Ok(Some(touched)),
-            Ready::Yes(ready) => self.move_what_is_ready(ready, from, to),
-        }
-    }
-
-    /// Prepares our index. Files, and the person's index, stay as they are.
-    fn make_ready(&self, from: &CommitId, to: &CommitId) -> Result<Ready, GitError> {
-        self.remove_own()?;
-        copy_index(self.worktree, &self.own_index())?;
-        let paths = self.differing(from, to)?;
-        self.note(&paths)?;
-        let touched = self.in_neither(from, to)?;
-        if !touched.is_empty() {
-            return Ok(Ready::Touched(Obstacles::changed(touched)));
-        }
-        let there = self.there(from)?;
-        Ok(Ready::Yes(Move { there, paths }))
-    }
-
-    /// Nothing more is touched where somebody changed a file since: it is the answer.
-    fn move_what_is_ready(&self, ready: Move, from: &CommitId, to: &CommitId) -> Result<Option<Obstacles>, GitError> {
-        let moved = match ready.there {
-            There::Whole => {
-                let since = fs::metadata(self.index_lock()).and_then(|lock| lock.modified());
-                let since = since.map_err(io_error("read", &self.index_lock()))?;
-                move_carefully(self.repository, self.worktree, &self.own_index(), [from, to], since)
-            }
-            There::HalfWay(_) => Moved::Nothing,
-        };
-        match moved {
-            Moved::All => {}
-            Moved::Nothing => self.move_by_git(&ready, from, to)?,
-            Moved::Back => match self.make_ready(from, to)? {
-                Ready::Touched(touched) => return Ok(Some(touched)),
-                Ready::Yes(ready) => self.move_by_git(&ready, from, to)?,
-            },
-        }
-        let index = self.own_index();
-        regular_file::open(&index).and_then(|file| file.sync_all()).map_err(io_error("sync", &index)).map(|()| None)
-    }
-
-    fn move_by_git(&self, ready: &Move, from: &CommitId, to: &CommitId) -> Result<(), GitError> {
-        let there = match &ready.there {
-            There::Whole => from.as_str(),
-            There::HalfWay(tree) => tree,
-        };
-        self.git().args(["read-tree", "-m", "-u", there, to.as_str()]).run()?;
-        self.bring_back_missing(&ready.paths)
-    }
-
-    /// What our index holds: what `from` does, or something half-way. Git does not take a half-way change of a directory
-    /// to a file for one, so it is told what is there.
-    fn there(&self, from: &CommitId) -> Result<There, GitError> {
-        let staged = self.repository.in_process(|git| open_index::staged(git, &self.own_index(), from));
-        if staged.is_some_and(|staged| staged.is_empty()) {
-            return Ok(There::Whole);
-        }
-        Ok(There::HalfWay(self.git().arg("write-tree").line()?))
-    }
-
-    /// The paths in which two commits differ, as git lists them with `-z`.
-    fn differing(&self, from: &CommitId, to: &CommitId) -> Result<Vec<u8>, GitError> {
-        if let Some(known) = self.repository.in_process(|git| library::differences(git, from, to)) {
-            return Ok(known.into_iter().flat_map(|difference| [difference.path, vec![0]].concat()).collect());
-        }
-        let git = Git::new(self.worktree).args(["diff-tree", "-r", "-z", "--name-only", "--no-renames"]);
-        Ok(git.args([from.as_str(), to.as_str()]).run()?)
-    }
-
-    /// Removes files of no length that were to be moved: a git died between making and writing them.
-    fn remove_cut_short(&self, from: &CommitId, to: &CommitId) -> Result<(), GitError> {
-        for path in nul_separated(&self.differing(from, to)?).map(|path| self.place(path)) {
-            if fs::symlink_metadata(&path).is_ok_and(|kind| kind.is_file() && kind.len() == 0) {
-                durable::remove(&path)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// A git command that works with our index.
-    fn git(&self) -> Git<'_> {
-        let git = Git::new(self.worktree).without_hooks().configured("core.safecrlf=false").stdin(self.lock);
-        git.variable("GIT_INDEX_FILE", self.own_index())
-    }
-
-    /// Tells our index what is there of `paths`.
-    fn note(&self, paths: &[u8]) -> Result<(), GitError> {
-        let there =
-            |path: &[u8]| fs::symlink_metadata(self.place(path)).is_ok_and(|kind| kind.is_file() || kind.is_symlink());
-        self.run_with(paths, there, &["update-index", "--add", "--replace", "-z", "--stdin"])
-    }
-
-    /// Checks out those of `paths` that our index holds and that are gone.
-    fn bring_back_missing(&self, paths: &[u8]) -> Result<(), GitError> {
-        if nul_separated(paths).all(|path| fs::symlink_metadata(self.place(path)).is_ok()) {
-            return Ok(());
-        }
-        let known = self.git().args(["ls-files", "-z", "--deleted"]).run()?;
-        let gone = |path: &[u8]| nul_separated(&known).any(|known| known == path);
-        self.run_with(paths, gone, &["checkout-index", "-z", "--stdin"])
-    }
-
-    /// Runs a git command with those of `paths` on its standard input that are `wanted`.
-    fn run_with(&self, paths: &[u8], wanted: impl Fn(&[u8]) -> bool, command: &[&str]) -> Result<(), GitError> {
-        let mut list = Vec::new();
-        for path in nul_separated(paths).filter(|path| wanted(path)) {
-            list.extend_from_slice(path);
-            list.push(0);
-        }
-        if list.is_empty() {
-            return Ok(());
-        }
-        let names = self.own("names");
-        fs::write(&names, &list).map_err(io_error("write", &names))?;
-        let file = regular_file::open(&names).map_err(io_error("read", &names))?;
-        self.git().stdin(&file).args(command).run()?;
-        Ok(())
-    }
-
-    fn place(&self, path: &[u8]) -> PathBuf {
-        self.worktree.join(std::ffi::OsStr::from_bytes(path))
-    }
-
-    /// The paths that our index holds as neither of two commits does.
-    fn in_neither(&self, one: &CommitId, other: &CommitId) -> Result<Vec<String>, GitError> {
-        let differing = |commit: &CommitId| -> Result<Vec<u8>, GitError> {
-            if let Some(staged) = self.repository.in_process(|git| open_index::staged(git, &self.own_index(), commit)) {
-                let files = staged.into_iter().filter(|difference| !difference.is_of_links());
-                return Ok(files.flat_map(|difference| [difference.path, vec![0]].concat()).collect());
-            }
-            let git = self.git().args(["diff-index", "--cached", "-z", "--name-only", "--no-renames"]);
-            Ok(git.args(["--ignore-submodules=all", commit.as_str()]).run()?)
-        };
-        let one = differing(one)?;
-        if one.is_empty() {
-            return Ok(Vec::new());
-        }
-        let other = differing(other)?;
-        let both = nul_separated(&one).filter(|path| nul_separated(&other).any(|known| known == *path));
-        Ok(both.map(path_text).collect())
-    }
-
-    /// Our index becomes the checkout's, and others may lock it again.
-    fn settle(&self) -> Result<(), GitError> {
-        let index = self.directory.join("index");
-        fs::rename(self.own_index(), &index).map_err(io_error("write", &index))?;
-        self.unlock()
-    }
-
-    fn unlock(&self) -> Result<(), GitError> {
-        self.remove_own()?;
-        durable::remove(&self.index_lock())
-    }
-
-    fn remove_own(&self) -> Result<(), GitError> {
-        ["index", "index.lock", "names", "file"].iter().try_for_each(|what| durable::remove(&self.own(what)))
     }
 }

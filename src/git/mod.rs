@@ -6,6 +6,8 @@
 
 mod admin_lock;
 mod along;
+mod behind;
+mod checkout_files;
 mod claim;
 mod cleanup;
 mod commit;
@@ -80,7 +82,9 @@ pub use obstacles::Obstacles;
 pub use parcel::{Parcel, forget_reference, pack, point_reference};
 pub use pool::{Checkout, Kept, Mode, Pool};
 pub use program::{ProgramError, require_version};
-pub use publish::{Publication, changes_where_checked_out, obstacle_to_publishing, publish};
+pub use publish::{
+    Publication, changes_where_checked_out, obstacle_to_publishing, publish, settle_checkouts, settle_switches,
+};
 pub(crate) use references::forget_branch;
 pub use references::{move_branch, remove_dead_reference_locks};
 pub use remote::{Lease, PushRequest, Pushed, Remote};

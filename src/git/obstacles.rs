@@ -24,6 +24,15 @@ pub struct Obstacles {
 }
 
 impl Obstacles {
+    /// That `worktree`, which has `branch` checked out, cannot be moved along with it, and what to do.
+    pub fn cannot_move(&self, branch: &str, worktree: &Path) -> String {
+        let (place, paths) = (worktree.display(), self.paths.join(", "));
+        format!(
+            "{branch} is checked out in {place} and cannot be moved along because of {paths}; {}, then resume",
+            self.remedy
+        )
+    }
+
     fn new(paths: Vec<String>, remedy: &str) -> Self {
         Self { paths, remedy: remedy.to_owned() }
     }
@@ -44,6 +53,22 @@ impl Obstacles {
     /// Changed files.
     pub(crate) fn changed(paths: Vec<String>) -> Self {
         Self::new(paths, "commit or stash what is changed there")
+    }
+
+    /// Changed files in a checkout whose head is at the tip of `branch` while its index is at `earlier`. A commit there
+    /// would revert what was published since, and so would `git stash pop` after a stash that is based on the tip.
+    pub(crate) fn changed_behind(paths: Vec<String>, branch: &str, earlier: &CommitId) -> Self {
+        let earlier = earlier.short();
+        let remedy = format!(
+            "index and files there are still at {earlier}, so do not commit; move your changes onto {branch} with \
+             `git switch --detach {earlier} && git stash --include-untracked && git switch {branch} && git stash pop`"
+        );
+        Self { paths, remedy }
+    }
+
+    /// The head changes between branches again and again.
+    pub(crate) fn switching() -> Self {
+        Self::new(vec!["branches being switched there".to_owned()], "let that end")
     }
 }
 
@@ -76,7 +101,7 @@ fn changed(worktree: &Path) -> Result<Vec<String>, GitError> {
 
 /// The files of the user's that are not tracked, ignored ones included, where a new file has to go. Git itself would
 /// overwrite ignored ones.
-fn in_the_way(
+pub(crate) fn in_the_way(
     repository: &Repository,
     worktree: &Path,
     from: &CommitId,

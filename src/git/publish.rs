@@ -2,13 +2,17 @@
 
 use std::fs::File;
 use std::path::PathBuf;
+use std::thread;
+use std::time::Duration;
 
 use super::admin_lock::Guarded;
 use super::along::{Advance, Along, finish, move_along};
+use super::behind;
 use super::durable;
 use super::error::GitError;
 use super::head::index_lock;
 use super::obstacles::{Obstacles, obstacles};
+use super::operation::operation_in;
 use super::references::set_reference;
 use super::repository::{Repository, branch_reference};
 use super::status::worktree_changes;
@@ -35,6 +39,12 @@ pub enum Publication {
 /// How often a checkout is looked at that somebody switches while it is to be moved along.
 const TRIES: u32 = 3;
 
+/// How often [`settle_switches`] looks at checkouts.
+const LOOKS: u32 = 8;
+
+/// Between two of these looks.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(15);
+
 /// Moves `branch` from `onto` to `commit`, which continues it. Where the branch is checked out, files and index move
 /// along as with `git merge --ff-only`, without hooks, or nothing moves. One at a time in a repository. What one that
 /// died left half-way is finished first.
@@ -52,7 +62,7 @@ pub fn publish(
         return Err(GitError::NotAFastForward { branch, onto, commit });
     }
     repository.holding(Guarded::Publish, |lock| {
-        if let Some(obstructed) = finish_dead(repository, branch, lock)? {
+        if let Some(obstructed) = settle(repository, branch, lock)? {
             return Ok(obstructed);
         }
         let advance = Advance::new(branch, onto, commit);
@@ -61,8 +71,41 @@ pub fn publish(
                 return Ok(publication);
             }
         }
-        Ok(Publication::Moved(tip(repository, branch)?))
+        let now = tip(repository, branch)?;
+        if now != *onto {
+            return Ok(Publication::Moved(now));
+        }
+        // The branch is where the commit was made for: merging again would change nothing.
+        let place = repository.where_checked_out(branch)?;
+        let worktree = place.unwrap_or_else(|| repository.main_worktree().to_owned());
+        Ok(Publication::CheckedOutDirty { worktree, obstacles: Obstacles::switching() })
     })
+}
+
+/// Moves checkouts of `branch` along that a publication left half-way or behind: a crash, or a `git switch` at the same
+/// moment. Returns what prevents that.
+///
+/// # Errors
+/// [`GitError::BranchMissing`], or what git says.
+pub fn settle_checkouts(repository: &Repository, branch: &str) -> Result<Option<Publication>, GitError> {
+    repository.holding(Guarded::Publish, |lock| settle(repository, branch, lock))
+}
+
+/// The same until every `git switch` that looked the branch up before its last publication has ended, or has taken
+/// longer than any does that writes no files. No time passes where a checkout has the branch.
+///
+/// # Errors
+/// Those of [`settle_checkouts`].
+pub fn settle_switches(repository: &Repository, branch: &str) -> Result<Option<Publication>, GitError> {
+    let mut obstructed = None;
+    for _ in 0..LOOKS {
+        if !behind::is_noted(repository, branch)? {
+            return Ok(None);
+        }
+        obstructed = settle_checkouts(repository, branch)?;
+        thread::sleep(BETWEEN_LOOKS);
+    }
+    Ok(obstructed)
 }
 
 /// What would keep [`publish`] from moving `branch` from `onto` to `commit` now; nothing is changed.
@@ -76,7 +119,7 @@ pub fn obstacle_to_publishing(
     commit: &CommitId,
 ) -> Result<Option<Publication>, GitError> {
     repository.holding(Guarded::Publish, |lock| {
-        if let Some(obstructed) = finish_dead(repository, branch, lock)? {
+        if let Some(obstructed) = settle(repository, branch, lock)? {
             return Ok(Some(obstructed));
         }
         for worktree in repository.all_checked_out(branch)? {
@@ -102,9 +145,11 @@ pub fn changes_where_checked_out(
     branch: &str,
 ) -> Result<Option<(PathBuf, Vec<String>)>, GitError> {
     repository.holding(Guarded::Publish, |lock| {
-        finish_dead(repository, branch, lock)?;
+        settle(repository, branch, lock)?;
         let Some(worktree) = repository.where_checked_out(branch)? else { return Ok(None) };
-        let changes = worktree_changes(&worktree, &tip(repository, branch)?)?;
+        let tip = tip(repository, branch)?;
+        let base = behind::earlier_tip(repository, &worktree, branch, &tip)?.unwrap_or(tip);
+        let changes = worktree_changes(&worktree, &base)?;
         Ok(Some((worktree, changes)))
     })
 }
@@ -122,7 +167,13 @@ fn try_once(repository: &Repository, advance: &Advance, lock: &File) -> Result<O
     }
     durable::objects(repository, commit, std::slice::from_ref(onto))?;
     match repository.all_checked_out(branch)?.as_slice() {
-        [] => compare_and_set(repository, branch, onto, commit).map(Some),
+        [] => {
+            behind::note(repository, branch, onto)?;
+            let publication = compare_and_set(repository, branch, onto, commit)?;
+            // What obstructs it has no influence on this publication; the next one, or a resume, reports it.
+            settle(repository, branch, lock)?;
+            Ok(Some(publication))
+        }
         [worktree] => Ok(match move_along(repository, worktree, advance, lock)? {
             Along::Moved => Some(Publication::Published),
             Along::Superseded => None,
@@ -145,6 +196,44 @@ fn finish_dead(repository: &Repository, branch: &str, lock: &File) -> Result<Opt
         found = found.or(obstacles.map(|obstacles| Publication::CheckedOutDirty { worktree, obstacles }));
     }
     Ok(found)
+}
+
+/// Brings all checkouts into step with what was published before. Returns what prevents that for one of `branch`.
+fn settle(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>, GitError> {
+    match finish_dead(repository, branch, lock)? {
+        None => catch_up_all(repository, branch, lock),
+        obstructed => Ok(obstructed),
+    }
+}
+
+/// Moves the checkouts of `branch` along that are behind it.
+fn catch_up_all(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>, GitError> {
+    if !behind::is_noted(repository, branch)? {
+        return Ok(None);
+    }
+    let on_branch = repository.all_checked_out(branch)?;
+    // A branch that was made in a checkout that was behind took that along.
+    let main = repository.main_worktree().to_owned();
+    let left_it = (!on_branch.contains(&main)).then_some(main);
+    for worktree in on_branch.iter().chain(&left_it) {
+        if operation_in(worktree)?.is_some() || index_lock(worktree)?.is_some() {
+            return Ok(None);
+        }
+        let head = repository.head_at(worktree)?;
+        if let Some(earlier) = behind::earlier_tip(repository, worktree, branch, &head.commit)? {
+            let advance = Advance::new(branch, &earlier, &head.commit);
+            match move_along(repository, worktree, &advance, lock)? {
+                Along::Moved => {}
+                // It left the branch as it is, and may come back.
+                Along::Superseded => return Ok(None),
+                Along::Obstructed(obstacles) => {
+                    return Ok(Some(Publication::CheckedOutDirty { worktree: worktree.clone(), obstacles }));
+                }
+            }
+        }
+    }
+    // A switch moves the head last, so a checkout that has the branch and is in step stays so.
+    if on_branch.is_empty() { Ok(None) } else { behind::forget(repository, branch).map(|()| None) }
 }
 
 fn tip(repository: &Repository, branch: &str) -> Result<CommitId, GitError> {

@@ -227,10 +227,14 @@ fn move_all(world: &World, to: &CommitId) {
     assert!(command.status().unwrap().success());
 }
 
-const DEATHS: [(&str, Leave); 8] = [
+const DEATHS: [(&str, Leave); 9] = [
     ("with nothing but the lock", |_, _| {}),
     ("with an index of its own", |world, _| write(&world.main.join(".git/lanekeeper.index"), "cut sh")),
     ("among the files", |world, _| move_some(world)),
+    ("in the middle of a file", |world, _| {
+        move_some(world);
+        write(&world.main.join("a.txt"), "ne");
+    }),
     ("after the files", move_all),
     ("with a lock on the branch", |world, to| {
         move_all(world, to);

@@ -5,6 +5,9 @@ use std::process::Command;
 
 use crate::support::{Ended, TestEnv};
 
+/// Sizes, in KiB, at which a file of 300 KiB is cut short.
+const MOMENTS: [u32; 6] = [68, 100, 131, 200, 256, 299];
+
 /// A resume in which no file may become larger than `limit` KiB.
 fn resume_on_full_disk(env: &TestEnv, limit: u32) -> Ended {
     let mut command = Command::new("sh");
@@ -41,6 +44,33 @@ fn assert_whole(env: &TestEnv) {
     assert_eq!(env.git(&["status", "--porcelain"]), "");
     assert_eq!(env.git(&["show", "--no-patch", "--format=%P", "main"]).split(' ').count(), 2);
     env.assert_nothing_left(&["main"]);
+}
+
+const LANE: &str = "[[lane]]\nid = \"A\"\ncommand = 'big b > big.bin; big g > grows.bin; echo small > small.txt'\n";
+
+/// Files are written by Lanekeeper itself, or by git where a filter is set.
+#[test]
+fn a_publication_that_fills_the_disk_is_finished_by_the_next_resume() {
+    for attributes in ["", "*.bin filter=same\n"] {
+        for limit in MOMENTS {
+            let env = dead_before("publish_merge", LANE, attributes);
+            let ended = resume_on_full_disk(&env, limit);
+            assert_eq!(ended.code, 3, "{limit} KiB, `{attributes}`: {}", ended.stderr);
+            assert_whole(&env);
+        }
+    }
+}
+
+#[test]
+fn a_publication_that_fills_the_disk_leaves_a_file_of_the_users_that_begins_alike() {
+    let env = dead_before("publish_merge", LANE, "*.bin filter=same\n");
+    assert_eq!(resume_on_full_disk(&env, 100).code, 3);
+    let theirs = format!("{}mine", "b".repeat(1000));
+    env.write("repo/big.bin", &theirs);
+    env.resume(&[]).exits(3);
+    assert_eq!(env.read("repo/big.bin"), theirs);
+    std::fs::remove_file(env.path("repo/big.bin")).expect("the user's file");
+    assert_whole(&env);
 }
 
 #[test]

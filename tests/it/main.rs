@@ -30,6 +30,7 @@ mod misbehaving;
 mod must_haves;
 mod output;
 mod people;
+mod person;
 mod pull_requests;
 mod reading;
 mod recovery;

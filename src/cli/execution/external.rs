@@ -8,6 +8,7 @@ use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
 use crate::engine::ports::Keeping;
 use crate::event::{Event, SnapshotReason};
+use crate::git::{self, Publication};
 use crate::model::RunId;
 use crate::model::text::shell_line;
 use crate::recover::changes::{ExternalChange, external_changes};
@@ -53,6 +54,17 @@ pub(super) fn settle(
     // After the look at what was changed: what is opened again holds what is recorded, not what was there.
     events.extend(ports.repair_all(&opened.state));
     Ok(events)
+}
+
+/// Brings checkouts of the integration branch into step that were left half-way or behind, by a crash or by a `git switch`
+/// during a publication. What prevents it is a warning: nothing is lost yet.
+pub(super) fn settle_checkouts(context: &Context, site: &Site, branch: &str) {
+    let warning = match git::settle_checkouts(&site.repository, branch) {
+        Ok(Some(Publication::CheckedOutDirty { worktree, obstacles })) => obstacles.cannot_move(branch, &worktree),
+        Ok(_) => return,
+        Err(error) => format!("whether checkouts of {branch} are in step with it is unknown: {error}"),
+    };
+    context.printer.warning(&warning, &[]);
 }
 
 fn refusal(run: &RunId, conflicts: &[ExternalChange]) -> CliError {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::PlanFile;
 use super::chain::Ended;
-use super::external::settle;
+use super::external::{settle, settle_checkouts};
 use super::forge;
 use super::locks::{Locks, Reach, lock_branches_of, lock_run};
 use super::patience::patiently;
@@ -356,6 +356,7 @@ pub(super) fn resume(
 ) -> Result<Resumed, CliError> {
     site.state_remote(&control.settings)?;
     let mut opened = open(context, site, run, control)?;
+    settle_checkouts(context, site, &opened.started.base_branch);
     if let Some(stranger) = remark.lane.as_ref().filter(|lane| opened.plan.find(lane).is_none()) {
         return Err(unknown_lane(stranger, opened.plan.lanes.iter().map(|lane| &lane.id)));
     }

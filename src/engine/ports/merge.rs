@@ -83,12 +83,9 @@ impl Ports {
             match published {
                 Publication::Published | Publication::AlreadyThere => Ok(vec![merged]),
                 Publication::Moved(_) => Ok(vec![Event::MergeSuperseded { lane: id }]),
-                Publication::CheckedOutDirty { worktree, obstacles } => Err(PortError::Precondition(format!(
-                    "{branch} is checked out in {} and cannot be moved along because of {}; {}, then resume",
-                    worktree.display(),
-                    obstacles.paths.join(", "),
-                    obstacles.remedy
-                ))),
+                Publication::CheckedOutDirty { worktree, obstacles } => {
+                    Err(PortError::Precondition(obstacles.cannot_move(branch, &worktree)))
+                }
             }
         }))
     }

@@ -1,0 +1,206 @@
+//! Moving the files of a user's checkout, whose index Lanekeeper has locked, with a copy of that index.
+//!
+//! Every file is written whole in git's directory and renamed into its place, or written there by git. What git leaves
+//! when it dies or the disk is full is the beginning of a file, and holds nothing that is not in the commit.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use super::along::Checkout;
+use super::durable;
+use super::error::{GitError, io_error};
+use super::library;
+use super::move_files::{Moved, move_carefully};
+use super::open_index;
+use super::own_index::copy_index;
+use super::program::{Git, nul_separated};
+use crate::model::CommitId;
+use crate::regular_file;
+
+/// Whether files can be moved.
+pub(super) enum Ready {
+    /// They can.
+    Yes(Move),
+    /// The user changed these of those that were to be moved.
+    Touched(Vec<Vec<u8>>),
+}
+
+/// Files that are to be moved.
+pub(super) struct Move {
+    /// The tree that our index holds; `None`: that of the commit from which they are moved.
+    half_way: Option<String>,
+    /// Which, as git lists them with `-z`.
+    paths: Vec<u8>,
+}
+
+impl Checkout<'_> {
+    /// A file of ours in git's directory.
+    pub(super) fn own(&self, what: &str) -> PathBuf {
+        self.directory.join(format!("lanekeeper.{what}"))
+    }
+
+    /// The index that files are moved with.
+    pub(super) fn own_index(&self) -> PathBuf {
+        self.own("index")
+    }
+
+    pub(super) fn remove_own(&self) -> Result<(), GitError> {
+        ["index", "index.lock", "names", "file"].iter().try_for_each(|what| durable::remove(&self.own(what)))
+    }
+
+    /// Prepares our index. Files, and the person's index, stay as they are.
+    pub(super) fn make_ready(&self, from: &CommitId, to: &CommitId) -> Result<Ready, GitError> {
+        self.remove_own()?;
+        copy_index(self.worktree, &self.own_index())?;
+        let paths = self.differing(from, to)?;
+        self.note(&paths)?;
+        let touched = self.in_neither(from, to)?;
+        if !touched.is_empty() {
+            return Ok(Ready::Touched(touched));
+        }
+        let half_way = self.half_way(from)?;
+        Ok(Ready::Yes(Move { half_way, paths }))
+    }
+
+    /// Nothing more is touched where somebody changed a file since: it is the answer.
+    pub(super) fn move_what_is_ready(
+        &self,
+        ready: Move,
+        from: &CommitId,
+        to: &CommitId,
+    ) -> Result<Option<Vec<Vec<u8>>>, GitError> {
+        let moved = match ready.half_way {
+            None => {
+                let since = fs::metadata(self.index_lock()).and_then(|lock| lock.modified());
+                let since = since.map_err(io_error("read", &self.index_lock()))?;
+                move_carefully(self.repository, self.worktree, &self.own_index(), [from, to], since)
+            }
+            Some(_) => Moved::Nothing,
+        };
+        match moved {
+            Moved::All => {}
+            Moved::Nothing => self.move_by_git(&ready, from, to)?,
+            Moved::Back => match self.make_ready(from, to)? {
+                Ready::Touched(touched) => return Ok(Some(touched)),
+                Ready::Yes(ready) => self.move_by_git(&ready, from, to)?,
+            },
+        }
+        let index = self.own_index();
+        regular_file::open(&index).and_then(|file| file.sync_all()).map_err(io_error("sync", &index)).map(|()| None)
+    }
+
+    fn move_by_git(&self, ready: &Move, from: &CommitId, to: &CommitId) -> Result<(), GitError> {
+        let there = ready.half_way.as_deref().unwrap_or(from.as_str());
+        self.git().args(["read-tree", "-m", "-u", there, to.as_str()]).run()?;
+        self.bring_back_missing(&ready.paths)
+    }
+
+    /// The tree that our index holds, if it is not that of `from`. Git does not take a half-way change of a directory to a
+    /// file for one, so it needs the tree.
+    fn half_way(&self, from: &CommitId) -> Result<Option<String>, GitError> {
+        let staged = self.repository.in_process(|git| open_index::staged(git, &self.own_index(), from));
+        if staged.is_some_and(|staged| staged.is_empty()) {
+            return Ok(None);
+        }
+        Ok(Some(self.git().arg("write-tree").line()?))
+    }
+
+    /// The paths in which two commits differ, as git lists them with `-z`.
+    fn differing(&self, from: &CommitId, to: &CommitId) -> Result<Vec<u8>, GitError> {
+        if let Some(known) = self.repository.in_process(|git| library::differences(git, from, to)) {
+            return Ok(known.into_iter().flat_map(|difference| [difference.path, vec![0]].concat()).collect());
+        }
+        let git = Git::new(self.worktree).args(["diff-tree", "-r", "-z", "--name-only", "--no-renames"]);
+        Ok(git.args([from.as_str(), to.as_str()]).run()?)
+    }
+
+    /// Removes those of `touched` that are the beginning of what was being written there when the disk was full or git
+    /// died. Returns whether there were any.
+    pub(super) fn remove_cut_short(&self, touched: &[Vec<u8>], commits: [&CommitId; 2]) -> Result<bool, GitError> {
+        let mut removed = false;
+        for path in touched {
+            let place = self.place(path);
+            if !fs::symlink_metadata(&place).is_ok_and(|kind| kind.is_file()) {
+                continue;
+            }
+            let found = regular_file::read(&place).map_err(io_error("read", &place))?;
+            if commits.iter().any(|commit| self.checked_out(commit, path).is_some_and(|all| all.starts_with(&found))) {
+                durable::remove(&place)?;
+                removed = true;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// What git writes for the file `path` of `commit`; `None` if there is none.
+    fn checked_out(&self, commit: &CommitId, path: &[u8]) -> Option<Vec<u8>> {
+        let object = [commit.as_str().as_bytes(), b":", path].concat();
+        let git = Git::new(self.worktree).args(["cat-file", "--filters"]).arg(OsStr::from_bytes(&object));
+        git.attempt().ok().filter(|output| output.status.success()).map(|output| output.stdout)
+    }
+
+    /// A git command that works with our index.
+    fn git(&self) -> Git<'_> {
+        let git = Git::new(self.worktree).without_hooks().configured("core.safecrlf=false").stdin(self.lock);
+        git.variable("GIT_INDEX_FILE", self.own_index())
+    }
+
+    /// Tells our index what is there of `paths`.
+    fn note(&self, paths: &[u8]) -> Result<(), GitError> {
+        let there =
+            |path: &[u8]| fs::symlink_metadata(self.place(path)).is_ok_and(|kind| kind.is_file() || kind.is_symlink());
+        self.run_with(paths, there, &["update-index", "--add", "--replace", "-z", "--stdin"])
+    }
+
+    /// Checks out those of `paths` that our index holds and that are gone.
+    fn bring_back_missing(&self, paths: &[u8]) -> Result<(), GitError> {
+        if nul_separated(paths).all(|path| fs::symlink_metadata(self.place(path)).is_ok()) {
+            return Ok(());
+        }
+        let known = self.git().args(["ls-files", "-z", "--deleted"]).run()?;
+        let gone = |path: &[u8]| nul_separated(&known).any(|known| known == path);
+        self.run_with(paths, gone, &["checkout-index", "-z", "--stdin"])
+    }
+
+    /// Runs a git command with those of `paths` on its standard input that are `wanted`.
+    fn run_with(&self, paths: &[u8], wanted: impl Fn(&[u8]) -> bool, command: &[&str]) -> Result<(), GitError> {
+        let mut list = Vec::new();
+        for path in nul_separated(paths).filter(|path| wanted(path)) {
+            list.extend_from_slice(path);
+            list.push(0);
+        }
+        if list.is_empty() {
+            return Ok(());
+        }
+        let names = self.own("names");
+        fs::write(&names, &list).map_err(io_error("write", &names))?;
+        let file = regular_file::open(&names).map_err(io_error("read", &names))?;
+        self.git().stdin(&file).args(command).run()?;
+        Ok(())
+    }
+
+    fn place(&self, path: &[u8]) -> PathBuf {
+        self.worktree.join(OsStr::from_bytes(path))
+    }
+
+    /// The paths that our index holds as neither of two commits does.
+    fn in_neither(&self, one: &CommitId, other: &CommitId) -> Result<Vec<Vec<u8>>, GitError> {
+        let differing = |commit: &CommitId| -> Result<Vec<u8>, GitError> {
+            if let Some(staged) = self.repository.in_process(|git| open_index::staged(git, &self.own_index(), commit)) {
+                let files = staged.into_iter().filter(|difference| !difference.is_of_links());
+                return Ok(files.flat_map(|difference| [difference.path, vec![0]].concat()).collect());
+            }
+            let git = self.git().args(["diff-index", "--cached", "-z", "--name-only", "--no-renames"]);
+            Ok(git.args(["--ignore-submodules=all", commit.as_str()]).run()?)
+        };
+        let one = differing(one)?;
+        if one.is_empty() {
+            return Ok(Vec::new());
+        }
+        let other = differing(other)?;
+        let both = nul_separated(&one).filter(|path| nul_separated(&other).any(|known| known == *path));
+        Ok(both.map(<[u8]>::to_vec).collect())
+    }
+}
