@@ -61,6 +61,7 @@ mod stash;
 mod status;
 mod tree;
 mod tree_update;
+mod undone;
 mod upstream;
 mod worktrees;
 
@@ -95,4 +96,5 @@ pub use snapshot::{
     put_back, reference_name, restore, snapshot, snapshot_of_head, trailers_of,
 };
 pub use stash::stashed_on;
+pub use undone::{Undone, undone};
 pub use upstream::{upstream_remote, written_url};

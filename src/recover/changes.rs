@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::event::{Event, Record, Worktree};
-use crate::git::{self, GitError, Repository};
-use crate::model::{AgentName, CommitId, JobId, JobRole, Lane, LaneId, LaneIndex};
+use crate::git::{self, GitError, Repository, Undone};
+use crate::model::{AgentName, CommitId, JobId, JobRole, Lane, LaneId, LaneIndex, MergeMode};
 use crate::schedule::{LaneEnd, RunState};
 
 /// A worktree that holds something else than when it was left.
@@ -25,11 +25,24 @@ pub struct ExternalChange {
     pub paths: Vec<String>,
 }
 
+/// A merged lane whose work is no longer in the integration branch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndoneMerge {
+    /// The lane.
+    pub lane: LaneId,
+    /// Its merge.
+    pub merge: CommitId,
+    /// What happened, in a sentence without a full stop.
+    pub message: String,
+}
+
 /// What changed from outside.
 #[derive(Debug, Default)]
 pub struct ExternalChanges {
     /// Changed files: somebody has to say whether the run may go on with them.
     pub conflicts: Vec<ExternalChange>,
+    /// Lanes whose merged work is gone from the integration branch, in the order in which they were merged.
+    pub undone: Vec<UndoneMerge>,
     /// Heads and branches that are not where they were left, each in a sentence: nothing is lost by going on.
     pub moved: Vec<String>,
 }
@@ -68,6 +81,41 @@ pub fn external_changes(
         }
     }
     found.moved.extend(integration_moved(repository, state)?);
+    found.undone = undone_merges(repository, state, records)?;
+    Ok(found)
+}
+
+/// The lanes whose work somebody took out of the integration branch, but for those that an earlier resume was told to
+/// continue without.
+fn undone_merges(repository: &Repository, state: &RunState, records: &[Record]) -> Result<Vec<UndoneMerge>, GitError> {
+    let started = state.started().filter(|started| started.options.merge == MergeMode::Local);
+    let Some(started) = started else { return Ok(Vec::new()) };
+    let branch = &started.base_branch;
+    let Some(tip) = repository.branch_commit(branch)? else { return Ok(Vec::new()) };
+    let mut merges: Vec<(&LaneId, [&CommitId; 2])> = Vec::new();
+    for record in records {
+        match &record.event {
+            Event::LaneMerged { lane, commit, onto } if commit != onto => merges.push((lane, [onto, commit])),
+            Event::LaneRolledBack { lane, .. } => merges.retain(|(merged, _)| *merged != lane),
+            _ => {}
+        }
+    }
+    let mut found = Vec::new();
+    for (lane, merge) in merges {
+        let what = match git::undone(repository, merge, &tip) {
+            Ok(None) => continue,
+            Ok(Some(Undone::By(commit))) => format!("{} undid it", commit.short()),
+            Ok(Some(Undone::Rewritten)) => "its history was rewritten without it".to_owned(),
+            // The doctor reports what git has lost.
+            Err(_) => continue,
+        };
+        let message = format!("{branch} no longer has the work of {lane} (merged as {}): {what}", merge[1].short());
+        let is_accepted =
+            |record: &Record| matches!(&record.event, Event::Noted { message: noted, .. } if *noted == message);
+        if !records.iter().any(is_accepted) {
+            found.push(UndoneMerge { lane: lane.clone(), merge: merge[1].clone(), message });
+        }
+    }
     Ok(found)
 }
 

@@ -344,3 +344,51 @@ fn a_change_of_the_users_in_a_checkout_that_is_behind_is_never_to_be_committed_t
     assert!(env.holds("main", "a.txt") && env.holds("main", "b.txt"));
     assert_eq!(status(&env), "");
 }
+
+/// A has been merged and B is at work when the run dies; then the user does `act`.
+fn dead_after_a(act: &[&[&str]]) -> TestEnv {
+    let env = env_with_history();
+    env.plan(
+        "[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n[[lane]]\nid = \"B\"\ndepends_on = [\"A\"]\n\
+         command = 'touch \"$SCRATCH/began\"; wait-for more; echo b > b.txt'\n",
+    );
+    let run = env.start(&[]);
+    wait_until("B", || env.path("scratch/began").exists());
+    env.lanekeeper(&["stop", "r1"]).exits(0);
+    run.wait().exits(143);
+    for command in act {
+        env.git(command);
+    }
+    env.write("scratch/more", "");
+    env
+}
+
+#[test]
+fn a_resume_reports_merged_work_that_a_commit_took_out_and_how_to_restore_it() {
+    let acts: [&[&[&str]]; 2] = [
+        &[&["rm", "--quiet", "a.txt"], &["commit", "--quiet", "--message", "what git status showed"]],
+        &[&["reset", "--quiet", "--hard", "HEAD~1"]],
+    ];
+    for act in acts {
+        let env = dead_after_a(act);
+        let refused = env.resume(&[]).exits(5);
+        let said = refused.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("no longer has the work of A"), "{said}");
+        let (_, restore) = said.split_once("git cherry-pick -m 1 ").expect("how to restore it");
+        let merge = restore.split(' ').next().expect("a commit");
+        env.git(&["cherry-pick", "-m", "1", merge]);
+        env.resume(&[]).exits(0);
+        assert!(env.holds("main", "a.txt") && env.holds("main", "b.txt"));
+        assert_eq!(status(&env), "");
+    }
+}
+
+#[test]
+fn a_resume_continues_without_merged_work_where_the_user_wants_that() {
+    let env = dead_after_a(&[&["revert", "--no-edit", "-m", "1", "HEAD"]]);
+    env.resume(&[]).exits(5);
+    env.resume(&["--on-conflict", "override"]).exits(0);
+    assert!(!env.holds("main", "a.txt") && env.holds("main", "b.txt"));
+    let noted = env.events("noted");
+    assert!(noted.iter().any(|noted| noted["message"].as_str().is_some_and(|it| it.contains("work of A"))));
+}

@@ -130,6 +130,12 @@ fn shown(state: &str) -> (TestEnv, Ended) {
             std::fs::write(format!("{place}/l.txt"), "by somebody else\n").expect("a file");
             then(env, &["resume", "r1"])
         }
+        "work-gone" => {
+            let merged = "[[lane]]\nid = \"M\"\ncommand = 'echo m > m.txt'\n";
+            let env = executed(&format!("{merged}{}", FAILS.replace("retries", "depends_on = [\"M\"]\nretries"))).0;
+            env.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
+            then(env, &["resume", "r1"])
+        }
         "plan-changed" => {
             let env = stopped().0;
             env.plan(&format!("{WAITS}[[lane]]\nid = \"M\"\ncommand = 'echo m > m.txt'\n"));

@@ -11,7 +11,7 @@ use crate::event::{Event, SnapshotReason};
 use crate::git::{self, Publication};
 use crate::model::RunId;
 use crate::model::text::shell_line;
-use crate::recover::changes::{ExternalChange, external_changes};
+use crate::recover::changes::{ExternalChange, UndoneMerge, external_changes};
 use crate::settings::OnConflict;
 
 /// How many files of a worktree are named.
@@ -33,6 +33,13 @@ pub(super) fn settle(
     for moved in found.moved {
         context.printer.warning(&moved, &[]);
         events.push(Event::Noted { lane: None, message: moved });
+    }
+    if control.on_conflict == OnConflict::Fail && !found.undone.is_empty() {
+        return Err(work_is_gone(run, &opened.started.base_branch, &found.undone));
+    }
+    for undone in found.undone {
+        context.printer.warning(&undone.message, &[]);
+        events.push(Event::Noted { lane: Some(undone.lane), message: undone.message });
     }
     if control.on_conflict == OnConflict::Fail && !found.conflicts.is_empty() {
         return Err(refusal(run, &found.conflicts));
@@ -65,6 +72,17 @@ pub(super) fn settle_checkouts(context: &Context, site: &Site, branch: &str) {
         Err(error) => format!("whether checkouts of {branch} are in step with it is unknown: {error}"),
     };
     context.printer.warning(&warning, &[]);
+}
+
+fn work_is_gone(run: &RunId, branch: &str, undone: &[UndoneMerge]) -> CliError {
+    let list: Vec<&str> = undone.iter().map(|undone| undone.message.as_str()).collect();
+    let message = format!("merged work was taken out of the integration branch:\n  {}", list.join("\n  "));
+    let merges = undone.iter().map(|undone| undone.merge.short());
+    let restore: Vec<&str> = ["git", "cherry-pick", "-m", "1"].into_iter().chain(merges).collect();
+    let without = shell_line(["lanekeeper", "resume", run.as_str(), "--on-conflict", "override"]);
+    CliError::new(ExitStatus::ExternalChanges, message)
+        .hint(format!("to restore it, on {branch}: {}", shell_line(restore)))
+        .hint(format!("to continue without it: {without}"))
 }
 
 fn refusal(run: &RunId, conflicts: &[ExternalChange]) -> CliError {
