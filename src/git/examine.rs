@@ -56,7 +56,7 @@ pub struct Slot {
     pub claim: PathBuf,
     /// Who holds it, whichever repository's run that is; the error is what is wrong with the claim.
     pub holder: Result<Option<Holder>, String>,
-    /// What its claim says is checked out; `None`: nobody holds it, or the claim cannot be read.
+    /// What is checked out according to its claim; `None`: it has no claim, or one that cannot be read.
     pub checkout: Option<SlotCheckout>,
     /// Whether it is a worktree of ours.
     pub ours: bool,
@@ -64,7 +64,7 @@ pub struct Slot {
     pub work: Vec<String>,
 }
 
-/// What the claim of a slot says is checked out.
+/// What is checked out in a slot according to its claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlotCheckout {
     /// The checkout was not completed, so the slot holds nothing of its holder's.
@@ -268,8 +268,12 @@ impl Pool {
             Occupant::Nothing | Occupant::HalfMade | Occupant::Stranger => None,
         };
         let work = match &entry {
-            // A live session may claim it meanwhile.
-            Some(entry) if holder == Ok(None) => Some(self.work_in(&path, entry)).filter(|_| read() == Ok(None)),
+            Some(entry) if holder == Ok(None) => {
+                let work = self.work_in(&path, entry);
+                // A live session may have claimed or removed it meanwhile.
+                let is_free = read() == Ok(None) && occupant(self.repository(), &path) == Occupant::Ours(entry.clone());
+                Some(work).filter(|_| is_free)
+            }
             _ => None,
         };
         Ok(Slot { number, path, holder, checkout, ours: entry.is_some(), work: work.unwrap_or_default(), claim })

@@ -134,6 +134,12 @@ fn a_lane_that_something_of_the_users_blocks() {
     let looked = patient.look();
     assert!(patient.finding(&looked, "lane-blocked")["evidence"].as_str().unwrap().contains("commit or stash"));
     patient.scratch.git(&["commit", "--quiet", "--all", "--message=mine"]);
+    let root = patient.scratch.path("work.lanes");
+    let _ = fs::remove_dir(&root);
+    fs::write(&root, "a file").unwrap();
+    patient.scratch.lanekeeper(&RESUME).with(3);
+    patient.is_named(&["lane-blocked", "resume-refused"], 6);
+    fs::remove_file(&root).unwrap();
     patient.paste(&[command(&patient, "lane-blocked")]);
     is_sound(&patient);
 }
@@ -162,4 +168,27 @@ fn a_file_in_place_of_the_worktrees() {
     fs::rename(patient.scratch.path("away"), &root).unwrap();
     is_sound(&patient);
     patient.goes_on();
+}
+
+#[test]
+fn a_runner_without_its_key() {
+    let scratch = Scratch::new();
+    let script = "[ -e $SCRATCH/may-pass ] && mkdir -p SL-1 && echo one > SL-1/a";
+    let runner =
+        format!("[runners.mine]\ncommand = [\"sh\", \"-c\", {script:?}]\nkey = {{ variables = [\"MINE_KEY\"] }}\n");
+    scratch.write("work/lanekeeper.toml", &runner);
+    let lane = "[[lane]]\nid = \"SL-1\"\nretries = 0\nrunner = \"mine\"\nprompt = \"one\"\n";
+    scratch.write("plan.toml", &format!("phase = \"P1\"\nbase_branch = \"main\"\n{lane}"));
+    let key = [("MINE_KEY", "secret")];
+    let start = ["execute-phase", "../plan.toml", "--run-id", "r1", "--progress", "none"];
+    scratch.lanekeeper_with(&start, &key).with(1);
+    let patient = Patient { scratch };
+    patient.scratch.lanekeeper(&RESUME).with(3);
+    patient.is_named(&["resume-refused"], 6);
+    let looked = patient.look();
+    assert!(patient.finding(&looked, "resume-refused")["evidence"].as_str().unwrap().contains("MINE_KEY"));
+    patient.scratch.lanekeeper_with(&["doctor"], &key).with(0);
+    fs::write(patient.scratch.path("may-pass"), "").unwrap();
+    patient.scratch.lanekeeper_with(&RESUME, &key).with(0);
+    is_sound(&patient);
 }

@@ -33,7 +33,7 @@ use plan_file::PlanFile;
 pub(super) use plan_file::{PlanText, invalid, tell};
 pub(super) use preflight::check as preflight;
 pub(super) use resume::{Control, Opened, Part, complete_files, take};
-pub(super) use site::{Site, holder, host, now, redactor, state_in};
+pub(super) use site::{Site, check_directory, holder, host, now, redactor, state_in};
 pub(super) use watch::ports;
 
 /// `execute-phase`.

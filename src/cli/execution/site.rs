@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::patience::wait_for_refs;
-use crate::cli::context::Context;
 use rustix::fs::{Access, access};
 
+use super::patience::wait_for_refs;
+use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
 use crate::event::Owner;
 use crate::git::{Remote, Repository};
@@ -95,11 +95,22 @@ fn usable_directory(root: &Path) -> Result<(), CliError> {
         access(root, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| error.to_string())
     };
     let usable = (1..TRIES).find_map(|_| attempt().ok()).map_or_else(attempt, Ok);
-    usable.map_err(|error| {
-        let message = format!("no worktree can be made in {}: {error}", root.display());
-        CliError::new(ExitStatus::Blocked, message)
-            .hint("make it writable, or name another place with --worktree-root DIR")
-    })
+    usable.map_err(|error| unusable(root, &error))
+}
+
+/// The same as far as can be seen without creating anything.
+pub(in crate::cli) fn check_directory(root: &Path) -> Result<(), CliError> {
+    let existing = root.ancestors().find(|part| std::fs::symlink_metadata(part).is_ok()).unwrap_or(root);
+    match access(existing, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) if existing.is_dir() => Ok(()),
+        Ok(()) => Err(unusable(root, &format!("{} is not a directory", existing.display()))),
+        Err(error) => Err(unusable(root, &format!("{}: {error}", existing.display()))),
+    }
+}
+
+fn unusable(root: &Path, error: &str) -> CliError {
+    let message = format!("no worktree can be made in {}: {error}", root.display());
+    CliError::new(ExitStatus::Blocked, message).hint("make it writable, or name another place with --worktree-root DIR")
 }
 
 /// This process as the owner of a run.

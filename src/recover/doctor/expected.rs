@@ -1,4 +1,4 @@
-//! What a run's log says: what it opened, and what of that the run goes on working with.
+//! What a run's log records: the worktrees that were opened, and those that the run still uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use crate::model::{AgentName, CommitId, JobId, JobRole, Lane, LaneId, MergeMode,
 use crate::recover::resume::{ResumeError, replay};
 use crate::schedule::{AgentStep, Fault, LaneState, RunState};
 
-/// What a run's log says.
+/// What a run's log records.
 #[derive(Debug, Clone)]
 pub struct Expected {
     /// What it began with.
@@ -29,7 +29,7 @@ pub struct Expected {
 /// Whose something is; without a lane the final gate's.
 pub type Owned = (Option<LaneId>, Option<AgentName>);
 
-/// A worktree that the run goes on working in.
+/// A worktree that the run still uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holding {
     /// Where, and on which branch; empty: on none, at `head`.
@@ -42,7 +42,7 @@ pub struct Holding {
 }
 
 impl Expected {
-    /// Reads it from a run's log; `None`: it does not begin with the beginning of a run.
+    /// Reads a run's log; `None`: its first record does not start a run.
     pub fn of(records: &[Record]) -> Option<Self> {
         let Event::RunStarted(started) = &records.first()?.event else { return None };
         let mut expected = Self {
@@ -93,7 +93,7 @@ impl Expected {
         (job.lane.clone(), lane.and_then(|lane| workplace(job, lane)).cloned())
     }
 
-    /// The worktrees that the run goes on working in. What is on its way out (a merged lane's, that of an agent whose
+    /// The worktrees that the run still uses. One that is about to be released (a merged lane's, that of an agent whose
     /// work is in the lane, those of a lane that is rolled back) may be half gone already.
     pub fn holdings(&self) -> BTreeMap<Owned, Holding> {
         let Some(state) = self.state.as_ref().filter(|_| !self.done) else { return BTreeMap::new() };

@@ -63,7 +63,7 @@ pub struct RunFacts {
 pub struct NewestCheckpoints {
     /// The newest of each lane and stage.
     pub records: Vec<CheckpointRecord>,
-    /// Whether a file that says something else is explained by a Lanekeeper that died before it wrote the newest.
+    /// Whether a file that differs is one that a killed Lanekeeper had not brought up to date.
     pub late: bool,
 }
 
@@ -98,7 +98,7 @@ pub struct PlanSeen {
     pub path: PathBuf,
     /// The plan as its source says it now, if that is what the run began with.
     pub source: Option<Arc<Plan>>,
-    /// Whether its source is another plan now, which a resume does not take without being told to.
+    /// Whether its source is another plan now, so that a resume needs `--accept-plan-change`.
     pub changed: bool,
     /// What in the log does not fit, and in which line.
     pub contradiction: Option<(u64, Fault)>,
@@ -119,7 +119,7 @@ pub struct TaskSeen {
     pub found: Option<TaskFile>,
     /// What it should say.
     pub expected: TaskFile,
-    /// Whether a file that says something else is explained by a Lanekeeper that died before it wrote the newest state.
+    /// Whether a file that differs is one that a killed Lanekeeper had not brought up to date.
     pub late: bool,
 }
 
@@ -151,7 +151,7 @@ pub struct HoldingSeen {
     pub origin: Option<(CommitId, String)>,
     /// Who holds its slot.
     pub claim: Claimed,
-    /// Whether a Lanekeeper died while the slot was checked out; the next resume does that again.
+    /// Whether the checkout of the slot was not completed; the next resume repeats it.
     pub incomplete: bool,
     /// A job that works in it now.
     pub busy: Option<JobId>,

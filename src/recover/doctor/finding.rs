@@ -260,7 +260,7 @@ impl Finding {
         self
     }
 
-    /// That a command about `run` would be refused, with what to do about it. Not everybody wants a rollback.
+    /// That a command about `run` would be refused, with the remedies. Only a resume is expected of a run.
     pub fn refused(kind: Kind, run: &RunFacts, reason: String, remedies: &[String]) -> Self {
         let wanted = kind == Kind::ResumeRefused;
         let severity = if wanted { Severity::Warning } else { Severity::Note };

@@ -78,14 +78,16 @@ fn index_troubles(
     }
     for (root, slots) in &shared.slots {
         for slot in slots.iter().filter(|slot| slot.ours) {
-            let Some(path) = in_worktree(place.repository, &slot.path)? else { continue };
+            // A live session may remove the slot at any moment.
+            let trouble = || in_worktree(place.repository, &slot.path).ok().flatten();
+            let Some(path) = trouble() else { continue };
             let holder = slot.holder.as_ref().ok().and_then(Option::as_ref);
             let held = holder.is_some_and(|holder| shared.held.contains(&holder.run));
             let busy = runs.iter().flat_map(|run| &run.holdings);
             let busy = busy.filter(|it| it.busy.is_some()).any(|it| it.holding.worktree.path == slot.path);
             let in_use = if held || busy { Some(true) } else { used(&slot.path) };
             // The git that had it may have ended since it was seen.
-            if in_worktree(place.repository, &slot.path)?.is_none() {
+            if trouble().is_none() {
                 continue;
             }
             found.push(IndexTrouble { path, worktree: slot.path.clone(), pool: Some(root.clone()), in_use });

@@ -93,7 +93,7 @@ pub fn carry_out(
 /// Refuses a rollback that would lose what is in a worktree or take a branch from the user. Changes nothing.
 ///
 /// # Errors
-/// [`RollbackError::Embedded`], [`RollbackError::BranchInUse`], or what git says.
+/// [`RollbackError::Embedded`], [`RollbackError::BranchInUse`], [`RollbackError::Git`].
 pub fn check_worktrees(ports: &Ports, plan: &RollbackPlan) -> Result<(), RollbackError> {
     plan.lanes.iter().try_for_each(|lane| work::check(ports, lane))
 }

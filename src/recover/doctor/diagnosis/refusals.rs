@@ -1,4 +1,4 @@
-//! Why a resume or a rollback of a run would be refused although nothing of it is damaged.
+//! Why a resume or a rollback of a run is refused although nothing is damaged.
 
 use crate::event::LaneStage;
 use crate::model::text::shell_line;
@@ -9,7 +9,7 @@ use crate::recover::doctor::finding::{Finding, Kind, Severity};
 use crate::recover::resume::{ResumeError, check};
 use crate::schedule::LaneEnd;
 
-/// What keeps a run from being resumed, and what kept its lanes from going on when it was resumed last.
+/// Why a resume is refused, and why the last one left lanes blocked.
 pub(super) fn findings(facts: &RunFacts, expected: &Expected) -> Vec<Finding> {
     let Some(state) = &expected.state else { return Vec::new() };
     let mut found = Vec::new();
@@ -35,7 +35,7 @@ pub(super) fn findings(facts: &RunFacts, expected: &Expected) -> Vec<Finding> {
     }));
     found.extend(state.blocked().map(|reason| blocked(facts, reason)));
     for (lane, plan) in state.plan().indices().map(|at| (state.lane(at), state.plan().lane(at))) {
-        // A lane that only waits for another one has nothing of its own to say.
+        // A lane that only waits for another one has no reason of its own.
         if let (Some(LaneEnd::Blocked(reason)), true) = (&lane.end, lane.stage != LaneStage::Waiting) {
             found.push(blocked(facts, reason).of(&(Some(plan.id.clone()), None)));
         }
@@ -57,7 +57,7 @@ fn not_begun(facts: &RunFacts, expected: &Expected, error: &ResumeError) -> Find
         .hint(format!("there is nothing to resume; to start the phase: {start}"))
 }
 
-/// A lane that is blocked is no damage: the reason says what must be different before the next resume.
+/// A blocked lane is not damage; the reason names what has to change before the next resume.
 fn blocked(facts: &RunFacts, reason: &str) -> Finding {
     let resume = shell_line(["lanekeeper", "resume", facts.run.as_str()]);
     Finding::at(Kind::LaneBlocked, Severity::Note, &facts.log_path, format!("blocked: {reason}"))
