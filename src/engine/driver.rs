@@ -187,6 +187,6 @@ impl Driver {
     }
 
     fn now(&self) -> Timestamp {
-        (self.ports.clock)()
+        self.ports.clock.now()
     }
 }

@@ -1,5 +1,6 @@
 //! The engine: owns the state and the inbox, journals, and has actions carried out.
 
+mod clock;
 pub mod crash;
 mod driver;
 pub mod mirror;
@@ -8,6 +9,7 @@ pub mod reconcile;
 mod signals;
 pub mod spine;
 
+pub use clock::RunClock;
 pub use driver::{DriverError, Sight, drive};
 
 use crate::event::{Event, SnapshotReason, StopReason};

@@ -95,6 +95,12 @@ fn pid_of(process: ProcessId) -> io::Result<Pid> {
     Pid::from_raw(process.pid).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))
 }
 
+/// How long the machine has been up, the time that it slept included. No setting of its clock changes that.
+pub(super) fn uptime() -> Duration {
+    let uptime = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    Duration::try_from(uptime).unwrap_or_default()
+}
+
 /// Names the time since the machine was started; pids and start times of another boot mean nothing.
 pub(super) fn boot() -> String {
     regular_file::read_text("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()

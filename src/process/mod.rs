@@ -33,3 +33,8 @@ pub use secrets::{clean_bytes, redactor};
 pub use stop::{StopOutcome, stop};
 pub use sweep::{leftovers, sweep};
 pub use wait::{close_removed, wait, wait_without_secrets};
+
+/// How long time has passed evenly, from a moment that stays the same while this process lives.
+pub fn uptime() -> std::time::Duration {
+    platform::uptime()
+}

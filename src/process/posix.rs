@@ -7,7 +7,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 use chrono::NaiveDateTime;
 use rustix::process::{Pid, Signal};
@@ -73,6 +74,12 @@ pub(super) fn signal(process: ProcessId, signal: Signal) -> io::Result<bool> {
 /// Sleeps a moment; the caller looks again.
 pub(super) fn sleep_until_end(_process: ProcessId, at_most: Duration) {
     std::thread::sleep(at_most.min(super::wait::PAUSE));
+}
+
+/// How long this process has counted time.
+pub(super) fn uptime() -> Duration {
+    static FIRST: OnceLock<Instant> = OnceLock::new();
+    FIRST.get_or_init(Instant::now).elapsed()
 }
 
 /// Start times are absolute here, so they name the boot as well.

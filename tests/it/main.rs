@@ -8,6 +8,7 @@ mod build_failures;
 mod chain;
 mod checkpoints;
 mod ci;
+mod clocks;
 mod conflicts;
 mod corpus;
 mod dag;

@@ -15,7 +15,7 @@ use crate::cli::timings::Waits;
 use crate::cli::{ci, report};
 use crate::engine::mirror::Mirror;
 use crate::engine::ports::Ports;
-use crate::engine::{Sight, drive};
+use crate::engine::{RunClock, Sight, drive};
 use crate::event::{Event, Record, RunStarted};
 use crate::forge::Forge;
 use crate::git::Pool;
@@ -52,7 +52,8 @@ pub(super) struct Work {
 pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError> {
     let directory = work.state.run(&work.started.run_id);
     let ports = ports(&work.site, &work.settings, &work.started, &work.plan, directory.clone())?;
-    let ports = Arc::new(Ports { forge: work.forge.clone(), ..ports });
+    let clock = RunClock::set(now(), work.history.last().map(|record| record.at));
+    let ports = Arc::new(Ports { forge: work.forge.clone(), clock, ..ports });
     ports.note_holders(&work.run_state);
     let mirror =
         Mirror::start(&work.state, &work.site.repository, &ports.pool, &work.started, &work.plan, work.history.clone())
@@ -141,7 +142,7 @@ pub(in crate::cli) fn ports(
         redactor: redactor(settings, plan),
         snapshots: settings.snapshot_rules().map_err(|error| CliError::new(ExitStatus::Usage, error.to_string()))?,
         forge: None,
-        clock: now,
+        clock: RunClock::set(now(), None),
     })
 }
 

@@ -57,7 +57,7 @@ impl Ports {
                 let reading = reading.map(Box::new);
                 vec![Event::JobExited { job, exit, report, reading, transcript: transcript.map(Box::new) }]
             }
-            Err(error) => out_of_our_hands(job, &error, (ports.clock)()),
+            Err(error) => out_of_our_hands(job, &error, ports.clock.now()),
         }))
     }
 

@@ -34,7 +34,7 @@ impl Ports {
     ) -> Result<Task, PortError> {
         let worktree = self.workplace(lane, agent, state)?;
         // Asked again after a crash, it finds the ref that it made before.
-        let at = state.lane(lane).agents[agent].keep_since.unwrap_or_else(self.clock);
+        let at = state.lane(lane).agents[agent].keep_since.unwrap_or_else(|| self.clock.now());
         let moment = Moment { at, ..self.moment(lane, state) };
         let branch = self.agent_branch(lane, agent);
         let start = state.lane(lane).base.clone().unwrap_or_else(|| self.facts.base_commit.clone());

@@ -30,6 +30,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::engine::RunClock;
 use crate::event::{Event, RunStarted, SnapshotReason};
 use crate::forge::{Forge, ForgeError};
 use crate::git::{GitError, Holder, Pool, Repository};
@@ -67,7 +68,7 @@ pub struct Ports {
     /// Who opens pull requests, where lanes are proposed.
     pub forge: Option<Forge>,
     /// What the time is.
-    pub clock: fn() -> Timestamp,
+    pub clock: RunClock,
 }
 
 /// What went wrong with an action: the lane is blocked, nothing is lost.
@@ -204,7 +205,7 @@ impl Ports {
 
     fn moment(&self, lane: LaneIndex, state: &RunState) -> Moment {
         let lane_state = state.lane(lane);
-        let at = lane_state.stands_since.unwrap_or_else(self.clock);
+        let at = lane_state.stands_since.unwrap_or_else(|| self.clock.now());
         let (known, landed) = (lane_state.snapshots.clone(), lane_state.merged.is_some());
         Moment { lane, at, known, holdings: self.holdings(lane, state), landed }
     }

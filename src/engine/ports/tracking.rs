@@ -35,7 +35,7 @@ impl Ports {
             return Ok(Vec::new());
         }
         let planning = self.planning();
-        let date = (self.clock)().0.format("%Y-%m-%d").to_string();
+        let date = self.clock.now().0.format("%Y-%m-%d").to_string();
         let standing = self.standing(lane, (onto, head))?;
         let in_phase = !standing.directory.iter().flatten().any(|part| part == "quick");
         let plan = DonePlan {

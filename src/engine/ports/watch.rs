@@ -53,7 +53,7 @@ impl Ports {
             return Ok(process::wait_without_secrets(directory, launched, &self.redactor)?);
         };
         // Nobody knows when that of an attempt from an earlier life was kept last.
-        let kept_at = if launched.is_some() { (self.clock)() } else { Timestamp::from_unix_millis(0) };
+        let kept_at = if launched.is_some() { self.clock.now() } else { Timestamp::from_unix_millis(0) };
         let mut watch = Watch { ports: self, watched, kept_at, counted: 0, offset: 0 };
         thread::scope(|scope| {
             let (living, ended) = mpsc::channel::<()>();
@@ -77,11 +77,11 @@ impl Watch<'_> {
     fn look(&mut self, tell: &dyn Fn(Event)) {
         let calls = self.new_calls();
         let progress = Progress { kept_at: self.kept_at, counted: self.counted, calls: &calls };
-        let occasion = self.ports.snapshots.occasion(&progress, (self.ports.clock)());
+        let occasion = self.ports.snapshots.occasion(&progress, self.ports.clock.now());
         self.counted += calls.len() as u64;
         if let Some(occasion) = occasion {
             tell(self.keep(reason(occasion)));
-            self.kept_at = (self.ports.clock)();
+            self.kept_at = self.ports.clock.now();
         }
     }
 
@@ -94,7 +94,7 @@ impl Watch<'_> {
 
     fn keep(&self, reason: SnapshotReason) -> Event {
         let Watched { lane, agent, worktree, .. } = self.watched;
-        let keeping = Keeping { lane: *lane, agent: Some(agent), at: (self.ports.clock)(), reason };
+        let keeping = Keeping { lane: *lane, agent: Some(agent), at: self.ports.clock.now(), reason };
         let kept = self.ports.keep_worktree(&keeping, worktree);
         let (lane, agent) = (self.ports.id(*lane), Some(agent.clone()));
         match kept {

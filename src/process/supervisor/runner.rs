@@ -40,6 +40,8 @@ pub(super) struct Runner<'a> {
     status: Option<&'a mut StatusFile>,
     /// The Lanekeeper whose death ends the job, if one does.
     launcher: Option<ProcessId>,
+    /// When the job began, as the machine's uptime.
+    began: Duration,
     course: Course,
     next_beat: Instant,
     /// The step that runs or ran last: its pid, and its exit code once it has ended.
@@ -68,6 +70,7 @@ impl<'a> Runner<'a> {
             output,
             status,
             launcher: launcher.filter(|_| spec.on_orphan == OnOrphan::Stop),
+            began: platform::uptime(),
             course: Course::new(start, spec.timeout, spec.kill_after),
             next_beat: start,
             main: (0, None),
@@ -91,7 +94,7 @@ impl<'a> Runner<'a> {
             exit_code,
             command: self.marker.command,
             started_at: self.marker.started_at,
-            finished_at: now(),
+            finished_at: self.marker.started_at.plus(platform::uptime().saturating_sub(self.began)),
             tail: Vec::new(),
             notes: self.notes.join("; "),
         }

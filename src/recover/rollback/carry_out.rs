@@ -41,7 +41,7 @@ impl Chronicle<'_> {
     fn write(&mut self, events: impl IntoIterator<Item = Event>) -> Result<(), RollbackError> {
         let mut records = Vec::new();
         for event in events {
-            records.push(Log::append(self.journal, (self.ports.clock)(), &event)?);
+            records.push(Log::append(self.journal, self.ports.clock.now(), &event)?);
         }
         Log::sync(self.journal)?;
         for record in &records {
@@ -148,7 +148,7 @@ fn keep(chronicle: &mut Chronicle<'_>, lane: &LaneToPutBack) -> Result<Vec<KeptW
 
 /// Since when the rollback of a lane goes on, also when it is asked for again.
 fn began(chronicle: &Chronicle<'_>, lane: &LaneToPutBack) -> Timestamp {
-    chronicle.state.lane(lane.lane).stands_since.unwrap_or_else(chronicle.ports.clock)
+    chronicle.state.lane(lane.lane).stands_since.unwrap_or_else(|| chronicle.ports.clock.now())
 }
 
 fn take_apart(
