@@ -11,6 +11,7 @@ use super::error::{GitError, io_error};
 use super::index_file;
 use super::program::{Git, nul_separated};
 use super::slot::git_directory;
+use crate::regular_file;
 
 /// Paths of an index.
 #[derive(Default)]
@@ -55,7 +56,7 @@ pub(super) fn has_flags(worktree: &Path) -> Result<bool, GitError> {
 }
 
 fn flagged<'a>(worktree: &Path, index: &Path, git: &impl Fn() -> Git<'a>) -> Result<Flagged, GitError> {
-    let Ok(bytes) = fs::read(index) else { return Ok(Flagged::default()) };
+    let Ok(bytes) = regular_file::read(index) else { return Ok(Flagged::default()) };
     let flags: Vec<(Vec<u8>, [bool; 2])> = match index_file::entries(&bytes) {
         Some(entries) => entries
             .into_iter()
