@@ -2,12 +2,14 @@
 //!
 //! `git switch` looks up the branch, writes files and index, and moves the head last. A branch that is published in
 //! between leaves such a checkout: `git status` shows the published work as staged deletions, and a commit would revert
-//! it. Only a branch that no checkout has can move in that way, so those moves are noted, and only noted branches are
-//! examined.
+//! it. So publications are noted until a later look finds a checkout of the branch in step, and only noted branches are
+//! examined. After a power failure no `git switch` is under way, so the note need not survive one.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::durable;
 use super::error::{GitError, io_error};
@@ -21,32 +23,34 @@ use crate::regular_file;
 /// checkout is rarely behind by more than one.
 const MAX_EARLIER_TIPS: &str = "256";
 
-/// Branches that moved while no checkout had them, each with its tip before the first such move.
-type MovedAlone = BTreeMap<String, CommitId>;
+/// Branches that were published, each with its tip before the first of these publications.
+type Published = BTreeMap<String, CommitId>;
 
-/// Records that `branch` is about to move away from `tip` while no checkout has it. The caller holds the publish lock.
+/// Records that `branch` is about to move away from `tip`. The caller holds the publish lock.
 pub(super) fn note(repository: &Repository, branch: &str, tip: &CommitId) -> Result<(), GitError> {
-    let mut moved = read(repository)?;
-    if moved.contains_key(branch) {
-        return Ok(());
-    }
-    moved.insert(branch.to_owned(), tip.clone());
-    write(repository, &moved)
+    let mut published = read(repository)?;
+    published.entry(branch.to_owned()).or_insert_with(|| tip.clone());
+    write(repository, &published)
 }
 
-/// Whether a checkout may be behind `branch`.
-pub(super) fn is_noted(repository: &Repository, branch: &str) -> Result<bool, GitError> {
-    Ok(read(repository)?.contains_key(branch))
+/// How long ago the last publication was, if a checkout may be behind `branch`.
+pub(super) fn since_publication(repository: &Repository, branch: &str) -> Result<Option<Duration>, GitError> {
+    if !read(repository)?.contains_key(branch) {
+        return Ok(None);
+    }
+    let written = fs::metadata(file(repository)).and_then(|file| file.modified());
+    // A clock that was set back must not make anything wait.
+    Ok(Some(written.ok().and_then(|written| written.elapsed().ok()).unwrap_or(Duration::MAX)))
 }
 
 /// Drops the note on `branch`. The caller holds the publish lock.
 pub(super) fn forget(repository: &Repository, branch: &str) -> Result<(), GitError> {
-    let mut moved = read(repository)?;
-    if moved.remove(branch).is_some() { write(repository, &moved) } else { Ok(()) }
+    let mut published = read(repository)?;
+    if published.remove(branch).is_some() { write(repository, &published) } else { Ok(()) }
 }
 
 /// The earlier tip of `branch` that the index of `worktree` holds, if it is behind `tip`, where its head is: every path
-/// in which the two tips differ is staged as the earlier one has it. Only tips since the branch moved alone count.
+/// in which the two tips differ is staged as the earlier one has it. Only tips since the note count.
 pub(super) fn earlier_tip(
     repository: &Repository,
     worktree: &Path,
@@ -64,8 +68,8 @@ pub(super) fn earlier_tip(
     let tips = earlier_tips(repository, tip)?;
     let Some(oldest) = tips.iter().position(|tip| *tip == first) else { return Ok(None) };
     for earlier in tips.into_iter().take(oldest + 1).rev() {
-        let published: BTreeSet<String> = repository.changed_paths(&earlier, tip)?.into_iter().collect();
-        if !published.is_empty() && published.is_subset(&now) && published.is_disjoint(&differing(&earlier)?) {
+        let brought: BTreeSet<String> = repository.changed_paths(&earlier, tip)?.into_iter().collect();
+        if !brought.is_empty() && brought.is_subset(&now) && brought.is_disjoint(&differing(&earlier)?) {
             return Ok(Some(earlier));
         }
     }
@@ -79,24 +83,27 @@ fn earlier_tips(repository: &Repository, tip: &CommitId) -> Result<Vec<CommitId>
 }
 
 fn file(repository: &Repository) -> PathBuf {
-    repository.common_dir().join("lanekeeper").join("moved-alone.json")
+    repository.common_dir().join("lanekeeper").join("published.json")
 }
 
-fn read(repository: &Repository) -> Result<MovedAlone, GitError> {
+fn read(repository: &Repository) -> Result<Published, GitError> {
     let file = file(repository);
     match regular_file::read(&file) {
-        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| io_error("read", &file)(error.into())),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(MovedAlone::new()),
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Published::new()),
         Err(error) => Err(io_error("read", &file)(error)),
     }
 }
 
-fn write(repository: &Repository, moved: &MovedAlone) -> Result<(), GitError> {
+fn write(repository: &Repository, published: &Published) -> Result<(), GitError> {
     let file = file(repository);
-    if moved.is_empty() {
+    if published.is_empty() {
         return durable::remove(&file);
     }
-    repository.own_directory()?;
-    let bytes = serde_json::to_vec(moved).map_err(|error| io_error("write", &file)(error.into()))?;
-    durable::write(&file, &bytes)
+    let new = repository.own_directory()?.join("published.new");
+    let write = || {
+        fs::write(&new, serde_json::to_vec(published)?)?;
+        fs::rename(&new, &file)
+    };
+    write().map_err(io_error("write", &file))
 }

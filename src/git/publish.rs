@@ -39,11 +39,11 @@ pub enum Publication {
 /// How often a checkout is looked at that somebody switches while it is to be moved along.
 const TRIES: u32 = 3;
 
-/// How often [`settle_switches`] looks at checkouts.
-const LOOKS: u32 = 8;
+/// Longer than `git switch` takes from looking a branch up to moving the head, but for the files that it writes.
+const A_SWITCH: Duration = Duration::from_millis(200);
 
-/// Between two of these looks.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(15);
+/// Between two looks at the checkouts.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(25);
 
 /// Moves `branch` from `onto` to `commit`, which continues it. Where the branch is checked out, files and index move
 /// along as with `git merge --ff-only`, without hooks, or nothing moves. One at a time in a repository. What one that
@@ -91,21 +91,20 @@ pub fn settle_checkouts(repository: &Repository, branch: &str) -> Result<Option<
     repository.holding(Guarded::Publish, |lock| settle(repository, branch, lock))
 }
 
-/// The same until every `git switch` that looked the branch up before its last publication has ended, or has taken
-/// longer than any does that writes no files. No time passes where a checkout has the branch.
+/// The same until every `git switch` that looked the branch up before its last publication has ended, or has taken longer
+/// than any does that writes few files.
 ///
 /// # Errors
 /// Those of [`settle_checkouts`].
 pub fn settle_switches(repository: &Repository, branch: &str) -> Result<Option<Publication>, GitError> {
-    let mut obstructed = None;
-    for _ in 0..LOOKS {
-        if !behind::is_noted(repository, branch)? {
-            return Ok(None);
+    while let Some(age) = behind::since_publication(repository, branch)? {
+        let obstructed = settle_checkouts(repository, branch)?;
+        if age >= A_SWITCH {
+            return Ok(obstructed);
         }
-        obstructed = settle_checkouts(repository, branch)?;
         thread::sleep(BETWEEN_LOOKS);
     }
-    Ok(obstructed)
+    Ok(None)
 }
 
 /// What would keep [`publish`] from moving `branch` from `onto` to `commit` now; nothing is changed.
@@ -166,14 +165,9 @@ fn try_once(repository: &Repository, advance: &Advance, lock: &File) -> Result<O
         return durable::reference(repository, &branch_reference(branch)).map(|()| Some(Publication::AlreadyThere));
     }
     durable::objects(repository, commit, std::slice::from_ref(onto))?;
+    behind::note(repository, branch, onto)?;
     match repository.all_checked_out(branch)?.as_slice() {
-        [] => {
-            behind::note(repository, branch, onto)?;
-            let publication = compare_and_set(repository, branch, onto, commit)?;
-            // What obstructs it has no influence on this publication; the next one, or a resume, reports it.
-            settle(repository, branch, lock)?;
-            Ok(Some(publication))
-        }
+        [] => compare_and_set(repository, branch, onto, commit).map(Some),
         [worktree] => Ok(match move_along(repository, worktree, advance, lock)? {
             Along::Moved => Some(Publication::Published),
             Along::Superseded => None,
@@ -208,9 +202,7 @@ fn settle(repository: &Repository, branch: &str, lock: &File) -> Result<Option<P
 
 /// Moves the checkouts of `branch` along that are behind it.
 fn catch_up_all(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>, GitError> {
-    if !behind::is_noted(repository, branch)? {
-        return Ok(None);
-    }
+    let Some(age) = behind::since_publication(repository, branch)? else { return Ok(None) };
     let on_branch = repository.all_checked_out(branch)?;
     // A branch that was made in a checkout that was behind took that along.
     let main = repository.main_worktree().to_owned();
@@ -232,8 +224,7 @@ fn catch_up_all(repository: &Repository, branch: &str, lock: &File) -> Result<Op
             }
         }
     }
-    // A switch moves the head last, so a checkout that has the branch and is in step stays so.
-    if on_branch.is_empty() { Ok(None) } else { behind::forget(repository, branch).map(|()| None) }
+    if on_branch.is_empty() || age < A_SWITCH { Ok(None) } else { behind::forget(repository, branch).map(|()| None) }
 }
 
 fn tip(repository: &Repository, branch: &str) -> Result<CommitId, GitError> {

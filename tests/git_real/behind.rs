@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use lanekeeper::git::{Publication, publish, settle_checkouts};
+use lanekeeper::git::{Publication, publish, settle_checkouts, settle_switches};
 use lanekeeper::model::CommitId;
 
 use crate::support::*;
@@ -39,7 +39,7 @@ fn end_switch(world: &World) {
 }
 
 fn note(world: &World) -> bool {
-    world.main.join(".git/lanekeeper/moved-alone.json").exists()
+    world.main.join(".git/lanekeeper/published.json").exists()
 }
 
 pinned_tests! {
@@ -58,7 +58,7 @@ pinned_tests! {
             assert_eq!(status(&world.main), " M a.txt\n?? untracked");
             assert_eq!(fs::read_to_string(world.main.join("new.txt")).unwrap(), "newer\n");
             assert_eq!(world.head(), tips[2]);
-            assert!(!note(&world) && !world.main.join(".git/index.lock").exists());
+            assert!(!world.main.join(".git/index.lock").exists());
         }
     }
 
@@ -109,11 +109,26 @@ pinned_tests! {
         }
     }
 
+    fn a_branch_that_git_made_of_the_earlier_tip_and_put_at_the_later_one_is_brought_into_step() {
+        let world = World::new();
+        let base = world.head();
+        let next = made_on(&world, &base, |path| write(&path.join("new.txt"), "new\n"));
+        assert_eq!(publish(&world.repository(), "main", &base, &next).unwrap(), Publication::Published);
+        // `git switch --create desk main` looks `main` up twice: for the files, and for the branch.
+        git(&world.main, &["reset", "-q", "--hard", base.as_str()]);
+        git(&world.main, &["update-ref", "refs/heads/main", next.as_str()]);
+        git(&world.main, &["branch", "desk", "main"]);
+        git(&world.main, &["symbolic-ref", "HEAD", "refs/heads/desk"]);
+        assert_eq!(settle_checkouts(&world.repository(), "main").unwrap(), None);
+        assert_eq!((world.head(), status(&world.main).as_str()), (next, ""));
+    }
+
     fn what_a_user_stages_on_a_branch_that_moved_along_is_theirs() {
         let world = World::new();
         let base = world.head();
         let next = made_on(&world, &base, |path| write(&path.join("new.txt"), "new\n"));
         assert_eq!(publish(&world.repository(), "main", &base, &next).unwrap(), Publication::Published);
+        assert_eq!(settle_switches(&world.repository(), "main").unwrap(), None);
         // The index holds just what the earlier tip holds.
         git(&world.main, &["rm", "-q", "new.txt"]);
         assert_eq!(settle_checkouts(&world.repository(), "main").unwrap(), None);
@@ -126,7 +141,7 @@ pinned_tests! {
         assert!(note(&world));
         git(&world.main, &["switch", "-q", "main"]);
         git(&world.main, &["rm", "-q", "new.txt"]);
-        assert_eq!(settle_checkouts(&world.repository(), "main").unwrap(), None);
+        assert_eq!(settle_switches(&world.repository(), "main").unwrap(), None);
         assert!(!note(&world));
         assert_eq!(status(&world.main), "D  new.txt");
     }
