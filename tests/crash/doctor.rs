@@ -18,7 +18,10 @@ fn doctor_agrees(world: &World) {
         let (code, told) = world.output(arguments);
         assert_eq!(code, Some(0), "{arguments:?}: {told}\n{}", world.story());
     }
-    assert_eq!(branches(), before, "{}", world.story());
+    // A git that outlives its Lanekeeper may still create one.
+    let after = branches();
+    let moved: Vec<&str> = before.lines().filter(|branch| !after.lines().any(|now| now == *branch)).collect();
+    assert!(moved.is_empty(), "{moved:?} moved: {after}\n{}", world.story());
 }
 
 fn dies_at(point: &str, plan: &PlanText, expected: &EndState) -> bool {
