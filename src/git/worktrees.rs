@@ -7,6 +7,7 @@ use super::along::Advance;
 use super::error::{GitError, io_error};
 use super::repository::Repository;
 use super::slot::{git_directory, same_place};
+use crate::model::CommitId;
 use crate::regular_file;
 
 /// What a repository knows of one worktree.
@@ -47,6 +48,13 @@ impl Repository {
     fn all_worktrees(&self) -> Result<Vec<Entry>, GitError> {
         let main = Entry { directory: self.common_dir().to_owned(), worktree: self.main_worktree().to_owned() };
         Ok(std::iter::once(main).chain(self.linked_worktrees()?).collect())
+    }
+
+    /// Where the worktree at `path` last stood, if it is on `branch`, whether or not that exists: one that is on no branch
+    /// stands at a merge that is being tested.
+    pub(crate) fn last_head_on(&self, path: &Path, branch: &str) -> Option<CommitId> {
+        let entry = self.linked_worktrees().ok()?.into_iter().find(|entry| entry.worktree == path)?;
+        entry.holds(branch).then(|| self.last_head(path)).flatten()
     }
 
     /// Every linked worktree that is registered completely enough to have a place.

@@ -117,7 +117,7 @@ fn pipes_sockets_and_directories_without_permission_in_the_worktree_are_left_alo
     run(plan("echo e > e; mkfifo pipe; mkdir -p deep/er; mkfifo deep/er/pipe; ln -s /dev/zero zero")).merged();
     let run = run(plan("echo e > e; mkdir ro; echo x > ro/f; chmod 300 ro"));
     fs::write(run.env.path("scratch/unreadable"), "").expect("a file");
-    fs::set_permissions(run.env.path("scratch/unreadable"), fs::Permissions::from_mode(0)).expect("permissions");
+    fs::set_permissions(run.env.path("scratch/unreadable"), fs::Permissions::from_mode(0o000)).expect("permissions");
     match fs::read(run.env.path("scratch/unreadable")) {
         Ok(_) => assert!(run.merged().env.holds("main", "ro/f"), "the superuser reads it all the same"),
         Err(_) => drop(run.refused(1, &["E", "cannot read the directory 'ro/'", "Permission denied"])),

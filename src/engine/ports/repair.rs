@@ -168,7 +168,7 @@ impl Ports {
         if let Ok(Some(_)) = self.repository.branch_commit(branch) {
             return Ok(Vec::new());
         }
-        let last = self.repository.last_head(&holding.worktree.path);
+        let last = self.repository.last_head_on(&holding.worktree.path, branch);
         let continues = |last: &CommitId| {
             *last == *recorded || self.repository.is_ancestor(recorded, last).is_ok_and(|continues| continues)
         };
