@@ -92,11 +92,30 @@ pub(crate) fn obstacles(
     Ok(Obstacles::new([changed, in_the_way].concat(), remedy))
 }
 
-/// The tracked paths that are changed or staged.
+/// How many changed files are compared by their content at most.
+const COMPARED: usize = 64;
+
+/// The tracked paths that are changed or staged. A file whose line ends alone differ is none of them: it was checked out
+/// under another `core.autocrlf`. It is not touched either: a commit that changes it is refused later.
 fn changed(worktree: &Path) -> Result<Vec<String>, GitError> {
     let status = Git::new(worktree).reading_only().args(["status", "--porcelain", "-z", "--no-renames"]);
     let status = status.args(["--untracked-files=no", "--ignore-submodules=dirty"]).run()?;
-    Ok(nul_separated(&status).map(|entry| path_text(entry.get(3..).unwrap_or_default())).collect())
+    let entries: Vec<(bool, &[u8])> = nul_separated(&status)
+        .map(|entry| (entry.first() == Some(&b' '), entry.get(3..).unwrap_or_default()))
+        .collect();
+    let few = entries.len() <= COMPARED;
+    let mut changed = Vec::new();
+    for (unstaged, path) in entries {
+        if !(few && unstaged && differs_in_line_ends_only(worktree, path)?) {
+            changed.push(path_text(path));
+        }
+    }
+    Ok(changed)
+}
+
+fn differs_in_line_ends_only(worktree: &Path, path: &[u8]) -> Result<bool, GitError> {
+    let git = Git::new(worktree).reading_only().args(["diff", "--quiet", "--no-ext-diff", "--ignore-cr-at-eol", "--"]);
+    Ok(git.arg(os_text(&[b":(top,literal)", path].concat())).yes()?)
 }
 
 /// The files of the user's that are not tracked, ignored ones included, where a new file has to go. Git itself would

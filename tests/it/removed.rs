@@ -122,6 +122,25 @@ fn a_setting_of_line_ends_that_comes_and_goes_changes_nothing() {
     );
 }
 
+/// As git writes files while `core.autocrlf` is set, and leaves them when it is not any more.
+#[test]
+fn line_ends_that_a_setting_left_in_the_users_checkout_keep_no_lane_from_it() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
+    env.write("repo/README.md", "A project.\r\n");
+    env.execute(&[]).exits(0);
+    assert_eq!((env.read("repo/README.md").as_str(), env.read("repo/a.txt").as_str()), ("A project.\r\n", "a\n"));
+    // Nothing is written over it, and a change of more than line ends is one.
+    let change = |run: &str, plan: &str| {
+        env.plan(plan);
+        env.execute(&["--new-run", &format!("--run-id={run}")])
+    };
+    change("r2", "[[lane]]\nid = \"B\"\ncommand = 'echo b > README.md'\n").exits(3).says(&["README.md"]);
+    assert_eq!(env.read("repo/README.md"), "A project.\r\n");
+    env.write("repo/README.md", "Another project.\r\n");
+    change("r3", "[[lane]]\nid = \"C\"\ncommand = 'echo c > c.txt'\n").exits(3).says(&["README.md"]);
+}
+
 #[test]
 fn the_slot_of_a_lane_that_is_removed_beside_its_agent_is_opened_again() {
     let env = beside_an_agent("rm -rf \"$(cd -P \"$SCRATCH/../repo.lanes/r1/A/code\" && pwd)\"");
@@ -258,6 +277,26 @@ fn the_newest_snapshot_of_a_lane_is_set_again() {
     env.git(&["update-ref", "-d", &kept]);
     env.resume(&[]).exits(1);
     assert_eq!(env.file_at(&kept, "half.txt"), "half");
+}
+
+/// Its worktree then stands at the merge that is tested, which is no commit of the lane's.
+#[test]
+fn the_branch_of_a_lane_whose_merge_is_tested_is_made_again_at_the_lanes_head() {
+    let env = TestEnv::new();
+    env.plan(
+        r#"
+[[lane]]
+id = "A"
+tests = 'git symbolic-ref -q HEAD || git -C "$SCRATCH/../repo" update-ref -d refs/heads/lane/P1/A; test -s a.txt'
+command = 'git -C "$SCRATCH/../repo" commit --quiet --allow-empty -m meanwhile; echo a > a.txt'
+"#,
+    );
+    let plan = env.path("plan.toml");
+    let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id=r1"];
+    env.lanekeeper_with(&start, |command| command.env("LANEKEEPER_CRASH_POINT", "before_publish_merge:1")).exits(137);
+    env.resume(&[]).exits(0);
+    assert!(env.holds("main", "a.txt"));
+    env.assert_nothing_left(&["main"]);
 }
 
 /// What an agent staged is stored again from its files, although git lost it before anything named it.
