@@ -110,7 +110,7 @@ pinned_tests! {
         let world = World::new();
         let pool = world.pool(1);
         let slot = pool.open(&holder("A", None), &fresh("lane/P1/A", &world.head())).unwrap();
-        git(&slot.path, &["update-index", "--assume-unchanged", "a.txt"]);
+        git(&slot.path, &["update-index", "--skip-worktree", "a.txt"]);
         write(&slot.path.join("a.txt"), "work\n");
         let again = Checkout { mode: Mode::Reset, adopt: true, ..fresh("lane/P1/A", &world.head()) };
         pool.open(&holder("A", None), &again).unwrap();
