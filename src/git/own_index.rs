@@ -277,12 +277,18 @@ impl<'a> OwnIndex<'a> {
             None if !theirs.exists() => return Some((Vec::new(), None)),
             None => (self.compared()?, true),
         };
-        if covered.more && suspicious {
+        if covered.more && (suspicious || self.takes_modes_from_the_index()) {
             return None;
         }
         let missing = covered.missing.iter().map(|path| path.as_bytes().to_vec());
         let forced = missing.filter(|path| !differing.contains(path) && self.holds(path)).collect();
         Some((forced, Some(covered)))
+    }
+
+    /// Whether git may keep the mode that an index has for a file, which is not to be seen on disk: a path that is no longer
+    /// in the worktree's index must not have that of ours.
+    fn takes_modes_from_the_index(&self) -> bool {
+        !self.repository.configuration().is_ok_and(|settings| settings.keeps_names_and_modes())
     }
 
     /// The worktree's own index.

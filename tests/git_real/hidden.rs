@@ -71,6 +71,22 @@ pinned_tests! {
         assert_eq!(kept(&world, &slot.path, &slot.head, "a.txt"), "b");
     }
 
+    fn a_link_that_is_no_longer_tracked_becomes_a_file_where_links_are_files() {
+        let world = World::new();
+        std::os::unix::fs::symlink("a.txt", world.main.join("link")).unwrap();
+        commit(&world.main, "a link");
+        git(&world.main, &["config", "core.symlinks", "false"]);
+        let slot = world.pool(1).open(&holder("A", None), &fresh("lane/P1/A", &world.head())).unwrap();
+        assert_eq!(kept(&world, &slot.path, &slot.head, "link"), "a.txt");
+        git(&slot.path, &["rm", "--quiet", "--cached", "link"]);
+        write(&slot.path.join("link"), "work\n");
+        assert_eq!(kept(&world, &slot.path, &slot.head, "link"), "work");
+        let snapshots = git(&world.main, &["for-each-ref", "--format=%(objectname)", "refs/lanekeeper/checkpoint"]);
+        let modes: Vec<String> =
+            snapshots.lines().map(|name| git(&world.main, &["ls-tree", name, "link"])[..6].to_owned()).collect();
+        assert!(modes.contains(&"100644".to_owned()), "{modes:?}");
+    }
+
     fn flagged_files_are_watched_in_every_kind_of_index() {
         for init in [&[][..], &["--object-format=sha256"]] {
             for how in ["--index-version=2", "--index-version=4", "--split-index"] {
