@@ -118,7 +118,7 @@ fn while_the_merged_result_is_tested() {
                 End::Stopped => signal(lanekeeper.pid(), Signal::TERM),
                 End::Killed => lanekeeper.kill(),
                 End::MachineLost => {
-                    let all = tree_of(i32::try_from(supervisor.pid).unwrap());
+                    let all = tree_of(supervisor.pid);
                     lanekeeper.kill();
                     all.iter().for_each(|&pid| signal(u32::try_from(pid).unwrap(), Signal::KILL));
                     until("the end of the supervisor", || !supervisor.is_alive());
