@@ -43,6 +43,14 @@ pub enum Bug {
     OpenTwice,
     /// A branch counts as pushed before it is.
     PushForgotten,
+    /// A gate whose supervisor died counts as failed.
+    LostGateFails,
+    /// Whoever publishes does not look again at which checkout has the branch.
+    SwitchNotSeen,
+    /// A merge that the branch refused is made again as if the branch had moved.
+    RefusalForgotten,
+    /// A doctor takes a worktree at a staged merge for damage, and moves the lane's branch there.
+    StagedMergeIsDamage,
 }
 
 impl Bug {
@@ -65,6 +73,10 @@ impl Bug {
         Self::LackNotSeen,
         Self::OpenTwice,
         Self::PushForgotten,
+        Self::LostGateFails,
+        Self::SwitchNotSeen,
+        Self::RefusalForgotten,
+        Self::StagedMergeIsDamage,
     ];
 }
 
@@ -95,6 +107,12 @@ pub fn event_as_seen(event: Event, bug: Option<Bug>) -> Event {
         (Event::JobExited { job, mut exit, report, reading, transcript }, Some(Bug::FailureIsSuccess)) => {
             exit.exit_code = 0;
             exit.cause = lanekeeper::model::ExitCause::Exited;
+            Event::JobExited { job, exit, report, reading, transcript }
+        }
+        (Event::JobExited { job, mut exit, report, reading, transcript }, Some(Bug::LostGateFails)) => {
+            if exit.cause == lanekeeper::model::ExitCause::Lost {
+                exit.cause = lanekeeper::model::ExitCause::Exited;
+            }
             Event::JobExited { job, exit, report, reading, transcript }
         }
         (Event::JobExited { job, exit, report, transcript, .. }, Some(Bug::OutageCounts)) => {

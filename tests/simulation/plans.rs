@@ -184,6 +184,18 @@ impl Script {
         if out { 4 } else { 0 }
     }
 
+    /// How often gates of that kind lose their supervisor before they pass or fail: less often than ends them, or always.
+    pub fn lost_supervisors(&self, key: &str, job: &JobId) -> u32 {
+        let lane = job.lane.as_ref().map(ToString::to_string).unwrap_or_default();
+        let always = self.of(&format!("{lane} cause")) % 12 == 7 && self.of(key).is_multiple_of(3);
+        match &job.role {
+            JobRole::Attempt { .. } => 0,
+            JobRole::Checkpoint { .. } if always => 1_000,
+            _ if self.of(&format!("{key} lost")).is_multiple_of(6) => 1 + self.of(key) % 2,
+            _ => 0,
+        }
+    }
+
     /// How finished lanes reach the integration branch.
     pub fn merge(&self) -> MergeMode {
         if self.of("merge").is_multiple_of(5) { MergeMode::Pr } else { MergeMode::Local }
@@ -197,6 +209,11 @@ impl Script {
     /// Whether a person says no to the task once before saying yes.
     pub fn person_refuses(&self, gate: &str) -> bool {
         self.of(&format!("{gate} person")).is_multiple_of(3)
+    }
+
+    /// Whether the user leaves a stopped rebase as it is until the run has ended.
+    pub fn user_leaves_rebases(&self) -> bool {
+        self.of("rebase").is_multiple_of(2)
     }
 
     /// What becomes of lanes without their must-haves.

@@ -33,6 +33,8 @@ pub struct Simulation {
     answered_live: bool,
     /// How long opening a worktree takes at least.
     opening: i64,
+    /// The user does something in one of so many steps.
+    busy: u32,
     /// How many records the world was told of.
     learned: usize,
 }
@@ -91,6 +93,9 @@ const SLOW: i64 = 300;
 
 const MAX_PARALLEL: u32 = 3;
 
+/// Why a lane is blocked until the user has done something.
+const USERS_TURN: &[&str] = &["cannot be kept", "the user is in the way", "git operation in progress"];
+
 pub fn simulate(seed: u64, crashes: u32, bug: Option<Bug>) -> Result<Ending, String> {
     let mut dice = Dice::new(seed);
     let plan = Arc::new(random_plan(&mut dice));
@@ -105,6 +110,7 @@ pub fn simulate(seed: u64, crashes: u32, bug: Option<Bug>) -> Result<Ending, Str
         wake_at: None,
         late: Vec::new(),
         answered_live: seed.is_multiple_of(2),
+        busy: if seed.is_multiple_of(5) { 5 } else { 60 },
         opening: if seed.is_multiple_of(3) { SLOW } else { 0 },
         learned: 0,
     };
@@ -117,7 +123,7 @@ impl Simulation {
         self.take_in(vec![Event::RunStarted(Box::new(started))], vec![])?;
         for _ in 0..20_000 {
             if let Some((outcome, code)) = self.spine.state().finished() {
-                if outcome != RunOutcome::Done && (self.answer_and_resume()? || self.free_the_disk()?) {
+                if outcome != RunOutcome::Done && (self.answer_and_resume()? || self.make_way()?) {
                     continue;
                 }
                 return self.ending(code);
@@ -132,8 +138,8 @@ impl Simulation {
             self.crashes -= 1;
             return self.crash();
         }
-        if self.world.dice.roll(200) == 0 {
-            self.world.move_integration();
+        if self.world.dice.roll(self.busy) == 0 {
+            self.world.let_user_act();
         }
         if self.answered_live {
             self.answer_people()?;
@@ -317,6 +323,7 @@ impl Simulation {
                 state.apply(record).map_err(|fault| format!("replay: {fault}"))?;
             }
         }
+        self.world.examine(&state);
         if bug == Some(Bug::HoldForgotten) {
             forget_holds(&mut state, self.world.time());
         }
@@ -357,16 +364,18 @@ impl Simulation {
         Ok(asked)
     }
 
-    /// A person makes room for what could not be kept, and resumes; says whether anything waited for that.
-    fn free_the_disk(&mut self) -> Result<bool, String> {
-        let full = self.spine.state().plan().indices().any(|lane| {
+    /// The user makes room for what could not be kept, or makes way for the integration branch, and resumes; says
+    /// whether anything waited for that.
+    fn make_way(&mut self) -> Result<bool, String> {
+        self.world.user.make_way();
+        let waits = self.spine.state().plan().indices().any(|lane| {
             let end = &self.spine.state().lane(lane).end;
-            matches!(end, Some(LaneEnd::Blocked(reason)) if reason.contains("cannot be kept"))
+            matches!(end, Some(LaneEnd::Blocked(reason)) if USERS_TURN.iter().any(|why| reason.contains(why)))
         });
-        if full {
+        if waits {
             self.resume(self.durable())?;
         }
-        Ok(full)
+        Ok(waits)
     }
 
     fn ending(&mut self, code: u8) -> Result<Ending, String> {

@@ -16,6 +16,7 @@ mod plans;
 mod run;
 mod seeds;
 mod smooth;
+mod user;
 mod world;
 
 use bugs::Bug;

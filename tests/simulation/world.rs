@@ -14,6 +14,7 @@ use lanekeeper::schedule::{Action, Rebuild, RestartFrom, RunState};
 use super::bugs::Bug;
 use super::dice::Dice;
 use super::plans::Script;
+use super::user::{Deed, User};
 
 pub struct World {
     pub plan: Arc<Plan>,
@@ -27,6 +28,9 @@ pub struct World {
     tries: HashMap<String, u32>,
     contents: HashMap<CommitId, BTreeSet<String>>,
     pub integration: CommitId,
+    /// What the integration branch has been.
+    tips: Vec<CommitId>,
+    pub user: User,
     pub merges: Vec<LaneIndex>,
     lane_branches: BTreeMap<LaneIndex, CommitId>,
     agent_branches: BTreeMap<(LaneIndex, usize), CommitId>,
@@ -60,6 +64,7 @@ pub struct SimJob {
 
 impl World {
     pub fn new(plan: Arc<Plan>, script: Script, dice: Dice, bug: Option<Bug>) -> Self {
+        let leaves_rebases = script.user_leaves_rebases();
         let mut world = Self {
             plan,
             script,
@@ -72,6 +77,8 @@ impl World {
             tries: HashMap::new(),
             contents: HashMap::new(),
             integration: commit_name(0),
+            tips: Vec::new(),
+            user: User::new(commit_name(0), leaves_rebases),
             merges: Vec::new(),
             lane_branches: BTreeMap::new(),
             agent_branches: BTreeMap::new(),
@@ -86,7 +93,9 @@ impl World {
             violations: Vec::new(),
             commits: 0,
         };
-        world.integration = world.commit(BTreeSet::new());
+        let base = world.commit(BTreeSet::new());
+        world.user.check_out(&base);
+        world.move_branch(base);
         world
     }
 
@@ -203,7 +212,11 @@ impl World {
         let key = self.key_of(job);
         let tries = self.tries.entry(key.clone()).or_default();
         *tries += 1;
-        let out = self.script.outages(&key, job);
+        let lost = self.script.lost_supervisors(&key, job);
+        if *tries <= lost {
+            return (exit(ExitCause::Lost, -1), None, None);
+        }
+        let out = lost + self.script.outages(&key, job);
         if *tries <= out {
             let outage = Outage { kind: OutageKind::Quota, line: "429".into(), retry_after: None };
             return (exit(ExitCause::Exited, 1), None, Some(Box::new(Reading::Outage(outage))));
@@ -489,6 +502,7 @@ impl World {
 
     fn stage_merge(&mut self, lane: LaneIndex, state: &RunState) -> Vec<Event> {
         self.expect_checkpoint(lane, Stage::PrePr);
+        self.expect_branch(lane, state);
         let id = self.id(lane);
         if self.fails_once(&format!("{lane:?} conflict"), self.script.lane_conflict(lane)) {
             let agent = self.plan.lane(lane).round(Round::Implementation).next_back();
@@ -496,8 +510,12 @@ impl World {
             let failure = Failure::new(FailureKind::Conflict, "conflict");
             return vec![Event::FailureNoted { lane: id, agent, task: None, failure }];
         }
-        let onto = self.integration.clone();
+        let mut onto = self.integration.clone();
         let commit = self.merge(&onto, &self.lane_branches[&lane].clone());
+        if self.bug == Some(Bug::RefusalForgotten) && self.user.rebasing {
+            // Another name each time for the same branch, as if it had moved.
+            onto = self.commit(self.integrated());
+        }
         let moved = state.lane(lane).base.as_ref() != Some(&onto);
         vec![Event::MergeStaged { lane: id, onto, commit, moved }]
     }
@@ -509,13 +527,17 @@ impl World {
         if needs && (has.is_none() || has == Some(false) && self.script.must_haves() == MustHavesRule::Enforce) {
             self.complain(format!("{id} was merged without what it must have"));
         }
+        self.expect_branch(lane, state);
         let staged = state.lane(lane).staged.clone().unwrap();
         let again = self.bug == Some(Bug::PublishTwice);
         if self.merges.contains(&lane) && !again {
             return vec![Event::LaneMerged { lane: id, commit: self.integration.clone(), onto: staged.onto }];
         }
-        if self.integration != staged.onto && !again {
+        if (self.integration != staged.onto || self.user.rebasing) && !again {
             return vec![Event::MergeSuperseded { lane: id }];
+        }
+        if let Some(obstacle) = self.user.obstacle() {
+            return vec![Event::LaneBlocked { lane: id, reason: format!("{obstacle}; the user is in the way") }];
         }
         let content = self.content(&staged.commit);
         if !content.is_superset(&self.pieces(lane)) {
@@ -525,7 +547,7 @@ impl World {
             self.complain(format!("the merge of {id} lost what was merged before"));
         }
         self.merges.push(lane);
-        self.integration = staged.commit.clone();
+        self.publish_beside_user(staged.commit.clone());
         vec![Event::LaneMerged { lane: id, commit: staged.commit, onto: staged.onto }]
     }
 
@@ -600,10 +622,70 @@ impl World {
         fails && *tries == 1
     }
 
-    /// Somebody else moves the integration branch.
-    pub fn move_integration(&mut self) {
-        let content = self.integrated();
-        self.integration = self.commit(content);
+    /// Moves the branch, and the checkout that has it; the user may switch to the branch between the two.
+    fn publish_beside_user(&mut self, commit: CommitId) {
+        let had_branch = self.user.on_branch;
+        let switches = !had_branch && !self.user.dirty && self.dice.roll(4) == 0;
+        if switches {
+            self.user.check_out(&self.integration.clone());
+            self.user.on_branch = true;
+        }
+        self.move_branch(commit.clone());
+        let has_branch = if self.bug == Some(Bug::SwitchNotSeen) { had_branch } else { self.user.on_branch };
+        if has_branch {
+            self.user.check_out(&commit);
+        }
+        if self.user.on_branch && (self.user.index != commit || self.user.files != commit) {
+            self.complain("the user's checkout was left behind by a publication");
+        }
+    }
+
+    fn move_branch(&mut self, commit: CommitId) {
+        self.tips.push(commit.clone());
+        self.integration = commit;
+    }
+
+    /// The user does something beside the run.
+    pub fn let_user_act(&mut self) {
+        match self.user.act(&mut self.dice) {
+            // Without a checkout that has it, another clone pushes.
+            Some(Deed::Commit) => {
+                let mine = if self.user.on_branch { self.user.index.clone() } else { self.integration.clone() };
+                if !self.content(&mine).is_superset(&self.integrated()) {
+                    self.complain("the user's commit reverts what was merged");
+                }
+                let commit = self.commit(self.content(&mine));
+                if self.user.on_branch {
+                    self.user.check_out(&commit);
+                }
+                self.move_branch(commit);
+            }
+            Some(Deed::Switch) => {
+                self.user.on_branch = !self.user.on_branch;
+                self.user.check_out(&self.integration.clone());
+            }
+            None => {}
+        }
+        let is_tip = |commit: &CommitId| self.tips.contains(commit);
+        if !is_tip(&self.user.index) || !is_tip(&self.user.files) {
+            self.complain("the user's checkout holds what the branch never was");
+        }
+    }
+
+    /// Only what is on record moves a lane's branch.
+    fn expect_branch(&mut self, lane: LaneIndex, state: &RunState) {
+        if self.lane_branches.get(&lane) != state.lane(lane).head.as_ref() {
+            self.complain(format!("the branch of {} is not where the run log has it", self.id(lane)));
+        }
+    }
+
+    /// The doctor looks at a stopped run: a lane whose merge is staged has its worktree at that merge, not at its branch.
+    pub fn examine(&mut self, state: &RunState) {
+        for lane in self.plan.clone().indices() {
+            if let (Some(staged), Some(Bug::StagedMergeIsDamage)) = (&state.lane(lane).staged, self.bug) {
+                self.lane_branches.insert(lane, staged.commit.clone());
+            }
+        }
     }
 }
 
