@@ -167,7 +167,12 @@ fn try_once(repository: &Repository, advance: &Advance, lock: &File) -> Result<O
     durable::objects(repository, commit, std::slice::from_ref(onto))?;
     behind::note(repository, branch, onto)?;
     match repository.all_checked_out(branch)?.as_slice() {
-        [] => compare_and_set(repository, branch, onto, commit).map(Some),
+        [] => {
+            let publication = compare_and_set(repository, branch, onto, commit)?;
+            // What obstructs it has no influence on this publication; a later look reports it.
+            settle(repository, branch, lock)?;
+            Ok(Some(publication))
+        }
         [worktree] => Ok(match move_along(repository, worktree, advance, lock)? {
             Along::Moved => Some(Publication::Published),
             Along::Superseded => None,
