@@ -1,7 +1,7 @@
 //! Crash points: places where a test build of the program can be made to die, to show that a resume mends it.
 //!
 //! `LANEKEEPER_CRASH_POINT=NAME:N` makes a build with debug assertions die as by SIGKILL at the N-th time that it comes
-//! to the point called NAME. Release builds have none of this.
+//! to the point called NAME; `panic_NAME:N` makes it panic there. Release builds have none of this.
 
 use crate::schedule::Action;
 
@@ -58,6 +58,10 @@ impl CrashPoint {
     }
 }
 
+/// What a name begins with where it chooses a panic.
+#[cfg(debug_assertions)]
+const PANIC: &str = "panic_";
+
 /// Dies here if this is the chosen point and the chosen time.
 #[cfg(debug_assertions)]
 pub fn crash_point(point: CrashPoint) {
@@ -72,9 +76,10 @@ pub fn crash_point(point: CrashPoint) {
     static PASSED: AtomicU32 = AtomicU32::new(0);
 
     if let Some((name, number)) = &*CHOSEN
-        && *name == point.name()
+        && name.strip_prefix(PANIC).unwrap_or(name) == point.name()
         && PASSED.fetch_add(1, Ordering::SeqCst) + 1 == *number
     {
+        assert!(!name.starts_with(PANIC), "the crash point {name} was chosen");
         let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     }
 }

@@ -3,6 +3,8 @@
 //! It waits for what tasks answer, for people (signals and requests) and for the clock; everything that has come is
 //! handed to the spine in one batch, so that one sync makes all of it durable; then it starts what the spine wants.
 
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -40,6 +42,14 @@ pub enum DriverError {
     /// Signals or time cannot be waited for.
     #[error("the system does not let the engine wait: {0}")]
     System(#[from] std::io::Error),
+    /// A task panicked: a mistake of Lanekeeper's, or the system refused it memory or a thread.
+    #[error("`{action}` panicked: {message}")]
+    Panicked {
+        /// The action's word.
+        action: &'static str,
+        /// What the panic said.
+        message: String,
+    },
     /// The log's last word is no ending.
     #[error("the run ended without saying how")]
     NoEnding,
@@ -63,6 +73,8 @@ impl Log for Journal {
 enum Message {
     Said(Box<Event>),
     Done(Action, Vec<Event>),
+    /// Nobody knows what the task did; a resume finds out. Without this word the run would wait for it for ever.
+    Panicked(DriverError),
 }
 
 /// Runs a run to its end: `first` are the events that this life of the run begins with.
@@ -80,7 +92,8 @@ pub fn drive(
     let ended = runtime.block_on(async {
         let (sender, inbox) = unbounded_channel();
         let (spine, signals) = (Spine::new(journal, state), Signals::new()?);
-        let mut driver = Driver { spine, ports, sender, inbox, signals, wake_at: None, taken: Vec::new() };
+        let mut driver =
+            Driver { spine, ports, sender, inbox, signals, wake_at: None, taken: Vec::new(), panicked: None };
         driver.run(first, watch).await
     });
     // After an error tasks may still wait for jobs that go on for hours.
@@ -97,6 +110,7 @@ struct Driver {
     wake_at: Option<Timestamp>,
     /// Requests whose events are not durable yet.
     taken: Vec<PathBuf>,
+    panicked: Option<DriverError>,
 }
 
 impl Driver {
@@ -111,6 +125,10 @@ impl Driver {
             let (events, finished) = self.wait(watch).await;
             step = self.absorb(events, finished)?;
             requests::forget(&std::mem::take(&mut self.taken));
+            if let Some(error) = self.panicked.take() {
+                watch(Sight::Records(&step.records));
+                return Err(error);
+            }
         }
     }
 
@@ -126,11 +144,17 @@ impl Driver {
             let task = self.ports.prepare(&action, self.spine.state());
             let (sender, ports) = (self.sender.clone(), self.ports.clone());
             tokio::task::spawn_blocking(move || {
-                crash_point(CrashPoint::before(&action));
                 let tell = |event| drop(sender.send(Message::Said(Box::new(event))));
-                let events = ports.timed(&action, task, &tell);
-                crash_point(CrashPoint::after(&action));
-                let _ = sender.send(Message::Done(action, events));
+                let carried_out = catch_unwind(AssertUnwindSafe(|| {
+                    crash_point(CrashPoint::before(&action));
+                    let events = ports.timed(&action, task, &tell);
+                    crash_point(CrashPoint::after(&action));
+                    events
+                }));
+                let _ = sender.send(match carried_out {
+                    Ok(events) => Message::Done(action, events),
+                    Err(panic) => Message::Panicked(panicked(&action, panic.as_ref())),
+                });
             });
         }
     }
@@ -152,19 +176,20 @@ impl Driver {
             events.extend(self.requests());
             watch(Sight::Tick(self.now()));
             let woken = self.wake_at.is_some_and(|moment| moment <= self.now());
-            if woken || !events.is_empty() || !finished.is_empty() {
+            if woken || !events.is_empty() || !finished.is_empty() || self.panicked.is_some() {
                 return (events, finished);
             }
         }
     }
 
-    fn take(&self, message: Option<Message>, events: &mut Vec<Event>, finished: &mut Vec<Action>) {
+    fn take(&mut self, message: Option<Message>, events: &mut Vec<Event>, finished: &mut Vec<Action>) {
         match message {
             Some(Message::Said(event)) => events.push(*event),
             Some(Message::Done(action, answers)) => {
                 events.extend(answers);
                 finished.push(action);
             }
+            Some(Message::Panicked(error)) => self.panicked = Some(error),
             None => {}
         }
     }
@@ -189,4 +214,9 @@ impl Driver {
     fn now(&self) -> Timestamp {
         self.ports.clock.now()
     }
+}
+
+fn panicked(action: &Action, panic: &(dyn Any + Send)) -> DriverError {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    DriverError::Panicked { action: action.word(), message: text.unwrap_or("it says nothing").to_owned() }
 }

@@ -174,3 +174,17 @@ fn what_is_said_at_a_resume_reaches_the_agents_that_are_meant() {
     }
     assert!(prompt("B", 3).contains("- use the other library\n- only yours") && !prompt("A", 3).contains("only yours"));
 }
+
+#[test]
+fn a_task_that_panics_stops_the_run_and_a_resume_does_it_again() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\ncommand = 'echo x > x.txt'\n");
+    let plan = env.path("plan.toml");
+    let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
+    let crash = ("LANEKEEPER_CRASH_POINT", "panic_before_commit_work:1");
+    let stopped = env.lanekeeper_with(&start, |command| command.env(crash.0, crash.1)).exits(3);
+    stopped.says(&["the run stopped: `commit_work` panicked", "panic_before_commit_work"]).hints("lanekeeper resume");
+    env.resume(&[]).exits(0);
+    assert!(env.holds("main", "x.txt"));
+    env.assert_nothing_left(&["main"]);
+}
