@@ -14,6 +14,7 @@ mod preflight;
 mod resume;
 mod site;
 mod start;
+mod switches;
 mod watch;
 
 use std::path::PathBuf;

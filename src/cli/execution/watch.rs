@@ -8,6 +8,7 @@ use chrono::{Local, Offset};
 use super::locks::Locks;
 use super::site::{Site, host, now, redactor};
 use super::start::write_plan;
+use super::switches::SwitchWatch;
 use crate::cli::args::Format;
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
@@ -59,6 +60,7 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
         Mirror::start(&work.state, &work.site.repository, &ports.pool, &work.started, &work.plan, work.history.clone())
             .map_err(|error| CliError::new(ExitStatus::Blocked, error.to_string()))?;
     let follower = follower(&work, directory.clone())?;
+    let switches = SwitchWatch::start(&work.site.repository, &work.started.base_branch);
     let pool = ports.pool.clone();
     let mut drawn =
         context.timings.as_ref().map(|timings| Waits::new(timings, &work.settings, &work.plan, &work.history));
@@ -68,6 +70,7 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
     let ended = drive(ports, work.journal, work.run_state, work.first, &mut |sight| match sight {
         Sight::Records(records) => {
             mirror.send(records);
+            switches.observe(records);
             drawn.iter_mut().for_each(|waits| waits.draw(records));
             follower.iter().for_each(|follower| follower.send(records));
             records.iter().for_each(|record| fan_out.record(record));
@@ -77,6 +80,9 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
     // What took the run log may have taken the plan, too, without which the run cannot be resumed.
     let ended = ended.inspect_err(|_| restore_plan(&directory, &work.plan, &work.settings));
     let view = fan_out.finish();
+    if let Some(obstructed) = switches.finish() {
+        context.printer.warning(obstructed, &[]);
+    }
     if let Err(error) = mirror.finish() {
         context
             .printer

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Answer, Moment, PortError, Ports, Task};
 use crate::event::{Event, Worktree};
-use crate::git::{self, Checkout, GitError, Holder, Mode, ProgramError, Publication, Snapshot};
+use crate::git::{self, Checkout, GitError, Holder, Mode, ProgramError, Snapshot};
 use crate::model::{CommitId, LaneIndex, MergeMode};
 use crate::schedule::{Rebuild, RunState};
 
@@ -126,22 +126,10 @@ impl Ports {
             if ports.facts.options.merge == MergeMode::Local {
                 ports.delete_branch(&ports.lane_branch(lane), &kept_by, &mut kept);
                 kept.extend(git::delete_references(&ports.repository, &moment.known)?);
-                events.extend(ports.settle_switches(lane));
             }
             events.push(Event::LaneCleaned { lane: ports.id(lane), kept });
             Ok(events)
         }))
-    }
-
-    /// Waits until no `git switch` can leave a checkout behind what was published, and brings those into step that did.
-    fn settle_switches(&self, lane: LaneIndex) -> Option<Event> {
-        let branch = &self.facts.base_branch;
-        let message = match git::settle_switches(&self.repository, branch) {
-            Ok(Some(Publication::CheckedOutDirty { worktree, obstacles })) => obstacles.cannot_move(branch, &worktree),
-            Ok(_) => return None,
-            Err(error) => error.to_string(),
-        };
-        Some(Event::Noted { lane: Some(self.id(lane)), message })
     }
 
     fn delete_branch(&self, branch: &str, kept_by: &[CommitId], kept: &mut Vec<String>) {
