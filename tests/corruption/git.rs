@@ -40,7 +40,7 @@ ways! {
         fs::copy(it.lane_slot().join(".git"), it.slot().join(".git")).unwrap();
     };
     a_lanes_worktree_is_deleted: "resumed", |it| fs::remove_dir_all(it.lane_slot()).unwrap();
-    all_worktrees_are_deleted: "mended: worktree-missing", |it| fs::remove_dir_all(it.scratch.path("work.lanes")).unwrap();
+    all_worktrees_are_deleted: "resumed", |it| fs::remove_dir_all(it.scratch.path("work.lanes")).unwrap();
     worktrees_are_pruned: "resumed", |it| {
         fs::remove_dir_all(it.slot()).unwrap();
         it.scratch.git(&["worktree", "prune"]);
@@ -50,21 +50,21 @@ ways! {
         fs::remove_file(it.lane_file("agents/engineer/code")).unwrap();
     };
 
-    an_agents_branch_is_deleted: "mended: branch-missing", |it| it.scratch.git(&["update-ref", "-d", AGENTS]).clear();
+    an_agents_branch_is_deleted: "resumed", |it| it.scratch.git(&["update-ref", "-d", AGENTS]).clear();
     an_agents_branch_is_moved_back: "resumed", |it| it.scratch.git(&["update-ref", AGENTS, "main~1"]).clear();
     an_agents_branch_is_moved_forward: "resumed", |it| {
         let more = it.scratch.git(&["commit-tree", "-p", AGENTS, "-m", "more", &format!("{AGENTS}^{{tree}}")]);
         it.scratch.git(&["update-ref", AGENTS, &more]);
     };
-    a_lanes_branch_is_deleted: "mended: branch-missing", |it| it.scratch.git(&["update-ref", "-d", LANES]).clear();
+    a_lanes_branch_is_deleted: "resumed", |it| it.scratch.git(&["update-ref", "-d", LANES]).clear();
     a_lanes_branch_is_moved_back: "resumed", |it| it.scratch.git(&["update-ref", LANES, "main~1"]).clear();
     a_lanes_branch_is_moved_forward: "resumed", |it| {
         let more = it.scratch.git(&["commit-tree", "-p", LANES, "-m", "more", &format!("{LANES}^{{tree}}")]);
         it.scratch.git(&["update-ref", LANES, &more]);
     };
-    a_branch_is_empty: "mended: branch-missing", |it| fs::write(it.scratch.path("work/.git").join(AGENTS), "").unwrap();
+    a_branch_is_empty: "resumed", |it| fs::write(it.scratch.path("work/.git").join(AGENTS), "").unwrap();
 
-    a_branch_is_garbage: "mended: branch-missing", |it| {
+    a_branch_is_garbage: "resumed", |it| {
         fs::write(it.scratch.path("work/.git").join(AGENTS), GARBAGE).unwrap();
     };
 
@@ -97,7 +97,7 @@ ways! {
         it.scratch.git(&["worktree", "prune"]);
     };
     a_claim_is_gone: "resumed", |it| fs::remove_file(it.slot().with_extension("claim")).unwrap();
-    a_claim_is_garbage: "resumed, afterwards mended: claim-damaged", |it| fs::write(it.slot().with_extension("claim"), GARBAGE).unwrap();
+    a_claim_is_garbage: "resumed", |it| fs::write(it.slot().with_extension("claim"), GARBAGE).unwrap();
     the_snapshots_are_gone: "resumed", |it| it.scratch.kept().iter().for_each(|name| {
         it.scratch.git(&["update-ref", "-d", name]);
     });
