@@ -27,8 +27,10 @@ impl SwitchWatch {
         }
     }
 
-    /// Waits for the last look. Returns what kept a checkout from being brought into step, and what to do.
+    /// Takes a last look, also for a publication of an earlier process. Returns what kept a checkout from being brought into
+    /// step, and what to do.
     pub(super) fn finish(self) -> Option<String> {
+        let _ = self.published.send(());
         drop(self.published);
         self.thread.join().unwrap_or_else(|_| Some("checkouts of the integration branch were not examined".to_owned()))
     }
