@@ -30,7 +30,7 @@ use crate::model::CommitId;
 use crate::regular_file;
 
 /// Longer than it takes from the lock on the index to that on the branch.
-const A_PUBLICATION: Duration = Duration::from_secs(60);
+pub(super) const A_PUBLICATION: Duration = Duration::from_secs(60);
 
 /// How often the lock on the index is tried.
 const LOCK_TRIES: u32 = 40;
@@ -174,7 +174,7 @@ impl<'a> Checkout<'a> {
     fn give_up(&self, advance: &Advance, touched: Vec<String>) -> Result<Obstacles, GitError> {
         let Advance { branch, onto, commit, .. } = advance;
         if self.stands_at(commit)? {
-            behind::note(self.repository, branch, onto)?;
+            behind::note_checkout(self.repository, branch, onto)?;
         }
         self.unlock()?;
         let earlier = behind::earlier_tip(self.repository, self.worktree, branch, commit)?;

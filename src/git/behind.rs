@@ -33,6 +33,12 @@ pub(super) fn note(repository: &Repository, branch: &str, tip: &CommitId) -> Res
     write(repository, &published)
 }
 
+/// Records that a checkout of `branch` is still at `tip`. The time of the last publication stays as it is where that is
+/// known. The caller holds the publish lock.
+pub(super) fn note_checkout(repository: &Repository, branch: &str, tip: &CommitId) -> Result<(), GitError> {
+    if read(repository)?.contains_key(branch) { Ok(()) } else { note(repository, branch, tip) }
+}
+
 /// How long ago the last publication was, if a checkout may be behind `branch`.
 pub(super) fn since_publication(repository: &Repository, branch: &str) -> Result<Option<Duration>, GitError> {
     if !read(repository)?.contains_key(branch) {

@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use super::along::Checkout;
+use super::along::{A_PUBLICATION, Checkout};
 use super::durable;
 use super::error::{GitError, io_error};
 use super::library;
@@ -119,14 +119,18 @@ impl Checkout<'_> {
     /// Removes those of `touched` that are the beginning of what was being written there when the disk was full or git
     /// died. Returns whether there were any.
     pub(super) fn remove_cut_short(&self, touched: &[Vec<u8>], commits: [&CommitId; 2]) -> Result<bool, GitError> {
+        let lock = fs::metadata(self.index_lock()).and_then(|lock| lock.modified());
+        let latest = lock.map_err(io_error("read", &self.index_lock()))? + A_PUBLICATION;
+        let may_be_ours = |file: &fs::Metadata| file.is_file() && file.modified().is_ok_and(|time| time <= latest);
         let mut removed = false;
         for path in touched {
             let place = self.place(path);
-            if !fs::symlink_metadata(&place).is_ok_and(|kind| kind.is_file()) {
+            if !fs::symlink_metadata(&place).is_ok_and(|file| may_be_ours(&file)) {
                 continue;
             }
             let found = regular_file::read(&place).map_err(io_error("read", &place))?;
-            if commits.iter().any(|commit| self.checked_out(commit, path).is_some_and(|all| all.starts_with(&found))) {
+            let is_cut_short = |all: Vec<u8>| found.len() < all.len() && all.starts_with(&found);
+            if commits.iter().any(|commit| self.checked_out(commit, path).is_some_and(is_cut_short)) {
                 durable::remove(&place)?;
                 removed = true;
             }

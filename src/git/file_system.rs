@@ -1,8 +1,9 @@
 //! File systems whose file times cannot be relied on.
 
-use std::fs::File;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
+
+use crate::regular_file::{self, Links};
 
 /// Has git read every file of `worktree` again, whatever the index in the file `index` knows of it, where a program can
 /// write to a file through memory without changing its times. Elsewhere nothing happens.
@@ -15,7 +16,7 @@ pub(crate) fn distrust_times(worktree: &Path, index: &Path) {
 }
 
 fn date_to_the_beginning(index: &Path) {
-    if let Ok(file) = File::options().write(true).open(index)
+    if let Ok(file) = regular_file::options(Links::Refuse).write(true).open(index)
         && let Err(error) = file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1))
     {
         tracing::warn!("{} cannot be dated back: {error}", index.display());
@@ -39,7 +40,7 @@ fn hides_mapped_writes(_path: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::fs::{self, File};
     use std::os::unix::fs::MetadataExt;
 
     use super::super::program::Git;

@@ -68,13 +68,15 @@ impl Pool {
     /// given back. The run log says that `holder` holds the slot.
     ///
     /// # Errors
-    /// [`GitError::NotOurs`] when another holder has claimed the slot; [`GitError::Io`].
+    /// [`GitError::Io`]; [`GitError::NotOurs`] when another holder claims the slot at the same moment.
     pub fn restore_claim(&self, holder: &Holder, worktree: &Worktree) -> Result<ClaimFound, GitError> {
         match Claim::read(&self.claim_file(worktree.slot)) {
             Ok(Some(claim)) if claim.holder == *holder => {
                 self.note_holder(worktree.slot, holder);
                 return Ok(ClaimFound::Held);
             }
+            // Only a slot that was given back can be claimed by another holder.
+            Ok(Some(_)) => return Ok(ClaimFound::Released),
             _ if self.is_given_back(worktree) => return Ok(ClaimFound::Released),
             _ => {}
         }

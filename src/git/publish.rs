@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::PathBuf;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::admin_lock::Guarded;
 use super::along::{Advance, Along, finish, move_along};
@@ -41,6 +41,9 @@ const TRIES: u32 = 3;
 
 /// Longer than `git switch` takes from looking a branch up to moving the head, but for the files that it writes.
 const A_SWITCH: Duration = Duration::from_millis(200);
+
+/// How long [`settle_switches`] waits for a `git switch` that writes many files.
+const LONGEST_SWITCH: Duration = Duration::from_secs(10);
 
 /// Between two looks at the checkouts.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(25);
@@ -91,15 +94,18 @@ pub fn settle_checkouts(repository: &Repository, branch: &str) -> Result<Option<
     repository.holding(Guarded::Publish, |lock| settle(repository, branch, lock))
 }
 
-/// The same until every `git switch` that looked the branch up before its last publication has ended, or has taken longer
-/// than any does that writes few files.
+/// The same until every `git switch` that looked the branch up before its last publication has ended: one that takes longer
+/// than [`A_SWITCH`] writes files, and holds the index lock meanwhile.
 ///
 /// # Errors
 /// Those of [`settle_checkouts`].
 pub fn settle_switches(repository: &Repository, branch: &str) -> Result<Option<Publication>, GitError> {
+    let began = Instant::now();
     while let Some(age) = behind::since_publication(repository, branch)? {
+        // Before the look: a switch that ends in between is seen by it.
+        let switching = index_lock(repository.main_worktree())?.is_some() && began.elapsed() < LONGEST_SWITCH;
         let obstructed = settle_checkouts(repository, branch)?;
-        if age >= A_SWITCH {
+        if (age >= A_SWITCH || began.elapsed() >= A_SWITCH) && !switching {
             return Ok(obstructed);
         }
         thread::sleep(BETWEEN_LOOKS);
@@ -169,8 +175,10 @@ fn try_once(repository: &Repository, advance: &Advance, lock: &File) -> Result<O
     match repository.all_checked_out(branch)?.as_slice() {
         [] => {
             let publication = compare_and_set(repository, branch, onto, commit)?;
-            // What obstructs it has no influence on this publication; a later look reports it.
-            settle(repository, branch, lock)?;
+            // What prevents this look has no influence on the publication; a later look reports it.
+            if let Err(error) = settle(repository, branch, lock) {
+                tracing::debug!("checkouts of {branch} were not examined: {error}");
+            }
             Ok(Some(publication))
         }
         [worktree] => Ok(match move_along(repository, worktree, advance, lock)? {
@@ -209,9 +217,16 @@ fn settle(repository: &Repository, branch: &str, lock: &File) -> Result<Option<P
 fn catch_up_all(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>, GitError> {
     let Some(age) = behind::since_publication(repository, branch)? else { return Ok(None) };
     let on_branch = repository.all_checked_out(branch)?;
-    // A branch that was made in a checkout that was behind took that along.
+    // A branch that was made in a checkout that was behind took that along; one with commits of its own did not.
     let main = repository.main_worktree().to_owned();
-    let left_it = (!on_branch.contains(&main)).then_some(main);
+    let was_on_it = |main: &PathBuf| -> Result<bool, GitError> {
+        match repository.head_at(main) {
+            Ok(head) => repository.is_ancestor(&head.commit, &tip(repository, branch)?),
+            // Such as the head of a branch without a commit.
+            Err(_) => Ok(false),
+        }
+    };
+    let left_it = if on_branch.contains(&main) || !was_on_it(&main)? { None } else { Some(main) };
     for worktree in on_branch.iter().chain(&left_it) {
         if operation_in(worktree)?.is_some() || index_lock(worktree)?.is_some() {
             return Ok(None);
@@ -229,7 +244,7 @@ fn catch_up_all(repository: &Repository, branch: &str, lock: &File) -> Result<Op
             }
         }
     }
-    if on_branch.is_empty() || age < A_SWITCH { Ok(None) } else { behind::forget(repository, branch).map(|()| None) }
+    if age < A_SWITCH { Ok(None) } else { behind::forget(repository, branch).map(|()| None) }
 }
 
 fn tip(repository: &Repository, branch: &str) -> Result<CommitId, GitError> {

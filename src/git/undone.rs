@@ -38,7 +38,8 @@ pub fn undone(
     }
     for (suspect, parent) in made_by_others(repository, commit, tip)? {
         let (lost_before, gone_after) = (differing(commit, &parent)?, differing(onto, &suspect)?);
-        if brought.iter().any(|path| !lost_before.contains(path) && !gone_after.contains(path)) {
+        let mut left = brought.difference(&lost_before).peekable();
+        if left.peek().is_some() && left.all(|path| !gone_after.contains(path)) {
             return Ok(Some(Undone::By(suspect)));
         }
     }

@@ -93,15 +93,19 @@ fn close(files: &JobFiles, more: &Redactor) -> Result<Option<JobExit>, ProcessEr
     let swept = marker.as_ref().map_or(Ok(0), |marker| sweep_owned(files, marker))?;
     // A job without a specification never ran, and so said nothing.
     let spec = files.spec()?;
+    let mut unclean = String::new();
     let redactors = [spec.as_ref().map(redactor_for).unwrap_or_default(), more.clone()];
     for (spec, redactor) in spec.iter().flat_map(|spec| redactors.iter().map(move |redactor| (spec, redactor))) {
-        let cleaned = clean_files(files, spec, redactor);
-        cleaned.map_err(ProcessError::file("take secrets out of", files.directory()))?;
+        // Nothing but the exit lets the run go on.
+        if let Err(error) = clean_files(files, spec, redactor) {
+            unclean = format!("; secrets were not removed from its files: {error}");
+        }
     }
     let mut exit = match marker {
         None if files.stop_wanted() => stopped_before_start(),
         marker => lost(files, marker, swept),
     };
+    exit.notes.push_str(&unclean);
     redactors.iter().for_each(|redactor| clean_exit(&mut exit, redactor));
     files.write_exit(&exit)?;
     Ok(Some(exit))

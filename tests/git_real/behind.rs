@@ -27,9 +27,12 @@ fn published_alone(world: &World) -> [CommitId; 3] {
         write(&path.join("new.txt"), "newer\n");
         fs::remove_file(path.join("src/b.rs")).unwrap();
     });
+    // A `git switch` is under way meanwhile.
+    write(&world.main.join(".git/index.lock"), "");
     for [from, to] in [[&base, &first], [&first, &second]] {
         assert_eq!(publish(&world.repository(), "main", from, to).unwrap(), Publication::Published);
     }
+    fs::remove_file(world.main.join(".git/index.lock")).unwrap();
     [base, first, second]
 }
 
@@ -105,8 +108,35 @@ pinned_tests! {
                 let detach = format!("git switch --detach {} && git stash", tips[0].short());
                 assert!(obstacles.remedy.contains(&detach), "{name}: {}", obstacles.remedy);
             }
+            assert!(settle_switches(&world.repository(), "main").unwrap().is_some(), "{name}: the search does not end");
             assert_eq!((world.users_state(), contents(&world.main)), (before, files), "{name}");
         }
+    }
+
+    fn what_a_user_stages_on_a_branch_with_commits_of_its_own_is_theirs() {
+        let world = World::new();
+        let base = world.head();
+        git(&world.main, &["switch", "-q", "--create", "desk"]);
+        write(&world.main.join("mine.txt"), "mine\n");
+        commit(&world.main, "mine");
+        let next = made_on(&world, &base, |path| write(&path.join("new.txt"), "new\n"));
+        assert_eq!(publish(&world.repository(), "main", &base, &next).unwrap(), Publication::Published);
+        // The index holds just what the tip before the publication holds.
+        git(&world.main, &["rm", "-q", "mine.txt"]);
+        for look in [settle_checkouts, settle_switches] {
+            assert_eq!(look(&world.repository(), "main").unwrap(), None);
+            assert_eq!(status(&world.main), "D  mine.txt");
+        }
+    }
+
+    fn a_branch_without_a_commit_in_the_users_checkout_prevents_nothing() {
+        let world = World::new();
+        let base = world.head();
+        let next = made_on(&world, &base, |path| write(&path.join("new.txt"), "new\n"));
+        let repository = world.repository();
+        git(&world.main, &["switch", "-q", "--orphan", "pages"]);
+        assert_eq!(publish(&repository, "main", &base, &next).unwrap(), Publication::Published);
+        assert_eq!(settle_switches(&repository, "main").unwrap(), None);
     }
 
     fn a_branch_that_git_made_of_the_earlier_tip_and_put_at_the_later_one_is_brought_into_step() {

@@ -22,6 +22,7 @@ use crate::model::text::{headline, shell_line};
 use crate::model::{LaneId, LaneIndex, Plan, RunId};
 use crate::plan_source::explain;
 use crate::recover::resume::has_begun;
+use crate::regular_file;
 use crate::schedule::RunState;
 use crate::settings::Settings;
 use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, atomic, checkpoints, run_log};
@@ -178,6 +179,9 @@ fn nothing_left(context: &Context, plan: &Plan, base: &str) -> Result<ExitStatus
     Ok(ExitStatus::Done)
 }
 
+/// How the first line of every run log begins.
+const FIRST: &[u8] = b"{\"seq\":1,";
+
 /// Removes the log and the plan of a run of that name that died before it had begun: nothing was done in it. The run's
 /// lock is held.
 fn remove_unbegun(state: &StateDirectory, run: &RunId) -> Result<(), CliError> {
@@ -188,7 +192,10 @@ fn remove_unbegun(state: &StateDirectory, run: &RunId) -> Result<(), CliError> {
         return Ok(());
     }
     let contents = run_log::read(&log)?;
-    if contents.damage.is_empty() && !has_begun(&contents.records) {
+    let torn_first =
+        || regular_file::read(&log).is_ok_and(|bytes| FIRST.starts_with(&bytes) || bytes.starts_with(FIRST));
+    let ours = !contents.records.is_empty() || torn_first();
+    if ours && contents.damage.is_empty() && !has_begun(&contents.records) {
         // The log last: without it the plan is taken for what is left of a run that did something.
         atomic::remove(&directory.plan())?;
         atomic::remove(&log)?;

@@ -154,6 +154,10 @@ impl Ports {
         [from, to]: [&CommitId; 2],
     ) -> Result<Vec<Snapshot>, PortError> {
         self.repository.vouch_for(&worktree.path)?;
+        if git::is_half_updated(&worktree.path)? {
+            // The update that is finished now replaces all files, also what the user changed since.
+            self.keep_worktree(&moment.making_room(None), &worktree.path)?;
+        }
         match git::set_worktree_to(&self.repository, &worktree.path, branch, [from, to]) {
             Err(GitError::Dirty { .. } | GitError::Program(_) | GitError::OperationInProgress { .. }) => {
                 self.keep_worktree(&moment.making_room(None), &worktree.path)?;
