@@ -95,7 +95,7 @@ pub fn settle_checkouts(repository: &Repository, branch: &str) -> Result<Option<
 }
 
 /// The same until every `git switch` that looked the branch up before its last publication has ended: one that takes longer
-/// than [`A_SWITCH`] writes files, and holds the index lock meanwhile.
+/// than 0.2 s writes files, and holds the index lock meanwhile.
 ///
 /// # Errors
 /// Those of [`settle_checkouts`].
