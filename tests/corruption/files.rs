@@ -144,7 +144,7 @@ fn the_log_is_of_a_later_format() {
 
 #[test]
 fn the_log_is_a_directory() {
-    is_left_alone("not a regular file but a directory", |patient, _| {
+    is_left_alone("a directory", |patient, _| {
         fs::remove_file(patient.scratch.log()).unwrap();
         fs::create_dir(patient.scratch.log()).unwrap();
     });
