@@ -100,13 +100,24 @@ impl World {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Waits until every git that a dead Lanekeeper began has ended: each holds the lock that it was begun under.
+    /// Waits until every git that a dead Lanekeeper began has ended: each holds the lock that it was begun under, if any.
     pub fn wait_for_orphans(&self) {
+        until("the end of every git", || !self.has_git());
         for name in ["pool", "admin", "references", "publish", "settings"] {
             if let Ok(guard) = fs::File::open(self.work().join(format!(".git/lanekeeper/{name}.guard"))) {
                 guard.lock().unwrap();
             }
         }
+    }
+
+    /// Whether a git is at work somewhere in this world; `false` where the system does not say.
+    fn has_git(&self) -> bool {
+        let processes = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
+        let is_here =
+            |process: &PathBuf| fs::read_link(process.join("cwd")).is_ok_and(|cwd| cwd.starts_with(&self.root));
+        let is_git =
+            |process: &PathBuf| fs::read_to_string(process.join("comm")).is_ok_and(|name| name.trim() == "git");
+        processes.into_iter().any(|process| is_git(&process) && is_here(&process))
     }
 
     /// How many worktrees there are. A git that a dead Lanekeeper began may be about to add one, which others cannot

@@ -175,7 +175,9 @@ fn settings_that_an_agent_writes_run_nothing_and_lose_nothing() {
          git config core.hooksPath \"$SCRATCH/hooks\""
     );
     for script in ["git config core.bare true; git config core.worktree /nonexistent", &hooks] {
-        let env = plan(&format!("{script}; echo e > e"));
+        // The worktree of the other lane is checked out with the hooks that are configured then.
+        let merged = "until git cat-file -e main:n 2> /dev/null; do sleep 0.02; done";
+        let env = plan(&format!("{merged}; {script}; echo e > e"));
         let config = env.read("repo/.git/config");
         let ended = env.execute(&[]).exits(0);
         assert_ne!(env.read("repo/.git/config"), config, "the agent changed it");
