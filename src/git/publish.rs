@@ -244,7 +244,7 @@ fn catch_up_all(repository: &Repository, branch: &str, lock: &File) -> Result<Op
             }
         }
     }
-    if age < A_SWITCH { Ok(None) } else { behind::forget(repository, branch).map(|()| None) }
+    if on_branch.is_empty() || age < A_SWITCH { Ok(None) } else { behind::forget(repository, branch).map(|()| None) }
 }
 
 fn tip(repository: &Repository, branch: &str) -> Result<CommitId, GitError> {
