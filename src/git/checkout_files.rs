@@ -151,7 +151,7 @@ impl Checkout<'_> {
         git.variable("GIT_INDEX_FILE", self.own_index())
     }
 
-    /// Tells our index what is there of `paths`.
+    /// Updates our index with the files at `paths`.
     fn note(&self, paths: &[u8]) -> Result<(), GitError> {
         let there =
             |path: &[u8]| fs::symlink_metadata(self.place(path)).is_ok_and(|kind| kind.is_file() || kind.is_symlink());

@@ -312,7 +312,7 @@ fn refuse_missing_secrets(opened: &Opened) -> Result<(), CliError> {
 
 /// What the plan's file says now.
 fn read_again(pinned: &Plan, started: &RunStarted, control: &Control) -> Result<Reading, CliError> {
-    // Lanes of the run stay part of the plan although what they did says by now that they are done.
+    // Lanes of the run stay part of the plan although their files show that they are done.
     let lanes: Vec<String> = pinned.lanes.iter().map(|lane| lane.id.to_string()).collect();
     let options = ReadOptions { unfinished: &lanes, force: true, ..ReadOptions::default() };
     Ok(PlanText::open_recorded(&started.plan_path)?.read(&control.settings, &options, started.options.plan_format))
