@@ -25,6 +25,9 @@ pub struct RunStarted {
     pub plan_path: PathBuf,
     /// What was read there, prompt files included.
     pub plan_sha256: String,
+    /// Of `plan.json` as it was written in the run's directory; empty: recorded by an older version.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub pinned_sha256: String,
     /// The integration branch, without `refs/heads/`.
     pub base_branch: String,
     /// Where it stood.

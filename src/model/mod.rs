@@ -5,6 +5,7 @@ pub mod checkpoint_record;
 pub mod command;
 pub mod dag;
 pub mod diagnosis;
+pub mod digest;
 pub mod failure;
 mod git_variables;
 mod human_gate;

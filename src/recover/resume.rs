@@ -56,6 +56,16 @@ pub fn beginning<'a>(run: &RunId, records: &'a [Record]) -> Result<&'a RunStarte
     }
 }
 
+/// The SHA-256 of `plan.json` as the run last wrote it; empty where an older version started the run.
+pub fn pinned_sha256(records: &[Record]) -> &str {
+    let recorded = records.iter().rev().find_map(|record| match &record.event {
+        Event::RunStarted(started) => Some(&started.pinned_sha256),
+        Event::RunResumed { pinned_sha256, .. } => pinned_sha256.as_ref(),
+        _ => None,
+    });
+    recorded.map_or("", String::as_str)
+}
+
 /// Closes the jobs that the log says were started and of which nothing is on disk, because the run's directory was
 /// removed: as jobs that had not begun they would be begun a second time, beside the first.
 ///

@@ -418,13 +418,14 @@ impl LaneState {
         // Only what had ended gets a fresh count: a crash in the middle must not give a lane more tries than it has.
         if matches!(self.end, Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_))) {
             self.end = None;
-            self.in_vain.forget_all();
             self.rework = 0;
             self.misunderstood = 0;
             self.mender = None;
             // A no that ended the lane is asked about again; any other has not been acted upon yet.
             self.answers.retain(|_, answer| answer.approved);
         }
+        // What was lost with the machine says nothing of the work, however often that happens.
+        self.in_vain.forget_all();
         self.stopping = None;
         self.failure = None;
         self.proposal.out = None;

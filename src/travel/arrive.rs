@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::error::TravelError;
 use super::manifest::{self, Manifest};
-use super::pack::{FILES, LOG, checksum, replay};
+use super::pack::{FILES, LOG, replay};
 use super::{STATES, incoming_reference, state_reference};
 use crate::event::{Event, Record};
 use crate::git::{GitError, Remote, Repository, forget_reference};
+use crate::model::digest::sha256;
 use crate::model::{CommitId, Plan, RunId, TreeEntry, TreeEntryKind};
 use crate::schedule::RunState;
 use crate::store::run_files::{RunFile, is_plain};
@@ -89,7 +90,7 @@ impl Arrived {
     pub(super) fn open(&self, repository: &Repository) -> Result<Contents, TravelError> {
         self.refuse_what_does_not_belong()?;
         let log = self.below(repository, LOG)?.into_iter().flat_map(|(_, piece)| piece).collect::<Vec<u8>>();
-        if log.len() as u64 != self.manifest.log_bytes || checksum(&log) != self.manifest.log_sha256 {
+        if log.len() as u64 != self.manifest.log_bytes || sha256(&log) != self.manifest.log_sha256 {
             return Err(self.damaged("its run log is not the one that it was pushed with"));
         }
         let name = format!("the log of run {}", self.manifest.run_id);

@@ -6,13 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
-
 use super::error::TravelError;
 use super::manifest::{FORMAT, Manifest, NAME};
 use super::{Source, outgoing_reference, secrets};
 use crate::event::{Record, RunStarted};
 use crate::git::{self, Parcel};
+use crate::model::digest::sha256;
 use crate::model::{CommitId, LaneIndex, MergeMode, Plan, RunId};
 use crate::regular_file;
 use crate::schedule::{LaneState, RunState};
@@ -69,11 +68,6 @@ pub(super) fn replay(run: &RunId, plan: &Arc<Plan>, records: &[Record]) -> Resul
     Ok(state)
 }
 
-/// The checksum that a manifest has of a log.
-pub(super) fn checksum(log: &[u8]) -> String {
-    Sha256::digest(log).iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 fn describe(
     source: &Source,
     state: &RunState,
@@ -98,7 +92,7 @@ fn describe(
         records,
         at,
         log_bytes: log.len() as u64,
-        log_sha256: checksum(log),
+        log_sha256: sha256(log),
         outcome: state.finished().map(|(outcome, _)| outcome),
         base_branch: started.base_branch.clone(),
         integration: integration.unwrap_or_else(|| started.base_commit.clone()),

@@ -3,9 +3,10 @@
 use super::arrive::{Arrived, fetch};
 use super::error::TravelError;
 use super::manifest::Manifest;
-use super::pack::{Packed, checksum, pack};
+use super::pack::{Packed, pack};
 use super::{Source, outgoing_reference, seen_reference, state_reference};
 use crate::git::{Lease, PushRequest, Pushed, Remote, forget_reference, point_reference};
+use crate::model::digest::sha256;
 use crate::model::{CommitId, RunId};
 
 /// What was pushed.
@@ -86,7 +87,7 @@ fn going_on_from(
 /// Whether a log begins with the one that a manifest tells of.
 pub(super) fn continues(log: &[u8], earlier: &Manifest) -> bool {
     let length = usize::try_from(earlier.log_bytes).unwrap_or(usize::MAX);
-    log.get(..length).is_some_and(|beginning| checksum(beginning) == earlier.log_sha256)
+    log.get(..length).is_some_and(|beginning| sha256(beginning) == earlier.log_sha256)
 }
 
 fn superseded(remote: &Remote, theirs: &Manifest) -> TravelError {

@@ -188,3 +188,40 @@ fn a_task_that_panics_stops_the_run_and_a_resume_does_it_again() {
     assert!(env.holds("main", "x.txt"));
     env.assert_nothing_left(&["main"]);
 }
+
+/// Where the run's plan is pinned, below the test's directory.
+const PINNED: &str = "repo/.claude/ai-dev-kit/run-logs/r1/plan.json";
+
+/// Changes the pinned plan so that B passes at once.
+fn edit_pinned_plan(env: &TestEnv) {
+    let pinned = env.read(PINNED);
+    let edited = pinned.replace("[ -e \\\"$SCRATCH/help\\\" ] && echo b > b.txt", "echo b > b.txt");
+    assert_ne!(edited, pinned);
+    env.write(PINNED, edited);
+}
+
+#[test]
+fn a_pinned_plan_that_another_program_changed_is_refused_and_written_again_by_the_doctor() {
+    let env = failed();
+    edit_pinned_plan(&env);
+    env.resume(&[]).exits(6).says(&["plan.json", "changed by another program"]).hints("doctor r1 --fix");
+    env.lanekeeper(&["rollback", "r1"]).exits(6);
+    assert!(env.lanekeeper(&["doctor", "r1"]).exits(6).stdout.contains("plan-mismatch"));
+    env.lanekeeper(&["doctor", "r1", "--fix"]).exits(0);
+    env.resume(&[]).exits(1);
+    assert!(!env.holds("main", "b.txt"));
+    env.write("scratch/help", "");
+    env.resume(&[]).exits(0);
+}
+
+#[test]
+fn a_pinned_plan_that_another_program_changed_gives_way_to_an_accepted_one() {
+    let env = failed();
+    edit_pinned_plan(&env);
+    env.write("plan.toml", env.read("plan.toml").replace("echo b > b.txt", "echo accepted > b.txt"));
+    env.resume(&["--accept-plan-change"]).exits(1);
+    // The run has recorded the plan that it uses now.
+    env.write("scratch/help", "");
+    env.resume(&[]).exits(0);
+    assert!(env.git(&["show", "main:b.txt"]).contains("accepted"));
+}

@@ -25,6 +25,7 @@ use crate::cli::runs::{command, named_or_only_unfinished, unfinished, unknown_la
 use crate::engine::mirror::Mirror;
 use crate::engine::reconcile::{describe, verdict};
 use crate::event::{Event, Record, RunStarted};
+use crate::model::digest::sha256;
 use crate::model::text::shell_line;
 use crate::model::withheld::{EnvironmentOwner, Withheld};
 use crate::model::{Budget, LaneId, Plan, RunId};
@@ -32,7 +33,7 @@ use crate::plan_source::ReadOptions;
 use crate::plan_source::Reading;
 use crate::process;
 use crate::recover::completion::partial_rounds;
-use crate::recover::resume::{ResumeError, beginning, check, close_removed_jobs, replay};
+use crate::recover::resume::{ResumeError, beginning, check, close_removed_jobs, pinned_sha256, replay};
 use crate::recover::untold::untold_snapshots;
 use crate::regular_file;
 use crate::schedule::RunState;
@@ -77,6 +78,10 @@ pub(in crate::cli) struct Opened {
     pub(in crate::cli) started: RunStarted,
     /// Its plan.
     pub(in crate::cli) plan: Arc<Plan>,
+    /// Whether another program changed `plan.json`.
+    edited: bool,
+    /// The SHA-256 of `plan.json`.
+    plan_sha256: String,
     /// What the log adds up to.
     pub(in crate::cli) state: RunState,
     locks: Locks,
@@ -200,7 +205,7 @@ fn nothing_to_resume(site: &Site, options: &Options, plan: &PlanFile) -> CliErro
 /// Takes a run, replays it, and makes sure that its plan is what it was.
 fn open(context: &Context, site: &Site, run: &RunId, control: &Control) -> Result<Opened, CliError> {
     let taken = take(context, site, run, control, Part::Own)?;
-    let Some(plan) = changed_plan(context, &taken.plan, &taken.started, control)? else {
+    let Some(plan) = changed_plan(context, &taken, control)? else {
         refuse_missing_secrets(&taken)?;
         return Ok(taken);
     };
@@ -209,9 +214,9 @@ fn open(context: &Context, site: &Site, run: &RunId, control: &Control) -> Resul
         let message = format!("the changed plan does not fit what run {run} did: {error}");
         CliError::new(ExitStatus::Usage, message).hint("keep every lane that the run has begun, or put the plan back")
     })?;
-    write_plan(&taken.directory.plan(), &plan, &control.settings)?;
+    let plan_sha256 = write_plan(&taken.directory.plan(), &plan, &control.settings)?;
     let journal = taken.journal.redacting(redactor(&control.settings, &plan));
-    Ok(Opened { plan, state, journal, ..taken })
+    Ok(Opened { plan, plan_sha256, state, journal, ..taken })
 }
 
 /// Which branches of the phase a command touches that takes a run up.
@@ -251,7 +256,13 @@ fn take_now(
     let run_lock = lock_run(state_directory, run, &control.session_id)?;
     let (journal, records) = Journal::open(&directory.log())?;
     let started = beginning(run, &records)?.clone();
-    let plan = Arc::new(with_secrets(&pinned(run, directory)?, &started, control));
+    let Pinned { plan, sha256 } = pinned(run, directory)?;
+    let plan = Arc::new(with_secrets(&plan, &started, control));
+    let recorded = pinned_sha256(&records);
+    let edited = !recorded.is_empty() && recorded != sha256 && !is_its_source(&plan, &started, control);
+    if edited && !control.accept_plan_change {
+        return Err(refuse_edited_plan(run, directory));
+    }
     let journal = journal.redacting(redactor(&control.settings, &plan));
     let state = replay(run, &plan, &records)?;
     let reach = match part {
@@ -261,18 +272,50 @@ fn take_now(
     let branches = lock_branches_of(state_directory, &plan, &started, reach, &control.session_id)?;
     let locks = Locks { _run: run_lock, _branches: branches };
     let records = Arc::new(records);
-    Ok(Opened { directory: directory.clone(), journal, records, started, plan, state, locks })
+    Ok(Opened {
+        directory: directory.clone(),
+        journal,
+        records,
+        started,
+        plan,
+        edited,
+        plan_sha256: sha256,
+        state,
+        locks,
+    })
 }
 
-/// The plan that the run pinned.
-fn pinned(run: &RunId, directory: &RunDirectory) -> Result<Plan, CliError> {
+/// The plan that a run pinned, with the SHA-256 of its file.
+struct Pinned {
+    plan: Plan,
+    sha256: String,
+}
+
+fn pinned(run: &RunId, directory: &RunDirectory) -> Result<Pinned, CliError> {
     let text = regular_file::read_text(directory.plan()).map_err(|error| error.to_string());
-    let plan = text.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()));
-    plan.map_err(|reason| {
+    let pinned = text.and_then(|text| {
+        let plan = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        Ok(Pinned { plan, sha256: sha256(&text) })
+    });
+    pinned.map_err(|reason| {
         let place = directory.plan();
         let message = format!("the plan that run {run} pinned, {}, cannot be read: {reason}", place.display());
         CliError::new(ExitStatus::Corrupted, message).hint(TO_THE_DOCTOR)
     })
+}
+
+/// Whether the pinned plan is what its unchanged source says, as the doctor writes it.
+fn is_its_source(pinned: &Plan, started: &RunStarted, control: &Control) -> bool {
+    let source = read_again(pinned, started, control).ok().filter(|source| source.sha256 == started.plan_sha256);
+    source.and_then(|source| source.plan).is_some_and(|plan| plan == *pinned)
+}
+
+fn refuse_edited_plan(run: &RunId, directory: &RunDirectory) -> CliError {
+    let path = directory.plan();
+    let message = format!("{}, the plan of run {run}, was changed by another program", path.display());
+    CliError::new(ExitStatus::Corrupted, message)
+        .hint(format!("to write it again from the plan file: lanekeeper doctor {run} --fix"))
+        .hint(format!("to continue with the plan file as it is now: lanekeeper resume {run} --accept-plan-change"))
 }
 
 /// The plan with the secrets that it was stored without: from the plan's file as it is now, else from our environment, which
@@ -319,20 +362,19 @@ fn read_again(pinned: &Plan, started: &RunStarted, control: &Control) -> Result<
 }
 
 /// The plan that takes the place of the pinned one: its file changed, and that is accepted.
-fn changed_plan(
-    context: &Context,
-    pinned: &Arc<Plan>,
-    started: &RunStarted,
-    control: &Control,
-) -> Result<Option<Arc<Plan>>, CliError> {
+fn changed_plan(context: &Context, taken: &Opened, control: &Control) -> Result<Option<Arc<Plan>>, CliError> {
+    let (pinned, started) = (&taken.plan, &taken.started);
     let path = &started.plan_path;
     if !path.exists() {
+        if taken.edited {
+            return Err(refuse_edited_plan(&started.run_id, &taken.directory));
+        }
         context.printer.warning(format!("{} is gone; the plan as it was pinned is used", path.display()), &[]);
         return Ok(None);
     }
     let reading = read_again(pinned, started, control)?;
     match reading.plan {
-        _ if reading.sha256 == started.plan_sha256 => Ok(None),
+        _ if reading.sha256 == started.plan_sha256 && !taken.edited => Ok(None),
         Some(plan) if plan == **pinned => Ok(None),
         Some(plan) if control.accept_plan_change => Ok(Some(Arc::new(plan))),
         changed => {
@@ -390,6 +432,7 @@ pub(super) fn resume(
     let untold = untold_snapshots(&site.repository, &opened.started, &opened.state, &opened.records)?;
     let external = settle(context, site, run, &opened, control)?;
     let resumed = Event::RunResumed {
+        pinned_sha256: Some(opened.plan_sha256).filter(|now| now != pinned_sha256(&opened.records)),
         number: opened.state.resumes() + 1,
         owner: owner(&control.session_id),
         timeout: new_limit(&control.settings),

@@ -18,6 +18,7 @@ use crate::cli::error::{CliError, ExitStatus};
 use crate::cli::options::{Alone, Options};
 use crate::event::{Event, RunOptions, RunStarted};
 use crate::git::Pool;
+use crate::model::digest::sha256;
 use crate::model::text::{headline, shell_line};
 use crate::model::{LaneId, LaneIndex, Plan, RunId};
 use crate::plan_source::explain;
@@ -75,6 +76,7 @@ pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: Pla
         .repository
         .branch_commit(&base_branch)?
         .ok_or_else(|| CliError::new(ExitStatus::Usage, format!("the branch `{base_branch}` was deleted meanwhile")))?;
+    let pinned = plan_text(&plan.plan, &options.settings)?;
     let started = RunStarted {
         format: FORMAT.to_owned(),
         lanekeeper: env!("CARGO_PKG_VERSION").to_owned(),
@@ -82,6 +84,7 @@ pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: Pla
         phase: plan.plan.phase.clone(),
         plan_path: plan.path.clone(),
         plan_sha256: plan.sha256.clone(),
+        pinned_sha256: sha256(&pinned),
         base_branch,
         base_commit,
         owner: owner(&options.session_id),
@@ -94,7 +97,7 @@ pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: Pla
     refuse_old_results(&run_id, &directory)?;
     let journal = Journal::create(&directory.log(), &run_id, &plan.plan.phase)?;
     let journal = journal.redacting(redactor(&options.settings, &plan.plan));
-    write_plan(&directory.plan(), &plan.plan, &options.settings)?;
+    atomic::write(&directory.plan(), &pinned)?;
     work(
         context,
         Work {
@@ -213,12 +216,17 @@ fn refuse_old_results(run: &RunId, directory: &RunDirectory) -> Result<(), CliEr
         .hint(format!("to remove what it left: lanekeeper clean {run}, or its directory if its log is gone")))
 }
 
-/// Pins the plan for the run's whole life, without its secrets.
-pub(super) fn write_plan(path: &Path, plan: &Plan, settings: &Settings) -> Result<(), CliError> {
+/// The plan as it is pinned for the run's whole life, without its secrets.
+fn plan_text(plan: &Plan, settings: &Settings) -> Result<Vec<u8>, CliError> {
     let plan = plan.without_secrets(settings.redacted_patterns());
-    let text =
-        serde_json::to_vec_pretty(&plan).map_err(|error| CliError::new(ExitStatus::Failed, error.to_string()))?;
-    Ok(atomic::write(path, &text)?)
+    serde_json::to_vec_pretty(&plan).map_err(|error| CliError::new(ExitStatus::Failed, error.to_string()))
+}
+
+/// Pins the plan. Returns the SHA-256 of what was written.
+pub(super) fn write_plan(path: &Path, plan: &Plan, settings: &Settings) -> Result<String, CliError> {
+    let text = plan_text(plan, settings)?;
+    atomic::write(path, &text)?;
+    Ok(sha256(&text))
 }
 
 /// The branch that lanes are built on and merged into.

@@ -104,9 +104,10 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
 fn restore_plan(directory: &RunDirectory, plan: &Plan, settings: &Settings) {
     let restored = match directory.plan().exists() {
         true => Ok(()),
-        false => {
-            directory.create().map_err(CliError::from).and_then(|()| write_plan(&directory.plan(), plan, settings))
-        }
+        false => directory
+            .create()
+            .map_err(CliError::from)
+            .and_then(|()| write_plan(&directory.plan(), plan, settings).map(drop)),
     };
     if let Err(error) = restored {
         tracing::warn!("the plan of the run is gone and cannot be written again: {error:?}");

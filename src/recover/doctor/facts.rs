@@ -100,6 +100,8 @@ pub struct PlanSeen {
     pub source: Option<Arc<Plan>>,
     /// Whether its source is another plan now, so that a resume needs `--accept-plan-change`.
     pub changed: bool,
+    /// Whether another program changed the pinned one: it is neither what the run wrote nor what its source says.
+    pub edited: bool,
     /// What in the log does not fit, and in which line.
     pub contradiction: Option<(u64, Fault)>,
 }

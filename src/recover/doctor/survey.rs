@@ -11,8 +11,10 @@ use super::{remains, shared};
 use crate::engine::reconcile::{Verdict, verdict};
 use crate::event::{Event, Record};
 use crate::git::{GitError, Pool, Repository, Slot, SlotCheckout, is_damaged_index};
+use crate::model::digest::sha256;
 use crate::model::{CheckpointRecord, CommitId, JobId, LaneId, Plan, RunId};
 use crate::process;
+use crate::recover::resume::pinned_sha256;
 use crate::regular_file;
 use crate::schedule::RunState;
 use crate::store::atomic::{FileError, read_left};
@@ -95,13 +97,16 @@ fn run_facts(place: &Place<'_>, run: RunId, records: &[CheckpointRecord]) -> Res
         remains: None,
         run,
     };
-    facts.plan.pinned = pinned(&facts.plan.path);
+    let pinned = pinned(&facts.plan.path);
+    let written = pinned.as_ref().and_then(|text| text.as_ref().ok()).map(sha256);
+    facts.plan.pinned =
+        pinned.map(|text| serde_json::from_str::<Plan>(&text?).map(Arc::new).map_err(|error| error.to_string()));
     if held {
         return Ok(facts);
     }
     let own: Vec<&CheckpointRecord> = records.iter().filter(|record| record.run_id == facts.run).collect();
     if let Some(mut expected) = facts.expected.take() {
-        look_at_plan(place, &mut facts, &mut expected);
+        look_at_plan(place, &mut facts, &mut expected, written);
         let events = facts.log.certain().unwrap_or_default();
         facts.checkpoints = expected_checkpoints(place, &facts.log_path, events, &own);
         facts.jobs = jobs(&directory, &expected);
@@ -119,7 +124,7 @@ fn run_facts(place: &Place<'_>, run: RunId, records: &[CheckpointRecord]) -> Res
 }
 
 /// Looks at the pinned plan and its source, and replays the log with the one that fits it.
-fn look_at_plan(place: &Place<'_>, facts: &mut RunFacts, expected: &mut Expected) {
+fn look_at_plan(place: &Place<'_>, facts: &mut RunFacts, expected: &mut Expected, sha256: Option<String>) {
     let events: &[Record] = facts.log.certain().unwrap_or_default();
     let known: BTreeSet<String> =
         events.iter().filter_map(|record| record.event.lane()).map(ToString::to_string).collect();
@@ -132,6 +137,9 @@ fn look_at_plan(place: &Place<'_>, facts: &mut RunFacts, expected: &mut Expected
     };
     facts.plan.source = source.filter(pinned).and_then(|(_, plan)| plan);
     if let Some(Ok(plan)) = facts.plan.pinned.as_ref().map(|plan| plan.as_ref()) {
+        let recorded = pinned_sha256(events);
+        let as_recorded = recorded.is_empty() || sha256.as_deref() == Some(recorded);
+        facts.plan.edited = !as_recorded && facts.plan.source.as_ref() != Some(plan);
         facts.plan.contradiction = expected.replay(plan, events).err();
     }
     if let (None, Some(source)) = (&expected.state, &facts.plan.source) {
@@ -194,10 +202,9 @@ fn held_log(path: &Path, run: &RunId) -> LogSeen {
     }
 }
 
-fn pinned(path: &Path) -> Option<Result<Arc<Plan>, String>> {
+fn pinned(path: &Path) -> Option<Result<String, String>> {
     fs::symlink_metadata(path).ok()?;
-    let text = regular_file::read_text(path).map_err(|error| error.to_string());
-    Some(text.and_then(|text| serde_json::from_str::<Plan>(&text).map(Arc::new).map_err(|error| error.to_string())))
+    Some(regular_file::read_text(path).map_err(|error| error.to_string()))
 }
 
 fn expected_checkpoints(

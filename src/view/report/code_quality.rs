@@ -1,10 +1,10 @@
 //! What GitLab shows beside a merge request: Code Quality issues, in the part of Code Climate's format that GitLab reads.
 
 use serde::Serialize;
-use sha2::{Digest, Sha256};
 
 use super::ExecutionReport;
 use super::annotations::{Annotation, Severity, all};
+use crate::model::digest::sha256;
 
 /// One issue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -41,7 +41,7 @@ fn issue(annotation: Annotation) -> Option<Issue> {
     };
     // The same complaint of the next run is the same issue.
     let words = format!("{path}\n{line:?}\n{title}\n{message}");
-    let fingerprint = Sha256::digest(words).iter().map(|byte| format!("{byte:02x}")).collect();
+    let fingerprint = sha256(words);
     let location = Location { path, lines: Lines { begin: line.unwrap_or(1) } };
     Some(Issue { description: message, check_name: title, fingerprint, severity, location })
 }

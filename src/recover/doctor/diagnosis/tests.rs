@@ -104,24 +104,6 @@ fn a_lost_job_is_a_resumes_matter_and_a_damaged_one_a_persons() {
 }
 
 #[test]
-fn a_plan_is_the_same_plan_whatever_flags_change_in_it() {
-    let text = |id: &str, retries: u32| {
-        format!(
-            "phase = \"P1\"\n[[lane]]\nid = \"{id}\"\nowns = [\"a/**\"]\nretries = {retries}\n[[lane.agent]]\n\
-             name = \"e\"\nround = \"implementation\"\ncommand = [\"true\"]\n"
-        )
-    };
-    let plan = |text: String| {
-        let files = [crate::plan_source::SourceFile { path: "p.toml", text: &text }];
-        let source = crate::plan_source::Source { files: &files, ..Default::default() };
-        Arc::new(crate::plan_source::read(&source, &|_| Ok(String::new()), &|_| None).plan.unwrap())
-    };
-    let (pinned, others) = (plan(text("SL-1", 3)), [plan(text("SL-1", 0)), plan(text("SL-2", 3))]);
-    assert_eq!(files::outline(&pinned), files::outline(&others[0]));
-    assert_ne!(files::outline(&pinned), files::outline(&others[1]));
-}
-
-#[test]
 fn a_remedy_can_be_pasted_whatever_the_path() {
     let lock = IndexTrouble {
         path: "/a b/it's/index.lock".into(),
