@@ -36,11 +36,16 @@ pub(crate) fn occupant(repository: &Repository, path: &Path) -> Occupant {
     if names.is_empty() {
         return Occupant::Nothing;
     }
+    let only_link = names == [OsStr::new(".git")];
+    // Git creates the link before it writes it.
+    if only_link && fs::symlink_metadata(path.join(".git")).is_ok_and(|link| link.is_file() && link.len() == 0) {
+        return Occupant::HalfMade;
+    }
     let Some(entry) = entry_named_by(path).filter(|entry| belongs_to(repository, entry)) else {
         return Occupant::Stranger;
     };
     if read_line(&entry.join("locked")).as_deref() == Some(HALF_MADE) {
-        return if names == [OsStr::new(".git")] { Occupant::HalfMade } else { Occupant::Stranger };
+        return if only_link { Occupant::HalfMade } else { Occupant::Stranger };
     }
     let knows_the_place = registered_place(&entry).is_some_and(|place| same_place(&place, path));
     if knows_the_place && entry.join("HEAD").is_file() { Occupant::Ours(entry) } else { Occupant::Stranger }

@@ -15,7 +15,7 @@ use crate::support::*;
 type Leave<'a> = Box<dyn Fn(&Path, &Path) + 'a>;
 
 /// The states in which an interrupted `git worktree add` leaves a slot, oldest first.
-fn interrupted_adds(world: &World) -> [(&'static str, Leave<'_>); 4] {
+fn interrupted_adds(world: &World) -> [(&'static str, Leave<'_>); 5] {
     let locked = |entry: &Path| write(&entry.join("locked"), "initializing\n");
     let named = move |slot: &Path, entry: &Path| {
         locked(entry);
@@ -28,6 +28,13 @@ fn interrupted_adds(world: &World) -> [(&'static str, Leave<'_>); 4] {
     [
         ("an entry without a place", Box::new(move |_, entry| locked(entry))),
         ("an entry whose place is missing", Box::new(named)),
+        (
+            "a link that is not written yet",
+            Box::new(move |slot, entry| {
+                named(slot, entry);
+                write(&slot.join(".git"), "");
+            }),
+        ),
         ("a link to an entry without a head", Box::new(linked)),
         (
             "a worktree that is all there but locked",
