@@ -70,6 +70,17 @@ printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEKEEPER_STATUS_FI
 }
 
 #[test]
+fn what_an_attempt_of_a_reviewer_left_that_did_not_finish_goes_with_the_lane() {
+    let env = TestEnv::new();
+    let reviewer = r#"[ $LANEKEEPER_ATTEMPT = 1 ] && { echo notes > notes.txt; exit 1; }
+printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEKEEPER_STATUS_FILE""#;
+    env.plan(&lane(WORKS, reviewer, 1));
+    env.execute(&[]).exits(0);
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "work.txt"]);
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
 fn a_report_of_the_requirements_round_reaches_the_implementation() {
     let env = TestEnv::new();
     env.plan(
