@@ -30,7 +30,7 @@ use super::program::{Git, nul_separated};
 use super::repository::Repository;
 use super::slot::git_directory;
 use super::small_index;
-use super::status::{SURVEY, Survey};
+use super::status::{Survey, survey, survey_with};
 use super::tree_update::updated;
 use crate::model::CommitId;
 use crate::regular_file::{self, Links};
@@ -187,6 +187,10 @@ impl<'a> OwnIndex<'a> {
 
     /// Adds everything that the worktree holds to the index and writes it as a tree.
     fn whole_tree(&self) -> Result<(String, Note), GitError> {
+        // Git adds everything but what it cannot read, and only warns.
+        if let Err(unreadable @ GitError::Unreadable { .. }) = survey(self.worktree) {
+            return Err(unreadable);
+        }
         self.watch_everything()?;
         self.add_everything()?;
         let tree = self.git(self.file).arg("write-tree").line()?;
@@ -262,8 +266,7 @@ impl<'a> OwnIndex<'a> {
 
     /// What differs from the index.
     fn survey(&self) -> Option<Survey> {
-        let git = self.git(self.file).configured("status.showUntrackedFiles=all");
-        git.args(SURVEY).run().ok().map(|answer| Survey::read(&answer))
+        survey_with(self.worktree, self.git(self.file)).ok()
     }
 
     /// The paths that are in the worktree's own index and on disk, and neither in ours nor among those that differ:

@@ -69,12 +69,12 @@ pub(crate) struct Survey {
 }
 
 /// The arguments for [`Survey::read`]. A submodule differs if its commit does.
-pub(crate) const SURVEY: &[&str] =
+const SURVEY: &[&str] =
     &["status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--no-renames", "--ignore-submodules=dirty"];
 
 impl Survey {
     /// Reads the answer to [`SURVEY`].
-    pub(crate) fn read(answer: &[u8]) -> Self {
+    fn read(answer: &[u8]) -> Self {
         let (mut found, mut commit, mut branch) = (Self::default(), None, None);
         for line in nul_separated(answer) {
             let (kind, rest) = line.split_at_checked(2).unwrap_or((line, b""));
@@ -111,7 +111,14 @@ impl Survey {
 /// # Errors
 /// [`GitError::Unreadable`] where git leaves a directory out: it only warns, and what is in there would be lost.
 pub(crate) fn survey(worktree: &Path) -> Result<Survey, GitError> {
-    let git = Git::new(worktree).reading_only().comparing_carefully();
+    survey_with(worktree, Git::new(worktree).reading_only().comparing_carefully())
+}
+
+/// The same as `git` shows it, for example with another index.
+///
+/// # Errors
+/// As for [`survey`].
+pub(crate) fn survey_with(worktree: &Path, git: Git<'_>) -> Result<Survey, GitError> {
     let git = git.configured("status.showUntrackedFiles=all").args(SURVEY);
     let output = git.attempt()?;
     if !output.status.success() {

@@ -132,6 +132,15 @@ fn directories_deeper_than_a_path_may_be_are_named_not_lost() {
 }
 
 #[test]
+fn a_snapshot_that_cannot_hold_everything_is_a_warning_that_names_what_is_missing() {
+    let deep =
+        "python3 -c \"import os\nfor _ in range(60): os.mkdir('d' * 100); os.chdir('d' * 100)\nopen('deep', 'w')\"";
+    let run = run(plan(&format!("echo e > e\n{deep}; exit 1")));
+    let failed = run.env.events("snapshot_failed");
+    assert!(failed.iter().any(|event| event.to_string().contains("cannot read the directory 'dddd")), "{failed:?}");
+}
+
+#[test]
 fn a_line_without_end_and_a_closed_standard_input_and_output_are_taken() {
     let run = run(plan("echo e > e; head -c 30000000 /dev/zero | tr '\\0' y; exec 0<&- 1>&- 2>&-; sleep 0.1")).merged();
     assert!(run.env.events("job_exited").iter().all(|event| event.to_string().len() < 200_000), "the log stays small");
