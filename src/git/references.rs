@@ -2,6 +2,8 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
 
 use super::admin_lock::Guarded;
 use super::durable;
@@ -154,7 +156,7 @@ fn set_by(
 /// Deletes the ref `name` if it is at `expected`; gone already is as good.
 pub(crate) fn delete_reference(repository: &Repository, name: &str, expected: &CommitId) -> Result<(), GitError> {
     alone(repository, name, |lock| {
-        if delete_loose(repository, name, expected) {
+        if delete_loose(repository, name, expected) && !is_packed_meanwhile(repository, name) {
             return durable::reference(repository, name);
         }
         let git = Git::new(repository.main_worktree()).without_hooks().stdin(lock);
@@ -174,8 +176,7 @@ pub(crate) fn delete_reference(repository: &Repository, name: &str, expected: &C
 /// Deletes a ref that is in a file of its own, and at `expected`, without a process. `false`: it did not.
 fn delete_loose(repository: &Repository, name: &str, expected: &CommitId) -> bool {
     // Packed refs are the user's too: one that dies while it writes them again leaves a lock on all of them.
-    let packed = regular_file::read(repository.common_dir().join("packed-refs")).unwrap_or_default();
-    if packed.split(|&byte| byte == b'\n').any(|line| line.ends_with(name.as_bytes())) {
+    if is_packed(repository, name) {
         return false;
     }
     let deleted = library::change(repository, repository.main_worktree(), |git| {
@@ -184,4 +185,21 @@ fn delete_loose(repository: &Repository, name: &str, expected: &CommitId) -> boo
         if as_expected { reference.delete().map(|()| true) } else { Ok(false) }
     });
     deleted == Some(true)
+}
+
+fn is_packed(repository: &Repository, name: &str) -> bool {
+    let packed = regular_file::read(repository.common_dir().join("packed-refs")).unwrap_or_default();
+    packed.split(|&byte| byte == b'\n').any(|line| line.ends_with(name.as_bytes()))
+}
+
+/// How long a `git pack-refs` takes at most; an older lock is what a killed one left.
+const A_PACKING: Duration = Duration::from_secs(10);
+
+/// Whether a `git pack-refs` of the user's that had read the ref before it was deleted has written it again.
+fn is_packed_meanwhile(repository: &Repository, name: &str) -> bool {
+    let age = || fs::metadata(repository.packed_refs_lock()).ok()?.modified().ok()?.elapsed().ok();
+    while age().is_some_and(|age| age < A_PACKING) {
+        thread::sleep(Duration::from_millis(2));
+    }
+    is_packed(repository, name)
 }

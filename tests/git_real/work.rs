@@ -399,6 +399,23 @@ pinned_tests! {
         assert_eq!(git(&world.main, &["for-each-ref", "refs/lanekeeper"]), "");
     }
 
+    fn a_ref_that_is_packed_while_it_is_deleted_does_not_come_back() {
+        let world = World::new();
+        let (head, name) = (world.head(), "refs/lanekeeper/checkpoint/P1-L/1");
+        git(&world.main, &["update-ref", name, head.as_str()]);
+        let (lock, loose) = (world.main.join(".git/packed-refs.lock"), world.main.join(".git").join(name));
+        fs::write(&lock, format!("# pack-refs with: peeled fully-peeled sorted \n{head} {name}\n")).unwrap();
+        std::thread::scope(|scope| {
+            // What `git pack-refs` does between reading the ref and removing its file.
+            scope.spawn(|| {
+                wait_until("the ref's file to be deleted", || !loose.exists());
+                fs::rename(&lock, world.main.join(".git/packed-refs")).unwrap();
+            });
+            delete_references(&world.repository(), &[(name.to_owned(), head.clone())]).unwrap();
+        });
+        assert_eq!(git(&world.main, &["for-each-ref", "refs/lanekeeper"]), "");
+    }
+
     fn a_snapshot_is_restored_as_it_was() {
         let world = World::new();
         let slot = lane(&world);
