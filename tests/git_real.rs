@@ -23,5 +23,7 @@ mod remote;
 mod repository;
 #[path = "git_real/takeover.rs"]
 mod takeover;
+#[path = "git_real/undone.rs"]
+mod undone;
 #[path = "git_real/work.rs"]
 mod work;

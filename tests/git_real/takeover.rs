@@ -6,7 +6,8 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use lanekeeper::git::{Checkout, CommitRequest, Pool, Repository, SnapshotRequest, commit_all, snapshot};
+use lanekeeper::event::Worktree;
+use lanekeeper::git::{Checkout, ClaimFound, CommitRequest, Pool, Repository, SnapshotRequest, commit_all, snapshot};
 use lanekeeper::model::CommitId;
 
 use crate::support::*;
@@ -77,6 +78,27 @@ pinned_tests! {
         assert_eq!(pool.empty(&run_id("r1")).unwrap(), []);
         assert!(!world.root().exists());
         assert_eq!(world.worktrees(), [""; 0]);
+    }
+
+    fn a_slot_that_another_holder_claims_is_not_claimed_back() {
+        let world = World::new();
+        let (pool, first) = (world.pool(1), holder("A", None));
+        let slot = pool.open(&first, &fresh("lane/P1/A", &world.head())).unwrap();
+        let worktree = Worktree {
+            slot: slot.slot, path: slot.path.clone(), branch: "lane/P1/A".to_owned(), head: world.head(),
+        };
+        assert_eq!(pool.restore_claim(&first, &worktree).unwrap(), ClaimFound::Held);
+        let claim = world.root().join("slots/01.claim");
+        let of_first = fs::read(&claim).unwrap();
+        fs::remove_file(&claim).unwrap();
+        assert_eq!(pool.restore_claim(&first, &worktree).unwrap(), ClaimFound::Restored);
+        assert_eq!(fs::read(&claim).unwrap(), of_first);
+        // Given back by a run that died before it recorded that, and taken by the next holder.
+        pool.release(&first, &[world.head()]).unwrap();
+        let second = holder("B", None);
+        assert_eq!(pool.open(&second, &fresh("lane/P1/B", &world.head())).unwrap().slot, slot.slot);
+        assert_eq!(pool.restore_claim(&first, &worktree).unwrap(), ClaimFound::Released);
+        assert_eq!(pool.restore_claim(&second, &worktree).unwrap(), ClaimFound::Held);
     }
 
     fn half_a_checkout_is_finished() {

@@ -170,3 +170,13 @@ fn supervisors_and_agents_inherit_no_descriptor_of_the_callers() {
     let descriptors = env.scratch("descriptors");
     assert!(descriptors.contains("output.log") && !descriptors.contains("foreign"), "{descriptors}");
 }
+
+#[test]
+fn a_users_file_in_the_place_of_a_run_log_is_kept() {
+    let env = with(ONE);
+    for text in ["my notes", "{\"mine\": true}\n"] {
+        env.write(&format!("repo/{STATE}/r1.jsonl"), text);
+        assert_ne!(env.execute(&["--run-id=r1"]).code, 0);
+        assert_eq!(env.read(&format!("repo/{STATE}/r1.jsonl")), text);
+    }
+}
