@@ -265,6 +265,7 @@ fn started(run_id: RunId) -> Event {
         phase: PhaseId::new("P1").expect("an id"),
         plan_path: "/plan.toml".into(),
         plan_sha256: String::new(),
+        pinned_sha256: String::new(),
         base_branch: "main".into(),
         base_commit: commit(),
         owner: owner(),
@@ -385,6 +386,7 @@ fn a_watched_run_is_shown_until_it_ends() {
     objects.wait_for("\"resumes\":0");
     lines.wait_for("SL-1");
     run.say(Event::RunResumed {
+        pinned_sha256: None,
         number: 7,
         owner: owner(),
         timeout: None,

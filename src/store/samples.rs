@@ -45,6 +45,7 @@ pub(super) fn started() -> Event {
         phase: phase(),
         plan_path: "/repo/plan.toml".into(),
         plan_sha256: "ab".repeat(32),
+        pinned_sha256: "cd".repeat(32),
         base_branch: "main".into(),
         base_commit: commit('a'),
         owner: owner(),
@@ -152,6 +153,7 @@ pub(super) fn every_event() -> Vec<Event> {
     let mut events = vec![
         started(),
         Event::RunResumed {
+            pinned_sha256: None,
             number: 1,
             owner: owner(),
             timeout: None,
@@ -279,6 +281,7 @@ pub(super) fn every_event() -> Vec<Event> {
             ],
         },
         Event::RunResumed {
+            pinned_sha256: None,
             number: 2,
             owner: owner(),
             timeout: None,
@@ -299,6 +302,7 @@ pub(super) fn every_event() -> Vec<Event> {
             slots: vec![(1, 2)],
         })),
         Event::RunResumed {
+            pinned_sha256: None,
             number: 2,
             owner: owner(),
             timeout: None,

@@ -268,6 +268,7 @@ impl Story {
 
     pub(crate) fn resumed(self) -> Self {
         self.then(Event::RunResumed {
+            pinned_sha256: None,
             number: 1,
             owner: owner("second-session"),
             timeout: None,
@@ -287,6 +288,7 @@ pub(crate) fn started(lanes: &[&str]) -> Event {
         phase: PhaseId::new("P1").unwrap(),
         plan_path: PathBuf::from("/repo/plans/phase 1.toml"),
         plan_sha256: String::new(),
+        pinned_sha256: String::new(),
         base_branch: "main".to_owned(),
         base_commit: commit('a'),
         owner: owner("first-session"),
@@ -410,6 +412,7 @@ fn any_run_event() -> impl Strategy<Value = Event> {
         Just(started(&[])),
         Just(started(&["SL-2", "nowhere"])),
         Just(Event::RunResumed {
+            pinned_sha256: None,
             number: 1,
             owner: owner("second"),
             timeout: None,

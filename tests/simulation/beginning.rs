@@ -19,6 +19,7 @@ pub fn run_started(plan: &Plan, base: &CommitId, max_parallel: u32) -> RunStarte
         phase: plan.phase.clone(),
         plan_path: "/p".into(),
         plan_sha256: String::new(),
+        pinned_sha256: String::new(),
         base_branch: "main".into(),
         base_commit: base.clone(),
         owner: owner(),

@@ -1,5 +1,4 @@
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use super::super::facts::*;
 use super::super::finding::Kind;
