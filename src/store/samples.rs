@@ -45,7 +45,7 @@ pub(super) fn started() -> Event {
         phase: phase(),
         plan_path: "/repo/plan.toml".into(),
         plan_sha256: "ab".repeat(32),
-        pinned_sha256: "cd".repeat(32),
+        pinned_sha256: String::new(),
         base_branch: "main".into(),
         base_commit: commit('a'),
         owner: owner(),
