@@ -25,8 +25,9 @@ fn things<'a>(cleaned: &'a Value, kind: &str) -> Vec<(&'a str, &'a str)> {
     all.filter(|thing| thing["kind"] == kind).map(|thing| (text(thing, "action"), text(thing, "name"))).collect()
 }
 
+/// Everything goes, logs too, without being asked.
 fn clean(scratch: &Scratch, more: &[&str]) -> Value {
-    scratch.lanekeeper(&[&["clean", "--format", "json"], more].concat()).with(0).json()
+    scratch.lanekeeper(&[&["clean", "--format", "json", "--yes", "--logs"], more].concat()).with(0).json()
 }
 
 fn run_directory(scratch: &Scratch) -> std::path::PathBuf {
@@ -52,6 +53,51 @@ fn a_finished_run_leaves_nothing_but_its_work_and_its_records() {
     assert_eq!((scratch.main(), fs::read(&records).unwrap()), (tip, before));
     let again = scratch.lanekeeper(&["clean"]).with(0);
     assert_eq!(again.stdout, "There is nothing to clean.\n");
+}
+
+#[test]
+fn nothing_is_removed_without_a_yes() {
+    let scratch = Scratch::new();
+    scratch.plan(&[GOOD]);
+    scratch.write("work/lanekeeper.toml", "keep_pool = true\n");
+    scratch.execute().with(0);
+    let before = everything(&scratch);
+    let refused = scratch.lanekeeper(&["clean", "r1", "--force"]).with(2);
+    assert!(refused.stderr.contains("lanekeeper clean r1 --force --yes"), "{}", refused.stderr);
+    assert_eq!(everything(&scratch), before);
+    scratch.lanekeeper(&["clean", "r1", "--force", "--yes"]).with(0);
+    assert_ne!(everything(&scratch), before);
+}
+
+#[test]
+fn the_records_of_a_cleaned_run_stay_and_are_still_shown() {
+    let scratch = Scratch::new();
+    scratch.plan(&[GOOD]);
+    scratch.write("work/lanekeeper.toml", "keep_pool = true\n");
+    scratch.execute().with(0);
+    let log = fs::read(scratch.log()).unwrap();
+    scratch.lanekeeper(&["clean", "--yes"]).with(0);
+    assert_eq!(scratch.git(&["worktree", "list"]).lines().count(), 1);
+    assert_eq!(fs::read(scratch.log()).unwrap(), log);
+    for words in [["status", "r1"], ["report", "r1"], ["doctor", "r1"]] {
+        scratch.lanekeeper(&words).with(0);
+    }
+    assert_eq!(scratch.lanekeeper(&["clean"]).with(0).stdout, "There is nothing to clean.\n");
+}
+
+#[test]
+fn lanes_whose_unmerged_work_was_removed_begin_again() {
+    let scratch = Scratch::new();
+    scratch.plan(&[GOOD, ("SL-2", &[], "mkdir -p SL-2 && echo two > SL-2/b; [ -e $SCRATCH/help ]")]);
+    scratch.execute().with(1);
+    scratch.lanekeeper(&["clean", "r1", "--force", "--yes"]).with(0);
+    assert_eq!((scratch.kept(), scratch.branches()), (vec![], "main".to_owned()));
+    scratch.lanekeeper(&["doctor", "r1"]).with(0);
+    let status = scratch.lanekeeper(&["status", "r1"]).with(0).stdout;
+    assert!(status.contains("rolled back"), "{status}");
+    fs::write(scratch.path("help"), "").unwrap();
+    scratch.resume().with(0);
+    assert!(scratch.path("work/SL-2/b").exists());
 }
 
 #[test]

@@ -304,10 +304,13 @@ pub struct Clean {
     /// Remove unmerged work too
     #[arg(long)]
     pub force: bool,
-    /// Only say what would be removed
+    /// Remove logs and reports too
+    #[arg(long)]
+    pub logs: bool,
+    /// Only show what would be removed
     #[arg(long)]
     pub dry_run: bool,
-    /// Ask nothing, as ever
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
 }

@@ -5,18 +5,20 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::args::{Clean, Format};
+use super::confirm::{can_ask, confirms};
 use super::context::Context;
 use super::error::{CliError, ExitStatus};
-use super::execution::{Site, holder, wait_for_refs};
+use super::execution::{Site, holder, now, wait_for_refs};
 use super::options::session_id;
 use super::runs::{command, existing};
+use crate::event::Event;
 use crate::git::Pool;
 use crate::model::RunId;
 use crate::model::text::{counted, shell_line};
 use crate::process::{self, Observation};
 use crate::recover::clean::{Leftover, Surroundings, Thing, Traces, remove, remove_run, survey};
 use crate::settings::Layer;
-use crate::store::{RunLock, StateDirectory, lock, run_log};
+use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, lock, run_log};
 
 /// What was done with one run.
 struct Cleaned {
@@ -24,6 +26,12 @@ struct Cleaned {
     found: Vec<Leftover>,
     /// Why the run was left alone altogether.
     left_alone: Option<String>,
+}
+
+impl Cleaned {
+    fn left_alone(run: RunId, reason: String) -> Self {
+        Self { run, found: Vec::new(), left_alone: Some(reason) }
+    }
 }
 
 /// `clean`.
@@ -42,14 +50,42 @@ pub(super) fn run(context: &Context, arguments: &Clean) -> Result<ExitStatus, Cl
         }
         None => known.keys().cloned().collect(),
     };
+    let unreadable = unreadable.into_iter().filter(|_| arguments.run.is_none());
+    let left_alone = unreadable.map(|(run, reason)| Cleaned::left_alone(run, reason));
     let place = Place { site, state, known, session_id: session_id(&settings) };
-    let mut cleaned = Vec::new();
-    for run in chosen {
-        cleaned.push(clean_one(&place, run, arguments)?);
+    let mut cleaned: Vec<Cleaned> =
+        chosen.into_iter().map(|run| look_at(&place, run, arguments)).collect::<Result<_, _>>()?;
+    if !arguments.dry_run {
+        if !is_agreed(context, arguments, &cleaned)? {
+            return Ok(ExitStatus::Done);
+        }
+        let removed = cleaned.into_iter().map(|seen| match seen.left_alone {
+            Some(_) => Ok(seen),
+            None => remove_from(&place, seen.run, arguments),
+        });
+        cleaned = removed.collect::<Result<_, _>>()?;
     }
-    let left_alone = |(run, reason)| Cleaned { run, found: Vec::new(), left_alone: Some(reason) };
-    cleaned.extend(unreadable.into_iter().filter(|_| arguments.run.is_none()).map(left_alone));
+    cleaned.extend(left_alone);
+    // The log of a run of which nothing else is left is no reason to mention it.
+    cleaned.retain(|run| arguments.run.is_some() || !run.found.is_empty() || run.left_alone.is_some());
     report(context, &cleaned, arguments.dry_run)
+}
+
+/// Whether what was `found` may be removed: the user says so, with `--yes` or when asked.
+fn is_agreed(context: &Context, arguments: &Clean, found: &[Cleaned]) -> Result<bool, CliError> {
+    if arguments.yes || !found.iter().flat_map(|run| &run.found).any(Leftover::goes) {
+        return Ok(true);
+    }
+    if can_ask(context) {
+        context.printer.out(as_lines(found, true))?;
+        return confirms(context, "Remove this?");
+    }
+    let flags = [(arguments.force, "--force"), (arguments.logs, "--logs"), (true, "--yes")];
+    let flags = flags.into_iter().filter_map(|(given, flag)| given.then_some(flag));
+    let again = ["lanekeeper", "clean"].into_iter().chain(arguments.run.as_ref().map(RunId::as_str)).chain(flags);
+    Err(CliError::new(ExitStatus::Usage, "nothing removed: cannot ask for confirmation without a terminal")
+        .hint(format!("to remove it without being asked: {}", shell_line(again)))
+        .hint("to see what would be removed: add --dry-run"))
 }
 
 /// The repository, and all that is known of its runs.
@@ -60,8 +96,19 @@ struct Place {
     session_id: String,
 }
 
-/// Removes what a run left, or only looks for it.
-fn clean_one(place: &Place, run: RunId, arguments: &Clean) -> Result<Cleaned, CliError> {
+impl Place {
+    /// What of `run` is to be looked at, and how.
+    fn with<T>(&self, run: &RunId, arguments: &Clean, work: impl FnOnce(&Surroundings<'_>, &Traces) -> T) -> T {
+        let (traces, directory) = (&self.known[run], self.state.run(run));
+        let (repository, options) = (&self.site.repository, &traces.started.options);
+        let pool = Pool::new(repository.clone(), &options.worktree_root, u32::MAX, options.keep_caches);
+        let (force, logs) = (arguments.force, arguments.logs);
+        work(&Surroundings { repository, pool: &pool, directory: &directory, force, logs }, traces)
+    }
+}
+
+/// Looks for what a run left. Nothing is changed.
+fn look_at(place: &Place, run: RunId, arguments: &Clean) -> Result<Cleaned, CliError> {
     let (traces, directory) = (&place.known[&run], place.state.run(&run));
     let reason = match () {
         () if arguments.run.is_none() && !traces.is_finished() => Some("it is not finished"),
@@ -69,25 +116,43 @@ fn clean_one(place: &Place, run: RunId, arguments: &Clean) -> Result<Cleaned, Cl
         () => None,
     };
     if let Some(reason) = reason {
-        return Ok(Cleaned { run, found: Vec::new(), left_alone: Some(reason.to_owned()) });
+        return Ok(Cleaned::left_alone(run, reason.to_owned()));
     }
-    let options = &traces.started.options;
-    let pool = Pool::new(place.site.repository.clone(), &options.worktree_root, u32::MAX, options.keep_caches);
-    let (repository, force) = (&place.site.repository, arguments.force);
-    let around = Surroundings { repository, pool: &pool, directory: &directory, force };
-    if arguments.dry_run {
-        return Ok(Cleaned { found: survey(&around, traces)?, run, left_alone: None });
-    }
+    let found = place.with(&run, arguments, survey)?;
+    Ok(Cleaned { run, found, left_alone: None })
+}
+
+/// Removes what a run left.
+fn remove_from(place: &Place, run: RunId, arguments: &Clean) -> Result<Cleaned, CliError> {
+    let directory = place.state.run(&run);
     directory.create()?;
     let lock = RunLock::acquire(&directory.lock(), &holder(&place.state, &place.session_id, &run))?;
-    let mut found = remove(&around, traces, survey(&around, traces)?);
-    if let Some(log) = found.last_mut().filter(|log| log.goes())
-        && let Err(error) = remove_run(&directory, lock)
-    {
-        log.refuse(&error.to_string());
+    let mut found = place
+        .with(&run, arguments, |around, traces| Ok::<_, CliError>(remove(around, traces, survey(around, traces)?)))?;
+    match found.last_mut().filter(|last| matches!(last.thing, Thing::Log(_))) {
+        None => record(&directory, &place.known[&run], &found)?,
+        Some(log) if log.goes() => {
+            if let Err(error) = remove_run(&directory, lock) {
+                log.refuse(&error.to_string());
+            }
+        }
+        Some(_) => {}
     }
-    crate::travel::forget(repository, &run)?;
+    crate::travel::forget(&place.site.repository, &run)?;
     Ok(Cleaned { run, found, left_alone: None })
+}
+
+/// Records that the lanes whose unmerged work was removed are as if they had not begun: a resume begins them again.
+fn record(directory: &RunDirectory, traces: &Traces, found: &[Leftover]) -> Result<(), CliError> {
+    if traces.is_finished() {
+        return Ok(());
+    }
+    let (mut journal, _) = Journal::open(&directory.log())?;
+    let left: Vec<String> = found.iter().filter(|it| !it.goes()).map(|it| it.thing.name()).collect();
+    for (lane, _) in traces.lanes.iter().filter(|(_, lane)| lane.begun && lane.landed.is_none()) {
+        journal.append(now(), &Event::LaneRolledBack { lane: lane.clone(), integration: None, kept: left.clone() })?;
+    }
+    Ok(journal.sync()?)
 }
 
 type Unreadable = BTreeMap<RunId, String>;
@@ -161,7 +226,7 @@ fn report(context: &Context, cleaned: &[Cleaned], dry_run: bool) -> Result<ExitS
             &json!({"dry_run": dry_run, "runs": cleaned.iter().map(|it| as_json(it, dry_run)).collect::<Vec<_>>()}),
         )?;
     } else {
-        let lines: String = cleaned.iter().flat_map(|run| as_text(run, dry_run)).map(|line| line + "\n").collect();
+        let lines = as_lines(cleaned, dry_run);
         let (gone, kept) = (all().filter(|it| it.goes()).count(), all().filter(|it| !it.goes()).count());
         let end = match dry_run {
             _ if cleaned.is_empty() => "There is nothing to clean.".to_owned(),
@@ -181,6 +246,10 @@ fn word(leftover: &Leftover, dry_run: bool) -> &'static str {
         (true, false) => "removed",
         (false, _) => "kept",
     }
+}
+
+fn as_lines(cleaned: &[Cleaned], dry_run: bool) -> String {
+    cleaned.iter().flat_map(|run| as_text(run, dry_run)).map(|line| line + "\n").collect()
 }
 
 fn as_text(cleaned: &Cleaned, dry_run: bool) -> Vec<String> {

@@ -245,7 +245,9 @@ impl From<crate::travel::TravelError> for CliError {
                 .hint(format!("or give it up: lanekeeper state drop {run} --remote {remote} --force")),
             TravelError::NewerFormat { .. } => Self::new(ExitStatus::Blocked, message).hint("use a newer Lanekeeper"),
             TravelError::Superseded { remote, run, .. } => Self::new(ExitStatus::Held, message)
-                .hint(format!("to take theirs: lanekeeper clean {run} --force, then lanekeeper state pull {run}"))
+                .hint(format!(
+                    "to take theirs: lanekeeper clean {run} --force --logs, then lanekeeper state pull {run}"
+                ))
                 .hint(format!("to keep this one: lanekeeper state push {run} --remote {remote} --force")),
             TravelError::Shallow => Self::new(ExitStatus::Blocked, message)
                 .hint("fetch the rest: git fetch --unshallow (in GitHub Actions: fetch-depth: 0)"),

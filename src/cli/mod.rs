@@ -7,6 +7,7 @@ mod checkpoints;
 mod ci;
 mod clean;
 mod completions;
+mod confirm;
 pub mod context;
 mod demo;
 mod diagnostics;

@@ -115,7 +115,7 @@ fn the_records_of_a_run_that_was_cleaned_are_no_damage() {
     let scratch = Scratch::new();
     scratch.plan(&[("SL-1", &[], "mkdir -p SL-1; echo one > SL-1/a")]);
     scratch.execute().with(0);
-    scratch.lanekeeper(&["clean"]).with(0);
+    scratch.lanekeeper(&["clean", "--yes", "--logs"]).with(0);
     let looked = Patient { scratch }.look().with(0);
     assert!(!looked.stdout.contains("log-missing"), "{}", looked.stdout);
 }

@@ -113,7 +113,7 @@ fn a_run_that_fails_ends_although_a_worktree_is_being_made() {
     let kept = env.events("pool_emptied")[0]["kept"].to_string();
     assert!(kept.contains("still being made"), "{kept}");
     env.write("scratch/fourth-may", "");
-    env.lanekeeper(&["clean", RUN, "--force"]).exits(0);
+    env.lanekeeper(&["clean", RUN, "--force", "--yes"]).exits(0);
     assert!(!env.path("repo.lanes").exists());
 }
 
@@ -165,7 +165,7 @@ fn clean_takes_a_half_made_worktree_with_it() {
     wait_until("the first agent's end", || env.path(&exit).exists());
     let half_made = env.path("repo.lanes/slots/03.claim");
     assert!(half_made.exists());
-    env.lanekeeper(&["clean", RUN, "--force"]).exits(0);
+    env.lanekeeper(&["clean", RUN, "--force", "--yes"]).exits(0);
     assert!(!half_made.exists() && !env.path("repo.lanes/slots/03").exists());
 }
 

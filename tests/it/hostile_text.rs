@@ -127,7 +127,7 @@ fn no_command_prints_anything_that_a_terminal_obeys() {
     check(&["report", RUN], &["text", "json", "md", "junit", "codequality"]);
     check(&["resume", RUN, "--yes", "--progress", "plain", "--message", HOSTILE], &both);
     check(&["rollback", RUN, "--yes"], &both);
-    check(&["clean", RUN, "--yes"], &both);
+    check(&["clean", RUN, "--yes", "--logs"], &both);
     let help = env.lanekeeper(&["--help"]).stdout;
     let commands = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     let names = commands.filter(|line| !line.starts_with("     ")).filter_map(|line| line.split_whitespace().next());

@@ -264,7 +264,7 @@ fn a_lane_that_changed_nothing_has_no_pull_request_and_does_not_stand_in_the_way
 fn a_branch_with_an_open_pull_request_is_not_cleaned_up() {
     let env = world(ONE);
     env.execute(PR).exits(0);
-    let told = env.lanekeeper(&["clean"]).exits(0);
+    let told = env.lanekeeper(&["clean", "--yes"]).exits(0);
     assert!(told.stdout.contains("kept branch lane/P1/A"), "{}", told.stdout);
     assert!(told.stdout.contains("https://github.com/acme/shop/pull/1"), "{}", told.stdout);
     env.git(&["rev-parse", "lane/P1/A"]);

@@ -141,6 +141,12 @@ fn shown(state: &str) -> (TestEnv, Ended) {
             env.plan(&format!("{WAITS}[[lane]]\nid = \"M\"\ncommand = 'echo m > m.txt'\n"));
             then(env, &["resume", "r1"])
         }
+        "plan-edited" => {
+            let env = stopped().0;
+            let pinned = "repo/.claude/ai-dev-kit/run-logs/r1/plan.json";
+            env.write(pinned, env.read(pinned).replace("echo l > l.txt", "echo other > l.txt"));
+            then(env, &["resume", "r1"])
+        }
         "half-rolled-back" => {
             let env = stopped().0;
             let point = "rollback_keep:1";

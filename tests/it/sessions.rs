@@ -75,7 +75,7 @@ fn two_work_on_two_lanes_at_once() {
     go(&env, &["A"]);
     a.wait().exits(0);
     assert!(env.holds("main", "a.txt") && !env.holds("main", "b.txt"));
-    env.lanekeeper(&["clean", "--yes"]).exits(0);
+    env.lanekeeper(&["clean", "--yes", "--logs"]).exits(0);
     go(&env, &["B"]);
     b.wait().exits(0);
     lane(&env, &["C", "--run-id", "c"]).wait().exits(0);

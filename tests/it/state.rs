@@ -208,7 +208,7 @@ fn whoever_pushes_second_is_refused_and_told_what_to_do() {
     env.lanekeeper(&["resume", RUN]).exits(1);
     let hint = "lanekeeper state push r1 --remote origin --force";
     env.lanekeeper(&["state", "push"]).exits(4).says(&["does not continue the one here", hint]);
-    env.lanekeeper(&["state", "pull", RUN]).exits(4).says(&["nothing was changed", "clean r1 --force"]);
+    env.lanekeeper(&["state", "pull", RUN]).exits(4).says(&["nothing was changed", "clean r1 --force --logs"]);
     assert_eq!(env.git_at("origin.git", &["rev-parse", PUSHED]), theirs);
     env.lanekeeper(&["state", "push", "--force"]).exits(0);
     assert_ne!(env.git_at("origin.git", &["rev-parse", PUSHED]), theirs);
@@ -588,6 +588,6 @@ fn a_run_that_was_done_and_not_published_is_pulled_and_a_published_one_is_not() 
     env.git(&["push", "--quiet", "origin", "main"]);
     clone_into(&env, "later");
     lanekeeper_in(&env, "later", &["state", "pull"]).exits(8);
-    env.lanekeeper(&["clean", RUN]).exits(0);
+    env.lanekeeper(&["clean", RUN, "--yes", "--logs"]).exits(0);
     assert!(env.refs().iter().all(|name| !name.starts_with("refs/lanekeeper/")), "{:?}", env.refs());
 }

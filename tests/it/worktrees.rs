@@ -218,7 +218,7 @@ fn an_agent_that_ruins_its_worktree_has_failed_and_tries_again_in_a_new_one() {
                 assert!(holds(path) || holds(&path.join("precious.txt")), "{name} {mode}: it was not kept");
                 let path = path.to_str().expect("UTF-8");
                 assert!(notes.iter().any(|note| note.contains(path)), "{name} {mode}: {notes:?}");
-                let cleaned = env.lanekeeper(&["clean"]).exits(0);
+                let cleaned = env.lanekeeper(&["clean", "--yes", "--logs"]).exits(0);
                 assert!(cleaned.stdout.contains(path), "{name} {mode}: {cleaned:?}");
             }
             assert_nothing_prunable(&env);

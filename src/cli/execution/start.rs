@@ -213,7 +213,7 @@ fn refuse_old_results(run: &RunId, directory: &RunDirectory) -> Result<(), CliEr
     let message = format!("there was a run {run} already: {} is of its making", old.display());
     Err(CliError::new(ExitStatus::Usage, message)
         .hint("choose another name with --run-id, or leave it out")
-        .hint(format!("to remove what it left: lanekeeper clean {run}, or its directory if its log is gone")))
+        .hint(format!("to remove what it left: lanekeeper clean {run} --logs, or its directory if its log is gone")))
 }
 
 /// The plan as it is pinned for the run's whole life, without its secrets.

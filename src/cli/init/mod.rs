@@ -5,13 +5,13 @@ mod claude;
 mod files;
 mod json_text;
 
-use std::io::{self, IsTerminal};
 use std::path::Path;
 
 use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::args::{CiService, Format, Init};
+use super::confirm::{can_ask, confirms};
 use super::context::{Context, REPOSITORY_CONFIG};
 use super::error::{CliError, ExitStatus};
 use crate::settings;
@@ -26,7 +26,9 @@ pub(super) fn run(context: &Context, arguments: &Init) -> Result<ExitStatus, Cli
     if text {
         context.printer.out(shown(&root, &needed))?;
     }
-    let wanted = !needed.is_empty() && !arguments.dry_run && (arguments.yes || asks(context) && agrees(context)?);
+    let wanted = !needed.is_empty()
+        && !arguments.dry_run
+        && (arguments.yes || can_ask(context) && confirms(context, "Write this?")?);
     if wanted {
         write_all(&root, &needed)?;
     }
@@ -90,19 +92,6 @@ fn diff(change: &Change) -> String {
     diff.unified_diff().header(&from, &format!("b/{}", change.name)).to_string()
 }
 
-/// Whether there is somebody to ask.
-fn asks(context: &Context) -> bool {
-    context.printer.format() == Format::Text && io::stdin().is_terminal() && io::stdout().is_terminal()
-}
-
-fn agrees(context: &Context) -> Result<bool, CliError> {
-    context.printer.out("\nWrite this? [y/N] ")?;
-    let mut answer = String::new();
-    let read = io::stdin().read_line(&mut answer);
-    read.map_err(|error| CliError::new(ExitStatus::Failed, format!("cannot read the answer: {error}")))?;
-    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
-}
-
 fn tell(
     context: &Context,
     arguments: &Init,
@@ -117,9 +106,10 @@ fn tell(
     }
     match written {
         true => told_as_written(context, root, needed)?,
-        false if needed.is_empty() || arguments.dry_run || asks(context) => {}
+        false if needed.is_empty() || arguments.dry_run || can_ask(context) => {}
         false => {
-            let error = CliError::new(ExitStatus::Usage, "nothing was written, for nobody is there to be asked");
+            let error =
+                CliError::new(ExitStatus::Usage, "nothing written: cannot ask for confirmation without a terminal");
             return Err(error.hint("to write what is shown: lanekeeper init --yes, with the same flags"));
         }
     }

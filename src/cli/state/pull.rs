@@ -126,7 +126,7 @@ fn left_behind(arrived: &Arrived, remote: &Remote, state: &StateDirectory) -> Cl
         records: manifest.records,
     };
     let run = manifest.run_id.as_str();
-    let clean = command(state, &["clean", run, "--force"]);
+    let clean = command(state, &["clean", run, "--force", "--logs"]);
     CliError::new(ExitStatus::Held, format!("{theirs}; nothing was changed"))
         .hint(format!("to take theirs and give up what is here: {clean}, then pull again"))
         .hint(format!("to keep this one: {}", command(state, &["state", "push", run, "--force"])))

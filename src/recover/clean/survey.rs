@@ -17,6 +17,8 @@ pub struct Surroundings<'a> {
     pub directory: &'a RunDirectory,
     /// Whether work that is not merged goes too.
     pub force: bool,
+    /// Whether the run's log and directory go too.
+    pub logs: bool,
 }
 
 /// Everything that the run left, in the order in which it can be removed.
@@ -41,6 +43,9 @@ pub fn survey(around: &Surroundings<'_>, run: &Traces) -> Result<Vec<Leftover>, 
             };
             found.push(Leftover { thing: Thing::LaneDirectory(id.clone(), path), verdict });
         }
+    }
+    if !around.logs {
+        return Ok(found);
     }
     // A worktree of the pool's that somebody works in is no business of the run's log.
     let names = |leftover: &Leftover| !leftover.goes() && !matches!(leftover.thing, Thing::Free(_));

@@ -164,5 +164,5 @@ fn disk(path: &std::path::Path, free: u64, all: u64) -> Option<Finding> {
     }
     let evidence = format!("{} MB are free of {} MB", free >> 20, all >> 20);
     let finding = Finding::at(Kind::DiskNearlyFull, Severity::Warning, path, evidence);
-    Some(finding.hint("a full disk stops a run, and loses nothing; to make room: lanekeeper clean"))
+    Some(finding.hint("a full disk stops a run, and loses nothing; to make room: lanekeeper clean --logs"))
 }
