@@ -72,7 +72,7 @@ fn read_plans(directory: &str, plans: &[(String, String)], beside: &[String], re
     let paths: Vec<String> = plans.iter().map(|(name, _)| format!("{directory}/{name}")).collect();
     let files: Vec<SourceFile<'_>> =
         paths.iter().zip(plans).map(|(path, (_, text))| SourceFile { path, text }).collect();
-    let fallbacks = Fallbacks { runner: Some("agent"), retries: None };
+    let fallbacks = Fallbacks { runner: Some("agent"), ..Default::default() };
     let options = ReadOptions { redo, ..ReadOptions::default() };
     let source = Source { files: &files, beside, format: Some(PlanFormat::Gsd), fallbacks, options };
     read(&source, &|_| Err(String::new()), &runner)

@@ -52,7 +52,7 @@ fn plans(directory: &Path) -> Vec<(String, String)> {
 
 fn read_as(path: &str, text: &str, format: Option<PlanFormat>) -> Reading {
     let runners = |name: &str| (name == "claude").then(|| CommandLine::Shell("claude".to_owned()));
-    let fallbacks = Fallbacks { runner: Some("claude"), retries: None };
+    let fallbacks = Fallbacks { runner: Some("claude"), ..Default::default() };
     let options = ReadOptions::default();
     let source = Source { files: &[SourceFile { path, text }], format, fallbacks, options, ..Source::default() };
     read(&source, &|_| Err(String::new()), &runners)

@@ -29,7 +29,7 @@ fn runner(name: &str) -> Option<CommandLine> {
 /// Reads plans given as paths with their texts.
 fn read_plans(files: &[(String, String)], beside: &[String], options: ReadOptions<'_>) -> Reading {
     let files: Vec<SourceFile<'_>> = files.iter().map(|(path, text)| SourceFile { path, text }).collect();
-    let fallbacks = lanekeeper::plan_source::Fallbacks { runner: Some("agent"), retries: None };
+    let fallbacks = lanekeeper::plan_source::Fallbacks { runner: Some("agent"), ..Default::default() };
     let source = Source { files: &files, beside, format: Some(PlanFormat::Gsd), fallbacks, options };
     read(&source, &|_| Err("no file".to_owned()), &runner)
 }

@@ -27,7 +27,7 @@ fn runners(name: &str) -> Option<CommandLine> {
 }
 
 fn read_with(path: &str, text: &str, format: Option<PlanFormat>, options: ReadOptions<'_>) -> Reading {
-    let fallbacks = Fallbacks { runner: Some("claude"), retries: None };
+    let fallbacks = Fallbacks { runner: Some("claude"), ..Default::default() };
     let source = Source { files: &[SourceFile { path, text }], format, fallbacks, options, ..Source::default() };
     read(&source, &|_| Err("no such file".to_owned()), &runners)
 }

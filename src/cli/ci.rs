@@ -35,6 +35,14 @@ pub(super) fn service(settings: &Settings, environment: &Environment) -> Option<
     }
 }
 
+/// Whether no terminal is watched by anybody: CI services set `CI` and may give a program a terminal all the same. They keep
+/// what is written, every redrawn line of it.
+pub(super) fn is_unattended(environment: &Environment) -> bool {
+    ["CI", "GITHUB_ACTIONS", "GITLAB_CI"]
+        .iter()
+        .any(|name| environment.get(*name).is_some_and(|value| !value.is_empty() && value != "false" && value != "0"))
+}
+
 /// Tells the service how a run ended. GitLab reads the files that the run leaves.
 pub(super) fn tell(context: &Context, settings: &Settings, service: Service, report: &ExecutionReport) {
     if service == Service::Gitlab {
@@ -99,5 +107,12 @@ mod tests {
     fn what_an_agent_says_is_no_command() {
         let text = "one\n  ::error::two\n##[add-mask]three\n";
         assert_eq!(without_commands(text), "one\n|   ::error::two\n## [add-mask]three\n");
+    }
+
+    #[test]
+    fn a_service_that_gives_a_terminal_is_unattended_all_the_same() {
+        let says = |name: &str, value: &str| is_unattended(&Environment::from([(name.to_owned(), value.into())]));
+        assert!(says("CI", "true") && says("CI", "1") && says("GITHUB_ACTIONS", "true") && says("GITLAB_CI", "true"));
+        assert!(!says("CI", "") && !says("CI", "false") && !says("CI", "0") && !says("TERM", "xterm"));
     }
 }

@@ -7,6 +7,7 @@ use chrono::{Local, Offset};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::args::{self, Format};
+use super::ci::is_unattended;
 use super::context::Context;
 use super::error::{CliError, ExitStatus};
 use super::execution::now;
@@ -138,7 +139,7 @@ impl Screen {
             return Self::Objects { context: context.printer, last: String::new() };
         }
         let dumb = context.environment.get("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
-        if dumb || !io::stdout().is_terminal() {
+        if dumb || !io::stdout().is_terminal() || is_unattended(&context.environment) {
             return Self::Lines(Plain::new(io::stdout(), Local::now().offset().fix(), styles_for(&io::stdout())));
         }
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stdout());

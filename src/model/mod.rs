@@ -43,7 +43,9 @@ pub use id::{AgentName, LaneId, PhaseId, RunId, TaskId};
 pub use job::{ExitCause, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
 pub use must_haves::{Artifact, Demand, KeyLink, MustHaves, MustHavesRule, Verdict};
 pub use outage::{Outage, OutageKind};
-pub use plan::{Agent, Approval, Gates, Lane, MergeMode, Plan, PlanFormat, PlanParts, Round, Task, TaskKind, Timeouts};
+pub use plan::{
+    Agent, Approval, Gates, Lane, MergeMode, Plan, PlanFormat, PlanParts, Round, Task, TaskKind, Timeouts, UNSET_RUNNER,
+};
 pub use progress::Progress;
 pub use pull_request::{ForgeChoice, PullRequest};
 pub use redact::Redactor;

@@ -284,6 +284,9 @@ impl Lane {
     }
 }
 
+/// The runner of an agent for which neither the plan nor the settings name one. No run starts with it.
+pub const UNSET_RUNNER: &str = "none";
+
 /// A program that works in a lane.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Agent {
@@ -293,7 +296,8 @@ pub struct Agent {
     pub round: Round,
     /// What is run for each of its tasks.
     pub command: CommandLine,
-    /// The runner description the command comes from; `command` where the plan gave the command itself.
+    /// The runner description the command comes from; `command` where the plan gave the command itself, `none` where
+    /// nothing names one ([`UNSET_RUNNER`]).
     pub runner: String,
     /// Added to the environment of its attempts.
     pub env: BTreeMap<String, String>,

@@ -92,6 +92,8 @@ pub struct ReadOptions<'a> {
 pub struct Fallbacks<'a> {
     /// The runner of agents that have neither a command nor a runner.
     pub runner: Option<&'a str>,
+    /// Whether that runner also takes the place of those that the plan names.
+    pub runner_outranks_plan: bool,
     /// How often lanes are tried again.
     pub retries: Option<u32>,
 }
@@ -133,7 +135,9 @@ pub fn read(
     let faults = Faults::new(SourceText::of_files(&files, &text));
     let format = source.format.or_else(|| format::detect(source.files));
     let draft = draft(source, format, &faults, runners);
-    let context = Context { faults: &faults, load: &load_once, runners, fallbacks: source.fallbacks };
+    let runner_may_be_unset = matches!(format, Some(PlanFormat::Gsd | PlanFormat::Lanes));
+    let fallbacks = source.fallbacks;
+    let context = Context { faults: &faults, load: &load_once, runners, fallbacks, runner_may_be_unset };
     let plan = draft.and_then(|draft| lower::lower(&draft, &context));
     let plan = plan.filter(|_| !faults.any_error());
     let sha256 = format!("{:x}", digest.take().finalize());

@@ -13,7 +13,9 @@ use super::lower::program::NO_RUNNER;
 use super::lower::tasks::{ONLY_TASK, own_task};
 use crate::model::plan::{AgentWorktrees, Interface, OwnershipRule, RetryFrom};
 use crate::model::safe_text::is_unsafe;
-use crate::model::{Agent, CommandLine, Gates, Lane, LaneIndex, MustHaves, Plan, Task, TaskKind, Timeouts};
+use crate::model::{
+    Agent, CommandLine, Gates, Lane, LaneIndex, MustHaves, Plan, Task, TaskKind, Timeouts, UNSET_RUNNER,
+};
 
 /// Writes `plan` as native TOML. `runners` is what it is to be read with: a command that it gives is left out.
 pub fn write(plan: &Plan, runners: &dyn Fn(&str) -> Option<CommandLine>) -> String {
@@ -216,7 +218,7 @@ fn workers(lane: &Lane) -> impl Iterator<Item = &Agent> {
 /// The lane's agent, where the lane alone says everything about it.
 fn lone_agent(lane: &Lane) -> Option<&Agent> {
     let [agent] = lane.agents.as_slice() else { return None };
-    let implied = if agent.runner == NO_RUNNER { NAMELESS } else { &agent.runner };
+    let implied = if [NO_RUNNER, UNSET_RUNNER].contains(&agent.runner.as_str()) { NAMELESS } else { &agent.runner };
     let plain = agent.env.is_empty() && agent.timeout.is_none() && own_task(agent.round).is_none();
     Some(agent).filter(|agent| plain && agent.name.as_str() == implied)
 }
@@ -248,6 +250,9 @@ struct ProgramText<'a> {
 
 impl<'a> ProgramText<'a> {
     fn of(agent: &'a Agent, runners: &dyn Fn(&str) -> Option<CommandLine>) -> Self {
+        if agent.runner == UNSET_RUNNER {
+            return Self::default();
+        }
         let runner = Some(agent.runner.as_str()).filter(|&name| name != NO_RUNNER);
         let known = runner.and_then(runners).as_ref() == Some(&agent.command);
         Self { runner, command: Some(&agent.command).filter(|_| !known) }

@@ -91,3 +91,26 @@ fn what_is_no_plan_says_what_it_seems_to_be() {
     let env = env("# Notes\n\nSome prose about this and that.\n");
     env.lanekeeper(&["execute-phase", "P4.md"]).exits(2).says(&["this is a Markdown document without lanes"]);
 }
+
+#[test]
+fn a_plan_is_read_without_a_runner_and_the_missing_one_is_named_once_when_it_is_to_run() {
+    let env = env(PLAN);
+    env.write("repo/lanekeeper.toml", "[runners.agent]\ncommand = 'agent.sh'\n");
+    env.commit("no runner");
+    for words in [["plan", "check"], ["plan", "show"], ["plan", "graph"], ["plan", "convert"]] {
+        env.lanekeeper(&[&words[..], &["P4.md"]].concat()).exits(0);
+    }
+    let refused = env.lanekeeper(&["execute-phase", "P4.md"]).exits(2).says(&["no runner is set for 2 lanes"]);
+    assert_eq!(refused.stderr.matches("no runner").count(), 1, "{}", refused.stderr);
+    assert!(!env.path("scratch/log").exists());
+    env.lanekeeper(&["execute-phase", "P4.md", "--runner", "agent"]).exits(0);
+}
+
+#[test]
+fn a_runner_given_for_this_call_takes_the_place_of_the_plans() {
+    let policy = "\n## Execution Policy\n\n- default: executor=`other`, unsupported=`block`\n";
+    let env = env(&format!("{PLAN}{policy}"));
+    env.lanekeeper(&["plan", "check", "P4.md"]).exits(2);
+    env.lanekeeper(&["execute-phase", "P4.md", "--runner", "agent"]).exits(0);
+    assert!(env.holds("main", "src/pages.txt"));
+}

@@ -75,7 +75,11 @@ impl PlanText {
         };
         let catalogue = settings.catalogue();
         let runners = |name: &str| catalogue.get(name).map(|runner| runner.command);
-        let fallbacks = Fallbacks { runner: settings.runner.value.as_deref(), retries: settings.retries.value };
+        let fallbacks = Fallbacks {
+            runner: settings.runner.value.as_deref(),
+            runner_outranks_plan: settings.runner.origin.outranks_plan(),
+            retries: settings.retries.value,
+        };
         let files: Vec<SourceFile<'_>> = self.files.iter().map(|(path, text)| SourceFile { path, text }).collect();
         let source = Source { files: &files, beside: &self.beside, format, fallbacks, options: *options };
         let mut reading = plan_source::read(&source, &load, &runners);

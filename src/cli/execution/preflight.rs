@@ -6,7 +6,8 @@ use std::path::Path;
 
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
-use crate::model::{Agent, CommandLine, Lane, LaneIndex, Plan, Runner};
+use crate::model::text::counted;
+use crate::model::{Agent, CommandLine, Lane, LaneIndex, Plan, Runner, UNSET_RUNNER};
 use crate::settings::environment::HOME;
 
 /// Refuses to begin where the runner of an agent in one of `lanes` cannot work.
@@ -18,9 +19,12 @@ pub(in crate::cli) fn check(
     plan: &Plan,
     lanes: impl Iterator<Item = LaneIndex>,
 ) -> Result<(), CliError> {
-    let mut missing = BTreeMap::new();
+    let works = |agent: &&Agent| agent.tasks.iter().any(|task| !task.kind.is_human());
+    let (mut missing, mut unset) = (BTreeMap::new(), Vec::new());
     for lane in lanes.map(|lane| plan.lane(lane)) {
-        for agent in lane.agents.iter().filter(|agent| agent.tasks.iter().any(|task| !task.kind.is_human())) {
+        let is_unset = |agent: &Agent| agent.runner == UNSET_RUNNER;
+        unset.extend(lane.agents.iter().filter(works).any(is_unset).then(|| lane.id.to_string()));
+        for agent in lane.agents.iter().filter(works) {
             let Some(runner) = plan.runner(agent).filter(|runner| runner.command == agent.command) else { continue };
             let place = Place { context, lane, agent };
             if let Some(problem) = place.missing_program(runner).or_else(|| place.missing_key(runner)) {
@@ -28,12 +32,27 @@ pub(in crate::cli) fn check(
             }
         }
     }
+    if !unset.is_empty() {
+        let message = format!("no runner is set for {}: {}", counted(unset.len(), "lane"), listed(&unset));
+        return Err(CliError::new(ExitStatus::Usage, message)
+            .hint("choose one for this run: --runner claude (or codex, gemini, opencode, aider, or one of your own)")
+            .hint("or for all runs: `runner = \"claude\"` in lanekeeper.toml"));
+    }
     let Some((_, first)) = missing.pop_first() else { return Ok(()) };
     let mut error = CliError::new(ExitStatus::Blocked, first.what).hint(first.remedy);
     for (_, problem) in missing {
         error = error.hint(format!("{}; {}", problem.what, problem.remedy));
     }
     Err(error)
+}
+
+/// How many lanes are named.
+const NAMED: usize = 5;
+
+fn listed(lanes: &[String]) -> String {
+    let (named, more) = lanes.split_at(lanes.len().min(NAMED));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    format!("{}{more}", named.join(", "))
 }
 
 /// Something that is missing.

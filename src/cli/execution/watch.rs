@@ -164,8 +164,7 @@ fn reporters<'a>(
     let styles = styles_for(&std::io::stderr());
     let offset = Local::now().offset().fix();
     let fan_out = FanOut::new(view);
-    // A CI service keeps what is written, every redrawn line of it.
-    let redraws = std::io::stderr().is_terminal() && ci::service(settings, &context.environment).is_none();
+    let redraws = std::io::stderr().is_terminal() && !ci::is_unattended(&context.environment);
     match choose(settings.progress.value, redraws, term) {
         Progress::Live => {
             let directory = directory.clone();

@@ -16,6 +16,7 @@ use super::task_drafts::task_drafts;
 use super::tasks::{Kind, RawTask, Tasks, tasks};
 use crate::model::CommandLine;
 use crate::model::text::headline;
+use crate::plan_source::Fallbacks;
 use crate::plan_source::draft::{LaneDraft, PromptDraft};
 use crate::plan_source::lower::Runners;
 use crate::plan_source::source_text::At;
@@ -25,6 +26,7 @@ pub(super) struct Making<'a> {
     pub(super) context: &'a Context<'a>,
     pub(super) policies: &'a Policies,
     pub(super) runners: &'a Runners<'a>,
+    pub(super) fallbacks: Fallbacks<'a>,
     pub(super) story: &'a LaneStory,
     /// Written for the first tool, whose plans say more of each task.
     pub(super) first_version: bool,

@@ -40,6 +40,7 @@ use super::faults::{Faults, quoted};
 use super::lower::Runners;
 use crate::model::ownership::Ownership;
 use crate::model::{CommandLine, Gates};
+use crate::plan_source::Fallbacks;
 use context::Context;
 use document::Document;
 use edges::{Edges, edges};
@@ -103,7 +104,7 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>, runners: &Ru
         faults.error_with(context.span(task.at.start..task.at.start), message, "cut it into several phases");
         return None;
     }
-    Some(draft(&context, &header, &tasks, runners))
+    Some(draft(&context, &header, &tasks, (runners, source.fallbacks)))
 }
 
 /// The text with spaces for NUL characters, which no command, path or prompt can hold.
@@ -155,7 +156,12 @@ fn check_index(context: &Context<'_>, indexed: usize) {
     }
 }
 
-fn draft(context: &Context<'_>, header: &Header, tasks: &[Tasks], runners: &Runners<'_>) -> PlanDraft {
+fn draft(
+    context: &Context<'_>,
+    header: &Header,
+    tasks: &[Tasks],
+    (runners, fallbacks): (&Runners<'_>, Fallbacks<'_>),
+) -> PlanDraft {
     let document = context.document;
     let Edges { lanes: orders, before, interfaces } = edges(context);
     let notes = phase_wide::with_lanes(phase_wide::notes(document), &context.names);
@@ -174,7 +180,7 @@ fn draft(context: &Context<'_>, header: &Header, tasks: &[Tasks], runners: &Runn
     let policies = policy::policies(document);
     let prompts = tasks.iter().map(|tasks| tasks.list.len() + 1).sum::<usize>();
     let story_limit = MAX_TOLD / prompts;
-    let making = Making { context, policies: &policies, runners, story: &story, first_version, story_limit };
+    let making = Making { context, policies: &policies, runners, fallbacks, story: &story, first_version, story_limit };
     check_phase(&making, header);
     let own_files = written_files(context, &story.single_writers);
     let empty = Vec::new();

@@ -35,6 +35,9 @@ impl<'a> Lookup<'a> {
 pub(super) fn program(making: &Making<'_>, policy: &Lookup<'_>, id: &str) -> (ProgramDraft, bool) {
     let (context, nobody) = (making.context, ProgramDraft::default());
     let Some((name, at)) = policy.get("executor") else { return (nobody, false) };
+    if let Some(wanted) = making.fallbacks.runner.filter(|_| making.fallbacks.runner_outranks_plan) {
+        return (nobody, known_runner(name, making.runners).is_none_or(|runner| runner != wanted));
+    }
     if let Some(runner) = known_runner(name, making.runners) {
         return (ProgramDraft { runner: Some(context.at(runner, at.clone())), ..nobody }, false);
     }

@@ -6,7 +6,7 @@ use super::program::{NO_RUNNER, program};
 use super::prompt::prompt;
 use super::tasks::{Assigned, ONLY_TASK, assigned, check_tasks, only_task, own_task, tasks};
 use super::{Context, Surroundings};
-use crate::model::{Agent, AgentName, CommandLine, Round};
+use crate::model::{Agent, AgentName, CommandLine, Round, UNSET_RUNNER};
 use crate::plan_source::draft::{AgentDraft, LaneDraft};
 use crate::plan_source::source_text::At;
 
@@ -41,7 +41,7 @@ pub(super) fn agents(lane: &LaneDraft, defaults: &LaneDraft, context: &Context<'
 
 fn member<'a>(draft: &'a AgentDraft, declared: bool, around: &Surroundings<'_>) -> Option<Member<'a>> {
     let (command, runner) = program(draft, declared, around)?;
-    let implied = if runner.value == NO_RUNNER { NAMELESS } else { &runner.value };
+    let implied = if [NO_RUNNER, UNSET_RUNNER].contains(&runner.value.as_str()) { NAMELESS } else { &runner.value };
     let written = draft.name.clone().unwrap_or_else(|| At::new(implied.to_owned(), runner.span));
     let name = id(&written, AgentName::new, "an agent", around.context.faults)?;
     let round = draft.round.as_ref().map_or(Round::Implementation, |round| round.value);

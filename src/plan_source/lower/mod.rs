@@ -35,6 +35,8 @@ pub(super) struct Context<'a> {
     pub(super) load: &'a Load<'a>,
     pub(super) runners: &'a Runners<'a>,
     pub(super) fallbacks: Fallbacks<'a>,
+    /// Whether an agent without a command and a runner is no fault of the plan.
+    pub(super) runner_may_be_unset: bool,
 }
 
 /// What a lane's agents and tasks are lowered with.

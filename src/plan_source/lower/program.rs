@@ -2,7 +2,7 @@
 
 use super::Surroundings;
 use super::order::called;
-use crate::model::CommandLine;
+use crate::model::{CommandLine, UNSET_RUNNER};
 use crate::plan_source::draft::AgentDraft;
 use crate::plan_source::faults::quoted;
 use crate::plan_source::source_text::At;
@@ -11,34 +11,39 @@ use crate::plan_source::source_text::At;
 pub(in crate::plan_source) const NO_RUNNER: &str = "command";
 
 /// The command and the runner of an agent, from the nearest place that names one: the agent, its lane, the defaults.
-/// `declared` says that the plan names the agent.
+/// Where none does, the runner of a plan that cannot name one is [`UNSET_RUNNER`]. `declared` says that the plan names the agent.
 pub(super) fn program(
     draft: &AgentDraft,
     declared: bool,
     around: &Surroundings<'_>,
 ) -> Option<(CommandLine, At<String>)> {
     let places = [&draft.program, &around.lane.program, &around.defaults.program];
-    let Some(program) = places.into_iter().find(|program| program.is_given()) else {
-        return fallback(draft, around).or_else(|| {
-            nothing_to_run(draft, declared, around);
-            None
-        });
-    };
-    if program.faulty {
+    let program = places.into_iter().find(|program| program.is_given());
+    if program.is_some_and(|program| program.faulty) {
         return None;
     }
-    match (&program.command, &program.runner) {
-        (command, Some(runner)) => Some((runner_command(command.as_ref(), runner, around)?, runner.clone())),
-        (Some(command), None) => Some((command.value.clone(), At::new(NO_RUNNER.to_owned(), command.span))),
-        (None, None) => None,
+    let fallbacks = &around.context.fallbacks;
+    let of_settings = fallbacks.runner.map(|runner| At::new(runner.to_owned(), draft.span));
+    match program.map(|program| (&program.command, &program.runner)) {
+        Some((Some(command), None)) => Some((command.value.clone(), At::new(NO_RUNNER.to_owned(), command.span))),
+        Some((None, Some(runner))) => {
+            let runner = of_settings.filter(|_| fallbacks.runner_outranks_plan).unwrap_or_else(|| runner.clone());
+            Some((runner_command(None, &runner, around)?, runner))
+        }
+        Some((Some(command), Some(runner))) => Some((runner_command(Some(command), runner, around)?, runner.clone())),
+        Some((None, None)) | None => match of_settings {
+            Some(runner) => Some((runner_command(None, &runner, around)?, runner)),
+            None if around.context.runner_may_be_unset => {
+                // It is never run: no run starts with an agent whose runner is not set.
+                let nothing = CommandLine::Shell("false".to_owned());
+                Some((nothing, At::new(UNSET_RUNNER.to_owned(), draft.span)))
+            }
+            None => {
+                nothing_to_run(draft, declared, around);
+                None
+            }
+        },
     }
-}
-
-/// The runner that the settings name.
-fn fallback(draft: &AgentDraft, around: &Surroundings<'_>) -> Option<(CommandLine, At<String>)> {
-    let runner = around.context.fallbacks.runner?;
-    let command = (around.context.runners)(runner)?;
-    Some((command, At::new(runner.to_owned(), draft.span)))
 }
 
 fn runner_command(

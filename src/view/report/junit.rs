@@ -79,7 +79,7 @@ fn of_lane(package: &str, lane: &LaneReport) -> Suite {
         elapsed_ms: lane.elapsed_ms.unwrap_or_default(),
         properties: properties(lane),
         cases,
-        output: earlier(lane),
+        output: commands(&lane.gates).into_iter().chain(earlier(lane)).collect::<Vec<_>>().join("\n"),
     }
 }
 
@@ -90,7 +90,7 @@ fn of_phase(package: &str, report: &ExecutionReport) -> Suite {
         elapsed_ms: report.final_gate.iter().map(|gate| gate.elapsed_ms).sum(),
         properties: Vec::new(),
         cases: of_gates(package, &report.final_gate),
-        output: String::new(),
+        output: commands(&report.final_gate).join("\n"),
     }
 }
 
@@ -110,12 +110,12 @@ fn properties(lane: &LaneReport) -> Vec<(&'static str, String)> {
 }
 
 /// What failed before it passed, or failed for good: cases tell only the last word.
-fn earlier(lane: &LaneReport) -> String {
+fn earlier(lane: &LaneReport) -> Vec<String> {
     let told = |failure: &FailureReport| {
         let lines = std::iter::once(failure.failure.message.clone()).chain(failure.failure.log.iter().cloned());
         format!("{} {}", failure.at, lines.collect::<Vec<_>>().join("\n  "))
     };
-    lane.failures.iter().map(told).collect::<Vec<_>>().join("\n")
+    lane.failures.iter().map(told).collect()
 }
 
 fn verdict_of_lane(lane: &LaneReport) -> Outcome {
@@ -151,17 +151,23 @@ fn error(state: LaneState, message: String) -> Outcome {
 }
 
 fn of_gates(class: &str, gates: &[JobReport]) -> Vec<Case> {
-    let case = |(gate, runs): (&JobReport, usize)| {
-        let command = gate.command.as_ref().map(|command| format!(": {command}")).unwrap_or_default();
-        let again = if runs > 1 { format!(" (run {runs} times)") } else { String::new() };
-        Case {
-            class: class.to_owned(),
-            name: format!("{}{command}{again}", gate.label()),
-            elapsed_ms: gate.elapsed_ms,
-            verdict: verdict_of_gate(gate),
-        }
+    let case = |(gate, _): (&JobReport, usize)| Case {
+        class: class.to_owned(),
+        name: gate.label(),
+        elapsed_ms: gate.elapsed_ms,
+        verdict: verdict_of_gate(gate),
     };
     last_runs(gates).into_iter().map(case).collect()
+}
+
+/// What the gates ran, one line each. It is not part of a case's name, by which services tell from run to run which case
+/// is which.
+fn commands(gates: &[JobReport]) -> Vec<String> {
+    let line = |(gate, runs): (&JobReport, usize)| {
+        let again = if runs > 1 { format!(" (run {runs} times)") } else { String::new() };
+        Some(format!("{}: {}{again}", gate.label(), gate.command.as_ref()?))
+    };
+    last_runs(gates).into_iter().filter_map(line).collect()
 }
 
 fn verdict_of_gate(gate: &JobReport) -> Outcome {
@@ -182,15 +188,16 @@ fn verdict_of_gate(gate: &JobReport) -> Outcome {
     }
 }
 
+/// How much of a must-have is in its case's name, in characters.
+const LONGEST_NAME: usize = 100;
+
 fn of_must_have(class: &str, verdict: &Verdict) -> Case {
-    let asked = verdict.asked.join("; ");
-    let asked = if asked.is_empty() { String::new() } else { format!(" ({asked})") };
     let kind = verdict.kind.word().replace('_', " ");
-    let complaint =
-        || Complaint { kind: "must-have".to_owned(), message: verdict.told(), text: verdict.why.join("\n") };
+    let text = || verdict.asked.iter().chain(&verdict.why).cloned().collect::<Vec<_>>().join("\n");
+    let complaint = || Complaint { kind: "must-have".to_owned(), message: verdict.told(), text: text() };
     Case {
         class: class.to_owned(),
-        name: format!("must-have: {kind} {}{asked}", verdict.about),
+        name: format!("must-have: {kind} {}", verdict.about.chars().take(LONGEST_NAME).collect::<String>()),
         elapsed_ms: 0,
         verdict: match verdict.holds {
             Some(true) => Outcome::Passed,
