@@ -56,7 +56,10 @@ pub enum Event {
         /// The time limit of the whole run from now on, where another one was given; zero: none.
         #[serde(default, with = "optional_millis", skip_serializing_if = "Option::is_none")]
         timeout: Option<Duration>,
-        /// The SHA-256 of `plan.json` from now on, where it changed: another plan was accepted.
+        /// The SHA-256 of the plan's file (see [`RunStarted::plan_sha256`]), where another plan was accepted.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        plan_sha256: Option<String>,
+        /// The SHA-256 of `plan.json` from now on, where it changed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pinned_sha256: Option<String>,
         /// What the agents of the run may use from now on, where that changed.

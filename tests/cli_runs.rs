@@ -386,6 +386,7 @@ fn a_watched_run_is_shown_until_it_ends() {
     objects.wait_for("\"resumes\":0");
     lines.wait_for("SL-1");
     run.say(Event::RunResumed {
+        plan_sha256: None,
         pinned_sha256: None,
         number: 7,
         owner: owner(),

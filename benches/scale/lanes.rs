@@ -178,6 +178,7 @@ pub fn resume(count: u32, place: &Path) {
     drop(history);
     let mut world = Smooth::new(Spine::new(journal, state), briefly());
     let resumed = Event::RunResumed {
+        plan_sha256: None,
         pinned_sha256: None,
         number: 1,
         owner: owner(),

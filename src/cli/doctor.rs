@@ -3,7 +3,6 @@
 mod report;
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::args::Doctor;
@@ -14,6 +13,7 @@ use super::options::session_id;
 use super::rollback;
 use super::runs::existing;
 use crate::engine::crash::{CrashPoint, crash_point};
+use crate::event::RunStarted;
 use crate::model::text::shell_line;
 use crate::model::{PhaseId, RunId};
 use crate::plan_source::ReadOptions;
@@ -79,9 +79,10 @@ struct Practice<'a> {
 
 impl Practice<'_> {
     fn look(&self, ours: &BTreeSet<RunId>) -> Result<Facts, CliError> {
-        let read_source = |path: &Path, lanes: &[String]| -> Option<Source> {
+        let read_source = |started: &RunStarted, lanes: &[String]| -> Option<Source> {
             let options = ReadOptions { unfinished: lanes, force: true, ..ReadOptions::default() };
-            let reading = PlanText::open_recorded(path).ok()?.read(&self.settings, &options, None);
+            let reading = PlanText::open_recorded(&started.plan_path).ok()?;
+            let reading = reading.read(&self.settings, &options, started.options.plan_format);
             let stored = |plan: crate::model::Plan| Arc::new(plan.without_secrets(self.settings.redacted_patterns()));
             Some((reading.sha256, reading.plan.map(stored)))
         };

@@ -56,14 +56,38 @@ pub fn beginning<'a>(run: &RunId, records: &'a [Record]) -> Result<&'a RunStarte
     }
 }
 
-/// The SHA-256 of `plan.json` as the run last wrote it; empty where an older version started the run.
-pub fn pinned_sha256(records: &[Record]) -> &str {
-    let recorded = records.iter().rev().find_map(|record| match &record.event {
-        Event::RunStarted(started) => Some(&started.pinned_sha256),
-        Event::RunResumed { pinned_sha256, .. } => pinned_sha256.as_ref(),
-        _ => None,
-    });
-    recorded.map_or("", String::as_str)
+/// The checksums of the plan that a run works with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PlanOnRecord<'a> {
+    /// Of the plan's file; see [`RunStarted::plan_sha256`].
+    pub source: &'a str,
+    /// Of `plan.json` as the run last wrote it; empty where an older version started the run.
+    pub pinned: &'a str,
+}
+
+impl<'a> PlanOnRecord<'a> {
+    /// What the last record says that names them; empty where there is none.
+    pub fn of(records: &'a [Record]) -> Self {
+        let mut on_record = Self { source: "", pinned: "" };
+        for record in records {
+            match &record.event {
+                Event::RunStarted(started) => {
+                    on_record = Self { source: &started.plan_sha256, pinned: &started.pinned_sha256 };
+                }
+                Event::RunResumed { plan_sha256, pinned_sha256, .. } => {
+                    on_record.source = plan_sha256.as_deref().unwrap_or(on_record.source);
+                    on_record.pinned = pinned_sha256.as_deref().unwrap_or(on_record.pinned);
+                }
+                _ => {}
+            }
+        }
+        on_record
+    }
+
+    /// Whether `plan.json` with that checksum was written by another program.
+    pub fn is_foreign(&self, sha256: &str) -> bool {
+        !self.pinned.is_empty() && self.pinned != sha256
+    }
 }
 
 /// Closes the jobs that the log says were started and of which nothing is on disk, because the run's directory was

@@ -153,6 +153,7 @@ pub(super) fn every_event() -> Vec<Event> {
     let mut events = vec![
         started(),
         Event::RunResumed {
+            plan_sha256: None,
             pinned_sha256: None,
             number: 1,
             owner: owner(),
@@ -281,6 +282,7 @@ pub(super) fn every_event() -> Vec<Event> {
             ],
         },
         Event::RunResumed {
+            plan_sha256: None,
             pinned_sha256: None,
             number: 2,
             owner: owner(),
@@ -302,6 +304,7 @@ pub(super) fn every_event() -> Vec<Event> {
             slots: vec![(1, 2)],
         })),
         Event::RunResumed {
+            plan_sha256: None,
             pinned_sha256: None,
             number: 2,
             owner: owner(),

@@ -268,6 +268,7 @@ impl Story {
 
     pub(crate) fn resumed(self) -> Self {
         self.then(Event::RunResumed {
+            plan_sha256: None,
             pinned_sha256: None,
             number: 1,
             owner: owner("second-session"),
@@ -412,6 +413,7 @@ fn any_run_event() -> impl Strategy<Value = Event> {
         Just(started(&[])),
         Just(started(&["SL-2", "nowhere"])),
         Just(Event::RunResumed {
+            plan_sha256: None,
             pinned_sha256: None,
             number: 1,
             owner: owner("second"),

@@ -214,14 +214,80 @@ fn a_pinned_plan_that_another_program_changed_is_refused_and_written_again_by_th
     env.resume(&[]).exits(0);
 }
 
+/// Changes the plan's file so that B writes `text`.
+fn rewrite_plan(env: &TestEnv, text: &str) {
+    env.plan(&NEEDS_HELP.replace("echo b > b.txt", &format!("echo {text} > b.txt")));
+}
+
 #[test]
 fn a_pinned_plan_that_another_program_changed_gives_way_to_an_accepted_one() {
+    for edit in [
+        edit_pinned_plan as fn(&TestEnv),
+        |env| env.write(PINNED, "{"),
+        |env| {
+            env.write(PINNED, env.read(PINNED).replace("\"B\"", "\"X\""));
+        },
+    ] {
+        let env = failed();
+        edit(&env);
+        rewrite_plan(&env, "accepted");
+        env.resume(&[]).exits(6).hints("--accept-plan-change");
+        env.resume(&["--accept-plan-change"]).exits(1);
+        // The run has recorded the plan that it uses now.
+        env.write("scratch/help", "");
+        env.resume(&[]).exits(0);
+        assert!(env.git(&["show", "main:b.txt"]).contains("accepted"));
+    }
+}
+
+#[test]
+fn an_edited_pinned_plan_is_accepted_as_it_is_where_there_is_no_plan_file() {
     let env = failed();
     edit_pinned_plan(&env);
-    env.write("plan.toml", env.read("plan.toml").replace("echo b > b.txt", "echo accepted > b.txt"));
+    std::fs::remove_file(env.path("plan.toml")).expect("the plan");
+    env.resume(&[]).exits(6).hints("--accept-plan-change");
+    env.resume(&["--accept-plan-change"]).exits(0).says(&["is gone"]);
+}
+
+#[test]
+fn a_plan_that_was_accepted_is_the_one_that_later_changes_are_measured_by() {
+    let env = failed();
+    let first = env.read("plan.toml");
+    rewrite_plan(&env, "second");
     env.resume(&["--accept-plan-change"]).exits(1);
-    // The run has recorded the plan that it uses now.
+    env.write("plan.toml", &first);
+    env.resume(&[]).exits(2).says(&["is not what it was"]).hints("--accept-plan-change");
+    // What the doctor writes is the accepted plan, or nothing.
+    std::fs::remove_file(env.path(PINNED)).expect("the pinned plan");
+    env.lanekeeper(&["doctor", "r1", "--fix"]).exits(6);
+    rewrite_plan(&env, "second");
+    env.lanekeeper(&["doctor", "r1", "--fix"]).exits(0);
+    env.write("plan.toml", &first);
+    env.write("scratch/help", "");
+    env.resume(&["--accept-plan-change"]).exits(0);
+    assert_eq!(env.file_at("main", "b.txt"), "b");
+}
+
+#[test]
+fn a_plan_is_accepted_only_by_a_resume_that_begins() {
+    let env = failed();
     env.write("scratch/help", "");
     env.resume(&[]).exits(0);
-    assert!(env.git(&["show", "main:b.txt"]).contains("accepted"));
+    let pinned = env.read(PINNED);
+    rewrite_plan(&env, "late");
+    env.resume(&["--accept-plan-change"]).exits(7);
+    assert_eq!(env.read(PINNED), pinned);
+    env.lanekeeper(&["rollback", "r1"]).exits(0);
+}
+
+#[test]
+fn a_pinned_plan_that_an_agent_removed_is_written_again_as_it_was() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\nretries = 0\nenv = { V = \"visible\" }\ncommand = '[ -e \"$SCRATCH/go\" ] && rm -rf \"$SCRATCH/../repo/.claude\"'\n");
+    env.execute(&["--retries", "1"]).exits(1);
+    let pinned = env.read(PINNED);
+    env.write("repo/lanekeeper.toml", "redact = [\"visible\"]\n");
+    env.write("scratch/go", "");
+    env.resume(&[]);
+    assert_eq!(env.read(PINNED), pinned);
 }

@@ -331,6 +331,7 @@ impl Simulation {
         self.spine = Spine::new(Memory { durable: records, waiting: vec![], next, bug }, state);
         self.take_in(
             vec![Event::RunResumed {
+                plan_sha256: None,
                 pinned_sha256: None,
                 number,
                 owner: owner(),

@@ -15,7 +15,7 @@ use super::plan_changes::differences;
 use super::plan_file::PlanText;
 use super::preflight;
 use super::site::{Site, now, owner, redactor};
-use super::start::{base_branch, write_plan};
+use super::start::{base_branch, plan_text};
 use super::watch::{Work, ports, work};
 use crate::cli::args::{Intent, Resume};
 use crate::cli::context::Context;
@@ -33,7 +33,7 @@ use crate::plan_source::ReadOptions;
 use crate::plan_source::Reading;
 use crate::process;
 use crate::recover::completion::partial_rounds;
-use crate::recover::resume::{ResumeError, beginning, check, close_removed_jobs, pinned_sha256, replay};
+use crate::recover::resume::{PlanOnRecord, ResumeError, beginning, check, close_removed_jobs, replay};
 use crate::recover::untold::untold_snapshots;
 use crate::regular_file;
 use crate::schedule::RunState;
@@ -78,10 +78,12 @@ pub(in crate::cli) struct Opened {
     pub(in crate::cli) started: RunStarted,
     /// Its plan.
     pub(in crate::cli) plan: Arc<Plan>,
-    /// Whether another program changed `plan.json`.
+    /// What `plan.json` is to hold.
+    plan_text: Vec<u8>,
+    /// Whether another program changed `plan.json`, and that is accepted.
     edited: bool,
-    /// The SHA-256 of `plan.json`.
-    plan_sha256: String,
+    /// The SHA-256 of the plan's file, where another plan is accepted.
+    accepted: Option<String>,
     /// What the log adds up to.
     pub(in crate::cli) state: RunState,
     locks: Locks,
@@ -205,7 +207,7 @@ fn nothing_to_resume(site: &Site, options: &Options, plan: &PlanFile) -> CliErro
 /// Takes a run, replays it, and makes sure that its plan is what it was.
 fn open(context: &Context, site: &Site, run: &RunId, control: &Control) -> Result<Opened, CliError> {
     let taken = take(context, site, run, control, Part::Own)?;
-    let Some(plan) = changed_plan(context, &taken, control)? else {
+    let Some((plan, sha256)) = changed_plan(context, &taken, control)? else {
         refuse_missing_secrets(&taken)?;
         return Ok(taken);
     };
@@ -214,9 +216,9 @@ fn open(context: &Context, site: &Site, run: &RunId, control: &Control) -> Resul
         let message = format!("the changed plan does not fit what run {run} did: {error}");
         CliError::new(ExitStatus::Usage, message).hint("keep every lane that the run has begun, or put the plan back")
     })?;
-    let plan_sha256 = write_plan(&taken.directory.plan(), &plan, &control.settings)?;
+    let plan_text = plan_text(&plan, &control.settings)?;
     let journal = taken.journal.redacting(redactor(&control.settings, &plan));
-    Ok(Opened { plan, plan_sha256, state, journal, ..taken })
+    Ok(Opened { plan, plan_text, accepted: Some(sha256), state, journal, ..taken })
 }
 
 /// Which branches of the phase a command touches that takes a run up.
@@ -256,15 +258,12 @@ fn take_now(
     let run_lock = lock_run(state_directory, run, &control.session_id)?;
     let (journal, records) = Journal::open(&directory.log())?;
     let started = beginning(run, &records)?.clone();
-    let Pinned { plan, sha256 } = pinned(run, directory)?;
-    let plan = Arc::new(with_secrets(&plan, &started, control));
-    let recorded = pinned_sha256(&records);
-    let edited = !recorded.is_empty() && recorded != sha256 && !is_its_source(&plan, &started, control);
-    if edited && !control.accept_plan_change {
-        return Err(refuse_edited_plan(run, directory));
-    }
+    let pinned = pinned(run, &records, &started, directory, control).or_else(|refusal| {
+        let source = control.accept_plan_change.then(|| from_source(run, &records, &started, control)).flatten();
+        source.ok_or(refusal)
+    })?;
+    let Pinned { plan, text: plan_text, state, edited, accepted } = pinned;
     let journal = journal.redacting(redactor(&control.settings, &plan));
-    let state = replay(run, &plan, &records)?;
     let reach = match part {
         Part::Own => Reach::of(&started.options.lanes),
         Part::All => Reach::Phase,
@@ -272,50 +271,70 @@ fn take_now(
     let branches = lock_branches_of(state_directory, &plan, &started, reach, &control.session_id)?;
     let locks = Locks { _run: run_lock, _branches: branches };
     let records = Arc::new(records);
-    Ok(Opened {
-        directory: directory.clone(),
-        journal,
-        records,
-        started,
-        plan,
-        edited,
-        plan_sha256: sha256,
-        state,
-        locks,
-    })
+    let directory = directory.clone();
+    Ok(Opened { directory, journal, records, started, plan, plan_text, edited, accepted, state, locks })
 }
 
-/// The plan that a run pinned, with the SHA-256 of its file.
+/// The plan that a run works with, and what its log adds up to with it.
 struct Pinned {
-    plan: Plan,
-    sha256: String,
+    plan: Arc<Plan>,
+    text: Vec<u8>,
+    state: RunState,
+    edited: bool,
+    accepted: Option<String>,
 }
 
-fn pinned(run: &RunId, directory: &RunDirectory) -> Result<Pinned, CliError> {
-    let text = regular_file::read_text(directory.plan()).map_err(|error| error.to_string());
-    let pinned = text.and_then(|text| {
-        let plan = serde_json::from_str(&text).map_err(|error| error.to_string())?;
-        Ok(Pinned { plan, sha256: sha256(&text) })
-    });
-    pinned.map_err(|reason| {
+/// The plan as it is pinned.
+fn pinned(
+    run: &RunId,
+    records: &[Record],
+    started: &RunStarted,
+    directory: &RunDirectory,
+    control: &Control,
+) -> Result<Pinned, CliError> {
+    let text = regular_file::read(directory.plan()).map_err(|error| error.to_string());
+    let parsed = text.and_then(|text| Ok((serde_json::from_slice(&text).map_err(|error| error.to_string())?, text)));
+    let (plan, text): (Plan, _) = parsed.map_err(|reason| {
         let place = directory.plan();
         let message = format!("the plan that run {run} pinned, {}, cannot be read: {reason}", place.display());
-        CliError::new(ExitStatus::Corrupted, message).hint(TO_THE_DOCTOR)
-    })
+        CliError::new(ExitStatus::Corrupted, message).hint(TO_THE_DOCTOR).hint(accept_hint(run))
+    })?;
+    let on_record = PlanOnRecord::of(records);
+    let plan = Arc::new(with_secrets(&plan, started, control));
+    let edited = on_record.is_foreign(&sha256(&text)) && !is_its_source(&plan, on_record, started, control);
+    if edited && !control.accept_plan_change {
+        let message = format!("{}, the plan of run {run}, was changed by another program", directory.plan().display());
+        return Err(CliError::new(ExitStatus::Corrupted, message)
+            .hint(format!("to write it again from the plan file, if that is as it was: lanekeeper doctor {run} --fix"))
+            .hint(accept_hint(run)));
+    }
+    let state = replay(run, &plan, records)?;
+    Ok(Pinned { plan, text, state, edited, accepted: None })
+}
+
+fn accept_hint(run: &RunId) -> String {
+    format!(
+        "to continue with the plan file as it is now, or with plan.json if there is no plan file: lanekeeper resume {run} \
+         --accept-plan-change (rollback takes the flag, too)"
+    )
+}
+
+/// The plan as its file says it now; `None`: that is gone or faulty, or does not fit what the run did.
+fn from_source(run: &RunId, records: &[Record], started: &RunStarted, control: &Control) -> Option<Pinned> {
+    let lanes = records.iter().filter_map(|record| record.event.lane());
+    let reading = read_again(lanes, started, control).ok()?;
+    let plan = Arc::new(reading.plan?);
+    let state = replay(run, &plan, records).ok()?;
+    let text = plan_text(&plan, &control.settings).ok()?;
+    Some(Pinned { plan, text, state, edited: false, accepted: Some(reading.sha256) })
 }
 
 /// Whether the pinned plan is what its unchanged source says, as the doctor writes it.
-fn is_its_source(pinned: &Plan, started: &RunStarted, control: &Control) -> bool {
-    let source = read_again(pinned, started, control).ok().filter(|source| source.sha256 == started.plan_sha256);
+fn is_its_source(pinned: &Plan, on_record: PlanOnRecord<'_>, started: &RunStarted, control: &Control) -> bool {
+    let source = read_again(pinned.lanes.iter().map(|lane| &lane.id), started, control)
+        .ok()
+        .filter(|source| source.sha256 == on_record.source);
     source.and_then(|source| source.plan).is_some_and(|plan| plan == *pinned)
-}
-
-fn refuse_edited_plan(run: &RunId, directory: &RunDirectory) -> CliError {
-    let path = directory.plan();
-    let message = format!("{}, the plan of run {run}, was changed by another program", path.display());
-    CliError::new(ExitStatus::Corrupted, message)
-        .hint(format!("to write it again from the plan file: lanekeeper doctor {run} --fix"))
-        .hint(format!("to continue with the plan file as it is now: lanekeeper resume {run} --accept-plan-change"))
 }
 
 /// The plan with the secrets that it was stored without: from the plan's file as it is now, else from our environment, which
@@ -324,7 +343,8 @@ fn with_secrets(pinned: &Plan, started: &RunStarted, control: &Control) -> Plan 
     if pinned.withheld().is_empty() {
         return pinned.clone();
     }
-    let source = read_again(pinned, started, control).ok().and_then(|reading| reading.plan);
+    let source =
+        read_again(pinned.lanes.iter().map(|lane| &lane.id), started, control).ok().and_then(|reading| reading.plan);
     pinned.with_secrets(|wanted| {
         let in_source = source.as_ref().and_then(|source| source.value_of(wanted));
         in_source.or_else(|| std::env::var(&wanted.name).ok())
@@ -353,30 +373,30 @@ fn refuse_missing_secrets(opened: &Opened) -> Result<(), CliError> {
         .hint(format!("restore the plan file, or set {names} in the environment of this command")))
 }
 
-/// What the plan's file says now.
-fn read_again(pinned: &Plan, started: &RunStarted, control: &Control) -> Result<Reading, CliError> {
-    // Lanes of the run stay part of the plan although their files show that they are done.
-    let lanes: Vec<String> = pinned.lanes.iter().map(|lane| lane.id.to_string()).collect();
+/// What the plan's file says now. The `lanes` of the run stay part of the plan although their files show that they are done.
+fn read_again<'a>(
+    lanes: impl Iterator<Item = &'a LaneId>,
+    started: &RunStarted,
+    control: &Control,
+) -> Result<Reading, CliError> {
+    let lanes: Vec<String> = lanes.map(LaneId::to_string).collect();
     let options = ReadOptions { unfinished: &lanes, force: true, ..ReadOptions::default() };
     Ok(PlanText::open_recorded(&started.plan_path)?.read(&control.settings, &options, started.options.plan_format))
 }
 
 /// The plan that takes the place of the pinned one: its file changed, and that is accepted.
-fn changed_plan(context: &Context, taken: &Opened, control: &Control) -> Result<Option<Arc<Plan>>, CliError> {
+fn changed_plan(context: &Context, taken: &Opened, control: &Control) -> Result<Option<(Arc<Plan>, String)>, CliError> {
     let (pinned, started) = (&taken.plan, &taken.started);
     let path = &started.plan_path;
     if !path.exists() {
-        if taken.edited {
-            return Err(refuse_edited_plan(&started.run_id, &taken.directory));
-        }
         context.printer.warning(format!("{} is gone; the plan as it was pinned is used", path.display()), &[]);
         return Ok(None);
     }
-    let reading = read_again(pinned, started, control)?;
+    let reading = read_again(pinned.lanes.iter().map(|lane| &lane.id), started, control)?;
     match reading.plan {
-        _ if reading.sha256 == started.plan_sha256 && !taken.edited => Ok(None),
+        _ if reading.sha256 == PlanOnRecord::of(&taken.records).source && !taken.edited => Ok(None),
         Some(plan) if plan == **pinned => Ok(None),
-        Some(plan) if control.accept_plan_change => Ok(Some(Arc::new(plan))),
+        Some(plan) if control.accept_plan_change => Ok(Some((Arc::new(plan), reading.sha256))),
         changed => {
             let message = format!("{} is not what it was when run {} began", path.display(), started.run_id);
             let differences = changed
@@ -431,8 +451,10 @@ pub(super) fn resume(
     present(context, &opened, &view, &state_directory);
     let untold = untold_snapshots(&site.repository, &opened.started, &opened.state, &opened.records)?;
     let external = settle(context, site, run, &opened, control)?;
+    let on_record = PlanOnRecord::of(&opened.records);
     let resumed = Event::RunResumed {
-        pinned_sha256: Some(opened.plan_sha256).filter(|now| now != pinned_sha256(&opened.records)),
+        plan_sha256: opened.accepted.filter(|now| now != on_record.source),
+        pinned_sha256: Some(sha256(&opened.plan_text)).filter(|now| now != on_record.pinned),
         number: opened.state.resumes() + 1,
         owner: owner(&control.session_id),
         timeout: new_limit(&control.settings),
@@ -447,6 +469,7 @@ pub(super) fn resume(
             site: site.clone(),
             state: state_directory,
             plan: opened.plan,
+            plan_text: opened.plan_text,
             run_state: opened.state,
             history: opened.records,
             view,

@@ -1,7 +1,5 @@
 //! Beginning a run.
 
-use std::path::Path;
-
 use serde_json::json;
 
 use super::PlanFile;
@@ -97,13 +95,13 @@ pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: Pla
     refuse_old_results(&run_id, &directory)?;
     let journal = Journal::create(&directory.log(), &run_id, &plan.plan.phase)?;
     let journal = journal.redacting(redactor(&options.settings, &plan.plan));
-    atomic::write(&directory.plan(), &pinned)?;
     work(
         context,
         Work {
             site: site.clone(),
             state,
             plan: plan.plan.clone(),
+            plan_text: pinned,
             view: RunView::for_plan(&plan.plan),
             run_state: RunState::new(plan.plan),
             history: Default::default(),
@@ -217,16 +215,9 @@ fn refuse_old_results(run: &RunId, directory: &RunDirectory) -> Result<(), CliEr
 }
 
 /// The plan as it is pinned for the run's whole life, without its secrets.
-fn plan_text(plan: &Plan, settings: &Settings) -> Result<Vec<u8>, CliError> {
+pub(super) fn plan_text(plan: &Plan, settings: &Settings) -> Result<Vec<u8>, CliError> {
     let plan = plan.without_secrets(settings.redacted_patterns());
     serde_json::to_vec_pretty(&plan).map_err(|error| CliError::new(ExitStatus::Failed, error.to_string()))
-}
-
-/// Pins the plan. Returns the SHA-256 of what was written.
-pub(super) fn write_plan(path: &Path, plan: &Plan, settings: &Settings) -> Result<String, CliError> {
-    let text = plan_text(plan, settings)?;
-    atomic::write(path, &text)?;
-    Ok(sha256(&text))
 }
 
 /// The branch that lanes are built on and merged into.

@@ -7,7 +7,6 @@ use chrono::{Local, Offset};
 
 use super::locks::Locks;
 use super::site::{Site, host, now, redactor};
-use super::start::write_plan;
 use super::switches::SwitchWatch;
 use crate::cli::args::Format;
 use crate::cli::context::Context;
@@ -22,6 +21,7 @@ use crate::forge::Forge;
 use crate::git::Pool;
 use crate::model::{JobId, Plan};
 use crate::process;
+use crate::regular_file;
 use crate::report::{FanOut, Jsonl, Live, Plain, choose, styles_for};
 use crate::schedule::RunState;
 use crate::settings::{Progress, Settings};
@@ -35,6 +35,8 @@ pub(super) struct Work {
     pub(super) site: Site,
     pub(super) state: StateDirectory,
     pub(super) plan: Arc<Plan>,
+    /// What `plan.json` holds.
+    pub(super) plan_text: Vec<u8>,
     pub(super) run_state: RunState,
     pub(super) history: Arc<Vec<Record>>,
     /// What the history adds up to.
@@ -52,6 +54,9 @@ pub(super) struct Work {
 /// Works on a run until it ends, and says how it did.
 pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError> {
     let directory = work.state.run(&work.started.run_id);
+    if regular_file::read(directory.plan()).ok().as_ref() != Some(&work.plan_text) {
+        atomic::write(&directory.plan(), &work.plan_text)?;
+    }
     let ports = ports(&work.site, &work.settings, &work.started, &work.plan, directory.clone())?;
     let clock = RunClock::set(now(), work.history.last().map(|record| record.at));
     let ports = Arc::new(Ports { forge: work.forge.clone(), clock, ..ports });
@@ -78,7 +83,7 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
         Sight::Tick(now) => fan_out.tick(now),
     });
     // What took the run log may have taken the plan, too, without which the run cannot be resumed.
-    let ended = ended.inspect_err(|_| restore_plan(&directory, &work.plan, &work.settings));
+    let ended = ended.inspect_err(|_| restore_plan(&directory, &work.plan_text));
     let view = fan_out.finish();
     if let Some(obstructed) = switches.finish() {
         context.printer.warning(obstructed, &[]);
@@ -100,15 +105,12 @@ pub(super) fn work(context: &Context, work: Work) -> Result<ExitStatus, CliError
     Ok(ExitStatus::ALL.iter().copied().find(|status| status.code() == finish.code).unwrap_or(ExitStatus::Failed))
 }
 
-/// Pins the plan again where its file is gone.
-fn restore_plan(directory: &RunDirectory, plan: &Plan, settings: &Settings) {
-    let restored = match directory.plan().exists() {
-        true => Ok(()),
-        false => directory
-            .create()
-            .map_err(CliError::from)
-            .and_then(|()| write_plan(&directory.plan(), plan, settings).map(drop)),
-    };
+/// Writes the pinned plan again where its file is gone.
+fn restore_plan(directory: &RunDirectory, text: &[u8]) {
+    if directory.plan().exists() {
+        return;
+    }
+    let restored = directory.create().and_then(|()| atomic::write(&directory.plan(), text));
     if let Err(error) = restored {
         tracing::warn!("the plan of the run is gone and cannot be written again: {error:?}");
     }

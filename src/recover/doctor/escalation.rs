@@ -163,7 +163,7 @@ pub(super) fn contradiction(facts: &RunFacts, expected: &Expected, issue: String
                 commands: vec![shell_line(["lanekeeper", "execute-phase", &plan, "--new-run"])],
             },
             WayOut {
-                what: format!("put {plan} back as it was (SHA-256 {}), then repair", expected.started.plan_sha256),
+                what: format!("put {plan} back as it was (SHA-256 {}), then repair", facts.plan.source_sha256),
                 judgement: "for: the run goes on; against: the old text must be found".to_owned(),
                 commands: vec![
                     shell_line(["git", "log", "--", &plan]),
@@ -178,6 +178,19 @@ pub(super) fn contradiction(facts: &RunFacts, expected: &Expected, issue: String
             },
         ],
     }
+}
+
+/// For a pinned plan that cannot be used and not be written again.
+pub(super) fn unusable_plan(facts: &RunFacts, expected: &Expected, issue: String) -> Escalation {
+    let contradiction = contradiction(facts, expected, issue);
+    let [again, put_back, _] = contradiction.options;
+    let accept = WayOut {
+        what: "continue with the plan file as it is now, or with plan.json if there is no plan file".to_owned(),
+        judgement: "for: the run goes on; against: its lanes may be told something else than they did so far"
+            .to_owned(),
+        commands: vec![shell_line(["lanekeeper", "resume", facts.run.as_str(), "--accept-plan-change"])],
+    };
+    Escalation { options: [accept, put_back, again], ..contradiction }
 }
 
 /// For a worktree or branch of a lane that cannot be brought back without a person.

@@ -98,6 +98,8 @@ pub struct PlanSeen {
     pub path: PathBuf,
     /// The plan as its source says it now, if that is what the run began with.
     pub source: Option<Arc<Plan>>,
+    /// The SHA-256 of the source that the run works with.
+    pub source_sha256: String,
     /// Whether its source is another plan now, so that a resume needs `--accept-plan-change`.
     pub changed: bool,
     /// Whether another program changed the pinned one: it is neither what the run wrote nor what its source says.

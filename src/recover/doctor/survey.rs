@@ -9,12 +9,12 @@ use super::expected::{Expected, Holding, Owned};
 use super::facts::*;
 use super::{remains, shared};
 use crate::engine::reconcile::{Verdict, verdict};
-use crate::event::{Event, Record};
+use crate::event::{Event, Record, RunStarted};
 use crate::git::{GitError, Pool, Repository, Slot, SlotCheckout, is_damaged_index};
 use crate::model::digest::sha256;
 use crate::model::{CheckpointRecord, CommitId, JobId, LaneId, Plan, RunId};
 use crate::process;
-use crate::recover::resume::pinned_sha256;
+use crate::recover::resume::PlanOnRecord;
 use crate::regular_file;
 use crate::schedule::RunState;
 use crate::store::atomic::{FileError, read_left};
@@ -50,7 +50,7 @@ pub struct Place<'a> {
     /// Runs whose locks this very process holds.
     pub ours: &'a BTreeSet<RunId>,
     /// Reads a plan's source; `None`: it cannot be read.
-    pub read_source: &'a dyn Fn(&Path, &[String]) -> Option<Source>,
+    pub read_source: &'a dyn Fn(&RunStarted, &[String]) -> Option<Source>,
 }
 
 /// Looks at everything.
@@ -129,17 +129,18 @@ fn look_at_plan(place: &Place<'_>, facts: &mut RunFacts, expected: &mut Expected
     let known: BTreeSet<String> =
         events.iter().filter_map(|record| record.event.lane()).map(ToString::to_string).collect();
     let known: Vec<String> = known.into_iter().collect();
-    let source = (place.read_source)(&expected.started.plan_path, &known);
-    let pinned = |source: &Source| source.0 == expected.started.plan_sha256;
+    let source = (place.read_source)(&expected.started, &known);
+    let on_record = PlanOnRecord::of(events);
+    let pinned = |source: &Source| source.0 == on_record.source;
     facts.plan.changed = match (&source, &facts.plan.pinned) {
         (Some(now), Some(Ok(plan))) => !pinned(now) && now.1.as_ref() != Some(plan),
         _ => false,
     };
+    facts.plan.source_sha256 = on_record.source.to_owned();
     facts.plan.source = source.filter(pinned).and_then(|(_, plan)| plan);
     if let Some(Ok(plan)) = facts.plan.pinned.as_ref().map(|plan| plan.as_ref()) {
-        let recorded = pinned_sha256(events);
-        let as_recorded = recorded.is_empty() || sha256.as_deref() == Some(recorded);
-        facts.plan.edited = !as_recorded && facts.plan.source.as_ref() != Some(plan);
+        let is_foreign = sha256.is_some_and(|sha256| on_record.is_foreign(&sha256));
+        facts.plan.edited = is_foreign && facts.plan.source.as_ref() != Some(plan);
         facts.plan.contradiction = expected.replay(plan, events).err();
     }
     if let (None, Some(source)) = (&expected.state, &facts.plan.source) {

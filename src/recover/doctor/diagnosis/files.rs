@@ -37,11 +37,14 @@ pub(super) fn plan(facts: &RunFacts, expected: &Expected) -> Option<Finding> {
         Some(source) => finding.repaired_by(repair(source)),
         None if expected.done => {
             let undo = shell_line(["git", "revert", "-m", "1", "MERGE"]);
-            finding.hint(format!("the run is complete; a rollback of it is refused, and {undo} undoes a lane by hand"))
+            let rollback = shell_line(["lanekeeper", "rollback", facts.run.as_str(), "--accept-plan-change"]);
+            finding.hint(format!(
+                "the run is complete; to roll it back with the plan file as it is now: {rollback}, or by hand: {undo}"
+            ))
         }
         None => {
             let issue = format!("{} cannot be used, and its source has changed or is gone", seen.path.display());
-            finding.escalated(escalation::contradiction(facts, expected, issue))
+            finding.escalated(escalation::unusable_plan(facts, expected, issue))
         }
     })
 }
