@@ -126,16 +126,13 @@ pub enum GitError {
         /// The commit that nothing keeps.
         head: CommitId,
     },
-    /// A directory of a worktree cannot be read, so what is in it cannot be committed.
-    #[error(
-        "git cannot read the directory {directory} in {path} ({reason}); give read permission or shorten the path, or remove \
-         the directory"
-    )]
+    /// Something in a worktree cannot be read, so it cannot be committed.
+    #[error("git cannot read {what} in {path} ({reason}); give read permission or shorten the path, or remove it")]
     Unreadable {
         /// The worktree.
         path: PathBuf,
-        /// The directory below it, quoted by git.
-        directory: String,
+        /// The directory or file below it, as git names it.
+        what: String,
         /// Why.
         reason: String,
     },

@@ -96,5 +96,6 @@ pub use snapshot::{
     put_back, reference_name, restore, snapshot, snapshot_of_head, trailers_of,
 };
 pub use stash::stashed_on;
+pub use status::refuse_unreadable;
 pub use undone::{Undone, undone};
 pub use upstream::{upstream_remote, written_url};

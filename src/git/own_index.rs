@@ -30,7 +30,7 @@ use super::program::{Git, nul_separated};
 use super::repository::Repository;
 use super::slot::git_directory;
 use super::small_index;
-use super::status::{Survey, survey, survey_with};
+use super::status::{Survey, refuse_unreadable, survey_with};
 use super::tree_update::updated;
 use crate::model::CommitId;
 use crate::regular_file::{self, Links};
@@ -188,9 +188,7 @@ impl<'a> OwnIndex<'a> {
     /// Adds everything that the worktree holds to the index and writes it as a tree.
     fn whole_tree(&self) -> Result<(String, Note), GitError> {
         // Git adds everything but what it cannot read, and only warns.
-        if let Err(unreadable @ GitError::Unreadable { .. }) = survey(self.worktree) {
-            return Err(unreadable);
-        }
+        refuse_unreadable(self.worktree)?;
         self.watch_everything()?;
         self.add_everything()?;
         let tree = self.git(self.file).arg("write-tree").line()?;

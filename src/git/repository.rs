@@ -129,19 +129,6 @@ impl Repository {
         }
     }
 
-    /// Whether the tree of `commit` is that of one of `others`; no, where one of these commits is missing.
-    pub fn has_tree_of_any(&self, commit: &CommitId, others: &[CommitId]) -> bool {
-        if others.is_empty() {
-            return false;
-        }
-        let names = [commit].into_iter().chain(others).map(|commit| format!("{commit}^{{tree}}"));
-        Git::new(&self.main).arg("rev-parse").args(names).run().is_ok_and(|answer| {
-            let mut trees = answer.split(|&byte| byte == b'\n');
-            let tree = trees.next();
-            trees.any(|other| Some(other) == tree)
-        })
-    }
-
     /// Whether `descendant` holds everything that `ancestor` holds; a commit is its own ancestor.
     ///
     /// # Errors

@@ -114,6 +114,17 @@ pub(crate) fn survey(worktree: &Path) -> Result<Survey, GitError> {
     survey_with(worktree, Git::new(worktree).reading_only().comparing_carefully())
 }
 
+/// Refuses a worktree in which something cannot be read: no snapshot could hold it.
+///
+/// # Errors
+/// [`GitError::Unreadable`].
+pub fn refuse_unreadable(worktree: &Path) -> Result<(), GitError> {
+    match survey(worktree) {
+        Err(unreadable @ GitError::Unreadable { .. }) => Err(unreadable),
+        _ => Ok(()),
+    }
+}
+
 /// The same as `git` shows it, for example with another index.
 ///
 /// # Errors
@@ -124,19 +135,30 @@ pub(crate) fn survey_with(worktree: &Path, git: Git<'_>) -> Result<Survey, GitEr
     if !output.status.success() {
         return Err(git.failure(&output).into());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    match said.lines().find_map(|line| line.strip_prefix("warning: could not open directory ")) {
-        Some(left_out) => {
-            // Git cuts its warning where a path is longer than what it prints.
-            let (name, reason) = left_out.rsplit_once(": ").unwrap_or((left_out, "its path is too long"));
-            Err(GitError::Unreadable {
-                path: worktree.to_owned(),
-                directory: headline(name, LONGEST),
-                reason: reason.to_owned(),
-            })
+    match unreadable(&String::from_utf8_lossy(&output.stderr)) {
+        Some((what, reason)) => {
+            Err(GitError::Unreadable { path: worktree.to_owned(), what: headline(&what, LONGEST), reason })
         }
         None => Ok(Survey::read(&output.stdout)),
     }
+}
+
+/// The first directory or file that git says it cannot read, and the reason.
+fn unreadable(said: &str) -> Option<(String, String)> {
+    said.lines().find_map(|line| {
+        if let Some(directory) = line.strip_prefix("warning: could not open directory ") {
+            // Git cuts its warning where a path is longer than what it prints.
+            let (name, reason) = directory.rsplit_once(": ").unwrap_or((directory, "its path is too long"));
+            // A program removes it at this moment.
+            return (reason != "No such file or directory")
+                .then(|| (format!("the directory {name}"), reason.to_owned()));
+        }
+        // A tracked file in a directory that may not be searched counts as unchanged.
+        let (name, reason) = line.rsplit_once(": ")?;
+        let refused = ["Permission denied", "Input/output error"].contains(&reason);
+        let foreign = ["hint: ", "warning: "].iter().any(|prefix| name.starts_with(prefix));
+        (refused && !foreign).then(|| (name.to_owned(), reason.to_owned()))
+    })
 }
 
 /// How much of a directory's name is shown, in characters.
@@ -167,4 +189,23 @@ pub(crate) fn worktree_changes(worktree: &Path, base: &CommitId) -> Result<Vec<S
 pub(crate) fn untracked(worktree: &Path) -> Result<Vec<Vec<u8>>, GitError> {
     let listing = Git::new(worktree).reading_only().args(["ls-files", "-z", "--others", "--exclude-standard"]).run()?;
     Ok(nul_separated(&listing).map(<[u8]>::to_vec).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_git_cannot_read_is_found_in_what_it_says() {
+        let found = |said| unreadable(said).map(|(what, reason)| format!("{what}|{reason}"));
+        let directory = "warning: could not open directory 'a: b/': Permission denied\n";
+        assert_eq!(found(directory).as_deref(), Some("the directory 'a: b/'|Permission denied"));
+        let file = "warning: in the working copy of 'x', LF will be replaced by CRLF\nd/f: Permission denied\n";
+        assert_eq!(found(file).as_deref(), Some("d/f|Permission denied"));
+        assert_eq!(found("warning: could not open directory 'gone/': No such file or directory\n"), None);
+        assert_eq!(
+            found("hint: see the manual: Permission denied\nwarning: unable to access '/x': Permission denied\n"),
+            None
+        );
+    }
 }

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::event::{Event, Record, Worktree};
+use crate::event::{Event, Record, SnapshotReason, Worktree};
 use crate::git::{self, GitError, Repository, Undone};
 use crate::model::{AgentName, CommitId, JobId, JobRole, Lane, LaneId, LaneIndex, MergeMode};
 use crate::schedule::{LaneEnd, RunState};
@@ -202,6 +202,8 @@ impl Places {
                 self.stands((lane, own(agent)), head);
             }
             Event::AgentMerged { head, .. } | Event::LaneReset { base: head, .. } => self.stands((lane, None), head),
+            // What was put aside for the lane: a stash, the head of a worktree that was lost. No worktree holds it.
+            Event::SnapshotTaken { agent: None, reason: SnapshotReason::Reset, .. } => {}
             Event::SnapshotTaken { agent, commit, .. } => {
                 let holder = agent.as_ref().and_then(own);
                 self.0.entry((lane, holder)).and_modify(|place| place.known = Some(commit.clone()));

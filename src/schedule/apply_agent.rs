@@ -286,6 +286,7 @@ impl RunState {
         reason: SnapshotReason,
         kept: Result<&String, &String>,
     ) -> Result<(), Fault> {
+        let merges = self.plan.lane(lane).agents[agent].round == Round::Implementation;
         let worker = &mut self.lanes[lane.at()].agents[agent];
         match worker.step.clone() {
             AgentStep::Snapshotting if reason == SnapshotReason::Task => return self.task_passed(lane, agent),
@@ -296,6 +297,10 @@ impl RunState {
                 worker.unkept = kept.err().cloned();
             }
             AgentStep::Salvaging(wanted, failure) if reason == wanted => {
+                // What a specialist left is never merged: its next attempt starts without it.
+                if kept.is_ok() && !merges {
+                    worker.restart = RestartFrom::LaneHead;
+                }
                 worker.salvaged.extend(kept.ok().cloned());
                 worker.step = failure.map_or(AgentStep::Ready, AgentStep::Failed);
             }

@@ -81,6 +81,17 @@ printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEKEEPER_STATUS_FI
 }
 
 #[test]
+fn what_a_reviewer_that_approves_changed_is_kept_although_it_changed_the_same_before() {
+    let env = TestEnv::new();
+    let reviewer = r#"echo notes > notes.txt; [ $LANEKEEPER_ATTEMPT = 1 ] && exit 1
+printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEKEEPER_STATUS_FILE""#;
+    env.plan(&lane(WORKS, reviewer, 1));
+    env.execute(&[]).exits(0);
+    let kept = env.refs().into_iter().find(|name| name.starts_with("refs/lanekeeper/")).expect("a snapshot of it");
+    assert!(env.holds(&kept, "notes.txt"));
+}
+
+#[test]
 fn a_report_of_the_requirements_round_reaches_the_implementation() {
     let env = TestEnv::new();
     env.plan(

@@ -183,29 +183,24 @@ impl Ports {
         state: &RunState,
     ) -> Result<Task, PortError> {
         let worktree = self.workplace(lane, agent, state)?;
-        let lane_state = state.lane(lane);
-        let head = lane_state.head.clone().ok_or(PortError::Missing("where the lane stands"))?;
+        let head = state.lane(lane).head.clone().ok_or(PortError::Missing("where the lane stands"))?;
         let moment = self.moment(lane, state);
-        let salvaged = &lane_state.agents[agent].salvaged;
-        let unfinished = lane_state.snapshots.iter().filter(|(reference, _)| salvaged.contains(reference));
-        let unfinished: Vec<CommitId> = unfinished.map(|(_, commit)| commit.clone()).collect();
         Ok(self.task(lane, state, move |ports| {
             let mut events = ports.reopen_if_lost(&worktree.path, &moment)?;
             let left =
                 ports.give_back(&ports.holder(lane, Some(agent)), &worktree, std::slice::from_ref(&head), &moment)?;
             let name = ports.plan.lane(lane).agents[agent].name.clone();
-            events.extend(left.into_iter().map(|left| ports.leftover(lane, agent, left, &unfinished)));
+            events.extend(left.into_iter().map(|left| ports.leftover(lane, agent, left)));
             events.push(Event::WorktreeReleased { lane: ports.id(lane), agent: name });
             Ok(events)
         }))
     }
 
     /// What was left in a worktree after its agent's work was taken: by gates, whose leftovers go when the lane is
-    /// merged, or by a specialist, whose changes nobody takes and nobody throws away: other than those of an attempt
-    /// that did not finish, which is in the `unfinished` snapshots.
-    fn leftover(&self, lane: LaneIndex, agent: usize, left: Snapshot, unfinished: &[CommitId]) -> Event {
+    /// merged, or by a specialist, whose changes nobody takes and nobody throws away.
+    fn leftover(&self, lane: LaneIndex, agent: usize, left: Snapshot) -> Event {
         let agent = &self.plan.lane(lane).agents[agent];
-        if agent.round == Round::Implementation || self.repository.has_tree_of_any(&left.commit, unfinished) {
+        if agent.round == Round::Implementation {
             return self.put_aside(lane, Some(agent.name.clone()), left);
         }
         let message = format!("changes by {} are not merged; they are saved as {}", agent.name, left.reference);

@@ -20,6 +20,7 @@ pub(super) fn held(ports: &Ports, lane: LaneIndex) -> Result<Vec<HeldSlot>, Roll
 pub(super) fn check(ports: &Ports, lane: &LaneToPutBack) -> Result<(), RollbackError> {
     let held = held(ports, lane.lane)?;
     for slot in held.iter().filter(|slot| slot.furnished) {
+        git::refuse_unreadable(&slot.path)?;
         let paths = git::embedded_repositories_in(&slot.path)?;
         if !paths.is_empty() {
             return Err(RollbackError::Embedded { worktree: slot.path.clone(), paths });
