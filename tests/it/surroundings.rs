@@ -169,3 +169,16 @@ fn work_that_an_agent_stashed_is_kept_and_the_users_stash_is_left() {
         assert_eq!(env.refs(), ["refs/heads/main", "refs/stash"], "{deed}");
     }
 }
+
+#[test]
+fn a_stash_of_a_failed_agent_is_no_change_from_outside_at_the_next_resume() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\nretries = 0\n\
+         command = '[ -e \"$SCRATCH/help\" ] && exec touch x.txt; echo half > half.txt; git add -A; git stash --quiet; exit 1'\n",
+    );
+    env.execute(&[]).exits(1);
+    env.write("scratch/help", "");
+    env.resume(&[]).exits(0);
+    assert!(env.holds("main", "x.txt"));
+}
