@@ -222,17 +222,18 @@ fn a_faulty_configuration_exits_with_2_and_tells_all_faults_with_their_places() 
     scratch.write("config/lanekeeper/config.toml", "\nprogress = \"loud\"\n");
     let ended = scratch.lanekeeper(&["status", "--settings"]);
     assert_eq!((ended.code, ended.stdout.as_str()), (2, ""));
-    for expected in ["(2 errors)", "work/lanekeeper.toml:1:11: `retries`", "config.toml:2:12: `progress`"] {
+    for expected in ["(3 errors)", "work/lanekeeper.toml:1:11: `retries`", "config.toml:2:12: `progress`"] {
         assert!(ended.stderr.contains(expected), "{expected}: {}", ended.stderr);
     }
     assert!(ended.stderr.contains("\nhint: did you mean `merge`?\n"), "{}", ended.stderr);
 }
 
 #[test]
-fn an_unknown_key_is_a_warning_and_the_data_stays_clean() {
+fn an_unknown_key_is_an_error_unless_it_is_allowed_and_then_the_data_stays_clean() {
     let scratch = Scratch::with_repository();
     scratch.write("work/lanekeeper.toml", "retrys = 1\n");
-    let ended = scratch.lanekeeper(SETTINGS);
+    assert_eq!(scratch.lanekeeper(SETTINGS).code, 2);
+    let ended = scratch.lanekeeper(&[SETTINGS, &["--allow-unknown"]].concat());
     assert_eq!(ended.code, 0);
     let warning: Value = serde_json::from_str(&ended.stderr).expect("one JSON object on standard error");
     assert_eq!(warning["kind"], "warning");

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use lanekeeper::model::{CommandLine, Plan};
 use lanekeeper::plan_source::explain::explain;
 use lanekeeper::plan_source::schema::json_schema;
-use lanekeeper::plan_source::{MAX_TEXT, PlanFormat, Reading, Source, SourceFile, decode, graph, native_toml, read};
+use lanekeeper::plan_source::{
+    MAX_TEXT, PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, graph, native_toml, read,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -86,6 +88,42 @@ fn bad_plans_get_exactly_the_diagnostics_beside_them() {
         let any_error = reading.diagnostics.iter().any(|diagnostic| diagnostic.is_error());
         assert_eq!(reading.plan.is_none(), any_error, "{}", path.display());
     }
+}
+
+#[test]
+fn a_misspelt_key_is_an_error_everywhere_and_a_key_of_the_users_own_nowhere() {
+    let text = |key: &str| {
+        let tables = ["[timeouts]", "[gates]", "[defaults]", "[[interface]]\nid = 'I'"];
+        let of_lane = ["[[lane.task]]", "[[lane.agent]]\ncommand = 'x'", "[lane.must_haves]"];
+        let lane = format!("[[lane]]\nid = 'A'\ncommand = 'x'\n{key} = 1");
+        let tables = tables.iter().map(|table| format!("{table}\n{key} = 1"));
+        let of_lane = of_lane.iter().map(|table| format!("{table}\n{key} = 1"));
+        let parts: Vec<String> = tables.chain([lane]).chain(of_lane).collect();
+        format!("phase = 'P'\n{key} = 1\n{}", parts.join("\n"))
+    };
+    let refused = read_text("p.toml", &text("aproval"), None);
+    let errors = reading_errors(&refused);
+    assert_eq!((errors.len(), refused.plan.is_none()), (9, true), "{errors:?}");
+    let accepted = read_text("p.toml", &text("x-aproval"), None);
+    assert!(accepted.plan.is_some() && accepted.diagnostics.is_empty(), "{}", shown(&accepted));
+    let schema = validator();
+    assert_eq!(schema(&toml::from_str(&text("x-aproval")).unwrap()), Ok(()));
+}
+
+#[test]
+fn unknown_keys_are_ignored_with_a_warning_where_that_is_asked_for() {
+    let text = "phase = 'P'\n[[lane]]\nid = 'A'\ncommand = 'x'\naproval = ['changes']\n";
+    let options = ReadOptions { allow_unknown: true, ..ReadOptions::default() };
+    let files = [SourceFile { path: "p.toml", text }];
+    let reading = read(&Source { files: &files, options, ..Source::default() }, &load, &runners);
+    assert!(reading.plan.is_some());
+    assert!(shown(&reading).contains("warning: a lane has no key `aproval`; it is ignored"), "{}", shown(&reading));
+    assert!(shown(&reading).contains("did you mean `approval`?"), "{}", shown(&reading));
+}
+
+fn reading_errors(reading: &Reading) -> Vec<&str> {
+    let errors = reading.diagnostics.iter().filter(|diagnostic| diagnostic.is_error());
+    errors.map(|diagnostic| diagnostic.message.as_str()).collect()
 }
 
 /// A plan file as an editor's schema checker sees it.

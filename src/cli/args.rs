@@ -49,6 +49,9 @@ pub struct GlobalArgs {
     /// The file that is the run log of the one run that is meant
     #[arg(long, value_name = "FILE", global = true)]
     pub log_path: Option<PathBuf>,
+    /// Ignore keys of plans and configuration files that this version does not know, with a warning
+    #[arg(long, global = true)]
+    pub allow_unknown: bool,
     /// How data and errors are written: text or json; `report` also writes md, junit and codequality
     #[arg(long, value_name = "FORMAT", value_parser = choice::<ReportFormat>(), default_value = "text",
         hide_possible_values = true, global = true)]

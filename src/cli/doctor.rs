@@ -80,7 +80,7 @@ struct Practice<'a> {
 impl Practice<'_> {
     fn look(&self, ours: &BTreeSet<RunId>) -> Result<Facts, CliError> {
         let read_source = |started: &RunStarted, lanes: &[String]| -> Option<Source> {
-            let options = ReadOptions { unfinished: lanes, force: true, ..ReadOptions::default() };
+            let options = ReadOptions { unfinished: lanes, force: true, allow_unknown: true, ..ReadOptions::default() };
             let reading = PlanText::open_recorded(&started.plan_path).ok()?;
             let reading = reading.read(&self.settings, &options, started.options.plan_format);
             let stored = |plan: crate::model::Plan| Arc::new(plan.without_secrets(self.settings.redacted_patterns()));

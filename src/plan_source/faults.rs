@@ -9,9 +9,13 @@ use super::source_text::{SourceText, Span};
 /// How many faults of each severity are listed; a plan with more has one cause for most of them.
 const MAX_LISTED: usize = 200;
 
+/// What is said of a key that is like no known one.
+const NEWER: &str = "keys that begin with `x-` are yours; --allow-unknown ignores keys of newer versions";
+
 /// The faults of one plan.
 pub(super) struct Faults<'a> {
     pub(super) source: SourceText<'a>,
+    unknown_keys: Severity,
     found: RefCell<Found>,
 }
 
@@ -27,7 +31,12 @@ struct Found {
 
 impl<'a> Faults<'a> {
     pub(super) fn new(source: SourceText<'a>) -> Self {
-        Self { source, found: RefCell::default() }
+        Self { source, unknown_keys: Severity::Error, found: RefCell::default() }
+    }
+
+    /// Keys that are not known are ignored with a warning (`--allow-unknown`).
+    pub(super) fn allowing_unknown(self, allow: bool) -> Self {
+        Self { unknown_keys: if allow { Severity::Warning } else { Severity::Error }, ..self }
     }
 
     /// Notes an error that has no better remedy than its message.
@@ -43,6 +52,17 @@ impl<'a> Faults<'a> {
     /// Notes a warning and what to do about it.
     pub(super) fn warning(&self, span: Span, message: impl AsRef<str>, help: impl AsRef<str>) {
         self.add(Severity::Warning, span, message.as_ref(), Some(help.as_ref()));
+    }
+
+    /// Notes a key that `owner` does not have and `known` may tell what was meant.
+    pub(super) fn unknown_key(&self, span: Span, owner: &str, key: &str, known: &[&str]) {
+        let ignored = if self.unknown_keys == Severity::Warning { "; it is ignored" } else { "" };
+        let message = format!("{owner} has no key {}{ignored}", quoted(key));
+        let help = match nearest(key, known.iter().copied()) {
+            Some(name) => format!("did you mean `{name}`?"),
+            None => format!("known keys: {}; {NEWER}", known.join(", ")),
+        };
+        self.add(self.unknown_keys, span, &message, Some(&help));
     }
 
     /// Whether the plan cannot be used.

@@ -1,6 +1,6 @@
-//! Tables read key by key: what nobody asked for is reported with the nearest known key.
+//! Tables read key by key: a key that no reader asked for is reported with the nearest known one.
 
-use super::faults::{Faults, nearest, quoted};
+use super::faults::Faults;
 use super::source_text::Span;
 use super::tree::{Entry, Node, Value};
 
@@ -64,16 +64,10 @@ impl<'a> Fields<'a> {
         (value, self.faults.errors() > before)
     }
 
-    /// Ends reading; every key that was not asked for gets a warning.
+    /// Ends reading; every key that was not asked for is a fault, but for the user's own, which begin with `x-`.
     pub(super) fn finish(self) {
-        for entry in &self.entries {
-            let key = &entry.key.value;
-            let message = format!("{} has no key {}; it is ignored", self.owner, quoted(key));
-            let help = match nearest(key, self.known.iter().copied()) {
-                Some(name) => format!("did you mean `{name}`?"),
-                None => format!("known keys: {}", self.known.join(", ")),
-            };
-            self.faults.warning(entry.key.span, message, help);
+        for entry in self.entries.iter().filter(|entry| !entry.key.value.starts_with("x-")) {
+            self.faults.unknown_key(entry.key.span, self.owner, &entry.key.value, &self.known);
         }
     }
 }

@@ -85,6 +85,8 @@ pub struct ReadOptions<'a> {
     pub strict_gates: bool,
     /// Take a plan that says it is retired (`--force`).
     pub force: bool,
+    /// Keys of a native plan that are not known are ignored with a warning (`--allow-unknown`).
+    pub allow_unknown: bool,
 }
 
 /// What holds for agents and lanes of which the plan says nothing.
@@ -132,7 +134,7 @@ pub fn read(
         [file] => file.text.into(),
         files => source_text::joined(files.iter().map(|file| file.text)).into(),
     };
-    let faults = Faults::new(SourceText::of_files(&files, &text));
+    let faults = Faults::new(SourceText::of_files(&files, &text)).allowing_unknown(source.options.allow_unknown);
     let format = source.format.or_else(|| format::detect(source.files));
     let draft = draft(source, format, &faults, runners);
     let runner_may_be_unset = matches!(format, Some(PlanFormat::Gsd | PlanFormat::Lanes));

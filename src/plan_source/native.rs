@@ -19,7 +19,7 @@ pub(super) const NOT_IN_DEFAULTS: [&str; 6] = ["id", "name", "depends_on", "excl
 
 /// Reads a whole plan.
 pub(super) fn plan<'a>(root: Node, faults: &'a Faults<'a>) -> Option<PlanDraft> {
-    let mut fields = Fields::new(without_extensions(root), "a plan", faults)?;
+    let mut fields = Fields::new(without_schema(root), "a plan", faults)?;
     let draft = PlanDraft {
         phase: fields.required("phase", "name the phase, for example `P1`", written),
         title: fields.read("title", text),
@@ -47,10 +47,10 @@ fn lanes<'a>(node: Node, faults: &'a Faults<'a>) -> Option<Vec<LaneDraft>> {
     tables(lane)(node, faults)
 }
 
-/// Leaves out what is not for us: `$schema`, which editors want, and keys that begin with `x-`.
-fn without_extensions(mut root: Node) -> Node {
+/// Leaves out `$schema`, which is for editors.
+fn without_schema(mut root: Node) -> Node {
     if let Value::Table(entries) = &mut root.value {
-        entries.retain(|entry| entry.key.value != "$schema" && !entry.key.value.starts_with("x-"));
+        entries.retain(|entry| entry.key.value != "$schema");
     }
     root
 }

@@ -4,21 +4,26 @@ use serde_json::{Map, Value, json};
 
 use super::keys::{Key, PLAN, REQUIRED, Shape};
 
-/// The schema (draft 2020-12) that every native plan follows which reads without an error or a warning about a key.
+/// The schema (draft 2020-12) that every native plan follows which reads without a fault of a key.
 pub fn json_schema() -> Value {
     let mut schema = table(PLAN, &[], &REQUIRED);
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema".into();
     schema["title"] = "Lanekeeper plan".into();
     schema["properties"]["$schema"] = json!({ "type": "string" });
     schema["properties"]["lane"]["minItems"] = 1.into();
-    schema["patternProperties"] = json!({ "^x-": true });
     schema
 }
 
 fn table(keys: &[Key], without: &[&str], required: &[&str]) -> Value {
     let known = keys.iter().filter(|key| !without.contains(&key.name));
     let properties: Map<String, Value> = known.map(|key| (key.name.to_owned(), property(key))).collect();
-    json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
+    json!({
+        "type": "object",
+        "properties": properties,
+        "patternProperties": { "^x-": true },
+        "required": required,
+        "additionalProperties": false,
+    })
 }
 
 fn property(key: &Key) -> Value {
@@ -82,7 +87,8 @@ mod tests {
         );
         let mut helps =
             reading.diagnostics.iter().filter_map(|fault| fault.help.as_deref()?.strip_prefix("known keys: "));
-        let mut keys: Vec<String> = helps.next_back().unwrap().split(", ").map(str::to_owned).collect();
+        let known = helps.next_back().and_then(|help| help.split_once("; ")).unwrap().0;
+        let mut keys: Vec<String> = known.split(", ").map(str::to_owned).collect();
         keys.sort();
         keys
     }

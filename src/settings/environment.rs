@@ -75,6 +75,8 @@ variables! {
     REDACT = "LANEKEEPER_REDACT";
     /// Sets `heartbeat`.
     HEARTBEAT = "LANEKEEPER_HEARTBEAT";
+    /// Sets `allow_unknown`.
+    ALLOW_UNKNOWN = "LANEKEEPER_ALLOW_UNKNOWN";
     /// Sets `session_id`.
     SESSION_ID = "LANEKEEPER_SESSION_ID";
     /// Sets `session_id` where `LANEKEEPER_SESSION_ID` does not.

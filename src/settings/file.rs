@@ -24,12 +24,13 @@ pub struct ConfigFile {
     pub text: String,
 }
 
-/// Settings that belong to one run or one session, which no file outlives sensibly.
-pub(super) const NOT_IN_FILES: &[&str] = &["log_path", "session_id"];
+/// Settings that belong to one run, one session or one command.
+pub(super) const NOT_IN_FILES: &[&str] = &["log_path", "allow_unknown", "session_id"];
 
-/// The layer that `file` makes, and what is wrong with it, in the order of the file.
-pub(super) fn read(file: &ConfigFile, surroundings: &Surroundings) -> (Layer, Vec<Fault>) {
-    let mut reader = Reader { file, layer: Layer::default(), faults: Vec::new() };
+/// The layer that `file` makes, and what is wrong with it, in the order of the file. With `allow_unknown`, keys that are
+/// not known are warnings.
+pub(super) fn read(file: &ConfigFile, surroundings: &Surroundings, allow_unknown: bool) -> (Layer, Vec<Fault>) {
+    let mut reader = Reader { file, allow_unknown, layer: Layer::default(), faults: Vec::new() };
     let (table, errors) = DeTable::parse_recoverable(&file.text);
     for (key, value) in table.get_ref() {
         reader.entry(key, value);
@@ -65,6 +66,7 @@ type SpannedValue<'i> = Spanned<DeValue<'i>>;
 
 struct Reader<'f> {
     file: &'f ConfigFile,
+    allow_unknown: bool,
     layer: Layer,
     faults: Vec<Fault>,
 }
@@ -75,7 +77,7 @@ impl Reader<'_> {
         if text == "runners" {
             self.runners(value);
         } else if NOT_IN_FILES.contains(&text) {
-            self.error(name.span(), format!("`{text}` cannot be set in a file, which outlives the run"));
+            self.error(name.span(), format!("`{text}` cannot be set in a file"));
         } else if let Some(key) = KEYS.iter().find(|key| key.name == text) {
             self.setting(key, value);
         } else if let Some((group, entries)) = group(text, value) {
@@ -152,11 +154,15 @@ impl Reader<'_> {
 
     fn unknown<'k>(&mut self, name: &SpannedKey<'_>, known: impl IntoIterator<Item = &'k str>) {
         let text = name.get_ref();
-        let fault = Fault::warning(self.origin(name.span()), format!("unknown key `{text}`"));
+        if text.starts_with("x-") {
+            return;
+        }
+        let (origin, message) = (self.origin(name.span()), format!("unknown key `{text}`"));
+        let fault = if self.allow_unknown { Fault::warning(origin, message) } else { Fault::error(origin, message) };
         let meant = nearest(&text.to_ascii_lowercase().replace('-', "_"), known);
         self.faults.push(match meant {
             Some(meant) => fault.help(format!("did you mean `{meant}`?")),
-            None => fault,
+            None => fault.help("--allow-unknown ignores keys of newer versions"),
         });
     }
 

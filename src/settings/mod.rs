@@ -175,9 +175,11 @@ impl Layers {
         surroundings: &Surroundings,
     ) -> Result<Self, Faults> {
         let (environment, mut faults) = environment::read(variables, surroundings);
+        let above_plan = flags.or(environment);
+        let allow_unknown = above_plan.allow_unknown.as_ref().is_some_and(|setting| setting.value);
         let mut below_plan = Layer::default();
         for file in files {
-            let (layer, more) = file::read(file, surroundings);
+            let (layer, more) = file::read(file, surroundings, allow_unknown);
             below_plan = below_plan.or(layer);
             faults.extend(more);
         }
@@ -185,7 +187,7 @@ impl Layers {
             return Err(Faults(faults));
         }
         let defaults = Settings::defaults(surroundings);
-        Ok(Self { above_plan: flags.or(environment), below_plan, defaults, warnings: faults })
+        Ok(Self { above_plan, below_plan, defaults, warnings: faults })
     }
 
     /// The settings that hold for `plan`, or where no plan is involved.

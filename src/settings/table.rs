@@ -239,6 +239,11 @@ settings! {
         Kind::Duration, value::positive_duration, flags [], variables [env::HEARTBEAT],
         default "5s"
     }
+    /// Whether keys that are not known, in native plans and in configuration files, are ignored with a warning.
+    allow_unknown: bool {
+        Kind::Boolean, value::boolean, flags ["--allow-unknown"], variables [env::ALLOW_UNKNOWN],
+        default "false"
+    }
     /// The session that owns what is started.
     session_id: Option<String> {
         Kind::Text, some(value::session), flags ["--session-id"],
@@ -332,6 +337,7 @@ impl Settings {
             gsd_tracking: unsaid(false),
             redact: unsaid(None),
             heartbeat: unsaid(Duration::from_secs(5)),
+            allow_unknown: unsaid(false),
             session_id: unsaid(None),
             on_lock_conflict: unsaid(OnLockConflict::Fail),
             state_remote: unsaid(None),

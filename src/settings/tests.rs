@@ -71,7 +71,7 @@ fn row(settings: &Settings, key: &str) -> (String, Origin) {
 }
 
 fn goes_into_files(key: &Key) -> bool {
-    !["log_path", "session_id"].contains(&key.name)
+    !["log_path", "allow_unknown", "session_id"].contains(&key.name)
 }
 
 /// Which of flag, variable, repository file, user file says something.
@@ -191,15 +191,15 @@ fn every_fault_is_told_at_once_with_its_place() {
     assert_eq!(
         faults(text),
         [
-            "warning: 1:1: unknown key `max_paralel` (did you mean `max_parallel`?)",
+            "1:1: unknown key `max_paralel` (did you mean `max_parallel`?)",
             "2:9: `merge` is one of none, local, pr: `locl` is none of them, did you mean `local`?",
             "4:11: `retries` is a number, not of type string",
             "5:12: `progress` is one of auto, live, plain, json, none, not of type integer",
             "6:11: `timeout` is a duration: `0s` is no time at all",
-            "7:1: `session_id` cannot be set in a file, which outlives the run",
+            "7:1: `session_id` cannot be set in a file",
             "8:16: `max_parallel` is a number: `-1` is not a whole number from 1",
             "9:17: `worktree_root` is a path: a path cannot be empty",
-            "warning: 10:1: unknown key `keep-pool` (did you mean `keep_pool`?)",
+            "10:1: unknown key `keep-pool` (did you mean `keep_pool`?)",
         ]
     );
 }
@@ -221,7 +221,9 @@ fn a_repeated_key_is_an_error() {
 fn columns_count_characters_and_no_byte_order_mark() {
     let comment = "# ä";
     let with_mark = format!("\u{feff}nonsense = 1 {comment}\r\n\"äöü\" = 1\n");
-    assert_eq!(faults(&with_mark), ["warning: 1:1: unknown key `nonsense`", "warning: 2:1: unknown key `äöü`"]);
+    let newer = "(--allow-unknown ignores keys of newer versions)";
+    let expected = [format!("1:1: unknown key `nonsense` {newer}"), format!("2:1: unknown key `äöü` {newer}")];
+    assert_eq!(faults(&with_mark), expected);
     let inline = "runners = { \"ää\" = { command = 1 }, b = { command = 2 } }";
     assert_eq!(faults(inline).len(), 2);
     assert!(faults(inline)[1].starts_with("1:53: the `command` of `b`"), "{:?}", faults(inline));
@@ -264,8 +266,21 @@ fn a_runner_without_a_usable_command_is_an_error() {
     }
     assert_eq!(
         faults("[runners.x]\ncommand = \"a\"\ncomand = \"b\""),
-        ["warning: 3:1: unknown key `comand` (did you mean `command`?)"]
+        ["3:1: unknown key `comand` (did you mean `command`?)"]
     );
+}
+
+#[test]
+fn unknown_keys_are_ignored_where_that_is_asked_for_and_keys_of_the_users_own_always() {
+    let text = "max_paralel = 3\nx-team = \"core\"\n[runners.mine]\ncommand = \"a\"\nx-note = 1\ncolour = 2\n";
+    assert_eq!(faults(text).len(), 2, "{:?}", faults(text));
+    let flag = Layer { allow_unknown: Some(Setting::new(true, Origin::Flag("--allow-unknown"))), ..Layer::default() };
+    let variable = environment_of(&[("LANEKEEPER_ALLOW_UNKNOWN", "1")]);
+    for (flags, variables) in [(flag, Environment::new()), (Layer::default(), variable)] {
+        let layers = Layers::read(flags, &variables, &[file(text)], &surroundings()).unwrap();
+        let warned: Vec<String> = layers.warnings.iter().map(|fault| fault.message.clone()).collect();
+        assert_eq!(warned, ["unknown key `max_paralel`", "unknown key `colour`"]);
+    }
 }
 
 #[test]

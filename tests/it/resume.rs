@@ -291,3 +291,23 @@ fn a_pinned_plan_that_an_agent_removed_is_written_again_as_it_was() {
     env.resume(&[]);
     assert_eq!(env.read(PINNED), pinned);
 }
+
+#[test]
+fn a_run_that_a_newer_version_planned_is_not_resumed_without_what_this_one_does_not_know() {
+    let env = failed();
+    let pinned = "repo/.claude/ai-dev-kit/run-logs/r1/plan.json";
+    env.write(pinned, env.read(pinned).replacen("\"owns\"", "\"sealed_until\":\"review\",\"owns\"", 1));
+    env.write("scratch/help", "");
+    env.resume(&[]).exits(2).says(&["lanes.0.sealed_until"]).hints("--allow-unknown");
+    env.resume(&["--allow-unknown"]).exits(0);
+}
+
+#[test]
+fn a_run_whose_plan_has_an_unknown_key_is_resumed_as_long_as_the_plan_stays_what_it_was() {
+    let env = TestEnv::new();
+    env.plan(&format!("{NEEDS_HELP}aproval = [\"changes\"]\n"));
+    env.execute(&[]).exits(2).says(&["a lane has no key `aproval`"]);
+    env.execute(&["--allow-unknown"]).exits(1);
+    env.write("scratch/help", "");
+    env.resume(&[]).exits(0);
+}

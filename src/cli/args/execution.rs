@@ -274,6 +274,7 @@ impl GlobalArgs {
         let layer = Layer {
             checkpoint_path: flag("--checkpoint-path", &self.checkpoint_path),
             log_path: optional("--log-path", &self.log_path),
+            allow_unknown: switch("--allow-unknown", self.allow_unknown, true),
             ..Layer::default()
         };
         layer.place_paths(|path| absolute(directory, path))

@@ -81,7 +81,9 @@ impl PlanText {
             retries: settings.retries.value,
         };
         let files: Vec<SourceFile<'_>> = self.files.iter().map(|(path, text)| SourceFile { path, text }).collect();
-        let source = Source { files: &files, beside: &self.beside, format, fallbacks, options: *options };
+        let allow_unknown = options.allow_unknown || settings.allow_unknown.value;
+        let options = ReadOptions { allow_unknown, ..*options };
+        let source = Source { files: &files, beside: &self.beside, format, fallbacks, options };
         let mut reading = plan_source::read(&source, &load, &runners);
         reading.plan = reading.plan.map(|plan| settled(plan, settings, &catalogue));
         reading
@@ -127,7 +129,14 @@ pub(in crate::cli) fn invalid(path: &Path, diagnostics: &[Diagnostic]) -> CliErr
 
 /// What the flags ask of the reader; `unfinished` lanes are not done, whatever their files say.
 fn options<'a>(how: &ReadingArgs, unfinished: &'a [String]) -> ReadOptions<'a> {
-    ReadOptions { redo: how.redo, unfinished, strict: how.strict, strict_gates: how.strict_gates, force: how.force }
+    ReadOptions {
+        redo: how.redo,
+        unfinished,
+        strict: how.strict,
+        strict_gates: how.strict_gates,
+        force: how.force,
+        ..ReadOptions::default()
+    }
 }
 
 /// The plan's files, each with what diagnostics call it and its text.

@@ -26,7 +26,7 @@ use crate::engine::mirror::Mirror;
 use crate::engine::reconcile::{describe, verdict};
 use crate::event::{Event, Record, RunStarted};
 use crate::model::digest::sha256;
-use crate::model::text::shell_line;
+use crate::model::text::{headline, shell_line};
 use crate::model::withheld::{EnvironmentOwner, Withheld};
 use crate::model::{Budget, LaneId, Plan, RunId};
 use crate::plan_source::ReadOptions;
@@ -292,18 +292,33 @@ fn pinned(
     directory: &RunDirectory,
     control: &Control,
 ) -> Result<Pinned, CliError> {
-    let text = regular_file::read(directory.plan()).map_err(|error| error.to_string());
-    let parsed = text.and_then(|text| Ok((serde_json::from_slice(&text).map_err(|error| error.to_string())?, text)));
+    let (place, mut unknown) = (directory.plan(), Vec::new());
+    let text = regular_file::read(&place).map_err(|error| error.to_string());
+    let parsed = text.and_then(|text| {
+        let mut reader = serde_json::Deserializer::from_slice(&text);
+        let plan = serde_ignored::deserialize(&mut reader, |key| unknown.push(key.to_string()));
+        let plan = plan.and_then(|plan| reader.end().map(|()| plan));
+        Ok((plan.map_err(|error| error.to_string())?, text))
+    });
     let (plan, text): (Plan, _) = parsed.map_err(|reason| {
-        let place = directory.plan();
         let message = format!("the plan that run {run} pinned, {}, cannot be read: {reason}", place.display());
         CliError::new(ExitStatus::Corrupted, message).hint(TO_THE_DOCTOR).hint(accept_hint(run))
     })?;
+    // A newer version may ask in it for what this one does not know, an approval for example.
+    if !unknown.is_empty() && !control.settings.allow_unknown.value {
+        let message = format!(
+            "the plan that run {run} pinned, {}, has keys that this version does not know: {}",
+            place.display(),
+            headline(&unknown.join(", "), 200)
+        );
+        return Err(CliError::new(ExitStatus::Usage, message)
+            .hint("resume it with the Lanekeeper that began it, or ignore them: --allow-unknown"));
+    }
     let on_record = PlanOnRecord::of(records);
     let plan = Arc::new(with_secrets(&plan, started, control));
     let edited = on_record.is_foreign(&sha256(&text)) && !is_its_source(&plan, on_record, started, control);
     if edited && !control.accept_plan_change {
-        let message = format!("{}, the plan of run {run}, was changed by another program", directory.plan().display());
+        let message = format!("{}, the plan of run {run}, was changed by another program", place.display());
         return Err(CliError::new(ExitStatus::Corrupted, message)
             .hint(format!("to write it again from the plan file, if that is as it was: lanekeeper doctor {run} --fix"))
             .hint(accept_hint(run)));
@@ -322,7 +337,7 @@ fn accept_hint(run: &RunId) -> String {
 /// The plan as its file says it now; `None`: that is gone or faulty, or does not fit what the run did.
 fn from_source(run: &RunId, records: &[Record], started: &RunStarted, control: &Control) -> Option<Pinned> {
     let lanes = records.iter().filter_map(|record| record.event.lane());
-    let reading = read_again(lanes, started, control).ok()?;
+    let reading = read_again(lanes, started, control, false).ok()?;
     let plan = Arc::new(reading.plan?);
     let state = replay(run, &plan, records).ok()?;
     let text = plan_text(&plan, &control.settings).ok()?;
@@ -331,7 +346,7 @@ fn from_source(run: &RunId, records: &[Record], started: &RunStarted, control: &
 
 /// Whether the pinned plan is what its unchanged source says, as the doctor writes it.
 fn is_its_source(pinned: &Plan, on_record: PlanOnRecord<'_>, started: &RunStarted, control: &Control) -> bool {
-    let source = read_again(pinned.lanes.iter().map(|lane| &lane.id), started, control)
+    let source = read_again(pinned.lanes.iter().map(|lane| &lane.id), started, control, true)
         .ok()
         .filter(|source| source.sha256 == on_record.source);
     source.and_then(|source| source.plan).is_some_and(|plan| plan == *pinned)
@@ -343,8 +358,9 @@ fn with_secrets(pinned: &Plan, started: &RunStarted, control: &Control) -> Plan 
     if pinned.withheld().is_empty() {
         return pinned.clone();
     }
-    let source =
-        read_again(pinned.lanes.iter().map(|lane| &lane.id), started, control).ok().and_then(|reading| reading.plan);
+    // Only values of variables are taken, and other faults were judged when the run began.
+    let source = read_again(pinned.lanes.iter().map(|lane| &lane.id), started, control, true);
+    let source = source.ok().and_then(|reading| reading.plan);
     pinned.with_secrets(|wanted| {
         let in_source = source.as_ref().and_then(|source| source.value_of(wanted));
         in_source.or_else(|| std::env::var(&wanted.name).ok())
@@ -378,9 +394,10 @@ fn read_again<'a>(
     lanes: impl Iterator<Item = &'a LaneId>,
     started: &RunStarted,
     control: &Control,
+    allow_unknown: bool,
 ) -> Result<Reading, CliError> {
     let lanes: Vec<String> = lanes.map(LaneId::to_string).collect();
-    let options = ReadOptions { unfinished: &lanes, force: true, ..ReadOptions::default() };
+    let options = ReadOptions { unfinished: &lanes, force: true, allow_unknown, ..ReadOptions::default() };
     Ok(PlanText::open_recorded(&started.plan_path)?.read(&control.settings, &options, started.options.plan_format))
 }
 
@@ -392,7 +409,7 @@ fn changed_plan(context: &Context, taken: &Opened, control: &Control) -> Result<
         context.printer.warning(format!("{} is gone; the plan as it was pinned is used", path.display()), &[]);
         return Ok(None);
     }
-    let reading = read_again(pinned.lanes.iter().map(|lane| &lane.id), started, control)?;
+    let reading = read_again(pinned.lanes.iter().map(|lane| &lane.id), started, control, false)?;
     match reading.plan {
         _ if reading.sha256 == PlanOnRecord::of(&taken.records).source && !taken.edited => Ok(None),
         Some(plan) if plan == **pinned => Ok(None),
