@@ -197,6 +197,10 @@ pub enum Event {
         /// Those of them that the agent may not change.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         prohibited: Vec<String>,
+        /// How much of the work changed no file, although it is to change some. What the plan asked for then counts, also
+        /// where it was changed since.
+        #[serde(default, skip_serializing_if = "Idle::is_no")]
+        idle: Idle,
     },
     /// A worktree's whole state is kept in a commit of its own.
     SnapshotTaken {
@@ -562,6 +566,31 @@ impl Event {
             Self::RunFinished { outcome: RunOutcome::Blocked, .. } => RecordStatus::Blocked,
             _ => RecordStatus::Ok,
         }
+    }
+}
+
+crate::model::word_enum! {
+    /// How much of the work of an agent that is to change files changed none.
+    Idle {
+        /// The task changed something, or may change nothing, or the record is older than this field.
+        No = "no",
+        /// The task changed nothing; an earlier one of the agent changed something.
+        Task = "task",
+        /// Nothing has changed since the agent's worktree was opened or put onto a new base.
+        Agent = "agent",
+    }
+}
+
+impl Idle {
+    fn is_no(&self) -> bool {
+        *self == Self::No
+    }
+}
+
+#[expect(clippy::derivable_impls, reason = "the enum is declared by a macro")]
+impl Default for Idle {
+    fn default() -> Self {
+        Self::No
     }
 }
 

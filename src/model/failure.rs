@@ -32,6 +32,10 @@ pub struct Failure {
 /// How many log entries a retry is given per earlier attempt (seed 004, Automatic Retry Behavior).
 pub const CONTEXT_LOG_ENTRIES: usize = 5;
 
+/// What an agent is told that may have ended with a question.
+const NOBODY_ANSWERS: &str = "Nobody answers questions while you work: decide yourself, state what you assumed, and \
+change the files that the task asks for.";
+
 impl Failure {
     /// A failure with nothing but a kind and a message.
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
@@ -60,6 +64,9 @@ impl Failure {
         let mut entries = vec![format!("Attempt {attempt}: {}", self.message)];
         if !self.paths.is_empty() {
             entries[0].push_str(&format!(" [{}]", self.paths.join(", ")));
+        }
+        if self.kind == FailureKind::Idle {
+            entries.push(NOBODY_ANSWERS.to_owned());
         }
         let skipped = self.log.len().saturating_sub(CONTEXT_LOG_ENTRIES);
         entries.extend(self.log.iter().skip(skipped).cloned());
@@ -91,6 +98,8 @@ word_enum! {
         Report = "report",
         /// The agent changed files that are not its own, or prohibited ones.
         Ownership = "ownership",
+        /// The agent's tasks together changed no file.
+        Idle = "idle",
         /// A gate or the lane's tests failed.
         Gate = "gate",
         /// Two lines of work changed the same lines.

@@ -274,6 +274,14 @@ impl Lane {
         all().rfind(works).or_else(|| all().next_back())
     }
 
+    /// Whether the work of the agent at `agent` fails if it changes no file.
+    pub fn must_change_files(&self, agent: usize) -> bool {
+        let agent = &self.agents[agent];
+        let mut own = agent.tasks.iter().filter(|task| !task.kind.is_human());
+        let writes = agent.round == Round::Implementation && self.ownership != OwnershipRule::Nothing;
+        writes && !agent.allow_empty && own.any(|task| !task.allow_empty)
+    }
+
     /// Whether the agent at `agent` works in the lane's worktree, on the lane's branch.
     pub fn shares_worktree(&self, agent: usize) -> bool {
         match self.agent_worktrees {
@@ -304,6 +312,9 @@ pub struct Agent {
     /// One attempt at one task; see [`Agent::time_limit`].
     #[serde(with = "optional_millis", default)]
     pub timeout: Option<Duration>,
+    /// Whether its work may change no file.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_empty: bool,
     /// Done one after another; never empty.
     pub tasks: Vec<Task>,
 }
@@ -318,6 +329,11 @@ impl Agent {
     /// The last of its tasks that is not a person's; the first, if all are.
     pub fn last_own_task(&self) -> usize {
         self.tasks.iter().rposition(|task| !task.kind.is_human()).unwrap_or(0)
+    }
+
+    /// The first of its tasks that is not a person's.
+    pub fn first_own_task(&self) -> usize {
+        self.tasks.iter().position(|task| !task.kind.is_human()).unwrap_or(0)
     }
 
     /// How long one attempt at `task` may take: the agent's own limit, the task's, the plan's, the default of its round.
@@ -350,6 +366,9 @@ pub struct Task {
     pub interfaces: Vec<String>,
     /// When the task counts as done, in words.
     pub acceptance_criteria: Vec<String>,
+    /// Whether it may change no file, because it only verifies for example.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub allow_empty: bool,
 }
 
 word_enum! {

@@ -87,6 +87,8 @@ pub(super) struct LaneDraft {
     pub(super) program: ProgramDraft,
     pub(super) prompt: PromptDraft,
     pub(super) max_time: Option<At<Duration>>,
+    /// Whether the work of its agents may change no file.
+    pub(super) allow_empty: Option<bool>,
     pub(super) tasks: Option<Vec<TaskDraft>>,
     pub(super) agents: Option<Vec<AgentDraft>>,
 }
@@ -129,6 +131,8 @@ pub(super) struct TaskDraft {
     pub(super) acceptance_criteria: Vec<At<String>>,
     /// The only implementation agent that does it.
     pub(super) agent: Option<At<String>>,
+    /// Whether it may change no file.
+    pub(super) allow_empty: bool,
 }
 
 /// An agent of a lane.
@@ -141,4 +145,5 @@ pub(super) struct AgentDraft {
     pub(super) timeout: Option<At<Duration>>,
     pub(super) env: Vec<(At<String>, String)>,
     pub(super) prompt: PromptDraft,
+    pub(super) allow_empty: Option<bool>,
 }

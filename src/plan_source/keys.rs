@@ -134,6 +134,7 @@ pub(super) static LANE: &[Key] = &[
     key("prompt", Shape::Text, "What agents are told that are told nothing of their own."),
     key("prompt_file", Shape::Text, "The same, in a file beside the plan."),
     key("max_time", Shape::Duration, "The time limit of tasks that have none of their own."),
+    key("allow_empty", Shape::Flag, "Whether implementation agents may change no file. Default: false."),
     key("task", Shape::Tables(TASK, &[]), "The lane's tasks, done one after the other."),
     key("agent", Shape::Tables(AGENT, &[]), "The lane's agents. Default: one, named after its runner."),
 ];
@@ -155,6 +156,7 @@ pub(super) static TASK: &[Key] = &[
     key("interfaces", Shape::Texts, "Interfaces that the task must provide."),
     key("acceptance_criteria", Shape::Texts, "When the task counts as done, in words."),
     key("agent", Shape::Id, "The one implementation agent that does the task. Default: all of them do it."),
+    key("allow_empty", Shape::Flag, "Whether the task may change no file, as one that only verifies. Default: false."),
 ];
 
 /// `[[lane.agent]]`.
@@ -167,4 +169,5 @@ pub(super) static AGENT: &[Key] = &[
     key("env", Shape::Env, "Added to the environment of its attempts."),
     key("prompt", Shape::Text, "What the agent is told. Default: the lane's prompt or name."),
     key("prompt_file", Shape::Text, "The same, in a file beside the plan."),
+    key("allow_empty", Shape::Flag, "Whether the agent's work may change no file. Default: the lane's."),
 ];

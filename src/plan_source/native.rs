@@ -168,6 +168,7 @@ fn lane_keys(mut fields: Fields<'_>) -> LaneDraft {
         program: program(&mut fields),
         prompt: prompt(&mut fields),
         max_time: fields.read("max_time", duration),
+        allow_empty: fields.read("allow_empty", flag),
         tasks: fields.read("task", tables(task)),
         agents: fields.read("agent", tables(agent)),
     };
@@ -251,6 +252,7 @@ fn task<'a>(node: Node, faults: &'a Faults<'a>) -> Option<TaskDraft> {
         interfaces: fields.read("interfaces", list(text)).unwrap_or_default(),
         acceptance_criteria: fields.read("acceptance_criteria", list(text)).unwrap_or_default(),
         agent: fields.read("agent", written),
+        allow_empty: fields.read("allow_empty", flag).unwrap_or_default(),
     };
     fields.finish();
     Some(draft)
@@ -266,6 +268,7 @@ fn agent<'a>(node: Node, faults: &'a Faults<'a>) -> Option<AgentDraft> {
         timeout: fields.read("timeout", duration),
         env: fields.read("env", env).unwrap_or_default(),
         prompt: prompt(&mut fields),
+        allow_empty: fields.read("allow_empty", flag),
     };
     fields.finish();
     Some(draft)

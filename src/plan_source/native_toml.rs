@@ -153,6 +153,7 @@ struct LaneText<'a> {
     resume: Option<&'a str>,
     agent_worktrees: Option<&'a str>,
     max_time: Option<String>,
+    allow_empty: Option<bool>,
     #[serde(flatten)]
     program: ProgramText<'a>,
     prompt: Option<&'a str>,
@@ -193,6 +194,7 @@ impl<'a> LaneText<'a> {
                 .filter(|&which| which != AgentWorktrees::On)
                 .map(AgentWorktrees::word),
             max_time: only_task.and_then(|task| task.max_time).map(duration),
+            allow_empty: may_be_empty(lane).then_some(true),
             program: lone.map_or_else(ProgramText::default, |agent| ProgramText::of(agent, runners)),
             prompt: only_task.filter(|_| lone.is_some()).and_then(told),
             env: &lane.env,
@@ -215,6 +217,11 @@ fn workers(lane: &Lane) -> impl Iterator<Item = &Agent> {
     lane.agents.iter().filter(|agent| own_task(agent.round).is_none())
 }
 
+/// Whether the work of all agents that do the lane's tasks may change no file.
+fn may_be_empty(lane: &Lane) -> bool {
+    workers(lane).next().is_some() && workers(lane).all(|agent| agent.allow_empty)
+}
+
 /// The lane's agent, where the lane alone says everything about it.
 fn lone_agent(lane: &Lane) -> Option<&Agent> {
     let [agent] = lane.agents.as_slice() else { return None };
@@ -231,6 +238,7 @@ fn has_only_task(lane: &Lane) -> bool {
         let nothing_else = task.name.is_none()
             && !task.kind.is_human()
             && task.verify.is_empty()
+            && !task.allow_empty
             && lists.iter().all(|list| list.is_empty());
         task.id.as_str() == ONLY_TASK && nothing_else && task.max_time == max_time
     };
@@ -266,6 +274,7 @@ struct AgentText<'a> {
     #[serde(flatten)]
     program: ProgramText<'a>,
     timeout: Option<String>,
+    allow_empty: Option<bool>,
     prompt: Option<&'a str>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     env: &'a BTreeMap<String, String>,
@@ -280,6 +289,7 @@ impl<'a> AgentText<'a> {
             round: agent.round.word(),
             program: ProgramText::of(agent, runners),
             timeout: agent.timeout.map(duration),
+            allow_empty: Some(true).filter(|_| agent.allow_empty && !may_be_empty(lane)),
             prompt,
             env: &agent.env,
         }
@@ -303,6 +313,7 @@ struct TaskText<'a> {
     interfaces: &'a [String],
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     acceptance_criteria: &'a [String],
+    allow_empty: Option<bool>,
 }
 
 impl<'a> TaskText<'a> {
@@ -318,6 +329,7 @@ impl<'a> TaskText<'a> {
             files: &task.files,
             interfaces: &task.interfaces,
             acceptance_criteria: &task.acceptance_criteria,
+            allow_empty: task.allow_empty.then_some(true),
         }
     }
 }

@@ -3,9 +3,9 @@
 use super::agent_machine::AgentPhase;
 use super::apply::Fault;
 use super::gate::Gate;
-use super::judge::{Words, is_unknown, judge};
+use super::judge::{Words, idle_failure, is_unknown, judge, last_words};
 use super::state::{AgentState, AgentStep, OutageState, PastFailure, Rebuild, RestartFrom, RunState};
-use crate::event::{Event, LaneStage, Reading, SnapshotReason};
+use crate::event::{Event, Idle, LaneStage, Reading, SnapshotReason};
 use crate::model::plan::{OwnershipRule, RetryFrom};
 use crate::model::retry::OUTAGE_LIMIT;
 use crate::model::{
@@ -36,10 +36,10 @@ impl RunState {
                 self.lanes[lane.at()].culprit = Some(guilty);
             }
             Event::LaneReset { .. } => self.lane_reset(lane),
-            Event::WorkCommitted { agent, head, changed, prohibited, .. } => {
+            Event::WorkCommitted { agent, head, changed, prohibited, idle, .. } => {
                 let agent = self.agent_at(lane, agent)?;
                 self.lanes[lane.at()].agents[agent].changed = changed.clone();
-                return self.work_committed(lane, agent, head.clone(), prohibited);
+                return self.work_committed(lane, agent, head.clone(), prohibited, *idle);
             }
             Event::SnapshotTaken { agent: Some(name), reason: SnapshotReason::External, .. } => {
                 return self.spare_what_was_lost(lane, name);
@@ -216,7 +216,10 @@ impl RunState {
         worker.claims_completion = words.report.is_some_and(|report| report.own && report.status == "COMPLETE");
         worker.session = words.transcript.and_then(|transcript| transcript.continuable(worker.session.as_ref()));
         match &verdict {
-            AgentStep::Committing => self.advance(lane, agent, AgentPhase::Validating)?,
+            AgentStep::Committing => {
+                worker.said = last_words(exit, words);
+                self.advance(lane, agent, AgentPhase::Validating)?;
+            }
             AgentStep::Snapshotting => {
                 self.advance(lane, agent, AgentPhase::Validating)?;
                 return self.start_snapshot(lane, agent);
@@ -246,14 +249,18 @@ impl RunState {
         agent: usize,
         head: crate::model::CommitId,
         prohibited: &[String],
+        idle: Idle,
     ) -> Result<(), Fault> {
         let plan = self.plan.clone();
         let state = &mut self.lanes[lane.at()];
+        // Gates, reviewers and people judge work again that is in the lane already: it may rightly stay as it is.
+        let is_in_lane = state.merges.iter().any(|(merged, _)| *merged == agent);
         if plan.lane(lane).shares_worktree(agent) {
             state.head = Some(head.clone());
         }
         let worker = &mut state.agents[agent];
         worker.head = Some(head);
+        let said = std::mem::take(&mut worker.said);
         if !prohibited.is_empty() {
             let message = "changed files that are not the lane's to change";
             let failure = Failure { paths: prohibited.to_vec(), ..Failure::new(FailureKind::Ownership, message) };
@@ -264,6 +271,12 @@ impl RunState {
         if writes && worker.claims_what_is_not(plan.lane(lane).agents[agent].tasks.len()) {
             let message = "says COMPLETE, but changed and committed nothing";
             worker.step = AgentStep::Judging(Failure::new(FailureKind::Report, message));
+            return Ok(());
+        }
+        let of_plan = &plan.lane(lane).agents[agent];
+        let is_last = worker.task == of_plan.last_own_task();
+        if idle == Idle::Agent && is_last && !is_in_lane {
+            worker.step = AgentStep::Judging(idle_failure(of_plan, &said));
             return Ok(());
         }
         if !plan.is_gated(&plan.lane(lane).agents[agent].tasks[worker.task]) {
@@ -340,7 +353,7 @@ impl RunState {
         if let Some(task) = task {
             self.advance(lane, agent, AgentPhase::Failed)?;
             self.back_to_task(lane, agent, task);
-        } else {
+        } else if failure.kind != FailureKind::Idle {
             self.note_rebuild(lane, failure);
             self.leave_gate_to(lane, agent, failure);
         }
@@ -352,8 +365,8 @@ impl RunState {
         worker.past.push(PastFailure { task: task.cloned(), context, signature: failure.signature(), complaints });
         let puts_back = state.next_level(plan, agent) == Some(RetryLevel::Rollback);
         let worker = &mut state.agents[agent];
-        let conflict = failure.kind == FailureKind::Conflict;
         worker.restart = match task {
+            None if failure.kind == FailureKind::Idle => RestartFrom::Here,
             Some(_) if puts_back || failure.kind == FailureKind::Ownership || plan.resume == RetryFrom::Fresh => {
                 RestartFrom::LastGood
             }
@@ -362,7 +375,11 @@ impl RunState {
         };
         let unmerged = matches!(worker.step, AgentStep::Merging);
         if task.is_none() {
-            worker.restart_work(if conflict { 0 } else { plan.agents[agent].last_own_task() });
+            worker.restart_work(match failure.kind {
+                FailureKind::Conflict => 0,
+                FailureKind::Idle => plan.agents[agent].first_own_task(),
+                _ => plan.agents[agent].last_own_task(),
+            });
         }
         state.ask_again(plan, agent);
         let worker = &mut state.agents[agent];

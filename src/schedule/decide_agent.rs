@@ -9,7 +9,9 @@ use super::people::answered_no;
 use super::state::{AgentStep, RestartFrom};
 use crate::event::{Event, SnapshotReason};
 use crate::model::retry::{LONGEST_BACKOFF, backoff};
-use crate::model::{AgentName, Checkpoint, CheckpointStatus, Failure, JobRole, LaneIndex, RetryLevel, Stage};
+use crate::model::{
+    AgentName, Checkpoint, CheckpointStatus, Failure, FailureKind, JobRole, LaneIndex, RetryLevel, Stage,
+};
 
 pub(super) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
     let state = deciding.state;
@@ -30,7 +32,11 @@ pub(super) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usiz
         AgentStep::Salvaging(reason, _) => deciding.want(Action::Snapshot { lane, agent, reason: *reason }),
         AgentStep::Merging => merge(deciding, lane, agent),
         AgentStep::Gating(gate) => checkpoint_gate(deciding, lane, agent, gate),
-        AgentStep::Judging(failure) => note_failure(deciding, lane, agent, true, failure.clone()),
+        AgentStep::Judging(failure) => {
+            // Several tasks that changed nothing together are done again together.
+            let of_several = failure.kind == FailureKind::Idle && worker.task != plan.agents[agent].first_own_task();
+            note_failure(deciding, lane, agent, !of_several, failure.clone());
+        }
         AgentStep::Failed(failure) => retry(deciding, lane, agent, failure),
         AgentStep::Done if worker.worktree.is_some() && !plan.shares_worktree(agent) => {
             deciding.want(Action::ReleaseAgent { lane, agent });

@@ -229,6 +229,8 @@ pub struct AgentState {
     pub rejection: Option<String>,
     /// It says itself that its task is complete.
     pub claims_completion: bool,
+    /// What its last attempt said, until its work is committed.
+    pub said: Vec<String>,
     /// Since when its state is to be kept: the name of the snapshot, also when it is asked for again.
     pub keep_since: Option<Timestamp>,
     /// Why what it left could not be kept, although the next attempt is to start from somewhere else.
@@ -565,6 +567,7 @@ impl AgentState {
             session: None,
             rejection: None,
             claims_completion: false,
+            said: Vec::new(),
             keep_since: None,
             unkept: None,
         }

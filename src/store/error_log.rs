@@ -57,9 +57,11 @@ impl From<FailureKind> for ErrorType {
         match kind {
             FailureKind::Timeout => Self::Timeout,
             FailureKind::Crash | FailureKind::Lost => Self::Crash,
-            FailureKind::Report | FailureKind::Ownership | FailureKind::Gate | FailureKind::Rejected => {
-                Self::Validation
-            }
+            FailureKind::Report
+            | FailureKind::Ownership
+            | FailureKind::Idle
+            | FailureKind::Gate
+            | FailureKind::Rejected => Self::Validation,
             FailureKind::Conflict => Self::Merge,
             FailureKind::Network | FailureKind::Quota => Self::Network,
             FailureKind::State => Self::State,

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::event::{LaneStage, RunOutcome};
+use crate::event::{Idle, LaneStage, RunOutcome};
 use crate::model::{Approval, JobRole, Stage};
 use crate::store::samples::*;
 
@@ -45,13 +45,16 @@ fn events() -> impl Strategy<Value = Event> {
                 checkpoint: crate::model::Checkpoint { command, exit_code, ..checkpoint(Stage::AfterLaneTests) }
             }
         ),
-        (lanes(), prop::collection::vec(any::<String>(), 0..4)).prop_map(|(lane, changed)| Event::WorkCommitted {
-            lane,
-            agent: agent(),
-            head: commit('e'),
-            changed,
-            prohibited: vec![]
-        }),
+        (lanes(), prop::collection::vec(any::<String>(), 0..4), prop::sample::select(Idle::ALL)).prop_map(
+            |(lane, changed, idle)| Event::WorkCommitted {
+                lane,
+                agent: agent(),
+                head: commit('e'),
+                changed,
+                prohibited: vec![],
+                idle
+            }
+        ),
         any::<u8>().prop_map(|code| Event::RunFinished { outcome: RunOutcome::Done, code }),
     ]
 }

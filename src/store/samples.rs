@@ -213,6 +213,7 @@ pub(super) fn every_event() -> Vec<Event> {
             head: commit('e'),
             changed: vec!["a \"b\"".into()],
             prohibited: vec![".git/x".into()],
+            idle: Idle::No,
         },
         Event::SnapshotTaken {
             lane: lane.clone(),

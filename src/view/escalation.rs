@@ -72,6 +72,9 @@ impl Escalation {
 fn failed(view: &RunView, lane: &LaneView, failure: &Failure, commands: &Commands<'_>) -> Escalation {
     let again = match failure.kind {
         FailureKind::Network | FailureKind::Quota => "Resume when the network or the service is back. Nothing is lost.",
+        FailureKind::Idle => {
+            "Answer what the agent asked, in the plan or with -m, then resume. Work that may change nothing: `allow_empty = true`."
+        }
         FailureKind::Conflict => "Settle the conflict on the lane's branch or on the integration branch, then resume.",
         FailureKind::Rejected => "Say more precisely what is wanted, in the plan or with -m, then resume.",
         _ => {

@@ -6,7 +6,7 @@ use super::cells::{clean, cut};
 use super::lane_view::LaneState;
 use super::run_view::RunView;
 use super::styles::{Styles, Tone};
-use crate::event::{AgentReport, Event, LaneStage, Record, RunOutcome, RunStarted, StopReason};
+use crate::event::{AgentReport, Event, Idle, LaneStage, Record, RunOutcome, RunStarted, StopReason};
 use crate::model::must_haves::tally;
 use crate::model::text::counted;
 use crate::model::time::short;
@@ -68,8 +68,8 @@ pub fn narrate(record: &Record, view: &RunView) -> Option<Line> {
         Event::JobExited { job, exit, report, transcript, .. } => {
             job_exited(job, exit, report.as_ref(), transcript.as_deref())
         }
-        Event::WorkCommitted { lane, agent, changed, prohibited, .. } => {
-            work_committed(lane, agent, changed, prohibited)
+        Event::WorkCommitted { lane, agent, changed, prohibited, idle, .. } => {
+            work_committed(lane, agent, changed, prohibited, *idle)
         }
         // A task that passed its gate is told by the gate; what is kept on the way is nobody's news.
         Event::SnapshotTaken { reason, .. } if reason.is_on_the_way() => None,
@@ -276,10 +276,19 @@ fn said(report: Option<&AgentReport>) -> String {
     if told.is_empty() || told == ["COMPLETE"] { String::new() } else { format!("; it says: {}", told.join(", ")) }
 }
 
-fn work_committed(lane: &LaneId, agent: &AgentName, changed: &[String], prohibited: &[String]) -> Option<Line> {
+fn work_committed(
+    lane: &LaneId,
+    agent: &AgentName,
+    changed: &[String],
+    prohibited: &[String],
+    idle: Idle,
+) -> Option<Line> {
     if !prohibited.is_empty() {
         let files = prohibited.join(", ");
         return lasting(Tone::Warn, format!("{lane} {agent}: changed what it may not change: {files}"));
+    }
+    if idle == Idle::Task {
+        return lasting(Tone::Warn, format!("{lane} {agent}: the task changed no file"));
     }
     match changed.len() {
         0 => passing(Tone::Faint, format!("{lane} {agent}: changed no file")),

@@ -98,6 +98,7 @@ fn plan_lane(id: &str, depends_on: Vec<LaneIndex>, approval: &[Approval]) -> Lan
         files: Vec::new(),
         interfaces: Vec::new(),
         acceptance_criteria: Vec::new(),
+        allow_empty: false,
     };
     let engineer = Agent {
         name: agent("engineer"),
@@ -106,6 +107,7 @@ fn plan_lane(id: &str, depends_on: Vec<LaneIndex>, approval: &[Approval]) -> Lan
         runner: "command".to_owned(),
         env: Default::default(),
         timeout: None,
+        allow_empty: false,
         tasks: vec![task],
     };
     Lane {
@@ -214,6 +216,7 @@ impl Story {
             head: commit('b'),
             changed: vec!["src/auth.ts".to_owned()],
             prohibited: Vec::new(),
+            idle: Idle::No,
         })
         .then(Event::AgentMerged { lane: lane(id), agent: agent("engineer"), head: commit('c') })
         .moved(id, LaneStage::Implementation, LaneStage::AwaitingUserApproval)
@@ -485,7 +488,7 @@ fn any_agent_event() -> impl Strategy<Value = Event> {
     prop_oneof![
         (any_lane(), any_agent()).prop_map(|(lane, agent)| Event::WorktreeReleased { lane, agent }),
         (any_lane(), any_agent(), files.clone(), files).prop_map(|(lane, agent, changed, prohibited)| {
-            Event::WorkCommitted { lane, agent, head: commit('6'), changed, prohibited }
+            Event::WorkCommitted { lane, agent, head: commit('6'), changed, prohibited, idle: Idle::No }
         }),
         (any_lane(), any_agent()).prop_map(|(lane, agent)| Event::AgentMerged { lane, agent, head: commit('7') }),
         (any_lane(), any_agent()).prop_map(|(lane, agent)| Event::AgentReset { lane, agent, head: commit('8') }),

@@ -194,7 +194,7 @@ fn an_agent_that_says_complete_and_did_nothing_is_not_believed() {
         "[[lane]]\nid = \"L\"\nretries = 1\ncommand = '''\n\
          [ $LANEKEEPER_ATTEMPT = 1 ] || echo done > done.txt\n\
          echo \"{\\\"status\\\": \\\"COMPLETE\\\"}\" > \"$LANEKEEPER_STATUS_FILE\"\n'''\n\
-         [[lane]]\nid = \"M\"\ncommand = 'true'\n",
+         [[lane]]\nid = \"M\"\nallow_empty = true\ncommand = 'true'\n",
     );
     env.execute(&[]).exits(0).says(&["committed nothing"]);
     assert!(env.holds("main", "done.txt"));

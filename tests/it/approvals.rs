@@ -64,7 +64,7 @@ fn a_resume_without_an_answer_goes_on_waiting() {
 fn a_run_that_is_alive_takes_the_answer_at_once() {
     let env = TestEnv::new();
     env.plan(
-        "[[lane]]\nid = \"L\"\napproval = [\"plan\"]\ncommand = 'touch \"$SCRATCH/approved\"'\n\
+        "defaults = { allow_empty = true }\n[[lane]]\nid = \"L\"\napproval = [\"plan\"]\ncommand = 'touch \"$SCRATCH/approved\"'\n\
          [[lane]]\nid = \"M\"\ncommand = 'touch \"$SCRATCH/m\"; wait-for approved'\n",
     );
     let run = env.start(&["--max-parallel", "2"]);

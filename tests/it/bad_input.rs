@@ -116,6 +116,7 @@ fn a_detached_head_needs_a_base() {
     let env = TestEnv::new();
     env.git(&["switch", "--quiet", "--detach"]);
     nowhere(&env, &[], 2).says(&["detached"]).hints("--base");
+    env.plan(&format!("{LANE}allow_empty = true\n"));
     env.execute(&["--base", "main"]).exits(0);
 }
 

@@ -116,7 +116,7 @@ fn failures_are_in_the_error_log() {
 fn a_lane_at_work_shows_its_task_file_and_its_worktrees_under_its_own_name() {
     let env = TestEnv::new();
     env.plan(
-        "[[lane]]\nid = \"L\"\ncommand = '''\ncd \"$SCRATCH/../repo.lanes/r1/L\"\n\
+        "[[lane]]\nid = \"L\"\nallow_empty = true\ncommand = '''\ncd \"$SCRATCH/../repo.lanes/r1/L\"\n\
          while [ -d \"$SCRATCH\" ] && ! grep -q IMPLEMENTATION task.json 2>/dev/null; do sleep 0.02; done\n\
          cp task.json \"$SCRATCH\"; ls code/ agents/agent/code/ > \"$SCRATCH/seen\"\n'''\n",
     );

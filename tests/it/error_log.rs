@@ -140,7 +140,7 @@ fn an_error_of_no_run_is_recorded_beside_the_run_logs() {
         assert_eq!(found[1][field], value);
     }
     assert_eq!(env.git(&["status", "--porcelain"]), "", "the file shows in git status");
-    env.plan("[[lane]]\nid = \"A\"\ncommand = 'true'\n");
+    env.plan("[[lane]]\nid = \"A\"\nallow_empty = true\ncommand = 'true'\n");
     env.execute(&[]).exits(0);
     env.execute(&["--run-id", "errors"]).exits(2).says(&["errors"]);
     env.lanekeeper(&["status", "errors"]).exits(2).says(&["is neither a run nor the file of a run log"]);
@@ -149,7 +149,7 @@ fn an_error_of_no_run_is_recorded_beside_the_run_logs() {
 #[test]
 fn an_error_of_a_run_is_recorded_with_the_runs_own() {
     let env = TestEnv::new();
-    env.plan("[[lane]]\nid = \"A\"\ncommand = 'true'\n");
+    env.plan("[[lane]]\nid = \"A\"\nallow_empty = true\ncommand = 'true'\n");
     env.execute(&[]).exits(0);
     let details = format!("curl -H {}", CANARIES[0]);
     let call = [&CALL[..12], &[&details, "--run", RUN]].concat();

@@ -23,6 +23,7 @@ mod gates;
 mod gsd;
 mod hooks;
 mod hostile_text;
+mod idle;
 mod init;
 mod lane_plans;
 mod mcp;

@@ -82,7 +82,7 @@ fn a_file_that_the_lane_owns_and_the_user_edits_blocks_the_lane_before_it_begins
 #[test]
 fn a_lane_that_changes_nothing_is_merged_as_it_is() {
     let env = TestEnv::new();
-    env.plan("[[lane]]\nid = \"A\"\ncommand = 'true'\n[[lane]]\nid = \"B\"\ndepends_on = [\"A\"]\ncommand = 'echo b > b.txt'\n");
+    env.plan("[[lane]]\nid = \"A\"\nallow_empty = true\ncommand = 'true'\n[[lane]]\nid = \"B\"\ndepends_on = [\"A\"]\ncommand = 'echo b > b.txt'\n");
     env.execute(&[]).exits(0);
     assert!(env.holds("main", "b.txt"));
     env.assert_nothing_left(&["main"]);

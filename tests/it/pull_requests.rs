@@ -250,7 +250,7 @@ fn a_command_of_the_users_opens_pull_requests_and_is_told_of_the_one_there_is() 
 #[test]
 fn a_lane_that_changed_nothing_has_no_pull_request_and_does_not_stand_in_the_way() {
     let env = world(
-        "[[lane]]\nid = \"A\"\ncommand = 'true'\n\
+        "[[lane]]\nid = \"A\"\nallow_empty = true\ncommand = 'true'\n\
          [[lane]]\nid = \"B\"\ndepends_on = [\"A\"]\ncommand = 'echo b > b.txt'\n",
     );
     env.execute(PR).exits(0).says(&["changed nothing"]);

@@ -102,14 +102,14 @@ fn shown(state: &str) -> (TestEnv, Ended) {
         }
         "lane-failed" | "lane-hopeless" => executed(FAILS),
         "network-out" => {
-            let env = planned(&FAILS.replace("&& echo l > l.txt", "|| { echo Could not resolve host: x; exit 1; }"));
+            let env = planned(&FAILS.replace("&& echo l > l.txt", "|| { echo Could not resolve host: x; exit 1; }; echo l > l.txt"));
             env.write("config/lanekeeper/config.toml", "outage_limit = \"0s\"\n");
             let ended = env.execute(&[]);
             (env, ended)
         }
         "agent-blocked" => executed(&FAILS.replace(
             "&& echo l > l.txt",
-            "|| echo \"{\\\"status\\\": \\\"BLOCKED\\\", \\\"blocked_by\\\": \\\"the key is missing\\\"}\" > \"$LANEKEEPER_STATUS_FILE\"",
+            "|| echo \"{\\\"status\\\": \\\"BLOCKED\\\", \\\"blocked_by\\\": \\\"the key is missing\\\"}\" > \"$LANEKEEPER_STATUS_FILE\"; echo l > l.txt",
         )),
         "checkout-in-the-way" => {
             let env = planned(&WAITS.replace("l.txt;", "README.md;"));

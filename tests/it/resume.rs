@@ -2,8 +2,8 @@
 
 use crate::support::{TestEnv, wait_until};
 
-/// Fails until somebody puts a file into place.
-const NEEDS_HELP: &str = "[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo began >> \"$SCRATCH/a\"; echo a > a.txt'\n\
+/// Fails until somebody puts a file into place. A second run finds the work of `A` done.
+const NEEDS_HELP: &str = "[[lane]]\nid = \"A\"\nretries = 0\nallow_empty = true\ncommand = 'echo began >> \"$SCRATCH/a\"; echo a > a.txt'\n\
      [[lane]]\nid = \"B\"\nretries = 0\ncommand = '[ -e \"$SCRATCH/help\" ] && echo b > b.txt'\n\
      [[lane]]\nid = \"C\"\ndepends_on = [\"A\", \"B\"]\ncommand = 'cat a.txt b.txt > c.txt'\n";
 

@@ -213,7 +213,7 @@ fn lanes_that_exclude_each_other_do_so_across_processes() {
 #[test]
 fn next_takes_the_longest_path_and_what_a_conflict_leaves() {
     let env = with(&format!(
-        "{TWO_AND_ONE}[[lane]]\nid = \"D\"\ndepends_on = [\"C\"]\ncommand = 'true'\n\
+        "{TWO_AND_ONE}[[lane]]\nid = \"D\"\ndepends_on = [\"C\"]\nallow_empty = true\ncommand = 'true'\n\
          [[lane]]\nid = \"E\"\ncommand = 'echo e > e.txt'\n"
     ));
     let a = at_work(&env, "A");

@@ -131,6 +131,7 @@ fn a_run_that_died_before_its_first_record_is_started_again_by_the_same_command(
     // Nothing but the lock.
     fs::create_dir(env.path(&format!("repo/{STATE}/r2"))).expect("the run's directory");
     env.write(&format!("repo/{STATE}/r2/run.lock"), "");
+    env.plan(&format!("{ONE}allow_empty = true\n"));
     env.execute(&["--run-id=r2", "--new-run"]).exits(0);
 }
 

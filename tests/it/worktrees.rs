@@ -131,7 +131,7 @@ fn no_more_agents_run_at_once_than_allowed() {
     let env = TestEnv::new();
     let lane = |id: u32| {
         format!(
-            "[[lane]]\nid = \"L{id}\"\nretries = 0\ncommand = 'mkdir \"$SCRATCH/busy\" && rmdir \"$SCRATCH/busy\"'\n"
+            "[[lane]]\nid = \"L{id}\"\nretries = 0\nallow_empty = true\ncommand = 'mkdir \"$SCRATCH/busy\" && rmdir \"$SCRATCH/busy\"'\n"
         )
     };
     env.plan(&(1..=5).map(lane).collect::<String>());

@@ -162,10 +162,15 @@ fn lane() -> impl Strategy<Value = Lane> {
 
 /// Implementation agents that share some tasks and have others for themselves, and specialists.
 fn agents() -> impl Strategy<Value = Vec<Agent>> {
-    let drawn = vec((agent(), select(Round::ALL)), 1..4);
+    let drawn = vec((agent(), select(Round::ALL), any::<bool>()), 1..4);
     let tasks = prop_oneof![1 => Just(Vec::new()), 2 => vec((task(), any::<u8>()), 1..5)];
     (drawn, tasks, option::of(time()), any::<bool>()).prop_map(|(drawn, tasks, max_time, lone)| {
-        let mut agents: Vec<Agent> = drawn.into_iter().map(|(agent, round)| Agent { round, ..agent }).collect();
+        let with_round = |(agent, round, allow_empty)| Agent {
+            round,
+            allow_empty: allow_empty && round == Round::Implementation,
+            ..agent
+        };
+        let mut agents: Vec<Agent> = drawn.into_iter().map(with_round).collect();
         if lone {
             agents = vec![plain(agents.remove(0))];
         }
@@ -229,20 +234,30 @@ fn agent() -> impl Strategy<Value = Agent> {
             files: Vec::new(),
             interfaces: Vec::new(),
             acceptance_criteria: Vec::new(),
+            allow_empty: false,
         };
         let name = "some-agent".parse().unwrap();
-        Agent { name, round: Round::Implementation, command, runner, env, timeout, tasks: vec![task] }
+        Agent {
+            name,
+            round: Round::Implementation,
+            command,
+            runner,
+            env,
+            timeout,
+            allow_empty: false,
+            tasks: vec![task],
+        }
     })
 }
 
 fn task() -> impl Strategy<Value = Task> {
     let lists = (vec(text(), 0..3), vec(text(), 0..3), vec(text(), 0..3));
-    (option::of(text()), text(), commands(), option::of(time()), lists).prop_map(
-        |(name, prompt, verify, max_time, (files, interfaces, acceptance_criteria))| {
+    (option::of(text()), text(), commands(), option::of(time()), lists, any::<bool>()).prop_map(
+        |(name, prompt, verify, max_time, (files, interfaces, acceptance_criteria), allow_empty)| {
             let id = "t".parse().unwrap();
             // What a person does has no commands of its own.
             let kind = if verify.is_empty() { TaskKind::Decision } else { TaskKind::Auto };
-            Task { id, name, kind, prompt, verify, max_time, files, interfaces, acceptance_criteria }
+            Task { id, name, kind, prompt, verify, max_time, files, interfaces, acceptance_criteria, allow_empty }
         },
     )
 }

@@ -17,6 +17,10 @@ its base URL, such as http://127.0.0.1:PORT/write/v1:
     refuse    answers every request with 400
     quotaN    answers the first N requests of each lane with 429 (N: 1 if left out), and goes on as `write`
     stays     answers every request with 429
+    idle      says that it is done, and has written nothing
+    ask       answers with a question
+    decline   says that it will not do it
+    empty     answers with an empty text
 
 Which file is written stands in the prompt, on a line `LANE FILE: path`; each such path counts as a lane. It prints
 its port and serves until it is killed. `--log FILE` keeps the requests, one JSON line each.
@@ -32,6 +36,13 @@ import uuid
 
 LANE_FILE = re.compile(r"LANE FILE: ([\w./$-]+)")
 DONE = "The file is written."
+# What is said in scenarios in which no tool is used.
+SPOKEN = {
+    "idle": DONE,
+    "ask": "Which of the two databases should I use?",
+    "decline": "I cannot help with that request.",
+    "empty": "",
+}
 
 
 class Refusals:
@@ -98,6 +109,15 @@ def awaited_file(turns, is_result):
     return wanted
 
 
+def wanted_in(scenario, turns, is_result):
+    """The same where the scenario has files written."""
+    return None if scenario in SPOKEN else awaited_file(turns, is_result)
+
+
+def said_in(scenario):
+    return SPOKEN.get(scenario, DONE)
+
+
 def content_of(path):
     """Does not end with the path: aider takes such a line for a file's name."""
     return f"{path} is written\n"
@@ -131,12 +151,12 @@ class Anthropic:
     @staticmethod
     def block(request, scenario):
         tools = [entry.get("name") for entry in request.get("tools", [])]
-        path = awaited_file(request["messages"], lambda turn: '"tool_result"' in json.dumps(turn))
+        path = wanted_in(scenario, request["messages"], lambda turn: '"tool_result"' in json.dumps(turn))
         if path and tools:
             own = {"name": "Write", "input": {"file_path": path, "content": content_of(path)}}
             shell = {"name": "Bash", "input": {"command": script_for(path), "description": "Writes the file"}}
             return {"type": "tool_use", "id": new_id("toolu"), **(shell if scenario == "shell" else own)}
-        return {"type": "text", "text": DONE}
+        return {"type": "text", "text": said_in(scenario)}
 
     @classmethod
     def answer(cls, request, scenario, _streams):
@@ -184,10 +204,10 @@ class Responses:
         return {"error": {"type": kind, "code": kind, "message": message, "param": None}}
 
     @staticmethod
-    def item(request):
+    def item(request, scenario):
         tools = [entry.get("name") for entry in request.get("tools", [])]
         turns = request["input"] if isinstance(request["input"], list) else [request["input"]]
-        path = awaited_file(turns, lambda turn: str(turn.get("type", "")).endswith("call_output"))
+        path = wanted_in(scenario, turns, lambda turn: str(turn.get("type", "")).endswith("call_output"))
         name = tool(tools, ["exec_command", "shell_command", "shell"])
         if path and name:
             script = script_for(path)
@@ -198,13 +218,13 @@ class Responses:
             }[name]
             return {"type": "function_call", "id": new_id("fc"), "call_id": new_id("call"), "name": name,
                     "arguments": json.dumps(arguments), "status": "completed"}
-        text = {"type": "output_text", "text": DONE, "annotations": []}
+        text = {"type": "output_text", "text": said_in(scenario), "annotations": []}
         return {"type": "message", "id": new_id("msg"), "role": "assistant", "status": "completed",
                 "content": [text]}
 
     @classmethod
-    def answer(cls, request, _scenario, _streams):
-        item = cls.item(request)
+    def answer(cls, request, scenario, _streams):
+        item = cls.item(request, scenario)
         response = {
             "id": new_id("resp"),
             "object": "response",
@@ -239,14 +259,14 @@ class Gemini:
     def part(request, scenario):
         declared = [entry for group in request.get("tools", []) for entry in group.get("functionDeclarations", [])]
         turns = request["contents"]
-        path = awaited_file(turns, lambda turn: any("functionResponse" in part for part in turn.get("parts", [])))
+        path = wanted_in(scenario, turns, lambda turn: any("functionResponse" in part for part in turn.get("parts", [])))
         if path and declared:
             own = {"name": "write_file", "args": {"file_path": path, "content": content_of(path)}}
             shell = {"name": "run_shell_command", "args": {"command": script_for(path)}}
             return {"functionCall": shell if scenario == "shell" else own}
         if "complexity_score" in json.dumps(request):
             return {"text": json.dumps({"complexity_reasoning": "One small file.", "complexity_score": 10})}
-        return {"text": DONE}
+        return {"text": said_in(scenario)}
 
     @classmethod
     def answer(cls, request, scenario, streams):
@@ -269,7 +289,7 @@ class Chat:
     @staticmethod
     def message(request, scenario):
         tools = [entry["function"]["name"] for entry in request.get("tools") or []]
-        path = awaited_file(request["messages"], lambda turn: turn["role"] == "tool")
+        path = wanted_in(scenario, request["messages"], lambda turn: turn["role"] == "tool")
         if path and tools:
             own = {"name": "write", "arguments": json.dumps({"filePath": path, "content": content_of(path)})}
             shell = {"name": "bash", "arguments": json.dumps({"command": script_for(path), "description": "Writes"})}
@@ -279,7 +299,7 @@ class Chat:
         if path and not tools and "SEARCH/REPLACE" in json.dumps(request["messages"]):
             block = f"{path}\n```\n<<<<<<< SEARCH\n=======\n{content_of(path)}>>>>>>> REPLACE\n```\n"
             return {"role": "assistant", "content": block}
-        return {"role": "assistant", "content": DONE}
+        return {"role": "assistant", "content": said_in(scenario)}
 
     @classmethod
     def answer(cls, request, scenario, _streams):

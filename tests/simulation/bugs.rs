@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lanekeeper::event::{Event, Record};
+use lanekeeper::event::{Event, Idle, Record};
 use lanekeeper::model::{Plan, PlanParts};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub enum Bug {
     SwitchNotSeen,
     /// A merge that the branch refused is made again as if the branch had moved.
     RefusalForgotten,
+    /// An agent that changed nothing has done its work.
+    IdleAgentIsDone,
     /// A doctor takes a worktree at a staged merge for damage, and moves the lane's branch there.
     StagedMergeIsDamage,
 }
@@ -76,6 +78,7 @@ impl Bug {
         Self::LostGateFails,
         Self::SwitchNotSeen,
         Self::RefusalForgotten,
+        Self::IdleAgentIsDone,
         Self::StagedMergeIsDamage,
     ];
 }
@@ -121,6 +124,9 @@ pub fn event_as_seen(event: Event, bug: Option<Bug>) -> Event {
         (Event::MustHavesChecked { lane, head, mut verdicts }, Some(Bug::LackNotSeen)) => {
             verdicts.iter_mut().for_each(|verdict| verdict.holds = Some(true));
             Event::MustHavesChecked { lane, head, verdicts }
+        }
+        (Event::WorkCommitted { lane, agent, head, changed, prohibited, .. }, Some(Bug::IdleAgentIsDone)) => {
+            Event::WorkCommitted { lane, agent, head, changed, prohibited, idle: Idle::No }
         }
         (event, _) => event,
     }

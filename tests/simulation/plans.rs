@@ -94,6 +94,9 @@ fn random_lane(dice: &mut Dice, index: u32) -> Lane {
     if dice.roll(4) == 0 {
         agents.push(agent("reviewer", Round::Review, 1));
     }
+    if dice.roll(8) == 0 {
+        agents.iter_mut().for_each(|agent| agent.allow_empty = agent.round == Round::Implementation);
+    }
     let sharing = [AgentWorktrees::On, AgentWorktrees::On, AgentWorktrees::Auto, AgentWorktrees::Off];
     Lane {
         must_haves: if dice.roll(3) == 0 { must_haves() } else { Default::default() },
@@ -124,6 +127,7 @@ fn agent(name: &str, round: Round, tasks: u32) -> Agent {
         files: vec![],
         interfaces: vec![],
         acceptance_criteria: vec![],
+        allow_empty: false,
     };
     Agent {
         name: AgentName::new(name).unwrap(),
@@ -132,6 +136,7 @@ fn agent(name: &str, round: Round, tasks: u32) -> Agent {
         runner: "command".to_owned(),
         env: BTreeMap::new(),
         timeout: None,
+        allow_empty: false,
         tasks: (1..=tasks).map(task).collect(),
     }
 }
@@ -206,9 +211,11 @@ impl Script {
         if self.of(&format!("{key} forge")).is_multiple_of(4) { 2 } else { 0 }
     }
 
-    /// Whether a person says no to the task once before saying yes.
-    pub fn person_refuses(&self, gate: &str) -> bool {
-        self.of(&format!("{gate} person")).is_multiple_of(3)
+    /// Whether a person says no to the task once before saying yes. A task that is done again for that would change
+    /// something where the others of its agent do not yet.
+    pub fn person_refuses(&self, lane: &LaneId, gate: &str) -> bool {
+        let idle_once = self.of(&format!("{lane} cause")) % 12 == 8;
+        !idle_once && self.of(&format!("{lane} {gate} person")).is_multiple_of(3)
     }
 
     /// Whether the user leaves a stopped rebase as it is until the run has ended.
@@ -227,6 +234,17 @@ impl Script {
         match self.of(&format!("L{} cause", lane.0)) % 12 {
             6 if self.of(&key).is_multiple_of(5) => 1_000,
             6 => 1 + self.of(&key) % 2,
+            _ => 0,
+        }
+    }
+
+    /// How often the agent comes to the end of that task without a change before it changes something.
+    pub fn idle_passes(&self, lane: LaneIndex, agent: &str, task: &TaskId) -> u32 {
+        let first = task.as_str().ends_with("-1");
+        match self.of(&format!("L{} cause", lane.0)) % 12 {
+            8 if agent == "a0" => 1,
+            9 if agent == "a0" => 1_000,
+            10 if first => 1_000,
             _ => 0,
         }
     }

@@ -474,7 +474,7 @@ impl Simulation {
             let asked_again = |record: &&Record| {
                 let again = match &record.event {
                     Event::FailureNoted { task, failure, .. } => {
-                        task.is_none() || failure.kind == FailureKind::Rejected
+                        task.is_none() || matches!(failure.kind, FailureKind::Rejected | FailureKind::Idle)
                     }
                     _ => false,
                 };

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use lanekeeper::engine::spine::{Log, Spine};
-use lanekeeper::event::{Event, Record, SnapshotReason, Worktree};
+use lanekeeper::event::{Event, Idle, Record, SnapshotReason, Worktree};
 use lanekeeper::model::{CommitId, ExitCause, JobExit, JobId, LaneIndex, ProcessId, Timestamp};
 use lanekeeper::schedule::{Action, RunState};
 
@@ -83,7 +83,8 @@ fn answer(action: &Action, state: &RunState, commit: &CommitId) -> Vec<Event> {
         Action::RunJob(job) => return job_done(job),
         Action::CommitWork { lane, agent } => {
             let (lane, agent, head) = (id(lane), name(lane, agent), commit.clone());
-            Event::WorkCommitted { lane, agent, head, changed: vec!["src/a.rs".to_owned()], prohibited: vec![] }
+            let changed = vec!["src/a.rs".to_owned()];
+            Event::WorkCommitted { lane, agent, head, changed, prohibited: vec![], idle: Idle::No }
         }
         Action::Snapshot { lane, agent, reason } => snapshot(id(lane), name(lane, agent), *reason, commit),
         Action::MergeAgent { lane, agent } => {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use lanekeeper::event::{AgentReport, Event, Reading, Record, SnapshotReason, Worktree};
+use lanekeeper::event::{AgentReport, Event, Idle, Reading, Record, SnapshotReason, Worktree};
 use lanekeeper::model::checkpoint::CommitId;
 use lanekeeper::model::{
     Demand, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, Lane, LaneId, LaneIndex, MergeMode,
@@ -26,6 +26,8 @@ pub struct World {
     checkpoints: HashSet<(LaneId, Stage)>,
     pub jobs: HashMap<JobId, SimJob>,
     tries: HashMap<String, u32>,
+    /// Attempts that ended well and changed nothing.
+    idle: HashSet<JobId>,
     contents: HashMap<CommitId, BTreeSet<String>>,
     pub integration: CommitId,
     /// What the integration branch has been.
@@ -75,6 +77,7 @@ impl World {
             checkpoints: HashSet::new(),
             jobs: HashMap::new(),
             tries: HashMap::new(),
+            idle: HashSet::new(),
             contents: HashMap::new(),
             integration: commit_name(0),
             tips: Vec::new(),
@@ -130,9 +133,12 @@ impl World {
     /// Everything that the lane's agents have to bring.
     pub fn pieces(&self, lane: LaneIndex) -> BTreeSet<String> {
         let plan = self.plan.lane(lane);
-        let of_agent = |agent: usize| {
-            let agent = &plan.agents[agent];
-            let own = agent.tasks.iter().filter(|task| !task.kind.is_human());
+        let of_agent = |index: usize| {
+            let agent = &plan.agents[index];
+            // What may be empty is not done again.
+            let most = if plan.must_change_files(index) { 1_000 } else { 1 };
+            let never = move |task: &TaskId| self.script.idle_passes(lane, agent.name.as_str(), task) >= most;
+            let own = agent.tasks.iter().filter(move |task| !task.kind.is_human() && !never(&task.id));
             own.map(move |task| format!("{}/{}/{}", plan.id, agent.name, task.id))
         };
         plan.round(Round::Implementation).flat_map(of_agent).collect()
@@ -221,7 +227,14 @@ impl World {
             let outage = Outage { kind: OutageKind::Quota, line: "429".into(), retry_after: None };
             return (exit(ExitCause::Exited, 1), None, Some(Box::new(Reading::Outage(outage))));
         }
-        let fails = *tries <= out + self.script.failures(&key, job);
+        let failures = self.script.failures(&key, job);
+        let fails = *tries <= out + failures;
+        if let (JobRole::Attempt { agent, task }, Some(lane)) = (&job.role, lane)
+            && !fails
+            && *tries - out - failures <= self.script.idle_passes(lane, agent.as_str(), task)
+        {
+            self.idle.insert(job.clone());
+        }
         let reviewer = lane.zip(job.agent()).is_some_and(|(lane, name)| {
             self.plan.lane(lane).agents.iter().any(|agent| agent.name == *name && agent.round == Round::Review)
         });
@@ -240,7 +253,7 @@ impl World {
     pub fn answer(&mut self, lane: &Lane, gate: HumanGate) -> Event {
         let first = |task: &TaskId| lane.agents.iter().any(|agent| agent.tasks[0].id == *task);
         let mendable = matches!(&gate, HumanGate::Task(task) if !first(task));
-        let refuses = self.script.person_refuses(&format!("{} {gate}", lane.id));
+        let refuses = self.script.person_refuses(&lane.id, &gate.to_string());
         let approved = !self.fails_once(&format!("{} {gate} person", lane.id), mendable && refuses);
         Event::GateAnswered { lane: lane.id.clone(), gate, approved, message: "hm".into() }
     }
@@ -405,11 +418,28 @@ impl World {
     }
 
     fn commit_work(&mut self, lane: LaneIndex, agent: usize, state: &RunState) -> Vec<Event> {
-        let task = &self.plan.lane(lane).agents[agent].tasks[state.lane(lane).agents[agent].task].id;
-        let piece = format!("{}/{}/{task}", self.id(lane), self.agent(lane, agent));
-        let mut content = self.content(&self.branch(lane, agent));
-        content.insert(piece);
-        let head = self.commit(content);
+        let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
+        let worker = &lane_state.agents[agent];
+        let task = plan.agents[agent].tasks[worker.task].id.clone();
+        let (name, must_change) = (plan.agents[agent].name.clone(), plan.must_change_files(agent));
+        let before = lane_state.merges.last().map(|(_, head)| head);
+        let start = worker.start.as_ref().or(before).or(lane_state.base.as_ref()).unwrap();
+        let task_start = worker.good.as_ref().unwrap_or(start);
+        let role = JobRole::Attempt { agent: name.clone(), task: task.clone() };
+        let job = JobId { lane: Some(self.id(lane)), role, number: worker.attempt };
+        let mut head = self.branch(lane, agent);
+        if !self.idle.contains(&job) {
+            let mut content = self.content(&head);
+            content.insert(format!("{}/{name}/{task}", self.id(lane)));
+            head = self.commit(content);
+        }
+        let content = self.content(&head);
+        let idle = match () {
+            () if !must_change => Idle::No,
+            () if content == self.content(start) => Idle::Agent,
+            () if content == self.content(task_start) => Idle::Task,
+            () => Idle::No,
+        };
         if self.plan.lane(lane).shares_worktree(agent) {
             self.lane_branches.insert(lane, head.clone());
         } else {
@@ -421,6 +451,7 @@ impl World {
             head,
             changed: vec![],
             prohibited: vec![],
+            idle,
         }]
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Answer, Moment, PortError, Ports, Task};
-use crate::event::{Event, Worktree};
+use crate::event::{Event, Idle, Worktree};
 use crate::git::{self, Checkout, CommitRequest, GitError, Merge, Mode, Snapshot};
 use crate::model::ownership::{Ownership, is_prohibited};
 use crate::model::text::headline;
@@ -30,17 +30,18 @@ impl Ports {
     ) -> Result<Task, PortError> {
         let worktree = self.workplace(lane, agent, state)?;
         let worker = &state.lane(lane).agents[agent];
-        let start = worker
-            .start
-            .clone()
-            .or_else(|| state.lane(lane).base.clone())
-            .ok_or(PortError::Missing("where the agent began"))?;
+        let lane_state = state.lane(lane);
+        // Agents that share the lane's worktree begin where the one before ended.
+        let before = || lane_state.merges.last().map(|(_, head)| head.clone());
+        let start = worker.start.clone().or_else(before).or_else(|| lane_state.base.clone());
+        let start = start.ok_or(PortError::Missing("where the agent began"))?;
         let (task, moment) = (worker.task, self.moment(lane, state));
         let recorded = worker.head.clone().unwrap_or_else(|| start.clone());
+        let task_start = worker.good.clone().unwrap_or_else(|| start.clone());
         Ok(self.task(lane, state, move |ports| {
             let plan = &ports.plan.lane(lane).agents[agent];
             let found = ports.register_if_forgotten(&worktree.path, &moment)?;
-            match ports.commit((lane, agent, task), &worktree, [&start, &recorded]) {
+            match ports.commit((lane, agent, task), &worktree, [&start, &recorded, &task_start]) {
                 Err(PortError::Git(error)) => {
                     let message = mistake(error)?;
                     Ok(vec![Event::FailureNoted {
@@ -55,12 +56,13 @@ impl Ports {
         }))
     }
 
-    /// Commits what is uncommitted in the worktree of an agent that began at `start` and was last seen at `recorded`.
+    /// Commits what is uncommitted in the worktree of an agent that began at `start`, whose task began at `task_start`, and
+    /// that was last seen at `recorded`.
     fn commit(
         &self,
         (lane, agent, task): (LaneIndex, usize, usize),
         worktree: &Worktree,
-        [start, recorded]: [&CommitId; 2],
+        [start, recorded, task_start]: [&CommitId; 3],
     ) -> Answer {
         let (plan, id) = (self.plan.lane(lane), self.id(lane));
         let (name, task) = (&plan.agents[agent].name, &plan.agents[agent].tasks[task]);
@@ -96,7 +98,20 @@ impl Ports {
             changed.iter().filter(|path| is_prohibited(path) || !owns.allows(path)).cloned().collect();
         prohibited.extend(self.repository.embedded_repositories(start, &committed.head)?);
         prohibited.extend(committed.embedded);
-        Ok(vec![Event::WorkCommitted { lane: id, agent: name.clone(), head: committed.head, changed, prohibited }])
+        let idle = if !plan.must_change_files(agent) {
+            Idle::No
+        } else if changed.is_empty() {
+            Idle::Agent
+        } else if !task.allow_empty
+            && task_start != start
+            && self.repository.changed_paths(task_start, &committed.head)?.is_empty()
+        {
+            Idle::Task
+        } else {
+            Idle::No
+        };
+        let (agent, head) = (name.clone(), committed.head);
+        Ok(vec![Event::WorkCommitted { lane: id, agent, head, changed, prohibited, idle }])
     }
 
     pub(super) fn merge_agent(

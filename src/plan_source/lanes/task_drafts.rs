@@ -55,6 +55,7 @@ pub(super) fn task_drafts(
             files: task_files(context, task, files),
             interfaces: provided.clone(),
             acceptance_criteria: acceptance.collect(),
+            allow_empty: task.kind == Some(Kind::Verify),
             ..TaskDraft::default()
         }
     };

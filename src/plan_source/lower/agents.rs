@@ -58,7 +58,10 @@ fn agent(member: Member<'_>, tasks: &[Assigned<'_>], around: &Surroundings<'_>) 
             assigned(&member, tasks, around)
         }
     };
+    let of_lane = around.lane.allow_empty.or(around.defaults.allow_empty);
+    let allow_empty = member.draft.allow_empty.or(of_lane).unwrap_or_default();
     Some(Agent {
+        allow_empty: allow_empty && member.round == Round::Implementation,
         name: member.name,
         round: member.round,
         command: member.command,

@@ -55,6 +55,7 @@ fn task(written: &At<String>, draft: &TaskDraft, around: &Surroundings<'_>) -> O
         files: texts(&draft.files),
         interfaces: texts(&draft.interfaces),
         acceptance_criteria: texts(&draft.acceptance_criteria),
+        allow_empty: draft.allow_empty,
     })
 }
 
@@ -75,6 +76,7 @@ pub(super) fn only_task(
         files: Vec::new(),
         interfaces: Vec::new(),
         acceptance_criteria: Vec::new(),
+        allow_empty: false,
     })
 }
 

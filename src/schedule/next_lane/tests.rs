@@ -18,6 +18,7 @@ fn lane(id: &str, depends_on: &[u32], minutes: u64, uses: &[&str]) -> Lane {
         files: Vec::new(),
         interfaces: Vec::new(),
         acceptance_criteria: Vec::new(),
+        allow_empty: false,
     };
     let agent = Agent {
         name: AgentName::new("engineer").unwrap(),
@@ -26,6 +27,7 @@ fn lane(id: &str, depends_on: &[u32], minutes: u64, uses: &[&str]) -> Lane {
         runner: "command".to_owned(),
         env: Default::default(),
         timeout: None,
+        allow_empty: false,
         tasks: vec![task],
     };
     Lane {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::event::{SnapshotReason, Worktree};
+use crate::event::{Idle, SnapshotReason, Worktree};
 use crate::model::{Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, Plan, ProcessId, Stage};
 use crate::view::testing::*;
 
@@ -69,6 +69,7 @@ fn what_goes_wrong_is_told_with_its_place() {
             head: commit('b'),
             changed: vec![],
             prohibited: vec![".git/config".to_owned(), "日本/設計.md".to_owned()],
+            idle: Idle::No,
         })
         .then(Event::SnapshotFailed {
             lane: lane("SL-1"),

@@ -1,0 +1,150 @@
+//! Agents that end with success and changed nothing.
+
+use crate::support::TestEnv;
+
+/// A lane that depends on `A`, which shows whether that was merged.
+const AFTER: &str = "[[lane]]\nid = \"B\"\ndepends_on = [\"A\"]\ncommand = 'echo b > b.txt'\n";
+
+/// A plan with one lane whose agent runs `script`.
+fn plan_of(script: &str, more: &str) -> String {
+    format!("[[lane]]\nid = \"A\"\nretries = 1\nprompt = \"Build it.\"\n{more}\ncommand = '''\n{script}\n'''\n{AFTER}")
+}
+
+fn failures(env: &TestEnv) -> Vec<String> {
+    let noted = env.events("failure_noted");
+    noted.iter().map(|event| format!("{}: {}", event["failure"]["kind"], event["failure"]["message"])).collect()
+}
+
+#[test]
+fn an_agent_that_only_talks_is_not_merged_and_what_it_said_is_shown() {
+    for (script, said) in [
+        ("echo 'Which database should I use?'", "it said: Which database should I use?"),
+        ("echo; echo 'I cannot help with that.'; echo", "it said: I cannot help with that."),
+        ("true", "said nothing"),
+        ("echo 'API Error: 529 overloaded'", "it said: API Error: 529 overloaded"),
+        ("echo out > ignored.log; git commit --quiet --allow-empty --message nothing; echo Done.", "it said: Done."),
+    ] {
+        let env = TestEnv::new();
+        env.plan(&plan_of(script, ""));
+        env.execute(&[]).exits(1).says(&["A agent: changed no file", said, "allow_empty = true"]);
+        assert!(env.events("lane_merged").is_empty(), "{script}");
+        // The first attempt, one retry, and the last with a different approach.
+        assert_eq!(env.events("work_committed").len(), 3, "{script}");
+        assert!(failures(&env).iter().all(|failure| failure.contains(said)), "{script}: {:?}", failures(&env));
+    }
+}
+
+#[test]
+fn the_retry_is_told_what_the_agent_said_and_that_nobody_answers() {
+    let env = TestEnv::new();
+    let script = "[ \"$LANEKEEPER_ATTEMPT\" -gt 1 ] && echo a > a.txt; echo 'Which database?'";
+    env.plan(&plan_of(script, ""));
+    env.execute(&[]).exits(0);
+    let prompt = env.attempt_file("A", "agent", 2, "prompt.md");
+    for told in ["changed no file; it said: Which database?", "Nobody answers questions"] {
+        assert!(prompt.contains(told), "{told}: {prompt}");
+    }
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn work_that_may_change_nothing_is_merged() {
+    for more in ["allow_empty = true", "ownership = \"nothing\"", "task = [{ name = \"See\", allow_empty = true }]"] {
+        let env = TestEnv::new();
+        env.plan(&plan_of("echo fine", more));
+        env.execute(&[]).exits(0);
+        assert!(env.holds("main", "b.txt"), "{more}");
+    }
+    let env = TestEnv::new();
+    env.plan(
+        "defaults = { allow_empty = true }\n[[lane]]\nid = \"A\"\n\
+         [[lane.agent]]\nname = \"one\"\ncommand = 'true'\n\
+         [[lane.agent]]\nname = \"two\"\nallow_empty = false\ncommand = 'true'\n",
+    );
+    env.execute(&["--retries", "0"]).exits(1);
+    assert_eq!(failures(&env).len(), 1, "{:?}", failures(&env));
+}
+
+#[test]
+fn a_task_without_a_change_beside_one_with_a_change_is_reported() {
+    let env = TestEnv::new();
+    let tasks = "task = [{ id = \"look\" }, { id = \"make\" }, { id = \"check\" }]";
+    env.plan(&plan_of("[ $LANEKEEPER_TASK != make ] || echo a > a.txt", tasks));
+    env.execute(&[]).exits(0).says(&["A agent: the task changed no file"]);
+    assert!(failures(&env).is_empty());
+    let idle: Vec<String> = env.events("work_committed").iter().map(|event| event["idle"].to_string()).collect();
+    assert_eq!(idle[..3], ["\"agent\"", "null", "\"task\""]);
+}
+
+#[test]
+fn tasks_that_changed_nothing_together_are_done_again_together_and_not_for_ever() {
+    let env = TestEnv::new();
+    let tasks = "task = [{ id = \"one\" }, { id = \"two\" }]";
+    env.plan(&plan_of("echo $LANEKEEPER_TASK >> \"$SCRATCH/did\"; echo 'May I?'", tasks));
+    env.execute(&[]).exits(1).says(&["no task changed a file; it said: May I?"]);
+    assert_eq!(env.scratch("did"), "one\ntwo\none\ntwo\n");
+}
+
+#[test]
+fn a_commit_of_the_agents_own_is_a_change_and_so_is_what_an_earlier_attempt_left() {
+    let commits = "echo a > a.txt; git add a.txt; git commit --quiet --message mine";
+    let leaves = "[ \"$LANEKEEPER_ATTEMPT\" -gt 1 ] || { echo a > a.txt; exit 1; }";
+    let gate = "verify = '[ -e \"$SCRATCH/tried\" ] || { echo > \"$SCRATCH/tried\"; exit 1; }'";
+    let committed = "[ \"$LANEKEEPER_ATTEMPT\" -gt 1 ] || echo a > a.txt";
+    for (script, more) in [
+        (commits, String::new()),
+        (leaves, String::new()),
+        (committed, format!("task = [{{ id = \"1\", {} }}]", gate.replace("'[", "'''[").replace("; }'", "; }'''"))),
+    ] {
+        let env = TestEnv::new();
+        // The lane's key comes before its command, and both are literal texts of several lines.
+        env.plan(&plan_of(script, &more));
+        env.execute(&[]).exits(0);
+        assert!(env.holds("main", "a.txt"), "{script}");
+        assert!(failures(&env).iter().all(|failure| !failure.contains("idle")), "{script}: {:?}", failures(&env));
+    }
+}
+
+#[test]
+fn work_that_was_committed_before_a_crash_is_work() {
+    for point in ["before_commit_work:1", "after_commit_work:1", "after_snapshot:1", "after_merge_agent:1"] {
+        let env = TestEnv::new();
+        env.plan(&plan_of("echo a > a.txt", "retries = 0").replacen("retries = 1\n", "", 1));
+        let plan = env.path("plan.toml");
+        let start = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"];
+        env.lanekeeper_with(&start, |command| command.env("LANEKEEPER_CRASH_POINT", point));
+        env.resume(&[]).exits(0);
+        assert!(failures(&env).is_empty(), "{point}: {:?}", failures(&env));
+        assert!(env.holds("main", "a.txt") && env.holds("main", "b.txt"), "{point}");
+    }
+}
+
+#[test]
+fn work_that_is_in_the_lane_already_may_stay_as_it_is_after_a_gate_failed() {
+    let env = TestEnv::new();
+    let flaky = "tests = '''[ -e \"$SCRATCH/tried\" ] || { echo > \"$SCRATCH/tried\"; exit 1; }'''";
+    env.plan(&plan_of("[ \"$LANEKEEPER_ATTEMPT\" -gt 1 ] || echo a > a.txt", flaky));
+    env.execute(&[]).exits(0);
+    assert_eq!(failures(&env).len(), 1, "{:?}", failures(&env));
+    assert!(env.holds("main", "a.txt"));
+}
+
+#[test]
+fn each_agent_is_judged_by_itself_also_in_a_worktree_that_it_shares() {
+    for worktrees in ["on", "off"] {
+        let env = TestEnv::new();
+        env.plan(&format!(
+            "[[lane]]\nid = \"A\"\nretries = 0\nagent_worktrees = \"{worktrees}\"\n\
+             [[lane.agent]]\nname = \"one\"\ncommand = 'echo 1 > one.txt'\n\
+             [[lane.agent]]\nname = \"two\"\ncommand = 'echo Nothing to do.'\n"
+        ));
+        env.execute(&[]).exits(1).says(&["A two: changed no file; it said: Nothing to do."]);
+        env.plan(&env.read("plan.toml").replacen("phase = \"P1\"\n", "", 1).replacen(
+            "name = \"two\"",
+            "name = \"two\"\nallow_empty = true",
+            1,
+        ));
+        env.resume(&["--accept-plan-change"]).exits(0);
+        assert!(env.holds("main", "one.txt"), "{worktrees}");
+    }
+}
