@@ -11,7 +11,7 @@ word_enum! {
         Retry = "retry",
         /// Level 2: back at the last state that passed, with a different approach.
         Rollback = "rollback",
-        /// Something outside was out; it counts as no retry.
+        /// It counts as no retry: something outside was out, a session was gone, or a gate was run again after a resume.
         Wait = "wait",
     }
 }

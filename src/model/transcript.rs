@@ -182,6 +182,20 @@ impl Budget {
         let limit = self.tokens.filter(|limit| used.tokens() >= *limit)?;
         Some(format!("the agents have used {} of at most {} tokens", used.tokens(), limit))
     }
+
+    /// The flags with which a resume may use as much again; empty where no limit is reached.
+    pub fn flags_for_more(&self, used: &Usage) -> Vec<String> {
+        let mut flags = Vec::new();
+        if let Some((limit, cost)) = self.cost.zip(used.cost).filter(|(limit, cost)| cost >= limit) {
+            let millionths = cost.0.saturating_add(limit.0.max(Dollars::LEAST_RAISE));
+            let cents = millionths.div_ceil(10_000);
+            flags.extend(["--max-cost".to_owned(), format!("{}.{:02}", cents / 100, cents % 100)]);
+        }
+        if let Some(limit) = self.tokens.filter(|limit| used.tokens() >= *limit) {
+            flags.extend(["--max-tokens".to_owned(), used.tokens().saturating_add(limit.max(1)).to_string()]);
+        }
+        flags
+    }
 }
 
 /// An amount of US dollars, in millionths, so that sums are exact. In JSON a number of dollars.
@@ -189,6 +203,9 @@ impl Budget {
 pub struct Dollars(u64);
 
 impl Dollars {
+    /// A cent, in millionths.
+    const LEAST_RAISE: u64 = 10_000;
+
     /// Rounds to a millionth; `None` for what is no amount.
     pub fn new(dollars: f64) -> Option<Self> {
         let millionths = (dollars * 1e6).round();

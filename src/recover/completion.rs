@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use crate::model::{ExitCause, JobExit, JobId, JobRole, LaneId, LaneIndex, Round, Timestamp};
+use crate::model::{ExitCause, JobExit, JobId, LaneId, LaneIndex, Round, Timestamp};
 use crate::process::{self, Observation};
-use crate::schedule::{Completion, RunState, Standing};
+use crate::schedule::{AgentStep, Completion, RunState, Standing};
 use crate::store::lane_files::{self, AgentStatus};
 use crate::store::{LaneDirectory, RunDirectory};
 
@@ -18,13 +18,12 @@ pub fn partial_rounds(state: &RunState, run: &RunDirectory, now: Timestamp) -> V
     let of_lane = |lane: LaneIndex| {
         let (plan, round) = (state.plan().lane(lane), state.round_at_work(lane)?);
         let mut completion = state.lane(lane).completion(plan, round);
-        for ((name, standing), agent) in completion.agents.iter_mut().zip(plan.round(round)) {
-            if *standing != Standing::Complete && state.lane(lane).agents[agent].attempt > 0 {
-                let worker = &state.lane(lane).agents[agent];
-                let role =
-                    JobRole::Attempt { agent: name.clone(), task: plan.agents[agent].tasks[worker.task].id.clone() };
-                let job = JobId { lane: Some(plan.id.clone()), role, number: worker.attempt };
-                *standing = look(state, run, &job, now).map_or_else(|| standing.clone(), |seen| classify(&seen));
+        for ((_, standing), agent) in completion.agents.iter_mut().zip(plan.round(round)) {
+            // Of an attempt that ended the log says what became of it.
+            if let AgentStep::Running(job) = &state.lane(lane).agents[agent].step
+                && let Some(seen) = look(state, run, job, now)
+            {
+                *standing = classify(&seen);
             }
         }
         (!completion.is_complete()).then(|| (plan.id.clone(), round, completion))

@@ -177,8 +177,9 @@ impl RunState {
             self.final_worktree = None;
         }
         self.bisected = false;
+        let has_checkpoint_gate = !self.plan.gates.checkpoint.is_empty();
         for index in self.plan.indices() {
-            self.lanes[index.at()].revive(at);
+            self.lanes[index.at()].revive(has_checkpoint_gate, at);
             self.refresh(index);
         }
     }
@@ -222,6 +223,9 @@ impl RunState {
                 state.agents[reviewer].restart_work(0);
             }
             self.merge_queue.retain(|&queued| queued != lane);
+        }
+        if to == LaneStage::Review {
+            state.agents.iter_mut().for_each(|worker| worker.excused = false);
         }
         if to == LaneStage::Requirements {
             state.answers.remove(&Approval::Plan.into());
@@ -414,7 +418,7 @@ impl LaneState {
     }
 
     /// Another life of the run: failures and blocks are tried again with a fresh count.
-    fn revive(&mut self, at: Timestamp) {
+    fn revive(&mut self, has_checkpoint_gate: bool, at: Timestamp) {
         // Only what had ended gets a fresh count: a crash in the middle must not give a lane more tries than it has.
         if matches!(self.end, Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_))) {
             self.end = None;
@@ -440,6 +444,12 @@ impl LaneState {
         if self.merged.is_none() {
             self.checkpoints.remove(&Stage::PrePr);
         }
-        self.agents.iter_mut().for_each(AgentState::revive);
+        for (agent, worker) in self.agents.iter_mut().enumerate() {
+            worker.revive(has_checkpoint_gate, self.merges.iter().any(|(merged, _)| *merged == agent));
+        }
+        // The tests judge what all agents brought: whoever is to fix that is excused.
+        if self.agents.iter().any(|worker| worker.excused && !worker.failed_in_task()) {
+            self.agents.iter_mut().for_each(|worker| worker.excused = true);
+        }
     }
 }

@@ -214,6 +214,11 @@ impl RunState {
         let worker = &mut self.lanes[lane.at()].agents[agent];
         worker.rejection = words.report.filter(|report| report.rejects()).map(|report| report.feedback.clone());
         worker.claims_completion = words.report.is_some_and(|report| report.own && report.status == "COMPLETE");
+        // A program that no longer has the session that it was to continue ends before it names one.
+        let names_session = words.transcript.is_some_and(|transcript| transcript.session.is_some());
+        let out = matches!(words.reading, Some(Reading::Outage(_)));
+        let failed = exit.cause == ExitCause::Exited && exit.exit_code != 0;
+        worker.excused |= worker.session.is_some() && failed && !names_session && !out;
         worker.session = words.transcript.and_then(|transcript| transcript.continuable(worker.session.as_ref()));
         match &verdict {
             AgentStep::Committing => {
@@ -252,6 +257,7 @@ impl RunState {
         idle: Idle,
     ) -> Result<(), Fault> {
         let plan = self.plan.clone();
+        self.advance(lane, agent, AgentPhase::Validating)?;
         let state = &mut self.lanes[lane.at()];
         // Gates, reviewers and people judge work again that is in the lane already: it may rightly stay as it is.
         let is_in_lane = state.merges.iter().any(|(merged, _)| *merged == agent);
@@ -260,7 +266,7 @@ impl RunState {
         }
         let worker = &mut state.agents[agent];
         worker.head = Some(head);
-        let said = std::mem::take(&mut worker.said);
+        let said = worker.said.clone();
         if !prohibited.is_empty() {
             let message = "changed files that are not the lane's to change";
             let failure = Failure { paths: prohibited.to_vec(), ..Failure::new(FailureKind::Ownership, message) };
@@ -330,6 +336,7 @@ impl RunState {
         worker.passed.extend(worker.head.clone());
         worker.retries = 0;
         worker.rolled_back = false;
+        worker.excused = false;
         worker.session = None;
         if worker.task + 1 < plan.tasks.len() {
             worker.task += 1;
@@ -466,6 +473,12 @@ impl RunState {
         not_before: crate::model::Timestamp,
     ) -> Result<(), Fault> {
         let state = &mut self.lanes[lane.at()];
+        if state.agents[agent].failed_in_task() {
+            state.agents[agent].excused = false;
+        } else {
+            // What the agents brought together was judged again once for all of them.
+            state.agents.iter_mut().for_each(|worker| worker.excused = false);
+        }
         let worker = &mut state.agents[agent];
         worker.step = AgentStep::Retrying(not_before);
         match level {
@@ -556,6 +569,21 @@ impl AgentState {
         }
     }
 
+    /// Has the gate run again that the work did not pass, before anybody is paid to work on it: the user may have changed
+    /// the work, the plan, or what the gate needs.
+    fn judge_again(&mut self, has_checkpoint_gate: bool, is_in_lane: bool) {
+        match self.restart {
+            RestartFrom::Here if self.failed_in_task() => {
+                self.step = AgentStep::Committing;
+                self.phase = AgentPhase::Executing;
+            }
+            RestartFrom::LaneHead if is_in_lane && has_checkpoint_gate => self.step = AgentStep::Gating(Gate::Due),
+            RestartFrom::LaneHead if is_in_lane => self.step = AgentStep::Done,
+            _ => return,
+        }
+        self.excused = true;
+    }
+
     /// The worktree is another one, on another machine perhaps: what only the old one had is gone.
     pub(super) fn lose_what_is_not_committed(&mut self) {
         self.setup.run_again();
@@ -579,12 +607,18 @@ impl AgentState {
         }
     }
 
-    /// Another life of the run: what was given up is tried again with a fresh count.
-    pub(super) fn revive(&mut self) {
+    /// Another life of the run: what was given up is tried again with a fresh count. `has_checkpoint_gate`: the plan has a
+    /// `checkpoint` gate; `is_in_lane`: the agent's work is in the lane.
+    pub(super) fn revive(&mut self, has_checkpoint_gate: bool, is_in_lane: bool) {
         self.setup.retry();
         self.unkept = None;
-        if matches!(self.step, AgentStep::GaveUp(_) | AgentStep::Blocked(_)) {
-            self.restart_work(self.task);
+        match &self.step {
+            AgentStep::GaveUp(failure) if failure.kind == FailureKind::Gate => {
+                self.restart_work(self.task);
+                self.judge_again(has_checkpoint_gate, is_in_lane);
+            }
+            AgentStep::GaveUp(_) | AgentStep::Blocked(_) => self.restart_work(self.task),
+            _ => {}
         }
         if let AgentStep::Gating(gate) = &mut self.step {
             gate.retry();

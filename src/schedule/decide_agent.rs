@@ -109,10 +109,7 @@ fn start_attempt(deciding: &mut Deciding, lane: LaneIndex, agent: usize, name: A
 fn out_of_budget(deciding: &mut Deciding, lane: LaneIndex, exhausted: String) {
     let state = deciding.state;
     if state.lane(lane).is_at_rest() {
-        let run = state.started().map_or("RUN", |started| started.run_id.as_str());
-        let reason = format!(
-            "{exhausted}; to go on: `lanekeeper resume {run} --max-cost DOLLARS --max-tokens NUMBER`, with more, or with `none`"
-        );
+        let reason = exhausted;
         deciding.note(Event::LaneBlocked { lane: state.plan.lane(lane).id.clone(), reason });
     }
 }

@@ -322,6 +322,7 @@ impl LaneState {
         match worker.outage {
             Some(outage) if outage.given_up => None,
             Some(_) => Some(RetryLevel::Wait),
+            None if worker.excused => Some(RetryLevel::Wait),
             None if worker.rolled_back => None,
             None if retries < plan.retries && !worker.fails_alike() => Some(RetryLevel::Retry),
             None => may_roll_back.then_some(RetryLevel::Rollback),

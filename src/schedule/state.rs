@@ -14,6 +14,7 @@ use super::people::approval_at;
 use super::proposal::ProposalState;
 use crate::event::{LaneStage, RunOutcome, RunStarted, SnapshotReason, StopReason, Worktree};
 use crate::model::plan::SPECIALIST_TIME_LIMIT;
+use crate::model::text::shell_line;
 use crate::model::{
     Agent, AgentName, Approval, CommitId, Failure, HumanGate, JobId, JobRole, Lane, LaneId, LaneIndex, Plan, Session,
     Stage, TaskId, Timestamp, Usage, Verdict,
@@ -217,6 +218,8 @@ pub struct AgentState {
     pub past: Vec<PastFailure>,
     /// Level 2 was reached in its task: the next attempt is the last.
     pub rolled_back: bool,
+    /// Its next failure costs no retry: a gate was run again before the agent, or its session was gone.
+    pub excused: bool,
     /// The network or a quota is out.
     pub outage: Option<OutageState>,
     /// Snapshots of work that was put aside, newest last.
@@ -229,7 +232,7 @@ pub struct AgentState {
     pub rejection: Option<String>,
     /// It says itself that its task is complete.
     pub claims_completion: bool,
-    /// What its last attempt said, until its work is committed.
+    /// What its last attempt said that ended well.
     pub said: Vec<String>,
     /// Since when its state is to be kept: the name of the snapshot, also when it is asked for again.
     pub keep_since: Option<Timestamp>,
@@ -353,7 +356,11 @@ impl RunState {
 
     /// Why nobody may be set to work any more, where the budget is used up.
     pub(super) fn budget_exhausted(&self) -> Option<String> {
-        self.started.as_ref()?.options.budget.exhausted_by(&self.used)
+        let started = self.started.as_ref()?;
+        let budget = &started.options.budget;
+        let exhausted = budget.exhausted_by(&self.used)?;
+        let words = ["lanekeeper", "resume", started.run_id.as_str()].map(str::to_owned).into_iter();
+        Some(format!("{exhausted}; to continue: `{}`", shell_line(words.chain(budget.flags_for_more(&self.used)))))
     }
 
     /// The lane at `index`.
@@ -561,6 +568,7 @@ impl AgentState {
             passed: Vec::new(),
             past: Vec::new(),
             rolled_back: false,
+            excused: false,
             outage: None,
             salvaged: Vec::new(),
             restart: RestartFrom::Here,

@@ -73,7 +73,7 @@ fn failed(view: &RunView, lane: &LaneView, failure: &Failure, commands: &Command
     let again = match failure.kind {
         FailureKind::Network | FailureKind::Quota => "Resume when the network or the service is back. Nothing is lost.",
         FailureKind::Idle => {
-            "Answer what the agent asked, in the plan or with -m, then resume. Work that may change nothing: `allow_empty = true`."
+            "Answer what the agent asked, in the plan or with -m, then resume. Work that may change nothing: `allow_empty = true` (and --accept-plan-change)."
         }
         FailureKind::Conflict => "Settle the conflict on the lane's branch or on the integration branch, then resume.",
         FailureKind::Rejected => "Say more precisely what is wanted, in the plan or with -m, then resume.",
@@ -88,7 +88,7 @@ fn failed(view: &RunView, lane: &LaneView, failure: &Failure, commands: &Command
         current_state: standing(lane),
         recovery_attempts: tried(lane),
         impact: impact(view, lane),
-        options: options(lane, again, commands),
+        options: options(view, lane, again, commands),
     }
 }
 
@@ -99,7 +99,7 @@ fn blocked(view: &RunView, lane: &LaneView, reason: &str, commands: &Commands<'_
         current_state: standing(lane),
         recovery_attempts: tried(lane),
         impact: impact(view, lane),
-        options: options(lane, "Do what the issue asks for, then resume. Keeps all work.", commands),
+        options: options(view, lane, "Do what the issue asks for, then resume. Keeps all work.", commands),
     }
 }
 
@@ -147,9 +147,7 @@ fn tried(lane: &LaneView) -> String {
     match lane.retries.last() {
         None if lane.attempts() == 0 => "none".to_owned(),
         None => format!("{attempts}, no retry"),
-        Some(last) => {
-            format!("{attempts}, the last retry being {} of {} of {}", last.attempt, last.max, last.agent)
-        }
+        Some(last) => format!("{attempts}; retries used by {}: {}", last.agent, last.used()),
     }
 }
 
@@ -178,9 +176,9 @@ fn unmerged_dependencies<'v>(view: &'v RunView, lane: &'v LaneView) -> Vec<&'v L
     lane.depends_on.iter().filter(|id| !merged(id)).collect()
 }
 
-fn options(lane: &LaneView, again: &str, commands: &Commands<'_>) -> Vec<Choice> {
+fn options(view: &RunView, lane: &LaneView, again: &str, commands: &Commands<'_>) -> Vec<Choice> {
     vec![
-        Choice { what: again.to_owned(), command: commands.resume() },
+        Choice { what: again.to_owned(), command: view.resume(commands) },
         Choice {
             what: "Start the lane anew. What it holds is kept under refs that the rollback prints.".to_owned(),
             command: commands.rollback(Some(&lane.id)),
@@ -219,7 +217,7 @@ mod tests {
 
         **Issue**: TypeError: undefined is not a function
         **Current State**: IMPLEMENTATION, on branch lane/P1/SL-1 in /w/slots/01
-        **Recovery Attempts**: 2 attempts, the last retry being 1 of 1 of engineer
+        **Recovery Attempts**: 2 attempts; retries used by engineer: 1 of 1
         **Impact**: SL-2 waits for it; all work is kept in its worktree
 
         **Options**:

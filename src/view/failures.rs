@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::cells::{clean, cut};
-use super::lane_view::{Ending, FailureView, JobView, LaneView};
+use super::lane_view::{Ending, FailureView, JobView, LaneView, RetryView};
 use super::run_view::RunView;
 use super::styles::{Styles, Tone};
 use crate::model::{Diagnosis, JobId};
@@ -58,7 +58,7 @@ fn facts(lane: &LaneView, failure: &FailureView, log_of: &LogOf<'_>) -> Vec<(&'s
         ("agent", failure.agent.as_ref().map(ToString::to_string)),
         ("task", failure.task.as_ref().map(ToString::to_string)),
         ("attempt", attempt),
-        ("retries", lane.retries.last().map(|retry| format!("{} of {}", retry.attempt, retry.max))),
+        ("retries", lane.retries.last().map(RetryView::used)),
         ("command", command),
         ("exit", code.map(|code| code.to_string())),
         ("files", paths),

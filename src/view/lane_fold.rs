@@ -117,7 +117,7 @@ pub(super) fn apply_to_lane(lane: &mut LaneView, record: &Record) {
         }
         Event::RetryPlanned { agent, level, not_before, checkpoint, .. } => {
             if *level != RetryLevel::Wait {
-                retry(lane, agent, checkpoint.retry_attempt, checkpoint.max_retries, at);
+                retry(lane, agent, *level, (checkpoint.retry_attempt, checkpoint.max_retries), at);
             }
             lane.delayed_until = Some(*not_before);
         }
@@ -194,11 +194,18 @@ fn committed(lane: &mut LaneView, agent: &AgentName, head: &CommitId) {
     }
 }
 
-fn retry(lane: &mut LaneView, agent: &AgentName, attempt: Option<u32>, max: Option<u32>, at: Timestamp) {
-    lane.agent(agent).retries += 1;
+fn retry(
+    lane: &mut LaneView,
+    agent: &AgentName,
+    level: RetryLevel,
+    (attempt, max): (Option<u32>, Option<u32>),
+    at: Timestamp,
+) {
+    lane.agent(agent).retries += u32::from(level == RetryLevel::Retry);
     let counted = lane.agent(agent).retries;
     lane.retries.push(RetryView {
         agent: agent.clone(),
+        level,
         attempt: attempt.unwrap_or(counted),
         max: max.unwrap_or_default(),
         reason: lane.last_failure.as_ref().map(|last| last.failure.message.clone()).unwrap_or_default(),

@@ -7,8 +7,8 @@ use serde::{Serialize, Serializer};
 
 use crate::event::{LaneStage, SnapshotReason, Worktree};
 use crate::model::{
-    AgentName, Approval, CommitId, ExitCause, Failure, JobExit, JobId, JobRole, Lane, LaneId, PullRequest, Task,
-    TaskId, Timestamp, Transcript, Usage, Verdict,
+    AgentName, Approval, CommitId, ExitCause, Failure, JobExit, JobId, JobRole, Lane, LaneId, PullRequest, RetryLevel,
+    Task, TaskId, Timestamp, Transcript, Usage, Verdict,
 };
 
 /// How a lane stands, in the words that people see.
@@ -211,7 +211,9 @@ pub struct AgentView {
 pub struct RetryView {
     /// Who tries again.
     pub agent: AgentName,
-    /// Which retry, from 1.
+    /// A retry, or the last attempt, which starts from the last state that passed and counts as no retry.
+    pub level: RetryLevel,
+    /// Which retry, from 1; of the last attempt, how many there were.
     pub attempt: u32,
     /// How many there may be.
     pub max: u32,
@@ -219,6 +221,22 @@ pub struct RetryView {
     pub reason: String,
     /// When it was planned.
     pub at: Timestamp,
+}
+
+impl RetryView {
+    /// `1 of 3`, and that the last attempt was made where it was.
+    pub fn used(&self) -> String {
+        let last = if self.level == RetryLevel::Rollback { ", then a different approach" } else { "" };
+        format!("{} of {}{last}", self.attempt, self.max)
+    }
+
+    /// What the attempt is that follows.
+    pub fn told(&self) -> String {
+        match self.level {
+            RetryLevel::Rollback => "last attempt, with a different approach".to_owned(),
+            _ => format!("retry {} of {}", self.attempt, self.max),
+        }
+    }
 }
 
 /// A failure and what it happened to.

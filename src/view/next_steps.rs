@@ -79,7 +79,7 @@ fn failed_lanes(view: &RunView, commands: &Commands<'_>) -> Option<NextStep> {
     let failed = lanes_that(view, LaneState::Failed);
     let first = failed.first()?;
     let mut choices: Vec<Vec<String>> = failed.iter().take(NAMED).map(|lane| commands.logs(&lane.id)).collect();
-    choices.push(commands.resume());
+    choices.push(view.resume(commands));
     choices.push(commands.rollback(Some(&first.id)));
     Some(NextStep {
         reason: format!("{} failed. Read why, then try again or put it back.", names(&failed)),
@@ -99,7 +99,7 @@ fn blocked_lanes(view: &RunView, commands: &Commands<'_>) -> Vec<NextStep> {
     }
     let step = |(reason, lanes): (String, Vec<&LaneView>)| NextStep {
         reason: format!("{}: blocked: {reason}", names(&lanes)),
-        commands: vec![commands.resume()],
+        commands: vec![view.resume(commands)],
     };
     reasons.into_iter().map(step).collect()
 }
@@ -109,21 +109,21 @@ fn whole_run(view: &RunView, commands: &Commands<'_>, nothing_else: bool) -> Opt
         Some(RunOutcome::Done) => Some(NextStep { reason: where_the_work_is(view), commands: Vec::new() }),
         Some(RunOutcome::Stopped) => Some(NextStep {
             reason: "The run was stopped. Nothing is lost; go on, or put everything back.".to_owned(),
-            commands: vec![commands.resume(), commands.rollback(None)],
+            commands: vec![view.resume(commands), commands.rollback(None)],
         }),
         Some(RunOutcome::Blocked) if view.lanes().iter().any(|lane| lane.state == LaneState::Stopped) => {
             Some(NextStep {
                 reason: "Lanes were stopped. Nothing is lost; go on, or put everything back.".to_owned(),
-                commands: vec![commands.resume(), commands.rollback(None)],
+                commands: vec![view.resume(commands), commands.rollback(None)],
             })
         }
         Some(RunOutcome::Failed | RunOutcome::Blocked) => view.run.failed_final_gate().map(|exit| NextStep {
             reason: format!("The final gate failed on {}: {}", view.run.base_branch, clean(&exit.command)),
-            commands: vec![commands.resume(), commands.rollback(None)],
+            commands: vec![view.resume(commands), commands.rollback(None)],
         }),
         None => nothing_else.then(|| NextStep {
             reason: "The run was interrupted. Nothing is lost; go on, or put everything back.".to_owned(),
-            commands: vec![commands.resume(), commands.rollback(None)],
+            commands: vec![view.resume(commands), commands.rollback(None)],
         }),
     }
 }

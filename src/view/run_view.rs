@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::PathBuf;
 
+use super::commands::Commands;
 use super::interfaces::{self, InterfaceView};
 use super::lane_fold::{apply_to_jobs, apply_to_lane, state_of};
 use super::lane_view::{JobView, LaneState, LaneView, WaitingFor};
 use crate::event::{Event, Owner, Record, RunOptions, RunOutcome, RunStarted, StopReason};
-use crate::model::{CommitId, JobExit, LaneId, MergeMode, PhaseId, Plan, Redactor, RunId, Timestamp};
+use crate::model::{CommitId, JobExit, LaneId, MergeMode, PhaseId, Plan, Redactor, RunId, Timestamp, Usage};
 
 /// A fold over a run's events. Any order of events is taken without complaint; lanes that no plan named are added at
 /// the end.
@@ -40,8 +41,10 @@ pub struct RunFacts {
     pub integration: Option<CommitId>,
     /// Who works on it.
     pub owner: Option<Owner>,
-    /// What the command line and the settings decided.
+    /// What the command line and the settings decided; the budget as the last resume changed it.
     pub options: Option<RunOptions>,
+    /// What all attempts used, of lanes that were put back as well.
+    pub used: Usage,
     /// When it began.
     pub started: Option<Timestamp>,
     /// When it ended; `None` after a resume.
@@ -193,9 +196,18 @@ impl RunView {
         self.counts.iter().filter(|(state, _)| state.is_done()).map(|(_, count)| count).sum()
     }
 
+    /// `lanekeeper resume RUN`, with the flags without which it would start no agent.
+    pub fn resume(&self, commands: &Commands<'_>) -> Vec<String> {
+        let budget = self.run.options.as_ref().map(|options| options.budget).unwrap_or_default();
+        [commands.resume(), budget.flags_for_more(&self.run.used)].concat()
+    }
+
     /// Takes in one record.
     pub fn apply(&mut self, record: &Record) {
         self.run.last = Some(record.at);
+        if let Event::JobExited { transcript: Some(transcript), .. } = &record.event {
+            self.run.used += transcript.usage;
+        }
         match record.event.lane().cloned() {
             Some(lane) => {
                 let at = self.position(&lane);
@@ -211,7 +223,12 @@ impl RunView {
         let at = record.at;
         match &record.event {
             Event::RunStarted(started) => self.start(started, at),
-            Event::RunResumed { number, owner, .. } => self.resume(*number, owner),
+            Event::RunResumed { number, owner, budget, .. } => {
+                if let (Some(options), Some(budget)) = (&mut self.run.options, budget) {
+                    options.budget = *budget;
+                }
+                self.resumed(*number, owner);
+            }
             Event::StopRequested { reason, force, .. } => {
                 self.run.stop = Some(StopView { reason: *reason, force: *force, at });
             }
@@ -264,7 +281,7 @@ impl RunView {
     }
 
     /// Failed, blocked and rolled back lanes get another chance, and nobody asks for a stop any more.
-    fn resume(&mut self, number: u32, owner: &Owner) {
+    fn resumed(&mut self, number: u32, owner: &Owner) {
         self.run.resumes = number;
         self.run.owner = Some(owner.clone());
         self.run.stop = None;

@@ -379,7 +379,7 @@ fn activity(lane: &LaneView) -> String {
         None => job.job.role.word().to_owned(),
     });
     let mut words: Vec<String> = doing.collect();
-    words.extend(lane.retries.last().map(|retry| format!("retry {} of {}", retry.attempt, retry.max)));
+    words.extend(lane.retries.last().map(RetryView::told));
     words.join(", ")
 }
 

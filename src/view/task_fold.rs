@@ -158,8 +158,7 @@ fn apply(task: &mut LaneTask, record: &Record) -> bool {
         Event::FailureNoted { agent: Some(agent), failure, .. } => {
             stand(task, agent, if failure.kind == FailureKind::Timeout { TIMEOUT } else { ERROR })
         }
-        Event::RetryPlanned { level: RetryLevel::Wait, .. } => false,
-        Event::RetryPlanned { agent, .. } => change(task, agent, |agent| agent.retries += 1),
+        Event::RetryPlanned { agent, level: RetryLevel::Retry, .. } => change(task, agent, |agent| agent.retries += 1),
         Event::LaneRolledBack { .. } => roll_back(task, record.at),
         _ => false,
     }

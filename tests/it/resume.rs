@@ -311,3 +311,64 @@ fn a_run_whose_plan_has_an_unknown_key_is_resumed_as_long_as_the_plan_stays_what
     env.write("scratch/help", "");
     env.resume(&[]).exits(0);
 }
+
+/// A lane whose agent notes each of its attempts, and a gate that needs a file in `$SCRATCH`.
+fn gated(gate: &str, retries: u32) -> String {
+    format!(
+        "{gate}[[lane]]\nid = \"A\"\nretries = {retries}\n\
+         command = 'echo \"$LANEKEEPER_ATTEMPT\" >> \"$SCRATCH/attempts\"; echo a > a.txt'\n"
+    )
+}
+
+/// The three kinds of gates of a lane; `KEY` is their command.
+const GATES: [&str; 3] =
+    ["gates = { atomic = 'KEY' }\n", "gates = { checkpoint = 'KEY' }\n", "defaults = { tests = 'KEY' }\n"];
+
+const NEEDS_FILE: &str = "[ -e \"$SCRATCH/fixed\" ]";
+
+#[test]
+fn a_resume_runs_the_gate_that_failed_before_it_pays_an_agent() {
+    for gate in GATES {
+        let env = TestEnv::new();
+        env.plan(&gated(&gate.replace("KEY", NEEDS_FILE), 0));
+        env.execute(&[]).exits(1);
+        env.write("scratch/fixed", "");
+        let resumed = env.resume(&[]).exits(0);
+        assert_eq!(env.scratch("attempts"), "1\n", "{gate}");
+        assert!(!resumed.stderr.contains("nobody watched"), "{}", resumed.stderr);
+        env.assert_nothing_left(&["main"]);
+    }
+}
+
+#[test]
+fn a_gate_that_still_fails_after_a_resume_costs_no_retry() {
+    for gate in GATES {
+        let env = TestEnv::new();
+        env.plan(&gated(&gate.replace("KEY", NEEDS_FILE), 0));
+        env.execute(&[]).exits(1);
+        env.resume(&[]).exits(1);
+        // Without retries the agent gets one attempt in each life of the run, as if the gate had not been run again.
+        assert_eq!(env.scratch("attempts"), "1\n2\n", "{gate}");
+        let levels: Vec<String> = env.events("retry_planned").iter().map(|event| event["level"].to_string()).collect();
+        assert_eq!(levels, ["\"wait\""], "{gate}");
+    }
+}
+
+#[test]
+fn a_gate_that_was_corrected_in_the_plan_or_whose_work_was_corrected_by_hand_passes_without_an_agent() {
+    let env = TestEnv::new();
+    env.plan(&gated("gates = { atomic = 'false' }\n", 0));
+    env.execute(&[]).exits(1);
+    env.plan(&gated("gates = { atomic = 'true' }\n", 0));
+    env.resume(&["--accept-plan-change"]).exits(0);
+    assert_eq!(env.scratch("attempts"), "1\n");
+
+    let env = TestEnv::new();
+    env.plan(&gated("gates = { atomic = 'grep -q good a.txt' }\n", 0));
+    env.execute(&[]).exits(1);
+    let worktree = env.events("worktree_opened").into_iter().find(|event| event["agent"] == "agent").expect("one");
+    let path = std::path::Path::new(worktree["worktree"]["path"].as_str().expect("a path")).join("a.txt");
+    std::fs::write(path, "good\n").expect("a file");
+    env.resume(&["--on-conflict", "override"]).exits(0);
+    assert_eq!((env.scratch("attempts").as_str(), env.file_at("main", "a.txt").as_str()), ("1\n", "good"));
+}

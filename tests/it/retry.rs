@@ -41,6 +41,25 @@ fn a_retry_is_told_the_error_and_the_last_five_lines_of_every_earlier_attempt() 
 }
 
 #[test]
+fn the_last_attempt_in_a_different_way_is_counted_as_no_retry_anywhere() {
+    let env = TestEnv::new();
+    env.plan(&fails_before(9, 1));
+    let ended = env.execute(&[]).exits(1);
+    let status_json: Value =
+        serde_json::from_str(&env.lanekeeper(&["status", "r1", "--format", "json"]).stdout).expect("JSON");
+    let retries = status_json["lanes"][0]["retries"].as_array().expect("retries");
+    let levels: Vec<&Value> = retries.iter().map(|retry| &retry["level"]).collect();
+    assert_eq!(levels, ["retry", "rollback"]);
+    assert_eq!(ended.stderr.matches("retry 1 of 1").count(), 1, "{}", ended.stderr);
+    ended.says(&["1 of 1, then a different approach"]);
+    let junit = env.lanekeeper(&["report", "r1", "--format", "junit"]).exits(0).stdout;
+    assert!(
+        junit.contains("name=\"attempts\" value=\"3\"") && junit.contains("name=\"retries\" value=\"1\""),
+        "{junit}"
+    );
+}
+
+#[test]
 fn the_retry_checkpoint_is_what_the_seed_says() {
     let env = TestEnv::new();
     env.plan(&fails_before(3, 2));

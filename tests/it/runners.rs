@@ -108,15 +108,17 @@ fn a_retry_goes_on_with_the_session_and_is_told_what_failed() {
 }
 
 #[test]
-fn a_session_that_is_gone_costs_one_attempt_and_no_more() {
+fn a_session_that_is_gone_costs_no_retry_and_the_next_attempt_begins_a_new_one() {
     let env = TestEnv::new();
     let (gone, written) = (stream("claude", "no-session"), stream("claude", "write"));
     let script = format!(
         "case \"$*\" in *--resume*) cat '{gone}'; exit 1;; esac\n[ $LANEKEEPER_ATTEMPT = 1 ] && echo bad > one.txt || {{ {WRITE} }}\ncat '{written}'\n"
     );
     program(&env, "claude", &script);
-    env.plan(ONE_LANE);
+    env.plan(&format!("[defaults]\nretries = 1\n{ONE_LANE}"));
     started_with_key(&env, &[]).exits(0);
+    let levels: Vec<Value> = env.events("retry_planned").iter().map(|event| event["level"].clone()).collect();
+    assert_eq!(levels, ["retry", "wait"]);
     let arguments = env.scratch("arguments-ONE");
     let resumed: Vec<bool> = arguments.lines().map(|line| line.contains("--resume")).collect();
     assert_eq!(resumed, [false, true, false]);
@@ -188,7 +190,12 @@ fn a_budget_that_is_used_up_blocks_before_the_next_attempt_and_more_goes_on() {
     resumed_with_key(&env, &["--max-cost", "none", "--max-tokens", "300"])
         .exits(3)
         .says(&["340 of at most 300 tokens"]);
-    resumed_with_key(&env, &["--max-tokens", "341"]).exits(0);
+    let blocked = resumed_with_key(&env, &[]).exits(3);
+    let told = blocked.stdout.lines().chain(blocked.stderr.lines()).map(str::trim);
+    let command = told.filter_map(|line| line.strip_prefix("lanekeeper resume r1 ")).find(|flags| !flags.is_empty());
+    let flags: Vec<&str> = command.expect("a command with flags").split(' ').collect();
+    assert_eq!(flags, ["--max-tokens", "640"]);
+    resumed_with_key(&env, &flags).exits(0);
     assert!(env.holds("main", "two.txt"));
 }
 

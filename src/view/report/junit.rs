@@ -13,7 +13,7 @@ use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
 use super::ExecutionReport;
 use super::escape::visible;
 use super::lane::{FailureReport, JobReport, LaneReport, last_runs};
-use crate::model::{PhaseId, Timestamp, Verdict};
+use crate::model::{PhaseId, RetryLevel, Timestamp, Verdict};
 use crate::view::lane_view::LaneState;
 
 /// A suite for each lane, then one for the phase. Cases are the lane itself, its gates as they ended, and its must-haves.
@@ -95,7 +95,8 @@ fn of_phase(package: &str, report: &ExecutionReport) -> Suite {
 }
 
 fn properties(lane: &LaneReport) -> Vec<(&'static str, String)> {
-    let retries = lane.attempts.iter().filter(|attempt| attempt.retry.is_some()).count();
+    let retries = lane.attempts.iter().filter_map(|attempt| attempt.retry.as_ref());
+    let retries = retries.filter(|retry| retry.level == RetryLevel::Retry).count();
     let all = [
         ("state", Some(lane.state.word().to_owned())),
         ("attempts", Some(lane.attempts.len().to_string())),
