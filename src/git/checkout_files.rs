@@ -3,6 +3,7 @@
 //! Every file is written whole in git's directory and renamed into its place, or written there by git. What git leaves
 //! when it dies or the disk is full is the beginning of a file, and holds nothing that is not in the commit.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -11,8 +12,8 @@ use std::path::PathBuf;
 use super::along::{A_PUBLICATION, Checkout};
 use super::durable;
 use super::error::{GitError, io_error};
-use super::library;
 use super::move_files::{Moved, move_carefully};
+use super::obstacles::{meets, moving};
 use super::open_index;
 use super::own_index::copy_index;
 use super::program::{Git, nul_separated};
@@ -31,8 +32,8 @@ pub(super) enum Ready {
 pub(super) struct Move {
     /// The tree that our index holds; `None`: that of the commit from which they are moved.
     half_way: Option<String>,
-    /// Which, as git lists them with `-z`.
-    paths: Vec<u8>,
+    /// Which.
+    paths: BTreeSet<Vec<u8>>,
 }
 
 impl Checkout<'_> {
@@ -47,20 +48,22 @@ impl Checkout<'_> {
     }
 
     pub(super) fn remove_own(&self) -> Result<(), GitError> {
-        ["index", "index.lock", "names", "file"].iter().try_for_each(|what| durable::remove(&self.own(what)))
+        ["index", "index.lock", "names", "file", "tree", "tree.lock"]
+            .iter()
+            .try_for_each(|what| durable::remove(&self.own(what)))
     }
 
     /// Prepares our index. Files, and the person's index, stay as they are.
     pub(super) fn make_ready(&self, from: &CommitId, to: &CommitId) -> Result<Ready, GitError> {
         self.remove_own()?;
         copy_index(self.worktree, &self.own_index())?;
-        let paths = self.differing(from, to)?;
+        let paths = moving(self.repository, from, to)?;
         self.note(&paths)?;
-        let touched = self.in_neither(from, to)?;
+        let touched = self.in_neither(from, to, &paths)?;
         if !touched.is_empty() {
             return Ok(Ready::Touched(touched));
         }
-        let half_way = self.half_way(from)?;
+        let half_way = self.half_way(from, &paths)?;
         Ok(Ready::Yes(Move { half_way, paths }))
     }
 
@@ -97,23 +100,40 @@ impl Checkout<'_> {
         self.bring_back_missing(&ready.paths)
     }
 
-    /// The tree that our index holds, if it is not that of `from`. Git does not take a half-way change of a directory to a
-    /// file for one, so it needs the tree.
-    fn half_way(&self, from: &CommitId) -> Result<Option<String>, GitError> {
-        let staged = self.repository.in_process(|git| open_index::staged(git, &self.own_index(), from));
-        if staged.is_some_and(|staged| staged.is_empty()) {
+    /// The tree of `from` with what our index holds at `paths`, if that is something else. Git does not take a half-way
+    /// change of a directory to a file for one, so it needs the tree. What the user staged elsewhere is no part of it: git
+    /// would take it back.
+    fn half_way(&self, from: &CommitId, paths: &BTreeSet<Vec<u8>>) -> Result<Option<String>, GitError> {
+        let staged = self.staged(from, true)?;
+        let (half_way, elsewhere): (Vec<_>, Vec<_>) = nul_separated(&staged).partition(|path| meets(paths, path));
+        if half_way.is_empty() {
             return Ok(None);
         }
-        Ok(Some(self.git().arg("write-tree").line()?))
+        if elsewhere.is_empty() {
+            return Ok(Some(self.git().arg("write-tree").line()?));
+        }
+        let git = || self.git().variable("GIT_INDEX_FILE", self.own("tree"));
+        git().args(["read-tree", from.as_str()]).run()?;
+        let none = "0".repeat(from.as_str().len());
+        let gone = half_way.iter().flat_map(|path| [b"0 ", none.as_bytes(), b"\t", path, b"\0"].concat());
+        let held = self.git().args(["ls-files", "--stage", "-z"]).run()?;
+        let path_of = |entry: &[u8]| entry.splitn(2, |&byte| byte == b'\t').nth(1).map(<[u8]>::to_vec);
+        let held = nul_separated(&held).filter(|entry| path_of(entry).is_some_and(|path| meets(paths, &path)));
+        let entries: Vec<u8> = gone.chain(held.flat_map(|entry| [entry, b"\0"].concat())).collect();
+        let file = self.names(&entries)?;
+        git().stdin(&file).args(["update-index", "-z", "--index-info"]).run()?;
+        Ok(Some(git().arg("write-tree").line()?))
     }
 
-    /// The paths in which two commits differ, as git lists them with `-z`.
-    fn differing(&self, from: &CommitId, to: &CommitId) -> Result<Vec<u8>, GitError> {
-        if let Some(known) = self.repository.in_process(|git| library::differences(git, from, to)) {
-            return Ok(known.into_iter().flat_map(|difference| [difference.path, vec![0]].concat()).collect());
+    /// The paths that our index holds otherwise than `commit` does, as git lists them with `-z`.
+    fn staged(&self, commit: &CommitId, with_links: bool) -> Result<Vec<u8>, GitError> {
+        if let Some(staged) = self.repository.in_process(|git| open_index::staged(git, &self.own_index(), commit)) {
+            let files = staged.into_iter().filter(|difference| with_links || !difference.is_of_links());
+            return Ok(files.flat_map(|difference| [difference.path, vec![0]].concat()).collect());
         }
-        let git = Git::new(self.worktree).args(["diff-tree", "-r", "-z", "--name-only", "--no-renames"]);
-        Ok(git.args([from.as_str(), to.as_str()]).run()?)
+        let git = self.git().args(["diff-index", "--cached", "-z", "--name-only", "--no-renames"]);
+        let git = if with_links { git } else { git.arg("--ignore-submodules=all") };
+        Ok(git.arg(commit.as_str()).run()?)
     }
 
     /// Removes those of `touched` that are the beginning of what was being written there when the disk was full or git
@@ -152,15 +172,15 @@ impl Checkout<'_> {
     }
 
     /// Updates our index with the files at `paths`.
-    fn note(&self, paths: &[u8]) -> Result<(), GitError> {
+    fn note(&self, paths: &BTreeSet<Vec<u8>>) -> Result<(), GitError> {
         let there =
             |path: &[u8]| fs::symlink_metadata(self.place(path)).is_ok_and(|kind| kind.is_file() || kind.is_symlink());
         self.run_with(paths, there, &["update-index", "--add", "--replace", "-z", "--stdin"])
     }
 
     /// Checks out those of `paths` that our index holds and that are gone.
-    fn bring_back_missing(&self, paths: &[u8]) -> Result<(), GitError> {
-        if nul_separated(paths).all(|path| fs::symlink_metadata(self.place(path)).is_ok()) {
+    fn bring_back_missing(&self, paths: &BTreeSet<Vec<u8>>) -> Result<(), GitError> {
+        if paths.iter().all(|path| fs::symlink_metadata(self.place(path)).is_ok()) {
             return Ok(());
         }
         let known = self.git().args(["ls-files", "-z", "--deleted"]).run()?;
@@ -169,42 +189,47 @@ impl Checkout<'_> {
     }
 
     /// Runs a git command with those of `paths` on its standard input that are `wanted`.
-    fn run_with(&self, paths: &[u8], wanted: impl Fn(&[u8]) -> bool, command: &[&str]) -> Result<(), GitError> {
-        let mut list = Vec::new();
-        for path in nul_separated(paths).filter(|path| wanted(path)) {
-            list.extend_from_slice(path);
-            list.push(0);
-        }
+    fn run_with(
+        &self,
+        paths: &BTreeSet<Vec<u8>>,
+        wanted: impl Fn(&[u8]) -> bool,
+        command: &[&str],
+    ) -> Result<(), GitError> {
+        let list: Vec<u8> =
+            paths.iter().filter(|path| wanted(path)).flat_map(|path| [path, &b"\0"[..]].concat()).collect();
         if list.is_empty() {
             return Ok(());
         }
-        let names = self.own("names");
-        fs::write(&names, &list).map_err(io_error("write", &names))?;
-        let file = regular_file::open(&names).map_err(io_error("read", &names))?;
+        let file = self.names(&list)?;
         self.git().stdin(&file).args(command).run()?;
         Ok(())
+    }
+
+    /// A file for the standard input of a git command.
+    fn names(&self, list: &[u8]) -> Result<fs::File, GitError> {
+        let names = self.own("names");
+        fs::write(&names, list).map_err(io_error("write", &names))?;
+        regular_file::open(&names).map_err(io_error("read", &names))
     }
 
     fn place(&self, path: &[u8]) -> PathBuf {
         self.worktree.join(OsStr::from_bytes(path))
     }
 
-    /// The paths that our index holds as neither of two commits does.
-    fn in_neither(&self, one: &CommitId, other: &CommitId) -> Result<Vec<Vec<u8>>, GitError> {
-        let differing = |commit: &CommitId| -> Result<Vec<u8>, GitError> {
-            if let Some(staged) = self.repository.in_process(|git| open_index::staged(git, &self.own_index(), commit)) {
-                let files = staged.into_iter().filter(|difference| !difference.is_of_links());
-                return Ok(files.flat_map(|difference| [difference.path, vec![0]].concat()).collect());
-            }
-            let git = self.git().args(["diff-index", "--cached", "-z", "--name-only", "--no-renames"]);
-            Ok(git.args(["--ignore-submodules=all", commit.as_str()]).run()?)
-        };
-        let one = differing(one)?;
+    /// Those of `paths` that our index holds as neither of two commits does.
+    fn in_neither(
+        &self,
+        one: &CommitId,
+        other: &CommitId,
+        paths: &BTreeSet<Vec<u8>>,
+    ) -> Result<Vec<Vec<u8>>, GitError> {
+        let one = self.staged(one, false)?;
+        let one: Vec<&[u8]> = nul_separated(&one).filter(|path| meets(paths, path)).collect();
         if one.is_empty() {
             return Ok(Vec::new());
         }
-        let other = differing(other)?;
-        let both = nul_separated(&one).filter(|path| nul_separated(&other).any(|known| known == *path));
-        Ok(both.map(<[u8]>::to_vec).collect())
+        let other = self.staged(other, false)?;
+        let other: BTreeSet<&[u8]> = nul_separated(&other).collect();
+        Ok(one.into_iter().filter(|path| other.contains(path)).map(<[u8]>::to_vec).collect())
     }
 }

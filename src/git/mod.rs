@@ -79,7 +79,7 @@ pub use intact::{damaged, empty_index, restore_lost_objects};
 pub use lost::{ClaimFound, Lost};
 pub use merge::{Merge, Revert, merge, revert};
 pub use nearby::Surrounding;
-pub use obstacles::Obstacles;
+pub use obstacles::{Obstacles, tracked_changes_where_checked_out};
 pub use parcel::{Parcel, forget_reference, pack, point_reference};
 pub use pool::{Checkout, Kept, Mode, Pool};
 pub use program::{ProgramError, require_version};

@@ -1,5 +1,6 @@
 //! What keeps a person's checkout from being moved along.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStringExt;
@@ -72,7 +73,8 @@ impl Obstacles {
     }
 }
 
-/// What keeps `worktree`, which stands at `from`, from being moved to `to`.
+/// What keeps `worktree`, which stands at `from`, from being moved to `to`: as with `git merge --ff-only`, only changes of
+/// files that are to move.
 pub(crate) fn obstacles(
     repository: &Repository,
     worktree: &Path,
@@ -82,8 +84,11 @@ pub(crate) fn obstacles(
     if let Some(which) = operation_in(worktree)? {
         return Ok(Obstacles::new(vec![format!("in the middle of {which}")], "finish or abort it there"));
     }
-    let changed = if is_unchanged(repository, worktree) { Vec::new() } else { changed(worktree)? };
-    let in_the_way = in_the_way(repository, worktree, from, to)?;
+    let moving = moving(repository, from, to)?;
+    let changed =
+        if is_unchanged(repository, worktree) { Vec::new() } else { changed(worktree, |path| meets(&moving, path))? };
+    let mut in_the_way = in_the_way(repository, worktree, from, to)?;
+    in_the_way.retain(|path| !changed.contains(path));
     let remedy = match (changed.is_empty(), in_the_way.is_empty()) {
         (_, true) => return Ok(Obstacles::changed(changed)),
         (true, false) => "move what is in the way there to another place",
@@ -95,13 +100,46 @@ pub(crate) fn obstacles(
 /// How many changed files are compared by their content at most.
 const COMPARED: usize = 64;
 
-/// The tracked paths that are changed or staged. A file whose line ends alone differ is none of them: it was checked out
-/// under another `core.autocrlf`. It is not touched either: a commit that changes it is refused later.
-fn changed(worktree: &Path) -> Result<Vec<String>, GitError> {
+/// The paths in which two commits differ.
+pub(super) fn moving(repository: &Repository, from: &CommitId, to: &CommitId) -> Result<BTreeSet<Vec<u8>>, GitError> {
+    if let Some(known) = repository.in_process(|git| library::differences(git, from, to)) {
+        return Ok(known.into_iter().map(|difference| difference.path).collect());
+    }
+    let git = Git::new(repository.main_worktree()).args(["diff-tree", "-r", "-z", "--name-only", "--no-renames"]);
+    let listing = git.args([from.as_str(), to.as_str()]).run()?;
+    Ok(nul_separated(&listing).map(<[u8]>::to_vec).collect())
+}
+
+/// Whether `path` is one of `moving`, or a directory above or a file below one.
+pub(super) fn meets(moving: &BTreeSet<Vec<u8>>, path: &[u8]) -> bool {
+    let below = [path, b"/"].concat();
+    let above = (0..path.len()).filter(|&at| path[at] == b'/').any(|at| moving.contains(&path[..at]));
+    above
+        || moving.contains(path)
+        || moving.range(below.clone()..).next().is_some_and(|first| first.starts_with(&below))
+}
+
+/// Where `branch` is checked out, and the tracked paths that are changed or staged there.
+///
+/// # Errors
+/// What git says.
+pub fn tracked_changes_where_checked_out(
+    repository: &Repository,
+    branch: &str,
+) -> Result<Option<(PathBuf, Vec<String>)>, GitError> {
+    let Some(worktree) = repository.where_checked_out(branch)? else { return Ok(None) };
+    let changed = changed(&worktree, |_| true)?;
+    Ok(Some((worktree, changed)))
+}
+
+/// The tracked paths that are changed or staged and `counts`. A file whose line ends alone differ is none of them: it
+/// was checked out under another `core.autocrlf`. It is not touched either: a commit that changes it is refused later.
+fn changed(worktree: &Path, counts: impl Fn(&[u8]) -> bool) -> Result<Vec<String>, GitError> {
     let status = Git::new(worktree).reading_only().args(["status", "--porcelain", "-z", "--no-renames"]);
     let status = status.args(["--untracked-files=no", "--ignore-submodules=dirty"]).run()?;
     let entries: Vec<(bool, &[u8])> = nul_separated(&status)
         .map(|entry| (entry.first() == Some(&b' '), entry.get(3..).unwrap_or_default()))
+        .filter(|(_, path)| counts(path))
         .collect();
     let few = entries.len() <= COMPARED;
     let mut changed = Vec::new();

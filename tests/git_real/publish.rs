@@ -55,9 +55,14 @@ pinned_tests! {
 
     fn a_checkout_with_work_of_the_users_is_left_alone() {
         type Obstacle = (&'static str, fn(&World), &'static str);
-        let obstacles: [Obstacle; 8] = [
+        let obstacles: [Obstacle; 9] = [
             ("changed", |world| write(&world.main.join("a.txt"), "mine"), "a.txt"),
             ("staged", |world| { write(&world.main.join("s"), "mine"); git(&world.main, &["add", "s"]); }, "s"),
+            (
+                "staged where a directory goes",
+                |world| { write(&world.main.join("dir"), "mine"); git(&world.main, &["add", "dir"]); },
+                "dir",
+            ),
             ("untracked in the way", |world| write(&world.main.join("new"), "mine"), "new"),
             ("ignored in the way", |world| write(&world.main.join("x.log"), "mine"), "x.log"),
             ("a file where a directory goes", |world| write(&world.main.join("dir"), "mine"), "dir"),
@@ -69,6 +74,8 @@ pinned_tests! {
             let world = World::new();
             let base = world.head();
             let next = made_elsewhere(&world, |path| {
+                write(&path.join("a.txt"), "new\n");
+                write(&path.join("s"), "new\n");
                 write(&path.join("new"), "new\n");
                 write(&path.join("dir/file"), "new\n");
                 write(&path.join("x.log"), "new\n");
@@ -82,10 +89,29 @@ pinned_tests! {
         }
     }
 
+    fn work_of_the_users_that_nothing_touches_is_kept_as_git_merge_would() {
+        for (name, deed) in BESIDE {
+            let world = world_with_files_beside();
+            let (base, next) = (world.head(), many_kinds(&world));
+            deed(&world);
+            let copy = world.main.with_file_name("copy");
+            let copied = std::process::Command::new("cp").arg("-a").arg(&world.main).arg(&copy).status().unwrap();
+            assert!(copied.success());
+            git(&copy, &["merge", "--quiet", "--ff-only", next.as_str()]);
+            let outcome = publish(&world.repository(), "main", &base, &next).unwrap();
+            assert_eq!(outcome, Publication::Published, "{name}");
+            assert_eq!((status(&world.main), world.head()), (status(&copy), next), "{name}");
+            assert_eq!(contents(&world.main), contents(&copy), "{name}");
+            let staged = |path| git(path, &["ls-files", "--stage"]);
+            assert_eq!(staged(&world.main), staged(&copy), "{name}");
+        }
+    }
+
     fn what_helps_is_said_for_each_obstacle() {
         let world = World::new();
         let base = world.head();
         let next = made_elsewhere(&world, |path| {
+            write(&path.join("a.txt"), "new\n");
             write(&path.join("x.log"), "new\n");
             git(path, &["add", "--force", "x.log"]);
         });
@@ -204,6 +230,46 @@ fn many_kinds(world: &World) -> CommitId {
     })
 }
 
+/// What a user does to tracked files that [`many_kinds`] leaves alone.
+type Beside = fn(&World);
+
+fn world_with_files_beside() -> World {
+    let world = World::new();
+    for name in ["beside/one", "beside/two", "beside/three"] {
+        write(&world.main.join(name), "old\n");
+    }
+    commit(&world.main, "more");
+    world
+}
+
+const BESIDE: [(&str, Beside); 7] = [
+    ("changed", |world| write(&world.main.join("beside/one"), "mine\n")),
+    ("staged", |world| {
+        write(&world.main.join("beside/one"), "mine\n");
+        git(&world.main, &["add", "beside/one"]);
+    }),
+    ("staged and changed", |world| {
+        write(&world.main.join("beside/one"), "mine\n");
+        git(&world.main, &["add", "beside/one"]);
+        write(&world.main.join("beside/one"), "more\n");
+    }),
+    ("staged and new", |world| {
+        write(&world.main.join("beside/new"), "mine\n");
+        git(&world.main, &["add", "beside/new"]);
+    }),
+    ("removed", |world| fs::remove_file(world.main.join("beside/two")).unwrap()),
+    ("removed and staged", |world| {
+        git(&world.main, &["rm", "-q", "beside/two"]);
+    }),
+    ("all of it", |world| {
+        write(&world.main.join("beside/new"), "mine\n");
+        write(&world.main.join("beside/one"), "mine\n");
+        git(&world.main, &["add", "."]);
+        git(&world.main, &["rm", "-q", "beside/two"]);
+        write(&world.main.join("beside/three"), "mine\n");
+    }),
+];
+
 /// The lock that a Lanekeeper leaves which dies while it moves the checkout from `onto` to `commit`.
 fn left_lock(world: &World, onto: &CommitId, commit: &CommitId) {
     let lock = serde_json::json!({"lanekeeper": "", "branch": "main", "onto": onto, "commit": commit});
@@ -298,6 +364,30 @@ pinned_tests! {
             assert!(matches!(outcome, Publication::Published | Publication::AlreadyThere), "{death}: {outcome:?}");
             assert_eq!((world.head(), status(&world.main).as_str()), (next, ""), "{death}");
             assert_eq!(files_of_git(&world), before, "{death}");
+        }
+    }
+
+    fn what_the_user_changed_beside_it_outlives_a_death() {
+        for (death, leave) in DEATHS {
+            for (name, deed) in BESIDE {
+                for somebody_else in [false, true] {
+                    let world = world_with_files_beside();
+                    let (base, next) = (world.head(), many_kinds(&world));
+                    deed(&world);
+                    let before = status(&world.main);
+                    left_lock(&world, &base, &next);
+                    leave(&world, &next);
+                    if somebody_else {
+                        changes_where_checked_out(&world.repository(), "main").unwrap();
+                    } else {
+                        let outcome = publish(&world.repository(), "main", &base, &next).unwrap();
+                        let done = matches!(outcome, Publication::Published | Publication::AlreadyThere);
+                        assert!(done, "{death}, {name}: {outcome:?}");
+                        assert_eq!(world.head(), next, "{death}, {name}");
+                    }
+                    assert_eq!(status(&world.main), before, "{death}, {name}, {somebody_else}");
+                }
+            }
         }
     }
 

@@ -34,7 +34,9 @@ fn a_dirty_checkout_of_the_base_branch_blocks_the_merge_and_loses_nothing() {
     env.write("repo/README.md", "Edited.\n");
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt; echo more >> README.md'\n");
     let (before, main) = (env.users_checkout(), env.git(&["rev-parse", "main"]));
-    env.execute(&[]).exits(3).says(&["README.md", "commit or stash"]);
+    let told = env.execute(&[]).exits(3).says(&["README.md", "commit or stash"]).stderr;
+    let [warned, began] = ["files with uncommitted changes in", "attempt 1 started"].map(|text| told.find(text));
+    assert!(warned.is_some() && warned < began, "told before agents are paid: {told}");
     assert_eq!(env.git(&["rev-parse", "main"]), main);
     assert_eq!(env.read("repo/a.txt"), "mine, untracked\n");
     assert_eq!(env.read("repo/README.md"), "Edited.\n");
@@ -48,6 +50,30 @@ fn a_dirty_checkout_of_the_base_branch_blocks_the_merge_and_loses_nothing() {
     assert_eq!(env.events("job_planned").len(), 1, "the work was done again");
     env.git(&["stash", "drop", "--quiet"]);
     env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn files_that_no_lane_touches_block_nothing_whatever_the_user_did_to_them() {
+    let env = TestEnv::new();
+    for name in ["one", "two", "three"] {
+        env.write(&format!("repo/{name}.txt"), "old\n");
+    }
+    env.commit("more");
+    env.write("repo/README.md", "Edited.\n");
+    env.write("repo/one.txt", "staged\n");
+    env.write("repo/added.txt", "staged\n");
+    env.git(&["add", "one.txt", "added.txt"]);
+    env.git(&["rm", "--quiet", "two.txt"]);
+    std::fs::remove_file(env.path("repo/three.txt")).expect("a file");
+    let before = env.git(&["status", "--porcelain"]);
+    env.plan(
+        "[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n\
+         [[lane]]\nid = \"B\"\ndepends_on = [\"A\"]\ncommand = 'echo b >> a.txt'\n",
+    );
+    env.execute(&[]).exits(0);
+    assert_eq!(env.git(&["status", "--porcelain"]), before);
+    assert_eq!((env.read("repo/a.txt"), env.read("repo/README.md")), ("a\nb\n".into(), "Edited.\n".into()));
+    assert_eq!(env.files("main"), [".gitignore", "README.md", "a.txt", "one.txt", "three.txt", "two.txt"]);
 }
 
 #[test]
@@ -71,7 +97,7 @@ fn a_file_that_the_lane_owns_and_the_user_edits_blocks_the_lane_before_it_begins
     env.plan(
         "[[lane]]\nid = \"A\"\nowns = [\"README.md\"]\ncommand = 'touch \"$SCRATCH/began\"; echo x >> README.md'\n",
     );
-    env.execute(&[]).exits(3).says(&["README.md"]);
+    env.execute(&[]).exits(3).says(&["A owns files with uncommitted changes", "README.md"]);
     assert!(!env.path("scratch/began").exists());
     assert_eq!(env.read("repo/README.md"), "Edited.\n");
     env.commit("edited");

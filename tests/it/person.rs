@@ -134,12 +134,24 @@ fn a_cherry_pick_in_progress_blocks() {
 }
 
 #[test]
-fn a_changed_file_blocks_and_stays_as_it_is() {
-    let act = "echo mine >two.txt";
-    let env = blocks_until(act, &["two.txt", "commit or stash"], &[&["stash", "--quiet"]]);
-    assert_published(&env);
-    env.git(&["stash", "pop", "--quiet"]);
+fn a_changed_file_blocks_only_a_lane_that_changes_it_and_stays_as_it_is() {
+    let env = env_with_history();
+    plan_with(&env, "echo mine >two.txt");
+    env.execute(&[]).exits(0);
     assert_eq!((env.read("repo/two.txt").as_str(), status(&env).as_str()), ("mine\n", " M two.txt"));
+    assert_eq!(env.read("repo/a.txt"), "a\n");
+
+    let env = env_with_history();
+    plan_with(&env, "echo mine >two.txt");
+    env.plan(&env.read("plan.toml").replace("phase = \"P1\"\n", "").replace("echo a >", "echo a | tee two.txt >"));
+    env.execute(&[]).exits(3);
+    let told = reason(&env);
+    assert!(told.contains("two.txt") && told.contains("commit or stash"), "{told}");
+    assert_eq!(env.read("repo/two.txt"), "mine\n");
+    env.git(&["stash", "--quiet"]);
+    env.resume(&[]).exits(0);
+    assert_published(&env);
+    assert_eq!((env.read("repo/two.txt").as_str(), env.file_at("stash@{0}", "two.txt").as_str()), ("a\n", "mine"));
 }
 
 #[test]
@@ -226,7 +238,7 @@ fn the_branch_in_a_second_worktree_is_moved_along_there() {
     let env = env_with_history();
     env.git(&["switch", "--quiet", "--create", "desk"]);
     env.git(&["worktree", "add", "--quiet", "../second", "main"]);
-    env.plan("base_branch = \"main\"\n[[lane]]\nid = \"A\"\ncommand = 'echo mine > \"$SCRATCH/../second/two.txt\"; echo a > a.txt'\n");
+    env.plan("base_branch = \"main\"\n[[lane]]\nid = \"A\"\ncommand = 'echo mine > \"$SCRATCH/../second/two.txt\"; echo a > a.txt; echo a > two.txt'\n");
     env.execute(&[]).exits(3);
     assert!(reason(&env).contains("second"), "{}", reason(&env));
     env.git_at("second", &["checkout", "--quiet", "two.txt"]);

@@ -6,7 +6,10 @@ use std::path::Path;
 
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
-use crate::model::text::counted;
+use crate::git::{self, Publication, Repository};
+use crate::model::ownership::Ownership;
+use crate::model::plan::OwnershipRule;
+use crate::model::text::{counted, headline};
 use crate::model::{Agent, CommandLine, Lane, LaneIndex, Plan, Runner, UNSET_RUNNER};
 use crate::settings::environment::HOME;
 
@@ -54,6 +57,57 @@ fn listed(lanes: &[String]) -> String {
     let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
     format!("{}{more}", named.join(", "))
 }
+
+/// Reports what is in the user's checkout of `branch` and would block the merge of one of `lanes`, before agents are paid.
+///
+/// # Errors
+/// What git says.
+pub(super) fn report_obstacles(
+    context: &Context,
+    repository: &Repository,
+    branch: &str,
+    plan: &Plan,
+    lanes: impl Iterator<Item = LaneIndex>,
+) -> Result<(), CliError> {
+    let Some(tip) = repository.branch_commit(branch)? else { return Ok(()) };
+    if let Some(Publication::CheckedOutDirty { worktree, obstacles }) =
+        git::obstacle_to_publishing(repository, branch, &tip, &tip)?
+    {
+        let (place, paths) = (worktree.display(), obstacles.paths.join(", "));
+        let message =
+            format!("no lane can be merged into {branch}, which is checked out in {place}, because of {paths}");
+        context.printer.warning(message, std::slice::from_ref(&obstacles.remedy));
+    }
+    let Some((place, changed)) = git::changes_where_checked_out(repository, branch)?.filter(|it| !it.1.is_empty())
+    else {
+        return Ok(());
+    };
+    let place = place.display();
+    let (owning, other): (Vec<LaneIndex>, Vec<LaneIndex>) = lanes
+        .filter(|lane| plan.lane(*lane).ownership != OwnershipRule::Nothing)
+        .partition(|lane| !plan.lane(*lane).owns.is_empty());
+    for lane in owning.into_iter().map(|lane| plan.lane(lane)) {
+        let Ok(owns) = Ownership::new(&lane.owns) else { continue };
+        let owned: Vec<&str> = changed.iter().filter(|path| owns.allows(path)).map(String::as_str).collect();
+        if !owned.is_empty() {
+            let files = headline(&owned.join(", "), LISTED);
+            let message = format!("{} owns files with uncommitted changes in {place}: {files}", lane.id);
+            context.printer.warning(message, &["commit or stash them before the lane starts".to_owned()]);
+        }
+    }
+    let tracked = git::tracked_changes_where_checked_out(repository, branch)?.map(|(_, paths)| paths);
+    let tracked = tracked.filter(|paths| !other.is_empty() && !paths.is_empty());
+    if let Some(paths) = tracked {
+        let files = headline(&paths.join(", "), LISTED);
+        let message = format!("files with uncommitted changes in {place}: {files}");
+        let hint = "a lane that changes one of them is not merged before they are committed or stashed";
+        context.printer.warning(message, &[hint.to_owned()]);
+    }
+    Ok(())
+}
+
+/// How much of a list of files is shown, in characters.
+const LISTED: usize = 400;
 
 /// Something that is missing.
 struct Problem {

@@ -28,7 +28,7 @@ use crate::event::{Event, Record, RunStarted};
 use crate::model::digest::sha256;
 use crate::model::text::{headline, shell_line};
 use crate::model::withheld::{EnvironmentOwner, Withheld};
-use crate::model::{Budget, LaneId, Plan, RunId};
+use crate::model::{Budget, LaneId, MergeMode, Plan, RunId};
 use crate::plan_source::ReadOptions;
 use crate::plan_source::Reading;
 use crate::process;
@@ -453,6 +453,10 @@ pub(super) fn resume(
     }
     let left = opened.plan.indices().filter(|lane| opened.state.lane(*lane).is_left_to_do());
     preflight::check(context, &opened.plan, left)?;
+    if opened.started.options.merge == MergeMode::Local {
+        let left = opened.plan.indices().filter(|lane| opened.state.lane(*lane).is_left_to_do());
+        preflight::report_obstacles(context, &site.repository, &opened.started.base_branch, &opened.plan, left)?;
+    }
     let forge = forge::ready(site, &control.settings, opened.started.options.merge, &opened.started.base_branch)?;
     site.prepare(context, &state_directory, &opened.started.options.worktree_root)?;
     site.ignore_leavings(&opened.plan)?;

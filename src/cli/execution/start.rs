@@ -18,7 +18,7 @@ use crate::event::{Event, RunOptions, RunStarted};
 use crate::git::Pool;
 use crate::model::digest::sha256;
 use crate::model::text::{headline, shell_line};
-use crate::model::{LaneId, LaneIndex, Plan, RunId};
+use crate::model::{LaneId, LaneIndex, MergeMode, Plan, RunId};
 use crate::plan_source::explain;
 use crate::recover::resume::has_begun;
 use crate::regular_file;
@@ -68,6 +68,11 @@ pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: Pla
         context
             .printer
             .note(format!("Lane {} is next.", lanes.iter().map(LaneId::as_str).collect::<Vec<_>>().join(", ")));
+    }
+    if options.settings.merge.value == MergeMode::Local {
+        let all = |lane: &LaneIndex| lanes.is_empty() || lanes.contains(&plan.plan.lane(*lane).id);
+        let lanes = plan.plan.indices().filter(all);
+        preflight::report_obstacles(context, &site.repository, &base_branch, &plan.plan, lanes)?;
     }
     let branch_suffix = if options.intent == Intent::StartBeside { format!("-{run_id}") } else { String::new() };
     let base_commit = site
