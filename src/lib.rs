@@ -22,6 +22,7 @@ pub mod report;
 pub mod runner;
 pub mod schedule;
 pub mod settings;
+pub mod shell;
 pub mod store;
 mod time_limit;
 pub mod timing;

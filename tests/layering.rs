@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-const PURE: &[&str] = &["model", "event", "runner", "diagnose", "schedule", "plan_source", "settings", "view"];
+const PURE: &[&str] = &["model", "event", "runner", "diagnose", "schedule", "plan_source", "settings", "shell", "view"];
 const DOORS: &[&str] = &["store", "git", "process", "forge"];
 
 /// What a pure room may not name: the world, the clock, chance.
@@ -46,10 +46,12 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "event" | "diagnose" | "runner" => Some(vec!["model"]),
         "schedule" => Some(vec!["model", "event", "diagnose"]),
         "settings" => Some(vec!["model", "event", "runner"]),
-        "plan_source" | "view" => Some(vec!["model", "event"]),
-        "store" | "process" => Some(vec!["model", "event", "regular_file"]),
+        "view" => Some(vec!["model", "event"]),
+        "plan_source" => Some(vec!["model", "event", "shell"]),
+        "store" => Some(vec!["model", "event", "regular_file"]),
+        "process" => Some(vec!["model", "event", "shell", "regular_file"]),
         "git" | "forge" => Some(vec!["model", "event", "regular_file", "time_limit", "timing"]),
-        "regular_file" | "time_limit" => Some(vec![]),
+        "regular_file" | "shell" | "time_limit" => Some(vec![]),
         "timing" => Some(vec!["model", "regular_file"]),
         "report" => Some(vec!["model", "event", "view"]),
         "travel" => Some([PURE, DOORS, &["regular_file"]].concat()),

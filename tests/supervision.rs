@@ -491,3 +491,23 @@ fn the_marker_names_the_agent() {
     fs::write(job.file("go"), "").unwrap();
     assert!(wait(&job.directory, Some(launched)).unwrap().passed());
 }
+
+#[test]
+fn a_gate_fails_where_any_program_of_its_pipeline_does() {
+    let gate = Job::shell("sh -c 'echo out; exit 3' | cat");
+    assert_eq!(gate.run().exit_code, 3);
+    let mut setup = Job::shell("false | cat");
+    setup.spec.job.role = JobRole::Setup { agent: None };
+    assert!(setup.run().passed(), "what is no gate is run as it is written");
+    let read_on = Job::shell("yes | head -1");
+    assert!(read_on.run().passed());
+}
+
+#[test]
+fn without_bash_the_last_program_of_a_pipeline_is_judged_and_that_is_said() {
+    let mut job = Job::shell("false | true");
+    std::os::unix::fs::symlink("/bin/sh", job.file("sh")).unwrap();
+    job.spec.environment.insert("PATH".to_owned(), job.scratch.path().display().to_string());
+    let exit = job.run();
+    assert!(exit.passed() && exit.notes.contains("no bash"), "{exit:?}");
+}

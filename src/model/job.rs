@@ -109,6 +109,11 @@ impl JobId {
 }
 
 impl JobRole {
+    /// Whether it judges work: then a failure anywhere in a pipeline is one.
+    pub fn is_gate(&self) -> bool {
+        !matches!(self, Self::Attempt { .. } | Self::Setup { .. })
+    }
+
     /// One word for the kind of work.
     pub fn word(&self) -> &'static str {
         match self {

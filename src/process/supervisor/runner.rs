@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, WaitOptions, WaitStatus};
@@ -20,6 +20,7 @@ use crate::process::files::{JobFiles, Marker, TOKEN_VARIABLE, now};
 use crate::process::launch::LAUNCHER_VARIABLE;
 use crate::process::{platform, tree};
 use crate::regular_file::{Links, open_with};
+use crate::shell::{Shell, shell_of};
 
 /// How long a tree is killed again and again before its survivors are left to the kernel.
 const KILL_PATIENCE: Duration = Duration::from_secs(60);
@@ -118,7 +119,34 @@ impl<'a> Runner<'a> {
 
     /// Starts a step in a process group of its own, in the supervisor's session, which has no terminal.
     fn start(&mut self, step: &CommandLine, first: bool) -> io::Result<()> {
-        let arguments = step.to_arguments();
+        let child = match self.gate_line(step) {
+            Some(line) => match self.spawn(&["bash".to_owned(), "-c".to_owned(), crate::shell::strict(line)], first) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && self.spec.directory.is_dir() => {
+                    self.notes.push("there is no bash: only the last program of a pipeline was judged".to_owned());
+                    self.spawn(&step.to_arguments(), first)?
+                }
+                child => child?,
+            },
+            None => self.spawn(&step.to_arguments(), first)?,
+        };
+        let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
+        self.main = (pid, None);
+        self.groups.push(pid);
+        self.marker.agent = ProcessId::of(pid);
+        // The token finds the agent as well, so a full disk is no reason to end it.
+        self.files.write_marker(&self.marker).unwrap_or_else(complain);
+        Ok(())
+    }
+
+    /// The line of a gate that sh would judge by the last program of a pipeline, or not take at all.
+    fn gate_line<'s>(&self, step: &'s CommandLine) -> Option<&'s str> {
+        match step {
+            CommandLine::Shell(line) if self.spec.job.role.is_gate() && shell_of(line) != Shell::Posix => Some(line),
+            _ => None,
+        }
+    }
+
+    fn spawn(&self, arguments: &[String], first: bool) -> io::Result<Child> {
         let (program, rest) = arguments.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let input = match &self.spec.input {
             Some(path) if first => open_with(path, Links::Refuse)?.into(),
@@ -130,14 +158,7 @@ impl<'a> Runner<'a> {
         set_environment(&mut command, &self.spec.environment, &self.marker.token);
         // Some programs believe it rather than ask the kernel, and would work where Lanekeeper was started.
         command.env("PWD", &self.spec.directory).env_remove("OLDPWD");
-        let child = command.spawn()?;
-        let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
-        self.main = (pid, None);
-        self.groups.push(pid);
-        self.marker.agent = ProcessId::of(pid);
-        // The token finds the agent as well, so a full disk is no reason to end it.
-        self.files.write_marker(&self.marker).unwrap_or_else(complain);
-        Ok(())
+        command.spawn()
     }
 
     /// Waits until the step has ended or the job is being ended; the step's exit code, where it has one.

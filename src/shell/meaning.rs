@@ -1,0 +1,276 @@
+//! Whether a script can fail, and what at its end only shows output.
+
+use std::ops::Range;
+
+use super::parse::{Command, Kind, Link, List, Pipeline, Script, Word, parse};
+
+/// Why a script cannot fail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Harmless {
+    /// The part that succeeds whatever was before it, as it is written: `|| true`, `; echo done`.
+    pub because: String,
+}
+
+/// Programs that only show what they read.
+const DISPLAYS: [&str; 5] = ["tail", "head", "cat", "less", "more"];
+
+/// Programs that pass on what they read, and fail for no content.
+const FILTERS: [&str; 15] =
+    ["tail", "head", "cat", "less", "more", "wc", "sort", "uniq", "cut", "tr", "column", "nl", "tee", "rev", "fold"];
+
+/// Programs that always succeed.
+const ALWAYS: [&str; 16] = [
+    "true", ":", "echo", "printf", "export", "local", "declare", "readonly", "unset", "set", "sleep", "wait", "pwd",
+    "date", "clear", "shopt",
+];
+
+/// Why `text` cannot fail, where all programs of a pipeline are judged; `None`: it can, or it is no script.
+pub fn cannot_fail(text: &str) -> Option<Harmless> {
+    let script = parse(text)?;
+    let status = of_script(&script);
+    if status.fails || status.exits || script.lists.is_empty() {
+        return None;
+    }
+    let last = script.lists.last()?;
+    let begin =
+        last.pipelines.iter().rev().find(|(link, _)| *link != Link::And).map(|(link, pipeline)| (*link, pipeline));
+    let (link, pipeline) = begin?;
+    let rest = text.get(pipeline.range.start..last.pipelines.last()?.1.range.end)?;
+    let mark = match link {
+        Link::Or => "|| ",
+        _ if script.lists.len() > 1 => "; ",
+        _ => "",
+    };
+    Some(Harmless { because: format!("{mark}{rest}") })
+}
+
+/// What a script's end depends on.
+#[derive(Debug, Clone, Copy, Default)]
+struct Status {
+    /// Its last status may be a failure.
+    fails: bool,
+    /// It may end early with a failure.
+    exits: bool,
+}
+
+fn of_script(script: &Script) -> Status {
+    let mut status = Status::default();
+    let mut strict = false;
+    for list in &script.lists {
+        let own = of_list(list);
+        status.exits |= own.exits || (strict && own.fails);
+        status.fails = own.fails;
+        strict |= sets_errexit(list);
+    }
+    status
+}
+
+fn sets_errexit(list: &List) -> bool {
+    let command = list.pipelines.first().and_then(|(_, pipeline)| pipeline.commands.first());
+    let words = command.map(|command| command.words.as_slice()).unwrap_or_default();
+    let is_set = words.first().is_some_and(|word| word.text == "set");
+    is_set && words.iter().any(|word| word.text.starts_with('-') && word.text.contains('e'))
+}
+
+fn of_list(list: &List) -> Status {
+    let mut status = Status::default();
+    for (link, pipeline) in &list.pipelines {
+        let own = of_pipeline(pipeline);
+        status.exits |= own.exits;
+        status.fails = match link {
+            Link::First => own.fails,
+            Link::And => status.fails || own.fails,
+            Link::Or => status.fails && own.fails,
+        };
+    }
+    status.fails &= !list.background;
+    status
+}
+
+fn of_pipeline(pipeline: &Pipeline) -> Status {
+    let all: Vec<Status> = pipeline.commands.iter().map(of_command).collect();
+    let lone = all.len() == 1;
+    Status {
+        fails: pipeline.negated || all.iter().any(|own| own.fails || (!lone && own.exits)),
+        exits: lone && all[0].exits,
+    }
+}
+
+fn of_command(command: &Command) -> Status {
+    match &command.kind {
+        Kind::Function => Status::default(),
+        Kind::Arithmetic => Status { fails: true, exits: false },
+        Kind::Group { subshell, script } => {
+            let own = of_script(script);
+            if *subshell { Status { fails: own.fails || own.exits, exits: false } } else { own }
+        }
+        Kind::Branches { conditions, bodies } => {
+            let asked = conditions.iter().map(of_script).any(|own| own.exits);
+            let done = bodies.iter().map(of_script).fold(Status::default(), either);
+            Status { exits: done.exits || asked, ..done }
+        }
+        Kind::Loop { condition, body } => {
+            let asked = condition.iter().map(of_script).any(|own| own.exits);
+            let done = of_script(body);
+            Status { exits: done.exits || asked, ..done }
+        }
+        Kind::Simple => of_words(command),
+    }
+}
+
+fn either(one: Status, other: Status) -> Status {
+    Status { fails: one.fails || other.fails, exits: one.exits || other.exits }
+}
+
+fn of_words(command: &Command) -> Status {
+    let words: Vec<&str> = command.arguments().map(|word| word.text.as_str()).collect();
+    let Some((&program, rest)) = words.split_first() else {
+        // Of assignments, the last substitution decides.
+        return command.substituted.last().map(of_script).unwrap_or_default();
+    };
+    if matches!(program, "exit" | "return") {
+        let fails = rest.first() != Some(&"0");
+        return Status { fails, exits: fails };
+    }
+    let fails = !ALWAYS.contains(&program) && !is_filter(program, rest) && !(program == "git" && only_shows(rest));
+    Status { fails, exits: false }
+}
+
+/// Whether a program with these arguments reads its standard input and fails for none of it.
+fn is_filter(program: &str, rest: &[&str]) -> bool {
+    let options_only = operands(rest) == 0;
+    match program {
+        "tee" => true,
+        "cut" | "tr" => FILTERS.contains(&program) && !rest.is_empty(),
+        "sed" => operands(rest) == 1 && !rest.iter().any(|word| word.contains('q')),
+        "awk" => operands(rest) == 1 && !rest.iter().any(|word| word.contains("exit")),
+        _ => FILTERS.contains(&program) && options_only,
+    }
+}
+
+/// How many arguments are neither options nor the numbers that belong to them.
+fn operands(rest: &[&str]) -> usize {
+    let is_number = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    rest.iter().filter(|word| (!word.starts_with(['-', '+']) || word.len() == 1) && !is_number(word)).count()
+}
+
+/// Whether git only shows something, and succeeds whatever that is.
+fn only_shows(rest: &[&str]) -> bool {
+    let command = rest.iter().find(|word| !word.starts_with('-'));
+    let decides = rest.iter().any(|word| matches!(*word, "--exit-code" | "--quiet" | "-q" | "--check" | "-G" | "-S"));
+    command.is_some_and(|word| matches!(*word, "status" | "diff" | "log" | "branch")) && !decides
+}
+
+/// `text` without the programs at the end of its pipelines that only show output and so hide whether it succeeded:
+/// `make | tail -20` as `make`. What is kept of a run holds all of the output.
+pub fn without_display_filters(text: &str) -> String {
+    let Some(script) = parse(text) else { return text.to_owned() };
+    let mut cuts = Vec::new();
+    displays(&script, &mut cuts);
+    let mut kept = String::new();
+    let mut at = 0;
+    for cut in cuts {
+        kept.push_str(&text[at..cut.start]);
+        at = cut.end;
+    }
+    kept.push_str(&text[at..]);
+    kept
+}
+
+fn displays(script: &Script, cuts: &mut Vec<Range<usize>>) {
+    for pipeline in script.lists.iter().flat_map(|list| &list.pipelines).map(|(_, pipeline)| pipeline) {
+        let is_shown = |command: &&Command| {
+            let words: Vec<&str> = command.arguments().map(|word| word.text.as_str()).collect();
+            let shows = words.first().is_some_and(|program| DISPLAYS.contains(program) && operands(&words[1..]) == 0);
+            shows && !command.writes && !words.contains(&"-f")
+        };
+        let shown = pipeline.commands[1..].iter().rev().take_while(is_shown).count();
+        let left = pipeline.commands.len() - shown;
+        let last = &pipeline.commands[left - 1];
+        if let Kind::Group { script, .. } = &last.kind {
+            displays(script, cuts);
+        }
+        if shown > 0 {
+            cuts.push(last.range.end..pipeline.range.end);
+        }
+    }
+}
+
+impl Command {
+    /// The words of a simple command without the assignments before its program.
+    pub fn arguments(&self) -> impl Iterator<Item = &Word> {
+        self.words.iter().skip_while(|word| is_assignment(word))
+    }
+}
+
+fn is_assignment(word: &Word) -> bool {
+    word.text.split_once('=').is_some_and(|(name, _)| {
+        let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        begins && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_hides_every_failure_is_named() {
+        let cases = [
+            ("npm test || true", Some("|| true")),
+            ("npm test || echo 'none yet'", Some("|| echo 'none yet'")),
+            ("npm test; echo done", Some("; echo done")),
+            ("grep -q a b && echo ok || echo no", Some("|| echo no")),
+            ("(cd web && npm test) || :", Some("|| :")),
+            (
+                "if grep -q a b; then echo yes; else echo no; fi",
+                Some("if grep -q a b; then echo yes; else echo no; fi"),
+            ),
+            ("echo done", Some("echo done")),
+            ("x=$(ls | wc -l)\necho $x", Some("; echo $x")),
+            ("git status --short", Some("git status --short")),
+            ("npm start &", Some("npm start")),
+            ("npm test", None),
+            ("npm test | tail -5", None),
+            ("npm test || exit 1", None),
+            ("npm test && echo ok", None),
+            ("npm test || { echo no; exit 1; }", None),
+            ("if grep -q a b; then echo yes; else exit 1; fi", None),
+            ("! grep a b", None),
+            ("grep a b && exit 1 || exit 0", None),
+            ("grep a b && exit 1; true", None),
+            ("set -e\nnpm test\necho done", None),
+            ("x=$(npm test)", None),
+            ("test -f a || test -f b", None),
+            ("git diff --exit-code", None),
+            ("(exit 1) || true", Some("|| true")),
+            ("for f in a b; do test -f $f || exit 1; done", None),
+            ("((1 > 2))", None),
+        ];
+        for (script, because) in cases {
+            assert_eq!(cannot_fail(script).map(|found| found.because).as_deref(), because, "{script}");
+        }
+    }
+
+    #[test]
+    fn filters_that_only_show_are_left_out() {
+        let cases = [
+            ("pytest -q | tail -20", "pytest -q"),
+            ("pytest 2>&1 | head -n 5 | cat", "pytest 2>&1"),
+            ("cd a && npm test | tail -20 && make | head", "cd a && npm test && make"),
+            ("(cd a && make | tail -3)", "(cd a && make)"),
+            ("make | tail -3; ls | head", "make; ls"),
+            ("! grep a b | head -1", "! grep a b"),
+            ("a | tail -1 | grep -q ok", "a | tail -1 | grep -q ok"),
+            ("a | tail -5 > log", "a | tail -5 > log"),
+            ("a | cat - b", "a | cat - b"),
+            ("test $(ls | head -3) = x", "test $(ls | head -3) = x"),
+            ("echo 'a | tail -1'", "echo 'a | tail -1'"),
+            ("make | tee log | tail -1", "make | tee log"),
+            ("a | tail -5 # all", "a # all"),
+        ];
+        for (script, expected) in cases {
+            assert_eq!(without_display_filters(script), expected, "{script}");
+        }
+    }
+}
