@@ -162,8 +162,9 @@ fn every_task_is_told_once_and_in_its_own_prompt() {
     }
     let read = prompts.iter().find(|prompt| prompt.contains("Read lazily.")).unwrap();
     assert!(read.contains("a fast tier is enough") && !read.contains("No entry is lost."), "{read}");
-    let last = prompts.iter().find(|prompt| prompt.contains("`cargo test --workspace`")).unwrap();
-    assert!(last.contains("No entry is lost.") && last.contains("owns no file"), "{last}");
+    // Its other task runs the lane's own test, which needs no agent.
+    let last = prompts.iter().find(|prompt| prompt.contains("No entry is lost.")).unwrap();
+    assert!(last.contains("cargo test --workspace") && last.contains("owns no file"), "{last}");
 }
 
 #[test]
@@ -268,7 +269,8 @@ fn tests_that_are_red_as_yet_gate_nothing() {
     let table = "| Task ID | Type | Depends on | Files in scope | Tests owned | Test command |\n|---|---|---|---|---|---|\n| A | impl | - | `a.rs` | - | `cargo check` |\n| B | test | - | `b.rs` | - | `cargo test` |\n| C | verify | - | - | - | `cargo test --all` |\n";
     let plan = good(&one_lane("- SL-1 - One; Depends on: none", table));
     let found: Vec<(String, usize)> = tasks(&plan).map(|task| (task.id.to_string(), task.verify.len())).collect();
-    assert_eq!(found, [("B".to_owned(), 0), ("A".to_owned(), 1), ("C".to_owned(), 1)]);
+    // What C runs are the lane's tests, which need no agent.
+    assert_eq!(found, [("B".to_owned(), 0), ("A".to_owned(), 1)]);
     assert_eq!(plan.lanes[0].tests, [CommandLine::Shell("cargo test --all".to_owned())]);
 }
 
@@ -307,4 +309,37 @@ fn nothing_makes_the_reader_panic_or_crawl() {
         assert!(named.plan.is_some() || named.diagnostics.iter().any(|fault| fault.is_error()));
         assert!(guessed.plan.is_some() || guessed.diagnostics.iter().any(|fault| fault.is_error()));
     }
+}
+
+#[test]
+fn what_the_phase_is_about_and_what_is_agreed_reach_the_agents() {
+    let text = "# P1: A\n\n## Context\n\nThe ledger is new.\n\n## Interface Freeze Gates\n\n\
+        - [ ] IF-0-P1-L: entries are never changed\n- [ ] IF-0-P1-X: something else\n\n## Lane Index & Dependencies\n\n\
+        - SL-1 - One; Depends on: none\n- SL-2 - Two; Depends on: SL-1\n\n## Lanes\n\n### SL-1 - One\n\n\
+        - **Interfaces provided**: IF-0-P1-L\n- **Tasks**:\n  - impl: write it\n  - verify: `make check`\n\n\
+        ### SL-2 - Two\n\n- **Interfaces consumed**: IF-0-P1-L\n- **Tasks**:\n  - impl: read it\n\n## Verification\n\n\
+        - automation.suite_command: `make all`\n- Look at the report.\n";
+    let plan = good(text);
+    for task in tasks(&plan) {
+        assert!(task.prompt.contains("The ledger is new.") && task.prompt.contains("entries are never changed"));
+        assert!(!task.prompt.contains("something else"), "{}", task.prompt);
+    }
+    let prompts: Vec<&str> = tasks(&plan).map(|task| task.prompt.as_str()).collect();
+    assert_eq!(prompts.len(), 2, "the gate's own command needs no agent");
+    assert!(prompts[0].contains("    make check") && !prompts[0].contains("Look at the report."));
+    assert!(prompts[1].contains("Look at the report."), "{}", prompts[1]);
+    assert_eq!(plan.gates.last, [CommandLine::Shell("make all".to_owned())]);
+    assert_eq!(plan.lanes[0].tests, [CommandLine::Shell("make check".to_owned())]);
+}
+
+#[test]
+fn commands_with_lines_of_their_own_keep_them() {
+    let section = "- **Tasks**:\n  - impl: it\n  - verify: `python - <<'END'\n    print(1)\n    END`\n  - verify: `pytest a\n    b`\n  \
+        - verify: `make check | tail -5`\n  - verify: `make try || true`";
+    let reading = read_text(&one_lane("- SL-1 - One; Depends on: none", section));
+    let told = faults(&reading);
+    let plan = reading.plan.unwrap_or_else(|| panic!("{told}"));
+    let tests: Vec<String> = plan.lanes[0].tests.iter().map(ToString::to_string).collect();
+    assert_eq!(tests, ["python - <<'END'\nprint(1)\nEND", "pytest a b", "make check"]);
+    assert!(told.contains("`make try || true` cannot fail because of `|| true`"), "{told}");
 }

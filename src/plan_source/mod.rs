@@ -5,6 +5,7 @@
 //! `lanes` phase plans in Markdown. Nothing here opens a file or runs a program.
 
 mod automaton;
+mod command;
 mod diagnostic;
 mod draft;
 pub mod explain;
@@ -13,6 +14,7 @@ mod fields;
 mod format;
 pub mod graph;
 mod gsd;
+mod inline;
 mod json;
 mod keys;
 mod lanes;

@@ -141,6 +141,12 @@ fn is_filter(program: &str, rest: &[&str]) -> bool {
     let options_only = operands(rest) == 0;
     match program {
         "tee" => true,
+        // What it reads may be no JSON; what the filter finds is printed and decides nothing.
+        "jq" => {
+            let filter = rest.iter().find(|word| !word.starts_with('-')).copied().unwrap_or(".");
+            let decides = rest.iter().any(|word| matches!(*word, "-e" | "--exit-status")) || filter.contains("error");
+            !decides && !matches!(filter, "." | "empty")
+        }
         "cut" | "tr" => FILTERS.contains(&program) && !rest.is_empty(),
         "sed" => operands(rest) == 1 && !rest.iter().any(|word| word.contains('q')),
         "awk" => operands(rest) == 1 && !rest.iter().any(|word| word.contains("exit")),
@@ -156,8 +162,13 @@ fn operands(rest: &[&str]) -> usize {
 
 /// Whether git only shows something, and succeeds whatever that is.
 fn only_shows(rest: &[&str]) -> bool {
-    let command = rest.iter().find(|word| !word.starts_with('-'));
-    let decides = rest.iter().any(|word| matches!(*word, "--exit-code" | "--quiet" | "-q" | "--check" | "-G" | "-S"));
+    let own: Vec<&str> = rest.iter().copied().take_while(|word| *word != "--").collect();
+    let mut named = own.iter().filter(|word| !word.starts_with('-'));
+    let command = named.next();
+    // Work is committed before a lane's tests look at it: without a commit to compare with there is no difference.
+    let compares = named.next().is_some();
+    let decides = |word: &&str| matches!(*word, "--exit-code" | "--quiet" | "-q") || (*word == "--check" && compares);
+    let decides = own.iter().any(decides);
     command.is_some_and(|word| matches!(*word, "status" | "diff" | "log" | "branch")) && !decides
 }
 
@@ -242,6 +253,8 @@ mod tests {
             ("set -e\nnpm test\necho done", None),
             ("x=$(npm test)", None),
             ("test -f a || test -f b", None),
+            ("git diff --check -- a b", Some("git diff --check -- a b")),
+            ("git diff --check main -- a", None),
             ("git diff --exit-code", None),
             ("(exit 1) || true", Some("|| true")),
             ("for f in a b; do test -f $f || exit 1; done", None),

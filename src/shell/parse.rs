@@ -584,6 +584,10 @@ impl<'a> Parser<'a> {
         self.needs_bash |= operator == "<<<" || operator.starts_with('&');
         self.at += digits + operator.len();
         self.blanks();
+        let digits = self.rest().bytes().take_while(u8::is_ascii_digit).count();
+        if digits > 0 && self.rest()[digits..].starts_with(['<', '>']) {
+            return None;
+        }
         let target = self.word()?;
         if operator == "<<" || operator == "<<-" {
             self.pending.push((target.text.clone(), operator == "<<-"));
@@ -902,7 +906,8 @@ mod tests {
             let script: String = (0..next() % 9 + 1).map(|_| [pieces[next() % pieces.len()], " "].concat()).collect();
             if parse(&script).is_some() {
                 taken += 1;
-                let bash = std::process::Command::new("bash").args(["-n", "-c", &format!(":\n{script}")]).output().unwrap();
+                let bash =
+                    std::process::Command::new("bash").args(["-n", "-c", &format!(":\n{script}")]).output().unwrap();
                 assert!(bash.status.success(), "{script:?}: {}", String::from_utf8_lossy(&bash.stderr));
             }
         }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use crate::model::plan::OwnershipRule;
 use crate::model::text::headline;
 use crate::model::{Approval, TaskKind};
+use crate::plan_source::command::Why;
 use crate::plan_source::draft::{LaneDraft, PromptDraft, TaskDraft};
 use crate::plan_source::faults::{Faults, quoted};
 use crate::plan_source::source_text::{At, File, Span};
@@ -165,8 +166,8 @@ fn move_commands(tasks: &mut [ReadTask], root: Option<&str>, faults: &Faults<'_>
             first = first.or(Some(task.span));
         }
         if let Some(script) = foreign {
-            let message = format!("{} names files of another machine", quoted(&script));
-            let help = "name files from the repository's root; this is told to the agent, but is no gate";
+            // `set -e` is Lanekeeper's own.
+            let (message, help) = Why::Elsewhere.told(script.strip_prefix("set -e\n").unwrap_or(&script));
             faults.warning(task.span, message, help);
         }
     }

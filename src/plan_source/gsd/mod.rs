@@ -2,7 +2,7 @@
 //!
 //! The way of a file: where its front matter stands (`front_matter`), what that says (`lenient`, `header`,
 //! `must_haves`), the marks that give the body its shape (`tokens`, `fences`), its tasks (`tasks`, `task`, `labels`)
-//! with their files (`paths`, `owned`) and what proves that they are done (`verify`, `shell`, `rooted`), and what agents
+//! with their files (`paths`, `owned`) and what proves that they are done (`verify`), and what agents
 //! and people are told (`body`, `prompt`, `human`). `names` and `depends` say which plan is meant,
 //! `beside` which are done. Real files break
 //! every rule of the format; whatever can be made of one is, with a warning at the place.
@@ -11,7 +11,6 @@ mod beside;
 mod body;
 mod depends;
 mod detect;
-mod endless;
 mod fences;
 mod front_matter;
 mod header;
@@ -22,17 +21,13 @@ mod lenient;
 mod must_haves;
 mod names;
 mod owned;
-mod parens;
 mod paths;
 mod prompt;
-mod rooted;
-mod shell;
 mod task;
 mod tasks;
 mod text;
 mod tokens;
 mod verify;
-mod vocabulary;
 
 use std::cell::Cell;
 
@@ -40,6 +35,7 @@ use crate::model::LaneId;
 use crate::model::plan::Skipped;
 
 use super::Source;
+use super::command::root;
 use super::draft::{Overlaps, PlanDraft};
 use super::faults::{Faults, quoted};
 use super::source_text::{At, File};
@@ -81,7 +77,8 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>) -> Option<Pl
     let done = done(source, &plans, &names);
     let known = Known::new(&plans, &done);
     let budget = Cell::new(prompt::REPEATED_TEXT);
-    let root = rooted::root(files);
+    let owned: Vec<&str> = plans.iter().flat_map(|plan| &plan.header.files).map(|file| file.value.as_str()).collect();
+    let root = root(files, &owned);
     for plan in &plans {
         if let Some(mut lane) = lane::lane(plan, root, &budget, faults) {
             lane.depends_on = known.lanes(plan, files.len() == 1, faults);
@@ -144,7 +141,7 @@ fn leave_out_empty(plans: &mut Vec<PlanFile<'_>>, draft: &mut PlanDraft, faults:
 fn done(source: &Source<'_>, plans: &[PlanFile<'_>], asked: &[&str]) -> Vec<String> {
     let runs = |name: &str| plans.iter().any(|plan| file_and_directory(plan.file.path).0 == name);
     let others = source.beside.iter().map(String::as_str).filter(|name| is_plan_name(name));
-    let candidates = asked.iter().copied().chain(others).filter(|name| !runs(name));
+    let candidates = asked.iter().copied().chain(others.clone()).filter(|name| !runs(name));
     let is_done = |name: &&str| {
         let id = names::stem(name).unwrap_or_default();
         let short = names::canonical(&id).unwrap_or(&id);
@@ -153,7 +150,14 @@ fn done(source: &Source<'_>, plans: &[PlanFile<'_>], asked: &[&str]) -> Vec<Stri
     let mut done: Vec<String> = candidates.filter(is_done).map(str::to_owned).collect();
     // A plan may be gone, and its SUMMARY still there.
     let summaries = source.beside.iter().filter_map(|name| name.strip_suffix("-SUMMARY.md"));
-    done.extend(summaries.map(|stem| format!("{stem}-PLAN.md")).filter(|name| !runs(name)));
+    // `04-SUMMARY.md` beside `04-01-PLAN.md` sums up the phase.
+    let of_phase = |stem: &&str| {
+        let own = format!("{stem}-");
+        !stem.contains('-') && asked.iter().copied().chain(others.clone()).any(|name| name.starts_with(&own))
+    };
+    done.extend(
+        summaries.filter(|stem| !of_phase(stem)).map(|stem| format!("{stem}-PLAN.md")).filter(|name| !runs(name)),
+    );
     done
 }
 

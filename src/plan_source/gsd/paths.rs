@@ -113,7 +113,7 @@ pub(super) fn is_file_name(name: &str) -> bool {
         h hpp html ini java js json jsx kt lock lua m md mdx mjs mm php plist prisma properties proto py rb rs sass scala \
         scss sh sql svelte swift tf toml tres ts tscn tsx txt vue xcconfig xml yaml yml zig";
     let ending = name.rsplit_once('.').map(|(_, ending)| ending);
-    ending.is_some_and(|ending| super::vocabulary::is_in(ENDINGS, ending)) || BARE_NAMES.contains(&name)
+    ending.is_some_and(|ending| crate::plan_source::command::is_in(ENDINGS, ending)) || BARE_NAMES.contains(&name)
 }
 
 /// The path as git names it, or why it cannot be one.

@@ -2,6 +2,7 @@
 
 use crate::model::text::headline;
 use crate::model::{CommandLine, TaskId, TaskKind};
+use crate::plan_source::command::relocated;
 use crate::plan_source::draft::TaskDraft;
 use crate::plan_source::faults::{Faults, quoted};
 use crate::plan_source::source_text::{At, File, Span};
@@ -12,7 +13,6 @@ use super::labels::{backticked, labels};
 use super::lane::said;
 use super::paths;
 use super::prompt::{self, Told};
-use super::rooted;
 use super::tasks::{Child, RawTask, attributes};
 use super::text::{clean, dedented, list_items, paragraph};
 use super::verify;
@@ -159,16 +159,18 @@ impl ReadTask {
                     None => return true,
                 },
             };
-            let within = root.map_or_else(|| script.clone(), |root| rooted::in_worktree(script, root));
-            let (moved, foreign) = rooted::localised(&within, root);
-            if foreign {
-                paragraph(&mut told, &format!("    {}", script.replace('\n', "\n    ")));
-                first.get_or_insert_with(|| script.clone());
-            } else {
-                any |= moved != *script;
-                *script = moved;
+            match relocated(script, root) {
+                Some(moved) => {
+                    any |= moved != *script;
+                    *script = moved;
+                    true
+                }
+                None => {
+                    paragraph(&mut told, &format!("    {}", script.replace('\n', "\n    ")));
+                    first.get_or_insert_with(|| script.clone());
+                    false
+                }
             }
-            !foreign
         });
         if first.is_some() {
             paragraph(&mut self.verify, "These name files of another machine; check the same in your worktree:");

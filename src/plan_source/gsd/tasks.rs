@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::front_matter::lines;
 use super::tokens::{Kind, Token};
 
 /// Elements that belong to a task.
@@ -52,11 +53,49 @@ pub(super) struct RawTask<'a> {
 }
 
 /// All tasks in the order of the text.
-pub(super) fn tasks<'a>(text: &str, tokens: &[Token<'a>], body: &Range<usize>) -> Vec<RawTask<'a>> {
+pub(super) fn tasks<'a>(text: &'a str, tokens: &[Token<'a>], body: &Range<usize>) -> Vec<RawTask<'a>> {
     if tokens.iter().any(|token| token.opens("task")) {
         return Tags { text, tokens, matching: matching(tokens), end: body.end }.tasks();
     }
-    by_headings(tokens, body)
+    let found = by_headings(tokens, body);
+    if found.is_empty() { by_numbers(text, tokens, body) } else { found }
+}
+
+/// The numbered items below a heading `Tasks`, where nothing else begins a task.
+fn by_numbers<'a>(text: &'a str, tokens: &[Token<'a>], body: &Range<usize>) -> Vec<RawTask<'a>> {
+    let level = |token: &Token<'_>| if let Kind::Heading(level) = token.kind { Some(level) } else { None };
+    let is_list = |token: &&Token<'_>| {
+        let words = token.inside.trim_matches(['*', ':', ' ']).to_lowercase();
+        level(token).is_some() && matches!(words.as_str(), "tasks" | "task list" | "task breakdown")
+    };
+    let Some(heading) = tokens.iter().find(is_list) else { return Vec::new() };
+    let ends =
+        |token: &&Token<'_>| token.start > heading.start && level(token) <= level(heading) && level(token).is_some();
+    let end = tokens.iter().find(ends).map_or(body.end, |token| token.start);
+    let mut found: Vec<RawTask<'a>> = Vec::new();
+    let mut fenced = false;
+    for line in lines(&text[heading.end..end]) {
+        fenced ^= line.text.trim_start().starts_with("```");
+        let start = heading.end + line.start;
+        let digits = line.text.bytes().take_while(u8::is_ascii_digit).count();
+        let Some(words) = line.text[digits..].strip_prefix(". ").filter(|_| digits > 0 && !fenced) else { continue };
+        if let Some(last) = found.last_mut() {
+            last.range.end = start;
+        }
+        found.push(RawTask {
+            range: start..end,
+            head_end: start + line.text.len(),
+            head: words,
+            is_heading: true,
+            children: Vec::new(),
+            loose: Vec::new(),
+            unclosed: Vec::new(),
+        });
+    }
+    for task in &mut found {
+        task.loose.push(task.head_end..task.range.end);
+    }
+    found
 }
 
 /// For each opening tag the one that closes it.
@@ -299,6 +338,15 @@ mod tests {
     fn headings_begin_tasks_where_there_are_no_tags() {
         let text = "# P\n## Task 1: a\nx\n### Task 1.1\ny\n## Task 2: b\nz\n## Verification\nv";
         assert_eq!(read(text), ["[x\n### Task 1.1\ny]", "[z]"]);
+        let text = "# P\n### T-23-01-01: a\nx\n### T-23-01-02 — b\ny\n### T-shirts\nz";
+        assert_eq!(read(text), ["[x]", "[y]"]);
+    }
+
+    #[test]
+    fn numbers_below_a_heading_begin_tasks_where_nothing_else_does() {
+        let text = "# P\n1. no\n## Tasks\nfirst:\n1. **a**\n   x\n```\n2. no\n```\n2. b\n## Checks\n1. no";
+        assert_eq!(read(text), ["[x\n```\n2. no\n```]", "[]"]);
+        assert_eq!(read("## Tasks\n### Task 1: a\n1. no"), ["[1. no]"]);
     }
 
     #[test]

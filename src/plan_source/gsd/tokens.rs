@@ -305,9 +305,13 @@ fn heading(text: &str, at: usize, end: usize) -> Option<Token<'_>> {
     Some(Token { kind, name: "", start: at, end, inside: words })
 }
 
-/// `Task 1: …`, `**Task 2** …`, `Task A - …`.
+/// `Task 1: …`, `**Task 2** …`, `Task A - …`, `T-01-02: …`.
 fn is_task_heading(words: &str) -> bool {
-    let words = words.trim_start_matches(['*', '_', '[', ' ', ']']);
+    let words = words.trim_start_matches(['*', '_', '[', ' ', ']', '`']);
+    if let Some(number) = words.strip_prefix("T-") {
+        let length = number.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'-').count();
+        return number.starts_with(|c: char| c.is_ascii_digit()) && number[length..].starts_with([' ', ':', '`', '*']);
+    }
     let Some(word) = words.get(..4).filter(|word| word.eq_ignore_ascii_case("task")) else { return false };
     let rest = &words[word.len()..];
     let number = rest.trim_start_matches([' ', '#', '-']);

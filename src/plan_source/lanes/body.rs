@@ -4,9 +4,9 @@ use std::ops::Range;
 
 use super::document::{Document, Fence, indent, list_item, trim};
 use super::index::{Key, key};
-use super::inline::bare;
 use super::names::lane_at_start;
 use super::{table, tasks};
+use crate::plan_source::inline::bare;
 
 /// The section of one lane.
 #[derive(Debug)]

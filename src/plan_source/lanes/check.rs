@@ -22,6 +22,12 @@ pub(super) fn check_tasks(making: &Making<'_>, lane: usize, read: &Tasks) {
         let message = format!("lane {own} has no tasks");
         context.warning(text.at.clone(), message, "list them: its agent is told what its section says");
     }
+    for task in &read.list {
+        for (command, why) in &task.commands.others {
+            let (message, help) = why.told(command);
+            context.warning(task.at.start..task.at.start, message, help);
+        }
+    }
     for (other, at) in other_lanes(context.document.text, lane, &read.list, &context.names) {
         if !making.story.before.waits(lane, other) {
             let other = quoted(&context.lanes[other].id);

@@ -7,11 +7,11 @@ use super::before::Before;
 use super::body::Label;
 use super::context::Context;
 use super::index::Key;
-use super::inline::{is_nothing, parts, without_parentheses};
 use super::references::{Reference, gates_named, references};
 use crate::model::plan::EdgeOrigin;
 use crate::plan_source::draft::InterfaceDraft;
 use crate::plan_source::faults::quoted;
+use crate::plan_source::inline::{is_nothing, parts, without_parentheses};
 use crate::plan_source::source_text::At;
 
 /// The order of one lane.
@@ -285,12 +285,12 @@ pub(super) fn interface_items(value: &str) -> Vec<String> {
         return Vec::new();
     }
     let bulleted = value.lines().any(|line| line.trim_start().starts_with("- "));
-    let separators: &[char] = match (bulleted, super::inline::without_code(value).contains(';')) {
+    let separators: &[char] = match (bulleted, crate::plan_source::inline::without_code(value).contains(';')) {
         (true, _) => &['\n'],
         (false, true) => &[';'],
         (false, false) => &[','],
     };
-    let items = parts(value, separators).into_iter().map(|range| super::inline::one_line(&value[range]));
+    let items = parts(value, separators).into_iter().map(|range| crate::plan_source::inline::one_line(&value[range]));
     let items = items.map(|item| item.trim_start_matches("- ").trim_end_matches('.').to_owned());
     items.filter(|item| !is_nothing(item)).collect()
 }

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::document::{Document, Fence, indent, list_item};
-use super::inline::dedent;
 use super::names::gate_at_start;
+use crate::plan_source::inline::dedent;
 
 /// A gate.
 #[derive(Debug)]
@@ -146,6 +146,12 @@ mod tests {
                 gates.list.iter().map(|gate| (gate.id.as_str(), gate.text.as_str(), gate.closed)).collect();
             assert_eq!(found, [("IF-0-P1-A", "text", false)], "{form}");
         }
+    }
+
+    #[test]
+    fn gates_of_tests_are_gates() {
+        let gates = read("- [ ] **TG-P1-0 — Tests first.** No lane writes it.");
+        assert_eq!(gates.list[0].id, "TG-P1-0");
     }
 
     #[test]

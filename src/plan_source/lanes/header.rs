@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use super::document::{Document, trim};
-use super::inline::bare;
 use super::names::id_of;
 use crate::model::PhaseId;
+use crate::plan_source::inline::bare;
 
 /// The head of a plan.
 #[derive(Debug)]

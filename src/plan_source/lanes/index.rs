@@ -5,8 +5,8 @@ use std::iter;
 use std::ops::Range;
 
 use super::document::{Document, Fence, indent, list_item, trim};
-use super::inline::{bare, parts};
 use super::names::lane_at_start;
+use crate::plan_source::inline::{bare, parts};
 
 /// A lane of the index.
 #[derive(Debug)]

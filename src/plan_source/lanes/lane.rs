@@ -7,7 +7,6 @@ use super::body::Label;
 use super::check::check_tasks;
 use super::context::Context;
 use super::edges::Order;
-use super::inline::{dedent, is_nothing, without_parentheses};
 use super::owned::owned_files;
 use super::policy::Policies;
 use super::prompt::{LaneStory, lane_story};
@@ -18,6 +17,7 @@ use crate::model::CommandLine;
 use crate::model::text::headline;
 use crate::plan_source::Fallbacks;
 use crate::plan_source::draft::{LaneDraft, PromptDraft};
+use crate::plan_source::inline::{dedent, is_nothing, without_parentheses};
 use crate::plan_source::lower::Runners;
 use crate::plan_source::source_text::At;
 
@@ -46,7 +46,8 @@ pub(super) fn lane(
     let text = &context.lanes[lane];
     check_tasks(making, lane, read);
     let files = owned_files(context, lane, &read.list, written);
-    let story = lane_story(making, lane, &read.notes, files.rule);
+    let tests = lane_tests(&read.list);
+    let story = lane_story(making, lane, &read.notes, files.rule, &tests);
     let id = context.at(text.id.clone(), text.at.clone());
     let policy = Lookup::of(making, lane);
     let (program, foreign) = program(making, &policy, &text.id);
@@ -58,7 +59,7 @@ pub(super) fn lane(
         depends_on: order.depends_on,
         also_after: order.also_after,
         excludes: order.excludes,
-        tests: Some(lane_tests(&read.list)).filter(|tests| !tests.is_empty()),
+        tests: Some(tests).filter(|tests| !tests.is_empty()),
         env: environment(context, &policy, foreign),
         tasks: Some(task_drafts(making, lane, &read.list, &files, &story)).filter(|tasks| !tasks.is_empty()),
         prompt: PromptDraft { text: Some(At::new(story, id.span)), file: None },
@@ -79,6 +80,8 @@ pub(super) fn read_tasks(context: &Context<'_>, lane: usize) -> Tasks {
         all.notes.append(&mut found.notes);
         all.odd_rows.append(&mut found.odd_rows);
     }
+    // A table may have a field of its own.
+    all.join();
     all
 }
 
@@ -86,7 +89,7 @@ pub(super) fn read_tasks(context: &Context<'_>, lane: usize) -> Tasks {
 fn lane_tests(list: &[RawTask]) -> Vec<CommandLine> {
     let mut tests: Vec<CommandLine> = Vec::new();
     let mut seen = HashSet::new();
-    for command in list.iter().filter(|task| task.kind == Some(Kind::Verify)).flat_map(|task| &task.commands) {
+    for command in list.iter().filter(|task| task.kind == Some(Kind::Verify)).flat_map(|task| &task.commands.gates) {
         if seen.insert(command.as_str()) {
             tests.push(CommandLine::Shell(command.clone()));
         }

@@ -13,7 +13,6 @@ mod edges;
 mod gates;
 mod header;
 mod index;
-mod inline;
 mod join;
 mod lane;
 mod names;
@@ -35,6 +34,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use super::Source;
+use super::command::root;
 use super::draft::{LaneDraft, Overlaps, PlanDraft};
 use super::faults::{Faults, quoted};
 use super::lower::Runners;
@@ -98,13 +98,21 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>, runners: &Ru
         return None;
     }
     check_index(&context, indexed);
-    let tasks: Vec<Tasks> = (0..context.lanes.len()).map(|at| lane::read_tasks(&context, at)).collect();
+    let mut tasks: Vec<Tasks> = (0..context.lanes.len()).map(|at| lane::read_tasks(&context, at)).collect();
+    let owned: Vec<&str> = tasks
+        .iter()
+        .flat_map(|tasks| &tasks.list)
+        .flat_map(|task| &task.files)
+        .map(|file| file.path.as_str())
+        .collect();
+    let root = root(faults.source.files(), &owned);
+    tasks.iter_mut().flat_map(|tasks| &mut tasks.list).for_each(|task| task.commands.relocate(root));
     if let Some(task) = tasks.iter().flat_map(|tasks| &tasks.list).nth(MAX_TASKS) {
         let message = format!("a phase plan in Markdown has at most {MAX_TASKS} tasks");
         faults.error_with(context.span(task.at.start..task.at.start), message, "cut it into several phases");
         return None;
     }
-    Some(draft(&context, &header, &tasks, (runners, source.fallbacks)))
+    Some(draft(&context, &header, &tasks, root, (runners, source.fallbacks)))
 }
 
 /// The text with spaces for NUL characters, which no command, path or prompt can hold.
@@ -160,6 +168,7 @@ fn draft(
     context: &Context<'_>,
     header: &Header,
     tasks: &[Tasks],
+    root: Option<&str>,
     (runners, fallbacks): (&Runners<'_>, Fallbacks<'_>),
 ) -> PlanDraft {
     let document = context.document;
@@ -174,7 +183,9 @@ fn draft(
         hints: policy::hints(document),
         single_writers,
         specifications: phase_wide::specifications(document, &context.names),
+        context: phase_wide::context(document),
         acceptance: phase_wide::acceptance(document),
+        verification: phase_wide::verification(document),
     };
     let first_version = is_first_version(document, header);
     let policies = policy::policies(document);
@@ -187,14 +198,17 @@ fn draft(
     let lane = |(at, order)| lane::lane(&making, at, &tasks[at], order, own_files.get(&at).unwrap_or(&empty));
     let mut lanes: Vec<LaneDraft> = orders.into_iter().enumerate().map(lane).collect();
     keep_from_single_writers(&making, &mut lanes);
+    let mut last = phase_wide::final_commands(document);
+    last.relocate(root);
+    for (command, why) in &last.others {
+        let (message, help) = why.told(command);
+        context.warning(header.phase.1.clone(), message, help);
+    }
     PlanDraft {
         phase: Some(context.at(header.phase.0.clone(), header.phase.1.clone())),
         title: header.title.as_ref().map(|(title, at)| context.at(title.clone(), at.clone())),
         base_branch: header.base_branch.as_ref().map(|(name, at)| context.at(name.clone(), at.clone())),
-        gates: Gates {
-            last: phase_wide::final_commands(document).into_iter().map(CommandLine::Shell).collect(),
-            ..Gates::default()
-        },
+        gates: Gates { last: last.gates.into_iter().map(CommandLine::Shell).collect(), ..Gates::default() },
         lanes,
         interfaces,
         overlaps: Overlaps::KeptApart,

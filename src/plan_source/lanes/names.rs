@@ -25,8 +25,13 @@ pub(super) fn lane_mentions(text: &str) -> Vec<Mention> {
 
 /// Every name of a gate in `text`.
 pub(super) fn gate_mentions(text: &str) -> Vec<Range<usize>> {
-    names(text, "IF-")
+    let mut found: Vec<Range<usize>> = GATES.iter().flat_map(|start| names(text, start)).collect();
+    found.sort_by_key(|range| range.start);
+    found
 }
+
+/// What the name of a gate begins with: of an interface, of tests.
+const GATES: [&str; 2] = ["IF-", "TG-"];
 
 /// The name of a lane that `text` begins with.
 pub(super) fn lane_at_start(text: &str) -> Option<&str> {
@@ -35,7 +40,8 @@ pub(super) fn lane_at_start(text: &str) -> Option<&str> {
 
 /// The name of a gate that `text` begins with.
 pub(super) fn gate_at_start(text: &str) -> Option<&str> {
-    text.starts_with("IF-").then(|| &text[..name_length(text)]).filter(|name| name.len() > 3)
+    let is_gate = GATES.iter().any(|start| text.starts_with(start));
+    is_gate.then(|| &text[..name_length(text)]).filter(|name| name.len() > 3)
 }
 
 fn names(text: &str, start: &str) -> Vec<Range<usize>> {

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::inline::{codes, is_nothing, parts, without_parentheses};
 use crate::model::ownership::glob;
+use crate::plan_source::inline::{codes, is_nothing, parts, without_parentheses};
 
 /// A path or glob, and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -145,7 +145,7 @@ fn plain(text: &str, start: usize) -> Vec<Named> {
 
 /// The stretches of `text` within which a denial holds.
 fn clauses(text: &str) -> Vec<Range<usize>> {
-    let hidden = super::inline::without_code(text);
+    let hidden = crate::plan_source::inline::without_code(text);
     let mut found = Vec::new();
     let mut start = 0;
     let bytes = hidden.as_bytes();

@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
-use super::commands::{in_cell, in_script};
+use super::commands::Commands;
 use super::document::{Document, Fence, list_item, section_title};
-use super::inline::{bare, codes, dedent, without_code, without_parentheses};
 use super::names::{Meaning, Names, lane_mentions};
 use super::paths::{Named, path};
+use crate::plan_source::command::commands;
+use crate::plan_source::inline::{bare, codes, dedent, without_code, without_parentheses};
 
 /// Whether there is a test execution plan.
 pub(super) fn has_test_plan(document: &Document<'_>) -> bool {
@@ -17,35 +18,27 @@ fn is_test_plan(title: &str) -> bool {
     title.contains("test execution plan") || title.contains("test plan")
 }
 
-/// The commands of the test execution plan that are for the time after all lanes: those below a heading or a label
-/// that says `cross-lane` or `integration`.
-pub(super) fn final_commands(document: &Document<'_>) -> Vec<String> {
-    let mut found = Vec::new();
+/// The commands that are for the time after all lanes: those of the test execution plan below a heading or a label that
+/// says `cross-lane` or `integration`, and those of the phase's verification.
+pub(super) fn final_commands(document: &Document<'_>) -> Commands {
+    let mut wanted_text = String::new();
     for section in document.sections(is_test_plan) {
         let mut wanted = false;
-        let mut script: Option<(bool, usize)> = None;
         for at in section {
-            let line = document.line(at).trim();
-            match document.fence(at) {
-                Fence::Mark => match script.take() {
-                    Some((true, from)) if wanted => found.extend(in_script(&document.text[document.bytes(from..at)])),
-                    Some(_) => {}
-                    None => script = Some((is_shell(line), at + 1)),
-                },
-                Fence::Inside => {}
-                Fence::No if is_title(document, at, line) => wanted = is_cross_lane(line),
-                Fence::No if wanted && line.starts_with('|') => {}
-                Fence::No if wanted => {
-                    let item = list_item(document.text, document.range(at)).map(|(item, _)| &document.text[item]);
-                    found.extend(item.into_iter().flat_map(in_cell));
-                }
-                Fence::No => {}
+            let line = document.line(at);
+            if document.fence(at) == Fence::No && is_title(document, at, line.trim()) {
+                wanted = is_cross_lane(line);
+            } else if wanted && (document.fence(at) != Fence::No || !line.trim_start().starts_with('|')) {
+                wanted_text.push_str(line);
+                wanted_text.push('\n');
             }
         }
+        wanted_text.push('\n');
     }
+    wanted_text.push_str(&verification(document).unwrap_or_default());
+    let found = commands(&wanted_text).into_iter();
     let mut seen = std::collections::HashSet::new();
-    found.retain(|command| seen.insert(command.clone()));
-    found
+    Commands::judged(found.filter(|command| seen.insert(command.clone())).collect())
 }
 
 fn is_title(document: &Document<'_>, at: usize, line: &str) -> bool {
@@ -58,11 +51,6 @@ fn is_cross_lane(title: &str) -> bool {
     title.contains("cross-lane")
         || title.contains("cross lane")
         || (title.contains("integration") && !title.contains("ci integration"))
-}
-
-fn is_shell(mark: &str) -> bool {
-    let language = mark.trim_matches(['`', '~', ' ']).split_whitespace().next().unwrap_or("").to_lowercase();
-    matches!(language.as_str(), "" | "bash" | "sh" | "shell" | "console" | "zsh" | "shell-session")
 }
 
 /// The items of the execution notes. A heading belongs to the paragraph below it; above a list it says nothing.
@@ -187,9 +175,24 @@ fn sentences(text: &str) -> Vec<Range<usize>> {
 
 /// The acceptance criteria of the phase.
 pub(super) fn acceptance(document: &Document<'_>) -> Option<String> {
+    section(document, "acceptance criteria")
+}
+
+/// How the phase as a whole is verified.
+pub(super) fn verification(document: &Document<'_>) -> Option<String> {
+    section(document, "verification")
+}
+
+/// What the phase is about, before its lanes.
+pub(super) fn context(document: &Document<'_>) -> Option<String> {
+    section(document, "context")
+}
+
+/// What stands below the headings of the plan with this title.
+fn section(document: &Document<'_>, title: &str) -> Option<String> {
     let is_wanted = |at: &usize| {
         let heading = &document.headings[*at];
-        heading.level <= 2 && section_title(&document.text[heading.title.clone()]) == "acceptance criteria"
+        heading.level <= 2 && section_title(&document.text[heading.title.clone()]) == title
     };
     let sections = (0..document.headings.len()).filter(is_wanted).map(|at| document.below(at));
     let text = sections.map(|lines| dedent(&document.text[document.bytes(lines)])).collect::<Vec<_>>().join("\n\n");
@@ -224,7 +227,7 @@ mod tests {
     #[test]
     fn commands_across_lanes_are_for_the_end() {
         let text = "# P1: A\n## H. Test Execution Plan\n### Unit Tests\n```bash\nnpm run unit\n```\n### Cross-Lane Integration Tests\n```bash\n# all\nnpm run e2e  # slow\n```\n- `npm run smoke`\n```yaml\nrun: npm run no\n```\n### CI Integration\n```bash\nnpm run ci\n```\n**Full integration**:\n```\nnpm run e2e\nnpm run full\n```\n## J. B\n### Integration\n```bash\nnpm run no\n```\n";
-        assert_eq!(final_commands(&Document::new(text)), ["npm run e2e", "npm run smoke", "npm run full"]);
+        assert_eq!(final_commands(&Document::new(text)).gates, ["npm run e2e", "npm run smoke", "npm run full"]);
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::document::{Document, Fence, list_item};
-use super::inline::{bare, codes, one_line};
 use super::names::lane_at_start;
+use crate::plan_source::inline::{bare, codes, one_line};
 
 /// What the policy says of one lane, or of all.
 #[derive(Debug, Default, Clone)]
@@ -85,7 +85,7 @@ fn values(text: &str, range: Range<usize>) -> HashMap<String, (String, Range<usi
     let whole = &text[range.clone()];
     let mut found: Vec<(String, Range<usize>)> = Vec::new();
     let mut start = 0;
-    let hidden = super::inline::without_code(whole);
+    let hidden = crate::plan_source::inline::without_code(whole);
     let commas = hidden.match_indices(',').map(|(at, _)| at).chain([whole.len()]);
     for comma in commas {
         let part = &whole[start..comma];

@@ -6,12 +6,14 @@ use std::ops::Range;
 use super::before::Before;
 use super::body::Label;
 use super::index::Key;
-use super::inline::{dedent, is_nothing};
 use super::lane::{Making, said};
 use super::phase_wide::{SingleWriter, notes_for};
+use super::references::gates_named;
 use super::tasks::{Kind, RawTask};
+use crate::model::CommandLine;
 use crate::model::plan::OwnershipRule;
 use crate::plan_source::faults::quoted;
+use crate::plan_source::inline::{dedent, is_nothing};
 
 /// What is told to more than one lane.
 pub(super) struct LaneStory {
@@ -24,13 +26,23 @@ pub(super) struct LaneStory {
     pub(super) single_writers: Vec<SingleWriter>,
     /// By lane, what the file-by-file specification says.
     pub(super) specifications: Vec<(usize, String)>,
+    /// What the phase is about.
+    pub(super) context: Option<String>,
     /// Told to lanes that no other lane waits for.
     pub(super) acceptance: Option<String>,
+    /// How the phase is verified; told to the same.
+    pub(super) verification: Option<String>,
 }
 
 /// What every agent of a lane is told beside its task.
-pub(super) fn lane_story(making: &Making<'_>, lane: usize, task_notes: &[Range<usize>], rule: OwnershipRule) -> String {
-    let mut told = whole_story(making, lane, task_notes);
+pub(super) fn lane_story(
+    making: &Making<'_>,
+    lane: usize,
+    task_notes: &[Range<usize>],
+    rule: OwnershipRule,
+    tests: &[CommandLine],
+) -> String {
+    let mut told = whole_story(making, lane, task_notes, tests);
     if rule == OwnershipRule::Nothing {
         told.push_str("\n\nThis lane owns no file: what is to be recorded goes into the result, not into a file.");
     }
@@ -44,7 +56,7 @@ pub(super) fn lane_story(making: &Making<'_>, lane: usize, task_notes: &[Range<u
     told
 }
 
-fn whole_story(making: &Making<'_>, lane: usize, task_notes: &[Range<usize>]) -> String {
+fn whole_story(making: &Making<'_>, lane: usize, task_notes: &[Range<usize>], tests: &[CommandLine]) -> String {
     let (context, story) = (making.context, making.story);
     let text = &context.lanes[lane];
     let mut told = format!("# Lane {}", text.id);
@@ -57,10 +69,15 @@ fn whole_story(making: &Making<'_>, lane: usize, task_notes: &[Range<usize>]) ->
             let _ = write!(told, "\n\n## {title}\n\n{}", body.trim());
         }
     };
+    section("Context of the phase", story.context.clone());
     section("Scope", said(context, lane, Label::Scope));
     section("Owned files", said(context, lane, Label::Owned));
     section("Interfaces provided", said(context, lane, Label::Provided));
     section("Interfaces consumed", said(context, lane, Label::Consumed));
+    section("Interface gates of the lane", Some(gates(making, lane)));
+    let commands: Vec<String> = tests.iter().map(|test| format!("    {test}").replace('\n', "\n    ")).collect();
+    let told = || format!("The lane is merged once these succeed:\n\n{}", commands.join("\n"));
+    section("Commands that the lane must pass", (!commands.is_empty()).then(told));
     section("Acceptance criteria of the lane", said(context, lane, Label::Acceptance));
     let notes = text.notes.iter().chain(task_notes).map(|range| dedent(context.text(range.clone())));
     section("Notes", Some(notes.collect::<Vec<_>>().join("\n\n")));
@@ -72,7 +89,27 @@ fn whole_story(making: &Making<'_>, lane: usize, task_notes: &[Range<usize>]) ->
     let is_last = (0..context.lanes.len()).all(|other| !story.before.waits(other, lane));
     let acceptance = story.acceptance.as_ref().filter(|text| is_last && text.len() < making.story_limit);
     section("Acceptance criteria of the phase", acceptance.cloned());
+    section(
+        "Verification of the phase",
+        story.verification.clone().filter(|text| is_last && text.len() < making.story_limit),
+    );
     told
+}
+
+/// What is agreed in the gates that the lane provides, needs or consumes.
+fn gates(making: &Making<'_>, lane: usize) -> String {
+    let context = making.context;
+    let text = &context.lanes[lane];
+    let fields = [Label::Provided, Label::Consumed].into_iter().flat_map(|label| text.field(label));
+    let mut named = std::collections::BTreeSet::new();
+    for range in fields.chain(text.values(Key::DependsOn)) {
+        named.extend(gates_named(context.text(range)).iter().filter_map(|(name, _)| context.gates.find(name)));
+    }
+    let told = |gate: usize| {
+        let gate = &context.gates.list[gate];
+        Some(format!("- {}: {}", gate.id, gate.text)).filter(|_| !gate.text.is_empty())
+    };
+    named.into_iter().filter_map(told).collect::<Vec<_>>().join("\n")
 }
 
 /// The hints of the index and of the dispatch hints.
@@ -120,10 +157,10 @@ pub(super) fn task_prompt(lane: &str, id: &str, task: &RawTask, story: &str) -> 
         Some(Kind::Test) => Some(
             "Tests come before the implementation: what this task writes may fail until the implementation is there.",
         ),
-        Some(Kind::Implement) if !task.commands.is_empty() => {
+        Some(Kind::Implement) if !task.commands.gates.is_empty() => {
             Some("The test command must pass when this task is done.")
         }
-        Some(Kind::Verify) if !task.commands.is_empty() => Some("Run it and see that it passes."),
+        Some(Kind::Verify) if !task.commands.gates.is_empty() => Some("Run it and see that it passes."),
         _ => None,
     };
     if let Some(advice) = advice {

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::inline::{bare, is_nothing, parts, without_parentheses};
 use super::names::{Meaning, Mention, Names, gate_mentions, lane_mentions};
+use crate::plan_source::inline::{bare, is_nothing, parts, without_parentheses};
 
 /// One thing that a list names, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -59,7 +59,7 @@ pub(super) fn other_lanes(
 ) -> Vec<(usize, std::ops::Range<usize>)> {
     let mut found: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
     for range in tasks.iter().filter_map(|task| task.depends_on.clone()) {
-        let said = super::inline::without_parentheses(&text[range.clone()]);
+        let said = crate::plan_source::inline::without_parentheses(&text[range.clone()]);
         for mention in lane_mentions(&said) {
             let at = range.start + mention.range.start..range.start + mention.range.end;
             match names.meaning(&said, &mention) {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::document::trim;
-use super::inline::{bare, without_code};
+use crate::plan_source::inline::{bare, without_code};
 
 /// A column of a table of tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,6 @@ use std::ops::Range;
 use super::body::Label;
 use super::context::Context;
 use super::edges::interface_items;
-use super::inline::one_line;
 use super::lane::Making;
 use super::names::id_of;
 use super::owned::Files;
@@ -18,6 +17,7 @@ use crate::model::CommandLine;
 use crate::model::text::headline;
 use crate::plan_source::draft::{PromptDraft, TaskDraft};
 use crate::plan_source::faults::quoted;
+use crate::plan_source::inline::one_line;
 use crate::plan_source::source_text::At;
 
 /// The drafts of all tasks, in the order in which they are done.
@@ -51,7 +51,7 @@ pub(super) fn task_drafts(
                 text: Some(At::new(task_prompt(&context.lanes[lane].id, id, task, story), span)),
                 file: None,
             },
-            verify: task.commands.iter().filter(|_| gates).map(|line| CommandLine::Shell(line.clone())).collect(),
+            verify: task.commands.gates.iter().filter(|_| gates).map(|line| CommandLine::Shell(line.clone())).collect(),
             files: task_files(context, task, files),
             interfaces: provided.clone(),
             acceptance_criteria: acceptance.collect(),
@@ -59,7 +59,10 @@ pub(super) fn task_drafts(
             ..TaskDraft::default()
         }
     };
-    order.into_iter().map(draft).collect()
+    // What the lane's tests run anyway needs no agent, where another task has one.
+    let needs_agent = |at: &usize| !list[*at].runs_gates_only();
+    let all = !list.iter().any(|task| !task.runs_gates_only());
+    order.into_iter().filter(|at| all || needs_agent(at)).map(draft).collect()
 }
 
 /// The interfaces that the lane provides, as long as they are told to each of its tasks.

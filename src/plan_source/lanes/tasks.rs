@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use super::commands::{in_cell, in_statement};
+use super::commands::Commands;
 use super::document::{indent, list_item, trim};
-use super::inline::{dedent, is_nothing};
 use super::paths::{self, Named};
 use super::table::{Cell, Column, Row, Table, is_task_header, table};
+use crate::plan_source::inline::{dedent, is_nothing, one_line};
 
 /// What a task is about; the order of a lane's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,6 +25,8 @@ pub(super) struct RawTask {
     pub(super) at: Range<usize>,
     pub(super) id: Option<(String, Range<usize>)>,
     pub(super) kind: Option<Kind>,
+    /// It is a row of a table.
+    pub(super) is_row: bool,
     /// What the task's kind is called in the text.
     pub(super) kind_word: String,
     /// What is to be done.
@@ -41,8 +43,35 @@ pub(super) struct RawTask {
     pub(super) names_tests: bool,
     /// Something is said of a command.
     pub(super) names_command: bool,
-    pub(super) commands: Vec<String>,
+    pub(super) commands: Commands,
     pub(super) acceptance: Option<(String, Range<usize>)>,
+}
+
+impl RawTask {
+    /// Takes what a bullet says of the same task.
+    fn take(&mut self, bullet: RawTask) {
+        for part in [if self.text.is_empty() { "" } else { "\n\n" }, &bullet.text] {
+            self.text.push_str(part);
+        }
+        let known = self.commands.gates.clone();
+        self.commands.extend(bullet.commands);
+        let mut seen = std::collections::HashSet::new();
+        self.commands.gates.retain(|gate| seen.insert(gate.clone()) || known.is_empty());
+        self.names_command |= bullet.names_command;
+        self.ticked &= bullet.ticked || known.is_empty();
+    }
+
+    /// Whether the task is only to run the commands that the lane must pass anyway.
+    pub(super) fn runs_gates_only(&self) -> bool {
+        let said = one_line(&self.text.replace('`', " "));
+        // A row says before a cell what its column is called.
+        let said = if self.is_row { said.split_once(": ").map_or("", |(_, cell)| cell) } else { said.as_str() };
+        self.kind == Some(Kind::Verify)
+            && self.commands.others.is_empty()
+            && !self.commands.gates.is_empty()
+            && self.acceptance.is_none()
+            && [self.commands.gates.join(" "), self.commands.gates.join(" && ")].iter().any(|run| run == said)
+    }
 }
 
 /// The tasks of a field, and what stands there that belongs to none.
@@ -89,10 +118,34 @@ pub(super) fn tasks(text: &str, range: Range<usize>) -> Tasks {
     }
     tasks.finish_rows(text, &mut rows);
     tasks.finish_item(text, &mut item);
+    tasks.join();
     tasks
 }
 
 impl Tasks {
+    /// Puts bullets that tell more of the rows of a table into these: each into the row that it names, else into the
+    /// first row of its kind.
+    pub(super) fn join(&mut self) {
+        let (mut rows, bullets): (Vec<RawTask>, Vec<RawTask>) =
+            std::mem::take(&mut self.list).into_iter().partition(|task| task.is_row);
+        let mut own = Vec::new();
+        for bullet in bullets {
+            let names = |row: &RawTask| {
+                let begins = &bullet.text[..bullet.text.floor_char_boundary(60)];
+                row.id.as_ref().is_some_and(|(id, _)| begins.contains(id.as_str()))
+            };
+            let row = rows.iter().position(names);
+            let row = row.or_else(|| rows.iter().position(|row| row.kind.is_some() && row.kind == bullet.kind));
+            match row.filter(|_| bullet.id.is_none() || row.is_some_and(|row| rows[row].id == bullet.id)) {
+                Some(row) => rows[row].take(bullet),
+                None => own.push(bullet),
+            }
+        }
+        rows.extend(own);
+        rows.sort_by_key(|task| task.at.start);
+        self.list = rows;
+    }
+
     fn finish_item(&mut self, text: &str, item: &mut Option<(usize, Range<usize>, bool)>) {
         if let Some((_, range, ticked)) = item.take().filter(|(_, range, _)| !range.is_empty()) {
             self.list.push(bullet(text, range, ticked));
@@ -135,10 +188,11 @@ fn bullet(text: &str, range: Range<usize>, ticked: bool) -> RawTask {
     let said = &whole[rest..];
     let kind_word = kind.map_or(String::new(), |word| word.to_owned());
     let kind = kind.and_then(kind_of);
-    let commands = if kind == Some(Kind::Verify) { in_statement(said) } else { Vec::new() };
+    let commands = if kind == Some(Kind::Verify) { Commands::in_sentence(said) } else { Commands::default() };
     RawTask {
         id: id.map(|id| (whole[id.clone()].to_owned(), range.start + id.start..range.start + id.end)),
         kind,
+        is_row: false,
         kind_word,
         title: dedent(said),
         text: dedent(said),
@@ -212,11 +266,12 @@ fn of_row(table: &Table, row: &Row) -> RawTask {
         table.columns.iter().zip(&row.cells).find(|((column, _), _)| *column == wanted).map(|(_, cell)| cell)
     };
     let said = |wanted: Column| cell(wanted).filter(|cell| !is_nothing(&cell.text));
-    let kind_word = said(Column::Kind).map(|cell| super::inline::bare(&cell.text).to_owned()).unwrap_or_default();
+    let kind_word =
+        said(Column::Kind).map(|cell| crate::plan_source::inline::bare(&cell.text).to_owned()).unwrap_or_default();
     let kind = kind_of(&kind_word);
-    let mut commands = said(Column::Command).map(|cell| in_cell(&cell.text)).unwrap_or_default();
+    let mut commands = said(Column::Command).map(|cell| Commands::in_cell(&cell.text)).unwrap_or_default();
     if kind == Some(Kind::Verify) && cell(Column::Command).is_none() {
-        commands.extend(said(Column::Action).map(|cell| in_statement(&cell.text)).unwrap_or_default());
+        commands.extend(said(Column::Action).map(|cell| Commands::in_sentence(&cell.text)).unwrap_or_default());
     }
     let files = |wanted: Column, prose: bool| {
         said(wanted).map(|cell| paths::in_cell(&cell.text, cell.at.start, prose)).unwrap_or_default()
@@ -224,8 +279,9 @@ fn of_row(table: &Table, row: &Row) -> RawTask {
     let title = [Column::Action, Column::Acceptance, Column::Files, Column::Tests].into_iter().find_map(said);
     RawTask {
         at: row.at.clone(),
-        id: said(Column::Id).map(|cell| (super::inline::bare(&cell.text).to_owned(), cell.at.clone())),
+        id: said(Column::Id).map(|cell| (crate::plan_source::inline::bare(&cell.text).to_owned(), cell.at.clone())),
         kind,
+        is_row: true,
         kind_word,
         title: title.map(|cell| cell.text.clone()).unwrap_or_default(),
         text: told(table, row),
@@ -301,7 +357,7 @@ mod tests {
         let text = "| Task ID | Type | Depends on | Files in scope | Tests owned | Test command | Acceptance Criteria |\n|---|---|---|---|---|---|---|\n| SL-1-T1 | impl | SL-1-T0 | `src/a.rs` | n/a | `cargo test \\| cat` | it works |\n";
         let found = tasks(text, 0..text.len()).list;
         assert_eq!(found[0].text, "Files in scope: `src/a.rs`\nTest command: `cargo test | cat`");
-        assert_eq!(found[0].commands, ["cargo test | cat"]);
+        assert_eq!(found[0].commands.gates, ["cargo test"]);
         assert_eq!(found[0].acceptance.as_ref().unwrap().0, "it works");
         assert_eq!(&text[found[0].depends_on.clone().unwrap()], "SL-1-T0");
         assert!(!found[0].names_tests);
@@ -313,5 +369,25 @@ mod tests {
         let found = tasks(text, 0..text.len());
         assert_eq!(found.list.len(), 2);
         assert_eq!(found.notes.len(), 1);
+    }
+
+    #[test]
+    fn bullets_that_tell_more_of_a_row_are_no_tasks_of_their_own() {
+        let text = "- test: A-T1 comes first.\n- test: more of it\n- verify: `make check`\n- verify: A-V2 is the last\n\n\
+            | ID | Type | Action |\n|---|---|---|\n| A-T1 | test | write |\n| A-V1 | verify | look |\n| A-V2 | verify | again |\n";
+        let found = tasks(text, 0..text.len()).list;
+        let texts: Vec<&str> = found.iter().map(|task| task.text.as_str()).collect();
+        assert_eq!(
+            texts,
+            ["write\n\nA-T1 comes first.\n\nmore of it", "look\n\n`make check`", "again\n\nA-V2 is the last"]
+        );
+        assert_eq!(found[1].commands.gates, ["make check"]);
+    }
+
+    #[test]
+    fn a_task_that_runs_what_the_lane_must_pass_anyway_is_known() {
+        let only = |text: &str| tasks(text, 0..text.len()).list[0].runs_gates_only();
+        assert!(only("- verify: `make check`") && only("- verify: `make a` && `make b`"));
+        assert!(!only("- verify: `make check`, then write the notes") && !only("- impl: `make check`"));
     }
 }

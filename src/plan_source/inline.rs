@@ -5,15 +5,15 @@ use std::ops::Range;
 
 /// A code span.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Code {
+pub(in crate::plan_source) struct Code {
     /// With its backticks.
-    pub(super) outer: Range<usize>,
+    pub(in crate::plan_source) outer: Range<usize>,
     /// Without them.
-    pub(super) inner: Range<usize>,
+    pub(in crate::plan_source) inner: Range<usize>,
 }
 
 /// The code spans of `text`; backticks that nothing closes are text.
-pub(super) fn codes(text: &str) -> Vec<Code> {
+pub(in crate::plan_source) fn codes(text: &str) -> Vec<Code> {
     let runs = backtick_runs(text);
     let mut later: HashMap<usize, usize> = HashMap::new();
     let mut partner = vec![None; runs.len()];
@@ -44,13 +44,13 @@ fn backtick_runs(text: &str) -> Vec<Range<usize>> {
 }
 
 /// `text` with spaces where code spans are; as long as before.
-pub(super) fn without_code(text: &str) -> String {
+pub(in crate::plan_source) fn without_code(text: &str) -> String {
     blank(text, codes(text).into_iter().map(|code| code.outer))
 }
 
 /// `text` with spaces where parentheses and what they hold are; as long as before. Parentheses in code do not count,
 /// and one that nothing closes is text.
-pub(super) fn without_parentheses(text: &str) -> String {
+pub(in crate::plan_source) fn without_parentheses(text: &str) -> String {
     blank(text, parentheses(text).into_iter())
 }
 
@@ -89,7 +89,7 @@ fn blank(text: &str, ranges: impl Iterator<Item = Range<usize>>) -> String {
 }
 
 /// The parts of `text` between `separators` that stand neither in code nor in parentheses.
-pub(super) fn parts(text: &str, separators: &[char]) -> Vec<Range<usize>> {
+pub(in crate::plan_source) fn parts(text: &str, separators: &[char]) -> Vec<Range<usize>> {
     let visible = blank(text, codes(text).into_iter().map(|code| code.outer));
     let visible = without_parentheses(&visible);
     let mut start = 0;
@@ -103,12 +103,12 @@ pub(super) fn parts(text: &str, separators: &[char]) -> Vec<Range<usize>> {
 }
 
 /// `text` without white space, emphasis and backticks at both ends.
-pub(super) fn bare(text: &str) -> &str {
+pub(in crate::plan_source) fn bare(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || matches!(c, '*' | '`' | '_'))
 }
 
 /// Whether `text` says that there is nothing: `none`, `(none - first lane)`, `—`, `n/a`.
-pub(super) fn is_nothing(text: &str) -> bool {
+pub(in crate::plan_source) fn is_nothing(text: &str) -> bool {
     let visible = without_parentheses(text);
     let word = visible.trim_matches(|c: char| c.is_whitespace() || "*`_.;:,-–—".contains(c)).to_lowercase();
     matches!(word.as_str(), "" | "none" | "n/a" | "na" | "nil" | "nothing" | "null" | "tbd" | "no" | "[]")
@@ -116,12 +116,12 @@ pub(super) fn is_nothing(text: &str) -> bool {
 }
 
 /// `text` in one line, white space as single spaces.
-pub(super) fn one_line(text: &str) -> String {
+pub(in crate::plan_source) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// The lines of `text` without the white space that all but the first begin with.
-pub(super) fn dedent(text: &str) -> String {
+pub(in crate::plan_source) fn dedent(text: &str) -> String {
     let rest = || text.lines().skip(1).filter(|line| !line.trim().is_empty());
     let white = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();
     let margin = rest().map(white).min().unwrap_or(0);

@@ -3,25 +3,20 @@
 //! A gate that is none fails every attempt, so where a line may be prose it is: a word too many for the agent to read
 //! costs nothing.
 
-use super::endless::{commands, is_endless};
-use super::vocabulary::{OUTCOMES, PROSE, TOOLS, VERDICTS, WORDS, is_in};
+use super::endless::is_endless;
+use super::vocabulary::{OUTCOMES, PROSE, SEARCHES, TOOLS, VERDICTS, WORDS, is_in};
 
-/// The longest text that can be a command, in bytes.
-pub(super) const MAX_COMMAND: usize = 8_000;
+use crate::shell::{MAX_SCRIPT, Word, parse};
 
-/// A word of a shell line.
-pub(super) struct Word {
-    pub(super) text: String,
-    pub(super) quoted: bool,
-}
-
-/// The words of a shell line; `None`: its quotes do not match.
-pub(super) fn words(line: &str) -> Option<Vec<Word>> {
-    let (mut words, mut word, mut quote) = (Vec::new(), Word { text: String::new(), quoted: false }, None);
-    let mut chars = line.chars();
-    while let Some(c) = chars.next() {
+/// The words of a line that may be prose; `None`: its quotes do not match.
+pub(in crate::plan_source) fn words(line: &str) -> Option<Vec<Word>> {
+    let (mut words, mut quote) = (Vec::new(), None);
+    let new = |at: usize| Word { text: String::new(), quoted: false, range: at..at };
+    let mut word = new(0);
+    let mut chars = line.char_indices();
+    while let Some((at, c)) = chars.next() {
         match (c, quote) {
-            ('\\', open) if open != Some('\'') => word.text.extend(chars.next()),
+            ('\\', open) if open != Some('\'') => word.text.extend(chars.next().map(|(_, c)| c)),
             (c, Some(open)) if c == open => quote = None,
             (c, Some(_)) => word.text.push(c),
             ('"' | '\'', None) => {
@@ -30,26 +25,24 @@ pub(super) fn words(line: &str) -> Option<Vec<Word>> {
             }
             (c, None) if c.is_whitespace() => {
                 if word.quoted || !word.text.is_empty() {
-                    words.push(std::mem::replace(&mut word, Word { text: String::new(), quoted: false }));
+                    word.range.end = at;
+                    words.push(std::mem::replace(&mut word, new(at)));
                 }
+                word.range.start = at + c.len_utf8();
             }
             (c, None) => word.text.push(c),
         }
     }
     if word.quoted || !word.text.is_empty() {
+        word.range.end = line.len();
         words.push(word);
     }
     quote.is_none().then_some(words)
 }
 
-/// Whether all quotes of `text` are closed.
-pub(super) fn is_complete(text: &str) -> bool {
-    words(text).is_some()
-}
-
 /// Whether a line of plain text is a command beyond doubt.
-pub(super) fn is_plain_command(line: &str) -> bool {
-    if line.len() > MAX_COMMAND {
+pub(in crate::plan_source) fn is_plain_command(line: &str) -> bool {
+    if line.len() > MAX_SCRIPT {
         return false;
     }
     let Some(words) = words(line) else { return false };
@@ -117,6 +110,11 @@ fn looks_technical(text: &str) -> bool {
     text.contains(['/', '-', '.', '$', '=', '!', '*', '|', '&'])
 }
 
+/// Whether a program is known, or named by its path.
+pub(super) fn is_word_of_script(program: &str) -> bool {
+    is_in(TOOLS, program) || is_program_path(program)
+}
+
 /// `./gradlew`, `.venv/bin/python`, `scripts/check.sh`.
 fn is_program_path(word: &str) -> bool {
     let plain = word.chars().all(|c| c.is_ascii_alphanumeric() || "./_-".contains(c));
@@ -125,7 +123,7 @@ fn is_program_path(word: &str) -> bool {
     plain && word.contains('/') && runs && !name.is_empty() && !name.ends_with(".md")
 }
 
-pub(super) fn is_assignment(word: &str) -> bool {
+pub(in crate::plan_source) fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
             && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
@@ -133,10 +131,10 @@ pub(super) fn is_assignment(word: &str) -> bool {
 }
 
 /// Whether what a plan marks as a command (`<automated>`, backticks, a fence) can be one.
-pub(super) fn may_be_command(text: &str) -> bool {
+pub(in crate::plan_source) fn may_be_command(text: &str) -> bool {
     let first_line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.starts_with('#'));
     let Some(line) = first_line else { return false };
-    if text.len() > MAX_COMMAND || is_powershell(text) || tells_verdict(line) {
+    if text.len() > MAX_SCRIPT || tells_verdict(line) {
         return false;
     }
     if is_placeholder(line) || words(line).is_some_and(|words| leaves_test_open(&words)) {
@@ -190,13 +188,14 @@ fn reads_like_prose(line: &str) -> bool {
 
 /// Whether a line says what a command is to show: `grep x file confirms it`.
 fn tells_verdict(line: &str) -> bool {
-    commands(line).into_iter().any(|(command, _)| {
-        let Some(words) = words(command) else { return false };
+    let script = parse(line).unwrap_or_default();
+    script.commands().into_iter().any(|(command, _)| {
+        let words = &command.words;
         let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
         if texts.first().is_none_or(|first| is_in("echo printf [ test", first)) {
             return false;
         }
-        let searches = is_in("grep rg egrep fgrep git ag ack", texts[0]);
+        let searches = is_in(SEARCHES, texts[0]);
         let pattern = texts.iter().skip(1).position(|text| !text.starts_with('-')).map(|at| at + 1);
         (1..words.len()).any(|at| {
             let argument = takes_value(texts[at - 1]) || (searches && pattern == Some(at));
@@ -212,7 +211,7 @@ fn takes_value(option: &str) -> bool {
 }
 
 /// Whether a line in `<automated>` is a call of a program that nobody here has heard of: short, and in no way prose.
-pub(super) fn may_be_call(text: &str) -> bool {
+pub(in crate::plan_source) fn may_be_call(text: &str) -> bool {
     let line = text.trim();
     if line.len() > 400 {
         return false;
@@ -231,7 +230,6 @@ pub(super) fn may_be_call(text: &str) -> bool {
     };
     name && !words[0].quoted
         && !is_in(TOOLS, first)
-        && !is_powershell(line)
         && !words.iter().any(prose)
         && (!capital || technical)
         && !line.ends_with(['.', ':', ',', '?'])
@@ -241,8 +239,8 @@ pub(super) fn may_be_call(text: &str) -> bool {
 }
 
 /// The command before a remark like ` — no errors`, and the remark.
-pub(super) fn without_remark(line: &str) -> (&str, &str) {
-    if line.len() > MAX_COMMAND {
+pub(in crate::plan_source) fn without_remark(line: &str) -> (&str, &str) {
+    if line.len() > MAX_SCRIPT {
         return (line, "");
     }
     let parts = |at: usize, mark: &str| (line[..at].trim_end(), line[at + mark.len()..].trim());
@@ -282,23 +280,6 @@ fn is_spoken(remark: &str) -> bool {
     let technical = words.iter().any(|word| looks_technical(word) && !word.ends_with('.'));
     let told = words.iter().any(|word| is_in(OUTCOMES, word.trim_end_matches(['.', ','])));
     words.len() > 1 && !technical && (told || words.len() > 3)
-}
-
-/// Whether a script is one of PowerShell's.
-pub(super) fn is_powershell(script: &str) -> bool {
-    let words = ["Test-Path", "Select-String", "Write-Host", "Get-Content", "Get-ChildItem", "Out-Null", "$env:"];
-    let own = script.starts_with("pwsh") || script.starts_with("powershell");
-    !own && words.iter().any(|word| script.contains(word))
-}
-
-/// Whether a script needs a shell that knows more than POSIX does.
-pub(super) fn needs_bash(script: &str) -> bool {
-    let starts_test = |at: usize| {
-        let before = script[..at].chars().next_back();
-        before.is_none_or(|c| c.is_whitespace() || "!;&|(".contains(c))
-    };
-    let test = script.match_indices("[[ ").any(|(at, _)| starts_test(at));
-    test || script.contains("pipefail") || script.contains("<<<") || script.contains(" <(") || script.contains("&>")
 }
 
 #[cfg(test)]

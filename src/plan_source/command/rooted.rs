@@ -20,7 +20,29 @@ struct Change<'a> {
 
 /// The directory that all plans take for the repository's root: the shortest one that they `cd` to, where all others
 /// lie below it.
-pub(super) fn root<'a>(files: &[File<'a>]) -> Option<&'a str> {
+///
+/// Where most of the `owned` files begin with the last parts of that directory, it is one of the repository's own, and the
+/// repository is what stands before them.
+pub(in crate::plan_source) fn root<'a>(files: &[File<'a>], owned: &[&str]) -> Option<&'a str> {
+    let directory = common(files)?;
+    let counted: Vec<&&str> = owned.iter().filter(|path| path.contains('/') && !path.starts_with('.')).collect();
+    let is_below = |begin: usize| {
+        let part = format!("{}/", directory[begin..].replace('\\', "/"));
+        let below = counted.iter().filter(|path| path.starts_with(&part)).count();
+        below > 0 && 2 * below > counted.len()
+    };
+    let begins = directory.rmatch_indices(['/', '\\']).map(|(at, _)| at).filter(|&at| at > 0).take(3);
+    Some(begins.into_iter().find(|&at| is_below(at + 1)).map_or(directory, |at| &directory[..at]))
+}
+
+/// `script` with the lane's worktree in place of `root`; `None`: it names other files of another machine.
+pub(in crate::plan_source) fn relocated(script: &str, root: Option<&str>) -> Option<String> {
+    let within = root.map_or_else(|| script.to_owned(), |root| in_worktree(script, root));
+    let (moved, foreign) = localised(&within, root);
+    (!foreign).then_some(moved)
+}
+
+fn common<'a>(files: &[File<'a>]) -> Option<&'a str> {
     let mut directories = files.iter().flat_map(|file| changes(file.text)).map(|change| change.directory);
     let first = directories.next()?;
     let root = directories.clone().fold(first, |root, other| if other.len() < root.len() { other } else { root });
@@ -29,7 +51,7 @@ pub(super) fn root<'a>(files: &[File<'a>]) -> Option<&'a str> {
 }
 
 /// `script` with the lane's worktree in place of `root`.
-pub(super) fn in_worktree(script: &str, root: &str) -> String {
+fn in_worktree(script: &str, root: &str) -> String {
     let mut text = String::with_capacity(script.len());
     let mut at = 0;
     for change in changes(script) {
@@ -48,7 +70,7 @@ pub(super) fn in_worktree(script: &str, root: &str) -> String {
 
 /// `script` with names below `root` in place of the absolute ones that stand outside of a `cd`, and whether absolute
 /// names of another machine are left.
-pub(super) fn localised(script: &str, root: Option<&str>) -> (String, bool) {
+fn localised(script: &str, root: Option<&str>) -> (String, bool) {
     let (mut text, mut copied, mut foreign) = (String::new(), 0, false);
     let moves = script.match_indices("cd ").any(|(at, _)| !script[..at].ends_with(|c: char| c.is_alphanumeric()));
     let mut begins = true;
@@ -78,7 +100,8 @@ pub(super) fn localised(script: &str, root: Option<&str>) -> (String, bool) {
             Some(open) if open == c => None,
             quote => quote,
         };
-        begins = c.is_whitespace() || "\"'`=(<>;&|".contains(c);
+        // In quotes, `|` is part of a pattern.
+        begins = c.is_whitespace() || "\"'`=(<>;&".contains(c) || (c == '|' && quote.is_none());
     }
     text.push_str(&script[copied..]);
     (text, foreign)
@@ -92,7 +115,7 @@ fn is_abroad(text: &str) -> bool {
         && bytes[1] == b':'
         && matches!(bytes[2], b'/' | b'\\')
         && bytes[3].is_ascii_alphanumeric();
-    drive || ["/home/", "/Users/", "/root/"].iter().any(|home| text.starts_with(home))
+    drive || ["/home/", "/Users/", "/root/", "/mnt/", "/Volumes/", "/c/"].iter().any(|home| text.starts_with(home))
 }
 
 /// What of `directory` is below `root`.
@@ -121,8 +144,8 @@ fn changes(text: &str) -> impl Iterator<Item = Change<'_>> + Clone {
             }
         };
         let directory = rest[inside].trim_end_matches('/');
-        let follows = rest.get(length..).unwrap_or("").trim_start();
-        let goes_on = follows.starts_with(['&', ';']);
+        let follows = rest.get(length..).unwrap_or("").trim_start_matches([' ', '\t', '\r']);
+        let goes_on = follows.starts_with(['&', ';', '\n']);
         (goes_on && is_foreign(directory)).then(|| Change { argument: begin..begin + length, directory })
     })
 }
@@ -145,12 +168,32 @@ mod tests {
     fn the_root_of_another_machine_is_the_lanes_worktree() {
         let text = "cd /home/x/app && make && cd /home/x/app/web && npm test\n(cd '/home/x/app/a b' && ls)";
         let source = SourceText::new("p", text);
-        assert_eq!(root(source.files()), Some("/home/x/app"));
+        assert_eq!(root(source.files(), &[]), Some("/home/x/app"));
         let expected = "cd \"$LANEKEEPER_WORKTREE\" && make && cd \"$LANEKEEPER_WORKTREE\"/web && npm test\n\
                         (cd \"$LANEKEEPER_WORKTREE\"'/a b' && ls)";
         assert_eq!(in_worktree(text, "/home/x/app"), expected);
+        let script = SourceText::new("p", "cd C:/work/app\nmake");
+        assert_eq!(root(script.files(), &[]), Some("C:/work/app"));
         let windows = SourceText::new("p", "cd C:\\work\\app && make");
-        assert_eq!(root(windows.files()), Some("C:\\work\\app"));
+        assert_eq!(root(windows.files(), &[]), Some("C:\\work\\app"));
+    }
+
+    #[test]
+    fn owned_files_say_where_the_repository_begins() {
+        let cases: &[(&str, &[&str], &str)] = &[
+            ("cd /u/x/invest/app && npm test", &["app/src/a.ts", "app/b.ts", "README.md"], "/u/x/invest"),
+            ("cd /u/x/invest/web/app && npm test", &["web/app/a.ts", "web/app/b.ts"], "/u/x/invest"),
+            ("cd /u/x/app && npm test", &["src/a.ts", "app/page.ts", "lib/b.ts"], "/u/x/app"),
+            ("cd /u/x/app && npm test", &[], "/u/x/app"),
+            ("cd /u/x/app && make && cd /u/x && ls", &["app/a.ts"], "/u/x"),
+        ];
+        for (text, owned, expected) in cases {
+            assert_eq!(root(SourceText::new("p", text).files(), owned), Some(*expected), "{text}");
+        }
+        assert_eq!(
+            relocated("cd /u/x/invest/app && npm test", Some("/u/x/invest")).as_deref(),
+            Some("cd \"$LANEKEEPER_WORKTREE\"/app && npm test")
+        );
     }
 
     #[test]
@@ -169,6 +212,7 @@ mod tests {
             ("FILE=/root/a ls", None, "FILE=/root/a ls", true),
             ("ls src/home/x /tmp/a", None, "ls src/home/x /tmp/a", false),
             ("curl http://localhost/home/x", None, "curl http://localhost/home/x", false),
+            ("rg 'x|/mnt/y' a", None, "rg 'x|/mnt/y' a", false),
             ("grep -q 'A:/' a", None, "grep -q 'A:/' a", false),
         ];
         for (script, root, expected, foreign) in cases {
@@ -180,7 +224,7 @@ mod tests {
     fn other_directories_stay() {
         for text in ["cd web && make", "cd /tmp/x && make", "abcd /a/b && make", "cd /home/x", "cd /a && x; cd /b && y"]
         {
-            assert_eq!(root(SourceText::new("p", text).files()), None, "{text}");
+            assert_eq!(root(SourceText::new("p", text).files(), &[]), None, "{text}");
         }
     }
 }

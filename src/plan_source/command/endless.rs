@@ -2,60 +2,22 @@
 //!
 //! As a gate, such a command hangs until the gate's limit; in a prompt it does no harm.
 
-use super::shell::{MAX_COMMAND, Word, is_assignment, words};
+use super::classify::is_assignment;
 use super::vocabulary::{RUNNERS, SERVERS, WATCHERS, is_in};
+use crate::shell::{Word, parse};
 
 /// How many words of a command are looked at: a runner may run a runner.
 const MAX_WORDS: usize = 40;
 
-/// Whether any command of a script, other than those in the background, never ends. What is too long for a command is none.
-pub(super) fn is_endless(script: &str) -> bool {
-    script.len() <= MAX_COMMAND
-        && commands(script).into_iter().any(|(command, in_background)| !in_background && never_ends(command))
+/// Whether any command of a script, other than those in the background, never ends.
+pub(in crate::plan_source) fn is_endless(script: &str) -> bool {
+    let script = parse(script).unwrap_or_default();
+    script.commands().into_iter().any(|(command, in_background)| !in_background && never_ends(&command.words))
 }
 
-/// The simple commands of a script, and whether each is left to run in the background.
-pub(super) fn commands(script: &str) -> Vec<(&str, bool)> {
-    let (mut found, mut begin, mut quote) = (Vec::new(), 0, None);
-    let mut chars = script.char_indices().peekable();
-    let mut before = ' ';
-    while let Some((at, c)) = chars.next() {
-        match (c, quote) {
-            ('\\', open) if open != Some('\'') => {
-                chars.next();
-            }
-            (c, Some(open)) if c == open => quote = None,
-            (_, Some(_)) => {}
-            ('"' | '\'', None) => quote = Some(c),
-            ('#', None) if script[begin..at].trim().is_empty() => {
-                while chars.next_if(|(_, c)| *c != '\n').is_some() {}
-                begin = chars.peek().map_or(script.len(), |(at, _)| *at);
-            }
-            ('&', None) => {
-                let next = chars.peek().map(|(_, c)| *c);
-                if !matches!(before, '>' | '<') && next != Some('>') {
-                    found.push((&script[begin..at], before != '&' && next != Some('&')));
-                    begin = at + 1;
-                }
-            }
-            (';' | '|' | '\n' | '(' | ')' | '`', None) => {
-                found.push((&script[begin..at], false));
-                begin = at + 1;
-            }
-            _ => {}
-        }
-        before = c;
-    }
-    found.push((script.get(begin..).unwrap_or(""), false));
-    found.retain(|(command, _)| !command.trim().is_empty());
-    found
-}
-
-fn never_ends(command: &str) -> bool {
-    let Some(words) = words(command) else { return false };
-    let is_prefix = |word: &Word| {
-        !word.quoted && (is_assignment(&word.text) || is_in("! { do then else exec sudo env time nohup", &word.text))
-    };
+fn never_ends(words: &[Word]) -> bool {
+    let is_prefix =
+        |word: &Word| !word.quoted && (is_assignment(&word.text) || is_in("exec sudo env nohup", &word.text));
     let texts: Vec<&str> = words.iter().skip_while(|word| is_prefix(word)).map(|word| word.text.as_str()).collect();
     let helps = texts.iter().any(|text| matches!(*text, "--help" | "--version" | "-h" | "-V" | "--dry-run" | "--once"));
     if helps

@@ -1,0 +1,275 @@
+//! Which commands can judge work, and why the others cannot.
+
+use super::endless::is_endless;
+use super::vocabulary::{CLEANERS, DANGERS, SEARCHES, is_in};
+use crate::plan_source::faults::quoted;
+use crate::shell::{
+    Command, Kind, Pipeline, Script, cannot_fail, parse, with_literal_parentheses, without_display_filters,
+};
+
+/// Why a command is no gate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::plan_source) enum Why {
+    /// No shell takes it.
+    NoCommand,
+    /// It serves or watches.
+    Endless,
+    /// It succeeds whatever happens, because of this part.
+    Harmless(String),
+    /// It prints a count that nothing compares.
+    Counts,
+    /// It lists what is left over, and whether anything may be is not in its exit code.
+    LeftOver,
+    /// It tidies up, or changes more than the worktree.
+    Changes,
+    /// It is written for another shell.
+    Windows,
+    /// Something of it is still to be filled in.
+    Placeholder,
+    /// It names files of another machine.
+    Elsewhere,
+    /// It looks at a file that only Lanekeeper changes.
+    Kept,
+    /// The plan expects another outcome than success.
+    Turned,
+}
+
+impl Why {
+    /// What a warning says of the command, and what to do about it.
+    pub(in crate::plan_source) fn told(&self, command: &str) -> (String, String) {
+        let (fault, help) = match self {
+            Self::NoCommand => ("is not a command that a shell takes".to_owned(), "write a shell line"),
+            Self::Endless => ("never ends by itself".to_owned(), "write a command that ends"),
+            Self::Harmless(part) if part == command => ("cannot fail".to_owned(), "write a command that can"),
+            Self::Harmless(part) => (format!("cannot fail because of {}", quoted(part)), "leave that part out"),
+            Self::Counts => ("prints a count that nothing compares".to_owned(), "compare it, for example with `test`"),
+            Self::LeftOver => {
+                let help = "write `!` before it if nothing may be left, or `grep -q` behind it if something must be";
+                ("succeeds where lines are left over".to_owned(), help)
+            }
+            Self::Changes => {
+                ("removes or changes something, and checks nothing".to_owned(), "write what must hold afterwards")
+            }
+            Self::Windows => ("is not written for a POSIX shell".to_owned(), "write it for `sh`"),
+            Self::Placeholder => ("has a part that is still to be filled in".to_owned(), "fill it in"),
+            Self::Elsewhere => ("names files of another machine".to_owned(), "name files from the repository's root"),
+            Self::Kept => ("looks at a file that Lanekeeper keeps".to_owned(), "check files of the lane"),
+            Self::Turned => ("is expected not to succeed".to_owned(), "write `!` before it if it must fail"),
+        };
+        (format!("{} {fault}", quoted(command)), format!("{help}; it is not a gate, and the agent is shown it"))
+    }
+}
+
+/// The gate that a command makes: without what hides its outcome, with parentheses as the shell takes them.
+pub(in crate::plan_source) fn gate(command: &str) -> Result<String, Why> {
+    let command = command.trim();
+    if is_for_windows(command) {
+        return Err(Why::Windows);
+    }
+    if has_placeholder(command) {
+        return Err(Why::Placeholder);
+    }
+    let written = with_literal_parentheses(command).ok_or(Why::NoCommand)?;
+    let script = parse(&written).filter(|script| !script.lists.is_empty()).ok_or(Why::NoCommand)?;
+    if is_endless(&written) {
+        return Err(Why::Endless);
+    }
+    if changes_only(&script) {
+        return Err(Why::Changes);
+    }
+    let result = script.lists.last().and_then(|list| list.pipelines.last()).map(|(_, pipeline)| pipeline);
+    if result.is_some_and(prints_count) {
+        return Err(Why::Counts);
+    }
+    if result.is_some_and(lists_left_over) {
+        return Err(Why::LeftOver);
+    }
+    let gate = without_display_filters(&written);
+    match cannot_fail(&gate) {
+        Some(harmless) => Err(Why::Harmless(harmless.because)),
+        None => Ok(gate),
+    }
+}
+
+/// The gate that a script of several lines makes: all of its lines must succeed.
+pub(in crate::plan_source) fn script_gate(script: &str) -> Result<String, Why> {
+    let script = script.trim();
+    if !script.contains('\n')
+        || parse(script).is_some_and(|parsed| parsed.lists.len() < 2)
+        || script.starts_with("set -e")
+    {
+        return gate(script);
+    }
+    gate(script).map(|gate| format!("set -e\n{gate}"))
+}
+
+fn is_for_windows(script: &str) -> bool {
+    let words = [
+        "Test-Path",
+        "Select-String",
+        "Write-Host",
+        "Get-Content",
+        "Get-ChildItem",
+        "Out-Null",
+        "$env:",
+        "findstr ",
+        "\"Visual Studio",
+        "Get-Item",
+        "Where-Object",
+        "cmd /c",
+        "Measure-Object",
+        "Write-Output",
+        "ForEach-Object",
+        "2>nul",
+        ">nul ",
+    ];
+    let own = script.starts_with("pwsh");
+    let calls = script
+        .split([' ', ';', '&', '|'])
+        .any(|word| word == "powershell" || word.contains("/Scripts/") || word.ends_with(".exe"));
+    calls || (!own && words.iter().any(|word| script.contains(word)))
+}
+
+/// `<phase>`, `path/to/file`, `YOUR_KEY`, `...` outside of quotes.
+fn has_placeholder(script: &str) -> bool {
+    let mut quote = None;
+    let visible: String = script
+        .chars()
+        .map(|c| {
+            match quote {
+                Some(open) if open == c => quote = None,
+                None if matches!(c, '"' | '\'' | '`') => quote = Some(c),
+                _ => {}
+            }
+            if quote.is_some() { '_' } else { c }
+        })
+        .collect();
+    let in_angles = visible.match_indices('<').any(|(at, _)| {
+        let rest = &visible[at + 1..];
+        let name = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "_- ".contains(c))).unwrap_or(rest.len());
+        name > 0 && rest[name..].starts_with('>') && rest.starts_with(|c: char| c.is_ascii_alphabetic())
+    });
+    let words = ["res://", "path/to/", "YOUR_", "your-", "{{", "<<phase", "{phase}", "{plan}", "{N}"];
+    let dots = visible.split_whitespace().any(|word| matches!(word, "..." | "…" | "XXX"));
+    in_angles || dots || words.iter().any(|word| visible.contains(word))
+}
+
+/// `grep x a | wc -l`
+fn prints_count(pipeline: &Pipeline) -> bool {
+    let programs: Vec<&str> = pipeline.commands.iter().filter_map(program).collect();
+    let counts = pipeline.commands.len() > 1 && programs.last() == Some(&"wc");
+    counts && !pipeline.negated && programs.iter().any(|program| is_in(SEARCHES, program) || *program == "find")
+}
+
+/// `grep x a | grep -v y`
+fn lists_left_over(pipeline: &Pipeline) -> bool {
+    let shows = |command: &&Command| program(command).is_some_and(|name| is_in("head tail cat sort uniq less", name));
+    let mut commands = pipeline.commands.iter().rev().skip_while(shows);
+    let excludes = commands.next().is_some_and(|command| {
+        let options = command.arguments().skip(1).filter(|word| !word.quoted);
+        let inverted = |word: &str| word.starts_with('-') && !word.starts_with("--") && word.contains('v');
+        let inverted = options.map(|word| word.text.as_str()).any(|word| inverted(word) || word == "--invert-match");
+        program(command).is_some_and(|name| is_in(SEARCHES, name)) && inverted
+    });
+    excludes && commands.next().is_some() && !pipeline.negated
+}
+
+fn program(command: &Command) -> Option<&str> {
+    command.arguments().next().filter(|_| command.kind == Kind::Simple).map(|word| word.text.as_str())
+}
+
+/// Whether a script only tidies up, or does to the machine or the repository what no check does.
+fn changes_only(script: &Script) -> bool {
+    let commands: Vec<&Command> = script.commands().into_iter().map(|(command, _)| command).collect();
+    let simple = || commands.iter().filter(|command| program(command).is_some());
+    let tidies = |command: &&&Command| {
+        let name = program(command).unwrap_or_default();
+        is_in(CLEANERS, name) || is_in("cd echo true", name)
+    };
+    let all_tidy = simple().any(|command| program(command).is_some_and(|name| is_in(CLEANERS, name)))
+        && simple().all(|command| tidies(&command));
+    all_tidy || simple().any(|command| is_dangerous(command))
+}
+
+/// Whether a command ends the user's programs, moves the repository's state, or removes what is outside of the worktree.
+fn is_dangerous(command: &Command) -> bool {
+    let words: Vec<&str> = command.arguments().map(|word| word.text.as_str()).collect();
+    let Some((program, rest)) = words.split_first() else { return false };
+    let first = rest.iter().find(|word| !word.starts_with('-')).copied().unwrap_or("");
+    let outside = |word: &&str| {
+        let temporary = ["/tmp/", "/var/tmp/", "/dev/"].iter().any(|place| word.starts_with(place));
+        (word.starts_with(['/', '~']) && !temporary) || word.starts_with("..") || word.starts_with("$HOME")
+    };
+    match *program {
+        "git" => is_in("reset clean checkout restore stash push commit rebase merge switch add rm tag", first),
+        "rm" | "mv" => rest.iter().any(outside),
+        "xargs" => rest.iter().any(|word| is_in("kill rm", word)),
+        "docker" | "podman" => rest.contains(&"prune"),
+        "terraform" => is_in("apply destroy", first),
+        "kubectl" => is_in("apply delete", first),
+        "npm" | "pnpm" | "yarn" | "cargo" => is_in("publish", first),
+        name => is_in(DANGERS, name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gate_is_what_can_judge() {
+        let gates = [
+            ("npm test", "npm test"),
+            ("jq . a.json", "jq . a.json"),
+            ("jq -e '.a' b.json", "jq -e '.a' b.json"),
+            ("npm test 2>&1 | tail -20", "npm test 2>&1"),
+            ("! grep -rn x src | grep -v test", "! grep -rn x src | grep -v test"),
+            ("grep -v '#' a | grep -q b", "grep -v '#' a | grep -q b"),
+            ("ls app/(a)/b.ts", "ls app/\\(a\\)/b.ts"),
+            ("test $(grep -c x a | wc -l) -gt 2", "test $(grep -c x a | wc -l) -gt 2"),
+            ("ls src/*.ts | wc -l", "ls src/*.ts | wc -l"),
+            ("rm -rf dist && npm run build", "rm -rf dist && npm run build"),
+            ("grep -q '<div>' a", "grep -q '<div>' a"),
+            ("go test ./...", "go test ./..."),
+            ("python -m x < a > b", "python -m x < a > b"),
+        ];
+        for (command, expected) in gates {
+            assert_eq!(gate(command).as_deref(), Ok(expected), "{command}");
+        }
+        let none = [
+            ("npm test || true", Why::Harmless("|| true".to_owned())),
+            ("npm test | tail -3; echo done", Why::Harmless("; echo done".to_owned())),
+            ("npm start", Why::Endless),
+            ("npm test (all green)", Why::NoCommand),
+            ("grep -rn x src | wc -l", Why::Counts),
+            ("grep -rn x src | grep -v test", Why::LeftOver),
+            ("grep -rn x src | grep -v test | head -5", Why::LeftOver),
+            ("rm -rf /tmp/x", Why::Changes),
+            ("cd a && rm -r b", Why::Changes),
+            ("git checkout -- a && npm test", Why::Changes),
+            ("pkill -f next; npm test", Why::Changes),
+            ("lsof -ti:3000 | xargs kill", Why::Changes),
+            ("rm -rf ~/.cache && make", Why::Changes),
+            ("powershell -Command \"x\"", Why::Windows),
+            ("cd a && .venv/Scripts/python -m x", Why::Windows),
+            ("test -f res://a.json", Why::Placeholder),
+            ("jq '.a' b.json", Why::Harmless("jq '.a' b.json".to_owned())),
+            ("findstr /C:\"x\" a.txt", Why::Windows),
+            ("ls a && curl <url>", Why::Placeholder),
+            ("cat path/to/file", Why::Placeholder),
+            ("", Why::NoCommand),
+        ];
+        for (command, why) in none {
+            assert_eq!(gate(command), Err(why), "{command}");
+        }
+    }
+
+    #[test]
+    fn all_lines_of_a_script_must_succeed() {
+        assert_eq!(script_gate("cd web\nnpm test\n").as_deref(), Ok("set -e\ncd web\nnpm test"));
+        assert_eq!(script_gate("npm test \\\n  --all").as_deref(), Ok("npm test \\\n  --all"));
+        assert_eq!(script_gate("cat <<E | grep -q x\nx\nE").as_deref(), Ok("cat <<E | grep -q x\nx\nE"));
+        assert_eq!(script_gate("make\nnpm test || true").as_deref(), Ok("set -e\nmake\nnpm test || true"));
+        assert_eq!(script_gate("echo a\nnpm test || true"), Err(Why::Harmless("|| true".to_owned())));
+    }
+}
