@@ -43,15 +43,15 @@ const UNGUARDED: &[&[&str]] = &[
 fn may_import(room: &str) -> Option<Vec<&'static str>> {
     match room {
         "model" => Some(vec![]),
-        "event" | "diagnose" | "runner" => Some(vec!["model"]),
+        "event" | "diagnose" | "runner" | "shell" => Some(vec!["model"]),
         "schedule" => Some(vec!["model", "event", "diagnose"]),
         "settings" => Some(vec!["model", "event", "runner"]),
-        "view" => Some(vec!["model", "event"]),
+        "view" => Some(vec!["model", "event", "shell"]),
         "plan_source" => Some(vec!["model", "event", "shell"]),
         "store" => Some(vec!["model", "event", "regular_file"]),
         "process" => Some(vec!["model", "event", "shell", "regular_file"]),
         "git" | "forge" => Some(vec!["model", "event", "regular_file", "time_limit", "timing"]),
-        "regular_file" | "shell" | "time_limit" => Some(vec![]),
+        "regular_file" | "time_limit" => Some(vec![]),
         "timing" => Some(vec!["model", "regular_file"]),
         "report" => Some(vec!["model", "event", "view"]),
         "travel" => Some([PURE, DOORS, &["regular_file"]].concat()),

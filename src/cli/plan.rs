@@ -26,7 +26,7 @@ pub(super) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus
         PlanCommand::Graph(graph) => (&graph.file, &|path| draw(context, path, graph)),
         PlanCommand::Convert(file) => (file, &|path| convert(context, path, &file.reading)),
     };
-    let found = itinerary(&crate::settings::absolute(&context.directory, &file.plan))?;
+    let found = itinerary(&crate::settings::absolute(&context.directory, &file.plan), file.reading.redo)?;
     found.notes.iter().for_each(|note| context.printer.warning(note, &[]));
     match found.plans.as_slice() {
         [_] if !found.of_roadmap => what(&file.plan),

@@ -257,6 +257,11 @@ pub struct Lane {
 }
 
 impl Lane {
+    /// The commands that judge the lane's work alone, besides those that the plan has for every lane.
+    pub fn own_gates(&self) -> impl Iterator<Item = &CommandLine> {
+        self.agents.iter().flat_map(|agent| &agent.tasks).flat_map(|task| &task.verify).chain(&self.tests)
+    }
+
     /// Whether the lane waits for a person at `gate`.
     pub fn needs(&self, gate: Approval) -> bool {
         self.approval.contains(&gate)

@@ -10,6 +10,7 @@ use super::overlap::{Owned, overlaps};
 use crate::model::plan::{EdgeOrigin, Interface, SPECIALIST_TIME_LIMIT, Skipped};
 use crate::model::time::millis;
 use crate::model::{Agent, Gates, Lane, LaneId, LaneIndex, MergeMode, Plan, Timeouts};
+use crate::shell::has_gate;
 
 /// How many pairs of lanes that share files are named.
 const MAX_SHARED: usize = 50;
@@ -62,8 +63,22 @@ pub struct LaneExplanation {
     pub time: Duration,
     /// The time limit of each task of each agent, in milliseconds, in the order of `lane`.
     pub task_limits_ms: Vec<Vec<u64>>,
-    /// The lane itself.
+    /// Whether a command judges its work before it is merged, one that can fail.
+    pub has_gate: bool,
+    /// The lanes that it names itself.
+    pub depends_on: Vec<LaneId>,
+    /// The lane itself; whom it depends on stands above, by names.
+    #[serde(serialize_with = "without_indices")]
     pub lane: Lane,
+}
+
+/// Indices of lanes mean nothing to a reader.
+fn without_indices<S: serde::Serializer>(lane: &Lane, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut value = serde_json::to_value(lane).map_err(serde::ser::Error::custom)?;
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("depends_on");
+    }
+    value.serialize(serializer)
 }
 
 /// An interface gate of an [`Explanation`].
@@ -123,8 +138,15 @@ fn explain_lane(plan: &Plan, index: LaneIndex, wave: u32) -> LaneExplanation {
         because: because(plan, index),
         time: lane_time(lane, &plan.timeouts),
         task_limits_ms: lane.agents.iter().map(limits).collect(),
+        has_gate: has_gate(plan, lane),
+        depends_on: lane.depends_on.iter().map(|&other| plan.lane(other).id.clone()).collect(),
         lane: lane.clone(),
     }
+}
+
+/// The lanes whose work no command judges before it is merged.
+pub fn without_gate(plan: &Plan) -> Vec<LaneId> {
+    plan.lanes.iter().filter(|lane| !has_gate(plan, lane)).map(|lane| lane.id.clone()).collect()
 }
 
 /// The edges of a lane that it does not declare itself.

@@ -10,3 +10,14 @@ mod strict;
 pub use meaning::{Harmless, cannot_fail, without_display_filters};
 pub use parse::{Command, Kind, Link, List, MAX_SCRIPT, Pipeline, Script, Word, parse, with_literal_parentheses};
 pub use strict::{Shell, shell_of, strict};
+
+use crate::model::{CommandLine, Lane, Plan};
+
+/// Whether a command judges the work of `lane` before it is merged, one that can fail.
+pub fn has_gate(plan: &Plan, lane: &Lane) -> bool {
+    let mut gates = lane.own_gates().chain(&plan.gates.atomic).chain(&plan.gates.checkpoint);
+    gates.any(|command| match command {
+        CommandLine::Shell(line) => cannot_fail(line).is_none(),
+        CommandLine::Arguments(_) => true,
+    })
+}

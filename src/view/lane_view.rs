@@ -94,6 +94,8 @@ impl Serialize for LaneState {
 /// A lane, as the events so far tell it.
 #[derive(Debug, Clone)]
 pub struct LaneView {
+    /// Whether a command judges its work before it is merged; unknown of a lane that no plan names.
+    pub has_gate: Option<bool>,
     /// Its id.
     pub id: LaneId,
     /// What people call it.
@@ -289,6 +291,7 @@ impl LaneView {
     /// A lane of which only the name is known.
     pub(super) fn new(id: LaneId) -> Self {
         Self {
+            has_gate: None,
             id,
             name: None,
             depends_on: Vec::new(),

@@ -119,7 +119,8 @@ impl RunView {
         let mut view = Self::default();
         for lane in &plan.lanes {
             let depends_on = lane.depends_on.iter().map(|&index| plan.lane(index).id.clone()).collect();
-            view.add(LaneView { depends_on, ..LaneView::of_plan(lane) });
+            let has_gate = Some(crate::shell::has_gate(plan, lane));
+            view.add(LaneView { depends_on, has_gate, ..LaneView::of_plan(lane) });
         }
         view.run.phase = Some(plan.phase.clone());
         view.run.title = plan.title.clone();

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::TestEnv;
+use crate::support::{RUN, TestEnv};
 
 /// A lane whose first attempt does half and whose later ones mend it.
 const MENDS: &str = "echo $LANEKEEPER_ATTEMPT > work.txt; [ $LANEKEEPER_ATTEMPT = 1 ] || touch mended.txt";
@@ -130,4 +130,45 @@ fn a_final_gate_that_was_red_judges_the_branch_as_a_resume_finds_it() {
     env.commit("mend it");
     env.resume(&[]).exits(0);
     env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn a_lane_whose_gate_hides_a_failure_behind_a_pipeline_fails() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\nretries = 0\ntests = 'no-such-program | tail -20'\ncommand = 'echo x > x.txt'\n");
+    env.execute(&[]).exits(1);
+    assert_eq!(env.checkpoint("L", "after_lane_tests")["exit_code"], json!(127));
+    assert!(!env.holds("main", "x.txt"));
+}
+
+#[test]
+fn a_lane_without_a_gate_that_can_fail_is_named_at_the_start_in_plan_show_and_in_the_report() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\ntests = 'false || true'\n\
+         [[lane]]\nid = \"B\"\ndepends_on = [\"A\"]\ncommand = 'echo b > b.txt'\ntests = 'test -e b.txt'\n",
+    );
+    let plan = env.path("plan.toml");
+    let plan = plan.to_str().expect("UTF-8");
+    let shown = env.lanekeeper(&["plan", "show", plan]).exits(0).stdout;
+    let of_b = shown.find("\nB").expect("lane B");
+    assert!(shown[..of_b].contains("no gate") && !shown[of_b..].contains("no gate"), "{shown}");
+    let shown = env.lanekeeper(&["plan", "show", plan, "--format", "json"]).exits(0);
+    let lanes = &shown.json_lines()[0]["lanes"];
+    assert_eq!((&lanes[0]["has_gate"], &lanes[1]["has_gate"]), (&json!(false), &json!(true)));
+    assert_eq!((&lanes[1]["depends_on"], &lanes[1]["lane"]["depends_on"]), (&json!(["A"]), &json!(null)));
+    let ran = env.execute(&[]).exits(0);
+    assert!(ran.stderr.contains("no gate") && ran.stderr.contains(": A\n"), "{}", ran.stderr);
+    let report = env.lanekeeper(&["report", RUN]).exits(0).stdout;
+    assert!(report.contains("No command judged the work of A before"), "{report}");
+}
+
+#[test]
+fn a_gate_that_the_shell_refuses_is_an_error_of_the_plan() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\ncommand = 'true'\ntests = 'if true; then'\n");
+    let plan = env.path("plan.toml");
+    let checked = env.lanekeeper(&["plan", "check", plan.to_str().expect("UTF-8")]);
+    checked.exits(2).says(&["the shell refuses the gate `if true; then`", "tests = 'if true; then'"]);
+    env.execute(&[]).exits(2);
 }

@@ -27,14 +27,14 @@ impl Itinerary {
 }
 
 /// The plans that `path`, absolute, stands for: a plan's file, the directory of a GSD phase, a roadmap, or a directory
-/// with a roadmap or phases in it.
+/// with a roadmap or phases in it; phases that are done only with `redo`.
 ///
 /// # Errors
 /// A roadmap without a phase that could be run.
-pub(in crate::cli) fn itinerary(path: &Path) -> Result<Itinerary, CliError> {
+pub(in crate::cli) fn itinerary(path: &Path, redo: bool) -> Result<Itinerary, CliError> {
     if !path.is_dir() {
         let phases = phases_in(path);
-        return if phases.is_empty() { Ok(Itinerary::of_one(path)) } else { of_roadmap(path, &phases) };
+        return if phases.is_empty() { Ok(Itinerary::of_one(path)) } else { of_roadmap(path, &phases, redo) };
     }
     if names_in(path).iter().any(|name| is_gsd_plan_name(name)) {
         return Ok(Itinerary::of_one(path));
@@ -45,7 +45,7 @@ pub(in crate::cli) fn itinerary(path: &Path) -> Result<Itinerary, CliError> {
     if directories.is_empty() {
         return Ok(Itinerary::of_one(path));
     }
-    let open: Vec<PathBuf> = directories.into_iter().filter(|directory| is_open(directory)).collect();
+    let open: Vec<PathBuf> = directories.into_iter().filter(|directory| redo || is_open(directory)).collect();
     chain(path, open, Vec::new(), None)
 }
 
@@ -60,7 +60,7 @@ fn phases_in(path: &Path) -> Vec<RoadmapPhase> {
 
 /// The phases of a roadmap that are not done, up to the first one without a plan. Those before the first one that has a
 /// plan are passed over: their directories were put away.
-fn of_roadmap(path: &Path, phases: &[RoadmapPhase]) -> Result<Itinerary, CliError> {
+fn of_roadmap(path: &Path, phases: &[RoadmapPhase], redo: bool) -> Result<Itinerary, CliError> {
     let home = path.parent().unwrap_or(Path::new("/"));
     let directories = phase_directories(&home.join("phases"));
     let files = plan_files(home);
@@ -71,9 +71,9 @@ fn of_roadmap(path: &Path, phases: &[RoadmapPhase]) -> Result<Itinerary, CliErro
     };
     let first = phases.iter().position(|phase| plan_of(phase, &mut Vec::new()).is_some());
     let mut stop = None;
-    for (at, phase) in phases.iter().enumerate().filter(|(_, phase)| !phase.done) {
+    for (at, phase) in phases.iter().enumerate().filter(|(_, phase)| redo || !phase.done) {
         match plan_of(phase, &mut notes) {
-            Some(directory) if directory.is_dir() && !is_open(directory) => {}
+            Some(directory) if directory.is_dir() && !redo && !is_open(directory) => {}
             Some(plan) => plans.push(plan.clone()),
             None if first.is_some_and(|first| at < first) => {
                 notes.push(format!("phase {} ({}) has no plan and is passed over", phase.number, phase.title));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     fn told(directory: &tempfile::TempDir, name: &str) -> (Vec<String>, Vec<String>) {
-        let found = itinerary(&directory.path().join(name)).expect("an itinerary");
+        let found = itinerary(&directory.path().join(name), false).expect("an itinerary");
         let below = |path: &PathBuf| path.strip_prefix(directory.path()).expect("below").display().to_string();
         (found.plans.iter().map(below).collect(), found.notes)
     }
@@ -222,6 +222,22 @@ mod tests {
         let (plans, notes) = told(&directory, ".planning/ROADMAP.md");
         assert_eq!(plans, [".planning/phases/02.1-c", ".planning/phases/10-d"]);
         assert_eq!(notes, ["phase 11 (E) has no plan: nothing goes on from there"]);
+    }
+
+    #[test]
+    fn what_is_done_is_run_again_where_that_is_asked_for() {
+        let directory = scratch(&[
+            (".planning/ROADMAP.md", "# Roadmap\n- [x] **Phase 1: A**\n- [ ] **Phase 2: B**\n"),
+            (".planning/phases/01-a/01-01-PLAN.md", ""),
+            (".planning/phases/01-a/01-01-SUMMARY.md", ""),
+            (".planning/phases/02-b/02-01-PLAN.md", ""),
+            (".planning/phases/02-b/02-01-SUMMARY.md", ""),
+        ]);
+        for name in [".planning/ROADMAP.md", ""] {
+            let path = directory.path().join(name);
+            assert!(itinerary(&path, false).is_err(), "{name}");
+            assert_eq!(itinerary(&path, true).expect("an itinerary").plans.len(), 2, "{name}");
+        }
     }
 
     #[test]
@@ -270,7 +286,8 @@ mod tests {
         let passed = "phase 1 (A) has no plan and is passed over";
         assert_eq!(notes, [passed, "phase 4 (D) has no plan: nothing goes on from there"]);
         let later = scratch(&[files[0], files[3], files[2]]);
-        let error = itinerary(&later.path().join("ROADMAP.md")).expect_err("phase 2 has a plan, so 3 is to come");
+        let error =
+            itinerary(&later.path().join("ROADMAP.md"), false).expect_err("phase 2 has a plan, so 3 is to come");
         assert!(error.message.contains("phase 3 (C) has no plan: nothing"), "{}", error.message);
     }
 
@@ -284,7 +301,7 @@ mod tests {
             let pipe = pipe.clone();
             move || fs::write(pipe, roadmap)
         });
-        assert_eq!(itinerary(&pipe).expect("a plan of its own").plans, std::slice::from_ref(&pipe));
+        assert_eq!(itinerary(&pipe, false).expect("a plan of its own").plans, std::slice::from_ref(&pipe));
         assert_eq!(fs::read_to_string(&pipe).expect("text"), roadmap, "it is still there for the reader");
         writer.join().expect("a thread").expect("written");
     }
@@ -320,7 +337,7 @@ mod tests {
     #[test]
     fn a_roadmap_with_nothing_to_run_says_why() {
         let directory = scratch(&[("ROADMAP.md", "# Roadmap\n- [ ] Phase 1: A\n")]);
-        let error = itinerary(&directory.path().join("ROADMAP.md")).expect_err("no plan");
+        let error = itinerary(&directory.path().join("ROADMAP.md"), false).expect_err("no plan");
         assert!(error.message.contains("phase 1 (A) has no plan"), "{}", error.message);
     }
 }

@@ -40,7 +40,7 @@ pub(super) use watch::ports;
 /// `execute-phase`.
 pub(super) fn run_phase(context: &Context, arguments: &ExecutePhase) -> Result<ExitStatus, CliError> {
     let place = |path: &PathBuf| absolute(&context.directory, path);
-    let found = itinerary(&place(&arguments.plan))?;
+    let found = itinerary(&place(&arguments.plan), arguments.execution.reading.redo)?;
     found.notes.iter().for_each(|note| context.printer.warning(note, &[]));
     let plans: Vec<PathBuf> = found.plans.into_iter().chain(arguments.next_phases.iter().map(place)).collect();
     let chained = found.of_roadmap || !arguments.next_phases.is_empty();

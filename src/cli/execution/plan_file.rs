@@ -1,18 +1,21 @@
 //! Reading a plan from disk: its text, its prompt files, every fault at once.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use crate::cli::args::{Format, ReadingArgs};
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
-use crate::model::text::counted;
-use crate::model::{Plan, PlanParts};
+use crate::model::text::{counted, headline};
+use crate::model::{CommandLine, Plan, PlanParts};
 use crate::plan_source::{self, Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Source, SourceFile};
 use crate::regular_file::{self, Links};
 use crate::runner::Catalogue;
 use crate::settings::Settings;
+use crate::shell;
 
 /// A plan and where it came from.
 #[derive(Debug, Clone)]
@@ -86,7 +89,28 @@ impl PlanText {
         let source = Source { files: &files, beside: &self.beside, format, fallbacks, options };
         let mut reading = plan_source::read(&source, &load, &runners);
         reading.plan = reading.plan.map(|plan| settled(plan, settings, &catalogue));
+        let refused: Vec<Diagnostic> = reading.plan.iter().flat_map(|plan| self.refused_gates(plan)).collect();
+        if !refused.is_empty() {
+            reading.diagnostics.extend(refused);
+            reading.plan = None;
+        }
         reading
+    }
+
+    /// The gates that `sh` does not take. It is asked only of lines that Lanekeeper itself cannot take apart.
+    fn refused_gates(&self, plan: &Plan) -> Vec<Diagnostic> {
+        let gates = plan.lanes.iter().flat_map(|lane| lane.own_gates());
+        let gates = gates.chain(&plan.gates.atomic).chain(&plan.gates.checkpoint).chain(&plan.gates.last);
+        let lines = gates.filter_map(|gate| if let CommandLine::Shell(line) = gate { Some(line) } else { None });
+        let odd: BTreeSet<&String> = lines.filter(|line| shell::parse(line).is_none()).collect();
+        let refusal = |line: &&String| {
+            let asked = Command::new("sh").args(["-n", "-c", line]).stdin(Stdio::null()).output().ok()?;
+            let said = String::from_utf8_lossy(&asked.stderr).trim().to_owned();
+            let message = format!("the shell refuses the gate `{}`: {}", headline(line, 60), headline(&said, 200));
+            let help = "correct it; `sh -n` shows the same";
+            (!asked.status.success()).then(|| Diagnostic::of_gate(&self.files, line, &message, help))
+        };
+        odd.iter().filter_map(refusal).collect()
     }
 
     /// The plan with everything that is done in it, and what is left to do; `None`: nothing is.

@@ -10,8 +10,10 @@ use crate::git::{self, Publication, Repository};
 use crate::model::ownership::Ownership;
 use crate::model::plan::OwnershipRule;
 use crate::model::text::{counted, headline};
-use crate::model::{Agent, CommandLine, Lane, LaneIndex, Plan, Runner, UNSET_RUNNER};
+use crate::model::{Agent, CommandLine, Lane, LaneId, LaneIndex, Plan, Runner, UNSET_RUNNER};
+use crate::plan_source::explain;
 use crate::settings::environment::HOME;
+use crate::shell::{Shell, shell_of};
 
 /// Refuses to begin where the runner of an agent in one of `lanes` cannot work.
 ///
@@ -50,7 +52,7 @@ pub(in crate::cli) fn check(
 }
 
 /// How many lanes are named.
-const NAMED: usize = 5;
+const NAMED: usize = 8;
 
 fn listed(lanes: &[String]) -> String {
     let (named, more) = lanes.split_at(lanes.len().min(NAMED));
@@ -108,6 +110,30 @@ pub(super) fn report_obstacles(
 
 /// How much of a list of files is shown, in characters.
 const LISTED: usize = 400;
+
+/// Shows which lanes are merged without a gate, and that pipelines are judged by their last program without bash.
+pub(super) fn note_gates(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) -> bool) {
+    let without: Vec<String> =
+        explain::without_gate(plan).iter().filter(|lane| runs(lane)).map(ToString::to_string).collect();
+    if let [first, ..] = without.as_slice() {
+        let lanes = if without.len() == 1 { "lane has" } else { "lanes have" };
+        let (count, names) = (without.len(), listed(&without));
+        let message = format!("{count} {lanes} no gate, so only the agent says that the work is done: {names}");
+        let hint = format!("add `tests` to {first}, or `[gates]` to the plan; `lanekeeper plan show` lists every gate");
+        context.printer.warning(message, &[hint]);
+    }
+    let all = plan.lanes.iter().filter(|lane| runs(&lane.id)).flat_map(|lane| lane.own_gates());
+    let gates = all.chain(&plan.gates.atomic).chain(&plan.gates.checkpoint).chain(&plan.gates.last);
+    let mut pipelines = gates.filter(|gate| matches!(gate, CommandLine::Shell(line) if shell_of(line) != Shell::Posix));
+    let path = context.environment.get("PATH").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+    if let Some(gate) =
+        pipelines.next().filter(|_| !path.split(':').any(|place| is_program(&Path::new(place).join("bash"))))
+    {
+        let message =
+            format!("there is no bash: of gates with a pipeline, such as `{gate}`, only the last program is judged");
+        context.printer.warning(message, &["install bash".to_owned()]);
+    }
+}
 
 /// Something that is missing.
 struct Problem {

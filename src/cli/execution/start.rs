@@ -50,6 +50,7 @@ pub(super) fn start(context: &Context, site: &Site, options: &Options, plan: Pla
     let named = chosen_lanes(&plan.plan, options)?;
     let wanted = |lane: &LaneIndex| named.is_empty() || named.contains(&plan.plan.lane(*lane).id);
     preflight::check(context, &plan.plan, plan.plan.indices().filter(wanted))?;
+    preflight::note_gates(context, &plan.plan, &|lane| named.is_empty() || named.contains(lane));
     let run_id = options.run_id.clone().unwrap_or_else(|| new_run_id(&plan.plan));
     let forge = forge::ready(site, &options.settings, options.settings.merge.value, &base_branch)?;
     let worktree_root = &options.settings.worktree_root.value;

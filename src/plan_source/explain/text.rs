@@ -82,6 +82,9 @@ impl fmt::Display for LaneExplanation {
             write_agent(f, agent, limits)?;
         }
         write_commands(f, "  ", "tests", &lane.tests)?;
+        if !self.has_gate {
+            writeln!(f, "  no gate: nothing judges the work before it is merged")?;
+        }
         write_must_haves(f, &lane.must_haves)
     }
 }

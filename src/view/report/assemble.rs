@@ -124,6 +124,7 @@ impl Jobs<'_> {
             waiting_for: summary.waiting_for.clone(),
             note: summary.note.clone(),
             depends_on: lane.depends_on.clone(),
+            has_gate: lane.has_gate,
             agents: lane.agents.iter().map(|agent| agent.name.clone()).collect(),
             started: lane.started,
             finished: lane.finished,

@@ -30,6 +30,8 @@ pub struct LaneReport {
     pub note: String,
     /// The lanes that must be merged first.
     pub depends_on: Vec<LaneId>,
+    /// Whether a command judges its work before it is merged; absent where the plan is not known.
+    pub has_gate: Option<bool>,
     /// Its agents that have done something.
     pub agents: Vec<AgentName>,
     /// When it left the queue.

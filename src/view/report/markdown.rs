@@ -104,6 +104,9 @@ fn lanes(page: &mut Page, report: &ExecutionReport) {
         ]
     };
     page.table("Lanes", &["lane", "name", "state", "attempts", "time", "used", "note"], report.lanes.iter().map(row));
+    for line in text::without_gate(report) {
+        page.block(&format!("\n{}\n", inline(&line)));
+    }
 }
 
 fn next_steps(page: &mut Page, report: &ExecutionReport) {

@@ -17,9 +17,18 @@ pub(super) fn text(report: &ExecutionReport, width: usize, styles: Styles) -> St
     };
     section("Timeline", drawing::lines(report, width));
     section("Times", times(report));
+    section("Lanes without a gate", without_gate(report));
     section("What failed on the way", failures(report));
     section("Snapshots", snapshots(report));
     text
+}
+
+/// The lanes whose work nothing judged, in a sentence.
+pub(super) fn without_gate(report: &ExecutionReport) -> Vec<String> {
+    let lanes: Vec<&str> =
+        report.lanes.iter().filter(|lane| lane.has_gate == Some(false)).map(|lane| lane.lane.as_str()).collect();
+    let line = format!("No command judged the work of {} before it was merged.", lanes.join(", "));
+    if lanes.is_empty() { Vec::new() } else { vec![line] }
 }
 
 /// Where the time went, each on a line.
