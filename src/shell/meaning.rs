@@ -132,7 +132,7 @@ fn of_words(command: &Command) -> Status {
         let fails = rest.first() != Some(&"0");
         return Status { fails, exits: fails };
     }
-    let fails = !ALWAYS.contains(&program) && !is_filter(program, rest) && !(program == "git" && only_shows(rest));
+    let fails = !(ALWAYS.contains(&program) || is_filter(program, rest) || program == "git" && only_shows(rest));
     Status { fails, exits: false }
 }
 

@@ -305,7 +305,7 @@ impl<'a> Parser<'a> {
                 continue;
             }
             let ended = script.lists.last().is_some_and(|list| list.background);
-            if !ended && !self.peek().is_none_or(|c| c == ')') {
+            if !ended && self.peek().is_some_and(|c| c != ')') {
                 return None;
             }
         }

@@ -94,13 +94,8 @@ pub(in crate::plan_source) fn gate(command: &str) -> Result<String, Why> {
 /// The gate that a script of several lines makes: all of its lines must succeed.
 pub(in crate::plan_source) fn script_gate(script: &str) -> Result<String, Why> {
     let script = script.trim();
-    if !script.contains('\n')
-        || parse(script).is_some_and(|parsed| parsed.lists.len() < 2)
-        || script.starts_with("set -e")
-    {
-        return gate(script);
-    }
-    gate(script).map(|gate| format!("set -e\n{gate}"))
+    let several = script.contains('\n') && parse(script).is_some_and(|parsed| parsed.lists.len() > 1);
+    if several && !script.starts_with("set -e") { gate(&format!("set -e\n{script}")) } else { gate(script) }
 }
 
 fn is_for_windows(script: &str) -> bool {

@@ -307,7 +307,9 @@ fn in_script(script: &str) -> Vec<String> {
             if at == 0 { script } else { script[places[at - 1].1..].split_once('\n').map_or("", |(_, rest)| rest) };
         let lead = &gap[..gap.len().saturating_sub(script.len() - start)];
         let search = searches(command);
-        let turned = is_turned(&remarks(at), search) || (search && is_turned(above(lead), true));
+        let next = places.get(at + 1).map_or(script.len(), |next| next.0);
+        let unclear = search && says_outcome_unclearly(&script[*end..next]);
+        let turned = unclear || is_turned(&remarks(at), search) || (search && is_turned(above(lead), true));
         let sure = may_be_command(command) && ends(command) && !turned;
         sure.then(|| command.to_owned())
     };
@@ -331,6 +333,16 @@ fn remark(gap: &str) -> String {
     let below = lines.map(str::trim).take_while(|line| !line.is_empty());
     let below = below.map(|line| line.trim_start_matches('#').trim()).filter(tells);
     [own].into_iter().chain(below.map(str::to_owned)).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether comments below a command, with nothing below them, say what it shows, and not in words that are known.
+fn says_outcome_unclearly(gap: &str) -> bool {
+    let below = gap.split_once('\n').map_or("", |(_, below)| below);
+    let comments: Vec<&str> = below.lines().map(str::trim).take_while(|line| line.starts_with('#')).collect();
+    let ends = below.lines().nth(comments.len()).is_none_or(|line| line.trim().is_empty());
+    let said = comments.join(" ").to_lowercase();
+    let found = ["match", "found", "exist", "present", "at least", "show", "should be there"];
+    !comments.is_empty() && ends && !found.iter().any(|word| said.contains(word))
 }
 
 /// Whether the lines of a script need those before them.
@@ -438,6 +450,7 @@ mod tests {
             ),
             ("cd web\nnpm test", &["cd web\nnpm test"]),
             ("grep -c x a\n# 0", &[]),
+            ("grep -r alt src\n# Erwartet: nichts\n\n# neu\ngrep neu src\n# expected: a match", &["grep neu src"]),
             ("# no old name is left\nrg old src\n# new ones\nrg new src", &["rg new src"]),
             ("grep x a  # expect no match\nls a # should be there", &["ls a"]),
             ("npm test # expected: 5 passed, no errors", &["npm test"]),

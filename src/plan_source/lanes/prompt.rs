@@ -76,8 +76,8 @@ fn whole_story(making: &Making<'_>, lane: usize, task_notes: &[Range<usize>], te
     section("Interfaces consumed", said(context, lane, Label::Consumed));
     section("Interface gates of the lane", Some(gates(making, lane)));
     let commands: Vec<String> = tests.iter().map(|test| format!("    {test}").replace('\n', "\n    ")).collect();
-    let required = || format!("The lane is merged once these succeed:\n\n{}", commands.join("\n"));
-    section("Commands that the lane must pass", (!commands.is_empty()).then(required));
+    let passing = || format!("The lane is merged once these succeed:\n\n{}", commands.join("\n"));
+    section("Commands that the lane must pass", (!commands.is_empty()).then(passing));
     section("Acceptance criteria of the lane", said(context, lane, Label::Acceptance));
     let notes = text.notes.iter().chain(task_notes).map(|range| dedent(context.text(range.clone())));
     section("Notes", Some(notes.collect::<Vec<_>>().join("\n\n")));
