@@ -192,7 +192,8 @@ pub enum Event {
         agent: AgentName,
         /// Its branch's head now.
         head: CommitId,
-        /// Files changed against the lane since the agent's worktree was opened.
+        /// Files changed against the lane since the agent's worktree was opened, or since the agent before it ended where they
+        /// share one.
         changed: Vec<String>,
         /// Those of them that the agent may not change.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
