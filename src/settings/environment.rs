@@ -21,6 +21,8 @@ variables! {
     RUNNER = "LANEKEEPER_RUNNER";
     /// Sets `retries`.
     RETRIES = "LANEKEEPER_RETRIES";
+    /// Sets `allow_empty`.
+    ALLOW_EMPTY = "LANEKEEPER_ALLOW_EMPTY";
     /// Sets `merge`.
     MERGE = "LANEKEEPER_MERGE";
     /// Sets `worktree_root`.

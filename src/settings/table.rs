@@ -108,6 +108,11 @@ settings! {
         Kind::Count, some(value::number), flags ["--retries"], variables [env::RETRIES],
         default "each lane's own"
     }
+    /// Whether the implementation agents of all plans may change no file.
+    allow_empty: bool {
+        Kind::Boolean, value::boolean, flags [], variables [env::ALLOW_EMPTY],
+        default "false"
+    }
     /// How a finished lane reaches the integration branch.
     merge: MergeMode {
         Kind::Choice(words::<MergeMode>), value::choice, flags ["--merge"], variables [env::MERGE],
@@ -311,6 +316,7 @@ impl Settings {
             max_parallel: unsaid(surroundings.cores_at_least_two()),
             runner: unsaid(None),
             retries: unsaid(None),
+            allow_empty: unsaid(false),
             merge: unsaid(MergeMode::Local),
             worktree_root: unsaid(surroundings.sibling(".lanes")),
             checkpoint_path: unsaid(surroundings.repository.join(RUN_LOG_DIRECTORY).join("checkpoints.json")),

@@ -49,6 +49,10 @@ fn the_retry_is_told_what_the_agent_said_and_that_nobody_answers() {
 
 #[test]
 fn work_that_may_change_nothing_is_merged() {
+    let env = TestEnv::new();
+    env.write("repo/lanekeeper.toml", "allow_empty = true\n");
+    env.plan(&plan_of("echo fine", ""));
+    env.execute(&[]).exits(0);
     for more in ["allow_empty = true", "ownership = \"nothing\"", "task = [{ name = \"See\", allow_empty = true }]"] {
         let env = TestEnv::new();
         env.plan(&plan_of("echo fine", more));

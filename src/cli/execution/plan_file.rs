@@ -10,7 +10,7 @@ use crate::cli::args::{Format, ReadingArgs};
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
 use crate::model::text::{counted, headline};
-use crate::model::{CommandLine, Plan, PlanParts};
+use crate::model::{CommandLine, Plan, PlanParts, Round};
 use crate::plan_source::{self, Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Source, SourceFile};
 use crate::regular_file::{self, Links};
 use crate::runner::Catalogue;
@@ -200,6 +200,10 @@ fn settled(plan: Plan, settings: &Settings, catalogue: &Catalogue) -> Plan {
     let mut parts = PlanParts::from(plan.clone());
     if let Some(retries) = settings.retries.value.filter(|_| settings.retries.origin.outranks_plan()) {
         parts.lanes.iter_mut().for_each(|lane| lane.retries = retries);
+    }
+    if settings.allow_empty.value {
+        let agents = parts.lanes.iter_mut().flat_map(|lane| &mut lane.agents);
+        agents.for_each(|agent| agent.allow_empty = agent.round == Round::Implementation);
     }
     let agents = parts.lanes.iter().flat_map(|lane| &lane.agents);
     let used = agents.filter_map(|agent| Some((agent.runner.clone(), catalogue.get(&agent.runner)?)));
