@@ -10,7 +10,7 @@ use crate::model::plan::{OwnershipRule, RetryFrom};
 use crate::model::retry::OUTAGE_LIMIT;
 use crate::model::{
     AgentName, CommitId, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, LaneIndex, RetryLevel,
-    Round, Stage, TaskId, Timestamp,
+    Round, Runner, Stage, TaskId, Timestamp,
 };
 
 impl RunState {
@@ -209,8 +209,9 @@ impl RunState {
     }
 
     fn attempt_exited(&mut self, lane: LaneIndex, agent: usize, exit: &JobExit, words: Words<'_>) -> Result<(), Fault> {
-        let round = self.plan.lane(lane).agents[agent].round;
-        let verdict = judge(round, exit, words);
+        let plan = &self.plan.lane(lane).agents[agent];
+        let streams = self.plan.runner(plan).is_some_and(Runner::has_stream);
+        let verdict = judge(plan.round, exit, words);
         let worker = &mut self.lanes[lane.at()].agents[agent];
         worker.rejection = words.report.filter(|report| report.rejects()).map(|report| report.feedback.clone());
         worker.claims_completion = words.report.is_some_and(|report| report.own && report.status == "COMPLETE");
@@ -222,7 +223,7 @@ impl RunState {
         worker.session = words.transcript.and_then(|transcript| transcript.continuable(worker.session.as_ref()));
         match &verdict {
             AgentStep::Committing => {
-                worker.said = last_words(exit, words);
+                worker.said = last_words(exit, words, streams);
                 self.advance(lane, agent, AgentPhase::Validating)?;
             }
             AgentStep::Snapshotting => {

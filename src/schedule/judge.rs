@@ -5,7 +5,6 @@ use super::in_vain::{Decision, InVain};
 use super::state::AgentStep;
 use crate::event::{AgentReport, Reading, SnapshotReason};
 use crate::model::job::TAIL_LINES;
-use crate::model::text::headline;
 use crate::model::{
     Agent, Diagnosis, ExitCause, Failure, FailureClass, FailureKind, JobExit, JobId, Round, Transcript,
 };
@@ -70,31 +69,35 @@ fn exit_failure(exit: &JobExit, report: &AgentReport, complaint: &str) -> Failur
     }
 }
 
-/// The last lines that an attempt said: in its report, in its event stream, else in its output.
-pub(super) fn last_words(exit: &JobExit, words: Words<'_>) -> Vec<String> {
+/// The last lines that an attempt said: in its report, in the message of its transcript, else in its output, unless that is
+/// a stream for programs (`streams`), in which it said nothing then.
+pub(super) fn last_words(exit: &JobExit, words: Words<'_>, streams: bool) -> Vec<String> {
     let own = words.report.filter(|report| report.own).map(|report| report.message.as_str());
     let message = words.transcript.map(|transcript| transcript.message.as_str());
     let said = [own, message].into_iter().flatten().find(|text| !text.trim().is_empty());
-    let lines: Vec<String> = match (said, words.transcript) {
-        (Some(text), _) => text.lines().map(str::to_owned).collect(),
-        // The output is the stream, in which the agent said nothing.
-        (None, Some(_)) => Vec::new(),
-        (None, None) => exit.tail.clone(),
+    let lines: Vec<String> = match said {
+        Some(text) => text.lines().map(str::to_owned).collect(),
+        None if streams => Vec::new(),
+        None => exit.tail.clone(),
     };
     let lines: Vec<String> = lines.into_iter().filter(|line| !line.trim().is_empty()).collect();
     lines[lines.len().saturating_sub(TAIL_LINES)..].to_vec()
 }
 
-/// How much of an agent's words the message of a failure has, in characters; its log has all of them.
+/// How much of the end of an agent's words the message of a failure has, in characters; its log has all of them.
 const QUOTED: usize = 300;
 
 /// That the tasks of `agent` changed no file, with what it said.
 pub(super) fn idle_failure(agent: &Agent, said: &[String]) -> Failure {
     let what =
         if agent.first_own_task() == agent.last_own_task() { "changed no file" } else { "no task changed a file" };
-    let message = match headline(&said.join(" "), QUOTED) {
-        words if words.is_empty() => format!("{what}, and said nothing"),
-        words => format!("{what}; it said: {words}"),
+    let words = said.join(" ");
+    // A question comes last.
+    let cut = words.char_indices().rev().nth(QUOTED - 1).map_or(0, |(at, _)| at);
+    let message = match (words.as_str(), cut) {
+        ("", _) => format!("{what}, and said nothing"),
+        (words, 0) => format!("{what}; it said: {words}"),
+        (words, cut) => format!("{what}; it said: …{}", &words[cut..]),
     };
     Failure { log: said.to_vec(), ..Failure::new(FailureKind::Idle, message) }
 }
