@@ -339,29 +339,34 @@ fn a_plan_is_shown_with_what_follows_from_it() {
       owns src/**
       agent agent  $ ./work.sh
         task 1, at most 10m00s
+      no gate: nothing judges the work before it is merged
 
     between
       wave 2, at most 10m00s, after first
       agent agent  $ ./work.sh
         task 1, at most 10m00s
+      no gate: nothing judges the work before it is merged
 
     last
       wave 3, at most 10m00s, after between
       owns src/main.rs
       agent agent  $ ./work.sh
         task 1, at most 10m00s
+      no gate: nothing judges the work before it is merged
 
     apart
       wave 1, at most 10m00s
       owns docs/**
       agent agent  $ ./work.sh
         task 1, at most 10m00s
+      no gate: nothing judges the work before it is merged
 
     apart-too
       wave 1, at most 10m00s
       owns docs/index.md
       agent agent  $ ./work.sh
         task 1, at most 10m00s
+      no gate: nothing judges the work before it is merged
 
     pooled
       wave 1, at most 10m00s
@@ -369,6 +374,7 @@ fn a_plan_is_shown_with_what_follows_from_it() {
       uses schema
       agent agent  $ ./work.sh
         task 1, at most 10m00s
+      no gate: nothing judges the work before it is merged
 
     pooled-too
       wave 1, at most 10m00s
@@ -376,11 +382,13 @@ fn a_plan_is_shown_with_what_follows_from_it() {
       uses schema
       agent agent  $ ./work.sh
         task 1, at most 10m00s
+      no gate: nothing judges the work before it is merged
 
     reader
       wave 1, at most 10m00s
       agent agent  $ ./work.sh
         task 1, at most 10m00s
+      no gate: nothing judges the work before it is merged
 
     critical path  first -> between -> last (30m00s)
     kept apart     apart, apart-too
