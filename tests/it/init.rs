@@ -52,7 +52,7 @@ fn the_diff_is_one_that_git_takes() {
 #[test]
 fn where_nobody_can_be_asked_nothing_is_written_and_the_way_is_told() {
     let env = TestEnv::new();
-    let shown = env.lanekeeper(&["init"]).says(&["nothing was written"]).hints("lanekeeper init --yes").exits(2);
+    let shown = env.lanekeeper(&["init"]).says(&["nothing written"]).hints("lanekeeper init --yes").exits(2);
     assert!(shown.stdout.contains("+++ b/lanekeeper.toml"), "{}", shown.stdout);
     assert_eq!(there(&env), [] as [&str; 0]);
 }

@@ -138,7 +138,10 @@ fn line_ends_that_a_setting_left_in_the_users_checkout_keep_no_lane_from_it() {
     change("r2", "[[lane]]\nid = \"B\"\ncommand = 'echo b > README.md'\n").exits(3).says(&["README.md"]);
     assert_eq!(env.read("repo/README.md"), "A project.\r\n");
     env.write("repo/README.md", "Another project.\r\n");
-    change("r3", "[[lane]]\nid = \"C\"\ncommand = 'echo c > c.txt'\n").exits(3).says(&["README.md"]);
+    change("r3", "[[lane]]\nid = \"C\"\ncommand = 'echo c > README.md'\n").exits(3).says(&["README.md"]);
+    // It is in the way of lanes that change the same file only.
+    change("r4", "[[lane]]\nid = \"D\"\ncommand = 'echo d > d.txt'\n").exits(0);
+    assert_eq!(env.read("repo/README.md"), "Another project.\r\n");
 }
 
 #[test]
