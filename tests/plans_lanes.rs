@@ -109,8 +109,8 @@ fn every_diagnostic_says_what_to_do() {
     for path in fixtures() {
         let reading = read_text(&fs::read_to_string(&path).unwrap());
         for fault in reading.diagnostics {
-            let by_lowering =
-                fault.message.contains("can run at the same time") || fault.message.contains("wait for each other");
+            let by_lowering = fault.message.contains("so they run one after the other")
+                || fault.message.contains("wait for each other");
             assert!(fault.help.is_some() || by_lowering, "{}: {fault}", path.display());
         }
     }

@@ -163,8 +163,8 @@ fn checkable(link: KeyLink, span: Span, faults: &Faults<'_>) -> KeyLink {
         }
         _ if link.pattern.is_none() => KeyLink { from, ..link },
         _ => {
-            let message = format!("{} is no file whose text can be searched", quoted(&from));
-            faults.warning(span, message, "name one file in `from`; the pattern is not looked for");
+            let message = format!("must_haves: the pattern of the key link from {} is not searched for", quoted(&from));
+            faults.warning(span, message, "`from` is not one file of the repository");
             KeyLink { from, pattern: None, ..link }
         }
     }

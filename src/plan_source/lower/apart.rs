@@ -114,17 +114,21 @@ fn report(draft: &PlanDraft, owned: &[(LaneIndex, &At<String>)], overlap: &Overl
     let names = (called(&draft.lanes[one.at()]), called(&draft.lanes[other.at()]));
     let globs = (quoted(&left.value), quoted(&right.value));
     let both = match &overlap.example {
+        Some(path) if left.value == right.value && *path == left.value => format!("both own {}", globs.0),
         Some(path) if left.value == right.value => format!("both own {}, for example {}", globs.0, quoted(path)),
         Some(path) => format!("own {} by {} and {}", quoted(path), globs.0, globs.1),
         None => format!("may own the same files by {} and {}", globs.0, globs.1),
     };
-    let message = format!("lanes {} and {} can run at the same time and {both}", names.0, names.1);
     match draft.overlaps {
         Overlaps::Refused => {
+            let message = format!("lanes {} and {} can run at the same time and {both}", names.0, names.1);
             let help = "narrow one of the globs, or order the lanes with `depends_on` or `excludes`";
             faults.error_with(right.span, message, help);
         }
-        Overlaps::KeptApart => faults.warning(right.span, message, "they run one after the other"),
+        Overlaps::KeptApart => {
+            let message = format!("lanes {} and {} {both}, so they run one after the other", names.0, names.1);
+            faults.warning(right.span, message, "give them different files, or an order, if that is not meant");
+        }
     }
 }
 
