@@ -1,6 +1,6 @@
 //! One lane: defaults filled in, globs and pools checked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Context;
 use super::agents::agents;
@@ -60,14 +60,9 @@ pub(super) fn value<T: Clone>(own: &Option<At<T>>, common: &Option<At<T>>) -> Op
 }
 
 /// What stands in a list, each once.
-fn values<T: Clone + PartialEq>(list: &[At<T>]) -> Vec<T> {
-    let mut values: Vec<T> = Vec::new();
-    for item in list {
-        if !values.contains(&item.value) {
-            values.push(item.value.clone());
-        }
-    }
-    values
+fn values<T: Clone + Ord>(list: &[At<T>]) -> Vec<T> {
+    let mut seen = BTreeSet::new();
+    list.iter().map(|item| &item.value).filter(|value| seen.insert(*value)).cloned().collect()
 }
 
 /// Later variables of the same name win.
