@@ -32,7 +32,7 @@ pub struct Failure {
 /// How many log entries a retry is given per earlier attempt (seed 004, Automatic Retry Behavior).
 pub const CONTEXT_LOG_ENTRIES: usize = 5;
 
-/// What an agent is told that may have ended with a question.
+/// The instruction for an agent that may have ended with a question.
 const NOBODY_ANSWERS: &str = "Nobody answers questions while you work: decide yourself, state what you assumed, and \
 change the files that the task asks for.";
 

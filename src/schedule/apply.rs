@@ -447,7 +447,7 @@ impl LaneState {
         for (agent, worker) in self.agents.iter_mut().enumerate() {
             worker.revive(has_checkpoint_gate, self.merges.iter().any(|(merged, _)| *merged == agent));
         }
-        // The tests judge what all agents brought: whoever is to fix that is excused.
+        // The tests judge what all agents brought: the agent that is to fix that is excused.
         if self.agents.iter().any(|worker| worker.excused && !worker.failed_in_task()) {
             self.agents.iter_mut().for_each(|worker| worker.excused = true);
         }

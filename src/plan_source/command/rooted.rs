@@ -172,8 +172,8 @@ mod tests {
         let expected = "cd \"$LANEKEEPER_WORKTREE\" && make && cd \"$LANEKEEPER_WORKTREE\"/web && npm test\n\
                         (cd \"$LANEKEEPER_WORKTREE\"'/a b' && ls)";
         assert_eq!(in_worktree(text, "/home/x/app"), expected);
-        let script = SourceText::new("p", "cd C:/work/app\nmake");
-        assert_eq!(root(script.files(), &[]), Some("C:/work/app"));
+        let script = SourceText::new("p", "cd C:/src/app\nmake");
+        assert_eq!(root(script.files(), &[]), Some("C:/src/app"));
         let windows = SourceText::new("p", "cd C:\\work\\app && make");
         assert_eq!(root(windows.files(), &[]), Some("C:\\work\\app"));
     }

@@ -52,6 +52,22 @@ pub(super) struct RawTask<'a> {
     pub(super) unclosed: Vec<(usize, &'static str)>,
 }
 
+impl<'a> RawTask<'a> {
+    /// One without elements, below a heading or in a list.
+    fn below(range: Range<usize>, head_end: usize, head: &'a str) -> Self {
+        let (children, loose, unclosed) = (Vec::new(), Vec::new(), Vec::new());
+        Self { range, head_end, head, is_heading: true, children, loose, unclosed }
+    }
+}
+
+/// The same, each with what stands between its head and its end.
+fn with_their_text(mut tasks: Vec<RawTask<'_>>) -> Vec<RawTask<'_>> {
+    for task in &mut tasks {
+        task.loose.push(task.head_end..task.range.end);
+    }
+    tasks
+}
+
 /// All tasks in the order of the text.
 pub(super) fn tasks<'a>(text: &'a str, tokens: &[Token<'a>], body: &Range<usize>) -> Vec<RawTask<'a>> {
     if tokens.iter().any(|token| token.opens("task")) {
@@ -82,20 +98,9 @@ fn by_numbers<'a>(text: &'a str, tokens: &[Token<'a>], body: &Range<usize>) -> V
         if let Some(last) = found.last_mut() {
             last.range.end = start;
         }
-        found.push(RawTask {
-            range: start..end,
-            head_end: start + line.text.len(),
-            head: words,
-            is_heading: true,
-            children: Vec::new(),
-            loose: Vec::new(),
-            unclosed: Vec::new(),
-        });
+        found.push(RawTask::below(start..end, start + line.text.len(), words));
     }
-    for task in &mut found {
-        task.loose.push(task.head_end..task.range.end);
-    }
-    found
+    with_their_text(found)
 }
 
 /// For each opening tag the one that closes it.
@@ -254,21 +259,10 @@ fn by_headings<'a>(tokens: &[Token<'a>], body: &Range<usize>) -> Vec<RawTask<'a>
         }
         if begins {
             open = true;
-            found.push(RawTask {
-                range: token.start..body.end,
-                head_end: token.end,
-                head: token.inside,
-                is_heading: true,
-                children: Vec::new(),
-                loose: Vec::new(),
-                unclosed: Vec::new(),
-            });
+            found.push(RawTask::below(token.start..body.end, token.end, token.inside));
         }
     }
-    for task in &mut found {
-        task.loose.push(task.head_end..task.range.end);
-    }
-    found
+    with_their_text(found)
 }
 
 /// The attributes of a tag, in order: `type="auto" tdd="true"`.
