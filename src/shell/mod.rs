@@ -9,7 +9,7 @@ mod strict;
 
 pub use meaning::{Harmless, cannot_fail, without_display_filters};
 pub use parse::{Command, Kind, Link, List, MAX_SCRIPT, Pipeline, Script, Word, parse, with_literal_parentheses};
-pub use strict::{Shell, shell_of, strict};
+pub use strict::{Shell, is_search, seeks_failures, shell_of, strict};
 
 use crate::model::{CommandLine, Lane, Plan};
 

@@ -132,6 +132,11 @@ impl Script {
 }
 
 impl Command {
+    /// What a simple command runs.
+    pub fn program(&self) -> Option<&str> {
+        self.arguments().next().filter(|_| self.kind == Kind::Simple).map(|word| word.text.as_str())
+    }
+
     /// The scripts that a compound command is made of.
     pub fn scripts(&self) -> impl Iterator<Item = &Script> {
         let (first, second): (&[Script], &[Script]) = match &self.kind {

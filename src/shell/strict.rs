@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use super::parse::{Script, parse};
+use super::parse::{Command, Kind, Pipeline, Script, parse};
+
+const SEARCHES: [&str; 6] = ["grep", "rg", "egrep", "fgrep", "ag", "ack"];
 
 /// Which shell a line needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,21 +28,25 @@ pub fn shell_of(text: &str) -> Shell {
 
 /// `text` for bash: a pipeline fails where any of its programs does. One that only died because nobody read on (141) did
 /// not fail; one that is missing (127) fails the whole script, also behind `!`.
+///
+/// A search that found nothing for the next program did not fail. Only the last program counts behind `!` and in a
+/// condition, where a failure would pass for success, and before a search for failures that something else judges.
 pub fn strict(text: &str) -> String {
     let Some(script) = parse(text) else { return text.to_owned() };
-    let mut stages: Vec<(usize, &str)> = Vec::new();
+    let mut marks: Vec<(usize, String)> = Vec::new();
     for stage in script.stages() {
-        stages.extend([(stage.start, "{ "), (stage.end, " || _stage; }")]);
+        marks.push((stage.place.start, "{ ".to_owned()));
+        marks.push((stage.place.end, format!(" || _stage {}; }}", stage.harmless)));
     }
-    if stages.is_empty() {
+    if marks.is_empty() {
         return text.to_owned();
     }
-    stages.sort_by_key(|(at, _)| *at);
+    marks.sort_by_key(|(at, _)| *at);
     let mut guarded = PRELUDE.to_owned();
     let mut copied = 0;
-    for (at, mark) in stages {
+    for (at, mark) in marks {
         guarded.push_str(&text[copied..at]);
-        guarded.push_str(mark);
+        guarded.push_str(&mark);
         copied = at;
     }
     guarded.push_str(&text[copied..]);
@@ -49,24 +55,88 @@ pub fn strict(text: &str) -> String {
 
 /// On the script's first line, so that the line numbers of its errors hold.
 const PRELUDE: &str = "set -o pipefail; trap 'exit 127' USR1; \
-    _stage() { local code=$?; case $code in 141) return 0;; 127) kill -s USR1 $$;; esac; return $code; }; ";
+    _stage() { local code=$?; case $code in 141) return 0;; 127) kill -s USR1 $$;; esac; \
+    [ $code -gt $1 ] || return 0; return $code; }; ";
+
+/// A command that stands in a pipeline with others.
+struct Stage {
+    place: Range<usize>,
+    /// The exit codes up to this one are no failure.
+    harmless: u8,
+}
 
 impl Script {
-    /// The places of all commands that stand in a pipeline with others.
-    fn stages(&self) -> Vec<Range<usize>> {
+    fn stages(&self) -> Vec<Stage> {
         let mut found = Vec::new();
-        self.collect_stages(&mut found);
+        self.collect_stages(false, &mut found);
         found
     }
 
-    fn collect_stages(&self, found: &mut Vec<Range<usize>>) {
-        for pipeline in self.lists.iter().flat_map(|list| &list.pipelines).map(|(_, pipeline)| pipeline) {
-            for command in &pipeline.commands {
-                found.extend((pipeline.commands.len() > 1).then(|| command.range.clone()));
-                command.scripts().chain(&command.substituted).for_each(|script| script.collect_stages(found));
+    fn collect_stages(&self, is_condition: bool, found: &mut Vec<Stage>) {
+        for list in &self.lists {
+            for (at, (_, pipeline)) in list.pipelines.iter().enumerate() {
+                let is_judged = at + 1 < list.pipelines.len();
+                pipeline.collect_stages(is_condition, is_judged, found);
             }
         }
     }
+}
+
+impl Pipeline {
+    fn collect_stages(&self, is_condition: bool, is_judged: bool, found: &mut Vec<Stage>) {
+        let last = self.commands.len() - 1;
+        let seeker = self.commands.iter().rposition(seeks_failures).filter(|&seeker| is_judged || seeker < last);
+        for (at, command) in self.commands.iter().enumerate() {
+            let only_last = self.negated || is_condition || seeker.is_some_and(|seeker| at < seeker);
+            let harmless = match () {
+                () if at == last => 0,
+                () if only_last => u8::MAX,
+                () if command.program().is_some_and(is_search) => 1,
+                () => 0,
+            };
+            found.extend((last > 0).then(|| Stage { place: command.range.clone(), harmless }));
+            let asked = match &command.kind {
+                Kind::Branches { conditions, .. } => conditions.as_slice(),
+                Kind::Loop { condition, .. } => condition.as_slice(),
+                _ => &[],
+            };
+            for script in command.scripts() {
+                script.collect_stages(asked.iter().any(|condition| std::ptr::eq(condition, script)), found);
+            }
+            command.substituted.iter().for_each(|script| script.collect_stages(false, found));
+        }
+    }
+}
+
+/// Whether a program looks for lines, and ends with 1 where it finds none.
+pub fn is_search(program: &str) -> bool {
+    SEARCHES.contains(&program)
+}
+
+/// Whether a command looks for lines that tell of failures, and for no others: `grep -E "error TS|FAILED"`.
+pub fn seeks_failures(command: &Command) -> bool {
+    let words: Vec<&str> = command.arguments().skip(1).map(|word| word.text.as_str()).collect();
+    let inverted = |word: &&str| word.starts_with('-') && !word.starts_with("--") && word.contains('v');
+    let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+    let pattern = words.iter().find(|word| !word.starts_with('-') && !is_number(word));
+    command.program().is_some_and(is_search)
+        && !words.iter().any(inverted)
+        && pattern.is_some_and(|pattern| pattern.split('|').all(tells_of_failure))
+}
+
+/// Whether a pattern finds failures, and not that there are none (`0 failed`).
+fn tells_of_failure(pattern: &str) -> bool {
+    let pattern = pattern.to_ascii_lowercase();
+    let mut depth = 0_usize;
+    let plain = pattern.chars().filter(|&c| {
+        depth = if c == '[' { depth + 1 } else { depth };
+        let outside = depth == 0;
+        depth = if c == ']' { depth.saturating_sub(1) } else { depth };
+        outside
+    });
+    let plain: String = plain.collect();
+    let none = plain.split(|c: char| !c.is_alphanumeric()).any(|word| matches!(word, "0" | "no" | "zero" | "without"));
+    !none && ["fail", "error", "cannot", "traceback", "exception", "panic"].iter().any(|word| plain.contains(word))
 }
 
 #[cfg(test)]
@@ -107,6 +177,19 @@ mod tests {
             ("(yes | head -1) | cat", 0),
             ("test \"$(seq 3 | wc -l)\" -eq 3", 0),
             ("[[ $(yes | head -1) == y ]]", 0),
+            ("grep -c none /dev/null | xargs test 0 -eq", 0),
+            ("cat /nowhere | grep -c none | xargs test 0 -eq", 1),
+            ("grep x /nowhere | wc -l | xargs test 0 -eq", 2),
+            ("(echo 'error TS'; false) | grep 'error TS' | wc -l | xargs test 0 -eq", 123),
+            ("true | grep 'error TS' | wc -l | xargs test 0 -eq", 0),
+            ("(echo '1 failed'; false) | grep -qE '[1-9] (failed|error)' && echo red", 0),
+            ("(echo '1 failed'; false) | grep -q failed", 1),
+            ("(echo '1 failed, 2 passed'; false) | grep -qE 'failed|passed' && echo ended", 1),
+            ("(echo '0 failed'; false) | grep -q '0 failed' && echo green", 1),
+            ("! (echo error; false) | grep -q error", 1),
+            ("if (echo error; false) | grep -q error; then exit 3; fi", 3),
+            ("(echo error; false) | grep -q error && exit 3 || true", 3),
+            ("if true; then false | cat; fi", 1),
         ];
         for (script, expected) in cases {
             assert_eq!(code(script), expected, "{script}: {}", strict(script));

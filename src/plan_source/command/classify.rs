@@ -4,9 +4,9 @@
 //! costs nothing.
 
 use super::endless::is_endless;
-use super::vocabulary::{OUTCOMES, PROSE, SEARCHES, TOOLS, VERDICTS, WORDS, is_in};
+use super::vocabulary::{OUTCOMES, PROSE, TOOLS, VERDICTS, WORDS, is_in};
 
-use crate::shell::{MAX_SCRIPT, Word, parse};
+use crate::shell::{MAX_SCRIPT, Word, is_search, parse};
 
 /// The words of a line that may be prose; `None`: its quotes do not match.
 pub(in crate::plan_source) fn words(line: &str) -> Option<Vec<Word>> {
@@ -195,7 +195,7 @@ fn tells_verdict(line: &str) -> bool {
         if texts.first().is_none_or(|first| is_in("echo printf [ test", first)) {
             return false;
         }
-        let searches = is_in(SEARCHES, texts[0]);
+        let searches = is_search(texts[0]);
         let pattern = texts.iter().skip(1).position(|text| !text.starts_with('-')).map(|at| at + 1);
         (1..words.len()).any(|at| {
             let argument = takes_value(texts[at - 1]) || (searches && pattern == Some(at));

@@ -1,10 +1,11 @@
 //! Which commands can judge work, and why the others cannot.
 
 use super::endless::is_endless;
-use super::vocabulary::{CLEANERS, DANGERS, SEARCHES, is_in};
+use super::vocabulary::{CLEANERS, DANGERS, is_in};
 use crate::plan_source::faults::quoted;
 use crate::shell::{
-    Command, Kind, Pipeline, Script, cannot_fail, parse, with_literal_parentheses, without_display_filters,
+    Command, Pipeline, Script, cannot_fail, is_search, parse, seeks_failures, with_literal_parentheses,
+    without_display_filters,
 };
 
 /// Why a command is no gate.
@@ -84,6 +85,9 @@ pub(in crate::plan_source) fn gate(command: &str) -> Result<String, Why> {
     if result.is_some_and(lists_left_over) {
         return Err(Why::LeftOver);
     }
+    if result.is_some_and(lists_failures) {
+        return Err(Why::Turned);
+    }
     let gate = without_display_filters(&written);
     match cannot_fail(&gate) {
         Some(harmless) => Err(Why::Harmless(harmless.because)),
@@ -151,37 +155,44 @@ fn has_placeholder(script: &str) -> bool {
 
 /// `grep x a | wc -l`
 fn prints_count(pipeline: &Pipeline) -> bool {
-    let programs: Vec<&str> = pipeline.commands.iter().filter_map(program).collect();
+    let programs: Vec<&str> = pipeline.commands.iter().filter_map(Command::program).collect();
     let counts = pipeline.commands.len() > 1 && programs.last() == Some(&"wc");
-    counts && !pipeline.negated && programs.iter().any(|program| is_in(SEARCHES, program) || *program == "find")
+    counts && !pipeline.negated && programs.iter().any(|program| is_search(program) || *program == "find")
 }
 
 /// `grep x a | grep -v y`
 fn lists_left_over(pipeline: &Pipeline) -> bool {
-    let shows = |command: &&Command| program(command).is_some_and(|name| is_in("head tail cat sort uniq less", name));
-    let mut commands = pipeline.commands.iter().rev().skip_while(shows);
+    let mut commands = filters(pipeline);
     let excludes = commands.next().is_some_and(|command| {
         let options = command.arguments().skip(1).filter(|word| !word.quoted);
         let inverted = |word: &str| word.starts_with('-') && !word.starts_with("--") && word.contains('v');
         let inverted = options.map(|word| word.text.as_str()).any(|word| inverted(word) || word == "--invert-match");
-        program(command).is_some_and(|name| is_in(SEARCHES, name)) && inverted
+        command.program().is_some_and(is_search) && inverted
     });
     excludes && commands.next().is_some() && !pipeline.negated
 }
 
-fn program(command: &Command) -> Option<&str> {
-    command.arguments().next().filter(|_| command.kind == Kind::Simple).map(|word| word.text.as_str())
+/// `make 2>&1 | grep error`
+fn lists_failures(pipeline: &Pipeline) -> bool {
+    let mut commands = filters(pipeline);
+    commands.next().is_some_and(seeks_failures) && commands.next().is_some() && !pipeline.negated
+}
+
+/// The commands of a pipeline, last first, without those that only show what the others print.
+fn filters(pipeline: &Pipeline) -> impl Iterator<Item = &Command> {
+    let shows = |command: &&Command| command.program().is_some_and(|name| is_in("head tail cat sort uniq less", name));
+    pipeline.commands.iter().rev().skip_while(shows)
 }
 
 /// Whether a script only tidies up, or does to the machine or the repository what no check does.
 fn changes_only(script: &Script) -> bool {
     let commands: Vec<&Command> = script.commands().into_iter().map(|(command, _)| command).collect();
-    let simple = || commands.iter().filter(|command| program(command).is_some());
+    let simple = || commands.iter().filter(|command| command.program().is_some());
     let tidies = |command: &&&Command| {
-        let name = program(command).unwrap_or_default();
+        let name = command.program().unwrap_or_default();
         is_in(CLEANERS, name) || is_in("cd echo true", name)
     };
-    let all_tidy = simple().any(|command| program(command).is_some_and(|name| is_in(CLEANERS, name)))
+    let all_tidy = simple().any(|command| command.program().is_some_and(|name| is_in(CLEANERS, name)))
         && simple().all(|command| tidies(&command));
     all_tidy || simple().any(|command| is_dangerous(command))
 }
@@ -219,6 +230,7 @@ mod tests {
             ("jq -e '.a' b.json", "jq -e '.a' b.json"),
             ("npm test 2>&1 | tail -20", "npm test 2>&1"),
             ("! grep -rn x src | grep -v test", "! grep -rn x src | grep -v test"),
+            ("npx tsc | grep error | wc -l | xargs test 0 -eq", "npx tsc | grep error | wc -l | xargs test 0 -eq"),
             ("grep -v '#' a | grep -q b", "grep -v '#' a | grep -q b"),
             ("ls app/(a)/b.ts", "ls app/\\(a\\)/b.ts"),
             ("test $(grep -c x a | wc -l) -gt 2", "test $(grep -c x a | wc -l) -gt 2"),
@@ -238,6 +250,7 @@ mod tests {
             ("npm test (all green)", Why::NoCommand),
             ("grep -rn x src | wc -l", Why::Counts),
             ("grep -rn x src | grep -v test", Why::LeftOver),
+            ("npx tsc --noEmit 2>&1 | grep -E 'error TS' | head -5", Why::Turned),
             ("grep -rn x src | grep -v test | head -5", Why::LeftOver),
             ("rm -rf /tmp/x", Why::Changes),
             ("cd a && rm -r b", Why::Changes),

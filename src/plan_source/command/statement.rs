@@ -9,9 +9,9 @@ use regex::Regex;
 
 use super::classify::{is_plain_command, is_word_of_script, may_be_command, words};
 use super::endless::is_endless;
-use super::vocabulary::{ABSENCE, CALLED_ALONE, GLUE, OUTCOMES, POSITIVE, SEARCHES, TURNING, is_in};
+use super::vocabulary::{ABSENCE, CALLED_ALONE, GLUE, OUTCOMES, POSITIVE, TURNING, is_in};
 use crate::plan_source::inline::{codes, dedent, one_line, without_code};
-use crate::shell::{Command, Kind, List, Script, parse};
+use crate::shell::{Command, Kind, List, Script, is_search, parse};
 
 /// A part of a text that may hold commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -207,7 +207,7 @@ pub(in crate::plan_source) fn searches(command: &str) -> bool {
     let last = script.lists.last().and_then(|list| list.pipelines.last()).map(|(_, pipeline)| pipeline);
     let programs = last.filter(|pipeline| !pipeline.negated).into_iter().flat_map(|pipeline| &pipeline.commands);
     let mut programs = programs.filter_map(|command| command.arguments().next());
-    programs.any(|program| is_in(SEARCHES, &program.text) || is_in("find ls git test [ diff wc jq", &program.text))
+    programs.any(|program| is_search(&program.text) || is_in("find ls git test [ diff wc jq", &program.text))
 }
 
 /// Whether the words before a command say no more than that it is run: nothing, `Run`, `TypeScript compiles:`.

@@ -45,9 +45,6 @@ pub(super) const PROSE: &str = "\
     full suite code type file files page user users app verification verified compare try use load deploy \
     covered above below via only after before applicable unchanged correct correctly green loads works";
 
-/// Programs whose exit code says whether they found something.
-pub(super) const SEARCHES: &str = "grep rg egrep fgrep ag ack";
-
 /// Programs that make or remove files and end programs, and check nothing.
 pub(super) const CLEANERS: &str = "rm rmdir mkdir touch mv cp kill ln chmod";
 
