@@ -35,10 +35,31 @@ pub(super) fn final_commands(document: &Document<'_>) -> Commands {
         }
         wanted_text.push('\n');
     }
-    wanted_text.push_str(&verification(document).unwrap_or_default());
+    wanted_text.push_str(&without_manual_steps(&verification(document).unwrap_or_default()));
     let found = commands(&wanted_text).into_iter();
     let mut seen = std::collections::HashSet::new();
     Commands::judged(found.filter(|command| seen.insert(command.clone())).collect())
+}
+
+/// `text` without the lists and scripts below labels that leave them to a person: `Manual smoke:`.
+fn without_manual_steps(text: &str) -> String {
+    let (mut manual, mut fenced) = (false, false);
+    let mut kept = String::with_capacity(text.len());
+    for line in text.lines() {
+        let label = line.trim_matches(['*', '#', ' ']).to_lowercase();
+        let goes_on = label.is_empty()
+            || line.starts_with(['-', ' ', '\t', '`'])
+            || line.starts_with(|c: char| c.is_ascii_digit());
+        fenced ^= line.starts_with("```");
+        if !fenced && !goes_on {
+            manual = label.starts_with("manual");
+        }
+        if !manual {
+            kept.push_str(line);
+            kept.push('\n');
+        }
+    }
+    kept
 }
 
 fn is_title(document: &Document<'_>, at: usize, line: &str) -> bool {
@@ -228,6 +249,12 @@ mod tests {
     fn commands_across_lanes_are_for_the_end() {
         let text = "# P1: A\n## H. Test Execution Plan\n### Unit Tests\n```bash\nnpm run unit\n```\n### Cross-Lane Integration Tests\n```bash\n# all\nnpm run e2e  # slow\n```\n- `npm run smoke`\n```yaml\nrun: npm run no\n```\n### CI Integration\n```bash\nnpm run ci\n```\n**Full integration**:\n```\nnpm run e2e\nnpm run full\n```\n## J. B\n### Integration\n```bash\nnpm run no\n```\n";
         assert_eq!(final_commands(&Document::new(text)).gates, ["npm run e2e", "npm run smoke", "npm run full"]);
+    }
+
+    #[test]
+    fn what_a_person_does_is_no_gate() {
+        let text = "# P1: A\n## Verification\n- `npm test`\n\n**Manual smoke**:\n\n- `npm run doctor`\n```bash\nnpm run wipe\n```\n\nBefore a release:\n1. `npm run build`\n";
+        assert_eq!(final_commands(&Document::new(text)).gates, ["npm test", "npm run build"]);
     }
 
     #[test]
