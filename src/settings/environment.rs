@@ -51,6 +51,8 @@ variables! {
     BACKOFF = "LANEKEEPER_BACKOFF";
     /// Sets `outage_limit`.
     OUTAGE_LIMIT = "LANEKEEPER_OUTAGE_LIMIT";
+    /// Sets `task_timeout`.
+    TASK_TIMEOUT = "LANEKEEPER_TASK_TIMEOUT";
     /// Sets `specialist_timeout`.
     SPECIALIST_TIMEOUT = "LANEKEEPER_SPECIALIST_TIMEOUT";
     /// Sets `specialist_timeout`, usually in seconds (seed 002).

@@ -11,7 +11,7 @@ use super::render::Row;
 use super::value::{self, ToJson, words};
 use super::{OnLockConflict, Origin, Progress, Setting, Surroundings};
 use crate::model::ownership::RUN_LOG_DIRECTORY;
-use crate::model::plan::SPECIALIST_TIME_LIMIT;
+use crate::model::plan::{SPECIALIST_TIME_LIMIT, TASK_TIME_LIMIT};
 use crate::model::retry::OUTAGE_LIMIT;
 use crate::model::runner::RunnerText;
 use crate::model::{Ci, Dollars, ForgeChoice, MergeMode, MustHavesRule, OnOrphan, SnapshotRules, Timeouts};
@@ -183,6 +183,11 @@ settings! {
         Kind::Duration, value::duration, flags [], variables [env::OUTAGE_LIMIT],
         default "1h"
     }
+    /// How long one attempt at a task may take where the plan does not say, in the implementation round.
+    task_timeout: Duration {
+        Kind::Duration, value::positive_duration, flags [], variables [env::TASK_TIMEOUT],
+        default "10m"
+    }
     /// How long an agent of the requirements or the review round may take where the plan does not say.
     specialist_timeout: Duration {
         Kind::Duration, value::positive_duration, flags [],
@@ -331,6 +336,7 @@ impl Settings {
             kill_after: unsaid(Timeouts::default().kill_after),
             backoff: unsaid(Duration::from_secs(1)),
             outage_limit: unsaid(OUTAGE_LIMIT),
+            task_timeout: unsaid(TASK_TIME_LIMIT),
             specialist_timeout: unsaid(SPECIALIST_TIME_LIMIT),
             on_orphan: unsaid(OnOrphan::Continue),
             keep_pool: unsaid(false),

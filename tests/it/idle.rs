@@ -70,6 +70,18 @@ fn work_that_may_change_nothing_is_merged() {
 }
 
 #[test]
+fn a_resume_takes_over_what_the_settings_say_of_the_plans_agents_where_that_is_accepted() {
+    let env = TestEnv::new();
+    env.plan(&plan_of("echo fine", ""));
+    env.execute(&[]).exits(1);
+    env.write("repo/lanekeeper.toml", "allow_empty = true\ntask_timeout = \"7m\"\n");
+    env.resume(&[]).exits(1);
+    env.resume(&["--accept-plan-change"]).exits(0);
+    let pinned = env.read("repo/.claude/ai-dev-kit/run-logs/r1/plan.json");
+    assert!(pinned.contains("\"timeout\": 420000"), "{pinned}");
+}
+
+#[test]
 fn a_task_without_a_change_beside_one_with_a_change_is_reported() {
     let env = TestEnv::new();
     let tasks = "task = [{ id = \"look\" }, { id = \"make\" }, { id = \"check\" }]";

@@ -14,7 +14,7 @@ use crate::model::{CommandLine, Plan, PlanParts, Round};
 use crate::plan_source::{self, Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Source, SourceFile};
 use crate::regular_file::{self, Links};
 use crate::runner::Catalogue;
-use crate::settings::Settings;
+use crate::settings::{Origin, Settings};
 use crate::shell;
 
 /// A plan and where it came from.
@@ -194,16 +194,18 @@ pub(super) fn names_in(directory: &Path) -> Vec<String> {
     names
 }
 
-/// The plan with the runners that it uses, and with what was given for this one call and wins over what it says of its
-/// lanes.
+/// The plan with the runners that it uses, and with what the settings say of its lanes and agents.
 fn settled(plan: Plan, settings: &Settings, catalogue: &Catalogue) -> Plan {
     let mut parts = PlanParts::from(plan.clone());
     if let Some(retries) = settings.retries.value.filter(|_| settings.retries.origin.outranks_plan()) {
         parts.lanes.iter_mut().for_each(|lane| lane.retries = retries);
     }
-    if settings.allow_empty.value {
-        let agents = parts.lanes.iter_mut().flat_map(|lane| &mut lane.agents);
-        agents.for_each(|agent| agent.allow_empty = agent.round == Round::Implementation);
+    let time_limit = Some(settings.task_timeout.value)
+        .filter(|_| settings.task_timeout.origin != Origin::Default && parts.timeouts.agent.is_none());
+    let agents = parts.lanes.iter_mut().flat_map(|lane| &mut lane.agents);
+    for agent in agents.filter(|agent| agent.round == Round::Implementation) {
+        agent.allow_empty |= settings.allow_empty.value;
+        agent.timeout = agent.timeout.or(time_limit);
     }
     let agents = parts.lanes.iter().flat_map(|lane| &lane.agents);
     let used = agents.filter_map(|agent| Some((agent.runner.clone(), catalogue.get(&agent.runner)?)));

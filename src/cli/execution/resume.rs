@@ -411,9 +411,10 @@ fn changed_plan(context: &Context, taken: &Opened, control: &Control) -> Result<
     }
     let reading = read_again(pinned.lanes.iter().map(|lane| &lane.id), started, control, false)?;
     match reading.plan {
-        _ if reading.sha256 == PlanOnRecord::of(&taken.records).source && !taken.edited => Ok(None),
         Some(plan) if plan == **pinned => Ok(None),
+        // Also where only the settings changed that a plan is read with.
         Some(plan) if control.accept_plan_change => Ok(Some((Arc::new(plan), reading.sha256))),
+        _ if reading.sha256 == PlanOnRecord::of(&taken.records).source && !taken.edited => Ok(None),
         changed => {
             let message = format!("{} is not what it was when run {} began", path.display(), started.run_id);
             let differences = changed
