@@ -30,6 +30,12 @@ pub(super) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus
     found.notes.iter().for_each(|note| context.printer.warning(note, &[]));
     match found.plans.as_slice() {
         [_] if !found.of_roadmap => what(&file.plan),
+        plans if plans.len() > 1 && matches!(command, PlanCommand::Convert(_)) => {
+            let names: Vec<_> = plans.iter().map(|plan| plan.display().to_string()).collect();
+            let message = format!("{} is several plans, and a native plan is one phase", file.plan.display());
+            Err(CliError::new(ExitStatus::Usage, message)
+                .hint(format!("convert them one by one: {}", names.join(", "))))
+        }
         // Every plan of a roadmap is told of; the first fault decides how it ends.
         plans => plans.iter().map(|plan| what(plan)).fold(Ok(ExitStatus::Done), Result::and),
     }

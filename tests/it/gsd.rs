@@ -239,6 +239,14 @@ fn a_roadmap_does_what_a_run_of_single_lanes_left_and_nothing_twice() {
 }
 
 #[test]
+fn a_roadmap_of_several_phases_is_no_native_plan() {
+    let env = project();
+    let phases = [".planning/phases/01-base", ".planning/phases/02-next"];
+    env.lanekeeper(&["plan", "convert", ".planning/ROADMAP.md"]).exits(2).hints(phases[0]).hints(phases[1]);
+    env.lanekeeper(&["plan", "convert", phases[0]]).exits(0);
+}
+
+#[test]
 fn a_phase_that_is_done_is_passed_over_in_a_chain_and_can_be_put_back() {
     let env = project();
     let (one, two) = (".planning/phases/01-base", ".planning/phases/02-next");
