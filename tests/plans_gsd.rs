@@ -364,6 +364,31 @@ fn gates_that_never_end_or_name_another_machine_are_only_told() {
     assert!(task.prompt.contains("tail -f log") && task.prompt.contains("ls /Users/someone/app/a"), "{}", task.prompt);
 }
 
+#[test]
+fn a_task_that_says_that_it_has_no_files_may_change_none() {
+    let cases = [("", true), ("None (testing only)", true), ("(none)", true), ("n/a", true), ("src/a.ts", false)];
+    for (files, expected) in cases {
+        let plan = good(read_text(&format!("<task type=\"auto\"><name>A</name><files>{files}</files></task>\n")));
+        assert_eq!(plan.lanes[0].agents[0].tasks[0].allow_empty, expected, "{files}");
+    }
+    let plan = good(read_text("<task type=\"auto\"><name>A</name><action>Write it.</action></task>\n"));
+    assert!(!plan.lanes[0].agents[0].tasks[0].allow_empty);
+}
+
+#[test]
+fn lanes_that_own_the_same_file_are_named_together() {
+    let plan = |number: u32, name: &str| {
+        let text =
+            format!("---\nfiles_modified: [src/shared.ts, src/{name}.ts]\n---\n<task><name>{name}</name></task>\n");
+        (format!("05-web/05-0{number}-PLAN.md"), text)
+    };
+    let files = [plan(1, "a"), plan(2, "b"), plan(3, "c")];
+    let reading = read_plans(&files, &[], ReadOptions::default());
+    let told: Vec<String> = reading.diagnostics.iter().map(|diagnostic| diagnostic.message.clone()).collect();
+    let expected = "lanes `05-01`, `05-02` and `05-03` all own `src/shared.ts`, so they run one after the other";
+    assert_eq!(told, [expected]);
+}
+
 /// What takes more than linear time on them does not end.
 #[test]
 fn fields_full_of_marks_are_read_to_their_end() {

@@ -97,11 +97,13 @@ fn heading_objective(text: &str) -> Option<String> {
 }
 
 /// The lane of a plan; what it depends on is added by who knows the other plans. `root` is where its commands think
-/// that the repository is, and `budget` how much text may still be repeated. `None`: it has too many tasks to be run.
+/// that the repository is, `budget` how much text may still be repeated, and `moved` the phase's first task with commands
+/// that go there. `None`: it has too many tasks to be run.
 pub(super) fn lane(
     plan: &PlanFile<'_>,
     root: Option<&str>,
     budget: &Cell<usize>,
+    moved: &Cell<Option<Span>>,
     faults: &Faults<'_>,
 ) -> Option<LaneDraft> {
     let file = &plan.file;
@@ -115,7 +117,7 @@ pub(super) fn lane(
     }
     let around = surroundings(file, &body, &plan.front, &tokens, &raw);
     let mut read: Vec<ReadTask> = raw.iter().map(|raw| task::read(file, raw, faults)).collect();
-    move_commands(&mut read, root, faults);
+    moved.set(moved.get().or(move_commands(&mut read, root, faults)));
     let attended = read.iter().any(|task| task.kind.value.is_human());
     let drafts =
         if raw.is_empty() { vec![whole_body(plan, &body, faults)] } else { told(plan, &raw, read, &around, budget) };
@@ -157,8 +159,9 @@ fn approval(span: Span, faults: &Faults<'_>) -> Vec<At<Approval>> {
     vec![At::new(Approval::Changes, span)]
 }
 
-/// Has the gates look at the lane's worktree instead of the repository of who wrote the plan.
-fn move_commands(tasks: &mut [ReadTask], root: Option<&str>, faults: &Faults<'_>) {
+/// Has the gates look at the lane's worktree instead of the repository of who wrote the plan. Gives the first task that
+/// has such gates.
+fn move_commands(tasks: &mut [ReadTask], root: Option<&str>, faults: &Faults<'_>) -> Option<Span> {
     let mut first = None;
     for task in tasks {
         let (moved, foreign) = task.move_commands(root);
@@ -171,10 +174,7 @@ fn move_commands(tasks: &mut [ReadTask], root: Option<&str>, faults: &Faults<'_>
             faults.warning(task.span, message, help);
         }
     }
-    if let Some((span, root)) = first.zip(root) {
-        let message = format!("commands of this plan go to {}, which is not the lane's worktree", quoted(root));
-        faults.warning(span, message, "leave such a `cd` out; it is taken for the root of the worktree");
-    }
+    first
 }
 
 fn note_nul(file: &File<'_>, faults: &Faults<'_>) {

@@ -79,11 +79,16 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>) -> Option<Pl
     let budget = Cell::new(prompt::REPEATED_TEXT);
     let owned: Vec<&str> = plans.iter().flat_map(|plan| &plan.header.files).map(|file| file.value.as_str()).collect();
     let root = root(files, &owned);
+    let moved = Cell::new(None);
     for plan in &plans {
-        if let Some(mut lane) = lane::lane(plan, root, &budget, faults) {
+        if let Some(mut lane) = lane::lane(plan, root, &budget, &moved, faults) {
             lane.depends_on = known.lanes(plan, files.len() == 1, faults);
             draft.lanes.push(lane);
         }
+    }
+    if let Some((span, root)) = moved.get().zip(root) {
+        let message = format!("commands go to {}, which is taken for the root of the worktree", quoted(root));
+        faults.warning(span, message, "leave the `cd` out: gates run in the lane's worktree");
     }
     Some(draft)
 }

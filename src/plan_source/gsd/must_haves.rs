@@ -121,7 +121,7 @@ fn path(written: &At<String>, found: &mut MustHaves, faults: &Faults<'_>) -> Opt
             why
         }
     };
-    let message = format!("{} cannot be checked as an artifact: {why}", quoted(&written.value));
+    let message = format!("must_haves: {} cannot be checked as an artifact: {why}", quoted(&written.value));
     faults.warning(written.span, message, "name one file below the repository's root");
     None
 }
@@ -142,8 +142,12 @@ fn key_link(item: Node, found: &mut MustHaves, faults: &Faults<'_>) {
             let Some(text) = sentence(&item, faults) else { return skipped(item.span, "a key link", faults) };
             let text = super::text::clean(&text.value);
             let Some((from, to)) = text.split_once("->").or_else(|| text.split_once('→')) else {
-                let message = format!("{} cannot be checked as a key link", quoted(&text));
-                faults.warning(item.span, message, "write `from`, `to` and `pattern`; it is told to the agent");
+                let message = format!("must_haves: {} cannot be checked as a key link", quoted(&text));
+                faults.warning(
+                    item.span,
+                    message,
+                    "write `from`, `to` and `pattern`; as it is, only the agent is told",
+                );
                 return found.truths.push(text);
             };
             KeyLink { from: from.trim().to_owned(), to: to.trim().to_owned(), via: None, pattern: None }
@@ -163,8 +167,9 @@ fn checkable(link: KeyLink, span: Span, faults: &Faults<'_>) -> KeyLink {
         }
         _ if link.pattern.is_none() => KeyLink { from, ..link },
         _ => {
-            let message = format!("must_haves: the pattern of the key link from {} is not searched for", quoted(&from));
-            faults.warning(span, message, "`from` is not one file of the repository");
+            let message =
+                format!("must_haves: a key link is not checked: its `from`, {}, is not one file", quoted(&from));
+            faults.warning(span, message, "name the file in which `pattern` must occur");
             KeyLink { from, pattern: None, ..link }
         }
     }

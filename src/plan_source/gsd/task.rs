@@ -30,6 +30,8 @@ pub(super) struct ReadTask {
     files: Vec<At<String>>,
     /// What `files` says beside names.
     files_prose: String,
+    /// Whether `files` says that there are none.
+    says_no_files: bool,
     commands: Vec<CommandLine>,
     verify: String,
     acceptance_criteria: Vec<At<String>>,
@@ -54,6 +56,7 @@ pub(super) fn read(file: &File<'_>, raw: &RawTask<'_>, faults: &Faults<'_>) -> R
         remarks: remarks(&attributes, type_remark),
         files: Vec::new(),
         files_prose: String::new(),
+        says_no_files: false,
         commands: Vec::new(),
         verify: String::new(),
         acceptance_criteria: Vec::new(),
@@ -198,6 +201,8 @@ impl ReadTask {
                 }
             }
         }
+        let said = text.trim_start_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+        self.says_no_files |= ["none", "n/a", "no files"].iter().any(|none| said.starts_with(none)) || said.is_empty();
         if remarks {
             paragraph(&mut self.files_prose, &dedented(text));
         }
@@ -281,6 +286,8 @@ impl ReadTask {
             kind: Some(self.kind),
             prompt: said(prompt, span),
             verify: self.commands,
+            // A task that builds, deploys or verifies.
+            allow_empty: self.says_no_files && self.files.is_empty(),
             files: self.files,
             acceptance_criteria: self.acceptance_criteria,
             ..TaskDraft::default()

@@ -1,6 +1,6 @@
 //! Lanes that may not meet: exclusions, pools of one, and ownership of the same files.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::names::LaneIds;
 use super::order::{called, references};
@@ -9,7 +9,7 @@ use crate::model::{Dag, LaneIndex};
 use crate::plan_source::draft::{LaneDraft, Overlaps, PlanDraft};
 use crate::plan_source::faults::{Faults, quoted};
 use crate::plan_source::overlap::{Overlap, Owned, overlaps};
-use crate::plan_source::source_text::At;
+use crate::plan_source::source_text::{At, Span};
 
 /// How many pairs of lanes with overlapping globs are reported.
 const MAX_OVERLAPS: usize = 50;
@@ -64,12 +64,13 @@ pub(super) fn check(
     let matters = |one: usize, other: usize| !order.between(one, other) && (kept_apart || together(one, other));
     let found = overlaps(&asked, if kept_apart { usize::MAX } else { MAX_OVERLAPS }, matters);
     let lane = |at: usize| owned[at].0.at();
-    for overlap in found.iter().filter(|overlap| together(lane(overlap.one), lane(overlap.other))) {
-        report(draft, &owned, overlap, faults);
-    }
+    let mut told: Vec<&Overlap> = found.iter().collect();
+    told.retain(|overlap| together(lane(overlap.one), lane(overlap.other)));
     if !kept_apart {
+        told.into_iter().for_each(|overlap| refuse(draft, &owned, overlap, faults));
         return Vec::new();
     }
+    tell_turns(draft, &owned, &told, faults);
     let rank = declared_order(draft, dag);
     let in_order = |overlap: &Overlap| {
         let (one, other) = (owned[overlap.one].0, owned[overlap.other].0);
@@ -109,26 +110,40 @@ fn owned(draft: &PlanDraft) -> Vec<(LaneIndex, &At<String>)> {
     globs.filter(|(_, glob)| glob_fault(&glob.value).is_none()).collect()
 }
 
-fn report(draft: &PlanDraft, owned: &[(LaneIndex, &At<String>)], overlap: &Overlap, faults: &Faults<'_>) {
+fn refuse(draft: &PlanDraft, owned: &[(LaneIndex, &At<String>)], overlap: &Overlap, faults: &Faults<'_>) {
     let ((one, left), (other, right)) = (owned[overlap.one], owned[overlap.other]);
     let names = (called(&draft.lanes[one.at()]), called(&draft.lanes[other.at()]));
-    let globs = (quoted(&left.value), quoted(&right.value));
-    let both = match &overlap.example {
-        Some(path) if left.value == right.value && *path == left.value => format!("both own {}", globs.0),
-        Some(path) if left.value == right.value => format!("both own {}, for example {}", globs.0, quoted(path)),
+    let share = shared(&left.value, &right.value, overlap);
+    let message = format!("lanes {} and {} can run at the same time and both {share}", names.0, names.1);
+    let help = "narrow one of the globs, or order the lanes with `depends_on` or `excludes`";
+    faults.error_with(right.span, message, help);
+}
+
+/// Tells which lanes run one after the other for the files that they share: once for all that own the same glob.
+fn tell_turns(draft: &PlanDraft, owned: &[(LaneIndex, &At<String>)], overlaps: &[&Overlap], faults: &Faults<'_>) {
+    let mut groups: BTreeMap<String, (Span, BTreeSet<LaneIndex>)> = BTreeMap::new();
+    for overlap in overlaps {
+        let ((one, left), (other, right)) = (owned[overlap.one], owned[overlap.other]);
+        let group = groups.entry(shared(&left.value, &right.value, overlap)).or_insert((right.span, BTreeSet::new()));
+        group.1.extend([one, other]);
+    }
+    for (share, (place, lanes)) in groups {
+        let names: Vec<String> = lanes.into_iter().map(|lane| called(&draft.lanes[lane.at()])).collect();
+        let (last, others) = names.split_last().map_or(("", &[][..]), |(last, others)| (last.as_str(), others));
+        let all = if others.len() > 1 { "all" } else { "both" };
+        let message = format!("lanes {} and {last} {all} {share}, so they run one after the other", others.join(", "));
+        faults.warning(place, message, "give them different files, or an order, if that is not meant");
+    }
+}
+
+/// What two lanes share: `own …`.
+fn shared(left: &str, right: &str, overlap: &Overlap) -> String {
+    let globs = (quoted(left), quoted(right));
+    match &overlap.example {
+        Some(path) if left == right && path == left => format!("own {}", globs.0),
+        Some(path) if left == right => format!("own {}, for example {}", globs.0, quoted(path)),
         Some(path) => format!("own {} by {} and {}", quoted(path), globs.0, globs.1),
         None => format!("may own the same files by {} and {}", globs.0, globs.1),
-    };
-    match draft.overlaps {
-        Overlaps::Refused => {
-            let message = format!("lanes {} and {} can run at the same time and {both}", names.0, names.1);
-            let help = "narrow one of the globs, or order the lanes with `depends_on` or `excludes`";
-            faults.error_with(right.span, message, help);
-        }
-        Overlaps::KeptApart => {
-            let message = format!("lanes {} and {} {both}, so they run one after the other", names.0, names.1);
-            faults.warning(right.span, message, "give them different files, or an order, if that is not meant");
-        }
     }
 }
 
