@@ -41,6 +41,9 @@ impl Why {
         let (fault, help) = match self {
             Self::NoCommand => ("is not a command that a shell takes".to_owned(), "write a shell line"),
             Self::Endless => ("never ends by itself".to_owned(), "write a command that ends"),
+            Self::Harmless(part) if part == command && part.starts_with("git ") => {
+                ("cannot fail: the work is committed before gates run".to_owned(), "name a commit to compare with")
+            }
             Self::Harmless(part) if part == command => ("cannot fail".to_owned(), "write a command that can"),
             Self::Harmless(part) => (format!("cannot fail because of {}", quoted(part)), "leave that part out"),
             Self::Counts => ("prints a count that nothing compares".to_owned(), "compare it, for example with `test`"),
