@@ -1,7 +1,8 @@
-//! The user's post-checkout hook: what it says does not undo a checkout, and what it writes is nobody's change.
+//! Files of a worktree that no agent wrote: those of the user's post-checkout hook, of setup commands and of gates.
 //!
-//! What differs from the commit right after a checkout is written down beside the worktree's head, path by path with
-//! what it holds. As long as a path holds that, it is neither uncommitted work nor an agent's change.
+//! What differs from the commit right after a checkout, a setup or a gate is written down beside the worktree's head,
+//! path by path with its content. As long as a path has that content, it is not an agent's change; if a hook wrote it, it
+//! is not uncommitted work either. A hook that fails does not undo the checkout.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -19,7 +20,7 @@ use crate::model::CommitId;
 use crate::regular_file;
 
 /// Paths and the names of the blobs that they hold.
-type Contents = BTreeMap<Vec<u8>, String>;
+pub type Contents = BTreeMap<Vec<u8>, String>;
 
 /// Runs the hook after a checkout of all files in `worktree`, and notes what it wrote. Answers how it failed.
 pub(crate) fn run_post_checkout(
@@ -36,7 +37,7 @@ pub(crate) fn run_post_checkout(
     let place = place.display();
     let git = Git::new(worktree).stdin(lock).args(["hook", "run", "--ignore-missing", "post-checkout", "--"]);
     let output = git.args([from.as_str(), to.as_str(), "1"]).attempt()?;
-    note(worktree)?;
+    note(&notes(worktree)?, uncommitted(worktree)?)?;
     if output.status.success() {
         return Ok(None);
     }
@@ -55,19 +56,44 @@ fn place_of_hook(repository: &Repository, worktree: &Path) -> Result<PathBuf, Gi
     Ok(PathBuf::from(OsStr::from_bytes(place.trim_ascii_end())))
 }
 
-/// Forgets what an earlier hook wrote in `worktree`.
-pub(crate) fn forget_hook(worktree: &Path) -> Result<(), GitError> {
+/// Forgets what an earlier hook, setup or gate wrote in `worktree`.
+pub(crate) fn forget_left_behind(worktree: &Path) -> Result<(), GitError> {
+    durable::remove(&leftovers(worktree)?)?;
     durable::remove(&notes(worktree)?)
+}
+
+/// The files of `worktree` that differ from its head, with what they hold.
+///
+/// # Errors
+/// What git says.
+pub fn uncommitted(worktree: &Path) -> Result<Contents, GitError> {
+    contents(worktree, differing_from_head(worktree)?)
+}
+
+/// Notes what a setup or a gate wrote in `worktree`, where `before` was uncommitted when it began.
+///
+/// # Errors
+/// What git says; [`GitError::Io`].
+pub fn note_left_behind(worktree: &Path, before: &Contents) -> Result<(), GitError> {
+    let mut left = uncommitted(worktree)?;
+    left.retain(|path, blob| before.get(path) != Some(blob));
+    if left.is_empty() {
+        return Ok(());
+    }
+    let place = leftovers(worktree)?;
+    let mut all = noted(&place)?;
+    all.extend(left);
+    note(&place, all)
 }
 
 /// Whether a hook wrote anything in `worktree` that the commit does not hold.
 pub(crate) fn left_something(worktree: &Path) -> Result<bool, GitError> {
-    Ok(!written(worktree)?.is_empty())
+    Ok(!noted(&notes(worktree)?)?.is_empty())
 }
 
 /// Which of the paths that a hook wrote in `worktree` hold what it wrote.
 pub(crate) fn as_hook_left(worktree: &Path) -> Result<Vec<Vec<u8>>, GitError> {
-    let written = written(worktree)?;
+    let written = noted(&notes(worktree)?)?;
     if written.is_empty() {
         return Ok(Vec::new());
     }
@@ -75,32 +101,36 @@ pub(crate) fn as_hook_left(worktree: &Path) -> Result<Vec<Vec<u8>>, GitError> {
     Ok(now.into_iter().filter(|(path, blob)| written.get(path) == Some(blob)).map(|(path, _)| path).collect())
 }
 
-/// Those of `paths` that `head` does not hold just as a hook wrote them in `worktree`.
+/// Those of `paths` that `head` does not hold just as a hook, a setup or a gate wrote them in `worktree`.
 ///
 /// # Errors
 /// What git says.
-pub fn not_from_hook(worktree: &Path, head: &CommitId, paths: Vec<String>) -> Result<Vec<String>, GitError> {
-    let written = written(worktree)?;
-    if written.is_empty() {
+pub fn not_left_behind(worktree: &Path, head: &CommitId, paths: Vec<String>) -> Result<Vec<String>, GitError> {
+    let mut written = noted(&notes(worktree)?)?;
+    written.extend(noted(&leftovers(worktree)?)?);
+    if written.is_empty() || paths.is_empty() {
         return Ok(paths);
     }
     let listing = Git::new(worktree).args(["ls-tree", "-r", "-z", "--full-tree", head.as_str()]).run()?;
-    let from_hook = |entry: &[u8]| {
+    let left_behind = |entry: &[u8]| {
         let tab = entry.iter().position(|&byte| byte == b'\t')?;
         let blob = path_text(entry[..tab].rsplit(|&byte| byte == b' ').next()?);
         let path = &entry[tab + 1..];
         (written.get(path) == Some(&blob)).then(|| path_text(path))
     };
-    let from_hook: Vec<String> = nul_separated(&listing).filter_map(from_hook).collect();
-    Ok(paths.into_iter().filter(|path| !from_hook.contains(path)).collect())
+    let left_behind: Vec<String> = nul_separated(&listing).filter_map(left_behind).collect();
+    Ok(paths.into_iter().filter(|path| !left_behind.contains(path)).collect())
 }
 
 fn notes(worktree: &Path) -> Result<PathBuf, GitError> {
     Ok(git_directory(worktree)?.join("lanekeeper.hook"))
 }
 
-fn note(worktree: &Path) -> Result<(), GitError> {
-    let found = contents(worktree, differing_from_head(worktree)?)?;
+fn leftovers(worktree: &Path) -> Result<PathBuf, GitError> {
+    Ok(git_directory(worktree)?.join("lanekeeper.left"))
+}
+
+fn note(place: &Path, found: Contents) -> Result<(), GitError> {
     if found.is_empty() {
         return Ok(());
     }
@@ -111,14 +141,13 @@ fn note(worktree: &Path) -> Result<(), GitError> {
         text.extend_from_slice(&path);
         text.push(0);
     }
-    durable::write(&notes(worktree)?, &text)
+    durable::write(place, &text)
 }
 
-fn written(worktree: &Path) -> Result<Contents, GitError> {
-    let path = notes(worktree)?;
-    let text = match regular_file::read(&path) {
+fn noted(place: &Path) -> Result<Contents, GitError> {
+    let text = match regular_file::read(place) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Contents::new()),
-        read => read.map_err(io_error("read", &path))?,
+        read => read.map_err(io_error("read", place))?,
     };
     let entries = nul_separated(&text).filter_map(|entry| {
         let space = entry.iter().position(|&byte| byte == b' ')?;

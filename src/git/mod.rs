@@ -74,7 +74,7 @@ pub use error::GitError;
 pub use examine::{Present, Prunable, Slot, SlotCheckout, Standing, is_damaged_index};
 pub use head::{Head, adopt_head, head_of, is_half_updated, refuse_missing_branch, set_worktree_to};
 pub use held::{HeldSlot, PoolSlot, embedded_repositories_in, uncommitted_paths};
-pub use hook::not_from_hook;
+pub use hook::{Contents, not_left_behind, note_left_behind, uncommitted};
 pub use intact::{damaged, empty_index, restore_lost_objects};
 pub use lost::{ClaimFound, Lost};
 pub use merge::{Merge, Revert, merge, revert};

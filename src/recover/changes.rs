@@ -125,7 +125,7 @@ fn changes_at(repository: &Repository, place: &Place, index: &Path) -> Result<(O
         return Ok((None, Vec::new()));
     };
     let paths = git::changed_since(repository, &place.worktree.path, index, known)?;
-    let paths = git::not_from_hook(&place.worktree.path, &place.head, paths)?;
+    let paths = git::not_left_behind(&place.worktree.path, &place.head, paths)?;
     if head == place.head {
         return Ok((None, paths));
     }

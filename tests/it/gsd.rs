@@ -239,6 +239,14 @@ fn a_roadmap_does_what_a_run_of_single_lanes_left_and_nothing_twice() {
 }
 
 #[test]
+fn an_agent_that_only_writes_the_state_of_the_project_changed_nothing() {
+    let env = phase();
+    env.program("agent.sh", "#!/bin/sh\necho seen >> .planning/STATE.md; echo 'Which database?'\n");
+    execute(&env, &["--retries", "0"]).exits(1).says(&["changed no file", "Which database?"]);
+    assert!(env.events("lane_merged").is_empty());
+}
+
+#[test]
 fn a_roadmap_of_several_phases_is_no_native_plan() {
     let env = project();
     let phases = [".planning/phases/01-base", ".planning/phases/02-next"];

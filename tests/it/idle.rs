@@ -48,6 +48,29 @@ fn the_retry_is_told_what_the_agent_said_and_that_nobody_answers() {
 }
 
 #[test]
+fn what_a_setup_or_a_gate_writes_is_no_agents_change() {
+    let talks = "command = 'echo Which one?'";
+    let plans = [
+        format!("setup = 'echo lock > lock.json; echo more >> base.txt'\n{talks}\n"),
+        format!("setup = 'echo lock > lock.json'\nagent_worktrees = \"on\"\n{talks}\n"),
+        format!("{talks}\n[[lane.task]]\nverify = 'date > out.txt'\n[[lane.task]]\n"),
+    ];
+    for plan in plans {
+        let env = TestEnv::new();
+        env.plan(&format!("[[lane]]\nid = \"A\"\nretries = 0\n{plan}"));
+        env.execute(&[]).exits(1).says(&["it said: Which one?"]);
+        assert!(env.events("lane_merged").is_empty(), "{plan}");
+    }
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\nowns = [\"a.txt\"]\nsetup = 'echo lock > lock.json'\n\
+         command = 'test -e lock.json && echo a > a.txt'\n",
+    );
+    env.execute(&[]).exits(0);
+    assert!(env.holds("main", "a.txt"));
+}
+
+#[test]
 fn work_that_may_change_nothing_is_merged() {
     let env = TestEnv::new();
     env.write("repo/lanekeeper.toml", "allow_empty = true\n");

@@ -92,19 +92,20 @@ impl Ports {
                 self.repository.graft(&branch, &committed.head, recorded, &git::message(&message, &trailers))?;
         }
         let changed = self.repository.changed_paths(start, &committed.head)?;
-        let changed = git::not_from_hook(&worktree.path, &committed.head, changed)?;
+        let changed = git::not_left_behind(&worktree.path, &committed.head, changed)?;
         let owns = Ownership::allowed_to(plan).map_err(|error| PortError::Precondition(error.to_string()))?;
         let mut prohibited: Vec<String> =
             changed.iter().filter(|path| is_prohibited(path) || !owns.allows(path)).cloned().collect();
         prohibited.extend(self.repository.embedded_repositories(start, &committed.head)?);
         prohibited.extend(committed.embedded);
+        let counts = |paths: &[String]| paths.iter().any(|path| !self.is_tracking(path));
         let idle = if !plan.must_change_files(agent) {
             Idle::No
-        } else if changed.is_empty() {
+        } else if !counts(&changed) {
             Idle::Agent
         } else if !task.allow_empty
             && task_start != start
-            && self.repository.changed_paths(task_start, &committed.head)?.is_empty()
+            && !counts(&self.repository.changed_paths(task_start, &committed.head)?)
         {
             Idle::Task
         } else {

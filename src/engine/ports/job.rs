@@ -71,9 +71,12 @@ impl Ports {
         let directory = self.run.job(job);
         let seen = process::observe(&directory)?;
         let verdict = verdict(&seen);
+        let worktree = &described.spec.directory;
+        let mut before = None;
         let launched = match verdict {
             Verdict::Begin => {
-                self.prepare_workplace(job, &described.spec.directory, moment, tell)?;
+                self.prepare_workplace(job, worktree, moment, tell)?;
+                before = uncommitted_before(job, worktree);
                 // Else they lie there, and a supervisor that an earlier Lanekeeper launched may be about to use them.
                 if seen == Observation::Absent {
                     match moment {
@@ -93,6 +96,9 @@ impl Ports {
             Verdict::Attach(None) | Verdict::Collect | Verdict::Replace => None,
         };
         let mut exit = job_span(job, || self.wait_and_watch(&directory, launched, described.watched.as_ref(), tell))?;
+        if let Some(Err(error)) = before.map(|before| git::note_left_behind(worktree, &before)) {
+            tracing::debug!("what {job} left in {} is not known: {error}", worktree.display());
+        }
         // A supervisor that died while nobody watched died with the machine, not of its agent.
         if exit.cause == ExitCause::Lost && verdict == Verdict::Replace {
             exit.cause = ExitCause::Stopped;
@@ -401,4 +407,15 @@ fn out_of_our_hands(job: JobId, error: &PortError, now: crate::model::Timestamp)
         None => Event::PhaseBlocked { reason },
     };
     vec![Event::JobExited { job, exit, report: None, reading: None, transcript: None }, blocked]
+}
+
+/// What is uncommitted in `worktree` before a command that is no agent's writes there; `None`: the job is an agent's, or
+/// nothing that it leaves is committed as an agent's work.
+fn uncommitted_before(job: &JobId, worktree: &Path) -> Option<git::Contents> {
+    match job.role {
+        JobRole::Setup { .. } => git::uncommitted(worktree).ok(),
+        // The agent's work was committed before.
+        JobRole::Verify { .. } => Some(git::Contents::new()),
+        _ => None,
+    }
 }

@@ -50,7 +50,8 @@ impl Ports {
             let text = known.filter(|_| self.facts.options.gsd_tracking).map(|text| tracked(&text).into_bytes());
             Ok(Reserved { path, text })
         };
-        let kept = [file("ROADMAP.md", &|text| plan.in_roadmap(text))?, file("STATE.md", &|text| plan.in_state(text))?];
+        let [roadmap, state] = TRACKING;
+        let kept = [file(roadmap, &|text| plan.in_roadmap(text))?, file(state, &|text| plan.in_state(text))?];
         Ok(kept.into_iter().chain(self.missing_summary(lane, head, &date, &standing)).collect())
     }
 
@@ -120,6 +121,13 @@ impl Ports {
         Ok(Some(Event::Noted { lane: Some(self.id(lane)), message }))
     }
 
+    /// Whether `path` is one of GSD's tracking files, which are not merged from lanes.
+    pub(super) fn is_tracking(&self, path: &str) -> bool {
+        let planning = self.planning();
+        let is = |name: &&str| planning.join(name) == Path::new(path);
+        self.facts.options.plan_format == Some(PlanFormat::Gsd) && TRACKING.iter().any(is)
+    }
+
     /// The project's planning directory, relative to the repository's root.
     fn planning(&self) -> PathBuf {
         let plan = self.facts.plan_path.strip_prefix(self.repository.main_worktree()).unwrap_or(Path::new(""));
@@ -128,6 +136,9 @@ impl Ports {
         at.map_or_else(|| PathBuf::from(".planning"), |at| parts[..=at].iter().collect())
     }
 }
+
+/// The files of the planning directory that only Lanekeeper changes.
+const TRACKING: [&str; 2] = ["ROADMAP.md", "STATE.md"];
 
 /// The file that says that a plan is done.
 fn summary(plan: &str) -> String {

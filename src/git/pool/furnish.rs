@@ -11,7 +11,7 @@ use crate::git::claim::{Claim, Holder, Progress};
 use crate::git::durable;
 use crate::git::error::GitError;
 use crate::git::head::remove_dead_locks;
-use crate::git::hook::{forget_hook, run_post_checkout};
+use crate::git::hook::{forget_left_behind, run_post_checkout};
 use crate::git::index_flags::clear_flags;
 use crate::git::library;
 use crate::git::move_files::move_files;
@@ -170,7 +170,7 @@ impl Pool {
         }
         // Git would leave a flagged file as the last holder changed it.
         clear_flags(path)?;
-        forget_hook(path)
+        forget_left_behind(path)
     }
 
     /// Puts a pristine slot, whose head is at `before`, onto a new branch without a process. `false`: git has to.
