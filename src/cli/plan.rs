@@ -6,8 +6,8 @@ use super::args::{Format, GraphLanguage, Plan as PlanCommand, PlanFile, PlanGrap
 use super::context::Context;
 use super::error::{CliError, ExitStatus};
 use super::execution::{PlanText, invalid, itinerary, tell};
-use crate::model::CommandLine;
 use crate::model::text::counted;
+use crate::model::{CommandLine, UNSET_RUNNER};
 use crate::plan_source::{self, Reading, explain, graph, native_toml};
 use crate::settings::{Layer, Settings};
 
@@ -61,6 +61,10 @@ fn draw(context: &Context, path: &Path, arguments: &PlanGraph) -> Result<ExitSta
 
 fn convert(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus, CliError> {
     let (settings, plan) = valid(context, path, how)?;
+    if plan.lanes.iter().flat_map(|lane| &lane.agents).any(|agent| agent.runner == UNSET_RUNNER) {
+        let hint = "set `runner` in `[defaults]` of the new plan, or in lanekeeper.toml";
+        context.printer.warning("the plan names no runner for its agents", &[hint.to_owned()]);
+    }
     context.printer.out(native_toml::write(&plan, &|name| runner(&settings, name)))?;
     Ok(ExitStatus::Done)
 }

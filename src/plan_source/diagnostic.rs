@@ -61,19 +61,19 @@ impl Diagnostic {
         Self { severity, path, line: place.0, column: place.1, message, help, excerpt }
     }
 
-    /// The error that `gate` is at fault, at the first place where one of `files`, each with its path and its text, holds
-    /// its first line.
-    pub fn of_gate(files: &[(String, String)], gate: &str, message: &str, help: &str) -> Self {
+    /// That `gate` is at fault, at the first place where one of `files`, each with its path and its text, holds its first
+    /// line.
+    pub fn of_gate(severity: Severity, files: &[(String, String)], gate: &str, message: &str, help: &str) -> Self {
         let wanted = gate.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(gate);
         let place = |(path, text): &(String, String)| {
             let (at, line) = text.lines().enumerate().find(|(_, line)| line.contains(wanted))?;
             let before = line[..line.find(wanted)?].chars().count();
             let excerpt = Excerpt::new(line, before);
-            Some(Self::new(Severity::Error, path, (at + 1, before + 1), message, Some(help), excerpt))
+            Some(Self::new(severity, path, (at + 1, before + 1), message, Some(help), excerpt))
         };
         files.iter().find_map(place).unwrap_or_else(|| {
             let path = files.first().map_or("", |(path, _)| path);
-            Self::new(Severity::Error, path, (1, 1), message, Some(help), Excerpt::new("", 0))
+            Self::new(severity, path, (1, 1), message, Some(help), Excerpt::new("", 0))
         })
     }
 

@@ -56,10 +56,13 @@ struct Status {
 fn of_script(script: &Script) -> Status {
     let mut status = Status::default();
     let mut strict = false;
-    for list in &script.lists {
+    for (at, list) in script.lists.iter().enumerate() {
         let own = of_list(list);
         status.exits |= own.exits || (strict && own.fails);
-        status.fails = own.fails;
+        // A listing of files may be a check, a look at one behind other commands is none.
+        let looks = at > 0
+            && list.pipelines.last().is_some_and(|(_, last)| shows(last) && last.commands[0].program() != Some("ls"));
+        status.fails = own.fails && !looks;
         strict |= sets_errexit(list);
     }
     status
@@ -80,11 +83,17 @@ fn of_list(list: &List) -> Status {
         status.fails = match link {
             Link::First => own.fails,
             Link::And => status.fails || own.fails,
-            Link::Or => status.fails && own.fails,
+            Link::Or => status.fails && own.fails && !shows(pipeline),
         };
     }
     status.fails &= !list.background;
     status
+}
+
+/// Whether a pipeline is a single command that shows files.
+fn shows(pipeline: &Pipeline) -> bool {
+    let program = pipeline.commands[0].program().unwrap_or_default();
+    pipeline.commands.len() == 1 && (DISPLAYS.contains(&program) || matches!(program, "ls" | "find"))
 }
 
 fn of_pipeline(pipeline: &Pipeline) -> Status {
@@ -98,7 +107,7 @@ fn of_pipeline(pipeline: &Pipeline) -> Status {
 
 fn of_command(command: &Command) -> Status {
     match &command.kind {
-        Kind::Function => Status::default(),
+        Kind::Function { .. } => Status::default(),
         Kind::Arithmetic => Status { fails: true, exits: false },
         Kind::Group { subshell, script } => {
             let own = of_script(script);
@@ -128,12 +137,32 @@ fn of_words(command: &Command) -> Status {
         // Of assignments, the last substitution decides.
         return command.substituted.last().map(of_script).unwrap_or_default();
     };
+    let program = ["/bin/", "/usr/bin/"].iter().find_map(|place| program.strip_prefix(place)).unwrap_or(program);
+    if matches!(program, "sh" | "bash")
+        && let Some(at) = rest.iter().position(|word| word.starts_with('-') && word.ends_with('c'))
+        && let Some(inner) = rest.get(at + 1).and_then(|text| parse(text))
+    {
+        let inner = of_script(&inner);
+        return Status { fails: inner.fails || inner.exits, exits: false };
+    }
     if matches!(program, "exit" | "return") {
         let fails = rest.first() != Some(&"0");
         return Status { fails, exits: fails };
     }
-    let fails = !(ALWAYS.contains(&program) || is_filter(program, rest) || program == "git" && only_shows(rest));
+    let leaves = program == "cd" && matches!(rest, [] | [".." | "-"]);
+    let lists = program == "find" || program == "ls" && operands(rest) == 0;
+    let fails = !(leaves
+        || lists
+        || ALWAYS.contains(&program)
+        || is_filter(program, rest)
+        || program == "git" && only_shows(rest));
     Status { fails, exits: false }
+}
+
+/// Whether a command only passes on what it reads, and fails for none of it.
+pub(super) fn passes_on(command: &Command) -> bool {
+    let words: Vec<&str> = command.arguments().map(|word| word.text.as_str()).collect();
+    words.split_first().is_some_and(|(program, rest)| command.kind == Kind::Simple && is_filter(program, rest))
 }
 
 /// Whether a program with these arguments reads its standard input and fails for none of it.
@@ -175,7 +204,7 @@ fn only_shows(rest: &[&str]) -> bool {
 /// `text` without the programs at the end of its pipelines that only show output and so hide whether it succeeded:
 /// `make | tail -20` as `make`. What is kept of a run holds all of the output.
 pub fn without_display_filters(text: &str) -> String {
-    let Some(script) = parse(text) else { return text.to_owned() };
+    let Some(script) = parse(text).filter(|_| !text.contains("PIPESTATUS")) else { return text.to_owned() };
     let mut cuts = Vec::new();
     displays(&script, &mut cuts);
     let mut kept = String::new();
@@ -231,6 +260,16 @@ mod tests {
             ("npm test || true", Some("|| true")),
             ("npm test || echo 'none yet'", Some("|| echo 'none yet'")),
             ("npm test; echo done", Some("; echo done")),
+            ("npm test || cat log", Some("|| cat log")),
+            ("npm test || /bin/true", Some("|| /bin/true")),
+            ("npm test > log 2>&1; tail -5 log", Some("; tail -5 log")),
+            ("npm test; ls", Some("; ls")),
+            ("npm run build; ls dist/a.js", None),
+            ("npm test; cd ..", Some("; cd ..")),
+            ("bash -c 'npm test || true'", Some("bash -c 'npm test || true'")),
+            ("bash -lc 'npm test'", None),
+            ("find src -name a.ts", Some("find src -name a.ts")),
+            ("find src -name a.ts | grep -q .", None),
             ("grep -q a b && echo ok || echo no", Some("|| echo no")),
             ("(cd web && npm test) || :", Some("|| :")),
             (

@@ -94,7 +94,10 @@ pub enum Kind {
         body: Script,
     },
     /// `name() { … }`
-    Function,
+    Function {
+        /// What it does when it is called.
+        body: Script,
+    },
     /// `(( … ))`
     Arithmetic,
 }
@@ -140,8 +143,8 @@ impl Command {
     /// The scripts that a compound command is made of.
     pub fn scripts(&self) -> impl Iterator<Item = &Script> {
         let (first, second): (&[Script], &[Script]) = match &self.kind {
-            Kind::Simple | Kind::Function | Kind::Arithmetic => (&[], &[]),
-            Kind::Group { script, .. } => (std::slice::from_ref(script), &[]),
+            Kind::Simple | Kind::Arithmetic => (&[], &[]),
+            Kind::Group { script, .. } | Kind::Function { body: script } => (std::slice::from_ref(script), &[]),
             Kind::Branches { conditions, bodies } => (conditions, bodies),
             Kind::Loop { condition, body } => {
                 (condition.as_ref().map(std::slice::from_ref).unwrap_or_default(), std::slice::from_ref(body))
@@ -411,9 +414,7 @@ impl<'a> Parser<'a> {
                 self.word()?;
                 self.blanks();
                 self.at += if self.sees("()") { 2 } else { 0 };
-                self.newlines();
-                self.command()?;
-                Kind::Function
+                Kind::Function { body: self.body()? }
             }
             "[[" => return Some((Kind::Simple, self.test()?, false)),
             _ if CLOSING.contains(&word) => return None,
@@ -476,6 +477,7 @@ impl<'a> Parser<'a> {
         self.at += self.reserved().len();
         self.blanks();
         if self.sees("((") {
+            self.needs_bash = true;
             self.arithmetic()?;
         } else {
             self.word()?;
@@ -526,6 +528,15 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// What a function does: a command, which stands for a script of its own.
+    fn body(&mut self) -> Option<Script> {
+        self.newlines();
+        let command = self.command()?;
+        let pipeline = Pipeline { negated: false, range: command.range.clone(), commands: vec![command] };
+        let list = List { pipelines: vec![(Link::First, pipeline)], background: false };
+        Some(Script { lists: vec![list], needs_bash: false })
+    }
+
     /// `[[ … ]]`, in which `&&`, `<` and parentheses are words.
     fn test(&mut self) -> Option<Vec<Word>> {
         let mut words = Vec::new();
@@ -563,9 +574,7 @@ impl<'a> Parser<'a> {
                     self.at += 1;
                     self.blanks();
                     self.take(")").then_some(())?;
-                    self.newlines();
-                    self.command()?;
-                    return Some((Kind::Function, Vec::new(), false));
+                    return Some((Kind::Function { body: self.body()? }, Vec::new(), false));
                 }
                 Some('(') if !self.is_in_path() => return None,
                 Some(_) => words.push(self.word()?),

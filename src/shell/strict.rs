@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::meaning::{passes_on, without_display_filters};
 use super::parse::{Command, Kind, Pipeline, Script, parse};
 
 const SEARCHES: [&str; 6] = ["grep", "rg", "egrep", "fgrep", "ag", "ack"];
@@ -20,7 +21,9 @@ pub enum Shell {
 /// Which shell the line of a gate needs.
 pub fn shell_of(text: &str) -> Shell {
     match parse(text) {
-        Some(script) if script.needs_bash || text.contains("pipefail") => Shell::Bash,
+        Some(script) if script.needs_bash || ["pipefail", "PIPESTATUS"].iter().any(|name| text.contains(name)) => {
+            Shell::Bash
+        }
         Some(script) if !script.stages().is_empty() => Shell::ForPipelines,
         _ => Shell::Posix,
     }
@@ -29,14 +32,16 @@ pub fn shell_of(text: &str) -> Shell {
 /// `text` for bash: a pipeline fails where any of its programs does. One that only died because nobody read on (141) did
 /// not fail; one that is missing (127) fails the whole script, also behind `!`.
 ///
-/// A search that found nothing for the next program did not fail. Only the last program counts behind `!` and in a
-/// condition, where a failure would pass for success, and before a search for failures that something else judges.
+/// A display filter at its end is left out. A search that found nothing for a program that judges it did not fail. Only the
+/// last program counts behind `!` and in a condition, where a failure would pass for success, and before a search for
+/// failures that something else judges.
 pub fn strict(text: &str) -> String {
+    let text = &without_display_filters(text);
     let Some(script) = parse(text) else { return text.to_owned() };
     let mut marks: Vec<(usize, String)> = Vec::new();
     for stage in script.stages() {
-        marks.push((stage.place.start, "{ ".to_owned()));
-        marks.push((stage.place.end, format!(" || _stage {}; }}", stage.harmless)));
+        marks.push((stage.place.start, format!("{{ trap '_stage {}' EXIT; ", stage.harmless)));
+        marks.push((stage.place.end, "; }".to_owned()));
     }
     if marks.is_empty() {
         return text.to_owned();
@@ -53,10 +58,11 @@ pub fn strict(text: &str) -> String {
     guarded
 }
 
-/// On the script's first line, so that the line numbers of its errors hold.
+/// On the script's first line, so that the line numbers of its errors hold. Each program of a pipeline runs in a shell of
+/// its own, at whose end `_stage` decides; `program || _stage` would switch `set -e` off in it.
 const PRELUDE: &str = "set -o pipefail; trap 'exit 127' USR1; \
-    _stage() { local code=$?; case $code in 141) return 0;; 127) kill -s USR1 $$;; esac; \
-    [ $code -gt $1 ] || return 0; return $code; }; ";
+    _stage() { local code=$?; case $code in 141) exit 0;; 127) kill -s USR1 $$;; esac; \
+    [ $code -gt $1 ] || exit 0; exit $code; }; ";
 
 /// A command that stands in a pipeline with others.
 struct Stage {
@@ -85,13 +91,14 @@ impl Script {
 impl Pipeline {
     fn collect_stages(&self, is_condition: bool, is_judged: bool, found: &mut Vec<Stage>) {
         let last = self.commands.len() - 1;
-        let seeker = self.commands.iter().rposition(seeks_failures).filter(|&seeker| is_judged || seeker < last);
+        let is_used = |at: usize| self.commands[at + 1..].iter().any(|later| !passes_on(later));
+        let seeker = self.commands.iter().rposition(seeks_failures).filter(|&seeker| is_judged || is_used(seeker));
         for (at, command) in self.commands.iter().enumerate() {
             let only_last = self.negated || is_condition || seeker.is_some_and(|seeker| at < seeker);
             let harmless = match () {
                 () if at == last => 0,
                 () if only_last => u8::MAX,
-                () if command.program().is_some_and(is_search) => 1,
+                () if is_used(at) && command.program().is_some_and(is_search) => 1,
                 () => 0,
             };
             found.extend((last > 0).then(|| Stage { place: command.range.clone(), harmless }));
@@ -160,7 +167,19 @@ mod tests {
             ("no-such-program -x 2>&1 | tail -1", 127),
             ("! no-such-program | grep x", 127),
             ("no-such-program | grep x || true", 127),
-            ("yes | head -1", 0),
+            ("seq 99999 | head -1", 0),
+            ("python3 -c 'for i in range(99999): print(i)' | head -1", 0),
+            ("grep -c none /dev/null | head -5", 1),
+            ("grep none /dev/null | sort", 1),
+            ("false 2>&1 | grep -E 'error|FAILED' | head -20", 1),
+            ("set -e\necho nowhere | while read -r f; do test -e $f; echo $f; done", 1),
+            ("set -e\n{ false; echo built; } | tee /dev/null", 1),
+            ("set -e\n(seq 99999; echo b) | grep -q 1", 0),
+            ("check() { no-such-program | tee /dev/null; }; check", 127),
+            ("check() { false | tee /dev/null; }\ncheck", 1),
+            ("true | tail -3; test ${PIPESTATUS[0]} -eq 0", 0),
+            ("false | tail -3; test ${PIPESTATUS[0]} -eq 0", 1),
+            ("for ((i = 0; i < 2; i++)); do true; done", 0),
             ("yes | grep -q y && test -e /nowhere", 1),
             ("yes | grep -q y && true", 0),
             ("! yes | grep -q y", 1),
@@ -168,13 +187,13 @@ mod tests {
             ("echo a | grep -q n", 1),
             ("x=$(yes | head -1) && test $x = y", 0),
             ("for i in 1 2; do echo $i; done | grep -q 2", 0),
-            ("if yes | head -1; then exit 4; fi", 4),
+            ("if seq 9 | head -1; then exit 4; fi", 4),
             ("cat <<END | grep -q b\na | x\nEND", 1),
             ("cat <<END | grep -q x # no\na | x\nEND\ntrue", 0),
             ("set -e\nfalse | cat\ntrue", 1),
             ("no-such-program || true", 0),
-            ("{ yes; } | { head -1; }", 0),
-            ("(yes | head -1) | cat", 0),
+            ("{ yes; } | { grep -q y; }", 0),
+            ("(seq 9 | head -1) | cat", 0),
             ("test \"$(seq 3 | wc -l)\" -eq 3", 0),
             ("[[ $(yes | head -1) == y ]]", 0),
             ("grep -c none /dev/null | xargs test 0 -eq", 0),
@@ -209,6 +228,9 @@ mod tests {
             ("a &> b", Shell::Bash),
             ("grep '[[:space:]]' a", Shell::Posix),
             ("x && [[ -f a ]]", Shell::Bash),
+            ("for ((;;)); do break; done", Shell::Bash),
+            ("test ${PIPESTATUS[0]} -eq 0", Shell::Bash),
+            ("f() { a | b; }; f", Shell::ForPipelines),
             ("set -o pipefail; make", Shell::Bash),
             ("echo $(a | b)", Shell::ForPipelines),
         ];

@@ -73,7 +73,7 @@ fn failed(view: &RunView, lane: &LaneView, failure: &Failure, commands: &Command
     let again = match failure.kind {
         FailureKind::Network | FailureKind::Quota => "Resume when the network or the service is back. Nothing is lost.",
         FailureKind::Idle => {
-            "Answer what the agent asked, in the plan or with -m, then resume. Work that may change nothing: `allow_empty = true` (and --accept-plan-change)."
+            "If the agent asked something, answer it in the plan or with -m, then resume. If its work may change nothing: `allow_empty = true`, and resume with --accept-plan-change."
         }
         FailureKind::Conflict => "Settle the conflict on the lane's branch or on the integration branch, then resume.",
         FailureKind::Rejected => "Say more precisely what is wanted, in the plan or with -m, then resume.",

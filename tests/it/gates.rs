@@ -41,6 +41,19 @@ fn a_lane_whose_tests_never_pass_fails_and_nothing_of_it_is_merged() {
 }
 
 #[test]
+fn a_gate_of_a_native_plan_that_cannot_fail_is_named() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\ntests = 'make test || true'\ncommand = 'echo x > x.txt'\n");
+    let told = "`make test || true` cannot fail because of `|| true`";
+    env.lanekeeper(&["plan", "check", "../plan.toml"]).exits(0).says(&[told]);
+    env.plan("[[lane]]\nid = \"L\"\nretries = 0\ntests = 'grep -r nothing . | head -5'\ncommand = 'echo x > x.txt'\n");
+    env.execute(&[]).exits(1);
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\ntests = 'for ((i = 0; i < 2; i++)); do test -e x.txt; done'\ncommand = 'echo x > x.txt'\n");
+    env.execute(&[]).exits(0);
+}
+
+#[test]
 fn the_atomic_gate_judges_every_task() {
     mended(&format!("[gates]\natomic = '{GATE}'\n[[lane]]\nid = \"L\"\ncommand = '{MENDS}'\n"));
 }

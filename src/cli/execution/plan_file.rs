@@ -11,7 +11,9 @@ use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
 use crate::model::text::{counted, headline};
 use crate::model::{CommandLine, Plan, PlanParts, Round};
-use crate::plan_source::{self, Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Source, SourceFile};
+use crate::plan_source::{
+    self, Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Severity, Source, SourceFile,
+};
 use crate::regular_file::{self, Links};
 use crate::runner::Catalogue;
 use crate::settings::{Origin, Settings};
@@ -89,28 +91,35 @@ impl PlanText {
         let source = Source { files: &files, beside: &self.beside, format, fallbacks, options };
         let mut reading = plan_source::read(&source, &load, &runners);
         reading.plan = reading.plan.map(|plan| settled(plan, settings, &catalogue));
-        let refused: Vec<Diagnostic> = reading.plan.iter().flat_map(|plan| self.refused_gates(plan)).collect();
-        if !refused.is_empty() {
-            reading.diagnostics.extend(refused);
-            reading.plan = None;
-        }
+        let faulty: Vec<Diagnostic> = reading.plan.iter().flat_map(|plan| self.faulty_gates(plan)).collect();
+        reading.plan = reading.plan.filter(|_| !faulty.iter().any(Diagnostic::is_error));
+        reading.diagnostics.extend(faulty);
         reading
     }
 
-    /// The gates that `sh` does not take. It is asked only of lines that Lanekeeper itself cannot take apart.
-    fn refused_gates(&self, plan: &Plan) -> Vec<Diagnostic> {
+    /// The gates that cannot fail, and those that `sh` refuses, which is asked only about lines that Lanekeeper itself cannot
+    /// parse.
+    fn faulty_gates(&self, plan: &Plan) -> Vec<Diagnostic> {
         let gates = plan.lanes.iter().flat_map(|lane| lane.own_gates());
         let gates = gates.chain(&plan.gates.atomic).chain(&plan.gates.checkpoint).chain(&plan.gates.last);
         let lines = gates.filter_map(|gate| if let CommandLine::Shell(line) = gate { Some(line) } else { None });
-        let odd: BTreeSet<&String> = lines.filter(|line| shell::parse(line).is_none()).collect();
+        let (known, odd): (BTreeSet<&String>, BTreeSet<&String>) = lines.partition(|line| shell::parse(line).is_some());
+        let harmless = |line: &&String| {
+            let part = shell::cannot_fail(line)?.because;
+            let cause = if part == **line { String::new() } else { format!(" because of `{}`", headline(&part, 60)) };
+            let message = format!("`{}` cannot fail{cause}", headline(line, 60));
+            let help = "it runs, but does not count as a gate";
+            Some(Diagnostic::of_gate(Severity::Warning, &self.files, line, &message, help))
+        };
         let refusal = |line: &&String| {
             let asked = Command::new("sh").args(["-n", "-c", line]).stdin(Stdio::null()).output().ok()?;
             let said = String::from_utf8_lossy(&asked.stderr).trim().to_owned();
             let message = format!("the shell refuses the gate `{}`: {}", headline(line, 60), headline(&said, 200));
             let help = "correct it; `sh -n` shows the same";
-            (!asked.status.success()).then(|| Diagnostic::of_gate(&self.files, line, &message, help))
+            let refused = || Diagnostic::of_gate(Severity::Error, &self.files, line, &message, help);
+            (!asked.status.success()).then(refused)
         };
-        odd.iter().filter_map(refusal).collect()
+        known.iter().filter_map(harmless).chain(odd.iter().filter_map(refusal)).collect()
     }
 
     /// The plan with everything that is done in it, and what is left to do; `None`: nothing is.

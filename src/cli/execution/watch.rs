@@ -24,7 +24,7 @@ use crate::process;
 use crate::regular_file;
 use crate::report::{FanOut, Jsonl, Live, Plain, choose, styles_for};
 use crate::schedule::RunState;
-use crate::settings::{Progress, Settings};
+use crate::settings::{Origin, Progress, Settings};
 use crate::store::{Journal, RunDirectory, StateDirectory, atomic};
 use crate::travel::{Follower, Source};
 use crate::view::escalation::Escalation;
@@ -166,7 +166,9 @@ fn reporters<'a>(
     let styles = styles_for(&std::io::stderr());
     let offset = Local::now().offset().fix();
     let fan_out = FanOut::new(view);
-    let redraws = std::io::stderr().is_terminal() && !ci::is_unattended(&context.environment);
+    let asked_for = settings.progress.origin != Origin::Default;
+    let watched = asked_for || !ci::is_unattended(&context.environment);
+    let redraws = std::io::stderr().is_terminal() && watched;
     match choose(settings.progress.value, redraws, term) {
         Progress::Live => {
             let directory = directory.clone();

@@ -6,7 +6,7 @@
 use super::endless::is_endless;
 use super::vocabulary::{OUTCOMES, PROSE, TOOLS, VERDICTS, WORDS, is_in};
 
-use crate::shell::{MAX_SCRIPT, Word, is_search, parse};
+use crate::shell::{Kind, MAX_SCRIPT, Word, is_search, parse};
 
 /// The words of a line that may be prose; `None`: its quotes do not match.
 pub(in crate::plan_source) fn words(line: &str) -> Option<Vec<Word>> {
@@ -56,12 +56,27 @@ pub(in crate::plan_source) fn is_plain_command(line: &str) -> bool {
     if is_in(WORDS, first.text.as_str()) && !takes_arguments(&first.text, rest) {
         return false;
     }
+    let verdict = |word: &Word| word.text.strip_suffix(';').is_some_and(|text| !word.quoted && is_in(OUTCOMES, text));
+    if rest.iter().any(verdict) {
+        return false;
+    }
     let plain = |word: &Word| !word.quoted && word.text.chars().all(|c| c.is_ascii_lowercase());
     !rest.get(1..).unwrap_or_default().windows(3).any(|three| three.iter().all(plain))
 }
 
 fn leaves_test_open(words: &[Word]) -> bool {
     words.split_first().is_some_and(|(first, rest)| !closes_test(&first.text, rest))
+}
+
+/// Whether a script begins with what only a shell has: a loop, a branch, `{ … }`, `name=$( … )`.
+pub(in crate::plan_source) fn is_syntax(script: &str) -> bool {
+    let script = parse(script).unwrap_or_default();
+    let first = script.lists.first().and_then(|list| list.pipelines.first()).map(|(_, pipeline)| &pipeline.commands[0]);
+    first.is_some_and(|command| match &command.kind {
+        Kind::Simple => command.words.first().is_some_and(|word| is_assignment(&word.text)),
+        Kind::Branches { .. } | Kind::Loop { .. } | Kind::Group { subshell: false, .. } => true,
+        _ => false,
+    })
 }
 
 /// Whether `[` is the program: its `]` is there, and only more commands come behind it.

@@ -4,7 +4,7 @@ use super::endless::is_endless;
 use super::vocabulary::{CLEANERS, DANGERS, is_in};
 use crate::plan_source::faults::quoted;
 use crate::shell::{
-    Command, Pipeline, Script, cannot_fail, is_search, parse, seeks_failures, with_literal_parentheses,
+    Command, Link, Pipeline, Script, cannot_fail, is_search, parse, seeks_failures, with_literal_parentheses,
     without_display_filters,
 };
 
@@ -101,8 +101,25 @@ pub(in crate::plan_source) fn gate(command: &str) -> Result<String, Why> {
 /// The gate that a script of several lines makes: all of its lines must succeed.
 pub(in crate::plan_source) fn script_gate(script: &str) -> Result<String, Why> {
     let script = script.trim();
-    let several = script.contains('\n') && parse(script).is_some_and(|parsed| parsed.lists.len() > 1);
-    if several && !script.starts_with("set -e") { gate(&format!("set -e\n{script}")) } else { gate(script) }
+    match parse(script).filter(|parsed| script.contains('\n') && parsed.lists.len() > 1) {
+        Some(parsed) if !script.starts_with("set -e") => gate(&format!("set -e\n{}", strict_lists(script, &parsed))),
+        _ => gate(script),
+    }
+}
+
+/// `script` with an exit behind each list whose failure `set -e` does not see: `! a`, `a && b`.
+fn strict_lists(script: &str, parsed: &Script) -> String {
+    let (mut text, mut copied) = (String::new(), 0);
+    let before = parsed.lists.iter().take(parsed.lists.len() - 1);
+    for list in before.filter(|list| !list.background) {
+        let unseen = list.pipelines.iter().any(|(link, pipeline)| *link == Link::And || pipeline.negated);
+        if let Some((_, last)) = list.pipelines.last().filter(|_| unseen) {
+            text.push_str(&script[copied..last.range.end]);
+            text.push_str(" || exit 1");
+            copied = last.range.end;
+        }
+    }
+    text + &script[copied..]
 }
 
 fn is_for_windows(script: &str) -> bool {
@@ -126,9 +143,10 @@ fn is_for_windows(script: &str) -> bool {
         ">nul ",
     ];
     let own = script.starts_with("pwsh");
-    let calls = script
-        .split([' ', ';', '&', '|'])
-        .any(|word| word == "powershell" || word.contains("/Scripts/") || word.ends_with(".exe"));
+    let calls = script.split([' ', ';', '&', '|']).any(|word| {
+        let program = word.ends_with(".exe") || word.ends_with(".bat") || word.ends_with(".cmd");
+        word == "powershell" || word.contains("/Scripts/") || program || word.starts_with(".\\")
+    });
     calls || (!own && words.iter().any(|word| script.contains(word)))
 }
 
@@ -149,7 +167,8 @@ fn has_placeholder(script: &str) -> bool {
     let in_angles = visible.match_indices('<').any(|(at, _)| {
         let rest = &visible[at + 1..];
         let name = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "_- ".contains(c))).unwrap_or(rest.len());
-        name > 0 && rest[name..].starts_with('>') && rest.starts_with(|c: char| c.is_ascii_alphabetic())
+        let named = rest.starts_with(|c: char| c.is_ascii_alphabetic()) && !rest[..name].ends_with(' ');
+        named && rest[name..].starts_with('>') && !visible[..at].ends_with('<')
     });
     let words = ["res://", "path/to/", "YOUR_", "your-", "{{", "<<phase", "{phase}", "{plan}", "{N}"];
     let dots = visible.split_whitespace().any(|word| matches!(word, "..." | "…" | "XXX"));
@@ -203,20 +222,39 @@ fn changes_only(script: &Script) -> bool {
 /// Whether a command ends the user's programs, moves the repository's state, or removes what is outside of the worktree.
 fn is_dangerous(command: &Command) -> bool {
     let words: Vec<&str> = command.arguments().map(|word| word.text.as_str()).collect();
-    let Some((program, rest)) = words.split_first() else { return false };
-    let first = rest.iter().find(|word| !word.starts_with('-')).copied().unwrap_or("");
+    let caller = |word: &&&str| is_in("sudo npx bunx exec", word) || word.starts_with('-');
+    let called = words.iter().take_while(caller).count();
+    let Some((program, rest)) = words[called..].split_first() else { return false };
+    let mut operands = rest.iter().filter(|word| !word.starts_with('-')).copied();
+    let (first, second) = (operands.next().unwrap_or(""), operands.next().unwrap_or(""));
     let outside = |word: &&str| {
         let temporary = ["/tmp/", "/var/tmp/", "/dev/"].iter().any(|place| word.starts_with(place));
         (word.starts_with(['/', '~']) && !temporary) || word.starts_with("..") || word.starts_with("$HOME")
     };
+    let drops = |word: &&str| {
+        let text = word.to_ascii_uppercase();
+        ["DROP ", "TRUNCATE ", "DELETE FROM", "FLUSHALL", "FLUSHDB"].iter().any(|statement| text.contains(statement))
+    };
+    let rest_has = |options: &[&str]| rest.iter().any(|word| options.contains(word));
     match *program {
         "git" => is_in("reset clean checkout restore stash push commit rebase merge switch add rm tag", first),
         "rm" | "mv" => rest.iter().any(outside),
         "xargs" => rest.iter().any(|word| is_in("kill rm", word)),
-        "docker" | "podman" => rest.contains(&"prune"),
+        "find" => rest_has(&["-delete"]),
+        "sed" => rest.iter().any(|word| word.starts_with("-i")),
+        "docker" | "podman" | "docker-compose" => {
+            rest_has(&["prune"]) || is_in("rm rmi kill", first) || rest_has(&["down"]) && rest_has(&["-v", "--volumes"])
+        }
         "terraform" => is_in("apply destroy", first),
         "kubectl" => is_in("apply delete", first),
-        "npm" | "pnpm" | "yarn" | "cargo" => is_in("publish", first),
+        "supabase" => first == "db" && is_in("reset push", second) && !rest_has(&["--dry-run"]),
+        "prisma" => first == "db" && second == "push" || first == "migrate" && is_in("reset deploy", second),
+        "rails" | "rake" => rest.iter().any(|word| is_in("db:drop db:reset", word)),
+        "psql" | "mysql" | "sqlite3" | "redis-cli" => rest.iter().any(drops),
+        "npm" | "pnpm" | "yarn" | "cargo" | "make" | "uv" | "poetry" | "just" => {
+            let task = if first == "run" { second } else { first };
+            is_in("publish clean distclean add remove", task)
+        }
         name => is_in(DANGERS, name),
     }
 }
@@ -242,6 +280,9 @@ mod tests {
             ("grep -q '<div>' a", "grep -q '<div>' a"),
             ("go test ./...", "go test ./..."),
             ("python -m x < a > b", "python -m x < a > b"),
+            ("cat <<EOF > a\nb\nEOF\ntest -f a", "cat <<EOF > a\nb\nEOF\ntest -f a"),
+            ("grep -q x <a >b", "grep -q x <a >b"),
+            ("npx tsc | tail -3; test ${PIPESTATUS[0]} -eq 0", "npx tsc | tail -3; test ${PIPESTATUS[0]} -eq 0"),
         ];
         for (command, expected) in gates {
             assert_eq!(gate(command).as_deref(), Ok(expected), "{command}");
@@ -261,6 +302,15 @@ mod tests {
             ("pkill -f next; npm test", Why::Changes),
             ("lsof -ti:3000 | xargs kill", Why::Changes),
             ("rm -rf ~/.cache && make", Why::Changes),
+            ("make clean", Why::Changes),
+            ("npm run clean && npm test", Why::Changes),
+            ("find . -name '*.pyc' -delete", Why::Changes),
+            ("sudo rm -rf /var/x", Why::Changes),
+            ("npx supabase db reset 2>/dev/null; npm run build", Why::Changes),
+            ("npx --yes prisma migrate reset --force", Why::Changes),
+            ("docker compose down -v", Why::Changes),
+            ("psql -c 'drop table x'", Why::Changes),
+            (".\\gradlew.bat test", Why::Windows),
             ("powershell -Command \"x\"", Why::Windows),
             ("cd a && .venv/Scripts/python -m x", Why::Windows),
             ("test -f res://a.json", Why::Placeholder),
@@ -281,6 +331,10 @@ mod tests {
         assert_eq!(script_gate("npm test \\\n  --all").as_deref(), Ok("npm test \\\n  --all"));
         assert_eq!(script_gate("cat <<E | grep -q x\nx\nE").as_deref(), Ok("cat <<E | grep -q x\nx\nE"));
         assert_eq!(script_gate("make\nnpm test || true").as_deref(), Ok("set -e\nmake\nnpm test || true"));
+        assert_eq!(
+            script_gate("! grep -q a b\ntest -f a && test -f b # x\nnpm test").as_deref(),
+            Ok("set -e\n! grep -q a b || exit 1\ntest -f a && test -f b || exit 1 # x\nnpm test")
+        );
         assert_eq!(script_gate("echo a\nnpm test || true"), Err(Why::Harmless("|| true".to_owned())));
     }
 }

@@ -11,7 +11,7 @@ mod rooted;
 mod statement;
 mod vocabulary;
 
-pub(super) use classify::{is_plain_command, may_be_call, may_be_command, without_remark};
+pub(super) use classify::{is_plain_command, is_syntax, may_be_call, may_be_command, without_remark};
 pub(super) use judge::{Why, script_gate};
 pub(super) use rooted::{relocated, root};
 pub(super) use statement::{commands, in_statement, is_turned, searches, without_marker};

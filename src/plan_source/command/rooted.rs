@@ -39,7 +39,8 @@ pub(in crate::plan_source) fn root<'a>(files: &[File<'a>], owned: &[&str]) -> Op
 pub(in crate::plan_source) fn relocated(script: &str, root: Option<&str>) -> Option<String> {
     let within = root.map_or_else(|| script.to_owned(), |root| in_worktree(script, root));
     let (moved, foreign) = localised(&within, root);
-    (!foreign).then_some(moved)
+    let home = ["cd ~/", "cd $HOME/", "cd \"$HOME/", "cd ${HOME}/"].iter().any(|home| moved.contains(home));
+    (!foreign && !home).then_some(moved)
 }
 
 fn common<'a>(files: &[File<'a>]) -> Option<&'a str> {

@@ -186,7 +186,7 @@ fn before_outcome(text: &str) -> Option<String> {
     let line = text.lines().next()?;
     let words = words(line)?;
     let at = words.iter().position(|word| {
-        let plain = word.text.trim_end_matches([',', '.', ':']);
+        let plain = word.text.trim_end_matches([',', '.', ':', ';']);
         !word.quoted
             && (is_in(OUTCOMES, plain)
                 || matches!(plain, "-" | "—" | "–" | "→" | "->" | "all")

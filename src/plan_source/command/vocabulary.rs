@@ -50,7 +50,7 @@ pub(super) const CLEANERS: &str = "rm rmdir mkdir touch mv cp kill ln chmod";
 
 /// Programs that reach beyond the worktree.
 pub(super) const DANGERS: &str =
-    "pkill killall dropdb createdb shutdown reboot dd mkfs launchctl systemctl brew apt apt-get";
+    "pkill killall kill truncate shred dropdb createdb shutdown reboot dd mkfs launchctl systemctl brew apt apt-get";
 
 /// Words that say that a command's success is not what is wanted, or not always.
 pub(super) const TURNING: &str = "\

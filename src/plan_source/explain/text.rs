@@ -8,7 +8,7 @@ use crate::model::plan::{EdgeOrigin, OwnershipRule, Skipped};
 use crate::model::safe_text::visible_line;
 use crate::model::text::counted;
 use crate::model::time::short;
-use crate::model::{Agent, CommandLine, LaneId, MustHaves, Round, TaskId};
+use crate::model::{Agent, CommandLine, LaneId, MustHaves, Round, TaskId, UNSET_RUNNER};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -104,7 +104,10 @@ impl LaneExplanation {
 
 fn write_agent(f: &mut fmt::Formatter<'_>, agent: &Agent, limits_ms: &[u64]) -> fmt::Result {
     let round = if agent.round == Round::Implementation { String::new() } else { format!(" ({})", agent.round) };
-    writeln!(f, "  agent {}{round}  $ {}", agent.name, visible_line(&agent.command.to_string()))?;
+    match agent.runner == UNSET_RUNNER {
+        true => writeln!(f, "  agent {}{round}  no runner is set", agent.name)?,
+        false => writeln!(f, "  agent {}{round}  $ {}", agent.name, visible_line(&agent.command.to_string()))?,
+    }
     for (task, limit) in agent.tasks.iter().zip(limits_ms) {
         write!(f, "    task {}", task_title(&task.id, task.name.as_deref()))?;
         match task.kind.is_human() {

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use crate::model::CommandLine;
 use crate::plan_source::command::{
-    Why, commands, is_turned, may_be_call, may_be_command, script_gate, searches, without_marker, without_remark,
+    Why, commands, is_syntax, is_turned, may_be_call, may_be_command, script_gate, searches, without_marker,
+    without_remark,
 };
 use crate::plan_source::faults::Faults;
 use crate::plan_source::inline::one_line;
@@ -85,7 +86,7 @@ impl Reader<'_, '_> {
         let script = unwrapped(script);
         let expected = behind.trim_start().lines().next().filter(|line| says_what_is_expected(line)).unwrap_or("");
         let search = searches(&script);
-        let gate = if !(may_be_command(&script) || may_be_call(&script)) {
+        let gate = if !(may_be_command(&script) || may_be_call(&script) || is_syntax(&script)) {
             Err(Why::NoCommand)
         } else if is_turned(remark, search) || is_turned(expected, search) {
             Err(Why::Turned)

@@ -7,6 +7,7 @@ use super::document::{indent, list_item, trim};
 use super::paths::{self, Named};
 use super::table::{Cell, Column, Row, Table, is_task_header, table};
 use crate::plan_source::inline::{dedent, is_nothing, one_line};
+use crate::shell::without_display_filters;
 
 /// What a task is about; the order of a lane's work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,11 +67,13 @@ impl RawTask {
         let said = one_line(&self.text.replace('`', " "));
         // A row says before a cell what its column is called.
         let said = if self.is_row { said.split_once(": ").map_or("", |(_, cell)| cell) } else { said.as_str() };
+        let run = ["Run ", "run "].iter().find_map(|verb| said.strip_prefix(verb)).unwrap_or(said);
+        let said = [run, run.trim_end_matches('.').trim_end()].map(without_display_filters);
         self.kind == Some(Kind::Verify)
             && self.commands.others.is_empty()
             && !self.commands.gates.is_empty()
             && self.acceptance.is_none()
-            && [self.commands.gates.join(" "), self.commands.gates.join(" && ")].iter().any(|run| run == said)
+            && [self.commands.gates.join(" "), self.commands.gates.join(" && ")].iter().any(|run| said.contains(run))
     }
 }
 
@@ -387,6 +390,7 @@ mod tests {
     #[test]
     fn a_task_that_runs_what_the_lane_must_pass_anyway_is_known() {
         let only = |text: &str| tasks(text, 0..text.len()).list[0].runs_gates_only();
+        assert!(only("- verify: run `make check | tail -5`.") && only("- verify: `ruff check .`"));
         assert!(only("- verify: `make check`") && only("- verify: `make a` && `make b`"));
         assert!(!only("- verify: `make check`, then write the notes") && !only("- impl: `make check`"));
     }
