@@ -4,11 +4,13 @@
 //! path by path with its content. As long as a path has that content, it is not an agent's change; if a hook wrote it, it
 //! is not uncommitted work either. A hook that fails does not undo the checkout.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+
+use git2::{ObjectType, Oid};
 
 use super::durable;
 use super::error::{GitError, io_error};
@@ -19,7 +21,7 @@ use super::status::differing_from_head;
 use crate::model::CommitId;
 use crate::regular_file;
 
-/// Paths and the names of the blobs that they hold.
+/// Paths and the names of the blobs that they hold; an empty name: nothing is there.
 pub type Contents = BTreeMap<Vec<u8>, String>;
 
 /// Runs the hook after a checkout of all files in `worktree`, and notes what it wrote. Answers how it failed.
@@ -37,7 +39,7 @@ pub(crate) fn run_post_checkout(
     let place = place.display();
     let git = Git::new(worktree).stdin(lock).args(["hook", "run", "--ignore-missing", "post-checkout", "--"]);
     let output = git.args([from.as_str(), to.as_str(), "1"]).attempt()?;
-    note(&notes(worktree)?, uncommitted(worktree)?)?;
+    note(&notes(worktree)?, contents(worktree, differing_from_head(worktree)?)?)?;
     if output.status.success() {
         return Ok(None);
     }
@@ -67,16 +69,32 @@ pub(crate) fn forget_left_behind(worktree: &Path) -> Result<(), GitError> {
 /// # Errors
 /// What git says.
 pub fn uncommitted(worktree: &Path) -> Result<Contents, GitError> {
-    contents(worktree, differing_from_head(worktree)?)
+    let paths = differing_from_head(worktree)?;
+    let mut found = Contents::new();
+    for path in &paths {
+        let place = worktree.join(OsStr::from_bytes(path));
+        match fs::symlink_metadata(&place) {
+            Ok(kind) if kind.is_symlink() => {
+                let target = fs::read_link(&place).map_err(io_error("read", &place))?;
+                let blob = Oid::hash_object(ObjectType::Blob, target.as_os_str().as_bytes());
+                found.extend(blob.map(|blob| (path.clone(), blob.to_string())));
+            }
+            Ok(_) => {}
+            Err(_) => drop(found.insert(path.clone(), String::new())),
+        }
+    }
+    found.extend(contents(worktree, paths)?);
+    Ok(found)
 }
 
-/// Notes what a setup or a gate wrote in `worktree`, where `before` was uncommitted when it began.
+/// Notes what a setup or a gate wrote in `worktree`, where `before` was uncommitted when it began. Paths that are the
+/// `agents` stay that.
 ///
 /// # Errors
 /// What git says; [`GitError::Io`].
-pub fn note_left_behind(worktree: &Path, before: &Contents) -> Result<(), GitError> {
+pub fn note_left_behind(worktree: &Path, before: &Contents, agents: &[String]) -> Result<(), GitError> {
     let mut left = uncommitted(worktree)?;
-    left.retain(|path, blob| before.get(path) != Some(blob));
+    left.retain(|path, blob| before.get(path) != Some(blob) && !agents.contains(&path_text(path)));
     if left.is_empty() {
         return Ok(());
     }
@@ -118,8 +136,16 @@ pub fn not_left_behind(worktree: &Path, head: &CommitId, paths: Vec<String>) -> 
         let path = &entry[tab + 1..];
         (written.get(path) == Some(&blob)).then(|| path_text(path))
     };
-    let left_behind: Vec<String> = nul_separated(&listing).filter_map(left_behind).collect();
-    Ok(paths.into_iter().filter(|path| !left_behind.contains(path)).collect())
+    let left_behind: BTreeSet<String> = nul_separated(&listing).filter_map(left_behind).collect();
+    let held: BTreeSet<&[u8]> = nul_separated(&listing).filter_map(path_of).collect();
+    let removed =
+        |path: &String| written.get(path.as_bytes()).is_some_and(String::is_empty) && !held.contains(path.as_bytes());
+    Ok(paths.into_iter().filter(|path| !left_behind.contains(path) && !removed(path)).collect())
+}
+
+/// The path in a line of `git ls-tree`.
+fn path_of(entry: &[u8]) -> Option<&[u8]> {
+    entry.iter().position(|&byte| byte == b'\t').map(|tab| &entry[tab + 1..])
 }
 
 fn notes(worktree: &Path) -> Result<PathBuf, GitError> {

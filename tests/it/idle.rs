@@ -51,9 +51,10 @@ fn the_retry_is_told_what_the_agent_said_and_that_nobody_answers() {
 fn what_a_setup_or_a_gate_writes_is_no_agents_change() {
     let talks = "command = 'echo Which one?'";
     let plans = [
-        format!("setup = 'echo lock > lock.json; echo more >> base.txt'\n{talks}\n"),
+        format!("setup = 'echo lock > lock.json; echo more >> README.md'\n{talks}\n"),
         format!("setup = 'echo lock > lock.json'\nagent_worktrees = \"on\"\n{talks}\n"),
         format!("{talks}\n[[lane.task]]\nverify = 'date > out.txt'\n[[lane.task]]\n"),
+        format!("setup = 'ln -s /usr/share modules; rm README.md'\n{talks}\n"),
     ];
     for plan in plans {
         let env = TestEnv::new();
@@ -68,6 +69,18 @@ fn what_a_setup_or_a_gate_writes_is_no_agents_change() {
     );
     env.execute(&[]).exits(0);
     assert!(env.holds("main", "a.txt"));
+}
+
+#[test]
+fn what_a_gate_formats_stays_the_agents_work() {
+    let env = TestEnv::new();
+    let writes = "[ $LANEKEEPER_TASK != t1 ] || echo 'x  =  1' > a.txt";
+    env.plan(&format!(
+        "[[lane]]\nid = \"A\"\nretries = 0\ncommand = \"{writes}\"\n[[lane.task]]\nid = \"t1\"\n\
+         verify = \"sed -i 's/  */ /g' a.txt && test -s a.txt\"\n[[lane.task]]\nid = \"t2\"\nallow_empty = true\n"
+    ));
+    env.execute(&[]).exits(0);
+    assert_eq!(env.file_at("main", "a.txt"), "x = 1");
 }
 
 #[test]

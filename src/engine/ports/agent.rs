@@ -8,7 +8,13 @@ use crate::git::{self, Checkout, CommitRequest, GitError, Merge, Mode, Snapshot}
 use crate::model::ownership::{Ownership, is_prohibited};
 use crate::model::text::headline;
 use crate::model::{CommitId, Failure, FailureKind, LaneIndex, Round, TaskId};
-use crate::schedule::{RestartFrom, RunState};
+use crate::schedule::{LaneState, RestartFrom, RunState};
+
+/// The commit that an agent began at. Agents that share the lane's worktree begin where the one before ended.
+pub(super) fn start_of(lane: &LaneState, agent: usize) -> Option<CommitId> {
+    let before = || lane.merges.last().map(|(_, head)| head.clone());
+    lane.agents[agent].start.clone().or_else(before).or_else(|| lane.base.clone())
+}
 
 impl Ports {
     /// The worktree in which the agent works.
@@ -31,10 +37,7 @@ impl Ports {
         let worktree = self.workplace(lane, agent, state)?;
         let worker = &state.lane(lane).agents[agent];
         let lane_state = state.lane(lane);
-        // Agents that share the lane's worktree begin where the one before ended.
-        let before = || lane_state.merges.last().map(|(_, head)| head.clone());
-        let start = worker.start.clone().or_else(before).or_else(|| lane_state.base.clone());
-        let start = start.ok_or(PortError::Missing("where the agent began"))?;
+        let start = start_of(lane_state, agent).ok_or(PortError::Missing("where the agent began"))?;
         let (task, moment) = (worker.task, self.moment(lane, state));
         let recorded = worker.head.clone().unwrap_or_else(|| start.clone());
         let task_start = worker.good.clone().unwrap_or_else(|| start.clone());

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::agent::start_of;
 use super::brief::{Brief, BriefFiles, Progress, lane_environment};
 use super::stream::CallSource;
 use super::timed::job_span;
@@ -12,11 +13,11 @@ use super::{Moment, PortError, Ports, Task};
 use crate::diagnose;
 use crate::engine::reconcile::{Verdict, verdict};
 use crate::event::{AgentReport, Event, Reading, Worktree};
-use crate::git;
+use crate::git::{self, GitError};
 use crate::model::job::StatusSpec;
 use crate::model::runner::PromptWay;
 use crate::model::{
-    Agent, CommandLine, ExitCause, JobExit, JobId, JobRole, JobSpec, Lane, LaneIndex, Round, Runner, Session,
+    Agent, CommandLine, CommitId, ExitCause, JobExit, JobId, JobRole, JobSpec, Lane, LaneIndex, Round, Runner, Session,
     Transcript,
 };
 use crate::process::{self, Observation};
@@ -33,6 +34,16 @@ struct Described {
     watched: Option<Watched>,
     /// The session of its program that it is to go on with.
     session: Option<Session>,
+    /// What is known about the worktree of a command that is not an agent, but whose files an agent's commit may hold.
+    leaves: Option<Leaves>,
+}
+
+/// A worktree in which a setup or a gate may leave files.
+struct Leaves {
+    /// Nothing can be uncommitted there when it begins.
+    clean: bool,
+    /// What differs since then was changed by the agent, also where a gate rewrites it.
+    since: Option<CommitId>,
 }
 
 /// How many of the last lines of an attempt the next one is told.
@@ -76,7 +87,7 @@ impl Ports {
         let launched = match verdict {
             Verdict::Begin => {
                 self.prepare_workplace(job, worktree, moment, tell)?;
-                before = uncommitted_before(job, worktree);
+                before = described.leaves.as_ref().filter(|leaves| !leaves.clean).map(|_| git::uncommitted(worktree));
                 // Else they lie there, and a supervisor that an earlier Lanekeeper launched may be about to use them.
                 if seen == Observation::Absent {
                     match moment {
@@ -96,7 +107,9 @@ impl Ports {
             Verdict::Attach(None) | Verdict::Collect | Verdict::Replace => None,
         };
         let mut exit = job_span(job, || self.wait_and_watch(&directory, launched, described.watched.as_ref(), tell))?;
-        if let Some(Err(error)) = before.map(|before| git::note_left_behind(worktree, &before)) {
+        if let Some(leaves) = &described.leaves
+            && let Err(error) = self.note_left_behind(worktree, leaves, before)
+        {
             tracing::debug!("what {job} left in {} is not known: {error}", worktree.display());
         }
         // A supervisor that died while nobody watched died with the machine, not of its agent.
@@ -105,6 +118,25 @@ impl Ports {
         }
         let report = described.files.as_ref().and_then(|(files, _)| read_report(files, &exit));
         Ok((exit, report))
+    }
+
+    /// Notes what a setup or a gate wrote, if it is known what was uncommitted `before`.
+    fn note_left_behind(
+        &self,
+        worktree: &Path,
+        leaves: &Leaves,
+        before: Option<Result<git::Contents, GitError>>,
+    ) -> Result<(), PortError> {
+        let before = match before {
+            Some(before) => before?,
+            None if leaves.clean => git::Contents::new(),
+            None => return Ok(()),
+        };
+        let agents = match &leaves.since {
+            Some(since) => self.repository.changed_paths(since, &git::head_of(worktree)?.commit)?,
+            None => Vec::new(),
+        };
+        Ok(git::note_left_behind(worktree, &before, &agents)?)
     }
 
     /// Makes sure that the worktree is there, stands on a commit, and, for gates, holds nothing else than that.
@@ -228,7 +260,15 @@ impl Ports {
             (JobRole::Tests | JobRole::MergedTests, _) => plan.tests.clone(),
             _ => Vec::new(),
         };
-        Ok(self.gate(job, steps, &worktree, environment()))
+        let leaves = match (&job.role, agent) {
+            (JobRole::Verify { .. }, Some(agent)) => Some(Leaves { clean: true, since: start_of(lane_state, agent) }),
+            (JobRole::Setup { .. }, agent) => {
+                let mut users = agent.map_or(0..plan.agents.len(), |agent| agent..agent + 1);
+                Some(Leaves { clean: users.all(|agent| lane_state.agents[agent].attempt == 0), since: None })
+            }
+            _ => None,
+        };
+        Ok(Described { leaves, ..self.gate(job, steps, &worktree, environment()) })
     }
 
     fn gate(
@@ -251,7 +291,7 @@ impl Ports {
             on_orphan: self.facts.options.on_orphan,
             redact: self.redact.clone(),
         };
-        Described { spec, files: None, watched: None, session: None }
+        Described { spec, files: None, watched: None, session: None, leaves: None }
     }
 
     fn attempt(
@@ -407,15 +447,4 @@ fn out_of_our_hands(job: JobId, error: &PortError, now: crate::model::Timestamp)
         None => Event::PhaseBlocked { reason },
     };
     vec![Event::JobExited { job, exit, report: None, reading: None, transcript: None }, blocked]
-}
-
-/// What is uncommitted in `worktree` before a command that is no agent's writes there; `None`: the job is an agent's, or
-/// nothing that it leaves is committed as an agent's work.
-fn uncommitted_before(job: &JobId, worktree: &Path) -> Option<git::Contents> {
-    match job.role {
-        JobRole::Setup { .. } => git::uncommitted(worktree).ok(),
-        // The agent's work was committed before.
-        JobRole::Verify { .. } => Some(git::Contents::new()),
-        _ => None,
-    }
 }
