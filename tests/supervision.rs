@@ -499,7 +499,9 @@ fn a_gate_fails_where_any_program_of_its_pipeline_does() {
     let mut setup = Job::shell("false | cat");
     setup.spec.job.role = JobRole::Setup { agent: None };
     assert!(setup.run().passed(), "what is no gate is run as it is written");
-    let read_on = Job::shell("yes | head -1");
+    let filtered = Job::shell("sh -c 'exit 3' | head -1");
+    assert_eq!(filtered.run().exit_code, 3);
+    let read_on = Job::shell("seq 99999 | grep -q 1");
     assert!(read_on.run().passed());
 }
 

@@ -19,15 +19,15 @@ const FILTERS: [&str; 15] =
     ["tail", "head", "cat", "less", "more", "wc", "sort", "uniq", "cut", "tr", "column", "nl", "tee", "rev", "fold"];
 
 /// Programs that always succeed.
-const ALWAYS: [&str; 16] = [
-    "true", ":", "echo", "printf", "export", "local", "declare", "readonly", "unset", "set", "sleep", "wait", "pwd",
-    "date", "clear", "shopt",
+const ALWAYS: [&str; 15] = [
+    "true", ":", "echo", "printf", "export", "local", "declare", "readonly", "unset", "set", "sleep", "pwd", "date",
+    "clear", "shopt",
 ];
 
 /// Why `text` cannot fail, where all programs of a pipeline are judged; `None`: it can, or it is no script.
 pub fn cannot_fail(text: &str) -> Option<Harmless> {
     let script = parse(text)?;
-    let status = of_script(&script);
+    let status = of_script(&script, false);
     if status.fails || status.exits || script.lists.is_empty() {
         return None;
     }
@@ -53,12 +53,13 @@ struct Status {
     exits: bool,
 }
 
-fn of_script(script: &Script) -> Status {
+/// What `script` depends on; with `strict` it ends at the first failure that `set -e` sees.
+fn of_script(script: &Script, mut strict: bool) -> Status {
     let mut status = Status::default();
-    let mut strict = false;
     for (at, list) in script.lists.iter().enumerate() {
-        let own = of_list(list);
-        status.exits |= own.exits || (strict && own.fails);
+        let own = of_list(list, strict);
+        let is_seen = list.pipelines.iter().all(|(link, pipeline)| *link != Link::And && !pipeline.negated);
+        status.exits |= own.exits || (strict && own.fails && is_seen);
         // A listing of files may be a check, a look at one behind other commands is none.
         let looks = at > 0
             && list.pipelines.last().is_some_and(|(_, last)| shows(last) && last.commands[0].program() != Some("ls"));
@@ -75,10 +76,10 @@ fn sets_errexit(list: &List) -> bool {
     is_set && words.iter().any(|word| word.text.starts_with('-') && word.text.contains('e'))
 }
 
-fn of_list(list: &List) -> Status {
+fn of_list(list: &List, strict: bool) -> Status {
     let mut status = Status::default();
     for (link, pipeline) in &list.pipelines {
-        let own = of_pipeline(pipeline);
+        let own = of_pipeline(pipeline, strict);
         status.exits |= own.exits;
         status.fails = match link {
             Link::First => own.fails,
@@ -96,8 +97,8 @@ fn shows(pipeline: &Pipeline) -> bool {
     pipeline.commands.len() == 1 && (DISPLAYS.contains(&program) || matches!(program, "ls" | "find"))
 }
 
-fn of_pipeline(pipeline: &Pipeline) -> Status {
-    let all: Vec<Status> = pipeline.commands.iter().map(of_command).collect();
+fn of_pipeline(pipeline: &Pipeline, strict: bool) -> Status {
+    let all: Vec<Status> = pipeline.commands.iter().map(|command| of_command(command, strict)).collect();
     let lone = all.len() == 1;
     Status {
         fails: pipeline.negated || all.iter().any(|own| own.fails || (!lone && own.exits)),
@@ -105,7 +106,8 @@ fn of_pipeline(pipeline: &Pipeline) -> Status {
     }
 }
 
-fn of_command(command: &Command) -> Status {
+fn of_command(command: &Command, strict: bool) -> Status {
+    let of_script = |script: &Script| of_script(script, strict);
     match &command.kind {
         Kind::Function { .. } => Status::default(),
         Kind::Arithmetic => Status { fails: true, exits: false },
@@ -127,6 +129,22 @@ fn of_command(command: &Command) -> Status {
     }
 }
 
+/// What `-c SCRIPT` depends on, where another shell judges only the last program of a pipeline; `None`: a script's file, or
+/// no script.
+fn inner_script(words: &[&str]) -> Option<Status> {
+    let at = words.iter().position(|word| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c'))?;
+    let options = &words[..=at];
+    let is_option = |word: &&str| word.starts_with('-') || matches!(*word, "pipefail" | "errexit" | "nounset");
+    let mut script = parse(words.get(at + 1)?).filter(|_| options.iter().all(is_option))?;
+    if !options.contains(&"pipefail") && !words[at + 1].contains("pipefail") {
+        let pipelines = script.lists.iter_mut().flat_map(|list| &mut list.pipelines);
+        pipelines.for_each(|(_, pipeline)| drop(pipeline.commands.drain(..pipeline.commands.len() - 1)));
+    }
+    let strict = options.iter().any(|word| word.starts_with('-') && word.contains('e') || *word == "errexit");
+    let inner = of_script(&script, strict);
+    Some(Status { fails: inner.fails || inner.exits, exits: false })
+}
+
 fn either(one: Status, other: Status) -> Status {
     Status { fails: one.fails || other.fails, exits: one.exits || other.exits }
 }
@@ -135,24 +153,25 @@ fn of_words(command: &Command) -> Status {
     let words: Vec<&str> = command.arguments().map(|word| word.text.as_str()).collect();
     let Some((&program, rest)) = words.split_first() else {
         // Of assignments, the last substitution decides.
-        return command.substituted.last().map(of_script).unwrap_or_default();
+        let last = command.substituted.last().or(command.backticked.last());
+        return last.map(|script| of_script(script, false)).unwrap_or_default();
     };
     let program = ["/bin/", "/usr/bin/"].iter().find_map(|place| program.strip_prefix(place)).unwrap_or(program);
     if matches!(program, "sh" | "bash")
-        && let Some(at) = rest.iter().position(|word| word.starts_with('-') && word.ends_with('c'))
-        && let Some(inner) = rest.get(at + 1).and_then(|text| parse(text))
+        && let Some(inner) = inner_script(rest)
     {
-        let inner = of_script(&inner);
-        return Status { fails: inner.fails || inner.exits, exits: false };
+        return inner;
     }
     if matches!(program, "exit" | "return") {
         let fails = rest.first() != Some(&"0");
         return Status { fails, exits: fails };
     }
     let leaves = program == "cd" && matches!(rest, [] | [".." | "-"]);
-    let lists = program == "find" || program == "ls" && operands(rest) == 0;
+    let lists = program == "find" && !rest.contains(&"-exec") || program == "ls" && operands(rest) == 0;
+    let waits_for_all = program == "wait" && rest.is_empty();
     let fails = !(leaves
         || lists
+        || waits_for_all
         || ALWAYS.contains(&program)
         || is_filter(program, rest)
         || program == "git" && only_shows(rest));
@@ -219,12 +238,7 @@ pub fn without_display_filters(text: &str) -> String {
 
 fn displays(script: &Script, cuts: &mut Vec<Range<usize>>) {
     for pipeline in script.lists.iter().flat_map(|list| &list.pipelines).map(|(_, pipeline)| pipeline) {
-        let is_shown = |command: &&Command| {
-            let words: Vec<&str> = command.arguments().map(|word| word.text.as_str()).collect();
-            let shows = words.first().is_some_and(|program| DISPLAYS.contains(program) && operands(&words[1..]) == 0);
-            shows && !command.writes && !words.contains(&"-f")
-        };
-        let shown = pipeline.commands[1..].iter().rev().take_while(is_shown).count();
+        let shown = display_filters(pipeline);
         let left = pipeline.commands.len() - shown;
         let last = &pipeline.commands[left - 1];
         if let Kind::Group { script, .. } = &last.kind {
@@ -234,6 +248,16 @@ fn displays(script: &Script, cuts: &mut Vec<Range<usize>>) {
             cuts.push(last.range.end..pipeline.range.end);
         }
     }
+}
+
+/// How many programs at the end of a pipeline only show output, and so hide whether it succeeded.
+pub(super) fn display_filters(pipeline: &Pipeline) -> usize {
+    let is_shown = |command: &&Command| {
+        let words: Vec<&str> = command.arguments().map(|word| word.text.as_str()).collect();
+        let shows = words.first().is_some_and(|program| DISPLAYS.contains(program) && operands(&words[1..]) == 0);
+        shows && !command.writes && !words.contains(&"-f")
+    };
+    pipeline.commands[1..].iter().rev().take_while(is_shown).count()
 }
 
 impl Command {
@@ -268,6 +292,15 @@ mod tests {
             ("npm test; cd ..", Some("; cd ..")),
             ("bash -c 'npm test || true'", Some("bash -c 'npm test || true'")),
             ("bash -lc 'npm test'", None),
+            ("bash -c 'npm test | tail -5'", Some("bash -c 'npm test | tail -5'")),
+            ("bash -euo pipefail -c 'npm test | tail -5; echo done'", None),
+            ("bash check.sh -c 'x || true'", None),
+            ("npm start & p=$!; wait $p", None),
+            ("set -e\n! grep -q a b\ntrue", Some("; true")),
+            ("set -e\nfor f in a b; do\n grep -q x $f\n echo $f\ndone\necho all", None),
+            ("set -e\n{ make | tee log; echo built; }\necho done", None),
+            ("x=`npm test`", None),
+            ("find src -name '*.py' -exec python -m py_compile {} +", None),
             ("find src -name a.ts", Some("find src -name a.ts")),
             ("find src -name a.ts | grep -q .", None),
             ("grep -q a b && echo ok || echo no", Some("|| echo no")),

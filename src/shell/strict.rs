@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::meaning::{passes_on, without_display_filters};
+use super::meaning::{display_filters, passes_on};
 use super::parse::{Command, Kind, Pipeline, Script, parse};
 
 const SEARCHES: [&str; 6] = ["grep", "rg", "egrep", "fgrep", "ag", "ack"];
@@ -25,6 +25,7 @@ pub fn shell_of(text: &str) -> Shell {
             Shell::Bash
         }
         Some(script) if !script.stages().is_empty() => Shell::ForPipelines,
+        None if text.contains("[[") => Shell::Bash,
         _ => Shell::Posix,
     }
 }
@@ -32,27 +33,30 @@ pub fn shell_of(text: &str) -> Shell {
 /// `text` for bash: a pipeline fails where any of its programs does. One that only died because nobody read on (141) did
 /// not fail; one that is missing (127) fails the whole script, also behind `!`.
 ///
-/// A display filter at its end is left out. A search that found nothing for a program that judges it did not fail. Only the
-/// last program counts behind `!` and in a condition, where a failure would pass for success, and before a search for
-/// failures that something else judges.
+/// A display filter at its end is left out. A search that found nothing for what judges its output did not fail, and one
+/// that stops at the first match reads on, because many programs fail where nobody reads their output. Only the last
+/// program counts behind `!` and in a condition, where a failure would pass for success, and before a search for failures
+/// that something else judges.
 pub fn strict(text: &str) -> String {
-    let text = &without_display_filters(text);
-    let Some(script) = parse(text) else { return text.to_owned() };
-    let mut marks: Vec<(usize, String)> = Vec::new();
+    let Some(script) = parse(text).filter(|_| !text.contains("PIPESTATUS")) else { return text.to_owned() };
+    let mut edits: Vec<(Range<usize>, String)> = Vec::new();
     for stage in script.stages() {
-        marks.push((stage.place.start, format!("{{ trap '_stage {}' EXIT; ", stage.harmless)));
-        marks.push((stage.place.end, "; }".to_owned()));
+        let (open, close) = if stage.alone { (" (", ')') } else { ("{", '}') };
+        let reads_on = if stage.reads_on { " on" } else { "" };
+        let begin = stage.place.start;
+        edits.push((begin..begin, format!("{open} trap '_stage {}{reads_on}' EXIT; ", stage.harmless)));
+        edits.push((stage.place.end..stage.end, format!("; {close}")));
     }
-    if marks.is_empty() {
+    if edits.is_empty() {
         return text.to_owned();
     }
-    marks.sort_by_key(|(at, _)| *at);
+    edits.sort_by_key(|(place, _)| place.start);
     let mut guarded = PRELUDE.to_owned();
     let mut copied = 0;
-    for (at, mark) in marks {
-        guarded.push_str(&text[copied..at]);
+    for (place, mark) in edits {
+        guarded.push_str(&text[copied..place.start]);
         guarded.push_str(&mark);
-        copied = at;
+        copied = place.end;
     }
     guarded.push_str(&text[copied..]);
     guarded
@@ -61,58 +65,129 @@ pub fn strict(text: &str) -> String {
 /// On the script's first line, so that the line numbers of its errors hold. Each program of a pipeline runs in a shell of
 /// its own, at whose end `_stage` decides; `program || _stage` would switch `set -e` off in it.
 const PRELUDE: &str = "set -o pipefail; trap 'exit 127' USR1; \
-    _stage() { local code=$?; case $code in 141) exit 0;; 127) kill -s USR1 $$;; esac; \
+    _stage() { local code=$?; [ -z \"$2\" ] || cat >/dev/null; case $code in 141) exit 0;; 127) kill -s USR1 $$;; esac; \
     [ $code -gt $1 ] || exit 0; exit $code; }; ";
 
 /// A command that stands in a pipeline with others.
 struct Stage {
     place: Range<usize>,
+    /// Up to here the text is left out: the display filters behind it.
+    end: usize,
+    /// Nothing is left of its pipeline but this.
+    alone: bool,
     /// The exit codes up to this one are no failure.
     harmless: u8,
+    /// It may end before it has read everything.
+    reads_on: bool,
+}
+
+/// What becomes of a pipeline's exit code.
+#[derive(Debug, Clone, Copy, Default)]
+struct Context {
+    /// It is asked by `if`, `while` or `until`.
+    is_condition: bool,
+    /// Another command follows in its list.
+    is_followed: bool,
+    /// Its output is a value: `$( … )`.
+    is_value: bool,
 }
 
 impl Script {
     fn stages(&self) -> Vec<Stage> {
         let mut found = Vec::new();
-        self.collect_stages(false, &mut found);
+        self.collect_stages(Context::default(), &mut found);
         found
     }
 
-    fn collect_stages(&self, is_condition: bool, found: &mut Vec<Stage>) {
+    fn collect_stages(&self, context: Context, found: &mut Vec<Stage>) {
         for list in &self.lists {
             for (at, (_, pipeline)) in list.pipelines.iter().enumerate() {
-                let is_judged = at + 1 < list.pipelines.len();
-                pipeline.collect_stages(is_condition, is_judged, found);
+                let is_followed = at + 1 < list.pipelines.len();
+                pipeline.collect_stages(Context { is_followed, ..context }, found);
             }
         }
     }
 }
 
 impl Pipeline {
-    fn collect_stages(&self, is_condition: bool, is_judged: bool, found: &mut Vec<Stage>) {
-        let last = self.commands.len() - 1;
-        let is_used = |at: usize| self.commands[at + 1..].iter().any(|later| !passes_on(later));
-        let seeker = self.commands.iter().rposition(seeks_failures).filter(|&seeker| is_judged || is_used(seeker));
-        for (at, command) in self.commands.iter().enumerate() {
-            let only_last = self.negated || is_condition || seeker.is_some_and(|seeker| at < seeker);
+    fn collect_stages(&self, context: Context, found: &mut Vec<Stage>) {
+        let shown = if context.is_value { 0 } else { display_filters(self) };
+        let kept = &self.commands[..self.commands.len() - shown];
+        let last = kept.len() - 1;
+        let is_used = |at: usize| {
+            let written = kept[last].writes || context.is_value;
+            written || kept[at + 1..].iter().any(|later| !passes_on(later))
+        };
+        let is_judged = |at: usize| context.is_followed || is_used(at);
+        let seeker = kept.iter().rposition(seeks_failures).filter(|&seeker| is_judged(seeker));
+        let turns = (self.negated || context.is_condition) && !passes_on(&kept[last]);
+        for (at, command) in kept.iter().enumerate() {
             let harmless = match () {
                 () if at == last => 0,
-                () if only_last => u8::MAX,
-                () if is_used(at) && command.program().is_some_and(is_search) => 1,
+                () if turns || seeker.is_some_and(|seeker| at < seeker) => u8::MAX,
+                () if is_used(at) => finds_nothing(command),
                 () => 0,
             };
-            found.extend((last > 0).then(|| Stage { place: command.range.clone(), harmless }));
-            let asked = match &command.kind {
-                Kind::Branches { conditions, .. } => conditions.as_slice(),
-                Kind::Loop { condition, .. } => condition.as_slice(),
-                _ => &[],
-            };
-            for script in command.scripts() {
-                script.collect_stages(asked.iter().any(|condition| std::ptr::eq(condition, script)), found);
-            }
-            command.substituted.iter().for_each(|script| script.collect_stages(false, found));
+            let end = if at == last { self.range.end.max(command.range.end) } else { command.range.end };
+            let end = if shown == 0 { command.range.end } else { end };
+            found.extend((self.commands.len() > 1).then(|| Stage {
+                place: command.range.clone(),
+                end,
+                alone: last == 0,
+                harmless,
+                reads_on: at > 0 && stops_early(command),
+            }));
+            command.collect_inner(found);
         }
     }
+}
+
+impl Command {
+    fn collect_inner(&self, found: &mut Vec<Stage>) {
+        let asked = match &self.kind {
+            Kind::Branches { conditions, .. } => conditions.as_slice(),
+            Kind::Loop { condition, .. } => condition.as_slice(),
+            _ => &[],
+        };
+        for script in self.scripts() {
+            let is_condition = asked.iter().any(|condition| std::ptr::eq(condition, script));
+            script.collect_stages(Context { is_condition, ..Context::default() }, found);
+        }
+        let value = Context { is_value: true, ..Context::default() };
+        self.substituted.iter().for_each(|script| script.collect_stages(value, found));
+    }
+}
+
+/// The highest exit code with which a command only says that it found nothing.
+fn finds_nothing(command: &Command) -> u8 {
+    let last = |script: &Script| Some(script.lists.last()?.pipelines.last()?.1.commands.last()?.clone());
+    match &command.kind {
+        Kind::Group { script, .. } | Kind::Loop { body: script, .. } => {
+            let lists = script.lists.last().is_some_and(|list| list.pipelines.len() > 1);
+            last(script).map_or(0, |inner| finds_nothing(&inner)).max(u8::from(lists))
+        }
+        _ => {
+            let words: Vec<&str> = command.arguments().map(|word| word.text.rsplit('/').next().unwrap_or("")).collect();
+            let searches = words.iter().any(|word| is_search(word));
+            match words.first() {
+                Some(&"xargs") if searches => 123,
+                Some(&("command" | "git")) => u8::from(searches),
+                Some(&("zgrep" | "diff" | "cmp")) => 1,
+                Some(program) => u8::from(is_search(program)),
+                None => 0,
+            }
+        }
+    }
+}
+
+/// Whether a search stops at the first match.
+fn stops_early(command: &Command) -> bool {
+    let quiet = |word: &str| {
+        matches!(word, "--quiet" | "--silent")
+            || word.starts_with('-') && !word.starts_with("--") && word.contains(['q', 'm'])
+    };
+    command.program().is_some_and(is_search)
+        && command.arguments().skip(1).any(|word| !word.quoted && quiet(&word.text))
 }
 
 /// Whether a program looks for lines, and ends with 1 where it finds none.
@@ -131,9 +206,8 @@ pub fn seeks_failures(command: &Command) -> bool {
         && pattern.is_some_and(|pattern| pattern.split('|').all(tells_of_failure))
 }
 
-/// Whether a pattern finds failures, and not that there are none (`0 failed`).
+/// Whether a pattern finds failures by a word for them, and not that there are none (`0 failed`).
 fn tells_of_failure(pattern: &str) -> bool {
-    let pattern = pattern.to_ascii_lowercase();
     let mut depth = 0_usize;
     let plain = pattern.chars().filter(|&c| {
         depth = if c == '[' { depth + 1 } else { depth };
@@ -142,8 +216,16 @@ fn tells_of_failure(pattern: &str) -> bool {
         outside
     });
     let plain: String = plain.collect();
-    let none = plain.split(|c: char| !c.is_alphanumeric()).any(|word| matches!(word, "0" | "no" | "zero" | "without"));
-    !none && ["fail", "error", "cannot", "traceback", "exception", "panic"].iter().any(|word| plain.contains(word))
+    let words = || plain.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let none = words().any(|word| matches!(word.to_ascii_lowercase().as_str(), "0" | "no" | "zero" | "without"));
+    let failure = |word: &str| {
+        let lower = word.to_ascii_lowercase();
+        let named = ["error", "errors", "err", "fail", "fails", "failed", "failure", "failures", "cannot", "panicked"];
+        named.contains(&lower.as_str())
+            || word == "Traceback"
+            || matches!(word, "ImportError" | "SyntaxError" | "TypeError")
+    };
+    !none && words().any(failure)
 }
 
 #[cfg(test)]
@@ -180,9 +262,9 @@ mod tests {
             ("true | tail -3; test ${PIPESTATUS[0]} -eq 0", 0),
             ("false | tail -3; test ${PIPESTATUS[0]} -eq 0", 1),
             ("for ((i = 0; i < 2; i++)); do true; done", 0),
-            ("yes | grep -q y && test -e /nowhere", 1),
-            ("yes | grep -q y && true", 0),
-            ("! yes | grep -q y", 1),
+            ("seq 99999 | grep -q 1 && test -e /nowhere", 1),
+            ("seq 99999 | grep -q 1 && true", 0),
+            ("! seq 99999 | grep -q 1", 1),
             ("! echo a | grep -q n", 0),
             ("echo a | grep -q n", 1),
             ("x=$(yes | head -1) && test $x = y", 0),
@@ -192,7 +274,8 @@ mod tests {
             ("cat <<END | grep -q x # no\na | x\nEND\ntrue", 0),
             ("set -e\nfalse | cat\ntrue", 1),
             ("no-such-program || true", 0),
-            ("{ yes; } | { grep -q y; }", 0),
+            ("{ seq 99999; } | { grep -q 1; }", 0),
+            ("yes | { head -1; } | grep -q y", 0),
             ("(seq 9 | head -1) | cat", 0),
             ("test \"$(seq 3 | wc -l)\" -eq 3", 0),
             ("[[ $(yes | head -1) == y ]]", 0),
@@ -209,6 +292,20 @@ mod tests {
             ("if (echo error; false) | grep -q error; then exit 3; fi", 3),
             ("(echo error; false) | grep -q error && exit 3 || true", 3),
             ("if true; then false | cat; fi", 1),
+            ("! no-such-program x | head -5", 127),
+            ("no-such-program 2>&1 | tail -3; true", 127),
+            ("if false 2>&1 | tail -5; then echo pass; else exit 3; fi", 3),
+            ("if ! false | tee /dev/null; then exit 3; fi", 3),
+            ("(echo dist/ErrorPage.js; false) | grep -q ErrorPage && echo built", 1),
+            ("x=$(grep none /dev/null | wc -l) && test $x -eq 0", 0),
+            ("set -e\ncount=$(grep -rn none /dev/null | wc -l)\ntest $count -eq 0", 0),
+            ("x=$(false | wc -l) && test $x -eq 0", 1),
+            ("echo /dev/null | xargs grep -l none | wc -l | xargs test 0 -eq", 0),
+            ("{ grep none /dev/null; } | wc -l | xargs test 0 -eq", 0),
+            ("for f in a b; do [ $f = a ] && echo $f; done | grep -q a", 0),
+            ("diff /dev/null /proc/version | grep -q '^>'", 0),
+            ("python3 -c 'for i in range(99999): print(i)' | grep -q 5", 0),
+            ("(cat; exit 4) </dev/null | head -1", 4),
         ];
         for (script, expected) in cases {
             assert_eq!(code(script), expected, "{script}: {}", strict(script));
@@ -231,6 +328,7 @@ mod tests {
             ("for ((;;)); do break; done", Shell::Bash),
             ("test ${PIPESTATUS[0]} -eq 0", Shell::Bash),
             ("f() { a | b; }; f", Shell::ForPipelines),
+            ("[[ $v =~ ^([0-9]+)$ ]]", Shell::Bash),
             ("set -o pipefail; make", Shell::Bash),
             ("echo $(a | b)", Shell::ForPipelines),
         ];

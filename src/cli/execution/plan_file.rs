@@ -112,7 +112,8 @@ impl PlanText {
             Some(Diagnostic::of_gate(Severity::Warning, &self.files, line, &message, help))
         };
         let refusal = |line: &&String| {
-            let asked = Command::new("sh").args(["-n", "-c", line]).stdin(Stdio::null()).output().ok()?;
+            let shell = if shell::shell_of(line) == shell::Shell::Bash { "bash" } else { "sh" };
+            let asked = Command::new(shell).args(["-n", "-c", line]).stdin(Stdio::null()).output().ok()?;
             let said = String::from_utf8_lossy(&asked.stderr).trim().to_owned();
             let message = format!("the shell refuses the gate `{}`: {}", headline(line, 60), headline(&said, 200));
             let help = "correct it; `sh -n` shows the same";

@@ -102,7 +102,8 @@ pub(in crate::plan_source) fn gate(command: &str) -> Result<String, Why> {
 pub(in crate::plan_source) fn script_gate(script: &str) -> Result<String, Why> {
     let script = script.trim();
     match parse(script).filter(|parsed| script.contains('\n') && parsed.lists.len() > 1) {
-        Some(parsed) if !script.starts_with("set -e") => gate(&format!("set -e\n{}", strict_lists(script, &parsed))),
+        Some(parsed) if script.starts_with("set -e") => gate(&strict_lists(script, &parsed)),
+        Some(parsed) => gate(&format!("set -e\n{}", strict_lists(script, &parsed))),
         _ => gate(script),
     }
 }
@@ -197,7 +198,9 @@ fn lists_left_over(pipeline: &Pipeline) -> bool {
 /// `make 2>&1 | grep error`
 fn lists_failures(pipeline: &Pipeline) -> bool {
     let mut commands = filters(pipeline);
-    commands.next().is_some_and(seeks_failures) && commands.next().is_some() && !pipeline.negated
+    let shows = |command: &Command| command.program().is_some_and(|name| is_in("cat ls echo git curl find jq", name));
+    let seeks = commands.next().is_some_and(seeks_failures) && !pipeline.negated;
+    seeks && commands.next().is_some_and(|producer| !shows(producer) && !producer.program().is_some_and(is_search))
 }
 
 /// The commands of a pipeline, last first, without those that only show what the others print.
@@ -237,6 +240,7 @@ fn is_dangerous(command: &Command) -> bool {
     };
     let rest_has = |options: &[&str]| rest.iter().any(|word| options.contains(word));
     match *program {
+        "git" if is_in("tag stash", first) && (is_in("list show", second) || rest_has(&["--list", "-l"])) => false,
         "git" => is_in("reset clean checkout restore stash push commit rebase merge switch add rm tag", first),
         "rm" | "mv" => rest.iter().any(outside),
         "xargs" => rest.iter().any(|word| is_in("kill rm", word)),
