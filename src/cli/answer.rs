@@ -101,7 +101,7 @@ fn standing(state: &RunState, lane: &LaneId, stage: LaneStage) -> String {
         let be = be(&gate.into());
         Some(format!("its {gate} {be} {word} already"))
     });
-    answer.unwrap_or_else(|| format!("it stands at {stage}"))
+    answer.unwrap_or_else(|| format!("it is at {stage}"))
 }
 
 fn tell(
@@ -120,9 +120,9 @@ fn tell(
     }
     let word = if approved { "approved" } else { "rejected" };
     let next = match live {
-        true => "the run goes on.".to_owned(),
+        true => "the run continues.".to_owned(),
         false => {
-            format!("nobody works on the run; to go on:\n  {}", command(state, &["resume", run.as_str()]))
+            format!("the run is not active; continue with:\n  {}", command(state, &["resume", run.as_str()]))
         }
     };
     context.printer.out(format_args!("The {} of {lane} {} {word}; {next}\n", gate.for_people(), be(gate)))?;

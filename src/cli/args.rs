@@ -46,13 +46,13 @@ pub struct GlobalArgs {
     /// The file that holds the checkpoint records
     #[arg(long, value_name = "FILE", global = true)]
     pub checkpoint_path: Option<PathBuf>,
-    /// The file that is the run log of the one run that is meant
+    /// Path of the run log, for a single run
     #[arg(long, value_name = "FILE", global = true)]
     pub log_path: Option<PathBuf>,
     /// Ignore keys of plans and configuration files that this version does not know, with a warning
     #[arg(long, global = true)]
     pub allow_unknown: bool,
-    /// How data and errors are written: text or json; `report` also writes md, junit and codequality
+    /// Output format: text or json; `report` also writes md, junit and codequality
     #[arg(long, value_name = "FORMAT", value_parser = choice::<ReportFormat>(), default_value = "text",
         hide_possible_values = true, global = true)]
     pub format: ReportFormat,
@@ -126,10 +126,10 @@ pub enum Command {
     /// Run one lane of a plan
     #[command(after_long_help = exit_code_table())]
     ExecuteLane(ExecuteLane),
-    /// Go on with a run that was interrupted, failed or blocked
+    /// Resume an interrupted, failed or blocked run
     #[command(after_long_help = exit_code_table())]
     Resume(Resume),
-    /// Put lanes back to where they had not begun, keeping what they hold
+    /// Reset lanes to their starting point, saving their work first
     Rollback(Rollback),
     /// Read a plan without running anything
     #[command(subcommand)]
@@ -138,13 +138,13 @@ pub enum Command {
     Status(Status),
     /// Show what the agents and gates of a run wrote
     Logs(Logs),
-    /// Tell everything that happened in a run: for people, programs, CI services
+    /// Report on a run as text, JSON, Markdown, JUnit or Code Quality
     Report(Report),
     /// Stop a run, or one lane of it, so that it can be resumed
     Stop(Stop),
-    /// Say yes to a lane that waits for a person
+    /// Approve what a lane is waiting for
     Approve(Answer),
-    /// Say no to a lane that waits for a person
+    /// Reject what a lane is waiting for
     Reject(Answer),
     /// List, show, create, restore and prune snapshots
     #[command(subcommand)]
@@ -152,9 +152,9 @@ pub enum Command {
     /// Push a run to a git remote, and go on with it elsewhere
     #[command(subcommand)]
     State(State),
-    /// Add an error to the error log, for scripts and agents
+    /// Record an error in the error log (for scripts and agents)
     LogError(LogError),
-    /// Find state that is damaged, and repair it without losing work
+    /// Check the stored state and repair damage without losing work
     #[command(after_long_help = exit_code_table())]
     Doctor(Doctor),
     /// Remove what finished runs left, but never unmerged work
@@ -188,7 +188,7 @@ impl Command {
 /// Ways to read a plan.
 #[derive(Debug, Subcommand)]
 pub enum Plan {
-    /// Check a plan and tell every fault with its place
+    /// Validate a plan; report every problem with its location
     Check(PlanFile),
     /// Show lanes, waves, the critical path and ownership overlaps
     Show(PlanFile),
@@ -234,7 +234,7 @@ pub enum GraphLanguage {
 /// `status`.
 #[derive(Debug, clap::Args)]
 pub struct Status {
-    /// The run, also one of another writer, or the file of its log; may be left out when exactly one is unfinished
+    /// The run or its log file; optional when exactly one run is unfinished
     #[arg(value_name = "RUN|FILE")]
     pub run: Option<OsString>,
     /// Keep the display up to date until the run ends
@@ -254,10 +254,10 @@ pub struct Logs {
     pub lane: Option<LaneId>,
     /// Only this agent of the lane
     pub agent: Option<AgentName>,
-    /// What was written as it was written, also where it is meant for programs
+    /// Print the raw output, without interpreting event streams
     #[arg(long)]
     pub raw: bool,
-    /// Go on as more is written
+    /// Follow the output
     #[arg(short, long)]
     pub follow: bool,
 }

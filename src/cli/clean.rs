@@ -210,7 +210,7 @@ fn refuse(
     if !traces.is_finished() && !arguments.force {
         let message = format!("run {run} is not finished, so nothing was removed");
         return Err(CliError::new(ExitStatus::InvalidOperation, message)
-            .hint(format!("to go on with it: {}", words("resume")))
+            .hint(format!("to resume it: {}", words("resume")))
             .hint(format!("to put it back: {}", words("rollback")))
             .hint("to remove it with all its work: --force"));
     }

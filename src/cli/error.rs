@@ -177,7 +177,7 @@ impl From<crate::git::GitError> for CliError {
 impl From<crate::store::atomic::FileError> for CliError {
     fn from(error: crate::store::atomic::FileError) -> Self {
         Self::new(ExitStatus::Blocked, error.to_string())
-            .hint("free the disk or mend the permission, then do the same again")
+            .hint("free disk space or fix the permissions, then repeat the command")
     }
 }
 
@@ -273,6 +273,6 @@ impl From<crate::engine::DriverError> for CliError {
             };
         }
         Self::new(ExitStatus::Blocked, format!("the run stopped: {error}"))
-            .hint("what runs goes on under its supervisors; mend the cause, then `lanekeeper resume`")
+            .hint("running agents continue under their supervisors; fix the cause, then `lanekeeper resume`")
     }
 }

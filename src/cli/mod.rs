@@ -107,6 +107,6 @@ fn refuse_documents(args: &Args) -> Result<(), CliError> {
     if matches!(format, ReportFormat::Text | ReportFormat::Json) || matches!(args.command, Command::Report(_)) {
         return Ok(());
     }
-    let error = CliError::new(ExitStatus::Usage, format!("only reports are written as {format}"));
+    let error = CliError::new(ExitStatus::Usage, format!("--format {format} is for `report` only"));
     Err(error.hint(format!("for a run's report: lanekeeper report [RUN] --format {format}; else text or json")))
 }

@@ -133,7 +133,7 @@ pub(super) fn named_or_only_unfinished(state: &StateDirectory, run: Option<&RunI
     let mut runs = unfinished(state)?;
     match runs.len() {
         1 => Ok(runs.remove(0).0),
-        0 => Err(CliError::new(ExitStatus::InvalidState, "no run is unfinished here").hint(listed(state))),
+        0 => Err(CliError::new(ExitStatus::InvalidState, "no unfinished run in this repository").hint(listed(state))),
         _ => {
             let names: Vec<&str> = runs.iter().map(|(run, _)| run.as_str()).collect();
             let message = format!("{} runs are unfinished, so name the one you mean", runs.len());
@@ -162,7 +162,7 @@ pub(super) fn only_or_newest(
     if let [(only, _)] = unfinished {
         return Ok(only.clone());
     }
-    let none = || CliError::new(ExitStatus::InvalidState, "there is no run here").hint(listed(state));
+    let none = || CliError::new(ExitStatus::InvalidState, "no runs in this repository yet").hint(listed(state));
     state.newest(logs)?.ok_or_else(none)
 }
 
@@ -186,7 +186,7 @@ fn listed(state: &StateDirectory) -> String {
     let runs = state.runs().unwrap_or_default();
     let names: Vec<&str> = runs.iter().take(NAMED).map(RunId::as_str).collect();
     match names.len() {
-        0 => "no run was begun yet; to begin one: lanekeeper execute-phase PLAN".to_owned(),
+        0 => "start one: lanekeeper execute-phase PLAN".to_owned(),
         _ => format!("the newest runs: {}", names.join(", ")),
     }
 }

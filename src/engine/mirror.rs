@@ -342,7 +342,7 @@ impl Disk {
     fn note(&mut self, written: Result<(), MirrorError>) {
         let Err(error) = written else { return };
         if !std::mem::replace(&mut self.told, true) {
-            tracing::warn!("{error}; the run goes on, its log holds everything");
+            tracing::warn!("{error}; the run continues, its log holds everything");
         }
         self.fault.get_or_insert(error);
     }

@@ -33,7 +33,7 @@ pub enum GitError {
         needed: String,
     },
     /// There is no repository here.
-    #[error("{from} is in no git repository; change into one, or run `git init` and commit once")]
+    #[error("{from} is not inside a git repository; change into one, or run `git init` and commit once")]
     NotARepository {
         /// Where one was looked for.
         from: PathBuf,

@@ -29,7 +29,7 @@ impl Obstacles {
     pub fn cannot_move(&self, branch: &str, worktree: &Path) -> String {
         let (place, paths) = (worktree.display(), self.paths.join(", "));
         format!(
-            "{branch} is checked out in {place} and cannot be moved along because of {paths}; {}, then resume",
+            "{branch} is checked out in {place} and cannot be fast-forwarded because of {paths}; {}, then resume",
             self.remedy
         )
     }

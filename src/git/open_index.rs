@@ -46,7 +46,7 @@ impl OpenIndex {
         let bytes = regular_file::read(&file).map_err(|error| failed(&error))?;
         let entries = Index::open(&file)?;
         if look().ok() != Some(before) {
-            return Err(git2::Error::from_str("somebody wrote the index meanwhile"));
+            return Err(git2::Error::from_str("another process wrote the index meanwhile"));
         }
         Ok(Self { entries, file, bytes, written: before.1, opened })
     }

@@ -177,7 +177,7 @@ impl Budget {
     pub fn exhausted_by(&self, used: &Usage) -> Option<String> {
         let cost = self.cost.zip(used.cost).filter(|(limit, cost)| cost >= limit);
         if let Some((limit, cost)) = cost {
-            return Some(format!("the agents have cost {cost} of at most {limit}"));
+            return Some(format!("budget reached: {cost} of {limit}"));
         }
         let limit = self.tokens.filter(|limit| used.tokens() >= *limit)?;
         Some(format!("the agents have used {} of at most {} tokens", used.tokens(), limit))
@@ -284,7 +284,7 @@ mod tests {
         let used = Usage { input_tokens: 90, cache_read_tokens: 10, cost: Dollars::new(2.0), ..Usage::default() };
         let exhausted =
             |cost: Option<f64>, tokens| Budget { cost: cost.and_then(Dollars::new), tokens }.exhausted_by(&used);
-        assert_eq!(exhausted(Some(2.0), None).unwrap(), "the agents have cost $2.00 of at most $2.00");
+        assert_eq!(exhausted(Some(2.0), None).unwrap(), "budget reached: $2.00 of $2.00");
         assert_eq!(exhausted(None, Some(100)).unwrap(), "the agents have used 100 of at most 100 tokens");
         assert_eq!(exhausted(Some(2.01), Some(101)), None);
         // Where nobody says what it costs, nothing is known to be used up.

@@ -31,7 +31,7 @@ impl<'a> Fields<'a> {
         self.span
     }
 
-    /// The value of `key` as `reader` understands it; a key without value is as good as none.
+    /// The value of `key` as `reader` understands it; a key without a value counts as absent.
     pub(super) fn read<T>(
         &mut self,
         key: &'static str,

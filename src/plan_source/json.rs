@@ -26,7 +26,7 @@ pub(super) fn parse(text: &str, faults: &Faults<'_>) -> Option<Node> {
 fn not_json(error: &serde_json::Error, span: Span, faults: &Faults<'_>) -> Option<Node> {
     let text = error.to_string();
     let message = text.rfind(" at line ").map_or(text.as_str(), |at| &text[..at]);
-    faults.error(span, format!("this is no valid JSON: {message}"));
+    faults.error(span, format!("invalid JSON: {message}"));
     None
 }
 

@@ -14,7 +14,7 @@ pub(super) fn parse(text: &str, faults: &Faults<'_>) -> Option<Node> {
         let span = error.span().map_or(Span::default(), |span| Span::new(span.start, span.end));
         match error.message() {
             "duplicate key" => repeated(span, faults),
-            message => faults.error(span, format!("this is no valid TOML: {}", message.replace('\n', ", "))),
+            message => faults.error(span, format!("invalid TOML: {}", message.replace('\n', ", "))),
         }
     }
     let usable = errors.iter().all(|error| error.message() == "duplicate key");

@@ -12,7 +12,7 @@ use super::tree::{Entry, MAX_DEPTH, Node, Value, last_entries, unique_entries};
 /// Reads `text`. A syntax error, which ends reading, and repeated keys are faults.
 pub(super) fn parse(text: &str, faults: &Faults<'_>) -> Option<Node> {
     let part = Part { text, start: 0, strict: true, faults };
-    part.parse().map_err(|(span, message)| faults.error(span, format!("this is no valid YAML: {message}"))).ok()
+    part.parse().map_err(|(span, message)| faults.error(span, format!("invalid YAML: {message}"))).ok()
 }
 
 /// Reads `text`, which begins at byte `start` of the plan's text. A repeated key is worth a warning only.

@@ -130,7 +130,7 @@ fn changes_at(repository: &Repository, place: &Place, index: &Path) -> Result<(O
         return Ok((None, paths));
     }
     let (branch, from, to) = (&place.worktree.branch, place.head.short(), head.short());
-    let moved = format!("{branch} moved from {from} to {to}; the run goes on with what it holds");
+    let moved = format!("{branch} moved from {from} to {to}; the run continues with what it holds");
     // What was committed from outside is no loss: the branch holds it.
     let dirty = git::changed_since(repository, &place.worktree.path, index, &head)?;
     Ok((Some(moved), paths.into_iter().filter(|path| dirty.contains(path)).collect()))

@@ -88,7 +88,7 @@ impl<'a> FanOut<'a> {
             Ok(()) => true,
             Err(error) => {
                 if error.kind() != io::ErrorKind::BrokenPipe {
-                    tracing::warn!("progress ({name}) is not shown any more: {error}; the run goes on");
+                    tracing::warn!("progress ({name}) is not shown any more: {error}; the run continues");
                 }
                 false
             }

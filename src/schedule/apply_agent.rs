@@ -269,7 +269,7 @@ impl RunState {
         worker.head = Some(head);
         let said = worker.said.clone();
         if !prohibited.is_empty() {
-            let message = "changed files that are not the lane's to change";
+            let message = "changed files outside `owns`";
             let failure = Failure { paths: prohibited.to_vec(), ..Failure::new(FailureKind::Ownership, message) };
             worker.step = AgentStep::Judging(failure);
             return Ok(());

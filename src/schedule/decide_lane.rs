@@ -355,7 +355,11 @@ impl LaneState {
                 Event::LaneBlocked { lane, reason }
             }),
             AgentStep::Blocked(reason) => {
-                let reason = format!("agent {} is blocked: {reason}", plan.agents[agent].name);
+                let name = &plan.agents[agent].name;
+                let reason = match reason.as_str() {
+                    "" => format!("agent {name} reported BLOCKED without a reason"),
+                    reason => format!("agent {name} is blocked: {reason}"),
+                };
                 Some(Event::LaneBlocked { lane, reason })
             }
             _ => None,

@@ -21,7 +21,7 @@ pub enum LogError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The log holds no whole record: the run died before anything was done.
-    #[error("{} holds no record, so nothing was done in this run: remove the file and start anew", .path.display())]
+    #[error("{} holds no record, so nothing was done in this run: remove the file and start again", .path.display())]
     Empty {
         /// The log.
         path: PathBuf,

@@ -117,7 +117,7 @@ impl Pusher {
         if let Err(error) = &outcome
             && !std::mem::replace(&mut self.told, true)
         {
-            tracing::warn!("the state of run {} was not pushed: {error}; the run goes on", self.source.run);
+            tracing::warn!("the state of run {} was not pushed: {error}; the run continues", self.source.run);
         }
         outcome
     }

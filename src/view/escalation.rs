@@ -51,35 +51,33 @@ impl Escalation {
     /// The message of the seed, as Markdown that reads as text.
     pub fn render(&self) -> String {
         let task = self.lane.as_ref().map_or("The phase".to_owned(), |lane| format!("Lane {lane}"));
-        let mut text = format!("{task} needs your guidance:\n\n");
+        let mut text = format!("{task} failed. What you can do:\n\n");
         for (name, value) in [
-            ("Issue", &self.issue),
-            ("Current State", &self.current_state),
-            ("Recovery Attempts", &self.recovery_attempts),
+            ("Reason", &self.issue),
+            ("Stage", &self.current_state),
+            ("Attempts", &self.recovery_attempts),
             ("Impact", &self.impact),
         ] {
-            text.push_str(&format!("**{name}**: {value}\n"));
+            text.push_str(&format!("{name}: {value}\n"));
         }
-        text.push_str("\n**Options**:\n");
+        text.push('\n');
         for (number, choice) in (1..).zip(&self.options) {
             text.push_str(&format!("{number}. {}\n   {}\n", choice.what, shell_line(&choice.command)));
         }
-        text.push_str("\nPlease advise on how to proceed.\n");
         text
     }
 }
 
 fn failed(view: &RunView, lane: &LaneView, failure: &Failure, commands: &Commands<'_>) -> Escalation {
     let again = match failure.kind {
-        FailureKind::Network | FailureKind::Quota => "Resume when the network or the service is back. Nothing is lost.",
+        FailureKind::Network | FailureKind::Quota => "Resume when the network or the service is back. No work is lost.",
         FailureKind::Idle => {
             "If the agent asked something, answer it in the plan or with -m, then resume. If its work may change nothing: `allow_empty = true`, and resume with --accept-plan-change."
         }
         FailureKind::Conflict => "Settle the conflict on the lane's branch or on the integration branch, then resume.",
-        FailureKind::Rejected => "Say more precisely what is wanted, in the plan or with -m, then resume.",
+        FailureKind::Rejected => "Describe more precisely what is wanted, in the plan or with -m, then resume.",
         _ => {
-            "Mend the cause, in the plan, the environment or the lane's worktree, then resume with fresh retries. Keeps \
-             all work; fails again if nothing changed."
+            "Fix the cause (plan, environment or the lane's worktree), then resume; retries start over."
         }
     };
     Escalation {
@@ -147,7 +145,7 @@ fn tried(lane: &LaneView) -> String {
     match lane.retries.last() {
         None if lane.attempts() == 0 => "none".to_owned(),
         None => format!("{attempts}, no retry"),
-        Some(last) => format!("{attempts}; retries used by {}: {}", last.agent, last.used()),
+        Some(last) => format!("{attempts} ({} retries used by {})", last.used(), last.agent),
     }
 }
 
@@ -159,13 +157,13 @@ fn impact(view: &RunView, lane: &LaneView) -> String {
         .map(|other| other.id.as_str())
         .collect();
     let waiting = match waiting.as_slice() {
-        [] => "no other lane waits for it".to_owned(),
-        [lane] => format!("{lane} waits for it"),
-        lanes => format!("{} wait for it", lanes.join(", ")),
+        [] => "no other lane depends on it".to_owned(),
+        [lane] => format!("{lane} depends on it"),
+        lanes => format!("{} depend on it", lanes.join(", ")),
     };
     let kept = match lane.snapshots.last() {
-        Some(snapshot) => format!("all work is kept, the last of it as {}", snapshot.reference),
-        None if lane.worktree.is_some() => "all work is kept in its worktree".to_owned(),
+        Some(snapshot) => format!("the latest work is saved as {}", snapshot.reference),
+        None if lane.worktree.is_some() => "all work is in its worktree".to_owned(),
         None => "no work is at risk".to_owned(),
     };
     format!("{waiting}; {kept}")
@@ -180,7 +178,7 @@ fn options(view: &RunView, lane: &LaneView, again: &str, commands: &Commands<'_>
     vec![
         Choice { what: again.to_owned(), command: view.resume(commands) },
         Choice {
-            what: "Start the lane anew. What it holds is kept under refs that the rollback prints.".to_owned(),
+            what: "Start the lane over. Its work is saved first; rollback prints where.".to_owned(),
             command: commands.rollback(Some(&lane.id)),
         },
         abandon(commands.status(), "Abandon the lane: other lanes are not touched, its branch and worktree stay."),
@@ -218,12 +216,12 @@ mod tests {
         **Issue**: TypeError: undefined is not a function
         **Current State**: IMPLEMENTATION, on branch lane/P1/SL-1 in /w/slots/01
         **Recovery Attempts**: 2 attempts; retries used by engineer: 1 of 1
-        **Impact**: SL-2 waits for it; all work is kept in its worktree
+        **Impact**: SL-2 waits for it; all work is in its worktree
 
         **Options**:
         1. Mend the cause, in the plan, the environment or the lane's worktree, then resume with fresh retries. Keeps all work; fails again if nothing changed.
            lanekeeper resume r1
-        2. Start the lane anew. What it holds is kept under refs that the rollback prints.
+        2. Start the lane over. Its work is saved first; rollback prints where.
            lanekeeper rollback r1 --lane SL-1
         3. Abandon the lane: other lanes are not touched, its branch and worktree stay.
            lanekeeper status r1

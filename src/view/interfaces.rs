@@ -42,7 +42,7 @@ pub(super) fn told(gates: &[InterfaceView]) -> Option<String> {
     let open: Vec<String> = gates
         .iter()
         .filter(|gate| !gate.closed)
-        .map(|gate| format!("{} ({})", gate.id, gate.provider.as_ref().map_or("nobody", LaneId::as_str)))
+        .map(|gate| format!("{} ({})", gate.id, gate.provider.as_ref().map_or("no lane", LaneId::as_str)))
         .collect();
     let closed = gates.len() - open.len();
     match open.as_slice() {
@@ -65,7 +65,7 @@ mod tests {
         };
         assert_eq!(told(&[]), None);
         let gates = [gate("A", None, true), gate("B", Some("SL-2"), false), gate("C", None, false)];
-        let expected = "interface gates: 1 of 3 closed; open: B (SL-2), C (nobody)";
+        let expected = "interface gates: 1 of 3 closed; open: B (SL-2), C (no lane)";
         assert_eq!(told(&gates).as_deref(), Some(expected));
         assert_eq!(told(&gates[..1]).as_deref(), Some("interface gates: all 1 closed"));
     }

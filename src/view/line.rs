@@ -74,7 +74,7 @@ pub fn narrate(record: &Record, view: &RunView) -> Option<Line> {
         // A task that passed its gate is told by the gate; what is kept on the way is nobody's news.
         Event::SnapshotTaken { reason, .. } if reason.is_on_the_way() => None,
         Event::SnapshotTaken { lane, agent, reference, .. } => {
-            passing(Tone::Faint, format!("{}: what is there is kept in {reference}", who(lane, agent.as_ref())))
+            passing(Tone::Faint, format!("{}: work in progress saved as {reference}", who(lane, agent.as_ref())))
         }
         Event::SnapshotFailed { lane, agent, error, .. } => {
             lasting(Tone::Warn, format!("{}: no snapshot could be taken: {error}", who(lane, agent.as_ref())))
@@ -99,8 +99,8 @@ pub fn narrate(record: &Record, view: &RunView) -> Option<Line> {
             let number = checkpoint.retry_attempt.map(|number| format!(" {number}")).unwrap_or_default();
             let what = match level {
                 RetryLevel::Retry => format!("retry{number}{of}{when}"),
-                RetryLevel::Rollback => format!("back to the last state that passed, for a different approach{when}"),
-                RetryLevel::Wait => format!("tried again{when}; this counts as no retry"),
+                RetryLevel::Rollback => format!("reset to the last passing state; last attempt, with a different approach{when}"),
+                RetryLevel::Wait => format!("trying again{when} (not counted as a retry)"),
             };
             lasting(Tone::Warn, format!("{lane} {agent}: {what}"))
         }
@@ -109,7 +109,7 @@ pub fn narrate(record: &Record, view: &RunView) -> Option<Line> {
         }
         Event::LaneReset { lane, base } => lasting(Tone::Plain, format!("{lane}: is built again on {}", base.short())),
         Event::MergeStaged { lane, moved: true, .. } => {
-            passing(Tone::Plain, format!("{lane}: {} moved, merging with what it holds now", view.run.base_branch))
+            passing(Tone::Plain, format!("{lane}: {} has moved; merging again on top of it", view.run.base_branch))
         }
         Event::MustHavesChecked { lane, verdicts, .. } => must_haves_checked(lane, verdicts),
         Event::MergesBisected { lane, culprit, commit } => {
@@ -207,7 +207,7 @@ fn lane_moved(view: &RunView, lane: &LaneId, from: LaneStage, to: LaneStage) -> 
     }
     match (from, to) {
         (LaneStage::Waiting, _) => passing(Tone::Plain, format!("{lane}: starts")),
-        (_, LaneStage::Implementation) if from > to => passing(Tone::Plain, format!("{lane}: goes back to work")),
+        (_, LaneStage::Implementation) if from > to => passing(Tone::Plain, format!("{lane}: sent back to the agent")),
         _ => None,
     }
 }
@@ -253,7 +253,7 @@ fn job_exited(
         ExitCause::Exited if exit.passed() && job.is_attempt() => (Tone::Plain, format!("finished in {took}")),
         ExitCause::Exited if exit.passed() => (Tone::Good, format!("passed in {took}")),
         ExitCause::Exited => {
-            (Tone::Warn, format!("failed in {took} with exit code {}: {}", exit.exit_code, exit.command))
+            (Tone::Warn, format!("failed after {took} (exit code {}): {}", exit.exit_code, exit.command))
         }
         ExitCause::TimedOut => (Tone::Warn, format!("ran out of time after {took}: {}", exit.command)),
         ExitCause::Stopped => (Tone::Plain, format!("was stopped after {took}")),
@@ -273,7 +273,7 @@ fn said(report: Option<&AgentReport>) -> String {
     let decision = if report.decision == "PENDING" { "" } else { &report.decision };
     let words: [&str; 5] = [&report.status, decision, &report.message, &report.feedback, &report.fault];
     let told: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-    if told.is_empty() || told == ["COMPLETE"] { String::new() } else { format!("; it says: {}", told.join(", ")) }
+    if told.is_empty() || told == ["COMPLETE"] { String::new() } else { format!("; it reports: {}", told.join(", ")) }
 }
 
 fn work_committed(
@@ -285,7 +285,7 @@ fn work_committed(
 ) -> Option<Line> {
     if !prohibited.is_empty() {
         let files = prohibited.join(", ");
-        return lasting(Tone::Warn, format!("{lane} {agent}: changed what it may not change: {files}"));
+        return lasting(Tone::Warn, format!("{lane} {agent}: changed files outside `owns`: {files}"));
     }
     if idle == Idle::Task {
         return lasting(Tone::Warn, format!("{lane} {agent}: the task changed no file"));

@@ -82,7 +82,7 @@ fn failed_lanes(view: &RunView, commands: &Commands<'_>) -> Option<NextStep> {
     choices.push(view.resume(commands));
     choices.push(commands.rollback(Some(&first.id)));
     Some(NextStep {
-        reason: format!("{} failed. Read why, then try again or put it back.", names(&failed)),
+        reason: format!("{} failed. See why, then retry or roll back:", names(&failed)),
         commands: choices,
     })
 }
@@ -108,12 +108,12 @@ fn whole_run(view: &RunView, commands: &Commands<'_>, nothing_else: bool) -> Opt
     match view.run.outcome {
         Some(RunOutcome::Done) => Some(NextStep { reason: where_the_work_is(view), commands: Vec::new() }),
         Some(RunOutcome::Stopped) => Some(NextStep {
-            reason: "The run was stopped. Nothing is lost; go on, or put everything back.".to_owned(),
+            reason: "The run is stopped; no work is lost. Resume it, or roll it back:".to_owned(),
             commands: vec![view.resume(commands), commands.rollback(None)],
         }),
         Some(RunOutcome::Blocked) if view.lanes().iter().any(|lane| lane.state == LaneState::Stopped) => {
             Some(NextStep {
-                reason: "Lanes were stopped. Nothing is lost; go on, or put everything back.".to_owned(),
+                reason: "Lanes were stopped; no work is lost. Resume the run, or roll it back:".to_owned(),
                 commands: vec![view.resume(commands), commands.rollback(None)],
             })
         }
@@ -122,7 +122,7 @@ fn whole_run(view: &RunView, commands: &Commands<'_>, nothing_else: bool) -> Opt
             commands: vec![view.resume(commands), commands.rollback(None)],
         }),
         None => nothing_else.then(|| NextStep {
-            reason: "The run was interrupted. Nothing is lost; go on, or put everything back.".to_owned(),
+            reason: "The run was interrupted; no work is lost. Resume it, or roll it back:".to_owned(),
             commands: vec![view.resume(commands), commands.rollback(None)],
         }),
     }
@@ -133,7 +133,7 @@ fn where_the_work_is(view: &RunView) -> String {
     let proposed = |lane: &LaneView| Some(format!("{} {}", lane.id, clean(&lane.pull_request.as_ref()?.url)));
     let proposed: Vec<String> = view.lanes().iter().filter_map(proposed).collect();
     if !proposed.is_empty() {
-        return format!("{count} done. To be merged by you: {}", proposed.join(", "));
+        return format!("{count} done. For you to merge:\n  {}", proposed.join("\n  "));
     }
     if !view.run.merges() {
         return format!("{count} done; each lane's work is on its own branch, nothing was merged.");

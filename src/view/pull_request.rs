@@ -55,7 +55,7 @@ pub fn pull_request_text(context: &PullRequestContext<'_>) -> PullRequestText {
     }
     let checkpoint = |(stage, at): &(Stage, Timestamp)| format!("- {} `{stage}`", at.0.format("%Y-%m-%d %H:%M:%S UTC"));
     section(&mut body, "Checkpoints", context.checkpoints.iter().map(checkpoint));
-    section(&mut body, "How to go on", commands(context));
+    section(&mut body, "How to continue", commands(context));
     PullRequestText { title, body: cut(body) }
 }
 
@@ -119,7 +119,7 @@ fn commands(context: &PullRequestContext<'_>) -> Vec<String> {
     let line = |what: &str, words: Vec<String>| format!("- {what}: {}", code(&shell_line(words)));
     vec![
         line("how the run stands", context.commands.status()),
-        line("go on with the run", context.commands.resume()),
+        line("resume the run", context.commands.resume()),
         line("put the lane back", context.commands.rollback(Some(&context.plan.id))),
     ]
 }

@@ -18,7 +18,7 @@ pub struct ExecutePhase {
     /// Only this lane and what it depends on; repeatable
     #[arg(long = "lane", value_name = "LANE")]
     pub lanes: Vec<LaneId>,
-    /// The plan to go on with when this one is done; repeatable
+    /// Plan to run after this one; repeatable
     #[arg(long = "next-phase", value_name = "PLAN", conflicts_with = "rollback")]
     pub next_phases: Vec<PathBuf>,
     /// The rest.
@@ -34,7 +34,7 @@ pub struct ExecuteLane {
     /// The lane
     #[arg(required_unless_present = "next")]
     pub lane: Option<LaneId>,
-    /// The first lane that is ready, not merged and nobody's, in place of LANE
+    /// Run the first ready lane that nobody is working on, instead of LANE
     #[arg(long, conflicts_with_all = ["lane", "resume", "rollback", "new_run"])]
     pub next: bool,
     /// The rest.
@@ -48,16 +48,16 @@ pub struct ReadingArgs {
     /// How the plan is written [default: told from its text]
     #[arg(long, value_name = "FORMAT", value_parser = choice::<PlanFormat>())]
     pub plan_format: Option<PlanFormat>,
-    /// Take the plans of a GSD phase that are done as well
+    /// Also run GSD plans that are already done
     #[arg(long)]
     pub redo: bool,
-    /// What a phase plan should say and does not is an error
+    /// Treat missing parts of a Markdown plan as errors
     #[arg(long)]
     pub strict: bool,
-    /// An open interface gate that no lane provides is an error
+    /// Treat open interface gates without a provider as errors
     #[arg(long)]
     pub strict_gates: bool,
-    /// Take a plan that says that it is retired
+    /// Run the plan even if it is marked retired
     #[arg(long)]
     pub force: bool,
 }
@@ -86,7 +86,7 @@ pub struct ExecutionArgs {
     /// The directory that holds the worktrees [default: a sibling of the repository]
     #[arg(long, value_name = "DIR")]
     pub worktree_root: Option<PathBuf>,
-    /// The name of the run, new or to go on with
+    /// Name of the run, new or to be resumed
     #[arg(long, value_name = "ID")]
     pub run_id: Option<RunId>,
     /// Go on with an unfinished run: the latest of this plan and base, or the one of --run-id
@@ -107,13 +107,13 @@ pub struct ExecutionArgs {
     /// Find the merge that broke a lane's tests or the final gate
     #[arg(long)]
     pub bisect_merges: bool,
-    /// Only say what would be done
+    /// Show what would be done, and do nothing
     #[arg(long)]
     pub dry_run: bool,
     /// How long the whole run may take, such as 90s or 2h
     #[arg(long, value_name = "DURATION", value_parser = value::limit)]
     pub timeout: Option<Limit>,
-    /// Where the time goes, as a Chrome trace for Perfetto or chrome://tracing
+    /// Write a Chrome trace of the run to FILE, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE", conflicts_with = "rollback")]
     pub timings: Option<PathBuf>,
     /// What every command has that goes on with a run.
@@ -148,19 +148,19 @@ pub struct ControlArgs {
     /// How progress is shown [default: auto]
     #[arg(long, value_name = "HOW", value_parser = choice::<Progress>())]
     pub progress: Option<Progress>,
-    /// What the agents may cost in US dollars before none is set to work any more, or none [default: none]
+    /// Start no more agents once they have cost this many US dollars, or `none` [default: none]
     #[arg(long, value_name = "DOLLARS", value_parser = value::dollars_limit)]
     pub max_cost: Option<CostLimit>,
-    /// How many tokens they may use before none is set to work any more, or none [default: none]
+    /// Start no more agents once this many tokens are used, or `none` [default: none]
     #[arg(long, value_name = "NUMBER", value_parser = value::count_limit)]
     pub max_tokens: Option<CountLimit>,
     /// The git remote that the state is pushed to while the run is worked on [default: none]
     #[arg(long, value_name = "NAME", value_parser = value::remote)]
     pub state_remote: Option<String>,
-    /// The CI service to tell when the run ends [default: auto]
+    /// CI service to report to when the run ends [default: auto]
     #[arg(long, value_name = "SERVICE", value_parser = choice::<Ci>())]
     pub ci: Option<Ci>,
-    /// Ask nothing
+    /// Do not ask for confirmation
     #[arg(long)]
     pub yes: bool,
 }
@@ -179,7 +179,7 @@ pub struct Resume {
     /// The lane whose agents are told; all of them if left out
     #[arg(long, value_name = "LANE", requires = "message")]
     pub message_for: Option<LaneId>,
-    /// Where the time goes, as a Chrome trace for Perfetto or chrome://tracing
+    /// Write a Chrome trace of the run to FILE, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE")]
     pub timings: Option<PathBuf>,
     /// The rest.
@@ -212,7 +212,7 @@ pub enum Intent {
     StartBeside,
     /// Go on with an unfinished run.
     Resume,
-    /// Put lanes back.
+    /// Reset lanes.
     Rollback,
 }
 

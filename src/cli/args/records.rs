@@ -54,9 +54,9 @@ pub enum Checkpoints {
     Show(ShowCheckpoint),
     /// Keep a worktree as it is now
     Create(CreateCheckpoint),
-    /// Bring a snapshot back; what is there is kept first
+    /// Restore a snapshot; the current state is saved first
     Restore(RestoreCheckpoint),
-    /// Remove snapshots that others have taken the place of
+    /// Remove superseded snapshots
     Prune(PruneCheckpoints),
 }
 
@@ -109,7 +109,7 @@ pub struct RestoreCheckpoint {
 pub struct PruneCheckpoints {
     /// The run; if left out the only unfinished one, else the newest
     pub run: Option<RunId>,
-    /// Leave so many of each lane, the newest [default: checkpoint_keep]
+    /// Keep the newest N of each lane [default: checkpoint_keep]
     #[arg(long, value_name = "N", value_parser = value::count)]
     pub keep: Option<NonZeroU32>,
     /// Only those that are older than this
@@ -118,7 +118,7 @@ pub struct PruneCheckpoints {
     /// Remove those that are the only holder of unmerged work too
     #[arg(long)]
     pub force: bool,
-    /// Only say what would be removed
+    /// Show what would be removed, and do nothing
     #[arg(long)]
     pub dry_run: bool,
 }

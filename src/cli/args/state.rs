@@ -12,7 +12,7 @@ use crate::settings::{Layer, Origin, Setting, absolute, value};
 pub enum State {
     /// Push a run as it is now
     Push(PushState),
-    /// Fetch a run that was pushed elsewhere, to go on with it here
+    /// Fetch a run that was pushed elsewhere, to resume it here
     Pull(PullState),
     /// List the runs that a remote has
     List(ListStates),

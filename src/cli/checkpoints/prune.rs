@@ -114,7 +114,7 @@ fn report(
         let it = &found.snapshot;
         match (fate, removed) {
             (Fate::Goes, true) => text += &format!("{verb}  {} ({})\n", it.name, it.commit),
-            (Fate::Goes, false) => text += &format!("kept  {}: somebody moved its ref\n", it.name),
+            (Fate::Goes, false) => text += &format!("kept  {}: its ref was moved by another program\n", it.name),
             (Fate::NotMeant, _) => {}
             (fate, _) => text += &format!("kept  {}: {}\n", it.name, fate.words()),
         }

@@ -82,7 +82,7 @@ fn restore_in_place(context: &Context, place: &Place, found: &Found) -> Result<E
     opened.journal.sync()?;
     let undo = shell_line(["lanekeeper", "checkpoints", "restore", &before.reference]);
     let next = shell_line(["lanekeeper", "resume", found.run.as_str()]);
-    let words = format!("What was there is kept as {}\nTo undo this: {undo}\nTo go on: {next}", before.reference);
+    let words = format!("The previous state is saved as {}\nTo undo this: {undo}\nTo continue: {next}", before.reference);
     tell(context, found, "worktree", &slot.path.to_string_lossy(), &words)
 }
 
@@ -105,7 +105,7 @@ fn worktree(opened: &Opened, ports: &Ports, found: &Found) -> Result<HeldSlot, C
     let lane = opened.plan.find(&it.lane);
     let own = it.agent.as_ref().filter(|agent| lane.is_none_or(|lane| !shares(&opened.plan, lane, agent)));
     held(ports, &it.lane, own)?.ok_or_else(|| {
-        let message = format!("the worktree that {} came from is nobody's any more", it.name);
+        let message = format!("the worktree that {} came from is no longer in use", it.name);
         let error = CliError::new(ExitStatus::InvalidState, message);
         ways_back(&it.name)[1..].iter().fold(error, |error, (what, command)| error.hint(format!("{what}: {command}")))
     })

@@ -139,7 +139,7 @@ fn retries(scratch: &Scratch, records: &[Record]) -> Result<String, CliError> {
             return Err(amiss(format!("the retry in {lane} was not told of `{words}`")));
         }
     }
-    Ok("both retries were told in their prompts what went wrong, and mended it".to_owned())
+    Ok("both retries were told in their prompts what went wrong, and fixed it".to_owned())
 }
 
 fn nothing_ran_twice(scratch: &Scratch, records: &[Record]) -> Result<String, CliError> {

@@ -164,7 +164,7 @@ impl Survey {
             return CliError::new(ExitStatus::Held, message).hint(WAIT);
         }
         let needed = self.abandoned.iter().filter(|run| lanes.iter().any(|(lane, _)| run.has(&plan.lane(*lane).id)));
-        let resume = |run: &Abandoned| format!("to go on with it: {}", run.resume());
+        let resume = |run: &Abandoned| format!("to resume it: {}", run.resume());
         needed.fold(CliError::new(ExitStatus::Blocked, message), |error, run| error.hint(resume(run)))
     }
 }

@@ -90,7 +90,7 @@ fn refusal(run: &RunId, conflicts: &[ExternalChange]) -> CliError {
     let message = format!("files of run {run} were changed while nothing of it was at work:\n  {}", list.join("\n  "));
     let go_on = shell_line(["lanekeeper", "resume", run.as_str(), "--on-conflict", "override"]);
     CliError::new(ExitStatus::ExternalChanges, message)
-        .hint(format!("to keep them in a snapshot and go on with them: {go_on}"))
+        .hint(format!("to save them in a snapshot and continue with them: {go_on}"))
         .hint("or put them back, then resume")
 }
 

@@ -80,7 +80,7 @@ fn of_roadmap(path: &Path, phases: &[RoadmapPhase], redo: bool) -> Result<Itiner
             }
             None => {
                 let (number, title) = (&phase.number, &phase.title);
-                stop = Some(format!("phase {number} ({title}) has no plan: nothing goes on from there"));
+                stop = Some(format!("phase {number} ({title}) has no plan: the chain ends before it"));
                 break;
             }
         }
@@ -221,7 +221,7 @@ mod tests {
         ]);
         let (plans, notes) = told(&directory, ".planning/ROADMAP.md");
         assert_eq!(plans, [".planning/phases/02.1-c", ".planning/phases/10-d"]);
-        assert_eq!(notes, ["phase 11 (E) has no plan: nothing goes on from there"]);
+        assert_eq!(notes, ["phase 11 (E) has no plan: the chain ends before it"]);
     }
 
     #[test]
@@ -284,7 +284,7 @@ mod tests {
         let (plans, notes) = told(&scratch(&files[..3]), "ROADMAP.md");
         assert_eq!(plans, ["phases/03-c"]);
         let passed = "phase 1 (A) has no plan and is passed over";
-        assert_eq!(notes, [passed, "phase 4 (D) has no plan: nothing goes on from there"]);
+        assert_eq!(notes, [passed, "phase 4 (D) has no plan: the chain ends before it"]);
         let later = scratch(&[files[0], files[3], files[2]]);
         let error =
             itinerary(&later.path().join("ROADMAP.md"), false).expect_err("phase 2 has a plan, so 3 is to come");

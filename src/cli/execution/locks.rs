@@ -150,7 +150,7 @@ fn refuse_rivals(state: &StateDirectory, plan: &Plan, lanes: &[LaneId]) -> Resul
 }
 
 /// How to have a lock waited for.
-pub(super) const WAIT: &str = "to wait until it is free: the same with --on-lock-conflict wait";
+pub(super) const WAIT: &str = "to wait until it is free, repeat the command with --on-lock-conflict wait";
 
 /// Somebody who lives has what is wanted.
 pub(super) fn held(what: &str, by: Option<&Holder>) -> CliError {

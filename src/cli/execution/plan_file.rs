@@ -158,7 +158,7 @@ impl PlanText {
 /// That a plan has errors, which are told already.
 pub(in crate::cli) fn invalid(path: &Path, diagnostics: &[Diagnostic]) -> CliError {
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
-    CliError::new(ExitStatus::Usage, format!("{} is no valid plan ({})", path.display(), counted(errors, "error")))
+    CliError::new(ExitStatus::Usage, format!("{} is not a valid plan ({})", path.display(), counted(errors, "error")))
 }
 
 /// What the flags ask of the reader; `unfinished` lanes are not done, whatever their files say.

@@ -194,15 +194,14 @@ impl Place<'_> {
             return None;
         }
         let name = &self.agent.runner;
-        let told =
-            |names: &[String], verb: &str| (!names.is_empty()).then(|| format!("none of {} {verb}", names.join(", ")));
-        let both = [told(&key.variables, "is set"), told(&key.files, "is there")];
+        let named = |names: &[String], verb: &str| (!names.is_empty()).then(|| format!("{verb} one of: {}", names.join(", ")));
+        let both = [named(&key.variables, "set"), named(&key.files, "create")];
         let both: Vec<String> = both.into_iter().flatten().collect();
-        let what = format!("the runner `{name}` has no key: {}", both.join(", and "));
-        let otherwise = format!("or say `key = {{}}` under `[runners.{name}]` in lanekeeper.toml if it needs none");
+        let what = format!("no credentials for runner `{name}`; {}", both.join("; or "));
+        let otherwise = format!("set `key = {{}}` under `[runners.{name}]` in lanekeeper.toml if none is needed");
         let remedy = match key.obtain.as_str() {
-            "" => format!("set one of them, {otherwise}"),
-            obtain => format!("to get one: {obtain}; {otherwise}"),
+            "" => otherwise,
+            obtain => format!("get one with `{obtain}`, or {otherwise}"),
         };
         Some(Problem { what, remedy })
     }

@@ -199,7 +199,7 @@ fn nothing_to_resume(site: &Site, options: &Options, plan: &PlanFile) -> CliErro
         Ok(base) => base,
         Err(error) => return error,
     };
-    let message = format!("there is no run of phase {} on {base} to go on with", plan.plan.phase);
+    let message = format!("there is no run of phase {} on {base} to resume", plan.plan.phase);
     let start = shell_line(["lanekeeper", "execute-phase", &plan.path.to_string_lossy()]);
     CliError::new(ExitStatus::InvalidState, message).hint(format!("to begin one: {start}"))
 }
@@ -214,7 +214,7 @@ fn open(context: &Context, site: &Site, run: &RunId, control: &Control) -> Resul
     // A plan that cannot take up what the run did must not take the place of the one that can.
     let state = replay(run, &plan, &taken.records).map_err(|error| {
         let message = format!("the changed plan does not fit what run {run} did: {error}");
-        CliError::new(ExitStatus::Usage, message).hint("keep every lane that the run has begun, or put the plan back")
+        CliError::new(ExitStatus::Usage, message).hint("keep every lane that the run has begun, or restore the plan")
     })?;
     let plan_text = plan_text(&plan, &control.settings)?;
     let journal = taken.journal.redacting(redactor(&control.settings, &plan));
@@ -416,12 +416,12 @@ fn changed_plan(context: &Context, taken: &Opened, control: &Control) -> Result<
         Some(plan) if control.accept_plan_change => Ok(Some((Arc::new(plan), reading.sha256))),
         _ if reading.sha256 == PlanOnRecord::of(&taken.records).source && !taken.edited => Ok(None),
         changed => {
-            let message = format!("{} is not what it was when run {} began", path.display(), started.run_id);
+            let message = format!("{} has changed since run {} started", path.display(), started.run_id);
             let differences = changed
                 .map(|plan| differences(pinned, &plan))
-                .unwrap_or_else(|| vec!["it is no valid plan any more".into()]);
+                .unwrap_or_else(|| vec!["it is not a valid plan any more".into()]);
             let error = CliError::new(ExitStatus::Usage, format!("{message}:\n  {}", differences.join("\n  ")));
-            Err(error.hint("put the plan back, or go on with the new one: --accept-plan-change"))
+            Err(error.hint("restore the plan, or continue with the new one: --accept-plan-change"))
         }
     }
 }
@@ -442,7 +442,7 @@ pub(super) fn resume(
     }
     let is_over = |lane: &&LaneId| opened.plan.find(lane).is_some_and(|at| !opened.state.lane(at).is_left_to_do());
     if let Some(lane) = remark.lane.as_ref().filter(is_over) {
-        let message = format!("nobody works in lane {lane} any more, so nobody would hear the message");
+        let message = format!("no agent works in lane {lane} any more, so the message would reach none");
         return Err(CliError::new(ExitStatus::InvalidOperation, message));
     }
     let state_directory = site.state(&control.settings);
@@ -576,7 +576,7 @@ fn from_elsewhere(records: &[Record]) -> Option<String> {
         _ => None,
     })?;
     let host = &moved.from.host;
-    Some(format!("Taken here from {host}: if it still runs there, whoever pushes its state second is refused"))
+    Some(format!("Pulled from {host}: if the run is still active there, the second of the two machines to push is rejected"))
 }
 
 /// What seed 004 wants a person to be told on every resume: the stage, the checkpoints, what comes next, the way back.
@@ -608,7 +608,7 @@ fn present(context: &Context, opened: &Opened, view: &RunView, state: &StateDire
         .filter(|lane| !lane.state.is_done() && lane.state != crate::view::LaneState::Skipped)
         .count();
     lines.push(format!(
-        "  {} to bring to an end; what is complete is skipped",
+        "  {} left; finished work is skipped",
         crate::model::text::counted(left, "lane")
     ));
     let back = Commands { program: &state.program(), run }.rollback(None);

@@ -265,7 +265,7 @@ fn refuse_beside_unfinished(survey: &Survey, wish: &Wish<'_>, lanes: &[LaneId]) 
     let words = ["lanekeeper", what, &plan].into_iter().chain(lane.map(LaneId::as_str)).chain(["--new-run"]);
     let message = format!("phase {phase} on {base} holds {abandoned}");
     Err(CliError::new(ExitStatus::InvalidOperation, message)
-        .hint(format!("to go on with it: {} (or the same as now with --resume)", abandoned.resume()))
+        .hint(format!("to resume it: {} (or the same as now with --resume)", abandoned.resume()))
         .hint(format!("to start another one beside it: {}", shell_line(words))))
 }
 

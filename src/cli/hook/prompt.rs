@@ -21,7 +21,7 @@ pub(super) fn hear(here: &Here, input: &Input) -> Option<String> {
     }
     let run = own.iter().find(|run| !run.held)?;
     Some(format!(
-        "The user wants work to go on; {}\nIf the run is meant, go on with it by `{}`, and with nothing by hand; it \
+        "The user wants work to continue; {}\nIf the run is meant, continue it with `{}`, and do nothing by hand; it \
          stands where it stood before the interruption.",
         resting.join("\n"),
         here.command(run, "resume")

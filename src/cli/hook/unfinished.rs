@@ -82,7 +82,7 @@ impl Here {
         let whose = if run.session == self.session { "This session's" } else { "Another session's" };
         let mut text = format!("{whose} {}", run.described());
         if !run.held {
-            text += &format!("\nTo go on: {}", self.command(run, "resume"));
+            text += &format!("\nTo continue: {}", self.command(run, "resume"));
             text += &format!("\nTo put it back instead: {}", self.command(run, "rollback"));
         }
         text + &format!("\nTo look, which changes nothing: {}", self.command(run, "status"))
@@ -96,7 +96,7 @@ impl Here {
             .own()
             .into_iter()
             .filter(due)
-            .map(|run| format!("Lanekeeper: {}\nTo go on: {}", run.described(), self.command(run, "resume")));
+            .map(|run| format!("Lanekeeper: {}\nTo continue: {}", run.described(), self.command(run, "resume")));
         let lines: Vec<String> = lines.collect();
         (!lines.is_empty()).then(|| lines.join("\n"))
     }

@@ -47,7 +47,7 @@ impl Change {
 
 fn refused(name: &str, fault: &str) -> CliError {
     CliError::new(ExitStatus::Usage, format!("{name}: {fault}"))
-        .hint("nothing was written; mend the file, then do the same again")
+        .hint("nothing was written; fix the file, then repeat the command")
 }
 
 /// Where the file `name` is once links are followed; they may not lead out of the repository, nor into git's own files.
@@ -146,7 +146,7 @@ fn put_back(change: &Change) {
 
 fn failed(change: &Change, error: &io::Error) -> CliError {
     CliError::new(ExitStatus::Blocked, format!("{} cannot be written: {error}", change.name))
-        .hint("nothing was written; make it writable, then do the same again")
+        .hint("nothing was written; make it writable, then repeat the command")
 }
 
 #[cfg(test)]

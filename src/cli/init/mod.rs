@@ -120,7 +120,7 @@ fn told_as_written(context: &Context, root: &Path, written: &[&Change]) -> Resul
     if context.printer.format() == Format::Text {
         let names: Vec<&str> = written.iter().map(|change| change.name).collect();
         let mut text = format!("\nWritten in {}:\n  {}\n", root.display(), names.join("\n  "));
-        text += "Commit what your team is to have; Claude Code reads it when its next session begins.\n";
+        text += "Commit the files your team should share. Claude Code picks them up in its next session.\n";
         if names.contains(&GITLAB) {
             text += &format!("GitLab reads it once .gitlab-ci.yml says\n  include:\n    - local: {GITLAB}\n");
         }

@@ -56,7 +56,7 @@ impl Server {
 impl Server {
     #[tool(
         name = "ResumeTask",
-        description = "Go on with an unfinished run of Lanekeeper where it stands. Answers once the run has begun again or was refused; the run itself goes on in the background and outlives this session. Errors: INVALID_OPERATION (the run, or the lane, is complete), INVALID_STATE (no such run, or no checkpoint), HELD (a live session works on it), EXTERNAL_CHANGES (files were changed meanwhile).",
+        description = "Resume an unfinished run of Lanekeeper. Answers once the run has begun again or was refused; the run itself continues in the background and outlives this session. Errors: INVALID_OPERATION (the run, or the lane, is complete), INVALID_STATE (no such run, or no checkpoint), HELD (a live session works on it), EXTERNAL_CHANGES (files were changed meanwhile).",
         annotations(title = "Resume a run", destructive_hint = false, open_world_hint = false)
     )]
     async fn resume_task(&self, Parameters(wanted): Parameters<ResumeTask>) -> CallToolResult {

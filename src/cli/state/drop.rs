@@ -112,6 +112,6 @@ fn only_there(remote: &Remote, run: &RunId, missing: &[String]) -> CliError {
 fn unfinished(offer: &Offer) -> CliError {
     let message = format!("run {} is {}, so it was not dropped", offer.run, standing(offer));
     CliError::new(ExitStatus::InvalidOperation, message)
-        .hint(format!("to go on with it: lanekeeper state pull {0}, then lanekeeper resume {0}", offer.run))
+        .hint(format!("to resume it: lanekeeper state pull {0}, then lanekeeper resume {0}", offer.run))
         .hint("to drop it all the same: --force")
 }

@@ -162,11 +162,11 @@ fn report(
         landed.integration.as_ref().map(|(_, to)| format!("  {} is at {} now", manifest.base_branch, to.short())),
     );
     lines.push(format!("  {} opened again", counted(landed.worktrees, "worktree")));
-    lines.extend(landed.lost.iter().map(|job| format!("  {job} ran there and is done again")));
+    lines.extend(landed.lost.iter().map(|job| format!("  {job} was running there; it will run again here")));
     if !manifest.is_done() {
-        lines.push(format!("To go on with it: {}", command(state, &["resume", run])));
+        lines.push(format!("To resume it: {}", command(state, &["resume", run])));
         let host = &manifest.host;
-        lines.push(format!("If it still runs on {host}, whoever pushes its state second is refused."));
+        lines.push(format!("If the run is still active on {host}, the second of the two machines to push is rejected."));
     }
     Ok(context.printer.out(lines.join("\n") + "\n")?)
 }

@@ -21,8 +21,8 @@ pub(super) fn read(text: &str, start: usize, faults: &Faults<'_>) -> Option<Node
     match yaml::parse_part(text, start, faults) {
         Ok(node) => Some(node),
         Err((span, message)) => {
-            let message = format!("the front matter is no valid YAML: {message}");
-            faults.warning(span, message, "mend this place; what can be read without it still counts");
+            let message = format!("invalid YAML in the front matter: {message}");
+            faults.warning(span, message, "fix this place; what can be read without it still counts");
             let mut reader = Reader { faults, parts: MAX_PARTS };
             Some(reader.block(text, start, MAX_DEPTH))
         }

@@ -72,7 +72,7 @@ impl Files {
                 }
             }
             Err(reason) => {
-                let message = format!("{} can be nobody's file: {reason}", quoted(&named.path));
+                let message = format!("{} cannot be owned: {reason}", quoted(&named.path));
                 context.warning(
                     named.at.clone(),
                     message,

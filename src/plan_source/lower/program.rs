@@ -72,8 +72,8 @@ fn nothing_to_run(draft: &AgentDraft, declared: bool, around: &Surroundings<'_>)
     let message = match &draft.name {
         Some(name) => format!("agent {} of lane {lane} has nothing to run", quoted(&name.value)),
         None if declared => format!("an agent of lane {lane} has nothing to run"),
-        None => format!("lane {lane} has no work: neither an agent nor a command nor a runner"),
+        None => format!("lane {lane} has nothing to run"),
     };
-    let help = "write `command` or `runner` in the agent, in the lane or in `[defaults]`";
+    let help = "set `command` or `runner` in the agent, in the lane or in `[defaults]`";
     around.context.faults.error_with(draft.span, message, help);
 }

@@ -86,7 +86,7 @@ pub(super) fn check_tasks(tasks: &[Assigned<'_>], staff: &[Member<'_>], around: 
     let workers: Vec<&str> =
         staff.iter().filter(|member| own_task(member.round).is_none()).map(|member| member.name.as_str()).collect();
     if let Some(first) = tasks.first().filter(|_| workers.is_empty()) {
-        let message = format!("nobody does the tasks of lane {}", called(around.lane));
+        let message = format!("lane {} has tasks, but no agent that does them", called(around.lane));
         faults.error_with(first.draft.span, message, "add an agent with `round = \"implementation\"`");
         return;
     }

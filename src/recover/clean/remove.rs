@@ -85,9 +85,9 @@ fn delete(around: &Surroundings<'_>, reference: &str, at: &CommitId) -> Result<(
 enum Resistance {
     #[error(transparent)]
     Git(#[from] GitError),
-    #[error("somebody took it meanwhile")]
+    #[error("another process took it meanwhile")]
     Still,
-    #[error("somebody moved it meanwhile")]
+    #[error("another process moved it meanwhile")]
     Moved,
     #[error("it holds what is not Lanekeeper's: {}", .0.join(", "))]
     Strange(Vec<String>),

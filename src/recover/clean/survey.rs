@@ -73,7 +73,7 @@ impl Judge<'_> {
         }
         for slot in self.around.pool.survey()?.into_iter().filter(|slot| slot.holder.is_none()) {
             let verdict = match slot.hindrance {
-                None => Verdict::Remove("nobody uses it".to_owned()),
+                None => Verdict::Remove("it is not in use".to_owned()),
                 Some(reason) => Verdict::Keep(reason),
             };
             found.push(Leftover { thing: Thing::Free(slot.path), verdict });
@@ -123,7 +123,7 @@ impl Judge<'_> {
         for ((name, expected), merged) in all {
             let Some(at) = self.around.repository.commit_at(name)? else { continue };
             let verdict = match merged {
-                _ if at != *expected => Verdict::Keep("somebody moved it".to_owned()),
+                _ if at != *expected => Verdict::Keep("it was moved by another program".to_owned()),
                 true => Verdict::Remove("its lane is merged".to_owned()),
                 false if lane.rolled_back.contains_key(name) => {
                     self.unless_forced("holds work that was rolled back".to_owned())

@@ -106,7 +106,7 @@ fn reconstruct(facts: &RunFacts, remains: &Remains) -> WayOut {
         let cut = format!("{} > {}", shell_line(["head", "-n", &count, &aside]), shell_line([&log]));
         let run = facts.run.as_str();
         return WayOut {
-            what: format!("go on from the {} that can be trusted", counted(salvage.records.len(), "record")),
+            what: format!("continue from the {} that can be trusted", counted(salvage.records.len(), "record")),
             judgement: "for: keeps the run; against: what came later is forgotten, so agents may do work again on top \
                         of what is there, and lanes that were merged since may block"
                 .to_owned(),
@@ -155,7 +155,7 @@ pub(super) fn contradiction(facts: &RunFacts, expected: &Expected, issue: String
         issue,
         current_state: state.collect(),
         recovery_attempts: format!("the plan's file {plan} was read; it is not what the run began with"),
-        impact: "the run cannot go on; its branches, snapshots and worktrees stay as they are".to_owned(),
+        impact: "the run cannot continue; its branches, snapshots and worktrees stay as they are".to_owned(),
         options: [
             WayOut {
                 what: "run the phase again, in a new run beside this one".to_owned(),
@@ -164,7 +164,7 @@ pub(super) fn contradiction(facts: &RunFacts, expected: &Expected, issue: String
             },
             WayOut {
                 what: format!("put {plan} back as it was (SHA-256 {}), then repair", facts.plan.source_sha256),
-                judgement: "for: the run goes on; against: the old text must be found".to_owned(),
+                judgement: "for: the run continues; against: the old text must be found".to_owned(),
                 commands: vec![
                     shell_line(["git", "log", "--", &plan]),
                     shell_line(["lanekeeper", "doctor", run, "--fix"]),
@@ -186,7 +186,7 @@ pub(super) fn unusable_plan(facts: &RunFacts, expected: &Expected, issue: String
     let [again, put_back, _] = contradiction.options;
     let accept = WayOut {
         what: "continue with the plan file as it is now, or with plan.json if there is no plan file".to_owned(),
-        judgement: "for: the run goes on; against: its lanes may be told something else than they did so far"
+        judgement: "for: the run continues; against: its lanes may be told something else than they did so far"
             .to_owned(),
         commands: vec![shell_line(["lanekeeper", "resume", facts.run.as_str(), "--accept-plan-change"])],
     };
@@ -215,7 +215,7 @@ pub(super) fn worktree(
         issue,
         current_state: state,
         recovery_attempts: tried.to_owned(),
-        impact: "the lane cannot go on; other lanes can".to_owned(),
+        impact: "the lane cannot continue; other lanes can".to_owned(),
         options: [
             WayOut {
                 what: "put the lane back and run it again".to_owned(),

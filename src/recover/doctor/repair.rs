@@ -369,6 +369,6 @@ fn rebuild_checkpoints(path: &Path, records: &[CheckpointRecord]) -> Result<Stri
                 format!("{} from the run logs, {recovered} could still be read", counted(records.len(), "record"));
             format!("written again: {told}; {}", kept(&mended.aside))
         }
-        None => "it can be read by now".to_owned(),
+        None => "it can be read now".to_owned(),
     })
 }

@@ -52,7 +52,7 @@ pub enum RollbackError {
         paths: Vec<String>,
     },
     /// The integration branch cannot be moved along where it is checked out.
-    #[error("{branch} is checked out in {} and cannot be moved along because of {}", .worktree.display(), .obstacles.paths.join(", "))]
+    #[error("{branch} is checked out in {} and cannot be fast-forwarded because of {}", .worktree.display(), .obstacles.paths.join(", "))]
     CheckedOut {
         /// The integration branch.
         branch: String,

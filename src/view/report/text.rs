@@ -41,7 +41,7 @@ pub(super) fn times(report: &ExecutionReport) -> Vec<String> {
     let percent = |ms: u64| 100 * ms / times.makespan_ms;
     let mut lines = vec![
         format!(
-            "It took {}; no less than {} was possible ({} of work by at most {} at once, {} along the critical path).",
+            "Took {}; lower bound {} ({} of work, up to {} in parallel; critical path {}).",
             told(times.makespan_ms),
             told(times.lower_bound_ms),
             told(times.work_ms),
@@ -49,8 +49,7 @@ pub(super) fn times(report: &ExecutionReport) -> Vec<String> {
             told(times.critical_path_ms),
         ),
         format!(
-            "Agents and gates ran during {} ({} %); while none did, retries were put off during {}, git worked during {}, and \
-             the rest, {} ({} %), is Lanekeeper's.",
+            "Agents and gates: {} ({} %); otherwise retry delays {}, git {}, Lanekeeper {} ({} %).",
             told(times.busy_ms),
             percent(times.busy_ms),
             told(times.delayed_ms),
@@ -59,14 +58,14 @@ pub(super) fn times(report: &ExecutionReport) -> Vec<String> {
             percent(times.overhead_ms),
         ),
         format!(
-            "The lanes were under way for {} in all, of which {} ({} %) was neither agents and gates, nor git, nor waiting.",
+            "Lanes: {} in all, of which {} ({} %) was neither agents and gates nor git nor waiting.",
             told(times.lanes_ms),
             told(times.lanes_overhead_ms),
             per_cent(times.lanes_overhead_ms, times.lanes_ms),
         ),
     ];
     if times.at_rest_ms > 0 {
-        lines.push(format!("Nobody worked on it during another {}.", told(times.at_rest_ms)));
+        lines.push(format!("Idle between sessions: {}.", told(times.at_rest_ms)));
     }
     lines
 }

@@ -29,7 +29,7 @@ pub(super) fn findings(facts: &RunFacts) -> Vec<Finding> {
 }
 
 fn torn(facts: &RunFacts, records: &[Record]) -> Finding {
-    let evidence = format!("a write was cut short after line {}; nobody acted on it", records.len());
+    let evidence = format!("a write was cut short after line {}; nothing was done because of it", records.len());
     Finding::at(Kind::LogTorn, Severity::Warning, &facts.log_path, evidence)
         .repaired_by_resume(Repair::CutLog { log: facts.log_path.clone() })
 }
@@ -124,7 +124,7 @@ fn missing(facts: &RunFacts) -> Option<Finding> {
         return Some(finding(Severity::Error).escalated(escalation));
     }
     let away = shell_line(["rm", "-r", &facts.directory.to_string_lossy()]);
-    let over = format!("no lane, branch or worktree of the run is left to go on with; to forget it: {away}");
+    let over = format!("no lane, branch or worktree of the run is left to resume; to forget it: {away}");
     Some(finding(Severity::Note).hint(over))
 }
 

@@ -23,7 +23,7 @@ pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
             Some(commit) => finding(format!("it is gone, and nothing else holds its commit {commit}")).for_a_person(
                 format!("to keep the commit: {}", shell_line(["git", "branch", "rescued", commit.as_str()])),
             ),
-            None => finding("it is gone, nobody holds it, and git still lists it".to_owned())
+            None => finding("it is gone, no run uses it, and git still lists it".to_owned())
                 .repaired_by_resume(Repair::Forget { root: root.clone(), entry: prunable.entry.clone() }),
         }
     }));
@@ -106,7 +106,7 @@ fn slot_finding(facts: &Facts, root: &std::path::Path, slot: &Slot) -> Option<Fi
         return Some(match facts.shared.all_known && facts.shared.held.is_empty() {
             true => finding.repaired_by(Repair::DropClaim { root: root.to_owned(), claim: slot.claim.clone() }),
             false => {
-                finding.for_a_person("a run that cannot be looked at now may hold the slot; mend or stop that first")
+                finding.for_a_person("a run that cannot be looked at now may hold the slot; fix or stop that first")
             }
         });
     }

@@ -155,7 +155,7 @@ impl Case<'_> {
             Claimed::Rightly => return None,
             // Whoever brings the worktree back claims it too.
             Claimed::ByNobody if !there => return None,
-            Claimed::ByNobody => (Kind::ClaimMissing, "nobody is noted as its holder".to_owned()),
+            Claimed::ByNobody => (Kind::ClaimMissing, "it has no recorded holder".to_owned()),
             Claimed::Damaged(reason) => (Kind::ClaimDamaged, reason.clone()),
             Claimed::ByAnother(run) => {
                 let evidence = format!("run {run} holds the slot");
@@ -171,9 +171,9 @@ impl Case<'_> {
         let reason = present.locked.as_ref()?;
         let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
         let unlock = shell_line(["git", "worktree", "unlock", &self.seen.holding.worktree.path.to_string_lossy()]);
-        let finding = self.finding(Kind::WorktreeLocked, Severity::Warning, format!("somebody locked it{why}"));
+        let finding = self.finding(Kind::WorktreeLocked, Severity::Warning, format!("it was locked by hand{why}"));
         Some(
-            finding.hint(format!("the run goes on, but the worktree is not removed at its end; to allow it: {unlock}")),
+            finding.hint(format!("the run continues, but the worktree is not removed at its end; to allow it: {unlock}")),
         )
     }
 }
