@@ -153,7 +153,7 @@ fn errors_have_a_machine_form_whatever_kind_they_are() {
     let cases: &[(&[&str], &str, &str)] = &[
         (&["--format", "json", "status", "--setings"], "unexpected argument '--setings' found", "'--settings'"),
         (&["statsu", "--format=json"], "unrecognized subcommand 'statsu'", "'status'"),
-        (&outside, "is in no git repository", "git init"),
+        (&outside, "is not inside a git repository", "git init"),
     ];
     for (arguments, message, hint) in cases {
         let ended = Scratch::new().lanekeeper(arguments);

@@ -340,7 +340,7 @@ fn status_of_several_unfinished_runs_shows_the_newest_and_names_the_others() {
     new.checkpoint();
     let ended = scratch.lanekeeper(&["status"]);
     assert!(ended.stdout.contains("run new\n"), "{}", ended.stdout);
-    assert!(ended.stdout.ends_with("Also unfinished: old. Look: lanekeeper status RUN\n"), "{}", ended.stdout);
+    assert!(ended.stdout.ends_with("Other unfinished runs: old. See: lanekeeper status RUN\n"), "{}", ended.stdout);
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn a_run_that_is_not_there_is_named_with_those_that_are() {
     let scratch = Scratch::new();
     let ended = scratch.lanekeeper(&["status"]);
     assert_eq!(ended.code, 8);
-    assert!(ended.stderr.contains("there is no run here\nhint: no run was begun yet"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("no runs in this repository yet\nhint: start one: "), "{}", ended.stderr);
     scratch.waiting_run("billing-1");
     for command in [&["status", "biling-1"][..], &["logs", "biling-1"], &["stop", "biling-1"]] {
         let ended = scratch.lanekeeper(command);
@@ -518,7 +518,7 @@ fn an_answer_without_a_live_process_is_written_into_the_log() {
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     assert_eq!(
         ended.stdout,
-        "The plan of SL-1 was rejected; nobody works on the run; to go on:\n  lanekeeper resume r\n"
+        "The plan of SL-1 was rejected; the run is not active; continue with:\n  lanekeeper resume r\n"
     );
     let message = "smaller steps".to_owned();
     assert_eq!(
@@ -537,7 +537,7 @@ fn an_answer_that_nobody_waits_for_is_refused_and_not_written() {
     let log = fs::read(run.directory.log()).unwrap();
     let refused = [
         (&["approve", "r", "SL-1", "--gate", "changes"][..], 7, "waits for an answer to its plan, not to its changes"),
-        (&["approve", "r", "SL-2"], 7, "lane SL-2 does not wait for an answer: it stands at WAITING"),
+        (&["approve", "r", "SL-2"], 7, "lane SL-2 does not wait for an answer: it is at WAITING"),
         (&["reject", "r", "SL-9"], 2, "the run has no lane `SL-9`"),
     ];
     for lock in [None, Some(run.hold())] {

@@ -51,7 +51,7 @@ impl Escalation {
     /// The message of the seed, as Markdown that reads as text.
     pub fn render(&self) -> String {
         let task = self.lane.as_ref().map_or("The phase".to_owned(), |lane| format!("Lane {lane}"));
-        let mut text = format!("{task} failed. What you can do:\n\n");
+        let mut text = format!("{task} needs a decision. What you can do:\n\n");
         for (name, value) in [
             ("Reason", &self.issue),
             ("Stage", &self.current_state),
@@ -211,22 +211,19 @@ mod tests {
         let told = told(&story.then(Event::LaneBlocked { lane: lane("SL-2"), reason }));
         assert_eq!(told.len(), 1, "a lane that only waits for another is part of that one's impact");
         insta::assert_snapshot!(told[0].render(), @"
-        Lane SL-1 needs your guidance:
+        Lane SL-1 needs a decision. What you can do:
 
-        **Issue**: TypeError: undefined is not a function
-        **Current State**: IMPLEMENTATION, on branch lane/P1/SL-1 in /w/slots/01
-        **Recovery Attempts**: 2 attempts; retries used by engineer: 1 of 1
-        **Impact**: SL-2 waits for it; all work is in its worktree
+        Reason: TypeError: undefined is not a function
+        Stage: IMPLEMENTATION, on branch lane/P1/SL-1 in /w/slots/01
+        Attempts: 2 attempts (1 of 1 retries used by engineer)
+        Impact: SL-2 depends on it; all work is in its worktree
 
-        **Options**:
-        1. Mend the cause, in the plan, the environment or the lane's worktree, then resume with fresh retries. Keeps all work; fails again if nothing changed.
+        1. Fix the cause (plan, environment or the lane's worktree), then resume; retries start over.
            lanekeeper resume r1
         2. Start the lane over. Its work is saved first; rollback prints where.
            lanekeeper rollback r1 --lane SL-1
         3. Abandon the lane: other lanes are not touched, its branch and worktree stay.
            lanekeeper status r1
-
-        Please advise on how to proceed.
         ");
     }
 

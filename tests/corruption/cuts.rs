@@ -22,7 +22,7 @@ fn at_every_tenth_byte(path: &Path, look: impl Fn(usize)) {
     fs::write(path, whole).unwrap();
 }
 
-/// Asserts that the doctor finds each cut of the file, and that the run goes on when all is well again.
+/// Asserts that the doctor finds each cut of the file, and that the run continues when all is well again.
 #[track_caller]
 fn each_is_found(place: impl Fn(&Patient) -> PathBuf) {
     let patient = Patient::new();

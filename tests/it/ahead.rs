@@ -159,7 +159,7 @@ fn a_rollback_takes_a_half_made_worktree_with_it() {
 fn clean_takes_a_half_made_worktree_with_it() {
     let env = killed_while_making_one();
     env.write("scratch/fourth-may", "");
-    // The agent ends, and nothing of the run goes on.
+    // The agent ends, and nothing of the run continues.
     env.write("scratch/go", "");
     let exit = format!("repo/{STATE}/{RUN}/lanes/A/agents/agent/tasks/1/attempt-1/exit.json");
     wait_until("the first agent's end", || env.path(&exit).exists());

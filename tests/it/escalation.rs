@@ -19,7 +19,7 @@ fn a_partial_round_is_summed_up_and_only_the_incomplete_agents_are_invoked_again
         "**Issue**",
         "**Current State**",
         "**Recovery Attempts**",
-        "**Impact**: M waits for it",
+        "Impact: M waits for it",
         "**Options**",
     ]);
     ended.says(&["lanekeeper resume r1", "lanekeeper rollback r1 --lane L", "Please advise on how to proceed."]);

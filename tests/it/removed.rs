@@ -48,7 +48,7 @@ fn assert_done(env: &TestEnv, ended: Ended, ran: &str) {
     assert_eq!(env.git(&["status", "--porcelain", "--untracked-files=no"]), "");
 }
 
-/// A deed beside an agent at work, after which the run goes on as if nothing had happened.
+/// A deed beside an agent at work, after which the run continues as if nothing had happened.
 #[track_caller]
 fn beside_an_agent(deed: &str) -> TestEnv {
     let env = at_work(deed);

@@ -29,7 +29,7 @@ pub struct Simulation {
     under_way: Vec<UnderWay>,
     wake_at: Option<Timestamp>,
     late: Vec<Event>,
-    /// Whether people answer while the run goes on; else once it has ended for want of an answer.
+    /// Whether people answer while the run continues; else once it has ended for want of an answer.
     answered_live: bool,
     /// How long opening a worktree takes at least.
     opening: i64,

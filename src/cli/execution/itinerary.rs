@@ -288,7 +288,7 @@ mod tests {
         let later = scratch(&[files[0], files[3], files[2]]);
         let error =
             itinerary(&later.path().join("ROADMAP.md"), false).expect_err("phase 2 has a plan, so 3 is to come");
-        assert!(error.message.contains("phase 3 (C) has no plan: nothing"), "{}", error.message);
+        assert!(error.message.contains("phase 3 (C) has no plan: the chain ends"), "{}", error.message);
     }
 
     #[test]

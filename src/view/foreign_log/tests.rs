@@ -64,7 +64,7 @@ fn a_run_is_what_most_records_name_and_a_lane_is_what_it_said_last() {
       P4-20260204 · P4 · 5 records · 2026-02-04 07:40:00 UTC · 6 damaged lines
         SL-TREE: lane_complete success
         SL-FRUIT: lane_merged whatever
-    Look: lanekeeper status RUN
+    See: lanekeeper status RUN
     ");
     insta::assert_snapshot!(show(&run, 90, Styles::plain()), @r"
     P4-20260204 · P4 · 5 records · 2026-02-04 07:40:00 UTC · 6 damaged lines

@@ -37,7 +37,7 @@ fn a_run_reads_as_a_story() {
     12:00:00 run P1-SL-AUTH-20251227 of P1 started on main at aaaaaaaaaa
     12:00:01 SL-1: starts
     12:00:10 SL-1 engineer: attempt 1 started (task 1)
-    12:01:11 SL-1 engineer: attempt 1 (task 1) failed in 1m00s with exit code 101: cargo test auth
+    12:01:11 SL-1 engineer: attempt 1 (task 1) failed after 1m00s (exit code 101): cargo test auth
     12:01:12 SL-1 engineer: TypeError: undefined is not a function
     12:01:13 SL-1 engineer: retry 1 of 3 in 5.0s
     12:01:15 SL-1 engineer: attempt 2 started (task 1)
@@ -83,7 +83,7 @@ fn what_goes_wrong_is_told_with_its_place() {
     insta::assert_snapshot!(told(&story), @r#"
     12:00:00 run P1-SL-AUTH-20251227 of P1 started on main at aaaaaaaaaa
     12:00:01 SL-1: merge conflict [src/a.rs]
-    12:00:02 SL-1 engineer: changed what it may not change: .git/config, 日本/設計.md
+    12:00:02 SL-1 engineer: changed files outside `owns`: .git/config, 日本/設計.md
     12:00:03 SL-1: no snapshot could be taken: No space left on device
     12:00:04 SL-1: blocked: main is checked out in /repo and dirty
     12:00:05 run: stopping after Ctrl-C; agents are asked to stop and their work is kept
@@ -132,5 +132,5 @@ fn what_a_supervisor_writes_for_a_silent_agent_is_not_told_as_its_words() {
     let report =
         |decision: &str| AgentReport { status: "COMPLETE".into(), decision: decision.into(), ..Default::default() };
     assert_eq!(said(Some(&report("PENDING"))), "");
-    assert_eq!(said(Some(&report("APPROVED"))), "; it says: COMPLETE, APPROVED");
+    assert_eq!(said(Some(&report("APPROVED"))), "; it reports: COMPLETE, APPROVED");
 }

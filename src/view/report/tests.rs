@@ -72,7 +72,7 @@ fn the_overhead_of_a_lane_is_what_neither_jobs_nor_git_nor_waiting_took() {
     assert_eq!((report.times.lanes_ms, report.times.lanes_overhead_ms), (73_000, times.overhead_ms));
     assert_eq!(report.times.git_ms, 3500);
     let text = rendered(&report, ReportFormat::Text);
-    assert!(text.contains("under way for 1m13s in all, of which 8.5s (11.7 %)"), "{text}");
+    assert!(text.contains("Lanes: 1m13s in all, of which 8.5s (11.7 %)"), "{text}");
 }
 
 #[test]

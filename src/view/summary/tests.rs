@@ -61,7 +61,7 @@ fn a_failed_run_says_what_to_read_and_what_to_type() {
     SL-DOCS    waiting  -         -         -        after SL-API (blocked)
     SL-WEB     failed   engineer  2         2m17s    TypeError: undefined is not a …
 
-    SL-WEB failed. Read why, then try again or put it back.
+    SL-WEB failed. See why, then retry or roll back:
       lanekeeper logs P1-SL-AUTH-20251227 SL-WEB
       lanekeeper resume P1-SL-AUTH-20251227
       lanekeeper rollback P1-SL-AUTH-20251227 --lane SL-WEB
@@ -96,7 +96,7 @@ fn a_stopped_and_an_interrupted_run_can_be_resumed() {
     assert!(text(&story, true).contains(" · stopping · "));
     let stopped = text(&story.finished(RunOutcome::Stopped, 130), false);
     assert!(stopped.contains("SL-WEB     stopped  engineer  -         9.0s     in IMPLEMENTATION\n"), "{stopped}");
-    assert!(stopped.contains("The run was stopped.") && stopped.contains("  lanekeeper resume P1-SL-AUTH-20251227\n"));
+    assert!(stopped.contains("The run is stopped") && stopped.contains("  lanekeeper resume P1-SL-AUTH-20251227\n"));
     let interrupted = text(&schema_merged().opened("SL-WEB", 1), false);
     assert!(interrupted.contains(" · interrupted · "), "{interrupted}");
     assert!(interrupted.contains("The run was interrupted."));
