@@ -180,7 +180,7 @@ impl Budget {
             return Some(format!("budget reached: {cost} of {limit}"));
         }
         let limit = self.tokens.filter(|limit| used.tokens() >= *limit)?;
-        Some(format!("the agents have used {} of at most {} tokens", used.tokens(), limit))
+        Some(format!("budget reached: {} of {} tokens", used.tokens(), limit))
     }
 
     /// The flags with which a resume may use as much again; empty where no limit is reached.
@@ -285,7 +285,7 @@ mod tests {
         let exhausted =
             |cost: Option<f64>, tokens| Budget { cost: cost.and_then(Dollars::new), tokens }.exhausted_by(&used);
         assert_eq!(exhausted(Some(2.0), None).unwrap(), "budget reached: $2.00 of $2.00");
-        assert_eq!(exhausted(None, Some(100)).unwrap(), "the agents have used 100 of at most 100 tokens");
+        assert_eq!(exhausted(None, Some(100)).unwrap(), "budget reached: 100 of 100 tokens");
         assert_eq!(exhausted(Some(2.01), Some(101)), None);
         // Where nobody says what it costs, nothing is known to be used up.
         assert_eq!(Budget { cost: Dollars::new(0.0), tokens: None }.exhausted_by(&Usage::default()), None);

@@ -68,7 +68,7 @@ fn what_nobody_understands_is_tried_once_and_then_escalated_with_the_log_kept() 
     let gate = "[gates]\ncheckpoint = ['echo >> $SCRATCH/gate; echo gibberish; exit 9']\n";
     env.plan(&plan(gate).replace("MORE", "retries = 5\n"));
     let ended = env.execute(&["--max-parallel", "1"]).exits(1);
-    ended.says(&["class    unknown", "gibberish", "output.log", "Please advise on how to proceed."]);
+    ended.says(&["class    unknown", "gibberish", "output.log", "needs a decision. What you can do:"]);
     // Who comes in while the first one mends it changes nothing about that one try.
     let mut began: Vec<String> = env.scratch("began").lines().map(str::to_owned).collect();
     began.sort_unstable();

@@ -256,7 +256,7 @@ fn a_plan_that_was_accepted_is_the_one_that_later_changes_are_measured_by() {
     rewrite_plan(&env, "second");
     env.resume(&["--accept-plan-change"]).exits(1);
     env.write("plan.toml", &first);
-    env.resume(&[]).exits(2).says(&["is not what it was"]).hints("--accept-plan-change");
+    env.resume(&[]).exits(2).says(&["has changed since run r1 started"]).hints("--accept-plan-change");
     // What the doctor writes is the accepted plan, or nothing.
     std::fs::remove_file(env.path(PINNED)).expect("the pinned plan");
     env.lanekeeper(&["doctor", "r1", "--fix"]).exits(6);

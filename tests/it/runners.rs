@@ -182,14 +182,14 @@ fn a_budget_that_is_used_up_blocks_before_the_next_attempt_and_more_goes_on() {
     let env = TestEnv::new();
     program(&env, "claude", &format!("{WRITE}cat '{}'\n", stream("claude", "write")));
     env.plan(&TWO_LANES.replace("id = \"TWO\"", "id = \"TWO\"\ndepends_on = [\"ONE\"]"));
-    started_with_key(&env, &["--max-cost", "0.003"]).exits(3).says(&["of at most $0.0030"]);
+    started_with_key(&env, &["--max-cost", "0.003"]).exits(3).says(&["budget reached"]);
     assert!(env.holds("main", "one.txt"), "what was paid for is merged");
     assert!(!env.path("scratch/arguments-TWO").exists());
     resumed_with_key(&env, &[]).exits(3);
     assert!(!env.path("scratch/arguments-TWO").exists(), "a bare resume keeps the limit");
     resumed_with_key(&env, &["--max-cost", "none", "--max-tokens", "300"])
         .exits(3)
-        .says(&["340 of at most 300 tokens"]);
+        .says(&["340 of 300 tokens"]);
     let blocked = resumed_with_key(&env, &[]).exits(3);
     let told = blocked.stdout.lines().chain(blocked.stderr.lines()).map(str::trim);
     let command = told.filter_map(|line| line.strip_prefix("lanekeeper resume r1 ")).find(|flags| !flags.is_empty());
@@ -217,7 +217,7 @@ fn what_is_missing_is_told_before_anything_begins() {
     }
     program(&env, "claude", "exit 1\n");
     let refused = env.execute(&[]).exits(3);
-    refused.says(&["the runner `claude` has no key: none of ANTHROPIC_API_KEY"]).hints("claude setup-token");
+    refused.says(&["no credentials for runner `claude`; set one of: ANTHROPIC_API_KEY"]).hints("claude setup-token");
     assert!(!env.path(&format!("repo/{STATE}/{RUN}.jsonl")).exists() && !env.path("scratch/arguments-ONE").exists());
     // Who is let in by a file needs no variable.
     env.write("home/.claude/.credentials.json", "{}");
@@ -279,6 +279,6 @@ fn what_an_attempt_used_that_ran_out_of_time_counts() {
     let env = TestEnv::new();
     program(&env, "claude", &format!("head -n 2 '{}'\nwait-for never\n", stream("claude", "write")));
     env.plan(&ONE_LANE.replace("id = \"1\"", "id = \"1\"\nmax_time = \"1s\""));
-    started_with_key(&env, &["--max-tokens", "100"]).exits(3).says(&["170 of at most 100 tokens"]);
+    started_with_key(&env, &["--max-tokens", "100"]).exits(3).says(&["170 of 100 tokens"]);
     assert_eq!(env.scratch("arguments-ONE").lines().count(), 1);
 }
