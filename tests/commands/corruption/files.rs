@@ -4,8 +4,8 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::course::{GARBAGE, halve, job, leads_out, of_another_run, overwrite, resealed};
-use crate::patient::{Patient, edit};
+use super::course::{GARBAGE, halve, job, leads_out, of_another_run, overwrite, resealed};
+use crate::doctor::patient::{Patient, edit};
 
 macro_rules! ways {
     ($($name:ident: $way:literal, $damage:expr;)*) => {

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::damages::{append, change_bytes, lines};
-use crate::patient::{Patient, edit};
+use super::damages::{append, change_bytes, lines};
+use crate::doctor::patient::{Patient, edit};
 use crate::repository::{Scratch, wait_until};
 
 /// Works until it may end.

@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
-mod repository;
-
 use std::fs;
 
-use repository::{Scratch, wait_until};
+use crate::repository::{Scratch, wait_until};
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 const ONE: (&str, &[&str], &str) =

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 
 use crate::manifest::BlobManifest;
-use crate::patient::Patient;
+use crate::doctor::patient::Patient;
 use crate::repository::Ended;
 
 /// Damages a run that stands still, and asserts that `way` leads out.

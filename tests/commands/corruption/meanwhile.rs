@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use crate::course::{GARBAGE, overwrite, resealed, says_something, way_out};
+use super::course::{GARBAGE, overwrite, resealed, says_something, way_out};
 use crate::manifest::BlobManifest;
-use crate::patient::Patient;
+use crate::doctor::patient::Patient;
 use crate::repository::Scratch;
 
 /// Works until it may end.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::patient::{Patient, edit};
+use crate::doctor::patient::{Patient, edit};
 
 macro_rules! rows {
     ($($name:ident: $kinds:expr, $damage:expr;)*) => {

@@ -4,8 +4,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
-mod plan_strategy;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -37,7 +35,7 @@ fn load(path: &str) -> Result<String, String> {
     fs::read_to_string(root.join(path)).map_err(|_| "no such file".to_owned())
 }
 
-fn runners(name: &str) -> Option<CommandLine> {
+pub fn runners(name: &str) -> Option<CommandLine> {
     let known = ["claude", "codex"].contains(&name);
     known.then(|| CommandLine::Arguments(vec![name.to_owned(), "--print".to_owned()]))
 }
@@ -473,7 +471,7 @@ proptest! {
     }
 
     #[test]
-    fn any_plan_survives_conversion(plan in plan_strategy::plan()) {
+    fn any_plan_survives_conversion(plan in crate::plan_strategy::plan()) {
         let text = native_toml::write(&plan, &runners);
         let again = read_text("converted.toml", &text, None);
         prop_assert_eq!(again.plan.as_ref(), Some(&plan), "{}\n{}", shown(&again), text);

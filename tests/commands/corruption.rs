@@ -4,21 +4,9 @@
 //! resumed again, and a row says where that ends.
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails the test")]
-#![cfg(target_os = "linux")]
 
-mod manifest;
-mod repository;
-
-#[path = "corruption/course.rs"]
 mod course;
-#[path = "corruption/cuts.rs"]
 mod cuts;
-#[path = "corruption/files.rs"]
 mod files;
-#[path = "corruption/git.rs"]
 mod git;
-#[path = "corruption/meanwhile.rs"]
 mod meanwhile;
-#[path = "doctor/patient.rs"]
-#[allow(dead_code, reason = "the doctor's tests use the rest")]
-mod patient;

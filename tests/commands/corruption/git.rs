@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use crate::course::{GARBAGE, leads_out};
-use crate::patient::Patient;
+use super::course::{GARBAGE, leads_out};
+use crate::doctor::patient::Patient;
 
 macro_rules! ways {
     ($($name:ident: $way:literal, $damage:expr;)*) => {

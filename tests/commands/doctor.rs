@@ -3,14 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of a test fails the test")]
 
-mod manifest;
-mod repository;
-
-#[path = "doctor/damages.rs"]
 mod damages;
-#[path = "doctor/patient.rs"]
-mod patient;
-#[path = "doctor/refusals.rs"]
+pub mod patient;
 mod refusals;
-#[path = "doctor/refused.rs"]
 mod refused;

@@ -219,7 +219,7 @@ fn name_and_employ(mut agents: Vec<Agent>, tasks: &[(Task, u8)], max_time: Optio
 /// An agent with one bare task.
 fn agent() -> impl Strategy<Value = Agent> {
     let program = prop_oneof![
-        Just(("claude".to_owned(), super::runners("claude").unwrap())),
+        Just(("claude".to_owned(), crate::native_plans::runners("claude").unwrap())),
         command().prop_map(|command| ("codex".to_owned(), command)),
         command().prop_map(|command| ("command".to_owned(), command)),
     ];

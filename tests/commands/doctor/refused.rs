@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::patient::Patient;
+use crate::doctor::patient::Patient;
 use crate::repository::Scratch;
 
 const GOOD: (&str, &[&str], &str) = ("SL-1", &[], "mkdir -p SL-1; echo one > SL-1/a");

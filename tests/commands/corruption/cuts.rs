@@ -8,8 +8,8 @@ use lanekeeper::store::checkpoints;
 use lanekeeper::store::run_log;
 use lanekeeper::store::salvage::salvage;
 
-use crate::course::{job, says_something};
-use crate::patient::Patient;
+use super::course::{job, says_something};
+use crate::doctor::patient::Patient;
 
 /// Cuts the file at every tenth byte and looks at what is left of it; then the file is whole again.
 #[track_caller]

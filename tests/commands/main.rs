@@ -1,0 +1,12 @@
+//! The commands of the real binary in scratch repositories.
+
+mod clean;
+mod cli;
+mod cli_runs;
+#[cfg(target_os = "linux")]
+mod corruption;
+mod demo;
+mod doctor;
+mod manifest;
+mod repository;
+mod rollback;
