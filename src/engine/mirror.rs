@@ -18,7 +18,7 @@ use crate::event::{Event, Record, RunStarted};
 use crate::git::{Pool, Repository};
 use crate::model::{AgentName, Failure, LaneId, Plan, RunId, Stage, TaskId};
 use crate::store::atomic::FileError;
-use crate::store::checkpoints::{CheckpointsError, CheckpointsWriter};
+use crate::store::checkpoints::{self, CheckpointsError};
 use crate::store::error_log::{self, ErrorEntry, ErrorType};
 use crate::store::lane_files::{self, LaneFileError};
 use crate::store::{LaneDirectory, StateDirectory};
@@ -83,7 +83,7 @@ impl Mirror {
         history: Arc<Vec<Record>>,
     ) -> Result<Self, MirrorError> {
         let mut state = Folded::new(&places, plan);
-        let checkpoints = CheckpointsWriter::new(&places.checkpoint_path);
+        let checkpoints = places.checkpoint_path.clone();
         let mut disk = Disk { checkpoints, errors, remove_lane, fault: None, told: false };
         // Before anything else begins: a lane that begins again must not lose its new directory to the old one's removal.
         let put_back = put_back(&history);
@@ -300,7 +300,7 @@ fn details(failure: &Failure) -> String {
 
 /// The files themselves.
 struct Disk {
-    checkpoints: CheckpointsWriter,
+    checkpoints: PathBuf,
     errors: PathBuf,
     remove_lane: RemoveLane,
     /// Why something is still behind; the first reason of the last write.
@@ -314,7 +314,7 @@ impl Disk {
         let _span = tracing::debug_span!(target: TARGET, "write checkpoints and tasks").entered();
         self.fault = None;
         self.remove_closed(state);
-        let written = write_checkpoints(&mut self.checkpoints, state);
+        let written = write_checkpoints(&self.checkpoints, state);
         self.note(written);
         let written = write_errors(&self.errors, &mut state.errors);
         self.note(written);
@@ -348,14 +348,14 @@ impl Disk {
     }
 }
 
-fn write_checkpoints(file: &mut CheckpointsWriter, state: &mut Folded) -> Result<(), MirrorError> {
+fn write_checkpoints(path: &Path, state: &mut Folded) -> Result<(), MirrorError> {
     if state.checkpoints.is_empty() {
         return Ok(());
     }
     let newest = |(lane, stage): &(Option<LaneId>, Stage)| state.checkpoint_fold.record(lane.as_ref(), *stage);
     let mut records: Vec<_> = state.checkpoints.iter().filter_map(newest).collect();
     records.sort_by_key(|record| record.timestamp);
-    file.update(&records)?;
+    checkpoints::update(path, &records)?;
     state.checkpoints.clear();
     Ok(())
 }

@@ -54,19 +54,6 @@ pub fn write(path: &Path, contents: &[u8]) -> Result<(), FileError> {
     write_below(parent, Path::new(name), contents)
 }
 
-/// The same where `fill` writes what the new file holds.
-///
-/// # Errors
-/// [`FileError`]; the old file is then untouched.
-pub(super) fn write_with(path: &Path, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<(), FileError> {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(FileError::Outside { path: path.to_owned() });
-    };
-    let directory = enter_all(parent, Path::new(""))?;
-    let replaced = replace_with(&directory, name, |file| change(|| fill(file))).and_then(|()| sync_names(&directory));
-    replaced.map_err(|source| FileError::Io { action: "write", path: path.to_owned(), source })
-}
-
 /// The same for `relative` below `root`; directories on the way are made, links on the way are refused.
 ///
 /// # Errors
@@ -207,14 +194,10 @@ fn enter(parent: &File, name: &OsStr) -> io::Result<File> {
 }
 
 fn replace_in(directory: &File, name: &OsStr, contents: &[u8]) -> io::Result<()> {
-    replace_with(directory, name, |file| write_all(file, contents))
-}
-
-fn replace_with(directory: &File, name: &OsStr, fill: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
     let mut temporary = OsStr::new(".").to_owned();
     temporary.push(name);
     temporary.push(format!(".{}.tmp", uuid::Uuid::now_v7().simple()));
-    let replaced = write_new(directory, &temporary, fill)
+    let replaced = write_new(directory, &temporary, contents)
         .and_then(|()| Ok(change(|| rustix::fs::renameat(directory, &temporary, directory, name))?));
     if replaced.is_err() {
         let _ = rustix::fs::unlinkat(directory, &temporary, AtFlags::empty());
@@ -222,10 +205,10 @@ fn replace_with(directory: &File, name: &OsStr, fill: impl FnOnce(&File) -> io::
     replaced
 }
 
-fn write_new(directory: &File, name: &OsStr, fill: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
+fn write_new(directory: &File, name: &OsStr, contents: &[u8]) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = File::from(change(|| rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR))?);
-    fill(&file)?;
+    write_all(&file, contents)?;
     change(|| file.sync_all())
 }
 

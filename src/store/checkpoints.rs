@@ -1,14 +1,19 @@
 //! `checkpoints.json`: the contract's view of every run of a repository, shared with whoever else writes it
 //! (seed 004; SPEC §4 and §5; for users: `docs/checkpoints.md`).
 
+use std::borrow::{Borrow, Cow};
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::atomic::{FileError, open_error};
-use super::checkpoints_layout::{EditError, Layout, array};
-pub use super::checkpoints_writer::CheckpointsWriter;
-use super::json::Item;
-use crate::model::CheckpointRecord;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::atomic::{self, FileError, open_error};
+use super::json::Object;
+use super::lock::exclusively;
+use crate::model::{CheckpointRecord, LaneId};
 use crate::regular_file::{LARGE, Links, read_with};
 
 /// Why `checkpoints.json` cannot be read or updated.
@@ -58,12 +63,25 @@ pub enum CheckpointEntry {
     },
 }
 
-/// Puts `records` into the file at `path`, which is made if there is none: [`CheckpointsWriter::update`], once.
+/// Puts `records` into the file at `path`, which is made if there is none. Any number of processes may do so at once.
+///
+/// Each replaces the last record with its run, phase, lane and stage and keeps the fields there that are not of the
+/// contract; without such a record it is appended. Everything else keeps its order and its text.
 ///
 /// # Errors
 /// [`CheckpointsError`]; the file is then as it was.
-pub fn update(path: &Path, records: &[CheckpointRecord]) -> Result<(), CheckpointsError> {
-    CheckpointsWriter::new(path).update(records)
+pub fn update<R: Borrow<CheckpointRecord>>(path: &Path, records: &[R]) -> Result<(), CheckpointsError> {
+    if let Some(directory) = path.parent() {
+        atomic::create_directory(directory)?;
+    }
+    exclusively(&lock_of(path), || {
+        let old = read_text(path)?.unwrap_or_default();
+        let new = updated(path, &old, records)?;
+        if new != old {
+            atomic::write(path, new.as_bytes())?;
+        }
+        Ok(())
+    })?
 }
 
 /// Makes sure that the file at `path` can be updated.
@@ -71,8 +89,7 @@ pub fn update(path: &Path, records: &[CheckpointRecord]) -> Result<(), Checkpoin
 /// # Errors
 /// [`CheckpointsError`].
 pub fn check(path: &Path) -> Result<(), CheckpointsError> {
-    let text = read_text(path)?.unwrap_or_default();
-    array(or_empty(&text)).map(drop).map_err(|error| EditError::Unreadable(error).at(path, &text))
+    elements(path, &read_text(path)?.unwrap_or_default()).map(drop)
 }
 
 /// Reads the file at `path`; no file, and an empty one, hold nothing.
@@ -81,12 +98,11 @@ pub fn check(path: &Path) -> Result<(), CheckpointsError> {
 /// [`CheckpointsError`]; what is no record within an array is no error.
 pub fn read(path: &Path) -> Result<Vec<CheckpointEntry>, CheckpointsError> {
     let text = read_text(path)?.unwrap_or_default();
-    let items = array(or_empty(&text)).map_err(|error| EditError::Unreadable(error).at(path, &text))?;
-    let entry = |(index, item): (usize, &Item<'_>)| match serde_json::from_str(&item.value) {
+    let entry = |(index, element): (usize, &RawValue)| match serde_json::from_str(element.get()) {
         Ok(record) => CheckpointEntry::Record(record),
         Err(error) => CheckpointEntry::Foreign { index, reason: error.to_string() },
     };
-    Ok(items.items.iter().enumerate().map(entry).collect())
+    Ok(elements(path, &text)?.into_iter().enumerate().map(entry).collect())
 }
 
 pub(super) fn lock_of(path: &Path) -> PathBuf {
@@ -108,37 +124,87 @@ pub(super) fn read_text(path: &Path) -> Result<Option<String>, CheckpointsError>
     })
 }
 
-impl EditError<'_> {
-    pub(super) fn at(self, path: &Path, text: &str) -> CheckpointsError {
-        match self {
-            Self::Unreadable(error) => unreadable(path, text, &error),
-            Self::Io(source) => FileError::Io { action: "read", path: path.to_owned(), source }.into(),
-            Self::Record(record, source) => CheckpointsError::Record {
-                stage: record.stage.word(),
-                lane: record.lane.as_ref().map_or("-".to_owned(), ToString::to_string),
-                source,
-            },
+/// The elements of the array `text`, the content of the file at `path`. Blank text is an empty array.
+fn elements<'a>(path: &Path, text: &'a str) -> Result<Vec<&'a RawValue>, CheckpointsError> {
+    let json = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let json = if json.trim().is_empty() { "[]" } else { json };
+    serde_json::from_str(json).map_err(|error| {
+        let is_array = json.trim_start().starts_with('[');
+        let reason = if is_array { error.to_string() } else { "it holds no JSON array".to_owned() };
+        let (line, column) = (error.line(), error.column().max(1));
+        CheckpointsError::Unreadable { path: path.to_owned(), line, column, reason }
+    })
+}
+
+/// What identifies a record.
+#[derive(Deserialize, PartialEq, Eq, Hash)]
+struct Key<'a> {
+    #[serde(borrow)]
+    run_id: Cow<'a, str>,
+    #[serde(borrow)]
+    phase: Cow<'a, str>,
+    #[serde(borrow)]
+    lane: Cow<'a, str>,
+    #[serde(borrow)]
+    stage: Cow<'a, str>,
+}
+
+impl<'a> Key<'a> {
+    fn of(record: &'a CheckpointRecord) -> Self {
+        Self {
+            run_id: record.run_id.as_str().into(),
+            phase: record.phase.as_str().into(),
+            lane: record.lane.as_ref().map_or("-", LaneId::as_str).into(),
+            stage: record.stage.word().into(),
         }
     }
 }
 
-fn unreadable(path: &Path, text: &str, error: &serde_json::Error) -> CheckpointsError {
-    let starts_as_array = text.trim_start_matches('\u{feff}').trim_start().starts_with('[');
-    let reason = if starts_as_array { error.to_string() } else { "it holds no JSON array".to_owned() };
-    CheckpointsError::Unreadable { path: path.to_owned(), line: error.line(), column: error.column().max(1), reason }
+/// `old` with `records` in it, one element a line. `path` is named in errors.
+pub(super) fn updated<R: Borrow<CheckpointRecord>>(
+    path: &Path,
+    old: &str,
+    records: &[R],
+) -> Result<String, CheckpointsError> {
+    let mut elements: Vec<Cow<'_, str>> = Vec::new();
+    let mut places: HashMap<Key<'_>, usize> = HashMap::new();
+    for element in self::elements(path, old)? {
+        places.extend(serde_json::from_str(element.get()).ok().map(|key| (key, elements.len())));
+        elements.push(element.get().into());
+    }
+    for record in records.iter().map(R::borrow) {
+        match places.entry(Key::of(record)) {
+            Entry::Occupied(place) => {
+                let element = &mut elements[*place.get()];
+                *element = merged(element, record).map_err(|source| unwritable(record, source))?.into();
+            }
+            Entry::Vacant(place) => {
+                place.insert(elements.len());
+                elements.push(serde_json::to_string(record).map_err(|source| unwritable(record, source))?.into());
+            }
+        }
+    }
+    Ok(if elements.is_empty() { "[]\n".to_owned() } else { format!("[\n  {}\n]\n", elements.join(",\n  ")) })
 }
 
-/// `old` with `records` in it.
-pub(super) fn updated<'a>(old: &str, records: &'a [CheckpointRecord]) -> Result<String, EditError<'a>> {
-    let old = or_empty(old);
-    let layout = Layout::of(old, records).map_err(EditError::Unreadable)?;
-    let edits = layout.edits(records, |part| Ok(old[part].to_owned()))?;
-    Ok(edits.parts(old.len()).fold(String::with_capacity(old.len()), |new, (part, text)| new + &old[part] + text))
+fn unwritable(record: &CheckpointRecord, source: serde_json::Error) -> CheckpointsError {
+    let lane = record.lane.as_ref().map_or("-".to_owned(), ToString::to_string);
+    CheckpointsError::Record { stage: record.stage.word(), lane, source }
 }
 
-/// What a file holds that holds nothing.
-pub(super) fn or_empty(text: &str) -> &str {
-    if text.trim_start_matches('\u{feff}').trim().is_empty() { "[]\n" } else { text }
+/// The record `old` with the fields of `new`; fields that are not of the contract stay.
+fn merged(old: &str, new: &CheckpointRecord) -> serde_json::Result<String> {
+    let fields: Object = serde_json::from_str(&serde_json::to_string(new)?)?;
+    let mut object: Object = serde_json::from_str(old)?;
+    let mut seen = HashSet::new();
+    object.members.retain(|(name, _)| {
+        let ours = CheckpointRecord::FIELDS.contains(&name.as_str());
+        !ours || (fields.get(name).is_some() && seen.insert(name.clone()))
+    });
+    for (name, value) in &fields.members {
+        object.set(name, value.get().to_owned())?;
+    }
+    serde_json::to_string(&object)
 }
 
 #[cfg(test)]

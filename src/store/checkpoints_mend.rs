@@ -38,11 +38,7 @@ pub fn mend(path: &Path, records: &[CheckpointRecord]) -> Result<Option<Mended>,
             source,
         })?;
         let elements = readable(&String::from_utf8_lossy(&bytes));
-        let old = match elements.as_slice() {
-            [] => "[]\n".to_owned(),
-            some => format!("[\n  {}\n]\n", some.join(",\n  ")),
-        };
-        let new = updated(&old, records).map_err(|error| error.at(path, &old))?;
+        let new = updated(path, &format!("[{}]", elements.join(",")), records)?;
         let aside = keep_aside(path)?;
         atomic::write(path, new.as_bytes())?;
         Ok(Some(Mended { aside, recovered: elements.len() }))

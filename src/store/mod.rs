@@ -6,14 +6,12 @@
 
 pub mod atomic;
 pub mod checkpoints;
-mod checkpoints_layout;
 pub mod checkpoints_mend;
-mod checkpoints_writer;
 pub mod error_log;
 pub mod foreign_log;
 mod glance;
 pub mod journal;
-mod json;
+pub mod json;
 pub mod lane_files;
 pub mod layout;
 pub mod lock;

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::json_text::{Object, indent_of, pretty};
+use super::json_text::{indent_of, object_text, pretty, read_object};
 
 /// The events that we have hooks for, with the words that call them. Those with tools are called for every tool.
 const HOOKS: &[(&str, &str, bool)] = &[
@@ -22,9 +22,9 @@ const TIMEOUT: u32 = 10;
 /// # Errors
 /// What is wrong with the text, and where.
 pub(super) fn with_hooks(text: &str) -> Result<String, String> {
-    let mut settings = Object::read(text)?;
+    let mut settings = read_object(text)?;
     let indent = indent_of(text);
-    let mut hooks = Object::read(settings.get("hooks").unwrap_or_default()).map_err(|fault| within("hooks", &fault))?;
+    let mut hooks = read_object(settings.get("hooks").unwrap_or_default()).map_err(|fault| within("hooks", &fault))?;
     let mut changed = false;
     for &(event, word, has_tools) in HOOKS {
         let old: Value = serde_json::from_str(hooks.get(event).unwrap_or("[]")).map_err(|error| error.to_string())?;
@@ -38,8 +38,8 @@ pub(super) fn with_hooks(text: &str) -> Result<String, String> {
     if !changed {
         return Ok(text.to_owned());
     }
-    settings.set("hooks", hooks.text(&indent, 1).map_err(unwritable)?).map_err(unwritable)?;
-    Ok(settings.text(&indent, 0).map_err(unwritable)? + "\n")
+    settings.set("hooks", object_text(&hooks, &indent, 1).map_err(unwritable)?).map_err(unwritable)?;
+    Ok(object_text(&settings, &indent, 0).map_err(unwritable)? + "\n")
 }
 
 /// An event's groups with our hook in them once; `None`: they are no groups of hooks.
@@ -90,9 +90,9 @@ fn is_ours(program: &str) -> bool {
 /// # Errors
 /// What is wrong with the text, and where.
 pub(super) fn with_server(text: &str) -> Result<String, String> {
-    let mut file = Object::read(text)?;
+    let mut file = read_object(text)?;
     let indent = indent_of(text);
-    let mut servers = Object::read(file.get(SERVERS).unwrap_or_default()).map_err(|fault| within(SERVERS, &fault))?;
+    let mut servers = read_object(file.get(SERVERS).unwrap_or_default()).map_err(|fault| within(SERVERS, &fault))?;
     let there: Value = servers.get("lanekeeper").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
     let serves = there["args"].as_array().is_some_and(|words| words.iter().any(|word| word == "mcp"));
     if serves && there["command"].as_str().is_some_and(is_ours) {
@@ -100,8 +100,8 @@ pub(super) fn with_server(text: &str) -> Result<String, String> {
     }
     let server = json!({"type": "stdio", "command": "lanekeeper", "args": ["mcp"]});
     servers.set("lanekeeper", pretty(&server, &indent, 2).map_err(unwritable)?).map_err(unwritable)?;
-    file.set(SERVERS, servers.text(&indent, 1).map_err(unwritable)?).map_err(unwritable)?;
-    Ok(file.text(&indent, 0).map_err(unwritable)? + "\n")
+    file.set(SERVERS, object_text(&servers, &indent, 1).map_err(unwritable)?).map_err(unwritable)?;
+    Ok(object_text(&file, &indent, 0).map_err(unwritable)? + "\n")
 }
 
 const SERVERS: &str = "mcpServers";

@@ -1,64 +1,39 @@
-//! Changing one member of a JSON text that people write, and no other byte of its value. Pure.
+//! JSON files that people write: reading their objects, and printing them in the file's own indentation. Pure.
 
-use std::fmt;
-
-use serde::de::{Deserializer, MapAccess, Visitor};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::Value;
 use serde_json::ser::{PrettyFormatter, Serializer};
-use serde_json::value::RawValue;
 
-/// An object whose members keep their order and, each by itself, the text that somebody wrote.
-#[derive(Debug, Default)]
-pub(super) struct Object {
-    members: Vec<(String, Box<RawValue>)>,
+use crate::store::json::Object;
+
+/// Reads an object. Blank text is an empty one.
+///
+/// # Errors
+/// What is wrong, with line and column.
+pub(super) fn read_object(text: &str) -> Result<Object, String> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.trim().is_empty() {
+        return Ok(Object::default());
+    }
+    let read: Object = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let names = || read.members.iter().map(|(name, _)| name);
+    // Programs do not agree upon which of two counts.
+    match names().enumerate().find(|(at, name)| names().skip(at + 1).any(|later| later == *name)) {
+        Some((_, name)) => Err(format!("the key `{name}` stands there twice; keep one of them")),
+        None => Ok(read),
+    }
 }
 
-impl Object {
-    /// Reads an object. Blank text is an empty one.
-    ///
-    /// # Errors
-    /// What is wrong, with line and column.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        if text.trim().is_empty() {
-            return Ok(Self::default());
-        }
-        let read: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let names = || read.members.iter().map(|(name, _)| name);
-        // Which of two counts, programs do not agree upon.
-        match names().enumerate().find(|(at, name)| names().skip(at + 1).any(|later| later == *name)) {
-            Some((_, name)) => Err(format!("the key `{name}` stands there twice; keep one of them")),
-            None => Ok(read),
-        }
+/// `object` as text that stands `depth` steps of `indent` deep, one member a line.
+pub(super) fn object_text(object: &Object, indent: &str, depth: usize) -> Result<String, serde_json::Error> {
+    let mut lines = Vec::new();
+    for (name, value) in &object.members {
+        lines.push(format!("{}{}: {}", indent.repeat(depth + 1), serde_json::to_string(name)?, value.get()));
     }
-
-    /// The text of a member's value.
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.members.iter().find(|(known, _)| known == name).map(|(_, value)| value.get())
-    }
-
-    /// Gives the member `name` the value that `text` says, in the place where it stands, else at the end.
-    pub(super) fn set(&mut self, name: &str, text: String) -> Result<(), serde_json::Error> {
-        let value = RawValue::from_string(text)?;
-        match self.members.iter_mut().find(|(known, _)| known == name) {
-            Some((_, old)) => *old = value,
-            None => self.members.push((name.to_owned(), value)),
-        }
-        Ok(())
-    }
-
-    /// The object as text that stands `depth` steps of `indent` deep.
-    pub(super) fn text(&self, indent: &str, depth: usize) -> Result<String, serde_json::Error> {
-        let mut lines = Vec::new();
-        for (name, value) in &self.members {
-            lines.push(format!("{}{}: {}", indent.repeat(depth + 1), serde_json::to_string(name)?, value.get()));
-        }
-        Ok(match lines.as_slice() {
-            [] => "{}".to_owned(),
-            lines => format!("{{\n{}\n{}}}", lines.join(",\n"), indent.repeat(depth)),
-        })
-    }
+    Ok(match lines.as_slice() {
+        [] => "{}".to_owned(),
+        lines => format!("{{\n{}\n{}}}", lines.join(",\n"), indent.repeat(depth)),
+    })
 }
 
 /// What one step of indentation is in `text`: that of its first indented line, else two blanks.
@@ -77,30 +52,6 @@ pub(super) fn pretty(value: &Value, indent: &str, depth: usize) -> Result<String
     Ok(text.replace('\n', &format!("\n{}", indent.repeat(depth))))
 }
 
-impl<'de> Deserialize<'de> for Object {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Members)
-    }
-}
-
-struct Members;
-
-impl<'de> Visitor<'de> for Members {
-    type Value = Object;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
-        let mut members = Vec::new();
-        while let Some(member) = map.next_entry()? {
-            members.push(member);
-        }
-        Ok(Object { members })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -111,10 +62,10 @@ mod tests {
     fn what_is_not_touched_stays_byte_for_byte() {
         let text =
             "{\n    \"a\": [1.0, 1e5,\n        2],\n    \"b\": {\"x\":   1},\n    \"c\": 12345678901234567890123\n}";
-        let mut object = Object::read(text).unwrap();
-        assert_eq!(object.text("    ", 0).unwrap(), text);
+        let mut object = read_object(text).unwrap();
+        assert_eq!(object_text(&object, "    ", 0).unwrap(), text);
         object.set("b", "true".into()).unwrap();
-        assert_eq!(object.text("    ", 0).unwrap(), text.replace("{\"x\":   1}", "true"));
+        assert_eq!(object_text(&object, "    ", 0).unwrap(), text.replace("{\"x\":   1}", "true"));
     }
 
     #[test]
@@ -127,11 +78,11 @@ mod tests {
 
     #[test]
     fn faults_have_their_place() {
-        assert!(Object::read("{\n  \"a\": 1,\n}").unwrap_err().contains("line 3 column 1"));
+        assert!(read_object("{\n  \"a\": 1,\n}").unwrap_err().contains("line 3 column 1"));
         assert!(
-            Object::read("{\"a\": 1, \"b\": 2, \"a\": 3}").is_err_and(|error| error.contains("`a` stands there twice"))
+            read_object("{\"a\": 1, \"b\": 2, \"a\": 3}").is_err_and(|error| error.contains("`a` stands there twice"))
         );
-        assert!(Object::read("[1]").unwrap_err().contains("an object"));
-        assert!(Object::read(" \n").unwrap().members.is_empty());
+        assert!(read_object("[1]").unwrap_err().contains("an object"));
+        assert!(read_object(" \n").unwrap().members.is_empty());
     }
 }
