@@ -175,39 +175,6 @@ pub(super) fn is_intact(line: &[u8]) -> bool {
     })
 }
 
-/// The line as it was, if one byte of it is wrong and nothing else: a checksum over a line of less than 4 GB belongs to
-/// no more than one such change, and a wrong one fits by chance once in some ten thousand lines that are damaged more.
-pub(super) fn mend_byte(line: &[u8]) -> Option<Vec<u8>> {
-    let (body, found) = line.split_at(line.len().checked_sub(CHECKSUM_LENGTH)?);
-    let expected = checksum(body);
-    let mended = if found.iter().zip(&expected).filter(|(found, expected)| found != expected).count() == 1 {
-        [body, &expected].concat()
-    } else {
-        let stated = std::str::from_utf8(found).ok()?.strip_prefix(",\"crc\":\"")?.strip_suffix("\"}")?;
-        let syndrome = u32::from_str_radix(stated, 16).ok()? ^ crc32fast::hash(body);
-        let (place, change) = wrong_byte(body.len(), syndrome)?;
-        let mut line = line.to_vec();
-        line[place] ^= change;
-        line
-    };
-    (is_intact(&mended) && serde_json::from_slice::<Map<String, Value>>(&mended).is_ok()).then_some(mended)
-}
-
-/// The one byte of `length` whose change changes the checksum by `syndrome`, and its change.
-fn wrong_byte(length: usize, syndrome: u32) -> Option<(usize, u8)> {
-    let shifted = |crc: u32| (0..8).fold(crc, |crc, _| if crc & 1 == 1 { (crc >> 1) ^ 0xedb8_8320 } else { crc >> 1 });
-    // What each bit of a byte adds to the checksum when that byte is the last one, the last but one, ….
-    let mut bits: [u32; 8] = std::array::from_fn(|bit| shifted(1 << bit));
-    for place in (0..length).rev() {
-        let effect = |change: u8| (0..8).filter(|bit| change >> bit & 1 == 1).fold(0, |sum, bit| sum ^ bits[bit]);
-        if let Some(change) = (1..=u8::MAX).find(|&change| effect(change) == syndrome) {
-            return Some((place, change));
-        }
-        bits = bits.map(shifted);
-    }
-    None
-}
-
 /// The format that a log's first line names, if the line can be read at all.
 pub(super) fn format_of(first_line: &[u8]) -> Option<String> {
     #[derive(Deserialize)]

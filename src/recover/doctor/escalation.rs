@@ -60,8 +60,7 @@ pub(super) fn lost_log(facts: &RunFacts, remains: &Remains, issue: &str) -> Esca
 fn attempts(facts: &RunFacts) -> String {
     match &facts.log {
         LogSeen::Damaged(salvage) => format!(
-            "wrong bytes were looked for in the damaged lines, and what the other files and git say was compared with \
-             the {} before them",
+            "what the other files and git say was compared with the {} before the damaged lines",
             counted(salvage.records.len(), "record")
         ),
         _ => {

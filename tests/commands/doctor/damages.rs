@@ -106,12 +106,7 @@ rows! {
         all[0]["status"] = json!("retrying");
     });
     a_log_that_is_torn: ["log-torn"], |it| append(&it.scratch.log(), b"{\"seq\":9");
-    a_byte_in_the_log_that_is_wrong: ["log-damaged"], |it| change_bytes(&it.scratch.log(), 3, &[30]);
-    a_line_in_the_log_that_is_not_its_own: ["log-damaged"], |it| {
-        let mut lines: Vec<Vec<u8>> = lines(&it.scratch.log());
-        lines.insert(4, vec![0; 512]);
-        fs::write(it.scratch.log(), lines.join(&b'\n')).unwrap();
-    };
+    a_line_in_the_log_that_is_not_its_own: ["log-damaged"], |it| insert_zeros(&it.scratch.log(), 4);
     a_plan_that_is_gone: ["plan-missing"], |it| fs::remove_file(it.state("r1/plan.json")).unwrap();
     a_plan_that_is_half_written: ["plan-unreadable"], |it| fs::write(it.state("r1/plan.json"), "{").unwrap();
     a_plan_that_is_another_one: ["plan-mismatch"], |it| {
@@ -141,10 +136,17 @@ fn change_middle(path: &Path) {
     fs::write(path, bytes).unwrap();
 }
 
-/// Changes these bytes of a line, counted from 0.
-pub fn change_bytes(path: &Path, line: usize, places: &[usize]) {
+/// Changes one byte of a line, both counted from 0.
+pub fn change_byte(path: &Path, line: usize, place: usize) {
     let mut lines = lines(path);
-    places.iter().for_each(|&place| lines[line][place] ^= 1);
+    lines[line][place] ^= 1;
+    fs::write(path, lines.join(&b'\n')).unwrap();
+}
+
+/// Puts a line of zeros before a line, counted from 0.
+pub fn insert_zeros(path: &Path, line: usize) {
+    let mut lines = lines(path);
+    lines.insert(line, vec![0; 512]);
     fs::write(path, lines.join(&b'\n')).unwrap();
 }
 
@@ -205,7 +207,7 @@ fn a_log_whose_damage_nothing_follows() {
     let count = lines(&patient.scratch.log()).len() - 1;
     let damaged = fs::read(patient.scratch.log()).unwrap();
     // The last record says that the run has ended, and nothing came of that.
-    change_bytes(&patient.scratch.log(), count - 1, &[20, 60]);
+    change_byte(&patient.scratch.log(), count - 1, 20);
     append(&patient.scratch.log(), &[b"\0".repeat(64), b"\n".to_vec()].concat());
     patient.is_found(&["log-damaged"]);
     patient.is_repaired();
@@ -220,7 +222,7 @@ fn everything_at_once() {
     Patient::recovers_from(
         &["log-damaged", "plan-missing", "branch-missing", "worktree-missing", "task-missing", "checkpoints-behind"],
         |it| {
-            change_bytes(&it.scratch.log(), 2, &[25]);
+            insert_zeros(&it.scratch.log(), 2);
             fs::remove_file(it.state("r1/plan.json")).unwrap();
             fs::remove_file(it.state("checkpoints.json")).unwrap();
             fs::remove_file(it.lane_file("task.json")).unwrap();

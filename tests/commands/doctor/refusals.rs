@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use super::damages::{append, change_bytes, lines};
+use super::damages::{append, change_byte, insert_zeros, lines};
 use crate::doctor::patient::{Patient, edit};
 use crate::repository::{Scratch, wait_until};
 
@@ -43,7 +43,7 @@ fn a_log_that_is_damaged_in_the_middle_is_escalated_and_the_phase_can_be_run_aga
     let patient = Patient::new();
     let manifest = patient.manifest().without_files_like("/ignored/");
     let log = fs::read(patient.scratch.log()).unwrap();
-    change_bytes(&patient.scratch.log(), 9, &[20, 40]);
+    change_byte(&patient.scratch.log(), 9, 20);
     patient.is_found(&["log-damaged"]);
     let looked = patient.look();
     assert!(patient.finding(&looked, "log-damaged")["evidence"].as_str().unwrap().contains("line 10"));
@@ -396,7 +396,7 @@ fn a_rollback_mends_what_cannot_be_repaired() {
 fn dies_after(kind: &str) {
     let patient = Patient::new();
     let manifest = patient.manifest();
-    change_bytes(&patient.scratch.log(), 2, &[25]);
+    insert_zeros(&patient.scratch.log(), 2);
     assert!(lines(&patient.scratch.log()).len() > 10);
     fs::remove_file(patient.state("r1/plan.json")).unwrap();
     fs::write(patient.state("checkpoints.json"), "[{").unwrap();
