@@ -234,9 +234,8 @@ pub enum GraphLanguage {
 /// `status`.
 #[derive(Debug, clap::Args)]
 pub struct Status {
-    /// The run or its log file; optional when exactly one run is unfinished
-    #[arg(value_name = "RUN|FILE")]
-    pub run: Option<OsString>,
+    /// The run; if left out, the only unfinished one, else the newest
+    pub run: Option<RunId>,
     /// Keep the display up to date until the run ends
     #[arg(long, conflicts_with = "settings")]
     pub watch: bool,

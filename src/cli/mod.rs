@@ -14,7 +14,6 @@ mod diagnostics;
 mod doctor;
 pub mod error;
 mod execution;
-mod foreign;
 mod hook;
 mod init;
 mod log_error;

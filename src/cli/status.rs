@@ -11,7 +11,6 @@ use super::ci::is_unattended;
 use super::context::Context;
 use super::error::{CliError, ExitStatus};
 use super::execution::now;
-use super::foreign::{self, Found};
 use super::printer::OutputError;
 use super::runs::{beginning, existing, only_or_newest, read_begun_log, state, unfinished_of};
 use crate::event::RunStarted;
@@ -20,28 +19,17 @@ use crate::model::safe_text;
 use crate::report::{Plain, Reporter, styles_for};
 use crate::store::lock::is_held;
 use crate::store::{Follower, RunDirectory, StateDirectory};
-use crate::view::foreign_log::ForeignRun;
 use crate::view::{RunView, Summary, SummaryContext};
 
 /// Shows the run that was named, else the only unfinished one, else the newest.
 pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitStatus, CliError> {
     let (state, _) = state(context)?;
-    let run = match &arguments.run {
-        Some(named) => match foreign::find(context, &state, named)? {
-            Found::Ours(run) => Some(run),
-            Found::Foreign(log) => return foreign::show(context, &log, screen().1).map(|()| ExitStatus::Done),
-        },
-        None => None,
-    };
-    let (run, others, unfinished) = match run {
-        Some(run) => (existing(&state, &run).map(|_| run)?, Vec::new(), Vec::new()),
+    let (run, unfinished) = match &arguments.run {
+        Some(run) => (existing(&state, run).map(|_| run.clone())?, Vec::new()),
         None => {
             let logs = state.logs_at_a_glance()?;
-            let (others, unfinished) = (foreign::read(context, &logs.foreign), unfinished_of(&state, &logs));
-            if !others.is_empty() && state.newest(&logs)?.is_none() {
-                return foreign::show_list(context, &others, screen().1).map(|()| ExitStatus::Done);
-            }
-            (only_or_newest(&state, &logs, &unfinished)?, others, unfinished)
+            let unfinished = unfinished_of(&state, &logs);
+            (only_or_newest(&state, &logs, &unfinished)?, unfinished)
         }
     };
     let directory = state.run(&run);
@@ -50,14 +38,8 @@ pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitSta
     }
     let contents = read_begun_log(context, &directory)?;
     let view = beginning(&directory).after(&contents.records);
-    show(context, &summary(&state, &view, &directory), &others, arguments.watch)?;
-    if arguments.run.is_none() {
-        mention_others(context, &unfinished, &run)?;
-        if context.printer.format() == Format::Text && !others.is_empty() {
-            context.printer.out("\n")?;
-            foreign::show_list(context, &others, screen().1)?;
-        }
-    }
+    show(context, &summary(&state, &view, &directory), arguments.watch)?;
+    mention_others(context, &unfinished, &run)?;
     Ok(ExitStatus::Done)
 }
 
@@ -67,14 +49,11 @@ fn summary(state: &StateDirectory, view: &RunView, directory: &RunDirectory) -> 
 }
 
 /// As JSON it is one document, and on a line of its own where there were others before it.
-fn show(context: &Context, summary: &Summary, others: &[ForeignRun], watched: bool) -> Result<(), CliError> {
+fn show(context: &Context, summary: &Summary, watched: bool) -> Result<(), CliError> {
     match context.printer.format() {
         Format::Text => context.printer.out(summary.render(screen().1, styles_for(&io::stdout())))?,
         Format::Json => {
-            let mut value = serde_json::to_value(summary).map_err(unwritable)?;
-            if !others.is_empty() {
-                value["other_run_logs"] = foreign::listed(others)?;
-            }
+            let value = serde_json::to_value(summary).map_err(unwritable)?;
             match watched {
                 true => context.printer.out(format_args!("{value}\n"))?,
                 false => context.printer.json(&value)?,
@@ -84,7 +63,7 @@ fn show(context: &Context, summary: &Summary, others: &[ForeignRun], watched: bo
     Ok(())
 }
 
-pub(super) fn unwritable(error: serde_json::Error) -> CliError {
+fn unwritable(error: serde_json::Error) -> CliError {
     CliError::new(ExitStatus::Failed, format!("cannot write the status as JSON: {error}"))
 }
 

@@ -11,7 +11,6 @@ use std::time::SystemTime;
 use serde::Deserialize;
 
 use super::atomic::FileError;
-use super::foreign_log;
 use super::layout::{LaneDirectory, StateDirectory, began, moment, paths_in};
 use super::record;
 use crate::event::{Event, RunOutcome, RunStarted};
@@ -56,32 +55,26 @@ impl StateDirectory {
 pub struct Logs {
     /// The runs that may be unfinished, in any order: all but those whose logs end with saying that they are done.
     pub open: Vec<RunId>,
-    /// The logs of other writers, the one that changed last first.
-    pub foreign: Vec<PathBuf>,
-    /// When each log changed last, of whomever it is.
+    /// When each log changed last.
     changed: Vec<(Option<Timestamp>, PathBuf)>,
 }
 
 impl StateDirectory {
-    /// Tells the logs apart; each is opened once.
+    /// Looks at every log; each is opened once.
     ///
     /// # Errors
     /// [`FileError`] when a directory is there and cannot be read.
     pub fn logs_at_a_glance(&self) -> Result<Logs, FileError> {
-        let paths: Vec<PathBuf> =
-            paths_in(&self.path())?.into_iter().filter(|path| foreign_log::may_be_a_log(path)).collect();
+        let paths: Vec<PathBuf> = paths_in(&self.path())?.into_iter().filter(|path| run_of(path).is_some()).collect();
         let seen = looked_at(&paths);
-        let left = paths.iter().zip(&seen).filter(|(_, seen)| !seen.done).map(|(path, _)| path);
-        let (foreign, ours): (Vec<&PathBuf>, Vec<&PathBuf>) = left.partition(|path| foreign_log::is_foreign(path));
         let open = match &self.log {
             Some(_) => self.runs()?,
             None => {
-                ours.into_iter().filter_map(|path| run_of(path)).filter(|run| self.run(run).log().exists()).collect()
+                paths.iter().zip(&seen).filter(|(_, seen)| !seen.done).filter_map(|(path, _)| run_of(path)).collect()
             }
         };
-        let foreign = self.foreign_logs_and(foreign.into_iter().cloned().collect())?;
         let changed = seen.into_iter().map(|seen| seen.changed).zip(paths).collect();
-        Ok(Logs { open, foreign, changed })
+        Ok(Logs { open, changed })
     }
 
     /// The run that began last; `None`: there is none. Of its `logs` some are read: as many as may have begun later.
@@ -175,7 +168,7 @@ fn glance(log: &Path) -> io::Result<Option<Glance>> {
             outcome = last_outcome(&end(&file, length, tail)?);
         }
     }
-    if outcome == Some(Some(RunOutcome::Done)) || foreign_log::is_foreign(log) {
+    if outcome == Some(Some(RunOutcome::Done)) {
         return Ok(None);
     }
     let head = piece(&file, 0, HEAD.min(length))?;
@@ -356,17 +349,14 @@ mod tests {
         };
         let (open, done) =
             (log(&[started(), checkpoint()]), log(&[started(), checkpoint(), finished(RunOutcome::Done)]));
-        let other = b"{\"event\":\"lane_start\"}\n".to_vec();
         for number in 0..ALONE * 2 + 7 {
-            let text = [&done, &open, &done, &other][number % 4];
+            let text = [&done, &open, &done, &done][number % 4];
             std::fs::write(state.path().join(format!("r{number}.jsonl")), text).unwrap();
         }
         let logs = state.logs_at_a_glance().unwrap();
         let kind_of = |name: &str| name.trim_start_matches('r').parse::<usize>().unwrap() % 4;
         assert_eq!(logs.open.len(), 52);
         assert!(logs.open.iter().all(|run| kind_of(run.as_str()) == 1));
-        assert_eq!(logs.foreign.len(), 51);
-        assert!(logs.foreign.iter().all(|log| kind_of(log.file_stem().unwrap().to_str().unwrap()) == 3));
     }
 
     #[test]

@@ -8,7 +8,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Deserialize;
 
 use super::atomic::{self, FileError, create_directories};
-use super::foreign_log;
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::{AgentName, JobId, LaneId, PhaseId, ReportFormat, RunId, Timestamp};
 use crate::regular_file;
@@ -140,7 +139,7 @@ impl StateDirectory {
             .filter_map(|path| {
                 let name = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
                 let run = RunId::new(name).ok()?;
-                (!foreign_log::is_foreign(&path)).then(|| (began(&path), run))
+                (!is_foreign(&path)).then(|| (began(&path), run))
             })
             .collect();
         runs.sort_unstable_by(|one, other| other.cmp(one));
@@ -151,7 +150,7 @@ impl StateDirectory {
     pub fn has(&self, run: &RunId) -> bool {
         let of_another = |log: &PathBuf| first_line(log).is_some_and(|first| first.run_id != *run);
         let log = self.run(run).log();
-        log.exists() && !self.log.as_ref().is_some_and(of_another) && !foreign_log::is_foreign(&log)
+        log.exists() && !self.log.as_ref().is_some_and(of_another) && !is_foreign(&log)
     }
 
     /// The files of one run.
@@ -164,7 +163,7 @@ impl StateDirectory {
 const LOCKS: &str = ".locks";
 
 /// The name of the structured error log, of a run or of none.
-pub(super) const ERRORS: &str = "errors.jsonl";
+const ERRORS: &str = "errors.jsonl";
 
 /// The files of one run.
 #[derive(Debug, Clone)]
@@ -289,9 +288,21 @@ pub(super) fn began(log: &Path) -> Timestamp {
     first.or_else(|| changed(log)).unwrap_or(Timestamp::from_unix_millis(0))
 }
 
-pub(super) fn changed(log: &Path) -> Option<Timestamp> {
+fn changed(log: &Path) -> Option<Timestamp> {
     moment(fs::metadata(log).ok()?.modified().ok()?)
 }
+
+/// Whether another program wrote the log at `path`: it names events, and its lines have neither a number nor a checksum.
+/// A damaged log of Lanekeeper's has either.
+fn is_foreign(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = regular_file::open(path).and_then(|file| file.take(HEAD).read_to_end(&mut head));
+    let has = |part: &[u8]| head.windows(part.len()).any(|found| found == part);
+    read.is_ok() && !head.starts_with(b"{\"seq\":") && has(b"\"event\"") && !has(b",\"crc\":\"")
+}
+
+/// How many bytes of a log say who wrote it.
+const HEAD: u64 = 1 << 16;
 
 /// The time of a file; `None`: it is before 1970, or far from now.
 pub(super) fn moment(time: SystemTime) -> Option<Timestamp> {
@@ -309,7 +320,7 @@ struct FirstLine {
 fn first_line(log: &Path) -> Option<FirstLine> {
     let mut line = Vec::new();
     let file = regular_file::open(log).ok()?;
-    BufReader::new(file.take(1 << 16)).read_until(b'\n', &mut line).ok()?;
+    BufReader::new(file.take(HEAD)).read_until(b'\n', &mut line).ok()?;
     serde_json::from_slice(&line).ok()
 }
 
@@ -414,5 +425,30 @@ mod tests {
         let different: std::collections::HashSet<_> = paths.iter().collect();
         assert_eq!(different.len(), paths.len());
         assert!(paths.iter().all(|path| path.parent().unwrap().is_dir()));
+    }
+
+    #[test]
+    fn logs_of_other_programs_are_no_runs_and_damaged_ones_are() {
+        let (_root, state) = state();
+        state.create().unwrap();
+        let run = |name: &str| RunId::new(name).unwrap();
+        let mut journal = Journal::create(&state.run(&run("r1")).log(), &run("r1"), &phase()).unwrap();
+        journal.append(at(1), &noted(None, "\"event\"")).unwrap();
+        journal.sync().unwrap();
+        let ours = fs::read(state.run(&run("r1")).log()).unwrap();
+        let first_byte_changed = [b"X", &ours[1..]].concat();
+        for (name, text) in [
+            ("other", &b"{\"ts\":\"2026-01-01T00:00:00Z\",\"run_id\":\"x\",\"event\":\"lane_start\"}\n"[..]),
+            ("empty", b""),
+            ("garbage", b"nonsense"),
+            ("hurt", &first_byte_changed),
+            ("torn", &ours[..40]),
+        ] {
+            fs::write(state.run(&run(name)).log(), text).unwrap();
+        }
+        let mut runs: Vec<String> = state.runs().unwrap().into_iter().map(String::from).collect();
+        runs.sort();
+        assert_eq!(runs, ["empty", "garbage", "hurt", "r1", "torn"]);
+        assert!(state.has(&run("hurt")) && !state.has(&run("other")));
     }
 }

@@ -8,7 +8,6 @@ pub mod atomic;
 pub mod checkpoints;
 pub mod checkpoints_mend;
 pub mod error_log;
-pub mod foreign_log;
 mod glance;
 pub mod journal;
 pub mod json;

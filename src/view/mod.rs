@@ -5,7 +5,6 @@ pub mod checkpoint_fold;
 pub mod commands;
 pub mod escalation;
 pub mod failures;
-pub mod foreign_log;
 mod interfaces;
 mod lane_fold;
 pub mod lane_view;
