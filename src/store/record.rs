@@ -75,26 +75,6 @@ struct Columns<'a> {
     notes: Option<&'a str>,
 }
 
-impl Columns<'_> {
-    /// What the column of that name holds; nothing if this line has none.
-    fn value(&self, name: &str) -> Result<Option<Value>, serde_json::Error> {
-        Ok(match name {
-            "seq" => Some(self.seq.into()),
-            "ts" => Some(serde_json::to_value(self.ts)?),
-            "run_id" => Some(serde_json::to_value(self.run_id)?),
-            "phase" => Some(serde_json::to_value(self.phase)?),
-            "lane" => Some(self.lane.into()),
-            "task" => Some(self.task.into()),
-            "event" => Some(self.event.clone()),
-            "status" => Some(serde_json::to_value(self.status)?),
-            "cmd" => self.cmd.map(Value::from),
-            "exit_code" => self.exit_code.map(Value::from),
-            "notes" => self.notes.map(Value::from),
-            _ => None,
-        })
-    }
-}
-
 /// A decoded line.
 pub(super) struct Line {
     pub(super) run_id: RunId,
@@ -110,29 +90,22 @@ pub(super) fn encode(
     buffer: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
     let own = to_object(&record.event)?;
-    let columns = columns(record, run_id, phase, &own["event"]);
-    let mut line = serde_json::to_vec(&columns)?;
-    // Both end with a brace; the checksum brings the only one that stays.
-    line.pop();
-    for (name, value) in &own {
-        match columns.value(name)? {
-            None => append_member(&mut line, name, value)?,
-            Some(column) if column == *value => {}
-            Some(_) => return Err(EncodeError::Collision(name.clone())),
+    let mut members = to_object(&columns(record, run_id, phase, &own["event"]))?;
+    for (name, value) in own {
+        match members.get(&name) {
+            None => drop(members.insert(name, value)),
+            Some(column) if *column == value => {}
+            Some(_) => return Err(EncodeError::Collision(name)),
         }
     }
+    let mut line = serde_json::to_vec(&members)?;
+    // The checksum brings the closing brace.
+    line.pop();
     let checksum = checksum(&line);
     buffer.extend_from_slice(&line);
     buffer.extend_from_slice(&checksum);
     buffer.push(b'\n');
     Ok(())
-}
-
-fn append_member(line: &mut Vec<u8>, name: &str, value: &Value) -> Result<(), serde_json::Error> {
-    line.push(b',');
-    serde_json::to_writer(&mut *line, name)?;
-    line.push(b':');
-    serde_json::to_writer(line, value)
 }
 
 /// Reads a line without its newline. `format` is what the log says of itself, for messages.
