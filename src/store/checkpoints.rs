@@ -169,7 +169,10 @@ pub(super) fn updated<R: Borrow<CheckpointRecord>>(
     let mut elements: Vec<Cow<'_, str>> = Vec::new();
     let mut places: HashMap<Key<'_>, usize> = HashMap::new();
     for element in self::elements(path, old)? {
-        places.extend(serde_json::from_str(element.get()).ok().map(|key| (key, elements.len())));
+        // An array of four texts would be read as a key, too.
+        let is_object = element.get().starts_with('{');
+        let key = is_object.then(|| serde_json::from_str(element.get()).ok()).flatten();
+        places.extend(key.map(|key| (key, elements.len())));
         elements.push(element.get().into());
     }
     for record in records.iter().map(R::borrow) {

@@ -76,7 +76,7 @@ fn elements_of_others_keep_their_text_and_place() {
     let foreign = [
         "{ \"run_id\" : \"r\", \"phase\":\"P1\",\"lane\":\"A\",\"stage\":\"nightly\",\"n\":1.50e+0 }",
         "{\"run_id\":\"\\u0072\",\"phase\":\"P1\",\"lane\":\"Z\",\"stage\":\"pre_pr\",\"x\":\"\\/\"}",
-        "[1 ,\t2, 12345678901234567890123]",
+        "[\"r\" ,\t\"P1\", \"new\",\"pre_pr\"]",
         "\"text, with [ and ,\"",
         "{\"run_id\":7,\"run_id\":8,\"phase\":null}",
     ];
