@@ -19,8 +19,7 @@ use crate::view::commands::Commands;
 /// `rollback`.
 pub(super) fn run(context: &Context, arguments: &Rollback) -> Result<ExitStatus, CliError> {
     if arguments.to != Stage::BeforeLaneStart {
-        let message =
-            format!("lanes cannot be reset to {}: rollback has one stage, before_lane_start", arguments.to);
+        let message = format!("lanes cannot be reset to {}: rollback has one stage, before_lane_start", arguments.to);
         return Err(CliError::new(ExitStatus::Usage, message).hint("leave --to out"));
     }
     let site = Site::find_to_work_in(context)?;

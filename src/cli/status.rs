@@ -73,7 +73,9 @@ fn mention_others(context: &Context, unfinished: &[(RunId, RunStarted)], shown: 
         unfinished.iter().map(|(run, _)| run.as_str()).filter(|run| *run != shown.as_str()).collect();
     if context.printer.format() == Format::Text && !names.is_empty() {
         let newest: Vec<&str> = names.iter().take(OTHERS).copied().collect();
-        context.printer.out(format_args!("\nOther unfinished runs: {}. See: lanekeeper status RUN\n", newest.join(", ")))?;
+        context
+            .printer
+            .out(format_args!("\nOther unfinished runs: {}. See: lanekeeper status RUN\n", newest.join(", ")))?;
     }
     Ok(())
 }

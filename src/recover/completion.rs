@@ -58,7 +58,9 @@ fn classify(evidence: &Evidence) -> Standing {
             (None, "ERROR" | "BLOCKED") => {
                 Standing::Error(status.map(|s| s.report.message.clone()).unwrap_or_default())
             }
-            _ => Standing::Working("it succeeded while Lanekeeper was not running; its work is collected now".to_owned()),
+            _ => {
+                Standing::Working("it succeeded while Lanekeeper was not running; its work is collected now".to_owned())
+            }
         },
         Observation::Lost(_) => Standing::Error("it died without a word".to_owned()),
         Observation::Running(_) | Observation::Starting => match (fault, age(evidence)) {

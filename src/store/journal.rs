@@ -70,7 +70,9 @@ impl Journal {
             return Err(LogError::Empty { path: path.to_owned() });
         };
         let mended = if scan.whole < bytes.len() { change(|| file.set_len(scan.whole as u64)) } else { Ok(()) };
-        mended.and_then(|()| change(|| file.sync_data())).map_err(|source| cannot("repair the end of", path, source))?;
+        mended
+            .and_then(|()| change(|| file.sync_data()))
+            .map_err(|source| cannot("repair the end of", path, source))?;
         bytes.truncate(scan.whole);
         let mut journal = Self::over((path, bytes), file, run, (last.seq, last.at));
         journal.waiting.extend(scan.open_end.then_some(b'\n'));

@@ -76,9 +76,7 @@ fn failed(view: &RunView, lane: &LaneView, failure: &Failure, commands: &Command
         }
         FailureKind::Conflict => "Settle the conflict on the lane's branch or on the integration branch, then resume.",
         FailureKind::Rejected => "Describe more precisely what is wanted, in the plan or with -m, then resume.",
-        _ => {
-            "Fix the cause (plan, environment or the lane's worktree), then resume; retries start over."
-        }
+        _ => "Fix the cause (plan, environment or the lane's worktree), then resume; retries start over.",
     };
     Escalation {
         lane: Some(lane.id.clone()),

@@ -99,7 +99,9 @@ pub fn narrate(record: &Record, view: &RunView) -> Option<Line> {
             let number = checkpoint.retry_attempt.map(|number| format!(" {number}")).unwrap_or_default();
             let what = match level {
                 RetryLevel::Retry => format!("retry{number}{of}{when}"),
-                RetryLevel::Rollback => format!("reset to the last passing state; last attempt, with a different approach{when}"),
+                RetryLevel::Rollback => {
+                    format!("reset to the last passing state; last attempt, with a different approach{when}")
+                }
                 RetryLevel::Wait => format!("trying again{when} (not counted as a retry)"),
             };
             lasting(Tone::Warn, format!("{lane} {agent}: {what}"))

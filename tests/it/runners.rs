@@ -187,9 +187,7 @@ fn a_budget_that_is_used_up_blocks_before_the_next_attempt_and_more_goes_on() {
     assert!(!env.path("scratch/arguments-TWO").exists());
     resumed_with_key(&env, &[]).exits(3);
     assert!(!env.path("scratch/arguments-TWO").exists(), "a bare resume keeps the limit");
-    resumed_with_key(&env, &["--max-cost", "none", "--max-tokens", "300"])
-        .exits(3)
-        .says(&["340 of 300 tokens"]);
+    resumed_with_key(&env, &["--max-cost", "none", "--max-tokens", "300"]).exits(3).says(&["340 of 300 tokens"]);
     let blocked = resumed_with_key(&env, &[]).exits(3);
     let told = blocked.stdout.lines().chain(blocked.stderr.lines()).map(str::trim);
     let command = told.filter_map(|line| line.strip_prefix("lanekeeper resume r1 ")).find(|flags| !flags.is_empty());

@@ -82,7 +82,8 @@ fn restore_in_place(context: &Context, place: &Place, found: &Found) -> Result<E
     opened.journal.sync()?;
     let undo = shell_line(["lanekeeper", "checkpoints", "restore", &before.reference]);
     let next = shell_line(["lanekeeper", "resume", found.run.as_str()]);
-    let words = format!("The previous state is saved as {}\nTo undo this: {undo}\nTo continue: {next}", before.reference);
+    let words =
+        format!("The previous state is saved as {}\nTo undo this: {undo}\nTo continue: {next}", before.reference);
     tell(context, found, "worktree", &slot.path.to_string_lossy(), &words)
 }
 

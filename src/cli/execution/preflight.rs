@@ -194,7 +194,8 @@ impl Place<'_> {
             return None;
         }
         let name = &self.agent.runner;
-        let named = |names: &[String], verb: &str| (!names.is_empty()).then(|| format!("{verb} one of: {}", names.join(", ")));
+        let named =
+            |names: &[String], verb: &str| (!names.is_empty()).then(|| format!("{verb} one of: {}", names.join(", ")));
         let both = [named(&key.variables, "set"), named(&key.files, "create")];
         let both: Vec<String> = both.into_iter().flatten().collect();
         let what = format!("no credentials for runner `{name}`; {}", both.join("; or "));

@@ -576,7 +576,9 @@ fn from_elsewhere(records: &[Record]) -> Option<String> {
         _ => None,
     })?;
     let host = &moved.from.host;
-    Some(format!("Pulled from {host}: if the run is still active there, the second of the two machines to push is rejected"))
+    Some(format!(
+        "Pulled from {host}: if the run is still active there, the second of the two machines to push is rejected"
+    ))
 }
 
 /// What seed 004 wants a person to be told on every resume: the stage, the checkpoints, what comes next, the way back.
@@ -607,10 +609,7 @@ fn present(context: &Context, opened: &Opened, view: &RunView, state: &StateDire
         .iter()
         .filter(|lane| !lane.state.is_done() && lane.state != crate::view::LaneState::Skipped)
         .count();
-    lines.push(format!(
-        "  {} left; finished work is skipped",
-        crate::model::text::counted(left, "lane")
-    ));
+    lines.push(format!("  {} left; finished work is skipped", crate::model::text::counted(left, "lane")));
     let back = Commands { program: &state.program(), run }.rollback(None);
     lines.push(format!("To roll back to before_lane_start instead: {}", shell_line(back)));
     context.printer.note(lines.join("\n"));

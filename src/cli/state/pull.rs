@@ -166,7 +166,8 @@ fn report(
     if !manifest.is_done() {
         lines.push(format!("To resume it: {}", command(state, &["resume", run])));
         let host = &manifest.host;
-        lines.push(format!("If the run is still active on {host}, the second of the two machines to push is rejected."));
+        lines
+            .push(format!("If the run is still active on {host}, the second of the two machines to push is rejected."));
     }
     Ok(context.printer.out(lines.join("\n") + "\n")?)
 }

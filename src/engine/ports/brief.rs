@@ -195,7 +195,9 @@ impl Brief<'_> {
             return format!("{DIFFERENT_APPROACH}\n\n{}{}", bullets(&self.failure_context), self.where_the_rest_is());
         }
         let text = match self.failure_context.as_slice() {
-            [] => "An earlier attempt was interrupted. Its changes are in the worktree; continue from there.".to_owned(),
+            [] => {
+                "An earlier attempt was interrupted. Its changes are in the worktree; continue from there.".to_owned()
+            }
             entries => format!("Earlier attempts failed. Do not repeat the same mistakes.\n\n{}", bullets(entries)),
         };
         text + &self.where_the_rest_is()

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::manifest::BlobManifest;
 use crate::doctor::patient::Patient;
+use crate::manifest::BlobManifest;
 use crate::repository::Ended;
 
 /// Damages a run that stands still, and asserts that `way` leads out.

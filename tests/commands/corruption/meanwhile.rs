@@ -3,8 +3,8 @@
 use std::fs;
 
 use super::course::{GARBAGE, overwrite, resealed, says_something, way_out};
-use crate::manifest::BlobManifest;
 use crate::doctor::patient::Patient;
+use crate::manifest::BlobManifest;
 use crate::repository::Scratch;
 
 /// Works until it may end.

@@ -173,7 +173,8 @@ impl Case<'_> {
         let unlock = shell_line(["git", "worktree", "unlock", &self.seen.holding.worktree.path.to_string_lossy()]);
         let finding = self.finding(Kind::WorktreeLocked, Severity::Warning, format!("it was locked by hand{why}"));
         Some(
-            finding.hint(format!("the run continues, but the worktree is not removed at its end; to allow it: {unlock}")),
+            finding
+                .hint(format!("the run continues, but the worktree is not removed at its end; to allow it: {unlock}")),
         )
     }
 }
