@@ -99,7 +99,7 @@ fn a_stopped_and_an_interrupted_run_can_be_resumed() {
     assert!(stopped.contains("The run is stopped") && stopped.contains("  lanekeeper resume P1-SL-AUTH-20251227\n"));
     let interrupted = text(&schema_merged().opened("SL-WEB", 1), false);
     assert!(interrupted.contains(" · interrupted · "), "{interrupted}");
-    assert!(interrupted.contains("The run was interrupted."));
+    assert!(interrupted.contains("The run was interrupted; no work is lost."));
     // Nothing needs to be typed while somebody works on it.
     assert!(summary(&schema_merged(), true).next_steps.is_empty());
 }
