@@ -28,7 +28,7 @@ const IMPURE: &[&[&str]] = &[
     &["uuid"],
 ];
 
-/// Ways to open a file that wait for a named pipe and read a device without end. `regular_file` has one that does not.
+/// Ways to open a file that wait for a named pipe and read a device without end. `fs::regular_file` has one that does not.
 const UNGUARDED: &[&[&str]] = &[
     &["fs", "read"],
     &["fs", "read_to_string"],
@@ -48,16 +48,16 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "settings" => Some(vec!["model", "event", "runner"]),
         "view" => Some(vec!["model", "event", "shell"]),
         "plan_source" => Some(vec!["model", "event", "shell"]),
-        "store" => Some(vec!["model", "event", "regular_file"]),
-        "process" => Some(vec!["model", "event", "shell", "regular_file"]),
-        "git" | "forge" => Some(vec!["model", "event", "regular_file", "time_limit", "timing"]),
-        "regular_file" | "time_limit" => Some(vec![]),
-        "timing" => Some(vec!["model", "regular_file"]),
+        "store" => Some(vec!["model", "event", "fs"]),
+        "process" => Some(vec!["model", "event", "shell", "fs"]),
+        "git" | "forge" => Some(vec!["model", "event", "fs", "time_limit", "timing"]),
+        "fs" | "time_limit" => Some(vec![]),
+        "timing" => Some(vec!["model", "fs"]),
         "report" => Some(vec!["model", "event", "view"]),
-        "travel" => Some([PURE, DOORS, &["regular_file"]].concat()),
-        "recover" => Some([PURE, DOORS, &["engine", "regular_file"]].concat()),
-        "engine" => Some([PURE, DOORS, &["timing"]].concat()),
-        "cli" => Some([PURE, DOORS, &["travel", "recover", "engine", "report", "timing", "regular_file"]].concat()),
+        "travel" => Some([PURE, DOORS, &["fs"]].concat()),
+        "recover" => Some([PURE, DOORS, &["engine", "fs"]].concat()),
+        "engine" => Some([PURE, DOORS, &["fs", "timing"]].concat()),
+        "cli" => Some([PURE, DOORS, &["travel", "recover", "engine", "report", "timing", "fs"]].concat()),
         _ => None,
     }
 }
@@ -78,7 +78,7 @@ fn violations(room: &str, depth: usize, source: &str, rooms: &[String]) -> Vec<S
         list.iter().any(|name| path.windows(name.len()).any(|part| part == *name))
     };
     let is_impure = |path: &&Vec<String>| PURE.contains(&room) && names(path, IMPURE);
-    let is_unguarded = |path: &&Vec<String>| room != "regular_file" && names(path, UNGUARDED);
+    let is_unguarded = |path: &&Vec<String>| room != "fs" && names(path, UNGUARDED);
     let wrong = paths.iter().filter(|path| imports_wrongly(path) || is_impure(path) || is_unguarded(path));
     wrong.map(|path| format!("`{room}` names `{}`", path.join("::"))).collect()
 }

@@ -9,11 +9,12 @@ use super::error::{CliError, ExitStatus};
 use super::execution::{now, redactor};
 use super::runs::{beginning, named_or_newest, pinned_plan, read_begun_log, state};
 use super::status::screen;
+use crate::fs::atomic;
 use crate::model::{Plan, Redactor, ReportFormat, RunId};
 use crate::report::styles_for;
 use crate::settings::Settings;
 use crate::store::lock::is_held;
-use crate::store::{LogContents, RunDirectory, StateDirectory, atomic, run_log};
+use crate::store::{LogContents, RunDirectory, StateDirectory, run_log};
 use crate::view::report::ReportContext;
 use crate::view::{ExecutionReport, Styles, SummaryContext};
 

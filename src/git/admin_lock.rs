@@ -12,7 +12,7 @@ use fd_lock::RwLock;
 use super::error::{GitError, io_error};
 use super::repository::Repository;
 use super::slot::git_directory;
-use crate::regular_file::{Links, options};
+use crate::fs::regular_file::{Links, options};
 
 /// What a lock guards.
 #[derive(Debug, Clone, Copy)]

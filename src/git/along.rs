@@ -26,8 +26,8 @@ use super::program::path_text;
 use super::references::{reference_lock, set_reference};
 use super::repository::{Repository, branch_reference};
 use super::slot::git_directory;
+use crate::fs::regular_file;
 use crate::model::CommitId;
-use crate::regular_file;
 
 /// Longer than it takes from the lock on the index to that on the branch.
 pub(super) const A_PUBLICATION: Duration = Duration::from_secs(60);

@@ -16,8 +16,8 @@ use super::error::{GitError, io_error};
 use super::head::staged;
 use super::program::Git;
 use super::repository::{Repository, commit_id};
+use crate::fs::regular_file;
 use crate::model::CommitId;
-use crate::regular_file;
 
 /// How many earlier tips are compared with an index. Each publication moves the checkouts along first or is blocked, so a
 /// checkout is rarely behind by more than one.

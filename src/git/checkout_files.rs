@@ -17,8 +17,8 @@ use super::obstacles::{meets, moving};
 use super::open_index;
 use super::own_index::copy_index;
 use super::program::{Git, nul_separated};
+use crate::fs::regular_file;
 use crate::model::CommitId;
-use crate::regular_file;
 
 /// Whether files can be moved.
 pub(super) enum Ready {

@@ -9,8 +9,8 @@ use super::durable::UNFINISHED;
 use super::error::{GitError, io_error};
 use super::program::{Git, nul_separated};
 use super::repository::Repository;
+use crate::fs::regular_file;
 use crate::model::ownership::Ownership;
-use crate::regular_file;
 
 /// Copies the ignored files of the main worktree that match `patterns` to the same places in `worktree`: files with
 /// their permissions (as clones where the file system can), links as links. What exists there is never overwritten,

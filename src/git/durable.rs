@@ -14,8 +14,8 @@ use tempfile::{NamedTempFile, TempPath};
 use super::error::{GitError, io_error};
 use super::program::Git;
 use super::repository::Repository;
+use crate::fs::regular_file::{self, Links, options};
 use crate::model::CommitId;
-use crate::regular_file::{self, Links, options};
 
 /// The prefix of a file that is being written; one that is left over belongs to a dead process.
 pub(crate) const UNFINISHED: &str = ".unfinished-";

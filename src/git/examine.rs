@@ -14,8 +14,8 @@ use super::retire::rests_since_release;
 use super::slot::{Occupant, git_directory, is_locked, is_untouched, occupant, same_place};
 use super::status::worktree_changes;
 use super::worktrees::{Entry, directories_in, read_line, registered_place};
+use crate::fs::regular_file;
 use crate::model::{CommitId, RunId};
-use crate::regular_file;
 
 /// What is where a worktree of ours should be.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::regular_file::{self, Links};
+use crate::fs::regular_file::{self, Links};
 
 /// Has git read every file of `worktree` again, whatever the index in the file `index` knows of it, where a program can
 /// write to a file through memory without changing its times. Elsewhere nothing happens.

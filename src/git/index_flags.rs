@@ -11,7 +11,7 @@ use super::error::{GitError, io_error};
 use super::index_file;
 use super::program::{Git, nul_separated};
 use super::slot::git_directory;
-use crate::regular_file;
+use crate::fs::regular_file;
 
 /// Paths of an index.
 #[derive(Default)]

@@ -16,8 +16,8 @@ use super::references::{move_branch, set_reference};
 use super::repository::{Repository, branch_reference, commit_id};
 use super::slot::{forget, git_directory};
 use crate::event::Worktree;
+use crate::fs::regular_file;
 use crate::model::CommitId;
-use crate::regular_file;
 
 impl Pool {
     /// Gives `holder` the slot `worktree` back, which is gone or whose claim is, with its branch, which exists.

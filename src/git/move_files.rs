@@ -21,8 +21,8 @@ use super::library::{self, Difference, LINK};
 use super::open_index::{OpenIndex, indexed};
 use super::plain_paths::are_plain;
 use super::repository::Repository;
+use crate::fs::regular_file::{Links, options};
 use crate::model::CommitId;
-use crate::regular_file::{Links, options};
 
 /// More is left to git, which does it on all cores.
 const AT_MOST: usize = 500;

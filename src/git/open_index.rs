@@ -17,8 +17,8 @@ use super::index_file::{checksum, extensions_of, noted_tree};
 use super::library::{Difference, canonical, oid};
 use super::pristine::is_as_indexed;
 use super::slot::git_directory;
+use crate::fs::regular_file::{self, Links};
 use crate::model::CommitId;
-use crate::regular_file::{self, Links};
 
 /// The index of a worktree, or one like it.
 pub(super) struct OpenIndex {

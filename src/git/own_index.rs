@@ -32,8 +32,8 @@ use super::slot::git_directory;
 use super::small_index;
 use super::status::{Survey, refuse_unreadable, survey_with};
 use super::tree_update::updated;
+use crate::fs::regular_file::{self, Links};
 use crate::model::CommitId;
-use crate::regular_file::{self, Links};
 
 /// The tree that `worktree` would be, made with the index `file`, which is ours alone and need not exist.
 pub(crate) fn tree_of(repository: &Repository, worktree: &Path, file: &Path) -> Result<String, GitError> {

@@ -11,8 +11,8 @@ use super::error::GitError;
 use super::library;
 use super::program::Git;
 use super::repository::{Repository, branch_reference};
+use crate::fs::regular_file;
 use crate::model::CommitId;
-use crate::regular_file;
 
 /// Moves `branch`, which is ours, from one commit to another; done already is as good.
 ///

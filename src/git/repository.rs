@@ -15,8 +15,8 @@ use super::library::{self, Handles};
 use super::program::{Git, nul_separated, path_text};
 use super::recent::RecentObjects;
 use super::slot::git_directory;
+use crate::fs::regular_file;
 use crate::model::{CommitId, Timestamp};
-use crate::regular_file;
 
 /// A repository with a main worktree; cheap to clone.
 #[derive(Debug, Clone)]

@@ -18,8 +18,8 @@ use super::repository::Repository;
 use super::slot::{Occupant, clear_half_made, forget, is_locked, is_untouched, occupant};
 use super::status::refuse_uncommitted;
 use super::worktrees::directories_in;
+use crate::fs::regular_file;
 use crate::model::{CommitId, RunId};
-use crate::regular_file;
 
 impl Pool {
     /// Removes the slots that nobody holds, and what is empty of the directories of `run` and of the pool. Answers

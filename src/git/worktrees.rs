@@ -7,8 +7,8 @@ use super::along::Advance;
 use super::error::{GitError, io_error};
 use super::repository::Repository;
 use super::slot::{git_directory, same_place};
+use crate::fs::regular_file;
 use crate::model::CommitId;
-use crate::regular_file;
 
 /// What a repository knows of one worktree.
 #[derive(Debug, Clone)]

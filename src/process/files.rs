@@ -13,8 +13,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::ProcessError;
+use crate::fs::regular_file::{self, Links, options, require_regular};
 use crate::model::{JobExit, JobSpec, ProcessId, Timestamp};
-use crate::regular_file::{self, Links, options, require_regular};
 
 /// The job's output: standard output and standard error of all steps, in the order in which they were written.
 pub fn output_log(job_directory: &Path) -> PathBuf {

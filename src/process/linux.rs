@@ -11,8 +11,8 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::identity::Row;
+use crate::fs::regular_file;
 use crate::model::ProcessId;
-use crate::regular_file;
 
 /// Whether [`adopt_orphans`] makes every descendant findable through its parents.
 pub(super) const ADOPTS_ORPHANS: bool = true;

@@ -13,8 +13,8 @@ use serde_json::Value;
 
 use super::files::{JobFiles, replace};
 use super::output::each_line;
+use crate::fs::regular_file::{self, Links};
 use crate::model::{JobExit, JobSpec, Redactor};
-use crate::regular_file::{self, Links};
 
 /// What takes out the secrets of our environment, which every job inherits, those of the variables in `more`, and what
 /// `patterns` match.

@@ -4,12 +4,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::atomic::{FileError, open_error};
 use super::checkpoints_layout::{EditError, Layout, array};
 pub use super::checkpoints_writer::CheckpointsWriter;
 use super::json::Item;
+use crate::fs::atomic::{FileError, open_error};
+use crate::fs::regular_file::{LARGE, Links, read_with};
 use crate::model::CheckpointRecord;
-use crate::regular_file::{LARGE, Links, read_with};
 
 /// Why `checkpoints.json` cannot be read or updated.
 #[derive(Debug, thiserror::Error)]

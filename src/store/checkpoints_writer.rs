@@ -8,12 +8,12 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::atomic;
 use super::checkpoints::{CheckpointsError, lock_of, or_empty, read_text};
 use super::checkpoints_layout::{EditError, Edits, Layout};
 use super::lock::exclusively;
+use crate::fs::atomic;
+use crate::fs::regular_file::{Links, open_with};
 use crate::model::CheckpointRecord;
-use crate::regular_file::{Links, open_with};
 
 /// A writer of the file at one path; any number of them, in any number of processes, may write it at once.
 #[derive(Debug)]

@@ -8,10 +8,10 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::atomic::{FileError, no_follow_options, open_error};
-use super::write_fault::{create, write_all};
+use crate::fs::atomic::{FileError, no_follow_options, open_error};
+use crate::fs::fault::{create, write_all};
+use crate::fs::regular_file::{Links, open_with};
 use crate::model::{AgentName, FailureKind, LaneId, PhaseId, TaskId, Timestamp, word_enum};
-use crate::regular_file::{Links, open_with};
 
 /// One line of `errors.jsonl`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

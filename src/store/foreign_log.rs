@@ -3,9 +3,9 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::atomic::FileError;
 use super::layout::{ERRORS, StateDirectory, changed, paths_in};
-use crate::regular_file;
+use crate::fs::atomic::FileError;
+use crate::fs::regular_file;
 
 /// Where the commands of other tools keep theirs, below the main worktree's root.
 const DIRECTORY: &str = ".claude/run-logs";

@@ -10,13 +10,13 @@ use std::time::SystemTime;
 
 use serde::Deserialize;
 
-use super::atomic::FileError;
 use super::foreign_log;
 use super::layout::{LaneDirectory, StateDirectory, began, moment, paths_in};
 use super::record;
 use crate::event::{Event, RunOutcome, RunStarted};
+use crate::fs::atomic::FileError;
+use crate::fs::regular_file;
 use crate::model::{LaneId, RunId, Timestamp};
-use crate::regular_file;
 
 /// How many logs are looked at, those that changed last.
 const LOGS: usize = 100;

@@ -8,12 +8,12 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::atomic::{no_follow_options, open_error, sync_directory};
 use super::log_guard::LogGuard;
 use super::record::encode;
 use super::run_log::{LogError, cannot, scan_all};
-use super::write_fault::{change, write_all};
 use crate::event::{Event, Record};
+use crate::fs::atomic::{no_follow_options, open_error, sync_directory};
+use crate::fs::fault::{change, write_all};
 use crate::model::{PhaseId, Redactor, RunId, Timestamp};
 
 /// A run log that is open for writing. The run's lock must be held while it is.
@@ -85,7 +85,7 @@ impl Journal {
         let mut staged = path.as_os_str().to_owned();
         staged.push(".arriving");
         let staged = PathBuf::from(staged);
-        super::atomic::write(&staged, bytes)?;
+        crate::fs::atomic::write(&staged, bytes)?;
         let (mut journal, _) = Self::open(&staged)?;
         events.iter().try_for_each(|event| journal.append(at, event).map(drop))?;
         journal.sync()?;

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::atomic::{FileError, create_directories, exchange_below, read_foreign, write_below};
 use super::json::to_object;
 use super::layout::LaneDirectory;
 use super::lock::exclusively;
-use super::write_fault::change;
 use crate::event::AgentReport;
+use crate::fs::atomic::{FileError, create_directories, exchange_below, read_foreign, write_below};
+use crate::fs::fault::change;
 use crate::model::{AgentName, Interruption, TaskFile, Timestamp};
 
 /// Why a lane's file cannot be read or written.

@@ -7,11 +7,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 
-use super::atomic::{self, FileError, create_directories};
 use super::foreign_log;
+use crate::fs::atomic::{self, FileError, create_directories};
+use crate::fs::regular_file;
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::{AgentName, JobId, LaneId, PhaseId, ReportFormat, RunId, Timestamp};
-use crate::regular_file;
 
 /// The state of all runs of a repository.
 #[derive(Debug, Clone)]

@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use fd_lock::RwLock;
 use serde::{Deserialize, Serialize};
 
-use super::atomic::{FileError, no_follow_options, open_error, read_foreign};
-use super::write_fault::{change, create, write_all};
 use crate::event::Owner;
+use crate::fs::atomic::{FileError, no_follow_options, open_error, read_foreign};
+use crate::fs::fault::{change, create, write_all};
 use crate::model::{RunId, Timestamp};
 
 /// Who holds a lock, as the lock file says.

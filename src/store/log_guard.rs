@@ -9,8 +9,8 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::atomic::{self, FileError, create_directories};
-use super::write_fault::change;
+use crate::fs::atomic::{self, FileError, create_directories};
+use crate::fs::fault::change;
 
 /// The largest log of which a copy is held in memory, in bytes. A longer one is restored from the open file, which has
 /// its content unless it was truncated.

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::atomic::{self, FileError, read_foreign};
-use super::write_fault::change;
+use crate::fs::atomic::{self, FileError, read_foreign};
+use crate::fs::fault::change;
 use crate::model::{AgentName, CommitId, HumanGate, LaneId, Timestamp};
 
 /// What a person wants of a run.

@@ -7,12 +7,12 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use super::atomic::{FileError, open_error};
 use super::log_guard::Tampering;
 use super::record::{self, EncodeError, FORMAT, LineFault};
 use crate::event::{Record, relocate};
+use crate::fs::atomic::{FileError, open_error};
+use crate::fs::regular_file::{self, Links, open_with};
 use crate::model::{PhaseId, RunId};
-use crate::regular_file::{self, Links, open_with};
 
 /// Why a run log cannot be read or written.
 #[derive(Debug, thiserror::Error)]

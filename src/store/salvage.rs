@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use super::atomic::{self, FileError};
 use super::record::{self, mend_byte};
 use super::run_log::{Damage, LogError, cannot, scan_all};
 use crate::event::Record;
+use crate::fs::atomic::{self, FileError};
+use crate::fs::regular_file;
 use crate::model::RunId;
-use crate::regular_file;
 
 /// What a damaged log still says.
 #[derive(Debug)]

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::atomic::{FileError, create_directories, no_follow_options, open_error};
 use super::layout::RunDirectory;
+use crate::fs::atomic::{FileError, create_directories, no_follow_options, open_error};
+use crate::fs::regular_file::require_regular;
 use crate::model::{AgentName, LaneId};
-use crate::regular_file::require_regular;
 
 /// Adds a tool call to the file at `path`, whose directory exists, as one write at its end.
 ///

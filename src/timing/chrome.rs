@@ -13,8 +13,8 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
+use crate::fs::regular_file::{Links, options};
 use crate::model::{Redactor, Timestamp};
-use crate::regular_file::{Links, options};
 
 /// A trace that is being written. Clones write into the same file.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Mutex;
 
-use lanekeeper::store::write_fault::WRITE_FAULT_VARIABLE;
+use lanekeeper::fs::fault::WRITE_FAULT_VARIABLE;
 
 use super::end_state::{EndState, assert_ended_as, assert_nothing_began_twice, assert_order, undisturbed_run_of};
 use super::plans::RETRIED;

@@ -8,9 +8,9 @@ use std::process::{Child, ExitStatus};
 use super::amiss;
 use super::scratch::Scratch;
 use crate::cli::error::CliError;
+use crate::fs::regular_file::{self, Links};
 use crate::model::text::shell_line;
 use crate::process;
-use crate::regular_file::{self, Links};
 
 /// A Lanekeeper at work. One that is let go of is killed.
 pub(super) struct Lanekeeper {

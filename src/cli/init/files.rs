@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::cli::error::{CliError, ExitStatus};
-use crate::regular_file::{self, Links};
+use crate::fs::regular_file::{self, Links};
 
 /// A file that is to be written.
 #[derive(Debug)]

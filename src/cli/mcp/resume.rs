@@ -12,9 +12,9 @@ use super::parameters::{TaskId, context, usage};
 use crate::cli::error::{CliError, ExitStatus};
 use crate::cli::runs::existing;
 use crate::event::Event;
+use crate::fs::regular_file::{self, Links};
 use crate::model::LaneId;
 use crate::process::{Output, start_detached};
-use crate::regular_file::{self, Links};
 use crate::store::Follower;
 
 /// How long a resume may take to say in the run log that it has begun, before the answer is that it is about to.

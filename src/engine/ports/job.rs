@@ -12,6 +12,7 @@ use super::{Moment, PortError, Ports, Task};
 use crate::diagnose;
 use crate::engine::reconcile::{Verdict, verdict};
 use crate::event::{AgentReport, Event, Reading, Worktree};
+use crate::fs::atomic;
 use crate::git;
 use crate::model::job::StatusSpec;
 use crate::model::runner::PromptWay;
@@ -21,7 +22,7 @@ use crate::model::{
 };
 use crate::process::{self, Observation};
 use crate::schedule::{LaneState, RestartFrom, RunState};
-use crate::store::{atomic, lane_files};
+use crate::store::lane_files;
 use crate::timing::TARGET;
 
 /// Everything that a job needs, taken from the state.

@@ -17,10 +17,10 @@ use sha1::{Digest, Sha1};
 use super::Pool;
 use super::nearness::FAR;
 use super::verbatim::{Blob, verbatim};
+use crate::fs::regular_file::{Links, open_with, options};
 use crate::git::error::GitError;
 use crate::git::slot::{Occupant, git_directory, occupant};
 use crate::model::CommitId;
-use crate::regular_file::{Links, open_with, options};
 
 /// Larger files are left to git if they would have to be written.
 const LARGEST: u64 = 32 << 20;

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::fs::regular_file::{Links, read_with};
 use crate::model::job::StatusSpec;
 use crate::model::{ExitCause, JobExit, Timestamp};
 use crate::process::files::{replace, text_of};
 use crate::process::platform::exchange;
-use crate::regular_file::{Links, read_with};
 
 /// The largest file that is compared with what the supervisor wrote, in bytes; an agent wrote a larger one.
 const LARGEST: u64 = 1 << 20;

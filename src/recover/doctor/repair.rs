@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::event::Worktree;
+use crate::fs::atomic::{self, FileError};
 use crate::git::{self, GitError, Holder, Pool, Repository};
 use crate::model::text::counted;
 use crate::model::{CheckpointRecord, CommitId, Plan, TaskFile, Timestamp};
 use crate::process;
 use crate::recover::doctor::facts::IndexTrouble;
-use crate::store::atomic::{self, FileError};
 use crate::store::checkpoints::CheckpointsError;
 use crate::store::lane_files::{self, LaneFileError};
 use crate::store::{Journal, LaneDirectory, LogError, checkpoints, checkpoints_mend, salvage};

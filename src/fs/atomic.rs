@@ -11,8 +11,8 @@ use std::path::{Component, Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::write_fault::{change, create, write_all};
-use crate::regular_file::{self, Links, options, read_text_with};
+use super::fault::{change, create, write_all};
+use super::regular_file::{self, Links, options, read_text_with};
 
 /// Why a state file or directory cannot be read, made or written.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +58,7 @@ pub fn write(path: &Path, contents: &[u8]) -> Result<(), FileError> {
 ///
 /// # Errors
 /// [`FileError`]; the old file is then untouched.
-pub(super) fn write_with(path: &Path, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<(), FileError> {
+pub(crate) fn write_with(path: &Path, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<(), FileError> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(FileError::Outside { path: path.to_owned() });
     };
@@ -155,7 +155,7 @@ const FOREIGN_LIMIT: u64 = 1 << 20;
 ///
 /// # Errors
 /// Why it cannot be read, without the path.
-pub(super) fn read_foreign(path: &Path) -> Result<Option<String>, String> {
+pub(crate) fn read_foreign(path: &Path) -> Result<Option<String>, String> {
     let text = match read_text_with(path, Links::Refuse, FOREIGN_LIMIT) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         read => read.map_err(|error| error.to_string())?,
@@ -164,12 +164,12 @@ pub(super) fn read_foreign(path: &Path) -> Result<Option<String>, String> {
 }
 
 /// Options that refuse a link in the last place and make files that only their owner reads.
-pub(super) fn no_follow_options() -> OpenOptions {
+pub(crate) fn no_follow_options() -> OpenOptions {
     options(Links::Refuse)
 }
 
 /// The error of an `open` with [`no_follow_options`], which says ELOOP for a link.
-pub(super) fn open_error(action: &'static str, path: &Path, source: io::Error) -> FileError {
+pub(crate) fn open_error(action: &'static str, path: &Path, source: io::Error) -> FileError {
     if path.is_symlink() {
         return FileError::SymbolicLink { path: path.to_owned() };
     }
@@ -177,7 +177,7 @@ pub(super) fn open_error(action: &'static str, path: &Path, source: io::Error) -
 }
 
 /// Makes the names in `directory` durable.
-pub(super) fn sync_directory(directory: &Path) -> Result<(), FileError> {
+pub(crate) fn sync_directory(directory: &Path) -> Result<(), FileError> {
     let synced = regular_file::open_directory(directory).and_then(|directory| sync_names(&directory));
     synced.map_err(|source| FileError::Io { action: "sync", path: directory.to_owned(), source })
 }

@@ -14,12 +14,12 @@ use rustix::io::Errno;
 pub const WRITE_FAULT_VARIABLE: &str = "LANEKEEPER_WRITE_FAULT";
 
 /// Renames, syncs, or changes something else on disk.
-pub(super) fn change<T, E: From<Errno>>(change: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+pub(crate) fn change<T, E: From<Errno>>(change: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     refusal().map_or_else(change, |errno| Err(errno.into()))
 }
 
 /// Makes what is not there yet; what `exists` is opened, which no full disk refuses.
-pub(super) fn create<T, E: From<Errno>>(
+pub(crate) fn create<T, E: From<Errno>>(
     exists: impl FnOnce() -> bool,
     create: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
@@ -27,7 +27,7 @@ pub(super) fn create<T, E: From<Errno>>(
 }
 
 /// Writes all of `bytes`; a disk that fills up takes the first half.
-pub(super) fn write_all(mut file: &File, bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn write_all(mut file: &File, bytes: &[u8]) -> io::Result<()> {
     match refusal() {
         None => file.write_all(bytes),
         Some(errno) => file.write_all(&bytes[..bytes.len() / 2]).and(Err(errno.into())),
