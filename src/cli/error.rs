@@ -174,8 +174,8 @@ impl From<crate::git::GitError> for CliError {
     }
 }
 
-impl From<crate::fs::atomic::FileError> for CliError {
-    fn from(error: crate::fs::atomic::FileError) -> Self {
+impl From<crate::fs::FileError> for CliError {
+    fn from(error: crate::fs::FileError) -> Self {
         Self::new(ExitStatus::Blocked, error.to_string())
             .hint("free the disk or mend the permission, then do the same again")
     }

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::event::{Event, Record, RunStarted};
-use crate::fs::atomic::FileError;
+use crate::fs::FileError;
 use crate::git::{Pool, Repository};
 use crate::model::{AgentName, Failure, LaneId, Plan, RunId, Stage, TaskId};
 use crate::store::checkpoints::{CheckpointsError, CheckpointsWriter};

@@ -1,45 +1,20 @@
-//! Files that are the old one or the new one and never half of each, in directories that only their owner enters.
+//! Files that are the old one or the new one and never half of each.
 //!
-//! Nothing here writes through a symbolic link below the root that it is given (SPEC §13): every step down is opened
-//! relative to the directory above it, so a link that is put there meanwhile changes nothing either.
+//! Nothing here writes through a symbolic link below the root that it is given (SPEC §13).
 
-use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::path::{Component, Path, PathBuf};
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-use super::fault::{change, create, write_all};
-use super::regular_file::{self, Links, options, read_text_with};
-
-/// Why a state file or directory cannot be read, made or written.
-#[derive(Debug, thiserror::Error)]
-pub enum FileError {
-    /// A symbolic link stands where a file or directory of Lanekeeper's belongs.
-    #[error("{} is a symbolic link, and state is never written through one: put the real thing in its place", .path.display())]
-    SymbolicLink {
-        /// The link.
-        path: PathBuf,
-    },
-    /// A relative path that does not stay below its root.
-    #[error("{} does not stay below its root", .path.display())]
-    Outside {
-        /// The path.
-        path: PathBuf,
-    },
-    /// The system said no.
-    #[error("cannot {action} {}: {source}", .path.display())]
-    Io {
-        /// What was tried, as a verb.
-        action: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
-}
+use super::directory::{enter_all, sync_directory, sync_names};
+use super::error::{FileError, open_error};
+use super::fault::change;
+use super::regular_file::open_directory;
+use super::staged::{ORDINARY, PRIVATE, Staged, temporary_name};
 
 /// Replaces the file at `path`, whose directory exists, by one that holds `contents`; mode 0600.
 ///
@@ -48,10 +23,7 @@ pub enum FileError {
 /// # Errors
 /// [`FileError`]; the old file is then untouched.
 pub fn write(path: &Path, contents: &[u8]) -> Result<(), FileError> {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(FileError::Outside { path: path.to_owned() });
-    };
-    write_below(parent, Path::new(name), contents)
+    put_durably(Staged::create(path, PRIVATE)?, |file| file.write(contents))
 }
 
 /// The same where `fill` writes what the new file holds.
@@ -59,26 +31,15 @@ pub fn write(path: &Path, contents: &[u8]) -> Result<(), FileError> {
 /// # Errors
 /// [`FileError`]; the old file is then untouched.
 pub(crate) fn write_with(path: &Path, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<(), FileError> {
-    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-        return Err(FileError::Outside { path: path.to_owned() });
-    };
-    let directory = enter_all(parent, Path::new(""))?;
-    let replaced = replace_with(&directory, name, |file| change(|| fill(file))).and_then(|()| sync_names(&directory));
-    replaced.map_err(|source| FileError::Io { action: "write", path: path.to_owned(), source })
+    put_durably(Staged::create(path, PRIVATE)?, |file| file.fill(fill))
 }
 
-/// The same for `relative` below `root`; directories on the way are made, links on the way are refused.
+/// The same as [`write`] for `relative` below `root`; directories on the way are made, links on the way are refused.
 ///
 /// # Errors
 /// [`FileError`]; the old file is then untouched.
-pub fn write_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), FileError> {
-    let path = root.join(relative);
-    let (Some(parent), Some(name)) = (relative.parent(), relative.file_name()) else {
-        return Err(FileError::Outside { path });
-    };
-    let directory = enter_all(root, parent)?;
-    let replaced = replace_in(&directory, name, contents).and_then(|()| sync_names(&directory));
-    replaced.map_err(|source| FileError::Io { action: "write", path, source })
+pub(crate) fn write_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), FileError> {
+    put_durably(staged_below(root, relative)?, |file| file.write(contents))
 }
 
 /// The same for files of one directory, which exists, with one wait for all their names: nothing may count on any of
@@ -86,155 +47,142 @@ pub fn write_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), 
 ///
 /// # Errors
 /// [`FileError`]; some of the files may then be new.
-pub fn write_together<'a>(
+pub(crate) fn write_together<'a>(
     directory: &Path,
     files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
 ) -> Result<(), FileError> {
-    let opened = regular_file::open_directory(directory).map_err(|source| open_error("open", directory, source))?;
+    let opened = open_directory(directory).map_err(|source| open_error("open", directory, source))?;
     for (name, contents) in files {
-        let failed = |source| FileError::Io { action: "write", path: directory.join(name), source };
-        replace_in(&opened, OsStr::new(name), contents).map_err(failed)?;
+        put_synced(&mut Staged::create_in(&opened, &directory.join(name))?, |file| file.write(contents))?;
     }
-    sync_names(&opened).map_err(|source| FileError::Io { action: "sync", path: directory.to_owned(), source })
+    sync_names(&opened).map_err(FileError::io("sync", directory))
 }
 
-/// The same with half the waiting, for what is not worth more: after a power cut the old file may be there again.
+/// The same as [`write_below`] with half the waiting, for what is not worth more: after a power cut the old file may be
+/// there again.
 ///
 /// # Errors
 /// [`FileError`]; the old file is then untouched.
-pub fn exchange_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), FileError> {
-    let path = root.join(relative);
-    let (Some(parent), Some(name)) = (relative.parent(), relative.file_name()) else {
-        return Err(FileError::Outside { path });
-    };
-    let directory = enter_all(root, parent)?;
-    replace_in(&directory, name, contents).map_err(|source| FileError::Io { action: "write", path, source })
+pub(crate) fn exchange_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), FileError> {
+    put_synced(&mut staged_below(root, relative)?, |file| file.write(contents))
 }
 
-/// Makes `relative` below `root`, which exists, and every directory on the way; mode 0700, durable.
+/// The same as [`write`] without waiting for the disk, for what is worth nothing after a power cut.
 ///
 /// # Errors
-/// [`FileError`], also when a symbolic link is on the way.
-pub fn create_directories(root: &Path, relative: &Path) -> Result<(), FileError> {
-    enter_all(root, relative).map(drop)
+/// [`FileError`]; the old file is then untouched.
+pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<(), FileError> {
+    let mut staged = Staged::create(path, PRIVATE)?;
+    staged.write(contents)?;
+    staged.put()
 }
 
-/// Makes the directory `path` and what is missing above it; what exists may be a link of the user's.
+/// A file of the user's that is to replace the one at `path` and is on disk: it has the permissions of that one, or those
+/// that the umask leaves.
 ///
 /// # Errors
 /// [`FileError`].
-pub fn create_directory(path: &Path) -> Result<(), FileError> {
-    let existing = path.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("."));
-    create_directories(existing, path.strip_prefix(existing).unwrap_or(path))
+pub(crate) fn stage_over(path: &Path, contents: &[u8]) -> Result<Staged, FileError> {
+    let staged = Staged::create(path, ORDINARY)?;
+    if let Ok(known) = std::fs::metadata(path) {
+        staged.set_permissions(known.permissions())?;
+    }
+    staged.write(contents)?;
+    staged.sync()?;
+    Ok(staged)
+}
+
+/// Replaces a file of the user's; a symbolic link to it stays one.
+///
+/// # Errors
+/// [`FileError`]; the old file is then untouched.
+pub(crate) fn rewrite(path: &Path, contents: &[u8]) -> Result<(), FileError> {
+    let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut staged = stage_over(&real, contents)?;
+    staged.put()?;
+    staged.sync_name()
+}
+
+/// Makes `path` a symbolic link to `target`, in place of one that may be there.
+///
+/// # Errors
+/// What the system reports; what was there is then untouched.
+pub(crate) fn link(target: &Path, path: &Path) -> io::Result<()> {
+    let staged = path.with_file_name(temporary_name(path.file_name().unwrap_or_default()));
+    change(|| symlink(target, &staged))?;
+    rename(&staged, path).inspect_err(|_| drop(std::fs::remove_file(&staged)))
+}
+
+/// Gives a file or directory another name, over a file that has it.
+///
+/// # Errors
+/// What the system reports.
+pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    change(|| std::fs::rename(from, to))
+}
+
+/// The same where nothing may have that name.
+///
+/// # Errors
+/// What the system reports.
+pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    Ok(change(|| renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE))?)
+}
+
+/// Exchanges two files in one step; where the file system cannot, the first takes the second's place.
+///
+/// # Errors
+/// What the system reports.
+pub(crate) fn exchange(first: &Path, second: &Path) -> io::Result<()> {
+    match change(|| renameat_with(CWD, first, CWD, second, RenameFlags::EXCHANGE)) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => rename(first, second),
+        exchanged => Ok(exchanged?),
+    }
 }
 
 /// Removes a file; none there is as good.
 ///
 /// # Errors
 /// [`FileError::Io`].
-pub fn remove(path: &Path) -> Result<(), FileError> {
-    match std::fs::remove_file(path) {
-        Err(source) if source.kind() != io::ErrorKind::NotFound => {
-            Err(FileError::Io { action: "remove", path: path.to_owned(), source })
-        }
+pub(crate) fn remove(path: &Path) -> Result<(), FileError> {
+    remove_if_there(path).map(drop)
+}
+
+/// The same, and it stays removed after a power cut.
+///
+/// # Errors
+/// [`FileError::Io`].
+pub(crate) fn remove_durably(path: &Path) -> Result<(), FileError> {
+    match (remove_if_there(path)?, path.parent()) {
+        (true, Some(directory)) => sync_directory(directory),
         _ => Ok(()),
     }
 }
 
-/// The text of a small file that an agent may have left; `None` where there is none or it is no text.
-pub fn read_left(path: &Path) -> Option<String> {
-    read_foreign(path).ok().flatten()
-}
-
-/// The largest file that [`read_foreign`] reads, in bytes.
-const FOREIGN_LIMIT: u64 = 1 << 20;
-
-/// Reads a small text file that somebody else writes; `None` where there is none.
-///
-/// What is there may be anything: a link, a pipe or a huge file is refused instead of followed, waited for or read.
-///
-/// # Errors
-/// Why it cannot be read, without the path.
-pub(crate) fn read_foreign(path: &Path) -> Result<Option<String>, String> {
-    let text = match read_text_with(path, Links::Refuse, FOREIGN_LIMIT) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        read => read.map_err(|error| error.to_string())?,
-    };
-    Ok(Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)))
-}
-
-/// Options that refuse a link in the last place and make files that only their owner reads.
-pub(crate) fn no_follow_options() -> OpenOptions {
-    options(Links::Refuse)
-}
-
-/// The error of an `open` with [`no_follow_options`], which says ELOOP for a link.
-pub(crate) fn open_error(action: &'static str, path: &Path, source: io::Error) -> FileError {
-    if path.is_symlink() {
-        return FileError::SymbolicLink { path: path.to_owned() };
+fn remove_if_there(path: &Path) -> Result<bool, FileError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        removed => removed.map(|()| true).map_err(FileError::io("remove", path)),
     }
-    FileError::Io { action, path: path.to_owned(), source }
 }
 
-/// Makes the names in `directory` durable.
-pub(crate) fn sync_directory(directory: &Path) -> Result<(), FileError> {
-    let synced = regular_file::open_directory(directory).and_then(|directory| sync_names(&directory));
-    synced.map_err(|source| FileError::Io { action: "sync", path: directory.to_owned(), source })
-}
-
-fn enter_all(root: &Path, relative: &Path) -> Result<File, FileError> {
-    let mut directory = regular_file::open_directory(root).map_err(|source| open_error("open", root, source))?;
-    let mut path = root.to_owned();
-    for component in relative.components() {
-        path.push(component);
-        let Component::Normal(name) = component else {
-            return Err(FileError::Outside { path });
-        };
-        directory = enter(&directory, name).map_err(|source| open_error("make the directory", &path, source))?;
+fn staged_below(root: &Path, relative: &Path) -> Result<Staged, FileError> {
+    let path = root.join(relative);
+    match relative.parent() {
+        Some(parent) if relative.file_name().is_some() => Staged::create_in(&enter_all(root, parent)?, &path),
+        _ => Err(FileError::Outside { path }),
     }
-    Ok(directory)
 }
 
-fn enter(parent: &File, name: &OsStr) -> io::Result<File> {
-    let exists = || rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-    match create(exists, || rustix::fs::mkdirat(parent, name, Mode::RWXU)) {
-        Ok(()) => sync_names(parent)?,
-        Err(Errno::EXIST) => {}
-        Err(error) => return Err(error.into()),
-    }
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    Ok(rustix::fs::openat(parent, name, flags, Mode::empty())?.into())
+fn put_durably(mut staged: Staged, write: impl FnOnce(&Staged) -> Result<(), FileError>) -> Result<(), FileError> {
+    put_synced(&mut staged, write)?;
+    staged.sync_name()
 }
 
-fn replace_in(directory: &File, name: &OsStr, contents: &[u8]) -> io::Result<()> {
-    replace_with(directory, name, |file| write_all(file, contents))
-}
-
-fn replace_with(directory: &File, name: &OsStr, fill: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-    let mut temporary = OsStr::new(".").to_owned();
-    temporary.push(name);
-    temporary.push(format!(".{}.tmp", uuid::Uuid::now_v7().simple()));
-    let replaced = write_new(directory, &temporary, fill)
-        .and_then(|()| Ok(change(|| rustix::fs::renameat(directory, &temporary, directory, name))?));
-    if replaced.is_err() {
-        let _ = rustix::fs::unlinkat(directory, &temporary, AtFlags::empty());
-    }
-    replaced
-}
-
-fn write_new(directory: &File, name: &OsStr, fill: impl FnOnce(&File) -> io::Result<()>) -> io::Result<()> {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = File::from(change(|| rustix::fs::openat(directory, name, flags, Mode::RUSR | Mode::WUSR))?);
-    fill(&file)?;
-    change(|| file.sync_all())
-}
-
-/// Some file systems cannot sync a directory and say so with `EINVAL`; there is nothing better to do there.
-fn sync_names(directory: &File) -> io::Result<()> {
-    match change(|| directory.sync_all()) {
-        Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => Ok(()),
-        result => result,
-    }
+fn put_synced(staged: &mut Staged, write: impl FnOnce(&Staged) -> Result<(), FileError>) -> Result<(), FileError> {
+    write(staged)?;
+    staged.sync()?;
+    staged.put()
 }
 
 #[cfg(test)]
@@ -317,20 +265,5 @@ mod tests {
         fs::create_dir(root.path().join("taken")).unwrap();
         write(&root.path().join("taken"), b"1").unwrap_err();
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn a_foreign_pipe_link_or_giant_is_not_read() {
-        let root = tempfile::tempdir().unwrap();
-        let place = |name: &str| root.path().join(name);
-        assert!(std::process::Command::new("mkfifo").arg(place("pipe")).status().unwrap().success());
-        symlink("pipe", place("link")).unwrap();
-        File::create(place("giant")).unwrap().set_len(FOREIGN_LIMIT + 1).unwrap();
-        for name in ["pipe", "link", "giant"] {
-            read_foreign(&place(name)).unwrap_err();
-        }
-        assert_eq!(read_foreign(&place("missing")), Ok(None));
-        fs::write(place("bom"), "\u{feff}{}").unwrap();
-        assert_eq!(read_foreign(&place("bom")), Ok(Some("{}".to_owned())));
     }
 }

@@ -3,7 +3,7 @@
 //! `LANEKEEPER_WRITE_FAULT=ENOSPC:N` makes the N-th write, sync, rename or creation of a state file fail in a build with
 //! debug assertions, and every later one; `EACCES` and `EIO` do the same. Release builds have none of this.
 //!
-//! Everything in this room that changes the disk goes through here, but what removes: a full disk takes that.
+//! Everything in `fs` that changes the disk goes through here, except what removes: a full disk does not refuse that.
 
 use std::fs::File;
 use std::io::{self, Write};

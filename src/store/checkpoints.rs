@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::checkpoints_layout::{EditError, Layout, array};
 pub use super::checkpoints_writer::CheckpointsWriter;
 use super::json::Item;
-use crate::fs::atomic::{FileError, open_error};
 use crate::fs::regular_file::{LARGE, Links, read_with};
+use crate::fs::{FileError, open_error};
 use crate::model::CheckpointRecord;
 
 /// Why `checkpoints.json` cannot be read or updated.

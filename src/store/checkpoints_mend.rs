@@ -9,8 +9,7 @@ use serde_json::value::RawValue;
 use super::checkpoints::{CheckpointsError, lock_of, read, updated};
 use super::lock::exclusively;
 use super::salvage::keep_aside;
-use crate::fs::atomic::{self, FileError};
-use crate::fs::regular_file;
+use crate::fs::{FileError, atomic, regular_file};
 use crate::model::CheckpointRecord;
 
 /// What became of a file that could not be read.

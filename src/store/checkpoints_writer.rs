@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use super::checkpoints::{CheckpointsError, lock_of, or_empty, read_text};
 use super::checkpoints_layout::{EditError, Edits, Layout};
 use super::lock::exclusively;
-use crate::fs::atomic;
 use crate::fs::regular_file::{Links, open_with};
+use crate::fs::{atomic, directory};
 use crate::model::CheckpointRecord;
 
 /// A writer of the file at one path; any number of them, in any number of processes, may write it at once.
@@ -38,7 +38,7 @@ impl CheckpointsWriter {
     /// [`CheckpointsError`]; the file is then as it was.
     pub fn update<R: Borrow<CheckpointRecord>>(&mut self, records: &[R]) -> Result<(), CheckpointsError> {
         if let Some(directory) = self.path.parent() {
-            atomic::create_directory(directory)?;
+            directory::create_directory(directory)?;
         }
         // After an error the file is read anew.
         let known = self.known.take();

@@ -4,8 +4,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::layout::{ERRORS, StateDirectory, changed, paths_in};
-use crate::fs::atomic::FileError;
-use crate::fs::regular_file;
+use crate::fs::{FileError, regular_file};
 
 /// Where the commands of other tools keep theirs, below the main worktree's root.
 const DIRECTORY: &str = ".claude/run-logs";

@@ -14,8 +14,7 @@ use super::foreign_log;
 use super::layout::{LaneDirectory, StateDirectory, began, moment, paths_in};
 use super::record;
 use crate::event::{Event, RunOutcome, RunStarted};
-use crate::fs::atomic::FileError;
-use crate::fs::regular_file;
+use crate::fs::{FileError, regular_file};
 use crate::model::{LaneId, RunId, Timestamp};
 
 /// How many logs are looked at, those that changed last.

@@ -8,8 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Deserialize;
 
 use super::foreign_log;
-use crate::fs::atomic::{self, FileError, create_directories};
-use crate::fs::regular_file;
+use crate::fs::directory::create_directories;
+use crate::fs::{FileError, directory, regular_file};
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::{AgentName, JobId, LaneId, PhaseId, ReportFormat, RunId, Timestamp};
 
@@ -74,7 +74,7 @@ impl StateDirectory {
     pub fn create(&self) -> Result<(), FileError> {
         create_directories(&self.repository, &Path::new(RUN_LOG_DIRECTORY).join(LOCKS).join("phases"))?;
         let overrides = [&self.checkpoints, &self.log];
-        overrides.into_iter().flatten().filter_map(|path| path.parent()).try_for_each(atomic::create_directory)
+        overrides.into_iter().flatten().filter_map(|path| path.parent()).try_for_each(directory::create_directory)
     }
 
     /// The directory itself.

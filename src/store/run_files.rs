@@ -5,8 +5,9 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 use super::layout::{RunDirectory, paths_in};
-use crate::fs::atomic::{FileError, open_error, write_below};
+use crate::fs::atomic::write_below;
 use crate::fs::regular_file::{Links, open_with};
+use crate::fs::{FileError, open_error};
 use crate::model::JobSpec;
 
 /// How much of a job's output is taken along from its beginning, in bytes.

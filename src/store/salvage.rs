@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use super::record::{self, mend_byte};
 use super::run_log::{Damage, LogError, cannot, scan_all};
 use crate::event::Record;
-use crate::fs::atomic::{self, FileError};
-use crate::fs::regular_file;
+use crate::fs::{FileError, atomic, regular_file};
 use crate::model::RunId;
 
 /// What a damaged log still says.

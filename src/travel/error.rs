@@ -1,6 +1,6 @@
 //! Why state did not travel.
 
-use crate::fs::atomic::FileError;
+use crate::fs::FileError;
 use crate::git::GitError;
 use crate::model::{RunId, Timestamp};
 use crate::schedule::Fault;

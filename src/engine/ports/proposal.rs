@@ -6,7 +6,7 @@ use super::{Answer, PortError, Ports, Task};
 use crate::diagnose::outage_in;
 use crate::event::{Event, Record};
 use crate::forge::{Forge, Opened, Proposal};
-use crate::fs::atomic;
+use crate::fs::{atomic, directory};
 use crate::git::{Lease, PushRequest, Pushed, Remote, branch_reference};
 use crate::model::text::{last_lines, shell_line};
 use crate::model::{CommitId, LaneIndex, PullRequest, RunId, Stage, Timestamp};
@@ -95,7 +95,7 @@ impl Ports {
         let id = self.id(lane);
         let body_file = self.run.pull_request(&id);
         let directory = body_file.parent().ok_or(PortError::Missing("where files are kept"))?;
-        atomic::create_directory(directory)?;
+        directory::create_directory(directory)?;
         atomic::write(&body_file, self.redactor.redact(&text.body).as_bytes())?;
         let variables =
             [("RUN_ID", self.facts.run_id.as_str()), ("PHASE", self.facts.phase.as_str()), ("LANE", id.as_str())];

@@ -13,7 +13,7 @@ mod work;
 use std::path::PathBuf;
 
 use crate::engine::ports::PortError;
-use crate::fs::atomic::FileError;
+use crate::fs::FileError;
 use crate::git::{GitError, Obstacles};
 use crate::model::{CommitId, LaneId};
 use crate::process::ProcessError;
