@@ -13,3 +13,4 @@ mod staged;
 
 pub use error::FileError;
 pub(crate) use error::open_error;
+pub(crate) use staged::{ORDINARY, PRIVATE, Staged};

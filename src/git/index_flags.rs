@@ -24,7 +24,7 @@ struct Flagged {
 /// Removes the flags from the index of `worktree`, in which no agent is at work.
 ///
 /// # Errors
-/// What git says; [`GitError::Io`].
+/// What git says; [`GitError::File`].
 pub(super) fn clear_flags(worktree: &Path) -> Result<(), GitError> {
     let index = git_directory(worktree)?.join("index");
     clear_flags_in(worktree, &index, || Git::new(worktree).without_hooks())

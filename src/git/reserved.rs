@@ -1,6 +1,6 @@
 //! Files that no merge decides: whatever the branches say of them, ours stays or a new text takes its place.
 
-use std::fs;
+use std::io::Write;
 
 use tempfile::NamedTempFile;
 
@@ -53,8 +53,8 @@ fn entry(repository: &Repository, ours: &CommitId, file: &Reserved) -> Result<Op
 }
 
 fn stored(repository: &Repository, text: &[u8]) -> Result<String, GitError> {
-    let file = NamedTempFile::new().map_err(io_error("create", &std::env::temp_dir()))?;
-    fs::write(file.path(), text).map_err(io_error("write", file.path()))?;
+    let mut file = NamedTempFile::new().map_err(io_error("create", &std::env::temp_dir()))?;
+    file.write_all(text).map_err(io_error("write", file.path()))?;
     let git = Git::new(repository.main_worktree()).args(["hash-object", "-w", "--no-filters", "--"]);
     Ok(git.arg(file.path()).line()?)
 }

@@ -23,7 +23,7 @@ impl Repository {
     /// The worktree that has `branch` checked out, or will have it when its rebase ends.
     ///
     /// # Errors
-    /// [`GitError::Io`], or what git says.
+    /// [`GitError::File`], or what git says.
     pub fn where_checked_out(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
         Ok(self.all_checked_out(branch)?.into_iter().next())
     }
