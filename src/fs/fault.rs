@@ -14,12 +14,12 @@ use rustix::io::Errno;
 pub const WRITE_FAULT_VARIABLE: &str = "LANEKEEPER_WRITE_FAULT";
 
 /// Renames, syncs, or changes something else on disk.
-pub(crate) fn change<T, E: From<Errno>>(change: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+pub(super) fn change<T, E: From<Errno>>(change: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     refusal().map_or_else(change, |errno| Err(errno.into()))
 }
 
 /// Makes what is not there yet; what `exists` is opened, which no full disk refuses.
-pub(crate) fn create<T, E: From<Errno>>(
+pub(super) fn create<T, E: From<Errno>>(
     exists: impl FnOnce() -> bool,
     create: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {

@@ -62,7 +62,7 @@ pub(crate) fn create_new(path: &Path, mode: u32) -> io::Result<File> {
 ///
 /// # Errors
 /// What the system reports.
-pub(crate) fn sync_data(file: &File) -> io::Result<()> {
+pub(crate) fn sync_contents(file: &File) -> io::Result<()> {
     change(|| file.sync_data())
 }
 

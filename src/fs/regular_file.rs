@@ -29,7 +29,7 @@ pub(crate) enum Links {
 }
 
 /// Options that wait for nothing; for files that are written, which are made readable by their owner only.
-pub(crate) fn options(links: Links) -> OpenOptions {
+pub(super) fn options(links: Links) -> OpenOptions {
     let flags = match links {
         Links::Follow => OFlags::NONBLOCK,
         Links::Refuse => OFlags::NONBLOCK | OFlags::NOFOLLOW,
@@ -120,7 +120,7 @@ pub(crate) fn read_argument(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_all(OpenOptions::new().read(true).open(path)?, limit)
 }
 
-/// Writes to what the user named on the command line, which may be a pipe or a device: as any program does.
+/// Writes to a file of the user's as any program does: it may be a pipe or a device.
 ///
 /// # Errors
 /// What the system reports.

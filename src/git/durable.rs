@@ -147,7 +147,7 @@ fn sync_objects(repository: &Repository, names: &[String]) -> Result<(), GitErro
     let mut paths: Vec<PathBuf> = names.iter().filter_map(|name| loose(repository, name)).collect();
     let directories: BTreeSet<PathBuf> = paths.iter().map(|file| parent(file).to_owned()).collect();
     paths.extend(directories);
-    sync_all(&paths)
+    sync_paths(&paths)
 }
 
 /// Refuses objects of which git has neither a file nor a place in a pack: they were removed before a ref led to them.
@@ -265,7 +265,7 @@ fn gather(
 /// Threads that sync at once: they share the file system's commits and the disk's flushes.
 const SYNCING_THREADS: usize = 32;
 
-fn sync_all(paths: &[PathBuf]) -> Result<(), GitError> {
+fn sync_paths(paths: &[PathBuf]) -> Result<(), GitError> {
     let share = paths.len().div_ceil(SYNCING_THREADS).max(2);
     std::thread::scope(|scope| {
         let threads: Vec<_> = paths.chunks(share).map(|chunk| scope.spawn(|| sync_each(chunk))).collect();

@@ -13,7 +13,7 @@ use super::record::encode;
 use super::run_log::{LogError, cannot, scan_all};
 use crate::event::{Event, Record};
 use crate::fs::directory::sync_directory;
-use crate::fs::handle::{append_existing, append_new, sync_data, truncate, write_all};
+use crate::fs::handle::{append_existing, append_new, sync_contents, truncate, write_all};
 use crate::fs::regular_file::Links;
 use crate::fs::{atomic, open_error};
 use crate::model::{PhaseId, Redactor, RunId, Timestamp};
@@ -70,7 +70,7 @@ impl Journal {
             return Err(LogError::Empty { path: path.to_owned() });
         };
         let mended = if scan.whole < bytes.len() { truncate(&file, scan.whole as u64) } else { Ok(()) };
-        mended.and_then(|()| sync_data(&file)).map_err(|source| cannot("mend the end of", path, source))?;
+        mended.and_then(|()| sync_contents(&file)).map_err(|source| cannot("mend the end of", path, source))?;
         bytes.truncate(scan.whole);
         let mut journal = Self::over((path, bytes), file, run, (last.seq, last.at));
         journal.waiting.extend(scan.open_end.then_some(b'\n'));
@@ -149,7 +149,7 @@ impl Journal {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        let written = write_all(&self.file, &self.waiting).and_then(|()| sync_data(&self.file));
+        let written = write_all(&self.file, &self.waiting).and_then(|()| sync_contents(&self.file));
         let done = written.map_err(|source| cannot("write", &self.path, source)).and_then(|()| {
             self.guard.add(&self.waiting);
             self.waiting.clear();
