@@ -55,7 +55,7 @@ pub(crate) fn write_together<'a>(
     for (name, contents) in files {
         put_synced(&mut Staged::create_in(&opened, &directory.join(name))?, |file| file.write(contents))?;
     }
-    sync_names(&opened).map_err(FileError::io("sync", directory))
+    sync_names(directory, &opened).map_err(FileError::io("sync", directory))
 }
 
 /// The same as [`write_below`] with half the waiting, for what is not worth more: after a power cut the old file may be
@@ -109,7 +109,7 @@ pub(crate) fn rewrite(path: &Path, contents: &[u8]) -> Result<(), FileError> {
 /// What the system reports; what was there is then untouched.
 pub(crate) fn link(target: &Path, path: &Path) -> io::Result<()> {
     let staged = path.with_file_name(temporary_name(path.file_name().unwrap_or_default()));
-    change(|| symlink(target, &staged))?;
+    change(path, || symlink(target, &staged))?;
     rename(&staged, path).inspect_err(|_| drop(std::fs::remove_file(&staged)))
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn link(target: &Path, path: &Path) -> io::Result<()> {
 /// # Errors
 /// What the system reports.
 pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    change(|| std::fs::rename(from, to))
+    change(to, || std::fs::rename(from, to))
 }
 
 /// The same where nothing may have that name.
@@ -126,7 +126,7 @@ pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
 /// # Errors
 /// What the system reports.
 pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    Ok(change(|| renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE))?)
+    Ok(change(to, || renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE))?)
 }
 
 /// Exchanges two files in one step; where the file system cannot, the first takes the second's place.
@@ -134,7 +134,7 @@ pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
 /// # Errors
 /// What the system reports.
 pub(crate) fn exchange(first: &Path, second: &Path) -> io::Result<()> {
-    match change(|| renameat_with(CWD, first, CWD, second, RenameFlags::EXCHANGE)) {
+    match change(second, || renameat_with(CWD, first, CWD, second, RenameFlags::EXCHANGE)) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => rename(first, second),
         exchanged => Ok(exchanged?),
     }

@@ -37,7 +37,7 @@ pub(crate) fn create_directory(path: &Path) -> Result<(), FileError> {
 /// # Errors
 /// What the system reports.
 pub(crate) fn create_ordinary(path: &Path) -> io::Result<bool> {
-    match create(|| path.is_dir(), || std::fs::create_dir(path)) {
+    match create(path, || path.is_dir(), || std::fs::create_dir(path)) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         made => made.map(|()| true),
     }
@@ -48,12 +48,16 @@ pub(crate) fn create_ordinary(path: &Path) -> io::Result<bool> {
 /// # Errors
 /// [`FileError::Io`].
 pub(crate) fn sync_directory(directory: &Path) -> Result<(), FileError> {
-    open_directory(directory).and_then(|directory| sync_names(&directory)).map_err(FileError::io("sync", directory))
+    open_directory(directory)
+        .and_then(|opened| sync_names(directory, &opened))
+        .map_err(FileError::io("sync", directory))
 }
 
+/// Makes the names in `directory` durable, of which `path` is one, or the directory.
+///
 /// Some file systems cannot sync a directory and say so with `EINVAL`; there is nothing better to do there.
-pub(super) fn sync_names(directory: &File) -> io::Result<()> {
-    match change(|| directory.sync_all()) {
+pub(super) fn sync_names(path: &Path, directory: &File) -> io::Result<()> {
+    match change(path, || directory.sync_all()) {
         Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => Ok(()),
         result => result,
     }
@@ -68,15 +72,15 @@ pub(super) fn enter_all(root: &Path, relative: &Path) -> Result<File, FileError>
         let Component::Normal(name) = component else {
             return Err(FileError::Outside { path });
         };
-        directory = enter(&directory, name).map_err(|source| open_error("make the directory", &path, source))?;
+        directory = enter(&directory, name, &path).map_err(|source| open_error("make the directory", &path, source))?;
     }
     Ok(directory)
 }
 
-fn enter(parent: &File, name: &OsStr) -> io::Result<File> {
+fn enter(parent: &File, name: &OsStr, path: &Path) -> io::Result<File> {
     let exists = || rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
-    match create(exists, || rustix::fs::mkdirat(parent, name, Mode::RWXU)) {
-        Ok(()) => sync_names(parent)?,
+    match create(path, exists, || rustix::fs::mkdirat(parent, name, Mode::RWXU)) {
+        Ok(()) => sync_names(path, parent)?,
         Err(Errno::EXIST) => {}
         Err(error) => return Err(error.into()),
     }

@@ -6,8 +6,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-pub(crate) use super::fault::write_all;
-use super::fault::{change, create};
+use super::fault::{self, change, create};
 use super::regular_file::{Links, options};
 
 /// Opens the file that a lock is taken on; it is made where there is none. A link is refused.
@@ -39,7 +38,7 @@ pub(crate) fn append_existing(path: &Path, links: Links) -> io::Result<File> {
 /// # Errors
 /// What the system reports.
 pub(crate) fn append_new(path: &Path) -> io::Result<File> {
-    change(|| options(Links::Refuse).read(true).append(true).create_new(true).open(path))
+    change(path, || options(Links::Refuse).read(true).append(true).create_new(true).open(path))
 }
 
 /// Opens a file for writing and empties it; it is made where there is none.
@@ -55,7 +54,18 @@ pub(crate) fn overwrite(path: &Path, links: Links) -> io::Result<File> {
 /// # Errors
 /// What the system reports.
 pub(crate) fn create_new(path: &Path, mode: u32) -> io::Result<File> {
-    change(|| options(Links::Refuse).read(true).write(true).create_new(true).mode(mode).open(path))
+    change(path, || options(Links::Refuse).read(true).write(true).create_new(true).mode(mode).open(path))
+}
+
+/// The path of a file that is open, for write faults.
+const UNNAMED: &str = "";
+
+/// Writes all of `bytes`.
+///
+/// # Errors
+/// What the system reports.
+pub(crate) fn write_all(file: &File, bytes: &[u8]) -> io::Result<()> {
+    fault::write_all(UNNAMED.as_ref(), file, bytes)
 }
 
 /// Makes what a file holds durable, and its length.
@@ -63,15 +73,15 @@ pub(crate) fn create_new(path: &Path, mode: u32) -> io::Result<File> {
 /// # Errors
 /// What the system reports.
 pub(crate) fn sync_contents(file: &File) -> io::Result<()> {
-    change(|| file.sync_data())
+    change(UNNAMED.as_ref(), || file.sync_data())
 }
 
-/// Makes a file or a directory durable.
+/// Makes a file or a directory durable, which is open as `file`.
 ///
 /// # Errors
 /// What the system reports.
-pub(crate) fn sync(file: &File) -> io::Result<()> {
-    change(|| file.sync_all())
+pub(crate) fn sync(path: &Path, file: &File) -> io::Result<()> {
+    change(path, || file.sync_all())
 }
 
 /// Cuts a file off.
@@ -79,7 +89,7 @@ pub(crate) fn sync(file: &File) -> io::Result<()> {
 /// # Errors
 /// What the system reports.
 pub(crate) fn truncate(file: &File, length: u64) -> io::Result<()> {
-    change(|| file.set_len(length))
+    change(UNNAMED.as_ref(), || file.set_len(length))
 }
 
 /// Changes when the file at `path` was modified.
@@ -91,5 +101,5 @@ pub(crate) fn set_modified(path: &Path, links: Links, to: SystemTime) -> io::Res
 }
 
 fn open_or_create(path: &Path, options: &OpenOptions) -> io::Result<File> {
-    create(|| path.exists(), || options.open(path))
+    create(path, || path.exists(), || options.open(path))
 }

@@ -125,7 +125,7 @@ pub(crate) fn read_argument(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// What the system reports.
 pub(crate) fn write_argument(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    change(|| std::fs::write(path, bytes))
+    change(path, || std::fs::write(path, bytes))
 }
 
 fn read_all(file: File, limit: u64) -> io::Result<Vec<u8>> {
@@ -165,7 +165,7 @@ pub(crate) fn read_left(path: &Path) -> Option<String> {
 pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = open_with(from, Links::Refuse)?;
     let mut target = overwrite(to, Links::Refuse)?;
-    change(|| io::copy(&mut source, &mut target))?;
+    change(to, || io::copy(&mut source, &mut target))?;
     target.set_permissions(source.metadata()?.permissions())
 }
 

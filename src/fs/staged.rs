@@ -53,7 +53,7 @@ impl Staged {
 
     fn open(directory: File, temporary: OsString, path: &Path, mode: Mode) -> Result<Self, FileError> {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let opened = change(|| openat(&directory, &temporary, flags, mode));
+        let opened = change(path, || openat(&directory, &temporary, flags, mode));
         let file = opened.map_err(|errno| FileError::io("write", path)(errno.into()))?.into();
         Ok(Self { directory, path: path.to_owned(), temporary, file })
     }
@@ -63,7 +63,7 @@ impl Staged {
     /// # Errors
     /// [`FileError::Io`].
     pub(crate) fn write(&self, contents: &[u8]) -> Result<(), FileError> {
-        write_all(&self.file, contents).map_err(FileError::io("write", &self.path))
+        write_all(&self.path, &self.file, contents).map_err(FileError::io("write", &self.path))
     }
 
     /// The same where `fill` writes it.
@@ -71,7 +71,7 @@ impl Staged {
     /// # Errors
     /// [`FileError::Io`].
     pub(crate) fn fill(&self, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<(), FileError> {
-        change(|| fill(&self.file)).map_err(FileError::io("write", &self.path))
+        change(&self.path, || fill(&self.file)).map_err(FileError::io("write", &self.path))
     }
 
     /// Gives it the permissions of another file.
@@ -87,7 +87,7 @@ impl Staged {
     /// # Errors
     /// [`FileError::Io`].
     pub(crate) fn sync(&self) -> Result<(), FileError> {
-        change(|| self.file.sync_all()).map_err(FileError::io("write", &self.path))
+        change(&self.path, || self.file.sync_all()).map_err(FileError::io("write", &self.path))
     }
 
     /// Puts it into its place, over what is there; a link is replaced, not followed.
@@ -95,7 +95,7 @@ impl Staged {
     /// # Errors
     /// [`FileError::Io`]; what is there is then untouched.
     pub(crate) fn put(&mut self) -> Result<(), FileError> {
-        let refused = change(|| Ok::<(), Errno>(()));
+        let refused = change(&self.path, || Ok::<(), Errno>(()));
         refused.map_err(|errno| FileError::io("write", &self.path)(errno.into()))?;
         self.rename()
     }
@@ -114,7 +114,7 @@ impl Staged {
     /// [`FileError::Io`].
     pub(crate) fn put_new(&mut self) -> Result<bool, FileError> {
         let name = name_of(&self.path)?.to_owned();
-        match change(|| rename_new(&self.directory, &self.temporary, &name)) {
+        match change(&self.path, || rename_new(&self.directory, &self.temporary, &name)) {
             Ok(()) => self.temporary.clear(),
             Err(Errno::EXIST) => return Ok(false),
             Err(errno) => return Err(FileError::io("create", &self.path)(errno.into())),
@@ -127,7 +127,7 @@ impl Staged {
     /// # Errors
     /// [`FileError::Io`].
     pub(crate) fn sync_name(&self) -> Result<(), FileError> {
-        sync_names(&self.directory).map_err(FileError::io("write", &self.path))
+        sync_names(&self.path, &self.directory).map_err(FileError::io("write", &self.path))
     }
 
     fn rename(&mut self) -> Result<(), FileError> {

@@ -91,7 +91,10 @@ impl Checkout<'_> {
             },
         }
         let index = self.own_index();
-        regular_file::open(&index).and_then(|file| handle::sync(&file)).map_err(io_error("sync", &index)).map(|()| None)
+        regular_file::open(&index)
+            .and_then(|file| handle::sync(&index, &file))
+            .map_err(io_error("sync", &index))
+            .map(|()| None)
     }
 
     fn move_by_git(&self, ready: &Move, from: &CommitId, to: &CommitId) -> Result<(), GitError> {

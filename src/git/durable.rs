@@ -80,7 +80,7 @@ fn parent(path: &Path) -> &Path {
 fn sync(path: &Path) -> std::io::Result<()> {
     let opened = if path.is_dir() { regular_file::open_directory(path) } else { regular_file::open(path) };
     match opened {
-        Ok(file) => handle::sync(&file),
+        Ok(file) => handle::sync(path, &file),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
