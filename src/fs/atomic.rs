@@ -79,9 +79,6 @@ pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<(), FileError> {
 
 /// A file of the user's that is to replace the one at `path` and is on disk: it has the permissions of that one, or those
 /// that the umask leaves.
-///
-/// # Errors
-/// [`FileError`].
 pub(crate) fn stage_over(path: &Path, contents: &[u8]) -> Result<Staged, FileError> {
     let staged = Staged::create(path, ORDINARY)?;
     if let Ok(known) = std::fs::metadata(path) {
@@ -114,25 +111,16 @@ pub(crate) fn link(target: &Path, path: &Path) -> io::Result<()> {
 }
 
 /// Gives a file or directory another name, over a file that has it.
-///
-/// # Errors
-/// What the system reports.
 pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     change(to, || std::fs::rename(from, to))
 }
 
 /// The same where nothing may have that name.
-///
-/// # Errors
-/// What the system reports.
 pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     Ok(change(to, || renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE))?)
 }
 
 /// Exchanges two files in one step; where the file system cannot, the first takes the second's place.
-///
-/// # Errors
-/// What the system reports.
 pub(crate) fn exchange(first: &Path, second: &Path) -> io::Result<()> {
     match change(second, || renameat_with(CWD, first, CWD, second, RenameFlags::EXCHANGE)) {
         Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => rename(first, second),
@@ -141,20 +129,14 @@ pub(crate) fn exchange(first: &Path, second: &Path) -> io::Result<()> {
 }
 
 /// Removes a file; none there is as good.
-///
-/// # Errors
-/// [`FileError::Io`].
 pub(crate) fn remove(path: &Path) -> Result<(), FileError> {
     remove_if_there(path).map(drop)
 }
 
 /// The same, and it stays removed after a power cut.
-///
-/// # Errors
-/// [`FileError::Io`].
 pub(crate) fn remove_durably(path: &Path) -> Result<(), FileError> {
     match (remove_if_there(path)?, path.parent()) {
-        (true, Some(directory)) => sync_directory(directory),
+        (true, Some(directory)) if directory.is_dir() => sync_directory(directory),
         _ => Ok(()),
     }
 }

@@ -24,18 +24,12 @@ pub(crate) fn create_directories(root: &Path, relative: &Path) -> Result<(), Fil
 }
 
 /// Makes the directory `path` and what is missing above it; what exists may be a link of the user's.
-///
-/// # Errors
-/// [`FileError`].
 pub(crate) fn create_directory(path: &Path) -> Result<(), FileError> {
     let existing = path.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("."));
     create_directories(existing, path.strip_prefix(existing).unwrap_or(path))
 }
 
 /// Makes the directory `path`, whose parent exists, with the mode that the umask leaves. `false`: it exists.
-///
-/// # Errors
-/// What the system reports.
 pub(crate) fn create_ordinary(path: &Path) -> io::Result<bool> {
     match create(path, || path.is_dir(), || std::fs::create_dir(path)) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
@@ -44,9 +38,6 @@ pub(crate) fn create_ordinary(path: &Path) -> io::Result<bool> {
 }
 
 /// Makes the names in `directory` durable.
-///
-/// # Errors
-/// [`FileError::Io`].
 pub(crate) fn sync_directory(directory: &Path) -> Result<(), FileError> {
     open_directory(directory)
         .and_then(|opened| sync_names(directory, &opened))

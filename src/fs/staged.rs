@@ -29,9 +29,6 @@ pub(crate) struct Staged {
 
 impl Staged {
     /// An empty file for `path`, whose directory exists.
-    ///
-    /// # Errors
-    /// [`FileError`].
     pub(crate) fn create(path: &Path, mode: Mode) -> Result<Self, FileError> {
         Self::create_as(temporary_name(name_of(path)?), path, mode)
     }
@@ -59,33 +56,21 @@ impl Staged {
     }
 
     /// Writes `contents`.
-    ///
-    /// # Errors
-    /// [`FileError::Io`].
     pub(crate) fn write(&self, contents: &[u8]) -> Result<(), FileError> {
         write_all(&self.path, &self.file, contents).map_err(FileError::io("write", &self.path))
     }
 
     /// The same where `fill` writes it.
-    ///
-    /// # Errors
-    /// [`FileError::Io`].
     pub(crate) fn fill(&self, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<(), FileError> {
         change(&self.path, || fill(&self.file)).map_err(FileError::io("write", &self.path))
     }
 
     /// Gives it the permissions of another file.
-    ///
-    /// # Errors
-    /// [`FileError::Io`].
     pub(crate) fn set_permissions(&self, permissions: std::fs::Permissions) -> Result<(), FileError> {
         self.file.set_permissions(permissions).map_err(FileError::io("write", &self.path))
     }
 
     /// Makes what was written durable.
-    ///
-    /// # Errors
-    /// [`FileError::Io`].
     pub(crate) fn sync(&self) -> Result<(), FileError> {
         change(&self.path, || self.file.sync_all()).map_err(FileError::io("write", &self.path))
     }
@@ -101,17 +86,11 @@ impl Staged {
     }
 
     /// The same to undo a change. It takes no space, as what removes does not, so no write fault refuses it.
-    ///
-    /// # Errors
-    /// [`FileError::Io`].
     pub(crate) fn put_back(&mut self) -> Result<(), FileError> {
         self.rename()
     }
 
     /// Puts it into its place where nothing is there. `false`: something is.
-    ///
-    /// # Errors
-    /// [`FileError::Io`].
     pub(crate) fn put_new(&mut self) -> Result<bool, FileError> {
         let name = name_of(&self.path)?.to_owned();
         match change(&self.path, || rename_new(&self.directory, &self.temporary, &name)) {
@@ -123,9 +102,6 @@ impl Staged {
     }
 
     /// Makes its name durable once it has its place.
-    ///
-    /// # Errors
-    /// [`FileError::Io`].
     pub(crate) fn sync_name(&self) -> Result<(), FileError> {
         sync_names(&self.path, &self.directory).map_err(FileError::io("write", &self.path))
     }
