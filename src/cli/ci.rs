@@ -1,14 +1,15 @@
 //! CI services: which one runs us, and what it is told when a run has ended. For users: `docs/report.md`.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use super::args::Format;
 use super::context::Context;
 use super::printer::OutputError;
+use crate::fs::handle;
+use crate::fs::regular_file::Links;
 use crate::model::Ci;
-use crate::regular_file::{Links, options};
 use crate::settings::{Environment, Progress, Settings};
 use crate::view::ExecutionReport;
 use crate::view::report::{Annotation, MARKDOWN_LIMIT, annotations, markdown};
@@ -86,8 +87,8 @@ fn add_summary(path: &Path, report: &ExecutionReport) -> io::Result<()> {
     if room < SHORTEST_SUMMARY {
         return Err(io::Error::other("this step's summary is full"));
     }
-    let mut file = options(Links::Follow).append(true).create(true).open(path)?;
-    file.write_all(format!("{}\n", markdown(report, room)).as_bytes())
+    let file = handle::append(path, Links::Follow)?;
+    handle::write_all(&file, format!("{}\n", markdown(report, room)).as_bytes())
 }
 
 /// Text of others for a log in which the service looks for commands: no line is one.

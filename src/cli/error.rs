@@ -174,8 +174,8 @@ impl From<crate::git::GitError> for CliError {
     }
 }
 
-impl From<crate::store::atomic::FileError> for CliError {
-    fn from(error: crate::store::atomic::FileError) -> Self {
+impl From<crate::fs::FileError> for CliError {
+    fn from(error: crate::fs::FileError) -> Self {
         Self::new(ExitStatus::Blocked, error.to_string())
             .hint("free disk space or fix the permissions, then repeat the command")
     }

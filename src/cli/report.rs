@@ -1,7 +1,5 @@
 //! `report`, and the reports that a run leaves when it ends (SPEC §11). Neither changes anything of the run.
 
-use std::fs;
-
 use super::args;
 use super::ci;
 use super::context::Context;
@@ -9,11 +7,12 @@ use super::error::{CliError, ExitStatus};
 use super::execution::{now, redactor};
 use super::runs::{beginning, named_or_newest, pinned_plan, read_begun_log, state};
 use super::status::screen;
+use crate::fs::{atomic, regular_file};
 use crate::model::{Plan, Redactor, ReportFormat, RunId};
 use crate::report::styles_for;
 use crate::settings::Settings;
 use crate::store::lock::is_held;
-use crate::store::{LogContents, RunDirectory, StateDirectory, atomic, run_log};
+use crate::store::{LogContents, RunDirectory, StateDirectory, run_log};
 use crate::view::report::ReportContext;
 use crate::view::{ExecutionReport, Styles, SummaryContext};
 
@@ -31,7 +30,7 @@ pub(super) fn run(context: &Context, arguments: &args::Report, format: ReportFor
         Some(file) => {
             let path = context.directory.join(file);
             let text = rendered(&report, format, WIDTH, Styles::plain())?;
-            fs::write(&path, text).map_err(|error| {
+            regular_file::write_argument(&path, text.as_bytes()).map_err(|error| {
                 CliError::new(ExitStatus::Failed, format!("cannot write the report to {}: {error}", path.display()))
                     .hint("name a file in a directory that is there and can be written to")
             })?;

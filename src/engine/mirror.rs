@@ -15,9 +15,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::event::{Event, Record, RunStarted};
+use crate::fs::FileError;
 use crate::git::{Pool, Repository};
 use crate::model::{AgentName, Failure, LaneId, Plan, RunId, Stage, TaskId};
-use crate::store::atomic::FileError;
 use crate::store::checkpoints::{self, CheckpointsError};
 use crate::store::error_log::{self, ErrorEntry, ErrorType};
 use crate::store::lane_files::{self, LaneFileError};

@@ -2,9 +2,8 @@
 //!
 //! Order, where more than one is taken: one worktree, then pool, then admin, references or publish, then settings.
 
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use fd_lock::RwLock;
@@ -12,7 +11,7 @@ use fd_lock::RwLock;
 use super::error::{GitError, io_error};
 use super::repository::Repository;
 use super::slot::git_directory;
-use crate::regular_file::{Links, options};
+use crate::fs::{directory, handle};
 
 /// What a lock guards.
 #[derive(Debug, Clone, Copy)]
@@ -50,7 +49,7 @@ impl Repository {
     /// `<common>/lanekeeper`, made if it does not exist.
     pub(crate) fn own_directory(&self) -> Result<PathBuf, GitError> {
         let path = self.common_dir().join("lanekeeper");
-        DirBuilder::new().recursive(true).mode(0o700).create(&path).map_err(io_error("create", &path))?;
+        directory::create_directory(&path)?;
         Ok(path)
     }
 }
@@ -65,13 +64,7 @@ pub(crate) fn holding_worktree<T>(
 
 /// Runs `act` while nobody else holds the lock `path`.
 pub(crate) fn holding<T>(path: &Path, act: impl FnOnce(&File) -> Result<T, GitError>) -> Result<T, GitError> {
-    let file = options(Links::Refuse)
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(path)
-        .map_err(io_error("open", path))?;
+    let file = handle::open_lock(path).map_err(io_error("open", path))?;
     let mut lock = RwLock::new(file);
     let guard = loop {
         match lock.write() {

@@ -26,8 +26,8 @@ use super::program::path_text;
 use super::references::{reference_lock, set_reference};
 use super::repository::{Repository, branch_reference};
 use super::slot::git_directory;
+use crate::fs::{atomic, regular_file};
 use crate::model::CommitId;
-use crate::regular_file;
 
 /// Longer than it takes from the lock on the index to that on the branch.
 pub(super) const A_PUBLICATION: Duration = Duration::from_secs(60);
@@ -166,7 +166,7 @@ impl<'a> Checkout<'a> {
     /// Our index becomes the checkout's, and others may lock it again.
     fn settle(&self) -> Result<(), GitError> {
         let index = self.directory.join("index");
-        fs::rename(self.own_index(), &index).map_err(io_error("write", &index))?;
+        atomic::rename(&self.own_index(), &index).map_err(io_error("write", &index))?;
         self.unlock()
     }
 

@@ -16,8 +16,8 @@ use super::error::{GitError, io_error};
 use super::head::staged;
 use super::program::Git;
 use super::repository::{Repository, commit_id};
+use crate::fs::{atomic, regular_file};
 use crate::model::CommitId;
-use crate::regular_file;
 
 /// How many earlier tips are compared with an index. Each publication moves the checkouts along first or is blocked, so a
 /// checkout is rarely behind by more than one.
@@ -106,10 +106,7 @@ fn write(repository: &Repository, published: &Published) -> Result<(), GitError>
     if published.is_empty() {
         return durable::remove(&file);
     }
-    let new = repository.own_directory()?.join("published.new");
-    let write = || {
-        fs::write(&new, serde_json::to_vec(published)?)?;
-        fs::rename(&new, &file)
-    };
-    write().map_err(io_error("write", &file))
+    repository.own_directory()?;
+    let text = serde_json::to_vec(published).map_err(|error| io_error("write", &file)(error.into()))?;
+    Ok(atomic::replace(&file, &text)?)
 }

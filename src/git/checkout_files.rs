@@ -17,8 +17,8 @@ use super::obstacles::{meets, moving};
 use super::open_index;
 use super::own_index::copy_index;
 use super::program::{Git, nul_separated};
+use crate::fs::{atomic, handle, regular_file};
 use crate::model::CommitId;
-use crate::regular_file;
 
 /// Whether files can be moved.
 pub(super) enum Ready {
@@ -91,7 +91,10 @@ impl Checkout<'_> {
             },
         }
         let index = self.own_index();
-        regular_file::open(&index).and_then(|file| file.sync_all()).map_err(io_error("sync", &index)).map(|()| None)
+        regular_file::open(&index)
+            .and_then(|file| handle::sync(&index, &file))
+            .map_err(io_error("sync", &index))
+            .map(|()| None)
     }
 
     fn move_by_git(&self, ready: &Move, from: &CommitId, to: &CommitId) -> Result<(), GitError> {
@@ -208,7 +211,7 @@ impl Checkout<'_> {
     /// A file for the standard input of a git command.
     fn names(&self, list: &[u8]) -> Result<fs::File, GitError> {
         let names = self.own("names");
-        fs::write(&names, list).map_err(io_error("write", &names))?;
+        atomic::replace(&names, list)?;
         regular_file::open(&names).map_err(io_error("read", &names))
     }
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::durable;
 use super::error::{GitError, io_error};
+use crate::fs::regular_file;
 use crate::model::{AgentName, CommitId, LaneId, RunId};
-use crate::regular_file;
 
 /// Who a slot is for: an agent of a lane, a lane, or the run itself; an agent without a lane is who makes it ahead.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

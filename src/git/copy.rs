@@ -9,15 +9,15 @@ use super::durable::UNFINISHED;
 use super::error::{GitError, io_error};
 use super::program::{Git, nul_separated};
 use super::repository::Repository;
+use crate::fs::{atomic, regular_file};
 use crate::model::ownership::Ownership;
-use crate::regular_file;
 
 /// Copies the ignored files of the main worktree that match `patterns` to the same places in `worktree`: files with
 /// their permissions (as clones where the file system can), links as links. What exists there is never overwritten,
 /// and no link in `worktree` is followed. Answers what was copied, relative to the root.
 ///
 /// # Errors
-/// [`GitError::BadPattern`]; [`GitError::Io`]; or what git says.
+/// [`GitError::BadPattern`]; [`GitError::File`]; or what git says.
 pub fn copy_ignored(repository: &Repository, worktree: &Path, patterns: &[&str]) -> Result<Vec<PathBuf>, GitError> {
     if patterns.is_empty() {
         return Ok(Vec::new());
@@ -55,7 +55,7 @@ fn copy_one(from: &Path, to: &Path, path: &Path) -> Result<bool, GitError> {
     } else {
         return Ok(false);
     };
-    made.and_then(|()| fs::rename(&staged, &target)).map_err(io_error("copy", &source))?;
+    made.and_then(|()| atomic::rename(&staged, &target)).map_err(io_error("copy", &source))?;
     Ok(true)
 }
 

@@ -1,66 +1,56 @@
 //! What must survive a power failure: files of ours, directories, refs, and the objects behind a commit.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs::Permissions;
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use git2::{ObjectType, Oid, Tree};
-use tempfile::{NamedTempFile, TempPath};
+use rustix::fs::Mode;
 
 use super::error::{GitError, io_error};
 use super::program::Git;
 use super::repository::Repository;
+use crate::fs::{ORDINARY, PRIVATE, Staged, atomic, handle, regular_file};
 use crate::model::CommitId;
-use crate::regular_file::{self, Links, options};
 
 /// The prefix of a file that is being written; one that is left over belongs to a dead process.
 pub(crate) const UNFINISHED: &str = ".unfinished-";
 
 /// Writes a whole file, readable by its owner only, in one step.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
-    staged(path, bytes)?.persist(path).map_err(|error| io_error("write", path)(error.error))?;
-    directory(parent(path))
-}
-
-/// Writes a file of the user's in one step; it keeps its permissions, and a symbolic link to it stays one.
-pub(crate) fn rewrite(path: &Path, bytes: &[u8]) -> Result<(), GitError> {
-    let path = &std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let file = staged(path, bytes)?;
-    let permissions = match std::fs::metadata(path) {
-        Ok(known) => known.permissions(),
-        Err(_) => Permissions::from_mode(0o644),
-    };
-    file.as_file().set_permissions(permissions).map_err(io_error("write", path))?;
-    file.persist(path).map_err(|error| io_error("write", path)(error.error))?;
-    directory(parent(path))
+    let mut staged = staged(unfinished(), path, PRIVATE, bytes)?;
+    staged.put()?;
+    Ok(staged.sync_name()?)
 }
 
 /// The same as [`write`] where nothing may be there yet. `false`: something is.
 pub(crate) fn create(path: &Path, bytes: &[u8]) -> Result<bool, GitError> {
-    match staged(path, bytes)?.persist_noclobber(path) {
-        Ok(_) => directory(parent(path)).map(|()| true),
-        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(io_error("create", path)(error.error)),
-    }
+    put_new(staged(unfinished(), path, PRIVATE, bytes)?)
 }
 
-/// The same by way of the file `staged`, for directories in which nobody clears away what is half written.
-pub(crate) fn create_by_way_of(staged: &Path, path: &Path, bytes: &[u8]) -> Result<bool, GitError> {
-    let write = || {
-        let mut file = options(Links::Refuse).write(true).create(true).truncate(true).mode(0o666).open(staged)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        TempPath::try_from_path(staged)
-    };
-    match write().map_err(io_error("write", staged))?.persist_noclobber(path) {
-        Ok(()) => directory(parent(path)).map(|()| true),
-        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(false),
-        Err(error) => Err(io_error("create", path)(error.error)),
-    }
+/// The same by way of the file `temporary` beside it, for directories in which nothing clears away what is half written.
+pub(crate) fn create_by_way_of(temporary: &Path, path: &Path, bytes: &[u8]) -> Result<bool, GitError> {
+    atomic::remove(temporary)?;
+    put_new(staged(temporary.file_name().unwrap_or_default().to_owned(), path, ORDINARY, bytes)?)
+}
+
+fn unfinished() -> OsString {
+    format!("{UNFINISHED}{}", uuid::Uuid::now_v7()).into()
+}
+
+fn staged(temporary: OsString, path: &Path, mode: Mode, bytes: &[u8]) -> Result<Staged, GitError> {
+    let staged = Staged::create_as(temporary, path, mode)?;
+    staged.write(bytes)?;
+    staged.sync()?;
+    Ok(staged)
+}
+
+fn put_new(mut staged: Staged) -> Result<bool, GitError> {
+    Ok(staged.put_new()? && staged.sync_name().map(|()| true)?)
 }
 
 /// Removes what was being written in a directory when its writer died. Who writes there holds a lock, as the caller does.
@@ -73,28 +63,14 @@ pub(crate) fn remove_unfinished(directory: &Path) -> Result<(), GitError> {
     Ok(())
 }
 
-/// Removes a file; none there is as good.
+/// Removes a file durably; none there is as good.
 pub(crate) fn remove(path: &Path) -> Result<(), GitError> {
-    match std::fs::remove_file(path) {
-        Ok(()) => directory(parent(path)),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(io_error("remove", path)(error)),
-    }
+    Ok(atomic::remove_durably(path)?)
 }
 
 /// Makes the entries of a directory durable; no directory there is as good.
 pub(crate) fn directory(path: &Path) -> Result<(), GitError> {
     sync(path).map_err(io_error("sync", path))
-}
-
-fn staged(path: &Path, bytes: &[u8]) -> Result<NamedTempFile, GitError> {
-    let write = || {
-        let mut file = tempfile::Builder::new().prefix(UNFINISHED).tempfile_in(parent(path))?;
-        file.write_all(bytes)?;
-        file.as_file().sync_all()?;
-        Ok(file)
-    };
-    write().map_err(io_error("write", path))
 }
 
 fn parent(path: &Path) -> &Path {
@@ -104,7 +80,7 @@ fn parent(path: &Path) -> &Path {
 fn sync(path: &Path) -> std::io::Result<()> {
     let opened = if path.is_dir() { regular_file::open_directory(path) } else { regular_file::open(path) };
     match opened {
-        Ok(file) => file.sync_all(),
+        Ok(file) => handle::sync(path, &file),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error),
     }
@@ -171,7 +147,7 @@ fn sync_objects(repository: &Repository, names: &[String]) -> Result<(), GitErro
     let mut paths: Vec<PathBuf> = names.iter().filter_map(|name| loose(repository, name)).collect();
     let directories: BTreeSet<PathBuf> = paths.iter().map(|file| parent(file).to_owned()).collect();
     paths.extend(directories);
-    sync_all(&paths)
+    sync_paths(&paths)
 }
 
 /// Refuses objects of which git has neither a file nor a place in a pack: they were removed before a ref led to them.
@@ -289,7 +265,7 @@ fn gather(
 /// Threads that sync at once: they share the file system's commits and the disk's flushes.
 const SYNCING_THREADS: usize = 32;
 
-fn sync_all(paths: &[PathBuf]) -> Result<(), GitError> {
+fn sync_paths(paths: &[PathBuf]) -> Result<(), GitError> {
     let share = paths.len().div_ceil(SYNCING_THREADS).max(2);
     std::thread::scope(|scope| {
         let threads: Vec<_> = paths.chunks(share).map(|chunk| scope.spawn(|| sync_each(chunk))).collect();

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::program::ProgramError;
+use crate::fs::FileError;
 use crate::model::CommitId;
 
 /// Why a git operation was not done.
@@ -13,15 +14,8 @@ pub enum GitError {
     #[error(transparent)]
     Program(#[from] ProgramError),
     /// A file or directory could not be read or written.
-    #[error("cannot {doing} {path}: {source}")]
-    Io {
-        /// What was tried: `read`, `create`, …
-        doing: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// Why it failed.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The git program lacks what is needed.
     #[error(
         "git {found} is too old, Lanekeeper needs {needed} or newer; install a newer git, and see that it comes first in PATH"
@@ -265,5 +259,5 @@ fn told_remotes(name: &str, known: &[String]) -> String {
 
 /// Turns an I/O error into a [`GitError`] that says what was tried with which path.
 pub(crate) fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> GitError {
-    move |source| GitError::Io { doing, path: path.to_owned(), source }
+    move |source| FileError::io(doing, path)(source).into()
 }

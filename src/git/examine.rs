@@ -14,8 +14,8 @@ use super::retire::rests_since_release;
 use super::slot::{Occupant, git_directory, is_locked, is_untouched, occupant, same_place};
 use super::status::worktree_changes;
 use super::worktrees::{Entry, directories_in, read_line, registered_place};
+use crate::fs::regular_file;
 use crate::model::{CommitId, RunId};
-use crate::regular_file;
 
 /// What is where a worktree of ours should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl Repository {
     /// What is at `path`, where a worktree with `branch` checked out should be (empty: with none).
     ///
     /// # Errors
-    /// [`GitError::Io`], or what git says.
+    /// [`GitError::File`], or what git says.
     pub fn standing(&self, path: &Path, branch: &str) -> Result<Standing, GitError> {
         match occupant(self, path) {
             // A power cut may leave git's note of what is checked out empty.
@@ -250,7 +250,7 @@ impl Pool {
     /// Every slot that exists or is claimed.
     ///
     /// # Errors
-    /// [`GitError::Io`], or what git says.
+    /// [`GitError::File`], or what git says.
     pub fn slots_seen(&self) -> Result<Vec<Slot>, GitError> {
         self.numbers()?.into_iter().map(|number| self.slot_seen(number)).collect()
     }
@@ -298,7 +298,7 @@ impl Pool {
     /// Worktrees of this pool that git knows, that nobody holds, and that are gone.
     ///
     /// # Errors
-    /// [`GitError::Io`], or what git says.
+    /// [`GitError::File`], or what git says.
     pub fn prunable(&self) -> Result<Vec<Prunable>, GitError> {
         let mut found = Vec::new();
         for Entry { directory, worktree } in self.repository().linked_worktrees()? {

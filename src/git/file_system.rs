@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use crate::regular_file::{self, Links};
+use crate::fs::handle;
+use crate::fs::regular_file::Links;
 
 /// Has git read every file of `worktree` again, whatever the index in the file `index` knows of it, where a program can
 /// write to a file through memory without changing its times. Elsewhere nothing happens.
@@ -16,8 +17,9 @@ pub(crate) fn distrust_times(worktree: &Path, index: &Path) {
 }
 
 fn date_to_the_beginning(index: &Path) {
-    if let Ok(file) = regular_file::options(Links::Refuse).write(true).open(index)
-        && let Err(error) = file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1))
+    let beginning = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+    if index.exists()
+        && let Err(error) = handle::set_modified(index, Links::Refuse, beginning)
     {
         tracing::warn!("{} cannot be dated back: {error}", index.display());
     }

@@ -16,8 +16,8 @@ use super::references::{move_branch, reference_lock};
 use super::repository::{Repository, branch_reference, commit_id};
 use super::slot::git_directory;
 use super::worktrees::read_line;
+use crate::fs::regular_file;
 use crate::model::CommitId;
-use crate::regular_file;
 
 /// The file in git's directory for a worktree that names the commit to which it is being updated.
 const UPDATE: &str = "lanekeeper.update";

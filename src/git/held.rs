@@ -38,7 +38,7 @@ impl Pool {
     /// The slots that `run` holds, those included that a crash left half-made.
     ///
     /// # Errors
-    /// [`GitError::BadClaim`], [`GitError::Io`].
+    /// [`GitError::BadClaim`], [`GitError::File`].
     pub fn held_by(&self, run: &RunId) -> Result<Vec<HeldSlot>, GitError> {
         self.claims()?;
         let own = self.own_claims()?.into_iter().filter(|(_, claim)| claim.holder.run == *run);
@@ -57,7 +57,7 @@ impl Pool {
     /// Every slot that exists, and what was moved aside from one.
     ///
     /// # Errors
-    /// [`GitError::BadClaim`], [`GitError::Io`].
+    /// [`GitError::BadClaim`], [`GitError::File`].
     pub fn survey(&self) -> Result<Vec<PoolSlot>, GitError> {
         let mut slots = Vec::new();
         for number in self.numbers()? {

@@ -18,8 +18,8 @@ use super::program::{Git, nul_separated, path_text};
 use super::repository::Repository;
 use super::slot::git_directory;
 use super::status::differing_from_head;
+use crate::fs::regular_file;
 use crate::model::CommitId;
-use crate::regular_file;
 
 /// Paths and the names of the blobs that they hold; an empty name: nothing is there.
 pub type Contents = BTreeMap<Vec<u8>, String>;

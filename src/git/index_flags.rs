@@ -11,7 +11,7 @@ use super::error::{GitError, io_error};
 use super::index_file;
 use super::program::{Git, nul_separated};
 use super::slot::git_directory;
-use crate::regular_file;
+use crate::fs::regular_file;
 
 /// Paths of an index.
 #[derive(Default)]
@@ -24,7 +24,7 @@ struct Flagged {
 /// Removes the flags from the index of `worktree`, in which no agent is at work.
 ///
 /// # Errors
-/// What git says; [`GitError::Io`].
+/// What git says; [`GitError::File`].
 pub(super) fn clear_flags(worktree: &Path) -> Result<(), GitError> {
     let index = git_directory(worktree)?.join("index");
     clear_flags_in(worktree, &index, || Git::new(worktree).without_hooks())

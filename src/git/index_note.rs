@@ -7,7 +7,7 @@ use git2::Oid;
 use serde::{Deserialize, Serialize};
 
 use super::index_file;
-use crate::regular_file;
+use crate::fs::regular_file;
 
 /// What an index of ours holds. Objects are named as git prints them.
 #[derive(Serialize, Deserialize)]

@@ -17,7 +17,7 @@ use crate::model::CommitId;
 /// is missing or empty. What came before a commit is not looked at, nor every byte of every file.
 ///
 /// # Errors
-/// When git cannot be started, or [`GitError::Io`].
+/// When git cannot be started, or [`GitError::File`].
 pub fn damaged(repository: &Repository, commits: &[CommitId]) -> Result<BTreeMap<CommitId, String>, GitError> {
     if commits.is_empty() || look(repository, commits)?.is_none() {
         return Ok(BTreeMap::new());

@@ -17,8 +17,8 @@ use super::durable;
 use super::repository::Repository;
 use super::slot::git_directory;
 use super::stamp::Stamps;
+use crate::fs::regular_file;
 use crate::model::CommitId;
-use crate::regular_file;
 
 /// Objects and refs are on disk before libgit2 reports them, as with the git program. It knows no other way to be told so.
 const DURABLE: &str = "[core]\n\tfsyncObjectFiles = true\n";

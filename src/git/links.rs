@@ -2,13 +2,12 @@
 //! `<root>/<run>/<lane>/agents/<agent>/code`.
 
 use std::fs;
-use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::claim::Holder;
-use super::durable::UNFINISHED;
 use super::error::{GitError, io_error};
 use super::pool::{Pool, make_directory};
+use crate::fs::atomic;
 use crate::model::{LaneId, RunId};
 
 impl Pool {
@@ -22,9 +21,7 @@ impl Pool {
         make_directory(&directory)?;
         let link = directory.join("code");
         refuse_other_than_link(&link)?;
-        let staged = directory.join(format!("{UNFINISHED}{}", uuid::Uuid::now_v7()));
-        symlink(slot, &staged).map_err(io_error("create", &staged))?;
-        fs::rename(&staged, &link).map_err(io_error("create", &link))
+        atomic::link(slot, &link).map_err(io_error("create", &link))
     }
 
     /// Removes the link of `holder`; none there is as good.
@@ -46,7 +43,7 @@ impl Pool {
     /// directory that is neither the lane's nor an agent's is not ours.
     ///
     /// # Errors
-    /// [`GitError::NotOurs`] when a directory above it is a link; [`GitError::Io`].
+    /// [`GitError::NotOurs`] when a directory above it is a link; [`GitError::File`].
     pub fn remove_lane_directory(&self, run: &RunId, lane: &LaneId) -> Result<Vec<PathBuf>, GitError> {
         let directory = self.root().join(run.as_str()).join(lane.as_str());
         let mut kept = Vec::new();

@@ -16,6 +16,7 @@ use super::slot::{Occupant, clear_half_made, occupant};
 use super::worktrees::directories_in;
 use super::worktrees::registered_place;
 use crate::event::Worktree;
+use crate::fs::atomic;
 use crate::model::{CommitId, Timestamp};
 
 /// What goes between a slot's number and the time in the name of what was found in its place.
@@ -47,7 +48,7 @@ impl Pool {
     /// or `holder` does not hold the slot.
     ///
     /// # Errors
-    /// [`GitError::Io`], or what git says.
+    /// [`GitError::File`], or what git says.
     pub fn set_lost_aside(&self, holder: &Holder, path: &Path, at: Timestamp) -> Result<Option<Lost>, GitError> {
         if let Occupant::Ours(_) = occupant(self.repository(), path) {
             return Ok(None);
@@ -68,7 +69,7 @@ impl Pool {
     /// given back. The run log says that `holder` holds the slot.
     ///
     /// # Errors
-    /// [`GitError::Io`]; [`GitError::NotOurs`] when another holder claims the slot at the same moment.
+    /// [`GitError::File`]; [`GitError::NotOurs`] when another holder claims the slot at the same moment.
     pub fn restore_claim(&self, holder: &Holder, worktree: &Worktree) -> Result<ClaimFound, GitError> {
         match Claim::read(&self.claim_file(worktree.slot)) {
             Ok(Some(claim)) if claim.holder == *holder => {
@@ -99,7 +100,7 @@ impl Pool {
     /// removed or is wrong. Returns whether it did.
     ///
     /// # Errors
-    /// [`GitError::Io`], or what git says.
+    /// [`GitError::File`], or what git says.
     pub fn register_again(&self, worktree: &Worktree) -> Result<bool, GitError> {
         let (path, branch) = (&worktree.path, &worktree.branch);
         if let Occupant::Ours(_) = occupant(self.repository(), path) {
@@ -135,7 +136,7 @@ impl Pool {
             name.into()
         }));
         let Some(aside) = names.into_iter().find(|aside| fs::symlink_metadata(aside).is_err()) else { return Ok(None) };
-        fs::rename(path, &aside).map_err(io_error("move", path))?;
+        atomic::rename(path, &aside).map_err(io_error("move", path))?;
         Ok(Some(aside))
     }
 

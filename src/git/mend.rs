@@ -16,8 +16,8 @@ use super::references::{move_branch, set_reference};
 use super::repository::{Repository, branch_reference, commit_id};
 use super::slot::{forget, git_directory};
 use crate::event::Worktree;
+use crate::fs::{atomic, regular_file};
 use crate::model::CommitId;
-use crate::regular_file;
 
 impl Pool {
     /// Gives `holder` the slot `worktree` back, which is gone or whose claim is, with its branch, which exists.
@@ -38,7 +38,7 @@ impl Pool {
     /// Notes again that `holder` holds the slot `worktree`. A claim that cannot be read is kept beside it.
     ///
     /// # Errors
-    /// [`GitError::NotOurs`] when somebody else holds the slot, or [`GitError::Io`].
+    /// [`GitError::NotOurs`] when somebody else holds the slot, or [`GitError::File`].
     pub fn reclaim(&self, holder: &Holder, worktree: &Worktree) -> Result<(), GitError> {
         make_directory(&self.slots())?;
         let file = self.claim_file(worktree.slot);
@@ -62,7 +62,7 @@ impl Pool {
     /// Puts a claim aside that cannot be read and that belongs to no run; the slot stays as it is. Answers where it is.
     ///
     /// # Errors
-    /// [`GitError::Io`].
+    /// [`GitError::File`].
     pub fn drop_claim(&self, file: &Path) -> Result<PathBuf, GitError> {
         self.repository().holding(Guarded::Pool, |_| set_aside(file))
     }
@@ -70,7 +70,7 @@ impl Pool {
     /// Brings the worktree that lies in `from` back to `to`, where nothing is.
     ///
     /// # Errors
-    /// [`GitError::Io`], or what git says, for example that it is locked.
+    /// [`GitError::File`], or what git says, for example that it is locked.
     pub fn bring_back(&self, from: &Path, to: &Path) -> Result<(), GitError> {
         make_directory(&self.slots())?;
         self.repository().holding(Guarded::Admin, |lock| {
@@ -81,7 +81,7 @@ impl Pool {
                 git.args(["worktree", "move"]).arg(from).arg(to).run()?;
                 return Ok(());
             }
-            fs::rename(from, to).map_err(io_error("move", from))?;
+            atomic::rename(from, to).map_err(io_error("move", from))?;
             durable::directory(&self.slots())
         })
     }
@@ -90,7 +90,7 @@ impl Pool {
     /// every file as it is.
     ///
     /// # Errors
-    /// [`GitError::Io`], or what git says.
+    /// [`GitError::File`], or what git says.
     pub fn register(&self, worktree: &Worktree, entry: &Path) -> Result<(), GitError> {
         let path = &worktree.path;
         let head = match worktree.branch.as_str() {
@@ -128,7 +128,7 @@ impl Pool {
     /// Makes git forget a worktree of this pool that is gone.
     ///
     /// # Errors
-    /// [`GitError::Io`].
+    /// [`GitError::File`].
     pub fn forget(&self, entry: &Path) -> Result<(), GitError> {
         self.repository().holding(Guarded::Admin, |_| match entry.exists() {
             true => forget(self.repository(), entry),
@@ -201,7 +201,7 @@ impl Repository {
     /// Removes git's locks on the index and the head of a worktree of ours; the caller knows that no git lives in it.
     ///
     /// # Errors
-    /// [`GitError::Io`].
+    /// [`GitError::File`].
     pub fn remove_locks_in(&self, worktree: &Path) -> Result<(), GitError> {
         self.vouch_for(worktree)?;
         holding_worktree(worktree, |_| remove_dead_locks(worktree))
@@ -221,7 +221,7 @@ impl Repository {
             let git = Git::new(worktree).without_hooks().stdin(lock).variable("GIT_INDEX_FILE", &staged);
             git.args(["read-tree", "HEAD"]).run()?;
             // In one step: a worktree without an index counts as one that was never checked out.
-            fs::rename(&staged, &index).map_err(io_error("write", &index))?;
+            atomic::rename(&staged, &index).map_err(io_error("write", &index))?;
             durable::directory(&directory)
         })
     }
@@ -252,7 +252,7 @@ fn set_aside(file: &Path) -> Result<PathBuf, GitError> {
     let mut aside = file.as_os_str().to_owned();
     aside.push(".damaged");
     let aside = PathBuf::from(aside);
-    fs::rename(file, &aside).map_err(io_error("set aside", file))?;
+    atomic::rename(file, &aside).map_err(io_error("set aside", file))?;
     durable::directory(file.parent().unwrap_or(Path::new("/")))?;
     Ok(aside)
 }

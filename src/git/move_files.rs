@@ -8,21 +8,20 @@
 use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use git2::Tree;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::library::{self, Difference, LINK};
 use super::open_index::{OpenIndex, indexed};
 use super::plain_paths::are_plain;
 use super::repository::Repository;
+use crate::fs::{atomic, handle};
 use crate::model::CommitId;
-use crate::regular_file::{Links, options};
 
 /// More is left to git, which does it on all cores.
 const AT_MOST: usize = 500;
@@ -207,8 +206,8 @@ impl Mover<'_> {
 fn put(aside: &Path, place: &Path, empty: bool) -> io::Result<fs::Metadata> {
     fs::create_dir_all(place.parent().unwrap_or(place))?;
     match empty {
-        true => renameat_with(CWD, aside, CWD, place, RenameFlags::NOREPLACE)?,
-        false => fs::rename(aside, place)?,
+        true => atomic::rename_new(aside, place)?,
+        false => atomic::rename(aside, place)?,
     }
     fs::symlink_metadata(place)
 }
@@ -222,7 +221,7 @@ fn write_aside(aside: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         return symlink(OsStr::from_bytes(bytes), aside);
     }
     let mode = if mode & 0o100 == 0 { 0o666 } else { 0o777 };
-    options(Links::Refuse).write(true).create_new(true).mode(mode).open(aside)?.write_all(bytes)
+    handle::write_all(&handle::create_new(aside, mode)?, bytes)
 }
 
 fn failed(error: &io::Error) -> git2::Error {

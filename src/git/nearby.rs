@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::claim::{Claim, Holder};
 use super::repository::Repository;
 use super::worktrees::read_line;
-use crate::regular_file;
+use crate::fs::regular_file;
 
 /// A worktree, and the main worktree of its repository.
 #[derive(Debug, Clone, PartialEq, Eq)]

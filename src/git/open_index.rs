@@ -17,8 +17,10 @@ use super::index_file::{checksum, extensions_of, noted_tree};
 use super::library::{Difference, canonical, oid};
 use super::pristine::is_as_indexed;
 use super::slot::git_directory;
+use crate::fs::handle::set_modified;
+use crate::fs::regular_file::Links;
+use crate::fs::{atomic, regular_file};
 use crate::model::CommitId;
-use crate::regular_file::{self, Links};
 
 /// The index of a worktree, or one like it.
 pub(super) struct OpenIndex {
@@ -82,8 +84,7 @@ impl OpenIndex {
     pub(super) fn write(mut self, tree: &Oid, since: Option<SystemTime>) -> Result<(), git2::Error> {
         self.entries.write()?;
         let looked = since.unwrap_or(self.opened) - COARSE;
-        let date = || regular_file::options(Links::Follow).write(true).open(&self.file)?.set_modified(looked);
-        date().map_err(|error| failed(&error))?;
+        set_modified(&self.file, Links::Follow, looked).map_err(|error| failed(&error))?;
         // Who finds no note looks for itself.
         let _ = self.note(tree);
         Ok(())
@@ -92,7 +93,7 @@ impl OpenIndex {
     fn note(&self, tree: &Oid) -> io::Result<()> {
         let index = regular_file::read(&self.file)?;
         match checksum(&index) {
-            Some(name) => fs::write(note_beside(&self.file), [name, tree.as_bytes()].concat()),
+            Some(name) => Ok(atomic::replace(&note_beside(&self.file), &[name, tree.as_bytes()].concat())?),
             None => Ok(()),
         }
     }

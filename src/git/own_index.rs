@@ -32,8 +32,10 @@ use super::slot::git_directory;
 use super::small_index;
 use super::status::{Survey, refuse_unreadable, survey_with};
 use super::tree_update::updated;
+use crate::fs::handle::set_modified;
+use crate::fs::regular_file::Links;
+use crate::fs::{atomic, regular_file};
 use crate::model::CommitId;
-use crate::regular_file::{self, Links};
 
 /// The tree that `worktree` would be, made with the index `file`, which is ours alone and need not exist.
 pub(crate) fn tree_of(repository: &Repository, worktree: &Path, file: &Path) -> Result<String, GitError> {
@@ -65,8 +67,8 @@ pub(crate) fn copy_index(worktree: &Path, index: &Path) -> Result<(), GitError> 
         // changed, one written before it for known.
         let modified = fs::metadata(&source)?.modified()?;
         regular_file::copy(&source, &staged)?;
-        set_modified(&staged, modified)?;
-        fs::rename(&staged, index)
+        set_modified(&staged, Links::Refuse, modified)?;
+        atomic::rename(&staged, index)
     };
     match copy() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -78,10 +80,6 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
-}
-
-fn set_modified(path: &Path, to: SystemTime) -> io::Result<()> {
-    regular_file::options(Links::Refuse).write(true).open(path)?.set_modified(to)
 }
 
 /// An index of ours that nobody else of ours uses meanwhile.
@@ -135,12 +133,8 @@ impl<'a> OwnIndex<'a> {
 
     /// Writes a file that only its owner may read, for it names what is in the worktree. Answers when that was.
     fn write(&self, path: &Path, bytes: &[u8]) -> Result<SystemTime, GitError> {
-        let write = || {
-            fs::write(path, bytes)?;
-            fs::set_permissions(path, Permissions::from_mode(0o600))?;
-            fs::metadata(path)?.modified()
-        };
-        write().map_err(io_error("write", path))
+        atomic::replace(path, bytes)?;
+        fs::metadata(path).and_then(|written| written.modified()).map_err(io_error("write", path))
     }
 
     /// Git takes a file or a directory for known if the index was written in a later second than it. What came while we
@@ -148,7 +142,7 @@ impl<'a> OwnIndex<'a> {
     fn close(&self, began: SystemTime, note: &Note) -> Result<(), GitError> {
         let date = || {
             let written = fs::metadata(self.file)?.modified()?;
-            set_modified(self.file, written.min(began))?;
+            set_modified(self.file, Links::Refuse, written.min(began))?;
             // Git gives it the permissions of any file of its own.
             fs::set_permissions(self.file, Permissions::from_mode(0o600))
         };

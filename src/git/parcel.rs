@@ -24,7 +24,7 @@ pub struct Parcel<'a> {
 /// Makes the commit under `reference`, whatever that was before.
 ///
 /// # Errors
-/// What git says; [`GitError::Io`].
+/// What git says; [`GitError::File`].
 pub fn pack(repository: &Repository, reference: &str, parcel: &Parcel<'_>) -> Result<CommitId, GitError> {
     let place = repository.common_dir();
     let mut stream = tempfile::tempfile().map_err(io_error("write to", place))?;

@@ -11,7 +11,7 @@ use std::path::Path;
 use git2::Oid;
 
 use super::stamp::stamp;
-use crate::regular_file;
+use crate::fs::regular_file;
 
 /// The largest file that is read at once, in bytes; git has ways of its own for large ones.
 pub(super) const LARGE: u64 = 4 << 20;

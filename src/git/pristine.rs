@@ -13,8 +13,8 @@ use git2::{Index, IndexEntry, IndexEntryExtendedFlag, IndexEntryFlag, ObjectType
 use super::open_index;
 use super::repository::Repository;
 use super::slot::git_directory;
+use crate::fs::regular_file;
 use crate::model::CommitId;
-use crate::regular_file;
 
 /// How many files may have to be read because they are as young as the index. Git does that with more threads, and
 /// writes down what it found.

@@ -11,8 +11,8 @@ use super::error::GitError;
 use super::library;
 use super::program::Git;
 use super::repository::{Repository, branch_reference};
+use crate::fs::regular_file;
 use crate::model::CommitId;
-use crate::regular_file;
 
 /// Moves `branch`, which is ours, from one commit to another; done already is as good.
 ///
@@ -59,7 +59,7 @@ pub(crate) fn set_own_reference(
 /// Removes the locks of Lanekeepers that died while they set the refs of snapshots.
 ///
 /// # Errors
-/// [`GitError::Io`].
+/// [`GitError::File`].
 pub fn remove_dead_reference_locks(repository: &Repository) -> Result<(), GitError> {
     repository.holding(Guarded::References, |_| {
         SNAPSHOTS.iter().try_for_each(|name| remove_locks_below(&repository.common_dir().join(name)))

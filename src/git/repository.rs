@@ -15,8 +15,8 @@ use super::library::{self, Handles};
 use super::program::{Git, nul_separated, path_text};
 use super::recent::RecentObjects;
 use super::slot::git_directory;
+use crate::fs::{atomic, regular_file};
 use crate::model::{CommitId, Timestamp};
-use crate::regular_file;
 
 /// A repository with a main worktree; cheap to clone.
 #[derive(Debug, Clone)]
@@ -212,7 +212,7 @@ impl Repository {
     /// Keeps `patterns` out of `git status` in every worktree, through `info/exclude`; lines of others stay.
     ///
     /// # Errors
-    /// [`GitError::Io`].
+    /// [`GitError::File`].
     pub fn ensure_excluded(&self, patterns: &[&str]) -> Result<(), GitError> {
         let path = self.common.join("info").join("exclude");
         self.holding(Guarded::Admin, |_| {
@@ -228,7 +228,7 @@ impl Repository {
             let directory = self.common.join("info");
             fs::create_dir_all(&directory).map_err(io_error("create", &path))?;
             durable::remove_unfinished(&directory)?;
-            durable::rewrite(&path, &text)
+            Ok(atomic::rewrite(&path, &text)?)
         })
     }
 

@@ -1,8 +1,6 @@
 //! Files that no merge decides: whatever the branches say of them, ours stays or a new text takes its place.
 
-use std::fs;
-
-use tempfile::NamedTempFile;
+use std::io::{Seek, Write};
 
 use super::error::{GitError, io_error};
 use super::program::{Git, nul_separated, path_text};
@@ -53,10 +51,14 @@ fn entry(repository: &Repository, ours: &CommitId, file: &Reserved) -> Result<Op
 }
 
 fn stored(repository: &Repository, text: &[u8]) -> Result<String, GitError> {
-    let file = NamedTempFile::new().map_err(io_error("create", &std::env::temp_dir()))?;
-    fs::write(file.path(), text).map_err(io_error("write", file.path()))?;
-    let git = Git::new(repository.main_worktree()).args(["hash-object", "-w", "--no-filters", "--"]);
-    Ok(git.arg(file.path()).line()?)
+    let scratch = || {
+        let mut file = tempfile::tempfile()?;
+        file.write_all(text)?;
+        file.rewind().map(|()| file)
+    };
+    let file = scratch().map_err(io_error("write to", &std::env::temp_dir()))?;
+    let git = Git::new(repository.main_worktree()).stdin(&file);
+    Ok(git.args(["hash-object", "-w", "--no-filters", "--stdin"]).line()?)
 }
 
 impl Repository {

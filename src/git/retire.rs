@@ -18,8 +18,8 @@ use super::repository::Repository;
 use super::slot::{Occupant, clear_half_made, forget, is_locked, is_untouched, occupant};
 use super::status::refuse_uncommitted;
 use super::worktrees::directories_in;
+use crate::fs::{atomic, regular_file};
 use crate::model::{CommitId, RunId};
-use crate::regular_file;
 
 impl Pool {
     /// Removes the slots that nobody holds, and what is empty of the directories of `run` and of the pool. Answers
@@ -29,7 +29,7 @@ impl Pool {
     /// is not ours. Nothing is reached through a symbolic link.
     ///
     /// # Errors
-    /// [`GitError::Io`].
+    /// [`GitError::File`].
     pub fn empty(&self, run: &RunId) -> Result<Vec<Kept>, GitError> {
         self.empty_until(run, None)
     }
@@ -38,7 +38,7 @@ impl Pool {
     /// pool next deletes it.
     ///
     /// # Errors
-    /// [`GitError::Io`].
+    /// [`GitError::File`].
     pub fn empty_within(&self, run: &RunId, limit: Duration) -> Result<Vec<Kept>, GitError> {
         self.empty_until(run, Some(Instant::now() + limit))
     }
@@ -218,7 +218,7 @@ fn refuse_unreachable(
 pub(crate) fn discard(pool: &Pool, path: &Path, entry: &Path) -> Result<(), GitError> {
     make_directory(&pool.trash())?;
     let aside = pool.trash().join(uuid::Uuid::now_v7().to_string());
-    fs::rename(path, &aside).map_err(io_error("move", path))?;
+    atomic::rename(path, &aside).map_err(io_error("move", path))?;
     forget(pool.repository(), entry)
 }
 

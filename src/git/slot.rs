@@ -8,6 +8,7 @@ use super::error::{GitError, io_error};
 use super::program::Git;
 use super::repository::Repository;
 use super::worktrees::{directories_in, read_line, registered_place};
+use crate::fs::atomic;
 use crate::model::CommitId;
 
 /// What is at a slot's path.
@@ -155,6 +156,6 @@ pub(crate) fn forget(repository: &Repository, entry: &Path) -> Result<(), GitErr
     let trash = repository.own_directory()?.join("trash");
     fs::create_dir_all(&trash).map_err(io_error("create", &trash))?;
     let aside = trash.join(uuid::Uuid::now_v7().to_string());
-    fs::rename(entry, &aside).map_err(io_error("move", entry))?;
+    atomic::rename(entry, &aside).map_err(io_error("move", entry))?;
     fs::remove_dir_all(&trash).map_err(io_error("remove", &trash))
 }

@@ -58,7 +58,7 @@ fn space(tags: bool) -> &'static str {
 /// are, and others may work on them meanwhile. A repository within the worktree is not looked into.
 ///
 /// # Errors
-/// What git says, for example that a file cannot be read; [`GitError::Io`].
+/// What git says, for example that a file cannot be read; [`GitError::File`].
 pub fn snapshot(repository: &Repository, request: &SnapshotRequest<'_>) -> Result<Snapshot, GitError> {
     // What the index of ours stands for may be what git has lost.
     snapshot_once(repository, request).or_else(|error| match own_index::forget(request.index_file) {
@@ -126,7 +126,7 @@ pub fn put_back(worktree: &Path) -> Result<(), GitError> {
 /// The files in which a worktree differs from `known`, untracked ones included, ignored ones not. Nothing in it changes.
 ///
 /// # Errors
-/// What git says; [`GitError::Io`].
+/// What git says; [`GitError::File`].
 pub fn changed_since(
     repository: &Repository,
     worktree: &Path,

@@ -7,8 +7,8 @@ use super::along::Advance;
 use super::error::{GitError, io_error};
 use super::repository::Repository;
 use super::slot::{git_directory, same_place};
+use crate::fs::regular_file;
 use crate::model::CommitId;
-use crate::regular_file;
 
 /// What a repository knows of one worktree.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ impl Repository {
     /// The worktree that has `branch` checked out, or will have it when its rebase ends.
     ///
     /// # Errors
-    /// [`GitError::Io`], or what git says.
+    /// [`GitError::File`], or what git says.
     pub fn where_checked_out(&self, branch: &str) -> Result<Option<PathBuf>, GitError> {
         Ok(self.all_checked_out(branch)?.into_iter().next())
     }

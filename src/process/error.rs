@@ -3,19 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::fs::FileError;
+
 /// Why a job could not be started, read, asked or swept.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
     /// A file of the job directory cannot be read or written.
-    #[error("cannot {action} {}: {source}", path.display())]
-    File {
-        /// What was tried, as a verb.
-        action: &'static str,
-        /// On which file or directory.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A file of the job directory does not hold what it should.
     #[error("{} is damaged ({source}); move the job's directory away to have the job run again", path.display())]
     Damaged {
@@ -59,6 +54,6 @@ pub enum ProcessError {
 impl ProcessError {
     /// For `map_err` after an operation on `path`.
     pub(super) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::File { action, path: path.to_owned(), source }
+        move |source| FileError::io(action, path)(source).into()
     }
 }

@@ -3,9 +3,8 @@
 //! A file that is the truth about something is written beside its place, synced, renamed there, and then the directory
 //! is synced: a reader sees all of it or nothing, also after a power cut.
 
-use std::fs::{DirBuilder, File, TryLockError};
-use std::io::{self, Write};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{File, TryLockError};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use chrono::Utc;
@@ -13,8 +12,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::ProcessError;
+use crate::fs::regular_file::{Links, require_regular};
+use crate::fs::{atomic, directory, handle, regular_file};
 use crate::model::{JobExit, JobSpec, ProcessId, Timestamp};
-use crate::regular_file::{self, Links, options, require_regular};
 
 /// The job's output: standard output and standard error of all steps, in the order in which they were written.
 pub fn output_log(job_directory: &Path) -> PathBuf {
@@ -79,12 +79,9 @@ impl JobFiles {
 
     /// Makes the directory, readable by its owner only, where it is missing.
     pub(super) fn create(&self) -> Result<(), ProcessError> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.directory);
-        made.map_err(ProcessError::file("create", &self.directory))?;
-        match self.directory.parent() {
-            Some(parent) => sync_directory(parent).map_err(ProcessError::file("sync", parent)),
-            None => Ok(()),
-        }
+        directory::create_directory(&self.directory)?;
+        // Also where it exists: who made it may have died before this.
+        self.directory.parent().map_or(Ok(()), |parent| Ok(directory::sync_directory(parent)?))
     }
 
     pub(super) fn spec(&self) -> Result<Option<JobSpec>, ProcessError> {
@@ -122,7 +119,7 @@ impl JobFiles {
 
     /// Written often and worth nothing after a power cut, so not synced.
     pub(super) fn write_heartbeat(&self, now: Timestamp) -> io::Result<()> {
-        replace(&self.path("heartbeat"), &text_of(&Beat { updated_at: now })?)
+        Ok(atomic::replace(&self.path("heartbeat"), &text_of(&Beat { updated_at: now })?)?)
     }
 
     /// Opens the output for appending.
@@ -142,8 +139,7 @@ impl JobFiles {
     /// Takes the job's lock for as long as the file is kept; `None` when somebody else holds it.
     pub(super) fn try_own(&self) -> Result<Option<File>, ProcessError> {
         let path = self.path("lock");
-        let file = options(Links::Refuse).create(true).append(true).open(&path);
-        let file = file.map_err(ProcessError::file("open", &path))?;
+        let file = handle::append(&path, Links::Refuse).map_err(ProcessError::file("open", &path))?;
         match file.try_lock() {
             Ok(()) => Ok(Some(file)),
             Err(TryLockError::WouldBlock) => Ok(None),
@@ -180,14 +176,8 @@ impl JobFiles {
 
     fn write_durably(&self, name: &str, value: &impl Serialize) -> Result<(), ProcessError> {
         let path = self.path(name);
-        let write = || {
-            let mut file = tempfile::NamedTempFile::new_in(&self.directory)?;
-            file.write_all(&text_of(value)?)?;
-            file.as_file().sync_all()?;
-            file.persist(&path)?;
-            sync_directory(&self.directory)
-        };
-        write().map_err(ProcessError::file("write", &path))
+        let text = text_of(value).map_err(ProcessError::file("write", &path))?;
+        Ok(atomic::write(&path, &text)?)
     }
 }
 
@@ -203,19 +193,7 @@ pub(super) fn text_of(value: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Puts `bytes` at `path` in one step, without syncing.
-pub(super) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
-    file.write_all(bytes)?;
-    file.persist(path)?;
-    Ok(())
-}
-
-fn sync_directory(directory: &Path) -> io::Result<()> {
-    regular_file::open_directory(directory)?.sync_all()
-}
-
 fn append_to(path: &Path) -> Result<File, ProcessError> {
-    let file = options(Links::Refuse).create(true).append(true).open(path).and_then(require_regular);
+    let file = handle::append(path, Links::Refuse).and_then(require_regular);
     file.map_err(ProcessError::file("open", path))
 }

@@ -2,17 +2,16 @@
 
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
-use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::process::{Pid, PidfdFlags, Signal};
 
 use super::identity::Row;
+use crate::fs::regular_file;
 use crate::model::ProcessId;
-use crate::regular_file;
 
 /// Whether [`adopt_orphans`] makes every descendant findable through its parents.
 pub(super) const ADOPTS_ORPHANS: bool = true;
@@ -126,14 +125,6 @@ pub(super) fn arguments(pid: i32) -> Vec<String> {
     let line = regular_file::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words = line.split(|&byte| byte == 0).filter(|word| !word.is_empty());
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
-}
-
-/// Exchanges two files in one step; where the file system cannot, the first takes the second's place.
-pub(super) fn exchange(first: &Path, second: &Path) -> io::Result<()> {
-    match renameat_with(CWD, first, CWD, second, RenameFlags::EXCHANGE) {
-        Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS) => fs::rename(first, second),
-        exchanged => Ok(exchanged?),
-    }
 }
 
 /// The running program, also when its file was replaced meanwhile.

@@ -3,9 +3,8 @@
 //! The process table comes from `ps`, whose start times count whole seconds. An orphan that left its process group is
 //! not found, and after a supervisor was killed only the agent itself and what still descends from it is.
 
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -105,11 +104,6 @@ pub(super) fn arguments(pid: i32) -> Vec<String> {
     let listed = Command::new("ps").args(["-ww", "-p", &pid.to_string(), "-o", "args="]).output();
     let line = listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
     line.split_ascii_whitespace().map(str::to_owned).collect()
-}
-
-/// Lets the first file take the second's place; an exchange in one step is not available.
-pub(super) fn exchange(first: &Path, second: &Path) -> io::Result<()> {
-    fs::rename(first, second)
 }
 
 /// The running program.

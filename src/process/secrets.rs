@@ -6,15 +6,17 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::files::{JobFiles, replace};
+use super::files::JobFiles;
 use super::output::each_line;
+use crate::fs::regular_file::Links;
+use crate::fs::{atomic, regular_file};
 use crate::model::{JobExit, JobSpec, Redactor};
-use crate::regular_file::{self, Links};
 
 /// What takes out the secrets of our environment, which every job inherits, those of the variables in `more`, and what
 /// `patterns` match.
@@ -60,7 +62,7 @@ fn clean_file(path: &Path, redactor: &Redactor) -> io::Result<()> {
     if name.ends_with(".json")
         && let Ok(bytes) = regular_file::read_with(path, Links::Refuse, WHOLE)
     {
-        return clean_bytes(&name, &bytes, redactor).map_or(Ok(()), |clean| replace(path, &clean));
+        return clean_bytes(&name, &bytes, redactor).map_or(Ok(()), |clean| Ok(atomic::replace(path, &clean)?));
     }
     clean_output(path, redactor)
 }
@@ -85,14 +87,14 @@ fn clean_output(path: &Path, redactor: &Redactor) -> io::Result<()> {
     if !holds_secrets(path, redactor)? {
         return Ok(());
     }
-    let mut clean = BufWriter::new(tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?);
-    each_line(path, |line| {
-        clean.write_all(&without_secrets(line, redactor).unwrap_or_else(|| line.to_vec())).map(|()| true)
-    })?;
-    let clean = clean.into_inner().map_err(io::IntoInnerError::into_error)?;
-    clean.as_file().sync_all()?;
-    clean.persist(path)?;
-    Ok(())
+    let write = |clean: &File| {
+        let mut clean = BufWriter::new(clean);
+        each_line(path, |line| {
+            clean.write_all(&without_secrets(line, redactor).unwrap_or_else(|| line.to_vec())).map(|()| true)
+        })?;
+        clean.flush()
+    };
+    Ok(atomic::write_with(path, write)?)
 }
 
 fn holds_secrets(path: &Path, redactor: &Redactor) -> io::Result<bool> {

@@ -11,10 +11,10 @@ use super::secrets::{clean_exit, clean_files, redactor_for};
 use super::supervisor::stopped_before_start;
 use super::sweep::sweep_owned;
 use super::{Launched, Observation, ProcessError, observe, output_log, platform, supervisors_below};
+use crate::fs::regular_file;
 use crate::model::job::TAIL_LINES;
 use crate::model::text::{counted, last_lines};
 use crate::model::{ExitCause, JobExit, Redactor};
-use crate::regular_file;
 
 /// Between two looks where nothing can be slept on.
 pub(super) const PAUSE: Duration = Duration::from_millis(200);

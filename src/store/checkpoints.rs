@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::atomic::{self, FileError, open_error};
 use super::json::Object;
 use super::lock::exclusively;
+use crate::fs::regular_file::{LARGE, Links, read_with};
+use crate::fs::{FileError, atomic, directory, open_error};
 use crate::model::{CheckpointRecord, LaneId};
-use crate::regular_file::{LARGE, Links, read_with};
 
 /// Why `checkpoints.json` cannot be read or updated.
 #[derive(Debug, thiserror::Error)]
@@ -71,8 +71,8 @@ pub enum CheckpointEntry {
 /// # Errors
 /// [`CheckpointsError`]; the file is then as it was.
 pub fn update<R: Borrow<CheckpointRecord>>(path: &Path, records: &[R]) -> Result<(), CheckpointsError> {
-    if let Some(directory) = path.parent() {
-        atomic::create_directory(directory)?;
+    if let Some(parent) = path.parent() {
+        directory::create_directory(parent)?;
     }
     exclusively(&lock_of(path), || {
         let old = read_text(path)?.unwrap_or_default();

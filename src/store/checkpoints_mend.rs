@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::atomic::{self, FileError};
 use super::checkpoints::{CheckpointsError, lock_of, read, updated};
 use super::lock::exclusively;
 use super::salvage::keep_aside;
+use crate::fs::{FileError, atomic, regular_file};
 use crate::model::CheckpointRecord;
-use crate::regular_file;
 
 /// What became of a file that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,17 +1,15 @@
 //! `errors.jsonl`: what went wrong, one line a failure, for programs (SPEC §10; seed 002).
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use serde::Serialize;
 use serde_json::Value;
 
-use super::atomic::{FileError, no_follow_options, open_error};
-use super::write_fault::{create, write_all};
+use crate::fs::regular_file::{Links, open_with};
+use crate::fs::{FileError, handle, open_error};
 use crate::model::{AgentName, FailureKind, LaneId, PhaseId, TaskId, Timestamp, word_enum};
-use crate::regular_file::{Links, open_with};
 
 /// One line of `errors.jsonl`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -76,17 +74,17 @@ impl From<FailureKind> for ErrorType {
 /// [`FileError`].
 pub fn append(path: &Path, entries: &[ErrorEntry]) -> Result<(), FileError> {
     let cannot = |source| open_error("write", path, source);
-    let open = || no_follow_options().read(true).append(true).create(true).open(path);
-    let mut file = create(|| path.exists(), open).map_err(cannot)?;
-    let mut lines = if ends_with_line(&mut file).map_err(cannot)? { Vec::new() } else { vec![b'\n'] };
+    let file = handle::append(path, Links::Refuse).map_err(cannot)?;
+    let mut lines = if ends_with_line(path).map_err(cannot)? { Vec::new() } else { vec![b'\n'] };
     for entry in entries {
         serde_json::to_writer(&mut lines, entry).map_err(|error| cannot(error.into()))?;
         lines.push(b'\n');
     }
-    write_all(&file, &lines).map_err(cannot)
+    handle::write_all(&file, &lines).map_err(cannot)
 }
 
-fn ends_with_line(file: &mut File) -> io::Result<bool> {
+fn ends_with_line(path: &Path) -> io::Result<bool> {
+    let mut file = open_with(path, Links::Refuse)?;
     if file.metadata()?.len() == 0 {
         return Ok(true);
     }

@@ -10,12 +10,11 @@ use std::time::SystemTime;
 
 use serde::Deserialize;
 
-use super::atomic::FileError;
 use super::layout::{LaneDirectory, StateDirectory, began, moment, paths_in};
 use super::record;
 use crate::event::{Event, RunOutcome, RunStarted};
+use crate::fs::{FileError, regular_file};
 use crate::model::{LaneId, RunId, Timestamp};
-use crate::regular_file;
 
 /// How many logs are looked at, those that changed last.
 const LOGS: usize = 100;

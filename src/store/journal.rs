@@ -8,12 +8,14 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::atomic::{no_follow_options, open_error, sync_directory};
 use super::log_guard::LogGuard;
 use super::record::encode;
 use super::run_log::{LogError, cannot, scan_all};
-use super::write_fault::{change, write_all};
 use crate::event::{Event, Record};
+use crate::fs::directory::sync_directory;
+use crate::fs::handle::{append_existing, append_new, sync_contents, truncate, write_all};
+use crate::fs::regular_file::Links;
+use crate::fs::{atomic, open_error};
 use crate::model::{PhaseId, Redactor, RunId, Timestamp};
 
 /// A run log that is open for writing. The run's lock must be held while it is.
@@ -41,8 +43,7 @@ impl Journal {
     /// # Errors
     /// [`LogError::File`], also when there is such a file.
     pub fn create(path: &Path, run_id: &RunId, phase: &PhaseId) -> Result<Self, LogError> {
-        let opened = change(|| no_follow_options().read(true).append(true).create_new(true).open(path));
-        let file = opened.map_err(|source| open_error("create", path, source))?;
+        let file = append_new(path).map_err(|source| open_error("create", path, source))?;
         if let Some(directory) = path.parent() {
             sync_directory(directory)?;
         }
@@ -57,8 +58,7 @@ impl Journal {
     /// # Errors
     /// Any [`LogError`] but the last two; the file is then untouched.
     pub fn open(path: &Path) -> Result<(Self, Vec<Record>), LogError> {
-        let opened = no_follow_options().read(true).append(true).open(path);
-        let mut file = opened.map_err(|source| open_error("open", path, source))?;
+        let mut file = append_existing(path, Links::Refuse).map_err(|source| open_error("open", path, source))?;
         let mut bytes = Vec::new();
         io::Read::read_to_end(&mut file, &mut bytes).map_err(|source| cannot("read", path, source))?;
         let scan = scan_all(path, &bytes)?;
@@ -69,10 +69,8 @@ impl Journal {
         let (Some(run), Some(last)) = (scan.run, records.last()) else {
             return Err(LogError::Empty { path: path.to_owned() });
         };
-        let mended = if scan.whole < bytes.len() { change(|| file.set_len(scan.whole as u64)) } else { Ok(()) };
-        mended
-            .and_then(|()| change(|| file.sync_data()))
-            .map_err(|source| cannot("repair the end of", path, source))?;
+        let mended = if scan.whole < bytes.len() { truncate(&file, scan.whole as u64) } else { Ok(()) };
+        mended.and_then(|()| sync_contents(&file)).map_err(|source| cannot("repair the end of", path, source))?;
         bytes.truncate(scan.whole);
         let mut journal = Self::over((path, bytes), file, run, (last.seq, last.at));
         journal.waiting.extend(scan.open_end.then_some(b'\n'));
@@ -87,11 +85,11 @@ impl Journal {
         let mut staged = path.as_os_str().to_owned();
         staged.push(".arriving");
         let staged = PathBuf::from(staged);
-        super::atomic::write(&staged, bytes)?;
+        atomic::write(&staged, bytes)?;
         let (mut journal, _) = Self::open(&staged)?;
         events.iter().try_for_each(|event| journal.append(at, event).map(drop))?;
         journal.sync()?;
-        change(|| std::fs::rename(&staged, path)).map_err(|source| cannot("write", path, source))?;
+        atomic::rename(&staged, path).map_err(|source| cannot("write", path, source))?;
         path.parent().map_or(Ok(()), |directory| Ok(sync_directory(directory)?))
     }
 
@@ -151,7 +149,7 @@ impl Journal {
         if self.waiting.is_empty() {
             return Ok(());
         }
-        let written = write_all(&self.file, &self.waiting).and_then(|()| change(|| self.file.sync_data()));
+        let written = write_all(&self.file, &self.waiting).and_then(|()| sync_contents(&self.file));
         let done = written.map_err(|source| cannot("write", &self.path, source)).and_then(|()| {
             self.guard.add(&self.waiting);
             self.waiting.clear();

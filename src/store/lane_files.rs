@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::atomic::{FileError, create_directories, exchange_below, read_foreign, write_below};
 use super::json::to_object;
 use super::layout::LaneDirectory;
 use super::lock::exclusively;
-use super::write_fault::change;
 use crate::event::AgentReport;
+use crate::fs::FileError;
+use crate::fs::atomic::{exchange_below, rename, write_below};
+use crate::fs::directory::create_directories;
+use crate::fs::regular_file::read_foreign;
 use crate::model::{AgentName, Interruption, TaskFile, Timestamp};
 
 /// Why a lane's file cannot be read or written.
@@ -87,11 +89,7 @@ fn edit_task(
         let old = text.as_deref().map(serde_json::from_str::<Map<String, Value>>).transpose();
         if old.is_err() {
             let aside = path.with_extension("json.bad");
-            change(|| std::fs::rename(&path, aside)).map_err(|source| FileError::Io {
-                action: "set aside",
-                path: path.clone(),
-                source,
-            })?;
+            rename(&path, &aside).map_err(FileError::io("set aside", &path))?;
         }
         match edit(old.ok().flatten()) {
             Some(new) => write_pretty(&lane.root, &lane.relative.join("task.json"), &new, replace),

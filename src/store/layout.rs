@@ -7,10 +7,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 
-use super::atomic::{self, FileError, create_directories};
+use crate::fs::directory::create_directories;
+use crate::fs::{FileError, directory, regular_file};
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::{AgentName, JobId, LaneId, PhaseId, ReportFormat, RunId, Timestamp};
-use crate::regular_file;
 
 /// The state of all runs of a repository.
 #[derive(Debug, Clone)]
@@ -73,7 +73,7 @@ impl StateDirectory {
     pub fn create(&self) -> Result<(), FileError> {
         create_directories(&self.repository, &Path::new(RUN_LOG_DIRECTORY).join(LOCKS).join("phases"))?;
         let overrides = [&self.checkpoints, &self.log];
-        overrides.into_iter().flatten().filter_map(|path| path.parent()).try_for_each(atomic::create_directory)
+        overrides.into_iter().flatten().filter_map(|path| path.parent()).try_for_each(directory::create_directory)
     }
 
     /// The directory itself.

@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use fd_lock::RwLock;
 use serde::{Deserialize, Serialize};
 
-use super::atomic::{FileError, no_follow_options, open_error, read_foreign};
-use super::write_fault::{change, create, write_all};
 use crate::event::Owner;
+use crate::fs::handle::{open_lock, truncate, write_all};
+use crate::fs::regular_file::{Links, open_with, read_foreign};
+use crate::fs::{FileError, open_error};
 use crate::model::{RunId, Timestamp};
 
 /// Who holds a lock, as the lock file says.
@@ -93,7 +94,7 @@ impl RunLock {
     fn note(&mut self, holder: &Holder) -> io::Result<()> {
         let text = serde_json::to_string(holder)?;
         let mut guard = self.file.try_write()?;
-        change(|| guard.set_len(0))?;
+        truncate(&guard, 0)?;
         guard.rewind()?;
         write_all(&guard, text.as_bytes())?;
         keep(guard);
@@ -110,7 +111,7 @@ impl Drop for RunLock {
 
 /// Whether a live process holds the lock at `path`. Nobody is kept from taking it by the question.
 pub fn is_held(path: &Path) -> bool {
-    let Ok(file) = no_follow_options().read(true).open(path) else { return false };
+    let Ok(file) = open_with(path, Links::Refuse) else { return false };
     let lock = RwLock::new(file);
     matches!(lock.try_read(), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
 }
@@ -133,8 +134,7 @@ pub fn exclusively<T>(path: &Path, work: impl FnOnce() -> T) -> Result<T, FileEr
 }
 
 fn open(path: &Path) -> Result<File, FileError> {
-    let open = || no_follow_options().read(true).write(true).create(true).truncate(false).open(path);
-    create(|| path.exists(), open).map_err(|source| open_error("open the lock", path, source))
+    open_lock(path).map_err(|source| open_error("open the lock", path, source))
 }
 
 /// Whether the lock was taken. Readers in [`is_held`] are waited for, holders are not.

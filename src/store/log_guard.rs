@@ -9,8 +9,8 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::atomic::{self, FileError, create_directories};
-use super::write_fault::change;
+use crate::fs::directory::create_directories;
+use crate::fs::{FileError, atomic};
 
 /// The largest log of which a copy is held in memory, in bytes. A longer one is restored from the open file, which has
 /// its content unless it was truncated.
@@ -88,7 +88,7 @@ impl LogGuard {
 
     /// Writes the log again, durably. Returns the name under which what was at its path is saved.
     pub(super) fn restore(&self, file: &File) -> Result<Option<PathBuf>, FileError> {
-        let failed = |action| move |source| FileError::Io { action, path: self.path.clone(), source };
+        let failed = |action| FileError::io(action, &self.path);
         let bytes = self.content(file).map_err(failed("read"))?;
         if let Some(directory) = self.path.parent() {
             let real = |path: &Path| fs::canonicalize(path).is_ok_and(|real| real == path);
@@ -97,7 +97,7 @@ impl LogGuard {
         }
         // By its name: it may be a link, a pipe or a directory.
         let aside = free_name(&self.path);
-        let aside = match change(|| fs::rename(&self.path, &aside)) {
+        let aside = match atomic::rename(&self.path, &aside) {
             Ok(()) => Some(aside),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(source) => return Err(failed("rename")(source)),

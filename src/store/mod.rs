@@ -4,7 +4,6 @@
 //! The run log ([`journal`], [`run_log`]) is the source of truth. `checkpoints.json` ([`checkpoints`]) and `task.json`
 //! ([`lane_files`]) are views that others may read and add to.
 
-pub mod atomic;
 pub mod checkpoints;
 pub mod checkpoints_mend;
 pub mod error_log;
@@ -21,7 +20,6 @@ pub mod run_files;
 pub mod run_log;
 pub mod salvage;
 pub mod tool_calls;
-pub mod write_fault;
 
 pub use glance::{Glance, Logs};
 pub use journal::Journal;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::atomic::{self, FileError, read_foreign};
-use super::write_fault::change;
+use crate::fs::regular_file::read_foreign;
+use crate::fs::{FileError, atomic};
 use crate::model::{AgentName, CommitId, HumanGate, LaneId, Timestamp};
 
 /// What a person wants of a run.
@@ -181,13 +181,13 @@ fn read(path: &Path) -> Result<Request, String> {
 
 fn claim(path: &Path) -> Result<PathBuf, String> {
     let taken = path.with_extension(TAKEN);
-    change(|| fs::rename(path, &taken)).map_err(|error| format!("it cannot be taken: {error}"))?;
+    atomic::rename(path, &taken).map_err(|error| format!("it cannot be taken: {error}"))?;
     Ok(taken)
 }
 
 fn set_aside(path: PathBuf, reason: String) -> Malformed {
     let aside = path.with_extension("bad");
-    match change(|| fs::rename(&path, &aside)) {
+    match atomic::rename(&path, &aside) {
         Ok(()) => Malformed { path: aside, reason },
         Err(_) => Malformed { path, reason },
     }

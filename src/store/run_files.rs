@@ -4,10 +4,11 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::atomic::{FileError, open_error, write_below};
 use super::layout::{RunDirectory, paths_in};
+use crate::fs::atomic::write_below;
+use crate::fs::regular_file::{Links, open_with};
+use crate::fs::{FileError, open_error};
 use crate::model::JobSpec;
-use crate::regular_file::{Links, open_with};
 
 /// How much of a job's output is taken along from its beginning, in bytes.
 const HEAD: u64 = 64 << 10;

@@ -7,12 +7,13 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use super::atomic::{FileError, open_error};
 use super::log_guard::Tampering;
 use super::record::{self, EncodeError, FORMAT, LineFault};
 use crate::event::{Record, relocate};
+use crate::fs::handle::sync_contents;
+use crate::fs::regular_file::{Links, open_with};
+use crate::fs::{FileError, open_error, regular_file};
 use crate::model::{PhaseId, RunId};
-use crate::regular_file::{self, Links, open_with};
 
 /// Why a run log cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -150,7 +151,7 @@ pub fn read_durable(path: &Path) -> Result<(Vec<u8>, Vec<Record>), LogError> {
     let mut file = open_with(path, Links::Refuse).map_err(|source| open_error("open", path, source))?;
     let mut bytes = Vec::new();
     // What was written and not synced yet must not be known elsewhere before it is safe here.
-    let read = file.read_to_end(&mut bytes).and_then(|_| file.sync_data());
+    let read = file.read_to_end(&mut bytes).and_then(|_| sync_contents(&file));
     read.map_err(|source| cannot("read", path, source))?;
     let scan = scan_all(path, &bytes)?;
     bytes.truncate(scan.whole);

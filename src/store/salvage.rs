@@ -3,12 +3,11 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use super::atomic::{self, FileError};
 use super::record;
 use super::run_log::{Damage, LogError, cannot, scan_all};
 use crate::event::Record;
+use crate::fs::{FileError, atomic, regular_file};
 use crate::model::RunId;
-use crate::regular_file;
 
 /// What a damaged log still says.
 #[derive(Debug)]

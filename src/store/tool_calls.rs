@@ -2,15 +2,16 @@
 //! works on the run and only their number counts.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 
 use serde_json::Value;
 
-use super::atomic::{FileError, create_directories, no_follow_options, open_error};
 use super::layout::RunDirectory;
+use crate::fs::directory::create_directories;
+use crate::fs::regular_file::{Links, require_regular};
+use crate::fs::{FileError, handle, open_error};
 use crate::model::{AgentName, LaneId};
-use crate::regular_file::require_regular;
 
 /// Adds a tool call to the file at `path`, whose directory exists, as one write at its end.
 ///
@@ -40,12 +41,12 @@ const BY_HAND: &str = "by-hand";
 
 /// Adds `bytes`, and says how many there are now.
 fn add(path: &Path, bytes: &[u8]) -> Result<u64, FileError> {
-    let opened = no_follow_options().append(true).create(true).open(path).and_then(require_regular);
-    opened.and_then(|file| write(file, bytes)).map_err(|source| open_error("write", path, source))
+    let opened = handle::append(path, Links::Refuse).and_then(require_regular);
+    opened.and_then(|file| write(&file, bytes)).map_err(|source| open_error("write", path, source))
 }
 
-fn write(mut file: File, bytes: &[u8]) -> io::Result<u64> {
-    file.write_all(bytes)?;
+fn write(file: &File, bytes: &[u8]) -> io::Result<u64> {
+    handle::write_all(file, bytes)?;
     Ok(file.metadata()?.len())
 }
 

@@ -13,8 +13,9 @@ use std::time::Instant;
 
 use serde_json::{Map, Value, json};
 
+use crate::fs::handle;
+use crate::fs::regular_file::Links;
 use crate::model::{Redactor, Timestamp};
-use crate::regular_file::{Links, options};
 
 /// A trace that is being written. Clones write into the same file.
 #[derive(Clone)]
@@ -54,7 +55,7 @@ impl Timings {
     /// # Errors
     /// When the file cannot be written.
     pub fn create(path: &Path, now: Timestamp, redactor: Redactor) -> io::Result<Self> {
-        let file = options(Links::Follow).write(true).create(true).truncate(true).open(path)?;
+        let file = handle::overwrite(path, Links::Follow)?;
         let began = (Instant::now(), now);
         let mut trace = Trace { file, began, redactor, rows: Vec::new(), named: HashMap::new(), closed: false };
         let named =

@@ -1,10 +1,10 @@
 //! Why state did not travel.
 
+use crate::fs::FileError;
 use crate::git::GitError;
 use crate::model::{RunId, Timestamp};
 use crate::schedule::Fault;
 use crate::store::LogError;
-use crate::store::atomic::FileError;
 use crate::view::cells::clean;
 
 /// Why a run's state was not pushed or not pulled; nothing was changed but what the message says.

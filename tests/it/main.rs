@@ -56,3 +56,4 @@ mod support;
 mod surroundings;
 mod timings;
 mod worktrees;
+mod write_faults;

@@ -1,5 +1,7 @@
 //! Any plan that a reader can make.
 
+#![allow(clippy::unwrap_used, reason = "a test may fail")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

@@ -7,8 +7,8 @@ use super::scratch::Scratch;
 use super::telling::subject;
 use crate::cli::error::CliError;
 use crate::event::{Event, Record, RunOutcome};
+use crate::fs::regular_file;
 use crate::model::{Failure, FailureKind, JobId, ProcessId};
-use crate::regular_file;
 
 /// Attempts in the whole run: one each, one more after the failed test, one more after the conflict.
 const ATTEMPTS: &[(&str, usize)] = &[("API", 2), ("DOCS", 3), ("SCHEMA", 1), ("SEARCH", 1), ("SITE", 1)];

@@ -8,9 +8,10 @@ use std::process::{Child, ExitStatus};
 use super::amiss;
 use super::scratch::Scratch;
 use crate::cli::error::CliError;
+use crate::fs::regular_file::Links;
+use crate::fs::{handle, regular_file};
 use crate::model::text::shell_line;
 use crate::process;
-use crate::regular_file::{self, Links};
 
 /// A Lanekeeper at work. One that is let go of is killed.
 pub(super) struct Lanekeeper {
@@ -28,7 +29,7 @@ impl Lanekeeper {
             let mut command = scratch.command(&program);
             command.arg0("lanekeeper").args(arguments).args(["--progress", "plain"]);
             // A group of its own: Ctrl-C at the terminal is for the demo, which then ends what it has started.
-            let printed = regular_file::options(Links::Refuse).write(true).create(true).truncate(true).open(&output)?;
+            let printed = handle::overwrite(&output, Links::Refuse)?;
             command.process_group(0).stdout(printed.try_clone()?).stderr(printed).spawn()
         };
         let child = start().map_err(|error| amiss(format!("cannot start this program again: {error}")))?;

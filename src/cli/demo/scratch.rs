@@ -11,6 +11,7 @@ use super::amiss;
 use crate::cli::args;
 use crate::cli::error::{CliError, ExitStatus};
 use crate::event::Event;
+use crate::fs::regular_file;
 use crate::model::{JobId, Plan, RunId};
 use crate::plan_source::{self, Source, SourceFile};
 use crate::process::{self, Observation};
@@ -208,7 +209,7 @@ fn empty_directory(directory: &Path) -> Result<PathBuf, CliError> {
 
 fn write(path: &Path, text: &str) -> Result<(), CliError> {
     let parent = path.parent().unwrap_or(Path::new("/"));
-    let written = fs::create_dir_all(parent).and_then(|()| fs::write(path, text));
+    let written = fs::create_dir_all(parent).and_then(|()| regular_file::write_argument(path, text.as_bytes()));
     written.map_err(|error| cannot("write", path, &error))
 }
 

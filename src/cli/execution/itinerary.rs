@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use super::plan_file::names_in;
 use crate::cli::error::{CliError, ExitStatus};
+use crate::fs::regular_file;
 use crate::plan_source::roadmap::{self, RoadmapPhase, normal};
 use crate::plan_source::{MAX_TEXT, decode, gsd_plans_beside, is_gsd_plan_name};
-use crate::regular_file;
 
 /// Plans that follow each other.
 #[derive(Debug, PartialEq, Eq)]

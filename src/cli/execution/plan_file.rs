@@ -9,12 +9,12 @@ use std::sync::Arc;
 use crate::cli::args::{Format, ReadingArgs};
 use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
+use crate::fs::regular_file::{self, Links};
 use crate::model::text::{counted, headline};
 use crate::model::{CommandLine, Plan, PlanParts, Round};
 use crate::plan_source::{
     self, Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Severity, Source, SourceFile,
 };
-use crate::regular_file::{self, Links};
 use crate::runner::Catalogue;
 use crate::settings::{Origin, Settings};
 use crate::shell;

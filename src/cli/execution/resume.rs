@@ -25,6 +25,7 @@ use crate::cli::runs::{command, named_or_only_unfinished, unfinished, unknown_la
 use crate::engine::mirror::Mirror;
 use crate::engine::reconcile::{describe, verdict};
 use crate::event::{Event, Record, RunStarted};
+use crate::fs::regular_file;
 use crate::model::digest::sha256;
 use crate::model::text::{headline, shell_line};
 use crate::model::withheld::{EnvironmentOwner, Withheld};
@@ -35,7 +36,6 @@ use crate::process;
 use crate::recover::completion::partial_rounds;
 use crate::recover::resume::{PlanOnRecord, ResumeError, beginning, check, close_removed_jobs, replay};
 use crate::recover::untold::untold_snapshots;
-use crate::regular_file;
 use crate::schedule::RunState;
 use crate::settings::{Layer, OnConflict, Origin, Setting, Settings};
 use crate::store::{Journal, Request, RunDirectory, StateDirectory, requests};

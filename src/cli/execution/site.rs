@@ -90,7 +90,7 @@ const TRIES: u32 = 20;
 /// Makes sure that worktrees can be made in `root`.
 fn usable_directory(root: &Path) -> Result<(), CliError> {
     let attempt = || -> Result<(), String> {
-        crate::store::atomic::create_directory(root).map_err(|error| error.to_string())?;
+        crate::fs::directory::create_directory(root).map_err(|error| error.to_string())?;
         // A file made to try it would stay where Lanekeeper is killed.
         access(root, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| error.to_string())
     };

@@ -15,16 +15,16 @@ use crate::cli::context::Context;
 use crate::cli::error::{CliError, ExitStatus};
 use crate::cli::options::{Alone, Options};
 use crate::event::{Event, RunOptions, RunStarted};
+use crate::fs::{atomic, regular_file};
 use crate::git::Pool;
 use crate::model::digest::sha256;
 use crate::model::text::{headline, shell_line};
 use crate::model::{LaneId, LaneIndex, MergeMode, Plan, RunId};
 use crate::plan_source::explain;
 use crate::recover::resume::has_begun;
-use crate::regular_file;
 use crate::schedule::RunState;
 use crate::settings::Settings;
-use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, atomic, checkpoints, run_log};
+use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, checkpoints, run_log};
 use crate::view::RunView;
 
 /// The version of the run log's format.

@@ -8,12 +8,12 @@ use crate::cli::context::Context;
 
 use crate::cli::runs;
 use crate::event::{LaneStage, RunOutcome};
+use crate::fs::{atomic, regular_file};
 use crate::git::Surrounding;
 use crate::model::{RunId, TaskFile};
-use crate::regular_file;
 use crate::store::lane_files::read_task;
 use crate::store::lock::is_held;
-use crate::store::{Glance, LaneDirectory, StateDirectory, atomic};
+use crate::store::{Glance, LaneDirectory, StateDirectory};
 
 /// How many runs are told of.
 const TOLD: usize = 3;

@@ -1,14 +1,12 @@
 //! Writing files into a repository: all of them or none, none outside of it, each with the mode that it has.
 
-use std::fs::{self, Permissions};
-use std::io::{self, ErrorKind, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
+use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
-use tempfile::NamedTempFile;
-
 use crate::cli::error::{CliError, ExitStatus};
-use crate::regular_file::{self, Links};
+use crate::fs::regular_file::Links;
+use crate::fs::{FileError, Staged, atomic, directory, handle, regular_file};
 
 /// A file that is to be written.
 #[derive(Debug)]
@@ -88,69 +86,68 @@ pub(super) fn write_all(root: &Path, changes: &[&Change]) -> Result<(), CliError
     written
 }
 
-/// Writes each file beside its place.
-fn stage_all(root: &Path, changes: &[&Change], made: &mut Vec<PathBuf>) -> Result<Vec<NamedTempFile>, CliError> {
-    let stage = |change: &&Change| stage(root, change, made).map_err(|error| failed(change, &error));
+/// A change on disk beside its place, with what undoes it: once files change, a full disk must not keep them from being
+/// restored.
+struct Prepared {
+    new: Staged,
+    old: Option<Staged>,
+}
+
+fn stage_all(root: &Path, changes: &[&Change], made: &mut Vec<PathBuf>) -> Result<Vec<Prepared>, CliError> {
+    let stage = |change: &&Change| stage(root, change, made).map_err(|error| failed(&error));
     changes.iter().map(stage).collect()
 }
 
-fn stage(root: &Path, change: &Change, made: &mut Vec<PathBuf>) -> io::Result<NamedTempFile> {
-    let parent = change.place.parent().unwrap_or(root);
-    make_directories(root, parent, made)?;
-    // What is new gets what the user's umask leaves.
-    let mut file = tempfile::Builder::new()
-        .prefix(".lanekeeper")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(parent)?;
-    if let Ok(there) = fs::metadata(&change.place) {
+fn stage(root: &Path, change: &Change, made: &mut Vec<PathBuf>) -> Result<Prepared, FileError> {
+    make_directories(root, change.place.parent().unwrap_or(root), made)?;
+    if change.old.is_some() {
         // A file that its owner may not write stays one; to replace it would go round that.
-        regular_file::options(Links::Follow).append(true).open(&change.place)?;
-        file.as_file().set_permissions(there.permissions())?;
+        handle::append_existing(&change.place, Links::Follow).map_err(FileError::io("write", &change.place))?;
     }
-    file.write_all(change.new.as_bytes())?;
-    file.as_file().sync_all()?;
-    Ok(file)
+    let stage = |text: &String| atomic::stage_over(&change.place, text.as_bytes());
+    Ok(Prepared { new: stage(&change.new)?, old: change.old.as_ref().map(stage).transpose()? })
 }
 
-fn make_directories(root: &Path, directory: &Path, made: &mut Vec<PathBuf>) -> io::Result<()> {
+fn make_directories(root: &Path, directory: &Path, made: &mut Vec<PathBuf>) -> Result<(), FileError> {
     let mut path = root.to_owned();
     for component in directory.strip_prefix(root).unwrap_or(Path::new("")).components() {
         let Component::Normal(name) = component else { continue };
         path.push(name);
-        match fs::create_dir(&path) {
-            Ok(()) => made.push(path.clone()),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
+        if directory::create_ordinary(&path).map_err(FileError::io("make the directory", &path))? {
+            made.push(path.clone());
         }
     }
     Ok(())
 }
 
-/// Puts every file into its place; where one cannot be, those before it are put back.
-fn put_all(staged: Vec<NamedTempFile>, changes: &[&Change]) -> Result<(), CliError> {
-    for (index, (file, change)) in staged.into_iter().zip(changes).enumerate() {
-        if let Err(error) = file.persist(&change.place) {
-            changes[..index].iter().for_each(|change| put_back(change));
-            return Err(failed(change, &error.error));
+/// Puts every file into its place; where one cannot be, those before it are restored.
+fn put_all(mut prepared: Vec<Prepared>, changes: &[&Change]) -> Result<(), CliError> {
+    for index in 0..prepared.len() {
+        if let Err(error) = prepared[index].new.put() {
+            prepared[..index].iter_mut().zip(changes).for_each(|(done, change)| undo(done, change));
+            return Err(failed(&error));
         }
     }
     Ok(())
 }
 
-fn put_back(change: &Change) {
-    let _ = match &change.old {
-        Some(old) => fs::write(&change.place, old),
-        None => fs::remove_file(&change.place),
+fn undo(done: &mut Prepared, change: &Change) {
+    let _ = match &mut done.old {
+        Some(old) => old.put_back(),
+        None => atomic::remove(&change.place),
     };
 }
 
-fn failed(change: &Change, error: &io::Error) -> CliError {
-    CliError::new(ExitStatus::Blocked, format!("{} cannot be written: {error}", change.name))
+fn failed(error: &FileError) -> CliError {
+    CliError::new(ExitStatus::Blocked, error.to_string())
         .hint("nothing was written; make it writable, then repeat the command")
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     fn change(root: &Path, name: &'static str) -> Change {

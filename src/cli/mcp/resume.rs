@@ -12,9 +12,9 @@ use super::parameters::{TaskId, context, usage};
 use crate::cli::error::{CliError, ExitStatus};
 use crate::cli::runs::existing;
 use crate::event::Event;
+use crate::fs::{handle, regular_file};
 use crate::model::LaneId;
 use crate::process::{Output, start_detached};
-use crate::regular_file::{self, Links};
 use crate::store::Follower;
 
 /// How long a resume may take to say in the run log that it has begun, before the answer is that it is about to.
@@ -54,7 +54,7 @@ fn words(task: &TaskId, additional: Option<&str>) -> Vec<String> {
 
 /// What a run prints is its owner's alone.
 fn create(path: &Path) -> std::io::Result<File> {
-    regular_file::options(Links::Refuse).append(true).create_new(true).open(path)
+    handle::append_new(path)
 }
 
 /// INVALID_OPERATION for a lane that is merged: its run may well be resumed, but not on its account.

@@ -13,6 +13,7 @@ use super::{Moment, PortError, Ports, Task};
 use crate::diagnose;
 use crate::engine::reconcile::{Verdict, verdict};
 use crate::event::{AgentReport, Event, Reading, Worktree};
+use crate::fs::{atomic, directory, regular_file};
 use crate::git::{self, GitError};
 use crate::model::job::StatusSpec;
 use crate::model::runner::PromptWay;
@@ -22,7 +23,7 @@ use crate::model::{
 };
 use crate::process::{self, Observation};
 use crate::schedule::{LaneState, RestartFrom, RunState};
-use crate::store::{atomic, lane_files};
+use crate::store::lane_files;
 use crate::timing::TARGET;
 
 /// Everything that a job needs, taken from the state.
@@ -211,7 +212,7 @@ impl Ports {
     fn lay_out(&self, described: &Described) -> Result<(), PortError> {
         let Some((files, contents)) = &described.files else { return Ok(()) };
         for directory in [Some(files.directory.as_path()), files.status.parent()].into_iter().flatten() {
-            atomic::create_directory(directory)?;
+            directory::create_directory(directory)?;
         }
         // What the job is to do is written after them: until then nothing counts on any of them.
         atomic::write_together(&files.directory, contents.iter().map(|(name, text)| (*name, text.as_slice())))?;
@@ -398,7 +399,8 @@ impl Ports {
             let role = JobRole::Attempt { agent: who.name.clone(), task: who.tasks.first()?.id.clone() };
             let number = state.lane(lane).agents[agent].attempt;
             let job = JobId { lane: Some(plan.id.clone()), role, number };
-            let text = atomic::read_left(&self.run.job(&job).join("report.md")).or_else(|| self.last_message(&job))?;
+            let text =
+                regular_file::read_left(&self.run.job(&job).join("report.md")).or_else(|| self.last_message(&job))?;
             Some((who.name.to_string(), text))
         };
         plan.round(Round::Requirements).filter_map(of_agent).collect()

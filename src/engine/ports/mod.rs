@@ -85,7 +85,7 @@ pub enum PortError {
     Forge(#[from] ForgeError),
     /// A state file.
     #[error(transparent)]
-    File(#[from] crate::store::atomic::FileError),
+    File(#[from] crate::fs::FileError),
     /// The state lacks what the action is about: the run log does not fit the plan.
     #[error("the run log does not say {0}; run `lanekeeper status` and compare")]
     Missing(&'static str),

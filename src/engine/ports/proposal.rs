@@ -6,11 +6,12 @@ use super::{Answer, PortError, Ports, Task};
 use crate::diagnose::outage_in;
 use crate::event::{Event, Record};
 use crate::forge::{Forge, Opened, Proposal};
+use crate::fs::{atomic, directory};
 use crate::git::{Lease, PushRequest, Pushed, Remote, branch_reference};
 use crate::model::text::{last_lines, shell_line};
 use crate::model::{CommitId, LaneIndex, PullRequest, RunId, Stage, Timestamp};
 use crate::schedule::RunState;
-use crate::store::{atomic, run_log};
+use crate::store::run_log;
 use crate::view::RunView;
 use crate::view::commands::Commands;
 use crate::view::pull_request::{PullRequestContext, PullRequestText, pull_request_text};
@@ -94,7 +95,7 @@ impl Ports {
         let id = self.id(lane);
         let body_file = self.run.pull_request(&id);
         let directory = body_file.parent().ok_or(PortError::Missing("where files are kept"))?;
-        atomic::create_directory(directory)?;
+        directory::create_directory(directory)?;
         atomic::write(&body_file, self.redactor.redact(&text.body).as_bytes())?;
         let variables =
             [("RUN_ID", self.facts.run_id.as_str()), ("PHASE", self.facts.phase.as_str()), ("LANE", id.as_str())];

@@ -226,7 +226,7 @@ fn may_pass(error: &PortError) -> bool {
     matches!(
         error,
         GitError::Program(_)
-            | GitError::Io { .. }
+            | GitError::File(_)
             | GitError::LostObject { .. }
             | GitError::BadClaim { .. }
             | GitError::NotOurs { .. }

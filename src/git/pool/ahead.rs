@@ -63,7 +63,7 @@ impl Pool {
     /// there are.
     ///
     /// # Errors
-    /// What git says; [`GitError::Io`], [`GitError::BadClaim`].
+    /// What git says; [`GitError::File`], [`GitError::BadClaim`].
     pub fn make_ahead(&self, run: &RunId, start: &CommitId, most: u32) -> Result<u32, GitError> {
         let there = self.at_hand(run)?;
         let Some(_under_way) = self.making.begin().filter(|_| there < most) else { return Ok(there) };
@@ -95,7 +95,7 @@ impl Pool {
     /// being made is waited for, but no longer than `patience`; after that it stays, held.
     ///
     /// # Errors
-    /// What git says; [`GitError::Io`], [`GitError::BadClaim`].
+    /// What git says; [`GitError::File`], [`GitError::BadClaim`].
     pub fn end_making_ahead(&self, run: &RunId, commit: &CommitId, patience: Duration) -> Result<(), GitError> {
         let mut state = self.making.lock();
         state.ended = true;

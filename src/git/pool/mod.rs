@@ -8,9 +8,8 @@ mod turns;
 mod verbatim;
 
 use std::collections::BTreeMap;
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, File};
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -18,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use self::ahead::Making;
 use self::turns::{For, Turn, Turns};
 use crate::event::Worktree;
+use crate::fs::directory;
 use crate::git::admin_lock::{Guarded, holding_worktree};
 use crate::git::claim::{Claim, Holder, Progress};
 use crate::git::durable;
@@ -194,7 +194,7 @@ impl Pool {
     /// Who holds which slot of this repository.
     ///
     /// # Errors
-    /// [`GitError::BadClaim`], [`GitError::Io`].
+    /// [`GitError::BadClaim`], [`GitError::File`].
     pub fn claims(&self) -> Result<Vec<(u32, Holder)>, GitError> {
         let damaged = self.numbers()?.into_iter().find_map(|number| Claim::read(&self.claim_file(number)).err());
         match damaged {
@@ -393,7 +393,7 @@ impl Pool {
 
 /// Makes a directory that only its owner may enter; one that exists is as good.
 pub(crate) fn make_directory(path: &Path) -> Result<(), GitError> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(io_error("create", path))
+    Ok(directory::create_directory(path)?)
 }
 
 /// `path` without symbolic links, as far as it exists: git registers worktrees by such names.

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File, FileTimes, Metadata};
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -17,10 +17,11 @@ use sha1::{Digest, Sha1};
 use super::Pool;
 use super::nearness::FAR;
 use super::verbatim::{Blob, verbatim};
-use crate::git::error::GitError;
+use crate::fs::regular_file::{Links, open_with};
+use crate::fs::{atomic, handle};
+use crate::git::error::{GitError, io_error};
 use crate::git::slot::{Occupant, git_directory, occupant};
 use crate::model::CommitId;
-use crate::regular_file::{Links, open_with, options};
 
 /// Larger files are left to git if they would have to be written.
 const LARGEST: u64 = 32 << 20;
@@ -57,7 +58,7 @@ impl Pool {
         let files = verbatim(&self.repository, slot, commit)?;
         let copied = make_directories(slot, &files).and_then(|()| copy_all(source, slot, &files));
         let index = copied.and_then(|copied| if copied.is_empty() { Ok(()) } else { write_index(slot, &copied) });
-        index.map_err(|error| GitError::Io { doing: "copy", path: slot.to_owned(), source: error })
+        index.map_err(|error| io_error("copy", slot)(error))
     }
 }
 
@@ -95,7 +96,7 @@ fn copy(
     let Ok((from, written)) = open(&file.below(source)) else { return Ok(None) };
     let path = file.below(slot);
     let mode = if file.executable { 0o777 } else { 0o666 };
-    let create = || options(Links::Refuse).read(true).write(true).create_new(true).mode(mode).open(&path);
+    let create = || handle::create_new(&path, mode);
     let copy = match sharing.share(&from, written.len(), create, &path)? {
         // Looked at is what has come over: the source may change at any moment.
         Some(copy) if name_of(written.len(), &copy)? == file.id => copy,
@@ -107,8 +108,8 @@ fn copy(
             return Ok(None);
         }
         None => {
-            let mut copy = create()?;
-            copy.write_all(bytes)?;
+            let copy = create()?;
+            handle::write_all(&copy, bytes)?;
             copy
         }
     };
@@ -184,10 +185,7 @@ fn write_index(slot: &Path, files: &[(&Blob, Metadata)]) -> io::Result<()> {
     let sum = Sha1::digest(&bytes);
     bytes.extend_from_slice(&sum);
     let entry = git_directory(slot).map_err(io::Error::other)?;
-    let mut index = tempfile::NamedTempFile::new_in(&entry)?;
-    index.write_all(&bytes)?;
-    index.persist(entry.join("index"))?;
-    Ok(())
+    Ok(atomic::replace(&entry.join("index"), &bytes)?)
 }
 
 fn write_entry(bytes: &mut Vec<u8>, file: &Blob, found: &Metadata) {

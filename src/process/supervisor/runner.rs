@@ -13,13 +13,13 @@ use super::complain;
 use super::course::{Blow, Course, Word};
 use super::signals::Signals;
 use super::status::StatusFile;
+use crate::fs::regular_file::{Links, open_with};
 use crate::model::text::counted;
 use crate::model::time::short;
 use crate::model::{CommandLine, ExitCause, JobExit, JobSpec, OnOrphan, ProcessId, is_foreign_git_variable};
 use crate::process::files::{JobFiles, Marker, TOKEN_VARIABLE, now};
 use crate::process::launch::LAUNCHER_VARIABLE;
 use crate::process::{platform, tree};
-use crate::regular_file::{Links, open_with};
 use crate::shell::{Shell, shell_of};
 
 /// How long a tree is killed again and again before its survivors are left to the kernel.

@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use crate::fs::atomic;
+use crate::fs::regular_file::{Links, read_with};
 use crate::model::job::StatusSpec;
 use crate::model::{ExitCause, JobExit, Timestamp};
-use crate::process::files::{replace, text_of};
-use crate::process::platform::exchange;
-use crate::regular_file::{Links, read_with};
+use crate::process::files::text_of;
 
 /// The largest file that is compared with what the supervisor wrote, in bytes; an agent wrote a larger one.
 const LARGEST: u64 = 1 << 20;
@@ -51,7 +51,7 @@ impl StatusFile {
         if let Some(directory) = spec.path.parent() {
             fs::create_dir_all(directory)?;
         }
-        replace(&spec.path, &text)?;
+        atomic::replace(&spec.path, &text)?;
         Ok(Self { spec, ours: Some(text), aside: None })
     }
 
@@ -82,17 +82,17 @@ impl StatusFile {
             return Ok(());
         }
         let aside = self.aside_path();
-        replace(&aside, &text)?;
-        exchange(&aside, &self.spec.path)?;
+        atomic::replace(&aside, &text)?;
+        atomic::exchange(&aside, &self.spec.path)?;
         let found = written(&aside);
         if found.is_none() || found == self.ours {
             self.aside = self.ours.replace(text);
             return Ok(());
         }
         self.ours = None;
-        exchange(&aside, &self.spec.path)?;
+        atomic::exchange(&aside, &self.spec.path)?;
         // Two words within this moment: the later one is what came out now.
-        if written(&aside).as_ref() != Some(&text) { fs::rename(&aside, &self.spec.path) } else { Ok(()) }
+        if written(&aside).as_ref() != Some(&text) { atomic::rename(&aside, &self.spec.path) } else { Ok(()) }
     }
 
     /// Gives the place back to the file that was put aside if somebody wrote into it.
@@ -100,7 +100,7 @@ impl StatusFile {
         let Some(aside) = self.aside.take() else { return Ok(()) };
         let path = self.aside_path();
         if written(&path).as_ref() != Some(&aside) && path.symlink_metadata().is_ok() {
-            fs::rename(&path, &self.spec.path)?;
+            atomic::rename(&path, &self.spec.path)?;
             self.ours = None;
         }
         Ok(())

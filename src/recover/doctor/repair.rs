@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::event::Worktree;
+use crate::fs::{FileError, atomic, directory};
 use crate::git::{self, GitError, Holder, Pool, Repository};
 use crate::model::text::counted;
 use crate::model::{CheckpointRecord, CommitId, Plan, TaskFile, Timestamp};
 use crate::process;
 use crate::recover::doctor::facts::IndexTrouble;
-use crate::store::atomic::{self, FileError};
 use crate::store::checkpoints::CheckpointsError;
 use crate::store::lane_files::{self, LaneFileError};
 use crate::store::{Journal, LaneDirectory, LogError, checkpoints, checkpoints_mend, salvage};
@@ -222,7 +222,7 @@ impl Repair {
             Self::ReplaceLog { log, text } => Ok(kept(&salvage::replace_log(log, text)?)),
             Self::WritePlan { path, plan } => write_plan(path, plan),
             Self::WriteTask { root, lane, task } => {
-                atomic::create_directory(root)?;
+                directory::create_directory(root)?;
                 lane_files::write_task(lane, task)?;
                 Ok("written from the run log".to_owned())
             }
@@ -295,7 +295,7 @@ fn write_plan(path: &Path, plan: &Plan) -> Result<String, RepairError> {
     let text = serde_json::to_vec_pretty(plan).map_err(RepairError::Plan)?;
     let aside = path.exists().then(|| salvage::keep_aside(path)).transpose()?;
     if let Some(directory) = path.parent() {
-        atomic::create_directory(directory)?;
+        directory::create_directory(directory)?;
     }
     atomic::write(path, &text)?;
     let told = "written from its source; --retries and --runner of the first start are not in it".to_owned();
@@ -304,11 +304,7 @@ fn write_plan(path: &Path, plan: &Plan) -> Result<String, RepairError> {
 
 fn set_aside(path: &Path) -> Result<String, RepairError> {
     let aside = path.with_extension("json.bad");
-    std::fs::rename(path, &aside).map_err(|source| FileError::Io {
-        action: "set aside",
-        path: path.to_owned(),
-        source,
-    })?;
+    atomic::rename(path, &aside).map_err(FileError::io("set aside", path))?;
     Ok(kept(&aside))
 }
 

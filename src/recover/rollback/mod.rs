@@ -13,12 +13,12 @@ mod work;
 use std::path::PathBuf;
 
 use crate::engine::ports::PortError;
+use crate::fs::FileError;
 use crate::git::{GitError, Obstacles};
 use crate::model::{CommitId, LaneId};
 use crate::process::ProcessError;
 use crate::schedule::Fault;
 use crate::store::LogError;
-use crate::store::atomic::FileError;
 
 pub use carry_out::{PutBack, carry_out, check_worktrees};
 pub use plan::{KeptWork, LandedMerge, LaneToPutBack, RollbackPlan, plan};

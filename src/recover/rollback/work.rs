@@ -118,7 +118,7 @@ pub(super) fn release(
         ports.pool.unlink(&slot.holder)?;
         ports.pool.release(&slot.holder, &heads)?;
         let index = ports.index_file(lane, slot.holder.agent.as_ref());
-        crate::store::atomic::remove(&index).map_err(PortError::from)?;
+        crate::fs::atomic::remove(&index).map_err(PortError::from)?;
     }
     Ok(())
 }

@@ -12,6 +12,9 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use super::fault::change;
+use super::handle::overwrite;
+
 /// The limit of [`read`] and [`read_text`], in bytes: a run log or an index of git may be large, and a sparse file in its
 /// place would fill the memory.
 pub(crate) const LARGE: u64 = 4 << 30;
@@ -26,7 +29,7 @@ pub(crate) enum Links {
 }
 
 /// Options that wait for nothing; for files that are written, which are made readable by their owner only.
-pub(crate) fn options(links: Links) -> OpenOptions {
+pub(super) fn options(links: Links) -> OpenOptions {
     let flags = match links {
         Links::Follow => OFlags::NONBLOCK,
         Links::Refuse => OFlags::NONBLOCK | OFlags::NOFOLLOW,
@@ -117,6 +120,14 @@ pub(crate) fn read_argument(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     read_all(OpenOptions::new().read(true).open(path)?, limit)
 }
 
+/// Writes to a file of the user's as any program does: it may be a pipe or a device.
+///
+/// # Errors
+/// What the system reports.
+pub(crate) fn write_argument(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    change(path, || std::fs::write(path, bytes))
+}
+
 fn read_all(file: File, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // Not what the metadata say: a file may grow while it is read.
@@ -127,14 +138,34 @@ fn read_all(file: File, limit: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// The largest file that [`read_foreign`] reads, in bytes.
+const FOREIGN_LIMIT: u64 = 1 << 20;
+
+/// Reads a small text file that another program writes; `None` where there is none. A link is refused.
+///
+/// # Errors
+/// Why it cannot be read, without the path.
+pub(crate) fn read_foreign(path: &Path) -> Result<Option<String>, String> {
+    let text = match read_text_with(path, Links::Refuse, FOREIGN_LIMIT) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        read => read.map_err(|error| error.to_string())?,
+    };
+    Ok(Some(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)))
+}
+
+/// The text of a small file that an agent may have left; `None` where there is none or it is no text.
+pub(crate) fn read_left(path: &Path) -> Option<String> {
+    read_foreign(path).ok().flatten()
+}
+
 /// Copies a regular file, which is not a link, to another place, with its permissions; as a clone where the file system can.
 ///
 /// # Errors
 /// Those of [`open`], or what cannot be written.
 pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = open_with(from, Links::Refuse)?;
-    let mut target = options(Links::Refuse).write(true).create(true).truncate(true).open(to)?;
-    io::copy(&mut source, &mut target)?;
+    let mut target = overwrite(to, Links::Refuse)?;
+    change(to, || io::copy(&mut source, &mut target))?;
     target.set_permissions(source.metadata()?.permissions())
 }
 
@@ -216,5 +247,20 @@ mod tests {
         copy(&from, &to).unwrap();
         assert_eq!(fs::read_to_string(&to).unwrap(), "text");
         assert_eq!(fs::metadata(&to).unwrap().permissions().mode() & 0o777, 0o755);
+    }
+
+    #[test]
+    fn a_foreign_pipe_link_or_giant_is_not_read() {
+        let root = tempfile::tempdir().unwrap();
+        let place = |name: &str| root.path().join(name);
+        assert!(std::process::Command::new("mkfifo").arg(place("pipe")).status().unwrap().success());
+        symlink("pipe", place("link")).unwrap();
+        File::create(place("giant")).unwrap().set_len(FOREIGN_LIMIT + 1).unwrap();
+        for name in ["pipe", "link", "giant"] {
+            read_foreign(&place(name)).unwrap_err();
+        }
+        assert_eq!(read_foreign(&place("missing")), Ok(None));
+        fs::write(place("bom"), "\u{feff}{}").unwrap();
+        assert_eq!(read_foreign(&place("bom")), Ok(Some("{}".to_owned())));
     }
 }

@@ -1,0 +1,251 @@
+//! Files that are the old one or the new one and never half of each.
+//!
+//! Nothing here writes through a symbolic link below the root that it is given (SPEC §13).
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use super::directory::{enter_all, sync_directory, sync_names};
+use super::error::{FileError, open_error};
+use super::fault::change;
+use super::regular_file::open_directory;
+use super::staged::{ORDINARY, PRIVATE, Staged, temporary_name};
+
+/// Replaces the file at `path`, whose directory exists, by one that holds `contents`; mode 0600.
+///
+/// When this returns, the new file survives a power cut. A symbolic link at `path` is replaced, not followed.
+///
+/// # Errors
+/// [`FileError`]; the old file is then untouched.
+pub fn write(path: &Path, contents: &[u8]) -> Result<(), FileError> {
+    put_durably(Staged::create(path, PRIVATE)?, |file| file.write(contents))
+}
+
+/// The same where `fill` writes what the new file holds.
+///
+/// # Errors
+/// [`FileError`]; the old file is then untouched.
+pub(crate) fn write_with(path: &Path, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<(), FileError> {
+    put_durably(Staged::create(path, PRIVATE)?, |file| file.fill(fill))
+}
+
+/// The same as [`write`] for `relative` below `root`; directories on the way are made, links on the way are refused.
+///
+/// # Errors
+/// [`FileError`]; the old file is then untouched.
+pub(crate) fn write_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), FileError> {
+    put_durably(staged_below(root, relative)?, |file| file.write(contents))
+}
+
+/// The same for files of one directory, which exists, with one wait for all their names: nothing may count on any of
+/// them before this returns.
+///
+/// # Errors
+/// [`FileError`]; some of the files may then be new.
+pub(crate) fn write_together<'a>(
+    directory: &Path,
+    files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
+) -> Result<(), FileError> {
+    let opened = open_directory(directory).map_err(|source| open_error("open", directory, source))?;
+    for (name, contents) in files {
+        put_synced(&mut Staged::create_in(&opened, &directory.join(name))?, |file| file.write(contents))?;
+    }
+    sync_names(directory, &opened).map_err(FileError::io("sync", directory))
+}
+
+/// The same as [`write_below`] with half the waiting, for what is not worth more: after a power cut the old file may be
+/// there again.
+///
+/// # Errors
+/// [`FileError`]; the old file is then untouched.
+pub(crate) fn exchange_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), FileError> {
+    put_synced(&mut staged_below(root, relative)?, |file| file.write(contents))
+}
+
+/// The same as [`write`] without waiting for the disk, for what is worth nothing after a power cut.
+///
+/// # Errors
+/// [`FileError`]; the old file is then untouched.
+pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<(), FileError> {
+    let mut staged = Staged::create(path, PRIVATE)?;
+    staged.write(contents)?;
+    staged.put()
+}
+
+/// A file of the user's that is to replace the one at `path` and is on disk: it has the permissions of that one, or those
+/// that the umask leaves.
+pub(crate) fn stage_over(path: &Path, contents: &[u8]) -> Result<Staged, FileError> {
+    let staged = Staged::create(path, ORDINARY)?;
+    if let Ok(known) = std::fs::metadata(path) {
+        staged.set_permissions(known.permissions())?;
+    }
+    staged.write(contents)?;
+    staged.sync()?;
+    Ok(staged)
+}
+
+/// Replaces a file of the user's; a symbolic link to it stays one.
+///
+/// # Errors
+/// [`FileError`]; the old file is then untouched.
+pub(crate) fn rewrite(path: &Path, contents: &[u8]) -> Result<(), FileError> {
+    let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut staged = stage_over(&real, contents)?;
+    staged.put()?;
+    staged.sync_name()
+}
+
+/// Makes `path` a symbolic link to `target`, in place of one that may be there.
+///
+/// # Errors
+/// What the system reports; what was there is then untouched.
+pub(crate) fn link(target: &Path, path: &Path) -> io::Result<()> {
+    let staged = path.with_file_name(temporary_name(path.file_name().unwrap_or_default()));
+    change(path, || symlink(target, &staged))?;
+    rename(&staged, path).inspect_err(|_| drop(std::fs::remove_file(&staged)))
+}
+
+/// Gives a file or directory another name, over a file that has it.
+pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    change(to, || std::fs::rename(from, to))
+}
+
+/// The same where nothing may have that name.
+pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    Ok(change(to, || renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE))?)
+}
+
+/// Exchanges two files in one step; where the file system cannot, the first takes the second's place.
+pub(crate) fn exchange(first: &Path, second: &Path) -> io::Result<()> {
+    match change(second, || renameat_with(CWD, first, CWD, second, RenameFlags::EXCHANGE)) {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => rename(first, second),
+        exchanged => Ok(exchanged?),
+    }
+}
+
+/// Removes a file; none there is as good.
+pub(crate) fn remove(path: &Path) -> Result<(), FileError> {
+    remove_if_there(path).map(drop)
+}
+
+/// The same, and it stays removed after a power cut.
+pub(crate) fn remove_durably(path: &Path) -> Result<(), FileError> {
+    match (remove_if_there(path)?, path.parent()) {
+        (true, Some(directory)) if directory.is_dir() => sync_directory(directory),
+        _ => Ok(()),
+    }
+}
+
+fn remove_if_there(path: &Path) -> Result<bool, FileError> {
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        removed => removed.map(|()| true).map_err(FileError::io("remove", path)),
+    }
+}
+
+fn staged_below(root: &Path, relative: &Path) -> Result<Staged, FileError> {
+    let path = root.join(relative);
+    match relative.parent() {
+        Some(parent) if relative.file_name().is_some() => Staged::create_in(&enter_all(root, parent)?, &path),
+        _ => Err(FileError::Outside { path }),
+    }
+}
+
+fn put_durably(mut staged: Staged, write: impl FnOnce(&Staged) -> Result<(), FileError>) -> Result<(), FileError> {
+    put_synced(&mut staged, write)?;
+    staged.sync_name()
+}
+
+fn put_synced(staged: &mut Staged, write: impl FnOnce(&Staged) -> Result<(), FileError>) -> Result<(), FileError> {
+    write(staged)?;
+    staged.sync()?;
+    staged.put()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn mode(path: &Path) -> u32 {
+        fs::symlink_metadata(path).unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn files_and_directories_are_their_owners_alone() {
+        let root = tempfile::tempdir().unwrap();
+        write_below(root.path(), Path::new("a/b/c.json"), b"1").unwrap();
+        assert_eq!(mode(&root.path().join("a")), 0o700);
+        assert_eq!(mode(&root.path().join("a/b")), 0o700);
+        assert_eq!(mode(&root.path().join("a/b/c.json")), 0o600);
+    }
+
+    #[test]
+    fn a_wide_open_file_is_replaced_by_a_closed_one() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("x");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+        write(&path, b"new").unwrap();
+        assert_eq!(mode(&path), 0o600);
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1, "a temporary file was left behind");
+    }
+
+    #[test]
+    fn a_link_at_the_targets_place_is_replaced_and_its_target_untouched() {
+        let root = tempfile::tempdir().unwrap();
+        let (target, path) = (root.path().join("target"), root.path().join("x"));
+        fs::write(&target, "precious").unwrap();
+        symlink(&target, &path).unwrap();
+        write(&path, b"new").unwrap();
+        assert_eq!(fs::read_to_string(&target).unwrap(), "precious");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        assert!(!path.is_symlink());
+    }
+
+    #[test]
+    fn a_link_on_the_way_is_refused_and_named() {
+        let (root, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        symlink(elsewhere.path(), root.path().join("a")).unwrap();
+        let error = write_below(root.path(), Path::new("a/b/c"), b"1").unwrap_err();
+        assert!(matches!(&error, FileError::SymbolicLink { path } if path.ends_with("a")), "{error}");
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_path_that_leaves_its_root_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        for relative in ["../x", "a/../../x", "/etc/x", ""] {
+            let error = write_below(root.path(), Path::new(relative), b"1").unwrap_err();
+            assert!(matches!(error, FileError::Outside { .. }), "{relative}: {error}");
+        }
+    }
+
+    #[test]
+    fn files_written_together_are_all_replaced_and_one_that_cannot_be_is_named() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("a"), "old").unwrap();
+        write_together(root.path(), [("a", &b"1"[..]), ("b", b"2")]).unwrap();
+        let text = |name: &str| fs::read_to_string(root.path().join(name)).unwrap();
+        assert_eq!((text("a"), text("b"), mode(&root.path().join("a"))), ("1".to_owned(), "2".to_owned(), 0o600));
+        fs::create_dir(root.path().join("taken")).unwrap();
+        let error = write_together(root.path(), [("taken", &b"3"[..])]).unwrap_err().to_string();
+        assert!(error.contains("taken"), "{error}");
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 3);
+    }
+
+    #[test]
+    fn a_write_that_fails_leaves_nothing_behind() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("taken")).unwrap();
+        write(&root.path().join("taken"), b"1").unwrap_err();
+        assert_eq!(fs::read_dir(root.path()).unwrap().count(), 1);
+    }
+}

@@ -1,0 +1,80 @@
+//! Directories of state: readable by their owner only, durable, and entered one step at a time.
+//!
+//! Every step down is opened relative to the directory above it, so a link that is put there meanwhile is not followed
+//! (SPEC §13).
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::path::{Component, Path};
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use super::error::{FileError, open_error};
+use super::fault::{change, create};
+use super::regular_file::open_directory;
+
+/// Makes `relative` below `root`, which exists, and every directory on the way; mode 0700, durable.
+///
+/// # Errors
+/// [`FileError`], also when a symbolic link is on the way.
+pub(crate) fn create_directories(root: &Path, relative: &Path) -> Result<(), FileError> {
+    enter_all(root, relative).map(drop)
+}
+
+/// Makes the directory `path` and what is missing above it; what exists may be a link of the user's.
+pub(crate) fn create_directory(path: &Path) -> Result<(), FileError> {
+    let existing = path.ancestors().find(|ancestor| ancestor.is_dir()).unwrap_or(Path::new("."));
+    create_directories(existing, path.strip_prefix(existing).unwrap_or(path))
+}
+
+/// Makes the directory `path`, whose parent exists, with the mode that the umask leaves. `false`: it exists.
+pub(crate) fn create_ordinary(path: &Path) -> io::Result<bool> {
+    match create(path, || path.is_dir(), || std::fs::create_dir(path)) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
+        made => made.map(|()| true),
+    }
+}
+
+/// Makes the names in `directory` durable.
+pub(crate) fn sync_directory(directory: &Path) -> Result<(), FileError> {
+    open_directory(directory)
+        .and_then(|opened| sync_names(directory, &opened))
+        .map_err(FileError::io("sync", directory))
+}
+
+/// Makes the names in `directory` durable, of which `path` is one, or the directory.
+///
+/// Some file systems cannot sync a directory and say so with `EINVAL`; there is nothing better to do there.
+pub(super) fn sync_names(path: &Path, directory: &File) -> io::Result<()> {
+    match change(path, || directory.sync_all()) {
+        Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => Ok(()),
+        result => result,
+    }
+}
+
+/// Opens the directory `relative` below `root`; directories on the way are made, links on the way are refused.
+pub(super) fn enter_all(root: &Path, relative: &Path) -> Result<File, FileError> {
+    let mut directory = open_directory(root).map_err(|source| open_error("open", root, source))?;
+    let mut path = root.to_owned();
+    for component in relative.components() {
+        path.push(component);
+        let Component::Normal(name) = component else {
+            return Err(FileError::Outside { path });
+        };
+        directory = enter(&directory, name, &path).map_err(|source| open_error("make the directory", &path, source))?;
+    }
+    Ok(directory)
+}
+
+fn enter(parent: &File, name: &OsStr, path: &Path) -> io::Result<File> {
+    let exists = || rustix::fs::statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    match create(path, exists, || rustix::fs::mkdirat(parent, name, Mode::RWXU)) {
+        Ok(()) => sync_names(path, parent)?,
+        Err(Errno::EXIST) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(rustix::fs::openat(parent, name, flags, Mode::empty())?.into())
+}
