@@ -91,7 +91,7 @@ pub fn uncommitted(worktree: &Path) -> Result<Contents, GitError> {
 /// `agents` stay that.
 ///
 /// # Errors
-/// What git says; [`GitError::Io`].
+/// What git says.
 pub fn note_left_behind(worktree: &Path, before: &Contents, agents: &[String]) -> Result<(), GitError> {
     let mut left = uncommitted(worktree)?;
     left.retain(|path, blob| before.get(path) != Some(blob) && !agents.contains(&path_text(path)));
