@@ -111,8 +111,9 @@ fn a_plain_commit_is_the_one_that_git_would_make() {
             let of_parent = |text: String, place| text.replace(&git(place, &["rev-parse", "HEAD^"]), "PARENT");
             assert_eq!(of_parent(ours, &twins.ours), of_parent(theirs, &twins.theirs), "{question:?}");
         }
-        // The plumbing command takes every file whose times are not the index's for changed.
-        assert_eq!(git(&twins.ours, &["diff-files"]), "");
+        // The plumbing command takes every file whose times are not the index's for changed. `kept` got another mode after
+        // it was added, perhaps in another second, and git has nothing to add there.
+        assert_eq!(git(&twins.ours, &["diff-files", "--", ":(exclude)kept"]), "");
         assert_eq!(git(&twins.ours, &["status", "--porcelain"]), "");
         git(&twins.ours, &["fsck", "--strict", "--no-dangling"]);
     }
