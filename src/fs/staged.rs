@@ -75,10 +75,10 @@ impl Staged {
         change(&self.path, || self.file.sync_all()).map_err(FileError::io("write", &self.path))
     }
 
-    /// Puts it into its place, over what is there; a link is replaced, not followed.
+    /// Renames it to its path and replaces an existing file; a link is replaced, not followed.
     ///
     /// # Errors
-    /// [`FileError::Io`]; what is there is then untouched.
+    /// [`FileError::Io`]; an existing file is then untouched.
     pub(crate) fn put(&mut self) -> Result<(), FileError> {
         let refused = change(&self.path, || Ok::<(), Errno>(()));
         refused.map_err(|errno| FileError::io("write", &self.path)(errno.into()))?;

@@ -67,7 +67,7 @@ pub(crate) fn forget_left_behind(worktree: &Path) -> Result<(), GitError> {
 /// The files of `worktree` that differ from its head, with what they hold.
 ///
 /// # Errors
-/// What git says.
+/// What git says; [`GitError::File`] if a link cannot be read.
 pub fn uncommitted(worktree: &Path) -> Result<Contents, GitError> {
     let paths = differing_from_head(worktree)?;
     let mut found = Contents::new();

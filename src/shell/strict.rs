@@ -128,8 +128,7 @@ impl Pipeline {
                 () if is_used(at) => finds_nothing(command),
                 () => 0,
             };
-            let end = if at == last { self.range.end.max(command.range.end) } else { command.range.end };
-            let end = if shown == 0 { command.range.end } else { end };
+            let end = if at == last && shown > 0 { self.range.end } else { command.range.end };
             found.extend((self.commands.len() > 1).then(|| Stage {
                 place: command.range.clone(),
                 end,
@@ -160,11 +159,10 @@ impl Command {
 
 /// The highest exit code with which a command only says that it found nothing.
 fn finds_nothing(command: &Command) -> u8 {
-    let last = |script: &Script| Some(script.lists.last()?.pipelines.last()?.1.commands.last()?.clone());
     match &command.kind {
         Kind::Group { script, .. } | Kind::Loop { body: script, .. } => {
             let lists = script.lists.last().is_some_and(|list| list.pipelines.len() > 1);
-            last(script).map_or(0, |inner| finds_nothing(&inner)).max(u8::from(lists))
+            last_command(script).map_or(0, finds_nothing).max(u8::from(lists))
         }
         _ => {
             let words: Vec<&str> = command.arguments().map(|word| word.text.rsplit('/').next().unwrap_or("")).collect();
@@ -178,6 +176,10 @@ fn finds_nothing(command: &Command) -> u8 {
             }
         }
     }
+}
+
+fn last_command(script: &Script) -> Option<&Command> {
+    script.lists.last()?.pipelines.last()?.1.commands.last()
 }
 
 /// Whether a search stops at the first match.
