@@ -1,7 +1,7 @@
 //! What sharing a sync is worth: `cargo bench --bench journal`.
 //!
 //! 64 lanes record checkpoints at once, each waiting until its last one is durable. *Together*: one owner takes in
-//! whatever has come, through the real spine and scheduler and the real run log, and one `fdatasync` makes all of it
+//! whatever has come, through the real run_loop and scheduler and the real run log, and one `fdatasync` makes all of it
 //! durable. *In turn*: the same lines in one log of the same file system, each with an `fdatasync` of its own. The ratio is
 //! that of these two. *A file each* is no log, since nobody could say what came first: it tells how much of the gain a
 //! file system has that makes many files durable at once.
@@ -26,7 +26,7 @@ use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Instant;
 
-use lanekeeper::engine::spine::Spine;
+use lanekeeper::engine::run_loop::RunLoop;
 use lanekeeper::event::{Event, LaneStage};
 use lanekeeper::model::{Checkpoint, CheckpointStatus, LaneId, Plan, PlanParts, Stage, Timestamp};
 use lanekeeper::schedule::RunState;
@@ -66,13 +66,13 @@ fn at_work(place: &Path) -> Smooth<Journal> {
     let plan = Arc::new(Plan::new(PlanParts { lanes, ..empty_plan() }).unwrap());
     let started = run_started(&plan, &commit_name(0), LANES as u32);
     let journal = Journal::create(&place.join("run.jsonl"), &started.run_id, &started.phase).unwrap();
-    let spine = Spine::new(journal, RunState::new(plan.clone()));
-    let mut world = Smooth::new(spine, Box::new(|_| i64::MAX / 2));
+    let run_loop = RunLoop::new(journal, RunState::new(plan.clone()));
+    let mut world = Smooth::new(run_loop, Box::new(|_| i64::MAX / 2));
     world.take_in(vec![Event::RunStarted(Box::new(started))], vec![]).unwrap();
-    while world.spine.state().running_attempts() < LANES {
+    while world.run_loop.state().running_attempts() < LANES {
         world.step().unwrap();
     }
-    assert!(plan.indices().all(|lane| world.spine.state().lane(lane).stage == LaneStage::Implementation));
+    assert!(plan.indices().all(|lane| world.run_loop.state().lane(lane).stage == LaneStage::Implementation));
     world
 }
 
@@ -112,7 +112,7 @@ fn keep(world: &mut Smooth<Journal>, inbox: &Receiver<Wish>) {
     while let Ok(first) = inbox.recv() {
         let (events, waiting): (Vec<Event>, Vec<Sender<()>>) = std::iter::once(first).chain(inbox.try_iter()).unzip();
         moment += 1;
-        world.spine.absorb(events, [], Timestamp::from_unix_millis(moment)).unwrap();
+        world.run_loop.absorb(events, [], Timestamp::from_unix_millis(moment)).unwrap();
         waiting.into_iter().for_each(|lane| lane.send(()).unwrap());
     }
 }

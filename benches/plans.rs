@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use lanekeeper::model::CommandLine;
-use lanekeeper::plan_source::{Fallbacks, Source, SourceFile, decode, read};
+use lanekeeper::plan::{Fallbacks, Source, SourceFile, decode, read};
 
 /// What a plan may take to read.
 const LIMIT: Duration = Duration::from_millis(50);

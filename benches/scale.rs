@@ -1,7 +1,7 @@
 //! What a lane costs the engine when there are many: `cargo bench --bench scale`.
 //!
-//! Phases of lanes in which nothing is done run through the real spine and scheduler, 64 agents at once, with a real run
-//! log (every step durable before the next) and the real mirror (`checkpoints.json`, `task.json`); only git and the
+//! Phases of lanes in which nothing is done run through the real run_loop and scheduler, 64 agents at once, with a real run
+//! log (every step durable before the next) and the real writer of projections (`checkpoints.json`, `task.json`); only git and the
 //! agents are simulated. Each phase has a process of its own, because that is what peak memory is told of. One of the
 //! largest is killed half-way and taken up again.
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lanekeeper::git::{CommitRequest, Repository, SnapshotRequest, commit_all, head_of, snapshot};
+use lanekeeper::git::{CommitRequest, Repository, SnapshotRequest, commit_all, snapshot};
 
 /// How many times each is done.
 const ROUNDS: usize = 9;
@@ -77,7 +77,7 @@ impl Tree {
     }
 
     fn compare_snapshots(&self, scratch: &Path) -> Result<()> {
-        let parents = [head_of(&self.place)?.commit];
+        let parents = [self.repository.head_at(&self.place)?.commit];
         let keep = |round: usize| -> Result<()> {
             let request = SnapshotRequest {
                 worktree: &self.place,
@@ -102,7 +102,7 @@ impl Tree {
 
     fn compare_commits(&self) -> Result<()> {
         let ours = |_| -> Result<()> {
-            let since = &head_of(&self.place)?.commit;
+            let since = &self.repository.head_at(&self.place)?.commit;
             let request =
                 CommitRequest { worktree: &self.place, message: "work", trailers: &[], since, nobody_else: true };
             commit_all(&self.repository, &request)?;

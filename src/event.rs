@@ -390,7 +390,7 @@ pub enum Event {
         /// What must change, and how.
         reason: String,
     },
-    /// A worktree was made before anybody needs it, or there were as many as the lanes that come need.
+    /// Written by earlier versions, which created worktrees in advance; without effect.
     WorktreeMadeAhead {
         /// How many there are, those that lanes hold included.
         at_hand: u32,

@@ -1,6 +1,6 @@
 //! Lanekeeper runs a phase plan as parallel lanes, each lane and each agent in a git worktree of its own.
 //!
-//! The spine: everything that happened is an [`event::Event`]; `schedule` folds events into state and decides what is
+//! The run_loop: everything that happened is an [`event::Event`]; `schedule` folds events into state and decides what is
 //! wanted next, without a clock, randomness or I/O; `engine` appends events to the run log, makes them durable, and
 //! has the wishes carried out through the doors (`store`, `git`, `process`). `docs/architecture.md` tells the rest.
 
@@ -11,20 +11,21 @@ pub mod cli;
 pub mod diagnose;
 pub mod engine;
 pub mod event;
-pub mod forge;
+pub mod executor;
+mod forge;
 pub mod fs;
 pub mod git;
 pub mod model;
-pub mod plan_source;
+pub mod plan;
 pub mod process;
-pub mod recover;
+pub mod projection;
+mod recover;
 pub mod report;
 pub mod runner;
 pub mod schedule;
-pub mod settings;
-pub mod shell;
+pub(crate) mod settings;
+pub(crate) mod shell;
+mod state_sync;
 pub mod store;
 mod time_limit;
 pub mod timing;
-pub mod travel;
-pub mod view;

@@ -7,16 +7,16 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use lanekeeper::engine::mirror::Mirror;
-use lanekeeper::engine::spine::Spine;
+use lanekeeper::engine::run_loop::RunLoop;
 use lanekeeper::event::{Event, Record, RunStarted};
 use lanekeeper::git::{Pool, Repository};
 use lanekeeper::model::{LaneIndex, Plan, PlanParts, RunId};
+use lanekeeper::projection::RunHistory;
 use lanekeeper::report::FanOut;
+use lanekeeper::report::projections::ProjectionWriter;
 use lanekeeper::schedule::RunState;
 use lanekeeper::store::{Journal, StateDirectory};
 use lanekeeper::timing::TARGET;
-use lanekeeper::view::RunView;
 use tracing::Subscriber;
 use tracing::span::Id;
 use tracing_subscriber::filter::filter_fn;
@@ -71,21 +71,21 @@ impl Phase {
         Self { state: StateDirectory::new(repository.main_worktree()), repository, pool, plan: Arc::new(plan), started }
     }
 
-    fn mirror(&self, history: Arc<Vec<Record>>) -> Mirror {
-        Mirror::start(&self.state, &self.repository, &self.pool, &self.started, &self.plan, history).unwrap()
+    fn projections(&self, history: Arc<Vec<Record>>) -> ProjectionWriter {
+        ProjectionWriter::start(&self.state, &self.repository, &self.pool, &self.started, &self.plan, history).unwrap()
     }
 }
 
 /// What watches a run, as in a real one without a terminal.
 struct Watchers {
-    mirror: Mirror,
+    projections: ProjectionWriter,
     view: FanOut<'static>,
     merged: u32,
 }
 
 impl Watchers {
     fn see(&mut self, records: &[Record]) {
-        self.mirror.send(records);
+        self.projections.send(records);
         for record in records {
             self.view.record(record);
             self.merged += u32::from(matches!(record.event, Event::LaneMerged { .. }));
@@ -93,7 +93,7 @@ impl Watchers {
     }
 }
 
-/// How long the mirror wrote.
+/// How long the projections were written.
 #[derive(Clone, Default)]
 struct Writes {
     total: Arc<Mutex<Duration>>,
@@ -135,10 +135,10 @@ pub fn run(count: u32, place: &Path, cut: bool) {
     fs::write(directory.plan(), serde_json::to_vec(&*phase.plan).unwrap()).unwrap();
     let (began, cpu) = (Instant::now(), cpu_ms());
     let journal = Journal::create(&directory.log(), &phase.started.run_id, &phase.started.phase).unwrap();
-    let spine = Spine::new(journal, RunState::new(phase.plan.clone()));
-    let mut world = Smooth::new(spine, briefly());
-    let view = FanOut::new(RunView::for_plan(&phase.plan));
-    let mut watchers = Watchers { mirror: phase.mirror(Arc::default()), view, merged: 0 };
+    let run_loop = RunLoop::new(journal, RunState::new(phase.plan.clone()));
+    let mut world = Smooth::new(run_loop, briefly());
+    let view = FanOut::new(RunHistory::for_plan(&phase.plan));
+    let mut watchers = Watchers { projections: phase.projections(Arc::default()), view, merged: 0 };
     watchers.see(&world.take_in(vec![Event::RunStarted(Box::new(phase.started.clone()))], vec![]).unwrap());
     let mut syncs = 1;
     while !world.is_over() {
@@ -148,7 +148,7 @@ pub fn run(count: u32, place: &Path, cut: bool) {
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
         }
     }
-    watchers.mirror.finish().unwrap();
+    watchers.projections.finish().unwrap();
     println!("wall {}", began.elapsed().as_secs_f64() * 1000.0 / f64::from(count));
     println!("cpu {}", (cpu_ms() - cpu) / f64::from(count));
     println!("syncs {syncs}");
@@ -171,12 +171,12 @@ pub fn resume(count: u32, place: &Path) {
     let mut state = RunState::new(phase.plan.clone());
     history.iter().for_each(|record| state.apply(record).unwrap());
     told("replay");
-    let view = FanOut::new(RunView::for_plan(&phase.plan).after(history.iter()));
-    let mut watchers = Watchers { mirror: phase.mirror(history.clone()), view, merged: 0 };
+    let view = FanOut::new(RunHistory::for_plan(&phase.plan).after(history.iter()));
+    let mut watchers = Watchers { projections: phase.projections(history.clone()), view, merged: 0 };
     told("files");
     println!("events {}", history.len());
     drop(history);
-    let mut world = Smooth::new(Spine::new(journal, state), briefly());
+    let mut world = Smooth::new(RunLoop::new(journal, state), briefly());
     let resumed = Event::RunResumed {
         plan_sha256: None,
         pinned_sha256: None,
@@ -193,7 +193,7 @@ pub fn resume(count: u32, place: &Path) {
     while !world.is_over() {
         watchers.see(&world.step().unwrap());
     }
-    watchers.mirror.finish().unwrap();
+    watchers.projections.finish().unwrap();
     println!("memory {}", peak_mb());
     check(&phase, count);
 }

@@ -1,4 +1,4 @@
-//! Arguments as typed. What they mean together with the settings is told by [`super::options`].
+//! Arguments as typed.
 
 mod callers;
 mod execution;
@@ -15,68 +15,63 @@ use super::error::exit_code_table;
 use crate::model::{AgentName, HumanGate, LaneId, ReportFormat, RunId, Stage};
 use crate::settings::value::{self, Choice};
 
-pub use callers::{CiService, Hook, HookEvent, Init};
-pub use execution::{
-    ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Limit, ReadingArgs, Resume, Rollback,
+pub(crate) use callers::{CiService, Hook, HookEvent, Init};
+pub(crate) use execution::{
+    ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, ReadingArgs, Resume, Rollback,
 };
-pub use records::{
+pub(crate) use records::{
     Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, PruneCheckpoints, RestoreCheckpoint, ShowCheckpoint,
 };
-pub use state::{DropState, ListStates, PullState, PushState, RemoteArgs, State};
+pub(crate) use state::{DropState, ListStates, PullState, PushState, RemoteArgs, State};
 
 /// Runs a phase plan as parallel lanes in git worktrees, and survives being killed.
 #[derive(Debug, Parser)]
 #[command(name = "lanekeeper", version, after_help = exit_code_table(), max_term_width = 120)]
-pub struct Args {
-    /// What holds for every command.
+pub(crate) struct Args {
     #[command(flatten)]
-    pub global: GlobalArgs,
-    /// What to do.
+    pub(crate) global: GlobalArgs,
     #[command(subcommand)]
-    pub command: Command,
+    pub(crate) command: Command,
 }
 
-/// Flags of every command.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Global options")]
-pub struct GlobalArgs {
+pub(crate) struct GlobalArgs {
     /// Work as if started in this directory
     #[arg(short = 'C', value_name = "DIR", global = true)]
-    pub directory: Option<PathBuf>,
+    pub(crate) directory: Option<PathBuf>,
     /// The file that holds the checkpoint records
     #[arg(long, value_name = "FILE", global = true)]
-    pub checkpoint_path: Option<PathBuf>,
+    pub(crate) checkpoint_path: Option<PathBuf>,
     /// Path of the run log, for a single run
     #[arg(long, value_name = "FILE", global = true)]
-    pub log_path: Option<PathBuf>,
+    pub(crate) log_path: Option<PathBuf>,
     /// Ignore keys of plans and configuration files that this version does not know, with a warning
     #[arg(long, global = true)]
-    pub allow_unknown: bool,
+    pub(crate) allow_unknown: bool,
     /// Output format: text or json; `report` also writes md, junit and codequality
     #[arg(long, value_name = "FORMAT", value_parser = choice::<ReportFormat>(), default_value = "text",
         hide_possible_values = true, global = true)]
-    pub format: ReportFormat,
+    pub(crate) format: ReportFormat,
     /// Write diagnostics to standard error; twice for more
     #[arg(short, long, action = ArgAction::Count, global = true)]
-    pub verbose: u8,
+    pub(crate) verbose: u8,
     /// How diagnostics are written
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT", global = true)]
-    pub log_format: Format,
+    pub(crate) log_format: Format,
     /// When to use colour
     #[arg(long, value_enum, default_value_t, value_name = "WHEN", global = true)]
-    pub color: Color,
+    pub(crate) color: Color,
 }
 
 impl GlobalArgs {
-    /// How everything but reports is written.
-    pub fn data_format(&self) -> Format {
+    pub(crate) fn data_format(&self) -> Format {
         if self.format == ReportFormat::Json { Format::Json } else { Format::Text }
     }
 }
 
-/// For people or for programs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
+pub(crate) enum Format {
     /// For people.
     #[default]
     Text,
@@ -85,17 +80,16 @@ pub enum Format {
 }
 
 impl Format {
-    /// What `arguments` that make no sense as a whole ask for.
-    pub fn asked_for(arguments: &[OsString]) -> Self {
+    /// The format that arguments ask for which clap refuses.
+    pub(crate) fn asked_for(arguments: &[OsString]) -> Self {
         let joined = arguments.iter().any(|argument| argument == "--format=json");
         let apart = arguments.windows(2).any(|pair| pair[0] == "--format" && pair[1] == "json");
         if joined || apart { Self::Json } else { Self::Text }
     }
 }
 
-/// When to use colour.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum Color {
+pub(crate) enum Color {
     /// On a terminal, unless `NO_COLOR`, `CLICOLOR` or `TERM` say otherwise.
     #[default]
     Auto,
@@ -106,8 +100,7 @@ pub enum Color {
 }
 
 impl Color {
-    /// Makes every stream of this process follow the choice.
-    pub fn set(self) {
+    pub(crate) fn set(self) {
         let choice = match self {
             Self::Auto => anstream::ColorChoice::Auto,
             Self::Always => anstream::ColorChoice::Always,
@@ -117,9 +110,8 @@ impl Color {
     }
 }
 
-/// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Run every lane of a plan
     #[command(after_long_help = exit_code_table())]
     ExecutePhase(ExecutePhase),
@@ -149,7 +141,7 @@ pub enum Command {
     /// List, show, create, restore and prune snapshots
     #[command(subcommand)]
     Checkpoints(Checkpoints),
-    /// Push a run to a git remote, and go on with it elsewhere
+    /// Push a run to a git remote, and resume it elsewhere
     #[command(subcommand)]
     State(State),
     /// Record an error in the error log (for scripts and agents)
@@ -174,8 +166,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// The file that is to say where the time goes.
-    pub fn timings(&self) -> Option<&Path> {
+    pub(crate) fn timings(&self) -> Option<&Path> {
         match self {
             Self::ExecutePhase(phase) => phase.execution.timings.as_deref(),
             Self::ExecuteLane(lane) => lane.execution.timings.as_deref(),
@@ -185,9 +176,8 @@ impl Command {
     }
 }
 
-/// Ways to read a plan.
 #[derive(Debug, Subcommand)]
-pub enum Plan {
+pub(crate) enum Plan {
     /// Validate a plan; report every problem with its location
     Check(PlanFile),
     /// Show lanes, waves, the critical path and ownership overlaps
@@ -200,30 +190,25 @@ pub enum Plan {
     Schema,
 }
 
-/// A plan to read.
 #[derive(Debug, clap::Args)]
-pub struct PlanFile {
+pub(crate) struct PlanFile {
     /// The plan, the directory of a GSD phase, or a roadmap
-    pub plan: PathBuf,
-    /// How it is read.
+    pub(crate) plan: PathBuf,
     #[command(flatten)]
-    pub reading: ReadingArgs,
+    pub(crate) reading: ReadingArgs,
 }
 
-/// `plan graph`.
 #[derive(Debug, clap::Args)]
-pub struct PlanGraph {
-    /// The plan.
+pub(crate) struct PlanGraph {
     #[command(flatten)]
-    pub file: PlanFile,
+    pub(crate) file: PlanFile,
     /// The language of the drawing
     #[arg(long = "as", value_enum, default_value_t, value_name = "LANGUAGE")]
-    pub language: GraphLanguage,
+    pub(crate) language: GraphLanguage,
 }
 
-/// Languages for drawings of graphs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum GraphLanguage {
+pub(crate) enum GraphLanguage {
     /// Graphviz.
     #[default]
     Dot,
@@ -231,127 +216,117 @@ pub enum GraphLanguage {
     Mermaid,
 }
 
-/// `status`.
 #[derive(Debug, clap::Args)]
-pub struct Status {
+pub(crate) struct Status {
     /// The run; if left out, the only unfinished one, else the newest
-    pub run: Option<RunId>,
+    pub(crate) run: Option<RunId>,
     /// Keep the display up to date until the run ends
     #[arg(long, conflicts_with = "settings")]
-    pub watch: bool,
+    pub(crate) watch: bool,
     /// Show every setting and where its value came from instead
     #[arg(long, conflicts_with = "run")]
-    pub settings: bool,
+    pub(crate) settings: bool,
 }
 
-/// `logs`.
 #[derive(Debug, clap::Args)]
-pub struct Logs {
+pub(crate) struct Logs {
     /// The run
-    pub run: RunId,
+    pub(crate) run: RunId,
     /// Only this lane
-    pub lane: Option<LaneId>,
+    pub(crate) lane: Option<LaneId>,
     /// Only this agent of the lane
-    pub agent: Option<AgentName>,
+    pub(crate) agent: Option<AgentName>,
     /// Print the raw output, without interpreting event streams
     #[arg(long)]
-    pub raw: bool,
+    pub(crate) raw: bool,
     /// Follow the output
     #[arg(short, long)]
-    pub follow: bool,
+    pub(crate) follow: bool,
 }
 
-/// `report`.
 #[derive(Debug, clap::Args)]
-pub struct Report {
+pub(crate) struct Report {
     /// The run; if left out, the only unfinished one, else the newest
-    pub run: Option<RunId>,
+    pub(crate) run: Option<RunId>,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
+    pub(crate) output: Option<PathBuf>,
 }
 
-/// `stop`.
 #[derive(Debug, clap::Args)]
-pub struct Stop {
+pub(crate) struct Stop {
     /// The run
-    pub run: RunId,
+    pub(crate) run: RunId,
     /// Only this lane
-    pub lane: Option<LaneId>,
+    pub(crate) lane: Option<LaneId>,
     /// Kill the agents instead of asking them to end
     #[arg(long)]
-    pub force: bool,
+    pub(crate) force: bool,
 }
 
-/// `approve` and `reject`.
 #[derive(Debug, clap::Args)]
-pub struct Answer {
+pub(crate) struct Answer {
     /// The run
-    pub run: RunId,
+    pub(crate) run: RunId,
     /// The lane that waits
-    pub lane: LaneId,
+    pub(crate) lane: LaneId,
     /// The gate: plan, changes or a task; may be left out when the lane waits at one
     #[arg(long, value_name = "plan|changes|TASK")]
-    pub gate: Option<HumanGate>,
+    pub(crate) gate: Option<HumanGate>,
     /// What to tell the agents
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
-    pub message: String,
+    pub(crate) message: String,
 }
 
-/// `clean`.
 #[derive(Debug, clap::Args)]
-pub struct Clean {
+pub(crate) struct Clean {
     /// The run; all finished ones if left out
-    pub run: Option<RunId>,
+    pub(crate) run: Option<RunId>,
     /// Remove unmerged work too
     #[arg(long)]
-    pub force: bool,
+    pub(crate) force: bool,
     /// Remove logs and reports too
     #[arg(long)]
-    pub logs: bool,
+    pub(crate) logs: bool,
     /// Only show what would be removed
     #[arg(long)]
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Do not ask for confirmation
     #[arg(long)]
-    pub yes: bool,
+    pub(crate) yes: bool,
 }
 
-/// `doctor`.
 #[derive(Debug, clap::Args)]
-pub struct Doctor {
+pub(crate) struct Doctor {
     /// The run; all of them if left out
-    pub run: Option<RunId>,
+    pub(crate) run: Option<RunId>,
     /// Repair what can be repaired; without this, nothing is written
     #[arg(long)]
-    pub fix: bool,
+    pub(crate) fix: bool,
 }
 
-/// `demo`.
 #[derive(Debug, clap::Args)]
-pub struct Demo {
+pub(crate) struct Demo {
     /// Keep the scratch repository
     #[arg(long)]
-    pub keep: bool,
+    pub(crate) keep: bool,
     /// Where to make it, instead of a temporary directory
     #[arg(long, value_name = "DIR")]
-    pub dir: Option<PathBuf>,
+    pub(crate) dir: Option<PathBuf>,
 }
 
-/// `completions`.
 #[derive(Debug, clap::Args)]
-pub struct Completions {
+pub(crate) struct Completions {
     /// The shell
     #[arg(value_enum)]
-    pub shell: clap_complete::Shell,
+    pub(crate) shell: clap_complete::Shell,
 }
 
-/// `man`.
 #[derive(Debug, clap::Args)]
-pub struct Man {
+pub(crate) struct Man {
     /// Write a page for every command into this directory instead
     #[arg(long, value_name = "DIR")]
-    pub dir: Option<PathBuf>,
+    pub(crate) dir: Option<PathBuf>,
 }
 
 /// One of the words of `T`, which help and completions list.

@@ -1,66 +1,58 @@
-//! CI services: which one runs us, and what it is told when a run has ended. For users: `docs/report.md`.
+//! CI services: which one this is, and what is reported to it when a run has ended. For users: `docs/report.md`.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::args::Format;
+use anyhow::Result;
+
+use super::args::{CiService, Format};
 use super::context::Context;
-use super::printer::OutputError;
+
 use crate::fs::handle;
 use crate::fs::regular_file::Links;
 use crate::model::Ci;
+use crate::projection::report::{Annotation, ExecutionReport, MARKDOWN_LIMIT, annotations, markdown};
 use crate::settings::{Environment, Progress, Settings};
-use crate::view::ExecutionReport;
-use crate::view::report::{Annotation, MARKDOWN_LIMIT, annotations, markdown};
-
-/// A CI service that shows more than what is printed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Service {
-    /// GitHub Actions.
-    Github,
-    /// GitLab CI.
-    Gitlab,
-}
 
 /// The service that the settings name, or that the environment says it is.
-pub(super) fn service(settings: &Settings, environment: &Environment) -> Option<Service> {
+pub(super) fn service(settings: &Settings, environment: &Environment) -> Option<CiService> {
     let says_so = |name: &str| environment.get(name).is_some_and(|value| value == "true");
     match settings.ci.value {
-        Ci::Github => Some(Service::Github),
-        Ci::Gitlab => Some(Service::Gitlab),
+        Ci::Github => Some(CiService::Github),
+        Ci::Gitlab => Some(CiService::Gitlab),
         Ci::None => None,
-        Ci::Auto if says_so("GITHUB_ACTIONS") => Some(Service::Github),
-        Ci::Auto if says_so("GITLAB_CI") => Some(Service::Gitlab),
+        Ci::Auto if says_so("GITHUB_ACTIONS") => Some(CiService::Github),
+        Ci::Auto if says_so("GITLAB_CI") => Some(CiService::Gitlab),
         Ci::Auto => None,
     }
 }
 
-/// Whether no terminal is watched by anybody: CI services set `CI` and may give a program a terminal all the same. They keep
-/// what is written, every redrawn line of it.
+/// Whether no user watches the terminal: CI services set `CI`, may give a program a terminal all the same, and keep every
+/// redrawn line of it.
 pub(super) fn is_unattended(environment: &Environment) -> bool {
     ["CI", "GITHUB_ACTIONS", "GITLAB_CI"]
         .iter()
         .any(|name| environment.get(*name).is_some_and(|value| !value.is_empty() && value != "false" && value != "0"))
 }
 
-/// Tells the service how a run ended. GitLab reads the files that the run leaves.
-pub(super) fn tell(context: &Context, settings: &Settings, service: Service, report: &ExecutionReport) {
-    if service == Service::Gitlab {
+/// Reports to the service how a run ended. GitLab reads the files that the run leaves.
+pub(super) fn report(context: &Context, settings: &Settings, service: CiService, report: &ExecutionReport<'_>) {
+    if service == CiService::Gitlab {
         return;
     }
-    if let Err(OutputError(error)) = annotate(context, settings, &annotations(report)) {
+    if let Err(error) = annotate(context, settings, &annotations(report)) {
         tracing::warn!("the annotations could not be written: {error}");
     }
     let Some(summary) = context.environment.get("GITHUB_STEP_SUMMARY").filter(|path| !path.is_empty()) else { return };
     if let Err(error) = add_summary(Path::new(summary), report) {
         let message = format!("the job summary {} could not be written: {error}", Path::new(summary).display());
-        context.printer.warning(message, &["the run is not touched by that; its directory holds report.md".to_owned()]);
+        context.printer.warning(message, &["the run is not affected; its directory holds report.md".to_owned()]);
     }
 }
 
 /// Workflow commands: on standard output, but where that is for a program on standard error, which GitHub reads as well.
-fn annotate(context: &Context, settings: &Settings, annotations: &[Annotation]) -> Result<(), OutputError> {
+fn annotate(context: &Context, settings: &Settings, annotations: &[Annotation]) -> Result<()> {
     let lines: String = annotations.iter().map(|annotation| format!("{annotation}\n")).collect();
     if context.printer.format() == Format::Json || settings.progress.value == Progress::Json {
         context.printer.note(lines);
@@ -72,15 +64,15 @@ fn annotate(context: &Context, settings: &Settings, annotations: &[Annotation]) 
 /// What GitHub takes of one step, in bytes.
 const SUMMARY_LIMIT: u64 = 1 << 20;
 
-/// Less than this says nothing that the log does not say.
+/// In bytes; a shorter summary says nothing that the log does not say.
 const SHORTEST_SUMMARY: usize = 1024;
 
 /// Adds the report to what the step has written already, as far as there is room.
-fn add_summary(path: &Path, report: &ExecutionReport) -> io::Result<()> {
+fn add_summary(path: &Path, report: &ExecutionReport<'_>) -> io::Result<()> {
     let there = fs::metadata(path).ok();
     // A pipe would be waited for, and a device is no summary.
     if there.as_ref().is_some_and(|file| !file.is_file()) {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("it is not a regular file"));
     }
     let written = there.map_or(0, |file| file.len());
     let room = usize::try_from(SUMMARY_LIMIT.saturating_sub(written + 1)).unwrap_or_default().min(MARKDOWN_LIMIT);
@@ -91,7 +83,7 @@ fn add_summary(path: &Path, report: &ExecutionReport) -> io::Result<()> {
     handle::write_all(&file, format!("{}\n", markdown(report, room)).as_bytes())
 }
 
-/// Text of others for a log in which the service looks for commands: no line is one.
+/// External text for a log in which the service looks for commands: no line of it is one.
 pub(super) fn without_commands(text: &str) -> String {
     let harmless = |line: &str| {
         let command = line.trim_start().starts_with("::");

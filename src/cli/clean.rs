@@ -1,18 +1,19 @@
-//! `clean`: what finished runs left, removed, and what is kept, told.
+//! `clean`: removes what finished runs left, and reports what is kept.
 
 use std::collections::BTreeMap;
 
+use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::args::{Clean, Format};
+use super::args::Clean;
 use super::confirm::{can_ask, confirms};
 use super::context::Context;
-use super::error::{CliError, ExitStatus};
-use super::execution::{Site, holder, now, wait_for_refs};
-use super::options::session_id;
+use super::error::{ExitStatus, Hint};
+use super::repository_context::RepositoryContext;
 use super::runs::{command, existing};
+use super::this_process::now;
+use super::wait_policy::wait_for_refs;
 use crate::event::Event;
-use crate::git::Pool;
 use crate::model::RunId;
 use crate::model::text::{counted, shell_line};
 use crate::process::{self, Observation};
@@ -35,24 +36,22 @@ impl Cleaned {
 }
 
 /// `clean`.
-pub(super) fn run(context: &Context, arguments: &Clean) -> Result<ExitStatus, CliError> {
-    let site = Site::find_to_work_in(context)?;
-    let settings = context.layers(Layer::default())?.resolve(None);
-    let state = site.state(&settings);
+pub(super) fn run(context: &Context, arguments: &Clean) -> Result<ExitStatus> {
+    let within = RepositoryContext::open_for_work(context, Layer::default())?;
     if !arguments.dry_run {
-        wait_for_refs(context, &site.repository)?;
+        wait_for_refs(context, &within.repository)?;
     }
-    let (known, unreadable) = known_runs(&state)?;
+    let (known, unreadable) = known_runs(&within.state)?;
     let chosen: Vec<RunId> = match &arguments.run {
         Some(run) => {
-            refuse(&state, run, &known, &unreadable, arguments)?;
+            refuse(&within.state, run, &known, &unreadable, arguments)?;
             vec![run.clone()]
         }
         None => known.keys().cloned().collect(),
     };
     let unreadable = unreadable.into_iter().filter(|_| arguments.run.is_none());
     let left_alone = unreadable.map(|(run, reason)| Cleaned::left_alone(run, reason));
-    let place = Place { site, state, known, session_id: session_id(&settings) };
+    let place = Place { within, known };
     let mut cleaned: Vec<Cleaned> =
         chosen.into_iter().map(|run| look_at(&place, run, arguments)).collect::<Result<_, _>>()?;
     if !arguments.dry_run {
@@ -72,7 +71,7 @@ pub(super) fn run(context: &Context, arguments: &Clean) -> Result<ExitStatus, Cl
 }
 
 /// Whether what was `found` may be removed: the user says so, with `--yes` or when asked.
-fn is_agreed(context: &Context, arguments: &Clean, found: &[Cleaned]) -> Result<bool, CliError> {
+fn is_agreed(context: &Context, arguments: &Clean, found: &[Cleaned]) -> Result<bool> {
     if arguments.yes || !found.iter().flat_map(|run| &run.found).any(Leftover::goes) {
         return Ok(true);
     }
@@ -83,33 +82,31 @@ fn is_agreed(context: &Context, arguments: &Clean, found: &[Cleaned]) -> Result<
     let flags = [(arguments.force, "--force"), (arguments.logs, "--logs"), (true, "--yes")];
     let flags = flags.into_iter().filter_map(|(given, flag)| given.then_some(flag));
     let again = ["lanekeeper", "clean"].into_iter().chain(arguments.run.as_ref().map(RunId::as_str)).chain(flags);
-    Err(CliError::new(ExitStatus::Usage, "nothing removed: cannot ask for confirmation without a terminal")
+    Err(ExitStatus::Usage
+        .error("nothing removed: cannot ask for confirmation without a terminal")
         .hint(format!("to remove it without being asked: {}", shell_line(again)))
         .hint("to see what would be removed: add --dry-run"))
 }
 
 /// The repository, and all that is known of its runs.
-struct Place {
-    site: Site,
-    state: StateDirectory,
+struct Place<'a> {
+    within: RepositoryContext<'a>,
     known: BTreeMap<RunId, Traces>,
-    session_id: String,
 }
 
-impl Place {
-    /// What of `run` is to be looked at, and how.
+impl Place<'_> {
     fn with<T>(&self, run: &RunId, arguments: &Clean, work: impl FnOnce(&Surroundings<'_>, &Traces) -> T) -> T {
-        let (traces, directory) = (&self.known[run], self.state.run(run));
-        let (repository, options) = (&self.site.repository, &traces.started.options);
-        let pool = Pool::new(repository.clone(), &options.worktree_root, u32::MAX, options.keep_caches);
+        let (traces, directory) = (&self.known[run], self.within.state.run(run));
+        let (repository, options) = (&self.within.repository, &traces.started.options);
+        let pool = self.within.pool(&options.worktree_root, options.keep_caches);
         let (force, logs) = (arguments.force, arguments.logs);
         work(&Surroundings { repository, pool: &pool, directory: &directory, force, logs }, traces)
     }
 }
 
 /// Looks for what a run left. Nothing is changed.
-fn look_at(place: &Place, run: RunId, arguments: &Clean) -> Result<Cleaned, CliError> {
-    let (traces, directory) = (&place.known[&run], place.state.run(&run));
+fn look_at(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Cleaned> {
+    let (traces, directory) = (&place.known[&run], place.within.state.run(&run));
     let reason = match () {
         () if arguments.run.is_none() && !traces.is_finished() => Some("it is not finished"),
         () if lock::is_held(&directory.lock()) => Some("a live session holds it"),
@@ -123,12 +120,12 @@ fn look_at(place: &Place, run: RunId, arguments: &Clean) -> Result<Cleaned, CliE
 }
 
 /// Removes what a run left.
-fn remove_from(place: &Place, run: RunId, arguments: &Clean) -> Result<Cleaned, CliError> {
-    let directory = place.state.run(&run);
+fn remove_from(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Cleaned> {
+    let directory = place.within.state.run(&run);
     directory.create()?;
-    let lock = RunLock::acquire(&directory.lock(), &holder(&place.state, &place.session_id, &run))?;
-    let mut found = place
-        .with(&run, arguments, |around, traces| Ok::<_, CliError>(remove(around, traces, survey(around, traces)?)))?;
+    let lock = RunLock::acquire(&directory.lock(), &place.within.holder(&run))?;
+    let mut found =
+        place.with(&run, arguments, |around, traces| anyhow::Ok(remove(around, traces, survey(around, traces)?)))?;
     match found.last_mut().filter(|last| matches!(last.thing, Thing::Log(_))) {
         None => record(&directory, &place.known[&run], &found)?,
         Some(log) if log.goes() => {
@@ -138,12 +135,12 @@ fn remove_from(place: &Place, run: RunId, arguments: &Clean) -> Result<Cleaned, 
         }
         Some(_) => {}
     }
-    crate::travel::forget(&place.site.repository, &run)?;
+    crate::state_sync::forget(&place.within.repository, &run)?;
     Ok(Cleaned { run, found, left_alone: None })
 }
 
 /// Records that the lanes whose unmerged work was removed are as if they had not begun: a resume begins them again.
-fn record(directory: &RunDirectory, traces: &Traces, found: &[Leftover]) -> Result<(), CliError> {
+fn record(directory: &RunDirectory, traces: &Traces, found: &[Leftover]) -> Result<()> {
     if traces.is_finished() {
         return Ok(());
     }
@@ -158,7 +155,7 @@ fn record(directory: &RunDirectory, traces: &Traces, found: &[Leftover]) -> Resu
 type Unreadable = BTreeMap<RunId, String>;
 
 /// Every run that has a log, and why the others cannot be judged.
-fn known_runs(state: &StateDirectory) -> Result<(BTreeMap<RunId, Traces>, Unreadable), CliError> {
+fn known_runs(state: &StateDirectory) -> Result<(BTreeMap<RunId, Traces>, Unreadable)> {
     let (mut known, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
     for run in state.runs()? {
         let damaged =
@@ -186,17 +183,17 @@ fn refuse(
     known: &BTreeMap<RunId, Traces>,
     unreadable: &Unreadable,
     arguments: &Clean,
-) -> Result<(), CliError> {
+) -> Result<()> {
     if let Some(reason) = unreadable.get(run) {
         let message = format!("run {run} cannot be judged, so nothing was removed: {reason}");
-        return Err(CliError::new(ExitStatus::Corrupted, message));
+        return Err(ExitStatus::Corrupted.error(message));
     }
     existing(state, run)?;
     let Some(traces) = known.get(run) else { return Ok(()) };
     let words = |name: &str| command(state, &[name, run.as_str()]);
     if lock::is_held(&state.run(run).lock()) {
         let message = format!("run {run} is held by a live session, so nothing was removed");
-        return Err(CliError::new(ExitStatus::Held, message).hint(format!("to stop what it does: {}", words("stop"))));
+        return Err(ExitStatus::Held.error(message).hint(format!("to stop what it does: {}", words("stop"))));
     }
     let runs = |job: &&crate::model::JobId| {
         let seen = process::observe(&state.run(run).job(job));
@@ -204,39 +201,35 @@ fn refuse(
     };
     if let Some(job) = traces.jobs.iter().find(runs) {
         let message = format!("{job} of run {run} still runs, so nothing was removed");
-        return Err(CliError::new(ExitStatus::Held, message)
+        return Err(ExitStatus::Held
+            .error(message)
             .hint(format!("to stop it and keep its work: {}", words("rollback"))));
     }
     if !traces.is_finished() && !arguments.force {
         let message = format!("run {run} is not finished, so nothing was removed");
-        return Err(CliError::new(ExitStatus::InvalidOperation, message)
+        return Err(ExitStatus::InvalidOperation
+            .error(message)
             .hint(format!("to resume it: {}", words("resume")))
-            .hint(format!("to put it back: {}", words("rollback")))
+            .hint(format!("to roll it back: {}", words("rollback")))
             .hint("to remove it with all its work: --force"));
     }
     Ok(())
 }
 
-/// Tells of everything, and whether something resisted.
-fn report(context: &Context, cleaned: &[Cleaned], dry_run: bool) -> Result<ExitStatus, CliError> {
+/// Blocked if something could not be removed.
+fn report(context: &Context, cleaned: &[Cleaned], dry_run: bool) -> Result<ExitStatus> {
     let all = || cleaned.iter().flat_map(|run| &run.found);
     let refused = all().any(Leftover::was_refused);
-    if context.printer.format() == Format::Json {
-        context.printer.json(
-            &json!({"dry_run": dry_run, "runs": cleaned.iter().map(|it| as_json(it, dry_run)).collect::<Vec<_>>()}),
-        )?;
-    } else {
-        let lines = as_lines(cleaned, dry_run);
-        let (gone, kept) = (all().filter(|it| it.goes()).count(), all().filter(|it| !it.goes()).count());
-        let end = match dry_run {
-            _ if cleaned.is_empty() => "There is nothing to clean.".to_owned(),
-            true => {
-                format!("{} would be removed, {kept} kept. Nothing was changed (--dry-run).", counted(gone, "thing"))
-            }
-            false => format!("{} removed, {kept} kept.", counted(gone, "thing")),
-        };
-        context.printer.out(format!("{lines}{end}\n"))?;
-    }
+    let runs: Vec<Value> = cleaned.iter().map(|run| as_json(run, dry_run)).collect();
+    let (gone, kept) = (all().filter(|it| it.goes()).count(), all().filter(|it| !it.goes()).count());
+    let gone = counted(gone, "thing");
+    let end = match dry_run {
+        _ if cleaned.is_empty() => "There is nothing to clean.".to_owned(),
+        true => format!("{gone} would be removed, {kept} kept. Nothing was changed (--dry-run)."),
+        false => format!("{gone} removed, {kept} kept."),
+    };
+    let text = format!("{}{end}\n", as_lines(cleaned, dry_run));
+    context.printer.print(text, &json!({"dry_run": dry_run, "runs": runs}))?;
     Ok(if refused { ExitStatus::Blocked } else { ExitStatus::Done })
 }
 

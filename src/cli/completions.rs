@@ -1,13 +1,14 @@
 //! `completions`: scripts that complete our command line in a shell.
 
+use anyhow::Result;
 use clap::CommandFactory;
 
 use super::args::{Args, Completions};
 use super::context::Context;
-use super::error::{CliError, ExitStatus};
+use super::error::ExitStatus;
 
 /// Writes the script to standard output.
-pub(super) fn run(context: &Context, arguments: &Completions) -> Result<ExitStatus, CliError> {
+pub(super) fn run(context: &Context, arguments: &Completions) -> Result<ExitStatus> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Args::command(), "lanekeeper", &mut script);
     context.printer.out(String::from_utf8_lossy(&script))?;

@@ -2,9 +2,10 @@
 
 use std::io::{self, IsTerminal};
 
+use anyhow::{Context as _, Result};
+
 use super::args::Format;
 use super::context::Context;
-use super::error::{CliError, ExitStatus};
 
 /// Whether the user can be asked: standard input and output are a terminal, and the output is text.
 pub(super) fn can_ask(context: &Context) -> bool {
@@ -12,10 +13,9 @@ pub(super) fn can_ask(context: &Context) -> bool {
 }
 
 /// Asks `question`. Everything but a yes is a no.
-pub(super) fn confirms(context: &Context, question: &str) -> Result<bool, CliError> {
+pub(super) fn confirms(context: &Context, question: &str) -> Result<bool> {
     context.printer.out(format!("\n{question} [y/N] "))?;
     let mut answer = String::new();
-    let read = io::stdin().read_line(&mut answer);
-    read.map_err(|error| CliError::new(ExitStatus::Failed, format!("cannot read the answer: {error}")))?;
+    io::stdin().read_line(&mut answer).context("cannot read the answer")?;
     Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
 }

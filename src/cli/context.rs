@@ -1,11 +1,13 @@
-//! What every command needs: where it is, the environment as data, and the settings.
+//! What every command needs: the directory, the environment as data, and the settings.
 
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use anyhow::Result;
+
 use super::args::GlobalArgs;
-use super::error::{CliError, ExitStatus};
+use super::error::ExitStatus;
 use super::printer::Printer;
 use crate::fs::regular_file::{self, Links};
 use crate::git::{Repository, Surrounding};
@@ -17,29 +19,22 @@ use crate::timing::Timings;
 const LARGEST_CONFIG: u64 = 1 << 20;
 
 /// The name of the repository's configuration file, in the main worktree's root.
-pub const REPOSITORY_CONFIG: &str = "lanekeeper.toml";
+pub(crate) const REPOSITORY_CONFIG: &str = "lanekeeper.toml";
 
-/// What every command needs.
 #[derive(Clone)]
-pub struct Context {
-    /// Where to write.
-    pub printer: Printer,
+pub(crate) struct Context {
+    pub(crate) printer: Printer,
     /// The current directory, or what `-C` says; absolute and without symbolic links.
-    pub directory: PathBuf,
+    pub(crate) directory: PathBuf,
     /// The environment; variables whose names are not UTF-8 are left out.
-    pub environment: Environment,
+    pub(crate) environment: Environment,
     /// What the flags of every command set.
-    pub places: Layer,
-    /// Who is told where the time goes.
-    pub timings: Option<Timings>,
+    pub(crate) places: Layer,
+    pub(crate) timings: Option<Timings>,
 }
 
 impl Context {
-    /// Reads the environment, once.
-    ///
-    /// # Errors
-    /// When there is no such directory.
-    pub fn new(global: &GlobalArgs, printer: Printer) -> Result<Self, CliError> {
+    pub(crate) fn new(global: &GlobalArgs, printer: Printer) -> Result<Self> {
         let directory = global.directory.clone().unwrap_or_else(|| ".".into());
         let directory = fs::canonicalize(&directory).map_err(|error| unreadable(&directory, &error))?;
         let named = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
@@ -47,11 +42,8 @@ impl Context {
         Ok(Self { printer, directory, environment: named.collect(), places, timings: None })
     }
 
-    /// The root of the repository's main worktree, without symbolic links, from wherever in the repository we are.
-    ///
-    /// # Errors
-    /// When we are in no repository.
-    pub fn main_worktree(&self) -> Result<PathBuf, CliError> {
+    /// The root of the repository's main worktree, without symbolic links.
+    pub(crate) fn main_worktree(&self) -> Result<PathBuf> {
         // Without starting git, which would take most of the time of a command that only reads.
         if let Some(around) = Surrounding::of(&self.directory) {
             return Ok(around.main);
@@ -62,26 +54,17 @@ impl Context {
     }
 
     /// Reads the configuration files and the environment below `flags`, and prints warnings.
-    ///
-    /// # Errors
-    /// When we are in no repository, or a file or a variable is at fault.
-    pub fn layers(&self, flags: Layer) -> Result<Layers, CliError> {
+    pub(crate) fn layers(&self, flags: Layer) -> Result<Layers> {
         self.layers_in(self.main_worktree()?, flags)
     }
 
     /// The same where no repository is needed: outside of one, the current directory stands for it.
-    ///
-    /// # Errors
-    /// When a file or a variable is at fault.
-    pub fn layers_anywhere(&self, flags: Layer) -> Result<Layers, CliError> {
+    pub(crate) fn layers_anywhere(&self, flags: Layer) -> Result<Layers> {
         self.layers_in(self.main_worktree().unwrap_or_else(|_| self.directory.clone()), flags)
     }
 
     /// The same for the repository whose main worktree is `repository`.
-    ///
-    /// # Errors
-    /// When a file or a variable is at fault.
-    pub fn layers_in(&self, repository: PathBuf, flags: Layer) -> Result<Layers, CliError> {
+    pub(crate) fn layers_in(&self, repository: PathBuf, flags: Layer) -> Result<Layers> {
         let surroundings = self.surroundings(repository);
         let paths = [Some(surroundings.repository.join(REPOSITORY_CONFIG)), self.user_config()];
         let files = paths.into_iter().flatten().filter_map(|path| read_if_there(path).transpose());
@@ -114,7 +97,7 @@ impl Context {
     }
 }
 
-fn read_if_there(path: PathBuf) -> Result<Option<ConfigFile>, CliError> {
+fn read_if_there(path: PathBuf) -> Result<Option<ConfigFile>> {
     match regular_file::read_text_with(&path, Links::Follow, LARGEST_CONFIG) {
         Ok(text) => {
             tracing::debug!(path = %path.display(), "configuration file read");
@@ -125,6 +108,6 @@ fn read_if_there(path: PathBuf) -> Result<Option<ConfigFile>, CliError> {
     }
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> CliError {
-    CliError::new(ExitStatus::Usage, format!("cannot read {}: {error}", path.display()))
+fn unreadable(path: &Path, error: &std::io::Error) -> anyhow::Error {
+    ExitStatus::Usage.error(format!("cannot read {}: {error}", path.display()))
 }

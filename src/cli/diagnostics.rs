@@ -2,23 +2,21 @@
 
 use std::io;
 
+use anyhow::Result;
 use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
 use super::args::{Format, GlobalArgs};
-use super::error::{CliError, ExitStatus};
+use super::error::{ExitStatus, Hint};
 use super::printer::Diagnostics;
 use crate::settings::Environment;
 use crate::settings::environment::LOG;
 use crate::timing::{Listener, TARGET, Timings};
 
 /// Starts writing what `-v` or else `LANEKEEPER_LOG` ask for; otherwise warnings only.
-///
-/// # Errors
-/// When the variable makes no sense.
-pub(super) fn start(global: &GlobalArgs, environment: &Environment, timings: Option<Timings>) -> Result<(), CliError> {
+pub(super) fn start(global: &GlobalArgs, environment: &Environment, timings: Option<Timings>) -> Result<()> {
     let variable = environment.get(LOG).map(|value| value.to_string_lossy()).unwrap_or_default();
     let directives = match global.verbose {
         0 if variable.is_empty() => "warn",
@@ -27,19 +25,20 @@ pub(super) fn start(global: &GlobalArgs, environment: &Environment, timings: Opt
         _ => "warn,lanekeeper=debug",
     };
     let filter = EnvFilter::try_new(directives).map_err(|error| {
-        CliError::new(ExitStatus::Usage, format!("`{LOG}` cannot be understood: {error}"))
+        ExitStatus::Usage
+            .error(format!("`{LOG}` cannot be understood: {error}"))
             .hint("write a level such as `info`, or `target=level` pairs such as `lanekeeper::git=debug`")
     })?;
     let colour = anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never;
-    let told = tracing_subscriber::fmt::layer().with_writer(|| Diagnostics).with_ansi(colour);
-    let told = match global.log_format {
-        Format::Text => told.boxed(),
-        Format::Json => told.json().boxed(),
+    let written = tracing_subscriber::fmt::layer().with_writer(|| Diagnostics).with_ansi(colour);
+    let written = match global.log_format {
+        Format::Text => written.boxed(),
+        Format::Json => written.json().boxed(),
     };
     // Where the time goes has a file of its own.
-    let told = told.with_filter(filter.and(filter_fn(|metadata| metadata.target() != TARGET)));
+    let written = written.with_filter(filter.and(filter_fn(|metadata| metadata.target() != TARGET)));
     let listener =
         timings.map(|timings| Listener::new(timings).with_filter(filter_fn(|metadata| metadata.target() == TARGET)));
-    tracing_subscriber::registry().with(told).with(listener).init();
+    tracing_subscriber::registry().with(written).with(listener).init();
     Ok(())
 }

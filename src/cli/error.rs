@@ -1,31 +1,45 @@
-//! The one place where what went wrong becomes a message, hints and an exit code.
+//! The one place where an error becomes a message, hints and an exit code.
 
+use std::error::Error;
 use std::fmt::Write;
+use std::io;
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::printer::OutputError;
+use crate::engine::DriverError;
+use crate::engine::run_loop::RunLoopError;
+use crate::executor::ExecutorError;
+use crate::forge::ForgeError;
+use crate::fs::FileError;
+use crate::git::GitError;
 use crate::model::text::counted;
+use crate::process::ProcessError;
+use crate::recover::doctor::SurveyError;
+use crate::recover::resume::ResumeError;
+use crate::report::projections::ProjectionError;
 use crate::settings::{Faults, Severity};
+use crate::state_sync::StateSyncError;
+use crate::store::LogError;
+use crate::store::checkpoints::CheckpointsError;
+use crate::store::lock::LockError;
 
 macro_rules! statuses {
-    ($($(#[$doc:meta])* $name:ident = $code:literal, $kind:literal, $meaning:literal;)*) => {
-        /// How a command ended, as the exit code says it; the same for every command (SPEC §2).
+    ($($name:ident = $code:literal, $kind:literal, $meaning:literal;)*) => {
+        /// How a command ended; the same codes for every command (SPEC §2).
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum ExitStatus { $($(#[$doc])* $name = $code,)* }
+        pub(super) enum ExitStatus { $($name = $code,)* }
 
         impl ExitStatus {
-            /// Every status, in the order of the codes.
-            pub const ALL: &[Self] = &[$(Self::$name,)*];
+            /// In the order of the codes.
+            pub(super) const ALL: &[Self] = &[$(Self::$name,)*];
 
-            /// The word that the machine form of an error uses.
-            pub fn kind(self) -> &'static str {
+            /// The word in the JSON form of an error.
+            pub(super) fn kind(self) -> &'static str {
                 match self { $(Self::$name => $kind,)* }
             }
 
-            /// What it means, for people.
-            pub fn meaning(self) -> &'static str {
+            pub(super) fn meaning(self) -> &'static str {
                 match self { $(Self::$name => $meaning,)* }
             }
         }
@@ -33,36 +47,36 @@ macro_rules! statuses {
 }
 
 statuses! {
-    /// All is well.
     Done = 0, "done", "done";
-    /// Lanes failed, or something happened that no other code tells.
     Failed = 1, "failed", "at least one lane failed";
-    /// The caller can mend it by calling otherwise.
     Usage = 2, "usage", "bad usage, or an invalid plan or configuration";
-    /// Something outside must come first.
     Blocked = 3, "blocked", "blocked: a person must act";
-    /// Another live session has it.
     Held = 4, "held", "held by another live session";
-    /// Somebody else changed what a resume would go on with.
     ExternalChanges = 5, "external_changes", "external changes found at resume";
-    /// State is damaged.
     Corrupted = 6, "corrupted", "corrupted state that could not be repaired";
-    /// It can never be done, for example the resume of a completed run.
     InvalidOperation = 7, "INVALID_OPERATION", "INVALID_OPERATION, such as the resume of a completed run";
-    /// It cannot be done now, for example a resume without a checkpoint.
     InvalidState = 8, "INVALID_STATE", "INVALID_STATE, such as a resume with no checkpoint";
-    /// `--timeout` passed.
     TimedOut = 124, "timed_out", "--timeout passed";
-    /// Ctrl-C.
     Interrupted = 130, "interrupted", "stopped by SIGINT (Ctrl-C); resumable";
-    /// SIGTERM.
     Terminated = 143, "terminated", "stopped by SIGTERM; resumable";
 }
 
 impl ExitStatus {
-    /// The exit code.
-    pub fn code(self) -> u8 {
+    pub(super) fn code(self) -> u8 {
         self as u8
+    }
+
+    pub(super) fn of_code(code: u64) -> Option<Self> {
+        Self::ALL.iter().copied().find(|status| u64::from(status.code()) == code)
+    }
+
+    /// An error that ends the command with this status.
+    pub(super) fn error(self, message: impl Into<String>) -> anyhow::Error {
+        self.failure(message).into()
+    }
+
+    fn failure(self, message: impl Into<String>) -> CliError {
+        CliError { status: self, message: message.into(), hints: Vec::new() }
     }
 }
 
@@ -73,41 +87,25 @@ impl From<ExitStatus> for ExitCode {
 }
 
 /// The exit codes as `--help` shows them.
-pub fn exit_code_table() -> String {
+pub(super) fn exit_code_table() -> String {
     ExitStatus::ALL.iter().fold("Exit codes:".to_owned(), |mut table, status| {
         let _ = write!(table, "\n  {:>3}  {}", status.code(), status.meaning());
         table
     })
 }
 
-/// Why a command did not do what it was asked for.
-///
-/// With [`ExitStatus::Done`] it says nothing: the reader of our output went away, which is nobody's fault.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CliError {
-    /// The exit code to end with.
-    pub status: ExitStatus,
-    /// What happened, and where.
-    pub message: String,
+/// Why a command failed, as it is shown. With [`ExitStatus::Done`] nothing is shown: the reader of the output went away.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub(super) struct CliError {
+    pub(super) status: ExitStatus,
+    pub(super) message: String,
     /// What to do about it, each a line of its own.
-    pub hints: Vec<String>,
+    pub(super) hints: Vec<String>,
 }
 
 impl CliError {
-    /// An error without hints.
-    pub fn new(status: ExitStatus, message: impl Into<String>) -> Self {
-        Self { status, message: message.into(), hints: Vec::new() }
-    }
-
-    /// The same with one more hint.
-    #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hints.push(hint.into());
-        self
-    }
-
-    /// The machine form.
-    pub fn to_json(&self) -> Value {
+    pub(super) fn to_json(&self) -> Value {
         json!({
             "code": self.status.code(),
             "kind": self.status.kind(),
@@ -115,34 +113,101 @@ impl CliError {
             "hints": self.hints,
         })
     }
-}
 
-impl From<OutputError> for CliError {
-    fn from(OutputError(error): OutputError) -> Self {
-        match error.kind() {
-            std::io::ErrorKind::BrokenPipe => Self::new(ExitStatus::Done, ""),
-            _ => Self::new(ExitStatus::Failed, format!("cannot write to standard output: {error}")),
-        }
+    fn hinted(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
     }
 }
 
-impl From<Faults> for CliError {
-    fn from(Faults(faults): Faults) -> Self {
-        let errors = faults.iter().filter(|fault| fault.severity == Severity::Error);
-        let mut message = format!("the configuration is invalid ({})", counted(errors.count(), "error"));
-        for fault in &faults {
-            let warning = if fault.severity == Severity::Warning { "warning: " } else { "" };
-            let _ = write!(message, "\n  {warning}{fault}");
-        }
-        Self {
-            hints: faults.into_iter().filter_map(|fault| fault.help).collect(),
-            ..Self::new(ExitStatus::Usage, message)
-        }
+/// Adds what to do about an error.
+pub(super) trait Hint {
+    fn hint(self, hint: impl Into<String>) -> anyhow::Error;
+}
+
+impl Hint for anyhow::Error {
+    fn hint(self, hint: impl Into<String>) -> Self {
+        CliError::from(self).hinted(hint).into()
     }
+}
+
+/// Whether another live session holds what was wanted.
+pub(super) fn is_held(error: &anyhow::Error) -> bool {
+    error.chain().find_map(known).is_some_and(|error| error.status == ExitStatus::Held)
+}
+
+impl From<anyhow::Error> for CliError {
+    /// The first cause that is known decides; the contexts before it are part of the message.
+    fn from(error: anyhow::Error) -> Self {
+        let mut message = String::new();
+        for cause in error.chain() {
+            let known = known(cause);
+            let text = known.as_ref().map_or_else(|| cause.to_string(), |known| known.message.clone());
+            // Many errors quote their source.
+            if !message.contains(&text) {
+                let separator = if message.is_empty() { "" } else { ": " };
+                let _ = write!(message, "{separator}{text}");
+            }
+            if let Some(known) = known {
+                return Self { message, ..known };
+            }
+        }
+        ExitStatus::Failed.failure(message)
+    }
+}
+
+fn known(error: &(dyn Error + 'static)) -> Option<CliError> {
+    let of = error;
+    None.or_else(|| of.downcast_ref::<CliError>().cloned())
+        .or_else(|| of.downcast_ref().map(of_output))
+        .or_else(|| of.downcast_ref().map(of_faults))
+        .or_else(|| of.downcast_ref().map(of_git))
+        .or_else(|| of.downcast_ref().map(of_file))
+        .or_else(|| of.downcast_ref().map(of_log))
+        .or_else(|| of.downcast_ref().map(of_checkpoints))
+        .or_else(|| of.downcast_ref().map(of_lock))
+        .or_else(|| of.downcast_ref().map(of_resume))
+        .or_else(|| of.downcast_ref().map(of_state))
+        .or_else(|| of.downcast_ref().map(of_driver))
+        .or_else(|| of.downcast_ref().map(of_forge))
+        .or_else(|| match of.downcast_ref()? {
+            SurveyError::Git(error) => Some(of_git(error)),
+            SurveyError::File(error) => Some(of_file(error)),
+        })
+        .or_else(|| of.downcast_ref::<ExecutorError>().map(blocked))
+        .or_else(|| of.downcast_ref::<ProjectionError>().map(blocked))
+        .or_else(|| of.downcast_ref::<ProcessError>().map(blocked))
+}
+
+fn blocked(error: &impl Error) -> CliError {
+    ExitStatus::Blocked.failure(error.to_string())
+}
+
+/// Standard output did not take what was written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write to standard output: {0}")]
+pub(super) struct OutputError(#[source] pub(super) io::Error);
+
+fn of_output(error: &OutputError) -> CliError {
+    match error.0.kind() {
+        io::ErrorKind::BrokenPipe => ExitStatus::Done.failure(""),
+        _ => ExitStatus::Failed.failure(error.to_string()),
+    }
+}
+
+fn of_faults(Faults(faults): &Faults) -> CliError {
+    let errors = faults.iter().filter(|fault| fault.severity == Severity::Error);
+    let mut message = format!("the configuration is invalid ({})", counted(errors.count(), "error"));
+    for fault in faults {
+        let warning = if fault.severity == Severity::Warning { "warning: " } else { "" };
+        let _ = write!(message, "\n  {warning}{fault}");
+    }
+    let hints = faults.iter().filter_map(|fault| fault.help.clone()).collect();
+    CliError { hints, ..ExitStatus::Usage.failure(message) }
 }
 
 impl From<&clap::Error> for CliError {
-    /// What clap says in lines of its own, taken apart: the message, then its tips and where to read more.
+    /// Clap's message, its tips, and where to read more.
     fn from(refusal: &clap::Error) -> Self {
         let text = refusal.render().to_string();
         let (message, rest) = text.trim_end().split_once("\n\n").unwrap_or((text.trim_end(), ""));
@@ -150,129 +215,144 @@ impl From<&clap::Error> for CliError {
         let tips = rest.lines().filter_map(|line| line.trim().strip_prefix("tip: "));
         let more = rest.lines().filter(|line| line.starts_with("For more information"));
         let hints = tips.chain(more).map(str::to_owned).collect();
-        Self { hints, ..Self::new(ExitStatus::Usage, message) }
+        Self { hints, ..ExitStatus::Usage.failure(message) }
     }
 }
 
-impl From<crate::git::GitError> for CliError {
-    fn from(error: crate::git::GitError) -> Self {
-        use crate::git::GitError;
-        let status = match error {
-            GitError::TooOld { .. }
-            | GitError::NotARepository { .. }
-            | GitError::Bare { .. }
-            | GitError::NoMainWorktree { .. }
-            | GitError::RefFormat { .. }
-            | GitError::UnbornHead { .. } => ExitStatus::Usage,
-            _ => ExitStatus::Blocked,
-        };
-        // The library's messages name the remedy behind a semicolon; at the edge it is a line of its own.
-        match error.to_string().split_once("; ") {
-            Some((message, remedy)) => Self::new(status, message).hint(remedy),
-            None => Self::new(status, error.to_string()),
+fn of_git(error: &GitError) -> CliError {
+    let status = match error {
+        GitError::TooOld { .. }
+        | GitError::NotARepository { .. }
+        | GitError::Bare { .. }
+        | GitError::NoMainWorktree { .. }
+        | GitError::RefFormat { .. }
+        | GitError::UnbornHead { .. } => ExitStatus::Usage,
+        _ => ExitStatus::Blocked,
+    };
+    // These messages name the remedy behind a semicolon; at the edge it is a line of its own.
+    match error.to_string().split_once("; ") {
+        Some((message, remedy)) => status.failure(message).hinted(remedy),
+        None => status.failure(error.to_string()),
+    }
+}
+
+fn of_file(error: &FileError) -> CliError {
+    blocked(error).hinted("free disk space or fix the permissions, then repeat the command")
+}
+
+fn of_log(error: &LogError) -> CliError {
+    let message = error.to_string();
+    match error {
+        LogError::TamperedWith { restored: Ok(_), .. } => ExitStatus::Corrupted.failure(message),
+        LogError::Damaged { .. } | LogError::TamperedWith { restored: Err(_), .. } => {
+            ExitStatus::Corrupted.failure(message).hinted(SEE_DOCTOR)
         }
+        LogError::Empty { .. } => ExitStatus::InvalidState.failure(message),
+        _ => ExitStatus::Blocked.failure(message),
     }
 }
 
-impl From<crate::fs::FileError> for CliError {
-    fn from(error: crate::fs::FileError) -> Self {
-        Self::new(ExitStatus::Blocked, error.to_string())
-            .hint("free disk space or fix the permissions, then repeat the command")
+fn of_checkpoints(error: &CheckpointsError) -> CliError {
+    ExitStatus::Corrupted.failure(error.to_string()).hinted(SEE_DOCTOR)
+}
+
+/// What to type where stored state is damaged.
+pub(super) const SEE_DOCTOR: &str = "to see what can be repaired: lanekeeper doctor";
+
+fn of_lock(error: &LockError) -> CliError {
+    match error {
+        LockError::Held { .. } => ExitStatus::Held
+            .failure(error.to_string())
+            .hinted("`lanekeeper status` shows what it does, `lanekeeper stop RUN` stops it"),
+        _ => blocked(error),
     }
 }
 
-impl From<crate::store::LogError> for CliError {
-    fn from(error: crate::store::LogError) -> Self {
-        use crate::store::LogError;
-        let status = match error {
-            LogError::TamperedWith { restored: Ok(_), .. } => ExitStatus::Corrupted,
-            LogError::Damaged { .. } | LogError::TamperedWith { restored: Err(_), .. } => {
-                return Self::new(ExitStatus::Corrupted, error.to_string()).hint(TO_THE_DOCTOR);
-            }
-            LogError::Empty { .. } => ExitStatus::InvalidState,
-            _ => ExitStatus::Blocked,
-        };
-        Self::new(status, error.to_string())
-    }
+fn of_resume(error: &ResumeError) -> CliError {
+    let status = match error {
+        ResumeError::HalfRolledBack { .. } => ExitStatus::Blocked,
+        ResumeError::Complete(_) => ExitStatus::InvalidOperation,
+        ResumeError::NoCheckpoint(_) => ExitStatus::InvalidState,
+        ResumeError::NoBeginning(_) | ResumeError::Contradiction { .. } => ExitStatus::Corrupted,
+    };
+    status.failure(error.to_string())
 }
 
-impl From<crate::store::checkpoints::CheckpointsError> for CliError {
-    fn from(error: crate::store::checkpoints::CheckpointsError) -> Self {
-        Self::new(ExitStatus::Corrupted, error.to_string()).hint(TO_THE_DOCTOR)
-    }
+fn of_forge(error: &ForgeError) -> CliError {
+    blocked(error).hinted(error.remedy())
 }
 
-/// What to type where state is damaged.
-pub(in crate::cli) const TO_THE_DOCTOR: &str = "to see what can be repaired: lanekeeper doctor";
-
-impl From<crate::store::lock::LockError> for CliError {
-    fn from(error: crate::store::lock::LockError) -> Self {
-        use crate::store::lock::LockError;
-        match error {
-            LockError::Held { .. } => Self::new(ExitStatus::Held, error.to_string())
-                .hint("`lanekeeper status` shows what it does, `lanekeeper stop RUN` stops it"),
-            _ => Self::new(ExitStatus::Blocked, error.to_string()),
+fn of_state(error: &StateSyncError) -> CliError {
+    let with = |status: ExitStatus| status.failure(error.to_string());
+    match error {
+        StateSyncError::Git(error) => of_git(error),
+        StateSyncError::Log(error) => of_log(error),
+        StateSyncError::File(error) => of_file(error),
+        StateSyncError::Unreadable { .. } => with(ExitStatus::Corrupted).hinted(SEE_DOCTOR),
+        StateSyncError::NoState { remote, .. } => {
+            with(ExitStatus::InvalidState).hinted(format!("to list its runs: lanekeeper state list --remote {remote}"))
         }
+        StateSyncError::Damaged { remote, run, .. } => with(ExitStatus::Corrupted)
+            .hinted("nothing was changed here; push it again from where it ran, with --force")
+            .hinted(format!("or give it up: lanekeeper state drop {run} --remote {remote} --force")),
+        StateSyncError::NewerFormat { .. } => with(ExitStatus::Blocked).hinted("use a newer Lanekeeper"),
+        StateSyncError::Superseded { remote, run, .. } => with(ExitStatus::Held)
+            .hinted(format!("to take theirs: lanekeeper clean {run} --force --logs, then lanekeeper state pull {run}"))
+            .hinted(format!("to keep this one: lanekeeper state push {run} --remote {remote} --force")),
+        StateSyncError::Shallow => with(ExitStatus::Blocked)
+            .hinted("fetch the rest: git fetch --unshallow (in GitHub Actions: fetch-depth: 0)"),
+        StateSyncError::InTheWay { name, .. } => with(ExitStatus::Blocked)
+            .hinted(format!("if nothing needs it any more: git update-ref -d {name}; then pull again")),
+        StateSyncError::Diverged { branch, there, .. } => with(ExitStatus::Blocked)
+            .hinted(format!("to join them: git switch {branch} && git merge {there}, then pull again")),
+        StateSyncError::Obstructed(_) => with(ExitStatus::Blocked),
     }
 }
 
-impl From<crate::recover::resume::ResumeError> for CliError {
-    fn from(error: crate::recover::resume::ResumeError) -> Self {
-        use crate::recover::resume::ResumeError;
-        let status = match &error {
-            ResumeError::HalfRolledBack { .. } => ExitStatus::Blocked,
-            ResumeError::Complete(_) => ExitStatus::InvalidOperation,
-            ResumeError::NoCheckpoint(_) => ExitStatus::InvalidState,
-            ResumeError::NoBeginning(_) | ResumeError::Contradiction { .. } => ExitStatus::Corrupted,
-        };
-        Self::new(status, error.to_string())
-    }
-}
-
-impl From<crate::travel::TravelError> for CliError {
-    fn from(error: crate::travel::TravelError) -> Self {
-        use crate::travel::TravelError;
-        let message = error.to_string();
-        match error {
-            TravelError::Git(error) => error.into(),
-            TravelError::Log(error) => error.into(),
-            TravelError::File(error) => error.into(),
-            TravelError::Unreadable { .. } => Self::new(ExitStatus::Corrupted, message).hint(TO_THE_DOCTOR),
-            TravelError::NoState { remote, .. } => Self::new(ExitStatus::InvalidState, message)
-                .hint(format!("to see what is there: lanekeeper state list --remote {remote}")),
-            TravelError::Damaged { remote, run, .. } => Self::new(ExitStatus::Corrupted, message)
-                .hint("nothing was changed here; push it again from where it ran, with --force")
-                .hint(format!("or give it up: lanekeeper state drop {run} --remote {remote} --force")),
-            TravelError::NewerFormat { .. } => Self::new(ExitStatus::Blocked, message).hint("use a newer Lanekeeper"),
-            TravelError::Superseded { remote, run, .. } => Self::new(ExitStatus::Held, message)
-                .hint(format!(
-                    "to take theirs: lanekeeper clean {run} --force --logs, then lanekeeper state pull {run}"
-                ))
-                .hint(format!("to keep this one: lanekeeper state push {run} --remote {remote} --force")),
-            TravelError::Shallow => Self::new(ExitStatus::Blocked, message)
-                .hint("fetch the rest: git fetch --unshallow (in GitHub Actions: fetch-depth: 0)"),
-            TravelError::InTheWay { name, .. } => Self::new(ExitStatus::Blocked, message)
-                .hint(format!("if nothing needs it any more: git update-ref -d {name}; then pull again")),
-            TravelError::Diverged { branch, there, .. } => Self::new(ExitStatus::Blocked, message)
-                .hint(format!("to join them: git switch {branch} && git merge {there}, then pull again")),
-            TravelError::Obstructed(_) => Self::new(ExitStatus::Blocked, message),
+fn of_driver(error: &DriverError) -> CliError {
+    let message = format!("the run stopped: {error}");
+    match error {
+        DriverError::RunLoop(RunLoopError::Log(LogError::TamperedWith { restored: Ok(_), .. })) => {
+            ExitStatus::Corrupted.failure(message).hinted("no work is lost; to continue: lanekeeper resume")
         }
+        DriverError::RunLoop(RunLoopError::Log(LogError::TamperedWith { restored: Err(_), .. })) => {
+            ExitStatus::Corrupted.failure(message).hinted(SEE_DOCTOR)
+        }
+        _ => ExitStatus::Blocked
+            .failure(message)
+            .hinted("running agents continue under their supervisors; fix the cause, then `lanekeeper resume`"),
     }
 }
 
-impl From<crate::engine::DriverError> for CliError {
-    fn from(error: crate::engine::DriverError) -> Self {
-        use crate::engine::DriverError;
-        use crate::engine::spine::SpineError;
-        use crate::store::LogError;
-        if let DriverError::Spine(SpineError::Log(LogError::TamperedWith { restored, .. })) = &error {
-            let stopped = Self::new(ExitStatus::Corrupted, format!("the run stopped: {error}"));
-            return match restored {
-                Ok(_) => stopped.hint("no work is lost; to continue: lanekeeper resume"),
-                Err(_) => stopped.hint(TO_THE_DOCTOR),
-            };
-        }
-        Self::new(ExitStatus::Blocked, format!("the run stopped: {error}"))
-            .hint("running agents continue under their supervisors; fix the cause, then `lanekeeper resume`")
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn the_first_known_cause_decides_and_contexts_are_part_of_the_message() {
+        let git = || GitError::UnbornHead { path: "/r".into() };
+        let error = CliError::from(Err::<(), _>(git()).context("cannot start").unwrap_err());
+        assert_eq!(error.status, ExitStatus::Usage);
+        assert_eq!(error.message, "cannot start: /r has no commit yet");
+        assert_eq!(error.hints, ["make a first one (`git commit --allow-empty -m start`)"]);
+        let own = ExitStatus::Held.error("it is held").hint("wait").context("outer");
+        assert!(is_held(&own));
+        let own = CliError::from(own);
+        assert_eq!((own.message.as_str(), own.hints.as_slice()), ("outer: it is held", ["wait".to_owned()].as_slice()));
+        let pipe = OutputError(io::ErrorKind::BrokenPipe.into());
+        assert_eq!(CliError::from(anyhow::Error::from(pipe)), ExitStatus::Done.failure(""));
+    }
+
+    #[test]
+    fn an_unknown_error_has_failed_and_a_quoted_source_is_said_once() {
+        let disk = FileError::Io { action: "write", path: "/f".into(), source: io::Error::other("disk full") };
+        let error = CliError::from(Err::<(), _>(io::Error::from(disk)).context("cannot save").unwrap_err());
+        assert_eq!(
+            (error.status, error.message.as_str()),
+            (ExitStatus::Failed, "cannot save: cannot write /f: disk full")
+        );
+        assert!(error.hints.is_empty());
     }
 }

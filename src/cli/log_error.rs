@@ -1,22 +1,22 @@
-//! `log-error`: what went wrong outside of Lanekeeper's sight, on record for programs (SPEC §10; seed 002).
+//! `log-error`: records errors of scripts and agents (SPEC §10; seed 002).
 
+use anyhow::Result;
 use serde_json::json;
 
-use super::args::{Format, LogError};
+use super::args::LogError;
 use super::context::Context;
-use super::error::{CliError, ExitStatus};
-use super::execution::{Site, now, redactor};
+use super::error::ExitStatus;
+use super::repository_context::{RepositoryContext, redactor};
 use super::runs::{existing, pinned_plan};
+use super::this_process::now;
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::process;
 use crate::settings::Layer;
 use crate::store::error_log::{ErrorEntry, append};
 
 /// Adds a line to the error log of a run, or of the repository where no run is named.
-pub(super) fn run(context: &Context, arguments: &LogError) -> Result<ExitStatus, CliError> {
-    let site = Site::find(context)?;
-    let settings = context.layers(Layer::default())?.resolve(None);
-    let state = site.state(&settings);
+pub(super) fn run(context: &Context, arguments: &LogError) -> Result<ExitStatus> {
+    let RepositoryContext { repository, settings, state, .. } = RepositoryContext::open(context, Layer::default())?;
     let mut plan = None;
     let path = match &arguments.run {
         Some(run) => {
@@ -27,7 +27,7 @@ pub(super) fn run(context: &Context, arguments: &LogError) -> Result<ExitStatus,
         }
         None => {
             state.create()?;
-            site.repository.ensure_excluded(&[&format!("/{RUN_LOG_DIRECTORY}/")])?;
+            repository.ensure_excluded(&[&format!("/{RUN_LOG_DIRECTORY}/")])?;
             state.errors()
         }
     };
@@ -44,9 +44,6 @@ pub(super) fn run(context: &Context, arguments: &LogError) -> Result<ExitStatus,
         details: redactor.redact(&arguments.details).into_owned(),
     };
     append(&path, std::slice::from_ref(&entry))?;
-    match context.printer.format() {
-        Format::Json => context.printer.json(&json!({"path": path, "entry": entry}))?,
-        Format::Text => context.printer.out(format_args!("Recorded in {}\n", path.display()))?,
-    }
-    Ok(ExitStatus::Done)
+    let json = json!({"path": path, "entry": entry});
+    context.printer.print(format_args!("Recorded in {}\n", path.display()), &json)
 }

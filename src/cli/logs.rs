@@ -3,52 +3,50 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::{Context as _, Result};
 use serde_json::json;
 
 use super::args::{self, Format};
 use super::context::Context;
-use super::error::{CliError, ExitStatus};
-use super::runs::{existing, pinned_plan, read_log, state, unknown, unknown_lane};
+use super::error::ExitStatus;
+use super::runs::{existing, pinned_plan, read_log, require_lane, state, unknown};
 use crate::event::{Event, Record};
-use crate::model::{AgentName, ExitCause, JobExit, JobId, LaneId, Plan};
+use crate::model::{AgentName, ExitCause, JobExit, JobId, Plan};
 use crate::process::{self, NewLines};
 use crate::runner::Stream;
 use crate::store::lock::is_held;
 use crate::store::{Follower, RunDirectory};
 
 /// Writes the output of every attempt and gate, in the order in which they began.
-pub(super) fn run(context: &Context, arguments: &args::Logs) -> Result<ExitStatus, CliError> {
+pub(super) fn run(context: &Context, arguments: &args::Logs) -> Result<ExitStatus> {
     let (state, _) = state(context)?;
     let directory = existing(&state, &arguments.run)?;
     let records = read_log(context, &directory)?.records;
     check_names(arguments, &directory, &records)?;
     let plan = pinned_plan(&directory);
     let runners = plan.as_ref().filter(|_| !arguments.raw);
-    let mut told = Told { context, arguments, directory: &directory, plan: runners, jobs: Vec::new(), last: None };
+    let mut printed =
+        Printed { context, arguments, directory: &directory, plan: runners, jobs: Vec::new(), last: None };
     if arguments.follow {
-        follow(&mut told)?;
+        follow(&mut printed)?;
     } else {
-        told.learn(&records);
-        told.tell_all()?;
+        printed.learn(&records);
+        printed.print_all()?;
     }
-    if told.jobs.is_empty() {
+    if printed.jobs.is_empty() {
         context.printer.note("Nothing was written yet.");
     }
     Ok(ExitStatus::Done)
 }
 
 /// Refuses lanes and agents that neither the plan nor the log knows.
-fn check_names(arguments: &args::Logs, directory: &RunDirectory, records: &[Record]) -> Result<(), CliError> {
+fn check_names(arguments: &args::Logs, directory: &RunDirectory, records: &[Record]) -> Result<()> {
     let Some(lane) = &arguments.lane else { return Ok(()) };
     let plan = pinned_plan(directory);
-    let planned = || plan.iter().flat_map(|plan| &plan.lanes);
-    let lanes: Vec<&LaneId> =
-        planned().map(|lane| &lane.id).chain(records.iter().filter_map(|record| record.event.lane())).collect();
-    if !lanes.contains(&lane) {
-        return Err(unknown_lane(lane, lanes.into_iter()));
-    }
+    require_lane(plan.as_ref(), records, lane)?;
     let Some(agent) = &arguments.agent else { return Ok(()) };
-    let of_plan = planned().filter(|known| known.id == *lane).flat_map(|lane| &lane.agents).map(|agent| &agent.name);
+    let planned = plan.iter().flat_map(|plan| &plan.lanes).filter(|known| known.id == *lane);
+    let of_plan = planned.flat_map(|lane| &lane.agents).map(|agent| &agent.name);
     let of_log = records.iter().filter_map(|record| match &record.event {
         Event::JobPlanned { job } if job.lane.as_ref() == Some(lane) => job.agent(),
         _ => None,
@@ -63,13 +61,13 @@ fn check_names(arguments: &args::Logs, directory: &RunDirectory, records: &[Reco
 /// How often a followed run is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Goes on until the run ends or nobody works on it any more, and everything that was written is told.
-fn follow(told: &mut Told<'_>) -> Result<(), CliError> {
-    let mut log = Follower::new(&told.directory.log());
+/// Prints output until the run or its process ends.
+fn follow(printed: &mut Printed<'_>) -> Result<()> {
+    let mut log = Follower::new(&printed.directory.log());
     let mut ended = false;
     loop {
         // Looked at before the log: what a process that has ended wrote last is in the log by then.
-        let held = is_held(&told.directory.lock());
+        let held = is_held(&printed.directory.lock());
         let news = log.poll()?.records;
         for record in &news {
             match record.event {
@@ -78,19 +76,19 @@ fn follow(told: &mut Told<'_>) -> Result<(), CliError> {
                 _ => {}
             }
         }
-        told.learn(&news);
+        printed.learn(&news);
         if ended || !held {
-            return told.tell_all();
+            return printed.print_all();
         }
-        told.tell_new()?;
+        printed.print_new()?;
         std::thread::sleep(LOOK);
     }
 }
 
-/// A job's output, as far as it was told.
+/// A job's output, as far as it was printed.
 struct Output<'p> {
     job: JobId,
-    /// What is written for programs is told as what it means.
+    /// Interprets output that is an event stream.
     stream: Option<Stream<'p>>,
     path: PathBuf,
     offset: u64,
@@ -100,19 +98,18 @@ struct Output<'p> {
     done: bool,
 }
 
-/// What was told so far.
-struct Told<'a> {
+struct Printed<'a> {
     context: &'a Context,
     arguments: &'a args::Logs,
     directory: &'a RunDirectory,
-    /// Whose runners tell what their programs' output means; `None`: it is told as it is.
+    /// Its runners interpret the output; `None`: it is printed raw.
     plan: Option<&'a Plan>,
     jobs: Vec<Output<'a>>,
-    /// Whose lines were told last: others begin with a header.
+    /// The job of the last line: others begin with a header.
     last: Option<JobId>,
 }
 
-impl Told<'_> {
+impl Printed<'_> {
     fn learn(&mut self, records: &[Record]) {
         for record in records {
             match &record.event {
@@ -139,11 +136,11 @@ impl Told<'_> {
     }
 
     /// Tells whole lines that were added.
-    fn tell_new(&mut self) -> Result<(), CliError> {
+    fn print_new(&mut self) -> Result<()> {
         for at in 0..self.jobs.len() {
             if !self.jobs[at].done {
                 let ended = self.jobs[at].exit.is_some();
-                self.tell(at, ended)?;
+                self.write_new(at, ended)?;
                 self.jobs[at].done = ended;
             }
         }
@@ -151,21 +148,21 @@ impl Told<'_> {
     }
 
     /// Tells everything that is there, lines without an end too, and a header for jobs that wrote nothing.
-    fn tell_all(&mut self) -> Result<(), CliError> {
+    fn print_all(&mut self) -> Result<()> {
         for at in 0..self.jobs.len() {
             if !self.jobs[at].done {
-                self.tell(at, true)?;
+                self.write_new(at, true)?;
                 self.jobs[at].done = true;
             }
         }
         Ok(())
     }
 
-    fn tell(&mut self, at: usize, ended: bool) -> Result<(), CliError> {
+    fn write_new(&mut self, at: usize, ended: bool) -> Result<()> {
         loop {
             let output = &mut self.jobs[at];
             let NewLines { lines, next } = process::lines_since(&output.path, output.offset, ended)
-                .map_err(|error| unreadable(&output.path, &error))?;
+                .with_context(|| format!("cannot read {}", output.path.display()))?;
             let progress = next != output.offset;
             output.offset = next;
             let lines = match &mut output.stream {
@@ -179,7 +176,7 @@ impl Told<'_> {
         }
     }
 
-    fn write(&mut self, at: usize, lines: &[String], ended: bool) -> Result<(), CliError> {
+    fn write(&mut self, at: usize, lines: &[String], ended: bool) -> Result<()> {
         let Output { job, exit, named, .. } = &mut self.jobs[at];
         let mut text = String::new();
         if self.context.printer.format() == Format::Json {
@@ -197,7 +194,7 @@ impl Told<'_> {
             }
             lines.iter().for_each(|line| text.extend([line.as_str(), "\n"]));
         }
-        Ok(self.context.printer.out(text)?)
+        self.context.printer.out(text)
     }
 }
 
@@ -207,8 +204,4 @@ fn ending(exit: Option<&JobExit>) -> String {
         Some(exit) if exit.cause == ExitCause::Exited => format!(" · exit {}", exit.exit_code),
         Some(exit) => format!(" · {} · exit {}", exit.cause.word().replace('_', " "), exit.exit_code),
     }
-}
-
-fn unreadable(path: &std::path::Path, error: &std::io::Error) -> CliError {
-    CliError::new(ExitStatus::Failed, format!("cannot read {}: {error}", path.display()))
 }

@@ -3,15 +3,16 @@
 use std::fs;
 use std::path::Path;
 
+use anyhow::{Context as _, Result};
 use clap::CommandFactory;
 use clap_mangen::Man;
 
 use super::args;
 use super::context::Context;
-use super::error::{CliError, ExitStatus};
+use super::error::ExitStatus;
 
 /// Writes the page of the program to standard output, or a page for every command into a directory.
-pub(super) fn run(context: &Context, arguments: &args::Man) -> Result<ExitStatus, CliError> {
+pub(super) fn run(context: &Context, arguments: &args::Man) -> Result<ExitStatus> {
     match &arguments.dir {
         Some(directory) => write_pages(&context.directory.join(directory))?,
         None => context.printer.out(main_page()?)?,
@@ -19,17 +20,14 @@ pub(super) fn run(context: &Context, arguments: &args::Man) -> Result<ExitStatus
     Ok(ExitStatus::Done)
 }
 
-fn main_page() -> Result<String, CliError> {
+fn main_page() -> Result<String> {
     let mut page = Vec::new();
-    let rendered = Man::new(args::Args::command()).render(&mut page);
-    rendered.map_err(|error| CliError::new(ExitStatus::Failed, format!("cannot render the page: {error}")))?;
+    Man::new(args::Args::command()).render(&mut page).context("cannot render the page")?;
     Ok(String::from_utf8_lossy(&page).into_owned())
 }
 
-fn write_pages(directory: &Path) -> Result<(), CliError> {
+fn write_pages(directory: &Path) -> Result<()> {
     let written = fs::create_dir_all(directory)
         .and_then(|()| clap_mangen::generate_to(args::Args::command().disable_help_subcommand(true), directory));
-    written.map_err(|error| {
-        CliError::new(ExitStatus::Failed, format!("cannot write manual pages to {}: {error}", directory.display()))
-    })
+    written.with_context(|| format!("cannot write manual pages to {}", directory.display()))
 }

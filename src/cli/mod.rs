@@ -1,45 +1,47 @@
-//! The command line: arguments as typed, options as resolved, one file a command.
+//! The command line: one file or folder for each command.
 
 mod answer;
-pub mod args;
+mod args;
 mod ask;
 mod checkpoints;
 mod ci;
 mod clean;
 mod completions;
 mod confirm;
-pub mod context;
+mod context;
 mod demo;
 mod diagnostics;
 mod doctor;
-pub mod error;
-mod execution;
+mod error;
 mod hook;
 mod init;
 mod log_error;
 mod logs;
 mod man;
 mod mcp;
-pub mod options;
 mod plan;
-pub mod printer;
+mod printer;
 mod report;
-mod rollback;
+mod repository_context;
+mod run;
 mod runs;
 mod show_settings;
 mod state;
 mod status;
 mod stop;
+mod this_process;
 mod timings;
+mod wait_policy;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use anyhow::Result;
 use clap::Parser;
 
 use args::{Args, Command, Format, GlobalArgs};
 use context::Context;
-use error::{CliError, ExitStatus};
+use error::{ExitStatus, Hint};
 use printer::Printer;
 
 use crate::model::ReportFormat;
@@ -51,14 +53,14 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
     let format = parsed.as_ref().map_or_else(|_| Format::asked_for(&arguments), |args| args.global.data_format());
     let printer = Printer::new(format);
     let status = match parsed {
-        Ok(args) => run(args, printer),
+        Ok(args) => run_command(args, printer),
         Err(refusal) if hook::is_called(&arguments) => printer.refusal(&refusal).map(|_| ExitStatus::Done),
         Err(refusal) => printer.refusal(&refusal),
     };
-    status.unwrap_or_else(|error| printer.error(&error)).into()
+    status.unwrap_or_else(|error| printer.error(&error.into())).into()
 }
 
-fn run(args: Args, printer: Printer) -> Result<ExitStatus, CliError> {
+fn run_command(args: Args, printer: Printer) -> Result<ExitStatus> {
     args.global.color.set();
     if let Command::Hook(arguments) = &args.command {
         return Ok(hook::run(&args.global, printer, arguments.event));
@@ -72,14 +74,14 @@ fn run(args: Args, printer: Printer) -> Result<ExitStatus, CliError> {
     status
 }
 
-fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result<ExitStatus, CliError> {
+fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result<ExitStatus> {
     match command {
-        Command::ExecutePhase(arguments) => execution::run_phase(context, &arguments),
-        Command::ExecuteLane(arguments) => execution::run_lane(context, &arguments),
-        Command::Resume(arguments) => execution::run_resume(context, &arguments),
+        Command::ExecutePhase(arguments) => run::execute_phase(context, &arguments),
+        Command::ExecuteLane(arguments) => run::execute_lane(context, &arguments),
+        Command::Resume(arguments) => run::resume_run(context, &arguments),
         Command::Plan(command) => plan::run(context, &command),
         Command::Demo(arguments) => demo::run(context, &arguments),
-        Command::Rollback(arguments) => rollback::run(context, &arguments),
+        Command::Rollback(arguments) => run::rollback(context, &arguments),
         Command::Checkpoints(command) => checkpoints::run(context, &command),
         Command::State(command) => state::run(context, &command),
         Command::LogError(arguments) => log_error::run(context, &arguments),
@@ -100,12 +102,12 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
     }
 }
 
-/// Formats that only reports are written in.
-fn refuse_documents(args: &Args) -> Result<(), CliError> {
+/// Refuses formats that only reports are written in.
+fn refuse_documents(args: &Args) -> Result<()> {
     let format = args.global.format;
     if matches!(format, ReportFormat::Text | ReportFormat::Json) || matches!(args.command, Command::Report(_)) {
         return Ok(());
     }
-    let error = CliError::new(ExitStatus::Usage, format!("--format {format} is for `report` only"));
+    let error = ExitStatus::Usage.error(format!("--format {format} is for `report` only"));
     Err(error.hint(format!("for a run's report: lanekeeper report [RUN] --format {format}; else text or json")))
 }

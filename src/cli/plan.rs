@@ -2,23 +2,25 @@
 
 use std::path::Path;
 
+use anyhow::Result;
+
 use super::args::{Format, GraphLanguage, Plan as PlanCommand, PlanFile, PlanGraph, ReadingArgs};
 use super::context::Context;
-use super::error::{CliError, ExitStatus};
-use super::execution::{PlanText, invalid, itinerary, tell};
+use super::error::{ExitStatus, Hint};
+use super::run::{PlanText, invalid, phase_sequence, report};
 use crate::model::text::counted;
 use crate::model::{CommandLine, UNSET_RUNNER};
-use crate::plan_source::{self, Reading, explain, graph, native_toml};
+use crate::plan::{self, Reading, explain, graph, native_toml};
 use crate::settings::{Layer, Settings};
 
 /// What is done with each plan.
-type What<'a> = dyn Fn(&Path) -> Result<ExitStatus, CliError> + 'a;
+type What<'a> = dyn Fn(&Path) -> Result<ExitStatus> + 'a;
 
 /// `plan …`.
-pub(super) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus, CliError> {
+pub(super) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus> {
     let (file, what): (&PlanFile, &What<'_>) = match command {
         PlanCommand::Schema => {
-            context.printer.json(&plan_source::schema::json_schema())?;
+            context.printer.json(&plan::schema::json_schema())?;
             return Ok(ExitStatus::Done);
         }
         PlanCommand::Check(file) => (file, &|path| check(context, path, &file.reading)),
@@ -26,31 +28,26 @@ pub(super) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus
         PlanCommand::Graph(graph) => (&graph.file, &|path| draw(context, path, graph)),
         PlanCommand::Convert(file) => (file, &|path| convert(context, path, &file.reading)),
     };
-    let found = itinerary(&crate::settings::absolute(&context.directory, &file.plan), file.reading.redo)?;
+    let found = phase_sequence(&crate::settings::absolute(&context.directory, &file.plan), file.reading.redo)?;
     found.notes.iter().for_each(|note| context.printer.warning(note, &[]));
     match found.plans.as_slice() {
         [_] if !found.of_roadmap => what(&file.plan),
         plans if plans.len() > 1 && matches!(command, PlanCommand::Convert(_)) => {
             let names: Vec<_> = plans.iter().map(|plan| plan.display().to_string()).collect();
             let message = format!("{} is several plans, and a native plan is one phase", file.plan.display());
-            Err(CliError::new(ExitStatus::Usage, message)
-                .hint(format!("convert them one by one: {}", names.join(", "))))
+            Err(ExitStatus::Usage.error(message).hint(format!("convert them one by one: {}", names.join(", "))))
         }
-        // Every plan of a roadmap is told of; the first fault decides how it ends.
+        // Every plan of a roadmap is reported; the first error decides the exit code.
         plans => plans.iter().map(|plan| what(plan)).fold(Ok(ExitStatus::Done), Result::and),
     }
 }
 
-fn show(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus, CliError> {
+fn show(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
     let explanation = explain::explain(&valid(context, path, how)?.1);
-    match context.printer.format() {
-        Format::Text => context.printer.out(explanation)?,
-        Format::Json => context.printer.json(&serde_json::json!(explanation))?,
-    }
-    Ok(ExitStatus::Done)
+    context.printer.print(&explanation, &serde_json::json!(explanation))
 }
 
-fn draw(context: &Context, path: &Path, arguments: &PlanGraph) -> Result<ExitStatus, CliError> {
+fn draw(context: &Context, path: &Path, arguments: &PlanGraph) -> Result<ExitStatus> {
     let plan = valid(context, path, &arguments.file.reading)?.1;
     context.printer.out(match arguments.language {
         GraphLanguage::Dot => graph::dot(&plan),
@@ -59,7 +56,7 @@ fn draw(context: &Context, path: &Path, arguments: &PlanGraph) -> Result<ExitSta
     Ok(ExitStatus::Done)
 }
 
-fn convert(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus, CliError> {
+fn convert(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
     let (settings, plan) = valid(context, path, how)?;
     if plan.lanes.iter().flat_map(|lane| &lane.agents).any(|agent| agent.runner == UNSET_RUNNER) {
         let hint = "set `runner` in `[defaults]` of the new plan, or in lanekeeper.toml";
@@ -69,7 +66,7 @@ fn convert(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStat
     Ok(ExitStatus::Done)
 }
 
-fn check(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus, CliError> {
+fn check(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
     let Read { reading, done, .. } = read_here(context, path, how)?;
     if context.printer.format() == Format::Json {
         let value = serde_json::json!({
@@ -80,7 +77,7 @@ fn check(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus
         });
         context.printer.json(&value)?;
     } else {
-        tell(context, &reading.diagnostics);
+        report(context, &reading.diagnostics);
     }
     match &reading.plan {
         Some(plan) if context.printer.format() == Format::Text => {
@@ -94,10 +91,10 @@ fn check(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus
     }
 }
 
-/// A plan that is valid; every fault is told.
-fn valid(context: &Context, path: &Path, how: &ReadingArgs) -> Result<(Settings, crate::model::Plan), CliError> {
+/// A valid plan; every fault is reported.
+fn valid(context: &Context, path: &Path, how: &ReadingArgs) -> Result<(Settings, crate::model::Plan)> {
     let Read { settings, mut reading, done } = read_here(context, path, how)?;
-    tell(context, &reading.diagnostics);
+    report(context, &reading.diagnostics);
     let Some(plan) = reading.plan.take() else { return Err(invalid(path, &reading.diagnostics)) };
     if done {
         context.printer.note(format!("Everything in {} is done; this is what --redo would do.", path.display()));
@@ -114,7 +111,7 @@ struct Read {
 }
 
 /// Reads a plan with the settings of the repository; outside of one, without settings.
-fn read_here(context: &Context, path: &Path, how: &ReadingArgs) -> Result<Read, CliError> {
+fn read_here(context: &Context, path: &Path, how: &ReadingArgs) -> Result<Read> {
     let settings = context.layers_anywhere(Layer::default())?.resolve(None);
     let text = PlanText::open(&crate::settings::absolute(&context.directory, path))?;
     let (whole, rest) = text.whole_and_rest(&settings, how, &|_| Ok(Vec::new()))?;

@@ -5,49 +5,41 @@ use std::fmt::Display;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
+use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::args::Format;
-use super::error::{CliError, ExitStatus};
+use super::error::{CliError, ExitStatus, OutputError};
 use crate::model::safe_text;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const HINT: Style = AnsiColor::Cyan.on_default();
 
-/// Standard output did not take what was written.
-#[derive(Debug, thiserror::Error)]
-#[error("cannot write to standard output: {0}")]
-pub struct OutputError(#[source] pub io::Error);
-
-/// Writes for people or for programs; styles are taken out where the stream is no terminal that knows them.
+/// Writes for people or for programs; styles are removed where the stream is not a terminal that shows them.
 #[derive(Debug, Clone, Copy)]
-pub struct Printer {
+pub(super) struct Printer {
     format: Format,
 }
 
 impl Printer {
-    /// A printer for people or for programs.
-    pub fn new(format: Format) -> Self {
+    pub(super) fn new(format: Format) -> Self {
         Self { format }
     }
 
-    /// Who is written for.
-    pub fn format(self) -> Format {
+    pub(super) fn format(self) -> Format {
         self.format
     }
 
-    /// Writes data to standard output, made safe to show.
-    ///
-    /// # Errors
-    /// When nobody reads any more, or the disk is full. Passed up, a reader who went away ends the command quietly.
-    pub fn out(self, text: impl Display) -> Result<(), OutputError> {
+    /// Writes data to standard output, made safe to show. The error of a reader that went away ends the command quietly.
+    pub(super) fn out(self, text: impl Display) -> Result<()> {
         let mut stdout = anstream::stdout().lock();
         let text = text.to_string();
-        stdout.write_all(self.safe(&text).as_bytes()).and_then(|()| stdout.flush()).map_err(OutputError)
+        stdout.write_all(self.safe(&text).as_bytes()).and_then(|()| stdout.flush()).map_err(OutputError)?;
+        Ok(())
     }
 
-    /// What programs read keeps its data, escaped.
+    /// Data for programs is escaped, not removed.
     fn safe(self, text: &str) -> Cow<'_, str> {
         match self.format {
             Format::Text => safe_text::for_terminal(text),
@@ -55,52 +47,58 @@ impl Printer {
         }
     }
 
-    /// Writes data to standard output as indented JSON.
-    ///
-    /// # Errors
-    /// Those of [`Printer::out`].
-    pub fn json(self, value: &Value) -> Result<(), OutputError> {
+    pub(super) fn json(self, value: &Value) -> Result<()> {
         self.out(format_args!("{value:#}\n"))
     }
 
-    /// Tells of something odd that does not stop the command.
-    pub fn warning(self, message: impl Display, hints: &[String]) {
+    /// Writes data to standard output: `text` for people, `json` for programs. A command may end with it.
+    pub(super) fn print(self, text: impl Display, json: &Value) -> Result<ExitStatus> {
         match self.format {
-            Format::Text => self.tell(&format!("{WARNING}warning:{WARNING:#} {message}{}", hint_lines(hints))),
+            Format::Text => self.out(text)?,
+            Format::Json => self.json(json)?,
+        }
+        Ok(ExitStatus::Done)
+    }
+
+    /// Writes to standard error what is odd but does not stop the command.
+    pub(super) fn warning(self, message: impl Display, hints: &[String]) {
+        match self.format {
+            Format::Text => self.error_line(&format!("{WARNING}warning:{WARNING:#} {message}{}", hint_lines(hints))),
             Format::Json => {
-                self.tell(&json!({"kind": "warning", "message": message.to_string(), "hints": hints}).to_string());
+                self.error_line(
+                    &json!({"kind": "warning", "message": message.to_string(), "hints": hints}).to_string(),
+                );
             }
         }
     }
 
-    /// Tells a person, on standard error, what is no data; nothing where there is nothing to tell.
-    pub fn note(self, text: impl Display) {
+    /// Writes a message to standard error; nothing if it is blank.
+    pub(super) fn note(self, text: impl Display) {
         let text = text.to_string();
         if !text.trim().is_empty() {
-            self.tell(&text);
+            self.error_line(&text);
         }
     }
 
-    /// Writes a line to standard error. When that fails there is nobody left to tell.
-    fn tell(self, text: &str) {
+    /// Writes a line to standard error. A failure cannot be reported anywhere.
+    fn error_line(self, text: &str) {
         let _ = writeln!(anstream::stderr().lock(), "{}", self.safe(text.trim_end()));
     }
 
-    /// Tells why the command ends, and gives the status to end with.
-    pub fn error(self, error: &CliError) -> ExitStatus {
+    /// Writes why the command ends, and returns the status to end with.
+    pub(super) fn error(self, error: &CliError) -> ExitStatus {
         match self.format {
             _ if error.status == ExitStatus::Done => {}
-            Format::Text => self.tell(&format!("{ERROR}error:{ERROR:#} {}{}", error.message, hint_lines(&error.hints))),
-            Format::Json => self.tell(&error.to_json().to_string()),
+            Format::Text => {
+                self.error_line(&format!("{ERROR}error:{ERROR:#} {}{}", error.message, hint_lines(&error.hints)))
+            }
+            Format::Json => self.error_line(&error.to_json().to_string()),
         }
         error.status
     }
 
-    /// Tells what clap says instead of parsed arguments: help and version on standard output, faults as errors.
-    ///
-    /// # Errors
-    /// The fault in its machine form, or what standard output did not take.
-    pub fn refusal(self, refusal: &clap::Error) -> Result<ExitStatus, CliError> {
+    /// Writes what clap returns instead of arguments: help and version to standard output, bad usage as an error.
+    pub(super) fn refusal(self, refusal: &clap::Error) -> Result<ExitStatus> {
         let text = refusal.render();
         match self.format {
             _ if !refusal.use_stderr() => {
@@ -108,10 +106,10 @@ impl Printer {
                 Ok(ExitStatus::Done)
             }
             Format::Text => {
-                self.tell(&text.ansi().to_string());
+                self.error_line(&text.ansi().to_string());
                 Ok(ExitStatus::Usage)
             }
-            Format::Json => Err(CliError::from(refusal)),
+            Format::Json => Err(CliError::from(refusal).into()),
         }
     }
 }

@@ -1,23 +1,27 @@
 //! `report`, and the reports that a run leaves when it ends (SPEC §11). Neither changes anything of the run.
 
-use super::args;
+use anyhow::{Context as _, Result};
+
+use super::args::{self, CiService};
 use super::ci;
 use super::context::Context;
-use super::error::{CliError, ExitStatus};
-use super::execution::{now, redactor};
+use super::error::{ExitStatus, Hint};
+use super::repository_context::{RepositoryContext, redactor};
 use super::runs::{beginning, named_or_newest, pinned_plan, read_begun_log, state};
 use super::status::screen;
+use super::this_process::now;
 use crate::fs::{atomic, regular_file};
 use crate::model::{Plan, Redactor, ReportFormat, RunId};
+use crate::projection::RunHistory;
+use crate::projection::report::ExecutionReport;
+use crate::projection::styles::Styles;
+use crate::projection::summary::SummaryContext;
 use crate::report::styles_for;
-use crate::settings::Settings;
 use crate::store::lock::is_held;
 use crate::store::{LogContents, RunDirectory, StateDirectory, run_log};
-use crate::view::report::ReportContext;
-use crate::view::{ExecutionReport, Styles, SummaryContext};
 
 /// Writes the report of the run that was named, else of the only unfinished one, else of the newest.
-pub(super) fn run(context: &Context, arguments: &args::Report, format: ReportFormat) -> Result<ExitStatus, CliError> {
+pub(super) fn run(context: &Context, arguments: &args::Report, format: ReportFormat) -> Result<ExitStatus> {
     let (state, settings) = state(context)?;
     let run = named_or_newest(&state, arguments.run.as_ref())?;
     let directory = state.run(&run);
@@ -25,15 +29,15 @@ pub(super) fn run(context: &Context, arguments: &args::Report, format: ReportFor
     let held = is_held(&directory.lock());
     let contents = read_begun_log(context, &directory)?;
     let redactor = pinned_plan(&directory).map(|plan| redactor(&settings, &plan)).unwrap_or_default();
-    let report = report(&state, &directory, &contents, &redactor, held);
+    let history = history(&directory, &contents, &redactor);
+    let report = report(&state, &history, &contents, held);
     match &arguments.output {
         Some(file) => {
             let path = context.directory.join(file);
             let text = rendered(&report, format, WIDTH, Styles::plain())?;
-            regular_file::write_argument(&path, text.as_bytes()).map_err(|error| {
-                CliError::new(ExitStatus::Failed, format!("cannot write the report to {}: {error}", path.display()))
-                    .hint("name a file in a directory that is there and can be written to")
-            })?;
+            let written = regular_file::write_argument(&path, text.as_bytes());
+            let written = written.with_context(|| format!("cannot write the report to {}", path.display()));
+            written.map_err(|error| error.hint("name a file in a directory that exists and can be written to"))?;
         }
         None => context.printer.out(rendered(&report, format, screen().1, styles_for(&std::io::stdout()))?)?,
     }
@@ -43,36 +47,38 @@ pub(super) fn run(context: &Context, arguments: &args::Report, format: ReportFor
 /// How wide text in a file is.
 const WIDTH: usize = 100;
 
-fn rendered(report: &ExecutionReport, format: ReportFormat, width: usize, styles: Styles) -> Result<String, CliError> {
-    report
-        .render(format, width, styles)
-        .map_err(|error| CliError::new(ExitStatus::Failed, format!("cannot write the report as {format}: {error}")))
+fn rendered(report: &ExecutionReport<'_>, format: ReportFormat, width: usize, styles: Styles) -> Result<String> {
+    report.render(format, width, styles).with_context(|| format!("cannot write the report as {format}"))
 }
 
-fn report(
+fn history(directory: &RunDirectory, contents: &LogContents, redactor: &Redactor) -> RunHistory {
+    beginning(directory).redacted(redactor).after(&contents.records)
+}
+
+fn report<'h>(
     state: &StateDirectory,
-    directory: &RunDirectory,
+    history: &'h RunHistory,
     contents: &LogContents,
-    redactor: &Redactor,
     held: bool,
-) -> ExecutionReport {
+) -> ExecutionReport<'h> {
     let program = state.program();
-    let summary = SummaryContext { now: now(), program: &program, held };
-    let context = ReportContext { summary, redactor, damaged_lines: contents.damage.len() };
-    ExecutionReport::of(beginning(directory), &contents.records, context)
+    let context = SummaryContext { now: now(), program: &program, held };
+    ExecutionReport::of(history, context, contents.damage.len())
 }
 
-/// Leaves the reports of a run that has just ended in its directory, and tells the CI service. What goes wrong with that
-/// is told and is no matter of the run.
-pub(super) fn keep(context: &Context, settings: &Settings, state: &StateDirectory, plan: &Plan, run: &RunId) {
+/// Writes the reports of a run that has just ended into its directory, and reports to the CI service. Errors are warnings
+/// and do not change how the run ends.
+pub(super) fn keep(within: &RepositoryContext<'_>, plan: &Plan, run: &RunId) {
+    let (context, settings, state) = (within.context, &within.settings, &within.state);
     let directory = state.run(run);
     let contents = match run_log::read(&directory.log()) {
         Ok(contents) => contents,
         Err(error) => return not_written(context, &error),
     };
-    let report = report(state, &directory, &contents, &redactor(settings, plan), false);
+    let history = history(&directory, &contents, &redactor(settings, plan));
+    let report = report(state, &history, &contents, false);
     let service = ci::service(settings, &context.environment);
-    let more = (service == Some(ci::Service::Gitlab)).then_some(ReportFormat::CodeQuality);
+    let more = (service == Some(CiService::Gitlab)).then_some(ReportFormat::CodeQuality);
     for format in [ReportFormat::Json, ReportFormat::Markdown, ReportFormat::Junit].into_iter().chain(more) {
         let written = report.render(format, WIDTH, Styles::plain()).map_err(|error| error.to_string());
         let kept = written
@@ -80,7 +86,7 @@ pub(super) fn keep(context: &Context, settings: &Settings, state: &StateDirector
         kept.unwrap_or_else(|error| not_written(context, &error));
     }
     if let Some(service) = service {
-        ci::tell(context, settings, service, &report);
+        ci::report(context, settings, service, &report);
     }
 }
 

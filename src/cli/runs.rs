@@ -1,37 +1,39 @@
 //! Choosing the run that a command is about, and reading what is known of it without touching it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use anyhow::Result;
+
 use super::context::Context;
-use super::error::{CliError, ExitStatus};
-use super::execution::state_in;
+use super::error::{ExitStatus, Hint};
+use super::repository_context::state_in;
 use crate::event::{Event, Record, RunOutcome, RunStarted};
 use crate::fs::regular_file;
 use crate::model::text::shell_line;
 use crate::model::{JobId, LaneId, Plan, RunId};
+use crate::projection::RunHistory;
 use crate::recover::resume::has_begun;
 use crate::settings::{Layer, Settings, nearest};
 use crate::store::checkpoints::{self, CheckpointEntry};
 use crate::store::lock::is_held;
 use crate::store::{LogContents, LogError, Logs, RunDirectory, StateDirectory, run_log};
-use crate::view::RunView;
 
 /// The state of the repository's runs, and the settings, for commands without flags that change either.
-pub(super) fn state(context: &Context) -> Result<(StateDirectory, Settings), CliError> {
+pub(super) fn state(context: &Context) -> Result<(StateDirectory, Settings)> {
     let settings = context.layers(Layer::default())?.resolve(None);
     Ok((state_in(&context.main_worktree()?, &settings), settings))
 }
 
 /// Every run that may be resumed, the newest first. Logs that cannot be read are passed over.
-pub(super) fn unfinished(state: &StateDirectory) -> Result<Vec<(RunId, RunStarted)>, CliError> {
+pub(super) fn unfinished(state: &StateDirectory) -> Result<Vec<(RunId, RunStarted)>> {
     Ok(unfinished_of(state, &state.logs_at_a_glance()?))
 }
 
 /// The same, of those whose `logs` may say so.
 pub(super) fn unfinished_of(state: &StateDirectory, logs: &Logs) -> Vec<(RunId, RunStarted)> {
     let open = |run: &RunId| {
-        let records = run_log::read_some(&state.run(run).log(), tells_whether_unfinished()).ok()?;
+        let records = run_log::read_some(&state.run(run).log(), decides_whether_unfinished()).ok()?;
         let first = records.first()?;
         let Event::RunStarted(started) = &first.event else { return None };
         is_unfinished(&records).then(|| (first.at, run.clone(), (**started).clone()))
@@ -42,7 +44,7 @@ pub(super) fn unfinished_of(state: &StateDirectory, logs: &Logs) -> Vec<(RunId, 
 }
 
 /// Which of a log's events [`is_unfinished`] has to see: one checkpoint of thousands is enough.
-fn tells_whether_unfinished() -> impl FnMut(&str) -> bool {
+fn decides_whether_unfinished() -> impl FnMut(&str) -> bool {
     let mut reached = false;
     move |word| match word {
         "checkpoint_reached" => !std::mem::replace(&mut reached, true),
@@ -58,7 +60,7 @@ pub(super) fn is_unfinished(records: &[Record]) -> bool {
 }
 
 /// The lanes of a plan that the last run which had them began and did not merge.
-pub(super) fn half_done(state: &StateDirectory, plan: &Plan) -> Result<Vec<String>, CliError> {
+pub(super) fn half_done(state: &StateDirectory, plan: &Plan) -> Result<Vec<String>> {
     let began = |records: &[Record]| match records.first().map(|record| &record.event) {
         Some(Event::RunStarted(started)) => (started.phase == plan.phase).then(|| records[0].at),
         _ => None,
@@ -86,7 +88,7 @@ pub(super) struct LogOfRun {
 }
 
 /// The logs of all runs, those that are kept elsewhere included. Logs that cannot be read are passed over.
-pub(super) fn logs(state: &StateDirectory) -> Result<Vec<LogOfRun>, CliError> {
+pub(super) fn logs(state: &StateDirectory) -> Result<Vec<LogOfRun>> {
     let usual = state.clone().with_usual_logs();
     let mut runs: Vec<(RunId, StateDirectory)> = usual.runs()?.into_iter().map(|run| (run, usual.clone())).collect();
     for place in elsewhere(&usual).into_iter().chain([state.clone()]) {
@@ -126,24 +128,24 @@ fn is_done(records: &[Record]) -> bool {
 }
 
 /// The run that was named, or the only one that is unfinished (SPEC §2).
-pub(super) fn named_or_only_unfinished(state: &StateDirectory, run: Option<&RunId>) -> Result<RunId, CliError> {
+pub(super) fn named_or_only_unfinished(state: &StateDirectory, run: Option<&RunId>) -> Result<RunId> {
     if let Some(run) = run {
         return existing(state, run).map(|_| run.clone());
     }
     let mut runs = unfinished(state)?;
     match runs.len() {
         1 => Ok(runs.remove(0).0),
-        0 => Err(CliError::new(ExitStatus::InvalidState, "no unfinished run in this repository").hint(listed(state))),
+        0 => Err(ExitStatus::InvalidState.error("no unfinished run in this repository").hint(listed(state))),
         _ => {
             let names: Vec<&str> = runs.iter().map(|(run, _)| run.as_str()).collect();
             let message = format!("{} runs are unfinished, so name the one you mean", runs.len());
-            Err(CliError::new(ExitStatus::Usage, message).hint(format!("the newest first: {}", names.join(", "))))
+            Err(ExitStatus::Usage.error(message).hint(format!("the newest first: {}", names.join(", "))))
         }
     }
 }
 
 /// The run that was named, else the only unfinished one, else the newest.
-pub(super) fn named_or_newest(state: &StateDirectory, run: Option<&RunId>) -> Result<RunId, CliError> {
+pub(super) fn named_or_newest(state: &StateDirectory, run: Option<&RunId>) -> Result<RunId> {
     match run {
         Some(run) => existing(state, run).map(|_| run.clone()),
         None => {
@@ -154,29 +156,23 @@ pub(super) fn named_or_newest(state: &StateDirectory, run: Option<&RunId>) -> Re
 }
 
 /// The only one of the `unfinished` runs, else the newest of all.
-pub(super) fn only_or_newest(
-    state: &StateDirectory,
-    logs: &Logs,
-    unfinished: &[(RunId, RunStarted)],
-) -> Result<RunId, CliError> {
+pub(super) fn only_or_newest(state: &StateDirectory, logs: &Logs, unfinished: &[(RunId, RunStarted)]) -> Result<RunId> {
     if let [(only, _)] = unfinished {
         return Ok(only.clone());
     }
-    let none = || CliError::new(ExitStatus::InvalidState, "no runs in this repository yet").hint(listed(state));
+    let none = || ExitStatus::InvalidState.error("no runs in this repository yet").hint(listed(state));
     state.newest(logs)?.ok_or_else(none)
 }
 
 /// The files of a run that has a log.
-pub(super) fn existing(state: &StateDirectory, run: &RunId) -> Result<RunDirectory, CliError> {
+pub(super) fn existing(state: &StateDirectory, run: &RunId) -> Result<RunDirectory> {
     if state.has(run) {
         return Ok(state.run(run));
     }
     let runs = state.runs()?;
-    let error = CliError::new(ExitStatus::InvalidState, format!("there is no run `{run}` here"));
-    Err(match nearest(run.as_str(), runs.iter().map(RunId::as_str)) {
-        Some(near) => error.hint(format!("did you mean `{near}`?")),
-        None => error.hint(listed(state)),
-    })
+    let error = ExitStatus::InvalidState.error(format!("there is no run `{run}` here"));
+    let known: Vec<&str> = runs.iter().map(RunId::as_str).collect();
+    Err(did_you_mean(error, run.as_str(), &known, || Some(listed(state))))
 }
 
 /// How many runs are called by name.
@@ -191,8 +187,8 @@ fn listed(state: &StateDirectory) -> String {
     }
 }
 
-/// What the log of a run holds; damage is told as a warning.
-pub(super) fn read_log(context: &Context, directory: &RunDirectory) -> Result<LogContents, CliError> {
+/// What the log of a run holds; damage is a warning.
+pub(super) fn read_log(context: &Context, directory: &RunDirectory) -> Result<LogContents> {
     let contents = run_log::read(&directory.log())?;
     if !contents.damage.is_empty() {
         let lines: Vec<String> = contents.damage.iter().take(NAMED).map(ToString::to_string).collect();
@@ -202,23 +198,46 @@ pub(super) fn read_log(context: &Context, directory: &RunDirectory) -> Result<Lo
     Ok(contents)
 }
 
-/// The same for commands that have nothing to show of a run whose log holds nothing and that nobody works on.
-pub(super) fn read_begun_log(context: &Context, directory: &RunDirectory) -> Result<LogContents, CliError> {
+/// The same for commands that cannot show anything of an empty log without a live process.
+pub(super) fn read_begun_log(context: &Context, directory: &RunDirectory) -> Result<LogContents> {
     let contents = read_log(context, directory)?;
     if contents.records.is_empty() && !is_held(&directory.lock()) {
-        return Err(CliError::new(ExitStatus::InvalidState, LogError::Empty { path: directory.log() }.to_string()));
+        return Err(ExitStatus::InvalidState.error(LogError::Empty { path: directory.log() }.to_string()));
     }
     Ok(contents)
 }
 
 /// The run before its first event, as far as its plan is known.
-pub(super) fn beginning(directory: &RunDirectory) -> RunView {
-    pinned_plan(directory).map_or_else(RunView::default, |plan| RunView::for_plan(&plan))
+pub(super) fn beginning(directory: &RunDirectory) -> RunHistory {
+    pinned_plan(directory).map_or_else(RunHistory::default, |plan| RunHistory::for_plan(&plan))
+}
+
+/// The plan that a run pinned.
+pub(super) fn require_plan(run: &RunId, directory: &RunDirectory) -> Result<Plan> {
+    pinned_plan(directory).ok_or_else(|| {
+        let path = directory.plan();
+        ExitStatus::Corrupted.error(format!("the plan that run {run} pinned, {}, cannot be read", path.display()))
+    })
 }
 
 /// The plan that a run pinned; `None` where it cannot be read.
 pub(super) fn pinned_plan(directory: &RunDirectory) -> Option<Plan> {
     serde_json::from_str(&regular_file::read_text(directory.plan()).ok()?).ok()
+}
+
+/// What `pick` finds in the newest event of each lane, for lanes that were not rolled back since.
+pub(super) fn newest_of_lanes<T>(
+    records: &[Record],
+    pick: impl Fn(&Event) -> Option<(&LaneId, T)>,
+) -> BTreeMap<LaneId, T> {
+    let mut newest = BTreeMap::new();
+    for Record { event, .. } in records {
+        if let Event::LaneRolledBack { lane, .. } = event {
+            newest.remove(lane);
+        }
+        newest.extend(pick(event).map(|(lane, value)| (lane.clone(), value)));
+    }
+    newest
 }
 
 /// Jobs whose end is not in the log, oldest first.
@@ -234,21 +253,36 @@ pub(super) fn open_jobs(records: &[Record]) -> Vec<JobId> {
     jobs
 }
 
+/// Refuses a lane that neither the plan nor the log has.
+pub(super) fn require_lane(plan: Option<&Plan>, records: &[Record], lane: &LaneId) -> Result<()> {
+    let planned = plan.iter().flat_map(|plan| &plan.lanes).map(|lane| &lane.id);
+    let known: BTreeSet<&LaneId> = planned.chain(records.iter().filter_map(|record| record.event.lane())).collect();
+    if known.contains(lane) { Ok(()) } else { Err(unknown_lane(lane, known.into_iter())) }
+}
+
 /// Bad usage: the run has no such lane.
-pub(super) fn unknown_lane<'a>(lane: &LaneId, known: impl Iterator<Item = &'a LaneId>) -> CliError {
+pub(super) fn unknown_lane<'a>(lane: &LaneId, known: impl Iterator<Item = &'a LaneId>) -> anyhow::Error {
     let known: Vec<&str> = known.map(LaneId::as_str).collect();
     unknown("the run", "lane", lane.as_str(), &known)
 }
 
 /// Bad usage: `place` has no `kind` called `name`.
-pub(super) fn unknown(place: &str, kind: &str, name: &str, known: &[&str]) -> CliError {
-    let error = CliError::new(ExitStatus::Usage, format!("{place} has no {kind} `{name}`"));
-    match nearest(name, known.iter().copied()) {
-        Some(near) => error.hint(format!("did you mean `{near}`?")),
-        None if known.is_empty() => error,
-        None => {
-            let more = if known.len() > NAMED { ", …" } else { "" };
-            error.hint(format!("it has {}{more}", known.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ")))
-        }
-    }
+pub(super) fn unknown(place: &str, kind: &str, name: &str, known: &[&str]) -> anyhow::Error {
+    let error = ExitStatus::Usage.error(format!("{place} has no {kind} `{name}`"));
+    did_you_mean(error, name, known, || {
+        let more = if known.len() > NAMED { ", …" } else { "" };
+        let named = known.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+        (!known.is_empty()).then(|| format!("it has {named}{more}"))
+    })
+}
+
+/// `error` with the one of `known` that `name` is most like, else with another hint.
+pub(super) fn did_you_mean(
+    error: anyhow::Error,
+    name: &str,
+    known: &[&str],
+    otherwise: impl FnOnce() -> Option<String>,
+) -> anyhow::Error {
+    let near = nearest(name, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+    near.or_else(otherwise).into_iter().fold(error, Hint::hint)
 }

@@ -3,26 +3,29 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use anyhow::Result;
 use chrono::{Local, Offset};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde_json::Value;
 
 use super::args::{self, Format};
 use super::ci::is_unattended;
 use super::context::Context;
-use super::error::{CliError, ExitStatus};
-use super::execution::now;
-use super::printer::OutputError;
+use super::error::ExitStatus;
+use super::error::OutputError;
 use super::runs::{beginning, existing, only_or_newest, read_begun_log, state, unfinished_of};
+use super::this_process::now;
 use crate::event::RunStarted;
 use crate::model::RunId;
 use crate::model::safe_text;
+use crate::projection::RunHistory;
+use crate::projection::summary::{Summary, SummaryContext};
 use crate::report::{Plain, Reporter, styles_for};
 use crate::store::lock::is_held;
 use crate::store::{Follower, RunDirectory, StateDirectory};
-use crate::view::{RunView, Summary, SummaryContext};
 
 /// Shows the run that was named, else the only unfinished one, else the newest.
-pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitStatus, CliError> {
+pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitStatus> {
     let (state, _) = state(context)?;
     let (run, unfinished) = match &arguments.run {
         Some(run) => (existing(&state, run).map(|_| run.clone())?, Vec::new()),
@@ -43,17 +46,17 @@ pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitSta
     Ok(ExitStatus::Done)
 }
 
-fn summary(state: &StateDirectory, view: &RunView, directory: &RunDirectory) -> Summary {
+fn summary<'h>(state: &StateDirectory, view: &'h RunHistory, directory: &RunDirectory) -> Summary<'h> {
     let program = state.program();
     Summary::of(view, SummaryContext { now: now(), program: &program, held: is_held(&directory.lock()) })
 }
 
 /// As JSON it is one document, and on a line of its own where there were others before it.
-fn show(context: &Context, summary: &Summary, watched: bool) -> Result<(), CliError> {
+fn show(context: &Context, summary: &Summary<'_>, watched: bool) -> Result<()> {
     match context.printer.format() {
         Format::Text => context.printer.out(summary.render(screen().1, styles_for(&io::stdout())))?,
         Format::Json => {
-            let value = serde_json::to_value(summary).map_err(unwritable)?;
+            let value = summary.json();
             match watched {
                 true => context.printer.out(format_args!("{value}\n"))?,
                 false => context.printer.json(&value)?,
@@ -63,12 +66,8 @@ fn show(context: &Context, summary: &Summary, watched: bool) -> Result<(), CliEr
     Ok(())
 }
 
-fn unwritable(error: serde_json::Error) -> CliError {
-    CliError::new(ExitStatus::Failed, format!("cannot write the status as JSON: {error}"))
-}
-
-/// A person who named no run is told which other ones there are to name.
-fn mention_others(context: &Context, unfinished: &[(RunId, RunStarted)], shown: &RunId) -> Result<(), CliError> {
+/// Names the other unfinished runs, where the user named none.
+fn mention_others(context: &Context, unfinished: &[(RunId, RunStarted)], shown: &RunId) -> Result<()> {
     let names: Vec<&str> =
         unfinished.iter().map(|(run, _)| run.as_str()).filter(|run| *run != shown.as_str()).collect();
     if context.printer.format() == Format::Text && !names.is_empty() {
@@ -86,8 +85,8 @@ const OTHERS: usize = 5;
 /// How often a watched run is looked at.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Shows the run as it goes on, until it ends or nobody works on it any more.
-fn watch(context: &Context, state: &StateDirectory, directory: &RunDirectory) -> Result<(), CliError> {
+/// Shows the run until it ends or its process does.
+fn watch(context: &Context, state: &StateDirectory, directory: &RunDirectory) -> Result<()> {
     let mut screen = Screen::new(context);
     let mut view = beginning(directory);
     let mut log = Follower::new(&directory.log());
@@ -111,13 +110,13 @@ fn watch(context: &Context, state: &StateDirectory, directory: &RunDirectory) ->
 enum Screen {
     Redrawn(ProgressBar),
     Lines(Plain<io::Stdout>),
-    Objects { context: super::printer::Printer, last: String },
+    Objects { context: super::printer::Printer, last: Value },
 }
 
 impl Screen {
     fn new(context: &Context) -> Self {
         if context.printer.format() == Format::Json {
-            return Self::Objects { context: context.printer, last: String::new() };
+            return Self::Objects { context: context.printer, last: Value::Null };
         }
         let dumb = context.environment.get("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
         if dumb || !io::stdout().is_terminal() || is_unattended(&context.environment) {
@@ -130,14 +129,14 @@ impl Screen {
         Self::Redrawn(bar)
     }
 
-    fn record(&mut self, record: &crate::event::Record, view: &RunView) -> Result<(), CliError> {
+    fn record(&mut self, record: &crate::event::Record, view: &RunHistory) -> Result<()> {
         match self {
             Self::Lines(plain) => Ok(plain.record(record, view).map_err(OutputError)?),
             Self::Redrawn(_) | Self::Objects { .. } => Ok(()),
         }
     }
 
-    fn draw(&mut self, summary: &Summary) -> Result<(), CliError> {
+    fn draw(&mut self, summary: &Summary<'_>) -> Result<()> {
         match self {
             Self::Lines(_) => {}
             Self::Redrawn(bar) => {
@@ -148,10 +147,12 @@ impl Screen {
                 bar.set_message(safe_text::for_terminal(&shown.join("\n")).into_owned());
             }
             Self::Objects { context, last } => {
-                let text = serde_json::to_string(&Summary { elapsed: None, ..summary.clone() }).map_err(unwritable)?;
-                if text != *last {
-                    context.out(format_args!("{}\n", serde_json::to_string(summary).map_err(unwritable)?))?;
-                    *last = text;
+                let now = summary.json();
+                let mut timeless = now.clone();
+                timeless["elapsed_ms"] = Value::Null;
+                if timeless != *last {
+                    context.out(format_args!("{now}\n"))?;
+                    *last = timeless;
                 }
             }
         }

@@ -19,91 +19,20 @@ const CODE: &[&str] = &[
 ];
 
 /// Words that say that a declaration follows.
-const DECLARING: &[&str] = &[
-    "abstract",
-    "actor",
-    "alias",
-    "async",
-    "class",
-    "const",
-    "data",
-    "def",
-    "define",
-    "defmodule",
-    "defp",
-    "enum",
-    "export",
-    "extension",
-    "final",
-    "fn",
-    "fun",
-    "func",
-    "function",
-    "interface",
-    "let",
-    "macro_rules",
-    "mod",
-    "module",
-    "namespace",
-    "object",
-    "open",
-    "override",
-    "procedure",
-    "protocol",
-    "pub",
-    "public",
-    "record",
-    "static",
-    "struct",
-    "trait",
-    "type",
-    "typealias",
-    "typedef",
-    "union",
-    "val",
-    "var",
-];
+const DECLARING: &str = "\
+    abstract actor alias async class const data def define defmodule defp enum export extension final fn fun \
+    func function interface let macro_rules mod module namespace object open override procedure protocol pub \
+    public record static struct trait type typealias typedef union val var";
 
 /// Words before which a name is used, not declared.
-const USING: &[&str] = &[
-    "and",
-    "assert",
-    "await",
-    "case",
-    "delete",
-    "do",
-    "echo",
-    "elif",
-    "else",
-    "extends",
-    "from",
-    "goto",
-    "if",
-    "implements",
-    "import",
-    "in",
-    "include",
-    "instanceof",
-    "is",
-    "new",
-    "not",
-    "or",
-    "print",
-    "raise",
-    "require",
-    "return",
-    "super",
-    "then",
-    "throw",
-    "typeof",
-    "unless",
-    "until",
-    "use",
-    "using",
-    "when",
-    "while",
-    "yield",
-];
+const USING: &str = "\
+    and assert await case delete do echo elif else extends from goto if implements import in include \
+    instanceof is new not or print raise require return super then throw typeof unless until use using when \
+    while yield";
+
+fn is_in(words: &str, word: &str) -> bool {
+    words.split(' ').any(|known| known == word)
+}
 
 /// Whether the file at `path` with that `text` exports what the plan calls `wanted`.
 pub(super) fn exported(wanted: &str, path: &str, text: &str) -> Exported {
@@ -127,7 +56,7 @@ fn name_in(wanted: &str) -> Option<&str> {
         if word == "default" {
             return Some("default");
         }
-        if !DECLARING.contains(&word) || behind.is_empty() {
+        if !is_in(DECLARING, word) || behind.is_empty() {
             break;
         }
         rest = behind;
@@ -204,10 +133,10 @@ fn declares(line: &str, at: usize, name: &str) -> bool {
     }
     let declaration = declaration_before(before);
     let mut words = declaration.split(|part| !is_name_part(part)).filter(|word| !word.is_empty());
-    if words.clone().any(|word| DECLARING.contains(&word)) {
+    if words.clone().any(|word| is_in(DECLARING, word)) {
         return true;
     }
-    let typed = words.clone().next().is_some() && words.all(|word| !USING.contains(&word)) && is_type(declaration);
+    let typed = words.clone().next().is_some() && words.all(|word| !is_in(USING, word)) && is_type(declaration);
     let ends = after.is_empty() || after.starts_with(['(', ';', '{', ':', '<']) || assigned;
     let prototype = assigned && declaration.ends_with(".prototype.");
     prototype || (typed && ends && !declaration.ends_with(['.', '>']) && (opens || declaration.contains(' ')))

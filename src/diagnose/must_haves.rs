@@ -68,7 +68,7 @@ struct Search<'s> {
 }
 
 /// What a path of the plan leads to.
-enum Place<'e> {
+enum Located<'e> {
     Entries(Vec<&'e TreeEntry>),
     Missing,
     /// It cannot be looked for, for this reason.
@@ -120,10 +120,10 @@ impl<'s> Search<'s> {
         asked.extend(artifact.exports.iter().take(MAX_EXPORTS).map(|name| format!("exports `{}`", shown(name))));
         let mut findings = Findings::default();
         match self.locate(&artifact.path, Strictness::Exact) {
-            Place::Missing => findings.broken.push("missing file".to_owned()),
-            Place::Elsewhere(reason) => findings.open.push(reason),
-            Place::Entries(_) if asked.is_empty() => {}
-            Place::Entries(entries) => self.look_into(artifact, contains, &entries, &mut findings),
+            Located::Missing => findings.broken.push("missing file".to_owned()),
+            Located::Elsewhere(reason) => findings.open.push(reason),
+            Located::Entries(_) if asked.is_empty() => {}
+            Located::Entries(entries) => self.look_into(artifact, contains, &entries, &mut findings),
         }
         findings.verdict(Demand::Artifact, shown(&artifact.path), asked)
     }
@@ -166,10 +166,10 @@ impl<'s> Search<'s> {
         let asked = pattern.iter().map(|pattern| format!("`{}` in {from}", shown(pattern.text))).collect();
         let mut findings = Findings::default();
         match (self.locate(&link.from, Strictness::WithRemarks), pattern) {
-            (Place::Missing, _) => findings.broken.push(format!("`{from}` is missing")),
-            (Place::Elsewhere(reason), _) => findings.open.push(reason),
-            (Place::Entries(_), None) => findings.open.push("no pattern says what to look for".to_owned()),
-            (Place::Entries(entries), Some(pattern)) => {
+            (Located::Missing, _) => findings.broken.push(format!("`{from}` is missing")),
+            (Located::Elsewhere(reason), _) => findings.open.push(reason),
+            (Located::Entries(_), None) => findings.open.push("no pattern says what to look for".to_owned()),
+            (Located::Entries(entries), Some(pattern)) => {
                 let texts = self.read(&entries, 2);
                 findings.note(pattern.is_in(&texts), texts.unread.as_ref(), || pattern.complaint(&from));
             }
@@ -208,30 +208,30 @@ impl<'s> Search<'s> {
     }
 
     /// Finds what the plan calls `path`; a remark may stand behind it.
-    fn locate(&mut self, path: &str, strictness: Strictness) -> Place<'s> {
+    fn locate(&mut self, path: &str, strictness: Strictness) -> Located<'s> {
         let whole = tidy(path);
         let before_remark = tidy(whole.split(" (").next().unwrap_or_default());
         let first_word = tidy(whole.split_whitespace().next().unwrap_or_default());
         if whole.is_empty() || first_word.len() > MAX_PATH {
-            return Place::Elsewhere("it names no file".to_owned());
+            return Located::Elsewhere("it names no file".to_owned());
         }
         if is_outside(first_word) {
-            return Place::Elsewhere("it is outside of the repository".to_owned());
+            return Located::Elsewhere("it is outside of the repository".to_owned());
         }
         for candidate in [whole, before_remark, first_word] {
             let found = self.entries_at(candidate);
             if !found.is_empty() {
-                return Place::Entries(found);
+                return Located::Entries(found);
             }
         }
         let below = |entry: &&TreeEntry| entry.kind == TreeEntryKind::Submodule && is_below(first_word, &entry.path);
         if let Some(submodule) = self.entries.iter().find(below) {
-            return Place::Elsewhere(format!("it is in the submodule {}", submodule.path));
+            return Located::Elsewhere(format!("it is in the submodule {}", submodule.path));
         }
         match strictness {
-            Strictness::Exact if whole == first_word || before_remark == first_word => Place::Missing,
-            _ if !looks_like_a_path(first_word) => Place::Elsewhere("it names no file".to_owned()),
-            Strictness::Exact => Place::Missing,
+            Strictness::Exact if whole == first_word || before_remark == first_word => Located::Missing,
+            _ if !looks_like_a_path(first_word) => Located::Elsewhere("it names no file".to_owned()),
+            Strictness::Exact => Located::Missing,
             Strictness::WithRemarks => self.called(first_word),
         }
     }
@@ -262,10 +262,10 @@ impl<'s> Search<'s> {
     }
 
     /// Files of that name wherever they are: `from` often says `Page.tsx` and no more.
-    fn called(&self, name: &str) -> Place<'s> {
+    fn called(&self, name: &str) -> Located<'s> {
         let ends_so = |entry: &&TreeEntry| entry.path.strip_suffix(name).is_some_and(|rest| rest.ends_with('/'));
         let found: Vec<&TreeEntry> = self.entries.iter().filter(ends_so).collect();
-        if found.is_empty() || name.contains('/') { Place::Missing } else { Place::Entries(found) }
+        if found.is_empty() || name.contains('/') { Located::Missing } else { Located::Entries(found) }
     }
 }
 

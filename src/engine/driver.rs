@@ -1,7 +1,7 @@
-//! The driver: one loop that waits in one place and thinks in another.
+//! The driver: the event loop of a run, with one place that waits.
 //!
-//! It waits for what tasks answer, for people (signals and requests) and for the clock; everything that has come is
-//! handed to the spine in one batch, so that one sync makes all of it durable; then it starts what the spine wants.
+//! It waits for answers of tasks, for signals and requests, and for the clock. Everything that has arrived is
+//! handed to the run loop in one batch, so that one sync makes all of it durable; then it starts the resulting actions.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -12,11 +12,12 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::sleep;
 
-use super::crash::{CrashPoint, crash_point};
-use super::ports::Ports;
+use super::run_loop::{Log, RunLoop, RunLoopError, Step};
 use super::signals::Signals;
-use super::spine::{Log, Spine, SpineError, Step};
 use crate::event::{Event, Record};
+use crate::executor::Executor;
+use crate::executor::crash::{CrashPoint, crash_point};
+use crate::executor::timed::sync_log;
 use crate::model::Timestamp;
 use crate::schedule::{Action, Finish, RunState};
 use crate::store::{Journal, LogError, requests};
@@ -25,34 +26,21 @@ use crate::timing::TARGET;
 /// How often requests are looked for and time is shown.
 const TICK: Duration = Duration::from_millis(200);
 
-/// What the driver tells whoever watches, after it is durable.
+/// What the driver reports to its observer, once it is durable.
 pub enum Sight<'a> {
-    /// These happened.
     Records(&'a [Record]),
-    /// Time goes by.
     Tick(Timestamp),
 }
 
-/// Why a run ended without an ending.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
-    /// The run log failed, or contradicts itself.
     #[error(transparent)]
-    Spine(#[from] SpineError<LogError>),
-    /// Signals or time cannot be waited for.
+    RunLoop(#[from] RunLoopError<LogError>),
     #[error("the system does not let the engine wait: {0}")]
     System(#[from] std::io::Error),
     /// A task panicked: a mistake of Lanekeeper's, or the system refused it memory or a thread.
     #[error("`{action}` panicked: {message}")]
-    Panicked {
-        /// The action's word.
-        action: &'static str,
-        /// What the panic said.
-        message: String,
-    },
-    /// The log's last word is no ending.
-    #[error("the run ended without saying how")]
-    NoEnding,
+    Panicked { action: &'static str, message: String },
 }
 
 impl Log for Journal {
@@ -63,10 +51,7 @@ impl Log for Journal {
     }
 
     fn sync(&mut self) -> Result<(), LogError> {
-        crash_point(CrashPoint::BeforeSync);
-        tracing::debug_span!(target: TARGET, "sync log").in_scope(|| Journal::sync(self))?;
-        crash_point(CrashPoint::AfterSync);
-        Ok(())
+        sync_log(self)
     }
 }
 
@@ -80,9 +65,9 @@ enum Message {
 /// Runs a run to its end: `first` are the events that this life of the run begins with.
 ///
 /// # Errors
-/// [`DriverError`]; jobs that run go on under their supervisors, and a resume finds them.
+/// [`DriverError`]; running jobs continue under their supervisors, and a resume finds them.
 pub fn drive(
-    ports: Arc<Ports>,
+    executor: Arc<Executor>,
     journal: Journal,
     state: RunState,
     first: Vec<Event>,
@@ -91,19 +76,19 @@ pub fn drive(
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4096).build()?;
     let ended = runtime.block_on(async {
         let (sender, inbox) = unbounded_channel();
-        let (spine, signals) = (Spine::new(journal, state), Signals::new()?);
+        let (run_loop, signals) = (RunLoop::new(journal, state), Signals::new()?);
         let mut driver =
-            Driver { spine, ports, sender, inbox, signals, wake_at: None, taken: Vec::new(), panicked: None };
+            Driver { run_loop, executor, sender, inbox, signals, wake_at: None, taken: Vec::new(), panicked: None };
         driver.run(first, watch).await
     });
-    // After an error tasks may still wait for jobs that go on for hours.
+    // After an error tasks may still wait for jobs that run for hours.
     runtime.shutdown_background();
     ended
 }
 
 struct Driver {
-    spine: Spine<Journal>,
-    ports: Arc<Ports>,
+    run_loop: RunLoop<Journal>,
+    executor: Arc<Executor>,
     sender: UnboundedSender<Message>,
     inbox: UnboundedReceiver<Message>,
     signals: Signals,
@@ -118,7 +103,7 @@ impl Driver {
         let mut step = self.absorb(first, Vec::new())?;
         loop {
             watch(Sight::Records(&step.records));
-            if let Some((outcome, code)) = self.spine.state().finished() {
+            if let Some((outcome, code)) = self.run_loop.state().finished() {
                 return Ok(Finish { outcome, code });
             }
             self.start(&mut step);
@@ -135,19 +120,19 @@ impl Driver {
     fn absorb(&mut self, events: Vec<Event>, finished: Vec<Action>) -> Result<Step, DriverError> {
         let _span = tracing::debug_span!(target: TARGET, "absorb", events = events.len()).entered();
         let now = self.now();
-        Ok(self.spine.absorb(events, finished, now)?)
+        Ok(self.run_loop.absorb(events, finished, now)?)
     }
 
     fn start(&mut self, step: &mut Step) {
         self.wake_at = step.wake_at;
         for action in step.actions.drain(..) {
-            let task = self.ports.prepare(&action, self.spine.state());
-            let (sender, ports) = (self.sender.clone(), self.ports.clone());
+            let task = self.executor.prepare(&action, self.run_loop.state());
+            let (sender, executor) = (self.sender.clone(), self.executor.clone());
             tokio::task::spawn_blocking(move || {
                 let tell = |event| drop(sender.send(Message::Said(Box::new(event))));
                 let carried_out = catch_unwind(AssertUnwindSafe(|| {
                     crash_point(CrashPoint::before(&action));
-                    let events = ports.timed(&action, task, &tell);
+                    let events = executor.timed(&action, task, &tell);
                     crash_point(CrashPoint::after(&action));
                     events
                 }));
@@ -159,7 +144,6 @@ impl Driver {
         }
     }
 
-    /// Waits until something happened, and takes everything that has.
     async fn wait(&mut self, watch: &mut dyn FnMut(Sight<'_>)) -> (Vec<Event>, Vec<Action>) {
         let (mut events, mut finished) = (Vec::new(), Vec::new());
         loop {
@@ -194,9 +178,8 @@ impl Driver {
         }
     }
 
-    /// What other commands asked for meanwhile.
     fn requests(&mut self) -> Vec<Event> {
-        let taken = match requests::take(&self.ports.run.requests()) {
+        let taken = match requests::take(&self.executor.run.requests()) {
             Ok(taken) => taken,
             Err(error) => {
                 tracing::warn!("requests cannot be read: {error}");
@@ -207,12 +190,12 @@ impl Driver {
             tracing::warn!("a request was set aside as {}: {}", malformed.path.display(), malformed.reason);
         }
         self.taken.extend(taken.files);
-        let known = |event: &Event| super::names_what_is_known(self.spine.state(), event);
-        taken.requests.into_iter().map(super::requested).filter(known).collect()
+        let is_known = |event: &Event| self.run_loop.state().has_subject_of(event);
+        taken.requests.into_iter().map(Event::from).filter(is_known).collect()
     }
 
     fn now(&self) -> Timestamp {
-        self.ports.clock.now()
+        self.executor.clock.now()
     }
 }
 

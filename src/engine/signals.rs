@@ -6,7 +6,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::event::{Event, StopReason};
 
-/// The signals that end a run.
 pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -15,7 +14,6 @@ pub(super) struct Signals {
 }
 
 impl Signals {
-    /// Takes the signals over from the system's defaults.
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
@@ -25,7 +23,6 @@ impl Signals {
         })
     }
 
-    /// The next request to stop.
     pub(super) async fn next(&mut self) -> Event {
         let reason = tokio::select! {
             _ = self.interrupt.recv() => StopReason::Interrupt,

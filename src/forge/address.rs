@@ -1,6 +1,5 @@
-//! Where a remote is, as its URL tells it.
+//! The host and the path of a remote, from its URL.
 
-/// A repository on a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Address {
     /// The host, without a port.

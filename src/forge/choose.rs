@@ -1,4 +1,4 @@
-//! Which forge it is, and whether it can be spoken to.
+//! Finds out which forge a remote has, and whether its program is usable.
 
 use std::path::PathBuf;
 
@@ -9,67 +9,56 @@ use super::{Forge, gh, glab};
 use crate::model::ForgeChoice;
 use crate::model::text::headline;
 
-/// Who opens the pull requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Speaker {
-    /// GitHub's program.
+pub(super) enum ForgeProgram {
     Gh,
-    /// GitLab's program.
     Glab,
     /// The user's: the program and its arguments.
     Command(Vec<String>),
 }
 
-/// What is known of a forge before it is spoken to.
 #[derive(Debug, Clone)]
-pub struct Wish {
-    /// What the settings say.
+pub struct ForgeSettings {
     pub choice: ForgeChoice,
-    /// The user's own command, where there is one.
     pub command: Option<Vec<String>>,
-    /// What the user calls the remote.
     pub remote: String,
     /// Where the remote is: as git resolves it, and as the user wrote it.
     pub urls: Vec<String>,
-    /// Where the programs run.
     pub directory: PathBuf,
 }
 
 impl Forge {
     /// Finds out which forge is meant, and that it can be used: the program is there and logged in.
-    ///
-    /// # Errors
-    /// [`ForgeError`] with its remedy.
-    pub fn ready(wish: Wish) -> Result<Self, ForgeError> {
-        let address = wish.urls.iter().find_map(|url| Address::parse(url));
-        let Wish { choice, command, remote, directory, .. } = wish;
-        let forge = Self { speaker: Speaker::Gh, directory, address, remote };
-        let with = |speaker: Speaker| Self { speaker, ..forge.clone() };
+    pub fn ready(settings: ForgeSettings) -> Result<Self, ForgeError> {
+        let address = settings.urls.iter().find_map(|url| Address::parse(url));
+        let ForgeSettings { choice, command, remote, directory, .. } = settings;
+        let forge = Self { program: ForgeProgram::Gh, directory, address, remote };
+        let with = |program: ForgeProgram| Self { program, ..forge.clone() };
         let chosen = match (choice, command) {
-            (ForgeChoice::Command | ForgeChoice::Auto, Some(command)) => with(Speaker::Command(command)),
+            (ForgeChoice::Command | ForgeChoice::Auto, Some(command)) => with(ForgeProgram::Command(command)),
             (ForgeChoice::Command, None) => return Err(ForgeError::NoCommand),
-            (ForgeChoice::Gh, _) => with(Speaker::Gh),
-            (ForgeChoice::Glab, _) => with(Speaker::Glab),
+            (ForgeChoice::Gh, _) => with(ForgeProgram::Gh),
+            (ForgeChoice::Glab, _) => with(ForgeProgram::Glab),
             (ForgeChoice::Auto, None) => return forge.guess(),
         };
         chosen.check()?;
         Ok(chosen)
     }
 
-    /// The forge of a host whose name says so, else of the program that can be used there.
+    /// The forge that the host's name indicates, else the one whose program is usable.
     fn guess(self) -> Result<Self, ForgeError> {
         let named = |name: &str| self.address.as_ref().is_some_and(|address| address.host.contains(name));
         let candidates = match () {
-            () if named("github") => vec![Speaker::Gh],
-            () if named("gitlab") => vec![Speaker::Glab],
-            () => [(Speaker::Gh, "gh"), (Speaker::Glab, "glab")]
+            () if named("github") => vec![ForgeProgram::Gh],
+            () if named("gitlab") => vec![ForgeProgram::Glab],
+            () => [(ForgeProgram::Gh, "gh"), (ForgeProgram::Glab, "glab")]
                 .into_iter()
-                .filter_map(|(speaker, program)| is_installed(program).then_some(speaker))
+                .filter_map(|(program, name)| is_installed(name).then_some(program))
                 .collect(),
         };
         let mut refusal = None;
-        for speaker in candidates {
-            let candidate = Self { speaker, ..self.clone() };
+        for program in candidates {
+            let candidate = Self { program, ..self.clone() };
             match candidate.check() {
                 Ok(()) => return Ok(candidate),
                 // The first one is the likelier one.
@@ -80,10 +69,10 @@ impl Forge {
     }
 
     fn check(&self) -> Result<(), ForgeError> {
-        match &self.speaker {
-            Speaker::Command(command) => self.check_command(command),
-            Speaker::Gh => self.check_login("gh", gh::INSTALL),
-            Speaker::Glab => self.check_login("glab", glab::INSTALL),
+        match &self.program {
+            ForgeProgram::Command(command) => self.check_command(command),
+            ForgeProgram::Gh => self.check_login("gh", gh::INSTALL),
+            ForgeProgram::Glab => self.check_login("glab", glab::INSTALL),
         }
     }
 
@@ -103,7 +92,7 @@ impl Forge {
             return Err(ForgeError::Missing { program: program.to_owned(), remedy: install.to_owned() });
         }
         let mut status = words([program, "auth", "status"]);
-        let host = self.address.as_ref().filter(|address| !address.is_alias()).map(|address| address.host.clone());
+        let host = self.public_address().map(|address| address.host.clone());
         let host: Vec<String> = host.into_iter().flat_map(|host| ["--hostname".to_owned(), host]).collect();
         status.extend(host.iter().cloned());
         match run(&self.directory, &status, &[]) {

@@ -1,9 +1,8 @@
-//! Any forge, through a command of the user's.
+//! Any forge, through the user's own command.
 
 use super::error::ForgeError;
 use super::program::run;
-use super::{Forge, Opened, Proposal, address_on_last_line, made};
-use crate::model::text::shell_line;
+use super::{Forge, NO_ADDRESS, Opened, Proposal, address_on_last_line, made};
 
 /// Has the command open the pull request or bring it up to date; it finds out which by itself.
 pub(super) fn propose(forge: &Forge, command: &[String], proposal: &Proposal<'_>) -> Result<Opened, ForgeError> {
@@ -21,11 +20,7 @@ pub(super) fn propose(forge: &Forge, command: &[String], proposal: &Proposal<'_>
     .chain(proposal.variables.iter().cloned())
     .collect();
     let said = run(&forge.directory, command, &variables)?;
-    let url = address_on_last_line(&said).ok_or_else(|| ForgeError::Answer {
-        command: shell_line(command),
-        expected: "must print the pull request's address on its last line",
-        said: said.trim().to_owned(),
-    })?;
+    let url = address_on_last_line(&said).ok_or_else(|| ForgeError::answer(command, NO_ADDRESS, &said))?;
     let updated = proposal.known.is_some_and(|known| known.url == url);
     Ok(Opened { updated, ..made(url, proposal.base) })
 }

@@ -3,78 +3,44 @@
 use std::io;
 use std::time::Duration;
 
+use crate::model::text::shell_line;
 use crate::model::time::short;
 
-/// Why a pull request was not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ForgeError {
-    /// The program is not installed.
     #[error("`{program}` is not installed, and pull requests are opened with it")]
-    Missing {
-        /// Its name.
-        program: String,
-        /// What to do about it.
-        remedy: String,
-    },
-    /// The program has no account to act for.
+    Missing { program: String, remedy: String },
     #[error("`{program}` is not logged in: {said}")]
-    NotLoggedIn {
-        /// Its name.
-        program: &'static str,
-        /// What it says.
-        said: String,
-        /// What to do about it.
-        remedy: String,
-    },
-    /// Nobody knows which forge it is.
+    NotLoggedIn { program: &'static str, said: String, remedy: String },
     #[error("which forge {remote} belongs to cannot be told from its address")]
-    Unknown {
-        /// The remote.
-        remote: String,
-    },
-    /// A command is to be used and none is set.
+    Unknown { remote: String },
     #[error("`forge` is `command`, and no `pull_request_command` is set")]
     NoCommand,
-    /// A program could not be started.
     #[error("cannot start `{command}`: {source}")]
-    Start {
-        /// What was run; can be pasted into a shell.
-        command: String,
-        /// Why not.
-        source: io::Error,
-    },
-    /// A program failed.
+    Start { command: String, source: io::Error },
     #[error("`{command}` {}:{said}", .code.map_or_else(|| "was ended by a signal".to_owned(), |code| format!("failed with exit code {code}")), said = indented(said))]
     Failed {
-        /// What was run; can be pasted into a shell.
         command: String,
         /// Its exit code; `None`: a signal ended it.
         code: Option<i32>,
-        /// What it said.
         said: String,
     },
-    /// A program took longer than it may, and was ended.
     #[error("`{command}` was stopped after {}", short(*.limit))]
-    TimedOut {
-        /// What was run; can be pasted into a shell.
-        command: String,
-        /// How long it might have taken.
-        limit: Duration,
-    },
-    /// A program said something that is no answer.
+    TimedOut { command: String, limit: Duration },
     #[error("`{command}` {expected}; it said: {said}")]
     Answer {
-        /// What was run; can be pasted into a shell.
         command: String,
         /// What it should have said: `must print …`.
         expected: &'static str,
-        /// What it said.
         said: String,
     },
 }
 
 impl ForgeError {
-    /// What a person can do about it.
+    pub(super) fn answer(call: &[String], expected: &'static str, said: &str) -> Self {
+        Self::Answer { command: shell_line(call), expected, said: said.trim().to_owned() }
+    }
+
     pub fn remedy(&self) -> String {
         match self {
             Self::Missing { remedy, .. } | Self::NotLoggedIn { remedy, .. } => remedy.clone(),

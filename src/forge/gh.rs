@@ -4,10 +4,8 @@ use serde::Deserialize;
 
 use super::error::ForgeError;
 use super::program::{run, words};
-use super::{Forge, Listed, Opened, Proposal, address_on_last_line, made};
-use crate::model::text::shell_line;
+use super::{Forge, Listed, NO_ADDRESS, Opened, Proposal, address_on_last_line, made};
 
-/// How `gh` is installed.
 pub(super) const INSTALL: &str =
     "install it (`apt install gh`, `brew install gh`, or https://cli.github.com), then `gh auth login`";
 
@@ -26,16 +24,12 @@ struct Entry {
     is_cross_repository: bool,
 }
 
-/// The pull requests of `branch`, whatever became of them.
 pub(super) fn list(forge: &Forge, branch: &str) -> Result<Vec<Listed>, ForgeError> {
     let call = [words(["gh", "pr", "list"]), repository(forge)].concat();
     let call = [call, words(["--head", branch, "--state", "all", "--json", FIELDS])].concat();
     let said = run(&forge.directory, &call, &[])?;
-    let entries: Vec<Entry> = serde_json::from_str(&said).map_err(|_| ForgeError::Answer {
-        command: shell_line(&call),
-        expected: "must print a list of pull requests",
-        said: said.trim().to_owned(),
-    })?;
+    let entries: Vec<Entry> = serde_json::from_str(&said)
+        .map_err(|_| ForgeError::answer(&call, "must print a list of pull requests", &said))?;
     Ok(entries.into_iter().filter(|entry| !entry.is_cross_repository).map(listed).collect())
 }
 
@@ -44,20 +38,14 @@ fn listed(entry: Entry) -> Listed {
     Listed { number, url, base, head, is_open: state == "OPEN", is_merged: state == "MERGED" }
 }
 
-/// Opens one.
 pub(super) fn create(forge: &Forge, proposal: &Proposal<'_>) -> Result<Opened, ForgeError> {
     let call = [words(["gh", "pr", "create"]), repository(forge)].concat();
     let call = [call, words(["--head", proposal.branch]), says(proposal)].concat();
     let said = run(&forge.directory, &call, &[])?;
-    let url = address_on_last_line(&said).ok_or_else(|| ForgeError::Answer {
-        command: shell_line(&call),
-        expected: "must print the pull request's address on its last line",
-        said: said.trim().to_owned(),
-    })?;
+    let url = address_on_last_line(&said).ok_or_else(|| ForgeError::answer(&call, NO_ADDRESS, &said))?;
     Ok(made(url, proposal.base))
 }
 
-/// Has the one with that number say what `proposal` says.
 pub(super) fn update(forge: &Forge, number: u64, proposal: &Proposal<'_>) -> Result<(), ForgeError> {
     let call = [words(["gh", "pr", "edit", &number.to_string()]), repository(forge), says(proposal)].concat();
     match run(&forge.directory, &call, &[]) {
@@ -75,7 +63,7 @@ fn says(proposal: &Proposal<'_>) -> Vec<String> {
 }
 
 fn rest_update(forge: &Forge, number: u64, proposal: &Proposal<'_>) -> Vec<String> {
-    let named = forge.address.as_ref().filter(|address| !address.is_alias());
+    let named = forge.public_address();
     let path = named.map_or("{owner}/{repo}", |address| &address.path);
     let host = named.map(|address| words(["--hostname", &address.host])).unwrap_or_default();
     let fields = [
@@ -89,6 +77,8 @@ fn rest_update(forge: &Forge, number: u64, proposal: &Proposal<'_>) -> Vec<Strin
 
 /// Which repository is meant; nothing where `gh` knows better than the address does.
 fn repository(forge: &Forge) -> Vec<String> {
-    let named = forge.address.as_ref().filter(|address| !address.is_alias());
-    named.map(|address| words(["--repo", &format!("{}/{}", address.host, address.path)])).unwrap_or_default()
+    forge
+        .public_address()
+        .map(|address| words(["--repo", &format!("{}/{}", address.host, address.path)]))
+        .unwrap_or_default()
 }

@@ -5,9 +5,7 @@ use serde::Deserialize;
 use super::error::ForgeError;
 use super::program::{run, words};
 use super::{Forge, Listed, Opened, Proposal, made};
-use crate::model::text::shell_line;
 
-/// How `glab` is installed.
 pub(super) const INSTALL: &str = "install it (`apt install glab`, `brew install glab`, or https://gitlab.com/gitlab-org/cli), then `glab auth login`";
 
 #[derive(Deserialize)]
@@ -22,7 +20,6 @@ struct Entry {
     target_project_id: Option<u64>,
 }
 
-/// The merge requests of `branch`, whatever became of them.
 pub(super) fn list(forge: &Forge, branch: &str) -> Result<Vec<Listed>, ForgeError> {
     let path = format!("{}?source_branch={}", merge_requests(forge), encoded(branch));
     let call = [api(forge), vec![path]].concat();
@@ -42,7 +39,6 @@ fn listed(entry: Entry) -> Listed {
     }
 }
 
-/// Opens one.
 pub(super) fn create(forge: &Forge, proposal: &Proposal<'_>) -> Result<Opened, ForgeError> {
     let source = format!("source_branch={}", proposal.branch);
     let call = [api(forge), words(["--method", "POST", &merge_requests(forge), "--raw-field", &source])].concat();
@@ -50,7 +46,6 @@ pub(super) fn create(forge: &Forge, proposal: &Proposal<'_>) -> Result<Opened, F
     Ok(made(&entry.web_url, proposal.base))
 }
 
-/// Has the one with that number say what `proposal` says.
 pub(super) fn update(forge: &Forge, number: u64, proposal: &Proposal<'_>) -> Result<(), ForgeError> {
     let path = format!("{}/{number}", merge_requests(forge));
     let call = [api(forge), words(["--method", "PUT", &path]), says(proposal)].concat();
@@ -63,11 +58,7 @@ fn answer<T: for<'de> Deserialize<'de>>(
     expected: &'static str,
 ) -> Result<T, ForgeError> {
     let said = run(&forge.directory, call, &[])?;
-    serde_json::from_str(&said).map_err(|_| ForgeError::Answer {
-        command: shell_line(call),
-        expected,
-        said: said.trim().to_owned(),
-    })
+    serde_json::from_str(&said).map_err(|_| ForgeError::answer(call, expected, &said))
 }
 
 fn says(proposal: &Proposal<'_>) -> Vec<String> {
@@ -77,14 +68,14 @@ fn says(proposal: &Proposal<'_>) -> Vec<String> {
 }
 
 fn api(forge: &Forge) -> Vec<String> {
-    let named = forge.address.as_ref().filter(|address| !address.is_alias());
+    let named = forge.public_address();
     let host = named.map(|address| words(["--hostname", &address.host])).unwrap_or_default();
     [words(["glab", "api"]), host].concat()
 }
 
 /// The project's merge requests; `:id` is the project that `glab` finds itself.
 fn merge_requests(forge: &Forge) -> String {
-    let named = forge.address.as_ref().filter(|address| !address.is_alias());
+    let named = forge.public_address();
     let project = named.map_or_else(|| ":id".to_owned(), |address| encoded(&address.path));
     format!("projects/{project}/merge_requests")
 }

@@ -1,7 +1,7 @@
-//! Forges: whoever keeps pull requests, reached through the programs that people are logged in with.
+//! Forges, which host pull requests, through the programs that the user is logged in with.
 //!
 //! Nothing here asks a person, and nothing takes longer than its time limit. Every call may be made again: a pull
-//! request that is there is found and brought up to date. `docs/pull-requests.md` tells which calls are made.
+//! request that exists is found and updated. `docs/pull-requests.md` lists the calls.
 
 mod address;
 mod choose;
@@ -15,50 +15,37 @@ use std::path::{Path, PathBuf};
 
 use crate::model::PullRequest;
 use address::Address;
-use choose::Speaker;
+use choose::ForgeProgram;
 
-pub use choose::Wish;
+pub use choose::ForgeSettings;
 pub use error::ForgeError;
 
-/// A forge that is ready to be spoken to.
 #[derive(Debug, Clone)]
 pub struct Forge {
-    speaker: Speaker,
-    /// Where the programs run: the main worktree.
+    program: ForgeProgram,
     directory: PathBuf,
     address: Option<Address>,
     remote: String,
 }
 
-/// What a pull request is to say.
 #[derive(Debug, Clone, Copy)]
 pub struct Proposal<'a> {
-    /// The branch with the work, as the remote calls it.
     pub branch: &'a str,
-    /// Its head.
     pub head: &'a str,
-    /// The branch that it is to be merged into.
     pub base: &'a str,
-    /// One line.
     pub title: &'a str,
     /// A file with the rest, in Markdown.
     pub body_file: &'a Path,
-    /// The pull request as it was last known.
     pub known: Option<&'a PullRequest>,
-    /// More for a command of the user's, as environment variables.
     pub variables: &'a [(String, String)],
 }
 
-/// A pull request that says what it is to say.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
-    /// The pull request.
     pub pull_request: PullRequest,
-    /// Whether it was there before.
     pub updated: bool,
 }
 
-/// A pull request as a forge lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Listed {
     number: u64,
@@ -70,17 +57,13 @@ struct Listed {
 }
 
 impl Forge {
-    /// What the user calls the remote whose forge it is.
     pub fn remote(&self) -> &str {
         &self.remote
     }
 
     /// Opens a pull request, or brings the one of the same branch up to date.
-    ///
-    /// # Errors
-    /// [`ForgeError`]; asked again, it goes on where it stood.
     pub fn propose(&self, proposal: &Proposal<'_>) -> Result<Opened, ForgeError> {
-        if let Speaker::Command(command) = &self.speaker {
+        if let ForgeProgram::Command(command) = &self.program {
             return command::propose(self, command, proposal);
         }
         let listed = self.list(proposal.branch)?;
@@ -94,16 +77,21 @@ impl Forge {
         }
     }
 
+    /// The address, unless its host is a name that only the user's settings of ssh know.
+    fn public_address(&self) -> Option<&Address> {
+        self.address.as_ref().filter(|address| !address.is_alias())
+    }
+
     fn list(&self, branch: &str) -> Result<Vec<Listed>, ForgeError> {
-        if self.speaker == Speaker::Glab { glab::list(self, branch) } else { gh::list(self, branch) }
+        if self.program == ForgeProgram::Glab { glab::list(self, branch) } else { gh::list(self, branch) }
     }
 
     fn create(&self, proposal: &Proposal<'_>) -> Result<Opened, ForgeError> {
-        if self.speaker == Speaker::Glab { glab::create(self, proposal) } else { gh::create(self, proposal) }
+        if self.program == ForgeProgram::Glab { glab::create(self, proposal) } else { gh::create(self, proposal) }
     }
 
     fn update(&self, known: &Listed, proposal: &Proposal<'_>) -> Result<(), ForgeError> {
-        match self.speaker == Speaker::Glab {
+        match self.program == ForgeProgram::Glab {
             true => glab::update(self, known.number, proposal),
             false => gh::update(self, known.number, proposal),
         }
@@ -129,7 +117,9 @@ fn made(url: &str, base: &str) -> Opened {
     Opened { pull_request: PullRequest { url: url.to_owned(), number, base: base.to_owned() }, updated: false }
 }
 
-/// The address on the last line of what a program said.
+/// What is expected of a program whose last line is no address.
+const NO_ADDRESS: &str = "must print the pull request's address on its last line";
+
 fn address_on_last_line(text: &str) -> Option<&str> {
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty())?;
     let is_address = ["https://", "http://"].iter().any(|scheme| line.starts_with(scheme));

@@ -1,4 +1,4 @@
-//! Running the programs that speak to forges.
+//! Runs the programs of forges.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -10,10 +10,8 @@ use crate::model::{is_foreign_git_variable, is_transport_variable};
 use crate::time_limit::output_within;
 use crate::timing::{TARGET, outside};
 
-/// How long one call may take.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// How many of the last lines of what a program said are told.
 const TOLD: usize = 20;
 
 /// What keeps programs from asking, from colours, and from news about themselves.
@@ -27,7 +25,6 @@ const QUIET: &[(&str, &str)] = &[
     ("GIT_TERMINAL_PROMPT", "0"),
 ];
 
-/// Runs a program in `directory`; its standard output.
 pub(super) fn run(directory: &Path, words: &[String], variables: &[(String, String)]) -> Result<String, ForgeError> {
     let shown = || shell_line(words);
     let Some((program, arguments)) = words.split_first() else { return Err(ForgeError::NoCommand) };
@@ -54,7 +51,6 @@ pub(super) fn run(directory: &Path, words: &[String], variables: &[(String, Stri
     Err(ForgeError::Failed { command: shown(), code: output.status.code(), said })
 }
 
-/// Whether a program of that name is on the `PATH`.
 pub(super) fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|directory| is_executable(&directory.join(program)))
@@ -65,7 +61,6 @@ fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// Words as a program takes them.
 pub(super) fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }

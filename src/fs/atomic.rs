@@ -19,25 +19,16 @@ use super::staged::{ORDINARY, PRIVATE, Staged, temporary_name};
 /// Replaces the file at `path`, whose directory exists, by one that holds `contents`; mode 0600.
 ///
 /// When this returns, the new file survives a power cut. A symbolic link at `path` is replaced, not followed.
-///
-/// # Errors
-/// [`FileError`]; the old file is then untouched.
 pub fn write(path: &Path, contents: &[u8]) -> Result<(), FileError> {
     put_durably(Staged::create(path, PRIVATE)?, |file| file.write(contents))
 }
 
 /// The same where `fill` writes what the new file holds.
-///
-/// # Errors
-/// [`FileError`]; the old file is then untouched.
 pub(crate) fn write_with(path: &Path, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<(), FileError> {
     put_durably(Staged::create(path, PRIVATE)?, |file| file.fill(fill))
 }
 
 /// The same as [`write`] for `relative` below `root`; directories on the way are made, links on the way are refused.
-///
-/// # Errors
-/// [`FileError`]; the old file is then untouched.
 pub(crate) fn write_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), FileError> {
     put_durably(staged_below(root, relative)?, |file| file.write(contents))
 }
@@ -60,17 +51,11 @@ pub(crate) fn write_together<'a>(
 
 /// The same as [`write_below`] with half the waiting, for what is not worth more: after a power cut the old file may be
 /// there again.
-///
-/// # Errors
-/// [`FileError`]; the old file is then untouched.
 pub(crate) fn exchange_below(root: &Path, relative: &Path, contents: &[u8]) -> Result<(), FileError> {
     put_synced(&mut staged_below(root, relative)?, |file| file.write(contents))
 }
 
 /// The same as [`write`] without waiting for the disk, for what is worth nothing after a power cut.
-///
-/// # Errors
-/// [`FileError`]; the old file is then untouched.
 pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<(), FileError> {
     let mut staged = Staged::create(path, PRIVATE)?;
     staged.write(contents)?;
@@ -90,9 +75,6 @@ pub(crate) fn stage_over(path: &Path, contents: &[u8]) -> Result<Staged, FileErr
 }
 
 /// Replaces a file of the user's; a symbolic link to it stays one.
-///
-/// # Errors
-/// [`FileError`]; the old file is then untouched.
 pub(crate) fn rewrite(path: &Path, contents: &[u8]) -> Result<(), FileError> {
     let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut staged = stage_over(&real, contents)?;
@@ -110,14 +92,8 @@ pub(crate) fn link(target: &Path, path: &Path) -> io::Result<()> {
     rename(&staged, path).inspect_err(|_| drop(std::fs::remove_file(&staged)))
 }
 
-/// Gives a file or directory another name, over a file that has it.
 pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     change(to, || std::fs::rename(from, to))
-}
-
-/// The same where nothing may have that name.
-pub(crate) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
-    Ok(change(to, || renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE))?)
 }
 
 /// Exchanges two files in one step; where the file system cannot, the first takes the second's place.

@@ -1,6 +1,6 @@
 //! Directories of state: readable by their owner only, durable, and entered one step at a time.
 //!
-//! Every step down is opened relative to the directory above it, so a link that is put there meanwhile is not followed
+//! Every step down is opened relative to the directory above it, so a link that is created meanwhile is not followed
 //! (SPEC §13).
 
 use std::ffi::OsStr;
@@ -37,7 +37,6 @@ pub(crate) fn create_ordinary(path: &Path) -> io::Result<bool> {
     }
 }
 
-/// Makes the names in `directory` durable.
 pub(crate) fn sync_directory(directory: &Path) -> Result<(), FileError> {
     open_directory(directory)
         .and_then(|opened| sync_names(directory, &opened))

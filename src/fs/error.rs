@@ -3,31 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a state file or directory cannot be read, made or written.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// A symbolic link stands where a file or directory of Lanekeeper's belongs.
     #[error("{} is a symbolic link, and state is never written through one: put the real thing in its place", .path.display())]
-    SymbolicLink {
-        /// The link.
-        path: PathBuf,
-    },
-    /// A relative path that does not stay below its root.
+    SymbolicLink { path: PathBuf },
     #[error("{} does not stay below its root", .path.display())]
-    Outside {
-        /// The path.
-        path: PathBuf,
-    },
-    /// The system said no.
+    Outside { path: PathBuf },
     #[error("cannot {action} {}: {source}", .path.display())]
-    Io {
-        /// What was tried, as a verb.
-        action: &'static str,
-        /// With what.
-        path: PathBuf,
-        /// The system's reason.
-        source: io::Error,
-    },
+    Io { action: &'static str, path: PathBuf, source: io::Error },
 }
 
 impl FileError {

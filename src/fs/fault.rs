@@ -62,7 +62,6 @@ fn refusal(path: &Path) -> Option<Errno> {
     (counts && PASSED.fetch_add(1, Ordering::SeqCst) + 1 >= *number).then_some(*errno)
 }
 
-/// Release builds ask the disk only.
 #[cfg(not(debug_assertions))]
 fn refusal(_: &Path) -> Option<Errno> {
     None

@@ -2,7 +2,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -14,7 +13,6 @@ pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
     open_or_create(path, options(Links::Refuse).read(true).write(true).create(true).truncate(false))
 }
 
-/// Opens a file for appending; it is made where there is none.
 pub(crate) fn append(path: &Path, links: Links) -> io::Result<File> {
     open_or_create(path, options(links).append(true).create(true))
 }
@@ -34,35 +32,25 @@ pub(crate) fn overwrite(path: &Path, links: Links) -> io::Result<File> {
     open_or_create(path, options(links).write(true).create(true).truncate(true))
 }
 
-/// Makes a file of a worktree, with what the umask leaves of `mode`, which must not exist.
-pub(crate) fn create_new(path: &Path, mode: u32) -> io::Result<File> {
-    change(path, || options(Links::Refuse).read(true).write(true).create_new(true).mode(mode).open(path))
-}
-
 /// The path of a file that is open, for write faults.
 const UNNAMED: &str = "";
 
-/// Writes all of `bytes`.
 pub(crate) fn write_all(file: &File, bytes: &[u8]) -> io::Result<()> {
     fault::write_all(UNNAMED.as_ref(), file, bytes)
 }
 
-/// Makes what a file holds durable, and its length.
 pub(crate) fn sync_contents(file: &File) -> io::Result<()> {
     change(UNNAMED.as_ref(), || file.sync_data())
 }
 
-/// Makes a file or a directory durable, which is open as `file`.
 pub(crate) fn sync(path: &Path, file: &File) -> io::Result<()> {
     change(path, || file.sync_all())
 }
 
-/// Cuts a file off.
 pub(crate) fn truncate(file: &File, length: u64) -> io::Result<()> {
     change(UNNAMED.as_ref(), || file.set_len(length))
 }
 
-/// Changes when the file at `path` was modified.
 pub(crate) fn set_modified(path: &Path, links: Links, to: SystemTime) -> io::Result<()> {
     options(links).write(true).open(path)?.set_modified(to)
 }

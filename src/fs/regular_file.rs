@@ -48,9 +48,6 @@ pub(crate) fn open(path: impl AsRef<Path>) -> io::Result<File> {
 }
 
 /// The same, which refuses a link where `links` demands that.
-///
-/// # Errors
-/// Those of [`open`].
 pub(crate) fn open_with(path: &Path, links: Links) -> io::Result<File> {
     match options(links).read(true).open(path) {
         Ok(file) => require_regular(file),
@@ -65,10 +62,6 @@ pub(crate) fn open_with(path: &Path, links: Links) -> io::Result<File> {
     }
 }
 
-/// `file`, if it is a regular one.
-///
-/// # Errors
-/// What it is instead.
 pub(crate) fn require_regular(file: File) -> io::Result<File> {
     let kind = file.metadata()?.file_type();
     if kind.is_file() {
@@ -77,26 +70,15 @@ pub(crate) fn require_regular(file: File) -> io::Result<File> {
     Err(io::Error::new(ErrorKind::InvalidInput, format!("it is not a regular file but {}", name_of(kind))))
 }
 
-/// The bytes of a regular file.
-///
-/// # Errors
-/// Those of [`open`], or that it is too large.
 pub(crate) fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     read_with(path.as_ref(), Links::Follow, LARGE)
 }
 
 /// The bytes of a regular file of at most `limit` bytes.
-///
-/// # Errors
-/// Those of [`open_with`], or that it is larger.
 pub(crate) fn read_with(path: &Path, links: Links, limit: u64) -> io::Result<Vec<u8>> {
     read_all(open_with(path, links)?, limit)
 }
 
-/// The text of a regular file.
-///
-/// # Errors
-/// Those of [`read`], or that it is not UTF-8.
 pub(crate) fn read_text(path: impl AsRef<Path>) -> io::Result<String> {
     read_text_with(path.as_ref(), Links::Follow, LARGE)
 }
@@ -121,9 +103,6 @@ pub(crate) fn read_argument(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 }
 
 /// Writes to a file of the user's as any program does: it may be a pipe or a device.
-///
-/// # Errors
-/// What the system reports.
 pub(crate) fn write_argument(path: &Path, bytes: &[u8]) -> io::Result<()> {
     change(path, || std::fs::write(path, bytes))
 }
@@ -142,9 +121,6 @@ fn read_all(file: File, limit: u64) -> io::Result<Vec<u8>> {
 const FOREIGN_LIMIT: u64 = 1 << 20;
 
 /// Reads a small text file that another program writes; `None` where there is none. A link is refused.
-///
-/// # Errors
-/// Why it cannot be read, without the path.
 pub(crate) fn read_foreign(path: &Path) -> Result<Option<String>, String> {
     let text = match read_text_with(path, Links::Refuse, FOREIGN_LIMIT) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -159,9 +135,6 @@ pub(crate) fn read_left(path: &Path) -> Option<String> {
 }
 
 /// Copies a regular file, which is not a link, to another place, with its permissions; as a clone where the file system can.
-///
-/// # Errors
-/// Those of [`open`], or what cannot be written.
 pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let mut source = open_with(from, Links::Refuse)?;
     let mut target = overwrite(to, Links::Refuse)?;
@@ -170,9 +143,6 @@ pub(crate) fn copy(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 /// Opens a directory, to sync it or to open what is in it.
-///
-/// # Errors
-/// What the system reports.
 pub(crate) fn open_directory(path: &Path) -> io::Result<File> {
     let flags = OFlags::DIRECTORY | OFlags::NONBLOCK;
     OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)

@@ -28,7 +28,6 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    /// An empty file for `path`, whose directory exists.
     pub(crate) fn create(path: &Path, mode: Mode) -> Result<Self, FileError> {
         Self::create_as(temporary_name(name_of(path)?), path, mode)
     }
@@ -42,7 +41,6 @@ impl Staged {
         Self::open(directory, temporary, path, mode)
     }
 
-    /// The same in a directory that is open.
     pub(super) fn create_in(directory: &File, path: &Path) -> Result<Self, FileError> {
         let directory = directory.try_clone().map_err(FileError::io("write", path))?;
         Self::open(directory, temporary_name(name_of(path)?), path, PRIVATE)
@@ -55,30 +53,23 @@ impl Staged {
         Ok(Self { directory, path: path.to_owned(), temporary, file })
     }
 
-    /// Writes `contents`.
     pub(crate) fn write(&self, contents: &[u8]) -> Result<(), FileError> {
         write_all(&self.path, &self.file, contents).map_err(FileError::io("write", &self.path))
     }
 
-    /// The same where `fill` writes it.
     pub(crate) fn fill(&self, fill: impl FnOnce(&File) -> io::Result<()>) -> Result<(), FileError> {
         change(&self.path, || fill(&self.file)).map_err(FileError::io("write", &self.path))
     }
 
-    /// Gives it the permissions of another file.
     pub(crate) fn set_permissions(&self, permissions: std::fs::Permissions) -> Result<(), FileError> {
         self.file.set_permissions(permissions).map_err(FileError::io("write", &self.path))
     }
 
-    /// Makes what was written durable.
     pub(crate) fn sync(&self) -> Result<(), FileError> {
         change(&self.path, || self.file.sync_all()).map_err(FileError::io("write", &self.path))
     }
 
     /// Renames it to its path and replaces an existing file; a link is replaced, not followed.
-    ///
-    /// # Errors
-    /// [`FileError::Io`]; an existing file is then untouched.
     pub(crate) fn put(&mut self) -> Result<(), FileError> {
         let refused = change(&self.path, || Ok::<(), Errno>(()));
         refused.map_err(|errno| FileError::io("write", &self.path)(errno.into()))?;
@@ -101,7 +92,6 @@ impl Staged {
         Ok(true)
     }
 
-    /// Makes its name durable once it has its place.
     pub(crate) fn sync_name(&self) -> Result<(), FileError> {
         sync_names(&self.path, &self.directory).map_err(FileError::io("write", &self.path))
     }

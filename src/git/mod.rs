@@ -4,98 +4,55 @@
 //! asked again after a crash at any instant: it then finds what is done and finishes the rest. What is reported as a
 //! commit or a ref is durable before it is reported. `docs/worktrees.md` tells how.
 
-mod admin_lock;
-mod along;
-mod behind;
-mod checkout_files;
-mod claim;
-mod cleanup;
-mod commit;
-mod configuration;
-mod copy;
-mod durable;
-mod error;
-mod examine;
-mod file_system;
-mod head;
-mod held;
-mod hook;
-mod identity;
-mod index_file;
-mod index_flags;
-mod index_note;
-mod intact;
-mod library;
-mod links;
-mod look;
-mod lost;
-mod mend;
-mod merge;
-mod move_files;
-mod nearby;
-mod obstacles;
-mod open_index;
-mod operation;
-mod own_index;
-mod parcel;
-mod plain_commit;
-mod plain_files;
-mod plain_merge;
-mod plain_paths;
-mod plain_tree;
-mod pool;
-mod pristine;
-mod program;
-mod publish;
-mod recent;
-mod references;
-mod remote;
-mod repository;
-mod reserved;
-mod retire;
-mod slot;
-mod small_index;
+mod command;
+mod fast;
+mod history;
+mod query;
+mod repo;
 mod snapshot;
-mod stamp;
-mod stash;
-mod status;
-mod tree;
-mod tree_update;
-mod undone;
-mod upstream;
-mod worktrees;
+mod worktree;
 
-pub use claim::Holder;
-pub use cleanup::{Stray, delete_branch_if_merged, stray};
-pub(crate) use commit::message;
-pub use commit::{CommitRequest, Committed, commit_all};
-pub use copy::copy_ignored;
-pub use error::GitError;
-pub use examine::{Present, Prunable, Slot, SlotCheckout, Standing, is_damaged_index};
-pub use head::{Head, adopt_head, head_of, is_half_updated, refuse_missing_branch, set_worktree_to};
-pub use held::{HeldSlot, PoolSlot, embedded_repositories_in, uncommitted_paths};
-pub use hook::{Contents, not_left_behind, note_left_behind, uncommitted};
-pub use intact::{damaged, empty_index, restore_lost_objects};
-pub use lost::{ClaimFound, Lost};
-pub use merge::{Merge, Revert, merge, revert};
-pub use nearby::Surrounding;
-pub use obstacles::{Obstacles, tracked_changes_where_checked_out};
-pub use parcel::{Parcel, forget_reference, pack, point_reference};
-pub use pool::{Checkout, Kept, Mode, Pool};
-pub use program::{ProgramError, require_version};
-pub use publish::{
-    Publication, changes_where_checked_out, obstacle_to_publishing, publish, settle_checkouts, settle_switches,
+pub use command::error::GitError;
+pub use command::program::ProgramError;
+pub(crate) use command::program::require_version;
+pub use history::blockers::Obstacles;
+pub(crate) use history::blockers::tracked_changes_where_checked_out;
+pub(crate) use history::bundle::{Parcel, forget_reference, pack, point_reference};
+pub(crate) use history::commit::message;
+pub use history::commit::{CommitRequest, Committed, commit_all};
+pub use history::merge::{Merge, merge};
+pub(crate) use history::merge::{Revert, revert};
+pub(crate) use history::publish::obstacle_to_publishing;
+pub use history::publish::{Publication, changes_where_checked_out, publish, settle_checkouts, settle_switches};
+pub(crate) use history::references::forget_branch;
+pub use history::references::{move_branch, remove_dead_reference_locks};
+pub use history::remote::{Lease, PushRequest, Pushed, Remote};
+pub use history::reserved::Reserved;
+pub(crate) use history::stash::stashed_on;
+pub use history::undone::{Undone, undone};
+pub use query::head::{Head, head_of};
+pub use query::hook::uncommitted;
+pub(crate) use query::hook::{Contents, not_left_behind, note_left_behind};
+pub(crate) use query::settings::{upstream_remote, written_url};
+pub(crate) use query::status::refuse_unreadable;
+pub use repo::repository::Repository;
+pub(crate) use repo::repository::branch_reference;
+pub use snapshot::intact::damaged;
+pub(crate) use snapshot::intact::restore_lost_objects;
+pub use snapshot::save::{
+    Snapshot, SnapshotRequest, delete_references, has_changes, keep, reference_name, restore, snapshot,
+    snapshot_of_head,
 };
-pub(crate) use references::forget_branch;
-pub use references::{move_branch, remove_dead_reference_locks};
-pub use remote::{Lease, PushRequest, Pushed, Remote};
-pub use repository::{Repository, branch_reference};
-pub use reserved::Reserved;
-pub use snapshot::{
-    Snapshot, SnapshotRequest, changed_since, delete_references, has_changes, keep, kept_of_phase, kept_under,
-    put_back, reference_name, restore, snapshot, snapshot_of_head, trailers_of,
+pub(crate) use snapshot::save::{
+    changed_since, kept_of_phase, kept_under, put_back, snapshot_of_all_files, trailers_of,
 };
-pub use stash::stashed_on;
-pub use status::refuse_unreadable;
-pub use undone::{Undone, undone};
-pub use upstream::{upstream_remote, written_url};
+pub use worktree::cleanup::{Stray, delete_branch_if_merged, stray};
+pub(crate) use worktree::embedded_repositories_in;
+pub(crate) use worktree::examine::{Present, Prunable, Slot, SlotCheckout, Standing, is_damaged_index};
+pub use worktree::lost::ClaimFound;
+pub(crate) use worktree::lost::Lost;
+pub(crate) use worktree::nearby::Surrounding;
+pub use worktree::{
+    Checkout, HeldSlot, Holder, Kept, Mode, Pool, adopt_head, copy_ignored, is_half_updated, set_worktree_to,
+    uncommitted_paths,
+};

@@ -17,7 +17,7 @@ use super::word::word_enum;
 /// A phase: its lanes, the order between them, and the gates that its work must pass.
 ///
 /// A value of this type is valid: ids are unique, references are known, the graph has no cycle. Readers
-/// check that with spans (`plan_source`); [`Plan::new`] checks the graph once more.
+/// check that with spans (`plan`); [`Plan::new`] checks the graph once more.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "PlanParts", into = "PlanParts")]
 pub struct Plan {

@@ -8,6 +8,7 @@ macro_rules! word_enum {
         #[derive(serde::Serialize, serde::Deserialize)]
         pub enum $name { $($(#[$vdoc])* #[serde(rename = $word)] $variant,)* }
 
+        #[allow(dead_code, reason = "not every enum is listed or read")]
         impl $name {
             /// Every value.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];

@@ -1,4 +1,4 @@
-//! The files of a job directory, by which a supervisor and every Lanekeeper speak to each other.
+//! The files of a job directory, through which a supervisor and Lanekeeper communicate.
 //!
 //! A file that is the truth about something is written beside its place, synced, renamed there, and then the directory
 //! is synced: a reader sees all of it or nothing, also after a power cut.
@@ -21,17 +21,7 @@ pub fn output_log(job_directory: &Path) -> PathBuf {
     job_directory.join("output.log")
 }
 
-/// When the supervisor last gave a sign of life; `None` when it never did.
-///
-/// # Errors
-/// The file exists and cannot be read.
-pub fn heartbeat(job_directory: &Path) -> Result<Option<Timestamp>, ProcessError> {
-    let beat: Option<Beat> = JobFiles::at(job_directory).read("heartbeat")?;
-    Ok(beat.map(|beat| beat.updated_at))
-}
-
-/// What `heartbeat` holds.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize)]
 struct Beat {
     updated_at: Timestamp,
 }
@@ -39,13 +29,11 @@ struct Beat {
 /// What `supervisor.json` holds. That the file exists means: the job was begun and is never begun again.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Marker {
-    /// Who supervises.
     pub(super) supervisor: ProcessId,
     /// The boot in which the pids of this file mean something.
     pub(super) boot: String,
     /// The value of [`TOKEN_VARIABLE`] in the environment of every process of the job.
     pub(super) token: String,
-    /// When the job was begun.
     pub(super) started_at: Timestamp,
     /// The main process of the step that runs; absent before the first.
     #[serde(default)]
@@ -58,7 +46,6 @@ pub(super) struct Marker {
 /// The environment variable by which a job's processes are known when their supervisor is gone.
 pub(super) const TOKEN_VARIABLE: &str = "LANEKEEPER_JOB_TOKEN";
 
-/// One job directory.
 #[derive(Debug, Clone)]
 pub(super) struct JobFiles {
     directory: PathBuf,
@@ -77,10 +64,9 @@ impl JobFiles {
         self.directory.join(name)
     }
 
-    /// Makes the directory, readable by its owner only, where it is missing.
     pub(super) fn create(&self) -> Result<(), ProcessError> {
         directory::create_directory(&self.directory)?;
-        // Also where it exists: who made it may have died before this.
+        // Also if it exists: the process that created it may have died before this.
         self.directory.parent().map_or(Ok(()), |parent| Ok(directory::sync_directory(parent)?))
     }
 
@@ -108,7 +94,7 @@ impl JobFiles {
         self.write_durably("exit.json", exit)
     }
 
-    /// Whether somebody wants the job to stop, also before it began.
+    /// Whether a stop was requested, also before the job began.
     pub(super) fn stop_wanted(&self) -> bool {
         self.path("stop").exists()
     }
@@ -122,12 +108,10 @@ impl JobFiles {
         Ok(atomic::replace(&self.path("heartbeat"), &text_of(&Beat { updated_at: now })?)?)
     }
 
-    /// Opens the output for appending.
     pub(super) fn open_output(&self) -> Result<File, ProcessError> {
         append_to(&output_log(&self.directory))
     }
 
-    /// Opens the file that takes what the supervisor itself has to complain about.
     pub(super) fn open_log(&self) -> Result<File, ProcessError> {
         append_to(&self.log())
     }
@@ -136,7 +120,7 @@ impl JobFiles {
         self.path("supervisor.log")
     }
 
-    /// Takes the job's lock for as long as the file is kept; `None` when somebody else holds it.
+    /// Takes the job's lock for as long as the file is kept; `None` when another process holds it.
     pub(super) fn try_own(&self) -> Result<Option<File>, ProcessError> {
         let path = self.path("lock");
         let file = handle::append(&path, Links::Refuse).map_err(ProcessError::file("open", &path))?;
@@ -186,7 +170,6 @@ pub(super) fn now() -> Timestamp {
     Timestamp::from_unix_millis(Utc::now().timestamp_millis())
 }
 
-/// JSON as it stands in state files: readable, with a line end.
 pub(super) fn text_of(value: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut text = serde_json::to_vec_pretty(value)?;
     text.push(b'\n');

@@ -9,7 +9,7 @@ impl ProcessId {
         platform::process(pid).map(|row| row.id)
     }
 
-    /// This process. Its start time is 0, and it is never found alive, where the system does not tell.
+    /// This process. Its start time is 0, and it is never found alive, where the system does not provide it.
     pub fn current() -> Self {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
         Self::of(pid).unwrap_or(Self { pid, started: 0 })
@@ -21,7 +21,6 @@ impl ProcessId {
     }
 }
 
-/// One line of the process table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) id: ProcessId,

@@ -1,4 +1,4 @@
-//! Starting supervisors.
+//! Starts supervisors.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,7 +12,7 @@ use super::platform;
 use crate::model::redact::is_secret;
 use crate::model::{JobSpec, ProcessId, is_foreign_git_variable};
 
-/// The environment variable that tells a supervisor who launched it, as `pid:start time`.
+/// The environment variable with the launcher of a supervisor, as `pid:start time`.
 pub(super) const LAUNCHER_VARIABLE: &str = "LANEKEEPER_LAUNCHER";
 
 /// A supervisor that this process started and has to collect: give it to [`wait`](super::wait).
@@ -23,15 +23,14 @@ pub struct Launched {
 }
 
 impl Launched {
-    /// The supervisor. Where the same job was launched twice, [`observe`](super::observe) tells which one runs it.
+    /// The supervisor. Where the same job was launched twice, [`observe`](super::observe) finds the one that runs it.
     pub fn supervisor(&self) -> ProcessId {
         let pid = i32::try_from(self.child.id()).unwrap_or_default();
         ProcessId::of(pid).unwrap_or(ProcessId { pid, started: 0 })
     }
 
-    /// Sleeps until the supervisor has ended, and collects it.
     pub(super) fn collect(mut self) {
-        // Fails only when somebody else collected it; then it has ended as well.
+        // Fails only if it was collected already; then it has ended as well.
         let _ = self.child.wait();
     }
 }
@@ -54,7 +53,7 @@ pub fn launch(program: &Path, job_directory: &Path, spec: &JobSpec) -> Result<La
     }
     let log = files.open_log()?;
     let mut command = Command::new(program);
-    // No code of ours runs between fork and exec, so that the system can start it without copying our memory; the
+    // No code runs between fork and exec, so that the system can start it without copying our memory; the
     // supervisor leaves our session by itself.
     command.arg0("lanekeeper").arg("supervise").arg(&directory).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
@@ -71,9 +70,6 @@ pub fn launch(program: &Path, job_directory: &Path, spec: &JobSpec) -> Result<La
 
 /// Starts `program` with `arguments` so that it outlives us: in `directory`, in a session of its own, as `lanekeeper
 /// detached`. What it prints goes into `output`. The child may be collected, and need not be where we end first.
-///
-/// # Errors
-/// The program cannot be started.
 pub fn start_detached(
     program: &Path,
     arguments: &[String],
@@ -90,19 +86,16 @@ pub fn start_detached(
     command.envs(environment.iter().copied()).spawn()
 }
 
-/// Where a process that outlives us prints.
 #[derive(Debug)]
 pub enum Output {
-    /// Nobody wants to know.
     Nowhere,
-    /// Into this file.
     File(std::fs::File),
 }
 
-/// The word that has this program leave the session of whoever starts it before it does what the rest says.
+/// The argument that has this program leave its parent's session before it carries out the rest.
 pub const DETACHED: &str = "detached";
 
-/// Leaves the session of whoever started us; for a process that was started as `lanekeeper detached`.
+/// Leaves the parent's session; for a process that was started as `lanekeeper detached`.
 pub fn leave_session() {
     // Fails only for the leader of a process group, which has no terminal's signals to fear either.
     let _ = rustix::process::setsid();
@@ -115,14 +108,10 @@ pub fn set_descriptors_close_on_exec() {
 }
 
 /// The program to give to [`launch`]: this one, also when its file was replaced during the run.
-///
-/// # Errors
-/// The system does not tell which program runs.
 pub fn current_program() -> io::Result<PathBuf> {
     platform::current_program()
 }
 
-/// Who launched this process: the one that says so, else the parent.
 pub(super) fn launcher() -> Option<ProcessId> {
     let told = std::env::var(LAUNCHER_VARIABLE).ok();
     let told = told.as_deref().and_then(|text| {

@@ -16,12 +16,10 @@ use crate::model::ProcessId;
 /// Whether [`adopt_orphans`] makes every descendant findable through its parents.
 pub(super) const ADOPTS_ORPHANS: bool = true;
 
-/// The process that has `pid` now.
 pub(super) fn process(pid: i32) -> Option<Row> {
     row_of(&regular_file::read_text(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Every process that can be seen.
 pub(super) fn processes() -> Vec<Row> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     entries.flatten().filter_map(|entry| process(entry.file_name().to_str()?.parse().ok()?)).collect()
@@ -127,7 +125,6 @@ pub(super) fn arguments(pid: i32) -> Vec<String> {
     words.map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-/// The running program, also when its file was replaced meanwhile.
 pub(super) fn current_program() -> io::Result<PathBuf> {
     let link = PathBuf::from("/proc/self/exe");
     if link.exists() { Ok(link) } else { std::env::current_exe() }

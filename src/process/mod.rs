@@ -2,7 +2,7 @@
 //!
 //! Each job runs under a supervisor of its own: this program again, as `lanekeeper supervise <job directory>`. All that
 //! the two say to each other goes through the files of the job directory and two signals, so a Lanekeeper that was
-//! killed loses nothing: the next one reads the same files. `docs/supervision.md` tells the protocol.
+//! killed loses nothing: the next one reads the same files. `docs/supervision.md` describes the protocol.
 
 mod error;
 mod files;
@@ -21,20 +21,21 @@ mod sweep;
 mod tree;
 mod wait;
 
-pub use error::ProcessError;
-pub use files::{heartbeat, output_log};
-pub use launch::{
-    DETACHED, Launched, Output, current_program, launch, leave_session, set_descriptors_close_on_exec, start_detached,
-};
-pub use nearby::{at_work_in, supervisors_below};
+pub(crate) use error::ProcessError;
+pub use files::output_log;
+pub use launch::{DETACHED, Launched, launch, leave_session, set_descriptors_close_on_exec};
+pub(crate) use launch::{Output, current_program, start_detached};
+pub(crate) use nearby::{at_work_in, supervisors_below};
 pub use observe::{Observation, observe};
-pub use output::{NewLines, both_ends, each_line, last_line, lines_since, tail};
-pub use secrets::{clean_bytes, redactor};
+pub(crate) use output::{NewLines, both_ends, each_line, last_line, lines_since, tail};
+pub(crate) use secrets::{clean_bytes, redactor};
 pub use stop::{StopOutcome, stop};
-pub use sweep::{leftovers, sweep};
-pub use wait::{close_removed, wait, wait_without_secrets};
+pub use sweep::leftovers;
+pub(crate) use sweep::sweep;
+pub use wait::wait;
+pub(crate) use wait::{close_removed, wait_without_secrets};
 
 /// How long time has passed evenly, from a moment that stays the same while this process lives.
-pub fn uptime() -> std::time::Duration {
+pub(crate) fn uptime() -> std::time::Duration {
     platform::uptime()
 }

@@ -1,4 +1,4 @@
-//! Processes that matter although nobody waits for them: those at work in a directory, and supervisors.
+//! Finds processes: programs at work in a directory, and supervisors.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use super::platform;
 use crate::model::ProcessId;
 
 /// The programs called `name` that have `directory` or something below it for their current directory. `None`: the
-/// system does not tell.
+/// system does not provide that.
 pub fn at_work_in(directory: &Path, name: &str) -> Option<Vec<ProcessId>> {
     let here = |pid: i32| {
         let program = platform::arguments(pid).into_iter().next().unwrap_or_default();

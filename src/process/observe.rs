@@ -1,4 +1,4 @@
-//! Looking at a job without touching it.
+//! Determines the state of a job without changing it.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -7,7 +7,7 @@ use super::ProcessError;
 use super::files::{JobFiles, Marker};
 use crate::model::{JobExit, ProcessId};
 
-/// How long a lock that nobody known holds is looked at again: whoever only looks holds it for less.
+/// How long a lock without a known holder is checked again: a process that only checks it holds it for less.
 const DOUBT: Duration = Duration::from_millis(300);
 
 /// How a job stands.
@@ -23,14 +23,14 @@ pub enum Observation {
     Running(ProcessId),
     /// It ended, and this is how.
     Exited(JobExit),
-    /// This supervisor began it and died without a word; [`wait`](super::wait) or [`sweep`](super::sweep) ends what it
+    /// This supervisor began it and died without a word; [`wait`](super::wait) or `sweep` ends what it
     /// left behind.
     Lost(ProcessId),
 }
 
 /// Looks how the job in `job_directory` stands. Changes nothing.
 ///
-/// Whether a supervisor lives is told by the kernel's lock on the directory, not by a pid that was written down.
+/// The kernel's lock on the directory shows whether a supervisor lives, not a recorded pid.
 ///
 /// # Errors
 /// A file of the directory cannot be read or is damaged.

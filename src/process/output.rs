@@ -1,4 +1,4 @@
-//! Reading a job's output, which may be many gigabytes and hold any bytes.
+//! Reads a job's output, which may be many gigabytes and contain any bytes.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -20,18 +20,12 @@ const CHUNK_BYTES: u64 = 256 * 1024;
 
 /// The last `count` lines that are not blank, oldest first, without escape sequences and control characters.
 /// Looks at the last 64 KiB; output that does not exist has no lines.
-///
-/// # Errors
-/// The file exists and cannot be read.
 pub fn tail(output: &Path, count: usize) -> io::Result<Vec<String>> {
     let mut lines = last_of(output, TAIL_BYTES)?;
     Ok(lines.split_off(lines.len().saturating_sub(count)))
 }
 
 /// The first and the last bytes of the output, whole lines of them, with a blank line where something is left out.
-///
-/// # Errors
-/// The file cannot be read.
 pub fn both_ends(output: &Path, first: usize, last: usize) -> io::Result<String> {
     let mut file = open_with(output, Links::Refuse)?;
     let length = file.metadata()?.len();
@@ -52,14 +46,10 @@ pub fn both_ends(output: &Path, first: usize, last: usize) -> io::Result<String>
 }
 
 /// The last line that is not blank, for a live display; looks at the last 4 KiB.
-///
-/// # Errors
-/// The file exists and cannot be read.
 pub fn last_line(output: &Path) -> io::Result<Option<String>> {
     Ok(last_of(output, LAST_LINE_BYTES)?.pop())
 }
 
-/// What [`lines_since`] found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewLines {
     /// Whole lines, cleaned as in [`tail`], blank ones included.
@@ -70,9 +60,6 @@ pub struct NewLines {
 
 /// The lines written since byte `offset`, at most 256 KiB of them. A last line without its end is left for the next
 /// call, unless `ended` says that no more will be written. Output that does not exist has no lines.
-///
-/// # Errors
-/// The file exists and cannot be read.
 pub fn lines_since(output: &Path, offset: u64, ended: bool) -> io::Result<NewLines> {
     let Some(mut file) = open(output)? else { return Ok(NewLines { lines: Vec::new(), next: offset }) };
     file.seek(SeekFrom::Start(offset))?;
@@ -90,9 +77,6 @@ pub fn lines_since(output: &Path, offset: u64, ended: bool) -> io::Result<NewLin
 
 /// Hands over line after line, each with its end, for as long as `act` says that it wants more. A line of more than
 /// 1 MiB comes in pieces.
-///
-/// # Errors
-/// The file cannot be read, or what `act` says.
 pub fn each_line(path: &Path, mut act: impl FnMut(&[u8]) -> io::Result<bool>) -> io::Result<()> {
     let mut input = BufReader::new(open_with(path, Links::Refuse)?);
     let mut line = Vec::new();

@@ -18,12 +18,10 @@ use crate::model::ProcessId;
 /// Whether [`adopt_orphans`] makes every descendant findable through its parents.
 pub(super) const ADOPTS_ORPHANS: bool = false;
 
-/// The process that has `pid` now.
 pub(super) fn process(pid: i32) -> Option<Row> {
     table(&["-p", &pid.to_string()]).pop()
 }
 
-/// Every process that can be seen.
 pub(super) fn processes() -> Vec<Row> {
     table(&["-A"])
 }
@@ -48,12 +46,10 @@ fn row_of(line: &str) -> Option<Row> {
     })
 }
 
-/// Does nothing: init adopts them.
 pub(super) fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// The pids of this process's own children.
 pub(super) fn children() -> Vec<i32> {
     let me = rustix::process::getpid().as_raw_nonzero().get();
     // `ps` itself is one of them, and has ended before its list is read.
@@ -70,12 +66,10 @@ pub(super) fn signal(process: ProcessId, signal: Signal) -> io::Result<bool> {
     }
 }
 
-/// Sleeps a moment; the caller looks again.
 pub(super) fn sleep_until_end(_process: ProcessId, at_most: Duration) {
     std::thread::sleep(at_most.min(super::wait::PAUSE));
 }
 
-/// How long this process has counted time.
 pub(super) fn uptime() -> Duration {
     static FIRST: OnceLock<Instant> = OnceLock::new();
     FIRST.get_or_init(Instant::now).elapsed()
@@ -86,7 +80,6 @@ pub(super) fn boot() -> String {
     String::new()
 }
 
-/// Environments of other processes cannot be read.
 pub(super) fn was_given(_pid: i32, _variable: &str, _value: &str) -> bool {
     false
 }
@@ -94,7 +87,6 @@ pub(super) fn was_given(_pid: i32, _variable: &str, _value: &str) -> bool {
 /// Current directories of other processes cannot be read.
 pub(super) const TELLS_DIRECTORIES: bool = false;
 
-/// Cannot answer.
 pub(super) fn directory(_pid: i32) -> Option<PathBuf> {
     None
 }
@@ -106,7 +98,6 @@ pub(super) fn arguments(pid: i32) -> Vec<String> {
     line.split_ascii_whitespace().map(str::to_owned).collect()
 }
 
-/// The running program.
 pub(super) fn current_program() -> io::Result<PathBuf> {
     std::env::current_exe()
 }

@@ -1,4 +1,4 @@
-//! Keeping secrets out of what a job leaves (SPEC §10).
+//! Removes secrets from what a job leaves (SPEC §10).
 //!
 //! An agent writes its output straight into its file: a supervisor that stood between could die, and take the agent's
 //! output, or the agent, with it. So while a job runs its output holds what the job said, for its owner's eyes only;
@@ -27,12 +27,10 @@ pub fn redactor<'a>(more: impl IntoIterator<Item = (&'a String, &'a String)>, pa
     Redactor::new(all.chain(more.into_iter().map(|(name, value)| (name.as_str(), value.as_str()))), patterns)
 }
 
-/// What takes out the secrets that a job could know.
 pub(super) fn redactor_for(spec: &JobSpec) -> Redactor {
     redactor(&spec.environment, &spec.redact)
 }
 
-/// Takes the secrets out of an exit.
 pub(super) fn clean_exit(exit: &mut JobExit, redactor: &Redactor) {
     let JobExit { command, notes, tail, .. } = exit;
     [command, notes].into_iter().chain(tail).for_each(|text| redactor.clean(text));
@@ -82,7 +80,6 @@ pub fn clean_bytes(name: &str, bytes: &[u8], redactor: &Redactor) -> Option<Vec<
     any.then(|| lines.into_iter().flat_map(|(line, clean)| clean.unwrap_or_else(|| line.to_vec())).collect())
 }
 
-/// Takes the secrets out of a file line by line.
 fn clean_output(path: &Path, redactor: &Redactor) -> io::Result<()> {
     if !holds_secrets(path, redactor)? {
         return Ok(());
@@ -106,7 +103,6 @@ fn holds_secrets(path: &Path, redactor: &Redactor) -> io::Result<bool> {
     Ok(found)
 }
 
-/// The line without its secrets; `None`: it holds none.
 fn without_secrets(line: &[u8], redactor: &Redactor) -> Option<Vec<u8>> {
     match redactor.redact(&String::from_utf8_lossy(line)) {
         Cow::Borrowed(_) => None,

@@ -1,4 +1,4 @@
-//! Asking a job to stop.
+//! Asks a job to stop.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ pub enum StopOutcome {
     Ended,
     /// It had not begun and never will; its exit says so.
     NeverBegun,
-    /// Its supervisor was told; the exit follows.
+    /// Its supervisor was asked; the exit follows.
     Asked,
     /// Its supervisor is dead; [`wait`](super::wait) ends what it left behind.
     Lost,
@@ -38,7 +38,7 @@ pub fn stop(job_directory: &Path, force: bool) -> Result<StopOutcome, ProcessErr
     // Written before the marker is looked for: a supervisor writes its marker first and then looks for this.
     let written = files.write_stop();
     if files.marker()?.is_none() {
-        // Without it a supervisor that begins would not know; one that has begun is told in another way.
+        // Without it a supervisor that begins would not know; one that has begun gets a signal.
         written?;
         match files.try_own()? {
             None => return Ok(StopOutcome::Asked),

@@ -1,4 +1,4 @@
-//! Ending what a supervisor that was killed left behind.
+//! Ends the processes that a killed supervisor left behind.
 //!
 //! Without its supervisor a job's tree has no root any more: init adopts it. Its processes are known by a token in the
 //! environment that each inherited, by the agent's pid with its start time, and by coming from one of these.
@@ -18,9 +18,6 @@ use crate::model::ProcessId;
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The processes that the dead supervisor of the job in `job_directory` left behind. Changes nothing.
-///
-/// # Errors
-/// The directory cannot be read.
 pub fn leftovers(job_directory: &Path) -> Result<Vec<ProcessId>, ProcessError> {
     let files = JobFiles::at(job_directory);
     if files.is_owned()? {
@@ -44,7 +41,7 @@ pub fn sweep(job_directory: &Path) -> Result<usize, ProcessError> {
     }
 }
 
-/// The same for who holds the job's lock.
+/// The same for the holder of the job's lock.
 pub(super) fn sweep_owned(files: &JobFiles, marker: &Marker) -> Result<usize, ProcessError> {
     let patience = Instant::now() + PATIENCE;
     let mut killed = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Trees of processes: finding and signalling everything that comes from one of them.
+//! Process trees: finds and signals all descendants of a process.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -44,7 +44,7 @@ pub(super) fn signal_all(targets: &[Row], signal: Signal) {
     let mut reached = BTreeSet::new();
     for target in targets {
         if own_group == Some(target.group) {
-            // It may be gone by now, or belong to somebody else; neither leaves anything to do.
+            // It may be gone, or belong to another user; there is nothing to do then.
             let _ = platform::signal(target.id, signal);
         } else if platform::process(target.id.pid) == Some(*target) && reached.insert(target.group) {
             let _ = Pid::from_raw(target.group).map(|group| rustix::process::kill_process_group(group, signal));

@@ -1,4 +1,4 @@
-//! Waiting for a job's end.
+//! Waits for the end of a job.
 
 use std::path::Path;
 use std::time::Duration;
@@ -16,13 +16,13 @@ use crate::model::job::TAIL_LINES;
 use crate::model::text::{counted, last_lines};
 use crate::model::{ExitCause, JobExit, Redactor};
 
-/// Between two looks where nothing can be slept on.
+/// Between two checks if there is nothing to wait for.
 pub(super) const PAUSE: Duration = Duration::from_millis(200);
 
-/// Between two looks at a supervisor whose end wakes the sleeper anyway.
+/// Between two checks of a supervisor whose end ends the wait anyway.
 const GLANCE: Duration = Duration::from_secs(30);
 
-/// Sleeps until the job in `job_directory` has ended, and tells how. For the owner of the run only: a job that lost its
+/// Sleeps until the job in `job_directory` has ended, and returns its exit. For the owner of the run only: a job that lost its
 /// supervisor, or never got one, is closed, which ends what is left of it and keeps it from ever being begun.
 ///
 /// `launched` is what [`launch`](super::launch) returned; `None` for a job that an earlier Lanekeeper launched.
@@ -34,9 +34,6 @@ pub fn wait(job_directory: &Path, launched: Option<Launched>) -> Result<JobExit,
 }
 
 /// The same, which takes what `redactor` knows out of what a lost job left: no file says which secrets it was given.
-///
-/// # Errors
-/// Those of [`wait`].
 pub fn wait_without_secrets(
     job_directory: &Path,
     launched: Option<Launched>,
@@ -83,7 +80,6 @@ pub fn close_removed(job_directory: &Path) -> Result<(), ProcessError> {
     }
 }
 
-/// Writes the exit of a job without a supervisor; `None` when one has come meanwhile.
 fn close(files: &JobFiles, more: &Redactor) -> Result<Option<JobExit>, ProcessError> {
     let Some(_lock) = files.try_own()? else { return Ok(None) };
     if let Some(exit) = files.exit()? {

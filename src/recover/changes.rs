@@ -1,138 +1,146 @@
-//! What somebody changed in worktrees and branches while nothing of the run was at work there (SPEC §9; seed 001).
+//! Changes in worktrees and branches while no process of the run worked there (SPEC §9; seed 001).
 //!
-//! The run log tells the last state of each worktree that Lanekeeper knows of: the head that was checked out or
-//! committed, or a snapshot. Where a job ran after that, or something may have been cut short, nothing can be told, and
-//! nothing is said.
+//! The history has the last known content of each worktree: a head that was checked out or committed, or a snapshot.
+//! Nothing is reported where a job ran after that, or where a step may have been interrupted.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::event::{Event, Record, SnapshotReason, Worktree};
+use crate::event::Worktree;
 use crate::git::{self, GitError, Repository, Undone};
-use crate::model::{AgentName, CommitId, JobId, JobRole, Lane, LaneId, LaneIndex, MergeMode};
+use crate::model::{AgentName, CommitId, LaneId, LaneIndex, MergeMode};
+use crate::projection::RunHistory;
+use crate::projection::history::{LaneHistory, Workplace};
 use crate::schedule::{LaneEnd, RunState};
 
-/// A worktree that holds something else than when it was left.
+/// A worktree with files that changed since it was last known.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ExternalChange {
-    /// The lane.
-    pub lane: LaneId,
+pub(crate) struct ExternalChange {
+    pub(crate) lane: LaneId,
     /// Whose worktree; `None`: the lane's.
-    pub agent: Option<AgentName>,
-    /// Where.
-    pub worktree: PathBuf,
-    /// The files that changed.
-    pub paths: Vec<String>,
+    pub(crate) agent: Option<AgentName>,
+    pub(crate) worktree: PathBuf,
+    pub(crate) paths: Vec<String>,
 }
 
 /// A merged lane whose work is no longer in the integration branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UndoneMerge {
-    /// The lane.
-    pub lane: LaneId,
-    /// Its merge.
-    pub merge: CommitId,
+pub(crate) struct UndoneMerge {
+    pub(crate) lane: LaneId,
+    pub(crate) merge: CommitId,
     /// What happened, in a sentence without a full stop.
-    pub message: String,
+    pub(crate) message: String,
 }
 
-/// What changed from outside.
 #[derive(Debug, Default)]
-pub struct ExternalChanges {
-    /// Changed files: somebody has to say whether the run may go on with them.
-    pub conflicts: Vec<ExternalChange>,
-    /// Lanes whose merged work is gone from the integration branch, in the order in which they were merged.
-    pub undone: Vec<UndoneMerge>,
-    /// Heads and branches that are not where they were left, each in a sentence: nothing is lost by going on.
-    pub moved: Vec<String>,
+pub(crate) struct ExternalChanges {
+    /// The user decides whether the run may continue with them.
+    pub(crate) conflicts: Vec<ExternalChange>,
+    /// In the order in which the lanes were merged.
+    pub(crate) undone: Vec<UndoneMerge>,
+    /// Branches that moved, each in a sentence: continuing loses nothing.
+    pub(crate) moved: Vec<String>,
 }
 
-/// Looks for changes in everything that the run left at rest. `index_of` tells the private index of a worktree's
-/// snapshots.
+/// Looks for changes in every worktree at rest. `index_of` returns the private index of a worktree's snapshots.
 ///
 /// # Errors
-/// What git says.
-pub fn external_changes(
+/// Those of git.
+pub(crate) fn external_changes(
     repository: &Repository,
     state: &RunState,
-    records: &[Record],
+    history: &RunHistory,
     index_of: &dyn Fn(LaneIndex, Option<&AgentName>) -> PathBuf,
 ) -> Result<ExternalChanges, GitError> {
     let mut found = ExternalChanges::default();
-    let places = Places::left_by(state, records);
-    for ((lane, agent), place) in places.0.into_iter().filter(|((lane, _), _)| is_at_rest(state, *lane)) {
-        let id = &state.plan().lane(lane).id;
-        let whose = agent.as_ref().map_or_else(|| id.to_string(), |agent| format!("{id} {agent}"));
-        if !place.worktree.path.join(".git").exists() || git::is_half_updated(&place.worktree.path).unwrap_or(false) {
-            continue;
-        }
-        match changes_at(repository, &place, &index_of(lane, agent.as_ref())) {
-            Ok((moved, paths)) => {
-                found.moved.extend(moved.map(|moved| format!("{whose}: {moved}")));
-                let (lane, worktree) = (id.clone(), place.worktree.path);
-                let change = ExternalChange { lane, agent, worktree, paths };
-                found.conflicts.extend(Some(change).filter(|change| !change.paths.is_empty()));
-            }
-            // A commit that is gone, for example: that is the doctor's to tell, and no reason to refuse.
-            Err(error) => {
-                let place = place.worktree.path.display();
-                found.moved.push(format!("{whose}: whether {place} was changed cannot be told: {error}"));
-            }
+    for at in state.plan().indices().filter(|&at| is_at_rest(state, at)) {
+        let Some(lane) = history.lane(&state.plan().lane(at).id) else { continue };
+        let mut workplaces: Vec<_> = lane.workplaces().collect();
+        workplaces.sort_by_key(|(agent, _)| *agent);
+        for (agent, workplace) in workplaces {
+            found.add(repository, &lane.id, agent, workplace, &index_of(at, agent));
         }
     }
     found.moved.extend(integration_moved(repository, state)?);
-    found.undone = undone_merges(repository, state, records)?;
+    found.undone = undone_merges(repository, history)?;
     Ok(found)
 }
 
-/// The lanes whose work somebody took out of the integration branch, but for those that an earlier resume was told to
+impl ExternalChanges {
+    fn add(
+        &mut self,
+        repository: &Repository,
+        lane: &LaneId,
+        agent: Option<&AgentName>,
+        workplace: &Workplace,
+        index: &Path,
+    ) {
+        let Some(Worktree { path, .. }) = &workplace.worktree else { return };
+        if !path.join(".git").exists() || git::is_half_updated(path).unwrap_or(false) {
+            return;
+        }
+        let whose = agent.map_or_else(|| lane.to_string(), |agent| format!("{lane} {agent}"));
+        match changes_at(repository, workplace, index) {
+            Ok((moved, paths)) => {
+                self.moved.extend(moved.map(|moved| format!("{whose}: {moved}")));
+                let (lane, agent, worktree) = (lane.clone(), agent.cloned(), path.clone());
+                let change = ExternalChange { lane, agent, worktree, paths };
+                self.conflicts.extend(Some(change).filter(|change| !change.paths.is_empty()));
+            }
+            // For example a missing commit: the doctor reports it, and it is no reason to refuse.
+            Err(error) => {
+                let place = path.display();
+                self.moved.push(format!("{whose}: whether {place} was changed cannot be told: {error}"));
+            }
+        }
+    }
+}
+
+/// The lanes whose merged work is no longer in the integration branch, without those that an earlier resume was told to
 /// continue without.
-fn undone_merges(repository: &Repository, state: &RunState, records: &[Record]) -> Result<Vec<UndoneMerge>, GitError> {
-    let started = state.started().filter(|started| started.options.merge == MergeMode::Local);
+fn undone_merges(repository: &Repository, history: &RunHistory) -> Result<Vec<UndoneMerge>, GitError> {
+    let started = history.run.start.as_ref().filter(|start| start.options.merge == MergeMode::Local);
     let Some(started) = started else { return Ok(Vec::new()) };
     let branch = &started.base_branch;
     let Some(tip) = repository.branch_commit(branch)? else { return Ok(Vec::new()) };
-    let mut merges: Vec<(&LaneId, [&CommitId; 2])> = Vec::new();
-    for record in records {
-        match &record.event {
-            Event::LaneMerged { lane, commit, onto } if commit != onto => merges.push((lane, [onto, commit])),
-            Event::LaneRolledBack { lane, .. } => merges.retain(|(merged, _)| *merged != lane),
-            _ => {}
-        }
-    }
+    let mut merged: Vec<&LaneHistory> = history.lanes().iter().filter(|lane| lane.merge_commit.is_some()).collect();
+    merged.sort_by_key(|lane| lane.finished);
     let mut found = Vec::new();
-    for (lane, merge) in merges {
-        let what = match git::undone(repository, merge, &tip) {
+    for lane in merged {
+        let Some((onto, merge)) = lane.merge().filter(|(onto, merge)| onto != merge) else { continue };
+        let what = match git::undone(repository, [onto, merge], &tip) {
             Ok(None) => continue,
             Ok(Some(Undone::By(commit))) => format!("{} undid it", commit.short()),
             Ok(Some(Undone::Rewritten)) => "its history was rewritten without it".to_owned(),
             // The doctor reports what git has lost.
             Err(_) => continue,
         };
-        let message = format!("{branch} no longer has the work of {lane} (merged as {}): {what}", merge[1].short());
-        let is_accepted =
-            |record: &Record| matches!(&record.event, Event::Noted { message: noted, .. } if *noted == message);
-        if !records.iter().any(is_accepted) {
-            found.push(UndoneMerge { lane: lane.clone(), merge: merge[1].clone(), message });
+        let message = format!("{branch} no longer has the work of {} (merged as {}): {what}", lane.id, merge.short());
+        if history.run.notes.iter().all(|note| note.message != message) {
+            found.push(UndoneMerge { lane: lane.id.clone(), merge: merge.clone(), message });
         }
     }
     Ok(found)
 }
 
-/// Where the branch went, and the files that changed and are committed nowhere.
-fn changes_at(repository: &Repository, place: &Place, index: &Path) -> Result<(Option<String>, Vec<String>), GitError> {
-    let (Some(known), Some(head)) = (&place.known, head_of_branch(repository, &place.worktree)?) else {
+/// Where the branch moved, and the files that changed and are committed nowhere.
+fn changes_at(
+    repository: &Repository,
+    workplace: &Workplace,
+    index: &Path,
+) -> Result<(Option<String>, Vec<String>), GitError> {
+    let Workplace { worktree: Some(worktree), head: Some(known_head), content: Some(known), .. } = workplace else {
         return Ok((None, Vec::new()));
     };
-    let paths = git::changed_since(repository, &place.worktree.path, index, known)?;
-    let paths = git::not_left_behind(&place.worktree.path, &place.head, paths)?;
-    if head == place.head {
+    let Some(head) = head_of_branch(repository, worktree)? else { return Ok((None, Vec::new())) };
+    let paths = git::changed_since(repository, &worktree.path, index, known)?;
+    let paths = git::not_left_behind(&worktree.path, known_head, paths)?;
+    if head == *known_head {
         return Ok((None, paths));
     }
-    let (branch, from, to) = (&place.worktree.branch, place.head.short(), head.short());
+    let (branch, from, to) = (&worktree.branch, known_head.short(), head.short());
     let moved = format!("{branch} moved from {from} to {to}; the run continues with what it holds");
-    // What was committed from outside is no loss: the branch holds it.
-    let dirty = git::changed_since(repository, &place.worktree.path, index, &head)?;
+    // What was committed is not lost: the branch has it.
+    let dirty = git::changed_since(repository, &worktree.path, index, &head)?;
     Ok((Some(moved), paths.into_iter().filter(|path| dirty.contains(path)).collect()))
 }
 
@@ -150,7 +158,7 @@ fn integration_moved(repository: &Repository, state: &RunState) -> Result<Option
     }))
 }
 
-/// Whether nothing of Lanekeeper's can have been cut short in the lane.
+/// Whether no step of Lanekeeper can have been interrupted in the lane.
 fn is_at_rest(state: &RunState, lane: LaneIndex) -> bool {
     let lane_state = state.lane(lane);
     match &lane_state.end {
@@ -158,70 +166,4 @@ fn is_at_rest(state: &RunState, lane: LaneIndex) -> bool {
         Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_)) => lane_state.is_quiet(),
         None => lane_state.is_quiet() && (state.finished().is_some() || lane_state.is_parked(state.plan().lane(lane))),
     }
-}
-
-/// A worktree as the log leaves it.
-struct Place {
-    worktree: Worktree,
-    head: CommitId,
-    /// The commit that holds what it held; `None` once a job has run in it.
-    known: Option<CommitId>,
-}
-
-/// Each worktree by its holder.
-struct Places(BTreeMap<(LaneIndex, Option<AgentName>), Place>);
-
-impl Places {
-    fn left_by(state: &RunState, records: &[Record]) -> Self {
-        let mut places = Self(BTreeMap::new());
-        for record in records {
-            if let Some(lane) = record.event.lane().and_then(|id| state.find(id)) {
-                places.follow(lane, state.plan().lane(lane), &record.event);
-            }
-        }
-        places
-    }
-
-    fn follow(&mut self, lane: LaneIndex, plan: &Lane, event: &Event) {
-        let own = |agent: &AgentName| {
-            let shares =
-                plan.agents.iter().position(|known| known.name == *agent).is_some_and(|at| plan.shares_worktree(at));
-            Some(agent.clone()).filter(|_| !shares)
-        };
-        match event {
-            Event::WorktreeOpened { agent, worktree, .. } => {
-                let (head, known) = (worktree.head.clone(), Some(worktree.head.clone()));
-                self.0.insert((lane, agent.clone()), Place { worktree: worktree.clone(), head, known });
-            }
-            Event::WorktreeReleased { agent, .. } => drop(self.0.remove(&(lane, Some(agent.clone())))),
-            Event::JobPlanned { job } | Event::JobStarted { job, .. } => {
-                let holder = works_in(job).and_then(own);
-                self.0.entry((lane, holder)).and_modify(|place| place.known = None);
-            }
-            Event::WorkCommitted { agent, head, .. } | Event::AgentReset { agent, head, .. } => {
-                self.stands((lane, own(agent)), head);
-            }
-            Event::AgentMerged { head, .. } | Event::LaneReset { base: head, .. } => self.stands((lane, None), head),
-            // What was put aside for the lane: a stash, the head of a worktree that was lost. No worktree holds it.
-            Event::SnapshotTaken { agent: None, reason: SnapshotReason::Reset, .. } => {}
-            Event::SnapshotTaken { agent, commit, .. } => {
-                let holder = agent.as_ref().and_then(own);
-                self.0.entry((lane, holder)).and_modify(|place| place.known = Some(commit.clone()));
-            }
-            Event::LaneMerged { .. } | Event::LaneRolledBack { .. } => self.0.retain(|(of, _), _| *of != lane),
-            _ => {}
-        }
-    }
-
-    fn stands(&mut self, holder: (LaneIndex, Option<AgentName>), at: &CommitId) {
-        self.0.entry(holder).and_modify(|place| {
-            place.head = at.clone();
-            place.known = Some(at.clone());
-        });
-    }
-}
-
-/// The agent in whose worktree the job runs; `None`: the lane's.
-fn works_in(job: &JobId) -> Option<&AgentName> {
-    if matches!(job.role, JobRole::Checkpoint { .. }) { None } else { job.agent() }
 }

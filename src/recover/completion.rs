@@ -12,14 +12,13 @@ use crate::store::{LaneDirectory, RunDirectory};
 /// How long an agent at work may give no sign of life (seed 003).
 const STALE: Duration = Duration::from_secs(60 * 60);
 
-/// The rounds that lanes stand in and that are not complete.
 pub fn partial_rounds(state: &RunState, run: &RunDirectory, now: Timestamp) -> Vec<(LaneId, Round, Completion)> {
     let begun = |&lane: &LaneIndex| state.lane(lane).has_begun() && !state.lane(lane).is_merged();
     let of_lane = |lane: LaneIndex| {
         let (plan, round) = (state.plan().lane(lane), state.round_at_work(lane)?);
         let mut completion = state.lane(lane).completion(plan, round);
         for ((_, standing), agent) in completion.agents.iter_mut().zip(plan.round(round)) {
-            // Of an attempt that ended the log says what became of it.
+            // The log has the result of an attempt that ended.
             if let AgentStep::Running(job) = &state.lane(lane).agents[agent].step
                 && let Some(seen) = look(state, run, job, now)
             {
@@ -31,7 +30,6 @@ pub fn partial_rounds(state: &RunState, run: &RunDirectory, now: Timestamp) -> V
     state.plan().indices().filter(begun).filter_map(of_lane).collect()
 }
 
-/// What is known of an agent whose work is not in.
 struct Evidence {
     seen: Observation,
     status: Option<AgentStatus>,

@@ -1,4 +1,4 @@
-//! Recovery: what a resume or a rollback finds, and what follows from it.
+//! Recovery: resume, rollback, cleaning up and the doctor.
 
 pub mod changes;
 pub mod clean;
@@ -7,4 +7,4 @@ pub mod doctor;
 pub mod prune;
 pub mod resume;
 pub mod rollback;
-pub mod untold;
+pub mod unrecorded;

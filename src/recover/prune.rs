@@ -1,33 +1,25 @@
 //! Which snapshots may go (SPEC §4: kept while the lane's work is not merged). Pure.
 //!
-//! A snapshot that was taken on the way of an agent that went on is superseded by any later one of the same agent that
-//! can be read. Every other one holds work at a moment after which it was put aside, and is its only holder.
+//! A snapshot of an agent that continued its work is superseded by any later readable one of the same agent. Any other
+//! snapshot holds work that was set aside afterwards, and nothing else holds it.
 
 use std::time::Duration;
 
 use crate::event::SnapshotReason;
 use crate::model::{AgentName, LaneId, Timestamp};
 
-/// What is to be known of a snapshot that may go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Candidate {
-    /// Which lane.
     pub lane: LaneId,
-    /// Whose worktree.
     pub agent: Option<AgentName>,
-    /// Why it was taken.
     pub reason: SnapshotReason,
-    /// When.
     pub at: Timestamp,
-    /// Whether it can be read.
     pub intact: bool,
-    /// Whether the lane's work is merged.
     pub merged: bool,
 }
 
-/// What a person wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wish {
+pub struct PruneOptions {
     /// Leave so many of each lane, the newest that can be read.
     pub keep: Option<u32>,
     /// Only what is older than this; `None`: all.
@@ -36,21 +28,15 @@ pub struct Wish {
     pub force: bool,
 }
 
-/// What becomes of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It goes.
     Goes,
-    /// It is not meant.
     NotMeant,
-    /// It is the last of its lane that can be read.
     LastOfLane,
-    /// Nothing else holds its work.
     OnlyHolder,
 }
 
 impl Fate {
-    /// In words.
     pub fn words(self) -> &'static str {
         match self {
             Self::Goes => "another one has its work",
@@ -62,15 +48,15 @@ impl Fate {
 }
 
 /// What becomes of each of `snapshots`, which stand in the order in which they were taken.
-pub fn fates(snapshots: &[Candidate], wish: &Wish, now: Timestamp) -> Vec<Fate> {
-    (0..snapshots.len()).map(|at| fate(snapshots, at, wish, now)).collect()
+pub fn fates(snapshots: &[Candidate], options: &PruneOptions, now: Timestamp) -> Vec<Fate> {
+    (0..snapshots.len()).map(|at| fate(snapshots, at, options, now)).collect()
 }
 
-fn fate(snapshots: &[Candidate], at: usize, wish: &Wish, now: Timestamp) -> Fate {
+fn fate(snapshots: &[Candidate], at: usize, options: &PruneOptions, now: Timestamp) -> Fate {
     let (it, later) = (&snapshots[at], &snapshots[at + 1..]);
     let newer = later.iter().filter(|other| other.lane == it.lane && other.intact).count();
-    let old_enough = wish.older_than.is_none_or(|age| now.since(it.at) > age);
-    let enough_newer = wish.keep.is_none_or(|keep| newer >= keep as usize);
+    let old_enough = options.older_than.is_none_or(|age| now.since(it.at) > age);
+    let enough_newer = options.keep.is_none_or(|keep| newer >= keep as usize);
     if !old_enough || !enough_newer {
         return Fate::NotMeant;
     }
@@ -81,7 +67,7 @@ fn fate(snapshots: &[Candidate], at: usize, wish: &Wish, now: Timestamp) -> Fate
         return Fate::LastOfLane;
     }
     let superseded = later.iter().any(|other| (&other.lane, &other.agent) == (&it.lane, &it.agent) && other.intact);
-    if wish.force || (it.reason.is_on_the_way() && superseded) { Fate::Goes } else { Fate::OnlyHolder }
+    if options.force || (it.reason.is_on_the_way() && superseded) { Fate::Goes } else { Fate::OnlyHolder }
 }
 
 #[cfg(test)]
@@ -100,8 +86,8 @@ mod tests {
     }
 
     fn fates_of(snapshots: &[Candidate], keep: Option<u32>, older_than: Option<u64>, force: bool) -> Vec<Fate> {
-        let wish = Wish { keep, older_than: older_than.map(Duration::from_secs), force };
-        fates(snapshots, &wish, Timestamp::from_unix_millis(100_000))
+        let options = PruneOptions { keep, older_than: older_than.map(Duration::from_secs), force };
+        fates(snapshots, &options, Timestamp::from_unix_millis(100_000))
     }
 
     use Fate::*;

@@ -1,4 +1,4 @@
-//! Taking a run up again: its log replayed, its plan checked, what may not be resumed refused (SPEC §9, seed 001).
+//! Resumes a run: replays its log, checks its plan, refuses what may not be resumed (SPEC §9, seed 001).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -9,46 +9,25 @@ use crate::process::{self, Observation, ProcessError};
 use crate::schedule::{Fault, RunState};
 use crate::store::RunDirectory;
 
-/// Why a run cannot be taken up.
 #[derive(Debug, thiserror::Error)]
 pub enum ResumeError {
-    /// INVALID_OPERATION: there is nothing left to do.
     #[error("run {0} is complete; there is nothing to resume")]
     Complete(RunId),
     /// INVALID_STATE: no checkpoint was ever reached.
     #[error("run {0} has no checkpoint: no lane of it had begun")]
     NoCheckpoint(RunId),
-    /// A rollback was begun and has not come to its end.
     #[error("a rollback of {} in run {run} was interrupted", names(.lanes))]
-    HalfRolledBack {
-        /// Which run.
-        run: RunId,
-        /// The lanes that are to be put back.
-        lanes: Vec<LaneId>,
-    },
-    /// The log's first line is not the beginning of the run, but perhaps of another.
+    HalfRolledBack { run: RunId, lanes: Vec<LaneId> },
     #[error("the log of run {0} does not begin with the start of that run; put the right file there")]
     NoBeginning(RunId),
-    /// The log contradicts itself or the plan.
     #[error("line {line} of the log of run {run} does not fit what is before it: {fault}")]
-    Contradiction {
-        /// Which run.
-        run: RunId,
-        /// Which record.
-        line: u64,
-        /// What is wrong.
-        fault: Fault,
-    },
+    Contradiction { run: RunId, line: u64, fault: Fault },
 }
 
 fn names(lanes: &[LaneId]) -> String {
     lanes.iter().map(LaneId::as_str).collect::<Vec<_>>().join(", ")
 }
 
-/// What a run began with.
-///
-/// # Errors
-/// [`ResumeError::NoBeginning`].
 pub fn beginning<'a>(run: &RunId, records: &'a [Record]) -> Result<&'a RunStarted, ResumeError> {
     match records.first().map(|record| &record.event) {
         Some(Event::RunStarted(started)) if started.run_id == *run => Ok(started),
@@ -66,7 +45,7 @@ pub struct PlanOnRecord<'a> {
 }
 
 impl<'a> PlanOnRecord<'a> {
-    /// What the last record says that names them; empty where there is none.
+    /// From the last record that names them; empty if there is none.
     pub fn of(records: &'a [Record]) -> Self {
         let mut on_record = Self { source: "", pinned: "" };
         for record in records {
@@ -84,17 +63,13 @@ impl<'a> PlanOnRecord<'a> {
         on_record
     }
 
-    /// Whether `plan.json` with that checksum was written by another program.
     pub fn is_foreign(&self, sha256: &str) -> bool {
         !self.pinned.is_empty() && self.pinned != sha256
     }
 }
 
-/// Closes the jobs that the log says were started and of which nothing is on disk, because the run's directory was
+/// Closes the jobs that started according to the log and of which nothing is on disk, because the run's directory was
 /// removed: as jobs that had not begun they would be begun a second time, beside the first.
-///
-/// # Errors
-/// [`ProcessError`].
 pub fn close_removed_jobs(
     state: &RunState,
     records: &[Record],
@@ -116,23 +91,27 @@ pub fn close_removed_jobs(
     Ok(closed)
 }
 
-/// Folds a run's log into its state.
-///
-/// # Errors
-/// [`ResumeError::Contradiction`].
-pub fn replay(run: &RunId, plan: &Arc<Plan>, records: &[Record]) -> Result<RunState, ResumeError> {
-    let mut state = RunState::new(plan.clone());
-    for record in records {
-        let contradiction = |fault| ResumeError::Contradiction { run: run.clone(), line: record.seq, fault };
-        state.apply(record).map_err(contradiction)?;
+/// What happens to a job that runs according to the log, as [`process::observe`] sees it. One line for the user.
+pub fn outlook(job: &JobId, seen: &Observation) -> String {
+    match seen {
+        Observation::Absent | Observation::Planned => format!("{job} had not begun"),
+        Observation::Running(supervisor) => {
+            format!("{job} still runs (supervisor {}); it is not disturbed", supervisor.pid)
+        }
+        Observation::Starting => format!("{job} is about to run; it is not disturbed"),
+        Observation::Exited(_) => format!("{job} ended meanwhile; its exit is collected"),
+        Observation::Lost(_) => format!("{job} died without a word; what it left is kept and it is done again"),
     }
-    Ok(state)
 }
 
-/// Refuses what may not be resumed.
-///
-/// # Errors
-/// [`ResumeError::Complete`], [`ResumeError::NoCheckpoint`], [`ResumeError::HalfRolledBack`].
+pub fn replay(run: &RunId, plan: &Arc<Plan>, records: &[Record]) -> Result<RunState, ResumeError> {
+    RunState::replay(plan, records).map_err(|(line, fault)| ResumeError::Contradiction {
+        run: run.clone(),
+        line,
+        fault,
+    })
+}
+
 pub fn check(run: &RunId, state: &RunState, records: &[Record]) -> Result<(), ResumeError> {
     if state.finished().is_some_and(|(outcome, _)| outcome == RunOutcome::Done) {
         return Err(ResumeError::Complete(run.clone()));
@@ -149,8 +128,8 @@ pub fn check(run: &RunId, state: &RunState, records: &[Record]) -> Result<(), Re
     Ok(())
 }
 
-/// Whether there is something to go on with: a lane reached a checkpoint, or its preconditions did not hold and it was
-/// told what must change.
+/// Whether there is something to resume: a lane reached a checkpoint, or it was blocked because its preconditions did
+/// not hold.
 pub fn has_begun(records: &[Record]) -> bool {
     let moved = |lane: &LaneId| {
         records.iter().any(|record| matches!(&record.event, Event::LaneMoved { lane: moved, .. } if moved == lane))

@@ -1,7 +1,7 @@
-//! Reporters: what a person or a program sees of a run while it goes on.
+//! Progress reporters: what a user or a program sees of a run while it works.
 //!
-//! Reporters are told of every record after it is durable, and can do nothing to the run: one that fails is dropped
-//! with a warning, and a reader that went away (a broken pipe) is no failure at all.
+//! Reporters receive every record after it is durable, and cannot affect the run: one that fails is dropped with a
+//! warning, and a reader that is gone (a broken pipe) is not a failure.
 
 use std::io;
 
@@ -10,81 +10,76 @@ use anstream::{AutoStream, ColorChoice};
 
 use crate::event::Record;
 use crate::model::{Progress, Timestamp};
-use crate::view::{RunView, Styles};
+use crate::projection::RunHistory;
+use crate::projection::styles::Styles;
 
 mod jsonl;
 mod live;
 mod plain;
+pub mod projections;
 
-pub use jsonl::Jsonl;
-pub use live::{LastLine, Live};
-pub use plain::Plain;
+pub(crate) use jsonl::Jsonl;
+pub(crate) use live::Live;
+pub(crate) use plain::Plain;
 
-/// Somebody who shows a run.
-pub trait Reporter {
-    /// Shows a record; `view` has taken it in already.
-    ///
-    /// # Errors
-    /// What writing says; the reporter is not asked again.
-    fn record(&mut self, record: &Record, view: &RunView) -> io::Result<()>;
+/// Shows a run. A reporter that returns an error is not called again.
+pub(crate) trait Reporter {
+    /// Shows a record, which `history` includes already.
+    fn record(&mut self, record: &Record, history: &RunHistory) -> io::Result<()>;
 
-    /// Shows that time goes by. Called often, between records.
-    ///
-    /// # Errors
-    /// What writing says; the reporter is not asked again.
-    fn tick(&mut self, view: &RunView, now: Timestamp) -> io::Result<()>;
+    /// Called often, between records.
+    fn tick(&mut self, _history: &RunHistory, _now: Timestamp) -> io::Result<()> {
+        Ok(())
+    }
 
-    /// Leaves the terminal as it was.
-    ///
-    /// # Errors
-    /// What writing says.
-    fn finish(&mut self, view: &RunView) -> io::Result<()>;
+    /// Restores the terminal.
+    fn finish(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
-/// All reporters of a run, and the view that they share. Without a reporter it only keeps the view.
+/// All reporters of a run, and the history that they share.
 pub struct FanOut<'a> {
-    view: RunView,
+    history: RunHistory,
     reporters: Vec<(&'static str, Box<dyn Reporter + 'a>)>,
 }
 
 impl<'a> FanOut<'a> {
-    /// Nobody yet; `view` has taken in what happened so far.
-    pub fn new(view: RunView) -> Self {
-        Self { view, reporters: Vec::new() }
+    /// No reporter yet; `history` includes what happened so far.
+    pub fn new(history: RunHistory) -> Self {
+        Self { history, reporters: Vec::new() }
     }
 
     /// Adds a reporter, called `name` in the warning when it fails.
     #[must_use]
-    pub fn with(mut self, name: &'static str, reporter: impl Reporter + 'a) -> Self {
+    pub(crate) fn with(mut self, name: &'static str, reporter: impl Reporter + 'a) -> Self {
         self.reporters.push((name, Box::new(reporter)));
         self
     }
 
-    /// The run as it stands.
-    pub fn view(&self) -> &RunView {
-        &self.view
+    pub(crate) fn history(&self) -> &RunHistory {
+        &self.history
     }
 
-    /// Takes in a record and shows it.
+    /// Adds a record to the history and shows it.
     pub fn record(&mut self, record: &Record) {
-        self.view.apply(record);
-        self.each(|reporter, view| reporter.record(record, view));
+        self.history.apply(record);
+        self.each(|reporter, history| reporter.record(record, history));
     }
 
-    /// Lets reporters show that time goes by.
-    pub fn tick(&mut self, now: Timestamp) {
-        self.each(|reporter, view| reporter.tick(view, now));
+    pub(crate) fn tick(&mut self, now: Timestamp) {
+        self.each(|reporter, history| reporter.tick(history, now));
     }
 
-    /// Ends all reporting; what remains is the view.
-    pub fn finish(mut self) -> RunView {
-        self.each(|reporter, view| reporter.finish(view));
-        self.view
+    /// Ends all reporting.
+    pub(crate) fn finish(mut self) -> RunHistory {
+        self.each(|reporter, _| reporter.finish());
+        self.history
     }
 
-    fn each(&mut self, mut tell: impl FnMut(&mut dyn Reporter, &RunView) -> io::Result<()>) {
-        let view = &self.view;
-        self.reporters.retain_mut(|(name, reporter)| match tell(reporter.as_mut(), view) {
+    fn each(&mut self, mut show: impl FnMut(&mut dyn Reporter, &RunHistory) -> io::Result<()>) {
+        let history = &self.history;
+        self.reporters.retain_mut(|(name, reporter)| match show(reporter.as_mut(), history) {
             Ok(()) => true,
             Err(error) => {
                 if error.kind() != io::ErrorKind::BrokenPipe {
@@ -96,9 +91,8 @@ impl<'a> FanOut<'a> {
     }
 }
 
-/// What is shown in the end: never [`Progress::Auto`], and [`Progress::Live`] only where lines can be redrawn. `term` is
-/// the value of `TERM`.
-pub fn choose(progress: Progress, stderr_is_terminal: bool, term: Option<&str>) -> Progress {
+/// Never [`Progress::Auto`], and [`Progress::Live`] only where lines can be redrawn. `term` is the value of `TERM`.
+pub(crate) fn choose(progress: Progress, stderr_is_terminal: bool, term: Option<&str>) -> Progress {
     let redraws = stderr_is_terminal && term.is_some_and(|term| !term.is_empty() && term != "dumb");
     match progress {
         Progress::Auto | Progress::Live if redraws => Progress::Live,
@@ -107,9 +101,8 @@ pub fn choose(progress: Progress, stderr_is_terminal: bool, term: Option<&str>) 
     }
 }
 
-/// Whether text on `stream` is coloured: `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` and `TERM` decide, then whether it is a
-/// terminal.
-pub fn styles_for(stream: &impl RawStream) -> Styles {
+/// `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` and `TERM` decide, then whether `stream` is a terminal.
+pub(crate) fn styles_for(stream: &impl RawStream) -> Styles {
     match AutoStream::choice(stream) {
         ColorChoice::Never => Styles::plain(),
         ColorChoice::Auto | ColorChoice::Always | ColorChoice::AlwaysAnsi => Styles::coloured(),

@@ -1,4 +1,4 @@
-//! A line for each event, for logs and for people without a terminal.
+//! A line for each event, for logs and without a terminal.
 
 use std::io::{self, Write};
 
@@ -6,12 +6,13 @@ use chrono::FixedOffset;
 
 use super::Reporter;
 use crate::event::Record;
-use crate::model::{Timestamp, safe_text};
-use crate::view::line::line;
-use crate::view::{RunView, Styles};
+use crate::model::safe_text;
+use crate::projection::RunHistory;
+use crate::projection::line::line;
+use crate::projection::styles::Styles;
 
-/// Writes a line for each event that a person wants to read.
-pub struct Plain<W> {
+/// Writes a line for each event that a user wants to read.
+pub(crate) struct Plain<W> {
     out: W,
     offset: FixedOffset,
     styles: Styles,
@@ -19,26 +20,16 @@ pub struct Plain<W> {
 
 impl<W: Write> Plain<W> {
     /// Times are shown at `offset` from UTC.
-    pub fn new(out: W, offset: FixedOffset, styles: Styles) -> Self {
+    pub(crate) fn new(out: W, offset: FixedOffset, styles: Styles) -> Self {
         Self { out, offset, styles }
     }
 }
 
 impl<W: Write> Reporter for Plain<W> {
-    fn record(&mut self, record: &Record, view: &RunView) -> io::Result<()> {
-        let Some(text) = line(record, view, self.offset, self.styles) else { return Ok(()) };
-        let mut text = safe_text::for_terminal(&text).into_owned();
-        // In one piece, so that another writer's line never ends up inside.
-        text.push('\n');
-        self.out.write_all(text.as_bytes())?;
-        self.out.flush()
-    }
-
-    fn tick(&mut self, _view: &RunView, _now: Timestamp) -> io::Result<()> {
-        Ok(())
-    }
-
-    fn finish(&mut self, _view: &RunView) -> io::Result<()> {
+    fn record(&mut self, record: &Record, history: &RunHistory) -> io::Result<()> {
+        let Some(text) = line(record, history, self.offset, self.styles) else { return Ok(()) };
+        // In one write, so that the lines of other writers do not end up inside.
+        self.out.write_all(format!("{}\n", safe_text::for_terminal(&text)).as_bytes())?;
         self.out.flush()
     }
 }

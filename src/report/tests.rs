@@ -6,7 +6,7 @@ use indicatif::{InMemoryTerm, ProgressDrawTarget};
 
 use super::*;
 use crate::event::{Event, LaneStage};
-use crate::view::testing::*;
+use crate::projection::testing::*;
 
 /// A writer whose text can be read while somebody owns it.
 #[derive(Clone, Default)]
@@ -44,8 +44,8 @@ fn utc() -> FixedOffset {
     FixedOffset::east_opt(0).unwrap()
 }
 
-fn view_of(lanes: &[&str]) -> RunView {
-    RunView::for_plan(&plan(&lanes.iter().map(|id| (*id, &[] as &[&str], &[] as &[_])).collect::<Vec<_>>()))
+fn view_of(lanes: &[&str]) -> RunHistory {
+    RunHistory::for_plan(&plan(&lanes.iter().map(|id| (*id, &[] as &[&str], &[] as &[_])).collect::<Vec<_>>()))
 }
 
 fn show(reporters: &mut FanOut<'_>, story: &Story) {
@@ -153,7 +153,7 @@ fn a_small_terminal_is_never_overrun() {
         let reporter = live(&term, rows.into(), columns.into());
         let picture = reporter.picture(&view, at(1000));
         assert!(picture.len() <= usize::from(rows).max(1), "{rows}: {picture:?}");
-        let widest = picture.iter().map(|line| crate::view::cells::width(line)).max();
+        let widest = picture.iter().map(|line| crate::projection::cells::width(line)).max();
         assert!(widest < Some(usize::from(columns).max(1)), "{columns}: {picture:?}");
     }
 }

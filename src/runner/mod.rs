@@ -1,7 +1,9 @@
 //! Runners: those that Lanekeeper knows, and how what they print is read. Pure.
 
 mod catalogue;
+mod said;
 mod stream;
 
 pub use catalogue::{Catalogue, check};
-pub use stream::{Said, Stream, shown};
+pub use said::Said;
+pub use stream::{Stream, shown};

@@ -82,20 +82,10 @@ pub enum Action {
     BisectMerges(Option<LaneIndex>),
     /// Look for what must be true of the lane's work. Answer: `MustHavesChecked`.
     CheckMustHaves(LaneIndex),
-    /// Make a worktree that nobody needs yet. Answer: `WorktreeMadeAhead`.
-    MakeAhead,
     /// Check out the integration branch for the final gate. Answer: `FinalOpened`.
     OpenFinal,
     /// Remove the pool's free slots. Answer: `PoolEmptied`.
     EmptyPool,
-}
-
-impl Action {
-    /// Whether a run may end although it is being carried out: nobody needs what comes of it, and whoever takes the run up
-    /// goes on with it or drops it.
-    pub fn may_be_left(&self) -> bool {
-        matches!(self, Self::MakeAhead)
-    }
 }
 
 macro_rules! action_words {
@@ -130,7 +120,6 @@ action_words! {
     Action::CleanLane(_) => "clean_lane",
     Action::BisectMerges(_) => "bisect_merges",
     Action::CheckMustHaves(_) => "check_must_haves",
-    Action::MakeAhead => "make_ahead",
     Action::OpenFinal => "open_final",
     Action::EmptyPool => "empty_pool",
 }

@@ -1,10 +1,10 @@
 //! Folding events into state. What a fenced or repeated word says is ignored; what cannot be is a [`Fault`].
 
 use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::agent_machine::AgentPhase;
-use super::ahead::Ahead;
 use super::gate::Gate;
 use super::in_vain::Decision;
 use super::lane_machine::may_move;
@@ -13,7 +13,9 @@ use super::state::{
 };
 use crate::event::{Event, LaneStage, Record, RunStarted};
 use crate::model::must_haves::any_broken;
-use crate::model::{AgentName, Approval, Budget, Checkpoint, Lane, LaneId, LaneIndex, MergeMode, Stage, Timestamp};
+use crate::model::{
+    AgentName, Approval, Budget, Checkpoint, Lane, LaneId, LaneIndex, MergeMode, Plan, Stage, Timestamp,
+};
 
 /// An event that cannot follow from those before it: the log was damaged or belongs to another plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -68,6 +70,18 @@ impl RunState {
         Ok(())
     }
 
+    /// The state after all of `records`.
+    ///
+    /// # Errors
+    /// The number of the first record that contradicts those before it, or the plan.
+    pub fn replay(plan: &Arc<Plan>, records: &[Record]) -> Result<Self, (u64, Fault)> {
+        let mut state = Self::new(plan.clone());
+        for record in records {
+            state.apply(record).map_err(|fault| (record.seq, fault))?;
+        }
+        Ok(state)
+    }
+
     fn apply_event(&mut self, event: &Event, at: Timestamp) -> Result<Option<LaneIndex>, Fault> {
         let Some(id) = event.lane() else {
             self.apply_to_run(event, at);
@@ -84,10 +98,6 @@ impl RunState {
             _ => {
                 if let Event::RollbackBegun { .. } = event {
                     self.lanes[lane.at()].begin_rollback(at);
-                }
-                if let (Event::WorktreeOpened { agent: None, .. }, Some(since)) = (event, self.lanes[lane.at()].entered)
-                {
-                    self.pace.opening_took(at.since(since));
                 }
                 apply_to_lane(&mut self.lanes[lane.at()], event, at);
                 self.apply_to_agents(lane, event, at)?;
@@ -112,11 +122,6 @@ impl RunState {
             Event::FinalOpened { worktree } => self.final_worktree = Some(worktree.clone()),
             Event::PhaseBlocked { reason } => self.blocked = Some(reason.clone()),
             Event::PoolEmptied { .. } => self.pool_emptied = true,
-            Event::WorktreeMadeAhead { at_hand, error } => {
-                // Nor are more made if they do not become more.
-                let failed = !error.is_empty() || *at_hand <= self.ahead.at_hand;
-                self.ahead = Ahead { at_hand: *at_hand, failed };
-            }
             Event::MergesBisected { .. } => self.bisected = true,
             Event::RunFinished { outcome, code } => self.finished = Some((*outcome, *code)),
             Event::JobPlanned { job } => {
@@ -169,7 +174,6 @@ impl RunState {
         self.finished = None;
         self.blocked = None;
         self.pool_emptied = false;
-        self.ahead = Ahead::default();
         self.final_gate.retry();
         self.final_in_vain.forget_all();
         // Whoever resumes may have mended the integration branch: the gate judges what it is now.
@@ -215,7 +219,6 @@ impl RunState {
         }
         state.stage = to;
         state.clock = state.clock.or(Some(at));
-        state.entered = Some(at);
         state.stands_since = Some(at);
         if to == LaneStage::Implementation && from != LaneStage::Synthesis {
             state.reopen();
@@ -434,7 +437,6 @@ impl LaneState {
         self.failure = None;
         self.proposal.out = None;
         self.clock = self.clock.map(|_| at);
-        self.entered = self.entered.map(|_| at);
         self.parked_since = self.parked_since.map(|_| at);
         for gate in [&mut self.setup, &mut self.tests, &mut self.merged_tests] {
             gate.retry();

@@ -162,7 +162,6 @@ impl RunState {
         match &job.role {
             JobRole::Attempt { agent, .. } => {
                 self.running_attempts -= 1;
-                self.pace.attempt_took(exit.finished_at.since(exit.started_at));
                 let agent = self.agent_at(lane, agent)?;
                 if exit.cause != ExitCause::Stopped {
                     self.note_outage(lane, agent, reading, at);

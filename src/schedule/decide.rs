@@ -8,7 +8,6 @@ use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
 use super::action::Action;
-use super::ahead::make_ahead;
 use super::decide_agent::wait_for_jobs;
 use super::decide_lane::decide_lane;
 use super::gate::Gate;
@@ -89,7 +88,6 @@ pub fn decide(state: &RunState, now: Timestamp) -> Decisions {
     }
     if state.stop.is_none() {
         admit(&mut deciding, limit);
-        make_ahead(&mut deciding);
     }
     let at_rest = match state.stop {
         Some(_) => deciding.out.actions.is_empty(),
@@ -131,8 +129,7 @@ fn admit(deciding: &mut Deciding, limit: usize) {
     let state = deciding.state;
     let moving = state.lists.active().iter().filter(|lane| !state.lists.is_held_back(**lane));
     let waiting_for_a_place = moving.map(|&lane| places_wanted(state, lane)).sum::<usize>();
-    let leaving = if state.pace.worktrees_are_dear() { leaving(state) } else { 0 };
-    let mut free = limit.saturating_sub(state.running_attempts + waiting_for_a_place + leaving);
+    let mut free = limit.saturating_sub(state.running_attempts + waiting_for_a_place);
     // Lanes that test or merge hold worktrees too: without a bound a slow gate would open one for every lane.
     let mut open = (2 * limit).max(limit + 2).saturating_sub(state.lists.active().len());
     let soon = if free > 0 { state.ready_soon() } else { BTreeSet::new() };
@@ -147,16 +144,6 @@ fn admit(deciding: &mut Deciding, limit: usize) {
         let id = state.plan.lane(lane).id.clone();
         deciding.note(Event::LaneMoved { lane: id, from: LaneStage::Waiting, to: LaneStage::Init });
     }
-}
-
-/// Lanes whose agents are done and which only Lanekeeper is at work on: they are about to give their worktrees back.
-fn leaving(state: &RunState) -> usize {
-    let is_leaving = |lane: &&LaneIndex| {
-        let (lane_state, plan) = (state.lane(**lane), state.plan.lane(**lane));
-        let at_work = lane_state.running.is_empty() && !lane_state.is_parked(plan) && lane_state.end.is_none();
-        at_work && !state.lists.is_held_back(**lane) && places_wanted(state, **lane) == 0
-    };
-    state.lists.active().iter().filter(is_leaving).count()
 }
 
 /// How many attempts of the lane could begin now, or as soon as its worktrees are open and what the last ones did is kept.

@@ -36,6 +36,7 @@ pub(super) struct Lists {
     /// first.
     ready: Vec<BTreeSet<(Reverse<u64>, LaneIndex)>>,
     active: BTreeSet<LaneIndex>,
+    /// Lanes that have begun and are not over, those that wait for a person or are held back included.
     holding: BTreeSet<LaneIndex>,
     /// How many lanes claim each pool, those that are held back included.
     pools: BTreeMap<String, u32>,
@@ -112,11 +113,6 @@ impl Lists {
     /// Lanes that have begun and are neither over nor waiting for a person.
     pub(super) fn active(&self) -> &BTreeSet<LaneIndex> {
         &self.active
-    }
-
-    /// Lanes that have begun and are not over, those that wait for a person or are held back included.
-    pub(super) fn holding(&self) -> &BTreeSet<LaneIndex> {
-        &self.holding
     }
 
     /// The length of the longest path from the beginning of the lane to the end.

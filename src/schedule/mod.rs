@@ -6,7 +6,6 @@
 
 mod action;
 mod agent_machine;
-mod ahead;
 mod apply;
 mod apply_agent;
 mod completion;
@@ -22,7 +21,6 @@ mod lane_machine;
 mod lists;
 mod mending;
 mod next_lane;
-mod pace;
 mod people;
 mod proposal;
 mod soon;

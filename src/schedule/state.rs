@@ -5,14 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::agent_machine::AgentPhase;
-use super::ahead::Ahead;
 use super::gate::Gate;
 use super::in_vain::InVain;
 use super::lists::Lists;
-use super::pace::Pace;
 use super::people::approval_at;
 use super::proposal::ProposalState;
-use crate::event::{LaneStage, RunOutcome, RunStarted, SnapshotReason, StopReason, Worktree};
+use crate::event::{Event, LaneStage, RunOutcome, RunStarted, SnapshotReason, StopReason, Worktree};
 use crate::model::plan::SPECIALIST_TIME_LIMIT;
 use crate::model::text::shell_line;
 use crate::model::{
@@ -33,10 +31,6 @@ pub struct RunState {
     /// Lanes that want to be merged, first come first served.
     pub(super) merge_queue: VecDeque<LaneIndex>,
     pub(super) running_attempts: usize,
-    /// How long agents and worktrees take.
-    pub(super) pace: Pace,
-    /// Worktrees that nobody needs yet.
-    pub(super) ahead: Ahead,
     pub(super) integration: Option<CommitId>,
     pub(super) final_worktree: Option<Worktree>,
     pub(super) final_gate: Gate,
@@ -128,8 +122,6 @@ pub struct LaneState {
     pub failure: Option<Failure>,
     /// Since when its time limit counts.
     pub clock: Option<Timestamp>,
-    /// When it came to its stage.
-    pub entered: Option<Timestamp>,
     /// When it came to its stage, or somebody began to put it back; a resume changes nothing of that. What is kept of
     /// its worktree is named by it, so that who is asked again finds what was kept before.
     pub stands_since: Option<Timestamp>,
@@ -324,8 +316,6 @@ impl RunState {
             lists: Lists::new(&plan, plan.dag().remaining(weight)),
             merge_queue: VecDeque::new(),
             running_attempts: 0,
-            pace: Pace::default(),
-            ahead: Ahead::default(),
             integration: None,
             final_worktree: None,
             final_gate: Gate::Due,
@@ -371,6 +361,18 @@ impl RunState {
     /// Where the lane of that name stands in the plan.
     pub fn find(&self, lane: &LaneId) -> Option<LaneIndex> {
         self.plan.find(lane)
+    }
+
+    /// Whether the plan has the lane, and the lane the agent, that an event of another process is about.
+    pub fn has_subject_of(&self, event: &Event) -> bool {
+        let Some(lane) = event.lane() else { return true };
+        let Some(index) = self.find(lane) else { return false };
+        match event {
+            Event::SnapshotTaken { agent: Some(agent), .. } => {
+                self.plan.lane(index).agents.iter().any(|known| known.name == *agent)
+            }
+            _ => true,
+        }
     }
 
     /// How the run ended, if it did, and the exit code that says so.
@@ -484,7 +486,6 @@ impl LaneState {
             stopping: None,
             failure: None,
             clock: None,
-            entered: None,
             stands_since: None,
             parked_since: None,
             snapshots: Vec::new(),

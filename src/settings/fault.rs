@@ -8,11 +8,8 @@ use super::Origin;
 /// A place in a file; line and column count from 1, the column in characters.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
-    /// The file.
     pub path: PathBuf,
-    /// Its line.
     pub line: usize,
-    /// The character in it.
     pub column: usize,
 }
 
@@ -32,23 +29,18 @@ impl fmt::Display for Place {
     }
 }
 
-/// How bad a fault is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
-    /// Told, and otherwise passed over.
+    /// It is reported, and the run starts.
     Warning,
     /// Nothing may start.
     Error,
 }
 
-/// One thing that is wrong with a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// How bad it is.
     pub severity: Severity,
-    /// Where it was said.
     pub origin: Origin,
-    /// What is wrong.
     pub message: String,
     /// What to write instead, where that can be guessed.
     pub help: Option<String>,
@@ -78,7 +70,6 @@ impl fmt::Display for Fault {
     }
 }
 
-/// Everything that is wrong with a configuration; at least one of it is an error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the configuration is invalid")]
 pub struct Faults(pub Vec<Fault>);

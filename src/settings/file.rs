@@ -15,12 +15,9 @@ use crate::model::CommandLine;
 use crate::model::runner::RunnerText;
 use crate::runner::Catalogue;
 
-/// A configuration file that exists.
 #[derive(Debug, Clone)]
 pub struct ConfigFile {
-    /// Where it is.
     pub path: PathBuf,
-    /// What it says.
     pub text: String,
 }
 

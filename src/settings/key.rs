@@ -10,38 +10,34 @@ use toml::de::DeValue;
 pub struct Key {
     /// Its name in files.
     pub name: &'static str,
-    /// What it holds.
     pub kind: Kind,
     /// Its environment variables, strongest first.
     pub variables: &'static [&'static str],
-    /// Its flags.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "only tests compare it with the command line and the documentation")
+    )]
     pub flags: &'static [&'static str],
-    /// What holds when nobody says anything.
+    /// The value of a setting that no source names.
     pub default: &'static str,
-    /// What it is for.
     pub doc: &'static str,
 }
 
 /// What a setting holds, and so what may be written for it in a TOML file.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
-    /// Any text.
     Text,
-    /// A path, relative or not.
     Path,
-    /// A whole number.
     Count,
     /// A whole number, or `none`.
     CountLimit,
     /// An amount of US dollars, or `none`.
     Dollars,
-    /// `true` or `false`.
     Boolean,
     /// `90s`, `1h 30m`, or a number of seconds.
     Duration,
     /// Strings; as a variable, one a line.
     List,
-    /// One of these words.
     Choice(fn() -> Vec<&'static str>),
 }
 

@@ -14,7 +14,6 @@ pub struct Row {
     pub value: Value,
     /// What stands for no value.
     pub absent: &'static str,
-    /// Where the value came from.
     pub origin: Origin,
 }
 

@@ -19,7 +19,7 @@ pub fn template() -> String {
 }
 
 const HEAD: &str = "# Settings of Lanekeeper for this repository. Flags, LANEKEEPER_* variables and the plan go before \
-                    them.\n# `lanekeeper status --settings` shows what holds and who says so.\n";
+                    them.\n# `lanekeeper status --settings` shows the effective settings and where each comes from.\n";
 
 const RUNNERS: &str = "
 # A runner is the program that does an agent's work; plans call it by its name.

@@ -40,9 +40,6 @@ pub fn words<T: Choice>() -> Vec<&'static str> {
 }
 
 /// Reads one of the words of `T`.
-///
-/// # Errors
-/// What was written, and what was probably meant.
 pub fn choice<T: Choice>(text: &str) -> Result<T, String> {
     T::all().iter().copied().find(|value| value.word() == text).ok_or_else(|| {
         let meant = nearest(text, words::<T>()).map(|word| format!(", did you mean `{word}`?"));
@@ -51,9 +48,6 @@ pub fn choice<T: Choice>(text: &str) -> Result<T, String> {
 }
 
 /// Reads a branch name. Whether git takes it is for git to say, except that none begins with `-` (SPEC §13).
-///
-/// # Errors
-/// Why it is none.
 pub fn branch(text: &str) -> Result<String, String> {
     if text.is_empty() || text.starts_with('-') || text.contains(|c: char| c.is_whitespace() || c.is_control()) {
         return Err(format!("{text:?} is no branch name"));
@@ -62,25 +56,16 @@ pub fn branch(text: &str) -> Result<String, String> {
 }
 
 /// Reads the name of a git remote. Whether there is one of that name is for git to say.
-///
-/// # Errors
-/// Why it is none.
 pub fn remote(text: &str) -> Result<String, String> {
     branch(text).map_err(|_| format!("{text:?} is no name of a remote"))
 }
 
 /// Reads a runner's name, which an agent may be named after.
-///
-/// # Errors
-/// Why it is none.
 pub fn runner(text: &str) -> Result<String, String> {
     AgentName::new(text).map(String::from).map_err(|error| error.to_string())
 }
 
 /// Reads the name of a session.
-///
-/// # Errors
-/// Why it is none.
 pub fn session(text: &str) -> Result<String, String> {
     if text.trim().is_empty() || text.contains(char::is_control) {
         return Err(format!("{text:?} names no session"));
@@ -89,33 +74,21 @@ pub fn session(text: &str) -> Result<String, String> {
 }
 
 /// Reads a path.
-///
-/// # Errors
-/// That it is empty.
 pub fn path(text: &str) -> Result<PathBuf, String> {
     if text.is_empty() { Err("a path cannot be empty".to_owned()) } else { Ok(text.into()) }
 }
 
 /// Reads a number from 0.
-///
-/// # Errors
-/// Why it is none.
 pub fn number(text: &str) -> Result<u32, String> {
     text.parse().map_err(|_| format!("`{text}` is not a whole number from 0"))
 }
 
 /// Reads a number from 1.
-///
-/// # Errors
-/// Why it is none.
 pub fn count(text: &str) -> Result<NonZeroU32, String> {
     text.parse().map_err(|_| format!("`{text}` is not a whole number from 1"))
 }
 
 /// Reads yes or no.
-///
-/// # Errors
-/// What was written.
 pub fn boolean(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" | "1" => Ok(true),
@@ -125,9 +98,6 @@ pub fn boolean(text: &str) -> Result<bool, String> {
 }
 
 /// Reads a duration: `90s`, `1h 30m`; a number without a unit is seconds, as for `timeout(1)`.
-///
-/// # Errors
-/// Why it is none.
 pub fn duration(text: &str) -> Result<Duration, String> {
     if let Ok(seconds) = text.parse() {
         return Ok(Duration::from_secs(seconds));
@@ -136,33 +106,21 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads a duration that is longer than nothing.
-///
-/// # Errors
-/// Why it is none.
 pub fn positive_duration(text: &str) -> Result<Duration, String> {
     duration(text).and_then(|read| if read.is_zero() { Err(format!("`{text}` is no time at all")) } else { Ok(read) })
 }
 
 /// Reads a limit: a duration that is longer than nothing, or `none`.
-///
-/// # Errors
-/// Why it is none.
 pub fn limit(text: &str) -> Result<Option<Duration>, String> {
     if text == "none" { Ok(None) } else { positive_duration(text).map(Some) }
 }
 
 /// Reads how much agents may cost in US dollars, or `none`.
-///
-/// # Errors
-/// Why it is none.
 pub fn dollars_limit(text: &str) -> Result<Option<Dollars>, String> {
     if text == "none" { Ok(None) } else { text.parse().map(Some) }
 }
 
 /// Reads a number that is not to be passed, or `none`.
-///
-/// # Errors
-/// Why it is none.
 pub fn count_limit(text: &str) -> Result<Option<u64>, String> {
     let digits = text.replace('_', "");
     if text == "none" {
@@ -173,9 +131,6 @@ pub fn count_limit(text: &str) -> Result<Option<u64>, String> {
 }
 
 /// Reads regular expressions, one a line.
-///
-/// # Errors
-/// Which of them is none, and why.
 pub fn patterns(text: &str) -> Result<Vec<String>, String> {
     let patterns: Vec<String> = text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
     for pattern in &patterns {
@@ -188,9 +143,6 @@ pub fn patterns(text: &str) -> Result<Vec<String>, String> {
 }
 
 /// Reads a program and its arguments, one a line.
-///
-/// # Errors
-/// That there is no program.
 pub fn arguments(text: &str) -> Result<Vec<String>, String> {
     let words: Vec<String> = text.lines().map(str::to_owned).collect();
     match words.first().is_some_and(|program| !program.is_empty()) {

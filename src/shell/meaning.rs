@@ -2,14 +2,8 @@
 
 use std::ops::Range;
 
-use super::parse::{Command, Kind, Link, List, Pipeline, Script, Word, parse};
-
-/// Why a script cannot fail.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Harmless {
-    /// The part that succeeds whatever was before it, as it is written: `|| true`, `; echo done`.
-    pub because: String,
-}
+use super::parse::parse;
+use super::syntax::{Command, Kind, Link, List, Pipeline, Script, edited, has_letter};
 
 /// Programs that only show what they read.
 const DISPLAYS: [&str; 5] = ["tail", "head", "cat", "less", "more"];
@@ -24,24 +18,20 @@ const ALWAYS: [&str; 15] = [
     "clear", "shopt",
 ];
 
-/// Why `text` cannot fail, where all programs of a pipeline are judged; `None`: it can, or it is no script.
-pub fn cannot_fail(text: &str) -> Option<Harmless> {
+/// The part of `text` because of which it cannot fail, as it is written: `|| true`, `; echo done`. `None`: it can, or it
+/// is no script. All programs of a pipeline are judged.
+pub fn cannot_fail(text: &str) -> Option<String> {
     let script = parse(text)?;
     let status = of_script(&script, false);
-    if status.fails || status.exits || script.lists.is_empty() {
-        return None;
-    }
-    let last = script.lists.last()?;
-    let begin =
-        last.pipelines.iter().rev().find(|(link, _)| *link != Link::And).map(|(link, pipeline)| (*link, pipeline));
-    let (link, pipeline) = begin?;
-    let rest = text.get(pipeline.range.start..last.pipelines.last()?.1.range.end)?;
+    let last = script.lists.last().filter(|_| !status.fails && !status.exits)?;
+    let (link, pipeline) = last.pipelines.iter().rev().find(|(link, _)| *link != Link::And)?;
+    let rest = text.get(pipeline.range.start..last.range().end)?;
     let mark = match link {
         Link::Or => "|| ",
         _ if script.lists.len() > 1 => "; ",
         _ => "",
     };
-    Some(Harmless { because: format!("{mark}{rest}") })
+    Some(format!("{mark}{rest}"))
 }
 
 /// What a script's end depends on.
@@ -61,8 +51,7 @@ fn of_script(script: &Script, mut strict: bool) -> Status {
         let is_seen = list.pipelines.iter().all(|(link, pipeline)| *link != Link::And && !pipeline.negated);
         status.exits |= own.exits || (strict && own.fails && is_seen);
         // A listing of files may be a check, a look at one behind other commands is none.
-        let looks = at > 0
-            && list.pipelines.last().is_some_and(|(_, last)| shows(last) && last.commands[0].program() != Some("ls"));
+        let looks = at > 0 && shows(list.last()) && list.last().commands[0].program() != Some("ls");
         status.fails = own.fails && !looks;
         strict |= sets_errexit(list);
     }
@@ -70,8 +59,7 @@ fn of_script(script: &Script, mut strict: bool) -> Status {
 }
 
 fn sets_errexit(list: &List) -> bool {
-    let command = list.pipelines.first().and_then(|(_, pipeline)| pipeline.commands.first());
-    let words = command.map(|command| command.words.as_slice()).unwrap_or_default();
+    let words = &list.first().commands[0].words;
     let is_set = words.first().is_some_and(|word| word.text == "set");
     is_set && words.iter().any(|word| word.text.starts_with('-') && word.text.contains('e'))
 }
@@ -115,14 +103,12 @@ fn of_command(command: &Command, strict: bool) -> Status {
             let own = of_script(script);
             if *subshell { Status { fails: own.fails || own.exits, exits: false } } else { own }
         }
-        Kind::Branches { conditions, bodies } => {
+        Kind::Control { conditions, bodies, .. } => {
             let asked = conditions.iter().map(of_script).any(|own| own.exits);
-            let done = bodies.iter().map(of_script).fold(Status::default(), either);
-            Status { exits: done.exits || asked, ..done }
-        }
-        Kind::Loop { condition, body } => {
-            let asked = condition.iter().map(of_script).any(|own| own.exits);
-            let done = of_script(body);
+            let done = bodies.iter().map(of_script).fold(Status::default(), |one, other| Status {
+                fails: one.fails || other.fails,
+                exits: one.exits || other.exits,
+            });
             Status { exits: done.exits || asked, ..done }
         }
         Kind::Simple => of_words(command),
@@ -132,7 +118,7 @@ fn of_command(command: &Command, strict: bool) -> Status {
 /// What `-c SCRIPT` depends on, where another shell judges only the last program of a pipeline; `None`: a script's file, or
 /// no script.
 fn inner_script(words: &[&str]) -> Option<Status> {
-    let at = words.iter().position(|word| word.starts_with('-') && !word.starts_with("--") && word.ends_with('c'))?;
+    let at = words.iter().position(|word| has_letter(word, &['c']) && word.ends_with('c'))?;
     let options = &words[..=at];
     let is_option = |word: &&str| word.starts_with('-') || matches!(*word, "pipefail" | "errexit" | "nounset");
     let mut script = parse(words.get(at + 1)?).filter(|_| options.iter().all(is_option))?;
@@ -145,12 +131,8 @@ fn inner_script(words: &[&str]) -> Option<Status> {
     Some(Status { fails: inner.fails || inner.exits, exits: false })
 }
 
-fn either(one: Status, other: Status) -> Status {
-    Status { fails: one.fails || other.fails, exits: one.exits || other.exits }
-}
-
 fn of_words(command: &Command) -> Status {
-    let words: Vec<&str> = command.arguments().map(|word| word.text.as_str()).collect();
+    let words = command.texts();
     let Some((&program, rest)) = words.split_first() else {
         // Of assignments, the last substitution decides.
         let last = command.substituted.last().or(command.backticked.last());
@@ -180,8 +162,10 @@ fn of_words(command: &Command) -> Status {
 
 /// Whether a command only passes on what it reads, and fails for none of it.
 pub(super) fn passes_on(command: &Command) -> bool {
-    let words: Vec<&str> = command.arguments().map(|word| word.text.as_str()).collect();
-    words.split_first().is_some_and(|(program, rest)| command.kind == Kind::Simple && is_filter(program, rest))
+    command
+        .texts()
+        .split_first()
+        .is_some_and(|(program, rest)| command.kind == Kind::Simple && is_filter(program, rest))
 }
 
 /// Whether a program with these arguments reads its standard input and fails for none of it.
@@ -226,14 +210,7 @@ pub fn without_display_filters(text: &str) -> String {
     let Some(script) = parse(text).filter(|_| !text.contains("PIPESTATUS")) else { return text.to_owned() };
     let mut cuts = Vec::new();
     displays(&script, &mut cuts);
-    let mut kept = String::new();
-    let mut at = 0;
-    for cut in cuts {
-        kept.push_str(&text[at..cut.start]);
-        at = cut.end;
-    }
-    kept.push_str(&text[at..]);
-    kept
+    edited(text, cuts.into_iter().map(|cut| (cut, String::new())).collect())
 }
 
 fn displays(script: &Script, cuts: &mut Vec<Range<usize>>) {
@@ -253,25 +230,11 @@ fn displays(script: &Script, cuts: &mut Vec<Range<usize>>) {
 /// How many programs at the end of a pipeline only show output, and so hide whether it succeeded.
 pub(super) fn display_filters(pipeline: &Pipeline) -> usize {
     let is_shown = |command: &&Command| {
-        let words: Vec<&str> = command.arguments().map(|word| word.text.as_str()).collect();
+        let words = command.texts();
         let shows = words.first().is_some_and(|program| DISPLAYS.contains(program) && operands(&words[1..]) == 0);
         shows && !command.writes && !words.contains(&"-f")
     };
     pipeline.commands[1..].iter().rev().take_while(is_shown).count()
-}
-
-impl Command {
-    /// The words of a simple command without the assignments before its program.
-    pub fn arguments(&self) -> impl Iterator<Item = &Word> {
-        self.words.iter().skip_while(|word| is_assignment(word))
-    }
-}
-
-fn is_assignment(word: &Word) -> bool {
-    word.text.split_once('=').is_some_and(|(name, _)| {
-        let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        begins && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    })
 }
 
 #[cfg(test)]
@@ -333,7 +296,7 @@ mod tests {
             ("((1 > 2))", None),
         ];
         for (script, because) in cases {
-            assert_eq!(cannot_fail(script).map(|found| found.because).as_deref(), because, "{script}");
+            assert_eq!(cannot_fail(script).as_deref(), because, "{script}");
         }
     }
 

@@ -1,158 +1,18 @@
-//! A shell script as its parts: lists, pipelines, commands, words, each with its place in the text.
+//! A shell script taken apart.
 //!
 //! The grammar is that of POSIX with what people write for bash: `[[ … ]]`, `(( … ))`, `<( … )`, `<<<`, arrays.
 
-use std::ops::Range;
+mod words;
+
+use words::is_name;
+
+use super::syntax::{Command, Kind, Link, List, Pipeline, Script, Word, edited};
 
 /// The longest script that is taken apart, in bytes.
 pub const MAX_SCRIPT: usize = 8_000;
 
 /// How deep commands may be nested.
 const MAX_DEPTH: usize = 64;
-
-/// Commands one after the other.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Script {
-    /// In the order of the text.
-    pub lists: Vec<List>,
-    /// It holds what only bash takes; known of the whole script.
-    pub needs_bash: bool,
-}
-
-/// Pipelines between `;` or line ends, joined by `&&` and `||`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct List {
-    /// Each with what joins it to those before it.
-    pub pipelines: Vec<(Link, Pipeline)>,
-    /// It ends in `&`.
-    pub background: bool,
-}
-
-/// What joins a pipeline to those before it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Link {
-    /// It is the first of its list.
-    First,
-    /// `&&`
-    And,
-    /// `||`
-    Or,
-}
-
-/// Commands between `|`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pipeline {
-    /// It begins with `!`.
-    pub negated: bool,
-    /// At least one.
-    pub commands: Vec<Command>,
-    /// From its first word, or its `!`, to the end of its last command.
-    pub range: Range<usize>,
-}
-
-/// A command, simple or compound.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Command {
-    /// What it is.
-    pub kind: Kind,
-    /// With its redirections.
-    pub range: Range<usize>,
-    /// The words of a simple command, assignments included; those of `[[ … ]]`.
-    pub words: Vec<Word>,
-    /// It writes to a file.
-    pub writes: bool,
-    /// What its words run: `$( … )`, `<( … )`.
-    pub substituted: Vec<Script>,
-    /// What its words run in backticks; with places in that text, not in the script's.
-    pub backticked: Vec<Script>,
-}
-
-/// Simple commands and compound ones.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kind {
-    /// A program with its arguments, or assignments.
-    Simple,
-    /// `( … )`, whose `exit` leaves only that, and `{ … }`.
-    Group {
-        /// It is `( … )`.
-        subshell: bool,
-        /// What it holds.
-        script: Script,
-    },
-    /// `if`, `case`.
-    Branches {
-        /// What is asked.
-        conditions: Vec<Script>,
-        /// What may be done.
-        bodies: Vec<Script>,
-    },
-    /// `for`, `while`, `until`.
-    Loop {
-        /// What is asked before each turn.
-        condition: Option<Script>,
-        /// What is done in each turn.
-        body: Script,
-    },
-    /// `name() { … }`
-    Function {
-        /// What it does when it is called.
-        body: Script,
-    },
-    /// `(( … ))`
-    Arithmetic,
-}
-
-/// A word of a command.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word {
-    /// Without its quotes.
-    pub text: String,
-    /// Part of it is in quotes or behind a backslash.
-    pub quoted: bool,
-    /// Its place.
-    pub range: Range<usize>,
-}
-
-impl Script {
-    /// All commands: nested ones, too, and those of substitutions; and whether each runs in the background.
-    pub fn commands(&self) -> Vec<(&Command, bool)> {
-        let mut found = Vec::new();
-        self.collect(false, &mut found);
-        found
-    }
-
-    fn collect<'a>(&'a self, background: bool, found: &mut Vec<(&'a Command, bool)>) {
-        for list in &self.lists {
-            let background = background || list.background;
-            for command in list.pipelines.iter().flat_map(|(_, pipeline)| &pipeline.commands) {
-                found.push((command, background));
-                let inner = command.substituted.iter().chain(&command.backticked);
-                inner.for_each(|script| script.collect(background, found));
-                command.scripts().for_each(|script| script.collect(background, found));
-            }
-        }
-    }
-}
-
-impl Command {
-    /// What a simple command runs.
-    pub fn program(&self) -> Option<&str> {
-        self.arguments().next().filter(|_| self.kind == Kind::Simple).map(|word| word.text.as_str())
-    }
-
-    /// The scripts that a compound command is made of.
-    pub fn scripts(&self) -> impl Iterator<Item = &Script> {
-        let (first, second): (&[Script], &[Script]) = match &self.kind {
-            Kind::Simple | Kind::Arithmetic => (&[], &[]),
-            Kind::Group { script, .. } | Kind::Function { body: script } => (std::slice::from_ref(script), &[]),
-            Kind::Branches { conditions, bodies } => (conditions, bodies),
-            Kind::Loop { condition, body } => {
-                (condition.as_ref().map(std::slice::from_ref).unwrap_or_default(), std::slice::from_ref(body))
-            }
-        };
-        first.iter().chain(second)
-    }
-}
 
 /// Takes a script apart. `None`: no shell would take it, or it is too long.
 pub fn parse(text: &str) -> Option<Script> {
@@ -171,14 +31,8 @@ pub fn with_literal_parentheses(text: &str) -> Option<String> {
     if parser.at != text.len() || !parser.pending.is_empty() {
         return None;
     }
-    let (mut escaped, mut copied) = (String::new(), 0);
-    for at in parser.escapes.unwrap_or_default() {
-        escaped.push_str(&text[copied..at]);
-        escaped.push('\\');
-        copied = at;
-    }
-    escaped.push_str(&text[copied..]);
-    Some(escaped)
+    let escapes = parser.escapes.unwrap_or_default().into_iter();
+    Some(edited(text, escapes.map(|at| (at..at, "\\".to_owned())).collect()))
 }
 
 struct Parser<'a> {
@@ -402,8 +256,8 @@ impl<'a> Parser<'a> {
             "if" => self.branches()?,
             "while" | "until" => {
                 self.at += word.len();
-                let condition = Some(self.script(&["do"])?);
-                Kind::Loop { condition, body: self.do_done()? }
+                let conditions = vec![self.script(&["do"])?];
+                Kind::Control { conditions, bodies: vec![self.do_done()?], is_loop: true }
             }
             "for" | "select" => self.for_loop()?,
             "case" => self.case()?,
@@ -462,7 +316,7 @@ impl<'a> Parser<'a> {
             }
             self.expect_word("fi")?;
             let any_empty = conditions.iter().chain(&bodies).any(|script| script.lists.is_empty());
-            return (!any_empty).then_some(Kind::Branches { conditions, bodies });
+            return (!any_empty).then_some(Kind::Control { conditions, bodies, is_loop: false });
         }
     }
 
@@ -495,7 +349,7 @@ impl<'a> Parser<'a> {
         }
         self.blanks();
         self.take(";");
-        Some(Kind::Loop { condition: None, body: self.do_done()? })
+        Some(Kind::Control { conditions: Vec::new(), bodies: vec![self.do_done()?], is_loop: true })
     }
 
     fn case(&mut self) -> Option<Kind> {
@@ -508,7 +362,7 @@ impl<'a> Parser<'a> {
             self.newlines();
             if self.word_is(&["esac"]) {
                 self.at += "esac".len();
-                return Some(Kind::Branches { conditions: Vec::new(), bodies });
+                return Some(Kind::Control { conditions: Vec::new(), bodies, is_loop: false });
             }
             self.take("(");
             loop {
@@ -609,183 +463,6 @@ impl<'a> Parser<'a> {
         let to_file = operator.contains('>') && operator != ">&" && target.text != "/dev/null";
         Some(Some(to_file))
     }
-
-    /// A word; `None` also where none stands.
-    fn word(&mut self) -> Option<Word> {
-        let start = self.at;
-        let (mut text, mut quoted) = (String::new(), false);
-        while let Some(c) = self.peek() {
-            match c {
-                '\\' if self.sees("\\\n") => self.at += 2,
-                '\\' => {
-                    self.at += 1;
-                    text.extend(self.peek());
-                    self.at += self.peek().map_or(0, char::len_utf8);
-                    quoted = true;
-                }
-                '\'' => {
-                    let length = self.rest()[1..].find('\'')?;
-                    text.push_str(&self.rest()[1..=length]);
-                    self.at += length + 2;
-                    quoted = true;
-                }
-                '"' => {
-                    self.double_quoted(&mut text)?;
-                    quoted = true;
-                }
-                '$' | '`' => self.expansion(&mut text)?,
-                '<' | '>' if self.rest()[1..].starts_with('(') && text.is_empty() => {
-                    self.at += 2;
-                    self.needs_bash = true;
-                    self.substitution()?;
-                }
-                '(' if text.ends_with('=') && self.at > start => self.array(&mut text)?,
-                '(' if self.is_in_path() => {
-                    let close = self.at + self.rest().find(')')?;
-                    self.escapes.as_mut()?.extend([self.at, close]);
-                    text.push_str(&self.text[self.at..=close]);
-                    self.at = close + 1;
-                }
-                '(' if self.at > start && is_name(&text) => break,
-                '(' => return None,
-                _ if c.is_whitespace() || ";&|)<>".contains(c) => break,
-                _ => {
-                    text.push(c);
-                    self.at += c.len_utf8();
-                }
-            }
-        }
-        self.end = self.at;
-        (self.at > start).then_some(Word { text, quoted, range: start..self.at })
-    }
-
-    fn array(&mut self, text: &mut String) -> Option<()> {
-        self.at += 1;
-        self.needs_bash = true;
-        loop {
-            self.newlines();
-            if self.take(")") {
-                text.push_str("()");
-                return Some(());
-            }
-            self.word()?;
-        }
-    }
-
-    /// Whether the parenthesis that stands here begins the name of a directory, as in `app/(group)/page.tsx`.
-    fn is_in_path(&self) -> bool {
-        if self.escapes.is_none() {
-            return false;
-        }
-        let rest = &self.rest()[1..];
-        let name = rest.find(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c))).unwrap_or(rest.len());
-        let closed = name > 0 && rest[name..].starts_with(')');
-        let behind = rest.get(name + 1..).unwrap_or("");
-        let before = &self.text[..self.at];
-        let begins = before.is_empty() || before.ends_with([' ', '"']);
-        let is_path = before.ends_with('/') || (begins && behind.starts_with('/'));
-        closed && is_path && (behind.is_empty() || behind.starts_with(['/', ' ', '\n', ';', '&', '|']))
-    }
-
-    fn double_quoted(&mut self, text: &mut String) -> Option<()> {
-        self.at += 1;
-        loop {
-            match self.peek()? {
-                '"' => {
-                    self.at += 1;
-                    return Some(());
-                }
-                '\\' => {
-                    self.at += 1;
-                    let c = self.peek()?;
-                    if !"$`\"\\\n".contains(c) {
-                        text.push('\\');
-                    }
-                    text.push(c);
-                    self.at += c.len_utf8();
-                }
-                '$' | '`' => self.expansion(text)?,
-                c => {
-                    text.push(c);
-                    self.at += c.len_utf8();
-                }
-            }
-        }
-    }
-
-    /// `$name`, `${ … }`, `$( … )`, `$(( … ))`, `$' … '`, backticks; as it is written.
-    fn expansion(&mut self, text: &mut String) -> Option<()> {
-        let start = self.at;
-        if self.take("`") {
-            let rest = self.rest();
-            let mut escaped = false;
-            let end = rest.char_indices().find(|&(_, c)| {
-                let found = c == '`' && !escaped;
-                escaped = c == '\\' && !escaped;
-                found
-            });
-            let inner = rest[..end?.0].replace("\\`", "`");
-            self.at += end?.0 + 1;
-            // What is in backticks has escapes of its own; that it is no script is a matter for the shell.
-            self.backticked.extend(parse(&inner));
-        } else if self.sees("$((") && self.is_arithmetic() {
-            self.at += 1;
-            self.arithmetic()?;
-        } else if self.take("$(") {
-            self.substitution()?;
-        } else if self.take("${") {
-            self.parameter()?;
-        } else if self.take("$'") {
-            self.needs_bash = true;
-            let mut escaped = false;
-            let end = self.rest().char_indices().find(|&(_, c)| {
-                let found = c == '\'' && !escaped;
-                escaped = c == '\\' && !escaped;
-                found
-            });
-            self.at += end?.0 + 1;
-        } else {
-            self.at += 1;
-        }
-        text.push_str(&self.text[start..self.at]);
-        Some(())
-    }
-
-    /// The rest of `$( … )`.
-    fn substitution(&mut self) -> Option<()> {
-        let script = self.script(&[])?;
-        self.take(")").then_some(())?;
-        self.substituted.push(script);
-        Some(())
-    }
-
-    /// The rest of `${ … }`.
-    fn parameter(&mut self) -> Option<()> {
-        self.deeper()?;
-        let mut ignored = String::new();
-        loop {
-            match self.peek()? {
-                '}' => {
-                    self.at += 1;
-                    self.depth -= 1;
-                    return Some(());
-                }
-                '\\' => {
-                    self.at += 1;
-                    self.at += self.peek()?.len_utf8();
-                }
-                '"' => self.double_quoted(&mut ignored)?,
-                '\'' => self.at += self.rest()[1..].find('\'')? + 2,
-                '$' | '`' => self.expansion(&mut ignored)?,
-                c => self.at += c.len_utf8(),
-            }
-        }
-    }
-}
-
-fn is_name(text: &str) -> bool {
-    let begins = text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    begins && text.chars().all(|c| c.is_ascii_alphanumeric() || "_-".contains(c))
 }
 
 #[cfg(test)]

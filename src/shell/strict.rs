@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 use super::meaning::{display_filters, passes_on};
-use super::parse::{Command, Kind, Pipeline, Script, parse};
+use super::parse::parse;
+use super::syntax::{Command, Kind, Pipeline, Script, edited, has_letter};
 
 const SEARCHES: [&str; 6] = ["grep", "rg", "egrep", "fgrep", "ag", "ack"];
 
-/// Which shell a line needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shell {
     /// Any: every command of it decides for itself.
@@ -39,7 +39,7 @@ pub fn shell_of(text: &str) -> Shell {
 /// that something else judges.
 pub fn strict(text: &str) -> String {
     let Some(script) = parse(text).filter(|_| !text.contains("PIPESTATUS")) else { return text.to_owned() };
-    let mut edits: Vec<(Range<usize>, String)> = Vec::new();
+    let mut edits = Vec::new();
     for stage in script.stages() {
         let (open, close) = if stage.alone { (" (", ')') } else { ("{", '}') };
         let reads_on = if stage.reads_on { " on" } else { "" };
@@ -47,19 +47,7 @@ pub fn strict(text: &str) -> String {
         edits.push((begin..begin, format!("{open} trap '_stage {}{reads_on}' EXIT; ", stage.harmless)));
         edits.push((stage.place.end..stage.end, format!("; {close}")));
     }
-    if edits.is_empty() {
-        return text.to_owned();
-    }
-    edits.sort_by_key(|(place, _)| place.start);
-    let mut guarded = PRELUDE.to_owned();
-    let mut copied = 0;
-    for (place, mark) in edits {
-        guarded.push_str(&text[copied..place.start]);
-        guarded.push_str(&mark);
-        copied = place.end;
-    }
-    guarded.push_str(&text[copied..]);
-    guarded
+    if edits.is_empty() { text.to_owned() } else { PRELUDE.to_owned() + &edited(text, edits) }
 }
 
 /// On the script's first line, so that the line numbers of its errors hold. Each program of a pipeline runs in a shell of
@@ -144,8 +132,7 @@ impl Pipeline {
 impl Command {
     fn collect_inner(&self, found: &mut Vec<Stage>) {
         let asked = match &self.kind {
-            Kind::Branches { conditions, .. } => conditions.as_slice(),
-            Kind::Loop { condition, .. } => condition.as_slice(),
+            Kind::Control { conditions, .. } => conditions.as_slice(),
             _ => &[],
         };
         for script in self.scripts() {
@@ -159,35 +146,30 @@ impl Command {
 
 /// The highest exit code with which a command only says that it found nothing.
 fn finds_nothing(command: &Command) -> u8 {
-    match &command.kind {
-        Kind::Group { script, .. } | Kind::Loop { body: script, .. } => {
-            let lists = script.lists.last().is_some_and(|list| list.pipelines.len() > 1);
-            last_command(script).map_or(0, finds_nothing).max(u8::from(lists))
-        }
-        _ => {
-            let words: Vec<&str> = command.arguments().map(|word| word.text.rsplit('/').next().unwrap_or("")).collect();
-            let searches = words.iter().any(|word| is_search(word));
-            match words.first() {
-                Some(&"xargs") if searches => 123,
-                Some(&("command" | "git")) => u8::from(searches),
-                Some(&("zgrep" | "diff" | "cmp")) => 1,
-                Some(program) => u8::from(is_search(program)),
-                None => 0,
-            }
-        }
+    let last = match &command.kind {
+        Kind::Group { script, .. } => Some(script),
+        Kind::Control { bodies, is_loop: true, .. } => bodies.first(),
+        _ => None,
+    };
+    if let Some(script) = last {
+        let lists = script.lists.last().is_some_and(|list| list.pipelines.len() > 1);
+        let command = script.last_pipeline().and_then(|pipeline| pipeline.commands.last());
+        return command.map_or(0, finds_nothing).max(u8::from(lists));
     }
-}
-
-fn last_command(script: &Script) -> Option<&Command> {
-    script.lists.last()?.pipelines.last()?.1.commands.last()
+    let words: Vec<&str> = command.texts().into_iter().map(|word| word.rsplit('/').next().unwrap_or("")).collect();
+    let searches = words.iter().any(|word| is_search(word));
+    match words.first() {
+        Some(&"xargs") if searches => 123,
+        Some(&("command" | "git")) => u8::from(searches),
+        Some(&("zgrep" | "diff" | "cmp")) => 1,
+        Some(program) => u8::from(is_search(program)),
+        None => 0,
+    }
 }
 
 /// Whether a search stops at the first match.
 fn stops_early(command: &Command) -> bool {
-    let quiet = |word: &str| {
-        matches!(word, "--quiet" | "--silent")
-            || word.starts_with('-') && !word.starts_with("--") && word.contains(['q', 'm'])
-    };
+    let quiet = |word: &str| matches!(word, "--quiet" | "--silent") || has_letter(word, &['q', 'm']);
     command.program().is_some_and(is_search)
         && command.arguments().skip(1).any(|word| !word.quoted && quiet(&word.text))
 }
@@ -199,12 +181,12 @@ pub fn is_search(program: &str) -> bool {
 
 /// Whether a command looks for lines that tell of failures, and for no others: `grep -E "error TS|FAILED"`.
 pub fn seeks_failures(command: &Command) -> bool {
-    let words: Vec<&str> = command.arguments().skip(1).map(|word| word.text.as_str()).collect();
-    let inverted = |word: &&str| word.starts_with('-') && !word.starts_with("--") && word.contains('v');
+    let texts = command.texts();
+    let words = texts.get(1..).unwrap_or_default();
     let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
     let pattern = words.iter().find(|word| !word.starts_with('-') && !is_number(word));
     command.program().is_some_and(is_search)
-        && !words.iter().any(inverted)
+        && !words.iter().any(|word| has_letter(word, &['v']))
         && pattern.is_some_and(|pattern| pattern.split('|').all(tells_of_failure))
 }
 

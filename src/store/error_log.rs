@@ -11,41 +11,28 @@ use crate::fs::regular_file::{Links, open_with};
 use crate::fs::{FileError, handle, open_error};
 use crate::model::{AgentName, FailureKind, LaneId, PhaseId, TaskId, Timestamp, word_enum};
 
-/// One line of `errors.jsonl`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ErrorEntry {
-    /// When it was recorded.
     pub timestamp: Timestamp,
-    /// Which phase.
     pub phase: PhaseId,
     /// The plan of that phase: a lane, or the file that holds the whole plan.
     pub plan: String,
-    /// Which lane, where it is about one.
     pub lane: Option<LaneId>,
-    /// Which task, where it is about one.
     pub task: Option<TaskId>,
-    /// Which agent, where it is about one.
     pub specialist: Option<AgentName>,
-    /// What kind of error.
     pub error_type: ErrorType,
-    /// What happened, for people.
     pub details: String,
 }
 
 word_enum! {
-    /// What kind of thing went wrong (SPEC §10).
     ErrorType {
-        /// A time limit passed.
         Timeout = "timeout",
-        /// A program ended badly.
         Crash = "crash",
         /// Work was refused: by a gate, a reviewer, the owners of a file, or because its report makes no sense.
         Validation = "validation",
-        /// Two lines of work do not merge.
         Merge = "merge",
         /// Another machine did not answer, or said to come back later.
         Network = "network",
-        /// Git, the disk or a permission.
         State = "state",
     }
 }
@@ -67,11 +54,8 @@ impl From<FailureKind> for ErrorType {
     }
 }
 
-/// Adds `entries` to the file at `path`, whose directory exists, in one write; mode 0600. What somebody was killed
+/// Adds `entries` to the file at `path`, whose directory exists, in one write; mode 0600. What a process was killed
 /// over in the middle of a line stays a line of its own.
-///
-/// # Errors
-/// [`FileError`].
 pub fn append(path: &Path, entries: &[ErrorEntry]) -> Result<(), FileError> {
     let cannot = |source| open_error("write", path, source);
     let file = handle::append(path, Links::Refuse).map_err(cannot)?;
@@ -95,16 +79,13 @@ fn ends_with_line(path: &Path) -> io::Result<bool> {
 }
 
 /// The same for those of `entries` that the file does not hold.
-///
-/// # Errors
-/// [`FileError`].
 pub fn complete(path: &Path, entries: &[ErrorEntry]) -> Result<(), FileError> {
     let known = known(path)?;
     let missing: Vec<ErrorEntry> = entries.iter().filter(|entry| !known.contains(&identity(entry))).cloned().collect();
     if missing.is_empty() { Ok(()) } else { append(path, &missing) }
 }
 
-/// What tells one entry from another: all that it says, in words. Later versions may say more.
+/// What distinguishes entries: their known fields as text. Later versions may add more.
 fn identity(entry: &ErrorEntry) -> Vec<Option<String>> {
     let text = |text: &str| Some(text.to_owned());
     vec![

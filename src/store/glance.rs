@@ -28,7 +28,6 @@ const TAILS: [u64; 2] = [1 << 11, 1 << 14];
 /// An unfinished run, as far as both ends of its log tell of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Glance {
-    /// What it began with.
     pub started: RunStarted,
     /// Where its worktrees are: where it began, or where it was taken to.
     pub worktree_root: PathBuf,
@@ -54,7 +53,6 @@ impl StateDirectory {
 pub struct Logs {
     /// The runs that may be unfinished, in any order: all but those whose logs end with saying that they are done.
     pub open: Vec<RunId>,
-    /// When each log changed last.
     changed: Vec<(Option<Timestamp>, PathBuf)>,
 }
 
@@ -62,7 +60,7 @@ impl StateDirectory {
     /// Looks at every log; each is opened once.
     ///
     /// # Errors
-    /// [`FileError`] when a directory is there and cannot be read.
+    /// `FileError` when a directory is there and cannot be read.
     pub fn logs_at_a_glance(&self) -> Result<Logs, FileError> {
         let paths: Vec<PathBuf> = paths_in(&self.path())?.into_iter().filter(|path| run_of(path).is_some()).collect();
         let seen = looked_at(&paths);
@@ -79,7 +77,7 @@ impl StateDirectory {
     /// The run that began last; `None`: there is none. Of its `logs` some are read: as many as may have begun later.
     ///
     /// # Errors
-    /// [`FileError`] when the directory is there and cannot be read.
+    /// `FileError` when the directory is there and cannot be read.
     pub fn newest(&self, logs: &Logs) -> Result<Option<RunId>, FileError> {
         if self.log.is_some() {
             return Ok(self.runs()?.into_iter().next());
@@ -118,7 +116,6 @@ fn changed_log(path: PathBuf) -> Option<(SystemTime, PathBuf)> {
     Some((metadata.modified().ok()?, path))
 }
 
-/// The run whose log has this path.
 fn run_of(path: &Path) -> Option<RunId> {
     let name = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
     RunId::new(name).ok()

@@ -1,16 +1,17 @@
-//! Writing a run log: the one place where what happened becomes durable (SPEC §4).
+//! Writes a run log: the only place where events become durable (SPEC §4).
 //!
 //! Records are appended to memory and made durable together: everything that waits shares one write and one
 //! `fdatasync`. After an error nothing is tried again, because a second `fsync` may report success for pages that the
-//! kernel has already dropped; the log is closed, and what is on disk is found out by opening it anew.
+//! kernel has already dropped; the log is closed, and opening it again shows what is on disk.
 
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::error::{LogError, cannot};
 use super::log_guard::LogGuard;
 use super::record::encode;
-use super::run_log::{LogError, cannot, scan_all};
+use super::run_log::scan_all;
 use crate::event::{Event, Record};
 use crate::fs::directory::sync_directory;
 use crate::fs::handle::{append_existing, append_new, sync_contents, truncate, write_all};
@@ -23,25 +24,19 @@ use crate::model::{PhaseId, Redactor, RunId, Timestamp};
 pub struct Journal {
     path: PathBuf,
     file: File,
-    /// What is in the file.
     guard: LogGuard,
     run_id: RunId,
     phase: PhaseId,
-    /// The last record's number and time.
     last: (u64, Timestamp),
     /// Lines that are not in the file yet.
     waiting: Vec<u8>,
     /// The first error, after which nothing is written.
     poison: Option<String>,
-    /// Takes secrets out of whatever is recorded.
     redactor: Redactor,
 }
 
 impl Journal {
     /// Makes the log of a new run at `path`, whose directory exists; mode 0600.
-    ///
-    /// # Errors
-    /// [`LogError::File`], also when there is such a file.
     pub fn create(path: &Path, run_id: &RunId, phase: &PhaseId) -> Result<Self, LogError> {
         let file = append_new(path).map_err(|source| open_error("create", path, source))?;
         if let Some(directory) = path.parent() {
@@ -56,7 +51,7 @@ impl Journal {
     /// What is returned is durable, whether or not the process that wrote it came as far as that.
     ///
     /// # Errors
-    /// Any [`LogError`] but the last two; the file is then untouched.
+    /// Any `LogError` but the last two; the file is then untouched.
     pub fn open(path: &Path) -> Result<(Self, Vec<Record>), LogError> {
         let mut file = append_existing(path, Links::Refuse).map_err(|source| open_error("open", path, source))?;
         let mut bytes = Vec::new();
@@ -124,7 +119,7 @@ impl Journal {
     /// nothing.
     ///
     /// # Errors
-    /// [`LogError::Event`], after which the journal goes on without the event, and [`LogError::Poisoned`].
+    /// `LogError::Event`, after which the journal continues without the event, and `LogError::Poisoned`.
     pub fn append(&mut self, at: Timestamp, event: &Event) -> Result<Record, LogError> {
         self.refuse_if_poisoned()?;
         let (seq, at) = (self.last.0 + 1, Timestamp::from_unix_millis(at.unix_millis()).max(self.last.1));
@@ -143,7 +138,7 @@ impl Journal {
     /// Writes everything that waits and makes it durable, with one write and one `fdatasync`; nothing waits: nothing is done.
     ///
     /// # Errors
-    /// [`LogError::File`] or [`LogError::TamperedWith`] the first time, [`LogError::Poisoned`] after that.
+    /// `LogError::File` or `LogError::TamperedWith` the first time, `LogError::Poisoned` after that.
     pub fn sync(&mut self) -> Result<(), LogError> {
         self.refuse_if_poisoned()?;
         if self.waiting.is_empty() {
@@ -183,5 +178,4 @@ impl Journal {
 }
 
 #[cfg(test)]
-#[path = "journal_tests.rs"]
 mod tests;

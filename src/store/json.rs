@@ -16,15 +16,11 @@ pub struct Object {
 }
 
 impl Object {
-    /// The text of a member's value.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.members.iter().find(|(known, _)| known == name).map(|(_, value)| value.get())
     }
 
     /// Replaces the value of the member `name` by the JSON `text`, or appends that member.
-    ///
-    /// # Errors
-    /// `text` is not JSON.
     pub fn set(&mut self, name: &str, text: String) -> serde_json::Result<()> {
         let value = RawValue::from_string(text)?;
         match self.members.iter_mut().find(|(known, _)| known == name) {
@@ -65,7 +61,6 @@ impl<'de> Visitor<'de> for Members {
     }
 }
 
-/// The fields of `value`, in the order in which they are declared.
 pub(super) fn to_object(value: &impl Serialize) -> Result<Map<String, Value>, serde_json::Error> {
     match serde_json::to_value(value)? {
         Value::Object(object) => Ok(object),

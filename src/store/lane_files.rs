@@ -1,7 +1,7 @@
 //! The small files of a lane that others read and write too: `task.json`, an agent's `status.json`, its result file
 //! (SPEC §4 and §6).
 //!
-//! What an agent left is read for what it is worth: nothing that it wrote, or half wrote, is an error of ours. It becomes
+//! What an agent wrote, or half wrote, never becomes an error: it becomes
 //! a report that names the fault.
 
 use std::path::{Path, PathBuf};
@@ -17,28 +17,17 @@ use crate::fs::FileError;
 use crate::fs::atomic::{exchange_below, rename, write_below};
 use crate::fs::directory::create_directories;
 use crate::fs::regular_file::read_foreign;
-use crate::model::{AgentName, Interruption, TaskFile, Timestamp};
+use crate::model::{Interruption, TaskFile, Timestamp};
 
-/// Why a lane's file cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum LaneFileError {
-    /// The file or a directory on the way cannot be made or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// There is a file and it is no `task.json`.
     #[error("{} cannot be read: {reason}", .path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
+    Unreadable { path: PathBuf, reason: String },
 }
 
 /// Reads a `task.json`; `None` where there is none.
-///
-/// # Errors
-/// [`LaneFileError::Unreadable`].
 pub fn read_task(path: &Path) -> Result<Option<TaskFile>, LaneFileError> {
     let unreadable = |reason| LaneFileError::Unreadable { path: path.to_owned(), reason };
     let Some(text) = read_foreign(path).map_err(unreadable)? else { return Ok(None) };
@@ -48,10 +37,7 @@ pub fn read_task(path: &Path) -> Result<Option<TaskFile>, LaneFileError> {
 /// Brings a lane's `task.json` up to date, and makes it if there is none.
 ///
 /// Fields of others, and interruptions that hooks added, stay. A file that is no JSON object is set aside as
-/// `task.json.bad`: the run log says all that was in it.
-///
-/// # Errors
-/// [`LaneFileError::File`].
+/// `task.json.bad`: the run log has all that was in it.
 pub fn write_task(lane: &LaneDirectory, task: &TaskFile) -> Result<(), LaneFileError> {
     let new = to_object(task).map_err(|error| not_written(lane.task_file(), error))?;
     edit_task(lane, write_below, |old| {
@@ -62,9 +48,6 @@ pub fn write_task(lane: &LaneDirectory, task: &TaskFile) -> Result<(), LaneFileE
 }
 
 /// Adds an interruption to a lane's `task.json` and changes nothing else; without such a file there is nothing to do.
-///
-/// # Errors
-/// [`LaneFileError::File`].
 pub fn add_interruption(lane: &LaneDirectory, interruption: &Interruption) -> Result<(), LaneFileError> {
     // A hook waits for it, and a note that a power cut takes is no loss.
     edit_task(lane, exchange_below, |old| {
@@ -75,7 +58,7 @@ pub fn add_interruption(lane: &LaneDirectory, interruption: &Interruption) -> Re
     })
 }
 
-/// Changes the object in `task.json` while nobody else does, and puts it there by `replace`; `None` leaves the file alone.
+/// Changes the object in `task.json` under its lock and writes it by `replace`; `None` leaves the file alone.
 fn edit_task(
     lane: &LaneDirectory,
     replace: impl FnOnce(&Path, &Path, &[u8]) -> Result<(), FileError>,
@@ -114,47 +97,6 @@ fn merge(old: &mut Map<String, Value>, new: Map<String, Value>) {
     }
 }
 
-/// What `status.json` says when Lanekeeper writes it on an agent's behalf (SPEC §4); an agent's own may say less.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct StatusFile {
-    /// The agent's name.
-    pub agent: String,
-    /// The task's id.
-    pub task: String,
-    /// One of `WORKING IN_PROGRESS COMPLETE ERROR BLOCKED`.
-    pub status: String,
-    /// One of `APPROVED REJECTED PENDING`, or empty.
-    pub decision: String,
-    /// The agent's round.
-    pub round: String,
-    /// How many retries went before.
-    pub retry_count: u32,
-    /// Why it failed.
-    pub error_message: String,
-    /// What is left to do.
-    pub work_remaining: String,
-    /// What must come first.
-    pub blocked_by: String,
-    /// What a reviewer wants changed.
-    pub feedback: String,
-    /// When this was written.
-    pub updated_at: Timestamp,
-}
-
-/// Writes an agent's `status.json`.
-///
-/// # Errors
-/// [`LaneFileError::File`].
-pub fn write_status(lane: &LaneDirectory, agent: &AgentName, status: &StatusFile) -> Result<(), LaneFileError> {
-    write_pretty(
-        &lane.root,
-        &lane.relative.join("agents").join(agent.as_str()).join("status.json"),
-        status,
-        write_below,
-    )
-}
-
-/// What an agent's `status.json` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentStatus {
     /// Status and decision in capitals; `fault` where the file or a word in it cannot be understood.
@@ -264,5 +206,4 @@ fn not_written(path: PathBuf, error: serde_json::Error) -> FileError {
 }
 
 #[cfg(test)]
-#[path = "lane_files_tests.rs"]
 mod tests;

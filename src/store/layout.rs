@@ -29,7 +29,7 @@ pub enum LockScope<'a> {
     Phase(&'a PhaseId),
     /// Running one lane of a phase.
     Lane(&'a PhaseId, &'a LaneId),
-    /// Deciding who runs what of a phase; held for a moment only.
+    /// Selecting lanes of a phase; held for a moment only.
     Choice(&'a PhaseId),
 }
 
@@ -41,24 +41,24 @@ impl StateDirectory {
 
     /// The same with another place for `checkpoints.json` (`--checkpoint-path`).
     #[must_use]
-    pub fn with_checkpoints(self, path: PathBuf) -> Self {
+    pub(crate) fn with_checkpoints(self, path: PathBuf) -> Self {
         Self { checkpoints: Some(path), ..self }
     }
 
     /// The same with another place for the run log of the one run that is meant (`--log-path`).
     #[must_use]
-    pub fn with_log(self, path: PathBuf) -> Self {
+    pub(crate) fn with_log(self, path: PathBuf) -> Self {
         Self { log: Some(path), ..self }
     }
 
     /// The same with every run log in its usual place.
     #[must_use]
-    pub fn with_usual_logs(self) -> Self {
+    pub(crate) fn with_usual_logs(self) -> Self {
         Self { log: None, ..self }
     }
 
     /// The words that call Lanekeeper for these runs: its name, and flags for what is elsewhere than usual.
-    pub fn program(&self) -> Vec<String> {
+    pub(crate) fn program(&self) -> Vec<String> {
         let flag = |name: &str, path: &Option<PathBuf>| {
             path.as_ref().map(|path| [name.to_owned(), path.to_string_lossy().into_owned()])
         };
@@ -69,14 +69,14 @@ impl StateDirectory {
     /// Makes the directories, mode 0700, those of the overrides too.
     ///
     /// # Errors
-    /// [`FileError`], also when a symbolic link is on the way down from the repository.
+    /// `FileError`, also when a symbolic link is on the way down from the repository.
     pub fn create(&self) -> Result<(), FileError> {
         create_directories(&self.repository, &Path::new(RUN_LOG_DIRECTORY).join(LOCKS).join("phases"))?;
         let overrides = [&self.checkpoints, &self.log];
         overrides.into_iter().flatten().filter_map(|path| path.parent()).try_for_each(directory::create_directory)
     }
 
-    /// The directory itself.
+    /// `.claude/ai-dev-kit/run-logs` in the repository.
     pub fn path(&self) -> PathBuf {
         self.repository.join(RUN_LOG_DIRECTORY)
     }
@@ -86,15 +86,11 @@ impl StateDirectory {
         self.checkpoints.clone().unwrap_or_else(|| self.path().join("checkpoints.json"))
     }
 
-    /// The structured error log of everything that happens outside of runs (SPEC §10).
-    pub fn errors(&self) -> PathBuf {
+    pub(crate) fn errors(&self) -> PathBuf {
         self.path().join(ERRORS)
     }
 
-    /// The lock file for `scope`, and its directory.
-    ///
-    /// # Errors
-    /// [`FileError`] when the directory cannot be made.
+    /// The lock file for `scope`; makes its directory.
     pub fn lock(&self, scope: LockScope<'_>) -> Result<PathBuf, FileError> {
         // No id begins with a dot, so no run's directory is ever in the way.
         let relative = Path::new(RUN_LOG_DIRECTORY).join(LOCKS);
@@ -112,7 +108,7 @@ impl StateDirectory {
     ///
     /// # Errors
     /// [`FileError`] when the directory is there and cannot be read.
-    pub fn lane_locks(&self, phase: &PhaseId) -> Result<Vec<(LaneId, PathBuf)>, FileError> {
+    pub(crate) fn lane_locks(&self, phase: &PhaseId) -> Result<Vec<(LaneId, PathBuf)>, FileError> {
         let path = self.path().join(LOCKS).join("lanes").join(phase.as_str());
         let mut locks: Vec<(LaneId, PathBuf)> = paths_in(&path)?
             .into_iter()
@@ -126,10 +122,10 @@ impl StateDirectory {
     }
 
     /// Every run that has a log here, the newest first. A log that cannot be read counts from its last change. With
-    /// [`StateDirectory::with_log`] it is the one run whose log that is.
+    /// `StateDirectory::with_log` it is the one run whose log that is.
     ///
     /// # Errors
-    /// [`FileError`] when the directory is there and cannot be read.
+    /// `FileError` when the directory is there and cannot be read.
     pub fn runs(&self) -> Result<Vec<RunId>, FileError> {
         if let Some(log) = &self.log {
             return Ok(first_line(log).map(|first| first.run_id).into_iter().collect());
@@ -146,8 +142,7 @@ impl StateDirectory {
         Ok(runs.into_iter().map(|(_, run)| run).collect())
     }
 
-    /// Whether `run` has a log here.
-    pub fn has(&self, run: &RunId) -> bool {
+    pub(crate) fn has(&self, run: &RunId) -> bool {
         let of_another = |log: &PathBuf| first_line(log).is_some_and(|first| first.run_id != *run);
         let log = self.run(run).log();
         log.exists() && !self.log.as_ref().is_some_and(of_another) && !is_foreign(&log)
@@ -159,10 +154,8 @@ impl StateDirectory {
     }
 }
 
-/// Where the locks are, in the state directory.
 const LOCKS: &str = ".locks";
 
-/// The name of the structured error log, of a run or of none.
 const ERRORS: &str = "errors.jsonl";
 
 /// The files of one run.
@@ -177,7 +170,7 @@ impl RunDirectory {
     /// Makes the run's directory, mode 0700.
     ///
     /// # Errors
-    /// [`FileError`]; the state directory must be there.
+    /// `FileError`; the state directory must be there.
     pub fn create(&self) -> Result<(), FileError> {
         create_directories(&self.root, &Path::new(self.run.as_str()).join("requests"))
     }
@@ -187,12 +180,11 @@ impl RunDirectory {
         self.log.clone().unwrap_or_else(|| self.root.join(format!("{}.jsonl", self.run)))
     }
 
-    /// Everything else of the run.
-    pub fn directory(&self) -> PathBuf {
+    pub(crate) fn directory(&self) -> PathBuf {
         self.root.join(self.run.as_str())
     }
 
-    /// The plan as it was pinned.
+    /// The pinned plan.
     pub fn plan(&self) -> PathBuf {
         self.directory().join("plan.json")
     }
@@ -212,13 +204,12 @@ impl RunDirectory {
         self.directory().join("run.lock")
     }
 
-    /// What a person has to decide, as it was last printed (seed 003, Recovery Escalation Policy).
-    pub fn escalations(&self) -> PathBuf {
+    pub(crate) fn escalations(&self) -> PathBuf {
         self.directory().join("escalations.md")
     }
 
     /// The execution report as it was when the run last ended (SPEC §11).
-    pub fn report(&self, format: ReportFormat) -> PathBuf {
+    pub(crate) fn report(&self, format: ReportFormat) -> PathBuf {
         self.directory().join(match format {
             ReportFormat::Text => "report.txt",
             ReportFormat::Json => "report.json",
@@ -228,13 +219,11 @@ impl RunDirectory {
         })
     }
 
-    /// What the pull request of `lane` says.
-    pub fn pull_request(&self, lane: &LaneId) -> PathBuf {
+    pub(crate) fn pull_request(&self, lane: &LaneId) -> PathBuf {
         self.directory().join("pull-requests").join(format!("{lane}.md"))
     }
 
-    /// The structured error log (SPEC §10).
-    pub fn errors(&self) -> PathBuf {
+    pub(crate) fn errors(&self) -> PathBuf {
         self.directory().join(ERRORS)
     }
 }
@@ -252,28 +241,19 @@ impl LaneDirectory {
         Self { root: worktree_root.to_owned(), relative: Path::new(run.as_str()).join(lane.as_str()) }
     }
 
-    /// The directory itself.
-    pub fn path(&self) -> PathBuf {
+    pub(crate) fn path(&self) -> PathBuf {
         self.root.join(&self.relative)
     }
 
-    /// Who owns the lane and where it stands, for people, scripts and hooks.
-    pub fn task_file(&self) -> PathBuf {
+    pub(crate) fn task_file(&self) -> PathBuf {
         self.path().join("task.json")
     }
 
-    /// The lock of the lane's owner.
-    pub fn lock(&self) -> PathBuf {
-        self.path().join("lane.lock")
-    }
-
-    /// What an agent says of itself.
-    pub fn status_file(&self, agent: &AgentName) -> PathBuf {
+    pub(crate) fn status_file(&self, agent: &AgentName) -> PathBuf {
         self.path().join("agents").join(agent.as_str()).join("status.json")
     }
 }
 
-/// What is in a directory; nothing where there is none.
 pub(super) fn paths_in(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
     match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -282,7 +262,7 @@ pub(super) fn paths_in(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
     }
 }
 
-/// When a run began, as its log says; else when the log was changed last.
+/// When a run began according to its log, else when the log was changed last.
 pub(super) fn began(log: &Path) -> Timestamp {
     let first = first_line(log).map(|first| first.ts);
     first.or_else(|| changed(log)).unwrap_or(Timestamp::from_unix_millis(0))
@@ -301,7 +281,7 @@ fn is_foreign(path: &Path) -> bool {
     read.is_ok() && !head.starts_with(b"{\"seq\":") && has(b"\"event\"") && !has(b",\"crc\":\"")
 }
 
-/// How many bytes of a log say who wrote it.
+/// How many bytes of a log show which program wrote it.
 const HEAD: u64 = 1 << 16;
 
 /// The time of a file; `None`: it is before 1970, or far from now.
@@ -310,7 +290,6 @@ pub(super) fn moment(time: SystemTime) -> Option<Timestamp> {
     i64::try_from(since.as_millis()).ok().map(Timestamp::from_unix_millis)
 }
 
-/// What every line of a run log says.
 #[derive(Deserialize)]
 struct FirstLine {
     ts: Timestamp,

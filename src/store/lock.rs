@@ -1,14 +1,13 @@
 //! Locks that the kernel holds for a process and gives back when it dies, so that none can go stale (SPEC §4).
 //!
-//! What a lock file says of its holder is for messages only; whether there is a holder is asked of the kernel.
+//! The holder in a lock file is for messages only; whether a lock is held is up to the kernel.
 
 use std::fmt;
-use std::fs::{File, Metadata};
+use std::fs::{File, Metadata, TryLockError};
 use std::io::{self, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use fd_lock::RwLock;
 use serde::{Deserialize, Serialize};
 
 use crate::event::Owner;
@@ -17,7 +16,7 @@ use crate::fs::regular_file::{Links, open_with, read_foreign};
 use crate::fs::{FileError, open_error};
 use crate::model::{RunId, Timestamp};
 
-/// Who holds a lock, as the lock file says.
+/// The holder of a lock, according to its file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Holder {
     /// The session, its process and its machine.
@@ -38,24 +37,15 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Why a lock was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// A live process holds it.
     #[error("{} is held by {}", .path.display(), named(.holder.as_deref()))]
-    Held {
-        /// The lock file.
-        path: PathBuf,
-        /// Who holds it, as far as it has said so.
-        holder: Option<Box<Holder>>,
-    },
-    /// The lock file cannot be opened, locked or written.
+    Held { path: PathBuf, holder: Option<Box<Holder>> },
     #[error(transparent)]
     File(#[from] FileError),
 }
 
-/// A holder in words; one that has not said who it is is another process.
-pub fn named(holder: Option<&Holder>) -> String {
+pub(crate) fn named(holder: Option<&Holder>) -> String {
     holder.map_or_else(|| "another process".to_owned(), Holder::to_string)
 }
 
@@ -64,21 +54,17 @@ pub fn named(holder: Option<&Holder>) -> String {
 /// Children do not inherit it. Two locks on one path exclude each other within one process too.
 #[derive(Debug)]
 pub struct RunLock {
-    file: RwLock<File>,
+    file: File,
 }
 
 impl RunLock {
     /// Takes the lock at `path`, whose directory exists, and notes `holder` in it. Does not wait.
-    ///
-    /// # Errors
-    /// [`LockError::Held`] when a live process holds it.
     pub fn acquire(path: &Path, holder: &Holder) -> Result<Self, LockError> {
         let mut lock = loop {
             let file = open(path)?;
             let opened = file.metadata().map_err(|source| open_error("look at", path, source))?;
-            let mut file = RwLock::new(file);
-            match try_lock(&mut file) {
-                // `clean` may have removed the file between open and lock: a lock on a nameless file excludes nobody.
+            match try_lock(&file) {
+                // `clean` may have removed the file between open and lock: a lock on a file without a name excludes no process.
                 Ok(true) if is_at(path, &opened) => break Self { file },
                 Ok(true) => {}
                 Ok(false) => {
@@ -93,27 +79,26 @@ impl RunLock {
 
     fn note(&mut self, holder: &Holder) -> io::Result<()> {
         let text = serde_json::to_string(holder)?;
-        let mut guard = self.file.try_write()?;
-        truncate(&guard, 0)?;
-        guard.rewind()?;
-        write_all(&guard, text.as_bytes())?;
-        keep(guard);
-        Ok(())
+        truncate(&self.file, 0)?;
+        self.file.rewind()?;
+        write_all(&self.file, text.as_bytes())
     }
 }
 
 impl Drop for RunLock {
     /// Unlocks rather than closes only: a child between fork and exec would keep a merely closed lock a moment longer.
     fn drop(&mut self) {
-        drop(self.file.try_write());
+        let _ = self.file.unlock();
     }
 }
 
-/// Whether a live process holds the lock at `path`. Nobody is kept from taking it by the question.
-pub fn is_held(path: &Path) -> bool {
+/// Whether a live process holds the lock at `path`. The check keeps no process from taking it.
+pub(crate) fn is_held(path: &Path) -> bool {
     let Ok(file) = open_with(path, Links::Refuse) else { return false };
-    let lock = RwLock::new(file);
-    matches!(lock.try_read(), Err(error) if error.kind() == io::ErrorKind::WouldBlock)
+    match file.try_lock_shared() {
+        Ok(()) => file.unlock().is_err(),
+        Err(error) => matches!(error, TryLockError::WouldBlock),
+    }
 }
 
 /// Who holds the lock at `path` as far as its file says; whether anybody does is the matter of [`is_held`].
@@ -126,10 +111,11 @@ pub fn read_holder(path: &Path) -> Option<Holder> {
 /// # Errors
 /// [`FileError`] when the lock cannot be opened or taken; `work` was not run then.
 pub fn exclusively<T>(path: &Path, work: impl FnOnce() -> T) -> Result<T, FileError> {
-    let mut lock = RwLock::new(open(path)?);
-    let guard = lock.write().map_err(|source| open_error("lock", path, source))?;
+    let file = open(path)?;
+    file.lock().map_err(|source| open_error("lock", path, source))?;
     let result = work();
-    drop(guard);
+    // Not only closed, for the same reason as in `RunLock`.
+    let _ = file.unlock();
     Ok(result)
 }
 
@@ -138,27 +124,20 @@ fn open(path: &Path) -> Result<File, FileError> {
 }
 
 /// Whether the lock was taken. Readers in [`is_held`] are waited for, holders are not.
-fn try_lock(file: &mut RwLock<File>) -> io::Result<bool> {
+fn try_lock(file: &File) -> io::Result<bool> {
     loop {
-        match file.try_write() {
-            Ok(guard) => {
-                keep(guard);
-                return Ok(true);
-            }
-            Err(error) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-            Err(_) => {}
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) => {}
         }
-        match file.try_read() {
-            Ok(_) => std::thread::yield_now(),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(false),
-            Err(error) => return Err(error),
+        match file.try_lock_shared() {
+            Ok(()) => file.unlock()?,
+            Err(TryLockError::WouldBlock) => return Ok(false),
+            Err(TryLockError::Error(error)) => return Err(error),
         }
+        std::thread::yield_now();
     }
-}
-
-/// The guard borrows what must move into [`RunLock`]; forgetting it leaves the file locked and leaks nothing.
-fn keep(guard: fd_lock::RwLockWriteGuard<'_, File>) {
-    std::mem::forget(guard);
 }
 
 fn is_at(path: &Path, opened: &Metadata) -> bool {
@@ -217,8 +196,8 @@ mod tests {
     fn children_do_not_inherit_a_lock() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.lock");
-        let mut lock = RwLock::new(super::open(&path).unwrap());
-        assert!(try_lock(&mut lock).unwrap());
+        let lock = super::open(&path).unwrap();
+        assert!(try_lock(&lock).unwrap());
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         // Closed, not unlocked: what the kernel does for a process that dies.
         drop(lock);

@@ -19,9 +19,7 @@ const COPY_LIMIT: usize = 32 << 20;
 /// What another program did to a run log that is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tampering {
-    /// Nothing is at its path.
     Deleted,
-    /// Something else is at its path.
     Replaced,
     /// The file is shorter than what was written.
     Truncated,
@@ -40,7 +38,6 @@ impl fmt::Display for Tampering {
     }
 }
 
-/// What was written to a run log.
 #[derive(Debug)]
 pub(super) struct LogGuard {
     /// The log, below its real directory: a symbolic link that replaces a directory later is not followed.
@@ -51,7 +48,6 @@ pub(super) struct LogGuard {
 }
 
 impl LogGuard {
-    /// Guards the log at `path`, which exists and holds `bytes`.
     pub(super) fn new(path: &Path, bytes: Vec<u8>) -> Self {
         let directory = path.parent().and_then(|directory| fs::canonicalize(directory).ok());
         let real = directory.zip(path.file_name()).map(|(directory, name)| directory.join(name));
@@ -60,7 +56,6 @@ impl LogGuard {
         Self { path: real.unwrap_or_else(|| path.to_owned()), length, copy }
     }
 
-    /// Takes note of what was appended.
     pub(super) fn add(&mut self, bytes: &[u8]) {
         self.length += bytes.len() as u64;
         self.copy = self.copy.take().filter(|copy| copy.len() + bytes.len() <= COPY_LIMIT);
@@ -69,7 +64,6 @@ impl LogGuard {
         }
     }
 
-    /// What another program did to the log, which is open as `file`.
     pub(super) fn tampering(&self, file: &File) -> io::Result<Option<Tampering>> {
         let open = file.metadata()?;
         let found = match fs::symlink_metadata(&self.path) {
@@ -116,7 +110,6 @@ impl LogGuard {
     }
 }
 
-/// A name beside `path` that nothing has.
 fn free_name(path: &Path) -> PathBuf {
     let name = |number: u32| {
         let mut name = path.as_os_str().to_owned();
@@ -128,5 +121,4 @@ fn free_name(path: &Path) -> PathBuf {
 }
 
 #[cfg(test)]
-#[path = "log_guard_tests.rs"]
 mod tests;

@@ -16,43 +16,24 @@ pub const FORMAT: &str = "1.0";
 /// The columns of a record that has no lane or no task hold this.
 const NONE: &str = "-";
 
-/// Why an event cannot become a line.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
-    /// A value that JSON cannot hold, for example a path that is not UTF-8.
     #[error("it cannot be written as JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// A field of the event has a column's name and says something else.
     #[error("its field `{0}` says something else than the column of that name")]
     Collision(String),
 }
 
-/// Why a line is no record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LineFault {
-    /// The checksum is missing or does not match.
     #[error("its checksum does not match")]
     Checksum,
-    /// The line was written like this, by a program that knows another event or other fields.
     #[error("it is no record of format {FORMAT}: {0}")]
     Fields(String),
-    /// The event is one that this program does not know.
     #[error("its event `{event}` is unknown to format {FORMAT}; the log has format {format}")]
-    UnknownEvent {
-        /// The event's word.
-        event: String,
-        /// The format that the log says it has.
-        format: String,
-    },
-    /// A record is missing before this one, or this one is there twice.
+    UnknownEvent { event: String, format: String },
     #[error("its number is {found}, not {expected}")]
-    Sequence {
-        /// The number that comes next.
-        expected: u64,
-        /// The number it has.
-        found: u64,
-    },
-    /// The line belongs to another run.
+    Sequence { expected: u64, found: u64 },
     #[error("it belongs to run {0}")]
     OtherRun(RunId),
 }
@@ -75,7 +56,6 @@ struct Columns<'a> {
     notes: Option<&'a str>,
 }
 
-/// A decoded line.
 pub(super) struct Line {
     pub(super) run_id: RunId,
     pub(super) phase: PhaseId,
@@ -108,7 +88,7 @@ pub(super) fn encode(
     Ok(())
 }
 
-/// Reads a line without its newline. `format` is what the log says of itself, for messages.
+/// Reads a line without its newline. `format` is the log's format, for messages.
 pub(super) fn decode(line: &[u8], format: &str) -> Result<Line, LineFault> {
     if !is_intact(line) {
         return Err(LineFault::Checksum);
@@ -251,5 +231,4 @@ fn unknown_event(object: &Map<String, Value>, format: &str) -> Option<LineFault>
 }
 
 #[cfg(test)]
-#[path = "record_tests.rs"]
 mod tests;

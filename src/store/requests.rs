@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::event::{Event, SnapshotReason, StopReason};
 use crate::fs::regular_file::read_foreign;
 use crate::fs::{FileError, atomic};
 use crate::model::{AgentName, CommitId, HumanGate, LaneId, Timestamp};
@@ -31,7 +32,7 @@ pub enum Request {
         gate: HumanGate,
         /// Yes or no.
         approved: bool,
-        /// What the person says; reaches the agent.
+        /// The user's message, which reaches the agent.
         #[serde(default)]
         message: String,
     },
@@ -49,30 +50,35 @@ pub enum Request {
     },
 }
 
-/// Requests that were waiting.
+impl From<Request> for Event {
+    fn from(request: Request) -> Self {
+        match request {
+            Request::Stop { lane, force } => Self::StopRequested { lane, reason: StopReason::Request, force },
+            Request::Record { lane, agent, commit, reference } => {
+                Self::SnapshotTaken { lane, agent, reason: SnapshotReason::Request, commit, reference }
+            }
+            Request::Answer { lane, gate, approved, message } => Self::GateAnswered { lane, gate, approved, message },
+        }
+    }
+}
+
+/// The requests that were waiting.
 #[derive(Debug, Default)]
 pub struct Taken {
     /// Those that can be read, the oldest first.
     pub requests: Vec<Request>,
-    /// Where they lie now: for [`forget`] once what they ask for is durable elsewhere.
+    /// Where they lie now: for `forget` once what they ask for is durable elsewhere.
     pub files: Vec<PathBuf>,
-    /// Those that cannot be taken.
-    pub malformed: Vec<Malformed>,
+    pub(crate) malformed: Vec<Malformed>,
 }
 
-/// A request that cannot be read.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Malformed {
-    /// Where it lies now.
+pub(crate) struct Malformed {
     pub path: PathBuf,
-    /// What is wrong with it.
     pub reason: String,
 }
 
-/// Leaves a request in `directory`, which exists, and tells as which file. It is durable and whole when it can be seen.
-///
-/// # Errors
-/// [`FileError`].
+/// Leaves a request in `directory`, which exists, and returns its file. It is durable and whole when it is visible.
 pub fn submit(directory: &Path, request: &Request) -> Result<PathBuf, FileError> {
     // A version 7 UUID begins with the time in milliseconds, so names sort by age.
     let path = directory.join(format!("{}.json", uuid::Uuid::now_v7()));
@@ -81,11 +87,8 @@ pub fn submit(directory: &Path, request: &Request) -> Result<PathBuf, FileError>
     Ok(path)
 }
 
-/// Takes back the request that [`submit`] left as `path`; whether it was still there, and nobody will ever take it.
-///
-/// # Errors
-/// [`FileError`] when it is there and cannot be removed.
-pub fn withdraw(path: &Path) -> Result<bool, FileError> {
+/// Takes back the request that [`submit`] left as `path`; `true`: it was still there, and will never be taken.
+pub(crate) fn withdraw(path: &Path) -> Result<bool, FileError> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -95,12 +98,9 @@ pub fn withdraw(path: &Path) -> Result<bool, FileError> {
 
 /// A request that was taken and not forgotten: its taker died, perhaps after what it asked for was written down.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unsettled {
-    /// What is wanted.
+pub(crate) struct Unsettled {
     pub request: Request,
-    /// When it was submitted.
     pub since: Timestamp,
-    /// Where it lies.
     pub file: PathBuf,
 }
 
@@ -109,9 +109,6 @@ pub struct Unsettled {
 /// What is taken cannot be withdrawn any more and is not taken again, but stays as `*.taken` until it is forgotten. A
 /// request that cannot be read, or not be moved and would be taken again, is set aside as `*.bad` and keeps nobody from
 /// taking the others.
-///
-/// # Errors
-/// [`FileError`] when the directory cannot be listed.
 pub fn take(directory: &Path) -> Result<Taken, FileError> {
     let mut taken = Taken::default();
     for path in ending_with(directory, "json")? {
@@ -128,7 +125,7 @@ pub fn take(directory: &Path) -> Result<Taken, FileError> {
 
 /// Removes requests that were taken, now that what they ask for is durable. One that cannot be removed is found again
 /// by [`unsettled`].
-pub fn forget(files: &[PathBuf]) {
+pub(crate) fn forget(files: &[PathBuf]) {
     for file in files {
         if let Err(error) = fs::remove_file(file) {
             tracing::warn!("{} cannot be removed: {error}", file.display());
@@ -137,15 +134,11 @@ pub fn forget(files: &[PathBuf]) {
 }
 
 /// The requests that were taken and not forgotten, the oldest first. Nobody else may be taking any.
-///
-/// # Errors
-/// [`FileError`] when the directory cannot be listed.
-pub fn unsettled(directory: &Path) -> Result<Vec<Unsettled>, FileError> {
+pub(crate) fn unsettled(directory: &Path) -> Result<Vec<Unsettled>, FileError> {
     let files = ending_with(directory, TAKEN)?.into_iter();
     Ok(files.filter_map(|file| Some(Unsettled { request: read(&file).ok()?, since: age(&file), file })).collect())
 }
 
-/// When the request in `file` was submitted, as its name tells.
 fn age(file: &Path) -> Timestamp {
     let name = file.file_stem().and_then(|stem| uuid::Uuid::try_parse(&stem.to_string_lossy()).ok());
     let (seconds, nanoseconds) = name.and_then(|name| name.get_timestamp()).map_or((0, 0), |time| time.to_unix());

@@ -13,7 +13,6 @@ use crate::model::JobSpec;
 /// How much of a job's output is taken along from its beginning, in bytes.
 const HEAD: u64 = 64 << 10;
 
-/// How much of it from its end.
 const TAIL: u64 = 192 << 10;
 
 /// The largest other file that is taken along, in bytes.
@@ -37,9 +36,6 @@ pub type RunFile = (String, Vec<u8>);
 
 /// The files of a run, sorted by path, without those below one of `except`. The output of a job is cut to its ends where
 /// it is long; other large files, links and names that are not plain are left behind.
-///
-/// # Errors
-/// [`FileError`] when something is there and cannot be read.
 pub fn collect(run: &RunDirectory, except: &[PathBuf]) -> Result<Vec<RunFile>, FileError> {
     let mut files = Vec::new();
     descend(&run.directory(), "", except, &mut files)?;
@@ -47,10 +43,7 @@ pub fn collect(run: &RunDirectory, except: &[PathBuf]) -> Result<Vec<RunFile>, F
     Ok(files)
 }
 
-/// The specifications of the run's jobs, which tell what of theirs is secret. One that cannot be read is passed over.
-///
-/// # Errors
-/// [`FileError`] when something is there and cannot be read.
+/// The specifications of the run's jobs, which name their secrets. One that cannot be read is skipped.
 pub fn specifications(run: &RunDirectory) -> Result<Vec<JobSpec>, FileError> {
     let mut found = Vec::new();
     gather_specifications(&run.directory(), &mut found)?;
@@ -87,7 +80,7 @@ fn descend(directory: &Path, prefix: &str, except: &[PathBuf], files: &mut Vec<R
             Ok(kind) if kind.is_file() && (name == "output.log" || kind.len() <= LARGEST) => {
                 files.extend(read(&path)?.map(|contents| (relative, contents)));
             }
-            // Links, pipes and what is gone meanwhile.
+            // Links, pipes and files that are gone.
             _ => {}
         }
     }

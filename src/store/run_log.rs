@@ -1,110 +1,18 @@
 //! Reading a run log, whole or as it grows. Nothing here changes a byte of it.
 
-use std::fmt;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use super::log_guard::Tampering;
-use super::record::{self, EncodeError, FORMAT, LineFault};
+use super::error::{Damage, LogError, cannot};
+use super::record::{self, FORMAT, LineFault};
 use crate::event::{Record, relocate};
 use crate::fs::handle::sync_contents;
 use crate::fs::regular_file::{Links, open_with};
-use crate::fs::{FileError, open_error, regular_file};
+use crate::fs::{open_error, regular_file};
 use crate::model::{PhaseId, RunId};
-
-/// Why a run log cannot be read or written.
-#[derive(Debug, thiserror::Error)]
-pub enum LogError {
-    /// The file cannot be opened, read, written or made durable.
-    #[error(transparent)]
-    File(#[from] FileError),
-    /// The log holds no whole record: the run died before anything was done.
-    #[error("{} holds no record, so nothing was done in this run: remove the file and start again", .path.display())]
-    Empty {
-        /// The log.
-        path: PathBuf,
-    },
-    /// A later Lanekeeper wrote the log.
-    #[error("{} has format {found}, this program reads {FORMAT}: use a newer Lanekeeper", .path.display())]
-    NewerFormat {
-        /// The log.
-        path: PathBuf,
-        /// The format it has.
-        found: String,
-    },
-    /// Lines before the end cannot be trusted.
-    #[error("{} is damaged: {}", .path.display(), list(.damage))]
-    Damaged {
-        /// The log.
-        path: PathBuf,
-        /// Every damaged line, in order; never empty.
-        damage: Vec<Damage>,
-    },
-    /// An event cannot be written; the log is as it was.
-    #[error("event `{event}` cannot be written to {}: {source}", .path.display())]
-    Event {
-        /// The log.
-        path: PathBuf,
-        /// The event, shortened.
-        event: String,
-        /// Why.
-        source: EncodeError,
-    },
-    /// Another program deleted, replaced or changed the log while it was open.
-    #[error("another program {} the run log {} while the run was active; {}", .how, .path.display(), outcome(.restored))]
-    TamperedWith {
-        /// The log.
-        path: PathBuf,
-        /// What the program did.
-        how: Tampering,
-        /// Where what was at its path is saved; the error is why the log was not restored.
-        restored: Result<Option<PathBuf>, FileError>,
-    },
-    /// An earlier write failed, so nobody knows what is on disk until the log is opened again.
-    #[error("{} is closed after an error: {cause}", .path.display())]
-    Poisoned {
-        /// The log.
-        path: PathBuf,
-        /// The first error.
-        cause: String,
-    },
-}
-
-fn outcome(restored: &Result<Option<PathBuf>, FileError>) -> String {
-    match restored {
-        Ok(None) => "it was restored, with every record".to_owned(),
-        Ok(Some(aside)) => {
-            format!("it was restored, with every record, and the file found in its place saved as {}", aside.display())
-        }
-        Err(error) => format!("it could not be restored: {error}"),
-    }
-}
-
-/// A line that is no record.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Damage {
-    /// The line's number in the file, from 1.
-    pub line: usize,
-    /// What is wrong with it.
-    pub fault: LineFault,
-}
-
-impl fmt::Display for Damage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.fault)
-    }
-}
-
-fn list(damage: &[Damage]) -> String {
-    let shown = damage.iter().take(10).map(Damage::to_string).collect::<Vec<_>>().join("; ");
-    match damage.len().saturating_sub(10) {
-        0 => shown,
-        more => format!("{shown}; and {more} more"),
-    }
-}
 
 /// What a run log holds.
 #[derive(Debug, Default, PartialEq)]
@@ -121,17 +29,14 @@ pub struct LogContents {
 /// Reads a run log that may be written to meanwhile. Damage is reported, not refused.
 ///
 /// # Errors
-/// [`LogError::File`] and [`LogError::NewerFormat`] only.
+/// `LogError::File` and `LogError::NewerFormat` only.
 pub fn read(path: &Path) -> Result<LogContents, LogError> {
     let bytes = regular_file::read(path).map_err(|error| cannot("read", path, error))?;
     Ok(scan_all(path, &bytes)?.contents)
 }
 
 /// The records of a run log whose event's word is `wanted`: the others are not looked at, so neither is their damage.
-///
-/// # Errors
-/// [`LogError::File`] and [`LogError::NewerFormat`] only.
-pub fn read_some(path: &Path, mut wanted: impl FnMut(&str) -> bool) -> Result<Vec<Record>, LogError> {
+pub(crate) fn read_some(path: &Path, mut wanted: impl FnMut(&str) -> bool) -> Result<Vec<Record>, LogError> {
     let bytes = regular_file::read(path).map_err(|error| cannot("read", path, error))?;
     let mut scanner = Scanner::default();
     let mut lines = bytes.split(|&byte| byte == b'\n').peekable();
@@ -144,10 +49,7 @@ pub fn read_some(path: &Path, mut wanted: impl FnMut(&str) -> bool) -> Result<Ve
 }
 
 /// A run log's bytes, all of them durable and whole lines, with the records in them. Damage is refused.
-///
-/// # Errors
-/// [`LogError`].
-pub fn read_durable(path: &Path) -> Result<(Vec<u8>, Vec<Record>), LogError> {
+pub(crate) fn read_durable(path: &Path) -> Result<(Vec<u8>, Vec<Record>), LogError> {
     let mut file = open_with(path, Links::Refuse).map_err(|source| open_error("open", path, source))?;
     let mut bytes = Vec::new();
     // What was written and not synced yet must not be known elsewhere before it is safe here.
@@ -165,7 +67,7 @@ pub fn read_durable(path: &Path) -> Result<(Vec<u8>, Vec<Record>), LogError> {
 ///
 /// # Errors
 /// [`LogError`]; `path` is what the messages call it.
-pub fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Record>, LogError> {
+pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Record>, LogError> {
     let scan = scan_all(path, bytes)?;
     if scan.whole < bytes.len() || scan.open_end {
         let fault = LineFault::Checksum;
@@ -209,22 +111,17 @@ pub(super) fn scan_all(path: &Path, bytes: &[u8]) -> Result<Scan, LogError> {
 
 /// Reads a run log as it grows: each record once, as soon as its line is whole.
 #[derive(Debug)]
-pub struct Follower {
+pub(crate) struct Follower {
     path: PathBuf,
     offset: u64,
     scanner: Scanner,
 }
 
 impl Follower {
-    /// Follows the log at `path` from its first line; it need not exist yet.
     pub fn new(path: &Path) -> Self {
         Self { path: path.to_owned(), offset: 0, scanner: Scanner::default() }
     }
 
-    /// What was added since the last call.
-    ///
-    /// # Errors
-    /// [`LogError::File`] and [`LogError::NewerFormat`] only.
     pub fn poll(&mut self) -> Result<LogContents, LogError> {
         let bytes = match read_from(&self.path, self.offset) {
             Ok(bytes) => bytes,
@@ -250,16 +147,15 @@ fn read_from(path: &Path, offset: u64) -> io::Result<Vec<u8>> {
 #[derive(Debug, Default)]
 struct Scanner {
     lines: usize,
-    /// The last record's number.
     last: u64,
-    /// Whether the line before was damaged, so that nobody knows how many records it stood for.
+    /// Whether the line before was damaged, so that it is unknown how many records it stood for.
     gap: bool,
     run: Option<(RunId, PhaseId)>,
     format: String,
 }
 
 impl Scanner {
-    /// Reads the whole lines of `bytes`, and says how many bytes they take.
+    /// Reads the whole lines of `bytes`, and returns how many bytes they take.
     ///
     /// A last line that does not match its checksum counts as torn: a power cut may keep a line's end without its middle.
     fn scan(&mut self, path: &Path, bytes: &[u8]) -> Result<(LogContents, usize), LogError> {
@@ -336,8 +232,4 @@ fn decode_all(lines: &[&[u8]], format: &str) -> Vec<Result<record::Line, LineFau
         let decoded = decoding.into_iter().map(|share| share.join().unwrap_or_else(|panic| resume_unwind(panic)));
         decoded.flatten().collect()
     })
-}
-
-pub(super) fn cannot(action: &'static str, path: &Path, source: io::Error) -> LogError {
-    FileError::Io { action, path: path.to_owned(), source }.into()
 }

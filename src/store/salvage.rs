@@ -3,13 +3,14 @@
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
+use super::error::{Damage, LogError, cannot};
 use super::record;
-use super::run_log::{Damage, LogError, cannot, scan_all};
+use super::run_log::scan_all;
 use crate::event::Record;
 use crate::fs::{FileError, atomic, regular_file};
 use crate::model::RunId;
 
-/// What a damaged log still says.
+/// The readable part of a damaged log.
 #[derive(Debug)]
 pub struct Salvage {
     /// The records from the first on, up to the first that is missing.
@@ -28,7 +29,7 @@ pub struct Salvage {
 /// Reads what can be saved of the log of `run` at `path`. Changes nothing.
 ///
 /// # Errors
-/// [`LogError::File`] and [`LogError::NewerFormat`] only.
+/// `LogError::File` and `LogError::NewerFormat` only.
 pub fn salvage(path: &Path, run: &RunId) -> Result<Salvage, LogError> {
     let bytes = regular_file::read(path).map_err(|source| cannot("read", path, source))?;
     let lines = bytes.split(|&byte| byte == b'\n').zip(1..);
@@ -65,19 +66,13 @@ fn joined(lines: &[&[u8]]) -> Vec<u8> {
 
 /// Puts `text` in the place of the log at `path` and keeps what was there beside it, under a name that is answered. The
 /// run's lock must be held. Asked again after a crash, it makes no second copy.
-///
-/// # Errors
-/// [`FileError`]; the log is then as it was.
 pub fn replace_log(path: &Path, text: &[u8]) -> Result<PathBuf, FileError> {
     let aside = keep_aside(path)?;
     atomic::write(path, text)?;
     Ok(aside)
 }
 
-/// Copies the file at `path` to a name beside it that follows from what it holds, and answers the name.
-///
-/// # Errors
-/// [`FileError`].
+/// Copies the file at `path` to a name beside it that follows from its content, and returns the name.
 pub fn keep_aside(path: &Path) -> Result<PathBuf, FileError> {
     let bytes =
         regular_file::read(path).map_err(|source| FileError::Io { action: "read", path: path.to_owned(), source })?;
@@ -91,5 +86,4 @@ pub fn keep_aside(path: &Path) -> Result<PathBuf, FileError> {
 }
 
 #[cfg(test)]
-#[path = "salvage_tests.rs"]
 mod tests;

@@ -350,7 +350,6 @@ pub(super) fn record(event: Event) -> Record {
     Record { seq: 3, at: at(7), event }
 }
 
-/// The line of a record, without its newline.
 pub(super) fn line_of(record: &Record) -> Vec<u8> {
     let mut line = Vec::new();
     super::record::encode(record, &run(), &phase(), &mut line).unwrap();

@@ -1,4 +1,4 @@
-//! Files of tool calls: one JSON object a line where the agent's Lanekeeper reads them, one byte a call where nobody
+//! Files of tool calls: one JSON object a line where the agent's Lanekeeper reads them, one byte a call if no Lanekeeper
 //! works on the run and only their number counts.
 
 use std::fs::File;
@@ -24,9 +24,6 @@ pub fn append(path: &Path, call: &Value) -> Result<(), FileError> {
 impl RunDirectory {
     /// Counts a tool call that somebody made by hand in the worktree of `lane`, or of its `agent`, and says which one it
     /// is, from 1.
-    ///
-    /// # Errors
-    /// [`FileError`].
     pub fn count_tool_call(&self, lane: &LaneId, agent: Option<&AgentName>) -> Result<u64, FileError> {
         let directory = self.directory();
         create_directories(&directory, Path::new(BY_HAND))?;
@@ -39,7 +36,7 @@ impl RunDirectory {
 /// Where calls are counted, in the run's directory.
 const BY_HAND: &str = "by-hand";
 
-/// Adds `bytes`, and says how many there are now.
+/// Adds `bytes`, and returns how many there are now.
 fn add(path: &Path, bytes: &[u8]) -> Result<u64, FileError> {
     let opened = handle::append(path, Links::Refuse).and_then(require_regular);
     opened.and_then(|file| write(&file, bytes)).map_err(|source| open_error("write", path, source))

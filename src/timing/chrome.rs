@@ -45,15 +45,11 @@ struct Trace {
 #[derive(Default)]
 struct Row {
     busy: bool,
-    /// When its last slice ended.
     until: u64,
 }
 
 impl Timings {
-    /// Begins a trace in the file at `path`, which is replaced; readable by its owner only. `now` is what the clock says.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
+    /// Begins a trace in the file at `path`, which is replaced; readable by its owner only. `now` is the current time.
     pub fn create(path: &Path, now: Timestamp, redactor: Redactor) -> io::Result<Self> {
         let file = handle::overwrite(path, Links::Follow)?;
         let began = (Instant::now(), now);
@@ -81,7 +77,7 @@ impl Timings {
         });
     }
 
-    /// Completes the file. What is told later is not in it.
+    /// Completes the file. Later slices are not written.
     pub fn finish(&self) {
         self.with(|trace| {
             trace.write(b"\n]\n");
@@ -89,7 +85,6 @@ impl Timings {
         });
     }
 
-    /// What the trace's own clock says.
     pub(super) fn now(&self) -> u64 {
         self.with(|trace| trace.now())
     }
@@ -99,7 +94,6 @@ impl Timings {
         self.with(|trace| trace.occupy(name))
     }
 
-    /// Gives a row back.
     pub(super) fn leave(&self, row: usize) {
         self.with(|trace| trace.rows[row].busy = false);
     }

@@ -14,10 +14,8 @@ use super::chrome::{Slice, Timings};
 /// better than the span's own name, and `row` names the row; a span without one is drawn where the span around it is.
 pub const TARGET: &str = "lanekeeper::timings";
 
-/// Makes slices of spans.
 pub struct Listener(Timings);
 
-/// What is known of a span that is open.
 struct Open {
     row: usize,
     /// Whether the row is given back with it.
@@ -30,7 +28,6 @@ struct Open {
 struct Fields(Map<String, Value>);
 
 impl Listener {
-    /// What listens on behalf of `timings`.
     pub fn new(timings: Timings) -> Self {
         Self(timings)
     }

@@ -1,14 +1,15 @@
 //! Time: how long programs of others worked for us, which is none of our own time, and where all of it went
 //! (`--timings`).
 //!
-//! Whoever starts git, or the program of a forge, does so within [`outside`]; the engine [`take`]s what the programs of a
+//! Whoever starts git, or the program of a forge, does so within `outside`; the engine `take`s what the programs of a
 //! task came to and writes it into the run log. Spans of the target [`TARGET`] say what is being done; they cost nothing
-//! unless [`Timings`] listens.
+//! unless `Timings` listens.
 
 mod chrome;
 mod layer;
 mod meter;
 
-pub use chrome::Timings;
-pub use layer::{Listener, TARGET};
-pub use meter::{outside, take};
+pub(crate) use chrome::Timings;
+pub(crate) use layer::Listener;
+pub use layer::TARGET;
+pub(crate) use meter::{outside, take};

@@ -1,7 +1,6 @@
 //! The whole program on real git, real processes and real files, through its command line.
 
 mod agents;
-mod ahead;
 mod approvals;
 mod bad_input;
 mod build_failures;
@@ -9,8 +8,11 @@ mod chain;
 mod checkpoints;
 mod ci;
 mod clocks;
+mod commands;
 mod conflicts;
 mod corpus;
+#[cfg(target_os = "linux")]
+mod crash;
 mod dag;
 #[path = "../documents/mod.rs"]
 mod documents;
@@ -25,6 +27,7 @@ mod hooks;
 mod hostile_text;
 mod idle;
 mod init;
+mod jobs;
 mod lane_plans;
 mod mcp;
 mod merge;

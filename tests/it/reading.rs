@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use lanekeeper::model::task_file::Interruption;
 use lanekeeper::model::{LaneId, RunId, Timestamp};
 use lanekeeper::store::LaneDirectory;
-use lanekeeper::store::lane_files::add_interruption;
+use lanekeeper::store::add_interruption;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use lanekeeper::model::{CommandLine, Lane, Plan};
-use lanekeeper::plan_source::{
+use lanekeeper::plan::{
     Fallbacks, PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, is_gsd_plan_name, read,
 };
 

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use lanekeeper::model::ownership::Ownership;
 use lanekeeper::model::{CommandLine, LaneIndex, Plan};
-use lanekeeper::plan_source::{Fallbacks, PlanFormat, ReadOptions, Reading, Source, SourceFile, read};
+use lanekeeper::plan::{Fallbacks, PlanFormat, ReadOptions, Reading, Source, SourceFile, read};
 
 fn corpus() -> Option<PathBuf> {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -3,6 +3,7 @@
 mod corpus_gsd;
 mod corpus_lanes;
 mod diagnosis;
+mod git;
 mod gsd_plans;
 mod lane_plans;
 mod layering;

@@ -8,9 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lanekeeper::model::{CommandLine, Plan};
-use lanekeeper::plan_source::explain::explain;
-use lanekeeper::plan_source::schema::json_schema;
-use lanekeeper::plan_source::{
+use lanekeeper::plan::explain::explain;
+use lanekeeper::plan::schema::json_schema;
+use lanekeeper::plan::{
     MAX_TEXT, PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, graph, native_toml, read,
 };
 use proptest::prelude::*;

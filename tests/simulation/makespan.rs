@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use lanekeeper::engine::spine::{Log, Spine};
+use lanekeeper::engine::run_loop::{Log, RunLoop};
 use lanekeeper::event::{Event, Record};
 use lanekeeper::model::{JobId, Plan, Timestamp};
 use lanekeeper::schedule::RunState;
@@ -61,8 +61,8 @@ pub fn measure(seed: u64) -> Makespans {
 fn run(plan: Plan, parallel: u32) -> f64 {
     let plan = Arc::new(plan);
     let started = run_started(&plan, &commit_name(0), parallel);
-    let spine = Spine::new(Forgetful::default(), RunState::new(plan.clone()));
-    let mut world = Smooth::new(spine, as_long_as_allowed(plan));
+    let run_loop = RunLoop::new(Forgetful::default(), RunState::new(plan.clone()));
+    let mut world = Smooth::new(run_loop, as_long_as_allowed(plan));
     world.take_in(vec![Event::RunStarted(Box::new(started))], vec![]).unwrap();
     while !world.is_over() {
         world.step().unwrap();

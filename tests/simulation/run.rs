@@ -1,9 +1,9 @@
-//! One simulated run: a spine, its actions under way, crashes, and what must hold throughout.
+//! One simulated run: a run_loop, its actions under way, crashes, and what must hold throughout.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use lanekeeper::engine::spine::{Log, Spine, Step};
+use lanekeeper::engine::run_loop::{Log, RunLoop, Step};
 use lanekeeper::event::{Event, LaneStage, Place, Record, RunMoved, RunOutcome, RunStarted};
 use lanekeeper::model::{CommitId, ExitCause, FailureKind, JobId, JobRole, LaneId, LaneIndex, MergeMode, Timestamp};
 use lanekeeper::schedule::{Action, AgentStep, LaneEnd, RunState};
@@ -25,7 +25,7 @@ pub struct Ending {
 pub struct Simulation {
     world: World,
     crashes: u32,
-    spine: Spine<Memory>,
+    run_loop: RunLoop<Memory>,
     under_way: Vec<UnderWay>,
     wake_at: Option<Timestamp>,
     late: Vec<Event>,
@@ -88,7 +88,7 @@ impl Log for Memory {
     }
 }
 
-/// How long opening a worktree takes where it takes so long, in milliseconds, that some are made ahead.
+/// How long opening a worktree takes in some of the runs, in milliseconds.
 const SLOW: i64 = 300;
 
 const MAX_PARALLEL: u32 = 3;
@@ -101,11 +101,11 @@ pub fn simulate(seed: u64, crashes: u32, bug: Option<Bug>) -> Result<Ending, Str
     let plan = Arc::new(random_plan(&mut dice));
     // The world's dice are shared by the disturbed and the undisturbed run of a seed only as far as the script goes.
     let world = World::new(plan.clone(), Script::new(seed), Dice::new(seed ^ u64::from(crashes) << 40), bug);
-    let spine = Spine::new(Memory { bug, ..Memory::default() }, RunState::new(plan_as_seen(&plan, bug)));
+    let run_loop = RunLoop::new(Memory { bug, ..Memory::default() }, RunState::new(plan_as_seen(&plan, bug)));
     let mut simulation = Simulation {
         world,
         crashes,
-        spine,
+        run_loop,
         under_way: Vec::new(),
         wake_at: None,
         late: Vec::new(),
@@ -122,7 +122,7 @@ impl Simulation {
         let started = started(&self.world);
         self.take_in(vec![Event::RunStarted(Box::new(started))], vec![])?;
         for _ in 0..20_000 {
-            if let Some((outcome, code)) = self.spine.state().finished() {
+            if let Some((outcome, code)) = self.run_loop.state().finished() {
                 if outcome != RunOutcome::Done && (self.answer_and_resume()? || self.make_way()?) {
                     continue;
                 }
@@ -191,7 +191,9 @@ impl Simulation {
                         way.acts_at = self.world.jobs[job].ends_at.max(now + 1);
                     }
                 }
-                action => way.answer = Some(self.world.carry_out(action, way.lane_branch.take(), self.spine.state())),
+                action => {
+                    way.answer = Some(self.world.carry_out(action, way.lane_branch.take(), self.run_loop.state()))
+                }
             }
         }
         self.check_limits();
@@ -243,7 +245,7 @@ impl Simulation {
         if self.world.bug != Some(Bug::FenceIgnored) {
             return words;
         }
-        let running: Vec<JobId> = self.spine.state().running_jobs().cloned().collect();
+        let running: Vec<JobId> = self.run_loop.state().running_jobs().cloned().collect();
         let renamed = |word: Event| match word {
             Event::JobExited { job, exit, report, reading, transcript } => {
                 let now = running.iter().find(|now| now.lane == job.lane && now.role == job.role).cloned();
@@ -256,8 +258,8 @@ impl Simulation {
 
     fn take_in(&mut self, events: Vec<Event>, finished: Vec<Action>) -> Result<(), String> {
         let now = self.world.time();
-        let step: Step = self.spine.absorb(events, finished, now).map_err(|error| error.to_string())?;
-        let durable = &self.spine.log().durable;
+        let step: Step = self.run_loop.absorb(events, finished, now).map_err(|error| error.to_string())?;
+        let durable = &self.run_loop.log().durable;
         self.world.learn(&durable[self.learned.min(durable.len())..]);
         self.learned = durable.len();
         self.wake_at = step.wake_at;
@@ -275,7 +277,7 @@ impl Simulation {
     }
 
     fn durable(&self) -> Vec<Record> {
-        self.spine.log().durable.clone()
+        self.run_loop.log().durable.clone()
     }
 
     /// Lanekeeper dies; sometimes the machine with it. What was not durable may be gone, or half of it.
@@ -283,7 +285,7 @@ impl Simulation {
         if self.world.dice.roll(4) == 0 {
             self.world.lose_power();
         }
-        let log = self.spine.log();
+        let log = self.run_loop.log();
         let kept = self.world.dice.roll(1 + log.waiting.len() as u32) as usize;
         let mut records: Vec<Record> = log.durable.iter().chain(&log.waiting[..kept]).cloned().collect();
         if self.world.dice.roll(3) == 0 {
@@ -328,7 +330,7 @@ impl Simulation {
             forget_holds(&mut state, self.world.time());
         }
         let (next, number) = (records.last().map_or(0, |record| record.seq), state.resumes() + 1);
-        self.spine = Spine::new(Memory { durable: records, waiting: vec![], next, bug }, state);
+        self.run_loop = RunLoop::new(Memory { durable: records, waiting: vec![], next, bug }, state);
         self.take_in(
             vec![Event::RunResumed {
                 plan_sha256: None,
@@ -346,7 +348,7 @@ impl Simulation {
 
     /// People answer every open gate; says whether there was one.
     fn answer_people(&mut self) -> Result<bool, String> {
-        let state = self.spine.state();
+        let state = self.run_loop.state();
         let plan = state.plan().clone();
         let open = |lane| state.open_gates(lane).into_iter().map(move |gate| (lane, gate));
         let questions: Vec<_> = plan.indices().flat_map(open).collect();
@@ -370,8 +372,8 @@ impl Simulation {
     /// whether anything waited for that.
     fn make_way(&mut self) -> Result<bool, String> {
         self.world.user.make_way();
-        let waits = self.spine.state().plan().indices().any(|lane| {
-            let end = &self.spine.state().lane(lane).end;
+        let waits = self.run_loop.state().plan().indices().any(|lane| {
+            let end = &self.run_loop.state().lane(lane).end;
             matches!(end, Some(LaneEnd::Blocked(reason)) if USERS_TURN.iter().any(|why| reason.contains(why)))
         });
         if waits {
@@ -382,7 +384,7 @@ impl Simulation {
 
     fn ending(&mut self, code: u8) -> Result<Ending, String> {
         self.check_ending()?;
-        let state = self.spine.state();
+        let state = self.run_loop.state();
         let word = |lane| match &state.lane(lane).end {
             Some(LaneEnd::Merged) => "merged",
             Some(LaneEnd::Failed(_)) => "failed",
@@ -394,7 +396,7 @@ impl Simulation {
     }
 
     fn check_ending(&self) -> Result<(), String> {
-        let state = self.spine.state();
+        let state = self.run_loop.state();
         for lane in self.world.plan.indices() {
             let merged = state.lane(lane).end == Some(LaneEnd::Merged);
             if self.world.script.merge() == MergeMode::Pr {
@@ -420,7 +422,7 @@ impl Simulation {
     /// A lane that is over has one pull request, for its head, unless it changed nothing; and nobody moved the
     /// integration branch for it.
     fn check_proposal(&self, lane: LaneIndex, over: bool) -> Result<(), String> {
-        let (state, id) = (self.spine.state().lane(lane), &self.world.plan.lane(lane).id);
+        let (state, id) = (self.run_loop.state().lane(lane), &self.world.plan.lane(lane).id);
         let changed = state.head != state.base;
         match self.world.pulls.get(&lane) {
             Some((1, head)) if !over || state.head.as_ref() == Some(head) => {}

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use lanekeeper::engine::spine::{Log, Spine};
+use lanekeeper::engine::run_loop::{Log, RunLoop};
 use lanekeeper::event::{Event, Idle, Record, SnapshotReason, Worktree};
 use lanekeeper::model::{CommitId, ExitCause, JobExit, JobId, LaneIndex, ProcessId, Timestamp};
 use lanekeeper::schedule::{Action, RunState};
@@ -13,7 +13,7 @@ use lanekeeper::schedule::{Action, RunState};
 pub type Takes = Box<dyn FnMut(&JobId) -> i64>;
 
 pub struct Smooth<L> {
-    pub spine: Spine<L>,
+    pub run_loop: RunLoop<L>,
     /// Milliseconds since 1970.
     pub now: i64,
     takes: Takes,
@@ -23,12 +23,12 @@ pub struct Smooth<L> {
 }
 
 impl<L: Log> Smooth<L> {
-    pub fn new(spine: Spine<L>, takes: Takes) -> Self {
-        Self { spine, now: 0, takes, due: BinaryHeap::new(), handed_out: 0, commits: 0 }
+    pub fn new(run_loop: RunLoop<L>, takes: Takes) -> Self {
+        Self { run_loop, now: 0, takes, due: BinaryHeap::new(), handed_out: 0, commits: 0 }
     }
 
     pub fn is_over(&self) -> bool {
-        self.spine.state().finished().is_some()
+        self.run_loop.state().finished().is_some()
     }
 
     /// Takes in what happened; the durable records.
@@ -37,7 +37,7 @@ impl<L: Log> Smooth<L> {
         L::Error: std::fmt::Display,
     {
         let now = Timestamp::from_unix_millis(self.now);
-        let step = self.spine.absorb(events, finished, now).map_err(|error| error.to_string())?;
+        let step = self.run_loop.absorb(events, finished, now).map_err(|error| error.to_string())?;
         for action in step.actions {
             let takes = if let Action::RunJob(job) = &action { (self.takes)(job) } else { 0 };
             self.handed_out += 1;
@@ -61,7 +61,7 @@ impl<L: Log> Smooth<L> {
             && let Some(Reverse((_, _, action))) = self.due.pop()
         {
             self.commits += 1;
-            events.extend(answer(&action, self.spine.state(), &commit_name(self.commits)));
+            events.extend(answer(&action, self.run_loop.state(), &commit_name(self.commits)));
             finished.push(action);
         }
         self.take_in(events, finished)

@@ -39,8 +39,6 @@ pub struct World {
     open: BTreeSet<(LaneIndex, Option<usize>)>,
     /// Lanes that have worked and are not over.
     holding: BTreeSet<LaneIndex>,
-    /// Worktrees that there are, those that nobody holds included.
-    worktrees: u32,
     /// Agents whose work nobody could keep.
     unkept: HashSet<(LaneIndex, usize)>,
     /// Heads of lanes that were looked at for what the lane must have, and whether it was there.
@@ -87,7 +85,6 @@ impl World {
             agent_branches: BTreeMap::new(),
             open: BTreeSet::new(),
             holding: BTreeSet::new(),
-            worktrees: 0,
             unkept: HashSet::new(),
             looked_at: BTreeMap::new(),
             remote: BTreeMap::new(),
@@ -347,7 +344,6 @@ impl World {
                 vec![Event::MergesBisected { lane: lane.map(|lane| self.id(lane)), culprit, commit: None }]
             }
             Action::CheckMustHaves(lane) => vec![self.check_must_haves(*lane, state)],
-            Action::MakeAhead => vec![self.make_ahead(state)],
             Action::OpenFinal => vec![Event::FinalOpened { worktree: worktree("final", self.integration.clone()) }],
             Action::EmptyPool => vec![Event::PoolEmptied { kept: vec![] }],
             Action::RunJob(_) | Action::StopJob { .. } => unreachable!("jobs are started elsewhere"),
@@ -368,17 +364,6 @@ impl World {
 
     fn agent(&self, lane: LaneIndex, agent: usize) -> lanekeeper::model::AgentName {
         self.plan.lane(lane).agents[agent].name.clone()
-    }
-
-    fn make_ahead(&mut self, state: &RunState) -> Event {
-        let most: usize = self.plan.lanes.iter().map(|lane| 1 + lane.agents.len()).sum();
-        if state.worktrees_ahead() > u32::try_from(most).unwrap() {
-            self.complain("more worktrees are wanted than all lanes together need".to_owned());
-        }
-        if self.worktrees < state.worktrees_ahead() {
-            self.worktrees += 1;
-        }
-        Event::WorktreeMadeAhead { at_hand: self.worktrees, error: String::new() }
     }
 
     fn open_worktree(&mut self, lane: LaneIndex, agent: Option<usize>, state: &RunState) -> Vec<Event> {
@@ -405,7 +390,6 @@ impl World {
             }
         };
         self.open.insert((lane, agent));
-        self.worktrees = self.worktrees.max(u32::try_from(self.open.len()).unwrap());
         let agent = agent.map(|agent| self.agent(lane, agent));
         vec![Event::WorktreeOpened { lane: self.id(lane), agent, worktree: worktree("b", head) }]
     }

@@ -2,17 +2,16 @@
 
 use clap::ValueEnum;
 
-/// `hook`.
 #[derive(Debug, clap::Args)]
-pub struct Hook {
+pub(crate) struct Hook {
     /// What happened
     #[arg(value_enum)]
-    pub event: HookEvent,
+    pub(crate) event: HookEvent,
 }
 
 /// What Claude Code calls a hook for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum HookEvent {
+pub(crate) enum HookEvent {
     /// A session began, or goes on: tells of unfinished runs.
     SessionStart,
     /// The user sent a prompt: notes the interruption.
@@ -23,35 +22,34 @@ pub enum HookEvent {
     Stop,
 }
 
-/// `init`.
 #[derive(Debug, clap::Args)]
-pub struct Init {
+pub(crate) struct Init {
     /// Write lanekeeper.toml, with every setting as a comment
     #[arg(long)]
-    pub config: bool,
+    pub(crate) config: bool,
     /// Write the slash commands execute-phase and execute-lane
     #[arg(long)]
-    pub commands: bool,
+    pub(crate) commands: bool,
     /// Enter the hooks into .claude/settings.json
     #[arg(long)]
-    pub hooks: bool,
+    pub(crate) hooks: bool,
     /// Enter the MCP server into .mcp.json
     #[arg(long)]
-    pub mcp: bool,
+    pub(crate) mcp: bool,
     /// Write a workflow for this CI service; repeatable
     #[arg(long, value_enum, value_name = "SERVICE")]
-    pub ci: Vec<CiService>,
+    pub(crate) ci: Vec<CiService>,
     /// Only show what would be written
     #[arg(long)]
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
     /// Write without asking
     #[arg(long)]
-    pub yes: bool,
+    pub(crate) yes: bool,
 }
 
 /// Services that there is a workflow for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum CiService {
+pub(crate) enum CiService {
     /// GitHub Actions.
     Github,
     /// GitLab CI.

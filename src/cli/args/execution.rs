@@ -10,215 +10,196 @@ use super::{GlobalArgs, choice, stage};
 use crate::model::{Ci, Dollars, LaneId, MergeMode, PlanFormat, RunId, Stage};
 use crate::settings::{Layer, OnConflict, OnLockConflict, Origin, Progress, Setting, absolute, value};
 
-/// `execute-phase`.
 #[derive(Debug, Args)]
-pub struct ExecutePhase {
+pub(crate) struct ExecutePhase {
     /// The plan, the directory of a GSD phase, or a roadmap: its phases one after the other
-    pub plan: PathBuf,
+    pub(crate) plan: PathBuf,
     /// Only this lane and what it depends on; repeatable
     #[arg(long = "lane", value_name = "LANE")]
-    pub lanes: Vec<LaneId>,
+    pub(crate) lanes: Vec<LaneId>,
     /// Plan to run after this one; repeatable
     #[arg(long = "next-phase", value_name = "PLAN", conflicts_with = "rollback")]
-    pub next_phases: Vec<PathBuf>,
-    /// The rest.
+    pub(crate) next_phases: Vec<PathBuf>,
     #[command(flatten)]
-    pub execution: ExecutionArgs,
+    pub(crate) execution: ExecutionArgs,
 }
 
-/// `execute-lane`.
 #[derive(Debug, Args)]
-pub struct ExecuteLane {
+pub(crate) struct ExecuteLane {
     /// The plan
-    pub plan: PathBuf,
+    pub(crate) plan: PathBuf,
     /// The lane
     #[arg(required_unless_present = "next")]
-    pub lane: Option<LaneId>,
+    pub(crate) lane: Option<LaneId>,
     /// Run the first ready lane that nobody is working on, instead of LANE
     #[arg(long, conflicts_with_all = ["lane", "resume", "rollback", "new_run"])]
-    pub next: bool,
-    /// The rest.
+    pub(crate) next: bool,
     #[command(flatten)]
-    pub execution: ExecutionArgs,
+    pub(crate) execution: ExecutionArgs,
 }
 
-/// How a plan is read.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub struct ReadingArgs {
+pub(crate) struct ReadingArgs {
     /// How the plan is written [default: told from its text]
     #[arg(long, value_name = "FORMAT", value_parser = choice::<PlanFormat>())]
-    pub plan_format: Option<PlanFormat>,
+    pub(crate) plan_format: Option<PlanFormat>,
     /// Also run GSD plans that are already done
     #[arg(long)]
-    pub redo: bool,
+    pub(crate) redo: bool,
     /// Treat missing parts of a Markdown plan as errors
     #[arg(long)]
-    pub strict: bool,
+    pub(crate) strict: bool,
     /// Treat open interface gates without a provider as errors
     #[arg(long)]
-    pub strict_gates: bool,
+    pub(crate) strict_gates: bool,
     /// Run the plan even if it is marked retired
     #[arg(long)]
-    pub force: bool,
+    pub(crate) force: bool,
 }
 
-/// What `execute-phase` and `execute-lane` share.
 #[derive(Debug, Args)]
-pub struct ExecutionArgs {
-    /// How the plan is read.
+pub(crate) struct ExecutionArgs {
     #[command(flatten)]
-    pub reading: ReadingArgs,
+    pub(crate) reading: ReadingArgs,
     /// The integration branch [default: the plan's, else the current branch]
     #[arg(long, value_name = "BRANCH", value_parser = value::branch)]
-    pub base: Option<String>,
+    pub(crate) base: Option<String>,
     /// How many agents may work at once [default: the number of processors, at least 2]
     #[arg(long, value_name = "N", value_parser = value::count)]
-    pub max_parallel: Option<NonZeroU32>,
+    pub(crate) max_parallel: Option<NonZeroU32>,
     /// The runner of every agent without a command of its own
     #[arg(long, value_name = "NAME", value_parser = value::runner)]
-    pub runner: Option<String>,
+    pub(crate) runner: Option<String>,
     /// How often a failed attempt is repeated [default: each lane's own]
     #[arg(long, value_name = "N", value_parser = value::number)]
-    pub retries: Option<u32>,
+    pub(crate) retries: Option<u32>,
     /// How a finished lane reaches the integration branch [default: local]
     #[arg(long, value_name = "HOW", value_parser = choice::<MergeMode>())]
-    pub merge: Option<MergeMode>,
+    pub(crate) merge: Option<MergeMode>,
     /// The directory that holds the worktrees [default: a sibling of the repository]
     #[arg(long, value_name = "DIR")]
-    pub worktree_root: Option<PathBuf>,
+    pub(crate) worktree_root: Option<PathBuf>,
     /// Name of the run, new or to be resumed
     #[arg(long, value_name = "ID")]
-    pub run_id: Option<RunId>,
-    /// Go on with an unfinished run: the latest of this plan and base, or the one of --run-id
+    pub(crate) run_id: Option<RunId>,
+    /// Resume an unfinished run: the latest of this plan and base, or the one of --run-id
     #[arg(long, conflicts_with_all = ["rollback", "new_run"])]
-    pub resume: bool,
-    /// Put the lanes back to where they had not begun, keeping what they hold
+    pub(crate) resume: bool,
+    /// Reset the lanes to their starting point, saving their work first
     #[arg(long, conflicts_with = "new_run")]
-    pub rollback: bool,
+    pub(crate) rollback: bool,
     /// Start beside an unfinished run; branches get the run's name as a suffix
     #[arg(long)]
-    pub new_run: bool,
-    /// Let independent lanes go on when one fails (the default)
+    pub(crate) new_run: bool,
+    /// Let independent lanes continue when one fails (the default)
     #[arg(long, overrides_with = "fail_fast")]
-    pub keep_going: bool,
+    pub(crate) keep_going: bool,
     /// Stop everything when a lane fails
     #[arg(long, overrides_with = "keep_going")]
-    pub fail_fast: bool,
+    pub(crate) fail_fast: bool,
     /// Find the merge that broke a lane's tests or the final gate
     #[arg(long)]
-    pub bisect_merges: bool,
+    pub(crate) bisect_merges: bool,
     /// Show what would be done, and do nothing
     #[arg(long)]
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
     /// How long the whole run may take, such as 90s or 2h
     #[arg(long, value_name = "DURATION", value_parser = value::limit)]
-    pub timeout: Option<Limit>,
+    pub(crate) timeout: Option<Limit>,
     /// Write a Chrome trace of the run to FILE, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE", conflicts_with = "rollback")]
-    pub timings: Option<PathBuf>,
-    /// What every command has that goes on with a run.
+    pub(crate) timings: Option<PathBuf>,
     #[command(flatten)]
-    pub control: ControlArgs,
+    pub(crate) control: ControlArgs,
 }
 
-/// A limit, or that there is none.
-pub type Limit = Option<Duration>;
+pub(crate) type Limit = Option<Duration>;
 
-/// The same of money.
-pub type CostLimit = Option<Dollars>;
+pub(crate) type CostLimit = Option<Dollars>;
 
-/// The same of things that are counted.
-pub type CountLimit = Option<u64>;
+pub(crate) type CountLimit = Option<u64>;
 
-/// What every command has that takes a run into its hands.
 #[derive(Debug, Args)]
-pub struct ControlArgs {
-    /// Go on although the plan changed since the run began
+pub(crate) struct ControlArgs {
+    /// Continue although the plan changed since the run began
     #[arg(long)]
-    pub accept_plan_change: bool,
+    pub(crate) accept_plan_change: bool,
     /// The session that owns the run [default: a new one]
     #[arg(long, value_name = "ID", value_parser = value::session)]
-    pub session_id: Option<String>,
+    pub(crate) session_id: Option<String>,
     /// What to do when a live session holds the run, the lane or the phase [default: fail]
     #[arg(long, value_name = "WHAT", value_parser = choice::<OnLockConflict>())]
-    pub on_lock_conflict: Option<OnLockConflict>,
-    /// What to do when files were changed in the run's worktrees while nothing of it was at work [default: fail]
+    pub(crate) on_lock_conflict: Option<OnLockConflict>,
+    /// What to do when files were changed in the run's worktrees while none of its processes ran [default: fail]
     #[arg(long, value_name = "WHAT", value_parser = choice::<OnConflict>(), default_value = "fail", hide_default_value = true)]
-    pub on_conflict: OnConflict,
+    pub(crate) on_conflict: OnConflict,
     /// How progress is shown [default: auto]
     #[arg(long, value_name = "HOW", value_parser = choice::<Progress>())]
-    pub progress: Option<Progress>,
+    pub(crate) progress: Option<Progress>,
     /// Start no more agents once they have cost this many US dollars, or `none` [default: none]
     #[arg(long, value_name = "DOLLARS", value_parser = value::dollars_limit)]
-    pub max_cost: Option<CostLimit>,
+    pub(crate) max_cost: Option<CostLimit>,
     /// Start no more agents once this many tokens are used, or `none` [default: none]
     #[arg(long, value_name = "NUMBER", value_parser = value::count_limit)]
-    pub max_tokens: Option<CountLimit>,
+    pub(crate) max_tokens: Option<CountLimit>,
     /// The git remote that the state is pushed to while the run is worked on [default: none]
     #[arg(long, value_name = "NAME", value_parser = value::remote)]
-    pub state_remote: Option<String>,
+    pub(crate) state_remote: Option<String>,
     /// CI service to report to when the run ends [default: auto]
     #[arg(long, value_name = "SERVICE", value_parser = choice::<Ci>())]
-    pub ci: Option<Ci>,
+    pub(crate) ci: Option<Ci>,
     /// Do not ask for confirmation
     #[arg(long)]
-    pub yes: bool,
+    pub(crate) yes: bool,
 }
 
-/// `resume`.
 #[derive(Debug, Args)]
-pub struct Resume {
+pub(crate) struct Resume {
     /// The run; may be left out when exactly one is unfinished
-    pub run: Option<RunId>,
+    pub(crate) run: Option<RunId>,
     /// How long the run may take from now on, such as 90s, 2h or none [default: as long as when it began]
     #[arg(long, value_name = "DURATION", value_parser = value::limit)]
-    pub timeout: Option<Limit>,
+    pub(crate) timeout: Option<Limit>,
     /// What to tell the agents in their next prompts
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
-    pub message: String,
+    pub(crate) message: String,
     /// The lane whose agents are told; all of them if left out
     #[arg(long, value_name = "LANE", requires = "message")]
-    pub message_for: Option<LaneId>,
+    pub(crate) message_for: Option<LaneId>,
     /// Write a Chrome trace of the run to FILE, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE")]
-    pub timings: Option<PathBuf>,
-    /// The rest.
+    pub(crate) timings: Option<PathBuf>,
     #[command(flatten)]
-    pub control: ControlArgs,
+    pub(crate) control: ControlArgs,
 }
 
-/// `rollback`.
 #[derive(Debug, Args)]
-pub struct Rollback {
+pub(crate) struct Rollback {
     /// The run; may be left out when exactly one is unfinished
-    pub run: Option<RunId>,
+    pub(crate) run: Option<RunId>,
     /// Only this lane; repeatable
     #[arg(long = "lane", value_name = "LANE")]
-    pub lanes: Vec<LaneId>,
-    /// The stage to put them back to
+    pub(crate) lanes: Vec<LaneId>,
+    /// The stage to reset them to
     #[arg(long, value_name = "STAGE", value_parser = stage(), default_value = "before_lane_start")]
-    pub to: Stage,
-    /// The rest.
+    pub(crate) to: Stage,
     #[command(flatten)]
-    pub control: ControlArgs,
+    pub(crate) control: ControlArgs,
 }
 
-/// What to do with the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Intent {
-    /// Begin a run; refuse when an unfinished one of the same plan and base exists.
+pub(crate) enum Intent {
+    /// Start a run; refuse if an unfinished one of the same plan and base exists.
     Start,
-    /// Begin a run beside an unfinished one.
+    /// Start a run beside an unfinished one.
     StartBeside,
-    /// Go on with an unfinished run.
     Resume,
-    /// Reset lanes.
     Rollback,
 }
 
 impl ExecutionArgs {
     /// What `--resume`, `--rollback` and `--new-run` ask for.
-    pub fn intent(&self) -> Intent {
+    pub(crate) fn intent(&self) -> Intent {
         match (self.resume, self.rollback, self.new_run) {
             (true, _, _) => Intent::Resume,
             (_, true, _) => Intent::Rollback,
@@ -228,7 +209,7 @@ impl ExecutionArgs {
     }
 
     /// The layer of settings that these flags make; relative paths are seen from `directory`.
-    pub fn layer(&self, directory: &Path) -> Layer {
+    pub(crate) fn layer(&self, directory: &Path) -> Layer {
         let own = Layer {
             base: optional("--base", &self.base),
             max_parallel: flag("--max-parallel", &self.max_parallel),
@@ -247,7 +228,7 @@ impl ExecutionArgs {
 
 impl ControlArgs {
     /// The layer of settings that these flags make.
-    pub fn layer(&self) -> Layer {
+    pub(crate) fn layer(&self) -> Layer {
         Layer {
             session_id: optional("--session-id", &self.session_id),
             on_lock_conflict: flag("--on-lock-conflict", &self.on_lock_conflict),
@@ -263,14 +244,14 @@ impl ControlArgs {
 
 impl Resume {
     /// The layer of settings that these flags make.
-    pub fn layer(&self) -> Layer {
+    pub(crate) fn layer(&self) -> Layer {
         Layer { timeout: flag("--timeout", &self.timeout), ..self.control.layer() }
     }
 }
 
 impl GlobalArgs {
     /// The layer of settings that these flags make; relative paths are seen from `directory`.
-    pub fn layer(&self, directory: &Path) -> Layer {
+    pub(crate) fn layer(&self, directory: &Path) -> Layer {
         let layer = Layer {
             checkpoint_path: flag("--checkpoint-path", &self.checkpoint_path),
             log_path: optional("--log-path", &self.log_path),
@@ -299,7 +280,8 @@ mod tests {
 
     use super::super::{Args, Command};
     use super::*;
-    use crate::settings::{Environment, KEYS, Key, Kind, Layers, Settings, Surroundings};
+    use crate::settings::key::Kind;
+    use crate::settings::{Environment, KEYS, Key, Layers, Settings, Surroundings};
 
     fn parsed(flags: &[&str]) -> (GlobalArgs, ExecutionArgs) {
         let arguments = [&["lanekeeper", "execute-phase", "plan.toml"], flags].concat();

@@ -11,33 +11,32 @@ use crate::model::{AgentName, LaneId, PhaseId, RunId, TaskId};
 use crate::settings::value;
 use crate::store::error_log::ErrorType;
 
-/// `log-error`.
 #[derive(Debug, clap::Args)]
-pub struct LogError {
+pub(crate) struct LogError {
     /// The phase
     #[arg(long)]
-    pub phase: PhaseId,
+    pub(crate) phase: PhaseId,
     /// The plan: a lane, or the file that holds the whole plan
     #[arg(long)]
-    pub plan: String,
+    pub(crate) plan: String,
     /// The task
     #[arg(long)]
-    pub task: TaskId,
+    pub(crate) task: TaskId,
     /// The agent
     #[arg(long)]
-    pub specialist: AgentName,
+    pub(crate) specialist: AgentName,
     /// What kind of error
     #[arg(long, value_name = "TYPE", value_parser = error_type())]
-    pub error_type: ErrorType,
+    pub(crate) error_type: ErrorType,
     /// What happened
     #[arg(long, value_name = "TEXT")]
-    pub details: String,
+    pub(crate) details: String,
     /// The run, whose own error log is written then
     #[arg(long)]
-    pub run: Option<RunId>,
+    pub(crate) run: Option<RunId>,
     /// The lane
     #[arg(long)]
-    pub lane: Option<LaneId>,
+    pub(crate) lane: Option<LaneId>,
 }
 
 fn error_type() -> impl TypedValueParser<Value = ErrorType> {
@@ -45,9 +44,8 @@ fn error_type() -> impl TypedValueParser<Value = ErrorType> {
     PossibleValuesParser::new(words).try_map(|word| ErrorType::from_word(&word).ok_or("no such type"))
 }
 
-/// `checkpoints`.
 #[derive(Debug, Subcommand)]
-pub enum Checkpoints {
+pub(crate) enum Checkpoints {
     /// List what a run has on record: the stages of its lanes, and its snapshots
     List(ListCheckpoints),
     /// Show one snapshot: what was known then, what it changes, how to restore it
@@ -60,65 +58,60 @@ pub enum Checkpoints {
     Prune(PruneCheckpoints),
 }
 
-/// `checkpoints list`.
 #[derive(Debug, clap::Args)]
-pub struct ListCheckpoints {
+pub(crate) struct ListCheckpoints {
     /// The run; if left out the only unfinished one, else the newest
-    pub run: Option<RunId>,
+    pub(crate) run: Option<RunId>,
     /// Only this lane
     #[arg(long)]
-    pub lane: Option<LaneId>,
+    pub(crate) lane: Option<LaneId>,
 }
 
-/// `checkpoints show`.
 #[derive(Debug, clap::Args)]
-pub struct ShowCheckpoint {
+pub(crate) struct ShowCheckpoint {
     /// The snapshot: its name, its ref, or the beginning of its commit
-    pub name: String,
+    pub(crate) name: String,
 }
 
-/// `checkpoints create`.
 #[derive(Debug, clap::Args)]
-pub struct CreateCheckpoint {
+pub(crate) struct CreateCheckpoint {
     /// The run
-    pub run: RunId,
+    pub(crate) run: RunId,
     /// The lane
-    pub lane: LaneId,
+    pub(crate) lane: LaneId,
     /// The agent whose worktree is kept; if left out the lane's own
-    pub agent: Option<AgentName>,
+    pub(crate) agent: Option<AgentName>,
     /// What to say about it
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
-    pub message: String,
+    pub(crate) message: String,
 }
 
-/// `checkpoints restore`.
 #[derive(Debug, clap::Args)]
-pub struct RestoreCheckpoint {
+pub(crate) struct RestoreCheckpoint {
     /// The snapshot: its name, its ref, the beginning of its commit, or latest:LANE[/AGENT] for the newest intact one
-    pub name: String,
+    pub(crate) name: String,
     /// Check it out into this new directory instead of the worktree it came from
     #[arg(long, value_name = "DIR", conflicts_with = "branch")]
-    pub to: Option<PathBuf>,
+    pub(crate) to: Option<PathBuf>,
     /// Only make this branch of it
     #[arg(long, value_name = "NAME", value_parser = value::branch)]
-    pub branch: Option<String>,
+    pub(crate) branch: Option<String>,
 }
 
-/// `checkpoints prune`.
 #[derive(Debug, clap::Args)]
-pub struct PruneCheckpoints {
+pub(crate) struct PruneCheckpoints {
     /// The run; if left out the only unfinished one, else the newest
-    pub run: Option<RunId>,
+    pub(crate) run: Option<RunId>,
     /// Keep the newest N of each lane [default: checkpoint_keep]
     #[arg(long, value_name = "N", value_parser = value::count)]
-    pub keep: Option<NonZeroU32>,
+    pub(crate) keep: Option<NonZeroU32>,
     /// Only those that are older than this
     #[arg(long, value_name = "DURATION", value_parser = value::duration)]
-    pub older_than: Option<Duration>,
+    pub(crate) older_than: Option<Duration>,
     /// Remove those that are the only holder of unmerged work too
     #[arg(long)]
-    pub force: bool,
+    pub(crate) force: bool,
     /// Show what would be removed, and do nothing
     #[arg(long)]
-    pub dry_run: bool,
+    pub(crate) dry_run: bool,
 }

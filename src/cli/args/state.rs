@@ -7,9 +7,8 @@ use clap::{Args, Subcommand};
 use crate::model::RunId;
 use crate::settings::{Layer, Origin, Setting, absolute, value};
 
-/// `state`.
 #[derive(Debug, Subcommand)]
-pub enum State {
+pub(crate) enum State {
     /// Push a run as it is now
     Push(PushState),
     /// Fetch a run that was pushed elsewhere, to resume it here
@@ -20,65 +19,56 @@ pub enum State {
     Drop(DropState),
 }
 
-/// Which remote is meant.
 #[derive(Debug, Args)]
-pub struct RemoteArgs {
+pub(crate) struct RemoteArgs {
     /// The git remote [default: the setting state_remote, else origin]
     #[arg(long, value_name = "NAME", value_parser = value::remote)]
-    pub remote: Option<String>,
+    pub(crate) remote: Option<String>,
 }
 
-/// `state push`.
 #[derive(Debug, Args)]
-pub struct PushState {
+pub(crate) struct PushState {
     /// The run [default: the only unfinished one, else the newest]
-    pub run: Option<RunId>,
+    pub(crate) run: Option<RunId>,
     /// Overwrite what another machine pushed
     #[arg(long)]
-    pub force: bool,
-    /// Where to.
+    pub(crate) force: bool,
     #[command(flatten)]
-    pub remote: RemoteArgs,
+    pub(crate) remote: RemoteArgs,
 }
 
-/// `state pull`.
 #[derive(Debug, Args)]
-pub struct PullState {
+pub(crate) struct PullState {
     /// The run; may be left out when the remote has exactly one unfinished run of the branch that is checked out
-    pub run: Option<RunId>,
+    pub(crate) run: Option<RunId>,
     /// The directory for the run's worktrees [default: a sibling of the repository]
     #[arg(long, value_name = "DIR")]
-    pub worktree_root: Option<PathBuf>,
-    /// Where from.
+    pub(crate) worktree_root: Option<PathBuf>,
     #[command(flatten)]
-    pub remote: RemoteArgs,
+    pub(crate) remote: RemoteArgs,
 }
 
 impl PullState {
     /// The layer of settings that these flags make; relative paths are seen from `directory`.
-    pub fn layer(&self, directory: &Path) -> Layer {
+    pub(crate) fn layer(&self, directory: &Path) -> Layer {
         let root = self.worktree_root.clone().map(|root| Setting::new(root, Origin::Flag("--worktree-root")));
         Layer { worktree_root: root, ..Layer::default() }.place_paths(|path| absolute(directory, path))
     }
 }
 
-/// `state list`.
 #[derive(Debug, Args)]
-pub struct ListStates {
-    /// Of what.
+pub(crate) struct ListStates {
     #[command(flatten)]
-    pub remote: RemoteArgs,
+    pub(crate) remote: RemoteArgs,
 }
 
-/// `state drop`.
 #[derive(Debug, Args)]
-pub struct DropState {
+pub(crate) struct DropState {
     /// The run; if left out, those of this branch that are finished and whose work the remote's branches have
-    pub run: Option<RunId>,
+    pub(crate) run: Option<RunId>,
     /// Remove it although it is not finished or nothing else holds its work
     #[arg(long, requires = "run")]
-    pub force: bool,
-    /// Where.
+    pub(crate) force: bool,
     #[command(flatten)]
-    pub remote: RemoteArgs,
+    pub(crate) remote: RemoteArgs,
 }

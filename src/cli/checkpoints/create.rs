@@ -1,52 +1,42 @@
-//! `checkpoints create`: a worktree kept as it is now, on record in its run's log.
+//! `checkpoints create`: saves a worktree as it is now.
 
 use std::sync::Arc;
 
+use anyhow::Result;
 use serde_json::json;
 
-use super::find::{Place, RunRecords, started, ways_back};
-use crate::cli::args::{CreateCheckpoint, Format};
-use crate::cli::ask::ask;
+use super::find::{RunRecords, records_of, started, ways_back};
+use crate::cli::args::CreateCheckpoint;
+use crate::cli::ask::lock_or_ask;
 use crate::cli::context::Context;
-use crate::cli::error::{CliError, ExitStatus};
-use crate::cli::execution::{holder, now, ports};
-use crate::cli::options::session_id;
-use crate::cli::runs::{existing, unknown, unknown_lane};
-use crate::engine::ports::{Keeping, Ports};
+use crate::cli::error::{ExitStatus, Hint};
+use crate::cli::repository_context::RepositoryContext;
+use crate::cli::runs::{existing, require_plan, unknown, unknown_lane};
+use crate::cli::this_process::now;
 use crate::event::{Event, SnapshotReason};
+use crate::executor::{Executor, Keeping};
 use crate::git::{HeldSlot, Snapshot};
 use crate::model::{AgentName, LaneId, LaneIndex, Plan};
-use crate::store::lock::LockError;
-use crate::store::{Journal, Request, RunLock};
-use crate::view::snapshots::snapshots;
+use crate::projection::snapshots::snapshots;
+use crate::settings::Layer;
+use crate::store::{Journal, Request};
 
-pub(super) fn run(context: &Context, arguments: &CreateCheckpoint) -> Result<ExitStatus, CliError> {
-    let place = Place::find(context)?;
-    existing(&place.state, &arguments.run)?;
-    let run = place.records(context, Some(&arguments.run))?;
-    let plan = Arc::new(readable_plan(&run)?.clone());
+pub(super) fn run(context: &Context, arguments: &CreateCheckpoint) -> Result<ExitStatus> {
+    let within = &RepositoryContext::open(context, Layer::default())?;
+    existing(&within.state, &arguments.run)?;
+    let run = records_of(within, Some(&arguments.run))?;
+    let plan = Arc::new(require_plan(&run.run, &run.directory)?);
     let lane = lane_of(&plan, arguments)?;
-    let ports = ports(&place.site, &place.settings, started(&run)?, &plan, run.directory.clone())?;
+    let executor = within.executor(started(&run)?, &plan)?;
     let agent = arguments.agent.as_ref().filter(|agent| !shares(&plan, lane, agent));
-    let slot = held(&ports, &arguments.lane, agent)?.ok_or_else(|| nothing_there(arguments))?;
+    let slot = held(&executor, &arguments.lane, agent)?.ok_or_else(|| nothing_there(arguments))?;
     let keeping = Keeping { lane, agent: arguments.agent.as_ref(), at: now(), reason: SnapshotReason::Request };
-    let kept = ports
-        .keep_worktree_saying(&keeping, &slot.path, &arguments.message)
-        .map_err(|error| CliError::new(ExitStatus::Blocked, error.to_string()))?;
-    record(&place, &run, &ports, arguments, &kept)?;
-    tell(context, &place, arguments, &kept)
+    let kept = executor.keep_worktree_saying(&keeping, &slot.path, &arguments.message)?;
+    record(within, &run, &executor, arguments, &kept)?;
+    report(within, arguments, &kept)
 }
 
-/// The plan that the run pinned, which says what it has.
-pub(super) fn readable_plan(run: &RunRecords) -> Result<&Plan, CliError> {
-    run.plan.as_ref().ok_or_else(|| {
-        let message =
-            format!("the plan that run {} pinned, {}, cannot be read", run.run, run.directory.plan().display());
-        CliError::new(ExitStatus::Corrupted, message)
-    })
-}
-
-fn lane_of(plan: &Plan, arguments: &CreateCheckpoint) -> Result<LaneIndex, CliError> {
+fn lane_of(plan: &Plan, arguments: &CreateCheckpoint) -> Result<LaneIndex> {
     let known = || plan.lanes.iter().map(|lane| &lane.id);
     let lane = plan.find(&arguments.lane).ok_or_else(|| unknown_lane(&arguments.lane, known()))?;
     let agents: Vec<&str> = plan.lane(lane).agents.iter().map(|agent| agent.name.as_str()).collect();
@@ -64,70 +54,49 @@ pub(super) fn shares(plan: &Plan, lane: LaneIndex, agent: &AgentName) -> bool {
     plan.agents.iter().position(|known| known.name == *agent).is_some_and(|agent| plan.shares_worktree(agent))
 }
 
-/// The slot in which the agent, or without one the lane, works now.
-pub(super) fn held(ports: &Ports, lane: &LaneId, agent: Option<&AgentName>) -> Result<Option<HeldSlot>, CliError> {
-    let slots = ports.pool.held_by(&ports.facts.run_id)?;
+/// The slot in which the agent, or without one the lane, works.
+pub(super) fn held(executor: &Executor, lane: &LaneId, agent: Option<&AgentName>) -> Result<Option<HeldSlot>> {
+    let slots = executor.pool.held_by(&executor.facts.run_id)?;
     let of = |slot: &HeldSlot| slot.holder.lane.as_ref() == Some(lane) && slot.holder.agent.as_ref() == agent;
-    Ok(slots.into_iter().find(|slot| slot.furnished && of(slot)))
+    Ok(slots.into_iter().find(|slot| slot.provisioned && of(slot)))
 }
 
-fn nothing_there(arguments: &CreateCheckpoint) -> CliError {
+fn nothing_there(arguments: &CreateCheckpoint) -> anyhow::Error {
     let who = arguments.agent.as_ref().map_or_else(String::new, |agent| format!("/{agent}"));
     let message = format!("{}{who} holds no worktree now, so there is nothing to keep", arguments.lane);
-    CliError::new(ExitStatus::InvalidState, message)
-        .hint(format!("where it stands: lanekeeper status {}", arguments.run))
+    ExitStatus::InvalidState.error(message).hint(format!("where it stands: lanekeeper status {}", arguments.run))
 }
 
-/// Has whoever works on the run record the snapshot, or records it where nobody does.
+/// Has the process that works on the run record the snapshot, or records it if there is none.
 fn record(
-    place: &Place,
+    within: &RepositoryContext<'_>,
     run: &RunRecords,
-    ports: &Ports,
+    executor: &Executor,
     arguments: &CreateCheckpoint,
     kept: &Snapshot,
-) -> Result<(), CliError> {
+) -> Result<()> {
     let (lane, agent) = (arguments.lane.clone(), arguments.agent.clone());
     let (commit, reference) = (kept.commit.clone(), kept.reference.clone());
-    let holder = holder(&place.state, &session_id(&place.settings), &run.run);
     run.directory.create()?;
-    loop {
-        match RunLock::acquire(&run.directory.lock(), &holder) {
-            Ok(_lock) => {
-                let (journal, _) = Journal::open(&run.directory.log())?;
-                let mut journal = journal.redacting(ports.redactor.clone());
-                let reason = SnapshotReason::Request;
-                journal.append(now(), &Event::SnapshotTaken { lane, agent, reason, commit, reference })?;
-                return Ok(journal.sync()?);
-            }
-            Err(LockError::Held { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let (lane, agent, reference) = (lane.clone(), agent.clone(), reference.clone());
-        let request = Request::Record { lane, agent, commit: commit.clone(), reference };
-        let done =
-            |event: &Event| matches!(event, Event::SnapshotTaken { reference, .. } if *reference == kept.reference);
-        if ask(&run.directory, &request, done)? {
-            return Ok(());
-        }
-    }
+    let request = Request::Record { lane: lane.clone(), agent: agent.clone(), commit, reference };
+    let Some(_lock) = lock_or_ask(&run.directory, &within.holder(&run.run), || Ok(request.clone()))? else {
+        return Ok(());
+    };
+    let (journal, _) = Journal::open(&run.directory.log())?;
+    let mut journal = journal.redacting(executor.redactor.clone());
+    let (reason, commit, reference) = (SnapshotReason::Request, kept.commit.clone(), kept.reference.clone());
+    journal.append(now(), &Event::SnapshotTaken { lane, agent, reason, commit, reference })?;
+    Ok(journal.sync()?)
 }
 
-fn tell(
-    context: &Context,
-    place: &Place,
-    arguments: &CreateCheckpoint,
-    kept: &Snapshot,
-) -> Result<ExitStatus, CliError> {
-    let run = place.records(context, Some(&arguments.run))?;
+fn report(within: &RepositoryContext<'_>, arguments: &CreateCheckpoint, kept: &Snapshot) -> Result<ExitStatus> {
+    let run = records_of(within, Some(&arguments.run))?;
     let all = snapshots(&run.records, run.plan.as_ref());
     let taken = all.into_iter().find(|snapshot| snapshot.reference == kept.reference);
     let name = taken.map_or_else(|| kept.reference.clone(), |snapshot| snapshot.name);
-    if context.printer.format() == Format::Json {
-        let value = json!({"run_id": arguments.run, "name": name, "commit": kept.commit, "reference": kept.reference});
-        context.printer.json(&value)?;
-        return Ok(ExitStatus::Done);
-    }
     let [(_, restore), ..] = ways_back(&name);
-    context.printer.out(format_args!("Kept as {name}\n  {}\nTo restore it:\n  {restore}\n", kept.reference))?;
-    Ok(ExitStatus::Done)
+    within.context.printer.print(
+        format_args!("Kept as {name}\n  {}\nTo restore it:\n  {restore}\n", kept.reference),
+        &json!({"run_id": arguments.run, "name": name, "commit": kept.commit, "reference": kept.reference}),
+    )
 }

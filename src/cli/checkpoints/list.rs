@@ -2,21 +2,25 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::find::{Found, Place, RunRecords};
-use crate::cli::args::{Format, ListCheckpoints};
+use super::find::{Found, RunRecords, existing, records_of};
+use crate::cli::args::ListCheckpoints;
 use crate::cli::context::Context;
-use crate::cli::error::{CliError, ExitStatus};
+use crate::cli::error::ExitStatus;
+use crate::cli::repository_context::RepositoryContext;
 use crate::cli::runs::unknown_lane;
 use crate::event::Event;
 use crate::model::text::counted;
 use crate::model::{AgentName, CheckpointRecord, LaneId, Stage};
-use crate::view::{CheckpointFold, RunPlaces};
+use crate::projection::RunHistory;
+use crate::projection::checkpoints::{CheckpointFold, RunFiles};
+use crate::settings::Layer;
 
-pub(super) fn run(context: &Context, arguments: &ListCheckpoints) -> Result<ExitStatus, CliError> {
-    let place = Place::find(context)?;
-    let run = place.records(context, arguments.run.as_ref())?;
+pub(super) fn run(context: &Context, arguments: &ListCheckpoints) -> Result<ExitStatus> {
+    let within = &RepositoryContext::open(context, Layer::default())?;
+    let run = records_of(within, arguments.run.as_ref())?;
     if let (Some(lane), Some(plan)) = (&arguments.lane, &run.plan)
         && plan.find(lane).is_none()
     {
@@ -24,25 +28,22 @@ pub(super) fn run(context: &Context, arguments: &ListCheckpoints) -> Result<Exit
     }
     let wanted = |lane: Option<&LaneId>| arguments.lane.is_none() || arguments.lane.as_ref() == lane;
     let stages: Vec<CheckpointRecord> =
-        stages(&place, &run).into_iter().filter(|record| wanted(record.lane.as_ref())).collect();
-    let mut found = place.existing(&run)?;
+        stages(within, &run).into_iter().filter(|record| wanted(record.lane.as_ref())).collect();
+    let mut found = existing(within, &run)?;
     found.retain(|found| wanted(Some(&found.snapshot.lane)));
-    let sizes: Vec<Option<usize>> = found.iter().map(|found| size(&place, found)).collect();
-    match context.printer.format() {
-        Format::Json => context.printer.json(&as_json(&run, &stages, &found, &sizes))?,
-        Format::Text => context.printer.out(as_text(&run, &stages, &found, &sizes))?,
-    }
-    Ok(ExitStatus::Done)
+    let sizes: Vec<Option<usize>> = found.iter().map(|found| size(within, found)).collect();
+    context.printer.print(as_text(&run, &stages, &found, &sizes), &as_json(&run, &stages, &found, &sizes))
 }
 
-/// The newest record of each stage, in the order in which they were written, as the run log tells them.
-fn stages(place: &Place, run: &RunRecords) -> Vec<CheckpointRecord> {
-    let mut fold = CheckpointFold::new(RunPlaces {
+/// The newest record of each stage, in the order in which they were written, as the run log has them.
+fn stages(within: &RepositoryContext<'_>, run: &RunRecords) -> Vec<CheckpointRecord> {
+    let files = RunFiles {
         log_path: run.directory.log(),
-        checkpoint_path: place.state.checkpoints(),
+        checkpoint_path: within.state.checkpoints(),
         program: vec!["lanekeeper".to_owned()],
-        repository: place.site.repository.main_worktree().to_owned(),
-    });
+        repository: within.repository.main_worktree().to_owned(),
+    };
+    let mut fold = CheckpointFold::new(files, RunHistory::default());
     let mut newest: BTreeMap<(Option<LaneId>, Stage), CheckpointRecord> = BTreeMap::new();
     for record in run.records.iter().flat_map(|record| fold.apply(record)) {
         newest.insert((record.lane.clone(), record.stage), record);
@@ -52,10 +53,10 @@ fn stages(place: &Place, run: &RunRecords) -> Vec<CheckpointRecord> {
     stages
 }
 
-/// In how many files the snapshot differs from what its lane was built on; `None`: that cannot be told.
-fn size(place: &Place, found: &Found) -> Option<usize> {
+/// In how many files the snapshot differs from what its lane was built on; `None`: unknown.
+fn size(within: &RepositoryContext<'_>, found: &Found) -> Option<usize> {
     let base = found.snapshot.base.as_ref().filter(|_| found.damage.is_none())?;
-    place.site.repository.changed_paths(base, &found.snapshot.commit).ok().map(|paths| paths.len())
+    within.repository.changed_paths(base, &found.snapshot.commit).ok().map(|paths| paths.len())
 }
 
 fn as_json(run: &RunRecords, stages: &[CheckpointRecord], found: &[Found], sizes: &[Option<usize>]) -> Value {

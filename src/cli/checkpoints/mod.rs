@@ -7,12 +7,14 @@ mod prune;
 mod restore;
 mod show;
 
+use anyhow::Result;
+
 use super::args::Checkpoints;
 use super::context::Context;
-use super::error::{CliError, ExitStatus};
+use super::error::ExitStatus;
 
 /// `checkpoints`.
-pub(super) fn run(context: &Context, command: &Checkpoints) -> Result<ExitStatus, CliError> {
+pub(super) fn run(context: &Context, command: &Checkpoints) -> Result<ExitStatus> {
     match command {
         Checkpoints::List(arguments) => list::run(context, arguments),
         Checkpoints::Show(arguments) => show::run(context, arguments),

@@ -1,62 +1,62 @@
 //! `checkpoints prune`.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 
+use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::find::{Found, Place, RunRecords, started};
-use crate::cli::args::{Format, PruneCheckpoints};
+use super::find::{Found, RunRecords, existing, records_of, started};
+use crate::cli::args::PruneCheckpoints;
 use crate::cli::context::Context;
-use crate::cli::error::{CliError, ExitStatus};
-use crate::cli::execution::{holder, now};
-use crate::cli::options::session_id;
+use crate::cli::error::{ExitStatus, Hint};
+use crate::cli::repository_context::RepositoryContext;
+use crate::cli::runs::newest_of_lanes;
+use crate::cli::this_process::now;
 use crate::event::Event;
 use crate::git;
+use crate::model::LaneId;
 use crate::model::text::{counted, shell_line};
-use crate::model::{CommitId, LaneId};
-use crate::recover::prune::{Candidate, Fate, Wish, fates};
+use crate::recover::prune::{Candidate, Fate, PruneOptions, fates};
+use crate::settings::Layer;
 use crate::store::RunLock;
 
-pub(super) fn run(context: &Context, arguments: &PruneCheckpoints) -> Result<ExitStatus, CliError> {
-    let place = Place::find(context)?;
-    let run = place.records(context, arguments.run.as_ref())?;
-    let keep = arguments.keep.or(place.settings.checkpoint_keep.value).map(|keep| keep.get());
-    let wish = Wish { keep, older_than: arguments.older_than, force: arguments.force };
-    if (wish.keep, wish.older_than) == (None, None) {
+pub(super) fn run(context: &Context, arguments: &PruneCheckpoints) -> Result<ExitStatus> {
+    let within = &RepositoryContext::open(context, Layer::default())?;
+    let run = records_of(within, arguments.run.as_ref())?;
+    let keep = arguments.keep.or(within.settings.checkpoint_keep.value).map(|keep| keep.get());
+    let options = PruneOptions { keep, older_than: arguments.older_than, force: arguments.force };
+    if (options.keep, options.older_than) == (None, None) {
         let again = shell_line(["lanekeeper", "checkpoints", "prune", run.run.as_str(), "--keep", "5"]);
-        return Err(CliError::new(
-            ExitStatus::Usage,
-            "neither --keep nor --older-than nor `checkpoint_keep` says which",
-        )
-        .hint(format!("for example: {again}")));
+        return Err(ExitStatus::Usage
+            .error("neither --keep nor --older-than nor `checkpoint_keep` says which")
+            .hint(format!("for example: {again}")));
     }
     // What is not forced touches nothing that a run still needs, so it may be worked on meanwhile.
     let _lock = match arguments.force {
         true => {
             run.directory.create()?;
-            let holder = holder(&place.state, &session_id(&place.settings), &run.run);
-            Some(RunLock::acquire(&run.directory.lock(), &holder)?)
+            Some(RunLock::acquire(&run.directory.lock(), &within.holder(&run.run))?)
         }
         false => None,
     };
-    let found = place.existing(&run)?;
-    let judged = fates(&candidates(&place, &run, &found)?, &wish, now());
+    let found = existing(within, &run)?;
+    let judged = fates(&candidates(within, &run, &found)?, &options, now());
     let mut outcome = Vec::new();
     for (found, fate) in found.iter().zip(judged) {
-        let removed = fate == Fate::Goes && (arguments.dry_run || remove(&place, found)?);
+        let removed = fate == Fate::Goes && (arguments.dry_run || remove(within, found)?);
         outcome.push((found, fate, removed));
     }
     report(context, &run, arguments, &outcome)
 }
 
 /// Whether the ref still was where the run log says, and is gone now.
-fn remove(place: &Place, found: &Found) -> Result<bool, CliError> {
+fn remove(within: &RepositoryContext<'_>, found: &Found) -> Result<bool> {
     let (name, commit) = (found.snapshot.reference.clone(), found.snapshot.commit.clone());
-    Ok(git::delete_references(&place.site.repository, &[(name, commit)])?.is_empty())
+    Ok(git::delete_references(&within.repository, &[(name, commit)])?.is_empty())
 }
 
-fn candidates(place: &Place, run: &RunRecords, found: &[Found]) -> Result<Vec<Candidate>, CliError> {
-    let merged = merged_lanes(place, run)?;
+fn candidates(within: &RepositoryContext<'_>, run: &RunRecords, found: &[Found]) -> Result<Vec<Candidate>> {
+    let merged = merged_lanes(within, run)?;
     let candidate = |found: &Found| {
         let it = &found.snapshot;
         Candidate {
@@ -65,28 +65,23 @@ fn candidates(place: &Place, run: &RunRecords, found: &[Found]) -> Result<Vec<Ca
             reason: it.reason,
             at: it.at,
             intact: found.damage.is_none(),
-            merged: merged.contains_key(&it.lane),
+            merged: merged.contains(&it.lane),
         }
     };
     Ok(found.iter().map(candidate).collect())
 }
 
-/// The lanes whose work the integration branch holds now.
-fn merged_lanes(place: &Place, run: &RunRecords) -> Result<HashMap<LaneId, CommitId>, CliError> {
-    let mut landed = HashMap::new();
-    for record in &run.records {
-        match &record.event {
-            Event::LaneMerged { lane, commit, .. } => drop(landed.insert(lane.clone(), commit.clone())),
-            Event::LaneRolledBack { lane, .. } => drop(landed.remove(lane)),
-            _ => {}
-        }
-    }
-    let repository = &place.site.repository;
-    let Some(base) = repository.branch_commit(&started(run)?.base_branch)? else { return Ok(HashMap::new()) };
-    let mut merged = HashMap::new();
+/// The lanes whose work the integration branch has now.
+fn merged_lanes(within: &RepositoryContext<'_>, run: &RunRecords) -> Result<BTreeSet<LaneId>> {
+    let landed = newest_of_lanes(&run.records, |event| match event {
+        Event::LaneMerged { lane, commit, .. } => Some((lane, commit.clone())),
+        _ => None,
+    });
+    let mut merged = BTreeSet::new();
+    let Some(base) = within.repository.branch_commit(&started(run)?.base_branch)? else { return Ok(merged) };
     for (lane, commit) in landed {
-        if repository.is_ancestor(&commit, &base)? {
-            merged.insert(lane, commit);
+        if within.repository.is_ancestor(&commit, &base)? {
+            merged.insert(lane);
         }
     }
     Ok(merged)
@@ -97,17 +92,13 @@ fn report(
     run: &RunRecords,
     arguments: &PruneCheckpoints,
     outcome: &[(&Found, Fate, bool)],
-) -> Result<ExitStatus, CliError> {
-    if context.printer.format() == Format::Json {
-        let one = |(found, fate, removed): &(&Found, Fate, bool)| {
-            let it = &found.snapshot;
-            json!({"name": it.name, "reference": it.reference, "commit": it.commit, "removed": removed, "why": fate.words()})
-        };
-        let all: Vec<Value> = outcome.iter().map(one).collect();
-        let value = json!({"run_id": run.run, "dry_run": arguments.dry_run, "snapshots": all});
-        context.printer.json(&value)?;
-        return Ok(ExitStatus::Done);
-    }
+) -> Result<ExitStatus> {
+    let one = |(found, fate, removed): &(&Found, Fate, bool)| {
+        let it = &found.snapshot;
+        json!({"name": it.name, "reference": it.reference, "commit": it.commit, "removed": removed, "why": fate.words()})
+    };
+    let all: Vec<Value> = outcome.iter().map(one).collect();
+    let json = json!({"run_id": run.run, "dry_run": arguments.dry_run, "snapshots": all});
     let mut text = String::new();
     let verb = if arguments.dry_run { "would remove" } else { "removed" };
     for (found, fate, removed) in outcome {
@@ -121,6 +112,5 @@ fn report(
     }
     let removed = outcome.iter().filter(|(_, _, removed)| *removed).count();
     text += &format!("{verb} {} of {}\n", counted(removed, "snapshot"), outcome.len());
-    context.printer.out(text)?;
-    Ok(ExitStatus::Done)
+    context.printer.print(text, &json)
 }

@@ -1,40 +1,37 @@
 //! `checkpoints show`.
 
+use anyhow::Result;
 use serde_json::{Map, json};
 
-use super::find::{Found, Place, ways_back};
-use crate::cli::args::{Format, ShowCheckpoint};
+use super::find::{Found, named, ways_back};
+use crate::cli::args::ShowCheckpoint;
 use crate::cli::context::Context;
-use crate::cli::error::{CliError, ExitStatus};
+use crate::cli::error::ExitStatus;
+use crate::cli::repository_context::RepositoryContext;
 use crate::model::{AgentName, TaskId};
-use crate::view::cells::clean;
+use crate::projection::cells::clean;
+use crate::settings::Layer;
 
-/// What git says of a snapshot.
+/// What git knows of a snapshot.
+#[derive(Default)]
 struct Looked {
     message: String,
     files: Vec<String>,
     stat: String,
 }
 
-pub(super) fn run(context: &Context, arguments: &ShowCheckpoint) -> Result<ExitStatus, CliError> {
-    let place = Place::find(context)?;
-    let found = place.named(context, &arguments.name)?;
-    let looked = match &found.damage {
-        None => look(&place, &found)?,
-        Some(_) => Looked { message: String::new(), files: Vec::new(), stat: String::new() },
-    };
-    match context.printer.format() {
-        Format::Json => context.printer.json(&as_json(&found, &looked))?,
-        Format::Text => context.printer.out(as_text(&found, &looked))?,
-    }
-    Ok(ExitStatus::Done)
+pub(super) fn run(context: &Context, arguments: &ShowCheckpoint) -> Result<ExitStatus> {
+    let within = &RepositoryContext::open(context, Layer::default())?;
+    let found = named(within, &arguments.name)?;
+    let looked = if found.damage.is_none() { look(within, &found)? } else { Looked::default() };
+    context.printer.print(as_text(&found, &looked), &as_json(&found, &looked))
 }
 
-fn look(place: &Place, found: &Found) -> Result<Looked, CliError> {
-    let (repository, commit) = (&place.site.repository, &found.snapshot.commit);
+fn look(within: &RepositoryContext<'_>, found: &Found) -> Result<Looked> {
+    let (repository, commit) = (&within.repository, &found.snapshot.commit);
     let message = repository.message_of(commit)?;
     let Some(base) = &found.snapshot.base else {
-        return Ok(Looked { message, files: Vec::new(), stat: String::new() });
+        return Ok(Looked { message, ..Looked::default() });
     };
     let (files, stat) = (repository.changed_paths(base, commit)?, repository.diff_stat(base, commit)?);
     Ok(Looked { message, files, stat })

@@ -2,25 +2,25 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
-use super::amiss;
 use crate::cli::args;
-use crate::cli::error::{CliError, ExitStatus};
+use crate::cli::error::{ExitStatus, Hint};
 use crate::event::Event;
 use crate::fs::regular_file;
-use crate::model::{JobId, Plan, RunId};
-use crate::plan_source::{self, Source, SourceFile};
+use crate::model::{JobId, RunId};
 use crate::process::{self, Observation};
 use crate::store::{RunDirectory, StateDirectory, run_log};
 
 /// The run's name.
 pub(super) const RUN: &str = "demo";
 
-/// What the repository's first commit holds.
+/// The files of the repository's first commit.
 const FILES: &[(&str, &str)] = &[
     ("plan.toml", include_str!("../../../templates/demo/plan.toml")),
     ("agents/common.sh", include_str!("../../../templates/demo/agents/common.sh")),
@@ -33,7 +33,7 @@ const FILES: &[(&str, &str)] = &[
     ("tests/site.sh", include_str!("../../../templates/demo/tests/site.sh")),
 ];
 
-/// Settings of the repository alone, so that none of the user's matters and none is missed.
+/// Settings of the repository, so that none of the user's matters and none is missing.
 const CONFIGURATION: &[(&str, &str)] = &[
     ("user.name", "Lanekeeper demo"),
     ("user.email", "demo@localhost"),
@@ -42,24 +42,8 @@ const CONFIGURATION: &[(&str, &str)] = &[
     ("core.hooksPath", "/dev/null"),
 ];
 
-/// The plan, as the repository will hold it.
-pub(super) fn plan() -> Result<Plan, CliError> {
-    let (name, text) = FILES[0];
-    let no_files = |file: &str| Err(format!("{file} is not part of the demo"));
-    let reading = plan_source::read(
-        &Source { files: &[SourceFile { path: name, text }], ..Source::default() },
-        &no_files,
-        &|_| None,
-    );
-    let faults = reading.diagnostics;
-    reading.plan.ok_or_else(|| {
-        let faults: Vec<String> = faults.iter().map(ToString::to_string).collect();
-        amiss(format!("its plan is invalid: {}", faults.join("; ")))
-    })
-}
-
-/// A directory with the repository in it. When it is let go of, what still runs in it is stopped, and it is removed
-/// unless it is to be kept.
+/// A directory with the repository in it. When it is dropped, processes that still run in it are stopped, and it is
+/// removed unless it is to be kept.
 pub(super) struct Scratch {
     directory: PathBuf,
     run: RunDirectory,
@@ -67,85 +51,87 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes it where `arguments` want it; a path there is relative to `current`.
-    pub(super) fn make(current: &Path, arguments: &args::Demo) -> Result<Self, CliError> {
+    /// Makes it where `arguments` say; a path there is relative to `current`.
+    pub(super) fn make(current: &Path, arguments: &args::Demo) -> Result<Self> {
         let mut temporary = None;
         let directory = match &arguments.dir {
             Some(wanted) => empty_directory(&current.join(wanted))?,
             None => {
-                let made =
-                    tempfile::Builder::new().prefix("lanekeeper-demo-").disable_cleanup(arguments.keep).tempdir();
-                let made = made.map_err(|error| amiss(format!("no temporary directory can be made: {error}")))?;
-                temporary.insert(made).path().to_owned()
+                let mut builder = tempfile::Builder::new();
+                let made = builder.prefix("lanekeeper-demo-").disable_cleanup(arguments.keep).tempdir();
+                temporary.insert(made.context("cannot make a temporary directory")?).path().to_owned()
             }
         };
-        let directory = fs::canonicalize(&directory).map_err(|error| cannot("find", &directory, &error))?;
-        let temporary = temporary.filter(|_| !arguments.keep);
-        let run = RunId::new(RUN).map_err(|error| amiss(error.to_string()))?;
-        let run = StateDirectory::new(&directory.join("shop")).run(&run);
-        let scratch = Self { directory, run, temporary };
+        let directory = fs::canonicalize(directory)?;
+        let run = StateDirectory::new(&directory.join("shop")).run(&RunId::new(RUN)?);
+        let scratch = Self { directory, run, temporary: temporary.filter(|_| !arguments.keep) };
         scratch.fill()?;
         Ok(scratch)
     }
 
-    fn fill(&self) -> Result<(), CliError> {
-        let write = |(name, text): &(&str, &str)| write(&self.repository().join(name), text);
-        FILES.iter().try_for_each(write)?;
-        self.git(&["init", "--quiet", "--template=", "--initial-branch=main"])?;
-        CONFIGURATION.iter().try_for_each(|(key, value)| self.git(&["config", "--local", key, value]).map(drop))?;
-        self.git(&["add", "--all"])?;
-        self.git(&["commit", "--quiet", "--message", "The plan, its agents and its tests"]).map(drop)
+    fn fill(&self) -> Result<()> {
+        FILES.iter().try_for_each(|(name, text)| write(&self.repository().join(name), text))?;
+        self.output("git", &["init", "--quiet", "--template=", "--initial-branch=main"])?;
+        for (key, value) in CONFIGURATION {
+            self.output("git", &["config", "--local", key, value])?;
+        }
+        self.output("git", &["add", "--all"])?;
+        self.output("git", &["commit", "--quiet", "--message", "The plan, its agents and its tests"]).map(drop)
     }
 
-    /// All of it.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The repository.
     pub(super) fn repository(&self) -> PathBuf {
         self.directory.join("shop")
     }
 
-    /// The files of the run.
-    pub(super) fn run(&self) -> &RunDirectory {
-        &self.run
+    /// The lines that agents write when they start, outside of all worktrees.
+    pub(super) fn starts(&self) -> Result<Vec<String>> {
+        match regular_file::read_text(self.starts_log()) {
+            Ok(text) => Ok(text.lines().map(str::to_owned).collect()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
     }
 
-    /// What an attempt was told.
-    pub(super) fn prompt(&self, job: &JobId) -> PathBuf {
-        self.run.job(job).join("prompt.md")
-    }
-
-    /// Where every agent writes down that it starts, outside of all worktrees.
-    pub(super) fn starts(&self) -> PathBuf {
+    fn starts_log(&self) -> PathBuf {
         self.directory.join("starts.log")
     }
 
     /// Lets the agents of `lane` finish that wait for it.
-    pub(super) fn release(&self, lane: &str) -> Result<(), CliError> {
+    pub(super) fn release(&self, lane: &str) -> Result<()> {
         write(&self.directory.join("released").join(lane), "")
     }
 
-    /// Whether it stays.
+    /// Whether the jobs of `lane` have ended, as their supervisors recorded it.
+    pub(super) fn has_ended(&self, lane: &str) -> Result<bool> {
+        for job in self.jobs().iter().filter(|job| job.lane.as_ref().is_some_and(|id| id.as_str() == lane)) {
+            match process::observe(&self.run.job(job))? {
+                Observation::Exited(exit) => ensure!(exit.passed(), "{job} failed"),
+                _ => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
     pub(super) fn is_kept(&self) -> bool {
         self.temporary.is_none()
     }
 
-    /// Has it stay.
     pub(super) fn keep(&mut self) {
         self.temporary.take().map(TempDir::keep);
     }
 
-    /// What is worth a look, with words for it.
-    pub(super) fn places(&self) -> Vec<(&'static str, PathBuf)> {
-        vec![
+    /// What to look at in a kept demo.
+    pub(super) fn places(&self) -> [(&'static str, PathBuf); 5] {
+        [
             ("the scratch directory", self.directory.clone()),
-            ("the run log, the source of truth", self.run.log()),
+            ("the run log", self.run.log()),
             ("the checkpoints", StateDirectory::new(&self.repository()).checkpoints()),
-            ("the prompts, outputs and exits", self.run.directory().join("lanes")),
-            ("every start of an agent", self.starts()),
-            ("what the resume printed", self.directory.join("resume.txt")),
+            ("the prompts, outputs and exit codes", self.run.directory().join("lanes")),
+            ("every start of an agent", self.starts_log()),
         ]
     }
 
@@ -165,54 +151,51 @@ impl Scratch {
         command
     }
 
-    /// What git prints.
-    pub(super) fn git(&self, arguments: &[&str]) -> Result<String, CliError> {
-        let output = self.command("git").args(arguments).output();
-        let output = output.map_err(|error| amiss(format!("cannot run git: {error}")))?;
-        if !output.status.success() {
-            let complaint = String::from_utf8_lossy(&output.stderr);
-            return Err(amiss(format!("git {}: {}", arguments.join(" "), complaint.trim_end())));
-        }
+    /// What a command prints.
+    pub(super) fn output(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<String> {
+        let name = program.as_ref().to_string_lossy().into_owned();
+        let output = self.command(&program).args(arguments).output().with_context(|| format!("cannot run {name}"))?;
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{name} {}: {}", arguments.join(" "), complaint.trim_end());
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    /// Stops every job that has not ended. For when no Lanekeeper is at work any more.
-    fn stop_jobs(&self) {
-        let Ok(log) = run_log::read(&self.run.log()) else { return };
-        for record in log.records {
-            let Event::JobPlanned { job } = record.event else { continue };
+    fn jobs(&self) -> Vec<JobId> {
+        let records = run_log::read(&self.run.log()).map(|log| log.records).unwrap_or_default();
+        let planned = records.into_iter().filter_map(|record| match record.event {
+            Event::JobPlanned { job } => Some(job),
+            _ => None,
+        });
+        planned.collect()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        for job in self.jobs() {
             let directory = self.run.job(&job);
             if !matches!(process::observe(&directory), Ok(Observation::Exited(_) | Observation::Absent)) {
-                // Nobody is left to tell when this fails, and the agents have a time limit of their own.
+                // A failure cannot be reported, and the agents have a time limit of their own.
                 let _ = process::stop(&directory, true).and_then(|_| process::wait(&directory, None));
             }
         }
     }
 }
 
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        self.stop_jobs();
-    }
-}
-
-/// Makes `directory`, or makes sure that nothing is in it.
-fn empty_directory(directory: &Path) -> Result<PathBuf, CliError> {
-    fs::create_dir_all(directory).map_err(|error| cannot("make", directory, &error))?;
-    let mut entries = fs::read_dir(directory).map_err(|error| cannot("read", directory, &error))?;
-    if entries.next().is_some() {
-        let error = CliError::new(ExitStatus::Usage, format!("{} is not empty", directory.display()));
+/// Makes `directory`, or makes sure that it is empty.
+fn empty_directory(directory: &Path) -> Result<PathBuf> {
+    let cannot =
+        |error: std::io::Error| ExitStatus::Usage.error(format!("cannot use {}: {error}", directory.display()));
+    fs::create_dir_all(directory).map_err(cannot)?;
+    if fs::read_dir(directory).map_err(cannot)?.next().is_some() {
+        let error = ExitStatus::Usage.error(format!("{} is not empty", directory.display()));
         return Err(error.hint("name a directory that is new or empty"));
     }
     Ok(directory.to_owned())
 }
 
-fn write(path: &Path, text: &str) -> Result<(), CliError> {
+fn write(path: &Path, text: &str) -> Result<()> {
     let parent = path.parent().unwrap_or(Path::new("/"));
     let written = fs::create_dir_all(parent).and_then(|()| regular_file::write_argument(path, text.as_bytes()));
-    written.map_err(|error| cannot("write", path, &error))
-}
-
-fn cannot(what: &str, path: &Path, error: &std::io::Error) -> CliError {
-    CliError::new(ExitStatus::Usage, format!("cannot {what} {}: {error}", path.display()))
+    written.with_context(|| format!("cannot write {}", path.display()))
 }

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::Visit;
-use crate::cli::args::Format;
 use crate::cli::context::Context;
-use crate::cli::error::CliError;
+use crate::cli::error::ExitStatus;
+
 use crate::model::RunId;
 use crate::model::text::counted;
 use crate::recover::doctor::{Cure, Escalation, Finding};
@@ -24,11 +25,8 @@ enum Outcome<'a> {
 }
 
 /// Prints everything that was found and done.
-pub(super) fn report(context: &Context, visit: &Visit, fix: bool) -> Result<(), CliError> {
+pub(super) fn report(context: &Context, visit: &Visit, fix: bool) -> Result<ExitStatus> {
     let lines = lines(visit);
-    if context.printer.format() == Format::Json {
-        return Ok(context.printer.json(&as_json(&lines, fix))?);
-    }
     let mut by_run: BTreeMap<Option<&RunId>, Vec<&Line<'_>>> = BTreeMap::new();
     for line in &lines {
         by_run.entry(line.0.run.as_ref()).or_default().push(line);
@@ -39,14 +37,14 @@ pub(super) fn report(context: &Context, visit: &Visit, fix: bool) -> Result<(), 
         text.push_str(&format!("{heading}\n"));
         lines.into_iter().for_each(|line| text.push_str(&as_text(*line)));
     }
-    Ok(context.printer.out(text + &end(&lines, fix))?)
+    context.printer.print(text + &end(&lines, fix), &as_json(&lines, fix))
 }
 
 /// What was repaired, then what is left; a finding that was not repaired stands once.
 fn lines(visit: &Visit) -> Vec<Line<'_>> {
     let is_left = |finding: &Finding| visit.left.iter().any(|left| left.is_same(finding));
     let repaired = visit.treated.iter().filter(|(finding, _)| !is_left(finding)).map(|(finding, done)| match done {
-        Ok(told) | Err(told) => (finding, Outcome::Repaired(told)),
+        Ok(what) | Err(what) => (finding, Outcome::Repaired(what)),
     });
     let left = visit.left.iter().map(|finding| {
         let treated = visit.treated.iter().rev().find(|(treated, _)| treated.is_same(finding));
@@ -68,15 +66,15 @@ fn end(lines: &[Line<'_>], fix: bool) -> String {
         count(&|line| open(line) && line.0.repair().is_some()),
         count(&|line| open(line) && line.0.repair().is_none()),
     );
-    let mut told = Vec::new();
-    told.extend((repaired > 0).then(|| format!("{repaired} repaired")));
-    told.extend((repairable > 0 && fix).then(|| format!("{repairable} could not be repaired")));
-    told.extend((repairable > 0 && !fix).then(|| format!("{repairable} can be repaired: lanekeeper doctor --fix")));
-    told.extend((person > 0).then(|| format!("{person} for a person to decide")));
-    match (lines.len(), told.is_empty()) {
+    let mut counts = Vec::new();
+    counts.extend((repaired > 0).then(|| format!("{repaired} repaired")));
+    counts.extend((repairable > 0 && fix).then(|| format!("{repairable} could not be repaired")));
+    counts.extend((repairable > 0 && !fix).then(|| format!("{repairable} can be repaired: lanekeeper doctor --fix")));
+    counts.extend((person > 0).then(|| format!("{person} for a person to decide")));
+    match (lines.len(), counts.is_empty()) {
         (0, _) => "Nothing is wrong.\n".to_owned(),
         (found, true) => format!("{}; nothing has to be done.\n", counted(found, "finding")),
-        (found, false) => format!("{}; {}.\n", counted(found, "finding"), told.join(", ")),
+        (found, false) => format!("{}; {}.\n", counted(found, "finding"), counts.join(", ")),
     }
 }
 
@@ -88,7 +86,7 @@ fn as_text((finding, outcome): Line<'_>) -> String {
     lines.push(format!("    {whose}{}", finding.evidence));
     match outcome {
         Outcome::Found => lines.push(format!("    {}", finding.remedy)),
-        Outcome::Repaired(told) => lines.push(format!("    repaired: {told}")),
+        Outcome::Repaired(what) => lines.push(format!("    repaired: {what}")),
         Outcome::NotRepaired(reason) => lines.push(format!("    not repaired: {reason}")),
     }
     if let (Cure::Escalation(escalation), false) = (&finding.cure, matches!(outcome, Outcome::Repaired(_))) {

@@ -1,4 +1,4 @@
-//! What Claude Code tells a hook.
+//! The message of Claude Code to a hook.
 
 use std::io::{self, Read};
 use std::path::PathBuf;
@@ -6,21 +6,17 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The fields that matter to us; each may be missing.
+/// The fields that matter here; each may be missing.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Input {
-    /// The session.
     pub(super) session_id: String,
-    /// Where the session works now.
+    /// The session's current directory.
     pub(super) cwd: PathBuf,
-    /// What the user typed.
     pub(super) prompt: String,
-    /// Whether the session goes on only because a hook wanted it to.
+    /// Whether the session continues only because a hook asked for it.
     pub(super) stop_hook_active: bool,
-    /// The tool that was used.
     pub(super) tool_name: String,
-    /// What it was given.
     pub(super) tool_input: Value,
 }
 
@@ -28,7 +24,7 @@ pub(super) struct Input {
 const MOST: u64 = 64 << 20;
 
 impl Input {
-    /// Reads standard input to its end; `None`: it is not what a hook is told.
+    /// Reads standard input to its end; `None`: it is not such a message.
     pub(super) fn read() -> Option<Self> {
         let mut bytes = Vec::new();
         io::stdin().lock().take(MOST).read_to_end(&mut bytes).ok()?;

@@ -7,20 +7,14 @@ use regex::Regex;
 /// What the user wants, in the seed's words. None of them moves the state of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// To go on.
     Resumption,
-    /// An audit, or another diagnosis.
     Audit,
-    /// An answer.
     Question,
-    /// To know how things stand.
     StatusRequest,
-    /// Something else.
     Other,
 }
 
 impl Kind {
-    /// The seed's word.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Resumption => "RESUMPTION",
@@ -36,7 +30,7 @@ impl Kind {
 const LOOKED_AT: usize = 2000;
 
 /// The kind of `prompt`. The seed's words in the seed's order, as whole words, in capitals or not; code is no speech. A
-/// word that has work go on counts only where its sentence neither asks about it nor says no to it: "why did it not
+/// word that continues work counts only where its sentence neither asks about it nor says no to it: "why did it not
 /// continue?" is a question, and "do not continue" is none of these.
 pub(super) fn kind(prompt: &str) -> Kind {
     let looked_at: String = prompt.chars().take(LOOKED_AT).collect();

@@ -14,6 +14,7 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::panic::{self, AssertUnwindSafe};
 
+use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::args::{GlobalArgs, HookEvent};
@@ -24,8 +25,8 @@ use crate::model::safe_text;
 use input::Input;
 use unfinished::Here;
 
-/// Whether a hook is called, also one that nobody knows: then a fault in the arguments may not end it either, for a
-/// prompt is thrown away whose hook ends with exit code 2.
+/// Whether a hook is called, also an unknown one: then bad arguments must not fail either, because Claude Code drops the
+/// prompt of a hook that ends with exit code 2.
 pub(super) fn is_called(arguments: &[OsString]) -> bool {
     arguments.get(1).is_some_and(|word| word == "hook")
 }
@@ -37,7 +38,7 @@ pub(super) fn run(global: &GlobalArgs, printer: Printer, event: HookEvent) -> Ex
         return ExitStatus::Done;
     }
     if let Some(answer) = unharmed(|| answer(global, printer, event)) {
-        // Nobody is there to be told that nobody listens.
+        // A failure cannot be reported anywhere.
         let _ = writeln!(io::stdout().lock(), "{}", safe_text::json(&answer.to_string()));
     }
     ExitStatus::Done
@@ -46,36 +47,38 @@ pub(super) fn run(global: &GlobalArgs, printer: Printer, event: HookEvent) -> Ex
 const HINT: &str = "Claude Code calls it where `lanekeeper init --hooks` was called";
 
 /// What `work` answers; nothing where it fails in whatever way.
-fn unharmed(work: impl FnOnce() -> Result<Option<Value>, CliError>) -> Option<Value> {
+fn unharmed(work: impl FnOnce() -> Result<Option<Value>>) -> Option<Value> {
     match panic::catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(answer)) => answer,
         Ok(Err(error)) => {
-            tracing::debug!("{}", error.message);
+            tracing::debug!("{}", CliError::from(error).message);
             None
         }
         Err(_) => None,
     }
 }
 
-fn answer(global: &GlobalArgs, printer: Printer, event: HookEvent) -> Result<Option<Value>, CliError> {
+fn answer(global: &GlobalArgs, printer: Printer, event: HookEvent) -> Result<Option<Value>> {
     let context = Context::new(global, printer)?;
     super::diagnostics::start(global, &context.environment, None)?;
     let Some(input) = Input::read() else { return Ok(None) };
     let in_agent = context.environment.contains_key("LANEKEEPER_RUN_ID");
     match event {
-        HookEvent::PostToolUse if in_agent => tool_use::tell(&context, &input),
+        HookEvent::PostToolUse if in_agent => tool_use::pass_on(&context, &input),
         HookEvent::PostToolUse => tool_use::count(&context, &input),
         _ if in_agent => Ok(None),
         _ => Ok(Here::find(&context, &input).and_then(|here| match event {
             HookEvent::SessionStart => here.at_start().map(|text| added("SessionStart", &text)),
-            HookEvent::UserPromptSubmit => prompt::hear(&here, &input).map(|text| added("UserPromptSubmit", &text)),
+            HookEvent::UserPromptSubmit => {
+                prompt::note_prompt(&here, &input).map(|text| added("UserPromptSubmit", &text))
+            }
             HookEvent::Stop if input.stop_hook_active => None,
             HookEvent::Stop | HookEvent::PostToolUse => here.at_stop().map(|text| json!({"systemMessage": text})),
         })),
     }
 }
 
-/// What the model is told besides what it sees anyway.
+/// Text for the model.
 fn added(event: &str, text: &str) -> Value {
     json!({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
 }
@@ -87,7 +90,7 @@ mod tests {
     #[test]
     fn nothing_that_goes_wrong_gets_out() {
         assert_eq!(unharmed(|| panic!("planted")), None);
-        assert_eq!(unharmed(|| Err(CliError::new(ExitStatus::Corrupted, "planted"))), None);
+        assert_eq!(unharmed(|| Err(ExitStatus::Corrupted.error("planted"))), None);
         assert_eq!(unharmed(|| Ok(Some(json!({})))), Some(json!({})));
     }
 

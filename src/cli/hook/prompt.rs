@@ -6,12 +6,12 @@ use std::thread;
 use super::input::Input;
 use super::interruption::{Kind, kind};
 use super::unfinished::{Here, Unfinished};
-use crate::cli::execution::now;
+use crate::cli::this_process::now;
 use crate::model::Interruption;
 use crate::store::lane_files::add_interruption;
 
-/// Notes the prompt in the lanes of this session's runs that are not over, and tells how to go on where that is wanted.
-pub(super) fn hear(here: &Here, input: &Input) -> Option<String> {
+/// Records the prompt in the lanes of this session's unfinished runs; returns how to resume them if the prompt asks for it.
+pub(super) fn note_prompt(here: &Here, input: &Input) -> Option<String> {
     let own = here.own();
     let kind = kind(&input.prompt);
     note(&own, kind);

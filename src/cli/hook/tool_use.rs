@@ -1,15 +1,16 @@
-//! `hook post-tool-use`: tool calls are told to the Lanekeeper that runs the agent; where somebody works by hand in a
-//! lane that no Lanekeeper drives, they are counted and its worktree is kept from time to time (SPEC §5).
+//! `hook post-tool-use`: passes tool calls on to the Lanekeeper that runs the agent. In a lane without a live Lanekeeper, it
+//! counts them and takes a snapshot of the worktree from time to time (SPEC §5).
 
 use std::path::Path;
 
+use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::input::Input;
 use super::unfinished::surrounding;
 use crate::cli::context::Context;
-use crate::cli::error::{CliError, ExitStatus};
-use crate::cli::execution::now;
+use crate::cli::error::ExitStatus;
+use crate::cli::this_process::now;
 use crate::git::{Holder, Surrounding};
 use crate::model::snapshot_rules::{Occasion, Progress, ToolCall};
 use crate::process::{self, Output};
@@ -21,7 +22,7 @@ use crate::store::{StateDirectory, tool_calls};
 const LONGEST_TEXT: usize = 4000;
 
 /// Tells the Lanekeeper that runs this agent of a call.
-pub(super) fn tell(context: &Context, input: &Input) -> Result<Option<Value>, CliError> {
+pub(super) fn pass_on(context: &Context, input: &Input) -> Result<Option<Value>> {
     let Some(path) = context.environment.get("LANEKEEPER_TOOL_CALLS_FILE").filter(|path| !path.is_empty()) else {
         return Ok(None);
     };
@@ -45,7 +46,7 @@ fn shortened(value: &Value) -> Value {
 }
 
 /// Counts a call by hand, and has the worktree kept where it is time to.
-pub(super) fn count(context: &Context, input: &Input) -> Result<Option<Value>, CliError> {
+pub(super) fn count(context: &Context, input: &Input) -> Result<Option<Value>> {
     let Some(around) = Surrounding::of(&input.cwd) else { return Ok(None) };
     let Some(holder) = around.holder() else { return Ok(None) };
     let state = StateDirectory::new(&around.main);
@@ -58,26 +59,26 @@ pub(super) fn count(context: &Context, input: &Input) -> Result<Option<Value>, C
     Ok(None)
 }
 
-/// Whether the run that holds the worktree is unfinished and nobody works on it.
+/// Whether the run that holds the worktree is unfinished and has no live process.
 fn rests(state: &StateDirectory, holder: &Holder) -> bool {
     let unfinished = state.unfinished_at_a_glance().into_iter().any(|glance| glance.started.run_id == holder.run);
     unfinished && !is_held(&state.run(&holder.run).lock())
 }
 
-fn settings(context: &Context, around: &Surrounding) -> Result<Settings, CliError> {
+fn settings(context: &Context, around: &Surrounding) -> Result<Settings> {
     Ok(context.layers_in(around.main.clone(), Layer::default())?.resolve(None))
 }
 
 /// Why the worktree is to be kept after the call that is the `counted`-th, by the rules that hold for agents.
-fn occasion(settings: &Settings, input: &Input, counted: u64) -> Result<Option<Occasion>, CliError> {
-    let rules = settings.snapshot_rules().map_err(|error| CliError::new(ExitStatus::Usage, error.to_string()))?;
+fn occasion(settings: &Settings, input: &Input, counted: u64) -> Result<Option<Occasion>> {
+    let rules = settings.snapshot_rules().map_err(|error| ExitStatus::Usage.error(error.to_string()))?;
     let call = ToolCall { tool: input.tool_name.clone(), input: input.tool_input.clone() };
     let progress = Progress { kept_at: now(), counted: counted.saturating_sub(1), calls: std::slice::from_ref(&call) };
     Ok(rules.occasion(&progress, now()))
 }
 
 /// Has a process of its own keep the worktree: a snapshot takes longer than a hook may.
-fn keep(around: &Surrounding, holder: &Holder, input: &Input, occasion: Occasion) -> Result<(), CliError> {
+fn keep(around: &Surrounding, holder: &Holder, input: &Input, occasion: Occasion) -> Result<()> {
     let why = match occasion {
         Occasion::Risky => format!("after a risky call of {}", input.tool_name),
         Occasion::ToolCalls | Occasion::Interval => "after many tool calls".to_owned(),
@@ -90,7 +91,7 @@ fn keep(around: &Surrounding, holder: &Holder, input: &Input, occasion: Occasion
     let session = [("LANEKEEPER_SESSION_ID", input.session_id.as_str())];
     let started = process::current_program()
         .and_then(|program| process::start_detached(&program, &arguments, &around.main, Output::Nowhere, &session));
-    started.map(drop).map_err(|error| CliError::new(ExitStatus::Failed, error.to_string()))
+    Ok(started.map(drop)?)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The unfinished runs of the repository that a session works in, and what the session is told of them.
+//! The unfinished runs of the repository that a session works in, and what is reported of them to the session.
 
 use std::fs;
 use std::path::PathBuf;
@@ -15,10 +15,10 @@ use crate::store::lane_files::read_task;
 use crate::store::lock::is_held;
 use crate::store::{Glance, LaneDirectory, StateDirectory};
 
-/// How many runs are told of.
-const TOLD: usize = 3;
+/// How many runs are reported.
+const RUNS: usize = 3;
 
-/// How many lanes of a run are told of.
+/// How many lanes of a run are reported.
 const LANES: usize = 12;
 
 /// A repository with unfinished runs, seen by a session.
@@ -28,7 +28,6 @@ pub(super) struct Here {
     runs: Vec<Unfinished>,
 }
 
-/// An unfinished run.
 pub(super) struct Unfinished {
     glance: Glance,
     /// Whether a live process works on it.
@@ -65,12 +64,12 @@ impl Here {
         runs::command(&self.state, &[command, run.id().as_str()])
     }
 
-    /// What a session is told when it begins: its own runs first, then those of others.
+    /// For a session that begins: its own runs first, then those of others.
     pub(super) fn at_start(&self) -> Option<String> {
         let mut runs: Vec<&Unfinished> = self.runs.iter().collect();
         runs.sort_by_key(|run| run.session != self.session);
-        let mut paragraphs: Vec<String> = runs.iter().take(TOLD).map(|run| self.paragraph(run)).collect();
-        let more = runs.len().saturating_sub(TOLD);
+        let mut paragraphs: Vec<String> = runs.iter().take(RUNS).map(|run| self.paragraph(run)).collect();
+        let more = runs.len().saturating_sub(RUNS);
         if more > 0 {
             paragraphs.push(format!("{more} more are unfinished; `lanekeeper status` names them."));
         }
@@ -83,12 +82,12 @@ impl Here {
         let mut text = format!("{whose} {}", run.described());
         if !run.held {
             text += &format!("\nTo continue: {}", self.command(run, "resume"));
-            text += &format!("\nTo put it back instead: {}", self.command(run, "rollback"));
+            text += &format!("\nTo roll it back instead: {}", self.command(run, "rollback"));
         }
         text + &format!("\nTo look, which changes nothing: {}", self.command(run, "status"))
     }
 
-    /// What the user is told when a session stops: the runs of its own that nobody works on, each once until something
+    /// For a session that stops: its own runs without a live process, each once until something
     /// happens in it.
     pub(super) fn at_stop(&self) -> Option<String> {
         let due = |run: &&Unfinished| !run.held && self.is_due(run);
@@ -134,7 +133,7 @@ impl Unfinished {
         &self.glance.started.run_id
     }
 
-    /// Which run it is, why it does not go on, and where its lanes stand.
+    /// Which run it is, why it is at rest, and the stages of its lanes.
     pub(super) fn described(&self) -> String {
         let started = &self.glance.started;
         let name = format!(

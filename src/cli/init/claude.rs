@@ -1,6 +1,6 @@
-//! Our entries in Claude Code's own files: hooks in `.claude/settings.json`, the server in `.mcp.json`. Pure.
+//! Lanekeeper's entries in Claude Code's own files: hooks in `.claude/settings.json`, the server in `.mcp.json`. Pure.
 //!
-//! Everything else in these files is somebody else's and stays as it is, byte for byte.
+//! Everything else in these files stays as it is, byte for byte.
 
 use serde_json::{Value, json};
 
@@ -18,9 +18,6 @@ const HOOKS: &[(&str, &str, bool)] = &[
 const TIMEOUT: u32 = 10;
 
 /// `text`, a `settings.json`, with our hooks in it, each once. Text that has them stays as it is.
-///
-/// # Errors
-/// What is wrong with the text, and where.
 pub(super) fn with_hooks(text: &str) -> Result<String, String> {
     let mut settings = read_object(text)?;
     let indent = indent_of(text);
@@ -45,7 +42,7 @@ pub(super) fn with_hooks(text: &str) -> Result<String, String> {
 /// An event's groups with our hook in them once; `None`: they are no groups of hooks.
 fn with_hook(groups: &Value, word: &str, has_tools: bool) -> Option<Value> {
     let mut groups = groups.as_array()?.clone();
-    // Somebody's own line that calls it among other things is theirs, and does what ours would.
+    // A line of the user that calls it among other things is kept, and does what ours would.
     let commands = groups.iter().flat_map(|group| group["hooks"].as_array().into_iter().flatten());
     let mut found = commands
         .filter_map(|hook| hook["command"].as_str())
@@ -54,7 +51,7 @@ fn with_hook(groups: &Value, word: &str, has_tools: bool) -> Option<Value> {
     for (at, group) in groups.iter_mut().enumerate() {
         let hooks = group.as_object_mut()?.get_mut("hooks")?.as_array_mut()?;
         let before = hooks.len();
-        // What calls it stays, for it may be where no PATH leads; what a second one would do was done by the first.
+        // A line that calls it is kept, because its path may be outside of PATH; a second one would repeat the first.
         hooks.retain_mut(|hook| {
             let ours = hook["command"].as_str().is_some_and(|command| is_our_line(command, word));
             let kept = !ours || !std::mem::replace(&mut found, true);
@@ -86,9 +83,6 @@ fn is_ours(program: &str) -> bool {
 }
 
 /// `text`, a `.mcp.json`, with our server in it. Text that has it, wherever the program is, stays as it is.
-///
-/// # Errors
-/// What is wrong with the text, and where.
 pub(super) fn with_server(text: &str) -> Result<String, String> {
     let mut file = read_object(text)?;
     let indent = indent_of(text);
@@ -139,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_somebody_elses_stays_as_it_is() {
+    fn other_entries_stay_as_they_are() {
         let theirs = "{\n    \"permissions\": {\"allow\": [\"Read\", \"Bash(ls:*)\"]},\n    \"hooks\": {\n        \"Stop\": \
                       [{\"hooks\": [{\"type\": \"command\", \"command\": \"say done\"}]}],\n        \"PreToolUse\": \
                       [{\"matcher\": \"Bash\",  \"hooks\": []}]\n    },\n    \"model\": \"x\"\n}\n";
@@ -168,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_somebodys_that_calls_it_too_stays_and_is_enough() {
+    fn a_line_of_the_user_that_calls_it_too_is_kept_and_is_enough() {
         let theirs = r#"{"hooks": {"Stop": [{"matcher": "", "hooks": []},
             {"hooks": [{"type": "command", "command": "lanekeeper hook stop && play", "timeout": 600, "async": true}]}]}}"#;
         let merged = with_hooks(theirs).unwrap();

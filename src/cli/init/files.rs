@@ -4,7 +4,9 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
-use crate::cli::error::{CliError, ExitStatus};
+use anyhow::Result;
+
+use crate::cli::error::{ExitStatus, Hint};
 use crate::fs::regular_file::Links;
 use crate::fs::{FileError, Staged, atomic, directory, handle, regular_file};
 
@@ -22,15 +24,12 @@ pub(super) struct Change {
 }
 
 impl Change {
-    /// What becomes of the file `name` below `root`; `make` tells its text from the one that it has.
-    ///
-    /// # Errors
-    /// Where a link leads out of the repository, the file is no text, or `make` refuses it.
+    /// What becomes of the file `name` below `root`; `make` turns its old text into the new one.
     pub(super) fn of(
         root: &Path,
         name: &'static str,
         make: impl FnOnce(Option<&str>) -> Result<String, String>,
-    ) -> Result<Self, CliError> {
+    ) -> Result<Self> {
         let place = place(root, name)?;
         let old = read(&place).map_err(|error| refused(name, &error.to_string()))?;
         let new = make(old.as_deref()).map_err(|fault| refused(name, &fault))?;
@@ -43,13 +42,14 @@ impl Change {
     }
 }
 
-fn refused(name: &str, fault: &str) -> CliError {
-    CliError::new(ExitStatus::Usage, format!("{name}: {fault}"))
+fn refused(name: &str, fault: &str) -> anyhow::Error {
+    ExitStatus::Usage
+        .error(format!("{name}: {fault}"))
         .hint("nothing was written; fix the file, then repeat the command")
 }
 
 /// Where the file `name` is once links are followed; they may not lead out of the repository, nor into git's own files.
-fn place(root: &Path, name: &str) -> Result<PathBuf, CliError> {
+fn place(root: &Path, name: &str) -> Result<PathBuf> {
     let mut place = root.to_owned();
     for component in Path::new(name).components() {
         place.push(component);
@@ -73,10 +73,7 @@ fn read(place: &Path) -> io::Result<Option<String>> {
 }
 
 /// Writes all of `changes`, or none.
-///
-/// # Errors
-/// What cannot be written; everything is as it was then.
-pub(super) fn write_all(root: &Path, changes: &[&Change]) -> Result<(), CliError> {
+pub(super) fn write_all(root: &Path, changes: &[&Change]) -> Result<()> {
     let mut made = Vec::new();
     let written = stage_all(root, changes, &mut made).and_then(|staged| put_all(staged, changes));
     if written.is_err() {
@@ -93,7 +90,7 @@ struct Prepared {
     old: Option<Staged>,
 }
 
-fn stage_all(root: &Path, changes: &[&Change], made: &mut Vec<PathBuf>) -> Result<Vec<Prepared>, CliError> {
+fn stage_all(root: &Path, changes: &[&Change], made: &mut Vec<PathBuf>) -> Result<Vec<Prepared>> {
     let stage = |change: &&Change| stage(root, change, made).map_err(|error| failed(&error));
     changes.iter().map(stage).collect()
 }
@@ -121,7 +118,7 @@ fn make_directories(root: &Path, directory: &Path, made: &mut Vec<PathBuf>) -> R
 }
 
 /// Puts every file into its place; where one cannot be, those before it are restored.
-fn put_all(mut prepared: Vec<Prepared>, changes: &[&Change]) -> Result<(), CliError> {
+fn put_all(mut prepared: Vec<Prepared>, changes: &[&Change]) -> Result<()> {
     for index in 0..prepared.len() {
         if let Err(error) = prepared[index].new.put() {
             prepared[..index].iter_mut().zip(changes).for_each(|(done, change)| undo(done, change));
@@ -138,9 +135,8 @@ fn undo(done: &mut Prepared, change: &Change) {
     };
 }
 
-fn failed(error: &FileError) -> CliError {
-    CliError::new(ExitStatus::Blocked, error.to_string())
-        .hint("nothing was written; make it writable, then repeat the command")
+fn failed(error: &FileError) -> anyhow::Error {
+    ExitStatus::Blocked.error(error.to_string()).hint("nothing was written; make it writable, then repeat the command")
 }
 
 #[cfg(test)]

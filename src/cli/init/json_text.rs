@@ -7,9 +7,6 @@ use serde_json::ser::{PrettyFormatter, Serializer};
 use crate::store::json::Object;
 
 /// Reads an object. Blank text is an empty one.
-///
-/// # Errors
-/// What is wrong, with line and column.
 pub(super) fn read_object(text: &str) -> Result<Object, String> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.trim().is_empty() {

@@ -7,18 +7,19 @@ mod json_text;
 
 use std::path::Path;
 
+use anyhow::Result;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::args::{CiService, Format, Init};
 use super::confirm::{can_ask, confirms};
 use super::context::{Context, REPOSITORY_CONFIG};
-use super::error::{CliError, ExitStatus};
+use super::error::{ExitStatus, Hint};
 use crate::settings;
 use files::{Change, write_all};
 
 /// Shows what is missing, and writes it where that is wanted.
-pub(super) fn run(context: &Context, arguments: &Init) -> Result<ExitStatus, CliError> {
+pub(super) fn run(context: &Context, arguments: &Init) -> Result<ExitStatus> {
     let root = context.main_worktree()?;
     let all = changes(&root, arguments)?;
     let needed: Vec<&Change> = all.iter().filter(|change| change.is_needed()).collect();
@@ -32,11 +33,11 @@ pub(super) fn run(context: &Context, arguments: &Init) -> Result<ExitStatus, Cli
     if wanted {
         write_all(&root, &needed)?;
     }
-    tell(context, arguments, &root, &needed, wanted)
+    finish(context, arguments, &root, &needed, wanted)
 }
 
 /// Every file that was asked for, whether or not it has to change.
-fn changes(root: &Path, arguments: &Init) -> Result<Vec<Change>, CliError> {
+fn changes(root: &Path, arguments: &Init) -> Result<Vec<Change>> {
     let Init { config, commands, hooks, mcp, ci, .. } = arguments;
     let usual = !(*config || *commands || *hooks || *mcp) && ci.is_empty();
     let mut all = Vec::new();
@@ -92,31 +93,24 @@ fn diff(change: &Change) -> String {
     diff.unified_diff().header(&from, &format!("b/{}", change.name)).to_string()
 }
 
-fn tell(
-    context: &Context,
-    arguments: &Init,
-    root: &Path,
-    needed: &[&Change],
-    written: bool,
-) -> Result<ExitStatus, CliError> {
+fn finish(context: &Context, arguments: &Init, root: &Path, needed: &[&Change], written: bool) -> Result<ExitStatus> {
     if context.printer.format() == Format::Json {
         let files: Vec<Value> =
             needed.iter().map(|change| json!({"path": root.join(change.name), "diff": diff(change)})).collect();
         context.printer.json(&json!({"repository": root, "files": files, "written": written}))?;
     }
     match written {
-        true => told_as_written(context, root, needed)?,
+        true => report_written(context, root, needed)?,
         false if needed.is_empty() || arguments.dry_run || can_ask(context) => {}
         false => {
-            let error =
-                CliError::new(ExitStatus::Usage, "nothing written: cannot ask for confirmation without a terminal");
+            let error = ExitStatus::Usage.error("nothing written: cannot ask for confirmation without a terminal");
             return Err(error.hint("to write what is shown: lanekeeper init --yes, with the same flags"));
         }
     }
     Ok(ExitStatus::Done)
 }
 
-fn told_as_written(context: &Context, root: &Path, written: &[&Change]) -> Result<(), CliError> {
+fn report_written(context: &Context, root: &Path, written: &[&Change]) -> Result<()> {
     if context.printer.format() == Format::Text {
         let names: Vec<&str> = written.iter().map(|change| change.name).collect();
         let mut text = format!("\nWritten in {}:\n  {}\n", root.display(), names.join("\n  "));

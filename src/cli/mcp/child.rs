@@ -5,6 +5,7 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
+use anyhow::Result;
 use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
@@ -15,7 +16,7 @@ use crate::process;
 use crate::store::StateDirectory;
 
 /// What a tool answers.
-pub(super) type Outcome = Result<Value, CliError>;
+pub(super) type Outcome = Result<Value>;
 
 /// How the program is called from here.
 pub(super) struct Caller {
@@ -26,32 +27,24 @@ pub(super) struct Caller {
 }
 
 impl Caller {
-    /// # Errors
-    /// The system does not tell which program this is.
     pub(super) fn new(context: &Context) -> io::Result<Self> {
         let program = process::current_program()?;
         Ok(Self { program, directory: context.directory.clone(), context: context.clone() })
     }
 
     /// The state of the repository's runs, as it is now.
-    ///
-    /// # Errors
-    /// There is no repository here, or its settings are at fault.
-    pub(super) fn state(&self) -> Result<StateDirectory, CliError> {
+    pub(super) fn state(&self) -> Result<StateDirectory> {
         state(&self.context).map(|(state, _)| state)
     }
 
     /// The program, and the words after its name: where the state is, what to do, and that a program reads the answer.
-    pub(super) fn call(&self, words: &[String]) -> Result<(PathBuf, Vec<String>), CliError> {
+    pub(super) fn call(&self, words: &[String]) -> Result<(PathBuf, Vec<String>)> {
         let places = self.state()?.program().into_iter().skip(1);
         let format = ["--format".to_owned(), "json".to_owned()];
         Ok((self.program.clone(), places.chain(words.iter().cloned()).chain(format).collect()))
     }
 
     /// Runs it to its end.
-    ///
-    /// # Errors
-    /// What it says on standard error where it refuses.
     pub(super) fn run(&self, words: &[String]) -> Outcome {
         let (program, arguments) = self.call(words)?;
         let mut command = Command::new(program);
@@ -66,30 +59,30 @@ impl Caller {
 }
 
 /// The last error in its machine form among the lines of `said`.
-pub(super) fn refusal(said: &str) -> Option<CliError> {
+pub(super) fn refusal(said: &str) -> Option<anyhow::Error> {
     said.lines().rev().find_map(|line| {
         let error: Value = serde_json::from_str(line).ok()?;
-        let code = error["code"].as_u64()?;
-        let status = ExitStatus::ALL.iter().copied().find(|status| u64::from(status.code()) == code)?;
+        let status = ExitStatus::of_code(error["code"].as_u64()?)?;
         let hints = error["hints"].as_array().into_iter().flatten().filter_map(|hint| Some(hint.as_str()?.to_owned()));
-        Some(CliError { status, message: error["message"].as_str()?.to_owned(), hints: hints.collect() })
+        Some(CliError { status, message: error["message"].as_str()?.to_owned(), hints: hints.collect() }.into())
     })
 }
 
-pub(super) fn failed(message: String) -> CliError {
-    CliError::new(ExitStatus::Failed, message)
+pub(super) fn failed(message: String) -> anyhow::Error {
+    ExitStatus::Failed.error(message)
 }
 
 /// The outcome in the protocol's terms. An error names its code as exit codes are named, in capitals (SPEC §2).
 pub(super) fn answer(outcome: Outcome) -> CallToolResult {
     match outcome {
         Ok(value) => CallToolResult::structured(value),
-        Err(error) => CallToolResult::structured_error(json!({
-            "code": error.status.kind().to_uppercase(),
-            "exitCode": error.status.code(),
-            "message": error.message,
-            "hints": error.hints,
-        })),
+        Err(error) => {
+            let CliError { status, message, hints } = CliError::from(error);
+            let code = status.kind().to_uppercase();
+            CallToolResult::structured_error(
+                json!({"code": code, "exitCode": status.code(), "message": message, "hints": hints}),
+            )
+        }
     }
 }
 
@@ -101,14 +94,14 @@ mod tests {
     fn the_last_error_counts_and_warnings_do_not() {
         let said = "Resuming\n{\"kind\":\"warning\",\"message\":\"w\",\"hints\":[]}\n{\"code\":8,\"kind\":\"INVALID_STATE\",\
                     \"message\":\"no\",\"hints\":[\"do this\"]}\nnot JSON\n";
-        let error = refusal(said).unwrap();
+        let error = CliError::from(refusal(said).unwrap());
         assert_eq!((error.status, error.message.as_str(), error.hints.len()), (ExitStatus::InvalidState, "no", 1));
-        assert_eq!(refusal("{\"kind\":\"warning\"}\n"), None);
+        assert!(refusal("{\"kind\":\"warning\"}\n").is_none());
     }
 
     #[test]
     fn errors_go_by_the_names_of_the_contract() {
-        let code = |status| answer(Err(CliError::new(status, "x"))).structured_content.unwrap()["code"].clone();
+        let code = |status: ExitStatus| answer(Err(status.error("x"))).structured_content.unwrap()["code"].clone();
         assert_eq!(code(ExitStatus::InvalidOperation), "INVALID_OPERATION");
         assert_eq!(code(ExitStatus::Held), "HELD");
         assert_eq!(code(ExitStatus::ExternalChanges), "EXTERNAL_CHANGES");

@@ -9,33 +9,33 @@ mod resume;
 
 use std::sync::Arc;
 
+use anyhow::{Context as _, Result};
 use rmcp::handler::server::wrapper::Parameters;
 use rmcp::model::{CallToolResult, Implementation, ServerCapabilities, ServerConfig};
 use rmcp::transport::stdio;
 use rmcp::{ServerHandler, ServiceExt, tool, tool_handler, tool_router};
 
 use super::context::Context;
-use super::error::{CliError, ExitStatus};
+use super::error::ExitStatus;
 use child::{Caller, Outcome, answer};
 use parameters::{CreateCheckpoint, ListCheckpoints, ResumeTask, RollbackLane, RunStatus, TaskId, taken};
 
 /// Serves until standard input ends.
-pub(super) fn run(context: &Context) -> Result<ExitStatus, CliError> {
-    let failed = |error: String| CliError::new(ExitStatus::Failed, format!("the server cannot run: {error}"));
-    let server = Server { caller: Arc::new(Caller::new(context).map_err(|error| failed(error.to_string()))?) };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| failed(error.to_string()))?;
+pub(super) fn run(context: &Context) -> Result<ExitStatus> {
+    const FAILED: &str = "the server cannot run";
+    let server = Server { caller: Arc::new(Caller::new(context).context(FAILED)?) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().context(FAILED)?;
     let served = runtime.block_on(async {
         match server.serve(stdio()).await {
-            Ok(service) => service.waiting().await.map(drop).map_err(|error| error.to_string()),
-            // Who leaves before anything was agreed on wanted nothing.
+            Ok(service) => service.waiting().await.map(drop).context(FAILED),
+            // The client left before the handshake.
             Err(rmcp::service::ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(anyhow::Error::from(error).context(FAILED)),
         }
     });
-    // What still runs is a child of ours, which ends by itself; nobody is there to be answered.
+    // Children that still run end by themselves; the client is gone.
     runtime.shutdown_background();
-    served.map(|()| ExitStatus::Done).map_err(failed)
+    served.map(|()| ExitStatus::Done)
 }
 
 #[derive(Clone)]
@@ -48,7 +48,7 @@ impl Server {
     async fn call(&self, work: impl FnOnce(&Caller) -> Outcome + Send + 'static) -> CallToolResult {
         let caller = self.caller.clone();
         let done = tokio::task::spawn_blocking(move || work(&caller)).await;
-        answer(done.unwrap_or_else(|error| Err(CliError::new(ExitStatus::Failed, error.to_string()))))
+        answer(done.unwrap_or_else(|error| Err(error.into())))
     }
 }
 

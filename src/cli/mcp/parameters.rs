@@ -1,9 +1,10 @@
 //! What the tools are given, and what of it makes sense.
 
+use anyhow::Result;
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
 
-use crate::cli::error::{CliError, ExitStatus};
+use crate::cli::error::{ExitStatus, Hint};
 use crate::model::{AgentName, LaneId, RunId};
 
 /// `ResumeTask`.
@@ -66,10 +67,7 @@ pub(super) struct TaskId {
 
 impl TaskId {
     /// The run and the lane, where a lane is named.
-    ///
-    /// # Errors
-    /// That none is.
-    pub(super) fn with_lane(self) -> Result<(RunId, LaneId), CliError> {
+    pub(super) fn with_lane(self) -> Result<(RunId, LaneId)> {
         let Self { run, lane } = self;
         let missing = || usage(format!("taskId `{run}` names no lane")).hint(format!("name it as {run}/LANE"));
         lane.ok_or_else(missing).map(|lane| (run, lane))
@@ -77,10 +75,7 @@ impl TaskId {
 }
 
 /// Takes a task id apart.
-///
-/// # Errors
-/// What is wrong with it.
-pub(super) fn taken(task: &str) -> Result<TaskId, CliError> {
+pub(super) fn taken(task: &str) -> Result<TaskId> {
     let (run, lane) = task.split_once('/').map_or((task, None), |(run, lane)| (run, Some(lane)));
     let wrong = |error: String| usage(format!("taskId: {error}")).hint("a task is RUN, or RUN/LANE");
     let run = RunId::new(run).map_err(|error| wrong(error.to_string()))?;
@@ -89,10 +84,7 @@ pub(super) fn taken(task: &str) -> Result<TaskId, CliError> {
 }
 
 /// The name of an agent.
-///
-/// # Errors
-/// What is wrong with it.
-pub(super) fn agent(name: &str) -> Result<String, CliError> {
+pub(super) fn agent(name: &str) -> Result<String> {
     AgentName::new(name).map(String::from).map_err(|error| usage(format!("agent: {error}")))
 }
 
@@ -100,10 +92,7 @@ pub(super) fn agent(name: &str) -> Result<String, CliError> {
 pub(super) const LONGEST_CONTEXT: usize = 16 << 10;
 
 /// The context without blanks around it; `None`: there is none.
-///
-/// # Errors
-/// It is too long.
-pub(super) fn context(text: Option<&str>) -> Result<Option<&str>, CliError> {
+pub(super) fn context(text: Option<&str>) -> Result<Option<&str>> {
     match text.map(str::trim).filter(|text| !text.is_empty()) {
         Some(text) if text.len() > LONGEST_CONTEXT => {
             Err(usage(format!("additionalContext has {} bytes, and may have {LONGEST_CONTEXT}", text.len())))
@@ -112,21 +101,22 @@ pub(super) fn context(text: Option<&str>) -> Result<Option<&str>, CliError> {
     }
 }
 
-pub(super) fn usage(message: String) -> CliError {
-    CliError::new(ExitStatus::Usage, message)
+pub(super) fn usage(message: String) -> anyhow::Error {
+    ExitStatus::Usage.error(message)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::error::CliError;
 
     #[test]
     fn a_task_is_a_run_or_one_of_its_lanes() {
         let task = taken("r1/SL-1").unwrap();
         assert_eq!(task.with_lane().unwrap(), (RunId::new("r1").unwrap(), LaneId::new("SL-1").unwrap()));
-        assert_eq!(taken("r1").unwrap().with_lane().unwrap_err().status, ExitStatus::Usage);
+        assert_eq!(CliError::from(taken("r1").unwrap().with_lane().unwrap_err()).status, ExitStatus::Usage);
         for wrong in ["", "/", "r1/", "/SL-1", "r1/SL-1/x", "--help", "../r1", "r1/-x", "a b"] {
-            assert_eq!(taken(wrong).unwrap_err().status, ExitStatus::Usage, "{wrong}");
+            assert_eq!(CliError::from(taken(wrong).unwrap_err()).status, ExitStatus::Usage, "{wrong}");
         }
     }
 

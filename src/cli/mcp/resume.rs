@@ -1,15 +1,16 @@
-//! `ResumeTask`: the run goes on in a process of its own, which outlives the server and its client.
+//! `ResumeTask`: the run is resumed by a process of its own, which outlives the server and its client.
 
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, ExitStatus as Exit};
 use std::time::{Duration, Instant};
 
+use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::child::{Caller, Outcome, failed, refusal};
 use super::parameters::{TaskId, context, usage};
-use crate::cli::error::{CliError, ExitStatus};
+use crate::cli::error::{ExitStatus, Hint};
 use crate::cli::runs::existing;
 use crate::event::Event;
 use crate::fs::{handle, regular_file};
@@ -47,9 +48,9 @@ pub(super) fn resume(caller: &Caller, task: &TaskId, additional: Option<&str>) -
 
 fn words(task: &TaskId, additional: Option<&str>) -> Vec<String> {
     let fixed = ["resume", task.run.as_str(), "--yes", "--progress", "plain", "--on-lock-conflict", "fail"];
-    let told = additional.map(|text| format!("--message={text}"));
-    let lane = task.lane.as_ref().filter(|_| told.is_some()).map(|lane| format!("--message-for={lane}"));
-    fixed.map(str::to_owned).into_iter().chain(told).chain(lane).collect()
+    let message = additional.map(|text| format!("--message={text}"));
+    let lane = task.lane.as_ref().filter(|_| message.is_some()).map(|lane| format!("--message-for={lane}"));
+    fixed.map(str::to_owned).into_iter().chain(message).chain(lane).collect()
 }
 
 /// What a run prints is its owner's alone.
@@ -58,11 +59,11 @@ fn create(path: &Path) -> std::io::Result<File> {
 }
 
 /// INVALID_OPERATION for a lane that is merged: its run may well be resumed, but not on its account.
-fn refuse_merged(caller: &Caller, task: &TaskId, lane: &LaneId) -> Result<(), CliError> {
+fn refuse_merged(caller: &Caller, task: &TaskId, lane: &LaneId) -> Result<()> {
     let status = caller.run(&["status".to_owned(), task.run.to_string()])?;
     if lane_of(&status, lane)?["lane"]["state"] == "merged" {
         let message = format!("lane {lane} of run {} is merged; there is nothing to resume", task.run);
-        return Err(CliError::new(ExitStatus::InvalidOperation, message));
+        return Err(ExitStatus::InvalidOperation.error(message));
     }
     Ok(())
 }
@@ -79,7 +80,7 @@ pub(super) fn lane_of(status: &Value, lane: &LaneId) -> Outcome {
 }
 
 /// Which resume it is, counted by the run; `None`: it has not begun yet.
-fn wait(mut child: Child, log: &mut Follower, output: &Path) -> Result<Option<u32>, CliError> {
+fn wait(mut child: Child, log: &mut Follower, output: &Path) -> Result<Option<u32>> {
     let deadline = Instant::now() + PATIENCE;
     let pid = i64::from(child.id());
     loop {
@@ -102,7 +103,7 @@ fn wait(mut child: Child, log: &mut Follower, output: &Path) -> Result<Option<u3
 }
 
 /// What a resume said that ended without having begun.
-fn refused(output: &Path, exit: Exit) -> CliError {
+fn refused(output: &Path, exit: Exit) -> anyhow::Error {
     let said = regular_file::read_text(output).unwrap_or_default();
     let _ = fs::remove_file(output);
     refusal(&said).unwrap_or_else(|| failed(format!("the resume ended with {exit}: {}", said.trim())))

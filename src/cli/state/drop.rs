@@ -1,63 +1,72 @@
-//! `state drop`: runs removed from a remote. Work that only a state holds is never dropped unasked.
+//! `state drop`: removes runs from a remote. Work that nothing else has is dropped with `--force` only.
 
+use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::list::standing;
 use super::remote;
-use crate::cli::args::{DropState, Format};
+use crate::cli::args::DropState;
 use crate::cli::context::Context;
-use crate::cli::error::{CliError, ExitStatus};
-use crate::cli::execution::Site;
+use crate::cli::error::{ExitStatus, Hint};
+use crate::cli::repository_context::RepositoryContext;
 use crate::git::Remote;
 use crate::model::RunId;
 use crate::model::text::{counted, shell_line};
 use crate::settings::Layer;
-use crate::travel::{Manifest, Offer, TravelError, drop_state, forget, offers, unpublished};
+use crate::state_sync::{Manifest, Offer, StateSyncError, drop_state, forget, offers, unpublished};
 
 /// A run that stays, with the branches that must be pushed first.
 type Kept = (RunId, Vec<String>);
 
-pub(super) fn run(context: &Context, arguments: &DropState) -> Result<ExitStatus, CliError> {
-    let site = Site::find_to_work_in(context)?;
-    let settings = context.layers(Layer::default())?.resolve(None);
-    let remote = remote(&site.repository, &arguments.remote, &settings)?;
-    let offers = offers(&site.repository, &remote)?;
+pub(super) fn run(context: &Context, arguments: &DropState) -> Result<ExitStatus> {
+    let within = RepositoryContext::open_for_work(context, Layer::default())?;
+    let remote = remote(&within, &arguments.remote)?;
+    let offers = offers(&within.repository, &remote)?;
     let (chosen, kept) = match &arguments.run {
-        Some(run) => (vec![named(&site, &remote, offers, run, arguments.force)?], Vec::new()),
-        None => of_this_branch(&site, &remote, offers)?,
+        Some(run) => (vec![named(&within, &remote, offers, run, arguments.force)?], Vec::new()),
+        None => of_this_branch(&within, &remote, offers)?,
     };
     let mut dropped = Vec::new();
     for offer in chosen {
         if !drop_state(&remote, &offer.run, &offer.commit)? {
             let message = format!("run {} was pushed to {} just now, so it is left there", offer.run, remote.name());
-            return Err(CliError::new(ExitStatus::Held, message));
+            return Err(ExitStatus::Held.error(message));
         }
-        forget(&site.repository, &offer.run)?;
+        forget(&within.repository, &offer.run)?;
         dropped.push(offer.run);
     }
-    report(context, &remote, &dropped, &kept)?;
-    Ok(ExitStatus::Done)
+    report(context, &remote, &dropped, &kept)
 }
 
 /// The run that is asked for by name.
-fn named(site: &Site, remote: &Remote, offers: Vec<Offer>, run: &RunId, force: bool) -> Result<Offer, CliError> {
-    let unknown = || TravelError::NoState { remote: remote.name().to_owned(), run: run.clone() };
+fn named(
+    within: &RepositoryContext<'_>,
+    remote: &Remote,
+    offers: Vec<Offer>,
+    run: &RunId,
+    force: bool,
+) -> Result<Offer> {
+    let unknown = || StateSyncError::NoState { remote: remote.name().to_owned(), run: run.clone() };
     let offer = offers.into_iter().find(|offer| offer.run == *run).ok_or_else(unknown)?;
     if force {
         return Ok(offer);
     }
     let Some(manifest) = done(&offer) else { return Err(unfinished(&offer)) };
-    let missing = unpublished(&site.repository, remote, manifest)?;
+    let missing = unpublished(&within.repository, remote, manifest)?;
     if missing.is_empty() { Ok(offer) } else { Err(only_there(remote, run, &missing)) }
 }
 
 /// The runs of the branch that is checked out which are done: those whose work is published, and those that stay.
-fn of_this_branch(site: &Site, remote: &Remote, offers: Vec<Offer>) -> Result<(Vec<Offer>, Vec<Kept>), CliError> {
-    let here = site.repository.current_branch()?;
+fn of_this_branch(
+    within: &RepositoryContext<'_>,
+    remote: &Remote,
+    offers: Vec<Offer>,
+) -> Result<(Vec<Offer>, Vec<Kept>)> {
+    let here = within.repository.current_branch()?;
     let (mut chosen, mut kept) = (Vec::new(), Vec::new());
     for offer in offers {
         let Some(manifest) = done(&offer).filter(|it| here.as_ref() == Some(&it.base_branch)) else { continue };
-        let missing = unpublished(&site.repository, remote, manifest)?;
+        let missing = unpublished(&within.repository, remote, manifest)?;
         if missing.is_empty() {
             chosen.push(offer);
         } else {
@@ -71,47 +80,36 @@ fn done(offer: &Offer) -> Option<&Manifest> {
     offer.manifest.as_ref().ok().filter(|manifest| manifest.is_done())
 }
 
-fn report(context: &Context, remote: &Remote, dropped: &[RunId], kept: &[Kept]) -> Result<(), CliError> {
+fn report(context: &Context, remote: &Remote, dropped: &[RunId], kept: &[Kept]) -> Result<ExitStatus> {
     let name = remote.name();
-    match context.printer.format() {
-        Format::Text => {
-            let gone: String = dropped.iter().map(|run| format!("dropped run {run}\n")).collect();
-            let stay: String = kept
-                .iter()
-                .map(|(run, missing)| {
-                    format!("kept run {run}: it holds work that no branch of {name} has; {}\n", publish(name, missing))
-                })
-                .collect();
-            let count = counted(dropped.len(), "run");
-            context.printer.out(format_args!("{gone}{stay}{count} dropped from {name}.\n"))?;
-        }
-        Format::Json => {
-            let kept: Vec<Value> =
-                kept.iter().map(|(run, missing)| json!({"run_id": run, "unpublished": missing})).collect();
-            context.printer.json(&json!({"remote": name, "dropped": dropped, "kept": kept}))?;
-        }
-    }
-    Ok(())
+    let gone: String = dropped.iter().map(|run| format!("dropped run {run}\n")).collect();
+    let stay = kept.iter().map(|(run, missing)| {
+        format!("kept run {run}: it holds work that no branch of {name} has; {}\n", publish(name, missing))
+    });
+    let text = format!("{gone}{}{} dropped from {name}.\n", stay.collect::<String>(), counted(dropped.len(), "run"));
+    let kept: Vec<Value> = kept.iter().map(|(run, missing)| json!({"run_id": run, "unpublished": missing})).collect();
+    context.printer.print(text, &json!({"remote": name, "dropped": dropped, "kept": kept}))
 }
 
-/// How a person publishes branches.
 fn publish(remote: &str, branches: &[String]) -> String {
     let words = ["git", "push", remote].into_iter().chain(branches.iter().map(String::as_str));
     format!("to publish it: {}", shell_line(words))
 }
 
-fn only_there(remote: &Remote, run: &RunId, missing: &[String]) -> CliError {
+fn only_there(remote: &Remote, run: &RunId, missing: &[String]) -> anyhow::Error {
     let name = remote.name();
     let message = format!("run {run} holds work that no branch of {name} has, so it was not dropped");
-    CliError::new(ExitStatus::Blocked, message)
+    ExitStatus::Blocked
+        .error(message)
         .hint(format!("{}; then drop it again", publish(name, missing)))
         .hint(format!("where that work is not here: lanekeeper state pull {run}"))
         .hint("to drop it all the same: --force")
 }
 
-fn unfinished(offer: &Offer) -> CliError {
+fn unfinished(offer: &Offer) -> anyhow::Error {
     let message = format!("run {} is {}, so it was not dropped", offer.run, standing(offer));
-    CliError::new(ExitStatus::InvalidOperation, message)
+    ExitStatus::InvalidOperation
+        .error(message)
         .hint(format!("to resume it: lanekeeper state pull {0}, then lanekeeper resume {0}", offer.run))
         .hint("to drop it all the same: --force")
 }

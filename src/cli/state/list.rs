@@ -1,34 +1,29 @@
 //! `state list`: the runs that a remote has.
 
+use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::remote;
-use crate::cli::args::{Format, ListStates};
+use crate::cli::args::ListStates;
 use crate::cli::context::Context;
-use crate::cli::error::{CliError, ExitStatus};
-use crate::cli::execution::Site;
+use crate::cli::error::ExitStatus;
+use crate::cli::repository_context::RepositoryContext;
 use crate::settings::Layer;
-use crate::travel::{Offer, offers};
+use crate::state_sync::{Offer, offers};
 
-pub(super) fn run(context: &Context, arguments: &ListStates) -> Result<ExitStatus, CliError> {
-    let site = Site::find_to_work_in(context)?;
-    let settings = context.layers(Layer::default())?.resolve(None);
-    let remote = remote(&site.repository, &arguments.remote, &settings)?;
-    let offers = offers(&site.repository, &remote)?;
-    match context.printer.format() {
-        Format::Json => {
-            let states: Vec<Value> = offers.iter().map(as_json).collect();
-            context.printer.json(&json!({"remote": remote.name(), "states": states}))?;
-        }
-        Format::Text if offers.is_empty() => {
-            context.printer.out(format_args!("{} has no state of any run.\n", remote.name()))?;
-        }
-        Format::Text => context.printer.out(offers.iter().map(as_text).collect::<String>())?,
-    }
-    Ok(ExitStatus::Done)
+pub(super) fn run(context: &Context, arguments: &ListStates) -> Result<ExitStatus> {
+    let within = RepositoryContext::open_for_work(context, Layer::default())?;
+    let remote = remote(&within, &arguments.remote)?;
+    let offers = offers(&within.repository, &remote)?;
+    let states: Vec<Value> = offers.iter().map(as_json).collect();
+    let text = match offers.as_slice() {
+        [] => format!("{} has no state of any run.\n", remote.name()),
+        offers => offers.iter().map(as_text).collect(),
+    };
+    context.printer.print(text, &json!({"remote": remote.name(), "states": states}))
 }
 
-/// How a run stands, in a word.
+/// The state of a run, in a word.
 pub(super) fn standing(offer: &Offer) -> &'static str {
     match &offer.manifest {
         Ok(manifest) => manifest.outcome.map_or("unfinished", |outcome| outcome.word()),

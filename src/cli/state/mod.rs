@@ -5,17 +5,18 @@ mod list;
 mod pull;
 mod push;
 
+use anyhow::Result;
+
 use super::args::{RemoteArgs, State};
 use super::context::Context;
-use super::error::{CliError, ExitStatus};
-use crate::git::{Remote, Repository};
-use crate::settings::Settings;
+use super::error::ExitStatus;
+use super::repository_context::RepositoryContext;
+use crate::git::Remote;
 
-/// The remote where nobody says otherwise.
 const REMOTE: &str = "origin";
 
 /// `state`.
-pub(super) fn run(context: &Context, command: &State) -> Result<ExitStatus, CliError> {
+pub(super) fn run(context: &Context, command: &State) -> Result<ExitStatus> {
     match command {
         State::Push(arguments) => push::run(context, arguments),
         State::Pull(arguments) => pull::run(context, arguments),
@@ -24,8 +25,8 @@ pub(super) fn run(context: &Context, command: &State) -> Result<ExitStatus, CliE
     }
 }
 
-/// The remote that is meant.
-fn remote(repository: &Repository, arguments: &RemoteArgs, settings: &Settings) -> Result<Remote, CliError> {
-    let named = arguments.remote.as_ref().or(settings.state_remote.value.as_ref());
-    Ok(Remote::named(repository, named.map_or(REMOTE, String::as_str))?)
+/// The remote that is named, else that of the settings.
+fn remote(within: &RepositoryContext<'_>, arguments: &RemoteArgs) -> Result<Remote> {
+    let named = arguments.remote.as_ref().or(within.settings.state_remote.value.as_ref());
+    Ok(Remote::named(&within.repository, named.map_or(REMOTE, String::as_str))?)
 }

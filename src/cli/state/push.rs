@@ -1,39 +1,36 @@
 //! `state push`: a run as it is now, to a remote.
 
+use anyhow::Result;
 use serde_json::json;
 
 use super::remote;
-use crate::cli::args::{Format, PushState};
+use crate::cli::args::PushState;
 use crate::cli::context::Context;
-use crate::cli::error::{CliError, ExitStatus};
-use crate::cli::execution::{Site, host};
+use crate::cli::error::ExitStatus;
+use crate::cli::repository_context::RepositoryContext;
 use crate::cli::runs::named_or_newest;
+use crate::cli::this_process::host;
 use crate::model::text::counted;
 use crate::settings::Layer;
-use crate::travel::{Source, send};
+use crate::state_sync::{Source, send};
 
-pub(super) fn run(context: &Context, arguments: &PushState) -> Result<ExitStatus, CliError> {
-    let site = Site::find_to_work_in(context)?;
-    let settings = context.layers(Layer::default())?.resolve(None);
-    let state = site.state(&settings);
-    let run = named_or_newest(&state, arguments.run.as_ref())?;
-    let remote = remote(&site.repository, &arguments.remote, &settings)?;
-    let (directory, repository) = (state.run(&run), site.repository.clone());
+pub(super) fn run(context: &Context, arguments: &PushState) -> Result<ExitStatus> {
+    let within = RepositoryContext::open_for_work(context, Layer::default())?;
+    let run = named_or_newest(&within.state, arguments.run.as_ref())?;
+    let remote = remote(&within, &arguments.remote)?;
+    let (directory, repository) = (within.state.run(&run), within.repository.clone());
     let source = Source { repository, directory, run: run.clone(), host: host() };
     let sent = send(&source, &remote, arguments.force)?;
     let (records, name) = (sent.manifest.records, remote.name());
-    match context.printer.format() {
-        Format::Text => {
-            let records = counted(usize::try_from(records).unwrap_or(usize::MAX), "record");
-            context.printer.out(format_args!("Pushed run {run} ({records}) to {name} as {}.\n", sent.reference))?;
-        }
-        Format::Json => context.printer.json(&json!({
+    let count = counted(usize::try_from(records).unwrap_or(usize::MAX), "record");
+    context.printer.print(
+        format_args!("Pushed run {run} ({count}) to {name} as {}.\n", sent.reference),
+        &json!({
             "run_id": run,
             "remote": name,
             "reference": sent.reference,
             "commit": sent.commit,
             "records": records,
-        }))?,
-    }
-    Ok(ExitStatus::Done)
+        }),
+    )
 }

@@ -4,10 +4,10 @@
 //! one supervisor in, and the marker that it leaves there before the first step says to every later one that the job
 //! was begun.
 
-mod course;
 mod runner;
 mod signals;
 mod status;
+mod termination;
 
 use std::fs::File;
 use std::io::Write;
@@ -26,7 +26,7 @@ use super::{ProcessError, output_log, platform};
 use crate::model::job::TAIL_LINES;
 use crate::model::{ExitCause, JobExit, JobSpec, ProcessId};
 
-/// How long a supervisor waits for the lock while somebody else holds it without having begun the job.
+/// How long a supervisor waits for the lock while another process holds it without having begun the job.
 const LOCK_PATIENCE: Duration = Duration::from_secs(60);
 
 /// How long a supervisor tries to write the exit, on a full disk for example.
@@ -62,8 +62,8 @@ fn supervise(files: &JobFiles) -> Result<(), ProcessError> {
 
 /// Takes the job's lock; `None` when another supervisor has begun the job.
 ///
-/// A lock that is held without a marker is held by a supervisor that is about to write it, or for a moment by somebody
-/// who looks whether it is held.
+/// A lock that is held without a marker is held by a supervisor that is about to write it, or for a moment by a
+/// process that checks whether it is held.
 fn own(files: &JobFiles) -> Result<Option<File>, ProcessError> {
     let patience = Instant::now() + LOCK_PATIENCE;
     loop {
@@ -77,7 +77,6 @@ fn own(files: &JobFiles) -> Result<Option<File>, ProcessError> {
     }
 }
 
-/// All that can fail before the job is begun, and then begins it.
 fn prepare(files: &JobFiles) -> Result<(JobSpec, Marker, File), ProcessError> {
     let missing = || ProcessError::file("read", files.directory())(std::io::ErrorKind::NotFound.into());
     let spec = files.spec()?.ok_or_else(missing)?;
@@ -95,7 +94,7 @@ fn prepare(files: &JobFiles) -> Result<(JobSpec, Marker, File), ProcessError> {
 }
 
 fn run(files: &JobFiles, signals: &Signals, spec: &JobSpec, marker: Marker, output: File) -> Result<(), ProcessError> {
-    // Looked at after the marker was written: who stops a job writes first and then looks for the marker.
+    // Checked after the marker was written: `stop` writes its file first and then looks for the marker.
     if files.stop_wanted() {
         return report(files, &stopped_before_start());
     }
@@ -121,7 +120,6 @@ fn report(files: &JobFiles, exit: &JobExit) -> Result<(), ProcessError> {
     }
 }
 
-/// The exit of a job that was stopped before its first step.
 pub(super) fn stopped_before_start() -> JobExit {
     JobExit { cause: ExitCause::Stopped, exit_code: 143, ..not_started("stopped before it began".into()) }
 }
@@ -138,8 +136,8 @@ fn not_started(notes: String) -> JobExit {
     }
 }
 
-/// Says on standard error, which [`launch`](super::launch) leads into a file, what nobody else can be told.
+/// Prints to standard error, which [`launch`](super::launch) redirects into a file.
 fn complain(problem: impl std::fmt::Display) {
-    // There is nobody left to tell when this fails too.
+    // Nothing can be reported if this fails, too.
     let _ = writeln!(std::io::stderr(), "{} {problem}", now());
 }

@@ -7,12 +7,13 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::process::{Signal, WaitOptions, WaitStatus};
+use rustix::process::{Signal as SystemSignal, WaitOptions, WaitStatus};
 
 use super::complain;
-use super::course::{Blow, Course, Word};
+
 use super::signals::Signals;
 use super::status::StatusFile;
+use super::termination::{Signal, StopRequest, Termination};
 use crate::fs::regular_file::{Links, open_with};
 use crate::model::text::counted;
 use crate::model::time::short;
@@ -28,10 +29,9 @@ const KILL_PATIENCE: Duration = Duration::from_secs(60);
 /// How often is looked whether the launcher lives, where its death ends the job.
 const GLANCE: Duration = Duration::from_secs(1);
 
-/// The shortest time between two signs of life, whatever the spec says.
+/// The shortest time between two heartbeats.
 const SHORTEST_BEAT: Duration = Duration::from_millis(50);
 
-/// One job while it runs.
 pub(super) struct Runner<'a> {
     files: &'a JobFiles,
     signals: &'a Signals,
@@ -43,7 +43,7 @@ pub(super) struct Runner<'a> {
     launcher: Option<ProcessId>,
     /// When the job began, as the machine's uptime.
     began: Duration,
-    course: Course,
+    termination: Termination,
     next_beat: Instant,
     /// The step that runs or ran last: its pid, and its exit code once it has ended.
     main: (i32, Option<i32>),
@@ -72,7 +72,7 @@ impl<'a> Runner<'a> {
             status,
             launcher: launcher.filter(|_| spec.on_orphan == OnOrphan::Stop),
             began: platform::uptime(),
-            course: Course::new(start, spec.timeout, spec.kill_after),
+            termination: Termination::new(start, spec.timeout, spec.kill_after),
             next_beat: start,
             main: (0, None),
             groups: Vec::new(),
@@ -80,15 +80,14 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Runs the steps and returns when nothing of them is left.
     pub(super) fn run(mut self) -> JobExit {
         let (mut cause, mut exit_code) = self.run_steps();
-        if let Some(ending) = self.course.ending() {
+        if let Some(ending) = self.termination.cause() {
             cause = ending;
         }
         self.end_tree();
         if matches!(cause, ExitCause::TimedOut | ExitCause::Stopped) {
-            exit_code = self.course.code();
+            exit_code = self.termination.exit_code();
         }
         JobExit {
             cause,
@@ -110,7 +109,7 @@ impl<'a> Runner<'a> {
                 return (ExitCause::NotStarted, 127);
             }
             code = self.await_main();
-            if code != 0 || self.course.ending().is_some() {
+            if code != 0 || self.termination.cause().is_some() {
                 break;
             }
         }
@@ -167,26 +166,25 @@ impl<'a> Runner<'a> {
             self.turn(Duration::MAX);
             match self.main.1 {
                 Some(code) => return code,
-                None if self.course.ending().is_some() => return 0,
+                None if self.termination.cause().is_some() => return 0,
                 None => {}
             }
         }
     }
 
-    /// Ends what the steps left behind, and waits until nothing is left.
     fn end_tree(&mut self) {
         if !self.anything_left() {
             return;
         }
-        if self.course.ending().is_none() {
+        if self.termination.cause().is_none() {
             let left = tree::descendants(&self.groups).len();
             self.notes.push(format!("ended {} that it left behind", counted(left, "background program")));
-            let blow = self.course.begin(ExitCause::Exited, Instant::now());
-            self.strike(blow);
+            let signal = self.termination.begin(ExitCause::Exited, Instant::now());
+            self.send(signal);
         }
         let mut patience = None;
         while self.anything_left() {
-            if !self.course.killed() {
+            if !self.termination.is_killing() {
                 self.turn(Duration::MAX);
                 continue;
             }
@@ -200,55 +198,59 @@ impl<'a> Runner<'a> {
 
     /// Sleeps until something happens, but not longer than `at_most`, and does what it calls for.
     fn turn(&mut self, at_most: Duration) {
-        let next = self.course.next().map_or(self.next_beat, |due| due.min(self.next_beat));
+        let next = self.termination.next().map_or(self.next_beat, |due| due.min(self.next_beat));
         let glance = if self.launcher.is_some() { GLANCE } else { Duration::MAX };
         self.signals.sleep(next.saturating_duration_since(Instant::now()).min(at_most).min(glance));
         self.collect();
         let now = Instant::now();
-        // A step that has ended by itself before the word or the limit is not told to end.
-        let blows = if self.main.1.is_none() || self.course.ending().is_some() { self.blows(now) } else { Vec::new() };
-        blows.into_iter().for_each(|blow| self.strike(blow));
+        // A step that has ended by itself before the request or the limit is not asked to end.
+        let signals = if self.main.1.is_none() || self.termination.cause().is_some() {
+            self.due_signals(now)
+        } else {
+            Vec::new()
+        };
+        signals.into_iter().for_each(|signal| self.send(signal));
         if now >= self.next_beat {
             self.beat();
             self.next_beat = now + self.spec.heartbeat.max(SHORTEST_BEAT);
         }
     }
 
-    fn blows(&mut self, now: Instant) -> Vec<Blow> {
-        let mut words = self.signals.words();
+    fn due_signals(&mut self, now: Instant) -> Vec<Signal> {
+        let mut requests = self.signals.requests();
         if self.launcher.is_some_and(|launcher| !launcher.is_alive()) {
             self.launcher = None;
             self.notes.push("the Lanekeeper that started it died".into());
-            words.push(Word::Stop);
+            requests.push(StopRequest::Stop);
         }
-        let mut blows: Vec<Blow> = words.into_iter().filter_map(|word| self.course.hear(word, now)).collect();
-        if let Some(blow) = self.course.due(now) {
-            if blow == Blow::Terminate {
+        let mut signals: Vec<Signal> =
+            requests.into_iter().filter_map(|request| self.termination.request(request, now)).collect();
+        if let Some(signal) = self.termination.due(now) {
+            if signal == Signal::Terminate {
                 self.notes.push(format!("the time limit of {} passed", short(self.spec.timeout.unwrap_or_default())));
             }
-            blows.push(blow);
+            signals.push(signal);
         }
-        blows
+        signals
     }
 
-    fn strike(&mut self, blow: Blow) {
-        match blow {
-            Blow::Terminate => tree::signal_all(&tree::descendants(&self.groups), Signal::TERM),
-            Blow::Kill => self.kill_tree(),
+    fn send(&mut self, signal: Signal) {
+        match signal {
+            Signal::Terminate => tree::signal_all(&tree::descendants(&self.groups), SystemSignal::TERM),
+            Signal::Kill => self.kill_tree(),
         }
     }
 
     /// One attempt at killing the whole tree. Whoever loses its parent becomes the supervisor's own child, and own
     /// children are killed faster than they can fork.
     fn kill_tree(&mut self) {
-        tree::signal_all(&tree::descendants(&self.groups), Signal::KILL);
+        tree::signal_all(&tree::descendants(&self.groups), SystemSignal::KILL);
         let pause = Instant::now() + Duration::from_millis(5);
         while self.collect() && Instant::now() < pause {
             tree::kill_children();
         }
     }
 
-    /// Collects children that have ended; whether there are others.
     fn collect(&mut self) -> bool {
         loop {
             match rustix::process::wait(WaitOptions::NOHANG) {
@@ -271,7 +273,7 @@ impl<'a> Runner<'a> {
         self.notes.push(format!("processes {pids:?} do not die; see what they wait for (`ps -o stat,wchan`)"));
     }
 
-    /// Gives signs of life. A full disk may swallow them; the agent's work goes on.
+    /// Writes the heartbeats. On a full disk they fail; the agent continues.
     fn beat(&mut self) {
         let now = now();
         self.files.write_heartbeat(now).unwrap_or_else(complain);
@@ -289,7 +291,7 @@ fn set_environment(command: &mut Command, added: &BTreeMap<String, String>, toke
     command.env_remove(LAUNCHER_VARIABLE).envs(added).env(TOKEN_VARIABLE, token);
 }
 
-/// The exit code as a shell tells it.
+/// The exit code in a shell's convention.
 fn code_of(status: WaitStatus) -> i32 {
     status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal)).unwrap_or(1)
 }

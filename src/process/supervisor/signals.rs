@@ -9,9 +9,8 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
-use super::course::Word;
+use super::termination::StopRequest;
 
-/// Where the signals arrive.
 pub(super) struct Signals {
     stop: UnixStream,
     kill: UnixStream,
@@ -34,10 +33,9 @@ impl Signals {
         drain(&self.child);
     }
 
-    /// What arrived since the last call.
-    pub(super) fn words(&self) -> Vec<Word> {
-        let stops = std::iter::repeat_n(Word::Stop, drain(&self.stop));
-        let kills = std::iter::repeat_n(Word::Kill, drain(&self.kill));
+    pub(super) fn requests(&self) -> Vec<StopRequest> {
+        let stops = std::iter::repeat_n(StopRequest::Stop, drain(&self.stop));
+        let kills = std::iter::repeat_n(StopRequest::Kill, drain(&self.kill));
         stops.chain(kills).collect()
     }
 }
@@ -49,7 +47,6 @@ fn arrival_of(signal: i32) -> io::Result<UnixStream> {
     Ok(arrival)
 }
 
-/// Empties `arrival`; how many bytes it held.
 fn drain(mut arrival: &UnixStream) -> usize {
     let mut bytes = [0; 64];
     let mut count = 0;

@@ -1,14 +1,14 @@
 //! The agent's `status.json`, written on its behalf until it writes it itself.
 //!
 //! The agent may write at any moment, so the supervisor never overwrites: it *exchanges* its new text with what is
-//! there, and puts back what it finds to be not its own. A process that still has the exchanged file open writes into
+//! there, and restores what it finds to be not its own. A process that still has the exchanged file open writes into
 //! that one, so it is kept until the next beat and looked at again.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::fs::atomic;
 use crate::fs::regular_file::{Links, read_with};
@@ -19,7 +19,6 @@ use crate::process::files::text_of;
 /// The largest file that is compared with what the supervisor wrote, in bytes; an agent wrote a larger one.
 const LARGEST: u64 = 1 << 20;
 
-/// A `status.json` and what is known about who wrote it.
 pub(super) struct StatusFile {
     spec: StatusSpec,
     /// What the supervisor wrote last; `None` once the agent has written.
@@ -28,26 +27,10 @@ pub(super) struct StatusFile {
     aside: Option<Vec<u8>>,
 }
 
-/// The file's fields (SPEC §4).
-#[derive(Serialize)]
-struct Status<'a> {
-    agent: &'a str,
-    task: &'a str,
-    status: &'a str,
-    decision: &'a str,
-    round: &'a str,
-    retry_count: u32,
-    error_message: &'a str,
-    work_remaining: &'a str,
-    blocked_by: &'a str,
-    feedback: &'a str,
-    updated_at: Timestamp,
-}
-
 impl StatusFile {
     /// Writes WORKING, over whatever an earlier attempt left there.
     pub(super) fn begin(spec: StatusSpec, now: Timestamp) -> io::Result<Self> {
-        let text = text_of(&status(&spec, "WORKING", "PENDING", "", now))?;
+        let text = text_of(&status(&spec, "WORKING", "", now))?;
         if let Some(directory) = spec.path.parent() {
             fs::create_dir_all(directory)?;
         }
@@ -55,16 +38,15 @@ impl StatusFile {
         Ok(Self { spec, ours: Some(text), aside: None })
     }
 
-    /// Renews `updated_at`, unless the agent has written.
     pub(super) fn beat(&mut self, now: Timestamp) -> io::Result<()> {
-        let text = text_of(&status(&self.spec, "WORKING", "PENDING", "", now))?;
+        let text = text_of(&status(&self.spec, "WORKING", "", now))?;
         self.offer(text)
     }
 
-    /// Writes how it ended, unless the agent has written. No exit code is an approval: that takes a word of its own.
+    /// Writes how it ended, unless the agent has written.
     pub(super) fn finish(mut self, exit: &JobExit) -> io::Result<()> {
         let word = if exit.passed() { "COMPLETE" } else { "ERROR" };
-        let text = text_of(&status(&self.spec, word, "PENDING", &error_message(exit), exit.finished_at))?;
+        let text = text_of(&status(&self.spec, word, &error_message(exit), exit.finished_at))?;
         let offered = self.offer(text);
         self.look_aside()?;
         match fs::remove_file(self.aside_path()) {
@@ -119,20 +101,22 @@ fn written(path: &Path) -> Option<Vec<u8>> {
     read_with(path, Links::Refuse, LARGEST).ok()
 }
 
-fn status<'a>(spec: &'a StatusSpec, word: &'a str, decision: &'a str, error: &'a str, now: Timestamp) -> Status<'a> {
-    Status {
-        agent: &spec.agent,
-        task: &spec.task,
-        status: word,
-        decision,
-        round: &spec.round,
-        retry_count: spec.retry_count,
-        error_message: error,
-        work_remaining: "",
-        blocked_by: "",
-        feedback: "",
-        updated_at: now,
-    }
+/// The file's fields (SPEC §4).
+fn status(spec: &StatusSpec, word: &str, error: &str, now: Timestamp) -> Value {
+    json!({
+        "agent": spec.agent,
+        "task": spec.task,
+        "status": word,
+        // No exit code is an approval: that takes a word of the agent's own.
+        "decision": "PENDING",
+        "round": spec.round,
+        "retry_count": spec.retry_count,
+        "error_message": error,
+        "work_remaining": "",
+        "blocked_by": "",
+        "feedback": "",
+        "updated_at": now,
+    })
 }
 
 fn error_message(exit: &JobExit) -> String {

@@ -1,7 +1,7 @@
 //! What finished runs left behind: found, judged, removed (SPEC §2, `clean`).
 //!
-//! [`survey`] looks and changes nothing; what it finds is judged before anything is removed, and [`remove`] removes no
-//! more than that. Work that is not merged anywhere stays, unless it is asked for by force, and is named either way.
+//! [`survey`] changes nothing and judges everything that it finds; [`remove`] removes no more than that. Unmerged work
+//! stays unless `--force` is given, and is listed either way.
 
 mod remove;
 mod survey;
@@ -14,38 +14,28 @@ use crate::model::{CommitId, LaneId};
 
 pub use remove::{remove, remove_run};
 pub use survey::{Surroundings, survey};
-pub use traces::{LaneTraces, Traces};
+pub use traces::Traces;
 
-/// Something that a run left.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
-    /// What it is.
     pub thing: Thing,
-    /// What becomes of it.
     pub verdict: Verdict,
 }
 
 /// What becomes of a leftover, with the reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes.
     Remove(String),
-    /// It stays.
     Keep(String),
-    /// It was to go, and something went wrong.
     Resist(String),
 }
 
-/// What a run may leave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Thing {
-    /// A worktree that the run still holds.
     Held(HeldSlot),
-    /// A worktree that nobody holds.
     Free(PathBuf),
     /// A branch, without `refs/heads/`.
     Branch(String, CommitId),
-    /// A snapshot's ref.
     Snapshot(String, CommitId),
     /// What a lane has beside its worktrees: links, `task.json`, `status.json`.
     LaneDirectory(LaneId, PathBuf),
@@ -54,7 +44,6 @@ pub enum Thing {
 }
 
 impl Thing {
-    /// One word for the kind of thing.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Held(_) | Self::Free(_) => "worktree",
@@ -65,7 +54,6 @@ impl Thing {
         }
     }
 
-    /// Its name: a path, a branch, a ref.
     pub fn name(&self) -> String {
         match self {
             Self::Held(HeldSlot { path, .. }) => path.display().to_string(),
@@ -84,22 +72,18 @@ impl Thing {
 }
 
 impl Leftover {
-    /// Whether it goes.
     pub fn goes(&self) -> bool {
         matches!(self.verdict, Verdict::Remove(_))
     }
 
-    /// Says that it stays although it was to go.
     pub fn refuse(&mut self, reason: &str) {
         self.verdict = Verdict::Resist(reason.to_owned());
     }
 
-    /// Whether it was to go and could not be removed.
     pub fn was_refused(&self) -> bool {
         matches!(self.verdict, Verdict::Resist(_))
     }
 
-    /// Why it goes or stays.
     pub fn reason(&self) -> &str {
         match &self.verdict {
             Verdict::Remove(reason) | Verdict::Keep(reason) | Verdict::Resist(reason) => reason,

@@ -1,4 +1,4 @@
-//! Removing what was judged. Whatever resists is kept and says why; asked again, the rest is removed.
+//! Removes what the survey found. What cannot be removed stays, with the reason; repeating the command removes the rest.
 
 use std::fs;
 use std::io;
@@ -37,9 +37,8 @@ pub fn remove(around: &Surroundings<'_>, run: &Traces, found: Vec<Leftover>) -> 
     left
 }
 
-/// Removes the free slots, among them those that the run has just given back.
 fn empty_pool(around: &Surroundings<'_>, run: &Traces, left: &mut [Leftover]) {
-    let kept = match around.pool.empty(&run.started.run_id) {
+    let kept = match around.pool.empty(&run.started.run_id, None) {
         Ok(kept) => kept,
         Err(error) => return tracing::warn!("the pool cannot be emptied: {error}"),
     };
@@ -93,11 +92,8 @@ enum Resistance {
     Strange(Vec<String>),
 }
 
-/// Removes a run's directory and its log, and the lock last, while it is still held: whoever waits for the run then
+/// Removes a run's directory and its log, and the lock last, while it is still held: a process that waits for the run then
 /// finds none.
-///
-/// # Errors
-/// What the system says; asked again, it goes on.
 pub fn remove_run(run: &RunDirectory, lock: RunLock) -> io::Result<()> {
     let directory = run.directory();
     for entry in fs::read_dir(&directory)? {

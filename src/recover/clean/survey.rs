@@ -1,4 +1,4 @@
-//! Looking for what a run left, and judging it. Nothing is changed here.
+//! Finds what a run left, and decides what may be removed. Nothing is changed here.
 
 use super::traces::{LaneTraces, Traces};
 use super::{Leftover, Thing, Verdict};
@@ -6,14 +6,10 @@ use crate::git::{self, GitError, HeldSlot, Pool, Repository};
 use crate::model::CommitId;
 use crate::store::{LaneDirectory, RunDirectory};
 
-/// Where a run took place, and who else is there.
 #[derive(Debug)]
 pub struct Surroundings<'a> {
-    /// The repository.
     pub repository: &'a Repository,
-    /// Its worktrees.
     pub pool: &'a Pool,
-    /// The run's files.
     pub directory: &'a RunDirectory,
     /// Whether work that is not merged goes too.
     pub force: bool,
@@ -22,9 +18,6 @@ pub struct Surroundings<'a> {
 }
 
 /// Everything that the run left, in the order in which it can be removed.
-///
-/// # Errors
-/// What git says.
 pub fn survey(around: &Surroundings<'_>, run: &Traces) -> Result<Vec<Leftover>, GitError> {
     let base = around.repository.branch_commit(&run.started.base_branch)?;
     let judge = Judge { around, run, base };
@@ -47,7 +40,7 @@ pub fn survey(around: &Surroundings<'_>, run: &Traces) -> Result<Vec<Leftover>, 
     if !around.logs {
         return Ok(found);
     }
-    // A worktree of the pool's that somebody works in is no business of the run's log.
+    // A worktree of the pool that another run uses is no reason to keep this run's log.
     let names = |leftover: &Leftover| !leftover.goes() && !matches!(leftover.thing, Thing::Free(_));
     let verdict = match found.iter().any(names) {
         true => Verdict::Keep("tells what is kept".to_owned()),
@@ -72,7 +65,7 @@ impl Judge<'_> {
             found.push(Leftover { thing: Thing::Held(slot), verdict });
         }
         for slot in self.around.pool.survey()?.into_iter().filter(|slot| slot.holder.is_none()) {
-            let verdict = match slot.hindrance {
+            let verdict = match slot.blocker {
                 None => Verdict::Remove("it is not in use".to_owned()),
                 Some(reason) => Verdict::Keep(reason),
             };
@@ -82,8 +75,7 @@ impl Judge<'_> {
     }
 
     fn held(&self, slot: &HeldSlot) -> Result<Verdict, GitError> {
-        // Nobody has worked in what somebody who died was making ahead.
-        if !slot.furnished || slot.holder.makes_ahead() {
+        if !slot.provisioned {
             return Ok(Verdict::Remove("holds no work".to_owned()));
         }
         let paths = git::uncommitted_paths(&slot.path)?;

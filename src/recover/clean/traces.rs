@@ -1,36 +1,29 @@
-//! What a run may have left, told from its log alone: the plan may be gone by now.
+//! What a run may have left, from its log alone: the plan may be gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::event::{Event, Record, RunOutcome, RunStarted};
 use crate::model::{CommitId, JobId, LaneId, MergeMode};
 
-/// What a run may have left.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Traces {
-    /// What it began with.
     pub started: RunStarted,
     /// Whether its last word is that everything is done.
     pub done: bool,
-    /// The lanes that ever began.
     pub lanes: BTreeMap<LaneId, LaneTraces>,
-    /// Jobs that may still run.
     pub jobs: BTreeSet<JobId>,
 }
 
-/// What a lane may have left.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LaneTraces {
     /// Whether it has begun and was not rolled back since.
     pub begun: bool,
     /// Where its work is, if it is complete: a merge, or the branch's head where nothing is merged.
     pub landed: Option<CommitId>,
-    /// Where its pull request is.
     pub pull_request: Option<String>,
     /// The branches that it and its agents worked on, without `refs/heads/`. Once they were removed they are nothing of
     /// this run's any more: another one may use the names.
     pub branches: BTreeSet<String>,
-    /// The refs of its snapshots, with their commits.
     pub snapshots: BTreeMap<String, CommitId>,
     /// The same of its lives that were rolled back.
     pub rolled_back: BTreeMap<String, CommitId>,

@@ -1,12 +1,10 @@
-//! From facts to findings. Nothing here looks at anything.
+//! From facts to findings, without any access to files, git or processes.
 
 mod files;
 mod log;
 mod refusals;
 mod shared;
 mod worktrees;
-
-pub(super) use log::merged_lanes;
 
 use super::facts::{Facts, RunFacts};
 use super::finding::{Finding, Kind, Severity};

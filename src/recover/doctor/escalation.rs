@@ -1,13 +1,13 @@
-//! What a person is told where nothing can be repaired for certain (seed 003, Recovery Escalation Policy).
+//! The options shown to the user if nothing can be repaired for certain (seed 003, Recovery Escalation Policy).
 
 use std::path::Path;
 
-use super::diagnosis::merged_lanes;
 use super::expected::Expected;
 use super::facts::{HoldingSeen, LogSeen, Remains, RunFacts};
 use super::finding::{Escalation, WayOut};
+use crate::event::Event;
 use crate::model::text::{counted, shell_line};
-use crate::model::{CheckpointStatus, RunId};
+use crate::model::{CheckpointRecord, CheckpointStatus, RunId};
 
 impl Remains {
     /// Whether a branch, a snapshot or a worktree may hold work.
@@ -25,7 +25,6 @@ impl Remains {
         all != done
     }
 
-    /// The branches, for a person.
     pub(super) fn branch_names(&self) -> String {
         self.branches.iter().map(|(name, _)| short(name)).collect::<Vec<_>>().join(", ")
     }
@@ -35,7 +34,6 @@ fn short(reference: &str) -> &str {
     reference.strip_prefix("refs/heads/").unwrap_or(reference)
 }
 
-/// For a run whose log is gone, or cannot be trusted from some line on.
 pub(super) fn lost_log(facts: &RunFacts, remains: &Remains, issue: &str) -> Escalation {
     let merged = merged_lanes(facts, remains);
     let mut state = vec![format!("merged lanes, as far as is known: {}", listed(&merged))];
@@ -55,6 +53,22 @@ pub(super) fn lost_log(facts: &RunFacts, remains: &Remains, issue: &str) -> Esca
             .to_owned(),
         options: [begin_again(facts, remains, &merged), reconstruct(facts, remains), leave(&facts.run, remains)],
     }
+}
+
+/// The lanes that the intact part of the log or the checkpoints take for merged.
+fn merged_lanes(facts: &RunFacts, remains: &Remains) -> Vec<String> {
+    let mut merged: Vec<String> = Vec::new();
+    if let LogSeen::Damaged(salvage) = &facts.log {
+        merged.extend(salvage.records.iter().filter_map(|record| match &record.event {
+            Event::LaneMerged { lane, .. } => Some(lane.to_string()),
+            _ => None,
+        }));
+    }
+    let complete = |it: &&CheckpointRecord| it.status == CheckpointStatus::Complete;
+    merged.extend(remains.records.iter().filter(complete).filter_map(|it| Some(it.lane.as_ref()?.to_string())));
+    merged.sort();
+    merged.dedup();
+    merged
 }
 
 fn attempts(facts: &RunFacts) -> String {
@@ -144,12 +158,11 @@ fn listed(names: &[String]) -> String {
     if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
-/// For a log that contradicts itself or the plan.
 pub(super) fn contradiction(facts: &RunFacts, expected: &Expected, issue: String) -> Escalation {
     let run = facts.run.as_str();
     let plan = expected.started.plan_path.to_string_lossy().into_owned();
-    let opened = expected.opened.values();
-    let state = opened.map(|it| format!("{} was opened on branch {}", it.path.display(), it.branch));
+    let state =
+        expected.opened().into_iter().map(|it| format!("{} was opened on branch {}", it.path.display(), it.branch));
     Escalation {
         issue,
         current_state: state.collect(),
@@ -179,7 +192,6 @@ pub(super) fn contradiction(facts: &RunFacts, expected: &Expected, issue: String
     }
 }
 
-/// For a pinned plan that cannot be used and not be written again.
 pub(super) fn unusable_plan(facts: &RunFacts, expected: &Expected, issue: String) -> Escalation {
     let contradiction = contradiction(facts, expected, issue);
     let [again, put_back, _] = contradiction.options;

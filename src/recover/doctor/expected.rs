@@ -1,12 +1,13 @@
-//! What a run's log records: the worktrees that were opened, and those that the run still uses.
+//! What a run's log records, and the worktrees that the run still uses.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::event::{Event, Record, RunOutcome, RunStarted, Worktree};
 use crate::git::Holder;
-use crate::model::{AgentName, CommitId, JobId, JobRole, Lane, LaneId, MergeMode, Plan};
-use crate::recover::resume::{ResumeError, replay};
+use crate::model::{AgentName, CommitId, JobId, Lane, LaneId, MergeMode, Plan};
+use crate::projection::RunHistory;
+use crate::projection::history::JobHistory;
 use crate::schedule::{AgentStep, Fault, LaneState, RunState};
 
 /// What a run's log records.
@@ -14,19 +15,12 @@ use crate::schedule::{AgentStep, Fault, LaneState, RunState};
 pub struct Expected {
     /// What it began with.
     pub started: RunStarted,
-    /// Whether its last word is that everything is done.
-    pub done: bool,
-    /// What the engine makes of the log; `None`: no plan fits it.
+    pub(crate) history: RunHistory,
+    /// The scheduler's state after the log; `None`: no plan fits the log.
     pub state: Option<RunState>,
-    /// The worktrees that were opened and not given back.
-    pub opened: BTreeMap<Owned, Worktree>,
-    /// Every job that was ever planned.
-    pub known_jobs: BTreeSet<JobId>,
-    /// The snapshots of every worktree, the newest last.
-    pub snapshots: Vec<(Owned, String, CommitId)>,
 }
 
-/// Whose something is; without a lane the final gate's.
+/// The holder of something: a lane or one of its agents; without a lane, the final gate.
 pub type Owned = (Option<LaneId>, Option<AgentName>);
 
 /// A worktree that the run still uses.
@@ -36,8 +30,7 @@ pub struct Holding {
     pub worktree: Worktree,
     /// Where its branch last stood.
     pub head: CommitId,
-    /// Whether a job has worked in it whose result the engine has not taken yet: what is checked out is up to that job,
-    /// and the engine judges it.
+    /// Whether a job has worked in it whose result the engine has not applied yet: that job decides what is checked out.
     pub unjudged: bool,
 }
 
@@ -45,16 +38,35 @@ impl Expected {
     /// Reads a run's log; `None`: its first record does not start a run.
     pub fn of(records: &[Record]) -> Option<Self> {
         let Event::RunStarted(started) = &records.first()?.event else { return None };
-        let mut expected = Self {
-            started: (**started).clone(),
-            done: false,
-            state: None,
-            opened: BTreeMap::new(),
-            known_jobs: BTreeSet::new(),
-            snapshots: Vec::new(),
-        };
-        records.iter().for_each(|record| expected.follow(&record.event));
-        Some(expected)
+        Some(Self { started: (**started).clone(), history: RunHistory::default().after(records), state: None })
+    }
+
+    /// Whether all of the run is done.
+    pub(crate) fn done(&self) -> bool {
+        self.history.run.outcome == Some(RunOutcome::Done)
+    }
+
+    /// The worktrees that were opened and not released, in the order of their holders. Those of a merged lane are being
+    /// removed.
+    pub(crate) fn opened(&self) -> Vec<&Worktree> {
+        let lanes = self.history.lanes().iter().filter(|lane| lane.merge_commit.is_none());
+        let mut all = vec![(None, None, &self.history.run.workplace)];
+        for lane in lanes {
+            all.extend(lane.workplaces().map(|(agent, workplace)| (Some(&lane.id), agent, workplace)));
+        }
+        all.sort_by_key(|(lane, agent, _)| (*lane, *agent));
+        all.into_iter().filter_map(|(_, _, workplace)| workplace.worktree.as_ref()).collect()
+    }
+
+    /// Every job that was ever planned.
+    pub(crate) fn known_jobs(&self) -> impl Iterator<Item = &JobId> {
+        let of_lanes = self.history.lanes().iter().flat_map(|lane| lane.jobs.all());
+        of_lanes.chain(self.history.run.jobs.all()).map(|job: &JobHistory| &job.job)
+    }
+
+    /// The refs of all snapshots.
+    pub(crate) fn snapshots(&self) -> impl Iterator<Item = &str> {
+        self.history.lanes().iter().flat_map(|lane| &lane.snapshots).map(|snapshot| snapshot.reference.as_str())
     }
 
     /// Replays the log with `plan`, as a resume does.
@@ -62,11 +74,7 @@ impl Expected {
     /// # Errors
     /// The line that does not follow from those before it.
     pub fn replay(&mut self, plan: &Arc<Plan>, records: &[Record]) -> Result<(), (u64, Fault)> {
-        match replay(&self.started.run_id, plan, records) {
-            Ok(state) => self.state = Some(state),
-            Err(ResumeError::Contradiction { line, fault, .. }) => return Err((line, fault)),
-            Err(_) => {}
-        }
+        self.state = Some(RunState::replay(plan, records)?);
         Ok(())
     }
 
@@ -76,9 +84,10 @@ impl Expected {
     }
 
     /// The newest snapshot of a worktree.
-    pub fn last_snapshot(&self, owned: &Owned) -> Option<(&str, &CommitId)> {
-        let last = self.snapshots.iter().rev().find(|(whose, ..)| whose == owned);
-        last.map(|(_, reference, commit)| (reference.as_str(), commit))
+    pub fn last_snapshot(&self, (lane, agent): &Owned) -> Option<(&str, &CommitId)> {
+        let snapshots = &self.history.lane(lane.as_ref()?)?.snapshots;
+        let last = snapshots.iter().rfind(|snapshot| snapshot.agent == *agent)?;
+        Some((&last.reference, &last.commit))
     }
 
     /// Jobs that were planned and have not ended.
@@ -86,22 +95,21 @@ impl Expected {
         self.state.iter().flat_map(RunState::running_jobs)
     }
 
-    /// Whose worktree a job works in.
+    /// In which worktree a job works.
     pub fn workplace(&self, job: &JobId) -> Owned {
-        let plan = self.state.as_ref().map(RunState::plan);
-        let lane = plan.and_then(|plan| Some(plan.lane(plan.find(job.lane.as_ref()?)?)));
-        (job.lane.clone(), lane.and_then(|lane| workplace(job, lane)).cloned())
+        let lane = job.lane.as_ref().and_then(|lane| self.history.lane(lane));
+        (job.lane.clone(), lane.and_then(|lane| lane.works_in(job)).cloned())
     }
 
     /// The worktrees that the run still uses. One that is about to be released (a merged lane's, that of an agent whose
     /// work is in the lane, those of a lane that is rolled back) may be half gone already.
     pub fn holdings(&self) -> BTreeMap<Owned, Holding> {
-        let Some(state) = self.state.as_ref().filter(|_| !self.done) else { return BTreeMap::new() };
+        let Some(state) = self.state.as_ref().filter(|_| !self.done()) else { return BTreeMap::new() };
         let mut found = BTreeMap::new();
         for at in state.plan().indices() {
             let (lane, plan) = (state.lane(at), state.plan().lane(at));
             if lane.is_left_to_do() && !lane.rolling_back {
-                found.extend(of_lane(state, lane, plan));
+                found.extend(self.of_lane(state, lane, plan));
                 found.extend(of_agents(lane, plan));
             }
         }
@@ -113,48 +121,21 @@ impl Expected {
         found
     }
 
-    fn follow(&mut self, event: &Event) {
-        let own = |lane: &LaneId, agent: Option<&AgentName>| (Some(lane.clone()), agent.cloned());
-        match event {
-            Event::RunFinished { outcome, .. } => self.done = *outcome == RunOutcome::Done,
-            Event::RunResumed { .. } => self.done = false,
-            Event::JobPlanned { job } => drop(self.known_jobs.insert(job.clone())),
-            Event::WorktreeOpened { lane, agent, worktree } => {
-                self.opened.insert(own(lane, agent.as_ref()), worktree.clone());
-            }
-            Event::FinalOpened { worktree } => drop(self.opened.insert((None, None), worktree.clone())),
-            Event::WorktreeReleased { lane, agent } => drop(self.opened.remove(&own(lane, Some(agent)))),
-            Event::SnapshotTaken { lane, agent, commit, reference, .. } => {
-                self.snapshots.push((own(lane, agent.as_ref()), reference.clone(), commit.clone()));
-            }
-            // What a merged lane still has is on its way out.
-            Event::LaneMerged { lane, .. } | Event::LaneCleaned { lane, .. } => {
-                self.opened.retain(|(whose, _), _| whose.as_ref() != Some(lane))
-            }
-            Event::LaneRolledBack { lane, .. } => {
-                self.done = false;
-                self.opened.retain(|(whose, _), _| whose.as_ref() != Some(lane));
-            }
-            Event::PoolEmptied { .. } => drop(self.opened.remove(&(None, None))),
-            _ => {}
+    /// The lane's own worktree. It is on no branch while the lane's tests judge its merge.
+    fn of_lane(&self, state: &RunState, lane: &LaneState, plan: &Lane) -> Option<(Owned, Holding)> {
+        let mut worktree = lane.worktree.clone()?;
+        let mut head = lane.head.clone().unwrap_or_else(|| worktree.head.clone());
+        let merges_here = state.started().is_some_and(|started| started.options.merge == MergeMode::Local);
+        let staged = lane.staged.as_ref().filter(|staged| staged.moved && merges_here && !plan.tests.is_empty());
+        if let Some(staged) = staged {
+            worktree.branch.clear();
+            head = staged.commit.clone();
         }
+        let works_there = |job: &JobId| self.workplace(job).1.is_none();
+        let shares = |&at: &usize| plan.shares_worktree(at) && is_unjudged(&lane.agents[at].step);
+        let unjudged = lane.running.iter().any(works_there) || (0..lane.agents.len()).any(|at| shares(&at));
+        Some(((Some(plan.id.clone()), None), Holding { worktree, head, unjudged: unjudged && lane.end.is_none() }))
     }
-}
-
-/// The lane's own worktree. It is on no branch while the lane's tests judge its merge.
-fn of_lane(state: &RunState, lane: &LaneState, plan: &Lane) -> Option<(Owned, Holding)> {
-    let mut worktree = lane.worktree.clone()?;
-    let mut head = lane.head.clone().unwrap_or_else(|| worktree.head.clone());
-    let merges_here = state.started().is_some_and(|started| started.options.merge == MergeMode::Local);
-    let staged = lane.staged.as_ref().filter(|staged| staged.moved && merges_here && !plan.tests.is_empty());
-    if let Some(staged) = staged {
-        worktree.branch.clear();
-        head = staged.commit.clone();
-    }
-    let works_there = |job: &JobId| workplace(job, plan).is_none();
-    let shares = |&at: &usize| plan.shares_worktree(at) && is_unjudged(&lane.agents[at].step);
-    let unjudged = lane.running.iter().any(works_there) || (0..lane.agents.len()).any(|at| shares(&at));
-    Some(((Some(plan.id.clone()), None), Holding { worktree, head, unjudged: unjudged && lane.end.is_none() }))
 }
 
 fn of_agents(lane: &LaneState, plan: &Lane) -> impl Iterator<Item = (Owned, Holding)> {
@@ -165,13 +146,6 @@ fn of_agents(lane: &LaneState, plan: &Lane) -> impl Iterator<Item = (Owned, Hold
         let unjudged = lane.end.is_none() && is_unjudged(&worker.step);
         Some(((Some(plan.id.clone()), Some(agent.name.clone())), Holding { worktree, head, unjudged }))
     })
-}
-
-/// The agent in whose own worktree a job runs; `None`: it runs in the lane's.
-fn workplace<'a>(job: &'a JobId, plan: &Lane) -> Option<&'a AgentName> {
-    let agent = job.agent().filter(|_| !matches!(job.role, JobRole::Checkpoint { .. }))?;
-    let at = plan.agents.iter().position(|known| known.name == *agent)?;
-    (!plan.shares_worktree(at)).then_some(agent)
 }
 
 /// Whether an agent or its gate may have left something in the worktree that the engine still has to take or judge.

@@ -3,8 +3,8 @@
 //!
 //! [`survey`] looks at the store, at git and at the processes, and writes nothing. [`diagnose`] turns what it saw into
 //! findings and looks at nothing. Each finding says what can be done: nothing has to be, a [`Repair`] can, a person has to
-//! act, or a person has to choose. Whoever holds the locks carries repairs out, surveys again, and is done when nothing
-//! is left to repair.
+//! act, or a person has to choose. The command takes the locks, carries out the repairs, and surveys again until
+//! nothing is left to repair.
 
 mod diagnosis;
 mod escalation;
@@ -17,8 +17,6 @@ mod shared;
 mod survey;
 
 pub use diagnosis::diagnose;
-pub use expected::{Expected, Holding, Owned};
-pub use facts::{Facts, LogSeen, RunFacts, SharedFacts};
-pub use finding::{Cure, Escalation, Finding, Kind, Severity, WayOut};
-pub use repair::{Repair, RepairError, Target};
+pub use facts::{Facts, RunFacts};
+pub use finding::{Cure, Escalation, Finding, Kind};
 pub use survey::{Place, Source, SurveyError, survey};

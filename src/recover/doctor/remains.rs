@@ -1,4 +1,4 @@
-//! What there is of a run whose log is gone or does not tell all. Nothing here writes a byte.
+//! What exists of a run whose log is gone or incomplete. Nothing here writes a byte.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::model::{CheckpointRecord, CheckpointStatus, CommitId, Plan, RunId};
 use crate::store::RunDirectory;
 
 /// Every run that has left something: a log, a directory, a slot, or checkpoints of lanes that are not complete and
-/// whose branches are there.
+/// whose branches exist.
 pub(super) fn known_runs(place: &Place<'_>, records: &[CheckpointRecord]) -> Result<Vec<RunId>, SurveyError> {
     let logged: Vec<RunId> = place.state.runs()?;
     let mut runs: BTreeSet<RunId> = logged.iter().cloned().collect();
@@ -41,7 +41,6 @@ pub(super) fn known_runs(place: &Place<'_>, records: &[CheckpointRecord]) -> Res
     Ok(runs.into_iter().collect())
 }
 
-/// Where a run's log is: where it should be, or where its checkpoints say.
 pub(super) fn log_path(directory: &RunDirectory, run: &RunId, records: &[CheckpointRecord]) -> PathBuf {
     let usual = directory.log();
     let named = records.iter().filter(|record| record.run_id == *run).map(|record| &record.log_path);
@@ -49,7 +48,7 @@ pub(super) fn log_path(directory: &RunDirectory, run: &RunId, records: &[Checkpo
     elsewhere.next_back().map_or(usual, |path| path.to_path_buf())
 }
 
-/// The pool of runs of which nobody knows where theirs is.
+/// The default pool, for runs whose own is unknown.
 fn pool(place: &Place<'_>) -> Pool {
     Pool::new(place.repository.clone(), place.worktree_root, u32::MAX, true)
 }

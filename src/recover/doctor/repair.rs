@@ -15,170 +15,58 @@ use crate::store::checkpoints::CheckpointsError;
 use crate::store::lane_files::{self, LaneFileError};
 use crate::store::{Journal, LaneDirectory, LogError, checkpoints, checkpoints_mend, salvage};
 
-/// One thing that `--fix` does.
+/// One thing that `--fix` does; [`Repair::description`] describes each.
 #[derive(Debug, Clone)]
 pub enum Repair {
-    /// Cuts the torn end of a run log off.
-    CutLog {
-        /// The log.
-        log: PathBuf,
-    },
-    /// Puts what can be trusted of a run log in its place; the damaged one is kept.
-    ReplaceLog {
-        /// The log.
-        log: PathBuf,
-        /// What can be trusted.
-        text: Vec<u8>,
-    },
-    /// Pins a run's plan again; one that is there and is not it is kept.
-    WritePlan {
-        /// The pinned plan's file.
-        path: PathBuf,
-        /// The plan.
-        plan: Arc<Plan>,
-    },
-    /// Writes a lane's `task.json` as the run log says.
-    WriteTask {
-        /// The worktree root.
-        root: PathBuf,
-        /// The lane's directory.
-        lane: LaneDirectory,
-        /// What the file is to say.
-        task: Box<TaskFile>,
-    },
-    /// Renames a file that cannot be read.
-    SetAside {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Removes a file that is a cache.
-    RemoveCache {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Makes a branch again.
-    MakeBranch {
-        /// Its name, without `refs/heads/`.
-        branch: String,
-        /// Where.
-        commit: CommitId,
-    },
-    /// Makes a worktree again.
-    Reopen {
-        /// Which.
-        target: Target,
-        /// Where its branch is, if it has one.
-        tip: Option<CommitId>,
-    },
-    /// Brings a worktree back to where it was.
-    BringBack {
-        /// Which.
-        target: Target,
-        /// Where it lies.
-        from: PathBuf,
-    },
-    /// Makes git know a worktree again whose files are there.
-    Register {
-        /// Which.
-        target: Target,
-        /// Git's own directory for it, which is gone.
-        entry: PathBuf,
-    },
-    /// Makes git look for a worktree where its files are.
-    Place {
-        /// Which.
-        target: Target,
-    },
-    /// Puts a worktree back onto its branch.
-    BackToBranch {
-        /// Which.
-        target: Target,
-    },
-    /// Notes again who holds a slot.
-    Reclaim {
-        /// Which.
-        target: Target,
-    },
-    /// Puts a claim aside that cannot be read and that no run has.
-    DropClaim {
-        /// The root of the pool.
-        root: PathBuf,
-        /// The claim.
-        claim: PathBuf,
-    },
-    /// Makes git forget a worktree that is gone and that nobody holds.
-    Forget {
-        /// The root of the pool.
-        root: PathBuf,
-        /// Git's own directory for it.
-        entry: PathBuf,
-    },
-    /// Makes git's index anew, as the head has it; the one that cannot be read is kept.
-    MakeIndex {
-        /// The index.
-        index: IndexTrouble,
-    },
-    /// Removes the locks that a dead git left in a worktree of ours.
-    RemoveLocks {
-        /// The worktree.
-        worktree: PathBuf,
-    },
-    /// Writes `checkpoints.json` anew; the one that cannot be read is kept.
-    RebuildCheckpoints {
-        /// The file.
-        path: PathBuf,
-        /// The records of all runs.
-        records: Vec<CheckpointRecord>,
-    },
-    /// Brings `checkpoints.json` up to date.
-    UpdateCheckpoints {
-        /// The file.
-        path: PathBuf,
-        /// The records that are missing or old.
-        records: Vec<CheckpointRecord>,
-    },
+    CutLog { log: PathBuf },
+    ReplaceLog { log: PathBuf, text: Vec<u8> },
+    WritePlan { path: PathBuf, plan: Arc<Plan> },
+    WriteTask { root: PathBuf, lane: LaneDirectory, task: Box<TaskFile> },
+    SetAside { path: PathBuf },
+    RemoveCache { path: PathBuf },
+    MakeBranch { branch: String, commit: CommitId },
+    Reopen { target: Target, tip: Option<CommitId> },
+    BringBack { target: Target, from: PathBuf },
+    Register { target: Target, entry: PathBuf },
+    Place { target: Target },
+    BackToBranch { target: Target },
+    Reclaim { target: Target },
+    DropClaim { root: PathBuf, claim: PathBuf },
+    Forget { root: PathBuf, entry: PathBuf },
+    MakeIndex { index: IndexTrouble },
+    RemoveLocks { worktree: PathBuf },
+    RebuildCheckpoints { path: PathBuf, records: Vec<CheckpointRecord> },
+    UpdateCheckpoints { path: PathBuf, records: Vec<CheckpointRecord> },
 }
 
-/// A worktree of ours.
 #[derive(Debug, Clone)]
 pub struct Target {
-    /// The root of its pool.
     pub root: PathBuf,
-    /// Who holds it.
     pub holder: Holder,
     /// Where it should be, on which branch; its head is the last that is known.
     pub worktree: Worktree,
 }
 
-/// Why a repair was not done; nothing was lost by trying.
 #[derive(Debug, thiserror::Error)]
 pub enum RepairError {
-    /// Git, or a worktree.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// A run log.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// A state file.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A lane's file.
     #[error(transparent)]
     Lane(#[from] LaneFileError),
-    /// `checkpoints.json`.
     #[error(transparent)]
     Checkpoints(#[from] CheckpointsError),
-    /// A plan that cannot be written as JSON.
     #[error("the plan cannot be written: {0}")]
     Plan(serde_json::Error),
-    /// A git is at work in the worktree by now.
     #[error("a git is at work in {} now", .0.display())]
     InUse(PathBuf),
 }
 
 impl Repair {
-    /// What it will do, for a person.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn description(&self) -> String {
         match self {
             Self::CutLog { .. } => "--fix cuts the torn end off, as a resume does".to_owned(),
             Self::ReplaceLog { .. } => "--fix keeps the damaged log beside it and writes what is certain".to_owned(),
@@ -211,10 +99,7 @@ impl Repair {
         }
     }
 
-    /// Does it, at the moment `now`, and says what was done. The locks of the run are held.
-    ///
-    /// # Errors
-    /// [`RepairError`]; asked again, it goes on.
+    /// Does it and returns what was done. The locks of the run are held.
     pub fn carry_out(&self, repository: &Repository, now: Timestamp) -> Result<String, RepairError> {
         let pool = |root: &Path| Pool::new(repository.clone(), root, u32::MAX, true);
         match self {

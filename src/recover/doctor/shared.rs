@@ -1,11 +1,11 @@
-//! Gathering the facts about what all runs share. Nothing here writes a byte.
+//! Collects the facts about what all runs share. Nothing here writes a byte.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::facts::{IndexTrouble, RunFacts, SharedFacts};
 use super::survey::{Place, SurveyError};
-use crate::engine::ports::FINAL;
+use crate::executor::FINAL;
 use crate::git::{GitError, Pool, Repository};
 use crate::model::{CheckpointRecord, CommitId, PhaseId, RunId};
 use crate::process;
@@ -42,7 +42,7 @@ pub(super) fn shared_facts(
 
 /// Whether a run's log and plan say which slots it holds.
 fn is_known(run: &RunFacts) -> bool {
-    run.expected.as_ref().is_some_and(|expected| run.held || expected.done || expected.state.is_some())
+    run.expected.as_ref().is_some_and(|expected| run.held || expected.done() || expected.state.is_some())
 }
 
 fn held_phases(runs: &[RunFacts]) -> BTreeMap<PhaseId, RunId> {
@@ -125,7 +125,7 @@ fn stray_references(
             known.extend(plan.lanes.iter().map(|lane| format!("{}-{}", plan.phase, lane.id)));
         }
         if let Some(expected) = &run.expected {
-            let names = expected.snapshots.iter().filter_map(|(_, name, _)| lane_part(name));
+            let names = expected.snapshots().filter_map(lane_part);
             known.extend(names.map(str::to_owned));
             known.insert(format!("{}-{FINAL}", expected.started.phase));
         }
@@ -143,7 +143,7 @@ fn lane_part(reference: &str) -> Option<&str> {
     Some(reference.split_once("/checkpoint/")?.1.split_once('/')?.0)
 }
 
-/// Supervisors whose job no log takes for running. What a live session has just begun is its own matter.
+/// Supervisors whose job runs according to no log. Those of runs that a live session works on do not count.
 fn stray_supervisors(place: &Place<'_>, runs: &[RunFacts]) -> Vec<(crate::model::ProcessId, PathBuf)> {
     let root = place.state.path();
     let has_run = |job: &Path| {
@@ -152,7 +152,7 @@ fn stray_supervisors(place: &Place<'_>, runs: &[RunFacts]) -> Vec<(crate::model:
             job.starts_with(&run.directory) && (run.held || known || run.expected.is_some() && !is_known(run))
         })
     };
-    // One whose job has ended is about to end, too.
+    // A supervisor whose job has ended is about to end.
     let works = |job: &Path| !matches!(process::observe(job), Ok(process::Observation::Exited(_)));
     process::supervisors_below(&root).into_iter().filter(|(_, job)| !has_run(job) && works(job)).collect()
 }

@@ -1,4 +1,4 @@
-//! Gathering the facts about runs from the store, from git and from the processes. Nothing here writes a byte.
+//! Collects the facts about runs from the store, from git and from the processes. Nothing here writes a byte.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,6 @@ use std::sync::Arc;
 use super::expected::{Expected, Holding, Owned};
 use super::facts::*;
 use super::{remains, shared};
-use crate::engine::reconcile::{Verdict, verdict};
 use crate::event::{Event, Record, RunStarted};
 use crate::fs::regular_file::read_left;
 use crate::fs::{FileError, regular_file};
@@ -16,20 +15,19 @@ use crate::git::{GitError, Pool, Repository, Slot, SlotCheckout, is_damaged_inde
 use crate::model::digest::sha256;
 use crate::model::{CheckpointRecord, CommitId, JobId, LaneId, Plan, RunId};
 use crate::process;
+use crate::projection::RunHistory;
+use crate::projection::checkpoints::{CheckpointFold, RunFiles};
+use crate::projection::tasks::task_file;
 use crate::recover::resume::PlanOnRecord;
 use crate::schedule::RunState;
 use crate::store::checkpoints::{self, CheckpointEntry};
 use crate::store::salvage::salvage;
 use crate::store::{LaneDirectory, LogContents, LogError, RunDirectory, StateDirectory, lane_files, lock, run_log};
-use crate::view::{CheckpointFold, RunPlaces, TaskFold};
 
-/// Why nothing could be looked at.
 #[derive(Debug, thiserror::Error)]
 pub enum SurveyError {
-    /// Git, or a worktree.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The state directory.
     #[error(transparent)]
     File(#[from] FileError),
 }
@@ -37,17 +35,13 @@ pub enum SurveyError {
 /// The source of a plan as it is now: its SHA-256, prompt files included, and the plan, if it is one.
 pub type Source = (String, Option<Arc<Plan>>);
 
-/// Where to look.
 pub struct Place<'a> {
-    /// The repository.
     pub repository: &'a Repository,
-    /// Its state.
     pub state: &'a StateDirectory,
-    /// Where worktrees are by default.
     pub worktree_root: &'a Path,
     /// Only this run; `None`: every one.
     pub only: Option<&'a RunId>,
-    /// Runs whose locks this very process holds.
+    /// Runs whose locks this process holds.
     pub ours: &'a BTreeSet<RunId>,
     /// Reads a plan's source; `None`: it cannot be read.
     pub read_source: &'a dyn Fn(&RunStarted, &[String]) -> Option<Source>,
@@ -158,7 +152,6 @@ fn base_missing(place: &Place<'_>, expected: &Expected) -> Result<Option<CommitI
 }
 
 impl LogSeen {
-    /// The records, if there can be no others.
     pub fn certain(&self) -> Option<&[Record]> {
         match self {
             Self::Whole { records, .. } => Some(records),
@@ -187,7 +180,7 @@ fn log_seen(path: &Path, run: &RunId) -> LogSeen {
     }
 }
 
-/// Whose log it is, if its first record says so.
+/// The run that the first record starts.
 fn whose(records: &[Record]) -> Option<&RunId> {
     match &records.first()?.event {
         Event::RunStarted(started) => Some(&started.run_id),
@@ -195,7 +188,7 @@ fn whose(records: &[Record]) -> Option<&RunId> {
     }
 }
 
-/// A log that is being written to: what it says so far, and no word about its end.
+/// A log that is being written: its records so far. Its end says nothing about damage.
 fn held_log(path: &Path, run: &RunId) -> LogSeen {
     match log_seen(path, run) {
         LogSeen::Whole { records, .. } => LogSeen::Whole { records, torn: false },
@@ -214,12 +207,13 @@ fn expected_checkpoints(
     events: &[Record],
     found: &[&CheckpointRecord],
 ) -> NewestCheckpoints {
-    let mut fold = CheckpointFold::new(RunPlaces {
+    let files = RunFiles {
         log_path: log_path.to_owned(),
         checkpoint_path: place.state.checkpoints(),
         program: vec!["lanekeeper".to_owned()],
         repository: place.repository.main_worktree().to_owned(),
-    });
+    };
+    let mut fold = CheckpointFold::new(files, RunHistory::default());
     let mut checkpoints = NewestCheckpoints { late: !has_ended(events), ..NewestCheckpoints::default() };
     for record in events.iter().flat_map(|record| fold.apply(record)) {
         checkpoints.records.retain(|known| (&known.lane, known.stage) != (&record.lane, record.stage));
@@ -254,13 +248,13 @@ fn tasks(expected: &Expected, events: &[Record]) -> Vec<TaskSeen> {
         let path = LaneDirectory::new(root, run, &lane).task_file();
         let exists = fs::symlink_metadata(&path).is_ok();
         let found = lane_files::read_task(&path).ok().flatten();
-        let (mut fold, mut late) = (TaskFold::new(state.plan()), !exists && !has_ended(events));
+        let (mut history, mut late) = (RunHistory::for_plan(state.plan()), !exists && !has_ended(events));
         for record in events {
-            fold.apply(record);
-            let task = found.as_ref().zip(fold.lane(&lane));
+            history.apply(record);
+            let task = found.as_ref().zip(task_file(&history, state.plan(), &lane));
             late = late || task.is_some_and(|(found, task)| differing(found, &task).is_empty());
         }
-        let expected = fold.lane(&lane)?;
+        let expected = task_file(&history, state.plan(), &lane)?;
         let raw = read_left(&path).and_then(|text| serde_json::from_str(&text).ok());
         Some(TaskSeen { exists, raw, found, expected, late, path, lane })
     };
@@ -339,7 +333,7 @@ fn holding_seen(
     let alive = facts
         .jobs
         .iter()
-        .filter(|(_, _, seen)| seen.as_ref().is_ok_and(|seen| matches!(verdict(seen), Verdict::Attach(_))));
+        .filter(|(_, _, seen)| matches!(seen, Ok(process::Observation::Starting | process::Observation::Running(_))));
     let busy = alive.map(|(job, ..)| job).find(works_here).cloned();
     let (mut snapshot, mut lost_snapshot) = (None, None);
     if let Some((name, commit)) = expected.last_snapshot(&owned) {

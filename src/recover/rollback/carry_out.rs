@@ -1,26 +1,24 @@
-//! Carrying a rollback out, step by step, each journalled.
+//! Carries out a rollback: each step is recorded before the next one, and detects whether it was done before.
 
 use std::path::PathBuf;
 
-use super::merges::{self, Undone};
+use super::merges::{self, Reverted};
 use super::plan::{KeptWork, LaneToPutBack, RollbackPlan};
 use super::{RollbackError, work};
-use crate::engine::crash::{CrashPoint, crash_point};
-use crate::engine::ports::Ports;
-use crate::engine::spine::Log;
 use crate::event::{Event, Record, SnapshotReason};
-use crate::git;
-use crate::model::{CommitId, LaneId, Timestamp};
+use crate::executor::crash::{CrashPoint, crash_point};
+use crate::executor::timed::sync_log;
+use crate::executor::{Executor, ExecutorError, Keeping};
+use crate::fs::atomic;
+use crate::git::{self, Snapshot};
+use crate::model::{AgentName, CommitId, LaneId, Timestamp};
 use crate::process;
 use crate::schedule::RunState;
 use crate::store::Journal;
 
-/// A lane that was put back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PutBack {
-    /// Which.
     pub lane: LaneId,
-    /// What was there, and the refs that hold it.
     pub kept: Vec<KeptWork>,
     /// What was in the place of worktrees of its, and was moved there.
     pub aside: Vec<PathBuf>,
@@ -28,37 +26,21 @@ pub struct PutBack {
     pub undone_by: Option<CommitId>,
 }
 
-/// A run's log, its state, and who wants to know.
-struct Chronicle<'a> {
-    ports: &'a Ports,
+/// A rollback under way.
+struct Rollback<'a> {
+    executor: &'a Executor,
     journal: &'a mut Journal,
     state: &'a mut RunState,
     watch: &'a mut dyn FnMut(&[Record]),
 }
 
-impl Chronicle<'_> {
-    /// Writes down what happened; it is durable afterwards.
-    fn write(&mut self, events: impl IntoIterator<Item = Event>) -> Result<(), RollbackError> {
-        let mut records = Vec::new();
-        for event in events {
-            records.push(Log::append(self.journal, self.ports.clock.now(), &event)?);
-        }
-        Log::sync(self.journal)?;
-        for record in &records {
-            self.state.apply(record)?;
-        }
-        (self.watch)(&records);
-        Ok(())
-    }
-}
-
-/// Puts the lanes back. The caller holds the run's lock; `watch` is told of every record once it is durable.
+/// Rolls the lanes back. The caller holds the run's lock; `watch` gets every record once it is durable.
 ///
 /// # Errors
 /// [`RollbackError`]. Before `RollbackBegun` nothing was changed but repairs; after it the same rollback, asked for again,
 /// finishes.
 pub fn carry_out(
-    ports: &Ports,
+    executor: &Executor,
     journal: &mut Journal,
     state: &mut RunState,
     plan: &RollbackPlan,
@@ -67,131 +49,187 @@ pub fn carry_out(
     if plan.lanes.is_empty() {
         return Ok(Vec::new());
     }
-    let mut chronicle = Chronicle { ports, journal, state, watch };
-    repair(&mut chronicle, plan)?;
-    check_worktrees(ports, plan)?;
-    merges::check(ports, &plan.lanes)?;
-    let id = |lane: &LaneToPutBack| ports.plan.lane(lane.lane).id.clone();
-    chronicle.write(plan.lanes.iter().map(|lane| Event::RollbackBegun { lane: id(lane) }))?;
-    stop_jobs(&mut chronicle, plan)?;
-    // The agents that have just stopped may have changed what was looked at above.
-    repair(&mut chronicle, plan)?;
-    check_worktrees(ports, plan)?;
-    let kept: Vec<Vec<KeptWork>> =
-        plan.lanes.iter().map(|lane| keep(&mut chronicle, lane)).collect::<Result<_, _>>()?;
-    let undone = merges::undo(ports, &plan.lanes)?;
+    let mut rollback = Rollback { executor, journal, state, watch };
+    rollback.repair(plan)?;
+    check_worktrees(executor, plan)?;
+    merges::check(executor, &plan.lanes)?;
+    let begun = plan.lanes.iter().map(|lane| Event::RollbackBegun { lane: rollback.id(lane) }).collect();
+    rollback.record(begun)?;
+    rollback.stop_jobs(plan)?;
+    // The agents that have just stopped may have changed what was checked above.
+    rollback.repair(plan)?;
+    check_worktrees(executor, plan)?;
+    let kept = plan.lanes.iter().map(|lane| rollback.keep(lane)).collect::<Result<Vec<_>, _>>()?;
+    let undone = merges::undo(executor, &plan.lanes)?;
     crash_point(CrashPoint::RollbackStep("undo_merges"));
-    let mut put_back = Vec::new();
-    for (lane, kept) in plan.lanes.iter().zip(kept) {
-        put_back.push(take_apart(&mut chronicle, lane, kept, &undone)?);
-    }
-    release_final(ports)?;
-    empty_pool(&mut chronicle)?;
+    let lanes = plan.lanes.iter().zip(kept);
+    let put_back = lanes.map(|(lane, kept)| rollback.take_apart(lane, kept, &undone)).collect::<Result<_, _>>()?;
+    rollback.release_final()?;
+    rollback.empty_pool()?;
     Ok(put_back)
 }
 
 /// Refuses a rollback that would lose what is in a worktree or take a branch from the user. Changes nothing.
-///
-/// # Errors
-/// [`RollbackError::Embedded`], [`RollbackError::BranchInUse`], [`RollbackError::Git`].
-pub fn check_worktrees(ports: &Ports, plan: &RollbackPlan) -> Result<(), RollbackError> {
-    plan.lanes.iter().try_for_each(|lane| work::check(ports, lane))
+pub fn check_worktrees(executor: &Executor, plan: &RollbackPlan) -> Result<(), RollbackError> {
+    plan.lanes.iter().try_for_each(|lane| work::check(executor, lane))
 }
 
-/// Restores what was removed of the lanes, such as claims, without which their worktrees are not known.
-fn repair(chronicle: &mut Chronicle<'_>, plan: &RollbackPlan) -> Result<(), RollbackError> {
-    let repaired = plan.lanes.iter().flat_map(|lane| chronicle.ports.repair_for_rollback(lane.lane, chronicle.state));
-    let repaired: Vec<Event> = repaired.collect();
-    if repaired.is_empty() { Ok(()) } else { chronicle.write(repaired) }
-}
-
-/// Stops what still runs under supervisors, all at once, and collects how it ended.
-fn stop_jobs(chronicle: &mut Chronicle<'_>, plan: &RollbackPlan) -> Result<(), RollbackError> {
-    let directories = plan.jobs.iter().map(|job| chronicle.ports.run.job(job));
-    let directories: Vec<_> = directories.collect();
-    for directory in &directories {
-        process::stop(directory, false)?;
+impl Rollback<'_> {
+    fn id(&self, lane: &LaneToPutBack) -> LaneId {
+        self.executor.plan.lane(lane.lane).id.clone()
     }
-    for (job, directory) in plan.jobs.iter().zip(&directories) {
-        let exit = process::wait_without_secrets(directory, None, &chronicle.ports.redactor)?;
-        crash_point(CrashPoint::RollbackStep("stop_job"));
-        chronicle.write([Event::JobExited {
-            job: job.clone(),
-            exit,
-            report: None,
-            reading: None,
-            transcript: None,
-        }])?;
-    }
-    Ok(())
-}
 
-/// Keeps what the lane holds; answers all that is kept of it now.
-fn keep(chronicle: &mut Chronicle<'_>, lane: &LaneToPutBack) -> Result<Vec<KeptWork>, RollbackError> {
-    let ports = chronicle.ports;
-    let id = ports.plan.lane(lane.lane).id.clone();
-    let mut kept = work::existing(ports, &lane.kept)?;
-    let at = began(chronicle, lane);
-    work::keep(ports, lane, at, &mut |work| {
+    /// Appends events to the run log; they are durable afterwards.
+    fn record(&mut self, events: Vec<Event>) -> Result<(), RollbackError> {
+        let mut records = Vec::new();
+        for event in events {
+            records.push(self.journal.append(self.executor.clock.now(), &event)?);
+        }
+        sync_log(self.journal)?;
+        for record in &records {
+            self.state.apply(record)?;
+        }
+        (self.watch)(&records);
+        Ok(())
+    }
+
+    /// Restores what was removed of the lanes, such as claims, without which their worktrees are not known.
+    fn repair(&mut self, plan: &RollbackPlan) -> Result<(), RollbackError> {
+        let repaired = plan.lanes.iter().flat_map(|lane| self.executor.repair_for_rollback(lane.lane, self.state));
+        let repaired: Vec<Event> = repaired.collect();
+        if repaired.is_empty() { Ok(()) } else { self.record(repaired) }
+    }
+
+    fn stop_jobs(&mut self, plan: &RollbackPlan) -> Result<(), RollbackError> {
+        let directories: Vec<_> = plan.jobs.iter().map(|job| self.executor.run.job(job)).collect();
+        for directory in &directories {
+            process::stop(directory, false)?;
+        }
+        for (job, directory) in plan.jobs.iter().cloned().zip(&directories) {
+            let exit = process::wait_without_secrets(directory, None, &self.executor.redactor)?;
+            crash_point(CrashPoint::RollbackStep("stop_job"));
+            self.record(vec![Event::JobExited { job, exit, report: None, reading: None, transcript: None }])?;
+        }
+        Ok(())
+    }
+
+    /// When the rollback of a lane began, which names its snapshots; the same when it is asked for again.
+    fn began(&self, lane: &LaneToPutBack) -> Timestamp {
+        self.state.lane(lane.lane).stands_since.unwrap_or_else(|| self.executor.clock.now())
+    }
+
+    /// Keeps everything of the lane that nothing else holds: what is uncommitted in its worktrees, and what is on its
+    /// branches alone. Returns all saved work of the lane, earlier snapshots included.
+    fn keep(&mut self, lane: &LaneToPutBack) -> Result<Vec<KeptWork>, RollbackError> {
+        let (executor, at) = (self.executor, self.began(lane));
+        let mut kept = work::existing(executor, &lane.kept)?;
+        let mut heads = Vec::new();
+        for slot in work::held(executor, lane.lane)?.into_iter().filter(|slot| slot.provisioned) {
+            let agent = slot.holder.agent;
+            if git::uncommitted_paths(&slot.path)?.is_empty() {
+                heads.push((agent, git::head_of(&slot.path)?.commit));
+                continue;
+            }
+            let keeping = Keeping { lane: lane.lane, agent: agent.as_ref(), at, reason: SnapshotReason::Rollback };
+            let snapshot = executor.keep_worktree(&keeping, &slot.path)?;
+            kept.push(self.record_kept(lane, agent, snapshot)?);
+        }
+        for (agent, branch) in work::branches(executor, lane) {
+            heads.extend(executor.repository.branch_commit(&branch)?.map(|head| (agent, head)));
+        }
+        let landed = lane.landed.is_some();
+        // The branch of a lane that was merged is gone; its head is in the history that is about to be undone.
+        heads.extend(lane.head.clone().filter(|_| landed).map(|head| (None, head)));
+        let integration = executor.integration()?;
+        for (agent, head) in heads {
+            let mut holders: Vec<&CommitId> = kept.iter().map(|work| &work.commit).collect();
+            holders.push(&executor.facts.base_commit);
+            holders.extend((!landed).then_some(&integration));
+            let is_held = |holder: &CommitId| executor.repository.is_ancestor(&head, holder);
+            if !holders.into_iter().map(is_held).collect::<Result<Vec<_>, _>>()?.contains(&true) {
+                let snapshot = executor.keep_commit(lane.lane, &head, at)?;
+                kept.push(self.record_kept(lane, agent, snapshot)?);
+            }
+        }
+        Ok(kept)
+    }
+
+    fn record_kept(
+        &mut self,
+        lane: &LaneToPutBack,
+        agent: Option<AgentName>,
+        Snapshot { commit, reference }: Snapshot,
+    ) -> Result<KeptWork, RollbackError> {
         crash_point(CrashPoint::RollbackStep("keep"));
-        kept.push(work.clone());
-        chronicle.write([Event::SnapshotTaken {
-            lane: id.clone(),
-            agent: work.agent,
-            reason: SnapshotReason::Rollback,
-            commit: work.commit,
-            reference: work.reference,
-        }])
-    })?;
-    Ok(kept)
-}
-
-/// Since when the rollback of a lane goes on, also when it is asked for again.
-fn began(chronicle: &Chronicle<'_>, lane: &LaneToPutBack) -> Timestamp {
-    chronicle.state.lane(lane.lane).stands_since.unwrap_or_else(|| chronicle.ports.clock.now())
-}
-
-fn take_apart(
-    chronicle: &mut Chronicle<'_>,
-    lane: &LaneToPutBack,
-    kept: Vec<KeptWork>,
-    undone: &Undone,
-) -> Result<PutBack, RollbackError> {
-    let ports = chronicle.ports;
-    let id = ports.plan.lane(lane.lane).id.clone();
-    let mut aside = Vec::new();
-    let at = began(chronicle, lane);
-    work::release(ports, lane.lane, at, &mut |path| {
-        let message = format!("what was in the place of a worktree is now {}", path.display());
-        aside.push(path);
-        chronicle.write([Event::Noted { lane: Some(id.clone()), message }])
-    })?;
-    crash_point(CrashPoint::RollbackStep("release"));
-    work::delete_branches(ports, lane)?;
-    crash_point(CrashPoint::RollbackStep("delete_branches"));
-    let undone_by = undone.by.iter().find(|(it, _)| *it == lane.lane).map(|(_, commit)| commit.clone());
-    let references = kept.iter().map(|work| work.reference.clone()).collect();
-    let integration = undone_by.as_ref().and(undone.tip.clone());
-    chronicle.write([Event::LaneRolledBack { lane: id.clone(), integration, kept: references }])?;
-    Ok(PutBack { lane: id, kept, aside, undone_by })
-}
-
-/// Gives the slot of the final gate back, which judged what is no more. What the gate left in it is no work.
-fn release_final(ports: &Ports) -> Result<(), RollbackError> {
-    for slot in ports.pool.held_by(&ports.facts.run_id)?.iter().filter(|slot| slot.holder.lane.is_none()) {
-        ports.pool.throw_away(slot, &ports.integration()?)?;
+        let work = KeptWork { agent: agent.clone(), commit: commit.clone(), reference: reference.clone() };
+        let (lane, reason) = (self.id(lane), SnapshotReason::Rollback);
+        self.record(vec![Event::SnapshotTaken { lane, agent, reason, commit, reference }])?;
+        Ok(work)
     }
-    Ok(())
-}
 
-/// A run that holds nothing any more needs no pool until it is resumed.
-fn empty_pool(chronicle: &mut Chronicle<'_>) -> Result<(), RollbackError> {
-    let ports = chronicle.ports;
-    let run = &ports.facts.run_id;
-    if ports.facts.options.keep_pool || !ports.pool.held_by(run)?.is_empty() {
-        return Ok(());
+    fn take_apart(
+        &mut self,
+        lane: &LaneToPutBack,
+        kept: Vec<KeptWork>,
+        undone: &Reverted,
+    ) -> Result<PutBack, RollbackError> {
+        let id = self.id(lane);
+        let aside = self.release(lane)?;
+        crash_point(CrashPoint::RollbackStep("release"));
+        work::delete_branches(self.executor, lane)?;
+        crash_point(CrashPoint::RollbackStep("delete_branches"));
+        let undone_by = undone.by.iter().find(|(it, _)| *it == lane.lane).map(|(_, commit)| commit.clone());
+        let references = kept.iter().map(|work| work.reference.clone()).collect();
+        let integration = undone_by.as_ref().and(undone.tip.clone());
+        self.record(vec![Event::LaneRolledBack { lane: id.clone(), integration, kept: references }])?;
+        Ok(PutBack { lane: id, kept, aside, undone_by })
     }
-    let left = ports.pool.empty(run)?;
-    let kept = left.iter().map(|left: &git::Kept| format!("{}: {}", left.path.display(), left.reason)).collect();
-    chronicle.write([Event::PoolEmptied { kept }])
+
+    /// Gives the lane's slots back, clean and on no branch, and removes the links to them. Returns where something that
+    /// was in the place of a worktree was moved to.
+    fn release(&mut self, lane: &LaneToPutBack) -> Result<Vec<PathBuf>, RollbackError> {
+        let (executor, at) = (self.executor, self.began(lane));
+        let mut moved = Vec::new();
+        for slot in work::held(executor, lane.lane)? {
+            let lost = executor.pool.set_lost_aside(&slot.holder, &slot.path, at)?;
+            if let Some(aside) = lost.and_then(|lost| lost.aside) {
+                let message = format!("what was in the place of a worktree is now {}", aside.display());
+                moved.push(aside);
+                self.record(vec![Event::Noted { lane: Some(self.id(lane)), message }])?;
+            }
+            let mut heads = Vec::new();
+            if slot.provisioned {
+                let head = git::head_of(&slot.path)?.commit;
+                git::restore(&slot.path, &head)?;
+                heads.push(head);
+            }
+            executor.pool.unlink(&slot.holder)?;
+            executor.pool.release(&slot.holder, &heads)?;
+            let index = executor.index_file(lane.lane, slot.holder.agent.as_ref());
+            atomic::remove(&index).map_err(ExecutorError::from)?;
+        }
+        Ok(moved)
+    }
+
+    /// Gives the slot of the final gate back, which judged what is no more. What the gate left in it is no work.
+    fn release_final(&self) -> Result<(), RollbackError> {
+        let executor = self.executor;
+        let slots = executor.pool.held_by(&executor.facts.run_id)?;
+        for slot in slots.iter().filter(|slot| slot.holder.lane.is_none()) {
+            executor.pool.throw_away(slot, &executor.integration()?)?;
+        }
+        Ok(())
+    }
+
+    /// A run that holds nothing any more needs no pool until it is resumed.
+    fn empty_pool(&mut self) -> Result<(), RollbackError> {
+        let executor = self.executor;
+        let run = &executor.facts.run_id;
+        if executor.facts.options.keep_pool || !executor.pool.held_by(run)?.is_empty() {
+            return Ok(());
+        }
+        let left = executor.pool.empty(run, None)?;
+        let kept = left.iter().map(|left| format!("{}: {}", left.path.display(), left.reason)).collect();
+        self.record(vec![Event::PoolEmptied { kept }])
+    }
 }

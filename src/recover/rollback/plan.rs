@@ -1,62 +1,49 @@
-//! What a rollback comes to, told from the run log alone.
+//! What a rollback has to do, from the run log alone.
 
 use super::RollbackError;
 use crate::event::{Event, LaneStage, Record};
 use crate::model::{AgentName, CommitId, JobId, LaneId, LaneIndex, MergeMode};
 use crate::schedule::{LaneEnd, RunState};
 
-/// What a rollback comes to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollbackPlan {
-    /// What is put back, each lane before those that it depends on.
+    /// Each lane before those that it depends on.
     pub lanes: Vec<LaneToPutBack>,
-    /// Lanes that were asked for and have nothing to put back.
+    /// Lanes that were asked for and have not begun.
     pub untouched: Vec<LaneId>,
     /// Jobs that may still run and must not: those of the lanes, and the final gate, which judges their work.
     pub jobs: Vec<JobId>,
 }
 
-/// A lane that has begun and is to be put back to where it had not.
+/// A lane that has begun and is reset to where it had not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaneToPutBack {
-    /// Which.
     pub lane: LaneIndex,
-    /// Where it stands.
     pub stage: LaneStage,
-    /// How it stands there, in words.
     pub standing: String,
-    /// The merge that brought its work into the integration branch, or may have.
     pub landed: Option<LandedMerge>,
     /// Whether its branches are its own. Those of a lane that was merged and cleaned up are gone, and whatever has
     /// their names now is another run's.
     pub owns_branches: bool,
-    /// Its branch's last known head.
     pub head: Option<CommitId>,
     /// Where its pull request is, which a rollback leaves as it is.
     pub pull_request: Option<String>,
-    /// What was kept of it before; a merge may have removed these refs.
+    /// Earlier snapshots of it; a merge may have removed these refs.
     pub kept: Vec<KeptWork>,
 }
 
-/// A merge into the integration branch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandedMerge {
     /// Where in the run log it stands; later merges are undone first.
     pub seq: u64,
-    /// The merge.
     pub commit: CommitId,
-    /// The integration branch before.
     pub onto: CommitId,
 }
 
-/// Work that a ref keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptWork {
-    /// Whose: an agent's, or the lane's.
     pub agent: Option<AgentName>,
-    /// The commit.
     pub commit: CommitId,
-    /// The ref.
     pub reference: String,
 }
 

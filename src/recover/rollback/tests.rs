@@ -4,9 +4,9 @@ use super::*;
 use crate::event::{Event, LaneStage, RunOutcome, SnapshotReason};
 use crate::model::plan::PlanParts;
 use crate::model::{CommandLine, JobId, JobRole, Plan};
+use crate::projection::testing::{Story, agent, attempt, commit, lane, plan as plan_of, worktree};
 use crate::recover::resume::{ResumeError, check, replay};
 use crate::schedule::{Action, RunState, decide};
-use crate::view::testing::{Story, agent, attempt, commit, lane, plan as plan_of, worktree};
 
 const STAGES: [LaneStage; 10] = [
     LaneStage::Init,

@@ -14,6 +14,11 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
+    /// Whether SIGKILL ended it.
+    pub(crate) fn was_killed(&self) -> bool {
+        self.code == 137
+    }
+
     /// Asserts the exit code.
     #[track_caller]
     pub(crate) fn exits(self, code: i32) -> Self {
@@ -36,6 +41,12 @@ impl Ended {
         let hint = self.stderr.lines().any(|line| line.trim_start().starts_with("hint:") && line.contains(text));
         assert!(hint, "it does not hint at `{text}`:\n{}", self.stderr);
         self
+    }
+
+    /// Standard output as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.stdout))
     }
 
     /// Every line of standard output as JSON.

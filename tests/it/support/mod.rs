@@ -1,13 +1,14 @@
 //! A repository, a home and a pinned environment for each test, and the real binary run in them.
 
 mod ended;
+mod lanes;
 mod running;
 mod users;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -21,7 +22,7 @@ pub(crate) use users::UsersCheckout;
 pub(crate) const RUN: &str = "r1";
 
 /// How long anything may take before a test gives up: far beyond what a loaded machine needs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Everything that a test touches, below one temporary directory.
 pub(crate) struct TestEnv {
@@ -36,7 +37,7 @@ impl TestEnv {
         let env = Self::without_repository();
         env.git_at("", &["init", "--quiet", "repo"]);
         env.write("repo/README.md", "A project.\n");
-        env.write("repo/.gitignore", ".env\n*.log\n");
+        env.write("repo/.gitignore", ".env\n*.log\nignored/\n");
         env.commit("first");
         env
     }
@@ -166,11 +167,24 @@ impl TestEnv {
 
     /// What git says in a directory below the test's own.
     pub(crate) fn git_at(&self, below: &str, arguments: &[&str]) -> String {
-        let mut command = Command::new("git");
-        self.pin(&mut command).current_dir(self.path(below)).args(arguments);
-        let output = command.output().expect("git");
+        self.git_in(&self.path(below), arguments)
+    }
+
+    /// What git says in a directory.
+    pub(crate) fn git_in(&self, directory: &Path, arguments: &[&str]) -> String {
+        let output = self.git_output(directory, arguments);
         assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("UTF-8").trim_end().to_owned()
+    }
+
+    /// Whether git succeeds in the repository.
+    pub(crate) fn try_git(&self, arguments: &[&str]) -> bool {
+        self.git_output(&self.path("repo"), arguments).status.success()
+    }
+
+    fn git_output(&self, directory: &Path, arguments: &[&str]) -> Output {
+        let mut command = Command::new("git");
+        self.pin(&mut command).current_dir(directory).args(arguments).output().expect("git")
     }
 
     /// Commits everything that is in the repository's checkout.

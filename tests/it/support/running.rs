@@ -25,10 +25,21 @@ impl Running {
         Self { child: command.spawn().expect("the binary starts"), stdout, stderr }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends it a signal.
     pub(crate) fn signal(&self, signal: Signal) {
-        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("a pid");
-        kill_process(pid, signal).expect("it still runs");
+        kill_process(Pid::from_child(&self.child), signal).expect("it still runs");
+    }
+
+    pub(crate) fn kill(&self) {
+        self.signal(Signal::KILL);
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.child.try_wait().expect("its status").is_some()
     }
 
     /// Waits for its end.

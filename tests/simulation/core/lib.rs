@@ -12,6 +12,6 @@ mod sources {
     pub mod schedule;
 
     pub mod engine {
-        pub mod spine;
+        pub mod run_loop;
     }
 }

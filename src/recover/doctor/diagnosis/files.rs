@@ -33,9 +33,9 @@ pub(super) fn plan(facts: &RunFacts, expected: &Expected) -> Option<Finding> {
     let finding = Finding::at(kind, Severity::Error, &seen.path, evidence).of_run(&facts.run);
     let repair = |plan: &Arc<Plan>| Repair::WritePlan { path: seen.path.clone(), plan: plan.clone() };
     Some(match &seen.source {
-        Some(source) if expected.done => finding.needed_for_a_rollback(repair(source)),
+        Some(source) if expected.done() => finding.needed_for_a_rollback(repair(source)),
         Some(source) => finding.repaired_by(repair(source)),
-        None if expected.done => {
+        None if expected.done() => {
             let undo = shell_line(["git", "revert", "-m", "1", "MERGE"]);
             let rollback = shell_line(["lanekeeper", "rollback", facts.run.as_str(), "--accept-plan-change"]);
             finding.hint(format!(
@@ -51,7 +51,7 @@ pub(super) fn plan(facts: &RunFacts, expected: &Expected) -> Option<Finding> {
 
 fn contradiction(facts: &RunFacts, expected: &Expected, line: u64, fault: &Fault) -> Finding {
     let issue = format!("line {line} does not follow from those before it: {fault}");
-    if expected.done {
+    if expected.done() {
         let finding = Finding::at(Kind::LogContradiction, Severity::Note, &facts.log_path, issue).of_run(&facts.run);
         return finding.hint("the run is complete; a rollback of it is refused");
     }

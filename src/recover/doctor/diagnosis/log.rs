@@ -1,6 +1,6 @@
 //! Run logs: torn, damaged, gone, or not fitting the plan.
 
-use crate::event::{Event, Record};
+use crate::event::Record;
 use crate::model::text::{counted, shell_line};
 use crate::recover::doctor::escalation;
 use crate::recover::doctor::expected::Expected;
@@ -86,13 +86,13 @@ fn later(records: &[Record], stranded: usize, remains: &Remains) -> Vec<String> 
         let lane = it.lane.as_ref().map_or("the phase".to_owned(), |lane| format!("lane {lane}"));
         format!("checkpoint {} of {lane}: {} at {}", it.stage, it.status, it.timestamp)
     }));
-    let known_jobs: Vec<_> = expected.known_jobs.iter().map(crate::model::JobId::directory).collect();
+    let known_jobs: Vec<_> = expected.known_jobs().map(crate::model::JobId::directory).collect();
     later.extend(remains.jobs.iter().filter(|it| !known_jobs.contains(it)).map(|it| format!("job {}", it.display())));
-    let snapshot = |name: &str| expected.snapshots.iter().any(|(_, known, _)| known == name);
+    let snapshot = |name: &str| expected.snapshots().any(|known| known == name);
     later.extend(remains.snapshots.iter().filter(|(name, _)| !snapshot(name)).map(|(name, _)| name.clone()));
-    let held = |slot: &&crate::git::Slot| expected.opened.values().any(|it| it.path == slot.path);
+    let held = |slot: &&crate::git::Slot| expected.opened().iter().any(|it| it.path == slot.path);
     later.extend(remains.slots.iter().filter(|it| !held(it)).map(|it| format!("worktree {}", it.path.display())));
-    let gone = expected.opened.values().filter(|it| remains.slots.iter().all(|slot| slot.path != it.path));
+    let gone = expected.opened().into_iter().filter(|it| remains.slots.iter().all(|slot| slot.path != it.path));
     later.extend(gone.map(|it| format!("that {} was given back", it.path.display())));
     let merges = remains.unknown_merges.iter().map(|commit| format!("{} on the integration branch", commit.short()));
     later.extend(merges);
@@ -119,20 +119,4 @@ fn missing(facts: &RunFacts) -> Option<Finding> {
     let away = shell_line(["rm", "-r", &facts.directory.to_string_lossy()]);
     let over = format!("no lane, branch or worktree of the run is left to resume; to forget it: {away}");
     Some(finding(Severity::Note).hint(over))
-}
-
-/// The lanes that the intact part of the log or the checkpoints take for merged.
-pub(in crate::recover::doctor) fn merged_lanes(facts: &RunFacts, remains: &Remains) -> Vec<String> {
-    let mut merged: Vec<String> = Vec::new();
-    if let LogSeen::Damaged(salvage) = &facts.log {
-        merged.extend(salvage.records.iter().filter_map(|record| match &record.event {
-            Event::LaneMerged { lane, .. } => Some(lane.to_string()),
-            _ => None,
-        }));
-    }
-    let complete = |it: &&crate::model::CheckpointRecord| it.status == crate::model::CheckpointStatus::Complete;
-    merged.extend(remains.records.iter().filter(complete).filter_map(|it| Some(it.lane.as_ref()?.to_string())));
-    merged.sort();
-    merged.dedup();
-    merged
 }

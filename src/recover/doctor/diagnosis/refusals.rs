@@ -17,7 +17,7 @@ pub(super) fn findings(facts: &RunFacts, expected: &Expected) -> Vec<Finding> {
     match check(&facts.run, state, records) {
         Err(ResumeError::HalfRolledBack { run, lanes }) => found.push(rollback_unfinished(facts, run, lanes)),
         Err(error @ ResumeError::NoCheckpoint(_)) => found.push(not_begun(facts, expected, &error)),
-        _ if expected.done => return found,
+        _ if expected.done() => return found,
         _ => {}
     }
     found.extend(facts.base_missing.as_ref().map(|commit| {
@@ -68,7 +68,7 @@ fn blocked(facts: &RunFacts, reason: &str) -> Finding {
 pub(super) fn held_phases(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     for run in facts.runs.iter().filter(|run| !run.held) {
-        let Some(started) = run.expected.as_ref().filter(|it| !it.done).map(|it| &it.started) else { continue };
+        let Some(started) = run.expected.as_ref().filter(|it| !it.done()).map(|it| &it.started) else { continue };
         let Some(holder) = facts.shared.held_phases.get(&started.phase) else { continue };
         if started.options.branch_suffix.is_empty() && *holder != run.run {
             let stop = shell_line(["lanekeeper", "stop", holder.as_str()]);

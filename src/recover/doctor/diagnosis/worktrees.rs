@@ -46,7 +46,7 @@ impl Case<'_> {
         Target { root: options.worktree_root.clone(), holder: self.holder(), worktree }
     }
 
-    /// The same finding with its repair, unless somebody works in the worktree now.
+    /// The same finding with its repair, unless a job works in the worktree now.
     fn unless_busy(&self, finding: Finding, repair: Repair) -> Finding {
         match &self.seen.busy {
             Some(job) => {
@@ -78,7 +78,6 @@ impl Case<'_> {
         })
     }
 
-    /// What nobody can bring back.
     fn loss(&self) -> String {
         let lost = self.seen.lost_snapshot.as_ref();
         lost.map(|name| format!("; what {name} kept is gone from the repository")).unwrap_or_default()

@@ -1,0 +1,208 @@
+//! `demo`: a real run in a scratch repository, with failures that are fixed, a kill and a resume.
+//!
+//! Nothing is simulated: this same program is started as a user starts it, its progress goes to standard error, and the
+//! claims about it are checked on disk and in git. If one is wrong, the demo ends with exit code 1.
+
+mod scratch;
+
+use std::collections::BTreeSet;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::json;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::args::{self, Format};
+use super::context::Context;
+use super::error::{CliError, ExitStatus, Hint};
+use super::printer::Printer;
+use crate::model::text::shell_line;
+use crate::process;
+use scratch::{RUN, Scratch};
+
+/// The attempts at work when Lanekeeper is killed; the beginnings of the lines that they write when they start. The first
+/// one ends while no Lanekeeper runs.
+const AT_WORK: [(&str, &str); 3] = [("SEARCH", "SEARCH indexer 1"), ("API", "API engineer 2"), ("DOCS", "DOCS ")];
+
+/// One attempt for each of six agents, one more after the failed test, one more after the conflict.
+const ATTEMPTS: usize = 8;
+
+/// A file of each lane on main in the end, with words that it holds.
+const RESULTS: [(&str, &str); 5] = [
+    ("schema/orders.sql", "CREATE TABLE orders"),
+    ("api/health.txt", "200 OK"),
+    ("docs/guide.md", "The chapter of the editor."),
+    ("search/index.txt", "orders"),
+    ("site/index.txt", "The chapter of the writer."),
+];
+
+/// How long a step may take. Generous, for machines that are busy with other things.
+const LONGEST_STEP: Duration = Duration::from_secs(120);
+
+pub(super) fn run(context: &Context, arguments: &args::Demo) -> Result<ExitStatus> {
+    let interrupts = Interrupts::watch()?;
+    let mut scratch = Scratch::make(&context.directory, arguments)?;
+    let demo = Demo { printer: context.printer, interrupts, scratch: &scratch };
+    let Err(error) = demo.play() else { return Ok(ExitStatus::Done) };
+    let error = CliError::from(error);
+    if matches!(error.status, ExitStatus::Interrupted | ExitStatus::Terminated | ExitStatus::Done) {
+        return Err(error.into());
+    }
+    scratch.keep();
+    let message = format!("the demo failed: {}", error.message);
+    Err(ExitStatus::Failed.error(message).hint(format!("everything is kept in {}", scratch.directory().display())))
+}
+
+struct Demo<'a> {
+    printer: Printer,
+    interrupts: Interrupts,
+    scratch: &'a Scratch,
+}
+
+impl Demo<'_> {
+    fn play(&self) -> Result<()> {
+        let scratch = self.scratch;
+        self.step("scratch", &format!("a git repository in {}", scratch.repository().display()))?;
+        self.step("plan", "5 lanes, 6 agents (shell scripts); a test fails at first, and two agents conflict")?;
+        self.run_until_killed()?;
+        scratch.release(AT_WORK[0].0)?;
+        self.wait("an agent ends while no Lanekeeper runs", || scratch.has_ended("SEARCH"))?;
+        self.step("unseen", "SEARCH indexer: finished while no Lanekeeper ran; its exit code waits on disk")?;
+        AT_WORK[1..].iter().try_for_each(|(lane, _)| scratch.release(lane))?;
+        let mut resumed = self.start("resume", &["resume"])?;
+        self.wait("the resumed run ends", || Ok(resumed.0.try_wait()?.is_some()))?;
+        let status = resumed.0.wait()?;
+        ensure!(status.success(), "the resume ended with {status}");
+        self.check()?;
+        self.show("graph", &["git", "log", "--graph", "--oneline", "main"])?;
+        self.show("status", &["lanekeeper", "status", RUN])?;
+        for (what, path) in scratch.places().into_iter().filter(|_| scratch.is_kept()) {
+            self.step("look at", &format!("{what}: {}", path.display()))?;
+        }
+        let end = if scratch.is_kept() { "" } else { "; the scratch repository is removed (--keep leaves it)" };
+        self.step("done", &format!("every claim was checked{end}"))
+    }
+
+    /// Starts the run, and kills it when agents of three lanes are at work: two of them to fix what failed.
+    fn run_until_killed(&self) -> Result<()> {
+        let mut started =
+            self.start("start", &["execute-phase", "plan.toml", "--run-id", RUN, "--max-parallel", "4"])?;
+        self.wait("agents of three lanes are at work", || {
+            if let Some(status) = started.0.try_wait()? {
+                bail!("the run ended with {status} before agents of three lanes were at work");
+            }
+            let starts = self.scratch.starts()?;
+            let is_at_work = |beginning: &str| {
+                starts.iter().any(|line| line.starts_with(beginning) && !(beginning == "DOCS " && line.ends_with(" 1")))
+            };
+            Ok(AT_WORK.iter().all(|(_, beginning)| is_at_work(beginning)))
+        })?;
+        started.0.kill()?;
+        started.0.wait()?;
+        let lanes = AT_WORK.map(|(lane, _)| lane).join(", ");
+        self.step("kill -9", &format!("process {} is dead; the agents of {lanes} work on", started.0.id()))
+    }
+
+    fn check(&self) -> Result<()> {
+        let starts = self.scratch.starts()?;
+        let unique: BTreeSet<&String> = starts.iter().collect();
+        ensure!((starts.len(), unique.len()) == (ATTEMPTS, ATTEMPTS), "agents were started as {starts:?}");
+        self.step("checked", &format!("nothing ran twice: {ATTEMPTS} attempts, {ATTEMPTS} starts in starts.log"))?;
+        for (path, words) in RESULTS {
+            let text = self.scratch.output("git", &["show", &format!("main:{path}")])?;
+            ensure!(text.contains(words), "{path} on main lacks `{words}`");
+        }
+        let dirty = self.scratch.output("git", &["status", "--porcelain"])?;
+        ensure!(dirty.is_empty(), "the worktree of main is not clean:\n{dirty}");
+        let worktrees = self.scratch.output("git", &["worktree", "list"])?;
+        ensure!(worktrees.lines().count() == 1, "worktrees are left:\n{worktrees}");
+        self.step("checked", "main holds the work of all agents, and no worktree is left")
+    }
+
+    /// This same program as a child. Its progress is shown to people; programs get the steps only.
+    fn start(&self, step: &str, arguments: &[&str]) -> Result<Running> {
+        let mut command = self.scratch.command(process::current_program()?);
+        command.arg0("lanekeeper").args(arguments).args(["--progress", "plain"]);
+        // A group of its own: Ctrl-C at the terminal is for the demo, which then ends what it has started.
+        command.process_group(0).stdout(Stdio::null());
+        if self.printer.format() == Format::Json {
+            command.stderr(Stdio::null());
+        }
+        self.step(step, &shell_line([&["lanekeeper"], arguments].concat()))?;
+        Ok(Running(command.spawn().context("cannot start this program again")?))
+    }
+
+    fn wait(&self, what: &str, mut reached: impl FnMut() -> Result<bool>) -> Result<()> {
+        let deadline = Instant::now() + LONGEST_STEP;
+        while !reached()? {
+            self.interrupts.check()?;
+            ensure!(Instant::now() < deadline, "it took more than {} s until {what}", LONGEST_STEP.as_secs());
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
+    }
+
+    fn step(&self, step: &str, text: &str) -> Result<()> {
+        match self.printer.format() {
+            Format::Text => self.printer.out(format_args!("{step:9} {text}\n")),
+            Format::Json => self.printer.out(format_args!("{}\n", json!({"step": step, "text": text}))),
+        }
+    }
+
+    /// A step that is a command with its output.
+    fn show(&self, step: &str, words: &[&str]) -> Result<()> {
+        let lanekeeper = process::current_program()?;
+        let program = if words[0] == "git" { words[0].as_ref() } else { lanekeeper.as_os_str() };
+        let output = self.scratch.output(program, &words[1..])?;
+        self.step(step, &shell_line(words.iter().copied()))?;
+        match self.printer.format() {
+            Format::Text => {
+                let lines: String = output.trim_end().lines().map(|line| format!("  {line}\n")).collect();
+                self.printer.out(format_args!("\n{lines}\n"))
+            }
+            Format::Json => output.lines().try_for_each(|line| self.step(step, line)),
+        }
+    }
+}
+
+/// A child that is killed with the demo.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Both fail only when it has ended and was waited for.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Signals, which end the demo only after it has cleaned up.
+struct Interrupts {
+    interrupted: Arc<AtomicBool>,
+    terminated: Arc<AtomicBool>,
+}
+
+impl Interrupts {
+    fn watch() -> Result<Self> {
+        let interrupts = Self { interrupted: Arc::default(), terminated: Arc::default() };
+        let flags =
+            [(SIGINT, &interrupts.interrupted), (SIGTERM, &interrupts.terminated), (SIGHUP, &interrupts.terminated)];
+        for (signal, flag) in flags {
+            signal_hook::flag::register(signal, flag.clone()).context("cannot listen for signals")?;
+        }
+        Ok(interrupts)
+    }
+
+    fn check(&self) -> Result<()> {
+        let status = match (self.interrupted.load(Ordering::Relaxed), self.terminated.load(Ordering::Relaxed)) {
+            (true, _) => ExitStatus::Interrupted,
+            (_, true) => ExitStatus::Terminated,
+            _ => return Ok(()),
+        };
+        Err(status.error("the demo was interrupted; what it had started is stopped"))
+    }
+}

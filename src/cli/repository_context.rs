@@ -1,0 +1,192 @@
+//! The repository that a command works in, its settings, and the state of its runs.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use rustix::fs::{Access, access};
+use uuid::Uuid;
+
+use super::context::Context;
+use super::error::{ExitStatus, Hint};
+use super::this_process::{now, owner};
+use super::wait_policy::wait_for_refs;
+use crate::event::RunStarted;
+use crate::executor::{Executor, RunClock};
+use crate::git::{self, Pool, Remote, Repository};
+use crate::model::ownership::RUN_LOG_DIRECTORY;
+use crate::model::{Plan, Redactor, RunId};
+use crate::plan::planning_files;
+use crate::process;
+use crate::projection::pull_request::pull_request;
+use crate::settings::{Layer, Settings};
+use crate::store::{Holder, StateDirectory};
+
+pub(super) struct RepositoryContext<'a> {
+    pub(super) context: &'a Context,
+    pub(super) repository: Repository,
+    pub(super) settings: Settings,
+    pub(super) state: StateDirectory,
+    /// The session that owns what this command starts.
+    pub(super) session_id: String,
+}
+
+impl<'a> RepositoryContext<'a> {
+    /// The repository around the current directory, with the settings below `flags`.
+    pub(super) fn open(context: &'a Context, flags: Layer) -> Result<Self> {
+        let repository = Repository::discover(&context.directory)?;
+        Ok(Self::new(context, repository, context.layers(flags)?.resolve(None)))
+    }
+
+    /// The same, with a git that is new enough to change the repository.
+    pub(super) fn open_for_work(context: &'a Context, flags: Layer) -> Result<Self> {
+        git::require_version()?;
+        Self::open(context, flags)
+    }
+
+    pub(super) fn new(context: &'a Context, repository: Repository, settings: Settings) -> Self {
+        let state = state_in(repository.main_worktree(), &settings);
+        let session_id = session_id(&settings);
+        Self { context, repository, settings, state, session_id }
+    }
+
+    /// The same repository with other settings, as a session of its own.
+    pub(super) fn with_settings(&self, settings: Settings) -> Self {
+        Self::new(self.context, self.repository.clone(), settings)
+    }
+
+    /// The remote that the run's state is pushed to during the run, if the settings name one.
+    pub(super) fn state_remote(&self) -> Result<Option<Remote>> {
+        let name = self.settings.state_remote.value.as_deref();
+        Ok(name.map(|name| Remote::named(&self.repository, name)).transpose()?)
+    }
+
+    /// This process as the holder of locks of `run`.
+    pub(super) fn holder(&self, run: &RunId) -> Holder {
+        holder(&self.state, &self.session_id, run)
+    }
+
+    /// A pool of worktrees in `root` that sets no limit of its own.
+    pub(super) fn pool(&self, root: &Path, keep_caches: bool) -> Pool {
+        Pool::new(self.repository.clone(), root, u32::MAX, keep_caches)
+    }
+
+    pub(super) fn executor(&self, started: &RunStarted, plan: &Arc<Plan>) -> Result<Executor> {
+        let options = &started.options;
+        let program = process::current_program().context("cannot find this program, to start supervisors")?;
+        Ok(Executor {
+            repository: self.repository.clone(),
+            pool: self.pool(&options.worktree_root, options.keep_caches),
+            run: self.state.run(&started.run_id),
+            facts: started.clone(),
+            plan: plan.clone(),
+            program,
+            heartbeat: self.settings.heartbeat.value,
+            kill_after: self.settings.kill_after.value,
+            redact: self.settings.redacted_patterns().to_vec(),
+            redactor: redactor(&self.settings, plan),
+            snapshots: self.settings.snapshot_rules().map_err(|error| ExitStatus::Usage.error(error.to_string()))?,
+            forge: None,
+            pull_request_text: pull_request,
+            planning_files,
+            clock: RunClock::set(now(), None),
+        })
+    }
+
+    /// Keeps files that the runners of `plan` leave in worktrees out of `git status`, and so out of the lanes' work.
+    pub(super) fn ignore_runner_files(&self, plan: &Plan) -> Result<()> {
+        let patterns = plan.runners.values().flat_map(|runner| runner.ignore.iter().map(String::as_str));
+        Ok(self.repository.ensure_excluded(&patterns.collect::<Vec<_>>())?)
+    }
+
+    /// Makes the state directory and the worktree root, keeps both out of `git status`, and removes locks on refs whose
+    /// git has died.
+    pub(super) fn prepare(&self, worktree_root: &Path) -> Result<()> {
+        wait_for_refs(self.context, &self.repository)?;
+        usable_directory(worktree_root)?;
+        self.state.create()?;
+        git::remove_dead_reference_locks(&self.repository)?;
+        let mut patterns = vec![format!("/{RUN_LOG_DIRECTORY}/")];
+        if let Ok(inside) = worktree_root.strip_prefix(self.repository.main_worktree()) {
+            patterns.push(format!("/{}/", inside.display()));
+        }
+        let patterns: Vec<&str> = patterns.iter().map(String::as_str).collect();
+        Ok(self.repository.ensure_excluded(&patterns)?)
+    }
+}
+
+/// Where the state of the repository with the main worktree `main` is.
+pub(super) fn state_in(main: &Path, settings: &Settings) -> StateDirectory {
+    let mut state = StateDirectory::new(main);
+    let path = &settings.checkpoint_path.value;
+    if *path != state.checkpoints() {
+        state = state.with_checkpoints(path.clone());
+    }
+    match &settings.log_path.value {
+        Some(log) => state.with_log(log.clone()),
+        None => state,
+    }
+}
+
+/// The session that the settings name, or a new one.
+pub(super) fn session_id(settings: &Settings) -> String {
+    settings.session_id.value.clone().unwrap_or_else(|| Uuid::now_v7().to_string())
+}
+
+/// This process as the holder of a lock, from now on.
+pub(super) fn holder(state: &StateDirectory, session_id: &str, run: &RunId) -> Holder {
+    Holder { owner: owner(session_id), run: run.clone(), since: now(), program: state.program() }
+}
+
+/// Removes the secrets of a plan and of the environment from what is stored.
+pub(super) fn redactor(settings: &Settings, plan: &Plan) -> Redactor {
+    let agents = plan.lanes.iter().flat_map(|lane| &lane.agents).flat_map(|agent| &agent.env);
+    process::redactor(plan.lanes.iter().flat_map(|lane| &lane.env).chain(agents), settings.redacted_patterns())
+}
+
+/// How often the worktree root is tried: a run that ends at the same moment may remove it when it is empty.
+const TRIES: u32 = 20;
+
+fn usable_directory(root: &Path) -> Result<()> {
+    let attempt = || -> Result<(), String> {
+        crate::fs::directory::create_directory(root).map_err(|error| error.to_string())?;
+        // A file made to try it would stay where Lanekeeper is killed.
+        access(root, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| error.to_string())
+    };
+    let usable = (1..TRIES).find_map(|_| attempt().ok()).map_or_else(attempt, Ok);
+    usable.map_err(|error| unusable(root, &error))
+}
+
+/// Whether worktrees can be made in `root`, as far as can be seen without creating anything.
+pub(super) fn check_directory(root: &Path) -> Result<()> {
+    let existing = root.ancestors().find(|part| std::fs::symlink_metadata(part).is_ok()).unwrap_or(root);
+    match access(existing, Access::WRITE_OK | Access::EXEC_OK) {
+        Ok(()) if existing.is_dir() => Ok(()),
+        Ok(()) => Err(unusable(root, &format!("{} is not a directory", existing.display()))),
+        Err(error) => Err(unusable(root, &format!("{}: {error}", existing.display()))),
+    }
+}
+
+fn unusable(root: &Path, error: &str) -> anyhow::Error {
+    ExitStatus::Blocked
+        .error(format!("no worktree can be made in {}: {error}", root.display()))
+        .hint("make it writable, or name another place with --worktree-root DIR")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Environment, Layers, Origin, Setting, Surroundings};
+
+    #[test]
+    fn a_session_is_the_one_named_or_a_new_one() {
+        let settings = |name: Option<&str>| {
+            let surroundings = Surroundings { repository: "/r".into(), directory: "/r".into(), home: None, cores: 4 };
+            let session_id = name.map(|name| Setting::new(Some(name.to_owned()), Origin::Flag("--session-id")));
+            let layer = Layer { session_id, ..Layer::default() };
+            Layers::read(layer, &Environment::new(), &[], &surroundings).unwrap().resolve(None)
+        };
+        assert_eq!(session_id(&settings(Some("mine"))), "mine");
+        assert_ne!(session_id(&settings(None)), session_id(&settings(None)));
+    }
+}

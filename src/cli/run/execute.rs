@@ -1,0 +1,184 @@
+//! Executing a run to its end: the engine works, reporters show it, the state files follow, the summary ends it.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+
+use anyhow::Result;
+use chrono::{Local, Offset};
+
+use super::locked_run::LockedRun;
+use super::switches::SwitchWatch;
+use crate::cli::args::{CiService, Format};
+use crate::cli::context::Context;
+use crate::cli::error::ExitStatus;
+use crate::cli::repository_context::RepositoryContext;
+use crate::cli::this_process::{host, now};
+use crate::cli::timings::Waits;
+use crate::cli::{ci, report};
+use crate::engine::{Sight, drive};
+use crate::event::{Event, RunStarted};
+use crate::executor::{Executor, RunClock};
+use crate::forge::Forge;
+use crate::fs::{atomic, regular_file};
+use crate::model::{JobId, Plan};
+use crate::process;
+use crate::projection::escalation::Escalation;
+use crate::projection::summary::{Summary, SummaryContext};
+use crate::projection::{RunHistory, failures};
+use crate::report::projections::ProjectionWriter;
+use crate::report::{FanOut, Jsonl, Live, Plain, choose, styles_for};
+use crate::settings::{Origin, Progress, Settings};
+use crate::state_sync::{Follower, Source};
+use crate::store::RunDirectory;
+
+/// Works on a run until it ends, and prints how it did. `view` is what its records add up to; `first` are the events that
+/// this process begins with.
+pub(super) fn execute(
+    within: &RepositoryContext<'_>,
+    run: LockedRun,
+    view: RunHistory,
+    first: Vec<Event>,
+    forge: Option<Forge>,
+) -> Result<ExitStatus> {
+    let (context, directory) = (within.context, run.directory.clone());
+    if regular_file::read(directory.plan()).ok().as_ref() != Some(&run.plan_text) {
+        atomic::write(&directory.plan(), &run.plan_text)?;
+    }
+    let clock = RunClock::set(now(), run.records.last().map(|record| record.at));
+    let executor = Arc::new(Executor { forge, clock, ..within.executor(&run.started, &run.plan)? });
+    executor.note_holders(&run.state);
+    let pool = executor.pool.clone();
+    let (state, repository) = (&within.state, &within.repository);
+    let projections = ProjectionWriter::start(state, repository, &pool, &run.started, &run.plan, run.records.clone())?;
+    let follower = follower(within, &run)?;
+    let switches = SwitchWatch::start(repository, &run.started.base_branch);
+    let mut waits = context.timings.as_ref().map(|timings| Waits::new(timings, &within.settings, &run.plan, &view));
+    // The writer of projections may still need it; it would take memory for as long as the run takes.
+    drop(run.records);
+    let mut fan_out = reporters(context, &within.settings, view, run.plan.clone(), &directory);
+    let ended = drive(executor, run.journal, run.state, first, &mut |sight| match sight {
+        Sight::Records(records) => {
+            projections.send(records);
+            switches.observe(records);
+            follower.iter().for_each(|follower| follower.send(records));
+            records.iter().for_each(|record| fan_out.record(record));
+            waits.iter_mut().for_each(|waits| waits.draw(fan_out.history()));
+        }
+        Sight::Tick(now) => fan_out.tick(now),
+    });
+    // What removed the run log may have removed the plan, too, without which the run cannot be resumed.
+    let ended = ended.inspect_err(|_| restore_plan(&directory, &run.plan_text));
+    let view = fan_out.finish();
+    if let Some(obstructed) = switches.finish() {
+        context.printer.warning(obstructed, &[]);
+    }
+    if let Err(error) = projections.finish() {
+        let hint = "the run log is complete".to_owned();
+        context.printer.warning(format!("checkpoints.json or task.json is behind: {error}"), &[hint]);
+    }
+    if let Some(Err(error)) = follower.map(Follower::finish) {
+        let again = format!("to push it: lanekeeper state push {}", run.started.run_id);
+        context.printer.warning(format!("the remote does not have the newest state of the run: {error}"), &[again]);
+    }
+    // The last lane's files were removed after the pool was.
+    pool.remove_empty(&run.started.run_id);
+    report::keep(within, &run.plan, &run.started.run_id);
+    let finish = ended?;
+    summarize(within, &view, &run.started)?;
+    Ok(ExitStatus::of_code(finish.code.into()).unwrap_or(ExitStatus::Failed))
+}
+
+/// Writes the pinned plan again if its file is missing.
+fn restore_plan(directory: &RunDirectory, text: &[u8]) {
+    if directory.plan().exists() {
+        return;
+    }
+    let restored = directory.create().and_then(|()| atomic::write(&directory.plan(), text));
+    if let Err(error) = restored {
+        tracing::warn!("the plan of the run is gone and cannot be written again: {error:?}");
+    }
+}
+
+/// Pushes the run's state to a remote, if the settings name one.
+fn follower(within: &RepositoryContext<'_>, run: &LockedRun) -> Result<Option<Follower>> {
+    let Some(remote) = within.state_remote()? else { return Ok(None) };
+    let (repository, directory) = (within.repository.clone(), run.directory.clone());
+    let source = Source { repository, directory, run: run.started.run_id.clone(), host: host() };
+    let started = Follower::start(source, remote);
+    started.map(Some).map_err(|error| ExitStatus::Blocked.error(format!("cannot start a thread: {error}")))
+}
+
+fn reporters<'a>(
+    context: &Context,
+    settings: &Settings,
+    view: RunHistory,
+    plan: Arc<Plan>,
+    directory: &RunDirectory,
+) -> FanOut<'a> {
+    let term = context.environment.get("TERM").and_then(|term| term.to_str());
+    let styles = styles_for(&std::io::stderr());
+    let offset = Local::now().offset().fix();
+    let fan_out = FanOut::new(view);
+    let asked_for = settings.progress.origin != Origin::Default;
+    let watched = asked_for || !ci::is_unattended(&context.environment);
+    let redraws = std::io::stderr().is_terminal() && watched;
+    match choose(settings.progress.value, redraws, term) {
+        Progress::Live => {
+            let directory = directory.clone();
+            let last_line = move |job: &JobId| {
+                let line = process::last_line(&process::output_log(&directory.job(job))).ok().flatten()?;
+                match plan.runner_of(job).filter(|runner| runner.has_stream()) {
+                    Some(runner) => crate::runner::shown(runner, &line),
+                    None => Some(line),
+                }
+            };
+            fan_out.with("live", Live::stderr(Box::new(last_line), offset, styles))
+        }
+        Progress::Plain | Progress::Auto => fan_out.with("plain", Plain::new(std::io::stderr(), offset, styles)),
+        Progress::Json => fan_out.with("json", Jsonl::new(std::io::stdout())),
+        Progress::None => fan_out,
+    }
+}
+
+/// How many escalations are printed; the others are in the file.
+const PRINTED: usize = 3;
+
+/// Saves what a person has to decide.
+fn keep_escalations(context: &Context, summary: &Summary, directory: &RunDirectory) {
+    let texts: Vec<String> = summary.escalations.iter().map(Escalation::render).collect();
+    let kept = match texts.as_slice() {
+        [] => atomic::remove(&directory.escalations()),
+        texts => atomic::write(&directory.escalations(), texts.join("\n---\n\n").as_bytes()),
+    };
+    if let Err(error) = kept {
+        context.printer.note(format!("what is to be decided is printed below and not saved: {error}"));
+    }
+}
+
+/// The table at the end, and what to type next: on standard error, because standard output may be JSON events.
+fn summarize(within: &RepositoryContext<'_>, view: &RunHistory, started: &RunStarted) -> Result<()> {
+    let (context, program, directory) = (within.context, within.state.program(), &within.state.run(&started.run_id));
+    let summary = Summary::of(view, SummaryContext { now: now(), program: &program, held: false });
+    keep_escalations(context, &summary, directory);
+    if context.printer.format() == Format::Json {
+        let mut value = summary.json();
+        if let [lane] = started.options.lanes.as_slice() {
+            value["lane"] = serde_json::json!(lane);
+        }
+        return context.printer.json(&value);
+    }
+    let styles = styles_for(&std::io::stderr());
+    let output = |job: &JobId| process::output_log(&directory.job(job));
+    let looked_at = ci::service(&within.settings, &context.environment) == Some(CiService::Github);
+    let say = |text: String| context.printer.note(if looked_at { ci::without_commands(&text) } else { text });
+    say(failures::failures(view, &output, 80, styles));
+    for escalation in summary.escalations.iter().take(PRINTED) {
+        say(escalation.render());
+    }
+    if summary.escalations.len() > PRINTED {
+        let (more, place) = (summary.escalations.len() - PRINTED, directory.escalations());
+        context.printer.note(format!("{more} more of these: {}", place.display()));
+    }
+    say(summary.render(80, styles));
+    Ok(())
+}

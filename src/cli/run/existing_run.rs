@@ -1,0 +1,64 @@
+//! The run of a plan that exists already.
+
+use anyhow::Result;
+
+use super::plan_file::PlanFile;
+use super::request::RunRequest;
+use super::run_intent::Progress;
+use crate::cli::args::Intent;
+use crate::cli::error::{ExitStatus, Hint};
+use crate::cli::repository_context::RepositoryContext;
+use crate::cli::runs::unfinished;
+use crate::event::{Event, RunStarted};
+use crate::model::text::shell_line;
+use crate::model::{Plan, RunId};
+use crate::store::run_log;
+
+/// The run that was named, else the latest one of the plan on its base: an unfinished one before a complete one.
+pub(super) fn latest_run(
+    within: &RepositoryContext<'_>,
+    request: &RunRequest,
+    plan: &Plan,
+) -> Result<Option<(RunId, Progress)>> {
+    if let Some(run) = request.run_id.as_ref().filter(|_| request.intent != Intent::Start) {
+        return Ok(Some((run.clone(), Progress::Unfinished)));
+    }
+    let (base, state) = (base_branch(within)?, &within.state);
+    let covers = |run: &RunStarted| {
+        let theirs = &run.options.lanes;
+        theirs.is_empty() || request.lanes.iter().all(|lane| theirs.contains(lane))
+    };
+    let same = |run: &RunStarted| run.phase == plan.phase && run.base_branch == base && covers(run);
+    if let Some((run, _)) = unfinished(state)?.into_iter().find(|(_, run)| same(run)) {
+        return Ok(Some((run, Progress::Unfinished)));
+    }
+    let is_same = |run: &RunId| {
+        let log = run_log::read(&state.run(run).log());
+        let first = log.ok().and_then(|log| log.records.into_iter().next());
+        first.is_some_and(|record| matches!(&record.event, Event::RunStarted(started) if same(started)))
+    };
+    Ok(state.runs()?.into_iter().find(is_same).map(|run| (run, Progress::Complete)))
+}
+
+pub(super) fn no_run(within: &RepositoryContext<'_>, plan: &PlanFile) -> anyhow::Error {
+    let base = match base_branch(within) {
+        Ok(base) => base,
+        Err(error) => return error,
+    };
+    let start = shell_line(["lanekeeper", "execute-phase", &plan.path.to_string_lossy()]);
+    ExitStatus::InvalidState
+        .error(format!("there is no run of phase {} on {base} to resume", plan.plan.phase))
+        .hint(format!("to begin one: {start}"))
+}
+
+/// The branch that lanes are built on and merged into.
+pub(super) fn base_branch(within: &RepositoryContext<'_>) -> Result<String> {
+    if let Some(base) = &within.settings.base.value {
+        return Ok(base.clone());
+    }
+    within.repository.current_branch()?.ok_or_else(|| {
+        ExitStatus::Usage
+            .error("HEAD is detached, so there is no current branch to build on")
+            .hint("check out a branch, or name one with --base BRANCH")
+    })
+}

@@ -1,0 +1,78 @@
+//! A run that no other process can touch.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use super::locks::{Branches, Locks, lock_branches_of, lock_run};
+use super::pinned_plan::{Pinned, Pinning};
+use super::request::Adoption;
+use crate::cli::error::{ExitStatus, Hint};
+use crate::cli::repository_context::{RepositoryContext, redactor};
+use crate::cli::wait_policy::retry_while_held;
+use crate::event::{Record, RunStarted};
+use crate::model::{Plan, RunId};
+use crate::recover::resume::beginning;
+use crate::schedule::RunState;
+use crate::store::{Journal, RunDirectory};
+
+pub(crate) struct LockedRun {
+    pub(crate) directory: RunDirectory,
+    /// The run log, open for more.
+    pub(crate) journal: Journal,
+    /// What the log holds.
+    pub(crate) records: Arc<Vec<Record>>,
+    pub(crate) started: RunStarted,
+    pub(crate) plan: Arc<Plan>,
+    /// What `plan.json` is to hold.
+    pub(super) plan_text: Vec<u8>,
+    /// Whether another program changed `plan.json`, and that is accepted.
+    pub(super) edited: bool,
+    /// The SHA-256 of the plan's file, where another plan is accepted.
+    pub(super) accepted: Option<String>,
+    /// What the log adds up to.
+    pub(crate) state: RunState,
+    pub(super) _locks: Locks,
+}
+
+/// Which branches of the phase a command touches that adopts a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Reach {
+    /// Those of the run's own lanes.
+    Own,
+    /// Any: no other process may work on the phase.
+    All,
+}
+
+/// Locks a run and replays it with the plan that it pinned, whatever became of the plan's file.
+pub(crate) fn adopt(
+    within: &RepositoryContext<'_>,
+    run: &RunId,
+    adoption: &Adoption,
+    reach: Reach,
+) -> Result<LockedRun> {
+    let directory = within.state.run(run);
+    if !within.state.has(run) {
+        let message = format!("there is no run {run} here ({} is not its log)", directory.log().display());
+        return Err(ExitStatus::InvalidState.error(message).hint("lanekeeper status lists the runs"));
+    }
+    directory.create()?;
+    retry_while_held(within.context, &within.settings, || adopt_now(within, run, adoption, reach))
+}
+
+fn adopt_now(within: &RepositoryContext<'_>, run: &RunId, adoption: &Adoption, reach: Reach) -> Result<LockedRun> {
+    let directory = within.state.run(run);
+    let run_lock = lock_run(within, run)?;
+    let (journal, records) = Journal::open(&directory.log())?;
+    let started = beginning(run, &records)?.clone();
+    let pinned = Pinning { within, adoption, started: &started, records: &records }.read()?;
+    let Pinned { plan, state, text: plan_text, edited, accepted } = pinned;
+    let journal = journal.redacting(redactor(&within.settings, &plan));
+    let branches = match reach {
+        Reach::Own => Branches::of(&started.options.lanes),
+        Reach::All => Branches::Phase,
+    };
+    let branches = lock_branches_of(within, &plan, &started, branches)?;
+    let (locks, records) = (Locks { _run: run_lock, _branches: branches }, Arc::new(records));
+    Ok(LockedRun { directory, journal, records, started, plan, plan_text, edited, accepted, state, _locks: locks })
+}

@@ -1,0 +1,223 @@
+//! Reading a plan from disk: its text, its prompt files, every fault at once.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use anyhow::Result;
+
+use crate::cli::args::{Format, ReadingArgs};
+use crate::cli::context::Context;
+use crate::cli::error::{ExitStatus, Hint};
+use crate::fs::regular_file::{self, Links};
+use crate::model::text::{counted, headline};
+use crate::model::{CommandLine, Plan, PlanParts, Round};
+use crate::plan::{self, Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Severity, Source, SourceFile};
+use crate::runner::Catalogue;
+use crate::settings::{Origin, Settings};
+use crate::shell;
+
+/// A plan and where it came from.
+#[derive(Debug, Clone)]
+pub(super) struct PlanFile {
+    /// Absolute.
+    pub(super) path: PathBuf,
+    /// Over the plan's text and its prompt files.
+    pub(super) sha256: String,
+    pub(super) format: Option<PlanFormat>,
+    pub(super) plan: Arc<Plan>,
+}
+
+/// A plan's files as they are on disk. They are read once, because a pipe cannot be read twice.
+pub(crate) struct PlanText {
+    /// Absolute.
+    path: PathBuf,
+    /// Each with what diagnostics call it and its text: one, or all plans of a GSD phase.
+    files: Vec<(String, String)>,
+    /// The directory that they are in, and the names in it.
+    directory: PathBuf,
+    beside: Vec<String>,
+}
+
+impl PlanText {
+    /// Reads a plan's file that the user named, which may be a pipe, or those of the directory of a GSD phase.
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        Self::open_by(path, regular_file::read_argument)
+    }
+
+    /// The same for the path that a run recorded; a pipe there is not waited for.
+    pub(crate) fn open_recorded(path: &Path) -> Result<Self> {
+        Self::open_by(path, |path, limit| regular_file::read_with(path, Links::Follow, limit))
+    }
+
+    fn open_by(path: &Path, read: impl Fn(&Path, u64) -> io::Result<Vec<u8>>) -> Result<Self> {
+        let directory = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new("/")) };
+        let beside = names_in(directory);
+        let files = texts(path, &|path| read(path, MAX_TEXT as u64))?;
+        Ok(Self { path: path.to_owned(), files, directory: directory.to_owned(), beside })
+    }
+
+    /// The plan, with its faults.
+    pub(crate) fn read(
+        &self,
+        settings: &Settings,
+        options: &ReadOptions<'_>,
+        format: Option<PlanFormat>,
+    ) -> plan::Reading {
+        let load = |file: &str| {
+            let text = regular_file::read_text_with(&self.directory.join(file), Links::Follow, MAX_TEXT as u64);
+            text.map_err(|error| error.to_string())
+        };
+        let catalogue = settings.catalogue();
+        let runners = |name: &str| catalogue.get(name).map(|runner| runner.command);
+        let fallbacks = Fallbacks {
+            runner: settings.runner.value.as_deref(),
+            runner_outranks_plan: settings.runner.origin.outranks_plan(),
+            retries: settings.retries.value,
+        };
+        let files: Vec<SourceFile<'_>> = self.files.iter().map(|(path, text)| SourceFile { path, text }).collect();
+        let allow_unknown = options.allow_unknown || settings.allow_unknown.value;
+        let options = ReadOptions { allow_unknown, ..*options };
+        let source = Source { files: &files, beside: &self.beside, format, fallbacks, options };
+        let mut reading = plan::read(&source, &load, &runners);
+        reading.plan = reading.plan.map(|plan| settled(plan, settings, &catalogue));
+        let faulty: Vec<Diagnostic> = reading.plan.iter().flat_map(|plan| self.faulty_gates(plan)).collect();
+        reading.plan = reading.plan.filter(|_| !faulty.iter().any(Diagnostic::is_error));
+        reading.diagnostics.extend(faulty);
+        reading
+    }
+
+    /// The gates that cannot fail, and those that `sh` refuses, which is asked only about lines that Lanekeeper itself cannot
+    /// parse.
+    fn faulty_gates(&self, plan: &Plan) -> Vec<Diagnostic> {
+        let gates = plan.lanes.iter().flat_map(|lane| lane.own_gates());
+        let gates = gates.chain(&plan.gates.atomic).chain(&plan.gates.checkpoint).chain(&plan.gates.last);
+        let lines = gates.filter_map(|gate| if let CommandLine::Shell(line) = gate { Some(line) } else { None });
+        let (known, odd): (BTreeSet<&String>, BTreeSet<&String>) = lines.partition(|line| shell::parse(line).is_some());
+        let harmless = |line: &&String| {
+            let part = shell::cannot_fail(line)?;
+            let cause = if part == **line { String::new() } else { format!(" because of `{}`", headline(&part, 60)) };
+            let message = format!("`{}` cannot fail{cause}", headline(line, 60));
+            let help = "it runs, but does not count as a gate";
+            Some(Diagnostic::of_gate(Severity::Warning, &self.files, line, &message, help))
+        };
+        let refusal = |line: &&String| {
+            let shell = if shell::shell_of(line) == shell::Shell::Bash { "bash" } else { "sh" };
+            let asked = Command::new(shell).args(["-n", "-c", line]).stdin(Stdio::null()).output().ok()?;
+            let said = String::from_utf8_lossy(&asked.stderr).trim().to_owned();
+            let message = format!("the shell refuses the gate `{}`: {}", headline(line, 60), headline(&said, 200));
+            let help = "correct it; `sh -n` shows the same";
+            let refused = || Diagnostic::of_gate(Severity::Error, &self.files, line, &message, help);
+            (!asked.status.success()).then(refused)
+        };
+        known.iter().filter_map(harmless).chain(odd.iter().filter_map(refusal)).collect()
+    }
+
+    /// The whole plan, and what of it is left to do; `None`: nothing. Only GSD plans record what is done.
+    pub(crate) fn whole_and_rest(
+        &self,
+        settings: &Settings,
+        how: &ReadingArgs,
+        unfinished: &dyn Fn(&Plan) -> Result<Vec<String>>,
+    ) -> Result<(plan::Reading, Option<plan::Reading>)> {
+        let everything = ReadOptions { redo: true, ..options(how, &[]) };
+        let whole = self.read(settings, &everything, how.plan_format);
+        let records_done = !how.redo && whole.format == Some(PlanFormat::Gsd);
+        let Some(plan) = whole.plan.as_ref().filter(|_| records_done) else { return Ok((whole.clone(), Some(whole))) };
+        let unfinished = unfinished(plan)?;
+        let rest = self.read(settings, &options(how, &unfinished), how.plan_format);
+        Ok((whole, Some(rest).filter(|rest| rest.plan.is_some())))
+    }
+
+    /// The plan that was read; every fault is reported.
+    pub(super) fn accept(&self, context: &Context, reading: plan::Reading) -> Result<PlanFile> {
+        report(context, &reading.diagnostics);
+        match reading.plan {
+            Some(plan) => {
+                let path = std::fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+                Ok(PlanFile { path, sha256: reading.sha256, format: reading.format, plan: Arc::new(plan) })
+            }
+            None => Err(invalid(&self.path, &reading.diagnostics)),
+        }
+    }
+}
+
+/// A plan with errors, which are reported already.
+pub(crate) fn invalid(path: &Path, diagnostics: &[Diagnostic]) -> anyhow::Error {
+    let errors = diagnostics.iter().filter(|diagnostic| diagnostic.is_error()).count();
+    ExitStatus::Usage.error(format!("{} is not a valid plan ({})", path.display(), counted(errors, "error")))
+}
+
+/// `unfinished` lanes count as not done, whatever their files say.
+fn options<'a>(how: &ReadingArgs, unfinished: &'a [String]) -> ReadOptions<'a> {
+    ReadOptions {
+        redo: how.redo,
+        unfinished,
+        strict: how.strict,
+        strict_gates: how.strict_gates,
+        force: how.force,
+        ..ReadOptions::default()
+    }
+}
+
+/// The plan's files, each with what diagnostics call it and its text.
+fn texts(path: &Path, read: &dyn Fn(&Path) -> io::Result<Vec<u8>>) -> Result<Vec<(String, String)>> {
+    if !path.is_dir() {
+        return Ok(vec![text(path, read)?]);
+    }
+    let is_plan = |name: &String| plan::is_gsd_plan_name(name) && path.join(name).is_file();
+    let plans: Vec<String> = names_in(path).into_iter().filter(is_plan).collect();
+    if plans.is_empty() {
+        let error = ExitStatus::Usage.error(format!("there is no plan in the directory {}", path.display()));
+        return Err(error.hint("name a plan's file, or a directory with the `NN-MM-PLAN.md` files of a GSD phase"));
+    }
+    plans.iter().map(|name| text(&path.join(name), read)).collect()
+}
+
+fn text(path: &Path, read: &dyn Fn(&Path) -> io::Result<Vec<u8>>) -> Result<(String, String)> {
+    let unreadable =
+        |reason: String| ExitStatus::Usage.error(format!("cannot read the plan {}: {reason}", path.display()));
+    let bytes = read(path).map_err(|error| unreadable(error.to_string()))?;
+    let name = path.to_string_lossy().into_owned();
+    let text = plan::decode(&name, &bytes).map_err(|diagnostic| unreadable(diagnostic.to_string()))?;
+    Ok((name, text.to_owned()))
+}
+
+/// The sorted names of the files in a directory; those that are not UTF-8 are left out.
+pub(super) fn names_in(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.sort_unstable();
+    names
+}
+
+/// The plan with the runners that it uses, and with what the settings say of its lanes and agents.
+fn settled(plan: Plan, settings: &Settings, catalogue: &Catalogue) -> Plan {
+    let mut parts = PlanParts::from(plan.clone());
+    if let Some(retries) = settings.retries.value.filter(|_| settings.retries.origin.outranks_plan()) {
+        parts.lanes.iter_mut().for_each(|lane| lane.retries = retries);
+    }
+    let time_limit = Some(settings.task_timeout.value)
+        .filter(|_| settings.task_timeout.origin != Origin::Default && parts.timeouts.agent.is_none());
+    let agents = parts.lanes.iter_mut().flat_map(|lane| &mut lane.agents);
+    for agent in agents.filter(|agent| agent.round == Round::Implementation) {
+        agent.allow_empty |= settings.allow_empty.value;
+        agent.timeout = agent.timeout.or(time_limit);
+    }
+    let agents = parts.lanes.iter().flat_map(|lane| &lane.agents);
+    let used = agents.filter_map(|agent| Some((agent.runner.clone(), catalogue.get(&agent.runner)?)));
+    parts.runners = used.collect();
+    Plan::new(parts).unwrap_or(plan)
+}
+
+/// Prints diagnostics to standard error, one after another, or as JSON objects.
+pub(crate) fn report(context: &Context, diagnostics: &[Diagnostic]) {
+    for diagnostic in diagnostics {
+        match context.printer.format() {
+            Format::Text => context.printer.note(diagnostic),
+            Format::Json => context.printer.note(serde_json::to_string(diagnostic).unwrap_or_default()),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! Before anything begins: whether the programs and credentials that the agents need exist.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::cli::context::Context;
+use crate::cli::error::{ExitStatus, Hint};
+use crate::cli::repository_context::RepositoryContext;
+use crate::git::{self, Publication};
+use crate::model::ownership::Ownership;
+use crate::model::plan::OwnershipRule;
+use crate::model::text::{counted, headline};
+use crate::model::{Agent, CommandLine, Lane, LaneId, LaneIndex, Plan, Runner, UNSET_RUNNER};
+use crate::plan::explain;
+use crate::settings::environment::HOME;
+use crate::shell::{Shell, shell_of};
+
+/// Refuses to begin where the runner of an agent in one of `lanes` cannot work.
+pub(crate) fn check(context: &Context, plan: &Plan, lanes: impl Iterator<Item = LaneIndex>) -> Result<()> {
+    let works = |agent: &&Agent| agent.tasks.iter().any(|task| !task.kind.is_human());
+    let (mut missing, mut unset) = (BTreeMap::new(), Vec::new());
+    for lane in lanes.map(|lane| plan.lane(lane)) {
+        let is_unset = |agent: &Agent| agent.runner == UNSET_RUNNER;
+        unset.extend(lane.agents.iter().filter(works).any(is_unset).then(|| lane.id.to_string()));
+        for agent in lane.agents.iter().filter(works) {
+            let Some(runner) = plan.runner(agent).filter(|runner| runner.command == agent.command) else { continue };
+            let setting = Setting { context, lane, agent };
+            if let Some(problem) = setting.missing_program(runner).or_else(|| setting.missing_key(runner)) {
+                missing.entry(agent.runner.clone()).or_insert(problem);
+            }
+        }
+    }
+    if !unset.is_empty() {
+        let message = format!("no runner is set for {}: {}", counted(unset.len(), "lane"), listed(&unset));
+        return Err(ExitStatus::Usage
+            .error(message)
+            .hint("choose one for this run: --runner claude (or codex, gemini, opencode, aider, or one of your own)")
+            .hint("or for all runs: `runner = \"claude\"` in lanekeeper.toml"));
+    }
+    let Some((_, first)) = missing.pop_first() else { return Ok(()) };
+    let mut error = ExitStatus::Blocked.error(first.what).hint(first.remedy);
+    for (_, problem) in missing {
+        error = error.hint(format!("{}; {}", problem.what, problem.remedy));
+    }
+    Err(error)
+}
+
+/// How many lanes are named.
+const NAMED: usize = 8;
+
+fn listed(lanes: &[String]) -> String {
+    let (named, more) = lanes.split_at(lanes.len().min(NAMED));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    format!("{}{more}", named.join(", "))
+}
+
+/// Reports what is in the user's checkout of `branch` and would block the merge of one of `lanes`, before agents are paid.
+pub(super) fn report_obstacles(
+    within: &RepositoryContext<'_>,
+    branch: &str,
+    plan: &Plan,
+    lanes: impl Iterator<Item = LaneIndex>,
+) -> Result<()> {
+    let (context, repository) = (within.context, &within.repository);
+    let Some(tip) = repository.branch_commit(branch)? else { return Ok(()) };
+    if let Some(Publication::CheckedOutDirty { worktree, obstacles }) =
+        git::obstacle_to_publishing(repository, branch, &tip, &tip)?
+    {
+        let (place, paths) = (worktree.display(), obstacles.paths.join(", "));
+        let message =
+            format!("no lane can be merged into {branch}, which is checked out in {place}, because of {paths}");
+        context.printer.warning(message, std::slice::from_ref(&obstacles.remedy));
+    }
+    let Some((place, changed)) = git::changes_where_checked_out(repository, branch)?.filter(|it| !it.1.is_empty())
+    else {
+        return Ok(());
+    };
+    let place = place.display();
+    let (owning, other): (Vec<LaneIndex>, Vec<LaneIndex>) = lanes
+        .filter(|lane| plan.lane(*lane).ownership != OwnershipRule::Nothing)
+        .partition(|lane| !plan.lane(*lane).owns.is_empty());
+    for lane in owning.into_iter().map(|lane| plan.lane(lane)) {
+        let Ok(owns) = Ownership::new(&lane.owns) else { continue };
+        let owned: Vec<&str> = changed.iter().filter(|path| owns.allows(path)).map(String::as_str).collect();
+        if !owned.is_empty() {
+            let files = headline(&owned.join(", "), LISTED);
+            let message = format!("{} owns files with uncommitted changes in {place}: {files}", lane.id);
+            context.printer.warning(message, &["commit or stash them before the lane starts".to_owned()]);
+        }
+    }
+    let tracked = git::tracked_changes_where_checked_out(repository, branch)?.map(|(_, paths)| paths);
+    let tracked = tracked.filter(|paths| !other.is_empty() && !paths.is_empty());
+    if let Some(paths) = tracked {
+        let files = headline(&paths.join(", "), LISTED);
+        let message = format!("files with uncommitted changes in {place}: {files}");
+        let hint = "a lane that changes one of them is not merged before they are committed or stashed";
+        context.printer.warning(message, &[hint.to_owned()]);
+    }
+    Ok(())
+}
+
+/// How much of a list of files is shown, in characters.
+const LISTED: usize = 400;
+
+/// Shows which lanes are merged without a gate, and that pipelines are judged by their last program without bash.
+pub(super) fn note_gates(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) -> bool) {
+    let without: Vec<String> =
+        explain::without_gate(plan).iter().filter(|lane| runs(lane)).map(ToString::to_string).collect();
+    if let [first, ..] = without.as_slice() {
+        let lanes = if without.len() == 1 { "lane has" } else { "lanes have" };
+        let (count, names) = (without.len(), listed(&without));
+        let message = format!("{count} {lanes} no gate, so only the agent says that the work is done: {names}");
+        let hint = format!("add `tests` to {first}, or `[gates]` to the plan; `lanekeeper plan show` lists every gate");
+        context.printer.warning(message, &[hint]);
+    }
+    let all = plan.lanes.iter().filter(|lane| runs(&lane.id)).flat_map(|lane| lane.own_gates());
+    let gates = all.chain(&plan.gates.atomic).chain(&plan.gates.checkpoint).chain(&plan.gates.last);
+    let mut pipelines = gates.filter(|gate| matches!(gate, CommandLine::Shell(line) if shell_of(line) != Shell::Posix));
+    let path = context.environment.get("PATH").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
+    if let Some(gate) =
+        pipelines.next().filter(|_| !path.split(':').any(|place| is_program(&Path::new(place).join("bash"))))
+    {
+        let message =
+            format!("there is no bash: of gates with a pipeline, such as `{gate}`, only the last program is judged");
+        context.printer.warning(message, &["install bash".to_owned()]);
+    }
+}
+
+/// Something that is missing.
+struct Problem {
+    what: String,
+    remedy: String,
+}
+
+/// Where an agent will run.
+struct Setting<'a> {
+    context: &'a Context,
+    lane: &'a Lane,
+    agent: &'a Agent,
+}
+
+impl Setting<'_> {
+    /// What a variable will hold for the agent.
+    fn variable(&self, name: &str) -> Option<String> {
+        let planned = self.agent.env.get(name).or_else(|| self.lane.env.get(name)).cloned();
+        let ours = || self.context.environment.get(name).map(|value| value.to_string_lossy().into_owned());
+        planned.or_else(ours).filter(|value| !value.is_empty())
+    }
+
+    fn missing_program(&self, runner: &Runner) -> Option<Problem> {
+        let program = match (&runner.program, &runner.command) {
+            (Some(program), _) => program,
+            (None, CommandLine::Arguments(arguments)) => arguments.first()?,
+            (None, CommandLine::Shell(_)) => return None,
+        };
+        let path = self.variable("PATH").unwrap_or_default();
+        // A path is seen from the agent's worktree, which is not there yet.
+        if program.contains('/') || path.split(':').any(|directory| is_program(&Path::new(directory).join(program))) {
+            return None;
+        }
+        let name = &self.agent.runner;
+        let remedy = match &runner.install {
+            Some(install) => format!("to install it: {install}"),
+            None => format!("install it, or correct the `command` of `[runners.{name}]` in lanekeeper.toml"),
+        };
+        let title = runner.title.as_ref().map(|title| format!(" ({title})")).unwrap_or_default();
+        Some(Problem {
+            what: format!("the runner `{name}`{title} needs the program `{program}`, which is not on the PATH"),
+            remedy,
+        })
+    }
+
+    fn missing_key(&self, runner: &Runner) -> Option<Problem> {
+        let key = &runner.key;
+        let home = self.variable(HOME).unwrap_or_default();
+        let exists = |file: &String| match file.split_once('/') {
+            Some(("~", below)) => !home.is_empty() && Path::new(&home).join(below).exists(),
+            Some((named, below)) if named.starts_with('$') => {
+                self.variable(&named[1..]).is_some_and(|place| Path::new(&place).join(below).exists())
+            }
+            _ => self.context.main_worktree().is_ok_and(|root| root.join(file).exists()),
+        };
+        let there = key.variables.iter().any(|name| self.variable(name).is_some()) || key.files.iter().any(exists);
+        if key.is_empty() || there {
+            return None;
+        }
+        let name = &self.agent.runner;
+        let named =
+            |names: &[String], verb: &str| (!names.is_empty()).then(|| format!("{verb} one of: {}", names.join(", ")));
+        let both = [named(&key.variables, "set"), named(&key.files, "create")];
+        let both: Vec<String> = both.into_iter().flatten().collect();
+        let what = format!("no credentials for runner `{name}`; {}", both.join("; or "));
+        let otherwise = format!("set `key = {{}}` under `[runners.{name}]` in lanekeeper.toml if none is needed");
+        let remedy = match key.obtain.as_str() {
+            "" => otherwise,
+            obtain => format!("get one with `{obtain}`, or {otherwise}"),
+        };
+        Some(Problem { what, remedy })
+    }
+}
+
+fn is_program(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}

@@ -1,0 +1,275 @@
+//! Resuming a run.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::execute::execute;
+use super::external_changes::{settle, settle_checkouts};
+use super::forge;
+use super::locked_run::{LockedRun, Reach, adopt};
+use super::pinned_plan::{Pinned, Pinning};
+use super::preflight;
+use super::request::Adoption;
+use crate::cli::error::{ExitStatus, Hint};
+use crate::cli::repository_context::{RepositoryContext, redactor};
+use crate::cli::runs::{command, unknown_lane};
+use crate::cli::this_process::{now, owner};
+use crate::event::{Event, Record, RunStarted};
+use crate::model::digest::sha256;
+use crate::model::text::{counted, shell_line};
+use crate::model::withheld::{EnvironmentOwner, Withheld};
+use crate::model::{Budget, LaneIndex, MergeMode, RunId};
+use crate::process;
+use crate::projection::RunHistory;
+use crate::projection::commands::Commands;
+use crate::projection::history::LaneState;
+use crate::recover::completion::partial_rounds;
+use crate::recover::resume::{PlanOnRecord, ResumeError, check, close_removed_jobs, outlook, replay};
+use crate::recover::unrecorded::unrecorded_snapshots;
+use crate::report::projections::ProjectionWriter;
+use crate::settings::{Layer, Origin, Setting, Settings};
+use crate::store::{Request, StateDirectory, checkpoints, requests};
+
+/// How a resumed run ended.
+pub(super) struct Resumed {
+    pub(super) status: ExitStatus,
+    pub(super) started: RunStarted,
+}
+
+/// The settings of a run that the phases after it share with it.
+pub(super) fn as_before(started: &RunStarted) -> Layer {
+    fn setting<T>(value: T) -> Setting<T> {
+        Setting::new(value, Origin::Flag("the run before"))
+    }
+    let options = &started.options;
+    Layer {
+        base: Some(setting(Some(started.base_branch.clone()))),
+        max_parallel: NonZeroU32::new(options.max_parallel).map(setting),
+        merge: Some(setting(options.merge)),
+        fail_fast: Some(setting(options.fail_fast)),
+        bisect_merges: Some(setting(options.bisect_merges)),
+        ..Layer::default()
+    }
+}
+
+pub(super) fn resume(within: &RepositoryContext<'_>, run: &RunId, adoption: &Adoption) -> Result<Resumed> {
+    within.state_remote()?;
+    let mut locked = adopt_with_plan_file(within, run, adoption)?;
+    settle_checkouts(within, &locked.started.base_branch);
+    check_message(&locked, adoption)?;
+    if let Err(refusal) = check(run, &locked.state, &locked.records) {
+        if matches!(refusal, ResumeError::Complete(_)) {
+            complete_files(within, &locked)?;
+        }
+        return Err(refused(refusal, &within.state));
+    }
+    check_surroundings(within, &locked)?;
+    let (merge, base) = (locked.started.options.merge, &locked.started.base_branch);
+    let forge = forge::ready(within, merge, base)?;
+    within.prepare(&locked.started.options.worktree_root)?;
+    within.ignore_runner_files(&locked.plan)?;
+    checkpoints::check(&within.state.checkpoints())?;
+    let removed = close_removed_jobs(&locked.state, &locked.records, &locked.directory)
+        .map_err(|error| ExitStatus::Blocked.error(error.to_string()))?;
+    for job in removed {
+        let message = format!("the files of {job} were removed while it ran: it was stopped and runs again");
+        within.context.printer.warning(message, &[]);
+    }
+    record_answers(run, &mut locked)?;
+    let view = RunHistory::for_plan(&locked.plan).after(locked.records.iter());
+    present(within, &locked, &view);
+    let unrecorded = unrecorded_snapshots(&within.repository, &locked.started, &locked.state, &locked.records)?;
+    let external = settle(within, &locked, &view, adoption)?;
+    let resumed = resumed(within, &locked, adoption);
+    let started = locked.started.clone();
+    let status = execute(within, locked, view, [vec![resumed], unrecorded, external].concat(), forge)?;
+    Ok(Resumed { status, started })
+}
+
+/// Locks and replays a run, with the plan of its file if that changed and the change is accepted.
+fn adopt_with_plan_file(within: &RepositoryContext<'_>, run: &RunId, adoption: &Adoption) -> Result<LockedRun> {
+    let adopted = adopt(within, run, adoption, Reach::Own)?;
+    let pinning = Pinning { within, adoption, started: &adopted.started, records: &adopted.records };
+    let Some(changed) = pinning.changed(&adopted.plan, adopted.edited)? else {
+        refuse_missing_secrets(&adopted)?;
+        return Ok(adopted);
+    };
+    let Pinned { plan, state, text: plan_text, accepted, .. } = changed;
+    let journal = adopted.journal.redacting(redactor(&within.settings, &plan));
+    Ok(LockedRun { plan, plan_text, state, accepted, journal, ..adopted })
+}
+
+/// Refuses to resume without a secret that a lane still needs: its jobs would get the placeholder instead.
+fn refuse_missing_secrets(locked: &LockedRun) -> Result<()> {
+    let is_needed = |missing: &Withheld| match &missing.owner {
+        EnvironmentOwner::Lane(lane) | EnvironmentOwner::Agent(lane, _) => {
+            locked.plan.find(lane).is_some_and(|lane| locked.state.lane(lane).is_left_to_do())
+        }
+        EnvironmentOwner::Runner(_) => true,
+    };
+    let missing: Vec<Withheld> = locked.plan.withheld().into_iter().filter(is_needed).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let [named, names] = [
+        missing.iter().map(Withheld::to_string).collect::<Vec<_>>().join(", "),
+        missing.iter().map(|missing| missing.name.clone()).collect::<Vec<_>>().join(", "),
+    ];
+    let (run, path) = (&locked.started.run_id, locked.started.plan_path.display());
+    let message = format!("run {run} has no value for {named}: secrets are not stored, and {path} does not have them");
+    Err(ExitStatus::Usage
+        .error(message)
+        .hint(format!("restore the plan file, or set {names} in the environment of this command")))
+}
+
+fn check_message(locked: &LockedRun, adoption: &Adoption) -> Result<()> {
+    let Some(lane) = &adoption.message_for else { return Ok(()) };
+    match locked.plan.find(lane) {
+        None => Err(unknown_lane(lane, locked.plan.lanes.iter().map(|lane| &lane.id))),
+        Some(at) if !locked.state.lane(at).is_left_to_do() => {
+            let message = format!("no agent works in lane {lane} any more, so the message would reach none");
+            Err(ExitStatus::InvalidOperation.error(message))
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+fn lanes_left(locked: &LockedRun) -> impl Iterator<Item = LaneIndex> {
+    locked.plan.indices().filter(|lane| locked.state.lane(*lane).is_left_to_do())
+}
+
+/// Whether the runners of the lanes that are left can work; reports what would block their merges.
+fn check_surroundings(within: &RepositoryContext<'_>, locked: &LockedRun) -> Result<()> {
+    preflight::check(within.context, &locked.plan, lanes_left(locked))?;
+    if locked.started.options.merge != MergeMode::Local {
+        return Ok(());
+    }
+    preflight::report_obstacles(within, &locked.started.base_branch, &locked.plan, lanes_left(locked))
+}
+
+/// The event that records this resume.
+fn resumed(within: &RepositoryContext<'_>, locked: &LockedRun, adoption: &Adoption) -> Event {
+    let on_record = PlanOnRecord::of(&locked.records);
+    let budget = locked.state.started().map(|started| started.options.budget);
+    Event::RunResumed {
+        plan_sha256: locked.accepted.clone().filter(|now| now != on_record.source),
+        pinned_sha256: Some(sha256(&locked.plan_text)).filter(|now| now != on_record.pinned),
+        number: locked.state.resumes() + 1,
+        owner: owner(&within.session_id),
+        timeout: new_limit(&within.settings),
+        budget: new_budget(&within.settings, budget),
+        message: adoption.message.trim().to_owned(),
+        message_for: adoption.message_for.clone(),
+    }
+}
+
+/// The run's time limit, where it was given for this call; zero: none.
+fn new_limit(settings: &Settings) -> Option<Duration> {
+    let given = settings.timeout.origin.outranks_plan();
+    given.then(|| settings.timeout.value.unwrap_or_default())
+}
+
+/// What the agents may use from now on, where it is set and differs from what they may use already.
+fn new_budget(settings: &Settings, now: Option<Budget>) -> Option<Budget> {
+    let now = now.unwrap_or_default();
+    let cost = if settings.max_cost.origin == Origin::Default { now.cost } else { settings.max_cost.value };
+    let tokens = if settings.max_tokens.origin == Origin::Default { now.tokens } else { settings.max_tokens.value };
+    Some(Budget { cost, tokens }).filter(|wanted| *wanted != now)
+}
+
+/// Why a run may not be resumed, with what to type where something can be done about it.
+fn refused(refusal: ResumeError, state: &StateDirectory) -> anyhow::Error {
+    let ResumeError::HalfRolledBack { run, lanes } = &refusal else { return refusal.into() };
+    let lanes = lanes.iter().flat_map(|lane| ["--lane", lane.as_str()]);
+    let words: Vec<&str> = ["rollback", run.as_str()].into_iter().chain(lanes).collect();
+    let hint = format!("to finish it: {}", command(state, &words));
+    anyhow::Error::from(refusal).hint(hint)
+}
+
+/// Records the answers that users gave just before the last Lanekeeper died, as far as it did not record them. Requests to
+/// stop it are dropped.
+fn record_answers(run: &RunId, locked: &mut LockedRun) -> Result<()> {
+    requests::take(&locked.directory.requests())?;
+    let unsettled = requests::unsettled(&locked.directory.requests())?;
+    let mut answers = Vec::new();
+    let files: Vec<_> = unsettled.iter().map(|left| left.file.clone()).collect();
+    for left in unsettled.into_iter().filter(|left| is_lasting(&left.request)) {
+        let answer = Event::from(left.request);
+        let known = |record: &Record| record.at >= left.since && record.event == answer;
+        let concerns_plan = locked.state.has_subject_of(&answer);
+        if concerns_plan && !locked.records.iter().chain(&answers).any(known) {
+            answers.push(locked.journal.append(now(), &answer)?);
+        }
+    }
+    locked.journal.sync()?;
+    requests::forget(&files);
+    if !answers.is_empty() {
+        Arc::make_mut(&mut locked.records).append(&mut answers);
+        locked.state = replay(run, &locked.plan, &locked.records)?;
+    }
+    Ok(())
+}
+
+/// Whether a request outlives the process that it was made to.
+fn is_lasting(request: &Request) -> bool {
+    matches!(request, Request::Answer { .. } | Request::Record { .. })
+}
+
+/// Writes the files that follow from the run log: a death right after the end of the run may have prevented that, or the
+/// run was pulled just now.
+pub(crate) fn complete_files(within: &RepositoryContext<'_>, locked: &LockedRun) -> Result<()> {
+    let options = &locked.started.options;
+    let pool = within.pool(&options.worktree_root, options.keep_caches);
+    let (state, repository) = (&within.state, &within.repository);
+    let writer =
+        ProjectionWriter::start(state, repository, &pool, &locked.started, &locked.plan, locked.records.clone())?;
+    Ok(writer.finish()?)
+}
+
+/// A warning where the run was pulled from another machine.
+fn from_elsewhere(records: &[Record]) -> Option<String> {
+    let since = records.iter().rev().take_while(|record| !matches!(record.event, Event::RunResumed { .. }));
+    let moved = since.into_iter().find_map(|record| match &record.event {
+        Event::RunMoved(moved) => Some(moved),
+        _ => None,
+    })?;
+    let host = &moved.from.host;
+    Some(format!(
+        "Pulled from {host}: if the run is still active there, the second of the two machines to push is rejected"
+    ))
+}
+
+/// What is printed on every resume (seed 004): the stage, the checkpoints, what comes next, how to roll back.
+fn present(within: &RepositoryContext<'_>, locked: &LockedRun, view: &RunHistory) {
+    let state = &within.state;
+    let run = &locked.started.run_id;
+    let mut lines =
+        vec![format!("Resuming run {run} of phase {} on {}", locked.plan.phase, locked.started.base_branch)];
+    lines.push("Current stage:".to_owned());
+    for lane in view.lanes() {
+        lines.push(format!("  {:<20} {:<24} {}", lane.id.as_str(), lane.stage.word(), lane.state.word()));
+    }
+    for (lane, round, completion) in partial_rounds(&locked.state, &locked.directory, now()) {
+        lines.push(format!("{lane}, {} agents: {completion}", round.word()));
+        lines.extend(completion.agents.iter().map(|(agent, standing)| format!("  {agent}: {standing}")));
+    }
+    lines.extend(from_elsewhere(&locked.records));
+    lines.push(format!("Checkpoints: {}", state.checkpoints().display()));
+    lines.push("Next actions:".to_owned());
+    let mut jobs: Vec<_> = locked.state.running_jobs().cloned().collect();
+    jobs.sort();
+    for job in &jobs {
+        if let Ok(seen) = process::observe(&locked.directory.job(job)) {
+            lines.push(format!("  {}", outlook(job, &seen)));
+        }
+    }
+    let is_left = |state: LaneState| !state.is_done() && state != LaneState::Skipped;
+    let left = view.lanes().iter().filter(|lane| is_left(lane.state)).count();
+    lines.push(format!("  {} left; finished work is skipped", counted(left, "lane")));
+    let back = Commands { program: &state.program(), run }.rollback(None);
+    lines.push(format!("To roll back to before_lane_start instead: {}", shell_line(back)));
+    within.context.printer.note(lines.join("\n"));
+}

@@ -1,0 +1,197 @@
+//! `rollback`: lanes back to their starting point.
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::locked_run::{LockedRun, Reach, adopt};
+use super::request::Adoption;
+use crate::cli::args::Rollback;
+use crate::cli::context::Context;
+use crate::cli::error::{ExitStatus, Hint};
+use crate::cli::repository_context::RepositoryContext;
+use crate::cli::runs::{command, named_or_only_unfinished, unknown_lane};
+use crate::cli::wait_policy::wait_for_refs;
+use crate::event::{Record, RunStarted};
+use crate::model::text::shell_line;
+use crate::model::{LaneId, Plan, RunId, Stage};
+use crate::projection::commands::Commands;
+use crate::recover::rollback::{KeptWork, LaneToPutBack, PutBack, RollbackError, RollbackPlan, carry_out, plan};
+use crate::report::projections::ProjectionWriter;
+use crate::store::StateDirectory;
+
+/// `rollback`.
+pub(crate) fn rollback(context: &Context, arguments: &Rollback) -> Result<ExitStatus> {
+    if arguments.to != Stage::BeforeLaneStart {
+        let message = format!("lanes cannot be reset to {}: rollback has one stage, before_lane_start", arguments.to);
+        return Err(ExitStatus::Usage.error(message).hint("leave --to out"));
+    }
+    let within = RepositoryContext::open_for_work(context, arguments.control.layer())?;
+    let run = named_or_only_unfinished(&within.state, arguments.run.as_ref())?;
+    roll_back(&within, &run, &arguments.lanes, &Adoption::of(&arguments.control))
+}
+
+/// Rolls back the `lanes` of a run; none named: all that began.
+pub(super) fn roll_back(
+    within: &RepositoryContext<'_>,
+    run: &RunId,
+    lanes: &[LaneId],
+    adoption: &Adoption,
+) -> Result<ExitStatus> {
+    let context = within.context;
+    wait_for_refs(context, &within.repository)?;
+    let mut locked = adopt(within, run, adoption, Reach::All)?;
+    let (started, phase_plan) = (locked.started.clone(), locked.plan.clone());
+    let refused = |error| refusal(error, &within.state, (&started, &phase_plan), lanes);
+    let rollback = plan(&locked.state, &locked.records, lanes).map_err(refused)?;
+    present(within, &locked, &rollback);
+    let executor = within.executor(&started, &phase_plan)?;
+    let behind = |error: String| {
+        let hints = ["the run log is complete; `lanekeeper resume` writes the others again".to_owned()];
+        context.printer.warning(format!("checkpoints.json or task.json is behind: {error}"), &hints);
+    };
+    let records = locked.records.clone();
+    let (state, repository) = (&within.state, &within.repository);
+    let writer = ProjectionWriter::start(state, repository, &executor.pool, &started, &phase_plan, records);
+    let writer = writer.map_err(|error| behind(error.to_string())).ok();
+    let mut follow = |records: &[Record]| writer.iter().for_each(|writer| writer.send(records));
+    let done = carry_out(&executor, &mut locked.journal, &mut locked.state, &rollback, &mut follow);
+    if let Some(Err(error)) = writer.map(ProjectionWriter::finish) {
+        behind(error.to_string());
+    }
+    report(within, &locked, &rollback, &done.map_err(refused)?)
+}
+
+/// What is printed before a rollback begins (seed 004).
+fn present(within: &RepositoryContext<'_>, locked: &LockedRun, rollback: &RollbackPlan) {
+    let run = &locked.started.run_id;
+    if rollback.lanes.is_empty() {
+        return;
+    }
+    let mut lines = vec![format!("Rolling back run {run} of phase {} to before_lane_start", locked.plan.phase)];
+    lines.push("Current stage:".to_owned());
+    for lane in &rollback.lanes {
+        lines.push(format!("  {:<20} {:<24} {}", locked.plan.lane(lane.lane).id.as_str(), lane.stage, lane.standing));
+    }
+    lines.push(format!("Checkpoints: {}", within.state.checkpoints().display()));
+    lines.extend(rollback.jobs.iter().map(|job| format!("Stopping {job}, if it still runs")));
+    within.context.printer.note(lines.join("\n"));
+}
+
+fn report(
+    within: &RepositoryContext<'_>,
+    locked: &LockedRun,
+    rollback: &RollbackPlan,
+    done: &[PutBack],
+) -> Result<ExitStatus> {
+    let run = &locked.started.run_id;
+    let program = within.state.program();
+    let commands = Commands { program: &program, run };
+    let (resume, again) = (shell_line(commands.resume()), shell_line(commands.rollback(None)));
+    let lanes: Vec<Value> = rollback.lanes.iter().zip(done).map(|(lane, done)| as_json(lane, done)).collect();
+    let json = json!({
+        "run_id": run,
+        "phase": locked.plan.phase,
+        "stage": Stage::BeforeLaneStart,
+        "lanes": lanes,
+        "never_began": rollback.untouched,
+        "checkpoints": within.state.checkpoints(),
+        "resume_hint": resume,
+        "rollback_hint": again,
+    });
+    let mut lines: Vec<String> = Vec::new();
+    for (lane, done) in rollback.lanes.iter().zip(done) {
+        lines.extend(as_text(lane, done, &locked.started.base_branch));
+    }
+    lines.extend(rollback.untouched.iter().map(|lane| format!("{lane}: never began, so nothing was done")));
+    lines.push(format!("To run the lanes again: {resume}"));
+    lines.push(format!("To roll back what has begun by then: {again}"));
+    within.context.printer.print(lines.join("\n") + "\n", &json)
+}
+
+fn as_text(lane: &LaneToPutBack, done: &PutBack, base: &str) -> Vec<String> {
+    let mut lines = vec![format!("{}: rolled back from {} ({})", done.lane, lane.stage, lane.standing)];
+    if let Some(commit) = &done.undone_by {
+        lines.push(format!("  its merge into {base} is undone by {}", commit.short()));
+        lines.push(format!("    to have it in {base} again: {}", shell_line(["git", "revert", commit.as_str()])));
+    }
+    for work in &done.kept {
+        let who = work.agent.as_ref().map_or("the lane", |agent| agent.as_str());
+        lines.push(format!("  {who}: kept as {} ({})", work.reference, work.commit.short()));
+        let [look, restore] = commands_for(work);
+        lines.push(format!("    to look at it: {look}"));
+        lines.push(format!("    to restore it: {restore}"));
+    }
+    if let Some(url) = &lane.pull_request {
+        lines.push(format!("  its pull request stays as it is: {url}"));
+        lines.push("    it is brought up to date when the lane is run again; otherwise close it there".to_owned());
+    }
+    lines.extend(done.aside.iter().map(|path| {
+        format!("  what was in the place of a worktree is now {}; look at it, and delete it", path.display())
+    }));
+    if done.kept.is_empty() {
+        lines.push("  it held no work that is not kept elsewhere".to_owned());
+    }
+    lines
+}
+
+fn commands_for(work: &KeptWork) -> [String; 2] {
+    let name = format!("restored-{}", work.commit.short());
+    [shell_line(["git", "log", &work.reference]), shell_line(["git", "checkout", "-b", &name, &work.reference])]
+}
+
+fn as_json(lane: &LaneToPutBack, done: &PutBack) -> Value {
+    let kept = done.kept.iter().map(|work| {
+        let [look, restore] = commands_for(work);
+        json!({"agent": work.agent, "reference": work.reference, "commit": work.commit, "look": look, "restore": restore})
+    });
+    json!({
+        "lane": done.lane,
+        "was": lane.stage,
+        "standing": lane.standing,
+        "undone_by": done.undone_by,
+        "pull_request": lane.pull_request,
+        "kept": kept.collect::<Vec<_>>(),
+        "aside": done.aside,
+    })
+}
+
+/// Why a rollback cannot be done, with the exit code and what to type next.
+pub(crate) fn refusal(
+    error: RollbackError,
+    state: &StateDirectory,
+    (started, plan): (&RunStarted, &Plan),
+    asked: &[LaneId],
+) -> anyhow::Error {
+    let message = error.to_string();
+    let again = |lanes: &[LaneId]| {
+        let lanes = lanes.iter().flat_map(|lane| ["--lane", lane.as_str()]);
+        let words: Vec<&str> = ["rollback", started.run_id.as_str()].into_iter().chain(lanes).collect();
+        command(state, &words)
+    };
+    let then = format!("then the same again: {}", again(asked));
+    let blocked = || ExitStatus::Blocked.error(&message);
+    match error {
+        RollbackError::UnknownLane(lane) => unknown_lane(&lane, plan.lanes.iter().map(|lane| &lane.id)),
+        RollbackError::Dependants { all, .. } => {
+            ExitStatus::Usage.error(message).hint(format!("all of them together: {}", again(&all)))
+        }
+        RollbackError::Conflict { merge, branch, .. } => {
+            let checkout = shell_line(["git", "checkout", branch.as_str()]);
+            let revert = shell_line(["git", "revert", "-m", "1", merge.as_str()]);
+            blocked().hint(format!("undo it by hand: {checkout} && {revert}")).hint(then)
+        }
+        RollbackError::CheckedOut { obstacles, .. } => blocked().hint(obstacles.remedy.clone()).hint(then),
+        RollbackError::BranchInUse { place, .. } => {
+            let place = place.to_string_lossy();
+            let leave = shell_line(["git", "-C", place.as_ref(), "checkout", "--detach"]);
+            blocked().hint(format!("leave the branch: {leave}")).hint(then)
+        }
+        RollbackError::Embedded { .. } => blocked().hint("move them out of the worktree").hint(then),
+        RollbackError::Busy { .. } | RollbackError::Process(_) => blocked().hint(then),
+        RollbackError::Fault(_) => ExitStatus::Corrupted.error(message),
+        RollbackError::Git(error) => anyhow::Error::from(error).hint(then),
+        RollbackError::Port(_) => blocked().hint(then),
+        RollbackError::File(error) => error.into(),
+        RollbackError::Log(error) => error.into(),
+    }
+}

@@ -1,0 +1,248 @@
+//! Worktrees and branches of lanes: opened, reset to a new base, cleaned up.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Answer, Executor, ExecutorError, Moment, Task};
+use crate::event::{Event, Worktree};
+use crate::git::{self, Checkout, GitError, Holder, Mode, Snapshot};
+use crate::model::{CommitId, LaneIndex, MergeMode};
+use crate::schedule::{Rebuild, RunState};
+
+/// What stands in a lane's place in the names of the final gate's snapshots.
+pub(crate) const FINAL: &str = "final";
+
+/// How long the end of a run waits for its worktrees to be deleted, and before that for one that is being made; `clean`
+/// deletes the rest.
+const DELETING: Duration = Duration::from_secs(10);
+
+impl Executor {
+    pub(super) fn open_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
+        let lane_state = state.lane(lane);
+        let known = lane_state.head.clone();
+        let start = known
+            .clone()
+            .or_else(|| lane_state.base.clone())
+            .ok_or(ExecutorError::Missing("what the lane starts from"))?;
+        let mode = if known.is_some() { Mode::ExistingBranch } else { Mode::FreshBranch };
+        let want = Checkout { branch: Some(self.lane_branch(lane)), start, mode, adopt: known.is_some() };
+        Ok(self.task(lane, state, move |executor| {
+            let worktree = executor.open(&executor.holder(lane, None), &executor.adopting_empty(&want)?, lane)?;
+            Ok(vec![Event::WorktreeOpened { lane: executor.id(lane), agent: None, worktree }])
+        }))
+    }
+
+    pub(super) fn open_agent(
+        self: &Arc<Self>,
+        lane: LaneIndex,
+        agent: usize,
+        state: &RunState,
+    ) -> Result<Task, ExecutorError> {
+        let lane_state = state.lane(lane);
+        let start = lane_state.head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
+        let again = lane_state.agents[agent].start.is_some();
+        let mode = if again { Mode::Reset } else { Mode::FreshBranch };
+        let want = Checkout { branch: Some(self.agent_branch(lane, agent)), start, mode, adopt: again };
+        Ok(self.task(lane, state, move |executor| {
+            let worktree =
+                executor.open(&executor.holder(lane, Some(agent)), &executor.adopting_empty(&want)?, lane)?;
+            let name = executor.plan.lane(lane).agents[agent].name.clone();
+            Ok(vec![Event::WorktreeOpened { lane: executor.id(lane), agent: Some(name), worktree }])
+        }))
+    }
+
+    /// The same, with a branch that has nothing on it taken for the holder's: there was none when the lane began, so an
+    /// earlier try made it whose claim was removed since.
+    fn adopting_empty(&self, want: &Checkout) -> Result<Checkout, GitError> {
+        let tip = want.branch.as_deref().map(|branch| self.repository.branch_commit(branch)).transpose()?.flatten();
+        Ok(Checkout { adopt: want.adopt || tip.as_ref() == Some(&want.start), ..want.clone() })
+    }
+
+    /// A slot with `want` in it, under the name that its holder sees, with the ignored files that the lane asks for.
+    pub(super) fn open(&self, holder: &Holder, want: &Checkout, lane: LaneIndex) -> Result<Worktree, GitError> {
+        let worktree = self.pool.open(holder, want)?;
+        self.pool.link(holder, &worktree.path)?;
+        let patterns: Vec<&str> = self.plan.lane(lane).copy.iter().map(String::as_str).collect();
+        if !patterns.is_empty() {
+            git::copy_ignored(&self.repository, &worktree.path, &patterns)?;
+        }
+        Ok(worktree)
+    }
+
+    /// Puts the lane onto the integration branch, or onto its merge with it; what it held stays in a snapshot.
+    pub(super) fn reset_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
+        let lane_state = state.lane(lane);
+        let rebuild = lane_state.rebuild.clone().ok_or(ExecutorError::Missing("what the lane is put onto"))?;
+        let head = lane_state.head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
+        let (moment, worktree) = (self.moment(lane, state), lane_state.worktree.clone());
+        Ok(self.task(lane, state, move |executor| {
+            let id = executor.id(lane);
+            let mut events = match &worktree {
+                Some(worktree) => executor.reopen_if_lost(&worktree.path, &moment)?,
+                None => Vec::new(),
+            };
+            let kept = executor.keep_commit(lane, &head, moment.at)?;
+            let base = match &rebuild {
+                Rebuild::OnIntegration => executor.integration()?,
+                Rebuild::OnMerge(commit) => executor.merge_again(lane, commit, &head)?,
+            };
+            let branch = Some(executor.lane_branch(lane));
+            let want = Checkout { branch, start: base.clone(), mode: Mode::Reset, adopt: true };
+            executor.pool.open(&executor.holder(lane, None), &want)?;
+            let note = format!("the lane's earlier work is kept as {}", kept.reference);
+            events.extend([
+                executor.put_aside(lane, None, kept),
+                Event::Noted { lane: Some(id.clone()), message: note },
+                Event::LaneReset { lane: id, base },
+            ]);
+            Ok(events)
+        }))
+    }
+
+    /// Releases everything of the lane: its slot, its links, the branches and snapshots whose work is merged.
+    pub(super) fn clean_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
+        let lane_state = state.lane(lane);
+        let merged = lane_state.merged.clone().ok_or(ExecutorError::Missing("where the lane was merged"))?;
+        let head = lane_state.head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
+        let moment = self.moment(lane, state);
+        let worktree = lane_state.worktree.clone();
+        let agents: Vec<usize> =
+            (0..lane_state.agents.len()).filter(|&agent| lane_state.agents[agent].start.is_some()).collect();
+        Ok(self.task(lane, state, move |executor| {
+            let kept_by = [merged.clone(), head.clone()];
+            let holder = executor.holder(lane, None);
+            let mut events = Vec::new();
+            let mut left = Vec::new();
+            if let Some(worktree) = &worktree {
+                events = executor.reopen_if_lost(&worktree.path, &moment)?;
+                left = executor.give_back(&holder, worktree, &kept_by, &moment)?;
+            }
+            let told = |left: Snapshot| format!("{}: what was left uncommitted in the lane's worktree", left.reference);
+            let mut kept: Vec<String> = left.into_iter().map(told).collect();
+            let own = agents.iter().copied().filter(|&agent| !executor.plan.lane(lane).shares_worktree(agent));
+            let branches: Vec<String> = own.map(|agent| executor.agent_branch(lane, agent)).collect();
+            for branch in branches {
+                executor.delete_branch(&branch, &kept_by, &mut kept);
+            }
+            // A lane that is not merged locally keeps its branch and its snapshots.
+            if executor.facts.options.merge == MergeMode::Local {
+                executor.delete_branch(&executor.lane_branch(lane), &kept_by, &mut kept);
+                kept.extend(git::delete_references(&executor.repository, &moment.known)?);
+            }
+            events.push(Event::LaneCleaned { lane: executor.id(lane), kept });
+            Ok(events)
+        }))
+    }
+
+    fn delete_branch(&self, branch: &str, kept_by: &[CommitId], kept: &mut Vec<String>) {
+        if let Err(error) = git::delete_branch_if_merged(&self.repository, branch, kept_by) {
+            kept.push(format!("branch {branch}: {error}"));
+        }
+    }
+
+    /// Gives a slot back. What gates or a reviewer left in it is no work, but is kept in a snapshot all the same, which
+    /// is answered; a repository in it, which no snapshot can hold, keeps it from being given back.
+    pub(super) fn give_back(
+        &self,
+        holder: &Holder,
+        worktree: &Worktree,
+        kept_by: &[CommitId],
+        moment: &Moment,
+    ) -> Result<Vec<Snapshot>, ExecutorError> {
+        self.release(holder, worktree, kept_by, || {
+            self.keep_worktree(&moment.making_room(holder.agent.as_ref()), &worktree.path)
+        })?;
+        self.pool.unlink(holder)?;
+        self.unrecorded(moment, holder.agent.as_ref())
+    }
+
+    /// Releases a slot whose work `kept_by` leads to; what else is in it is saved first, by `keep`.
+    fn release(
+        &self,
+        holder: &Holder,
+        worktree: &Worktree,
+        kept_by: &[CommitId],
+        keep: impl FnOnce() -> Result<Snapshot, ExecutorError>,
+    ) -> Result<(), ExecutorError> {
+        match self.pool.release(holder, kept_by) {
+            Err(GitError::Dirty { .. } | GitError::OperationInProgress { .. } | GitError::Unmerged { .. }) => {
+                self.refuse_embedded(&worktree.path)?;
+                let left = keep()?;
+                git::restore(&worktree.path, &git::head_of(&worktree.path)?.commit)?;
+                Ok(self.pool.release(holder, &[kept_by, &[left.commit]].concat())?)
+            }
+            done => Ok(done?),
+        }
+    }
+
+    fn refuse_embedded(&self, path: &Path) -> Result<(), ExecutorError> {
+        self.repository.vouch_for(path)?;
+        let inner = git::embedded_repositories_in(path)?;
+        if inner.is_empty() {
+            return Ok(());
+        }
+        let (place, inner) = (path.display(), inner.join(", "));
+        Err(ExecutorError::Precondition(format!(
+            "{place} holds repositories of its own ({inner}); move them away, then resume"
+        )))
+    }
+
+    pub(super) fn open_final(self: &Arc<Self>, _: &RunState) -> Result<Task, ExecutorError> {
+        let executor = self.clone();
+        Ok(Box::new(move |_| {
+            let opened = || -> Answer {
+                let holder = Holder { run: executor.facts.run_id.clone(), lane: None, agent: None };
+                let want = Checkout { branch: None, start: executor.integration()?, mode: Mode::Reset, adopt: true };
+                Ok(vec![Event::FinalOpened { worktree: executor.pool.open(&holder, &want)? }])
+            };
+            opened().unwrap_or_else(|error| {
+                let reason = format!("the worktree of the final gate cannot be opened: {error}");
+                vec![Event::PhaseBlocked { reason }]
+            })
+        }))
+    }
+
+    pub(super) fn empty_pool(self: &Arc<Self>, state: &RunState) -> Task {
+        let executor = self.clone();
+        let (integration, last) = (state.integration().cloned(), state.final_worktree().cloned());
+        Box::new(move |tell| {
+            executor.restore_recent(None).into_iter().for_each(tell);
+            let mut kept = Vec::new();
+            match last.map(|worktree| executor.give_back_last(&worktree, integration.as_slice())) {
+                Some(Ok(left)) => kept.extend(
+                    left.into_iter().map(|left| format!("{}: what the final gate left uncommitted", left.reference)),
+                ),
+                Some(Err(error)) => kept.push(error.to_string()),
+                None => {}
+            }
+            let run = &executor.facts.run_id;
+            if !executor.facts.options.keep_pool {
+                match executor.pool.empty(run, Some(DELETING)) {
+                    Ok(left) => {
+                        kept.extend(left.into_iter().map(|left| format!("{}: {}", left.path.display(), left.reason)))
+                    }
+                    Err(error) => kept.push(error.to_string()),
+                }
+            }
+            vec![Event::PoolEmptied { kept }]
+        })
+    }
+
+    /// Gives the slot of the final gate back. What the gate left in it is no work, but is kept, named by the commit that
+    /// it judged.
+    fn give_back_last(&self, worktree: &Worktree, kept_by: &[CommitId]) -> Result<Vec<Snapshot>, ExecutorError> {
+        let holder = Holder { run: self.facts.run_id.clone(), lane: None, agent: None };
+        let at = self.repository.commit_time(&worktree.head)?;
+        let (phase, tags) = (&self.facts.phase, self.facts.options.checkpoint_tags);
+        let reference = git::reference_name(phase, FINAL, at, tags);
+        let message = format!("Snapshot of the final gate of {}", self.facts.run_id);
+        // It was opened where the integration branch stood, wherever that went since.
+        let kept_by = [kept_by, std::slice::from_ref(&worktree.head)].concat();
+        let index_file = self.run.directory().join("snapshot.index");
+        self.release(&holder, worktree, &kept_by, || {
+            self.keep_files(&worktree.path, &index_file, &reference, &message)
+        })?;
+        Ok(git::kept_under(&self.repository, &reference, &message)?)
+    }
+}

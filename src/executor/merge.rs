@@ -1,0 +1,90 @@
+//! Merges lanes into the integration branch (SPEC §6, step 7).
+
+use std::sync::Arc;
+
+use super::{Executor, ExecutorError, Task};
+use crate::event::Event;
+use crate::git::{self, Checkout, Merge, Mode, Publication};
+use crate::model::{CommitId, LaneIndex};
+use crate::schedule::RunState;
+
+impl Executor {
+    fn is_lost(&self, commit: &CommitId) -> Result<bool, ExecutorError> {
+        Ok(!git::damaged(&self.repository, std::slice::from_ref(commit))?.is_empty())
+    }
+
+    /// The merge of the lane with the integration branch, which failed the lane's tests; made again if git has lost it.
+    pub(super) fn merge_again(
+        &self,
+        lane: LaneIndex,
+        commit: &CommitId,
+        head: &CommitId,
+    ) -> Result<CommitId, ExecutorError> {
+        if !self.is_lost(commit)? {
+            return Ok(commit.clone());
+        }
+        let (id, onto) = (self.id(lane), self.integration()?);
+        let reserved = self.reserved(lane, (&onto, head))?;
+        match git::merge(&self.repository, &onto, head, &format!("Merge lane {id}"), &self.trailers(&id), &reserved)? {
+            Merge::Done(merge) => Ok(merge),
+            Merge::AlreadyIn | Merge::Conflict(_) => Ok(onto),
+        }
+    }
+
+    pub(super) fn stage_merge(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
+        let head = state.lane(lane).head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
+        let (moment, worktree) = (self.moment(lane, state), state.lane(lane).worktree.clone());
+        let base = state.lane(lane).base.clone().ok_or(ExecutorError::Missing("what the lane stands on"))?;
+        Ok(self.task(lane, state, move |executor| {
+            let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
+            let onto = executor.integration()?;
+            let name = plan.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+            let message = format!("Merge lane {id}{name}");
+            let reserved = executor.reserved(lane, (&onto, &head))?;
+            let trailers = executor.trailers(&id);
+            let commit = match git::merge(&executor.repository, &onto, &head, &message, &trailers, &reserved)? {
+                Merge::AlreadyIn => return Ok(vec![Event::LaneMerged { lane: id, commit: onto.clone(), onto }]),
+                Merge::Conflict(paths) => {
+                    let mender = plan.last_worker();
+                    let with = format!("what was merged into {} meanwhile", executor.facts.base_branch);
+                    return Ok(vec![executor.conflict(lane, mender, paths, &with)]);
+                }
+                Merge::Done(commit) => commit,
+            };
+            let moved = !executor.repository.is_ancestor(&onto, &head)?;
+            let mut events = Vec::new();
+            if moved && !plan.tests.is_empty() {
+                if let Some(worktree) = &worktree {
+                    events = executor.reopen_if_lost(&worktree.path, &moment)?;
+                }
+                let want = Checkout { branch: None, start: commit.clone(), mode: Mode::Reset, adopt: true };
+                executor.pool.open(&executor.holder(lane, None), &want)?;
+            }
+            events.extend(executor.left_out(lane, (&base, &head), &reserved)?);
+            events.push(Event::MergeStaged { lane: id, onto, commit, moved });
+            Ok(events)
+        }))
+    }
+
+    pub(super) fn publish_merge(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
+        let staged = state.lane(lane).staged.clone().ok_or(ExecutorError::Missing("what is to be merged"))?;
+        Ok(self.task(lane, state, move |executor| {
+            let id = executor.id(lane);
+            let branch = &executor.facts.base_branch;
+            let merged =
+                Event::LaneMerged { lane: id.clone(), commit: staged.commit.clone(), onto: staged.onto.clone() };
+            let published = match git::publish(&executor.repository, branch, &staged.onto, &staged.commit) {
+                // No ref leads to a staged merge. It holds nothing that the lane and the branch do not.
+                Err(_) if executor.is_lost(&staged.commit)? => return Ok(vec![Event::MergeSuperseded { lane: id }]),
+                published => published?,
+            };
+            match published {
+                Publication::Published | Publication::AlreadyThere => Ok(vec![merged]),
+                Publication::Moved(_) => Ok(vec![Event::MergeSuperseded { lane: id }]),
+                Publication::CheckedOutDirty { worktree, obstacles } => {
+                    Err(ExecutorError::Precondition(obstacles.cannot_move(branch, &worktree)))
+                }
+            }
+        }))
+    }
+}

@@ -1,0 +1,34 @@
+//! Checks the must-haves of a lane in the commit at its head.
+
+use std::sync::Arc;
+
+use super::{Executor, ExecutorError, Task};
+use crate::diagnose::{FileText, MAX_FILE_BYTES, check_must_haves};
+use crate::event::Event;
+use crate::model::{LaneIndex, TreeEntry};
+use crate::schedule::RunState;
+
+impl Executor {
+    /// Reads what is committed, never the worktree: what an agent left there is not what is merged.
+    pub(super) fn check_must_haves(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
+        let head = state.lane(lane).head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
+        Ok(self.task(lane, state, move |executor| {
+            let entries = executor.repository.entries(&head)?;
+            let asked = &executor.plan.lane(lane).must_haves;
+            let verdicts = check_must_haves(asked, &entries, &mut |entry| executor.text_of(entry));
+            Ok(vec![Event::MustHavesChecked { lane: executor.id(lane), head: head.clone(), verdicts }])
+        }))
+    }
+
+    fn text_of(&self, entry: &TreeEntry) -> FileText {
+        if entry.size > MAX_FILE_BYTES {
+            return FileText::TooLarge;
+        }
+        match self.repository.contents(&entry.object) {
+            Err(error) => FileText::Unreadable(error.to_string()),
+            // Git's own test for binary files.
+            Ok(bytes) if bytes.iter().take(8000).any(|&byte| byte == 0) => FileText::Binary,
+            Ok(bytes) => FileText::Text(String::from_utf8_lossy(&bytes).into_owned()),
+        }
+    }
+}

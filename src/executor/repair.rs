@@ -1,0 +1,230 @@
+//! Repairs what the run log names and another program removed: claims, branches, git's records of worktrees, objects, snapshots.
+//!
+//! An action that git refuses is tried again after such a repair. Objects need no refs of their own for that: what no ref
+//! leads to yet can be made again from what is recorded and from the files (decision 21).
+
+use super::{Answer, Executor, ExecutorError, Moment};
+use crate::event::{Event, Worktree};
+use crate::git::{self, ClaimFound, GitError, Holder};
+use crate::model::{CommitId, LaneIndex};
+use crate::schedule::{AgentState, AgentStep, RunState};
+
+/// How often an action is tried that git refuses.
+const TRIES: u32 = 4;
+
+/// A worktree that is held according to the run log.
+#[derive(Debug, Clone)]
+pub(super) struct Holding {
+    pub(super) holder: Holder,
+    /// As it is to be opened again: for a merge that is being tested, without a branch.
+    pub(super) worktree: Worktree,
+    pub(super) branch: Option<(String, CommitId)>,
+    pub(super) busy: bool,
+    /// An agent's work there is not committed yet. If the worktree is gone, so is that work: the commit must fail, not
+    /// find an empty worktree.
+    pub(super) unsaved: bool,
+}
+
+impl Executor {
+    pub(super) fn holdings(&self, lane: LaneIndex, state: &RunState) -> Vec<Holding> {
+        let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
+        let mut found = Vec::new();
+        if let Some(worktree) = lane_state.worktree.clone() {
+            let head = lane_state.head.clone().unwrap_or_else(|| worktree.head.clone());
+            let tested = lane_state.staged.as_ref().filter(|staged| staged.moved && !plan.tests.is_empty());
+            let opened = match tested {
+                Some(staged) => Worktree { branch: String::new(), head: staged.commit.clone(), ..worktree },
+                None => worktree,
+            };
+            let shares = |agent: Option<usize>| agent.is_none_or(|agent| plan.shares_worktree(agent));
+            let unsaved = |agent: usize| plan.shares_worktree(agent) && is_uncommitted(&lane_state.agents[agent]);
+            found.push(Holding {
+                holder: self.holder(lane, None),
+                worktree: opened,
+                branch: Some((self.lane_branch(lane), head)),
+                busy: self.is_busy(lane, state, shares),
+                unsaved: (0..plan.agents.len()).any(unsaved),
+            });
+        }
+        for (agent, worker) in lane_state.agents.iter().enumerate() {
+            let Some(worktree) = worker.worktree.clone().filter(|_| !plan.shares_worktree(agent)) else { continue };
+            let head = worker.head.clone().unwrap_or_else(|| worktree.head.clone());
+            found.push(Holding {
+                holder: self.holder(lane, Some(agent)),
+                worktree,
+                branch: Some((self.agent_branch(lane, agent), head)),
+                busy: self.is_busy(lane, state, |other| other == Some(agent)),
+                unsaved: is_uncommitted(worker),
+            });
+        }
+        found
+    }
+
+    fn is_busy(&self, lane: LaneIndex, state: &RunState, own: impl Fn(Option<usize>) -> bool) -> bool {
+        let plan = self.plan.lane(lane);
+        let at = |job: &crate::model::JobId| {
+            job.agent().and_then(|name| plan.agents.iter().position(|agent| agent.name == *name))
+        };
+        state.lane(lane).running.iter().any(|job| own(at(job)))
+    }
+
+    /// Carries out `work`. Where git refuses, what the run log names and is missing is restored, and it is tried again.
+    pub(super) fn persist<T>(
+        &self,
+        moment: &Moment,
+        tell: &dyn Fn(Event),
+        work: impl Fn() -> Result<T, ExecutorError>,
+    ) -> Result<T, ExecutorError> {
+        for tried in 1..TRIES {
+            match work() {
+                Err(error @ (ExecutorError::Git(_) | ExecutorError::File(_))) => {
+                    let repaired = self.repair(moment, true);
+                    // What was just made may have been removed before a ref led to it.
+                    if repaired.is_empty() && (tried > 1 || !may_pass(&error)) {
+                        return Err(error);
+                    }
+                    repaired.into_iter().for_each(tell);
+                }
+                done => return done,
+            }
+        }
+        work()
+    }
+
+    /// Restores what is missing of a lane, and returns what was. With `reopen` worktrees that are gone are opened again,
+    /// unless a job is recorded as running there.
+    fn repair(&self, moment: &Moment, reopen: bool) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut note = |answer: Answer| match answer {
+            Ok(found) => events.extend(found),
+            Err(error) => tracing::debug!("a repair failed: {error}"),
+        };
+        note(Ok(self.restore_recent(Some(moment.lane)).into_iter().collect()));
+        for holding in &moment.holdings {
+            note(self.regain(holding, moment, reopen && !holding.busy && !holding.unsaved));
+            if !holding.busy {
+                note(self.restore_objects(holding, moment));
+            }
+        }
+        note(self.restore_snapshot(moment));
+        events
+    }
+
+    /// The same for every lane that has something left to do, as a resume begins.
+    pub(crate) fn repair_all(&self, state: &RunState) -> Vec<Event> {
+        let lanes = self.plan.indices().filter(|&lane| state.lane(lane).is_left_to_do());
+        lanes.flat_map(|lane| self.repair(&self.moment(lane, state), true)).collect()
+    }
+
+    /// The same for a lane that is about to be rolled back, whose worktrees that are gone need not be opened again.
+    pub(crate) fn repair_for_rollback(&self, lane: LaneIndex, state: &RunState) -> Vec<Event> {
+        self.repair(&self.moment(lane, state), false)
+    }
+
+    pub(super) fn restore_recent(&self, lane: Option<LaneIndex>) -> Option<Event> {
+        let restored = self.repository.restore_recent_objects();
+        let message = format!("git had lost {restored} objects that were just made; they were stored again");
+        (restored > 0).then(|| Event::Noted { lane: lane.map(|lane| self.id(lane)), message })
+    }
+
+    /// Notes the holder of each slot according to the run log, so that a slot without a claim is not given to another.
+    pub(crate) fn note_holders(&self, state: &RunState) {
+        for lane in self.plan.indices().filter(|&lane| state.lane(lane).is_left_to_do()) {
+            for holding in self.holdings(lane, state) {
+                self.pool.note_holder(holding.worktree.slot, &holding.holder);
+            }
+        }
+    }
+
+    /// Makes sure that the holder's claim, its branch and its worktree exist; `reopen`: a worktree that is gone is opened
+    /// again, else only what is still there is made known to git again.
+    pub(super) fn regain(&self, holding: &Holding, moment: &Moment, reopen: bool) -> Answer {
+        let Holding { holder, worktree, .. } = holding;
+        let mut events = Vec::new();
+        let place = worktree.path.display();
+        match self.pool.restore_claim(holder, worktree)? {
+            ClaimFound::Held => {}
+            ClaimFound::Restored => events.push(self.note_repair(moment, format!("the claim on {place} was restored"))),
+            ClaimFound::Released => return Ok(events),
+        }
+        events.extend(self.restore_branch(holding, moment)?);
+        if self.pool.register_again(worktree)? {
+            let message = format!("git had lost track of the worktree {place}; it was registered again");
+            events.push(self.note_repair(moment, message));
+        } else if reopen {
+            events.extend(self.reopen(holding, moment)?);
+        }
+        Ok(events)
+    }
+
+    /// Makes a branch again that was deleted: where its worktree last stood, if that continues the last recorded head,
+    /// else at that head, else where it was opened.
+    fn restore_branch(&self, holding: &Holding, moment: &Moment) -> Answer {
+        let Some((branch, recorded)) = &holding.branch else { return Ok(Vec::new()) };
+        if let Ok(Some(_)) = self.repository.branch_commit(branch) {
+            return Ok(Vec::new());
+        }
+        let last = self.repository.last_head_on(&holding.worktree.path, branch);
+        let continues = |last: &CommitId| {
+            *last == *recorded || self.repository.is_ancestor(recorded, last).is_ok_and(|continues| continues)
+        };
+        let candidates = last.filter(continues).into_iter().chain([recorded.clone(), holding.worktree.head.clone()]);
+        for commit in candidates {
+            if self.repository.has_commit(&commit)? {
+                self.repository.make_branch(branch, &commit)?;
+                let message = format!("branch {branch} was gone; it was made again at {}", commit.short());
+                return Ok(vec![self.note_repair(moment, message)]);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    /// Stores objects again, from the files of the worktree, that git has lost.
+    pub(super) fn restore_objects(&self, holding: &Holding, moment: &Moment) -> Answer {
+        let worktree = &holding.worktree;
+        if self.repository.vouch_for(&worktree.path).is_err() {
+            return Ok(Vec::new());
+        }
+        let base = &self.facts.base_commit;
+        let restored = git::restore_lost_objects(&self.repository, &worktree.path, base)?;
+        if restored == 0 {
+            return Ok(Vec::new());
+        }
+        let message = format!(
+            "git had lost {restored} objects of {}; they were stored again from its files",
+            worktree.path.display()
+        );
+        Ok(vec![self.note_repair(moment, message)])
+    }
+
+    /// Sets the ref of the lane's newest snapshot again, which Lanekeeper never removes before the lane is merged.
+    fn restore_snapshot(&self, moment: &Moment) -> Answer {
+        let Some((reference, commit)) = moment.known.last().filter(|_| !moment.landed) else { return Ok(Vec::new()) };
+        if self.repository.commit_at(reference)?.is_some() || !self.repository.has_commit(commit)? {
+            return Ok(Vec::new());
+        }
+        let kept = git::keep(&self.repository, reference, commit.clone())?;
+        Ok(vec![self.note_repair(moment, format!("the snapshot {} was gone; it was set again", kept.reference))])
+    }
+
+    fn note_repair(&self, moment: &Moment, message: String) -> Event {
+        Event::Noted { lane: Some(self.id(moment.lane)), message }
+    }
+}
+
+fn is_uncommitted(worker: &AgentState) -> bool {
+    worker.step == AgentStep::Committing
+}
+
+/// Whether the same may succeed a moment later although nothing was missing.
+fn may_pass(error: &ExecutorError) -> bool {
+    let ExecutorError::Git(error) = error else { return true };
+    matches!(
+        error,
+        GitError::Program(_)
+            | GitError::File(_)
+            | GitError::LostObject { .. }
+            | GitError::BadClaim { .. }
+            | GitError::NotOurs { .. }
+    )
+}

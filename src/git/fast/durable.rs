@@ -1,0 +1,202 @@
+//! Refs and the objects behind a commit, which must survive a power failure.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use git2::{ObjectType, Oid, Tree};
+
+use crate::git::command::error::{GitError, io_error};
+use crate::git::command::program::Git;
+use crate::git::fast::recent_objects::remember;
+use crate::git::repo::known_objects::loose;
+use crate::git::repo::repository::Repository;
+use crate::git::repo::state_file::{directory, parent, sync};
+use crate::model::CommitId;
+
+/// Makes the ref `name` durable. Git syncs the file; the directory entry is ours to sync.
+pub(crate) fn reference(repository: &Repository, name: &str) -> Result<(), GitError> {
+    directory(parent(&repository.common_dir().join(name)))
+}
+
+/// Makes everything durable that `tip` reaches and `since` does not: an agent's own git does not sync what it writes,
+/// and git does not write an object a second time.
+pub(crate) fn objects(repository: &Repository, tip: &CommitId, since: &[CommitId]) -> Result<(), GitError> {
+    let known = repository.durable_objects();
+    let has = |object| known.has(repository.common_dir(), object);
+    match repository.in_process(|git| new_objects(git, &has, tip, since)) {
+        Some(objects) => {
+            sync_objects(repository, &names(&objects))?;
+            remember(repository, objects.iter().copied().take(REMEMBERED));
+            known.add(repository.common_dir(), objects);
+            Ok(())
+        }
+        None => sync_objects(repository, &listed_objects(repository, tip, since)?),
+    }
+}
+
+/// How many objects of one commit are remembered at most: each is read once more.
+const REMEMBERED: usize = 1024;
+
+fn sync_objects(repository: &Repository, names: &[String]) -> Result<(), GitError> {
+    refuse_lost(repository, names)?;
+    let mut paths: Vec<PathBuf> = names.iter().filter_map(|name| loose(repository.common_dir(), name)).collect();
+    let directories: BTreeSet<PathBuf> = paths.iter().map(|file| parent(file).to_owned()).collect();
+    paths.extend(directories);
+    sync_paths(&paths)
+}
+
+/// Refuses objects of which git has neither a file nor a place in a pack: they were removed before a ref led to them.
+fn refuse_lost(repository: &Repository, names: &[String]) -> Result<(), GitError> {
+    let is_loose = |name: &&String| loose(repository.common_dir(), name).is_some_and(|file| file.exists());
+    let packed: Vec<&String> = names.iter().filter(|name| !is_loose(name)).collect();
+    if packed.is_empty() {
+        return Ok(());
+    }
+    let lost = repository.in_process(|git| {
+        let odb = git.odb()?;
+        let is_there = |name: &str| Oid::from_str(name).is_ok_and(|object| odb.exists(object));
+        Ok(packed.iter().find(|name| !is_there(name)).map(|name| name.to_string()))
+    });
+    match lost.flatten() {
+        Some(object) => Err(GitError::LostObject { object }),
+        None => Ok(()),
+    }
+}
+
+fn listed_objects(repository: &Repository, tip: &CommitId, since: &[CommitId]) -> Result<Vec<String>, GitError> {
+    let git = Git::new(repository.main_worktree()).args(["rev-list", "--objects", "--no-object-names", tip.as_str()]);
+    let listing = git.arg("--not").args(since.iter().map(CommitId::as_str)).run()?;
+    Ok(String::from_utf8_lossy(&listing).lines().map(str::to_owned).collect())
+}
+
+fn names(objects: &BTreeSet<Oid>) -> Vec<String> {
+    objects.iter().map(Oid::to_string).collect()
+}
+
+/// The commits that are new, and the objects of each that its first parent does not have in the same place and that are
+/// not known. That parent is one of those commits as well, or is durable.
+fn new_objects(
+    git: &git2::Repository,
+    known: &dyn Fn(Oid) -> bool,
+    tip: &CommitId,
+    since: &[CommitId],
+) -> Result<BTreeSet<Oid>, git2::Error> {
+    let since = since.iter().map(|commit| Oid::from_str(commit.as_str())).collect::<Result<Vec<_>, _>>()?;
+    let tip = Oid::from_str(tip.as_str())?;
+    let mut found = BTreeSet::new();
+    for id in new_commits(git, tip, &since)?.into_iter().filter(|id| !known(*id)) {
+        let commit = git.find_commit(id)?;
+        let parent = commit.parents().next().map(|parent| parent.tree()).transpose()?;
+        found.insert(id);
+        gather(git, &commit.tree()?, parent.as_ref(), known, &mut found)?;
+    }
+    Ok(found)
+}
+
+/// What `tip` reaches and `since` does not.
+fn new_commits(git: &git2::Repository, tip: Oid, since: &[Oid]) -> Result<Vec<Oid>, git2::Error> {
+    let mut walk = git.revwalk()?;
+    walk.push(tip)?;
+    since.iter().try_for_each(|commit| walk.hide(*commit))?;
+    walk.collect()
+}
+
+fn gather(
+    git: &git2::Repository,
+    tree: &Tree,
+    parent: Option<&Tree>,
+    known: &dyn Fn(Oid) -> bool,
+    to: &mut BTreeSet<Oid>,
+) -> Result<(), git2::Error> {
+    if parent.is_some_and(|parent| parent.id() == tree.id()) || known(tree.id()) || !to.insert(tree.id()) {
+        return Ok(());
+    }
+    for entry in tree {
+        let before = parent.and_then(|parent| parent.get_name_bytes(entry.name_bytes()));
+        match entry.kind() {
+            _ if before.as_ref().is_some_and(|before| before.id() == entry.id()) || known(entry.id()) => {}
+            Some(ObjectType::Tree) => {
+                let before = before.filter(|before| before.kind() == Some(ObjectType::Tree));
+                let before = before.map(|before| git.find_tree(before.id())).transpose()?;
+                gather(git, &git.find_tree(entry.id())?, before.as_ref(), known, to)?;
+            }
+            // A commit of another repository.
+            Some(ObjectType::Commit) => {}
+            _ => drop(to.insert(entry.id())),
+        }
+    }
+    Ok(())
+}
+
+/// Threads that sync at once: they share the file system's commits and the disk's flushes.
+const SYNCING_THREADS: usize = 32;
+
+fn sync_paths(paths: &[PathBuf]) -> Result<(), GitError> {
+    let share = paths.len().div_ceil(SYNCING_THREADS).max(2);
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = paths.chunks(share).map(|chunk| scope.spawn(|| sync_each(chunk))).collect();
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    })
+}
+
+fn sync_each(paths: &[PathBuf]) -> Result<(), GitError> {
+    paths.iter().try_for_each(|path| sync(path).map_err(io_error("sync", path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::git::repo::known_objects::DurableObjects;
+
+    #[test]
+    fn no_object_of_what_is_new_is_left_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = std::fs::canonicalize(directory.path()).unwrap();
+        let git = |arguments: &[&str]| {
+            let git = Git::new(&place).configured("user.name=x").configured("user.email=x@localhost");
+            git.args(arguments).line().unwrap()
+        };
+        let commit = |path: &str, text: &str| {
+            let path = place.join(path);
+            std::fs::create_dir_all(parent(&path)).unwrap();
+            std::fs::write(&path, text).unwrap();
+            git(&["add", "--all"]);
+            git(&["commit", "--quiet", "-m", "x"]);
+            CommitId::new(&git(&["rev-parse", "HEAD"])).unwrap()
+        };
+        git(&["init", "--quiet"]);
+        let first = commit("src/deep/a", "1");
+        commit("src/deep/b", "2");
+        git(&["checkout", "--quiet", "-b", "side", first.as_str()]);
+        commit("other/a", "3");
+        git(&["checkout", "--quiet", "-"]);
+        git(&["merge", "--quiet", "--no-ff", "-m", "merge", "side"]);
+        // As before, so that the merge has something nobody else has, and back.
+        std::fs::rename(place.join("src"), place.join("file")).unwrap();
+        commit("src", "a file now");
+        let tip = commit("file/a", "4");
+        let repository = Repository::discover(&place).unwrap();
+        let next = commit("again", "5");
+        for since in [vec![], vec![first]] {
+            let known = DurableObjects::default();
+            let has = |object| known.has(repository.common_dir(), object);
+            let new = |tip| repository.in_process(|git| new_objects(git, &has, tip, &since)).unwrap();
+            let found = names(&new(&tip));
+            let listed = listed_objects(&repository, &tip, &since).unwrap();
+            assert!(listed.len() > 8);
+            assert_eq!(listed.into_iter().filter(|name| !found.contains(name)).collect::<Vec<_>>(), [""; 0]);
+            // What is known is not looked at again; what is new beside it is.
+            known.add(repository.common_dir(), new(&tip));
+            assert_eq!(new(&tip).len(), 0);
+            assert_eq!(new(&next).len(), 3, "a commit, its tree, a file");
+            // What is written again has to be synced again.
+            let file = loose(repository.common_dir(), tip.as_str()).unwrap();
+            let bytes = std::fs::read(&file).unwrap();
+            std::fs::remove_file(&file).unwrap();
+            std::fs::write(&file, bytes).unwrap();
+            assert_eq!(names(&new(&tip)), [tip.as_str()]);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! What libgit2 says held against what the git program says.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use super::*;
+use crate::git::command::program::Git;
+use crate::git::repo::repository::commit_id;
+
+struct Place {
+    root: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let place = Self { root: directory.path().canonicalize().unwrap().join("repo"), _directory: directory };
+        fs::create_dir(&place.root).unwrap();
+        place.git(&["init", "--quiet", "--initial-branch=main"]);
+        place.git(&["config", "user.name", "someone"]);
+        place.git(&["config", "user.email", "someone@example.invalid"]);
+        place
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let answer = Git::new(&self.root).args(arguments).run().unwrap();
+        String::from_utf8_lossy(&answer).trim_end().to_owned()
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.root.join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn commit(&self) -> CommitId {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "--allow-empty", "--message=more"]);
+        self.commit_id("HEAD")
+    }
+
+    fn commit_id(&self, name: &str) -> CommitId {
+        commit_id(self.git(&["rev-parse", name]).as_bytes()).unwrap()
+    }
+
+    fn repository(&self) -> Repository {
+        Repository::locate(&self.root).unwrap()
+    }
+}
+
+#[test]
+fn ancestors_are_those_that_git_lists_however_far_back() {
+    let place = Place::new();
+    place.commit();
+    let tree = place.git(&["rev-parse", "HEAD^{tree}"]);
+    let mut commits = vec![place.commit_id("HEAD")];
+    // Merges that reach back over more than the few that are looked at one by one, and a second root.
+    for number in 1..60_usize {
+        let parents = [number - 1, number / 2, number / 3];
+        let mut arguments = vec!["commit-tree".to_owned(), tree.clone(), format!("-m{number}")];
+        let parents = if number == 31 { &[][..] } else { &parents[..1 + number % 3] };
+        let parents: BTreeSet<_> = parents.iter().copied().collect();
+        arguments.extend(parents.iter().flat_map(|&at| ["-p".to_owned(), commits[at].to_string()]));
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        commits.push(commit_id(place.git(&arguments).as_bytes()).unwrap());
+    }
+    let repository = place.repository();
+    for descendant in &commits {
+        let listed = place.git(&["rev-list", descendant.as_str()]);
+        let listed: BTreeSet<&str> = listed.lines().collect();
+        for ancestor in &commits {
+            let found = repository.is_ancestor(ancestor, descendant).unwrap();
+            assert_eq!(found, listed.contains(ancestor.as_str()), "{ancestor} of {descendant}");
+        }
+    }
+}
+
+#[test]
+fn what_git_has_lost_is_not_remembered() {
+    let place = Place::new();
+    place.write("file", "only once");
+    let commit = place.commit();
+    let blob = place.git(&["rev-parse", "HEAD:file"]);
+    let repository = place.repository();
+    let read = |name: &str| repository.in_process(|git| git.find_object(Oid::from_str(name)?, None).map(drop));
+    let names = [commit.as_str(), &blob, &place.git(&["rev-parse", "HEAD^{tree}"])];
+    for name in names {
+        assert_eq!(read(name), Some(()));
+        fs::remove_file(repository.common_dir().join("objects").join(&name[..2]).join(&name[2..])).unwrap();
+        assert_eq!(read(name), None);
+    }
+}
+
+#[test]
+fn other_programs_may_take_what_is_open_away() {
+    let place = Place::new();
+    place.write("file", "packed");
+    let commit = place.commit();
+    let repository = place.repository();
+    let holds = |commit: &CommitId| repository.in_process(|git| git.find_commit(oid(commit)?)?.tree().map(drop));
+    assert_eq!(holds(&commit), Some(()));
+    for _ in 0..2 {
+        // A pack takes the place of what was open, and another one the place of that.
+        let mut pack = Command::new("git");
+        pack.current_dir(&place.root).args(["repack", "-a", "-d", "-f", "--quiet"]).stdin(Stdio::null());
+        assert!(pack.status().unwrap().success());
+        assert_eq!(holds(&commit), Some(()));
+        let next = place.commit();
+        assert_eq!(holds(&next), Some(()));
+    }
+}

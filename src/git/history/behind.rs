@@ -1,0 +1,112 @@
+//! Checkouts that are behind their branch: the head is at the branch's tip, index and files are at an earlier tip.
+//!
+//! `git switch` looks up the branch, writes files and index, and moves the head last. A branch that is published in
+//! between leaves such a checkout: `git status` shows the published work as staged deletions, and a commit would revert
+//! it. So publications are noted until a later look finds a checkout of the branch in step, and only noted branches are
+//! examined. After a power failure no `git switch` is under way, so the note need not survive one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::fs::{atomic, regular_file};
+use crate::git::command::error::{GitError, io_error};
+use crate::git::command::program::Git;
+use crate::git::query::head::staged;
+use crate::git::repo::repository::{Repository, commit_id};
+use crate::git::repo::state_file;
+use crate::model::CommitId;
+
+/// How many earlier tips are compared with an index. Each publication moves the checkouts along first or is blocked, so a
+/// checkout is rarely behind by more than one.
+const MAX_EARLIER_TIPS: &str = "256";
+
+/// Branches that were published, each with its tip before the first of these publications.
+type Published = BTreeMap<String, CommitId>;
+
+/// Records that `branch` is about to move away from `tip`. The caller holds the publish lock.
+pub(crate) fn note(repository: &Repository, branch: &str, tip: &CommitId) -> Result<(), GitError> {
+    let mut published = read(repository)?;
+    published.entry(branch.to_owned()).or_insert_with(|| tip.clone());
+    write(repository, &published)
+}
+
+/// Records that a checkout of `branch` is still at `tip`. The time of the last publication stays as it is where that is
+/// known. The caller holds the publish lock.
+pub(crate) fn note_checkout(repository: &Repository, branch: &str, tip: &CommitId) -> Result<(), GitError> {
+    if read(repository)?.contains_key(branch) { Ok(()) } else { note(repository, branch, tip) }
+}
+
+/// How long ago the last publication was, if a checkout may be behind `branch`.
+pub(crate) fn since_publication(repository: &Repository, branch: &str) -> Result<Option<Duration>, GitError> {
+    if !read(repository)?.contains_key(branch) {
+        return Ok(None);
+    }
+    let written = fs::metadata(file(repository)).and_then(|file| file.modified());
+    // A clock that was set back must not make anything wait.
+    Ok(Some(written.ok().and_then(|written| written.elapsed().ok()).unwrap_or(Duration::MAX)))
+}
+
+/// Drops the note on `branch`. The caller holds the publish lock.
+pub(crate) fn forget(repository: &Repository, branch: &str) -> Result<(), GitError> {
+    let mut published = read(repository)?;
+    if published.remove(branch).is_some() { write(repository, &published) } else { Ok(()) }
+}
+
+/// The earlier tip of `branch` that the index of `worktree` holds, if it is behind `tip`, where its head is: every path
+/// in which the two tips differ is staged as the earlier one has it. Only tips since the note count.
+pub(crate) fn earlier_tip(
+    repository: &Repository,
+    worktree: &Path,
+    branch: &str,
+    tip: &CommitId,
+) -> Result<Option<CommitId>, GitError> {
+    let Some(first) = read(repository)?.remove(branch) else { return Ok(None) };
+    let differing = |commit: &CommitId| -> Result<BTreeSet<String>, GitError> {
+        Ok(staged(worktree, commit)?.into_iter().collect())
+    };
+    let now = differing(tip)?;
+    if now.is_empty() {
+        return Ok(None);
+    }
+    let tips = earlier_tips(repository, tip)?;
+    let Some(oldest) = tips.iter().position(|tip| *tip == first) else { return Ok(None) };
+    for earlier in tips.into_iter().take(oldest + 1).rev() {
+        let brought: BTreeSet<String> = repository.changed_paths(&earlier, tip)?.into_iter().collect();
+        if !brought.is_empty() && brought.is_subset(&now) && brought.is_disjoint(&differing(&earlier)?) {
+            return Ok(Some(earlier));
+        }
+    }
+    Ok(None)
+}
+
+fn earlier_tips(repository: &Repository, tip: &CommitId) -> Result<Vec<CommitId>, GitError> {
+    let git = Git::new(repository.main_worktree()).args(["rev-list", "--first-parent", "--skip=1", "--max-count"]);
+    let listing = git.args([MAX_EARLIER_TIPS, tip.as_str()]).run()?;
+    listing.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(commit_id).collect()
+}
+
+fn file(repository: &Repository) -> PathBuf {
+    repository.common_dir().join("lanekeeper").join("published.json")
+}
+
+fn read(repository: &Repository) -> Result<Published, GitError> {
+    let file = file(repository);
+    match regular_file::read(&file) {
+        Ok(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Published::new()),
+        Err(error) => Err(io_error("read", &file)(error)),
+    }
+}
+
+fn write(repository: &Repository, published: &Published) -> Result<(), GitError> {
+    let file = file(repository);
+    if published.is_empty() {
+        return state_file::remove(&file);
+    }
+    repository.own_directory()?;
+    let text = serde_json::to_vec(published).map_err(|error| io_error("write", &file)(error.into()))?;
+    Ok(atomic::replace(&file, &text)?)
+}

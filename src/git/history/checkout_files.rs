@@ -1,0 +1,216 @@
+//! Moving the files of a user's checkout, whose index Lanekeeper has locked, with a copy of that index.
+//!
+//! Every file is written whole in git's directory and renamed into its place, or written there by git. What git leaves
+//! when it dies or the disk is full is the beginning of a file, and holds nothing that is not in the commit.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use crate::fs::{atomic, handle, regular_file};
+use crate::git::command::error::{GitError, io_error};
+use crate::git::command::program::{Git, nul_separated};
+use crate::git::history::blockers::{meets, moving};
+use crate::git::history::checkout_sync::{A_PUBLICATION, Checkout};
+use crate::git::query::index_copy::copy_index;
+use crate::git::repo::state_file;
+use crate::model::CommitId;
+
+/// Whether files can be moved.
+pub(crate) enum Ready {
+    Yes(Move),
+    /// The user changed these of those that were to be moved.
+    Touched(Vec<Vec<u8>>),
+}
+
+/// Files that are to be moved.
+pub(crate) struct Move {
+    /// The tree that our index holds; `None`: that of the commit from which they are moved.
+    half_way: Option<String>,
+    paths: BTreeSet<Vec<u8>>,
+}
+
+impl Checkout<'_> {
+    /// A file of ours in git's directory.
+    pub(crate) fn own(&self, what: &str) -> PathBuf {
+        self.directory.join(format!("lanekeeper.{what}"))
+    }
+
+    /// The index that files are moved with.
+    pub(crate) fn own_index(&self) -> PathBuf {
+        self.own("index")
+    }
+
+    pub(crate) fn remove_own(&self) -> Result<(), GitError> {
+        ["index", "index.lock", "names", "file", "tree", "tree.lock"]
+            .iter()
+            .try_for_each(|what| state_file::remove(&self.own(what)))
+    }
+
+    /// Prepares our index. Files, and the person's index, stay as they are.
+    pub(crate) fn make_ready(&self, from: &CommitId, to: &CommitId) -> Result<Ready, GitError> {
+        self.remove_own()?;
+        copy_index(self.worktree, &self.own_index())?;
+        let paths = moving(self.repository, from, to)?;
+        self.note(&paths)?;
+        let staged = self.staged(from, true)?;
+        if nul_separated(&staged).any(|path| meets(&paths, path)) {
+            let touched = self.in_neither(from, to, &paths)?;
+            if !touched.is_empty() {
+                return Ok(Ready::Touched(touched));
+            }
+        }
+        let half_way = self.half_way(from, &staged, &paths)?;
+        Ok(Ready::Yes(Move { half_way, paths }))
+    }
+
+    /// Moves files and our index. Returns the files that the user changed since; git then touches none.
+    pub(crate) fn move_what_is_ready(
+        &self,
+        ready: &Move,
+        from: &CommitId,
+        to: &CommitId,
+    ) -> Result<Option<Vec<Vec<u8>>>, GitError> {
+        let there = ready.half_way.as_deref().unwrap_or(from.as_str());
+        if let Err(error) = self.git().args(["read-tree", "-m", "-u", there, to.as_str()]).run() {
+            return match self.make_ready(from, to)? {
+                Ready::Touched(touched) => Ok(Some(touched)),
+                Ready::Yes(_) => Err(error.into()),
+            };
+        }
+        self.bring_back_missing(&ready.paths)?;
+        let index = self.own_index();
+        let synced = regular_file::open(&index).and_then(|file| handle::sync(&index, &file));
+        synced.map_err(io_error("sync", &index)).map(|()| None)
+    }
+
+    /// The tree of `from` with what our index holds at `paths`, if that is something else. Git does not take a half-way
+    /// change of a directory to a file for one, so it needs the tree. What the user staged elsewhere is no part of it: git
+    /// would take it back.
+    fn half_way(&self, from: &CommitId, staged: &[u8], paths: &BTreeSet<Vec<u8>>) -> Result<Option<String>, GitError> {
+        let (half_way, elsewhere): (Vec<_>, Vec<_>) = nul_separated(staged).partition(|path| meets(paths, path));
+        if half_way.is_empty() {
+            return Ok(None);
+        }
+        if elsewhere.is_empty() {
+            return Ok(Some(self.git().arg("write-tree").line()?));
+        }
+        let git = || self.git().variable("GIT_INDEX_FILE", self.own("tree"));
+        git().args(["read-tree", from.as_str()]).run()?;
+        let none = "0".repeat(from.as_str().len());
+        let gone = half_way.iter().flat_map(|path| [b"0 ", none.as_bytes(), b"\t", path, b"\0"].concat());
+        let held = self.git().args(["ls-files", "--stage", "-z"]).run()?;
+        let path_of = |entry: &[u8]| entry.splitn(2, |&byte| byte == b'\t').nth(1).map(<[u8]>::to_vec);
+        let held = nul_separated(&held).filter(|entry| path_of(entry).is_some_and(|path| meets(paths, &path)));
+        let entries: Vec<u8> = gone.chain(held.flat_map(|entry| [entry, b"\0"].concat())).collect();
+        let file = self.names(&entries)?;
+        git().stdin(&file).args(["update-index", "-z", "--index-info"]).run()?;
+        Ok(Some(git().arg("write-tree").line()?))
+    }
+
+    /// The paths that our index holds otherwise than `commit` does, as git lists them with `-z`.
+    fn staged(&self, commit: &CommitId, with_links: bool) -> Result<Vec<u8>, GitError> {
+        let git = self.git().args(["diff-index", "--cached", "-z", "--name-only", "--no-renames"]);
+        let git = if with_links { git } else { git.arg("--ignore-submodules=all") };
+        Ok(git.arg(commit.as_str()).run()?)
+    }
+
+    /// Removes those of `touched` that are the beginning of what was being written there when the disk was full or git
+    /// died. Returns whether there were any.
+    pub(crate) fn remove_cut_short(&self, touched: &[Vec<u8>], commits: [&CommitId; 2]) -> Result<bool, GitError> {
+        let lock = fs::metadata(self.index_lock()).and_then(|lock| lock.modified());
+        let latest = lock.map_err(io_error("read", &self.index_lock()))? + A_PUBLICATION;
+        let may_be_ours = |file: &fs::Metadata| file.is_file() && file.modified().is_ok_and(|time| time <= latest);
+        let mut removed = false;
+        for path in touched {
+            let place = self.place(path);
+            if !fs::symlink_metadata(&place).is_ok_and(|file| may_be_ours(&file)) {
+                continue;
+            }
+            let found = regular_file::read(&place).map_err(io_error("read", &place))?;
+            let is_cut_short = |all: Vec<u8>| found.len() < all.len() && all.starts_with(&found);
+            if commits.iter().any(|commit| self.checked_out(commit, path).is_some_and(is_cut_short)) {
+                state_file::remove(&place)?;
+                removed = true;
+            }
+        }
+        Ok(removed)
+    }
+
+    /// What git writes for the file `path` of `commit`; `None` if there is none.
+    fn checked_out(&self, commit: &CommitId, path: &[u8]) -> Option<Vec<u8>> {
+        let object = [commit.as_str().as_bytes(), b":", path].concat();
+        let git = Git::new(self.worktree).args(["cat-file", "--filters"]).arg(OsStr::from_bytes(&object));
+        git.attempt().ok().filter(|output| output.status.success()).map(|output| output.stdout)
+    }
+
+    /// A git command that works with our index.
+    fn git(&self) -> Git<'_> {
+        let git = Git::new(self.worktree).without_hooks().configured("core.safecrlf=false").stdin(self.lock);
+        git.variable("GIT_INDEX_FILE", self.own_index())
+    }
+
+    /// Updates our index with the files at `paths`.
+    fn note(&self, paths: &BTreeSet<Vec<u8>>) -> Result<(), GitError> {
+        let there =
+            |path: &[u8]| fs::symlink_metadata(self.place(path)).is_ok_and(|kind| kind.is_file() || kind.is_symlink());
+        self.run_with(paths, there, &["update-index", "--add", "--replace", "-z", "--stdin"])
+    }
+
+    /// Checks out those of `paths` that our index holds and that are gone.
+    fn bring_back_missing(&self, paths: &BTreeSet<Vec<u8>>) -> Result<(), GitError> {
+        if paths.iter().all(|path| fs::symlink_metadata(self.place(path)).is_ok()) {
+            return Ok(());
+        }
+        let known = self.git().args(["ls-files", "-z", "--deleted"]).run()?;
+        let gone = |path: &[u8]| nul_separated(&known).any(|known| known == path);
+        self.run_with(paths, gone, &["checkout-index", "-z", "--stdin"])
+    }
+
+    /// Runs a git command with those of `paths` on its standard input that are `wanted`.
+    fn run_with(
+        &self,
+        paths: &BTreeSet<Vec<u8>>,
+        wanted: impl Fn(&[u8]) -> bool,
+        command: &[&str],
+    ) -> Result<(), GitError> {
+        let list: Vec<u8> =
+            paths.iter().filter(|path| wanted(path)).flat_map(|path| [path, &b"\0"[..]].concat()).collect();
+        if list.is_empty() {
+            return Ok(());
+        }
+        let file = self.names(&list)?;
+        self.git().stdin(&file).args(command).run()?;
+        Ok(())
+    }
+
+    /// A file for the standard input of a git command.
+    fn names(&self, list: &[u8]) -> Result<fs::File, GitError> {
+        let names = self.own("names");
+        atomic::replace(&names, list)?;
+        regular_file::open(&names).map_err(io_error("read", &names))
+    }
+
+    fn place(&self, path: &[u8]) -> PathBuf {
+        self.worktree.join(OsStr::from_bytes(path))
+    }
+
+    /// Those of `paths` that our index holds as neither of two commits does.
+    fn in_neither(
+        &self,
+        one: &CommitId,
+        other: &CommitId,
+        paths: &BTreeSet<Vec<u8>>,
+    ) -> Result<Vec<Vec<u8>>, GitError> {
+        let one = self.staged(one, false)?;
+        let one: Vec<&[u8]> = nul_separated(&one).filter(|path| meets(paths, path)).collect();
+        if one.is_empty() {
+            return Ok(Vec::new());
+        }
+        let other = self.staged(other, false)?;
+        let other: BTreeSet<&[u8]> = nul_separated(&other).collect();
+        Ok(one.into_iter().filter(|path| other.contains(path)).map(<[u8]>::to_vec).collect())
+    }
+}

@@ -1,0 +1,260 @@
+//! Moving the integration branch, which the user may have checked out.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::git::command::error::GitError;
+use crate::git::fast::durable;
+use crate::git::history::behind;
+use crate::git::history::blockers::{Obstacles, obstacles};
+use crate::git::history::checkout_sync::{Advance, Along, finish, move_along};
+use crate::git::history::dead_locks::index_lock;
+use crate::git::history::references::set_reference;
+use crate::git::query::operation::operation_in;
+use crate::git::query::status::worktree_changes;
+use crate::git::repo::lock::Guarded;
+use crate::git::repo::repository::{Repository, branch_reference};
+use crate::model::CommitId;
+
+/// What came of publishing a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Publication {
+    /// The branch is at the commit now; so is the worktree that has it checked out, if one has.
+    Published,
+    /// The branch held the commit already.
+    AlreadyThere,
+    /// The branch is elsewhere than the commit was made for.
+    Moved(CommitId),
+    /// Somebody has the branch checked out and cannot be moved along; nothing was changed.
+    CheckedOutDirty {
+        /// The checkout of the branch.
+        worktree: PathBuf,
+        /// What is in the way.
+        obstacles: Obstacles,
+    },
+}
+
+/// How often a checkout is looked at that somebody switches while it is to be moved along.
+const TRIES: u32 = 3;
+
+/// Longer than `git switch` takes from looking a branch up to moving the head, but for the files that it writes.
+const A_SWITCH: Duration = Duration::from_millis(200);
+
+/// How long [`settle_switches`] waits for a `git switch` that writes many files.
+const LONGEST_SWITCH: Duration = Duration::from_secs(10);
+
+/// Between two looks at the checkouts.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(25);
+
+/// Moves `branch` from `onto` to `commit`, which continues it. Where the branch is checked out, files and index move
+/// along as with `git merge --ff-only`, without hooks, or nothing moves. One at a time in a repository. What one that
+/// died left half-way is finished first.
+///
+/// # Errors
+/// [`GitError::BranchMissing`], [`GitError::NotAFastForward`], or what git says.
+pub fn publish(
+    repository: &Repository,
+    branch: &str,
+    onto: &CommitId,
+    commit: &CommitId,
+) -> Result<Publication, GitError> {
+    if !repository.is_ancestor(onto, commit)? {
+        let (branch, onto, commit) = (branch.to_owned(), onto.clone(), commit.clone());
+        return Err(GitError::NotAFastForward { branch, onto, commit });
+    }
+    repository.holding(Guarded::Publish, |lock| {
+        if let Some(obstructed) = settle(repository, branch, lock)? {
+            return Ok(obstructed);
+        }
+        let advance = Advance::new(branch, onto, commit);
+        for _ in 0..TRIES {
+            if let Some(publication) = try_once(repository, &advance, lock)? {
+                return Ok(publication);
+            }
+        }
+        let now = tip(repository, branch)?;
+        if now != *onto {
+            return Ok(Publication::Moved(now));
+        }
+        // The branch is where the commit was made for: merging again would change nothing.
+        let place = repository.where_checked_out(branch)?;
+        let worktree = place.unwrap_or_else(|| repository.main_worktree().to_owned());
+        Ok(Publication::CheckedOutDirty { worktree, obstacles: Obstacles::switching() })
+    })
+}
+
+/// Moves checkouts of `branch` along that a publication left half-way or behind: a crash, or a `git switch` at the same
+/// moment. Returns what prevents that.
+///
+/// # Errors
+/// [`GitError::BranchMissing`], or what git says.
+pub fn settle_checkouts(repository: &Repository, branch: &str) -> Result<Option<Publication>, GitError> {
+    repository.holding(Guarded::Publish, |lock| settle(repository, branch, lock))
+}
+
+/// The same until every `git switch` that looked the branch up before its last publication has ended: one that takes longer
+/// than 0.2 s writes files, and holds the index lock meanwhile.
+///
+/// # Errors
+/// Those of [`settle_checkouts`].
+pub fn settle_switches(repository: &Repository, branch: &str) -> Result<Option<Publication>, GitError> {
+    let began = Instant::now();
+    while let Some(age) = behind::since_publication(repository, branch)? {
+        // Before the look: a switch that ends in between is seen by it.
+        let switching = index_lock(repository.main_worktree())?.is_some() && began.elapsed() < LONGEST_SWITCH;
+        let obstructed = settle_checkouts(repository, branch)?;
+        if (age >= A_SWITCH || began.elapsed() >= A_SWITCH) && !switching {
+            return Ok(obstructed);
+        }
+        thread::sleep(BETWEEN_LOOKS);
+    }
+    Ok(None)
+}
+
+/// What would keep [`publish`] from moving `branch` from `onto` to `commit` now; nothing is changed.
+pub(crate) fn obstacle_to_publishing(
+    repository: &Repository,
+    branch: &str,
+    onto: &CommitId,
+    commit: &CommitId,
+) -> Result<Option<Publication>, GitError> {
+    repository.holding(Guarded::Publish, |lock| {
+        if let Some(obstructed) = settle(repository, branch, lock)? {
+            return Ok(Some(obstructed));
+        }
+        for worktree in repository.all_checked_out(branch)? {
+            let obstacles = match index_lock(&worktree)? {
+                Some(lock) => Obstacles::locked(&lock),
+                None => obstacles(repository, &worktree, onto, commit)?,
+            };
+            if !obstacles.paths.is_empty() {
+                return Ok(Some(Publication::CheckedOutDirty { worktree, obstacles }));
+            }
+        }
+        Ok(None)
+    })
+}
+
+/// Where `branch` is checked out, and the paths, sorted, in which that checkout differs from the branch, uncommitted
+/// and untracked files included. Never in the middle of a publication.
+///
+/// # Errors
+/// [`GitError::BranchMissing`], or what git says.
+pub fn changes_where_checked_out(
+    repository: &Repository,
+    branch: &str,
+) -> Result<Option<(PathBuf, Vec<String>)>, GitError> {
+    repository.holding(Guarded::Publish, |lock| {
+        settle(repository, branch, lock)?;
+        let Some(worktree) = repository.where_checked_out(branch)? else { return Ok(None) };
+        let tip = tip(repository, branch)?;
+        let base = behind::earlier_tip(repository, &worktree, branch, &tip)?.unwrap_or(tip);
+        let changes = worktree_changes(&worktree, &base)?;
+        Ok(Some((worktree, changes)))
+    })
+}
+
+/// `None`: a checkout was switched meanwhile, so it must be looked at again.
+fn try_once(repository: &Repository, advance: &Advance, lock: &File) -> Result<Option<Publication>, GitError> {
+    let Advance { branch, onto, commit, .. } = advance;
+    let now = tip(repository, branch)?;
+    // What continues the place where the branch is has not been published.
+    if now != *onto || commit == onto {
+        if !repository.is_ancestor(commit, &now)? {
+            return Ok(Some(Publication::Moved(now)));
+        }
+        return durable::reference(repository, &branch_reference(branch)).map(|()| Some(Publication::AlreadyThere));
+    }
+    durable::objects(repository, commit, std::slice::from_ref(onto))?;
+    behind::note(repository, branch, onto)?;
+    match repository.all_checked_out(branch)?.as_slice() {
+        [] => {
+            let publication = compare_and_set(repository, branch, onto, commit)?;
+            // What prevents this look has no influence on the publication; a later look reports it.
+            if let Err(error) = settle(repository, branch, lock) {
+                tracing::debug!("checkouts of {branch} were not examined: {error}");
+            }
+            Ok(Some(publication))
+        }
+        [worktree] => Ok(match move_along(repository, worktree, advance, lock)? {
+            Along::Moved => Some(Publication::Published),
+            Along::Superseded => None,
+            Along::Obstructed(obstacles) => {
+                Some(Publication::CheckedOutDirty { worktree: worktree.clone(), obstacles })
+            }
+        }),
+        [_, other, ..] => {
+            let obstacles = Obstacles::twice(branch);
+            Ok(Some(Publication::CheckedOutDirty { worktree: other.clone(), obstacles }))
+        }
+    }
+}
+
+/// Finishes what Lanekeepers that died left half-way in any checkout. Answers what keeps the one of `branch` from it.
+fn finish_dead(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>, GitError> {
+    let mut found = None;
+    for (worktree, advance) in repository.half_moved()? {
+        let obstacles = finish(repository, &worktree, &advance, lock)?.filter(|_| advance.branch == branch);
+        found = found.or(obstacles.map(|obstacles| Publication::CheckedOutDirty { worktree, obstacles }));
+    }
+    Ok(found)
+}
+
+/// Brings all checkouts into step with what was published before. Returns what prevents that for one of `branch`.
+fn settle(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>, GitError> {
+    match finish_dead(repository, branch, lock)? {
+        None => catch_up_all(repository, branch, lock),
+        obstructed => Ok(obstructed),
+    }
+}
+
+/// Moves the checkouts of `branch` along that are behind it.
+fn catch_up_all(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>, GitError> {
+    let Some(age) = behind::since_publication(repository, branch)? else { return Ok(None) };
+    let on_branch = repository.all_checked_out(branch)?;
+    // A branch that was made in a checkout that was behind took that along; one with commits of its own did not.
+    let main = repository.main_worktree().to_owned();
+    let was_on_it = |main: &PathBuf| -> Result<bool, GitError> {
+        match repository.head_at(main) {
+            Ok(head) => repository.is_ancestor(&head.commit, &tip(repository, branch)?),
+            // Such as the head of a branch without a commit.
+            Err(_) => Ok(false),
+        }
+    };
+    let left_it = if on_branch.contains(&main) || !was_on_it(&main)? { None } else { Some(main) };
+    for worktree in on_branch.iter().chain(&left_it) {
+        if operation_in(worktree)?.is_some() || index_lock(worktree)?.is_some() {
+            return Ok(None);
+        }
+        let head = repository.head_at(worktree)?;
+        if let Some(earlier) = behind::earlier_tip(repository, worktree, branch, &head.commit)? {
+            let advance = Advance::new(branch, &earlier, &head.commit);
+            match move_along(repository, worktree, &advance, lock)? {
+                Along::Moved => {}
+                // It left the branch as it is, and may come back.
+                Along::Superseded => return Ok(None),
+                Along::Obstructed(obstacles) => {
+                    return Ok(Some(Publication::CheckedOutDirty { worktree: worktree.clone(), obstacles }));
+                }
+            }
+        }
+    }
+    if on_branch.is_empty() || age < A_SWITCH { Ok(None) } else { behind::forget(repository, branch).map(|()| None) }
+}
+
+fn tip(repository: &Repository, branch: &str) -> Result<CommitId, GitError> {
+    repository.branch_commit(branch)?.ok_or_else(|| GitError::BranchMissing { branch: branch.to_owned() })
+}
+
+fn compare_and_set(
+    repository: &Repository,
+    branch: &str,
+    onto: &CommitId,
+    commit: &CommitId,
+) -> Result<Publication, GitError> {
+    let (main, name) = (repository.main_worktree(), branch_reference(branch));
+    let moved = set_reference(main, repository, &name, commit, Some(onto), "lanekeeper: publish")?;
+    if moved { Ok(Publication::Published) } else { Ok(Publication::Moved(tip(repository, branch)?)) }
+}

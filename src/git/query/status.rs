@@ -1,0 +1,200 @@
+//! What is uncommitted in a worktree.
+
+use std::path::Path;
+use std::process::Output;
+
+use crate::git::command::error::{GitError, io_error};
+use crate::git::command::program::{Git, nul_separated, path_text};
+use crate::git::query::head::Head;
+use crate::git::query::hook::as_hook_left;
+use crate::git::query::index_copy::copy_index;
+use crate::git::query::index_flags::{clear_flags_in, has_flags};
+use crate::model::CommitId;
+use crate::model::text::headline;
+
+/// The paths that are uncommitted in `worktree`: changed, staged, untracked; neither ignored ones nor what a hook left
+/// there before anybody worked in it. Git may note in the index what it found out: files as old as the index would be
+/// read again and again.
+pub(crate) fn uncommitted(worktree: &Path) -> Result<Vec<String>, GitError> {
+    let from_hook = as_hook_left(worktree)?;
+    if from_hook.is_empty() {
+        return Ok(listed(worktree, "normal")?.iter().map(|path| path_text(path)).collect());
+    }
+    let paths = differing_from_head(worktree)?.into_iter().filter(|path| !from_hook.contains(path));
+    Ok(paths.map(|path| path_text(&path)).collect())
+}
+
+/// The same whoever left it, every untracked file by itself.
+pub(crate) fn differing_from_head(worktree: &Path) -> Result<Vec<Vec<u8>>, GitError> {
+    listed(worktree, "all")
+}
+
+fn listed(worktree: &Path, untracked: &str) -> Result<Vec<Vec<u8>>, GitError> {
+    let git = Git::new(worktree).comparing_carefully();
+    let git = git.args(["status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=none"]);
+    if has_flags(worktree)? {
+        return listed_without_flags(worktree, git, untracked);
+    }
+    list(git, untracked)
+}
+
+/// The same as a copy of the index shows it in which no file is flagged: an agent may be at work in the worktree.
+fn listed_without_flags(worktree: &Path, git: Git<'_>, untracked: &str) -> Result<Vec<Vec<u8>>, GitError> {
+    let scratch = tempfile::tempdir().map_err(io_error("make a directory for a copy of the index of", worktree))?;
+    let index = scratch.path().join("index");
+    copy_index(worktree, &index)?;
+    clear_flags_in(worktree, &index, || Git::new(worktree).without_hooks().variable("GIT_INDEX_FILE", &index))?;
+    list(git.variable("GIT_INDEX_FILE", &index), untracked)
+}
+
+fn list(git: Git<'_>, untracked: &str) -> Result<Vec<Vec<u8>>, GitError> {
+    let listing = git.arg(format!("--untracked-files={untracked}")).run()?;
+    Ok(nul_separated(&listing).map(|entry| entry.get(3..).unwrap_or_default().to_vec()).collect())
+}
+
+/// What one look at a worktree shows.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    /// Where it stands; `None`: on a branch without a commit.
+    pub head: Option<Head>,
+    /// Whether the index holds conflicts that nobody resolved.
+    pub conflicts: bool,
+    /// Whether the index is not as the head is.
+    pub staged: bool,
+    /// The paths that are not as they are in the index; those that are not in it and not ignored, every one by itself.
+    pub differing: Vec<Vec<u8>>,
+    /// The repositories within the worktree that are not in the index.
+    pub embedded: Vec<Vec<u8>>,
+}
+
+/// The arguments for [`Survey::read`]. A submodule differs if its commit does.
+const SURVEY: &[&str] =
+    &["status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--no-renames", "--ignore-submodules=dirty"];
+
+impl Survey {
+    /// Reads the answer to [`SURVEY`].
+    fn read(answer: &[u8]) -> Self {
+        let (mut found, mut commit, mut branch) = (Self::default(), None, None);
+        for line in nul_separated(answer) {
+            let (kind, rest) = line.split_at_checked(2).unwrap_or((line, b""));
+            match kind {
+                b"# " => match path_text(rest).split_once(' ') {
+                    Some(("branch.oid", name)) => commit = CommitId::new(name).ok(),
+                    Some(("branch.head", name)) => branch = (name != "(detached)").then(|| name.to_owned()),
+                    _ => {}
+                },
+                b"? " => match rest.strip_suffix(b"/") {
+                    Some(embedded) => found.embedded.push(embedded.to_vec()),
+                    None => found.differing.push(rest.to_vec()),
+                },
+                b"u " => found.conflicts = true,
+                _ => found.tracked(rest),
+            }
+        }
+        found.head = commit.map(|commit| Head { branch, commit });
+        found
+    }
+
+    /// A tracked file: `XY sub mode mode mode object object path`, where `X` is the index beside the head, and `Y` the
+    /// file beside the index.
+    fn tracked(&mut self, line: &[u8]) {
+        self.staged |= line.first() != Some(&b'.');
+        if line.get(1) != Some(&b'.') {
+            self.differing.extend(line.splitn(8, |&byte| byte == b' ').nth(7).map(<[u8]>::to_vec));
+        }
+    }
+}
+
+/// Looks at the whole worktree once. Nothing is noted in its index.
+pub(crate) fn survey(worktree: &Path) -> Result<Survey, GitError> {
+    let git = Git::new(worktree).reading_only().comparing_carefully();
+    let git = git.configured("status.showUntrackedFiles=all").args(SURVEY);
+    let output = git.attempt()?;
+    if !output.status.success() {
+        return Err(git.failure(&output).into());
+    }
+    refuse_unreadable_in(worktree, &output)?;
+    Ok(Survey::read(&output.stdout))
+}
+
+/// Refuses a worktree in which something cannot be read: no snapshot could hold it.
+pub(crate) fn refuse_unreadable(worktree: &Path) -> Result<(), GitError> {
+    match survey(worktree) {
+        Err(unreadable @ GitError::Unreadable { .. }) => Err(unreadable),
+        _ => Ok(()),
+    }
+}
+
+/// The same by what a git command printed that looked at the whole `worktree`.
+pub(crate) fn refuse_unreadable_in(worktree: &Path, output: &Output) -> Result<(), GitError> {
+    match unreadable(&String::from_utf8_lossy(&output.stderr)) {
+        Some((what, reason)) => {
+            Err(GitError::Unreadable { path: worktree.to_owned(), what: headline(&what, LONGEST), reason })
+        }
+        None => Ok(()),
+    }
+}
+
+/// The first directory or file that git says it cannot read, and the reason.
+fn unreadable(said: &str) -> Option<(String, String)> {
+    said.lines().find_map(|line| {
+        if let Some(directory) = line.strip_prefix("warning: could not open directory ") {
+            // Git cuts its warning where a path is longer than what it prints.
+            let (name, reason) = directory.rsplit_once(": ").unwrap_or((directory, "its path is too long"));
+            // A program removes it at this moment.
+            return (reason != "No such file or directory")
+                .then(|| (format!("the directory {name}"), reason.to_owned()));
+        }
+        // A tracked file in a directory that may not be searched counts as unchanged.
+        let (name, reason) = line.rsplit_once(": ")?;
+        let refused = ["Permission denied", "Input/output error"].contains(&reason);
+        let foreign = ["hint: ", "warning: "].iter().any(|prefix| name.starts_with(prefix));
+        (refused && !foreign).then(|| (name.to_owned(), reason.to_owned()))
+    })
+}
+
+/// How much of a directory's name is shown, in characters.
+const LONGEST: usize = 120;
+
+/// Refuses a worktree with uncommitted work.
+pub(crate) fn refuse_uncommitted(worktree: &Path) -> Result<(), GitError> {
+    let paths = uncommitted(worktree)?;
+    if paths.is_empty() { Ok(()) } else { Err(GitError::Dirty { path: worktree.to_owned(), paths }) }
+}
+
+/// The paths in which `worktree`, uncommitted and untracked files included, differs from `base`; sorted.
+pub(crate) fn worktree_changes(worktree: &Path, base: &CommitId) -> Result<Vec<String>, GitError> {
+    let changed = Git::new(worktree).reading_only().args(["diff", "--name-only", "-z", "--no-renames", base.as_str()]);
+    let changed = changed.run()?;
+    let untracked = untracked(worktree)?;
+    let all = nul_separated(&changed).chain(untracked.iter().map(Vec::as_slice));
+    let mut paths: Vec<String> = all.map(path_text).collect();
+    paths.sort();
+    paths.dedup();
+    Ok(paths)
+}
+
+/// The files that are neither tracked nor ignored. A repository within the worktree is one entry that ends with `/`.
+pub(crate) fn untracked(worktree: &Path) -> Result<Vec<Vec<u8>>, GitError> {
+    let listing = Git::new(worktree).reading_only().args(["ls-files", "-z", "--others", "--exclude-standard"]).run()?;
+    Ok(nul_separated(&listing).map(<[u8]>::to_vec).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_git_cannot_read_is_found_in_what_it_says() {
+        let found = |said| unreadable(said).map(|(what, reason)| format!("{what}|{reason}"));
+        let directory = "warning: could not open directory 'a: b/': Permission denied\n";
+        assert_eq!(found(directory).as_deref(), Some("the directory 'a: b/'|Permission denied"));
+        let file = "warning: in the working copy of 'x', LF will be replaced by CRLF\nd/f: Permission denied\n";
+        assert_eq!(found(file).as_deref(), Some("d/f|Permission denied"));
+        assert_eq!(found("warning: could not open directory 'gone/': No such file or directory\n"), None);
+        assert_eq!(
+            found("hint: see the manual: Permission denied\nwarning: unable to access '/x': Permission denied\n"),
+            None
+        );
+    }
+}

@@ -1,0 +1,112 @@
+//! What git's settings say, asked once for as long as the files that say it stay as they are.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::git::command::error::GitError;
+use crate::git::command::program::{Git, path_text};
+use crate::git::repo::repository::Repository;
+
+/// The settings of a repository, as its main worktree sees them.
+#[derive(Debug)]
+pub(crate) struct Configuration {
+    /// By names as git prints them: section and key in lower case.
+    values: HashMap<String, String>,
+    /// The files that were read, or would have been.
+    files: Stamps,
+}
+
+/// The settings as they were when they were last asked for; shared by all copies of a [`Repository`].
+#[derive(Debug, Clone, Default)]
+pub(crate) struct KnownConfiguration(Arc<Mutex<Option<Arc<Configuration>>>>);
+
+impl KnownConfiguration {
+    /// The settings as they are now.
+    pub(crate) fn now(&self, repository: &Repository) -> Result<Arc<Configuration>, GitError> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*known {
+            Some(configuration) if configuration.files.are_current() => Ok(configuration.clone()),
+            _ => Ok(known.insert(Arc::new(Configuration::read(repository)?)).clone()),
+        }
+    }
+}
+
+impl Configuration {
+    fn read(repository: &Repository) -> Result<Self, GitError> {
+        let main = repository.main_worktree();
+        // Before they are read: what changes meanwhile is read again.
+        let mut files = Stamps::default();
+        usual_files(repository.common_dir()).into_iter().for_each(|file| files.add(file));
+        let listing = Git::new(main).args(["config", "--null", "--list", "--show-origin"]).run()?;
+        let mut values = HashMap::new();
+        let parts: Vec<&[u8]> = listing.split(|&byte| byte == 0).collect();
+        for pair in parts.chunks_exact(2) {
+            let Some(file) = pair[0].strip_prefix(b"file:") else { continue };
+            files.add(main.join(OsStr::from_bytes(file)));
+            let text = path_text(pair[1]);
+            let (name, value) = text.split_once('\n').unwrap_or((&text, "true"));
+            values.insert(name.to_owned(), value.to_owned());
+        }
+        Ok(Self { values, files })
+    }
+
+    /// The value of a setting, whose section and key are in lower case.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.values.get(name).map(String::as_str)
+    }
+
+    /// A setting that is true or false; `None`: nothing is said.
+    pub(crate) fn flag(&self, name: &str) -> Option<bool> {
+        let value = self.get(name)?.to_ascii_lowercase();
+        Some(!["false", "no", "off", "0", ""].contains(&value.as_str()))
+    }
+
+    /// Whether every worktree sees the same settings.
+    pub(crate) fn is_uniform(&self) -> bool {
+        let conditional = self.values.keys().any(|name| name.starts_with("includeif."));
+        !conditional && self.flag("extensions.worktreeconfig") != Some(true)
+    }
+}
+
+/// Where settings of the repository whose common directory is `common` usually are, whether or not there are any now.
+fn usual_files(common: &Path) -> Vec<PathBuf> {
+    let mut files = vec![common.join("config")];
+    files.extend(std::env::home_dir().map(|home| home.join(".gitconfig")));
+    files.extend(user_directory().map(|directory| directory.join("config")));
+    files
+}
+
+/// Where git looks for what the user says for all repositories.
+fn user_directory() -> Option<PathBuf> {
+    let named = std::env::var_os("XDG_CONFIG_HOME").filter(|name| !name.is_empty()).map(PathBuf::from);
+    named.or_else(|| std::env::home_dir().map(|home| home.join(".config"))).map(|directory| directory.join("git"))
+}
+
+/// Files, each with its modification and change time, inode and size as they were; `None`: it did not exist.
+#[derive(Debug, Default)]
+struct Stamps(Vec<(PathBuf, Option<Stamp>)>);
+
+type Stamp = [i64; 6];
+
+impl Stamps {
+    fn add(&mut self, file: PathBuf) {
+        if !self.0.iter().any(|(known, _)| *known == file) {
+            let now = stamp(&file);
+            self.0.push((file, now));
+        }
+    }
+
+    fn are_current(&self) -> bool {
+        self.0.iter().all(|(file, then)| stamp(file) == *then)
+    }
+}
+
+fn stamp(file: &Path) -> Option<Stamp> {
+    let found = std::fs::metadata(file).ok()?;
+    let [inode, size] = [found.ino(), found.size()].map(u64::cast_signed);
+    Some([found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec(), inode, size])
+}

@@ -1,0 +1,112 @@
+//! Whether what a commit holds can still be read: a power cut or a bad disk may take objects that refs lead to.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::git::command::error::GitError;
+use crate::git::command::program::{Git, nul_separated, path_text, temporary};
+use crate::git::repo::repository::Repository;
+use crate::model::CommitId;
+
+/// Which of `commits` cannot be read any more, each with what is wrong: the commit itself, a directory or a file in it
+/// is missing or empty. What came before a commit is not looked at, nor every byte of every file.
+///
+/// # Errors
+/// When git cannot be started, or [`GitError::File`].
+pub fn damaged(repository: &Repository, commits: &[CommitId]) -> Result<BTreeMap<CommitId, String>, GitError> {
+    if commits.is_empty() || look(repository, commits)?.is_none() {
+        return Ok(BTreeMap::new());
+    }
+    let mut damaged = BTreeMap::new();
+    for commit in commits {
+        if let Some(reason) = look(repository, std::slice::from_ref(commit))? {
+            damaged.insert(commit.clone(), reason);
+        }
+    }
+    Ok(damaged)
+}
+
+/// Stores objects again that git has lost, from the files of `worktree`: what its index and its head since `base` name.
+/// An index that still names lost objects then is made again as the head has it. Returns how many objects were lost and
+/// are stored again.
+///
+/// Git protects objects that nothing refers to yet only by their age, which `git gc --prune=now` ignores. An object is
+/// named by its content, so the files of a worktree are a copy of most of them.
+pub(crate) fn restore_lost_objects(
+    repository: &Repository,
+    worktree: &Path,
+    base: &CommitId,
+) -> Result<usize, GitError> {
+    let lost = lost_objects(worktree, base)?;
+    if lost.is_empty() {
+        return Ok(0);
+    }
+    let git = || Git::new(worktree);
+    let listing = git().args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]).run()?;
+    let is_file = |path: &&[u8]| {
+        let kind = fs::symlink_metadata(worktree.join(OsStr::from_bytes(path)));
+        !path.contains(&b'\n') && kind.is_ok_and(|kind| kind.is_file())
+    };
+    let paths: Vec<&[u8]> = nul_separated(&listing).filter(is_file).collect();
+    let list = temporary(worktree, &[paths.join(&b'\n'), b"\n".to_vec()].concat())?;
+    if !paths.is_empty() {
+        git().args(["hash-object", "-w", "--stdin-paths"]).stdin(&list).run()?;
+    }
+    // Where the index is as the head, its directories are the head's.
+    git().arg("write-tree").attempt()?;
+    if !lost_in_index(worktree)?.is_empty() {
+        repository.make_index(worktree)?;
+    }
+    Ok(lost.len().saturating_sub(lost_objects(worktree, base)?.len()))
+}
+
+/// The objects that the index of `worktree`, or its head since `base`, names and git has not.
+fn lost_objects(worktree: &Path, base: &CommitId) -> Result<BTreeSet<String>, GitError> {
+    let mut lost = lost_in_index(worktree)?;
+    let git = Git::new(worktree).args(["rev-list", "--objects", "--missing=print", "HEAD", "--not", base.as_str()]);
+    let listing = git.attempt()?;
+    let listing = String::from_utf8_lossy(&listing.stdout);
+    lost.extend(listing.lines().filter_map(|line| Some(line.strip_prefix('?')?.to_owned())));
+    Ok(lost)
+}
+
+/// The objects that the index of `worktree` names and git has not.
+fn lost_in_index(worktree: &Path) -> Result<BTreeSet<String>, GitError> {
+    let staged = Git::new(worktree).reading_only().args(["ls-files", "-z", "--stage"]).run()?;
+    let object = |entry| path_text(entry).split(' ').nth(1).map(|object| format!("{object}\n"));
+    // The commits of submodules are in other repositories.
+    let own = nul_separated(&staged).filter(|entry| !entry.starts_with(b"160000 "));
+    let names: BTreeSet<String> = own.filter_map(object).collect();
+    let list = temporary(worktree, names.into_iter().collect::<String>().as_bytes())?;
+    let kinds = Git::new(worktree).args(["cat-file", "--batch-check=%(objecttype)"]).stdin(&list).run()?;
+    let missing = |line: &str| line.strip_suffix(" missing").map(str::to_owned);
+    Ok(String::from_utf8_lossy(&kinds).lines().filter_map(missing).collect())
+}
+
+/// What is wrong with the first of `commits` with which something is.
+fn look(repository: &Repository, commits: &[CommitId]) -> Result<Option<String>, GitError> {
+    let git = || Git::new(repository.main_worktree());
+    let names = commits.iter().map(CommitId::as_str);
+    let listing = git().args(["rev-list", "--objects", "--no-walk"]).args(names).attempt()?;
+    if !listing.status.success() {
+        return Ok(Some(complaint(&listing.stderr)));
+    }
+    let place = repository.common_dir();
+    let objects = temporary(place, &listing.stdout)?;
+    let kinds = git().args(["cat-file", "--batch-check=%(objecttype) %(rest)"]).stdin(&objects).attempt()?;
+    if !kinds.status.success() {
+        return Ok(Some(complaint(&kinds.stderr)));
+    }
+    let text = String::from_utf8_lossy(&kinds.stdout);
+    let there = |line: &&str| ["commit ", "tree ", "blob "].iter().any(|kind| line.starts_with(kind));
+    Ok(text.lines().find(|line| !there(line)).map(str::to_owned))
+}
+
+fn complaint(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("git cannot read it");
+    line.trim_start_matches("fatal: ").trim_start_matches("error: ").to_owned()
+}

@@ -1,0 +1,5 @@
+//! Saving the state of a worktree.
+
+pub(crate) mod index;
+pub(crate) mod intact;
+pub(crate) mod save;

@@ -1,0 +1,128 @@
+//! Moves a worktree's branch to its head, or its files to its branch.
+
+use std::fs::File;
+use std::path::Path;
+
+use crate::fs::regular_file;
+use crate::git::command::error::GitError;
+use crate::git::command::program::{Git, nul_separated, path_text};
+use crate::git::fast::durable;
+use crate::git::history::dead_locks::remove_dead_locks;
+use crate::git::history::references::move_branch;
+use crate::git::query::head::staged;
+use crate::git::query::operation::refuse_operation;
+use crate::git::repo::git_dir::git_directory;
+use crate::git::repo::lock::holding_worktree;
+use crate::git::repo::repository::{Repository, branch_reference};
+use crate::git::repo::state_file;
+use crate::model::CommitId;
+
+/// The file in git's directory for a worktree that names the commit to which it is being updated.
+const UPDATE: &str = "lanekeeper.update";
+
+/// Brings `worktree`, whose agent may have detached its head or switched branches, back to `branch`: where its head
+/// continues the branch, the branch moves there; files, index and uncommitted work stay as they are. The agent is gone.
+///
+/// # Errors
+/// [`GitError::Astray`] when the head does not continue the branch, [`GitError::BranchMissing`],
+/// [`GitError::BranchInTheWay`] when another worktree has the branch, [`GitError::OperationInProgress`].
+pub fn adopt_head(repository: &Repository, worktree: &Path, branch: &str) -> Result<CommitId, GitError> {
+    refuse_operation(worktree)?;
+    holding_worktree(worktree, |lock| {
+        let head = repository.head_at(worktree)?;
+        if head.branch.as_deref() == Some(branch) {
+            return Ok(head.commit);
+        }
+        remove_dead_locks(worktree)?;
+        let tip =
+            repository.branch_commit(branch)?.ok_or_else(|| GitError::BranchMissing { branch: branch.to_owned() })?;
+        if !repository.is_ancestor(&tip, &head.commit)? {
+            return Err(GitError::Astray {
+                worktree: worktree.to_owned(),
+                head: head.commit,
+                on: head.branch,
+                branch: branch.to_owned(),
+            });
+        }
+        if let Some(place) = repository.where_checked_out(branch)? {
+            return Err(GitError::BranchInTheWay { branch: branch.to_owned(), place: Some(place) });
+        }
+        durable::objects(repository, &head.commit, std::slice::from_ref(&tip))?;
+        move_branch(repository, branch, &tip, &head.commit)?;
+        let full = branch_reference(branch);
+        let git = Git::new(worktree).without_hooks().stdin(lock);
+        git.args(["symbolic-ref", "-m", "lanekeeper: back to the branch", "HEAD", &full]).run()?;
+        Ok(head.commit)
+    })
+}
+
+/// Brings `worktree` up to `to`, after its `branch` was moved there from `from` by a merge made elsewhere. Untracked
+/// files stay; one that is in the way is an error of git's, and nothing is done.
+///
+/// # Errors
+/// [`GitError::Dirty`] when tracked files are changed, [`GitError::Astray`] when another branch is checked out,
+/// [`GitError::OperationInProgress`], or what git says.
+pub fn set_worktree_to(
+    repository: &Repository,
+    worktree: &Path,
+    branch: &str,
+    [from, to]: [&CommitId; 2],
+) -> Result<(), GitError> {
+    refuse_operation(worktree)?;
+    holding_worktree(worktree, |lock| {
+        let head = repository.head_at(worktree)?;
+        if head.branch.as_deref() != Some(branch) || head.commit != *to {
+            let (worktree, branch) = (worktree.to_owned(), branch.to_owned());
+            return Err(GitError::Astray { worktree, head: head.commit, on: head.branch, branch });
+        }
+        let intent = git_directory(worktree)?.join(UPDATE);
+        let half_done = regular_file::read(&intent).is_ok_and(|target| target == to.as_str().as_bytes());
+        if half_done {
+            remove_dead_locks(worktree)?;
+            Git::new(worktree).stdin(lock).args(["read-tree", "--reset", "-u", to.as_str()]).run()?;
+        } else {
+            let paths = differing(worktree, from)?;
+            if !paths.is_empty() {
+                return match differing(worktree, to)?.is_empty() {
+                    true => state_file::remove(&intent),
+                    false => Err(GitError::Dirty { path: worktree.to_owned(), paths }),
+                };
+            }
+            // What is in the way is reported before anything is touched.
+            update(worktree, from, to, lock, true)?;
+            state_file::write(&intent, to.as_str().as_bytes())?;
+            update(worktree, from, to, lock, false)?;
+        }
+        state_file::remove(&intent)
+    })
+}
+
+fn update(worktree: &Path, from: &CommitId, to: &CommitId, lock: &File, dry_run: bool) -> Result<(), GitError> {
+    let git = Git::new(worktree).stdin(lock).args(["read-tree", "-m", "-u"]).args(dry_run.then_some("--dry-run"));
+    git.args([from.as_str(), to.as_str()]).run()?;
+    Ok(())
+}
+
+/// Forgets that [`set_worktree_to`] was cut short in `worktree`, because all of it was written again.
+pub(crate) fn forget_update(worktree: &Path) -> Result<(), GitError> {
+    state_file::remove(&git_directory(worktree)?.join(UPDATE))
+}
+
+/// Whether [`set_worktree_to`] was cut short in `worktree`, by a crash or a full disk; the next one finishes it.
+///
+/// # Errors
+/// [`GitError::NotOurs`] when it is not a worktree.
+pub fn is_half_updated(worktree: &Path) -> Result<bool, GitError> {
+    Ok(git_directory(worktree)?.join(UPDATE).exists())
+}
+
+/// The tracked paths whose staged or, where nothing is staged, present content is not that of `commit`.
+fn differing(worktree: &Path, commit: &CommitId) -> Result<Vec<String>, GitError> {
+    let staged = staged(worktree, commit)?;
+    if !staged.is_empty() {
+        return Ok(staged);
+    }
+    let present = ["diff", "--name-only", "-z", "--no-renames", commit.as_str()];
+    let present = Git::new(worktree).reading_only().args(present).run()?;
+    Ok(nul_separated(&present).map(path_text).collect())
+}

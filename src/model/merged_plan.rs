@@ -1,0 +1,39 @@
+//! A plan whose work a merge brings in, and what the project's planning files hold after it.
+
+use std::path::Path;
+
+use super::{CommitId, RunId};
+
+/// A plan that is done with the merge of its lane.
+#[derive(Debug, Clone, Copy)]
+pub struct MergedPlan<'a> {
+    /// The lane's id, which the whole directory may know by another one.
+    pub lane: &'a str,
+    /// The lane's name.
+    pub name: Option<&'a str>,
+    /// The phase's id.
+    pub phase: &'a str,
+    /// The ids of all lanes that the run has or leaves out.
+    pub lanes: &'a [String],
+    /// The directory of the plans, relative to the repository's root; `None`: it is elsewhere.
+    pub directory: Option<&'a Path>,
+    /// The plan's file name, if the run executes that file only.
+    pub file: Option<&'a str>,
+    /// The names in the directory at the lane's head, and those on the integration branch.
+    pub names: [&'a [String]; 2],
+    /// `2026-01-31`.
+    pub date: &'a str,
+    /// The run and the lane's head, for a summary.
+    pub source: (&'a RunId, &'a CommitId),
+    /// `ROADMAP.md` and `STATE.md` as the integration branch has them.
+    pub texts: [Option<&'a str>; 2],
+}
+
+/// The planning files after a merge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanningFiles {
+    /// `ROADMAP.md` and `STATE.md`.
+    pub texts: [Option<String>; 2],
+    /// The name and the text of the summary that marks the plan as done, if its lane wrote none.
+    pub summary: Option<(String, String)>,
+}

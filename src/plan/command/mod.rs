@@ -1,0 +1,18 @@
+//! What of a plan is run to judge work: commands, told from prose, and of them those that can judge.
+//!
+//! `classify` says what is a command, `statement` which commands a sentence has one run, and `judge` which of them can be
+//! gates. Where a text may be prose it is: a word too many for the agent to read costs nothing, and a gate that is wrong
+//! fails every attempt.
+
+mod classify;
+mod judge;
+mod never_exits;
+mod rooted;
+mod statement;
+mod vocabulary;
+
+pub(super) use classify::{is_plain_command, is_syntax, may_be_call, may_be_command, without_remark};
+pub(super) use judge::{Why, script_gate};
+pub(super) use rooted::{relocated, root};
+pub(super) use statement::{commands, in_statement, is_turned, searches, without_marker};
+pub(super) use vocabulary::is_in;

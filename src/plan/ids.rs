@@ -1,0 +1,41 @@
+//! Ids from what people write.
+
+use crate::model::LaneId;
+use crate::model::id::MAX_ID_LENGTH;
+
+/// `text` as an id: what no id can hold becomes `-`. `None` where nothing is left.
+pub(super) fn as_id(text: &str) -> Option<String> {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let mut id = String::new();
+    for c in text.chars() {
+        let c = if allowed(c) { c } else { '-' };
+        let repeats = id.ends_with(['-', '.']) && matches!(c, '-' | '.');
+        if !(repeats || id.is_empty() && !c.is_ascii_alphanumeric()) {
+            id.push(c);
+        }
+    }
+    if id.len() > MAX_ID_LENGTH {
+        id.truncate(MAX_ID_LENGTH);
+        id.truncate(id.rfind('-').filter(|&end| end > MAX_ID_LENGTH / 2).unwrap_or(MAX_ID_LENGTH));
+    }
+    let ends = ['-', '.', '_'];
+    let mut kept = id.trim_end_matches(ends);
+    while let Some(shorter) = kept.strip_suffix(".lock") {
+        kept = shorter.trim_end_matches(ends);
+    }
+    LaneId::new(kept).is_ok().then(|| kept.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_made_of_anything_that_holds_a_letter() {
+        assert_eq!(as_id("P1/SL 1..x").as_deref(), Some("P1-SL-1.x"));
+        assert_eq!(as_id("ä-b.lock").as_deref(), Some("b"));
+        assert_eq!(as_id("—"), None);
+        assert_eq!(as_id(&"x".repeat(99)).map(|id| id.len()), Some(64));
+        assert_eq!(as_id(&"long-name-".repeat(9)).map(|id| id.len()), Some(59));
+    }
+}

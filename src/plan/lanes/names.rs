@@ -1,0 +1,169 @@
+//! Names in running text: lanes (`SL-1`), their tasks (`SL-1.2`, `P1-SL-1-T2`) and gates (`IF-0-P1-NAME`).
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// A name of a lane or a task of one, as the text has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mention {
+    /// From `SL-` on.
+    pub(super) range: Range<usize>,
+    /// What stands right before it, for example the phase in `P1-SL-2`.
+    pub(super) prefix: Option<Range<usize>>,
+}
+
+/// Every mention of a lane in `text`.
+pub(super) fn lane_mentions(text: &str) -> Vec<Mention> {
+    let mention = |range: Range<usize>| {
+        let before = text[..range.start].trim_end_matches(['-', '/', '.']);
+        let start = before.len() - before.bytes().rev().take_while(u8::is_ascii_alphanumeric).count();
+        let joined = before.len() < range.start && start < before.len();
+        Mention { prefix: joined.then_some(start..before.len()), range }
+    };
+    names(text, "SL-").into_iter().map(mention).collect()
+}
+
+/// Every name of a gate in `text`.
+pub(super) fn gate_mentions(text: &str) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = GATES.iter().flat_map(|start| names(text, start)).collect();
+    found.sort_by_key(|range| range.start);
+    found
+}
+
+/// What the name of a gate begins with: of an interface, of tests.
+const GATES: [&str; 2] = ["IF-", "TG-"];
+
+/// The name of a lane that `text` begins with.
+pub(super) fn lane_at_start(text: &str) -> Option<&str> {
+    text.starts_with("SL-").then(|| &text[..name_length(text)]).filter(|name| name.len() > 3)
+}
+
+/// The name of a gate that `text` begins with.
+pub(super) fn gate_at_start(text: &str) -> Option<&str> {
+    let is_gate = GATES.iter().any(|start| text.starts_with(start));
+    is_gate.then(|| &text[..name_length(text)]).filter(|name| name.len() > 3)
+}
+
+fn names(text: &str, start: &str) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for (at, _) in text.match_indices(start) {
+        let inside_word = text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let inside_name = found.last().is_some_and(|last| last.end > at);
+        let end = at + name_length(&text[at..]);
+        if !inside_word && !inside_name && end > at + start.len() {
+            found.push(at..end);
+        }
+    }
+    found
+}
+
+fn name_length(text: &str) -> usize {
+    let in_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let mut length = text.bytes().take_while(in_name).count();
+    // `SL-1..SL-4` and `SL-1-SL-4` are ranges, `SL-1--SL-2` is an edge.
+    for stop in ["..", "--", "-SL-"] {
+        length = text[..length].find(stop).unwrap_or(length);
+    }
+    text[..length].trim_end_matches(['-', '.', '_']).len()
+}
+
+/// The lanes of a plan by all names that the text gives them.
+#[derive(Debug, Default)]
+pub(super) struct Names {
+    at: HashMap<String, usize>,
+    /// The lanes' ids in the order of the plan.
+    pub(super) ids: Vec<String>,
+    /// The phase, which may stand before a name.
+    pub(super) phase: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Meaning {
+    Lane(usize),
+    OtherPhase,
+    Unknown,
+}
+
+impl Names {
+    pub(super) fn of_phase(phase: &str) -> Self {
+        Self { phase: phase.to_owned(), ..Self::default() }
+    }
+
+    /// Adds the next lane.
+    pub(super) fn add(&mut self, id: &str) {
+        self.ids.push(id.to_owned());
+        self.alias(id, self.ids.len() - 1);
+    }
+
+    /// Lets `name` mean a lane too.
+    pub(super) fn alias(&mut self, name: &str, lane: usize) {
+        self.at.entry(name.to_lowercase()).or_insert(lane);
+    }
+
+    /// The lane of exactly that name, whatever its capitals.
+    pub(super) fn find(&self, name: &str) -> Option<usize> {
+        self.at.get(&name.to_lowercase()).copied()
+    }
+
+    /// The lane that `mention` means, by its own name or that of one of its tasks.
+    pub(super) fn meaning(&self, text: &str, mention: &Mention) -> Meaning {
+        let prefix = mention.prefix.clone().map(|range| &text[range]);
+        if prefix.is_some_and(|prefix| looks_like_phase(prefix) && !prefix.eq_ignore_ascii_case(&self.phase)) {
+            return Meaning::OtherPhase;
+        }
+        let name = &text[mention.range.clone()];
+        let lane = self.find(name).or_else(|| self.find(without_task(name)?));
+        lane.map_or(Meaning::Unknown, Meaning::Lane)
+    }
+}
+
+/// `SL-1` of `SL-1.2`, `SL-1-T2`, `SL-API-03`.
+fn without_task(name: &str) -> Option<&str> {
+    let (lane, task) = name.rsplit_once(['.', '-'])?;
+    let number = task.strip_prefix(['T', 't']).unwrap_or(task).trim_end_matches(|c: char| c.is_ascii_lowercase());
+    (!number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) && lane.len() > 3).then_some(lane)
+}
+
+/// `P20`, `SEMANALYSIS`: words in a sentence do not look like this.
+fn looks_like_phase(word: &str) -> bool {
+    word.len() > 1
+        && word.bytes().any(|byte| byte.is_ascii_uppercase())
+        && !word.bytes().any(|b| b.is_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mentions(text: &str) -> Vec<&str> {
+        lane_mentions(text).into_iter().map(|mention| &text[mention.range]).collect()
+    }
+
+    #[test]
+    fn names_end_where_words_end() {
+        assert_eq!(mentions("SL-1, SL-docs. `SL-A_b-2` XSL-3 SL-"), ["SL-1", "SL-docs", "SL-A_b-2"]);
+        assert_eq!(mentions("SL-1..SL-4 SL-1.2 SL-0-T3"), ["SL-1", "SL-4", "SL-1.2", "SL-0-T3"]);
+    }
+
+    #[test]
+    fn a_task_means_its_lane_and_another_phase_means_none() {
+        let mut names = Names::of_phase("P6");
+        ["SL-1", "SL-12", "SL-API"].iter().for_each(|id| names.add(id));
+        names.alias("SL-docs", 2);
+        let cases = [
+            ("SL-1", Meaning::Lane(0)),
+            ("sl-api is no mention, SL-API is", Meaning::Lane(2)),
+            ("SL-12.3", Meaning::Lane(1)),
+            ("SL-1-T2", Meaning::Lane(0)),
+            ("P6-SL-API-06", Meaning::Lane(2)),
+            ("SL-DOCS", Meaning::Lane(2)),
+            ("P5-SL-API", Meaning::OtherPhase),
+            ("P5/SL-1", Meaning::OtherPhase),
+            ("SL-2", Meaning::Unknown),
+            ("SL-API-X", Meaning::Unknown),
+        ];
+        for (text, meaning) in cases {
+            assert_eq!(names.meaning(text, &lane_mentions(text)[0]), meaning, "{text}");
+        }
+    }
+}

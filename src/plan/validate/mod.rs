@@ -1,0 +1,139 @@
+//! A draft into a plan: everything that relates one part of a plan to another is checked here, for every format.
+
+mod agents;
+mod apart;
+mod context;
+mod lane;
+mod names;
+mod order;
+mod program;
+mod prompt;
+mod tasks;
+
+use crate::model::plan::Interface;
+use crate::model::{MergeMode, PhaseId, Plan, PlanParts, Timeouts};
+use crate::plan::draft::{InterfaceDraft, LaneDraft, PlanDraft};
+use crate::plan::faults::{Faults, quoted};
+use crate::plan::source_text::{At, value};
+pub(super) use agents::NAMELESS;
+pub(super) use apart::glob_fault;
+pub(super) use context::{Context, Runners};
+pub(super) use lane::RETRIES;
+use names::LaneIds;
+pub(super) use program::NO_RUNNER;
+pub(super) use tasks::{ONLY_TASK, own_task};
+
+/// The most lanes of a plan.
+pub(super) const MAX_LANES: usize = 10_000;
+
+/// Checks `draft` and makes a plan of it; `None` where there is any error.
+pub(super) fn validate(mut draft: PlanDraft, context: &Context<'_>) -> Option<Plan> {
+    let faults = context.faults;
+    if draft.lanes.len() > MAX_LANES {
+        faults.error(draft.lanes[MAX_LANES].span, format!("a plan has at most {MAX_LANES} lanes"));
+        return None;
+    }
+    let merge = merge(&draft, faults);
+    let defaults = std::mem::take(&mut draft.defaults);
+    draft.lanes.iter_mut().for_each(|lane| lane.fill(&defaults));
+    let draft = &draft;
+    let phase = draft.phase.as_ref().and_then(|phase| names::id(phase, PhaseId::new, "a phase", faults));
+    let ids = names::lane_ids(&draft.lanes, faults);
+    let (edges, added_edges) = order::edges(&draft.lanes, &ids, faults);
+    let dag = order::acyclic(&draft.lanes, edges.clone(), faults);
+    let mut exclusions = apart::exclusions(&draft.lanes, &ids, faults);
+    let mut sequences = Vec::new();
+    if let Some(dag) = &dag {
+        if !draft.is_partial {
+            order::check_waves(&draft.lanes, dag, faults);
+        }
+        sequences = apart::check(draft, dag, &exclusions, faults);
+        exclusions.extend(sequences.iter().map(|&(first, then)| (first.min(then), first.max(then))));
+    }
+    let interfaces = interfaces(draft, &ids, faults);
+    let base_branch = draft.base_branch.as_ref().map(|name| branch(name, faults));
+    let lanes = draft.lanes.iter().zip(&ids.known).zip(edges);
+    let lanes: Vec<_> = lanes.map(|((lane, id), edges)| lane::lane(draft, lane, id.clone(), edges, context)).collect();
+    if faults.any_error() {
+        return None;
+    }
+    let timeouts = Timeouts::default();
+    let parts = PlanParts {
+        phase: phase?,
+        title: value(&draft.title),
+        base_branch,
+        max_parallel: value(&draft.max_parallel),
+        merge,
+        timeouts: Timeouts {
+            agent: value(&draft.timeouts.agent),
+            gate: value(&draft.timeouts.gate).unwrap_or(timeouts.gate),
+            kill_after: value(&draft.timeouts.kill_after).unwrap_or(timeouts.kill_after),
+        },
+        pools: draft.pools.iter().map(|(name, size)| (name.value.clone(), *size)).collect(),
+        gates: draft.gates.clone(),
+        lanes: lanes.into_iter().collect::<Option<_>>()?,
+        exclusions: exclusions.into_iter().collect(),
+        sequences,
+        added_edges,
+        interfaces,
+        skipped: draft.skipped.clone(),
+        // What a runner is, the plan does not say: whoever reads it adds them.
+        runners: std::collections::BTreeMap::new(),
+    };
+    Plan::new(parts).ok()
+}
+
+fn interfaces(draft: &PlanDraft, ids: &LaneIds<'_>, faults: &Faults<'_>) -> Vec<Interface> {
+    names::unique(draft.interfaces.iter().map(|interface| &interface.id), "an interface", false, faults);
+    let provider = |interface: &InterfaceDraft| {
+        let lane = interface.provider.as_ref()?;
+        let found = ids.at.get(lane.value.as_str()).copied();
+        if found.is_none() {
+            let (id, lane_id) = (quoted(&interface.id.value), quoted(&lane.value));
+            let message = format!("interface {id} is provided by {lane_id}, which is no lane of this plan");
+            names::unknown(lane, &message, ids.at.keys().copied(), faults);
+        }
+        found
+    };
+    let interface = |draft: &InterfaceDraft| Interface {
+        id: draft.id.value.clone(),
+        text: draft.text.clone(),
+        closed: draft.closed,
+        provider: provider(draft),
+    };
+    draft.interfaces.iter().map(interface).collect()
+}
+
+/// The one way in which all lanes are merged. A lane may repeat it, but there is one integration branch.
+fn merge(draft: &PlanDraft, faults: &Faults<'_>) -> Option<MergeMode> {
+    let general = value(&draft.merge).or(value(&draft.defaults.merge));
+    let effective = |lane: &LaneDraft| value(&lane.merge).or(general);
+    let common = general.or(draft.lanes.first().and_then(effective));
+    let own = draft.lanes.iter().filter_map(|lane| lane.merge.as_ref()).chain(draft.defaults.merge.as_ref());
+    for mode in own.filter(|mode| Some(mode.value) != common) {
+        different_merge(mode, faults);
+    }
+    let silent = draft.lanes.iter().any(|lane| effective(lane).is_none());
+    if let Some(mode) = draft.lanes.iter().filter_map(|lane| lane.merge.as_ref()).next().filter(|_| silent) {
+        different_merge(mode, faults);
+    }
+    common
+}
+
+fn different_merge(mode: &At<MergeMode>, faults: &Faults<'_>) {
+    let message = format!("`merge = \"{}\"` holds for this lane only, but lanes cannot differ in it", mode.value);
+    faults.error_with(mode.span, message, "write `merge` once, at the top of the plan");
+}
+
+/// Checks the rules of git for a branch name that matter for a name from a stranger.
+fn branch(name: &At<String>, faults: &Faults<'_>) -> String {
+    let text = name.value.as_str();
+    let forbidden = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
+    let part = |part: &str| part.is_empty() || part.starts_with('.') || part.ends_with(".lock") || part.ends_with('.');
+    let bad = text.starts_with('-') || text.contains(forbidden) || text.contains("..") || text.contains("@{");
+    if bad || text.split('/').any(part) {
+        let help = "use a name that `git check-ref-format --branch` takes";
+        faults.error_with(name.span, format!("{} cannot name a branch", quoted(text)), help);
+    }
+    text.to_owned()
+}

@@ -1,0 +1,162 @@
+//! When a job's processes are asked to end and when they are killed. Pure: the runner carries it out.
+
+use std::time::{Duration, Instant};
+
+use crate::model::ExitCause;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum StopRequest {
+    Stop,
+    Kill,
+}
+
+/// What is to be done to the whole tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signal {
+    Terminate,
+    /// SIGKILL until nothing is left.
+    Kill,
+}
+
+/// How far the end of a job has come: at most its limit passes, then it is asked to end, then it is killed.
+#[derive(Debug)]
+pub(super) struct Termination {
+    limit: Option<Instant>,
+    kill_after: Duration,
+    end: Option<End>,
+}
+
+#[derive(Debug)]
+struct End {
+    cause: ExitCause,
+    kill_at: Option<Instant>,
+    killed: bool,
+}
+
+impl Termination {
+    /// Limits beyond what the clock can count are none.
+    pub(super) fn new(now: Instant, timeout: Option<Duration>, kill_after: Duration) -> Self {
+        Self { limit: timeout.and_then(|timeout| now.checked_add(timeout)), kill_after, end: None }
+    }
+
+    pub(super) fn cause(&self) -> Option<ExitCause> {
+        self.end.as_ref().map(|end| end.cause)
+    }
+
+    pub(super) fn is_killing(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| end.killed)
+    }
+
+    /// The exit code of a job that was ended (SPEC §6): 124 or 143 when it went when asked, 137 when it was killed.
+    pub(super) fn exit_code(&self) -> i32 {
+        match &self.end {
+            Some(end) if end.killed => 137,
+            Some(end) if end.cause == ExitCause::TimedOut => 124,
+            _ => 143,
+        }
+    }
+
+    pub(super) fn begin(&mut self, cause: ExitCause, now: Instant) -> Signal {
+        self.end = Some(End { cause, kill_at: now.checked_add(self.kill_after), killed: false });
+        Signal::Terminate
+    }
+
+    pub(super) fn request(&mut self, request: StopRequest, now: Instant) -> Option<Signal> {
+        match (request, &self.end) {
+            (StopRequest::Stop, None) => Some(self.begin(ExitCause::Stopped, now)),
+            (StopRequest::Kill, None) => {
+                self.begin(ExitCause::Stopped, now);
+                self.kill()
+            }
+            // Whatever ends for another reason has not been asked twice.
+            (StopRequest::Stop, Some(end)) if end.cause != ExitCause::Stopped => None,
+            (StopRequest::Stop | StopRequest::Kill, Some(_)) => self.kill(),
+        }
+    }
+
+    /// What the time demands.
+    pub(super) fn due(&mut self, now: Instant) -> Option<Signal> {
+        if self.next()? > now {
+            return None;
+        }
+        match self.end {
+            None => Some(self.begin(ExitCause::TimedOut, now)),
+            Some(_) => self.kill(),
+        }
+    }
+
+    /// When [`due`](Self::due) is to be asked next.
+    pub(super) fn next(&self) -> Option<Instant> {
+        match &self.end {
+            None => self.limit,
+            Some(end) if end.killed => None,
+            Some(end) => end.kill_at,
+        }
+    }
+
+    fn kill(&mut self) -> Option<Signal> {
+        let end = self.end.as_mut()?;
+        end.killed = true;
+        Some(Signal::Kill)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn termination(now: Instant) -> Termination {
+        Termination::new(now, Some(10 * SECOND), 3 * SECOND)
+    }
+
+    #[test]
+    fn time_asks_first_and_kills_later() {
+        let start = Instant::now();
+        let mut termination = termination(start);
+        assert_eq!(termination.due(start + 9 * SECOND), None);
+        assert_eq!(termination.due(start + 10 * SECOND), Some(Signal::Terminate));
+        assert_eq!((termination.cause(), termination.exit_code()), (Some(ExitCause::TimedOut), 124));
+        assert_eq!(termination.due(start + 12 * SECOND), None);
+        assert_eq!(termination.due(start + 13 * SECOND), Some(Signal::Kill));
+        assert_eq!((termination.cause(), termination.exit_code()), (Some(ExitCause::TimedOut), 137));
+    }
+
+    #[test]
+    fn a_stop_kills_when_it_is_said_twice() {
+        let now = Instant::now();
+        let mut termination = termination(now);
+        assert_eq!(termination.request(StopRequest::Stop, now), Some(Signal::Terminate));
+        assert_eq!(termination.exit_code(), 143);
+        assert_eq!(termination.request(StopRequest::Stop, now), Some(Signal::Kill));
+        assert_eq!((termination.cause(), termination.exit_code()), (Some(ExitCause::Stopped), 137));
+    }
+
+    #[test]
+    fn a_stop_neither_shortens_nor_renames_a_timeout() {
+        let start = Instant::now();
+        let mut termination = termination(start);
+        termination.due(start + 10 * SECOND);
+        assert_eq!(termination.request(StopRequest::Stop, start), None);
+        assert_eq!(termination.request(StopRequest::Kill, start), Some(Signal::Kill));
+        assert_eq!(termination.cause(), Some(ExitCause::TimedOut));
+    }
+
+    #[test]
+    fn a_stopped_job_does_not_time_out_as_well() {
+        let start = Instant::now();
+        let mut termination = termination(start);
+        termination.request(StopRequest::Stop, start + 9 * SECOND);
+        assert_eq!(termination.due(start + 10 * SECOND), None);
+        assert_eq!(termination.cause(), Some(ExitCause::Stopped));
+    }
+
+    #[test]
+    fn limits_that_no_clock_can_count_are_none() {
+        let mut termination = Termination::new(Instant::now(), Some(Duration::MAX), Duration::MAX);
+        assert_eq!(termination.next(), None);
+        termination.request(StopRequest::Stop, Instant::now());
+        assert_eq!(termination.next(), None);
+    }
+}

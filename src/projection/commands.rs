@@ -1,0 +1,80 @@
+//! Commands that the user may type next, as argument vectors.
+
+use std::path::Path;
+
+use super::history::RunFacts;
+use crate::model::{HumanGate, LaneId, RunId};
+
+/// How Lanekeeper is called for one run.
+#[derive(Debug, Clone, Copy)]
+pub struct Commands<'a> {
+    /// The words before the command, normally `lanekeeper` alone.
+    pub program: &'a [String],
+    pub run: &'a RunId,
+}
+
+impl Commands<'_> {
+    pub fn resume(&self) -> Vec<String> {
+        self.of("resume", &[])
+    }
+
+    /// The same with the flags without which it would start no agent.
+    pub fn resume_of(&self, run: &RunFacts) -> Vec<String> {
+        [self.resume(), run.budget.flags_for_more(&run.used)].concat()
+    }
+
+    pub fn rollback(&self, lane: Option<&LaneId>) -> Vec<String> {
+        match lane {
+            Some(lane) => self.of("rollback", &["--lane", lane.as_str()]),
+            None => self.of("rollback", &[]),
+        }
+    }
+
+    pub fn status(&self) -> Vec<String> {
+        self.of("status", &[])
+    }
+
+    pub fn clean(&self) -> Vec<String> {
+        self.of("clean", &[])
+    }
+
+    pub fn logs(&self, lane: &LaneId) -> Vec<String> {
+        self.of("logs", &[lane.as_str()])
+    }
+
+    pub fn approve(&self, lane: &LaneId, gate: &HumanGate) -> Vec<String> {
+        self.of("approve", &[lane.as_str(), "--gate", &gate.to_string()])
+    }
+
+    /// `lanekeeper reject RUN LANE --gate GATE -m 'what to change'`.
+    pub fn reject(&self, lane: &LaneId, gate: &HumanGate) -> Vec<String> {
+        self.of("reject", &[lane.as_str(), "--gate", &gate.to_string(), "-m", "what to change"])
+    }
+
+    /// `lanekeeper execute-phase PLAN --run-id RUN --resume`; `plan` is absolute, so it works from any directory.
+    pub fn execute_phase_resume(&self, plan: &Path) -> Vec<String> {
+        self.execute_phase(plan, &["--resume"])
+    }
+
+    /// `lanekeeper execute-phase PLAN --run-id RUN [--lane LANE] --rollback`.
+    pub fn execute_phase_rollback(&self, plan: &Path, lane: Option<&LaneId>) -> Vec<String> {
+        match lane {
+            Some(lane) => self.execute_phase(plan, &["--lane", lane.as_str(), "--rollback"]),
+            None => self.execute_phase(plan, &["--rollback"]),
+        }
+    }
+
+    fn execute_phase(&self, plan: &Path, rest: &[&str]) -> Vec<String> {
+        let plan = plan.to_string_lossy();
+        self.line("execute-phase", &[&[plan.as_ref(), "--run-id", self.run.as_str()], rest].concat())
+    }
+
+    fn of(&self, command: &str, rest: &[&str]) -> Vec<String> {
+        self.line(command, &[&[self.run.as_str()], rest].concat())
+    }
+
+    fn line(&self, command: &str, rest: &[&str]) -> Vec<String> {
+        let words = std::iter::once(command).chain(rest.iter().copied()).map(str::to_owned);
+        self.program.iter().cloned().chain(words).collect()
+    }
+}

@@ -1,0 +1,228 @@
+//! What the user must decide when Lanekeeper has no retry left (seed 003, Recovery Escalation Policy).
+
+use serde::Serialize;
+
+use super::cells::clean;
+use super::commands::Commands;
+use super::history::{Ending, LaneHistory, RunHistory};
+use crate::model::text::{counted, shell_line};
+use crate::model::{Failure, FailureKind, LaneId};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Escalation {
+    /// The lane; `None`: the phase itself.
+    pub lane: Option<LaneId>,
+    pub issue: String,
+    pub current_state: String,
+    pub recovery_attempts: String,
+    pub impact: String,
+    /// The likeliest first.
+    pub options: Vec<Choice>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Choice {
+    /// The effect of the command.
+    pub what: String,
+    pub command: Vec<String>,
+}
+
+/// In the order of the lanes; without lanes that only wait for others, or for an answer.
+pub fn escalations(history: &RunHistory, commands: &Commands<'_>) -> Vec<Escalation> {
+    let of_lane = |lane: &LaneHistory| match lane.ending.as_ref()? {
+        Ending::Failed(failure) => Some(failed(history, lane, failure, commands)),
+        Ending::Blocked(reason) if unmerged_dependencies(history, lane).is_empty() => {
+            Some(blocked(history, lane, reason, commands))
+        }
+        _ => None,
+    };
+    history.lanes().iter().filter_map(of_lane).chain(final_gate(history, commands)).collect()
+}
+
+impl Escalation {
+    /// As Markdown that reads as text.
+    pub fn render(&self) -> String {
+        let task = self.lane.as_ref().map_or("The phase".to_owned(), |lane| format!("Lane {lane}"));
+        let mut text = format!("{task} needs a decision. What you can do:\n\n");
+        for (name, value) in [
+            ("Reason", &self.issue),
+            ("Stage", &self.current_state),
+            ("Attempts", &self.recovery_attempts),
+            ("Impact", &self.impact),
+        ] {
+            text.push_str(&format!("{name}: {value}\n"));
+        }
+        text.push('\n');
+        for (number, choice) in (1..).zip(&self.options) {
+            text.push_str(&format!("{number}. {}\n   {}\n", choice.what, shell_line(&choice.command)));
+        }
+        text
+    }
+}
+
+fn failed(history: &RunHistory, lane: &LaneHistory, failure: &Failure, commands: &Commands<'_>) -> Escalation {
+    let again = match failure.kind {
+        FailureKind::Network | FailureKind::Quota => "Resume when the network or the service is back. No work is lost.",
+        FailureKind::Idle => {
+            "If the agent asked something, answer it in the plan or with -m, then resume. If its work may change nothing: `allow_empty = true`, and resume with --accept-plan-change."
+        }
+        FailureKind::Conflict => "Settle the conflict on the lane's branch or on the integration branch, then resume.",
+        FailureKind::Rejected => "Describe more precisely what is wanted, in the plan or with -m, then resume.",
+        _ => "Fix the cause (plan, environment or the lane's worktree), then resume; retries start over.",
+    };
+    Escalation {
+        lane: Some(lane.id.clone()),
+        issue: clean(&failure.message),
+        current_state: standing(lane),
+        recovery_attempts: tried(lane),
+        impact: impact(history, lane),
+        options: options(history, lane, again, commands),
+    }
+}
+
+fn blocked(history: &RunHistory, lane: &LaneHistory, reason: &str, commands: &Commands<'_>) -> Escalation {
+    Escalation {
+        lane: Some(lane.id.clone()),
+        issue: clean(reason),
+        current_state: standing(lane),
+        recovery_attempts: tried(lane),
+        impact: impact(history, lane),
+        options: options(history, lane, "Do what the issue asks for, then resume. Keeps all work.", commands),
+    }
+}
+
+/// The final gate is red: the lanes stay merged, and the last ones are the first suspects (SPEC §6).
+fn final_gate(history: &RunHistory, commands: &Commands<'_>) -> Option<Escalation> {
+    let exit = history.run.failed_final_gate()?;
+    let mut merged: Vec<&LaneHistory> = history.lanes().iter().filter(|lane| lane.merge_commit.is_some()).collect();
+    let culprit = history.run.culprit.as_ref();
+    merged.sort_by_key(|lane| (Some(&lane.id) != culprit, std::cmp::Reverse(lane.finished)));
+    let suspects: Vec<&str> = merged.iter().map(|lane| lane.id.as_str()).take(SUSPECTS).collect();
+    let last = merged.first().map(|lane| &lane.id);
+    let which = if culprit.is_some() { "whose merge broke it" } else { "merged last" };
+    let mut options = vec![Choice {
+        what: format!("Mend {} and resume: the gate runs again, no lane does.", history.run.base_branch()),
+        command: commands.resume(),
+    }];
+    options.extend(last.map(|lane| Choice {
+        what: format!("Put {lane}, {which}, back: its merge is reverted and its work kept; a resume does it again."),
+        command: commands.rollback(Some(lane)),
+    }));
+    options.push(abandon(commands.clean(), "Leave it as it is: the lanes stay merged."));
+    Some(Escalation {
+        lane: None,
+        issue: format!("the final gate failed: `{}` exited with code {}", clean(&exit.command), exit.exit_code),
+        current_state: format!("{} merged into {}", counted(merged.len(), "lane"), history.run.base_branch()),
+        recovery_attempts: "none: the lanes passed their own tests, so no agent is to blame".to_owned(),
+        impact: format!(
+            "{} holds work that does not pass; {which}: {}",
+            history.run.base_branch(),
+            suspects.join(", ")
+        ),
+        options,
+    })
+}
+
+const SUSPECTS: usize = 3;
+
+fn standing(lane: &LaneHistory) -> String {
+    let place = match (lane.workplace.branch(), &lane.workplace.worktree) {
+        (Some(branch), Some(worktree)) => format!(", on branch {branch} in {}", worktree.path.display()),
+        _ => ", nothing of it was made yet".to_owned(),
+    };
+    format!("{}{place}", lane.stage)
+}
+
+fn tried(lane: &LaneHistory) -> String {
+    let attempts = counted(lane.attempts(), "attempt");
+    match lane.counted_retries().next_back() {
+        None if lane.attempts() == 0 => "none".to_owned(),
+        None => format!("{attempts}, no retry"),
+        Some(last) => format!("{attempts} ({} retries used by {})", last.used(), last.agent),
+    }
+}
+
+fn impact(history: &RunHistory, lane: &LaneHistory) -> String {
+    let waiting: Vec<&str> = history
+        .lanes()
+        .iter()
+        .filter(|other| unmerged_dependencies(history, other).contains(&&lane.id))
+        .map(|other| other.id.as_str())
+        .collect();
+    let waiting = match waiting.as_slice() {
+        [] => "no other lane depends on it".to_owned(),
+        [lane] => format!("{lane} depends on it"),
+        lanes => format!("{} depend on it", lanes.join(", ")),
+    };
+    let kept = match lane.snapshots.last() {
+        Some(snapshot) => format!("the latest work is saved as {}", snapshot.reference),
+        None if lane.workplace.worktree.is_some() => "all work is in its worktree".to_owned(),
+        None => "no work is at risk".to_owned(),
+    };
+    format!("{waiting}; {kept}")
+}
+
+fn unmerged_dependencies<'v>(history: &'v RunHistory, lane: &'v LaneHistory) -> Vec<&'v LaneId> {
+    let merged = |id: &&LaneId| history.lane(id).is_some_and(LaneHistory::is_merged);
+    lane.depends_on.iter().filter(|id| !merged(id)).collect()
+}
+
+fn options(history: &RunHistory, lane: &LaneHistory, again: &str, commands: &Commands<'_>) -> Vec<Choice> {
+    vec![
+        Choice { what: again.to_owned(), command: commands.resume_of(&history.run) },
+        Choice {
+            what: "Start the lane over. Its work is saved first; rollback prints where.".to_owned(),
+            command: commands.rollback(Some(&lane.id)),
+        },
+        abandon(commands.status(), "Abandon the lane: other lanes are not touched, its branch and worktree stay."),
+    ]
+}
+
+fn abandon(command: Vec<String>, what: &str) -> Choice {
+    Choice { what: what.to_owned(), command }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Event;
+    use crate::projection::testing::*;
+
+    fn told(story: &Story) -> Vec<Escalation> {
+        let history =
+            RunHistory::for_plan(&plan(&[("SL-1", &[], &[]), ("SL-2", &["SL-1"], &[])])).after(&story.records);
+        let program = ["lanekeeper".to_owned()];
+        let run = "r1".parse().unwrap();
+        escalations(&history, &Commands { program: &program, run: &run })
+    }
+
+    #[test]
+    fn a_failed_lane_is_told_with_what_was_tried_what_is_at_risk_and_what_to_type() {
+        let second = attempt("SL-1", "engineer", 2);
+        let story = Story::begun().opened("SL-1", 1).retried("SL-1", 1, 1).job(&second).exited(&second, 101);
+        let story = story.noted("SL-1").failed("SL-1");
+        let reason = "it depends on SL-1, which failed".to_owned();
+        let told = told(&story.then(Event::LaneBlocked { lane: lane("SL-2"), reason }));
+        assert_eq!(told.len(), 1, "a lane that only waits for another is part of that one's impact");
+        insta::assert_snapshot!(told[0].render(), @"
+        Lane SL-1 needs a decision. What you can do:
+
+        Reason: TypeError: undefined is not a function
+        Stage: IMPLEMENTATION, on branch lane/P1/SL-1 in /w/slots/01
+        Attempts: 2 attempts (1 of 1 retries used by engineer)
+        Impact: SL-2 depends on it; all work is in its worktree
+
+        1. Fix the cause (plan, environment or the lane's worktree), then resume; retries start over.
+           lanekeeper resume r1
+        2. Start the lane over. Its work is saved first; rollback prints where.
+           lanekeeper rollback r1 --lane SL-1
+        3. Abandon the lane: other lanes are not touched, its branch and worktree stay.
+           lanekeeper status r1
+        ");
+    }
+
+    #[test]
+    fn a_run_that_goes_well_asks_for_nothing() {
+        assert_eq!(told(&Story::begun().opened("SL-1", 1).merged("SL-1", 'd')), []);
+    }
+}

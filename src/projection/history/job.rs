@@ -1,0 +1,222 @@
+//! Jobs: agents' attempts and the runs of gates.
+
+use crate::event::{AgentReport, Event, Reading};
+use crate::model::{AgentName, Diagnosis, ExitCause, JobExit, JobId, Outage, RetryLevel, Timestamp, Transcript};
+
+/// A job and how it ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct JobHistory {
+    /// Its number is the attempt's.
+    pub job: JobId,
+    /// Since when it is planned, or runs.
+    pub since: Timestamp,
+    /// Whether its supervisor runs.
+    pub running: bool,
+    /// When its end was recorded.
+    pub ended: Option<Timestamp>,
+    /// `None` while it runs, or when its end will never be known.
+    pub exit: Option<JobExit>,
+    pub transcript: Option<Box<Transcript>>,
+    pub report: Option<Box<AgentReport>>,
+    pub reading: Option<Box<Reading>>,
+    /// The retry that this attempt is.
+    pub retry: Option<Box<Retry>>,
+}
+
+/// A planned retry of an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retry {
+    pub agent: AgentName,
+    /// What kind of retry; [`RetryLevel::Wait`] is not counted.
+    pub level: RetryLevel,
+    /// Which one, from 1; `None` where it is not counted.
+    pub number: Option<u32>,
+    /// How many there may be.
+    pub of: Option<u32>,
+    /// How many retries of the agent were counted so far.
+    pub counted: u32,
+    /// What had failed.
+    pub reason: String,
+    pub planned: Timestamp,
+    pub not_before: Timestamp,
+    /// Whether its attempt was planned.
+    pub begun: bool,
+}
+
+impl Retry {
+    /// `1 of 3`, and whether the last attempt followed.
+    pub fn used(&self) -> String {
+        let last = if self.level == RetryLevel::Rollback { ", then a different approach" } else { "" };
+        format!("{}{last}", self.numbered())
+    }
+
+    /// What the attempt is that follows.
+    pub fn describe(&self) -> String {
+        match self.level {
+            RetryLevel::Rollback => "last attempt, with a different approach".to_owned(),
+            _ => format!("retry {}", self.numbered()),
+        }
+    }
+
+    /// Which retry; of the last attempt, how many there were.
+    pub fn attempt(&self) -> u32 {
+        self.number.unwrap_or(self.counted)
+    }
+
+    fn numbered(&self) -> String {
+        format!("{} of {}", self.attempt(), self.of.unwrap_or_default())
+    }
+}
+
+/// The jobs of a lane, or of the phase itself.
+#[derive(Debug, Clone, Default)]
+pub struct Jobs {
+    /// Planned or running, oldest first.
+    pub running: Vec<JobHistory>,
+    /// In the order they ended.
+    pub ended: Vec<JobHistory>,
+}
+
+impl Jobs {
+    /// Ended ones first.
+    pub fn all(&self) -> impl Iterator<Item = &JobHistory> {
+        self.ended.iter().chain(&self.running)
+    }
+
+    /// The last ended job that `wanted` accepts.
+    pub fn last_ended(&self, wanted: impl Fn(&JobHistory) -> bool) -> Option<&JobHistory> {
+        self.ended.iter().rev().find(|job| wanted(job))
+    }
+
+    /// Planned, running, ended: the first end of a job is final. `retry` is the one that a planned attempt is.
+    pub(super) fn apply(&mut self, event: &Event, at: Timestamp, retry: Option<Retry>) {
+        let (job, supervised) = match event {
+            Event::JobPlanned { job } => (job, false),
+            Event::JobStarted { job, .. } | Event::JobExited { job, .. } => (job, true),
+            _ => return,
+        };
+        if self.last_ended(|ended| ended.job == *job).is_some() {
+            return;
+        }
+        let known = self.running.iter().position(|running| running.job == *job);
+        let index = known.unwrap_or_else(|| {
+            self.running.push(JobHistory::planned(job, at, supervised));
+            self.running.len() - 1
+        });
+        if let Event::JobExited { exit, .. } = event {
+            let since = if known.is_none() { exit.started_at } else { self.running[index].since };
+            let job = JobHistory { since, ..self.running.remove(index) };
+            return self.ended.push(job.with_end(event, at));
+        }
+        let job = &mut self.running[index];
+        if supervised && !job.running {
+            (job.since, job.running) = (at, true);
+        }
+        job.retry = retry.map(Box::new).or(job.retry.take());
+    }
+}
+
+impl JobHistory {
+    fn planned(job: &JobId, since: Timestamp, running: bool) -> Self {
+        Self {
+            job: job.clone(),
+            since,
+            running,
+            ended: None,
+            exit: None,
+            transcript: None,
+            report: None,
+            reading: None,
+            retry: None,
+        }
+    }
+
+    fn with_end(mut self, event: &Event, at: Timestamp) -> Self {
+        if let Event::JobExited { exit, report, reading, transcript, .. } = event {
+            self.running = false;
+            self.ended = Some(at);
+            self.exit = Some(exit.clone());
+            self.report = report.clone().map(Box::new);
+            self.reading.clone_from(reading);
+            self.transcript.clone_from(transcript);
+        }
+        self
+    }
+
+    /// From when to when it ran; until `now` while it runs.
+    pub fn span(&self, now: Timestamp) -> (Timestamp, Timestamp) {
+        self.exit.as_ref().map_or((self.since, now), |exit| (exit.started_at, exit.finished_at))
+    }
+
+    pub fn passed(&self) -> Option<bool> {
+        self.exit.as_ref().map(JobExit::passed)
+    }
+
+    /// The end of the output of a job that did not pass, oldest line first.
+    pub fn failed_tail(&self) -> &[String] {
+        self.exit.as_ref().filter(|exit| !exit.passed()).map(|exit| exit.tail.as_slice()).unwrap_or_default()
+    }
+
+    pub fn diagnosis(&self) -> Option<&Diagnosis> {
+        match self.reading.as_deref()? {
+            Reading::Diagnosis(diagnosis) => Some(diagnosis),
+            Reading::Outage(_) => None,
+        }
+    }
+
+    pub fn outage(&self) -> Option<&Outage> {
+        match self.reading.as_deref()? {
+            Reading::Outage(outage) => Some(outage),
+            Reading::Diagnosis(_) => None,
+        }
+    }
+
+    /// Whether it failed otherwise than by being stopped.
+    pub(super) fn failed_by_itself(&self) -> bool {
+        self.exit.as_ref().is_some_and(|exit| !exit.passed() && exit.cause != ExitCause::Stopped)
+    }
+
+    /// `attempt 2 of engineer at task 1`, `tests`, `checkpoint of engineer`; of gates without the number of the run.
+    pub fn label(&self) -> String {
+        let kind = self.job.role.word();
+        let mut text = if self.job.is_attempt() { format!("{kind} {}", self.job.number) } else { kind.to_owned() };
+        if let Some(agent) = self.job.agent() {
+            text.push_str(&format!(" of {agent}"));
+        }
+        if let Some(task) = self.job.task() {
+            text.push_str(&format!(" at task {task}"));
+        }
+        text
+    }
+
+    /// How it ended, in a few words.
+    pub fn ending(&self) -> String {
+        let Some(exit) = &self.exit else { return "has not ended".to_owned() };
+        match exit.cause {
+            ExitCause::Exited if exit.exit_code == 0 => "passed".to_owned(),
+            ExitCause::Exited => format!("exit code {}", exit.exit_code),
+            ExitCause::TimedOut => "ran out of time".to_owned(),
+            ExitCause::Stopped => "was stopped".to_owned(),
+            ExitCause::NotStarted => "could not be started".to_owned(),
+            ExitCause::Lost => "ended unseen".to_owned(),
+        }
+    }
+}
+
+crate::model::word_enum! {
+    /// How an agent stands, in the words of `task.json` (seed 003, Recovery Procedure 2).
+    AgentStatus {
+        /// No attempt was planned since the lane began.
+        Missing = "MISSING",
+        /// An attempt or its gate is planned, runs, or was stopped.
+        Working = "WORKING",
+        /// Its last task passed, or its work is in the lane.
+        Complete = "COMPLETE",
+        /// It failed.
+        Error = "ERROR",
+        /// It ran out of time.
+        Timeout = "TIMEOUT",
+        /// It reported that it is blocked.
+        Blocked = "BLOCKED",
+    }
+}

@@ -1,0 +1,296 @@
+//! How an event changes what is known of its lane.
+
+use super::job::{AgentStatus, Retry};
+use super::lane::{
+    AgentHistory, AnswerView, CheckpointView, Ending, FailureView, LaneHistory, MergeView, SnapshotView,
+};
+use super::workplace::Workplace;
+use crate::event::{AgentReport, Event, LaneStage, Record, SnapshotReason};
+use crate::model::{
+    AgentName, Approval, Checkpoint, CommitId, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole,
+    RetryLevel, Timestamp,
+};
+
+impl LaneHistory {
+    /// Applies a record that is about the lane.
+    pub(super) fn apply(&mut self, record: &Record) {
+        let at = record.at;
+        self.last = Some(at);
+        match &record.event {
+            Event::StopRequested { .. } => self.stopping = true,
+            Event::PersonAsked { agent, task, .. } => {
+                self.asking.retain(|(asking, _)| asking != agent);
+                self.asking.push((agent.clone(), task.clone()));
+            }
+            Event::GateAnswered { gate, approved, message, .. } => {
+                self.answered(gate, *approved);
+                let (gate, message) = (gate.clone(), message.clone());
+                self.answers.push(AnswerView { at, gate, approved: *approved, message });
+            }
+            Event::LaneMoved { from, to, .. } => self.moved(*from, *to, at),
+            Event::LaneBased { base, .. } | Event::LaneReset { base, .. } => self.based(base),
+            Event::WorktreeOpened { agent: None, worktree, .. } => self.workplace.open(worktree),
+            Event::WorktreeOpened { agent: Some(agent), worktree, .. } => {
+                let agent = self.agent_mut(agent);
+                agent.workplace.open(worktree);
+                agent.branch = Some(worktree.branch.clone());
+            }
+            Event::WorktreeReleased { agent, .. } => self.agent_mut(agent).workplace = Workplace::default(),
+            Event::WorkCommitted { agent, head, .. } | Event::AgentReset { agent, head, .. } => {
+                self.agent_mut(agent);
+                self.workplace_of(Some(agent)).stands_at(head);
+            }
+            Event::AgentMerged { agent, head, .. } => {
+                self.agent_mut(agent);
+                self.workplace.stands_at(head);
+                self.asking.retain(|(asking, _)| asking != agent);
+                self.set_status(agent, AgentStatus::Complete);
+                self.merges.push(MergeView { at, agent: Some(agent.clone()), commit: head.clone(), onto: None });
+            }
+            Event::SnapshotTaken { agent, reason, commit, reference, .. } => {
+                self.snapshot_taken(agent.as_ref(), *reason, commit, reference, at);
+            }
+            Event::JobPlanned { job } => self.job_planned(job, record),
+            Event::JobStarted { job, .. } => self.job_works(job, record, None),
+            Event::JobExited { job, exit, report, .. } => {
+                self.jobs.apply(&record.event, at, None);
+                self.job_exited(job, exit, report.as_ref());
+            }
+            Event::CheckpointReached { checkpoint, .. } => self.reached(checkpoint, at),
+            Event::FailureNoted { agent, task, failure, .. } => {
+                let job = self.failed_job(agent.as_ref()).map(|job| job.job.clone());
+                let failure = failure.clone();
+                self.failure_noted(FailureView { at, agent: agent.clone(), task: task.clone(), job, failure });
+            }
+            Event::RetryPlanned { agent, level, not_before, checkpoint, .. } => {
+                self.retry_planned(agent, *level, *not_before, checkpoint, at);
+            }
+            Event::MergeStaged { .. } => self.merging = true,
+            Event::LaneMerged { commit, onto, .. } => {
+                self.merge_commit = Some(commit.clone());
+                self.ending = None;
+                self.finished = Some(at);
+                self.merges.push(MergeView { at, agent: None, commit: commit.clone(), onto: Some(onto.clone()) });
+            }
+            Event::PullRequestOpened { pull_request, .. } => self.pull_request = Some(pull_request.clone()),
+            Event::MustHavesChecked { verdicts, .. } => self.must_haves.clone_from(verdicts),
+            Event::LaneCleaned { kept, .. } => self.kept.clone_from(kept),
+            Event::LaneFailed { failure, .. } => self.failed(failure, at),
+            Event::LaneBlocked { reason, .. } => self.ended(Ending::Blocked(reason.clone()), at),
+            Event::LaneRolledBack { kept, .. } => self.rolled_back(kept, at),
+            Event::GitWorked { took_ms, .. } => self.git.push(git_span(at, *took_ms)),
+            _ => {}
+        }
+    }
+
+    /// Failed, blocked and rolled back lanes are tried again, and stop requests no longer apply.
+    pub(super) fn resumed(&mut self) {
+        self.stopping = false;
+        if self.ending.take().is_some() {
+            self.finished = None;
+            self.asking.append(&mut self.refused);
+        }
+    }
+
+    fn agent_mut(&mut self, name: &AgentName) -> &mut AgentHistory {
+        let index = self.agents.iter().position(|agent| agent.name == *name).unwrap_or_else(|| {
+            self.agents.push(AgentHistory { name: name.clone(), workplace: Workplace::default(), branch: None });
+            self.agents.len() - 1
+        });
+        &mut self.agents[index]
+    }
+
+    /// Where an agent works: in a worktree of its own while it has one, else in the lane's.
+    fn workplace_of(&mut self, agent: Option<&AgentName>) -> &mut Workplace {
+        match agent.filter(|agent| self.has_own_worktree(agent)) {
+            Some(agent) => &mut self.agent_mut(agent).workplace,
+            None => &mut self.workplace,
+        }
+    }
+
+    fn set_status(&mut self, agent: &AgentName, status: AgentStatus) {
+        self.statuses.retain(|(known, _)| known != agent);
+        self.statuses.push((agent.clone(), status));
+    }
+
+    fn answered(&mut self, gate: &HumanGate, approved: bool) {
+        match gate {
+            HumanGate::Approval(gate) => {
+                self.approved.retain(|answered| answered != gate);
+                self.approved.extend(approved.then_some(*gate));
+            }
+            HumanGate::Task(task) => {
+                let asking = std::mem::take(&mut self.asking);
+                let (answered, open) = asking.into_iter().partition(|(_, asked)| asked == task);
+                self.asking = open;
+                self.refused = if approved { Vec::new() } else { answered };
+            }
+        }
+    }
+
+    fn moved(&mut self, from: LaneStage, to: LaneStage, at: Timestamp) {
+        // What was approved was the lane's content then: after more work the question is asked again.
+        if to < self.stage {
+            self.approved.retain(|&gate| gate == Approval::Plan && to > LaneStage::Synthesis);
+            self.merging = false;
+        }
+        if to != LaneStage::Waiting {
+            self.started.get_or_insert(at);
+            if self.ending == Some(Ending::RolledBack) {
+                self.ending = None;
+                self.finished = None;
+            }
+        }
+        self.transitions.push((from, to, at));
+        self.stage = to;
+    }
+
+    fn based(&mut self, base: &CommitId) {
+        self.base = Some(base.clone());
+        self.workplace.stands_at(base);
+        self.approved.clear();
+        self.merging = false;
+    }
+
+    fn snapshot_taken(
+        &mut self,
+        agent: Option<&AgentName>,
+        reason: SnapshotReason,
+        commit: &CommitId,
+        reference: &str,
+        at: Timestamp,
+    ) {
+        // What is put aside for the lane itself, a stash or the head of a lost worktree, is in no worktree.
+        if agent.is_some() || reason != SnapshotReason::Reset {
+            self.workplace_of(agent).content = Some(commit.clone());
+        }
+        let (agent, commit, reference) = (agent.cloned(), commit.clone(), reference.to_owned());
+        self.snapshots.push(SnapshotView { agent, reason, commit, reference, at });
+    }
+
+    fn job_planned(&mut self, job: &JobId, record: &Record) {
+        let mut retry = None;
+        if let Some(agent) = job.agent().filter(|_| job.is_attempt()) {
+            self.delayed_until = None;
+            self.asking.retain(|(asking, _)| asking != agent);
+            self.refused.clear();
+            let last = self.retries.iter_mut().rfind(|retry| retry.agent == *agent).filter(|last| !last.begun);
+            retry = last.map(|last| {
+                last.begun = true;
+                last.clone()
+            });
+        }
+        if let JobRole::Attempt { agent, .. } | JobRole::Verify { agent, .. } = &job.role {
+            self.set_status(agent, AgentStatus::Working);
+        }
+        self.job_works(job, record, retry);
+    }
+
+    fn job_works(&mut self, job: &JobId, record: &Record, retry: Option<Retry>) {
+        self.jobs.apply(&record.event, record.at, retry);
+        let holder = self.works_in(job);
+        self.workplace_of(holder).content = None;
+    }
+
+    fn job_exited(&mut self, job: &JobId, exit: &JobExit, report: Option<&AgentReport>) {
+        let (JobRole::Attempt { agent, task } | JobRole::Verify { agent, task }) = &job.role else { return };
+        let is_last = self.last_tasks.iter().find(|(name, _)| name == agent).is_none_or(|(_, last)| last == task);
+        let status = match (exit.cause, report.map(|report| report.status.as_str())) {
+            // Not the agent's failure: it resumes where it was.
+            (ExitCause::Stopped | ExitCause::Lost, _) => AgentStatus::Working,
+            (ExitCause::TimedOut, _) => AgentStatus::Timeout,
+            (_, Some("BLOCKED")) => AgentStatus::Blocked,
+            (_, Some("ERROR")) => AgentStatus::Error,
+            _ if !exit.passed() => AgentStatus::Error,
+            _ if is_last => AgentStatus::Complete,
+            _ => AgentStatus::Working,
+        };
+        self.set_status(agent, status);
+    }
+
+    fn reached(&mut self, checkpoint: &Checkpoint, at: Timestamp) {
+        self.workplace.checkpoint_head = checkpoint.head_sha.clone().or(self.workplace.checkpoint_head.take());
+        let Checkpoint { stage, status, context, .. } = checkpoint;
+        self.checkpoints.push(CheckpointView { at, stage: *stage, status: *status, notes: context.clone() });
+    }
+
+    fn failure_noted(&mut self, noted: FailureView) {
+        if let Some(agent) = &noted.agent {
+            let timeout = noted.failure.kind == FailureKind::Timeout;
+            self.set_status(&agent.clone(), if timeout { AgentStatus::Timeout } else { AgentStatus::Error });
+        }
+        self.failures.push(noted.clone());
+        self.last_failure = Some(noted);
+    }
+
+    fn retry_planned(
+        &mut self,
+        agent: &AgentName,
+        level: RetryLevel,
+        not_before: Timestamp,
+        checkpoint: &Checkpoint,
+        at: Timestamp,
+    ) {
+        if level != RetryLevel::Wait {
+            self.agent_mut(agent);
+        }
+        self.delayed_until = Some(not_before);
+        self.retries.push(Retry {
+            agent: agent.clone(),
+            level,
+            number: checkpoint.retry_attempt,
+            of: checkpoint.max_retries,
+            counted: self.retries_of(agent) + u32::from(level == RetryLevel::Retry),
+            reason: self.last_failure.as_ref().map(|last| last.failure.message.clone()).unwrap_or_default(),
+            planned: at,
+            not_before,
+            begun: false,
+        });
+        self.reached(checkpoint, at);
+    }
+
+    fn failed(&mut self, failure: &Failure, at: Timestamp) {
+        // What was noted before may be another failure, repaired long ago.
+        let noted = self.last_failure.take().filter(|noted| noted.failure.kind == failure.kind);
+        let failed_job = self.failed_job(None).filter(|_| failure.command.is_some() || failure.exit_code.is_some());
+        let job = noted.as_ref().and_then(|noted| noted.job.clone()).or(failed_job.map(|view| view.job.clone()));
+        let (agent, task) = match noted {
+            Some(noted) => (noted.agent, noted.task),
+            None => (job.as_ref().and_then(JobId::agent).cloned(), job.as_ref().and_then(JobId::task).cloned()),
+        };
+        self.last_failure = Some(FailureView { at, agent, task, job, failure: failure.clone() });
+        self.ended(Ending::Failed(failure.clone()), at);
+    }
+
+    fn ended(&mut self, ending: Ending, at: Timestamp) {
+        self.ending = Some(ending);
+        self.finished = Some(at);
+    }
+
+    fn rolled_back(&mut self, kept: &[String], at: Timestamp) {
+        self.ended(Ending::RolledBack, at);
+        self.kept = kept.to_vec();
+        if self.stage != LaneStage::Waiting {
+            self.transitions.push((self.stage, LaneStage::Waiting, at));
+        }
+        self.stage = LaneStage::Waiting;
+        self.merge_commit = None;
+        self.pull_request = None;
+        self.workplace = Workplace::default();
+        self.base = None;
+        self.delayed_until = None;
+        self.merging = false;
+        self.must_haves.clear();
+        self.approved.clear();
+        self.asking.clear();
+        self.agents.clear();
+        self.statuses.clear();
+        self.jobs.ended.append(&mut self.jobs.running);
+    }
+}
+
+/// When git worked: the event is recorded at the end.
+pub(super) fn git_span(at: Timestamp, took_ms: u64) -> (Timestamp, Timestamp) {
+    let began = at.unix_millis().saturating_sub(i64::try_from(took_ms).unwrap_or(i64::MAX));
+    (Timestamp::from_unix_millis(began), at)
+}

@@ -1,0 +1,178 @@
+//! The run itself, as its events so far describe it.
+
+use serde::Serialize;
+
+use super::job::Jobs;
+use super::lane::Span;
+use super::lane_events::git_span;
+use super::waits::{MergeQueue, Wait};
+use super::workplace::Workplace;
+use crate::event::{Event, Owner, Record, RunOutcome, RunStarted, StopReason};
+use crate::model::{
+    Budget, CommitId, JobExit, LaneId, MergeMode, PhaseId, Plan, RunId, Timestamp, Usage, plan::Interface,
+};
+
+#[derive(Debug, Clone, Default)]
+pub struct RunFacts {
+    /// Its first event.
+    pub start: Option<Box<RunStarted>>,
+    pub phase: Option<PhaseId>,
+    pub title: Option<String>,
+    /// Its interface freeze gates, as the plan has them.
+    pub interfaces: Vec<InterfaceView>,
+    /// Where the integration branch is, as far as this run moved it.
+    pub integration: Option<CommitId>,
+    pub owner: Option<Owner>,
+    /// As the last resume changed it.
+    pub budget: Budget,
+    /// By all attempts, also of lanes that were rolled back.
+    pub used: Usage,
+    pub started: Option<Timestamp>,
+    /// `None` after a resume.
+    pub finished: Option<Timestamp>,
+    pub outcome: Option<RunOutcome>,
+    pub code: Option<u8>,
+    pub stop: Option<StopReason>,
+    pub resumes: u32,
+    /// When it was started or resumed last.
+    pub begun: Option<Timestamp>,
+    /// When the last event was recorded.
+    pub last: Option<Timestamp>,
+    /// The lane whose merge broke the final gate, where that was searched and found.
+    pub culprit: Option<LaneId>,
+    /// Those of no lane: the final gate.
+    pub jobs: Jobs,
+    /// Where the final gate runs.
+    pub workplace: Workplace,
+    pub notes: Vec<NoteView>,
+    /// When no process worked on the run.
+    pub rests: Vec<Span>,
+    /// When git worked for no lane.
+    pub git: Vec<Span>,
+    pub waits: Vec<Wait>,
+    pub(super) merge_queue: MergeQueue,
+}
+
+/// An interface freeze gate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InterfaceView {
+    /// For example `IF-0-P1-LEDGER`.
+    pub id: String,
+    /// The lane whose merge closes it; `None`: no lane of this plan does.
+    pub provider: Option<LaneId>,
+    /// Whether what it names is fixed.
+    pub closed: bool,
+}
+
+#[derive(Debug, Clone, Serialize)]
+pub struct NoteView {
+    pub at: Timestamp,
+    pub lane: Option<LaneId>,
+    pub message: String,
+}
+
+impl RunFacts {
+    pub(super) fn of_plan(plan: &Plan) -> Self {
+        let interface = |interface: &Interface| InterfaceView {
+            id: interface.id.clone(),
+            provider: interface.provider.map(|lane| plan.lane(lane).id.clone()),
+            closed: interface.closed,
+        };
+        Self {
+            phase: Some(plan.phase.clone()),
+            title: plan.title.clone(),
+            interfaces: plan.interfaces.iter().map(interface).collect(),
+            ..Self::default()
+        }
+    }
+
+    pub fn run_id(&self) -> Option<&RunId> {
+        self.start.as_ref().map(|start| &start.run_id)
+    }
+
+    /// Empty before the run was started.
+    pub fn base_branch(&self) -> &str {
+        self.start.as_ref().map_or("", |start| &start.base_branch)
+    }
+
+    /// Whether this run merges finished lanes into the integration branch.
+    pub fn merges(&self) -> bool {
+        self.start.as_ref().is_none_or(|start| start.options.merge == MergeMode::Local)
+    }
+
+    /// Whether this run proposes finished lanes in pull requests.
+    pub fn proposes(&self) -> bool {
+        self.start.as_ref().is_some_and(|start| start.options.merge == MergeMode::Pr)
+    }
+
+    /// Up to when times are counted: the end of the run, or `now`.
+    pub fn until(&self, now: Timestamp) -> Timestamp {
+        self.finished.unwrap_or(now)
+    }
+
+    /// The final gate's last run, if it failed.
+    pub fn failed_final_gate(&self) -> Option<&JobExit> {
+        self.jobs.ended.last()?.exit.as_ref().filter(|exit| !exit.passed())
+    }
+
+    /// Applies a record that is about no lane.
+    pub(super) fn apply(&mut self, record: &Record) {
+        let at = record.at;
+        match &record.event {
+            Event::RunStarted(started) => {
+                self.start = Some(started.clone());
+                self.phase = Some(started.phase.clone());
+                self.integration = Some(started.base_commit.clone());
+                self.owner = Some(started.owner.clone());
+                self.budget = started.options.budget;
+                (self.started, self.begun) = (Some(at), Some(at));
+            }
+            Event::RunResumed { number, owner, budget, .. } => {
+                self.resumes = *number;
+                self.owner = Some(owner.clone());
+                self.budget = budget.unwrap_or(self.budget);
+                self.stop = None;
+                self.culprit = None;
+                self.begun = Some(at);
+                self.reopen();
+            }
+            Event::StopRequested { reason, .. } => self.stop = Some(*reason),
+            Event::RunFinished { outcome, code } => {
+                (self.outcome, self.code, self.finished) = (Some(*outcome), Some(*code), Some(at));
+            }
+            Event::MergesBisected { culprit, .. } => {
+                self.culprit = culprit.as_deref().and_then(|culprit| culprit.parse().ok());
+            }
+            Event::FinalOpened { worktree } => self.workplace.open(worktree),
+            Event::PoolEmptied { .. } => self.workplace.worktree = None,
+            Event::CheckpointReached { checkpoint, .. } => {
+                self.workplace.checkpoint_head = checkpoint.head_sha.clone().or(self.workplace.checkpoint_head.take());
+            }
+            Event::GitWorked { took_ms, .. } => self.git.push(git_span(at, *took_ms)),
+            event => self.jobs.apply(event, at, None),
+        }
+    }
+
+    /// There is something left to do again.
+    pub(super) fn reopen(&mut self) {
+        (self.outcome, self.code, self.finished) = (None, None, None);
+    }
+
+    /// Notes what an event of any lane, or of none, means for the run. `last`: when the event before was recorded.
+    pub(super) fn note(&mut self, record: &Record, last: Option<Timestamp>) {
+        match &record.event {
+            Event::JobExited { transcript: Some(transcript), .. } => self.used += transcript.usage,
+            // Until then no process worked on the run, on this machine or another.
+            Event::RunResumed { .. } | Event::RunMoved(_) => self.rests.extend(last.map(|last| (last, record.at))),
+            Event::Noted { lane, message } => {
+                self.notes.push(NoteView { at: record.at, lane: lane.clone(), message: message.clone() });
+            }
+            Event::LaneMerged { commit, .. } if self.merges() => self.integration = Some(commit.clone()),
+            Event::LaneRolledBack { integration, .. } => {
+                self.integration = integration.clone().or(self.integration.take());
+                self.reopen();
+            }
+            _ => {}
+        }
+    }
+}

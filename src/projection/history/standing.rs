@@ -1,0 +1,56 @@
+//! How a lane's state follows from its history and the run's.
+
+use super::lane::{Ending, LaneHistory};
+use super::run::RunFacts;
+use super::state::LaneState;
+use crate::event::LaneStage;
+use crate::model::{Approval, JobRole};
+
+/// How the lane stands: what ended it, else whether the run stopped, else its stage.
+pub(super) fn state_of(lane: &LaneHistory, run: &RunFacts) -> LaneState {
+    match &lane.ending {
+        Some(Ending::Failed(_)) => return LaneState::Failed,
+        Some(Ending::Blocked(_)) => return LaneState::Blocked,
+        Some(Ending::RolledBack) => return LaneState::RolledBack,
+        None => {}
+    }
+    if lane.is_merged() {
+        return if lane.pull_request.is_some() { LaneState::Proposed } else { LaneState::Merged };
+    }
+    if lane.skipped {
+        return LaneState::Skipped;
+    }
+    let halted = run.finished.is_some() || ((run.stop.is_some() || lane.stopping) && lane.jobs.running.is_empty());
+    match state_by_stage(lane) {
+        // A question stays open, whether or not Lanekeeper still runs.
+        LaneState::NeedsApproval(gate) if !lane.stopping => LaneState::NeedsApproval(gate),
+        LaneState::NeedsPerson if !lane.stopping => LaneState::NeedsPerson,
+        LaneState::Waiting if !lane.stopping => LaneState::Waiting,
+        _ if halted => LaneState::Stopped,
+        state => state,
+    }
+}
+
+fn state_by_stage(lane: &LaneHistory) -> LaneState {
+    let open = |gate: Approval| lane.approval.contains(&gate) && !lane.approved.contains(&gate);
+    let tests_merge = lane.jobs.running.iter().any(|job| job.job.role == JobRole::MergedTests);
+    match lane.stage {
+        LaneStage::Waiting => LaneState::Waiting,
+        LaneStage::Init | LaneStage::Classified => LaneState::Starting,
+        LaneStage::Synthesis if open(Approval::Plan) => LaneState::NeedsApproval(Approval::Plan),
+        LaneStage::Requirements | LaneStage::Implementation | LaneStage::Review
+            if !lane.asking.is_empty() && lane.jobs.running.is_empty() =>
+        {
+            LaneState::NeedsPerson
+        }
+        LaneStage::Requirements | LaneStage::Synthesis | LaneStage::Implementation => LaneState::Running,
+        LaneStage::Validation => LaneState::Testing,
+        LaneStage::Review => LaneState::Reviewing,
+        LaneStage::AwaitingUserApproval if tests_merge => LaneState::Testing,
+        LaneStage::AwaitingUserApproval if open(Approval::Changes) && !lane.merging => {
+            LaneState::NeedsApproval(Approval::Changes)
+        }
+        LaneStage::AwaitingUserApproval => LaneState::Merging,
+        LaneStage::Complete | LaneStage::Cleanup => LaneState::Merged,
+    }
+}

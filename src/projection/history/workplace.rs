@@ -1,0 +1,34 @@
+//! Where a lane or an agent works: its branch and its worktree.
+
+use crate::event::Worktree;
+use crate::model::CommitId;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Workplace {
+    /// Where its branch stands, as far as the run moved it.
+    pub head: Option<CommitId>,
+    /// The head that its checkpoints record: at a retry, that of the agent.
+    pub checkpoint_head: Option<CommitId>,
+    /// `None` before it is opened and once it is released.
+    pub worktree: Option<Worktree>,
+    /// The commit with all that the worktree held when it was last left; `None` once a job has started in it.
+    pub content: Option<CommitId>,
+}
+
+impl Workplace {
+    pub(super) fn open(&mut self, worktree: &Worktree) {
+        self.worktree = Some(worktree.clone());
+        self.stands_at(&worktree.head);
+    }
+
+    pub(super) fn stands_at(&mut self, head: &CommitId) {
+        self.head = Some(head.clone());
+        self.checkpoint_head = Some(head.clone());
+        self.content = Some(head.clone());
+    }
+
+    /// What is checked out; `None`: no worktree, or on no branch.
+    pub fn branch(&self) -> Option<&str> {
+        self.worktree.as_ref().map(|worktree| worktree.branch.as_str()).filter(|branch| !branch.is_empty())
+    }
+}

@@ -1,0 +1,22 @@
+//! What a run's events mean for users and for other programs: one fold, [`RunHistory`], and views of it.
+
+pub(crate) mod cells;
+pub(crate) mod checkpoints;
+pub(crate) mod commands;
+pub(crate) mod escalation;
+pub(crate) mod failures;
+pub(crate) mod history;
+mod interfaces;
+pub(crate) mod line;
+mod next_steps;
+pub(crate) mod pull_request;
+pub(crate) mod report;
+pub(crate) mod snapshots;
+pub(crate) mod styles;
+pub(crate) mod summary;
+mod table;
+pub(crate) mod tasks;
+#[cfg(test)]
+pub(crate) mod testing;
+
+pub use history::RunHistory;

@@ -1,0 +1,157 @@
+//! What the user may type next, for every state of a run.
+
+use serde::Serialize;
+
+use super::cells::clean;
+use super::commands::Commands;
+use super::history::{LaneHistory, LaneState, RunHistory};
+use crate::event::RunOutcome;
+use crate::model::text::{counted, shell_line};
+use crate::model::{AgentName, HumanGate, TaskId};
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct NextStep {
+    /// On one line.
+    pub reason: String,
+    /// Argument vectors, each a choice, the likeliest first.
+    pub commands: Vec<Vec<String>>,
+}
+
+impl NextStep {
+    /// The commands as they can be pasted into a POSIX shell.
+    pub fn shell_lines(&self) -> impl Iterator<Item = String> {
+        self.commands.iter().map(shell_line)
+    }
+}
+
+/// `held`: whether a live process works on the run.
+pub fn next_steps(history: &RunHistory, program: &[String], held: bool) -> Vec<NextStep> {
+    let Some(run) = history.run.run_id() else { return Vec::new() };
+    let commands = Commands { program, run };
+    let mut steps = questions(history, &commands);
+    if held && history.run.finished.is_none() {
+        return steps;
+    }
+    steps.extend(failed_lanes(history, &commands));
+    steps.extend(blocked_lanes(history, &commands));
+    steps.extend(whole_run(history, &commands, steps.is_empty()));
+    steps
+}
+
+/// What waits for the user: approvals of lanes, and tasks.
+fn questions(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep> {
+    let mut steps = Vec::new();
+    for lane in history.active() {
+        let mut ask = |reason: String, gate: &HumanGate| {
+            let commands = vec![commands.approve(&lane.id, gate), commands.reject(&lane.id, gate)];
+            steps.push(NextStep { reason, commands });
+        };
+        match lane.state {
+            LaneState::NeedsApproval(gate) => {
+                ask(format!("{} waits for your approval of its {gate}.", lane.id), &gate.into());
+            }
+            LaneState::NeedsPerson => {
+                let mut tasks: Vec<&TaskId> = lane.asking.iter().map(|(_, task)| task).collect();
+                tasks.dedup();
+                for task in tasks {
+                    ask(question(lane, task), &HumanGate::Task(task.clone()));
+                }
+            }
+            _ => {}
+        }
+    }
+    steps
+}
+
+/// What the task asks, and where its work is.
+fn question(lane: &LaneHistory, task: &TaskId) -> String {
+    let asked = lane.people.iter().find(|(id, _)| id == task).map(|(_, question)| format!(" ({})", clean(question)));
+    let of_agent = |name: &AgentName| lane.agent(name)?.workplace.worktree.as_ref();
+    let asking = lane.asking.iter().find(|(_, asked)| asked == task).and_then(|(agent, _)| of_agent(agent));
+    let place =
+        asking.or(lane.workplace.worktree.as_ref()).map(|worktree| format!(" Its work: {}.", worktree.path.display()));
+    let (lane, asked, place) = (&lane.id, asked.unwrap_or_default(), place.unwrap_or_default());
+    format!("{lane} waits for you: task {task}{asked}.{place} What you say with -m reaches the agent.")
+}
+
+fn failed_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
+    let failed = lanes_that(history, LaneState::Failed);
+    let first = failed.first()?;
+    let mut choices: Vec<Vec<String>> = failed.iter().take(NAMED).map(|lane| commands.logs(&lane.id)).collect();
+    choices.push(commands.resume_of(&history.run));
+    choices.push(commands.rollback(Some(&first.id)));
+    Some(NextStep {
+        reason: format!("{} failed. See why, then retry or roll back:", names(&failed)),
+        commands: choices,
+    })
+}
+
+/// Lanes that wait for the same thing are answered once.
+fn blocked_lanes(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep> {
+    let mut reasons: Vec<(String, Vec<&LaneHistory>)> = Vec::new();
+    for lane in lanes_that(history, LaneState::Blocked) {
+        let reason = clean(lane.reason().unwrap_or_default());
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, lanes)) => lanes.push(lane),
+            None => reasons.push((reason, vec![lane])),
+        }
+    }
+    let step = |(reason, lanes): (String, Vec<&LaneHistory>)| NextStep {
+        reason: format!("{}: blocked: {reason}", names(&lanes)),
+        commands: vec![commands.resume_of(&history.run)],
+    };
+    reasons.into_iter().map(step).collect()
+}
+
+fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_else: bool) -> Option<NextStep> {
+    match history.run.outcome {
+        Some(RunOutcome::Done) => Some(NextStep { reason: where_the_work_is(history), commands: Vec::new() }),
+        Some(RunOutcome::Stopped) => Some(NextStep {
+            reason: "The run is stopped; no work is lost. Resume it, or roll it back:".to_owned(),
+            commands: vec![commands.resume_of(&history.run), commands.rollback(None)],
+        }),
+        Some(RunOutcome::Blocked) if history.lanes().iter().any(|lane| lane.state == LaneState::Stopped) => {
+            Some(NextStep {
+                reason: "Lanes were stopped; no work is lost. Resume the run, or roll it back:".to_owned(),
+                commands: vec![commands.resume_of(&history.run), commands.rollback(None)],
+            })
+        }
+        Some(RunOutcome::Failed | RunOutcome::Blocked) => history.run.failed_final_gate().map(|exit| NextStep {
+            reason: format!("The final gate failed on {}: {}", history.run.base_branch(), clean(&exit.command)),
+            commands: vec![commands.resume_of(&history.run), commands.rollback(None)],
+        }),
+        None => nothing_else.then(|| NextStep {
+            reason: "The run was interrupted; no work is lost. Resume it, or roll it back:".to_owned(),
+            commands: vec![commands.resume_of(&history.run), commands.rollback(None)],
+        }),
+    }
+}
+
+fn where_the_work_is(history: &RunHistory) -> String {
+    let count = counted(history.done(), "lane");
+    let proposed = |lane: &LaneHistory| Some(format!("{} {}", lane.id, clean(&lane.pull_request.as_ref()?.url)));
+    let proposed: Vec<String> = history.lanes().iter().filter_map(proposed).collect();
+    if !proposed.is_empty() {
+        return format!("{count} done. For you to merge:\n  {}", proposed.join("\n  "));
+    }
+    if !history.run.merges() {
+        return format!("{count} done; each lane's work is on its own branch, nothing was merged.");
+    }
+    let place = history.run.integration.as_ref().map(|commit| format!(" at {}", commit.short())).unwrap_or_default();
+    format!("{count} merged into {}{place}.", history.run.base_branch())
+}
+
+fn lanes_that(history: &RunHistory, state: LaneState) -> Vec<&LaneHistory> {
+    history.lanes().iter().filter(|lane| lane.state == state).collect()
+}
+
+/// The most lanes that are named.
+const NAMED: usize = 3;
+
+fn names(lanes: &[&LaneHistory]) -> String {
+    let mut names: Vec<String> = lanes.iter().take(NAMED).map(|lane| lane.id.to_string()).collect();
+    if lanes.len() > NAMED {
+        names.push(format!("{} more", lanes.len() - NAMED));
+    }
+    names.join(", ")
+}

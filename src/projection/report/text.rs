@@ -1,0 +1,99 @@
+//! The report for a terminal.
+
+use std::time::Duration;
+
+use super::{ExecutionReport, drawing};
+use crate::model::AgentName;
+use crate::model::time::short;
+use crate::projection::cells::clean;
+use crate::projection::history::{LaneHistory, SnapshotView};
+use crate::projection::styles::{Styles, Tone};
+
+/// The summary, the timeline, the times, and what those leave out.
+pub(super) fn text(report: &ExecutionReport<'_>, width: usize, styles: Styles) -> String {
+    let mut text = report.summary.render(width, styles);
+    let mut section = |heading: &str, lines: Vec<String>| {
+        if !lines.is_empty() {
+            text.push_str(&format!("\n{}\n{}\n", styles.paint(Tone::Strong, heading), lines.join("\n")));
+        }
+    };
+    section("Timeline", drawing::lines(report, width));
+    section("Times", times(report));
+    section("Lanes without a gate", without_gate(report));
+    section("What failed on the way", failures(report));
+    section("Snapshots", snapshots(report));
+    text
+}
+
+/// The lanes whose work no gate judged, in a sentence.
+pub(super) fn without_gate(report: &ExecutionReport<'_>) -> Vec<String> {
+    let lanes: Vec<&str> = report
+        .lanes
+        .iter()
+        .map(|lane| lane.lane)
+        .filter(|lane| lane.has_gate == Some(false))
+        .map(|lane| lane.id.as_str())
+        .collect();
+    let line = format!("No command judged the work of {} before it was merged.", lanes.join(", "));
+    if lanes.is_empty() { Vec::new() } else { vec![line] }
+}
+
+/// Where the time went, each on a line.
+pub(super) fn times(report: &ExecutionReport<'_>) -> Vec<String> {
+    let times = &report.times;
+    if times.makespan_ms == 0 {
+        return Vec::new();
+    }
+    let time = |ms: u64| short(Duration::from_millis(ms));
+    let percent = |ms: u64| 100 * ms / times.makespan_ms;
+    let mut lines = vec![
+        format!(
+            "Took {}; lower bound {} ({} of work, up to {} in parallel; critical path {}).",
+            time(times.makespan_ms),
+            time(times.lower_bound_ms),
+            time(times.work_ms),
+            times.max_parallel,
+            time(times.critical_path_ms),
+        ),
+        format!(
+            "Agents and gates: {} ({} %); otherwise retry delays {}, git {}, Lanekeeper {} ({} %).",
+            time(times.busy_ms),
+            percent(times.busy_ms),
+            time(times.delayed_ms),
+            time(times.git_ms),
+            time(times.overhead_ms),
+            percent(times.overhead_ms),
+        ),
+        format!(
+            "Lanes: {} in all, of which {} ({} %) was neither agents and gates nor git nor waiting.",
+            time(times.lanes_ms),
+            time(times.lanes_overhead_ms),
+            per_cent(times.lanes_overhead_ms, times.lanes_ms),
+        ),
+    ];
+    if times.at_rest_ms > 0 {
+        lines.push(format!("Idle between sessions: {}.", time(times.at_rest_ms)));
+    }
+    lines
+}
+
+/// A share in per cent, with one decimal: `0.4`.
+fn per_cent(part: u64, of: u64) -> String {
+    let tenths = u64::div_ceil(1000 * part, of.max(1));
+    format!("{}.{}", tenths / 10, tenths % 10)
+}
+
+fn failures(report: &ExecutionReport<'_>) -> Vec<String> {
+    let all = report.history.lanes().iter().flat_map(|lane| lane.failures.iter().map(move |failure| (lane, failure)));
+    let who = |agent: Option<&AgentName>| agent.map(|agent| format!(" {agent}")).unwrap_or_default();
+    all.map(|(lane, failure)| {
+        format!("{}{}: {}", lane.id, who(failure.agent.as_ref()), clean(&failure.failure.message))
+    })
+    .collect()
+}
+
+fn snapshots(report: &ExecutionReport<'_>) -> Vec<String> {
+    let line =
+        |(lane, it): (&LaneHistory, &SnapshotView)| format!("{} {}: {}", lane.id, it.reason, clean(&it.reference));
+    report.history.lasting_snapshots().map(line).collect()
+}

@@ -1,0 +1,49 @@
+//! Colours: an extra to text that reads without them.
+
+use anstyle::{AnsiColor, Style};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tone {
+    Plain,
+    Good,
+    Bad,
+    Warn,
+    Busy,
+    Faint,
+    Strong,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Styles {
+    coloured: bool,
+}
+
+impl Styles {
+    pub fn plain() -> Self {
+        Self { coloured: false }
+    }
+
+    /// In the eight colours that every terminal has.
+    pub fn coloured() -> Self {
+        Self { coloured: true }
+    }
+
+    pub fn paint(self, tone: Tone, text: &str) -> String {
+        match style(tone).filter(|_| self.coloured) {
+            Some(style) => format!("{style}{text}{style:#}"),
+            None => text.to_owned(),
+        }
+    }
+}
+
+fn style(tone: Tone) -> Option<Style> {
+    match tone {
+        Tone::Plain => None,
+        Tone::Good => Some(AnsiColor::Green.on_default()),
+        Tone::Bad => Some(AnsiColor::Red.on_default().bold()),
+        Tone::Warn => Some(AnsiColor::Yellow.on_default()),
+        Tone::Busy => Some(AnsiColor::Cyan.on_default()),
+        Tone::Faint => Some(Style::new().dimmed()),
+        Tone::Strong => Some(Style::new().bold()),
+    }
+}

@@ -1,0 +1,170 @@
+use super::*;
+use crate::event::{Event, LaneStage, RunOutcome, StopReason};
+use crate::model::{Approval, Failure, FailureKind, Plan};
+use crate::projection::testing::*;
+
+fn four_lanes() -> Plan {
+    plan(&[
+        ("SL-SCHEMA", &[], &[]),
+        ("SL-API", &["SL-SCHEMA"], &[Approval::Changes]),
+        ("SL-DOCS", &["SL-API"], &[]),
+        ("SL-WEB", &["SL-SCHEMA"], &[]),
+    ])
+}
+
+fn summary(story: &Story, held: bool) -> Summary<'static> {
+    let history = Box::leak(Box::new(RunHistory::for_plan(&four_lanes()).after(&story.records)));
+    Summary::of(history, SummaryContext { now: story.now(), program: &program(), held })
+}
+
+fn text(story: &Story, held: bool) -> String {
+    summary(story, held).render(80, Styles::plain())
+}
+
+fn schema_merged() -> Story {
+    let job = attempt("SL-SCHEMA", "engineer", 1);
+    Story::begun().opened("SL-SCHEMA", 1).job(&job).exited(&job, 0).merged("SL-SCHEMA", 'd')
+}
+
+#[test]
+fn a_run_that_goes_on_tells_who_works_and_who_waits() {
+    let story = schema_merged().opened("SL-WEB", 1).retried("SL-WEB", 1, 3).job(&attempt("SL-WEB", "engineer", 2));
+    let story = story.opened("SL-API", 3).wait(5000);
+    let story = story.moved("SL-API", LaneStage::Implementation, LaneStage::AwaitingUserApproval);
+    insta::assert_snapshot!(text(&story, true), @r#"
+    P1 Billing · running · 1h26m · run P1-SL-AUTH-20251227
+
+    lane       state           agents    attempts  elapsed  note
+    SL-SCHEMA  merged          engineer  1         1m16s    dddddddddd
+    SL-API     needs approval  engineer  -         1h23m    of its changes
+    SL-DOCS    waiting         -         -         -        after SL-API
+    SL-WEB     running         engineer  2         1h24m    task 1, retry 1 of 3
+
+    SL-API waits for your approval of its changes.
+      lanekeeper approve P1-SL-AUTH-20251227 SL-API --gate changes
+      lanekeeper reject P1-SL-AUTH-20251227 SL-API --gate changes -m 'what to change'
+    "#);
+}
+
+#[test]
+fn a_failed_run_says_what_to_read_and_what_to_type() {
+    let story = schema_merged().opened("SL-WEB", 1).retried("SL-WEB", 1, 1).job(&attempt("SL-WEB", "engineer", 2));
+    let story = story.exited(&attempt("SL-WEB", "engineer", 2), 101).noted("SL-WEB").failed("SL-WEB");
+    let story = story.blocked("SL-API", "main is checked out in /repo/会計 and dirty: commit or stash, then resume");
+    let story = story.finished(RunOutcome::Failed, 1).wait(9000);
+    insta::assert_snapshot!(text(&story, false), @r#"
+    P1 Billing · failed · 3m40s · run P1-SL-AUTH-20251227
+
+    lane       state    agents    attempts  elapsed  note
+    SL-SCHEMA  merged   engineer  1         1m16s    dddddddddd
+    SL-API     blocked  -         -         -        main is checked out in /repo/…
+    SL-DOCS    waiting  -         -         -        after SL-API (blocked)
+    SL-WEB     failed   engineer  2         2m17s    TypeError: undefined is not a …
+
+    SL-WEB failed. See why, then retry or roll back:
+      lanekeeper logs P1-SL-AUTH-20251227 SL-WEB
+      lanekeeper resume P1-SL-AUTH-20251227
+      lanekeeper rollback P1-SL-AUTH-20251227 --lane SL-WEB
+
+    SL-API: blocked: main is checked out in /repo/会計 and dirty: commit or stash,
+    then resume
+      lanekeeper resume P1-SL-AUTH-20251227
+    "#);
+}
+
+#[test]
+fn lanes_that_are_blocked_by_the_same_thing_are_answered_once() {
+    let story = Story::begun().blocked("SL-API", "the disk is full").blocked("SL-WEB", "the disk is full");
+    let steps = summary(&story.finished(RunOutcome::Blocked, 3), false).next_steps;
+    assert_eq!(steps.len(), 1);
+    assert_eq!(steps[0].reason, "SL-API, SL-WEB: blocked: the disk is full");
+}
+
+#[test]
+fn many_failed_lanes_do_not_fill_the_screen() {
+    let failed = |story: Story, id: &&str| story.failed(id);
+    let story = ["SL-API", "SL-DOCS", "SL-SCHEMA", "SL-WEB"].iter().fold(Story::begun(), failed);
+    let steps = summary(&story.finished(RunOutcome::Failed, 1), false).next_steps;
+    assert!(steps[0].reason.starts_with("SL-SCHEMA, SL-API, SL-DOCS, 1 more failed."), "{}", steps[0].reason);
+    assert_eq!(steps[0].commands.len(), 5);
+}
+
+#[test]
+fn a_stopped_and_an_interrupted_run_can_be_resumed() {
+    let stop = Event::StopRequested { lane: None, reason: StopReason::Interrupt, force: false };
+    let story = schema_merged().opened("SL-WEB", 1).then(stop);
+    assert!(text(&story, true).contains(" · stopping · "));
+    let stopped = text(&story.finished(RunOutcome::Stopped, 130), false);
+    assert!(stopped.contains("SL-WEB     stopped  engineer  -         9.0s     in IMPLEMENTATION\n"), "{stopped}");
+    assert!(stopped.contains("The run is stopped") && stopped.contains("  lanekeeper resume P1-SL-AUTH-20251227\n"));
+    let interrupted = text(&schema_merged().opened("SL-WEB", 1), false);
+    assert!(interrupted.contains(" · interrupted · "), "{interrupted}");
+    assert!(interrupted.contains("The run was interrupted; no work is lost."));
+    // Nothing needs to be typed while somebody works on it.
+    assert!(summary(&schema_merged(), true).next_steps.is_empty());
+}
+
+#[test]
+fn a_run_that_is_done_says_where_its_work_is() {
+    let story = schema_merged().opened("SL-API", 1).merged("SL-API", 'e').opened("SL-WEB", 1).merged("SL-WEB", 'f');
+    let story = story.opened("SL-DOCS", 1).merged("SL-DOCS", '9').finished(RunOutcome::Done, 0);
+    let steps = summary(&story, false).next_steps;
+    assert_eq!(steps, [NextStep { reason: "4 lanes merged into main at 9999999999.".to_owned(), commands: vec![] }]);
+}
+
+#[test]
+fn time_stands_still_while_nobody_works() {
+    let story = schema_merged().opened("SL-WEB", 1);
+    let left = summary(&story, false).elapsed();
+    assert_eq!(summary(&story.wait(100_000), false).elapsed(), left);
+}
+
+#[test]
+fn every_width_is_kept_but_for_commands() {
+    let reason = "会計モジュール が 壊れた ".repeat(20);
+    let failure = Failure::new(FailureKind::Crash, reason);
+    let story = schema_merged().opened("SL-WEB", 1);
+    let story = story.then(Event::LaneFailed { lane: lane("SL-WEB"), failure });
+    for width in [1, 10, 20, 33, 40, 80, 200] {
+        for line in text_at(&story, width).lines().filter(|line| !line.starts_with("  lanekeeper")) {
+            let fits = super::super::cells::width(line) <= width.max(21);
+            assert!(fits, "{width}: {line}");
+        }
+    }
+    insta::assert_snapshot!(text_at(&story, 40), @r#"
+    P1 Billing · running · 1m30s · run P1-S…
+
+    lane       state    note
+    SL-SCHEMA  merged   dddddddddd
+    SL-API     waiting  waits for a place
+    SL-DOCS    waiting  after SL-API
+    SL-WEB     failed   会計モジュール が …
+    "#);
+}
+
+fn text_at(story: &Story, width: usize) -> String {
+    summary(story, true).render(width, Styles::plain())
+}
+
+#[test]
+fn colours_are_an_extra() {
+    let story = schema_merged().opened("SL-WEB", 1).failed("SL-WEB").finished(RunOutcome::Failed, 1);
+    let coloured = summary(&story, false).render(80, Styles::coloured());
+    assert!(coloured.contains("\u{1b}[1m\u{1b}[31mfailed\u{1b}[0m"), "{coloured:?}");
+    assert_eq!(anstream::adapter::strip_str(&coloured).to_string(), text(&story, false));
+}
+
+#[test]
+fn the_json_form_holds_what_the_table_holds() {
+    let story = schema_merged().opened("SL-WEB", 1).retried("SL-WEB", 1, 3);
+    let json = serde_json::to_value(summary(&story, false)).unwrap();
+    assert_eq!(json["lanes"][0]["state"], "merged");
+    assert_eq!(json["lanes"][0]["merge_commit"], "d".repeat(40));
+    assert_eq!(json["lanes"][1]["waiting_for"], serde_json::json!("place"));
+    assert_eq!(json["lanes"][2]["waiting_for"]["lanes"], serde_json::json!(["SL-API"]));
+    assert_eq!(json["lanes"][3]["retries"][0]["reason"], "TypeError: undefined is not a function");
+    assert_eq!(
+        json["next_steps"][0]["commands"][0],
+        serde_json::json!(["lanekeeper", "resume", "P1-SL-AUTH-20251227"])
+    );
+}

@@ -1,0 +1,42 @@
+//! The lanes' `task.json` (SPEC §4, seed 003).
+
+use super::history::{LaneHistory, RunHistory};
+use crate::event::LaneStage;
+use crate::model::{AgentName, LaneId, Plan, TaskAgent, TaskCheckpoint, TaskFile, Timestamp, Transition};
+
+/// The current `task.json` of a lane of `plan`; `None` before the lane was begun.
+pub fn task_file(history: &RunHistory, plan: &Plan, lane: &LaneId) -> Option<TaskFile> {
+    let (planned, lane) = (plan.lane(plan.find(lane)?), history.lane(lane)?);
+    let session = history.run.owner.as_ref().map(|owner| owner.session_id.clone());
+    let transition = |(from, to, at): &(LaneStage, LaneStage, Timestamp)| Transition {
+        from: from.to_string(),
+        to: to.to_string(),
+        timestamp: *at,
+    };
+    Some(TaskFile {
+        task_name: lane.id.to_string(),
+        session_id: session.unwrap_or_default(),
+        state: lane.stage.to_string(),
+        created: lane.started?,
+        phase: plan.phase.clone(),
+        required_agents: planned.agents.iter().map(|agent| agent.name.clone()).collect(),
+        agents: planned.agents.iter().map(|agent| (agent.name.clone(), standing(lane, &agent.name))).collect(),
+        checkpoint: TaskCheckpoint { commit_sha: lane.merge_commit.clone().or(lane.workplace.head.clone()) },
+        transition_log: lane.transitions.iter().map(transition).collect(),
+        interruptions: Vec::new(),
+    })
+}
+
+fn standing(lane: &LaneHistory, name: &AgentName) -> TaskAgent {
+    let agent = lane.agent(name);
+    let worktree = agent.and_then(|agent| agent.workplace.worktree.as_ref());
+    TaskAgent {
+        status: lane.status_of(name).to_string(),
+        retry_count: lane.retries_of(name),
+        branch: agent.and_then(|agent| agent.branch.clone()),
+        worktree: worktree.map(|worktree| worktree.path.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

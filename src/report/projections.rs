@@ -1,0 +1,364 @@
+//! Writes the files for other programs: `checkpoints.json`, each lane's `task.json`, and `errors.jsonl` (SPEC §4, §5, §10).
+//!
+//! A thread folds durable records and writes the newest state, never a queue. After a write it rests ten times as long as
+//! the write took, so the files cost a run at most a tenth of one core, however many lanes share them. What cannot be
+//! written is reported, tried again with the next record and at the end, and stops nothing: the run log holds it all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::event::{Event, Record, RunStarted};
+use crate::fs::FileError;
+use crate::git::{Pool, Repository};
+use crate::model::{AgentName, Failure, LaneId, Plan, RunId, Stage, TaskFile, TaskId};
+use crate::projection::RunHistory;
+use crate::projection::checkpoints::{CheckpointFold, RunFiles};
+use crate::projection::tasks::task_file;
+use crate::store::checkpoints::{self, CheckpointsError};
+use crate::store::error_log::{self, ErrorEntry, ErrorType};
+use crate::store::lane_files::{self, LaneFileError};
+use crate::store::{LaneDirectory, StateDirectory};
+use crate::timing::TARGET;
+
+/// Why the files are behind the run log.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectionError {
+    /// The thread that writes them could not be started.
+    #[error("cannot start the thread that writes checkpoints: {0}")]
+    Start(io::Error),
+    /// `checkpoints.json` could not be read or written.
+    #[error(transparent)]
+    Checkpoints(#[from] CheckpointsError),
+    /// A lane's `task.json` could not be written.
+    #[error(transparent)]
+    Task(#[from] LaneFileError),
+    /// `errors.jsonl` could not be written.
+    #[error(transparent)]
+    Errors(#[from] FileError),
+    /// The thread that writes them panicked.
+    #[error("the thread that writes checkpoints panicked; `lanekeeper resume` writes them")]
+    Panicked,
+}
+
+/// Writes the files; they are complete when it is dropped.
+pub struct ProjectionWriter {
+    inbox: Option<Sender<Vec<Record>>>,
+    thread: Option<JoinHandle<Result<(), ProjectionError>>>,
+}
+
+impl ProjectionWriter {
+    /// Writes what follows from `history`, which a crash may have left unwritten, then what follows from the records of
+    /// [`ProjectionWriter::send`].
+    ///
+    /// # Errors
+    /// [`ProjectionError::Start`] only; [`ProjectionWriter::finish`] returns what cannot be written.
+    pub fn start(
+        state: &StateDirectory,
+        repository: &Repository,
+        pool: &Pool,
+        run: &RunStarted,
+        plan: &Plan,
+        history: Arc<Vec<Record>>,
+    ) -> Result<Self, ProjectionError> {
+        let directory = state.run(&run.run_id);
+        let files = RunFiles {
+            log_path: directory.log(),
+            checkpoint_path: state.checkpoints(),
+            program: vec!["lanekeeper".to_owned()],
+            repository: repository.main_worktree().to_owned(),
+        };
+        Self::begin(files, directory.errors(), remover(pool, &run.run_id), plan, history)
+    }
+
+    fn begin(
+        files: RunFiles,
+        errors: PathBuf,
+        remove_lane: RemoveLane,
+        plan: &Plan,
+        history: Arc<Vec<Record>>,
+    ) -> Result<Self, ProjectionError> {
+        let checkpoints = files.checkpoint_path.clone();
+        let mut pending = Pending::new(files, plan);
+        let mut disk = Disk { checkpoints, errors, remove_lane, fault: None, reported: false };
+        // Before anything else begins: a lane that begins again must not lose its new directory to the old one's removal.
+        let rolled_back = rolled_back(&history);
+        rolled_back.iter().for_each(|lane| (disk.remove_lane)(lane));
+        let (inbox, records) = mpsc::channel();
+        let work = move || {
+            history.iter().for_each(|record| pending.apply(record));
+            drop(history);
+            pending.closed.retain(|lane| !rolled_back.contains(lane));
+            disk.write(&mut pending);
+            follow(&records, &mut pending, |pending| disk.write(pending));
+            disk.fault.map_or(Ok(()), Err)
+        };
+        let thread = std::thread::Builder::new().name("projections".to_owned()).spawn(work);
+        Ok(Self { inbox: Some(inbox), thread: Some(thread.map_err(ProjectionError::Start)?) })
+    }
+
+    /// Takes durable records. Never waits.
+    pub fn send(&self, records: &[Record]) {
+        if let Some(inbox) = &self.inbox {
+            // That the thread panicked is returned at the end.
+            let _ = inbox.send(records.to_vec());
+        }
+    }
+
+    /// Writes everything that is left.
+    ///
+    /// # Errors
+    /// What could not be written, also at this last attempt.
+    pub fn finish(mut self) -> Result<(), ProjectionError> {
+        self.close()
+    }
+
+    fn close(&mut self) -> Result<(), ProjectionError> {
+        drop(self.inbox.take());
+        self.thread.take().map_or(Ok(()), |thread| thread.join().unwrap_or(Err(ProjectionError::Panicked)))
+    }
+}
+
+impl Drop for ProjectionWriter {
+    /// After an error elsewhere the files are completed too.
+    fn drop(&mut self) {
+        if let Err(error) = self.close() {
+            tracing::warn!("{error}");
+        }
+    }
+}
+
+/// The lanes that were rolled back and may begin again; merged ones do not.
+fn rolled_back(history: &[Record]) -> BTreeSet<LaneId> {
+    let mut lanes = BTreeSet::new();
+    for record in history {
+        match &record.event {
+            Event::LaneRolledBack { lane, .. } => drop(lanes.insert(lane.clone())),
+            Event::WorktreeOpened { lane, .. } if !lanes.is_empty() => drop(lanes.remove(lane)),
+            _ => {}
+        }
+    }
+    lanes
+}
+
+/// Removes the directory of a lane below the worktree root, if it exists.
+type RemoveLane = Box<dyn Fn(&LaneId) + Send>;
+
+fn remover(pool: &Pool, run: &RunId) -> RemoveLane {
+    let (pool, run) = (pool.clone(), run.clone());
+    Box::new(move |lane| match pool.remove_lane_directory(&run, lane) {
+        Ok(kept) if kept.is_empty() => {}
+        Ok(kept) => tracing::warn!("the directory of lane {lane} keeps what is not Lanekeeper's: {kept:?}"),
+        Err(error) => tracing::warn!("the directory of lane {lane} was not removed: {error}"),
+    })
+}
+
+/// Applies what arrives and calls `write`, for everything before this returns.
+fn follow(inbox: &Receiver<Vec<Record>>, pending: &mut Pending, mut write: impl FnMut(&mut Pending)) {
+    let mut due = Instant::now();
+    while let Ok(records) = inbox.recv() {
+        records.iter().for_each(|record| pending.apply(record));
+        let open = gather_until(due, inbox, pending);
+        let began = Instant::now();
+        write(pending);
+        if !open {
+            return;
+        }
+        due = Instant::now() + rest_after(began.elapsed());
+    }
+    write(pending);
+}
+
+/// Applies what arrives until `due`, and what has arrived then. Whether more may come.
+fn gather_until(due: Instant, inbox: &Receiver<Vec<Record>>, pending: &mut Pending) -> bool {
+    loop {
+        match inbox.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            Ok(records) => records.iter().for_each(|record| pending.apply(record)),
+            Err(RecvTimeoutError::Timeout) => return true,
+            Err(RecvTimeoutError::Disconnected) => return false,
+        }
+    }
+}
+
+/// The shortest rest between two writes: the run log waits for their syncs, and no reader polls faster.
+const SHORTEST_REST: Duration = Duration::from_millis(20);
+
+fn rest_after(write: Duration) -> Duration {
+    (write * 10).max(SHORTEST_REST)
+}
+
+/// The run as its records describe it, and what of that is not written yet.
+struct Pending {
+    plan: Plan,
+    fold: CheckpointFold,
+    /// The stages whose newest record is not written.
+    checkpoints: BTreeSet<(Option<LaneId>, Stage)>,
+    /// Lanes that hold worktrees, and so have a directory, with what their `task.json` says.
+    open: BTreeMap<LaneId, Option<TaskFile>>,
+    /// Open lanes whose `task.json` may be behind.
+    tasks: BTreeSet<LaneId>,
+    /// Lanes whose directory is to be removed.
+    closed: BTreeSet<LaneId>,
+    errors: Vec<ErrorEntry>,
+}
+
+impl Pending {
+    fn new(files: RunFiles, plan: &Plan) -> Self {
+        Self {
+            plan: plan.clone(),
+            fold: CheckpointFold::new(files, RunHistory::for_plan(plan)),
+            checkpoints: BTreeSet::new(),
+            open: BTreeMap::new(),
+            tasks: BTreeSet::new(),
+            closed: BTreeSet::new(),
+            errors: Vec::new(),
+        }
+    }
+
+    fn apply(&mut self, record: &Record) {
+        let written = self.fold.apply(record);
+        self.checkpoints.extend(written.into_iter().map(|record| (record.lane, record.stage)));
+        match &record.event {
+            Event::WorktreeOpened { lane, .. } => {
+                self.open.entry(lane.clone()).or_default();
+                self.closed.remove(lane);
+            }
+            Event::LaneCleaned { lane, .. } | Event::LaneRolledBack { lane, .. } => {
+                self.open.remove(lane);
+                self.tasks.remove(lane);
+                self.closed.insert(lane.clone());
+            }
+            // The session has changed.
+            Event::RunResumed { .. } => self.tasks = self.open.keys().cloned().collect(),
+            _ => {}
+        }
+        self.tasks.extend(record.event.lane().filter(|lane| self.open.contains_key(lane)).cloned());
+        self.errors.extend(self.fold.history.run.start.as_ref().and_then(|run| error_entry(run, record)));
+    }
+
+    /// The `task.json` of lanes for which it has changed.
+    fn take_tasks(&mut self) -> Vec<(LaneId, TaskFile)> {
+        let history = &self.fold.history;
+        let tasks = std::mem::take(&mut self.tasks).into_iter();
+        let tasks = tasks.filter_map(|lane| Some((task_file(history, &self.plan, &lane)?, lane)));
+        let is_new =
+            |(task, lane): &(TaskFile, LaneId)| self.open.get(lane).is_none_or(|old| old.as_ref() != Some(task));
+        tasks.filter(is_new).map(|(task, lane)| (lane, task)).collect()
+    }
+}
+
+fn error_entry(run: &RunStarted, record: &Record) -> Option<ErrorEntry> {
+    let entry =
+        |lane: &LaneId, specialist: Option<&AgentName>, task: Option<&TaskId>, error_type, details| ErrorEntry {
+            timestamp: record.at,
+            phase: run.phase.clone(),
+            plan: run.plan_path.to_string_lossy().into_owned(),
+            lane: Some(lane.clone()),
+            task: task.cloned(),
+            specialist: specialist.cloned(),
+            error_type,
+            details,
+        };
+    match &record.event {
+        Event::FailureNoted { lane, agent, task, failure } => {
+            Some(entry(lane, agent.as_ref(), task.as_ref(), failure.kind.into(), details(failure)))
+        }
+        Event::LaneFailed { lane, failure } => {
+            Some(entry(lane, None, None, failure.kind.into(), format!("the lane failed: {}", details(failure))))
+        }
+        Event::SnapshotDamaged { lane, agent, commit, error, .. } => {
+            let details = format!("the snapshot {commit} is damaged: {error}");
+            Some(entry(lane, agent.as_ref(), None, ErrorType::State, details))
+        }
+        Event::SnapshotFailed { lane, agent, error, .. } => {
+            let details = format!("a snapshot could not be taken: {error}");
+            Some(entry(lane, agent.as_ref(), None, ErrorType::State, details))
+        }
+        _ => None,
+    }
+}
+
+/// The message, what was run, and the end of its output.
+fn details(failure: &Failure) -> String {
+    let command = failure.command.as_ref().map(|command| match failure.exit_code {
+        Some(code) => format!("`{command}` exited with {code}"),
+        None => format!("`{command}`"),
+    });
+    let paths = (!failure.paths.is_empty()).then(|| failure.paths.join(", "));
+    let parts = std::iter::once(failure.message.clone()).chain(command).chain(paths).chain(failure.log.iter().cloned());
+    parts.collect::<Vec<_>>().join("\n")
+}
+
+struct Disk {
+    checkpoints: PathBuf,
+    errors: PathBuf,
+    remove_lane: RemoveLane,
+    /// Why something is still behind: the first reason of the last write.
+    fault: Option<ProjectionError>,
+    reported: bool,
+}
+
+impl Disk {
+    /// Writes everything that is behind; what cannot be written stays behind.
+    fn write(&mut self, pending: &mut Pending) {
+        let _span = tracing::debug_span!(target: TARGET, "write checkpoints and tasks").entered();
+        self.fault = None;
+        while let Some(lane) = pending.closed.pop_first() {
+            (self.remove_lane)(&lane);
+        }
+        let written = write_checkpoints(&self.checkpoints, pending);
+        self.note(written);
+        let written = write_errors(&self.errors, &mut pending.errors);
+        self.note(written);
+        self.write_tasks(pending);
+    }
+
+    fn write_tasks(&mut self, pending: &mut Pending) {
+        let Some(run) = pending.fold.history.run.start.clone() else { return };
+        for (lane, task) in pending.take_tasks() {
+            let directory = LaneDirectory::new(&run.options.worktree_root, &run.run_id, &lane);
+            match lane_files::write_task(&directory, &task) {
+                Ok(()) => drop(pending.open.insert(lane, Some(task))),
+                Err(error) => {
+                    self.note(Err(error.into()));
+                    pending.tasks.insert(lane);
+                }
+            }
+        }
+    }
+
+    fn note(&mut self, written: Result<(), ProjectionError>) {
+        let Err(error) = written else { return };
+        if !std::mem::replace(&mut self.reported, true) {
+            tracing::warn!("{error}; the run continues, its log holds everything");
+        }
+        self.fault.get_or_insert(error);
+    }
+}
+
+fn write_checkpoints(path: &Path, pending: &mut Pending) -> Result<(), ProjectionError> {
+    if pending.checkpoints.is_empty() {
+        return Ok(());
+    }
+    let newest = |(lane, stage): &(Option<LaneId>, Stage)| pending.fold.record(lane.as_ref(), *stage);
+    let mut records: Vec<_> = pending.checkpoints.iter().filter_map(newest).collect();
+    records.sort_by_key(|record| record.timestamp);
+    checkpoints::update(path, &records)?;
+    pending.checkpoints.clear();
+    Ok(())
+}
+
+fn write_errors(path: &Path, behind: &mut Vec<ErrorEntry>) -> Result<(), ProjectionError> {
+    if !behind.is_empty() {
+        error_log::complete(path, behind)?;
+        behind.clear();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! What a line of an agent's stream says, and how it is shown.
+
+use serde_json::Value;
+
+use crate::model::snapshot_rules::ToolCall;
+use crate::model::text::headline;
+
+/// How much of a tool call's input is shown, in characters.
+const SHOWN_INPUT: usize = 120;
+
+/// One thing that a line of the stream says.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Said {
+    /// The agent's own words.
+    Message(String),
+    /// A tool is called.
+    Call(ToolCall),
+    /// Trouble that the program deals with itself.
+    Warning(String),
+    /// Why the work failed.
+    Error(String),
+    /// A line that no rule reads as an event: what the program prints besides.
+    Line(String),
+}
+
+impl Said {
+    /// Whether the program itself says it, and not the agent in it.
+    pub fn is_of_the_program(&self) -> bool {
+        matches!(self, Self::Warning(_) | Self::Error(_) | Self::Line(_))
+    }
+
+    /// As lines for people.
+    pub fn lines(&self) -> Vec<String> {
+        match self {
+            Self::Message(text) => text.lines().map(str::to_owned).collect(),
+            Self::Call(call) => vec![format!("[{}] {}", call.tool, shown_input(&call.input)).trim_end().to_owned()],
+            Self::Warning(text) => text.lines().map(|line| format!("warning: {line}")).collect(),
+            Self::Error(text) => text.lines().map(|line| format!("error: {line}")).collect(),
+            Self::Line(line) => vec![line.clone()],
+        }
+    }
+}
+
+/// The one text in it, or all of it as JSON, in one line.
+fn shown_input(input: &Value) -> String {
+    let text = match input {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        Value::Object(fields) => {
+            let named = ["command", "file_path", "path", "pattern", "query", "url"];
+            let told = named.iter().find_map(|name| fields.get(*name)).and_then(Value::as_str);
+            told.map_or_else(|| input.to_string(), str::to_owned)
+        }
+        other => other.to_string(),
+    };
+    headline(&text, SHOWN_INPUT)
+}

@@ -1,0 +1,81 @@
+//! The sources of settings in their order: flags, environment, plan, files, defaults.
+
+use std::num::NonZeroU32;
+
+use super::fault::{Fault, Faults, Severity};
+use super::file::ConfigFile;
+use super::origin::{Origin, Setting};
+use super::surroundings::{Environment, Surroundings};
+use super::table::{Layer, Settings};
+use super::{environment, file};
+use crate::model::{Plan, SnapshotRules, Timeouts};
+
+impl Settings {
+    /// Patterns of secrets, besides what the environment says.
+    pub fn redacted_patterns(&self) -> &[String] {
+        self.redact.value.as_deref().unwrap_or_default()
+    }
+
+    /// When a running agent's worktree is saved as a snapshot. An error only where `checkpoint_before` was not read by
+    /// [`value::patterns`].
+    pub fn snapshot_rules(&self) -> Result<SnapshotRules, regex::Error> {
+        let usual = || SnapshotRules::RISKY.iter().map(|&pattern| pattern.to_owned()).collect();
+        let risky: Vec<String> = self.checkpoint_before.value.clone().unwrap_or_else(usual);
+        SnapshotRules::new(self.checkpoint_every.value, self.checkpoint_every_tool_calls.value, &risky)
+    }
+}
+
+/// All sources but the plan, checked.
+#[derive(Debug, Clone)]
+pub struct Layers {
+    above_plan: Layer,
+    below_plan: Layer,
+    defaults: Settings,
+    /// Faults that are no errors.
+    pub warnings: Vec<Fault>,
+}
+
+impl Layers {
+    /// Reads the environment and `files` (strongest first) below `flags`. One error in any source fails with all faults of
+    /// all sources.
+    pub fn read(
+        flags: Layer,
+        variables: &Environment,
+        files: &[ConfigFile],
+        surroundings: &Surroundings,
+    ) -> Result<Self, Faults> {
+        let (environment, mut faults) = environment::read(variables, surroundings);
+        let above_plan = flags.or(environment);
+        let allow_unknown = above_plan.allow_unknown.as_ref().is_some_and(|setting| setting.value);
+        let mut below_plan = Layer::default();
+        for file in files {
+            let (layer, more) = file::read(file, surroundings, allow_unknown);
+            below_plan = below_plan.or(layer);
+            faults.extend(more);
+        }
+        if faults.iter().any(|fault| fault.severity == Severity::Error) {
+            return Err(Faults(faults));
+        }
+        let defaults = Settings::defaults(surroundings);
+        Ok(Self { above_plan, below_plan, defaults, warnings: faults })
+    }
+
+    /// The settings that hold for `plan`, or where no plan is involved.
+    pub fn resolve(&self, plan: Option<&Plan>) -> Settings {
+        let plan = plan.map(plan_layer).unwrap_or_default();
+        self.above_plan.clone().or(plan).or(self.below_plan.clone()).complete(self.defaults.clone())
+    }
+}
+
+fn plan_layer(plan: &Plan) -> Layer {
+    // A plan's `kill_after` is never absent, so one that says what the default says cannot be told from silence.
+    let kill_after = plan.timeouts.kill_after;
+    let said = (kill_after != Timeouts::default().kill_after).then_some(kill_after);
+    Layer {
+        base: plan.base_branch.clone().map(|base| Setting::new(Some(base), Origin::Plan)),
+        max_parallel: plan.max_parallel.and_then(NonZeroU32::new).map(|count| Setting::new(count, Origin::Plan)),
+        merge: plan.merge.map(|merge| Setting::new(merge, Origin::Plan)),
+        kill_after: said.map(|duration| Setting::new(duration, Origin::Plan)),
+        ..Layer::default()
+    }
+}

@@ -1,0 +1,158 @@
+//! Fetches the state that a remote has, and checks every byte of it before anything is created from it.
+
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use super::error::StateSyncError;
+use super::manifest::{self, Manifest};
+use super::pack::{FILES, LOG};
+use super::{STATES, incoming_reference, state_reference};
+use crate::event::{Event, Record};
+use crate::git::{GitError, Remote, Repository, forget_reference};
+use crate::model::digest::sha256;
+use crate::model::{CommitId, Plan, RunId, TreeEntry, TreeEntryKind};
+use crate::schedule::RunState;
+use crate::store::run_files::{RunFile, is_plain};
+use crate::store::run_log;
+
+#[derive(Debug)]
+pub struct Offer {
+    pub run: RunId,
+    pub commit: CommitId,
+    /// Its manifest, or why that cannot be read.
+    pub manifest: Result<Manifest, StateSyncError>,
+}
+
+/// A state that was fetched; its commits are here now.
+#[derive(Debug)]
+pub struct Arrived {
+    pub commit: CommitId,
+    pub manifest: Manifest,
+    pub(super) remote: String,
+    entries: Vec<TreeEntry>,
+}
+
+/// What of an arrived state was looked at and found sound.
+pub(super) struct Contents {
+    pub(super) log: Vec<u8>,
+    pub(super) records: Vec<Record>,
+    pub(super) state: RunState,
+    pub(super) files: Vec<RunFile>,
+}
+
+/// The states that a remote has, in the order of their names. Refs that no run can have are passed over.
+pub fn offers(repository: &Repository, remote: &Remote) -> Result<Vec<Offer>, StateSyncError> {
+    let named = |(name, commit): (String, CommitId)| {
+        let run = RunId::new(name.strip_prefix(STATES)?).ok()?;
+        Some((run, commit))
+    };
+    let known: Vec<(RunId, CommitId)> = remote.references(&[STATES])?.into_iter().filter_map(named).collect();
+    let looked_at = known.into_iter().map(|(run, commit)| {
+        let manifest = fetch(repository, remote, &run).map(|arrived| arrived.manifest);
+        Offer { run, commit, manifest }
+    });
+    Ok(looked_at.collect())
+}
+
+/// Fetches the state of a run, with all of its commits, and reads its manifest. No branch is created or moved.
+///
+/// # Errors
+/// [`StateSyncError::NoState`], [`StateSyncError::Damaged`], [`StateSyncError::NewerFormat`], or what git says.
+pub fn fetch(repository: &Repository, remote: &Remote, run: &RunId) -> Result<Arrived, StateSyncError> {
+    let (reference, incoming) = (state_reference(run), incoming_reference(run));
+    if !remote.references(&[&reference])?.iter().any(|(name, _)| *name == reference) {
+        return Err(StateSyncError::NoState { remote: remote.name().to_owned(), run: run.clone() });
+    }
+    remote.fetch(&[format!("+{reference}:{incoming}")])?;
+    let commit = repository.commit_at(&incoming);
+    forget_reference(repository, &incoming)?;
+    let missing = || GitError::NoCommitName { text: format!("{reference} leads to no commit") };
+    let commit = commit?.ok_or_else(missing)?;
+    let entries = repository.entries(&commit)?;
+    let manifest = entries.iter().find(|entry| entry.path == manifest::NAME && entry.kind == TreeEntryKind::File);
+    let missing = || StateSyncError::damaged(remote.name(), run, &format!("it has no {}", manifest::NAME));
+    let manifest = manifest.ok_or_else(missing)?;
+    let manifest = Manifest::read(&repository.contents(&manifest.object)?, remote.name(), run)?;
+    Ok(Arrived { commit, manifest, remote: remote.name().to_owned(), entries })
+}
+
+impl Arrived {
+    /// Reads all of it.
+    pub(super) fn open(&self, repository: &Repository) -> Result<Contents, StateSyncError> {
+        self.refuse_what_does_not_belong()?;
+        let log = self.below(repository, LOG)?.into_iter().flat_map(|(_, piece)| piece).collect::<Vec<u8>>();
+        if log.len() as u64 != self.manifest.log_bytes || sha256(&log) != self.manifest.log_sha256 {
+            return Err(self.damaged("its run log is not the one that it was pushed with"));
+        }
+        let name = format!("the log of run {}", self.manifest.run_id);
+        let records = run_log::parse(Path::new(&name), &log)?;
+        self.refuse_another_run(&records)?;
+        self.refuse_strange_worktrees(&records)?;
+        let files = self.below(repository, FILES)?;
+        let plan = files.iter().find(|(path, _)| path == "plan.json").map(|(_, text)| text.as_slice());
+        let plan: Plan = serde_json::from_slice(plan.unwrap_or_default())
+            .map_err(|error| self.damaged(&format!("its plan cannot be read: {error}")))?;
+        let plan = Arc::new(plan);
+        let state = RunState::replay(&plan, &records)
+            .map_err(|(line, fault)| self.damaged(&format!("its log contradicts itself in line {line}: {fault}")))?;
+        Ok(Contents { log, records, state, files })
+    }
+
+    pub(super) fn damaged(&self, reason: &str) -> StateSyncError {
+        StateSyncError::damaged(&self.remote, &self.manifest.run_id, reason)
+    }
+
+    fn below(&self, repository: &Repository, root: &str) -> Result<Vec<RunFile>, StateSyncError> {
+        let files = self.entries.iter().filter_map(|entry| Some((entry.path.strip_prefix(root)?, &entry.object)));
+        files.map(|(path, object)| Ok((path.to_owned(), repository.contents(object)?))).collect()
+    }
+
+    /// Nothing but plain files with plain names is ever written here.
+    fn refuse_what_does_not_belong(&self) -> Result<(), StateSyncError> {
+        let strange = |entry: &&TreeEntry| entry.kind != TreeEntryKind::File || !is_plain(&entry.path);
+        match self.entries.iter().find(strange) {
+            Some(entry) => Err(self.damaged(&format!("`{}` does not belong in it", entry.path))),
+            None => Ok(()),
+        }
+    }
+
+    /// A worktree of the run lies below the root that it was pushed from: what lies there is taken for the run's own, and
+    /// reset and deleted as it needs.
+    fn refuse_strange_worktrees(&self, records: &[Record]) -> Result<(), StateSyncError> {
+        let root = &self.manifest.worktree_root;
+        for record in records {
+            let strange = match &record.event {
+                Event::RunStarted(started) => Some(&started.options.worktree_root).filter(|it| *it != root),
+                Event::WorktreeOpened { worktree, .. } | Event::FinalOpened { worktree } => {
+                    Some(&worktree.path).filter(|path| !is_below(root, path))
+                }
+                _ => None,
+            };
+            if let Some(path) = strange {
+                let (path, root) = (path.display(), root.display());
+                return Err(self.damaged(&format!("its run log has a worktree at {path}, outside of {root}")));
+            }
+        }
+        Ok(())
+    }
+
+    fn refuse_another_run(&self, records: &[Record]) -> Result<(), StateSyncError> {
+        let manifest = &self.manifest;
+        let same = match records.first().map(|record| &record.event) {
+            Some(Event::RunStarted(started)) => {
+                started.run_id == manifest.run_id
+                    && started.phase == manifest.phase
+                    && started.base_branch == manifest.base_branch
+            }
+            _ => false,
+        };
+        let whole = records.last().is_some_and(|record| record.seq == manifest.records);
+        if same && whole { Ok(()) } else { Err(self.damaged("its run log is another run's")) }
+    }
+}
+
+/// Whether `path` leads from `root` straight down, at least one step.
+fn is_below(root: &Path, path: &Path) -> bool {
+    let Ok(rest) = path.strip_prefix(root) else { return false };
+    rest.components().count() > 0 && rest.components().all(|part| matches!(part, Component::Normal(_)))
+}

@@ -1,0 +1,45 @@
+//! Why state was not pushed or pulled.
+
+use crate::fs::FileError;
+use crate::git::GitError;
+use crate::model::{RunId, Timestamp};
+use crate::projection::cells::clean;
+use crate::store::LogError;
+
+/// Why a run's state was not pushed or not pulled; nothing was changed unless the message says so.
+#[derive(Debug, thiserror::Error)]
+pub enum StateSyncError {
+    #[error(transparent)]
+    Git(#[from] GitError),
+    #[error(transparent)]
+    Log(#[from] LogError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("run {run} cannot be pushed: {reason}")]
+    Unreadable { run: RunId, reason: String },
+    #[error("{remote} has no state of run {run}")]
+    NoState { remote: String, run: RunId },
+    #[error("the state of run {run} on {remote} is damaged: {reason}")]
+    Damaged { remote: String, run: RunId, reason: String },
+    #[error("the state of run {run} has format {found}, this program reads {known}")]
+    NewerFormat { run: RunId, found: String, known: &'static str },
+    #[error(
+        "run {run} was pushed to {remote} by {host} at {at}, with {records} records, and does not continue the one here"
+    )]
+    Superseded { remote: String, run: RunId, host: String, at: Timestamp, records: u64 },
+    #[error("this clone holds only a part of the history, so it cannot be told what continues what")]
+    Shallow,
+    #[error("`{name}` is at {found} here, and the state of run {run} needs it at {wanted}")]
+    InTheWay { name: String, found: String, wanted: String, run: RunId },
+    #[error("`{branch}` is at {here} here and went on to {there} with run {run}: neither continues the other")]
+    Diverged { branch: String, here: String, there: String, run: RunId },
+    #[error("{0}")]
+    Obstructed(String),
+}
+
+impl StateSyncError {
+    /// Part of the reason may come from another machine, so it is sanitized.
+    pub(super) fn damaged(remote: &str, run: &RunId, reason: &str) -> Self {
+        Self::Damaged { remote: remote.to_owned(), run: run.clone(), reason: clean(reason) }
+    }
+}

@@ -1,0 +1,119 @@
+//! Pushes a run's state while it is active: after SIGKILL it is too late.
+//!
+//! A thread of its own pushes the newest state whenever something durable happened that is worth it: never a queue, and
+//! never blocking the run. What it pushes it reads from disk, so it never claims more than is durable.
+
+use std::io;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::time::{Duration, Instant};
+
+use super::Source;
+use super::error::StateSyncError;
+use super::send::send;
+use crate::event::{Event, Record};
+use crate::git::Remote;
+
+/// How long the end of a run waits for its last push.
+const LAST_PUSH: Duration = Duration::from_secs(60);
+
+/// The shortest rest between two pushes. After each one the thread rests as long as that took.
+const SHORTEST_REST: Duration = Duration::from_millis(200);
+
+pub struct Follower {
+    news: Option<Sender<()>>,
+    ended: Receiver<Result<(), StateSyncError>>,
+}
+
+/// Whether an event ends or begins something that a push is worth.
+fn is_worth_pushing(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::CheckpointReached { .. }
+            | Event::SnapshotTaken { .. }
+            | Event::WorkCommitted { .. }
+            | Event::AgentMerged { .. }
+            | Event::LaneMerged { .. }
+            | Event::LaneCleaned { .. }
+            | Event::FailureNoted { .. }
+            | Event::LaneFailed { .. }
+            | Event::LaneBlocked { .. }
+            | Event::PhaseBlocked { .. }
+            | Event::LaneRolledBack { .. }
+            | Event::LaneReset { .. }
+            | Event::PersonAsked { .. }
+            | Event::GateAnswered { .. }
+            | Event::RunResumed { .. }
+            | Event::RunFinished { .. }
+    )
+}
+
+impl Follower {
+    pub fn start(source: Source, remote: Remote) -> io::Result<Self> {
+        let (news, inbox) = mpsc::channel();
+        let (report, ended) = mpsc::channel();
+        let work = move || {
+            let outcome = Pusher { source, remote: remote.within(LAST_PUSH), told: false }.follow(&inbox);
+            // Whoever waited has given up.
+            let _ = report.send(outcome);
+        };
+        std::thread::Builder::new().name("state".to_owned()).spawn(work)?;
+        Ok(Self { news: Some(news), ended })
+    }
+
+    pub fn send(&self, records: &[Record]) {
+        if let Some(news) = self.news.as_ref().filter(|_| records.iter().any(|it| is_worth_pushing(&it.event))) {
+            let _ = news.send(());
+        }
+    }
+
+    /// Waits until the newest state is pushed, for at most a minute.
+    pub fn finish(mut self) -> Result<(), String> {
+        drop(self.news.take());
+        match self.ended.recv_timeout(LAST_PUSH) {
+            Ok(outcome) => outcome.map_err(|error| error.to_string()),
+            Err(RecvTimeoutError::Timeout) => Err(format!("it took longer than {} s", LAST_PUSH.as_secs())),
+            Err(RecvTimeoutError::Disconnected) => Err("the thread that pushes it panicked".to_owned()),
+        }
+    }
+}
+
+struct Pusher {
+    source: Source,
+    remote: Remote,
+    told: bool,
+}
+
+impl Pusher {
+    fn follow(mut self, inbox: &Receiver<()>) -> Result<(), StateSyncError> {
+        let (mut outcome, mut due) = (Ok(()), Instant::now());
+        while inbox.recv().is_ok() {
+            gather_until(due, inbox);
+            let began = Instant::now();
+            outcome = self.push();
+            if let Err(StateSyncError::Superseded { .. }) = outcome {
+                // Somebody else has the run: whatever we push from now on is refused.
+                return outcome;
+            }
+            due = Instant::now() + began.elapsed().max(SHORTEST_REST);
+        }
+        match outcome {
+            Ok(()) => Ok(()),
+            Err(_) => self.push(),
+        }
+    }
+
+    fn push(&mut self) -> Result<(), StateSyncError> {
+        let outcome = send(&self.source, &self.remote, false).map(drop);
+        if let Err(error) = &outcome
+            && !std::mem::replace(&mut self.told, true)
+        {
+            tracing::warn!("the state of run {} was not pushed: {error}; the run continues", self.source.run);
+        }
+        outcome
+    }
+}
+
+/// Receives what arrives until `due`: all of it is on disk, and pushed together.
+fn gather_until(due: Instant, inbox: &Receiver<()>) {
+    while inbox.recv_timeout(due.saturating_duration_since(Instant::now())).is_ok() {}
+}

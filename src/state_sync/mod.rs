@@ -1,0 +1,71 @@
+//! Transfers a run's log, files, branches and checkpoints through a git remote to another clone.
+//!
+//! All of a run is one commit under one ref, `refs/lanekeeper/state/<run>`: its files are the commit's tree, the commits
+//! that the log names are its parents. So a push is one ref that moves by compare-and-set, log and commits can never
+//! disagree, and nothing of the remote's branches is touched. `docs/state.md` describes how it is used.
+
+mod arrive;
+mod error;
+mod follow;
+mod land;
+mod manifest;
+mod pack;
+mod published;
+mod secrets;
+mod send;
+mod worktrees;
+
+use crate::git::{Remote, Repository, forget_reference};
+use crate::model::RunId;
+use crate::store::RunDirectory;
+
+pub use arrive::{Arrived, Offer, fetch, offers};
+pub use error::StateSyncError;
+pub use follow::Follower;
+pub use land::{Landed, Landing, Standing, standing};
+pub use manifest::Manifest;
+pub use published::unpublished;
+pub use send::{drop_state, send};
+
+const STATES: &str = "refs/lanekeeper/state/";
+
+#[derive(Debug, Clone)]
+pub struct Source {
+    pub repository: Repository,
+    pub directory: RunDirectory,
+    pub run: RunId,
+    pub host: String,
+}
+
+fn state_reference(run: &RunId) -> String {
+    format!("{STATES}{run}")
+}
+
+/// The ref that holds the state of a run as a remote had it when we last pushed or pulled: what the remote must still
+/// be at for us to overwrite it.
+fn seen_reference(remote: &Remote, run: &RunId) -> String {
+    format!("refs/lanekeeper/remotes/{}/{run}", remote.name())
+}
+
+fn outgoing_reference(run: &RunId) -> String {
+    format!("refs/lanekeeper/outgoing/{run}")
+}
+
+/// The ref that holds what was fetched and is looked at.
+fn incoming_reference(run: &RunId) -> String {
+    format!("refs/lanekeeper/incoming/{run}")
+}
+
+/// Forgets what this clone knows of the states of `run` on any remote; the remotes keep them.
+pub fn forget(repository: &Repository, run: &RunId) -> Result<(), StateSyncError> {
+    let end = format!("/{run}");
+    let ours = ["refs/lanekeeper/remotes", "refs/lanekeeper/outgoing", "refs/lanekeeper/incoming"];
+    for space in ours {
+        for (name, _) in repository.references(space)? {
+            if name.ends_with(&end) {
+                forget_reference(repository, &name)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! Whether the work of a run is on the remote's own branches, so that its state is not the only place that has it.
+
+use super::error::StateSyncError;
+use super::manifest::Manifest;
+use crate::git::{Remote, Repository, branch_reference};
+use crate::model::CommitId;
+
+/// The branches of a run whose work the remote's branches do not hold, sorted; none: all of it is published. The remote is
+/// asked, and what it has is fetched. The run's integration branch has to be there under its name; work that nobody
+/// merged counts as published on that branch, too.
+pub fn unpublished(
+    repository: &Repository,
+    remote: &Remote,
+    manifest: &Manifest,
+) -> Result<Vec<String>, StateSyncError> {
+    let base = branch_reference(&manifest.base_branch);
+    let wanted: Vec<String> =
+        std::iter::once(base.clone()).chain(manifest.branches.keys().map(|name| branch_reference(name))).collect();
+    let there = published(repository, remote, &wanted)?;
+    let of_base: Vec<&CommitId> = there.iter().filter(|(name, _)| *name == base).map(|(_, commit)| commit).collect();
+    let all: Vec<&CommitId> = there.iter().map(|(_, commit)| commit).collect();
+    let mut missing = Vec::new();
+    if !is_in(repository, &manifest.integration, &of_base)? {
+        missing.push(manifest.base_branch.clone());
+    }
+    for (name, commit) in &manifest.branches {
+        if !is_in(repository, commit, &all)? {
+            missing.push(name.clone());
+        }
+    }
+    missing.sort();
+    Ok(missing)
+}
+
+/// Where those of the refs `wanted` are that the remote has. Their commits are here then.
+fn published(
+    repository: &Repository,
+    remote: &Remote,
+    wanted: &[String],
+) -> Result<Vec<(String, CommitId)>, StateSyncError> {
+    let prefixes: Vec<&str> = wanted.iter().map(String::as_str).collect();
+    let mut there = remote.references(&prefixes)?;
+    there.retain(|(name, _)| wanted.contains(name));
+    let mut unknown = Vec::new();
+    for (name, commit) in &there {
+        if !repository.has_commit(commit)? {
+            unknown.push(name.clone());
+        }
+    }
+    if !unknown.is_empty() {
+        remote.fetch(&unknown)?;
+    }
+    Ok(there)
+}
+
+/// Whether one of `heads` leads to `commit`. What is not here leads nowhere.
+fn is_in(repository: &Repository, commit: &CommitId, heads: &[&CommitId]) -> Result<bool, StateSyncError> {
+    if !repository.has_commit(commit)? {
+        return Ok(false);
+    }
+    for head in heads {
+        if repository.has_commit(head)? && repository.is_ancestor(commit, head)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

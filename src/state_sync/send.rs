@@ -1,0 +1,93 @@
+//! Pushes a run's state: one ref, moved only if the remote is where this clone left it, or at a state that the log continues.
+
+use super::arrive::{Arrived, fetch};
+use super::error::StateSyncError;
+use super::manifest::Manifest;
+use super::pack::{Packed, pack};
+use super::{Source, outgoing_reference, seen_reference, state_reference};
+use crate::git::{Lease, PushRequest, Pushed, Remote, forget_reference, point_reference};
+use crate::model::digest::sha256;
+use crate::model::{CommitId, RunId};
+
+#[derive(Debug)]
+pub struct Sent {
+    pub commit: CommitId,
+    pub manifest: Manifest,
+    pub reference: String,
+}
+
+/// Pushes the state of a run as it is now. Asked again, it does nothing. With `force` whatever the remote has is
+/// overwritten.
+///
+/// # Errors
+/// [`StateSyncError::Superseded`] when another clone pushed a different continuation; nothing was pushed then.
+pub fn send(source: &Source, remote: &Remote, force: bool) -> Result<Sent, StateSyncError> {
+    let packed = pack(source)?;
+    let seen = seen_reference(remote, &source.run);
+    let expected = source.repository.commit_at(&seen)?;
+    if !push(source, remote, &packed, expected)? {
+        let theirs = going_on_from(source, remote, &packed, force)?;
+        if !push(source, remote, &packed, theirs.as_ref().map(|theirs| theirs.commit.clone()))? {
+            return Err(superseded(remote, &packed.manifest));
+        }
+    }
+    point_reference(&source.repository, &seen, &packed.commit)?;
+    forget_reference(&source.repository, &outgoing_reference(&source.run))?;
+    let reference = state_reference(&source.run);
+    Ok(Sent { commit: packed.commit, manifest: packed.manifest, reference })
+}
+
+/// Removes the state of a run from a remote if it still is `expected`. `false`: it was not.
+pub fn drop_state(remote: &Remote, run: &RunId, expected: &CommitId) -> Result<bool, StateSyncError> {
+    let reference = state_reference(run);
+    let request = PushRequest {
+        refspecs: vec![format!(":{reference}")],
+        leases: vec![Lease { reference, expected: Some(expected.clone()) }],
+        ..PushRequest::default()
+    };
+    Ok(remote.push(&request)? == Pushed::Done)
+}
+
+/// Whether the remote was where it was expected, and has the state now.
+fn push(source: &Source, remote: &Remote, packed: &Packed, expected: Option<CommitId>) -> Result<bool, StateSyncError> {
+    let reference = state_reference(&source.run);
+    let request = PushRequest {
+        refspecs: vec![format!("{}:{reference}", packed.commit)],
+        leases: vec![Lease { reference, expected }],
+        ..PushRequest::default()
+    };
+    Ok(remote.push(&request)? == Pushed::Done)
+}
+
+/// What the remote has, if the local log continues it, for example after a push whose answer was lost.
+fn going_on_from(
+    source: &Source,
+    remote: &Remote,
+    packed: &Packed,
+    force: bool,
+) -> Result<Option<Arrived>, StateSyncError> {
+    let arrived = match fetch(&source.repository, remote, &source.run) {
+        Err(StateSyncError::NoState { .. }) => return Ok(None),
+        // What cannot be read is overwritten by force only.
+        arrived => arrived?,
+    };
+    if force || continues(&packed.log, &arrived.manifest) {
+        return Ok(Some(arrived));
+    }
+    Err(superseded(remote, &arrived.manifest))
+}
+
+pub(super) fn continues(log: &[u8], earlier: &Manifest) -> bool {
+    let length = usize::try_from(earlier.log_bytes).unwrap_or(usize::MAX);
+    log.get(..length).is_some_and(|beginning| sha256(beginning) == earlier.log_sha256)
+}
+
+fn superseded(remote: &Remote, theirs: &Manifest) -> StateSyncError {
+    StateSyncError::Superseded {
+        remote: remote.name().to_owned(),
+        run: theirs.run_id.clone(),
+        host: theirs.host.clone(),
+        at: theirs.at,
+        records: theirs.records,
+    }
+}

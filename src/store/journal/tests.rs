@@ -1,0 +1,311 @@
+use std::fs;
+use std::path::PathBuf;
+
+use super::*;
+use crate::store::error::Damage;
+use crate::store::record::LineFault;
+use crate::store::run_log::{Follower, LogContents, read};
+use crate::store::samples::*;
+
+struct Log {
+    _directory: tempfile::TempDir,
+    path: PathBuf,
+}
+
+impl Log {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("r1.jsonl");
+        Self { _directory: directory, path }
+    }
+
+    /// A log with these events, a millisecond apart; returns the records too.
+    fn with(events: &[Event]) -> (Self, Vec<Record>) {
+        let log = Self::new();
+        let mut journal = Journal::create(&log.path, &run(), &phase()).unwrap();
+        let records = (0..).zip(events).map(|(n, event)| journal.append(at(n), event).unwrap()).collect();
+        journal.sync().unwrap();
+        (log, records)
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        fs::read(&self.path).unwrap()
+    }
+
+    fn set(&self, bytes: &[u8]) {
+        fs::write(&self.path, bytes).unwrap();
+    }
+
+    fn lines(&self) -> Vec<String> {
+        String::from_utf8(self.bytes()).unwrap().lines().map(|line| format!("{line}\n")).collect()
+    }
+
+    fn damage(&self) -> Vec<(usize, LineFault)> {
+        read(&self.path).unwrap().damage.into_iter().map(|Damage { line, fault }| (line, fault)).collect()
+    }
+}
+
+fn three() -> [Event; 3] {
+    [started(), noted(Some(lane()), "one"), noted(None, "two")]
+}
+
+#[test]
+fn what_was_synced_is_read_back_and_goes_on() {
+    let (log, mut records) = Log::with(&every_event());
+    assert_eq!(read(&log.path).unwrap(), LogContents { records: records.clone(), ..LogContents::default() });
+    let (mut journal, opened) = Journal::open(&log.path).unwrap();
+    assert_eq!(opened, records);
+    for message in ["more", "and more"] {
+        records.push(journal.append(at(1000), &noted(None, message)).unwrap());
+        journal.sync().unwrap();
+    }
+    journal.sync().unwrap();
+    assert_eq!(read(&log.path).unwrap(), LogContents { records, ..LogContents::default() });
+}
+
+#[test]
+fn a_long_log_is_read_in_order_and_its_damage_has_the_right_number() {
+    let mut events = vec![started()];
+    events.extend((1..20_000).map(|number| noted(None, &number.to_string())));
+    let (log, mut records) = Log::with(&events);
+    assert_eq!(Journal::open(&log.path).unwrap().1, records);
+    let mut lines = log.lines();
+    lines[11_110] = lines[11_110].replace("noted", "notes");
+    log.set(lines.concat().as_bytes());
+    records.remove(11_110);
+    assert_eq!(log.damage(), [(11_111, LineFault::Checksum)]);
+    assert_eq!(read(&log.path).unwrap().records, records);
+}
+
+#[test]
+fn nothing_is_on_disk_before_the_sync() {
+    let (log, _) = Log::with(&[started()]);
+    let (mut journal, _) = Journal::open(&log.path).unwrap();
+    let before = log.bytes();
+    journal.append(at(1), &noted(None, "x")).unwrap();
+    assert_eq!(log.bytes(), before);
+}
+
+#[test]
+fn a_tail_that_is_torn_at_any_byte_is_cut_off() {
+    let (log, records) = Log::with(&three());
+    let whole = log.bytes();
+    let last = log.lines()[2].len();
+    for cut in 1..=last {
+        log.set(&whole[..whole.len() - cut]);
+        // Without its newline the record is whole all the same.
+        let kept = if cut == 1 { 3 } else { 2 };
+        let contents = read(&log.path).unwrap();
+        assert_eq!((contents.records.len(), contents.torn_tail), (kept, (2..last).contains(&cut)), "cut {cut}");
+        let (mut journal, opened) = Journal::open(&log.path).unwrap();
+        assert_eq!(opened, records[..kept], "cut {cut}");
+        journal.append(at(9), &noted(None, "after")).unwrap();
+        journal.sync().unwrap();
+        let contents = read(&log.path).unwrap();
+        assert_eq!((contents.records.len(), contents.torn_tail), (kept + 1, false), "cut {cut}");
+        assert_eq!(contents.damage, []);
+    }
+}
+
+#[test]
+fn a_last_line_with_a_hole_counts_as_torn() {
+    let (log, records) = Log::with(&three());
+    let mut bytes = log.bytes();
+    let hole = bytes.len() - 40;
+    bytes[hole..hole + 20].fill(0);
+    log.set(&bytes);
+    assert_eq!(Journal::open(&log.path).unwrap().1, records[..2]);
+    log.set(&[log.bytes(), vec![0; 5000]].concat());
+    assert_eq!(Journal::open(&log.path).unwrap().1, records[..2]);
+}
+
+#[test]
+fn a_changed_bit_in_the_middle_is_reported_with_its_line_and_refused() {
+    let (log, records) = Log::with(&three());
+    let whole = log.bytes();
+    let first = log.lines()[0].len();
+    for index in first..first + log.lines()[1].len() - 1 {
+        let mut bytes = whole.clone();
+        bytes[index] ^= 1;
+        log.set(&bytes);
+        let contents = read(&log.path).unwrap();
+        assert_eq!(contents.damage[0], Damage { line: 2, fault: LineFault::Checksum }, "byte {index}");
+        assert_eq!(contents.records.last(), records.last());
+        let error = Journal::open(&log.path).unwrap_err();
+        assert!(matches!(&error, LogError::Damaged { damage, .. } if damage[0].line == 2), "{error}");
+        assert_eq!(log.bytes(), bytes, "a damaged log was changed");
+    }
+}
+
+#[test]
+fn all_damage_is_reported_at_once() {
+    let (log, _) = Log::with(&[started(), noted(None, "1"), noted(None, "2"), noted(None, "3"), noted(None, "4")]);
+    let mut lines = log.lines();
+    lines[1] = "not json\n".into();
+    lines[3] = "\n".into();
+    log.set(lines.concat().as_bytes());
+    let error = Journal::open(&log.path).unwrap_err().to_string();
+    let expected = "is damaged: line 2: its checksum does not match; line 4: its checksum does not match";
+    assert!(error.ends_with(expected), "{error}");
+}
+
+#[test]
+fn a_missing_and_a_doubled_line_are_told_by_their_numbers() {
+    let (log, records) = Log::with(&[started(), noted(None, "1"), noted(None, "2"), noted(None, "3")]);
+    let lines = log.lines();
+    log.set([&lines[0], &lines[2], &lines[3]].map(String::as_str).concat().as_bytes());
+    assert_eq!(log.damage(), [(2, LineFault::Sequence { expected: 2, found: 3 })]);
+    log.set([&lines[0], &lines[1], &lines[1], &lines[2]].map(String::as_str).concat().as_bytes());
+    assert_eq!(log.damage(), [(3, LineFault::Sequence { expected: 3, found: 2 })]);
+    assert_eq!(read(&log.path).unwrap().records, records[..3]);
+    log.set([&lines[1], &lines[2]].map(String::as_str).concat().as_bytes());
+    assert_eq!(log.damage(), [(1, LineFault::Sequence { expected: 1, found: 2 })]);
+}
+
+#[test]
+fn a_last_line_that_is_whole_but_wrong_is_damage_and_not_cut_off() {
+    let (log, _) = Log::with(&three());
+    let line = forged(noted(None, "x"), |body| body.replace("\"noted\"", "\"novel\""));
+    log.set(&[log.bytes(), line, b"\n".to_vec()].concat());
+    let before = log.bytes();
+    assert!(matches!(Journal::open(&log.path), Err(LogError::Damaged { .. })));
+    assert_eq!(log.bytes(), before);
+}
+
+#[test]
+fn a_line_of_another_run_is_damage() {
+    let (log, _) = Log::with(&three());
+    let other = RunId::new("r2").unwrap();
+    let mut line = Vec::new();
+    let record = Record { seq: 4, at: at(4), event: noted(None, "x") };
+    crate::store::record::encode(&record, &other, &phase(), &mut line).unwrap();
+    log.set(&[log.bytes(), line].concat());
+    assert_eq!(log.damage(), [(4, LineFault::OtherRun(other))]);
+}
+
+#[test]
+fn a_log_without_a_whole_record_says_that_nothing_was_done() {
+    let (log, _) = Log::with(&[started()]);
+    for bytes in [&b""[..], &log.bytes()[..30]] {
+        log.set(bytes);
+        assert!(matches!(Journal::open(&log.path), Err(LogError::Empty { .. })));
+        assert_eq!(read(&log.path).unwrap().records, []);
+    }
+}
+
+#[test]
+fn a_newer_major_is_refused_whatever_its_lines_look_like() {
+    let log = Log::new();
+    log.set(b"{\"format\":\"2.0\",\"event\":\"begun\",\"sum\":1}\n");
+    for error in [read(&log.path).unwrap_err(), Journal::open(&log.path).unwrap_err()] {
+        assert!(matches!(&error, LogError::NewerFormat { found, .. } if found == "2.0"), "{error}");
+    }
+}
+
+#[test]
+fn a_newer_minor_is_read() {
+    let (log, _) = Log::with(&[started()]);
+    let line = forged(started(), |body| body.replace("\"seq\":3", "\"seq\":1").replace("\"1.0\"", "\"1.9\""));
+    log.set(&[line, b"\n".to_vec()].concat());
+    assert_eq!(read(&log.path).unwrap().records.len(), 1);
+}
+
+#[test]
+fn a_clock_that_was_set_back_does_not_turn_time_back() {
+    let (log, _) = Log::with(&[started()]);
+    let (mut journal, _) = Journal::open(&log.path).unwrap();
+    let times = [500, 100, 600].map(|millis| journal.append(at(millis), &noted(None, "x")).unwrap().at);
+    assert_eq!(times, [500, 500, 600].map(at));
+    journal.sync().unwrap();
+    let (mut journal, _) = Journal::open(&log.path).unwrap();
+    assert_eq!(journal.append(at(0), &noted(None, "x")).unwrap().at, at(600));
+}
+
+#[test]
+fn an_event_that_cannot_be_written_leaves_the_log_as_it_was() {
+    let (log, _) = Log::with(&[started()]);
+    let (mut journal, _) = Journal::open(&log.path).unwrap();
+    let Event::RunStarted(mut other) = started() else { unreachable!() };
+    other.run_id = RunId::new("r2").unwrap();
+    assert!(matches!(journal.append(at(1), &Event::RunStarted(other)), Err(LogError::Event { .. })));
+    assert_eq!(journal.append(at(1), &noted(None, "x")).unwrap().seq, 2);
+    journal.sync().unwrap();
+    assert_eq!(log.damage(), []);
+}
+
+#[test]
+fn a_log_is_made_once_and_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    let (log, _) = Log::with(&[started()]);
+    assert!(Journal::create(&log.path, &run(), &phase()).is_err());
+    assert_eq!(fs::metadata(&log.path).unwrap().permissions().mode() & 0o777, 0o600);
+    let link = log.path.with_file_name("link.jsonl");
+    std::os::unix::fs::symlink(&log.path, &link).unwrap();
+    let error = Journal::open(&link).unwrap_err().to_string();
+    assert!(error.contains("is a symbolic link"), "{error}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn after_an_error_nothing_is_written_any_more() {
+    let (log, _) = Log::with(&[started()]);
+    let (mut journal, _) = Journal::open(&log.path).unwrap();
+    journal.append(at(1), &noted(None, "lost")).unwrap();
+    journal.redirect(fs::File::options().append(true).open("/dev/full").unwrap());
+    assert!(matches!(journal.sync(), Err(LogError::File(_))));
+    journal.redirect(fs::File::options().append(true).open(&log.path).unwrap());
+    for error in [journal.sync().unwrap_err(), journal.append(at(2), &noted(None, "x")).unwrap_err()] {
+        assert!(matches!(&error, LogError::Poisoned { cause, .. } if cause.contains("No space left")), "{error}");
+    }
+    assert_eq!(read(&log.path).unwrap().records.len(), 1);
+}
+
+#[test]
+fn a_follower_sees_each_record_once_and_only_when_it_is_whole() {
+    let (log, records) = Log::with(&three());
+    let whole = log.bytes();
+    fs::remove_file(&log.path).unwrap();
+    let mut follower = Follower::new(&log.path);
+    assert_eq!(follower.poll().unwrap(), LogContents::default());
+    let mut seen = Vec::new();
+    for end in 0..=whole.len() {
+        log.set(&whole[..end]);
+        let contents = follower.poll().unwrap();
+        assert_eq!(contents.damage, []);
+        assert_eq!(contents.torn_tail, end > 0 && whole[end - 1] != b'\n');
+        seen.extend(contents.records);
+    }
+    assert_eq!(seen, records);
+    assert_eq!(follower.poll().unwrap(), LogContents::default());
+}
+
+#[test]
+fn a_follower_outlives_a_tail_that_is_cut_off_and_written_anew() {
+    let (log, records) = Log::with(&three());
+    let (whole, last) = (log.bytes(), log.lines()[2].len());
+    let mut damaged = whole.clone();
+    let place = whole.len() - last + 5;
+    damaged[place] ^= 1;
+    log.set(&damaged);
+    let mut follower = Follower::new(&log.path);
+    assert_eq!(follower.poll().unwrap().records, records[..2]);
+    Journal::open(&log.path).unwrap();
+    log.set(&whole);
+    let contents = follower.poll().unwrap();
+    assert_eq!((contents.records, contents.damage), (records[2..].to_vec(), vec![]));
+}
+
+#[test]
+fn golden_logs_are_read_for_ever() {
+    let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/journals/v1");
+    let read = |name: &str| read(&directory.join(name)).unwrap();
+    let every = read("every-event.jsonl");
+    assert_eq!((every.damage, every.torn_tail), (vec![], false));
+    assert_eq!(every.records.into_iter().map(|record| record.event).collect::<Vec<_>>(), every_event());
+    let torn = read("torn-tail.jsonl");
+    assert_eq!((torn.records.len(), torn.torn_tail, torn.damage.len()), (3, true, 0));
+    let newer = read("newer-minor.jsonl");
+    assert_eq!((newer.records.len(), newer.damage.len()), (2, 0));
+    let damaged = read("damaged-middle.jsonl");
+    assert_eq!(damaged.damage, [Damage { line: 2, fault: LineFault::Checksum }]);
+}

@@ -1,0 +1,164 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::event::{Idle, LaneStage, RunOutcome};
+use crate::model::{Approval, JobRole, Stage};
+use crate::store::samples::*;
+
+#[test]
+fn every_event_survives_its_line() {
+    for event in every_event() {
+        let record = record(event);
+        let line = decode(&line_of(&record), "1.0").unwrap();
+        assert_eq!((line.record, line.run_id, line.phase), (record, run(), phase()));
+    }
+}
+
+fn lanes() -> impl Strategy<Value = LaneId> {
+    "[A-Za-z0-9][A-Za-z0-9_-]{0,12}".prop_map(|text| LaneId::new(&text).unwrap())
+}
+
+fn events() -> impl Strategy<Value = Event> {
+    let stages = prop::sample::select(LaneStage::ALL);
+    let roles = ("[a-z]{1,8}", prop::option::of(lanes())).prop_map(|(task, lane)| {
+        let role = JobRole::Attempt { agent: agent(), task: TaskId::new(&task).unwrap() };
+        crate::model::JobId { lane, role, number: 9 }
+    });
+    prop_oneof![
+        prop::sample::select(every_event()),
+        (prop::option::of(lanes()), any::<String>()).prop_map(|(lane, message)| Event::Noted { lane, message }),
+        (lanes(), stages.clone(), stages).prop_map(|(lane, from, to)| Event::LaneMoved { lane, from, to }),
+        (lanes(), any::<String>()).prop_map(|(lane, reason)| Event::LaneBlocked { lane, reason }),
+        (lanes(), any::<bool>(), any::<String>()).prop_map(|(lane, approved, message)| Event::GateAnswered {
+            lane,
+            gate: Approval::Changes.into(),
+            approved,
+            message
+        }),
+        (roles, any::<String>(), any::<i32>(), any::<String>()).prop_map(|(job, command, code, notes)| {
+            let exit = crate::model::JobExit { notes, ..exit(&command, code) };
+            Event::JobExited { job, exit, report: None, reading: None, transcript: None }
+        }),
+        (prop::option::of(lanes()), prop::option::of(any::<String>()), prop::option::of(any::<i32>())).prop_map(
+            |(lane, command, exit_code)| Event::CheckpointReached {
+                lane,
+                checkpoint: crate::model::Checkpoint { command, exit_code, ..checkpoint(Stage::AfterLaneTests) }
+            }
+        ),
+        (lanes(), prop::collection::vec(any::<String>(), 0..4), prop::sample::select(Idle::ALL)).prop_map(
+            |(lane, changed, idle)| Event::WorkCommitted {
+                lane,
+                agent: agent(),
+                head: commit('e'),
+                changed,
+                prohibited: vec![],
+                idle
+            }
+        ),
+        any::<u8>().prop_map(|code| Event::RunFinished { outcome: RunOutcome::Done, code }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_event_survives_its_line(seq in 1u64.., millis in 0i64..4_000_000_000_000, event in events()) {
+        let record = Record { seq, at: Timestamp::from_unix_millis(millis), event };
+        let line = line_of(&record);
+        prop_assert!(!line.contains(&b'\n'));
+        prop_assert_eq!(decode(&line, "1.0").unwrap().record, record);
+    }
+
+    #[test]
+    fn no_bytes_make_the_reader_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        prop_assert!(decode(&bytes, "1.0").is_err());
+    }
+}
+
+#[test]
+fn the_columns_come_first_and_in_the_contracts_order() {
+    let event = Event::JobExited {
+        job: job(JobRole::Attempt { agent: agent(), task: task() }),
+        exit: exit("sh -c 'x'", 7),
+        report: None,
+        reading: None,
+        transcript: None,
+    };
+    let line = String::from_utf8(line_of(&record(event))).unwrap();
+    let columns = concat!(
+        r#"{"seq":3,"ts":"2026-01-01T00:00:00.007Z","run_id":"r1","phase":"P1","lane":"SL-1","task":"1.2","#,
+        r#""event":"job_exited","status":"error","cmd":"sh -c 'x'","exit_code":7,"notes":"a note","job":{"#,
+    );
+    assert!(line.starts_with(columns), "{line}");
+}
+
+#[test]
+fn no_name_stands_twice_in_a_line() {
+    for event in every_event() {
+        let line = String::from_utf8(line_of(&record(event))).unwrap();
+        let Value::Object(object) = serde_json::from_str(&line).unwrap() else { panic!("{line} is no object") };
+        // A name that stood twice would have lost its first value.
+        assert_eq!(serde_json::to_string(&object).unwrap(), line);
+    }
+}
+
+#[test]
+fn a_record_of_the_whole_run_has_dashes() {
+    let line = String::from_utf8(line_of(&record(noted(None, "x")))).unwrap();
+    assert!(line.contains(r#""lane":"-","task":"-","event":"noted""#), "{line}");
+}
+
+#[test]
+fn a_run_that_calls_itself_otherwise_is_not_written() {
+    let other = crate::model::RunId::new("other").unwrap();
+    let mut buffer = b"before".to_vec();
+    let error = encode(&record(started()), &other, &phase(), &mut buffer).unwrap_err();
+    assert!(matches!(error, EncodeError::Collision(field) if field == "run_id"));
+    assert_eq!(buffer, b"before");
+}
+
+#[test]
+fn any_changed_bit_of_a_line_is_seen() {
+    let line = line_of(&record(noted(Some(lane()), "hello")));
+    assert!(is_intact(&line));
+    for index in 0..line.len() {
+        for bit in 0..8 {
+            let mut flipped = line.clone();
+            flipped[index] ^= 1 << bit;
+            assert_eq!(decode(&flipped, "1.0").err(), Some(LineFault::Checksum), "byte {index}, bit {bit}");
+        }
+    }
+}
+
+#[test]
+fn an_unknown_event_is_named_with_the_logs_format() {
+    let line = forged(noted(None, "x"), |body| body.replace("\"noted\"", "\"lane_cloned\""));
+    let fault = decode(&line, "1.7").err().unwrap();
+    assert_eq!(fault.to_string(), "its event `lane_cloned` is unknown to format 1.0; the log has format 1.7");
+}
+
+#[test]
+fn unknown_fields_of_a_newer_minor_are_passed_over() {
+    let line = forged(noted(None, "x"), |body| format!("{body},\"colour\":\"red\""));
+    assert_eq!(decode(&line, "1.7").unwrap().record, record(noted(None, "x")));
+}
+
+#[test]
+fn an_unknown_word_in_a_known_event_is_told_from_an_unknown_event() {
+    let event = Event::RunFinished { outcome: RunOutcome::Done, code: 0 };
+    let line = forged(event, |body| body.replace("\"done\"", "\"dusty\""));
+    let fault = decode(&line, "1.0").err().unwrap();
+    assert!(matches!(&fault, LineFault::Fields(reason) if reason.contains("dusty")), "{fault}");
+}
+
+#[test]
+fn every_event_and_field_is_explained_to_users() {
+    let docs = include_str!("../../../docs/run-log.md");
+    for event in every_event() {
+        let line: serde_json::Value = serde_json::from_slice(&line_of(&record(event))).unwrap();
+        let word = line["event"].as_str().unwrap();
+        assert!(docs.contains(&format!("\n| `{word}` | ")), "{word} is not explained");
+        for field in line.as_object().unwrap().keys() {
+            assert!(docs.contains(&format!("`{field}`")), "{field} of {word} is not explained");
+        }
+    }
+}

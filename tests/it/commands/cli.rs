@@ -1,0 +1,273 @@
+//! The command line as people and programs meet it: the real binary in a pinned environment.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::{Ended, TestEnv};
+
+/// With a repository that has a linked worktree at `linked`, and a directory for the user's settings.
+fn with_repository() -> TestEnv {
+    let env = TestEnv::new();
+    env.git(&["worktree", "add", "--quiet", "../linked"]);
+    env
+}
+
+/// The setting called `key` in the output of `status --settings --format json`: value, layer, origin.
+fn setting(ended: &Ended, key: &str) -> (Value, String, String) {
+    let settings = ended.json();
+    let rows = settings.as_array().expect("a list");
+    let row = rows.iter().find(|row| row["key"] == key).expect("the setting");
+    let text = |field: &str| row[field].as_str().expect("text").to_owned();
+    (row["value"].clone(), text("layer"), text("origin"))
+}
+
+const SETTINGS: &[&str] = &["status", "--settings", "--format", "json"];
+
+#[test]
+fn help_goes_to_standard_output_and_lists_every_exit_code() {
+    for arguments in [["--help"].as_slice(), &["-h"], &["execute-phase", "--help"], &["help", "execute-lane"]] {
+        let help = TestEnv::without_repository().lanekeeper(arguments);
+        assert_eq!((help.code, help.stderr.as_str()), (0, ""), "{arguments:?}");
+        let table = help.stdout.split("Exit codes:").nth(1).expect("a table of exit codes");
+        for code in ["0", "1", "2", "3", "4", "5", "6", "7", "8", "124", "130", "143"] {
+            let listed = table.lines().any(|line| line.split_whitespace().next() == Some(code));
+            assert!(listed, "{arguments:?} does not list {code}");
+        }
+    }
+}
+
+#[test]
+fn bad_usage_exits_with_2_and_says_so_on_standard_error() {
+    let cases: &[&[&str]] = &[
+        &["--no-such-flag"],
+        &["execute-phase"],
+        &["execute-phase", "p.toml", "--max-parallel", "0"],
+        &["execute-phase", "p.toml", "--merge", "rebase"],
+        &["execute-phase", "p.toml", "--base", "-x"],
+        &["execute-phase", "p.toml", "--timeout", "soon"],
+        &["execute-phase", "p.toml", "--lane", "../x"],
+        &["execute-phase", "p.toml", "--resume", "--rollback"],
+        &["execute-phase", "p.toml", "--resume", "--new-run"],
+        &["logs", "../../etc"],
+        &["rollback", "--to", "somewhere"],
+        &["status", "--settings", "-C", "no/such/place"],
+        &[],
+    ];
+    for arguments in cases {
+        let ended = TestEnv::without_repository().lanekeeper(arguments);
+        assert_eq!((ended.code, ended.stdout.as_str()), (2, ""), "{arguments:?}: {ended:?}");
+        assert!(!ended.stderr.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn an_unknown_command_names_the_nearest() {
+    let ended = TestEnv::without_repository().lanekeeper(&["statsu"]);
+    assert_eq!(ended.code, 2);
+    assert!(
+        ended.stderr.contains("tip: some similar subcommands exist:") && ended.stderr.contains("'status'"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn errors_have_a_machine_form_whatever_kind_they_are() {
+    let outside = ["status", "--settings", "--format", "json"];
+    let cases: &[(&[&str], &str, &str)] = &[
+        (&["--format", "json", "status", "--setings"], "unexpected argument '--setings' found", "'--settings'"),
+        (&["statsu", "--format=json"], "unrecognized subcommand 'statsu'", "'status'"),
+        (&outside, "is not inside a git repository", "git init"),
+    ];
+    for (arguments, message, hint) in cases {
+        let ended = TestEnv::without_repository().lanekeeper(arguments);
+        let error: Value = serde_json::from_str(&ended.stderr).expect("one JSON object on standard error");
+        assert_eq!((ended.code, &error["code"], &error["kind"]), (2, &2.into(), &"usage".into()));
+        assert!(error["message"].as_str().is_some_and(|text| text.contains(message)), "{error}");
+        assert!(error["hints"].to_string().contains(hint), "{error}");
+    }
+}
+
+#[test]
+fn hints_are_lines_of_their_own() {
+    let ended = TestEnv::without_repository().lanekeeper(&["status", "--settings"]);
+    let lines: Vec<_> = ended.stderr.lines().collect();
+    assert_eq!(lines.len(), 2, "{}", ended.stderr);
+    assert!(lines[0].starts_with("error: ") && lines[1].starts_with("hint: "), "{}", ended.stderr);
+}
+
+#[test]
+fn settings_come_from_flagless_layers_in_their_order() {
+    let scratch = with_repository();
+    scratch.write("repo/lanekeeper.toml", "retries = 1\nworktree_root = \"../elsewhere\"\n");
+    scratch.write("config/lanekeeper/config.toml", "retries = 2\nbackoff = \"9s\"\nrunner = \"mine\"\n");
+    let ended = scratch.lanekeeper_with(SETTINGS, |command| {
+        command.env_remove("LANEKEEPER_BACKOFF").env("LANEKEEPER_RUNNER", "theirs")
+    });
+    assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+    let repository_file = scratch.path("repo/lanekeeper.toml").display().to_string();
+    let user_file = scratch.path("config/lanekeeper/config.toml").display().to_string();
+    let elsewhere = scratch.path("elsewhere").display().to_string();
+    for (key, value, layer, origin) in [
+        ("retries", Value::from(1), "file", format!("{repository_file}:1:11")),
+        ("worktree_root", elsewhere.into(), "file", format!("{repository_file}:2:17")),
+        ("backoff", "9s".into(), "file", format!("{user_file}:2:11")),
+        ("runner", "theirs".into(), "environment", "LANEKEEPER_RUNNER".to_owned()),
+        ("heartbeat", "5s".into(), "default", "default".to_owned()),
+    ] {
+        assert_eq!(setting(&ended, key), (value, layer.to_owned(), origin));
+    }
+}
+
+#[test]
+fn the_repositorys_file_counts_from_every_directory_and_worktree_of_it() {
+    let scratch = with_repository();
+    scratch.write("repo/lanekeeper.toml", "retries = 7\n");
+    fs::create_dir_all(scratch.path("repo/deep/er")).expect("a directory");
+    let git_directory = scratch.path("repo/.git");
+    for directory in ["repo/deep/er", "linked", "repo"] {
+        let there = scratch.path(directory);
+        let there = there.to_str().expect("UTF-8");
+        let ended = scratch.lanekeeper_with(&[SETTINGS, &["-C", there]].concat(), |command| {
+            // What a git hook leaks must not lead us to another repository.
+            command.env("GIT_DIR", "/nonexistent").env("GIT_INDEX_FILE", &git_directory)
+        });
+        assert_eq!(ended.code, 0, "{directory}: {}", ended.stderr);
+        assert_eq!(setting(&ended, "retries").0, 7, "{directory}");
+        let lanes = format!("{}.lanes", scratch.path("repo").display());
+        assert_eq!(setting(&ended, "worktree_root").0, lanes, "{directory}");
+    }
+}
+
+#[test]
+fn a_faulty_configuration_exits_with_2_and_tells_all_faults_with_their_places() {
+    let scratch = with_repository();
+    scratch.write("repo/lanekeeper.toml", "retries = \"x\"\nmerg = \"local\"\n");
+    scratch.write("config/lanekeeper/config.toml", "\nprogress = \"loud\"\n");
+    let ended = scratch.lanekeeper(&["status", "--settings"]);
+    assert_eq!((ended.code, ended.stdout.as_str()), (2, ""));
+    for expected in ["(3 errors)", "repo/lanekeeper.toml:1:11: `retries`", "config.toml:2:12: `progress`"] {
+        assert!(ended.stderr.contains(expected), "{expected}: {}", ended.stderr);
+    }
+    assert!(ended.stderr.contains("\nhint: did you mean `merge`?\n"), "{}", ended.stderr);
+}
+
+#[test]
+fn an_unknown_key_is_an_error_unless_it_is_allowed_and_then_the_data_stays_clean() {
+    let scratch = with_repository();
+    scratch.write("repo/lanekeeper.toml", "retrys = 1\n");
+    assert_eq!(scratch.lanekeeper(SETTINGS).code, 2);
+    let ended = scratch.lanekeeper(&[SETTINGS, &["--allow-unknown"]].concat());
+    assert_eq!(ended.code, 0);
+    let warning: Value = serde_json::from_str(&ended.stderr).expect("one JSON object on standard error");
+    assert_eq!(warning["kind"], "warning");
+    assert_eq!(warning["hints"][0], "did you mean `retries`?");
+    assert!(ended.json().is_array());
+}
+
+#[test]
+fn colour_is_for_those_who_ask_for_it() {
+    let scratch = TestEnv::without_repository();
+    let styled = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let ended = scratch.lanekeeper_with(arguments, |command| command.envs(variables.iter().copied()));
+        ended.stderr.contains('\u{1b}')
+    };
+    let ask = ["status", "--settings"];
+    assert!(!styled(&ask, &[]), "a pipe is no terminal");
+    assert!(styled(&ask, &[("CLICOLOR_FORCE", "1")]));
+    assert!(!styled(&ask, &[("CLICOLOR_FORCE", "1"), ("NO_COLOR", "1")]));
+    assert!(styled(&["status", "--settings", "--color=always"], &[("NO_COLOR", "1")]));
+    assert!(!styled(&["status", "--settings", "--color=never"], &[("CLICOLOR_FORCE", "1")]));
+}
+
+#[test]
+fn a_reader_who_goes_away_is_no_failure() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let scratch = TestEnv::without_repository();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+    let child = scratch.pin(&mut command).arg("man").stdout(writer).stderr(Stdio::piped()).spawn();
+    let output = child.and_then(std::process::Child::wait_with_output).expect("the binary ends");
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_a_failure() {
+    let full = fs::File::options().write(true).open("/dev/full").expect("/dev/full");
+    let scratch = TestEnv::without_repository();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+    let child = scratch.pin(&mut command).arg("man").stdout(full).stderr(Stdio::piped()).spawn();
+    let output = child.and_then(std::process::Child::wait_with_output).expect("the binary ends");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: cannot write to standard output"));
+}
+
+#[test]
+fn completions_are_made_for_every_shell_and_bash_can_read_its_own() {
+    let scratch = TestEnv::without_repository();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let ended = scratch.lanekeeper(&["completions", shell]);
+        assert_eq!((ended.code, ended.stderr.as_str()), (0, ""));
+        assert!(ended.stdout.contains("execute-phase"), "{shell}");
+    }
+    let script = scratch.lanekeeper(&["completions", "bash"]).stdout;
+    scratch.write("completions.bash", &script);
+    let checked = Command::new("bash").arg("-n").arg(scratch.path("completions.bash")).output().expect("bash");
+    assert!(checked.status.success() && checked.stderr.is_empty(), "{checked:?}");
+}
+
+#[test]
+fn the_manual_page_has_its_sections_and_there_is_one_for_every_command() {
+    let scratch = TestEnv::without_repository();
+    let page = scratch.lanekeeper(&["man"]);
+    assert_eq!((page.code, page.stderr.as_str()), (0, ""));
+    for part in [".TH lanekeeper 1", ".SH NAME", ".SH SYNOPSIS", ".SH SUBCOMMANDS", "Exit codes:"] {
+        assert!(page.stdout.contains(part), "{part}");
+    }
+    assert_eq!(scratch.lanekeeper(&["man", "--dir", "pages"]).code, 0);
+    for command in ["", "-execute-phase", "-plan-check", "-rollback"] {
+        let page = scratch.path(&format!("repo/pages/lanekeeper{command}.1"));
+        let text = fs::read_to_string(&page).expect("a page");
+        assert!(text.contains(".SH SYNOPSIS"), "{}", page.display());
+    }
+}
+
+#[test]
+fn diagnostics_are_written_for_those_who_ask_and_never_among_the_data() {
+    let scratch = with_repository();
+    scratch.write("repo/lanekeeper.toml", "");
+    let stderr = |more: &[&str], filter: &str| {
+        let ended =
+            scratch.lanekeeper_with(&[SETTINGS, more].concat(), |command| command.env("LANEKEEPER_LOG", filter));
+        assert!(ended.json().is_array());
+        ended.stderr
+    };
+    assert_eq!(stderr(&[], ""), "");
+    assert_eq!(stderr(&["-v"], "debug"), "", "a flag is stronger than a variable");
+    for told in [stderr(&["-vv"], ""), stderr(&[], "lanekeeper::cli=debug")] {
+        assert!(told.contains("configuration file read"), "{told}");
+    }
+    let line: Value = serde_json::from_str(&stderr(&["-vv", "--log-format=json"], "")).expect("one JSON object");
+    assert_eq!(line["fields"]["message"], "configuration file read");
+}
+
+#[test]
+fn a_wrong_filter_for_diagnostics_is_refused() {
+    let ended =
+        TestEnv::without_repository().lanekeeper_with(&["man"], |command| command.env("LANEKEEPER_LOG", "a=b=c"));
+    assert_eq!(ended.code, 2);
+    assert!(ended.stderr.starts_with("error: `LANEKEEPER_LOG` cannot be understood"), "{}", ended.stderr);
+}
+
+#[test]
+fn showing_settings_leaves_no_trace() {
+    let scratch = with_repository();
+    scratch.lanekeeper(SETTINGS);
+    let is_empty = |path: &Path| fs::read_dir(path).expect("a directory").next().is_none();
+    assert!(is_empty(&scratch.path("home")) && is_empty(&scratch.path("config")));
+    assert!(!scratch.path("repo/.claude").exists(), "reading settings made state");
+}

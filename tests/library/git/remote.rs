@@ -1,0 +1,137 @@
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lanekeeper::git::{GitError, Lease, PushRequest, Pushed, Remote};
+use lanekeeper::model::CommitId;
+
+use crate::git::support::*;
+
+/// A bare repository that is the remote `origin` of the world.
+fn origin(world: &World) -> PathBuf {
+    let path = world.main.with_file_name("origin.git");
+    git(&world.main, &["init", "--quiet", "--bare", path.to_str().unwrap()]);
+    git(&world.main, &["remote", "add", "origin", path.to_str().unwrap()]);
+    path
+}
+
+fn remote(world: &World) -> Remote {
+    Remote::named(&world.repository(), "origin").unwrap()
+}
+
+const STATE: &str = "refs/lanekeeper/state/r1";
+
+fn push(world: &World, commit: &CommitId, expected: Option<&CommitId>) -> Result<Pushed, GitError> {
+    let leases = vec![Lease { reference: STATE.to_owned(), expected: expected.cloned() }];
+    let refspecs = vec![format!("{commit}:{STATE}")];
+    remote(world).push(&PushRequest { refspecs, leases, ..PushRequest::default() })
+}
+
+fn hook(repository: &Path, name: &str, text: &str) {
+    write(&repository.join("hooks").join(name), format!("#!/bin/sh\n{text}\n"));
+    fs::set_permissions(repository.join("hooks").join(name), fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+pinned_tests! {
+    fn a_ref_is_overwritten_only_where_it_is_expected() {
+        let world = World::new();
+        origin(&world);
+        let first = world.head();
+        let second = commit(&world.main, "second");
+        git(&world.main, &["checkout", "-q", "-b", "aside", first.as_str()]);
+        let aside = commit(&world.main, "aside");
+        assert_eq!(push(&world, &first, None).unwrap(), Pushed::Done);
+        let moved = Pushed::Moved(vec![STATE.to_owned()]);
+        assert_eq!(push(&world, &second, None).unwrap(), moved, "somebody was there before");
+        assert_eq!(push(&world, &second, Some(&first)).unwrap(), Pushed::Done);
+        assert_eq!(push(&world, &aside, Some(&first)).unwrap(), moved);
+        assert_eq!(push(&world, &aside, Some(&second)).unwrap(), Pushed::Done, "it need not be a fast-forward");
+        let listed = remote(&world).references(&["refs/lanekeeper/"]).unwrap();
+        assert_eq!(listed, [(STATE.to_owned(), aside)]);
+    }
+
+    fn an_atomic_push_moves_all_or_nothing() {
+        let world = World::new();
+        let origin = origin(&world);
+        push(&world, &world.head(), None).unwrap();
+        let next = commit(&world.main, "next");
+        let request = PushRequest {
+            refspecs: vec![format!("{next}:refs/lanekeeper/other"), format!("{next}:{STATE}")],
+            leases: vec![Lease { reference: STATE.to_owned(), expected: None }],
+            atomic: true,
+            hooks: false,
+        };
+        assert_eq!(remote(&world).push(&request).unwrap(), Pushed::Moved(vec![STATE.to_owned()]));
+        assert_eq!(git(&origin, &["for-each-ref", "--format=%(refname)"]), STATE);
+    }
+
+    fn nothing_is_pushed_or_fetched_but_what_was_asked_for() {
+        let world = World::new();
+        let origin = origin(&world);
+        git(&world.main, &["tag", "-a", "v1", "-m", "v1"]);
+        for (key, value) in [("push.followTags", "true"), ("push.gpgSign", "false"), ("push.default", "matching")] {
+            git(&world.main, &["config", key, value]);
+        }
+        push(&world, &world.head(), None).unwrap();
+        assert_eq!(git(&origin, &["for-each-ref", "--format=%(refname)"]), STATE);
+        let before = git(&world.main, &["for-each-ref"]);
+        remote(&world).fetch(&[format!("{STATE}:refs/lanekeeper/fetched")]).unwrap();
+        let after = git(&world.main, &["for-each-ref"]);
+        assert_eq!(after.lines().filter(|line| !before.contains(line)).count(), 1, "{after}");
+        assert!(!world.main.join(".git/FETCH_HEAD").exists());
+    }
+
+    fn hooks_of_the_user_run_only_where_they_are_wanted() {
+        let world = World::new();
+        origin(&world);
+        hook(&world.main.join(".git"), "pre-push", "exit 1");
+        assert_eq!(push(&world, &world.head(), None).unwrap(), Pushed::Done);
+        let refspecs = vec![format!("{}:refs/heads/x", world.head())];
+        let error = remote(&world).push(&PushRequest { refspecs, hooks: true, ..PushRequest::default() }).unwrap_err();
+        assert!(matches!(error, GitError::Remote { .. }), "{error}");
+    }
+
+    fn a_push_that_another_one_overtakes_is_told_as_moved() {
+        let world = World::new();
+        let origin = origin(&world);
+        let first = world.head();
+        let second = commit(&world.main, "second");
+        push(&world, &second, None).unwrap();
+        push(&world, &first, Some(&second)).unwrap();
+        // Somebody else is quicker, after the server has said where the ref is.
+        hook(&origin, "update", &format!("git update-ref {STATE} {}", git(&world.main, &["rev-parse", "HEAD"])));
+        let third = commit(&world.main, "third");
+        assert_eq!(push(&world, &third, Some(&first)).unwrap(), Pushed::Moved(vec![STATE.to_owned()]));
+    }
+
+    fn what_the_server_says_reaches_the_person() {
+        let world = World::new();
+        hook(&origin(&world), "pre-receive", "echo 'only on weekdays' >&2; exit 1");
+        let error = push(&world, &world.head(), None).unwrap_err().to_string();
+        for part in ["origin", STATE, "pre-receive hook declined", "only on weekdays"] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+
+    fn an_unknown_or_missing_remote_is_named_with_what_to_do() {
+        let world = World::new();
+        let nowhere = Remote::named(&world.repository(), "origin").unwrap_err().to_string();
+        assert!(nowhere.contains("git remote add origin"), "{nowhere}");
+        let origin = origin(&world);
+        let wrong = Remote::named(&world.repository(), "--upload-pack=x").unwrap_err().to_string();
+        assert!(wrong.contains("there are origin"), "{wrong}");
+        fs::remove_dir_all(origin).unwrap();
+        let gone = remote(&world).references(&["refs/"]).unwrap_err().to_string();
+        assert!(gone.contains("origin") && gone.contains("git ls-remote") && gone.contains("git remote -v"), "{gone}");
+    }
+
+    fn a_remote_that_does_not_answer_is_given_up() {
+        let world = World::new();
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("git://{}/x", silent.local_addr().unwrap());
+        git(&world.main, &["remote", "add", "origin", &url]);
+        let error = remote(&world).within(Duration::from_millis(300)).references(&["refs/"]).unwrap_err().to_string();
+        assert!(error.contains("git ls-remote") && error.contains("stopped after 300ms"), "{error}");
+    }
+}
