@@ -1,8 +1,9 @@
-//! Whole phases beside the script that a careful user writes: `cargo bench --bench phases -- [CASE…] [--rounds N]`.
+//! Whole phases beside the script that a careful user writes: `cargo bench --bench phases -- [CASE…] [--rounds N]
+//! [--beside BINARY]`.
 //!
 //! Both do the same work on clones of the same repository: every lane changes one file, commits it and merges it. Each
 //! round runs both, turn about first; the ratios are those of one round, and their median counts. The script is
-//! `benches/baseline/phase.sh`.
+//! `benches/baseline/phase.sh`. With `--beside`, each round also runs another build of Lanekeeper.
 
 #![allow(clippy::print_stdout, reason = "that is what it is for")]
 #![allow(missing_docs, reason = "a program")]
@@ -49,10 +50,12 @@ const AGENT: &str = "echo \"$LANE\" > \"changed-by-$LANE\"";
 fn main() -> Result<()> {
     let mut rounds = 5;
     let mut chosen = Vec::new();
+    let mut beside = None;
     let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--bench");
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--rounds" => rounds = arguments.next().ok_or("--rounds wants a number")?.parse()?,
+            "--beside" => beside = Some(PathBuf::from(arguments.next().ok_or("--beside wants a path")?)),
             name => chosen.push(name.to_owned()),
         }
     }
@@ -61,27 +64,32 @@ fn main() -> Result<()> {
     }
     println!("{:<12} {:>9} {:>9}   {:>6}  (smallest, largest)   limit", "case", "ours", "script", "ratio");
     for case in CASES.iter().filter(|case| chosen.is_empty() || chosen.iter().any(|name| name == case.name)) {
-        measure(case, rounds)?;
+        measure(case, rounds, beside.as_deref())?;
     }
     Ok(())
 }
 
-fn measure(case: &Case, rounds: usize) -> Result<()> {
+fn measure(case: &Case, rounds: usize, beside: Option<&Path>) -> Result<()> {
     let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR"))?;
     let origin = scratch.path().join("origin");
     make_repository(&origin, case.files)?;
-    let (mut ours, mut theirs, mut waits) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut ours, mut theirs, mut others, mut waits) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let ours_binary = Path::new(env!("CARGO_BIN_EXE_lanekeeper"));
     for round in 0..rounds {
         let place = scratch.path().join(format!("round-{round}"));
         for script in [round % 2 == 0, round % 2 != 0] {
             if script {
                 theirs.push(time_script(case, &origin, &place)?);
             } else {
-                ours.push(time_lanekeeper(case, &origin, &place)?);
+                ours.push(time_lanekeeper(ours_binary, case, &origin, &place)?);
                 waits.extend(wait_after_first(&place.join("repository"))?);
             }
             // Deleted at the end: some file systems are slow to create files for a while after many were deleted.
             fs::rename(&place, scratch.path().join(format!("done-{round}-{script}")))?;
+        }
+        if let Some(binary) = beside {
+            others.push(time_lanekeeper(binary, case, &origin, &place)?);
+            fs::rename(&place, scratch.path().join(format!("done-{round}-beside")))?;
         }
     }
     let (ratio, low, high) = ratios(&ours, &theirs);
@@ -93,6 +101,10 @@ fn measure(case: &Case, rounds: usize) -> Result<()> {
         median(&theirs),
         case.limit
     );
+    if beside.is_some() {
+        let (ratio, low, high) = ratios(&ours, &others);
+        println!("{:<12} {:>9} {:>9.2?}   {ratio:>6.3}  ({low:.3}, {high:.3})", "", "beside", median(&others));
+    }
     if !waits.is_empty() {
         println!("{:<12} the last of the next agents began {:.2?} after the first lane's merge", "", median(&waits));
     }
@@ -131,17 +143,24 @@ fn time_script(case: &Case, origin: &Path, place: &Path) -> Result<Duration> {
     Ok((first + time).saturating_sub(Duration::from_secs(case.first)))
 }
 
-fn time_lanekeeper(case: &Case, origin: &Path, place: &Path) -> Result<Duration> {
+fn time_lanekeeper(binary: &Path, case: &Case, origin: &Path, place: &Path) -> Result<Duration> {
     let repository = clone(origin, place)?;
     if case.warm {
-        run_phase(&repository, &Case { first: 0, ..*case }, "earlier", "before", true)?;
+        run_phase(binary, &repository, &Case { first: 0, ..*case }, "earlier", "before", true)?;
     }
-    let time = run_phase(&repository, case, "measured", "lane", false)?;
+    let time = run_phase(binary, &repository, case, "measured", "lane", false)?;
     check(case, &repository)?;
     Ok(time.saturating_sub(Duration::from_secs(case.first)))
 }
 
-fn run_phase(repository: &Path, case: &Case, phase: &str, prefix: &str, keep_pool: bool) -> Result<Duration> {
+fn run_phase(
+    binary: &Path,
+    repository: &Path,
+    case: &Case,
+    phase: &str,
+    prefix: &str,
+    keep_pool: bool,
+) -> Result<Duration> {
     let plan = repository.with_file_name(format!("{phase}.toml"));
     let mut text = format!("phase = \"{phase}\"\n");
     let agent = AGENT.replace("$LANE", "$LANEKEEPER_LANE");
@@ -153,7 +172,7 @@ fn run_phase(repository: &Path, case: &Case, phase: &str, prefix: &str, keep_poo
         write!(text, "\n[[lane]]\nid = \"{prefix}-{lane}\"\n{after}command = '{agent}'\n")?;
     }
     fs::write(&plan, text)?;
-    let mut run = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+    let mut run = Command::new(binary);
     run.current_dir(repository).arg("execute-phase").arg(&plan).arg("--max-parallel").arg(PARALLEL.to_string());
     run.env("LANEKEEPER_KEEP_POOL", keep_pool.to_string());
     time(&mut run)
