@@ -96,8 +96,11 @@ impl RunState {
             Event::LaneFailed { failure, .. } => self.lane_failed(lane, failure.clone()),
             Event::LaneBlocked { reason, .. } => self.end_lane(lane, LaneEnd::Blocked(reason.clone())),
             _ => {
-                if let Event::RollbackBegun { .. } = event {
-                    self.lanes[lane.at()].begin_rollback(at);
+                match event {
+                    Event::RollbackBegun { .. } => self.lanes[lane.at()].begin_rollback(at),
+                    // The lanes behind it go on; a resume lets it reach its last checkpoint again.
+                    Event::StopRequested { .. } => self.merge_queue.retain(|&queued| queued != lane),
+                    _ => {}
                 }
                 apply_to_lane(&mut self.lanes[lane.at()], event, at);
                 self.apply_to_agents(lane, event, at)?;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use lanekeeper::engine::run_loop::{Log, RunLoop, Step};
-use lanekeeper::event::{Event, LaneStage, Place, Record, RunMoved, RunOutcome, RunStarted};
+use lanekeeper::event::{Event, LaneStage, Place, Record, RunMoved, RunOutcome, RunStarted, StopReason};
 use lanekeeper::model::{CommitId, ExitCause, FailureKind, JobId, JobRole, LaneId, LaneIndex, MergeMode, Timestamp};
 use lanekeeper::schedule::{Action, AgentStep, LaneEnd, RunState};
 
@@ -25,6 +25,10 @@ pub struct Ending {
 pub struct Simulation {
     world: World,
     crashes: u32,
+    /// How often the user still asks the run, or one of its lanes, to stop.
+    stops: u32,
+    /// The run, or a lane, was asked to stop since it was last resumed.
+    is_stopping: bool,
     run_loop: RunLoop<Memory>,
     under_way: Vec<UnderWay>,
     wake_at: Option<Timestamp>,
@@ -105,6 +109,8 @@ pub fn simulate(seed: u64, crashes: u32, bug: Option<Bug>) -> Result<Ending, Str
     let mut simulation = Simulation {
         world,
         crashes,
+        stops: crashes / 2,
+        is_stopping: false,
         run_loop,
         under_way: Vec::new(),
         wake_at: None,
@@ -123,7 +129,9 @@ impl Simulation {
         self.take_in(vec![Event::RunStarted(Box::new(started))], vec![])?;
         for _ in 0..20_000 {
             if let Some((outcome, code)) = self.run_loop.state().finished() {
-                if outcome != RunOutcome::Done && (self.answer_and_resume()? || self.make_way()?) {
+                let wants_more =
+                    |it: &mut Self| Ok::<_, String>(it.answer_and_resume()? || it.make_way()? || it.resume_stopped()?);
+                if outcome != RunOutcome::Done && wants_more(self)? {
                     continue;
                 }
                 return self.ending(code);
@@ -137,6 +145,10 @@ impl Simulation {
         if self.crashes > 0 && self.world.dice.roll(25) == 0 {
             self.crashes -= 1;
             return self.crash();
+        }
+        if self.stops > 0 && self.world.dice.roll(25) == 0 {
+            self.stops -= 1;
+            return self.ask_to_stop();
         }
         if self.world.dice.roll(self.busy) == 0 {
             self.world.let_user_act();
@@ -280,6 +292,27 @@ impl Simulation {
         self.run_loop.log().durable.clone()
     }
 
+    /// The user stops the run, one lane of it, or its time limit passes.
+    fn ask_to_stop(&mut self) -> Result<(), String> {
+        let lanes = self.world.plan.lanes.len() as u32;
+        let lane = self.world.dice.roll(2 * lanes);
+        let lane = self.world.plan.lanes.get(lane as usize).map(|lane| lane.id.clone());
+        let reasons = [StopReason::Interrupt, StopReason::Terminate, StopReason::Request, StopReason::Timeout];
+        let reason = if lane.is_some() { StopReason::Request } else { reasons[self.world.dice.roll(4) as usize] };
+        self.is_stopping = true;
+        let force = self.world.dice.roll(3) == 0;
+        self.take_in(vec![Event::StopRequested { lane, reason, force }], vec![])
+    }
+
+    /// Resumes a run that was stopped; says whether it was.
+    fn resume_stopped(&mut self) -> Result<bool, String> {
+        let stopped = std::mem::take(&mut self.is_stopping);
+        if stopped {
+            self.resume(self.durable())?;
+        }
+        Ok(stopped)
+    }
+
     /// Lanekeeper dies; sometimes the machine with it. What was not durable may be gone, or half of it.
     fn crash(&mut self) -> Result<(), String> {
         if self.world.dice.roll(4) == 0 {
@@ -315,6 +348,7 @@ impl Simulation {
 
     fn resume(&mut self, records: Vec<Record>) -> Result<(), String> {
         self.under_way.clear();
+        self.is_stopping = false;
         self.wake_at = None;
         let bug = self.world.bug;
         let mut state = RunState::new(plan_as_seen(&self.world.plan, bug));
