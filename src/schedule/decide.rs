@@ -129,7 +129,7 @@ fn admit(deciding: &mut Deciding, limit: usize) {
     let state = deciding.state;
     let moving = state.lists.active().iter().filter(|lane| !state.lists.is_held_back(**lane));
     let waiting_for_a_place = moving.map(|&lane| places_wanted(state, lane)).sum::<usize>();
-    let mut free = limit.saturating_sub(state.running_attempts + waiting_for_a_place);
+    let mut free = limit.saturating_sub(state.running_attempts + waiting_for_a_place + state.leaving());
     // Lanes that test or merge hold worktrees too: without a bound a slow gate would open one for every lane.
     let mut open = (2 * limit).max(limit + 2).saturating_sub(state.lists.active().len());
     let soon = if free > 0 { state.ready_soon() } else { BTreeSet::new() };

@@ -25,6 +25,15 @@ impl RunState {
         soon.map(|&lane| (Reverse(self.lists.path(lane)), lane)).collect()
     }
 
+    /// How many lanes Lanekeeper alone is at work on. They are about to return their worktrees; creating others takes longer.
+    pub(super) fn leaving(&self) -> usize {
+        let is_merged = |lane: &&LaneIndex| {
+            let state = self.lane(**lane);
+            state.merged.is_some() && state.end.is_none() && !self.lists.is_held_back(**lane)
+        };
+        self.coming().len() + self.lists.active().iter().filter(is_merged).count()
+    }
+
     /// Lanes that are about to be merged; none while the merge queue waits for another one, which may take long.
     fn coming(&self) -> BTreeSet<LaneIndex> {
         let is_coming = |lane: &LaneIndex| !self.lists.is_held_back(*lane) && self.is_coming(*lane);

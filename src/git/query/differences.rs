@@ -2,6 +2,7 @@
 
 use crate::git::command::error::GitError;
 use crate::git::command::program::{Git, nul_separated, path_text};
+use crate::git::fast::libgit2;
 use crate::git::repo::repository::Repository;
 use crate::model::CommitId;
 
@@ -23,6 +24,9 @@ impl Repository {
     pub(crate) fn differences(&self, from: &CommitId, to: &CommitId) -> Result<Vec<Difference>, GitError> {
         if from == to {
             return Ok(Vec::new());
+        }
+        if let Some(known) = self.in_process(|git| in_process(git, from, to)) {
+            return Ok(known);
         }
         let git = Git::new(self.main_worktree()).args(["diff-tree", "-r", "-z", "--no-renames"]);
         let listing = git.args([from.as_str(), to.as_str()]).run()?;
@@ -67,6 +71,19 @@ impl Repository {
         let paths = nul_separated(&listing).filter_map(|entry| entry.splitn(2, |&byte| byte == b'\n').nth(1));
         Ok(paths.map(path_text).collect())
     }
+}
+
+fn in_process(git: &git2::Repository, from: &CommitId, to: &CommitId) -> Result<Vec<Difference>, git2::Error> {
+    let tree = |commit: &CommitId| git.find_commit(libgit2::oid(commit)?)?.tree();
+    // Without it a file that became a link or a submodule is reported as two paths.
+    let mut options = git2::DiffOptions::new();
+    options.include_typechange(true);
+    let diff = git.diff_tree_to_tree(Some(&tree(from)?), Some(&tree(to)?), Some(&mut options))?;
+    let difference = |delta: git2::DiffDelta<'_>| {
+        let path = delta.new_file().path_bytes().or(delta.old_file().path_bytes()).unwrap_or_default().to_vec();
+        Difference { path, from: delta.old_file().mode().into(), to: delta.new_file().mode().into() }
+    };
+    Ok(diff.deltas().map(difference).collect())
 }
 
 /// Reads `:100644 100755 OBJECT OBJECT M`.

@@ -105,9 +105,13 @@ impl Survey {
     }
 }
 
-/// Looks at the whole worktree once. Nothing is noted in its index.
+/// Looks at the whole worktree once. Git notes in the index which files it compared; the next command need not read them.
 pub(crate) fn survey(worktree: &Path) -> Result<Survey, GitError> {
-    let git = Git::new(worktree).reading_only().comparing_carefully();
+    survey_with(worktree, Git::new(worktree))
+}
+
+fn survey_with(worktree: &Path, git: Git<'_>) -> Result<Survey, GitError> {
+    let git = git.comparing_carefully();
     let git = git.configured("status.showUntrackedFiles=all").args(SURVEY);
     let output = git.attempt()?;
     if !output.status.success() {
@@ -117,9 +121,9 @@ pub(crate) fn survey(worktree: &Path) -> Result<Survey, GitError> {
     Ok(Survey::read(&output.stdout))
 }
 
-/// Refuses a worktree in which something cannot be read: no snapshot could hold it.
+/// Refuses a worktree in which something cannot be read: no snapshot could hold it. An agent may be at work there.
 pub(crate) fn refuse_unreadable(worktree: &Path) -> Result<(), GitError> {
-    match survey(worktree) {
+    match survey_with(worktree, Git::new(worktree).reading_only()) {
         Err(unreadable @ GitError::Unreadable { .. }) => Err(unreadable),
         _ => Ok(()),
     }
