@@ -21,11 +21,9 @@ use crate::recover::clean::{Leftover, Surroundings, Thing, Traces, remove, remov
 use crate::settings::Layer;
 use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, lock, run_log};
 
-/// What was done with one run.
 struct Cleaned {
     run: RunId,
     found: Vec<Leftover>,
-    /// Why the run was left alone altogether.
     left_alone: Option<String>,
 }
 
@@ -35,7 +33,6 @@ impl Cleaned {
     }
 }
 
-/// `clean`.
 pub(super) fn run(context: &Context, arguments: &Clean) -> Result<ExitStatus> {
     let within = RepositoryContext::open_for_work(context, Layer::default())?;
     if !arguments.dry_run {
@@ -119,7 +116,6 @@ fn look_at(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Cleaned> 
     Ok(Cleaned { run, found, left_alone: None })
 }
 
-/// Removes what a run left.
 fn remove_from(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Cleaned> {
     let directory = place.within.state.run(&run);
     directory.create()?;

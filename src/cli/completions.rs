@@ -7,7 +7,6 @@ use super::args::{Args, Completions};
 use super::context::Context;
 use super::error::ExitStatus;
 
-/// Writes the script to standard output.
 pub(super) fn run(context: &Context, arguments: &Completions) -> Result<ExitStatus> {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut Args::command(), "lanekeeper", &mut script);

@@ -26,7 +26,6 @@ use crate::settings::Layer;
 use crate::store::RunLock;
 use crate::store::lock::LockError;
 
-/// `doctor`.
 pub(super) fn run(context: &Context, arguments: &args::Doctor) -> Result<ExitStatus> {
     let mut within = RepositoryContext::open(context, Layer::default())?;
     if arguments.run.is_none() && within.settings.log_path.value.is_some() {
@@ -52,7 +51,6 @@ pub(super) fn run(context: &Context, arguments: &args::Doctor) -> Result<ExitSta
     })
 }
 
-/// What was found and repaired.
 #[derive(Default)]
 struct Visit {
     /// What was repaired or could not be, and the words for it.

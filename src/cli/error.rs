@@ -86,7 +86,6 @@ impl From<ExitStatus> for ExitCode {
     }
 }
 
-/// The exit codes as `--help` shows them.
 pub(super) fn exit_code_table() -> String {
     ExitStatus::ALL.iter().fold("Exit codes:".to_owned(), |mut table, status| {
         let _ = write!(table, "\n  {:>3}  {}", status.code(), status.meaning());
@@ -120,7 +119,6 @@ impl CliError {
     }
 }
 
-/// Adds what to do about an error.
 pub(super) trait Hint {
     fn hint(self, hint: impl Into<String>) -> anyhow::Error;
 }

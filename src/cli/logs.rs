@@ -58,7 +58,6 @@ fn check_names(arguments: &args::Logs, directory: &RunDirectory, records: &[Reco
     Err(unknown(&format!("lane {lane}"), "agent", agent.as_str(), &agents))
 }
 
-/// How often a followed run is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Prints output until the run or its process ends.

@@ -102,7 +102,6 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
     }
 }
 
-/// Refuses formats that only reports are written in.
 fn refuse_documents(args: &Args) -> Result<()> {
     let format = args.global.format;
     if matches!(format, ReportFormat::Text | ReportFormat::Json) || matches!(args.command, Command::Report(_)) {

@@ -83,7 +83,6 @@ pub(super) struct LogOfRun {
     pub(super) program: Vec<String>,
     /// Whether a live process had it just before its log was read.
     pub(super) held: bool,
-    /// What its log holds.
     pub(super) records: Vec<Record>,
 }
 
@@ -212,7 +211,6 @@ pub(super) fn beginning(directory: &RunDirectory) -> RunHistory {
     pinned_plan(directory).map_or_else(RunHistory::default, |plan| RunHistory::for_plan(&plan))
 }
 
-/// The plan that a run pinned.
 pub(super) fn require_plan(run: &RunId, directory: &RunDirectory) -> Result<Plan> {
     pinned_plan(directory).ok_or_else(|| {
         let path = directory.plan();

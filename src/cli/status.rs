@@ -79,7 +79,6 @@ fn mention_others(context: &Context, unfinished: &[(RunId, RunStarted)], shown: 
     Ok(())
 }
 
-/// How many other runs are named.
 const OTHERS: usize = 5;
 
 /// How often a watched run is looked at.

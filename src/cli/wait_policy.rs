@@ -13,7 +13,6 @@ use crate::git::{GitError, Repository};
 use crate::model::time::short;
 use crate::settings::{OnLockConflict, Settings};
 
-/// The time between two attempts.
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// Repeats `attempt` while a live session holds what it needs, if the settings say so. A signal ends the wait, and so does
@@ -92,7 +91,6 @@ impl Wait {
         Ok(Self { runtime, signals, reported: String::new() })
     }
 
-    /// Prints each reason once.
     fn report(&mut self, context: &Context, reason: &str) {
         if self.reported != reason {
             context.printer.note(format!("Waiting: {reason}"));

@@ -16,7 +16,6 @@ pub const MAX_ID_LENGTH: usize = 64;
 /// Why a string is no identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidId {
-    /// The string is empty.
     #[error("an id cannot be empty")]
     Empty,
     /// The string has more than [`MAX_ID_LENGTH`] bytes.
@@ -91,7 +90,6 @@ macro_rules! id_types {
                 Ok(Self(text.into()))
             }
 
-            /// The identifier as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }

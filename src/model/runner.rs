@@ -227,7 +227,6 @@ pub struct KeyRule {
 }
 
 impl KeyRule {
-    /// Whether nothing is needed.
     pub fn is_empty(&self) -> bool {
         self.variables.is_empty() && self.files.is_empty()
     }
@@ -237,7 +236,6 @@ impl KeyRule {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EventRule {
-    /// What must stand where.
     pub when: BTreeMap<String, Expected>,
     /// For each element of the array there; the places below are seen from the element.
     pub each: Option<String>,
@@ -259,17 +257,14 @@ pub struct EventRule {
     pub totals: Totals,
     /// Tokens and cost are told again in each line that has the same value there, and count once.
     pub once_per: Option<String>,
-    /// Tokens read.
     pub input_tokens: Option<String>,
     /// Whether `input_tokens` counts those that came out of the cache.
     pub input_includes_cache_read: bool,
-    /// Tokens written.
     pub output_tokens: Option<String>,
     /// Tokens out of the cache.
     pub cache_read_tokens: Option<String>,
     /// Tokens into the cache.
     pub cache_write_tokens: Option<String>,
-    /// US dollars.
     pub cost: Option<String>,
     /// The stream is complete: where a rule says so, a stream without such a line is none of success.
     pub ends: bool,
@@ -318,19 +313,14 @@ impl From<Totals> for Value {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolCallPlaces {
-    /// The tool's name.
     pub name: String,
-    /// What it is given.
     pub input: Option<String>,
 }
 
-/// A value, or any of several.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Expected {
-    /// Any of them.
     Any(Vec<Value>),
-    /// This one.
     One(Value),
 }
 
@@ -349,7 +339,6 @@ impl Expected {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextRule {
-    /// The regular expression.
     pub pattern: String,
     /// What tokens and cost here are of.
     #[serde(default)]

@@ -17,7 +17,6 @@ impl Timestamp {
         Self(DateTime::from_timestamp_millis(milliseconds).unwrap_or_default())
     }
 
-    /// Milliseconds since the Unix epoch.
     pub fn unix_millis(self) -> i64 {
         self.0.timestamp_millis()
     }

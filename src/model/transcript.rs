@@ -46,10 +46,8 @@ impl Transcript {
     }
 }
 
-/// A program's own session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Its name.
     pub id: String,
     /// What it has used so far, where the program tells that of the session as a whole.
     pub usage: Usage,
@@ -59,7 +57,6 @@ pub struct Session {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Tools called.
     pub tool_calls: u64,
     /// Tokens that the model read, those of its cache not counted.
     pub input_tokens: u64,
@@ -81,7 +78,6 @@ impl Usage {
         self.input_tokens.saturating_add(self.cache_read_tokens).saturating_add(written)
     }
 
-    /// Whether there is nothing to tell.
     pub fn is_empty(&self) -> bool {
         Self { cost: None, ..*self } == Self::default() && self.cost.is_none_or(|cost| cost == Dollars::default())
     }
@@ -168,7 +164,6 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Whether it sets no limit.
     pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
     }

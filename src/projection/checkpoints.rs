@@ -20,7 +20,6 @@ pub struct RunFiles {
     pub checkpoint_path: PathBuf,
     /// The words before a command in a hint, normally `lanekeeper` alone.
     pub program: Vec<String>,
-    /// The main worktree's root.
     pub repository: PathBuf,
 }
 

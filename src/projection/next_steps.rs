@@ -145,7 +145,6 @@ fn lanes_that(history: &RunHistory, state: LaneState) -> Vec<&LaneHistory> {
     history.lanes().iter().filter(|lane| lane.state == state).collect()
 }
 
-/// The most lanes that are named.
 const NAMED: usize = 3;
 
 fn names(lanes: &[&LaneHistory]) -> String {

@@ -32,7 +32,6 @@ pub(crate) trait Reporter {
         Ok(())
     }
 
-    /// Restores the terminal.
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -71,7 +70,6 @@ impl<'a> FanOut<'a> {
         self.each(|reporter, history| reporter.tick(history, now));
     }
 
-    /// Ends all reporting.
     pub(crate) fn finish(mut self) -> RunHistory {
         self.each(|reporter, _| reporter.finish());
         self.history

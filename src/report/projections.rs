@@ -25,22 +25,17 @@ use crate::store::lane_files::{self, LaneFileError};
 use crate::store::{LaneDirectory, StateDirectory};
 use crate::timing::TARGET;
 
-/// Why the files are behind the run log.
 #[derive(Debug, thiserror::Error)]
 pub enum ProjectionError {
     /// The thread that writes them could not be started.
     #[error("cannot start the thread that writes checkpoints: {0}")]
     Start(io::Error),
-    /// `checkpoints.json` could not be read or written.
     #[error(transparent)]
     Checkpoints(#[from] CheckpointsError),
-    /// A lane's `task.json` could not be written.
     #[error(transparent)]
     Task(#[from] LaneFileError),
-    /// `errors.jsonl` could not be written.
     #[error(transparent)]
     Errors(#[from] FileError),
-    /// The thread that writes them panicked.
     #[error("the thread that writes checkpoints panicked; `lanekeeper resume` writes them")]
     Panicked,
 }
@@ -201,7 +196,6 @@ struct Pending {
     open: BTreeMap<LaneId, Option<TaskFile>>,
     /// Open lanes whose `task.json` may be behind.
     tasks: BTreeSet<LaneId>,
-    /// Lanes whose directory is to be removed.
     closed: BTreeSet<LaneId>,
     errors: Vec<ErrorEntry>,
 }

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use super::{Key, Origin, Setting, Settings};
 use crate::model::runner::RunnerText;
 
-/// One line of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// The setting's name, `runners.NAME` for a runner.

@@ -65,7 +65,6 @@ pub fn runner(text: &str) -> Result<String, String> {
     AgentName::new(text).map(String::from).map_err(|error| error.to_string())
 }
 
-/// Reads the name of a session.
 pub fn session(text: &str) -> Result<String, String> {
     if text.trim().is_empty() || text.contains(char::is_control) {
         return Err(format!("{text:?} names no session"));
@@ -73,7 +72,6 @@ pub fn session(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Reads a path.
 pub fn path(text: &str) -> Result<PathBuf, String> {
     if text.is_empty() { Err("a path cannot be empty".to_owned()) } else { Ok(text.into()) }
 }
@@ -88,7 +86,6 @@ pub fn count(text: &str) -> Result<NonZeroU32, String> {
     text.parse().map_err(|_| format!("`{text}` is not a whole number from 1"))
 }
 
-/// Reads yes or no.
 pub fn boolean(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" | "1" => Ok(true),
@@ -130,7 +127,6 @@ pub fn count_limit(text: &str) -> Result<Option<u64>, String> {
     }
 }
 
-/// Reads regular expressions, one a line.
 pub fn patterns(text: &str) -> Result<Vec<String>, String> {
     let patterns: Vec<String> = text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
     for pattern in &patterns {

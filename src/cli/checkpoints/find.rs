@@ -127,7 +127,6 @@ fn gone(reference: &str) -> anyhow::Error {
     ExitStatus::InvalidState.error(message)
 }
 
-/// What a run began with.
 pub(super) fn started(run: &RunRecords) -> Result<&RunStarted> {
     match run.records.first().map(|record| &record.event) {
         Some(Event::RunStarted(started)) => Ok(started),

@@ -13,7 +13,6 @@ use super::args::Checkpoints;
 use super::context::Context;
 use super::error::ExitStatus;
 
-/// `checkpoints`.
 pub(super) fn run(context: &Context, command: &Checkpoints) -> Result<ExitStatus> {
     match command {
         Checkpoints::List(arguments) => list::run(context, arguments),

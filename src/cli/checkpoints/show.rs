@@ -12,7 +12,6 @@ use crate::model::{AgentName, TaskId};
 use crate::projection::cells::clean;
 use crate::settings::Layer;
 
-/// What git knows of a snapshot.
 #[derive(Default)]
 struct Looked {
     message: String,

@@ -16,7 +16,6 @@ use crate::recover::doctor::{Cure, Escalation, Finding};
 /// A finding, and what came of it.
 type Line<'a> = (&'a Finding, Outcome<'a>);
 
-/// What came of a finding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome<'a> {
     Found,
@@ -24,7 +23,6 @@ enum Outcome<'a> {
     NotRepaired(&'a str),
 }
 
-/// Prints everything that was found and done.
 pub(super) fn report(context: &Context, visit: &Visit, fix: bool) -> Result<ExitStatus> {
     let lines = lines(visit);
     let mut by_run: BTreeMap<Option<&RunId>, Vec<&Line<'_>>> = BTreeMap::new();

@@ -10,7 +10,6 @@ use crate::cli::error::{ExitStatus, Hint};
 use crate::fs::regular_file::Links;
 use crate::fs::{FileError, Staged, atomic, directory, handle, regular_file};
 
-/// A file that is to be written.
 #[derive(Debug)]
 pub(super) struct Change {
     /// Its path from the repository's root, as it is shown.
@@ -36,7 +35,6 @@ impl Change {
         Ok(Self { name, old, new, place })
     }
 
-    /// Whether there is anything to write.
     pub(super) fn is_needed(&self) -> bool {
         self.old.as_ref() != Some(&self.new)
     }

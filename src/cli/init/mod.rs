@@ -75,7 +75,6 @@ const WORKFLOWS: &[(CiService, &str, &str)] = &[
     (CiService::Gitlab, GITLAB, include_str!("../../../templates/ci/gitlab.yml")),
 ];
 
-/// Where the workflow for GitLab is.
 const GITLAB: &str = ".gitlab/lanekeeper.yml";
 
 /// The changes as a unified diff, which `git apply` takes.

@@ -15,7 +15,6 @@ use crate::cli::runs::state;
 use crate::process;
 use crate::store::StateDirectory;
 
-/// What a tool answers.
 pub(super) type Outcome = Result<Value>;
 
 /// How the program is called from here.

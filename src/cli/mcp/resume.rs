@@ -21,7 +21,6 @@ use crate::store::Follower;
 /// How long a resume may take to say in the run log that it has begun, before the answer is that it is about to.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often is looked.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Starts the resume of `task`, and waits until it has begun or was refused.

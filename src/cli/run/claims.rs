@@ -93,7 +93,6 @@ impl Survey {
         if lanes.is_empty() { Vec::new() } else { self.merged.iter().filter(beside).cloned().collect() }
     }
 
-    /// One for each lane of the plan.
     fn claims(&self, plan: &Plan) -> Vec<Claim> {
         let claim = |lane: &LaneId| match () {
             () if self.merged.contains(lane) => Claim::Merged,

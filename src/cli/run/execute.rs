@@ -143,7 +143,6 @@ fn reporters<'a>(
 /// How many escalations are printed; the others are in the file.
 const PRINTED: usize = 3;
 
-/// Saves what a person has to decide.
 fn keep_escalations(context: &Context, summary: &Summary, directory: &RunDirectory) {
     let texts: Vec<String> = summary.escalations.iter().map(Escalation::render).collect();
     let kept = match texts.as_slice() {

@@ -20,7 +20,6 @@ pub(crate) struct LockedRun {
     pub(crate) directory: RunDirectory,
     /// The run log, open for more.
     pub(crate) journal: Journal,
-    /// What the log holds.
     pub(crate) records: Arc<Vec<Record>>,
     pub(crate) started: RunStarted,
     pub(crate) plan: Arc<Plan>,

@@ -67,7 +67,6 @@ pub(super) fn lock_branches(
     lanes.iter().map(take).collect()
 }
 
-/// Locks the branches of an existing run.
 pub(super) fn lock_branches_of(
     within: &RepositoryContext<'_>,
     plan: &Plan,

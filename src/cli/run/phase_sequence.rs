@@ -11,7 +11,6 @@ use crate::fs::regular_file;
 use crate::plan::roadmap::{self, RoadmapPhase, normal};
 use crate::plan::{MAX_TEXT, decode, gsd_plans_beside, is_gsd_plan_name};
 
-/// Plans that follow each other.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PhaseSequence {
     /// In order; one at least.

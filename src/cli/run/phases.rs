@@ -22,7 +22,6 @@ use crate::model::{LaneId, MergeMode};
 use crate::plan::explain;
 use crate::settings::{Layer, Layers, Settings, absolute};
 
-/// `execute-phase`.
 pub(crate) fn execute_phase(context: &Context, arguments: &ExecutePhase) -> Result<ExitStatus> {
     let execution = &arguments.execution;
     let place = |path: &PathBuf| absolute(&context.directory, path);
@@ -45,7 +44,6 @@ pub(crate) fn execute_phase(context: &Context, arguments: &ExecutePhase) -> Resu
     follow(context, first, &|plan, rest| phases.begin(plan, later, request.later(rest)))
 }
 
-/// `execute-lane`.
 pub(crate) fn execute_lane(context: &Context, arguments: &ExecuteLane) -> Result<ExitStatus> {
     let execution = &arguments.execution;
     let phases = Phases::new(context, execution.layer(&context.directory), &execution.reading)?;
@@ -69,7 +67,6 @@ pub(crate) fn resume_run(context: &Context, arguments: &Resume) -> Result<ExitSt
     follow(context, ended, &|plan, rest| phases.begin(plan, Position::Roadmap, RunRequest::after_resume().later(rest)))
 }
 
-/// What all phases of a command share.
 struct Phases<'a> {
     /// With the settings of no plan.
     general: RepositoryContext<'a>,
@@ -86,7 +83,6 @@ impl<'a> Phases<'a> {
         Ok(Self { general, layers, reading })
     }
 
-    /// Does with a plan what was asked for.
     fn begin(&self, path: &Path, position: Position, request: RunRequest) -> Result<PhaseEnd> {
         let context = self.general.context;
         let text = PlanText::open(path)?;

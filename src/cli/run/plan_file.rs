@@ -19,7 +19,6 @@ use crate::runner::Catalogue;
 use crate::settings::{Origin, Settings};
 use crate::shell;
 
-/// A plan and where it came from.
 #[derive(Debug, Clone)]
 pub(super) struct PlanFile {
     /// Absolute.
@@ -59,7 +58,6 @@ impl PlanText {
         Ok(Self { path: path.to_owned(), files, directory: directory.to_owned(), beside })
     }
 
-    /// The plan, with its faults.
     pub(crate) fn read(
         &self,
         settings: &Settings,

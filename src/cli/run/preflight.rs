@@ -129,7 +129,6 @@ pub(super) fn note_gates(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) 
     }
 }
 
-/// Something that is missing.
 struct Problem {
     what: String,
     remedy: String,
@@ -143,7 +142,6 @@ struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// What a variable will hold for the agent.
     fn variable(&self, name: &str) -> Option<String> {
         let planned = self.agent.env.get(name).or_else(|| self.lane.env.get(name)).cloned();
         let ours = || self.context.environment.get(name).map(|value| value.to_string_lossy().into_owned());

@@ -12,7 +12,6 @@ use crate::settings::{OnConflict, OnLockConflict, Settings};
 pub(super) enum Alone {
     /// A whole phase, or lanes with all they depend on.
     No,
-    /// The lane that was named.
     Lane,
     /// The next lane that is ready; one that was named is preferred.
     Next,
@@ -53,7 +52,6 @@ pub(super) struct RunRequest {
     pub(super) merged_before: Vec<LaneId>,
     pub(super) alone: Alone,
     pub(super) intent: Intent,
-    /// The run's name, where one was given.
     pub(super) run_id: Option<RunId>,
     pub(super) adoption: Adoption,
     pub(super) dry_run: bool,
@@ -62,12 +60,10 @@ pub(super) struct RunRequest {
 }
 
 impl RunRequest {
-    /// `execute-phase`.
     pub(super) fn phase(arguments: &ExecutePhase) -> Self {
         Self::new(arguments.lanes.clone(), Alone::No, &arguments.execution)
     }
 
-    /// `execute-lane`.
     pub(super) fn lane(arguments: &ExecuteLane, settings: &Settings) -> Self {
         let any = arguments.next || settings.on_lock_conflict.value == OnLockConflict::Next;
         let alone = if any { Alone::Next } else { Alone::Lane };

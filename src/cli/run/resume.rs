@@ -33,7 +33,6 @@ use crate::report::projections::ProjectionWriter;
 use crate::settings::{Layer, Origin, Setting, Settings};
 use crate::store::{Request, StateDirectory, checkpoints, requests};
 
-/// How a resumed run ended.
 pub(super) struct Resumed {
     pub(super) status: ExitStatus,
     pub(super) started: RunStarted,
@@ -150,7 +149,6 @@ fn check_surroundings(within: &RepositoryContext<'_>, locked: &LockedRun) -> Res
     preflight::report_obstacles(within, &locked.started.base_branch, &locked.plan, lanes_left(locked))
 }
 
-/// The event that records this resume.
 fn resumed(within: &RepositoryContext<'_>, locked: &LockedRun, adoption: &Adoption) -> Event {
     let on_record = PlanOnRecord::of(&locked.records);
     let budget = locked.state.started().map(|started| started.options.budget);

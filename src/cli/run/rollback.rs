@@ -19,7 +19,6 @@ use crate::recover::rollback::{KeptWork, LaneToPutBack, PutBack, RollbackError, 
 use crate::report::projections::ProjectionWriter;
 use crate::store::StateDirectory;
 
-/// `rollback`.
 pub(crate) fn rollback(context: &Context, arguments: &Rollback) -> Result<ExitStatus> {
     if arguments.to != Stage::BeforeLaneStart {
         let message = format!("lanes cannot be reset to {}: rollback has one stage, before_lane_start", arguments.to);

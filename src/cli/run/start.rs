@@ -31,7 +31,6 @@ use crate::recover::resume::has_begun;
 use crate::schedule::RunState;
 use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, checkpoints, run_log};
 
-/// The version of the run log's format.
 const FORMAT: &str = "1.0";
 
 /// Starts a run and executes it to its end.
@@ -73,7 +72,6 @@ pub(super) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: 
     execute(within, locked, view, first, forge)
 }
 
-/// What a new run is to work on.
 struct Selection<'a> {
     within: &'a RepositoryContext<'a>,
     request: &'a RunRequest,
@@ -138,7 +136,6 @@ impl Selection<'_> {
             .hint(format!("to start another one beside it: {}", shell_line(words))))
     }
 
-    /// Makes the run's directory and its log.
     fn begin(&self, share: Share) -> Result<LockedRun> {
         let Self { within, request, plan, base, run, .. } = self;
         let beside = request.intent == Intent::StartBeside;

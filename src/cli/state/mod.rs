@@ -15,7 +15,6 @@ use crate::git::Remote;
 
 const REMOTE: &str = "origin";
 
-/// `state`.
 pub(super) fn run(context: &Context, command: &State) -> Result<ExitStatus> {
     match command {
         State::Push(arguments) => push::run(context, arguments),

@@ -289,7 +289,6 @@ fn write_text(writer: &mut Xml, start: BytesStart<'_>, text: &str) -> io::Result
     writer.write_event(Event::End(end))
 }
 
-/// Seconds with three decimals.
 fn seconds(ms: u64) -> String {
     format!("{}.{:03}", ms / 1000, ms % 1000)
 }
