@@ -101,7 +101,7 @@ pub(crate) struct ExecutionArgs {
     #[arg(long)]
     pub(crate) bisect_merges: bool,
     /// Show what would be done, and do nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["resume", "rollback"])]
     pub(crate) dry_run: bool,
     /// How long the whole run may take, such as 90s or 2h
     #[arg(long, value_name = "DURATION", value_parser = value::limit)]
