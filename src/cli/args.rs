@@ -12,8 +12,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 
 use super::error::exit_code_table;
-use crate::model::{AgentName, HumanGate, LaneId, ReportFormat, RunId, Stage};
-use crate::settings::value::{self, Choice};
+use crate::model::{AgentName, HumanGate, LaneId, ReportFormat, RunId, Word};
+use crate::settings::value;
 
 pub(crate) use callers::{CiService, Hook, HookEvent, Init};
 pub(crate) use execution::{
@@ -330,10 +330,6 @@ pub(crate) struct Man {
 }
 
 /// One of the words of `T`, which help and completions list.
-fn choice<T: Choice>() -> impl TypedValueParser<Value = T> {
+fn choice<T: Word>() -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(value::words::<T>()).try_map(|word| value::choice(&word))
-}
-
-fn stage() -> impl TypedValueParser<Value = Stage> {
-    choice()
 }

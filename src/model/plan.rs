@@ -360,8 +360,10 @@ pub struct Task {
 
 word_enum! {
     /// Whose a task is.
+    #[derive(Default)]
     TaskKind {
         /// The agent's.
+        #[default]
         Auto = "auto",
         /// A person looks at what was done.
         HumanVerify = "checkpoint:human-verify",
@@ -378,29 +380,17 @@ impl TaskKind {
     }
 }
 
-#[expect(clippy::derivable_impls, reason = "the enum is declared by a macro")]
-impl Default for TaskKind {
-    fn default() -> Self {
-        Self::Auto
-    }
-}
-
 word_enum! {
     /// How strictly `owns` holds.
+    #[derive(Default)]
     OwnershipRule {
         /// A change of any other file fails the agent.
+        #[default]
         Enforced = "enforced",
         /// The globs keep lanes apart; other files may be changed.
         Advisory = "advisory",
         /// The lane only reads: a change of any file fails the agent.
         Nothing = "nothing",
-    }
-}
-
-#[expect(clippy::derivable_impls, reason = "the enum is declared by a macro")]
-impl Default for OwnershipRule {
-    fn default() -> Self {
-        Self::Enforced
     }
 }
 

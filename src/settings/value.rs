@@ -4,43 +4,18 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{OnConflict, OnLockConflict, Progress, nearest};
-use crate::model::{
-    AgentName, Ci, Dollars, ForgeChoice, MergeMode, MustHavesRule, OnOrphan, PlanFormat, ReportFormat, Stage,
-};
-
-/// A set of words to choose from.
-pub trait Choice: Copy + Send + Sync + 'static {
-    /// Every value.
-    fn all() -> &'static [Self];
-    /// The word for it.
-    fn word(self) -> &'static str;
-}
-
-macro_rules! choices {
-    ($($name:ident)*) => {$(
-        impl Choice for $name {
-            fn all() -> &'static [Self] { Self::ALL }
-            fn word(self) -> &'static str { $name::word(self) }
-        }
-
-        impl ToJson for $name {
-            fn to_json(&self) -> Value { Choice::word(*self).into() }
-        }
-    )*};
-}
-
-choices! { Ci ForgeChoice MergeMode MustHavesRule OnConflict OnLockConflict OnOrphan PlanFormat Progress ReportFormat Stage }
+use super::{OnLockConflict, Progress, nearest};
+use crate::model::{AgentName, Ci, Dollars, ForgeChoice, MergeMode, MustHavesRule, OnOrphan, Word};
 
 /// The words of a choice.
-pub fn words<T: Choice>() -> Vec<&'static str> {
+pub fn words<T: Word>() -> Vec<&'static str> {
     T::all().iter().map(|value| value.word()).collect()
 }
 
 /// Reads one of the words of `T`.
-pub fn choice<T: Choice>(text: &str) -> Result<T, String> {
+pub fn choice<T: Word>(text: &str) -> Result<T, String> {
     T::all().iter().copied().find(|value| value.word() == text).ok_or_else(|| {
         let meant = nearest(text, words::<T>()).map(|word| format!(", did you mean `{word}`?"));
         format!("`{text}` is none of them{}", meant.unwrap_or_default())
@@ -152,23 +127,11 @@ pub(super) trait ToJson {
     fn to_json(&self) -> Value;
 }
 
-macro_rules! shown_as_they_are {
-    ($($name:ty)*) => {$(impl ToJson for $name { fn to_json(&self) -> Value { self.clone().into() } })*};
+macro_rules! shown_as_serialized {
+    ($($name:ty)*) => {$(impl ToJson for $name { fn to_json(&self) -> Value { json!(self) } })*};
 }
-
-shown_as_they_are! { String u32 u64 bool }
-
-impl ToJson for Dollars {
-    fn to_json(&self) -> Value {
-        self.value().into()
-    }
-}
-
-impl ToJson for NonZeroU32 {
-    fn to_json(&self) -> Value {
-        self.get().into()
-    }
-}
+shown_as_serialized! { bool u32 u64 NonZeroU32 Dollars String Vec<String> }
+shown_as_serialized! { Ci ForgeChoice MergeMode MustHavesRule OnLockConflict OnOrphan Progress }
 
 impl ToJson for PathBuf {
     fn to_json(&self) -> Value {
@@ -179,12 +142,6 @@ impl ToJson for PathBuf {
 impl ToJson for Duration {
     fn to_json(&self) -> Value {
         humantime::format_duration(*self).to_string().into()
-    }
-}
-
-impl ToJson for Vec<String> {
-    fn to_json(&self) -> Value {
-        self.clone().into()
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 
+use super::choice;
 use crate::model::{AgentName, LaneId, PhaseId, RunId, TaskId};
 use crate::settings::value;
 use crate::store::error_log::ErrorType;
@@ -26,7 +26,7 @@ pub(crate) struct LogError {
     #[arg(long)]
     pub(crate) specialist: AgentName,
     /// What kind of error
-    #[arg(long, value_name = "TYPE", value_parser = error_type())]
+    #[arg(long, value_name = "TYPE", value_parser = choice::<ErrorType>())]
     pub(crate) error_type: ErrorType,
     /// What happened
     #[arg(long, value_name = "TEXT")]
@@ -37,11 +37,6 @@ pub(crate) struct LogError {
     /// The lane
     #[arg(long)]
     pub(crate) lane: Option<LaneId>,
-}
-
-fn error_type() -> impl TypedValueParser<Value = ErrorType> {
-    let words = ErrorType::ALL.iter().map(|kind| kind.word());
-    PossibleValuesParser::new(words).try_map(|word| ErrorType::from_word(&word).ok_or("no such type"))
 }
 
 #[derive(Debug, Subcommand)]

@@ -62,7 +62,7 @@ fn refuse_occupied(directory: &Path) -> Result<()> {
 
 /// Restores the snapshot into its worktree, while the run is locked.
 fn restore_in_place(within: &RepositoryContext<'_>, found: &Found) -> Result<ExitStatus> {
-    let mut locked = adopt(within, &found.run, &Adoption::plain(), Reach::Own)?;
+    let mut locked = adopt(within, &found.run, &Adoption::default(), Reach::Own)?;
     refuse_at_work(&locked, found)?;
     let executor = within.executor(&locked.started, &locked.plan)?;
     let slot = worktree(&locked, &executor, found)?;

@@ -64,7 +64,7 @@ pub(crate) fn resume_run(context: &Context, arguments: &Resume) -> Result<ExitSt
     let (reading, layer) = (ReadingArgs::default(), resume::as_before(&resumed.started).or(arguments.layer()));
     let phases = Phases::new(context, layer, &reading)?;
     let ended = PhaseEnd { status: resumed.status, next: resumed.started.options.next_phases };
-    follow(context, ended, &|plan, rest| phases.begin(plan, Position::Roadmap, RunRequest::after_resume().later(rest)))
+    follow(context, ended, &|plan, rest| phases.begin(plan, Position::Roadmap, RunRequest::default().later(rest)))
 }
 
 struct Phases<'a> {

@@ -8,9 +8,10 @@ use crate::model::{Budget, LaneId, RunId};
 use crate::settings::{OnConflict, OnLockConflict, Settings};
 
 /// Whether lanes run without the lanes that they depend on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Alone {
     /// A whole phase, or lanes with all they depend on.
+    #[default]
     No,
     Lane,
     /// The next lane that is ready; one that was named is preferred.
@@ -18,7 +19,7 @@ pub(super) enum Alone {
 }
 
 /// What a command that adopts a run was asked for.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Adoption {
     pub(super) accept_plan_change: bool,
     pub(super) on_conflict: OnConflict,
@@ -30,21 +31,12 @@ pub(crate) struct Adoption {
 
 impl Adoption {
     pub(super) fn of(control: &ControlArgs) -> Self {
-        Self {
-            accept_plan_change: control.accept_plan_change,
-            on_conflict: control.on_conflict,
-            message: String::new(),
-            message_for: None,
-        }
-    }
-
-    /// For commands without flags about it.
-    pub(crate) fn plain() -> Self {
-        Self { accept_plan_change: false, on_conflict: OnConflict::Fail, message: String::new(), message_for: None }
+        let ControlArgs { accept_plan_change, on_conflict, .. } = *control;
+        Self { accept_plan_change, on_conflict, ..Self::default() }
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct RunRequest {
     /// Only these lanes; empty: all.
     pub(super) lanes: Vec<LaneId>,
@@ -78,21 +70,7 @@ impl RunRequest {
             run_id: execution.run_id.clone(),
             adoption: Adoption::of(&execution.control),
             dry_run: execution.dry_run,
-            ..Self::after_resume()
-        }
-    }
-
-    /// A phase that comes after a run that was resumed.
-    pub(super) fn after_resume() -> Self {
-        Self {
-            lanes: Vec::new(),
-            merged_before: Vec::new(),
-            alone: Alone::No,
-            intent: Intent::Start,
-            run_id: None,
-            adoption: Adoption::plain(),
-            dry_run: false,
-            next_phases: None,
+            ..Self::default()
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) fn run(context: &Context, arguments: &PullState) -> Result<ExitStatus
     let arrived = fetch(&within.repository, &remote, &run)?;
     let landed = put_down(&within, &remote, &arrived)?;
     if landed.is_some() {
-        let written = adopt(&within, &run, &Adoption::plain(), Reach::Own);
+        let written = adopt(&within, &run, &Adoption::default(), Reach::Own);
         written.and_then(|locked| complete_files(&within, &locked)).unwrap_or_else(|error| {
             let message = format!("checkpoints.json or task.json is behind: {}", CliError::from(error).message);
             context.printer.warning(message, &["`lanekeeper resume` writes them".to_owned()]);
