@@ -26,6 +26,7 @@ mod repository_context;
 mod run;
 mod runs;
 mod show_settings;
+mod signals;
 mod state;
 mod status;
 mod stop;

@@ -10,7 +10,7 @@ use super::execute::execute;
 use super::existing_run::base_branch;
 use super::forge;
 use super::locked_run::LockedRun;
-use super::locks::{Branches, Locks, choosing, lock_branches, lock_run};
+use super::locks::{choosing, lock_branches, lock_run};
 use super::pinned_plan::plan_text;
 use super::plan_file::PlanFile;
 use super::preflight;
@@ -107,7 +107,7 @@ impl Selection<'_> {
                 indices.try_for_each(|lane| survey.refuse_early(plan, self.base, lane))?;
             }
             let locks = match request.intent {
-                Intent::Start => lock_branches(self.within, plan, Branches::of(&lanes), self.run)?,
+                Intent::Start => lock_branches(self.within, plan, &lanes, self.run)?,
                 _ => Vec::new(),
             };
             Ok(Some(Share { done: survey.merged_beside(plan, &lanes), lanes, locks }))
@@ -145,7 +145,7 @@ impl Selection<'_> {
             .branch_commit(base)?
             .ok_or_else(|| ExitStatus::Usage.error(format!("the branch `{base}` was deleted meanwhile")))?;
         let plan_text = plan_text(&plan.plan, &within.settings)?;
-        let Share { lanes, done, locks } = share;
+        let Share { lanes, done, mut locks } = share;
         let options = request.run_options(&within.settings);
         let started = RunStarted {
             format: FORMAT.to_owned(),
@@ -162,7 +162,7 @@ impl Selection<'_> {
         };
         let directory = within.state.run(run);
         directory.create()?;
-        let locks = Locks { _branches: locks, _run: lock_run(within, run)? };
+        locks.insert(0, lock_run(within, run)?);
         remove_unbegun(&within.state, run)?;
         refuse_old_results(run, &directory)?;
         let journal = Journal::create(&directory.log(), run, &plan.plan.phase)?;
