@@ -22,7 +22,7 @@ pub(crate) use execution::{
 pub(crate) use records::{
     Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, PruneCheckpoints, RestoreCheckpoint, ShowCheckpoint,
 };
-pub(crate) use state::{DropState, ListStates, PullState, PushState, RemoteArgs, State};
+pub(crate) use state::{DropState, PullState, PushState, RemoteArgs, State};
 
 /// Runs a phase plan as parallel lanes in git worktrees, and survives being killed.
 #[derive(Debug, Parser)]

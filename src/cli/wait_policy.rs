@@ -76,7 +76,6 @@ impl Wait {
         Ok(wait.insert(begun))
     }
 
-    /// Prints each reason once.
     fn report(&mut self, context: &Context, reason: &str) {
         if self.reported != reason {
             context.printer.note(format!("Waiting: {reason}"));

@@ -8,7 +8,6 @@ use serde_json::json;
 use super::find::{RunRecords, records_of, started, ways_back};
 use crate::cli::args::CreateCheckpoint;
 use crate::cli::ask::lock_or_ask;
-use crate::cli::context::Context;
 use crate::cli::error::{ExitStatus, Hint};
 use crate::cli::repository_context::RepositoryContext;
 use crate::cli::runs::{existing, require_plan, unknown, unknown_lane};
@@ -18,11 +17,9 @@ use crate::executor::{Executor, Keeping};
 use crate::git::{HeldSlot, Snapshot};
 use crate::model::{AgentName, LaneId, LaneIndex, Plan};
 use crate::projection::snapshots::snapshots;
-use crate::settings::Layer;
 use crate::store::{Journal, Request};
 
-pub(super) fn run(context: &Context, arguments: &CreateCheckpoint) -> Result<ExitStatus> {
-    let within = &RepositoryContext::open(context, Layer::default())?;
+pub(super) fn run(within: &RepositoryContext<'_>, arguments: &CreateCheckpoint) -> Result<ExitStatus> {
     existing(&within.state, &arguments.run)?;
     let run = records_of(within, Some(&arguments.run))?;
     let plan = Arc::new(require_plan(&run.run, &run.directory)?);

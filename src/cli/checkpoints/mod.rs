@@ -12,13 +12,16 @@ use anyhow::Result;
 use super::args::Checkpoints;
 use super::context::Context;
 use super::error::ExitStatus;
+use super::repository_context::RepositoryContext;
+use crate::settings::Layer;
 
 pub(super) fn run(context: &Context, command: &Checkpoints) -> Result<ExitStatus> {
+    let within = &RepositoryContext::open(context, Layer::default())?;
     match command {
-        Checkpoints::List(arguments) => list::run(context, arguments),
-        Checkpoints::Show(arguments) => show::run(context, arguments),
-        Checkpoints::Create(arguments) => create::run(context, arguments),
-        Checkpoints::Restore(arguments) => restore::run(context, arguments),
-        Checkpoints::Prune(arguments) => prune::run(context, arguments),
+        Checkpoints::List(arguments) => list::run(within, arguments),
+        Checkpoints::Show(arguments) => show::run(within, arguments),
+        Checkpoints::Create(arguments) => create::run(within, arguments),
+        Checkpoints::Restore(arguments) => restore::run(within, arguments),
+        Checkpoints::Prune(arguments) => prune::run(within, arguments),
     }
 }

@@ -8,7 +8,6 @@ use serde_json::json;
 use super::create::{held, shares};
 use super::find::{Found, named, ways_back};
 use crate::cli::args::RestoreCheckpoint;
-use crate::cli::context::Context;
 use crate::cli::error::{ExitStatus, Hint};
 use crate::cli::repository_context::RepositoryContext;
 use crate::cli::run::{Adoption, LockedRun, Reach, adopt};
@@ -19,10 +18,9 @@ use crate::executor::{Executor, ExecutorError, Keeping};
 use crate::git::{self, HeldSlot, Snapshot};
 use crate::model::text::shell_line;
 use crate::process::{self, Observation};
-use crate::settings::{Layer, absolute};
+use crate::settings::absolute;
 
-pub(super) fn run(context: &Context, arguments: &RestoreCheckpoint) -> Result<ExitStatus> {
-    let within = &RepositoryContext::open(context, Layer::default())?;
+pub(super) fn run(within: &RepositoryContext<'_>, arguments: &RestoreCheckpoint) -> Result<ExitStatus> {
     let found = named(within, &arguments.name)?;
     if let Some(damage) = &found.damage {
         let message = format!("{} is damaged and cannot be restored: {damage}", found.snapshot.name);
@@ -35,17 +33,17 @@ pub(super) fn run(context: &Context, arguments: &RestoreCheckpoint) -> Result<Ex
     let repository = &within.repository;
     match (&arguments.to, &arguments.branch) {
         (Some(directory), _) => {
-            let directory = absolute(&context.directory, directory);
+            let directory = absolute(&within.context.directory, directory);
             refuse_occupied(&directory)?;
             repository.check_out_apart(&directory, &found.snapshot.commit)?;
             let show = directory.to_string_lossy();
             let remove = shell_line(["git", "worktree", "remove", "--force", show.as_ref()]);
-            report(context, &found, "directory", &show, &format!("To remove it again: {remove}"))
+            report(within, &found, "directory", &show, &format!("To remove it again: {remove}"))
         }
         (None, Some(branch)) => {
             repository.branch_off(branch, &found.snapshot.commit)?;
             let switch = shell_line(["git", "switch", branch]);
-            report(context, &found, "branch", branch, &format!("To go there: {switch}"))
+            report(within, &found, "branch", branch, &format!("To go there: {switch}"))
         }
         (None, None) => restore_in_place(within, &found),
     }
@@ -80,7 +78,7 @@ fn restore_in_place(within: &RepositoryContext<'_>, found: &Found) -> Result<Exi
     let next = shell_line(["lanekeeper", "resume", found.run.as_str()]);
     let words =
         format!("The previous state is saved as {}\nTo undo this: {undo}\nTo continue: {next}", before.reference);
-    report(within.context, found, "worktree", &slot.path.to_string_lossy(), &words)
+    report(within, found, "worktree", &slot.path.to_string_lossy(), &words)
 }
 
 /// Agents outlive Lanekeeper: their files are not changed while they run.
@@ -130,9 +128,9 @@ fn on_record(found: &Found, snapshot: &Snapshot) -> Event {
     }
 }
 
-fn report(context: &Context, found: &Found, kind: &str, place: &str, words: &str) -> Result<ExitStatus> {
+fn report(within: &RepositoryContext<'_>, found: &Found, kind: &str, place: &str, words: &str) -> Result<ExitStatus> {
     let it = &found.snapshot;
-    context.printer.print(
+    within.context.printer.print(
         format_args!("Restored {} as the {kind} {place}\n{words}\n", it.name),
         &json!({"run_id": found.run, "name": it.name, "commit": it.commit, kind: place, "notes": words}),
     )

@@ -5,12 +5,10 @@ use serde_json::{Map, json};
 
 use super::find::{Found, named, ways_back};
 use crate::cli::args::ShowCheckpoint;
-use crate::cli::context::Context;
 use crate::cli::error::ExitStatus;
 use crate::cli::repository_context::RepositoryContext;
 use crate::model::{AgentName, TaskId};
 use crate::projection::cells::clean;
-use crate::settings::Layer;
 
 #[derive(Default)]
 struct Looked {
@@ -19,11 +17,10 @@ struct Looked {
     stat: String,
 }
 
-pub(super) fn run(context: &Context, arguments: &ShowCheckpoint) -> Result<ExitStatus> {
-    let within = &RepositoryContext::open(context, Layer::default())?;
+pub(super) fn run(within: &RepositoryContext<'_>, arguments: &ShowCheckpoint) -> Result<ExitStatus> {
     let found = named(within, &arguments.name)?;
     let looked = if found.damage.is_none() { look(within, &found)? } else { Looked::default() };
-    context.printer.print(as_text(&found, &looked), &as_json(&found, &looked))
+    within.context.printer.print(as_text(&found, &looked), &as_json(&found, &looked))
 }
 
 fn look(within: &RepositoryContext<'_>, found: &Found) -> Result<Looked> {
