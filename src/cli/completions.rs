@@ -3,13 +3,13 @@
 use anyhow::Result;
 use clap::CommandFactory;
 
-use super::args::{Args, Completions};
+use super::args::Args;
 use super::context::Context;
 use super::error::ExitStatus;
 
-pub(super) fn run(context: &Context, arguments: &Completions) -> Result<ExitStatus> {
+pub(super) fn run(context: &Context, shell: clap_complete::Shell) -> Result<ExitStatus> {
     let mut script = Vec::new();
-    clap_complete::generate(arguments.shell, &mut Args::command(), "lanekeeper", &mut script);
+    clap_complete::generate(shell, &mut Args::command(), "lanekeeper", &mut script);
     context.printer.out(String::from_utf8_lossy(&script))?;
     Ok(ExitStatus::Done)
 }

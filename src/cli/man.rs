@@ -12,8 +12,8 @@ use super::context::Context;
 use super::error::ExitStatus;
 
 /// Writes the page of the program to standard output, or a page for every command into a directory.
-pub(super) fn run(context: &Context, arguments: &args::Man) -> Result<ExitStatus> {
-    match &arguments.dir {
+pub(super) fn run(context: &Context, directory: Option<&Path>) -> Result<ExitStatus> {
+    match directory {
         Some(directory) => write_pages(&context.directory.join(directory))?,
         None => context.printer.out(main_page()?)?,
     }

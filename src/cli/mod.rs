@@ -63,8 +63,8 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
 
 fn run_command(args: Args, printer: Printer) -> Result<ExitStatus> {
     args.global.color.set();
-    if let Command::Hook(arguments) = &args.command {
-        return Ok(hook::run(&args.global, printer, arguments.event));
+    if let Command::Hook { event } = args.command {
+        return Ok(hook::run(&args.global, printer, event));
     }
     refuse_documents(&args)?;
     let mut context = Context::new(&args.global, printer)?;
@@ -90,9 +90,9 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
         Command::Doctor(arguments) => doctor::run(context, &arguments),
         Command::Init(arguments) => init::run(context, &arguments),
         Command::Mcp => mcp::run(context),
-        Command::Hook(arguments) => Ok(hook::run(global, context.printer, arguments.event)),
-        Command::Completions(arguments) => completions::run(context, &arguments),
-        Command::Man(arguments) => man::run(context, &arguments),
+        Command::Hook { event } => Ok(hook::run(global, context.printer, event)),
+        Command::Completions { shell } => completions::run(context, shell),
+        Command::Man { dir } => man::run(context, dir.as_deref()),
         Command::Status(arguments) if arguments.settings => show_settings::run(context),
         Command::Status(arguments) => status::run(context, &arguments),
         Command::Logs(arguments) => logs::run(context, &arguments),

@@ -20,7 +20,7 @@ use crate::model::RunId;
 use crate::model::safe_text;
 use crate::projection::RunHistory;
 use crate::projection::summary::{Summary, SummaryContext};
-use crate::report::{Plain, Reporter, styles_for};
+use crate::report::{Plain, Reporter, styles_for, terminal_size};
 use crate::store::lock::is_held;
 use crate::store::{Follower, RunDirectory, StateDirectory};
 
@@ -167,7 +167,5 @@ impl Screen {
 
 /// Rows and columns of the terminal; elsewhere wide enough for every table.
 pub(super) fn screen() -> (usize, usize) {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
-    let size = size.filter(|size| size.ws_row > 0 && size.ws_col > 0);
-    size.map_or((24, 100), |size| (size.ws_row.into(), size.ws_col.into()))
+    terminal_size(io::stdout(), 100)
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use chrono::FixedOffset;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::Reporter;
+use super::{Reporter, terminal_size};
 use crate::event::Record;
 use crate::model::safe_text::for_terminal;
 use crate::model::time::short;
@@ -39,7 +39,13 @@ const REDRAW: Duration = Duration::from_millis(100);
 impl<'a> Live<'a> {
     /// Draws on standard error. Times are shown at `offset` from UTC.
     pub(crate) fn stderr(last_line: Box<LastLine<'a>>, offset: FixedOffset, styles: Styles) -> Self {
-        Self::new(ProgressDrawTarget::stderr_with_hz(20), Box::new(stderr_size), last_line, offset, styles)
+        Self::new(
+            ProgressDrawTarget::stderr_with_hz(20),
+            Box::new(|| terminal_size(io::stderr(), 80)),
+            last_line,
+            offset,
+            styles,
+        )
     }
 
     /// Draws on `target`, whose rows and columns `screen` returns.
@@ -165,10 +171,4 @@ fn activity(history: &RunHistory, lane: &LaneHistory, now: Timestamp) -> String 
 fn attempt(job: &JobId) -> String {
     let agent = job.agent().map_or("agent", AgentName::as_str);
     format!("{agent} {}", job.number)
-}
-
-fn stderr_size() -> (usize, usize) {
-    let size = rustix::termios::tcgetwinsize(io::stderr()).ok();
-    let size = size.filter(|size| size.ws_row > 0 && size.ws_col > 0);
-    size.map_or((24, 80), |size| (size.ws_row.into(), size.ws_col.into()))
 }

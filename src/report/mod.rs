@@ -4,6 +4,7 @@
 //! warning, and a reader that is gone (a broken pipe) is not a failure.
 
 use std::io;
+use std::os::fd::AsFd;
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
@@ -97,6 +98,12 @@ pub(crate) fn choose(progress: Progress, stderr_is_terminal: bool, term: Option<
         Progress::Auto | Progress::Live => Progress::Plain,
         Progress::Plain | Progress::Json | Progress::None => progress,
     }
+}
+
+/// Rows and columns of a terminal; `columns` where `stream` is none.
+pub(crate) fn terminal_size(stream: impl AsFd, columns: usize) -> (usize, usize) {
+    let size = rustix::termios::tcgetwinsize(stream).ok().filter(|size| size.ws_row > 0 && size.ws_col > 0);
+    size.map_or((24, columns), |size| (size.ws_row.into(), size.ws_col.into()))
 }
 
 /// `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` and `TERM` decide, then whether `stream` is a terminal.

@@ -44,7 +44,10 @@ pub(crate) enum Checkpoints {
     /// List what a run has on record: the stages of its lanes, and its snapshots
     List(ListCheckpoints),
     /// Show one snapshot: what was known then, what it changes, how to restore it
-    Show(ShowCheckpoint),
+    Show {
+        /// The snapshot: its name, its ref, or the beginning of its commit
+        name: String,
+    },
     /// Keep a worktree as it is now
     Create(CreateCheckpoint),
     /// Restore a snapshot; the current state is saved first
@@ -60,12 +63,6 @@ pub(crate) struct ListCheckpoints {
     /// Only this lane
     #[arg(long)]
     pub(crate) lane: Option<LaneId>,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct ShowCheckpoint {
-    /// The snapshot: its name, its ref, or the beginning of its commit
-    pub(crate) name: String,
 }
 
 #[derive(Debug, clap::Args)]

@@ -19,7 +19,7 @@ pub(super) fn run(context: &Context, command: &Checkpoints) -> Result<ExitStatus
     let within = &RepositoryContext::open(context, Layer::default())?;
     match command {
         Checkpoints::List(arguments) => list::run(within, arguments),
-        Checkpoints::Show(arguments) => show::run(within, arguments),
+        Checkpoints::Show { name } => show::run(within, name),
         Checkpoints::Create(arguments) => create::run(within, arguments),
         Checkpoints::Restore(arguments) => restore::run(within, arguments),
         Checkpoints::Prune(arguments) => prune::run(within, arguments),

@@ -4,7 +4,6 @@ use anyhow::Result;
 use serde_json::{Map, json};
 
 use super::find::{Found, named, ways_back};
-use crate::cli::args::ShowCheckpoint;
 use crate::cli::error::ExitStatus;
 use crate::cli::repository_context::RepositoryContext;
 use crate::model::{AgentName, TaskId};
@@ -17,8 +16,8 @@ struct Looked {
     stat: String,
 }
 
-pub(super) fn run(within: &RepositoryContext<'_>, arguments: &ShowCheckpoint) -> Result<ExitStatus> {
-    let found = named(within, &arguments.name)?;
+pub(super) fn run(within: &RepositoryContext<'_>, name: &str) -> Result<ExitStatus> {
+    let found = named(within, name)?;
     let looked = if found.damage.is_none() { look(within, &found)? } else { Looked::default() };
     within.context.printer.print(as_text(&found, &looked), &as_json(&found, &looked))
 }

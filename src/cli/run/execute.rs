@@ -25,7 +25,6 @@ use crate::process;
 use crate::projection::escalation::Escalation;
 use crate::projection::summary::{Summary, SummaryContext};
 use crate::projection::{RunHistory, failures};
-use crate::report::projections::ProjectionWriter;
 use crate::report::{FanOut, Jsonl, Live, Plain, choose, styles_for};
 use crate::settings::{Origin, Progress, Settings};
 use crate::state_sync::{Follower, Source};
@@ -48,10 +47,9 @@ pub(super) fn execute(
     let executor = Arc::new(Executor { forge, clock, ..within.executor(&run.started, &run.plan)? });
     executor.note_holders(&run.state);
     let pool = executor.pool.clone();
-    let (state, repository) = (&within.state, &within.repository);
-    let projections = ProjectionWriter::start(state, repository, &pool, &run.started, &run.plan, run.records.clone())?;
+    let projections = within.projections(&run.started, &run.plan, run.records.clone())?;
     let follower = follower(within, &run)?;
-    let switches = SwitchWatch::start(repository, &run.started.base_branch);
+    let switches = SwitchWatch::start(&within.repository, &run.started.base_branch);
     let mut waits = context.timings.as_ref().map(|timings| Waits::new(timings, &within.settings, &run.plan, &view));
     // The writer of projections may still need it; it would take memory for as long as the run takes.
     drop(run.records);

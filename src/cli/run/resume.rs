@@ -29,7 +29,6 @@ use crate::projection::history::LaneState;
 use crate::recover::completion::partial_rounds;
 use crate::recover::resume::{PlanOnRecord, ResumeError, check, close_removed_jobs, outlook, replay};
 use crate::recover::unrecorded::unrecorded_snapshots;
-use crate::report::projections::ProjectionWriter;
 use crate::settings::{Layer, Origin, Setting, Settings};
 use crate::store::{Request, StateDirectory, checkpoints, requests};
 
@@ -219,12 +218,7 @@ fn is_lasting(request: &Request) -> bool {
 /// Writes the files that follow from the run log: a death right after the end of the run may have prevented that, or the
 /// run was pulled just now.
 pub(crate) fn complete_files(within: &RepositoryContext<'_>, locked: &LockedRun) -> Result<()> {
-    let options = &locked.started.options;
-    let pool = within.pool(&options.worktree_root, options.keep_caches);
-    let (state, repository) = (&within.state, &within.repository);
-    let writer =
-        ProjectionWriter::start(state, repository, &pool, &locked.started, &locked.plan, locked.records.clone())?;
-    Ok(writer.finish()?)
+    Ok(within.projections(&locked.started, &locked.plan, locked.records.clone())?.finish()?)
 }
 
 /// A warning where the run was pulled from another machine.

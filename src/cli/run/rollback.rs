@@ -48,9 +48,7 @@ pub(super) fn roll_back(
         let hints = ["the run log is complete; `lanekeeper resume` writes the others again".to_owned()];
         context.printer.warning(format!("checkpoints.json or task.json is behind: {error}"), &hints);
     };
-    let records = locked.records.clone();
-    let (state, repository) = (&within.state, &within.repository);
-    let writer = ProjectionWriter::start(state, repository, &executor.pool, &started, &phase_plan, records);
+    let writer = within.projections(&started, &phase_plan, locked.records.clone());
     let writer = writer.map_err(|error| behind(error.to_string())).ok();
     let mut follow = |records: &[Record]| writer.iter().for_each(|writer| writer.send(records));
     let done = carry_out(&executor, &mut locked.journal, &mut locked.state, &rollback, &mut follow);
