@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use super::Context;
 use super::args::{CiService, Format};
-use super::context::Context;
 
 use crate::fs::handle;
 use crate::fs::regular_file::Links;

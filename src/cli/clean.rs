@@ -7,12 +7,9 @@ use serde_json::{Value, json};
 
 use super::args::Clean;
 use super::confirm::{can_ask, confirms};
-use super::context::Context;
-use super::error::{ExitStatus, Hint};
-use super::repository_context::RepositoryContext;
 use super::runs::{command, existing};
-use super::this_process::now;
 use super::wait_policy::wait_for_refs;
+use super::{Context, ExitStatus, Hint, RepositoryContext, now};
 use crate::event::Event;
 use crate::model::RunId;
 use crate::model::text::{counted, shell_line};

@@ -4,8 +4,7 @@ use anyhow::Result;
 use clap::CommandFactory;
 
 use super::args::Args;
-use super::context::Context;
-use super::error::ExitStatus;
+use super::{Context, ExitStatus};
 
 pub(super) fn run(context: &Context, shell: clap_complete::Shell) -> Result<ExitStatus> {
     let mut script = Vec::new();

@@ -9,8 +9,8 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
 use super::args::{Format, GlobalArgs};
-use super::error::{ExitStatus, Hint};
 use super::printer::Diagnostics;
+use super::{ExitStatus, Hint};
 use crate::settings::Environment;
 use crate::settings::environment::LOG;
 use crate::timing::{Listener, TARGET, Timings};

@@ -8,12 +8,11 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use super::args;
-use super::context::Context;
-use super::error::{CliError, ExitStatus, Hint, is_held};
-use super::repository_context::{RepositoryContext, check_directory};
+use super::error::is_held;
+use super::repository_context::check_directory;
 use super::run::{PlanText, lock_phase, preflight, rollback_refusal};
 use super::runs::existing;
-use super::this_process::now;
+use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, now};
 use crate::event::RunStarted;
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::model::text::shell_line;

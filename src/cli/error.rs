@@ -28,7 +28,7 @@ macro_rules! statuses {
     ($($name:ident = $code:literal, $kind:literal, $meaning:literal;)*) => {
         /// How a command ended; the same codes for every command (SPEC §2).
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(super) enum ExitStatus { $($name = $code,)* }
+        pub(crate) enum ExitStatus { $($name = $code,)* }
 
         impl ExitStatus {
             /// In the order of the codes.
@@ -96,7 +96,7 @@ pub(super) fn exit_code_table() -> String {
 /// Why a command failed, as it is shown. With [`ExitStatus::Done`] nothing is shown: the reader of the output went away.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub(super) struct CliError {
+pub(crate) struct CliError {
     pub(super) status: ExitStatus,
     pub(super) message: String,
     /// What to do about it, each a line of its own.
@@ -119,7 +119,7 @@ impl CliError {
     }
 }
 
-pub(super) trait Hint {
+pub(crate) trait Hint {
     fn hint(self, hint: impl Into<String>) -> anyhow::Error;
 }
 

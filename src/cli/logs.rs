@@ -7,9 +7,8 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 
 use super::args::{self, Format};
-use super::context::Context;
-use super::error::ExitStatus;
 use super::runs::{existing, pinned_plan, read_log, require_lane, state, unknown};
+use super::{Context, ExitStatus};
 use crate::event::{Event, Record};
 use crate::model::{AgentName, ExitCause, JobExit, JobId, Plan};
 use crate::process::{self, NewLines};

@@ -8,8 +8,7 @@ use clap::CommandFactory;
 use clap_mangen::Man;
 
 use super::args;
-use super::context::Context;
-use super::error::ExitStatus;
+use super::{Context, ExitStatus};
 
 /// Writes the page of the program to standard output, or a page for every command into a directory.
 pub(super) fn run(context: &Context, directory: Option<&Path>) -> Result<ExitStatus> {

@@ -41,9 +41,11 @@ use anyhow::Result;
 use clap::Parser;
 
 use args::{Args, Command, Format, GlobalArgs};
-use context::Context;
-use error::{ExitStatus, Hint};
-use printer::Printer;
+pub(crate) use context::Context;
+pub(crate) use error::{CliError, ExitStatus, Hint};
+pub(crate) use printer::Printer;
+pub(crate) use repository_context::RepositoryContext;
+pub(crate) use this_process::{host, now, owner};
 
 use crate::model::ReportFormat;
 use crate::timing::Timings;

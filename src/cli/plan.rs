@@ -5,9 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::args::{Format, GraphLanguage, Plan as PlanCommand, PlanFile, PlanGraph, ReadingArgs};
-use super::context::Context;
-use super::error::{ExitStatus, Hint};
 use super::run::{PlanText, invalid, phase_sequence, report};
+use super::{Context, ExitStatus, Hint};
 use crate::model::text::counted;
 use crate::model::{CommandLine, UNSET_RUNNER};
 use crate::plan::{self, Reading, explain, graph, native_toml};

@@ -4,12 +4,10 @@ use anyhow::{Context as _, Result};
 
 use super::args::{self, CiService};
 use super::ci;
-use super::context::Context;
-use super::error::{ExitStatus, Hint};
-use super::repository_context::{RepositoryContext, redactor};
+use super::repository_context::redactor;
 use super::runs::{beginning, named_or_newest, pinned_plan, read_begun_log, state};
 use super::status::screen;
-use super::this_process::now;
+use super::{Context, ExitStatus, Hint, RepositoryContext, now};
 use crate::fs::{atomic, regular_file};
 use crate::model::{Plan, Redactor, ReportFormat, RunId};
 use crate::projection::RunHistory;

@@ -23,7 +23,7 @@ use crate::report::projections::{ProjectionError, ProjectionWriter};
 use crate::settings::{Layer, Settings};
 use crate::store::{Holder, StateDirectory};
 
-pub(super) struct RepositoryContext<'a> {
+pub(crate) struct RepositoryContext<'a> {
     pub(super) context: &'a Context,
     pub(super) repository: Repository,
     pub(super) settings: Settings,

@@ -5,9 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use super::context::Context;
-use super::error::{ExitStatus, Hint};
 use super::repository_context::state_in;
+use super::{Context, ExitStatus, Hint};
 use crate::event::{Event, Record, RunOutcome, RunStarted};
 use crate::fs::regular_file;
 use crate::model::text::shell_line;

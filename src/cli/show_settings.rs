@@ -2,8 +2,7 @@
 
 use anyhow::Result;
 
-use super::context::Context;
-use super::error::ExitStatus;
+use super::{Context, ExitStatus};
 use crate::settings::{Layer, json, table};
 
 /// Writes the table; no plan is involved, so its layer is empty.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{Context as _, Result};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::error::ExitStatus;
+use super::ExitStatus;
 
 /// Signals that no longer end the process; each with how it ends the command and its name.
 pub(super) struct Signals(Vec<(Arc<AtomicBool>, ExitStatus, &'static str)>);

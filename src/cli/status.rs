@@ -10,11 +10,9 @@ use serde_json::Value;
 
 use super::args::{self, Format};
 use super::ci::is_unattended;
-use super::context::Context;
-use super::error::ExitStatus;
 use super::error::OutputError;
 use super::runs::{beginning, existing, only_or_newest, read_begun_log, state, unfinished_of};
-use super::this_process::now;
+use super::{Context, ExitStatus, now};
 use crate::event::RunStarted;
 use crate::model::RunId;
 use crate::model::safe_text;

@@ -8,10 +8,9 @@ use serde_json::json;
 
 use super::args;
 use super::ask::lock_or_ask;
-use super::context::Context;
-use super::error::ExitStatus;
 use super::repository_context::{holder, session_id};
 use super::runs::{existing, open_jobs, pinned_plan, read_log, require_lane, state};
+use super::{Context, ExitStatus};
 use crate::event::Record;
 use crate::model::JobId;
 use crate::model::text::counted;

@@ -5,10 +5,8 @@ use std::path::Path;
 use anyhow::Result;
 use serde_json::Map;
 
-use super::context::Context;
-use super::error::{ExitStatus, Hint};
 use super::repository_context::redactor;
-use super::this_process::now;
+use super::{Context, ExitStatus, Hint, now};
 use crate::executor::timed::row;
 use crate::model::Plan;
 use crate::process;

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use super::context::Context;
-use super::error::{CliError, ExitStatus, is_held};
+use super::error::is_held;
 use super::signals::Signals;
+use super::{CliError, Context, ExitStatus};
 use crate::git::{GitError, Repository};
 use crate::model::time::short;
 use crate::settings::{OnLockConflict, Settings};

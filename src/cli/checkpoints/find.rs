@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
 use crate::cli::runs::{named_or_newest, pinned_plan, read_log};
+use crate::cli::{ExitStatus, Hint, RepositoryContext};
 use crate::event::{Event, Record, RunStarted};
 use crate::git;
 use crate::model::text::{counted, shell_line};

@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use super::find::{Found, RunRecords, existing, records_of};
 use crate::cli::args::ListCheckpoints;
-use crate::cli::error::ExitStatus;
-use crate::cli::repository_context::RepositoryContext;
 use crate::cli::runs::unknown_lane;
+use crate::cli::{ExitStatus, RepositoryContext};
 use crate::event::Event;
 use crate::model::text::counted;
 use crate::model::{AgentName, CheckpointRecord, LaneId, Stage};

@@ -10,9 +10,7 @@ mod show;
 use anyhow::Result;
 
 use super::args::Checkpoints;
-use super::context::Context;
-use super::error::ExitStatus;
-use super::repository_context::RepositoryContext;
+use super::{Context, ExitStatus, RepositoryContext};
 use crate::settings::Layer;
 
 pub(super) fn run(context: &Context, command: &Checkpoints) -> Result<ExitStatus> {

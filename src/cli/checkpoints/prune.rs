@@ -7,10 +7,8 @@ use serde_json::{Value, json};
 
 use super::find::{Found, RunRecords, existing, records_of, started};
 use crate::cli::args::PruneCheckpoints;
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
 use crate::cli::runs::newest_of_lanes;
-use crate::cli::this_process::now;
+use crate::cli::{ExitStatus, Hint, RepositoryContext, now};
 use crate::event::Event;
 use crate::git;
 use crate::model::LaneId;

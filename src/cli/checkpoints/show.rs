@@ -4,8 +4,7 @@ use anyhow::Result;
 use serde_json::{Map, json};
 
 use super::find::{Found, named, ways_back};
-use crate::cli::error::ExitStatus;
-use crate::cli::repository_context::RepositoryContext;
+use crate::cli::{ExitStatus, RepositoryContext};
 use crate::model::{AgentName, TaskId};
 use crate::projection::cells::clean;
 

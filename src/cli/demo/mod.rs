@@ -14,10 +14,8 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::json;
 
 use super::args::{self, Format};
-use super::context::Context;
-use super::error::{CliError, ExitStatus, Hint};
-use super::printer::Printer;
 use super::signals::Signals;
+use super::{CliError, Context, ExitStatus, Hint, Printer};
 use crate::model::text::shell_line;
 use crate::process;
 use scratch::{RUN, Scratch};

@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
 use crate::cli::args;
-use crate::cli::error::{ExitStatus, Hint};
+use crate::cli::{ExitStatus, Hint};
 use crate::event::Event;
 use crate::fs::regular_file;
 use crate::model::{JobId, RunId};

@@ -6,8 +6,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::Visit;
-use crate::cli::context::Context;
-use crate::cli::error::ExitStatus;
+use crate::cli::{Context, ExitStatus};
 
 use crate::model::RunId;
 use crate::model::text::counted;

@@ -18,9 +18,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::args::{GlobalArgs, HookEvent};
-use super::context::Context;
-use super::error::{CliError, ExitStatus};
-use super::printer::Printer;
+use super::{CliError, Context, ExitStatus, Printer};
 use crate::model::safe_text;
 use input::Input;
 use unfinished::Here;

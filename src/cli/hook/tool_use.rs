@@ -8,9 +8,7 @@ use serde_json::{Value, json};
 
 use super::input::Input;
 use super::unfinished::surrounding;
-use crate::cli::context::Context;
-use crate::cli::error::ExitStatus;
-use crate::cli::this_process::now;
+use crate::cli::{Context, ExitStatus, now};
 use crate::git::{Holder, Surrounding};
 use crate::model::snapshot_rules::{Occasion, Progress, ToolCall};
 use crate::process::{self, Output};

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::input::Input;
-use crate::cli::context::Context;
+use crate::cli::Context;
 
 use crate::cli::runs;
 use crate::event::{LaneStage, RunOutcome};

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::Result;
 
-use crate::cli::error::{ExitStatus, Hint};
+use crate::cli::{ExitStatus, Hint};
 use crate::fs::regular_file::Links;
 use crate::fs::{FileError, Staged, atomic, directory, handle, regular_file};
 

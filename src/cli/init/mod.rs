@@ -13,8 +13,8 @@ use similar::TextDiff;
 
 use super::args::{CiService, Format, Init};
 use super::confirm::{can_ask, confirms};
-use super::context::{Context, REPOSITORY_CONFIG};
-use super::error::{ExitStatus, Hint};
+use super::context::REPOSITORY_CONFIG;
+use super::{Context, ExitStatus, Hint};
 use crate::settings;
 use files::{Change, write_all};
 

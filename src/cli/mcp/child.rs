@@ -9,9 +9,8 @@ use anyhow::Result;
 use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
-use crate::cli::context::Context;
-use crate::cli::error::{CliError, ExitStatus};
 use crate::cli::runs::state;
+use crate::cli::{CliError, Context, ExitStatus};
 use crate::process;
 use crate::store::StateDirectory;
 

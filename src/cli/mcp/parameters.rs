@@ -4,7 +4,7 @@ use anyhow::Result;
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
 
-use crate::cli::error::{ExitStatus, Hint};
+use crate::cli::{ExitStatus, Hint};
 use crate::model::{AgentName, LaneId, RunId};
 
 /// `ResumeTask`.

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use super::child::{Caller, Outcome, failed, refusal};
 use super::parameters::{TaskId, context, usage};
-use crate::cli::error::{ExitStatus, Hint};
 use crate::cli::runs::existing;
+use crate::cli::{ExitStatus, Hint};
 use crate::event::Event;
 use crate::fs::{handle, regular_file};
 use crate::model::LaneId;

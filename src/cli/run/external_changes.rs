@@ -5,9 +5,7 @@ use anyhow::Result;
 
 use super::locked_run::LockedRun;
 use super::request::Adoption;
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
-use crate::cli::this_process::now;
+use crate::cli::{ExitStatus, Hint, RepositoryContext, now};
 use crate::event::{Event, SnapshotReason};
 use crate::executor::Keeping;
 use crate::git::{self, Publication};

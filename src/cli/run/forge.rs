@@ -2,8 +2,7 @@
 
 use anyhow::Result;
 
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
+use crate::cli::{ExitStatus, Hint, RepositoryContext};
 use crate::forge::{Forge, ForgeSettings};
 use crate::git::{Remote, branch_reference, upstream_remote, written_url};
 use crate::model::MergeMode;

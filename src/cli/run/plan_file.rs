@@ -9,8 +9,7 @@ use std::sync::Arc;
 use anyhow::Result;
 
 use crate::cli::args::{Format, ReadingArgs};
-use crate::cli::context::Context;
-use crate::cli::error::{ExitStatus, Hint};
+use crate::cli::{Context, ExitStatus, Hint};
 use crate::fs::regular_file::{self, Links};
 use crate::model::text::{counted, headline};
 use crate::model::{CommandLine, Plan, PlanParts, Round};

@@ -6,9 +6,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use crate::cli::context::Context;
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
+use crate::cli::{Context, ExitStatus, Hint, RepositoryContext};
 use crate::git::{self, Publication};
 use crate::model::ownership::Ownership;
 use crate::model::plan::OwnershipRule;

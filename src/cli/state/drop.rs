@@ -5,9 +5,7 @@ use serde_json::{Value, json};
 
 use super::list::standing;
 use crate::cli::args::DropState;
-use crate::cli::context::Context;
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
+use crate::cli::{Context, ExitStatus, Hint, RepositoryContext};
 use crate::git::Remote;
 use crate::model::RunId;
 use crate::model::text::{counted, shell_line};

@@ -3,8 +3,7 @@
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use crate::cli::error::ExitStatus;
-use crate::cli::repository_context::RepositoryContext;
+use crate::cli::{ExitStatus, RepositoryContext};
 use crate::git::Remote;
 use crate::state_sync::{Offer, offers};
 

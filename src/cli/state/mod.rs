@@ -8,9 +8,7 @@ mod push;
 use anyhow::Result;
 
 use super::args::{RemoteArgs, State};
-use super::context::Context;
-use super::error::ExitStatus;
-use super::repository_context::RepositoryContext;
+use super::{Context, ExitStatus, RepositoryContext};
 use crate::git::Remote;
 use crate::settings::Layer;
 

@@ -4,11 +4,9 @@ use anyhow::Result;
 use serde_json::json;
 
 use crate::cli::args::PullState;
-use crate::cli::error::{CliError, ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
 use crate::cli::run::{Adoption, Reach, adopt, complete_files};
 use crate::cli::runs::command;
-use crate::cli::this_process::{host, now};
+use crate::cli::{CliError, ExitStatus, Hint, RepositoryContext, host, now};
 use crate::git::Remote;
 use crate::model::RunId;
 use crate::model::text::counted;

@@ -4,10 +4,8 @@ use anyhow::Result;
 use serde_json::json;
 
 use crate::cli::args::PushState;
-use crate::cli::error::ExitStatus;
-use crate::cli::repository_context::RepositoryContext;
 use crate::cli::runs::named_or_newest;
-use crate::cli::this_process::host;
+use crate::cli::{ExitStatus, RepositoryContext, host};
 use crate::git::Remote;
 use crate::model::text::counted;
 use crate::state_sync::{Source, send};
