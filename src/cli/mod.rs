@@ -6,7 +6,6 @@ mod ask;
 mod checkpoints;
 mod ci;
 mod clean;
-mod completions;
 mod confirm;
 mod context;
 mod demo;
@@ -17,7 +16,7 @@ mod hook;
 mod init;
 mod log_error;
 mod logs;
-mod man;
+mod manual;
 mod mcp;
 mod plan;
 mod printer;
@@ -25,7 +24,6 @@ mod report;
 mod repository_context;
 mod run;
 mod runs;
-mod show_settings;
 mod signals;
 mod state;
 mod status;
@@ -93,9 +91,9 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
         Command::Init(arguments) => init::run(context, &arguments),
         Command::Mcp => mcp::run(context),
         Command::Hook { event } => Ok(hook::run(global, context.printer, event)),
-        Command::Completions { shell } => completions::run(context, shell),
-        Command::Man { dir } => man::run(context, dir.as_deref()),
-        Command::Status(arguments) if arguments.settings => show_settings::run(context),
+        Command::Completions { shell } => manual::completions(context, shell),
+        Command::Man { dir } => manual::man(context, dir.as_deref()),
+        Command::Status(arguments) if arguments.settings => status::settings(context),
         Command::Status(arguments) => status::run(context, &arguments),
         Command::Logs(arguments) => logs::run(context, &arguments),
         Command::Report(arguments) => report::run(context, &arguments, global.format),

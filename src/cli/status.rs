@@ -19,8 +19,15 @@ use crate::model::safe_text;
 use crate::projection::RunHistory;
 use crate::projection::summary::{Summary, SummaryContext};
 use crate::report::{Plain, Reporter, styles_for, terminal_size};
+use crate::settings::{Layer, json, table};
 use crate::store::lock::is_held;
 use crate::store::{Follower, RunDirectory, StateDirectory};
+
+/// `status --settings`: every setting and where its value came from. No plan is involved, so its layer is empty.
+pub(super) fn settings(context: &Context) -> Result<ExitStatus> {
+    let settings = context.layers(Layer::default())?.resolve(None);
+    context.printer.print(table(&settings), &json(&settings))
+}
 
 /// Shows the run that was named, else the only unfinished one, else the newest.
 pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitStatus> {
