@@ -16,6 +16,7 @@ macro_rules! word_enum {
 
         #[allow(dead_code, reason = "not every enum is listed or read")]
         impl $name {
+            /// Every value.
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
             /// The word that plans, state files and the command line use.
