@@ -109,34 +109,23 @@ impl RunnerText {
     }
 }
 
-/// A runner with everything that a run needs to know of it.
+/// A runner with everything that a run needs to know of it; [`RunnerText`] describes the fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Runner {
-    /// What people call the program.
     pub title: Option<String>,
     /// The program that must be there before anything begins; absent: that of its command.
     pub program: Option<String>,
-    /// What to type to install it.
     pub install: Option<String>,
     /// What is run; may hold the placeholders of [`Runner::filled`].
     pub command: CommandLine,
-    /// How the prompt goes in.
     pub prompt: PromptWay,
-    /// Added to the command to go on with a session.
     pub continuation: Option<Vec<String>>,
-    /// Run in place of the command to go on with a session.
     pub continue_command: Option<Vec<String>>,
-    /// Set for the program, unless the user's environment says something else.
     pub environment: BTreeMap<String, String>,
-    /// What it needs in order to be let in by its service.
     pub key: KeyRule,
-    /// How its output is read where that is JSON lines.
     pub event: Vec<EventRule>,
-    /// How its output is read where that is text.
     pub text: Vec<TextRule>,
-    /// What it prints when something outside is out.
     pub outages: OutagePatterns,
-    /// Files that it leaves in its worktree and that are no work, as patterns of `.gitignore`.
     pub ignore: Vec<String>,
 }
 
