@@ -4,10 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use anyhow::Result;
-
-use super::Context;
 use super::args::{CiService, Format};
+use super::{Context, Result};
 
 use crate::fs::handle;
 use crate::fs::regular_file::Links;

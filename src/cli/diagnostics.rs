@@ -2,7 +2,6 @@
 
 use std::io;
 
-use anyhow::Result;
 use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
@@ -10,7 +9,7 @@ use tracing_subscriber::{EnvFilter, Layer};
 
 use super::args::{Format, GlobalArgs};
 use super::printer::Diagnostics;
-use super::{ExitStatus, Hint};
+use super::{ExitStatus, Hint, Result};
 use crate::settings::Environment;
 use crate::settings::environment::LOG;
 use crate::timing::{Listener, TARGET, Timings};

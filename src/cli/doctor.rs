@@ -5,14 +5,12 @@ mod report;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anyhow::Result;
-
 use super::args;
 use super::error::is_held;
 use super::repository_context::check_directory;
 use super::run::{PlanText, lock_phase, preflight, rollback_refusal};
 use super::runs::existing;
-use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, now};
+use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::RunStarted;
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::model::text::shell_line;

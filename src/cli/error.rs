@@ -24,6 +24,8 @@ use crate::store::LogError;
 use crate::store::checkpoints::CheckpointsError;
 use crate::store::lock::LockError;
 
+pub(crate) use anyhow::Result;
+
 macro_rules! statuses {
     ($($name:ident = $code:literal, $kind:literal, $meaning:literal;)*) => {
         /// How a command ended; the same codes for every command (SPEC §2).

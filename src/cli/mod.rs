@@ -35,12 +35,11 @@ mod wait_policy;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use anyhow::Result;
 use clap::Parser;
 
 use args::{Args, Command, Format, GlobalArgs};
 pub(crate) use context::Context;
-pub(crate) use error::{CliError, ExitStatus, Hint};
+pub(crate) use error::{CliError, ExitStatus, Hint, Result};
 pub(crate) use printer::Printer;
 pub(crate) use repository_context::RepositoryContext;
 pub(crate) use this_process::{host, now, owner};

@@ -2,11 +2,9 @@
 
 use std::path::Path;
 
-use anyhow::Result;
-
 use super::args::{Format, GraphLanguage, Plan as PlanCommand, PlanFile, PlanGraph, ReadingArgs};
 use super::run::{PlanText, invalid, phase_sequence, report};
-use super::{Context, ExitStatus, Hint};
+use super::{Context, ExitStatus, Hint, Result};
 use crate::model::text::counted;
 use crate::model::{CommandLine, UNSET_RUNNER};
 use crate::plan::{self, Reading, explain, graph, native_toml};

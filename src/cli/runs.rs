@@ -3,10 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use anyhow::Result;
-
 use super::repository_context::state_in;
-use super::{Context, ExitStatus, Hint};
+use super::{Context, ExitStatus, Hint, Result};
 use crate::event::{Event, Record, RunOutcome, RunStarted};
 use crate::fs::regular_file;
 use crate::model::text::shell_line;

@@ -3,7 +3,6 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use anyhow::Result;
 use chrono::{Local, Offset};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
@@ -12,7 +11,7 @@ use super::args::{self, Format};
 use super::ci::is_unattended;
 use super::error::OutputError;
 use super::runs::{beginning, existing, only_or_newest, read_begun_log, state, unfinished_of};
-use super::{Context, ExitStatus, now};
+use super::{Context, ExitStatus, Result, now};
 use crate::event::RunStarted;
 use crate::model::RunId;
 use crate::model::safe_text;

@@ -2,11 +2,10 @@
 
 use std::path::Path;
 
-use anyhow::Result;
 use serde_json::Map;
 
 use super::repository_context::redactor;
-use super::{Context, ExitStatus, Hint, now};
+use super::{Context, ExitStatus, Hint, Result, now};
 use crate::executor::timed::row;
 use crate::model::Plan;
 use crate::process;

@@ -2,11 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
-
 use super::error::is_held;
 use super::signals::Signals;
-use super::{CliError, Context, ExitStatus};
+use super::{CliError, Context, ExitStatus, Result};
 use crate::git::{GitError, Repository};
 use crate::model::time::short;
 use crate::settings::{OnLockConflict, Settings};

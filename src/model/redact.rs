@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 use regex::{NoExpand, Regex};
 use serde_json::Value;
 
+use super::text::change_texts;
+
 /// Parts of the names of environment variables that hold secrets.
 const TELLING: &[&str] = &["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
 
@@ -80,12 +82,7 @@ impl Redactor {
 
     /// Takes the secrets out of every text in `value`; names of fields stay.
     pub fn clean_json(&self, value: &mut Value) {
-        match value {
-            Value::String(text) => self.clean(text),
-            Value::Array(values) => values.iter_mut().for_each(|value| self.clean_json(value)),
-            Value::Object(fields) => fields.values_mut().for_each(|value| self.clean_json(value)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
+        change_texts(value, &mut |text| self.clean(text));
     }
 }
 

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
-
 use crate::cli::runs::{named_or_newest, pinned_plan, read_log};
-use crate::cli::{ExitStatus, Hint, RepositoryContext};
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 use crate::event::{Event, Record, RunStarted};
 use crate::git;
 use crate::model::text::{counted, shell_line};

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::find::{Found, RunRecords, existing, records_of};
 use crate::cli::args::ListCheckpoints;
 use crate::cli::runs::unknown_lane;
-use crate::cli::{ExitStatus, RepositoryContext};
+use crate::cli::{ExitStatus, RepositoryContext, Result};
 use crate::event::Event;
 use crate::model::text::counted;
 use crate::model::{AgentName, CheckpointRecord, LaneId, Stage};

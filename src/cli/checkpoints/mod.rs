@@ -7,10 +7,8 @@ mod prune;
 mod restore;
 mod show;
 
-use anyhow::Result;
-
 use super::args::Checkpoints;
-use super::{Context, ExitStatus, RepositoryContext};
+use super::{Context, ExitStatus, RepositoryContext, Result};
 use crate::settings::Layer;
 
 pub(super) fn run(context: &Context, command: &Checkpoints) -> Result<ExitStatus> {

@@ -2,13 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::find::{Found, RunRecords, existing, records_of, started};
 use crate::cli::args::PruneCheckpoints;
 use crate::cli::runs::newest_of_lanes;
-use crate::cli::{ExitStatus, Hint, RepositoryContext, now};
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::Event;
 use crate::git;
 use crate::model::LaneId;

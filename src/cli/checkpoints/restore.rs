@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::Result;
 use serde_json::json;
 
 use super::create::{held, shares};
@@ -10,7 +9,7 @@ use super::find::{Found, named, ways_back};
 use crate::cli::args::RestoreCheckpoint;
 use crate::cli::run::{Adoption, LockedRun, Reach, adopt};
 use crate::cli::runs::open_jobs;
-use crate::cli::{ExitStatus, Hint, RepositoryContext, now};
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::{Event, SnapshotReason};
 use crate::executor::{Executor, ExecutorError, Keeping};
 use crate::git::{self, HeldSlot, Snapshot};

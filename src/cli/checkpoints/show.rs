@@ -1,10 +1,9 @@
 //! `checkpoints show`.
 
-use anyhow::Result;
 use serde_json::{Map, json};
 
 use super::find::{Found, named, ways_back};
-use crate::cli::{ExitStatus, RepositoryContext};
+use crate::cli::{ExitStatus, RepositoryContext, Result};
 use crate::model::{AgentName, TaskId};
 use crate::projection::cells::clean;
 

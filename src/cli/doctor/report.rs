@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::Visit;
-use crate::cli::{Context, ExitStatus};
+use crate::cli::{Context, ExitStatus, Result};
 
 use crate::model::RunId;
 use crate::model::text::counted;

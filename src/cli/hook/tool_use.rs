@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::input::Input;
 use super::unfinished::surrounding;
-use crate::cli::{Context, ExitStatus, now};
+use crate::cli::{Context, ExitStatus, Result, now};
 use crate::git::{Holder, Surrounding};
 use crate::model::snapshot_rules::{Occasion, Progress, ToolCall};
+use crate::model::text::change_texts;
 use crate::process::{self, Output};
 use crate::settings::{Layer, Settings};
 use crate::store::lock::is_held;
@@ -27,20 +27,13 @@ pub(super) fn pass_on(context: &Context, input: &Input) -> Result<Option<Value>>
     let patterns = surrounding(context, input)
         .and_then(|around| settings(context, &around).ok())
         .map_or_else(Vec::new, |settings| settings.redacted_patterns().to_vec());
-    let mut call = json!({"tool": input.tool_name, "input": shortened(&input.tool_input), "at": now()});
+    let mut call = json!({"tool": input.tool_name, "input": input.tool_input, "at": now()});
+    change_texts(&mut call["input"], &mut |text| {
+        text.truncate(text.char_indices().nth(LONGEST_TEXT).map_or(text.len(), |(end, _)| end));
+    });
     process::redactor([], &patterns).clean_json(&mut call);
     tool_calls::append(Path::new(path), &call)?;
     Ok(None)
-}
-
-/// The value with long texts cut short.
-fn shortened(value: &Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(text.chars().take(LONGEST_TEXT).collect()),
-        Value::Array(values) => values.iter().map(shortened).collect(),
-        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), shortened(value))).collect(),
-        other => other.clone(),
-    }
 }
 
 /// Counts a call by hand, and has the worktree kept where it is time to.

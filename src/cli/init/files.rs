@@ -4,9 +4,7 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::Result;
-
-use crate::cli::{ExitStatus, Hint};
+use crate::cli::{ExitStatus, Hint, Result};
 use crate::fs::regular_file::Links;
 use crate::fs::{FileError, Staged, atomic, directory, handle, regular_file};
 

@@ -7,14 +7,13 @@ mod json_text;
 
 use std::path::Path;
 
-use anyhow::Result;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::args::{CiService, Format, Init};
 use super::confirm::{can_ask, confirms};
 use super::context::REPOSITORY_CONFIG;
-use super::{Context, ExitStatus, Hint};
+use super::{Context, ExitStatus, Hint, Result};
 use crate::settings;
 use files::{Change, write_all};
 

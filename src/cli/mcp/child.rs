@@ -5,12 +5,11 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use anyhow::Result;
 use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
 use crate::cli::runs::state;
-use crate::cli::{CliError, Context, ExitStatus};
+use crate::cli::{CliError, Context, ExitStatus, Result};
 use crate::process;
 use crate::store::StateDirectory;
 

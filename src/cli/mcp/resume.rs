@@ -5,13 +5,12 @@ use std::path::Path;
 use std::process::{Child, ExitStatus as Exit};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::child::{Caller, Outcome, failed, refusal};
 use super::parameters::{TaskId, context, usage};
 use crate::cli::runs::existing;
-use crate::cli::{ExitStatus, Hint};
+use crate::cli::{ExitStatus, Hint, Result};
 use crate::event::Event;
 use crate::fs::{handle, regular_file};
 use crate::model::LaneId;

@@ -4,13 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use anyhow::Result;
-
 use super::lock_refusal::{WAIT, held, in_words};
 use super::locks::held_lanes;
 use super::plan_file::PlanFile;
 use crate::cli::runs::{LogOfRun, is_unfinished, logs, newest_of_lanes};
-use crate::cli::{ExitStatus, Hint, RepositoryContext};
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 use crate::event::{Event, Owner, Record, RunStarted};
 use crate::model::text::shell_line;
 use crate::model::{CheckpointStatus, LaneId, LaneIndex, MergeMode, Plan, RunId, Stage};

@@ -3,14 +3,13 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use anyhow::Result;
 use chrono::{Local, Offset};
 
 use super::locked_run::LockedRun;
 use super::switches::SwitchWatch;
 use crate::cli::args::{CiService, Format};
 use crate::cli::timings::Waits;
-use crate::cli::{Context, ExitStatus, RepositoryContext, host, now};
+use crate::cli::{Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::cli::{ci, report};
 use crate::engine::{Sight, drive};
 use crate::event::{Event, RunStarted};

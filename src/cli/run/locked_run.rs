@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
-
 use super::locks::{choosing, lock_branches, lock_run};
 use super::pinned_plan::{Pinned, Pinning};
 use super::request::Adoption;
 use crate::cli::repository_context::redactor;
 use crate::cli::wait_policy::retry_while_held;
-use crate::cli::{ExitStatus, Hint, RepositoryContext};
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 use crate::event::{Record, RunStarted};
 use crate::model::{Plan, RunId};
 use crate::recover::resume::beginning;

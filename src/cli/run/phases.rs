@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
-
 use super::chain::{PhaseEnd, follow};
 use super::claims::merged_before;
 use super::existing_run::{base_branch, latest_run, no_run};
@@ -14,7 +12,7 @@ use super::run_intent::{Outcome, Position, outcome};
 use super::{resume, rollback, start};
 use crate::cli::args::{ExecuteLane, ExecutePhase, ReadingArgs, Resume};
 use crate::cli::runs::{half_done, named_or_only_unfinished};
-use crate::cli::{Context, ExitStatus, Hint, RepositoryContext};
+use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::git;
 use crate::model::{LaneId, MergeMode};
 use crate::plan::explain;

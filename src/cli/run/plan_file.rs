@@ -6,10 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use anyhow::Result;
-
 use crate::cli::args::{Format, ReadingArgs};
-use crate::cli::{Context, ExitStatus, Hint};
+use crate::cli::{Context, ExitStatus, Hint, Result};
 use crate::fs::regular_file::{self, Links};
 use crate::model::text::{counted, headline};
 use crate::model::{CommandLine, Plan, PlanParts, Round};

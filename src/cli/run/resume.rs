@@ -4,8 +4,6 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
-
 use super::execute::execute;
 use super::external_changes::{settle, settle_checkouts};
 use super::forge;
@@ -15,7 +13,7 @@ use super::preflight;
 use super::request::Adoption;
 use crate::cli::repository_context::redactor;
 use crate::cli::runs::{command, unknown_lane};
-use crate::cli::{ExitStatus, Hint, RepositoryContext, now, owner};
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
 use crate::event::{Event, Record, RunStarted};
 use crate::model::digest::sha256;
 use crate::model::text::{counted, shell_line};

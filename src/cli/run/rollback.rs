@@ -1,6 +1,5 @@
 //! `rollback`: lanes back to their starting point.
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::locked_run::{LockedRun, Reach, adopt};
@@ -8,7 +7,7 @@ use super::request::Adoption;
 use crate::cli::args::Rollback;
 use crate::cli::runs::{command, named_or_only_unfinished, unknown_lane};
 use crate::cli::wait_policy::wait_for_refs;
-use crate::cli::{Context, ExitStatus, Hint, RepositoryContext};
+use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::event::{Record, RunStarted};
 use crate::model::text::shell_line;
 use crate::model::{LaneId, Plan, RunId, Stage};

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
 use serde_json::json;
 
 use super::claims::Survey;
@@ -19,7 +18,7 @@ use crate::cli::args::Intent;
 use crate::cli::repository_context::redactor;
 use crate::cli::runs::did_you_mean;
 use crate::cli::wait_policy::retry_while_held;
-use crate::cli::{ExitStatus, Hint, RepositoryContext, now, owner};
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
 use crate::event::{Event, RunOptions, RunStarted};
 use crate::fs::{atomic, regular_file};
 use crate::model::digest::sha256;

@@ -1,11 +1,10 @@
 //! `state drop`: removes runs from a remote. Work that nothing else has is dropped with `--force` only.
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::list::standing;
 use crate::cli::args::DropState;
-use crate::cli::{Context, ExitStatus, Hint, RepositoryContext};
+use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::git::Remote;
 use crate::model::RunId;
 use crate::model::text::{counted, shell_line};

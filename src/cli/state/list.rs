@@ -1,9 +1,8 @@
 //! `state list`: the runs that a remote has.
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
-use crate::cli::{ExitStatus, RepositoryContext};
+use crate::cli::{ExitStatus, RepositoryContext, Result};
 use crate::git::Remote;
 use crate::state_sync::{Offer, offers};
 

@@ -5,10 +5,8 @@ mod list;
 mod pull;
 mod push;
 
-use anyhow::Result;
-
 use super::args::{RemoteArgs, State};
-use super::{Context, ExitStatus, RepositoryContext};
+use super::{Context, ExitStatus, RepositoryContext, Result};
 use crate::git::Remote;
 use crate::settings::Layer;
 

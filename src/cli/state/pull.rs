@@ -1,12 +1,11 @@
 //! `state pull`: fetches a run that was pushed elsewhere, to resume it here.
 
-use anyhow::Result;
 use serde_json::json;
 
 use crate::cli::args::PullState;
 use crate::cli::run::{Adoption, Reach, adopt, complete_files};
 use crate::cli::runs::command;
-use crate::cli::{CliError, ExitStatus, Hint, RepositoryContext, host, now};
+use crate::cli::{CliError, ExitStatus, Hint, RepositoryContext, Result, host, now};
 use crate::git::Remote;
 use crate::model::RunId;
 use crate::model::text::counted;

@@ -1,11 +1,10 @@
 //! `state push`: a run as it is now, to a remote.
 
-use anyhow::Result;
 use serde_json::json;
 
 use crate::cli::args::PushState;
 use crate::cli::runs::named_or_newest;
-use crate::cli::{ExitStatus, RepositoryContext, host};
+use crate::cli::{ExitStatus, RepositoryContext, Result, host};
 use crate::git::Remote;
 use crate::model::text::counted;
 use crate::state_sync::{Source, send};
