@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use chrono::{Local, Offset};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde_json::Value;
 
 use super::args::{self, Format};
@@ -17,7 +17,7 @@ use crate::model::RunId;
 use crate::model::safe_text;
 use crate::projection::RunHistory;
 use crate::projection::summary::{Summary, SummaryContext};
-use crate::report::{Plain, Reporter, styles_for, terminal_size};
+use crate::report::{Plain, Reporter, redrawn, styles_for, terminal_size};
 use crate::settings::{Layer, json, table};
 use crate::store::lock::is_held;
 use crate::store::{Follower, RunDirectory, StateDirectory};
@@ -125,11 +125,7 @@ impl Screen {
         if dumb || !io::stdout().is_terminal() || is_unattended(&context.environment) {
             return Self::Lines(Plain::new(io::stdout(), Local::now().offset().fix(), styles_for(&io::stdout())));
         }
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stdout());
-        if let Ok(style) = ProgressStyle::with_template("{msg}") {
-            bar.set_style(style);
-        }
-        Self::Redrawn(bar)
+        Self::Redrawn(redrawn(ProgressDrawTarget::stdout()))
     }
 
     fn record(&mut self, record: &crate::event::Record, view: &RunHistory) -> Result<()> {

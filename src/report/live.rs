@@ -4,9 +4,9 @@ use std::io;
 use std::time::Duration;
 
 use chrono::FixedOffset;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget};
 
-use super::{Reporter, terminal_size};
+use super::{Reporter, redrawn, terminal_size};
 use crate::event::Record;
 use crate::model::safe_text::for_terminal;
 use crate::model::time::short;
@@ -56,11 +56,7 @@ impl<'a> Live<'a> {
         offset: FixedOffset,
         styles: Styles,
     ) -> Self {
-        let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template("{msg}") {
-            bar.set_style(style);
-        }
-        Self { bar, screen, last_line, offset, styles, drawn: None }
+        Self { bar: redrawn(target), screen, last_line, offset, styles, drawn: None }
     }
 
     fn draw(&mut self, history: &RunHistory, now: Timestamp) {

@@ -8,6 +8,7 @@ use std::os::fd::AsFd;
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::event::Record;
 use crate::model::{Progress, Timestamp};
@@ -98,6 +99,15 @@ pub(crate) fn choose(progress: Progress, stderr_is_terminal: bool, term: Option<
         Progress::Auto | Progress::Live => Progress::Plain,
         Progress::Plain | Progress::Json | Progress::None => progress,
     }
+}
+
+/// Lines on `target` that are redrawn together: the message of the bar.
+pub(crate) fn redrawn(target: ProgressDrawTarget) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, target);
+    if let Ok(style) = ProgressStyle::with_template("{msg}") {
+        bar.set_style(style);
+    }
+    bar
 }
 
 /// Rows and columns of a terminal; `columns` where `stream` is none.

@@ -7,7 +7,7 @@ use chrono::{Local, Offset};
 
 use super::locked_run::LockedRun;
 use super::switches::SwitchWatch;
-use crate::cli::args::{CiService, Format};
+use crate::cli::args::Format;
 use crate::cli::timings::Waits;
 use crate::cli::{Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::cli::{ci, report};
@@ -16,7 +16,7 @@ use crate::event::{Event, RunStarted};
 use crate::executor::{Executor, RunClock};
 use crate::forge::Forge;
 use crate::fs::{atomic, regular_file};
-use crate::model::{JobId, Plan};
+use crate::model::{Ci, JobId, Plan};
 use crate::process;
 use crate::projection::escalation::Escalation;
 use crate::projection::summary::{Summary, SummaryContext};
@@ -162,7 +162,7 @@ fn summarize(within: &RepositoryContext<'_>, view: &RunHistory, started: &RunSta
     }
     let styles = styles_for(&std::io::stderr());
     let output = |job: &JobId| process::output_log(&directory.job(job));
-    let looked_at = ci::service(&within.settings, &context.environment) == Some(CiService::Github);
+    let looked_at = ci::service(&within.settings, &context.environment) == Ci::Github;
     let say = |text: String| context.printer.note(if looked_at { ci::without_commands(&text) } else { text });
     say(failures::failures(view, &output, 80, styles));
     for escalation in summary.escalations.iter().take(PRINTED) {
