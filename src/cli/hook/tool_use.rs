@@ -28,12 +28,14 @@ pub(super) fn pass_on(context: &Context, input: &Input) -> Result<Option<Value>>
         .and_then(|around| settings(context, &around).ok())
         .map_or_else(Vec::new, |settings| settings.redacted_patterns().to_vec());
     let mut call = json!({"tool": input.tool_name, "input": input.tool_input, "at": now()});
-    change_texts(&mut call["input"], &mut |text| {
-        text.truncate(text.char_indices().nth(LONGEST_TEXT).map_or(text.len(), |(end, _)| end));
-    });
+    change_texts(&mut call["input"], &mut shorten);
     process::redactor([], &patterns).clean_json(&mut call);
     tool_calls::append(Path::new(path), &call)?;
     Ok(None)
+}
+
+fn shorten(text: &mut String) {
+    text.truncate(text.char_indices().nth(LONGEST_TEXT).map_or(text.len(), |(end, _)| end));
 }
 
 /// Counts a call by hand, and has the worktree kept where it is time to.
@@ -92,7 +94,8 @@ mod tests {
     #[test]
     fn long_texts_are_cut_wherever_they_are() {
         let long = "x".repeat(LONGEST_TEXT + 1);
-        let short = shortened(&json!({"a": [long, 1], "b": "kept"}));
+        let mut short = json!({"a": [long, 1], "b": "kept"});
+        change_texts(&mut short, &mut shorten);
         assert_eq!(short["a"][0].as_str().map(str::len), Some(LONGEST_TEXT));
         assert_eq!((&short["a"][1], &short["b"]), (&json!(1), &json!("kept")));
     }
