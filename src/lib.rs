@@ -1,8 +1,8 @@
 //! Lanekeeper runs a phase plan as parallel lanes, each lane and each agent in a git worktree of its own.
 //!
-//! The run_loop: everything that happened is an [`event::Event`]; `schedule` folds events into state and decides what is
+//! The run loop: everything that happened is an [`event::Event`]; `schedule` folds events into state and decides what is
 //! wanted next, without a clock, randomness or I/O; `engine` appends events to the run log, makes them durable, and
-//! has the wishes carried out through the doors (`store`, `git`, `process`). `docs/architecture.md` tells the rest.
+//! has the actions carried out by `executor`. `docs/architecture.md` describes the rest.
 
 #[cfg(windows)]
 compile_error!("Lanekeeper needs a POSIX system: sessions, signals and file locks that end with their owner");
@@ -10,17 +10,21 @@ compile_error!("Lanekeeper needs a POSIX system: sessions, signals and file lock
 pub mod cli;
 pub mod diagnose;
 pub mod engine;
+#[allow(missing_docs, reason = "names that say it all; only tests use the library from outside")]
 pub mod event;
 pub mod executor;
 mod forge;
 pub mod fs;
 pub mod git;
+#[allow(missing_docs, reason = "names that say it all; only tests use the library from outside")]
 pub mod model;
 pub mod plan;
 pub mod process;
 pub mod projection;
 mod recover;
+#[allow(missing_docs, reason = "names that say it all; only tests use the library from outside")]
 pub mod report;
+#[allow(missing_docs, reason = "names that say it all; only tests use the library from outside")]
 pub mod runner;
 pub mod schedule;
 pub(crate) mod settings;

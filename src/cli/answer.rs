@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
 use serde_json::json;
 
 use super::args::Answer;
 use super::ask::lock_or_ask;
-use super::context::Context;
-use super::error::ExitStatus;
 use super::repository_context::{holder, redactor, session_id};
 use super::runs::{command, existing, pinned_plan, read_log, require_plan, state, unknown_lane};
-use super::this_process::now;
+use super::{Context, ExitStatus, Result, now};
 use crate::event::{Event, LaneStage, Record};
 use crate::model::{Approval, HumanGate, LaneId};
 use crate::recover::resume::replay;

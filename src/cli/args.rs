@@ -12,17 +12,17 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 
 use super::error::exit_code_table;
-use crate::model::{AgentName, HumanGate, LaneId, ReportFormat, RunId, Stage};
-use crate::settings::value::{self, Choice};
+use crate::model::{AgentName, HumanGate, LaneId, ReportFormat, RunId, Word};
+use crate::settings::value;
 
-pub(crate) use callers::{CiService, Hook, HookEvent, Init};
+pub(crate) use callers::{CiService, HookEvent, Init};
 pub(crate) use execution::{
     ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, ReadingArgs, Resume, Rollback,
 };
 pub(crate) use records::{
-    Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, PruneCheckpoints, RestoreCheckpoint, ShowCheckpoint,
+    Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, PruneCheckpoints, RestoreCheckpoint,
 };
-pub(crate) use state::{DropState, ListStates, PullState, PushState, RemoteArgs, State};
+pub(crate) use state::{DropState, PullState, PushState, RemoteArgs, State};
 
 /// Runs a phase plan as parallel lanes in git worktrees, and survives being killed.
 #[derive(Debug, Parser)]
@@ -154,15 +154,27 @@ pub(crate) enum Command {
     /// Set a repository up for Claude Code: settings, slash commands, hooks, the MCP server
     Init(Init),
     /// Answer a hook of Claude Code: JSON on standard input, JSON on standard output
-    Hook(Hook),
+    Hook {
+        /// What happened
+        #[arg(value_enum)]
+        event: HookEvent,
+    },
     /// Serve runs to agents by the Model Context Protocol, over standard input and output
     Mcp,
     /// See a run with failures, a kill and a resume in a scratch repository
     Demo(Demo),
     /// Write a shell's completion script to standard output
-    Completions(Completions),
+    Completions {
+        /// The shell
+        #[arg(value_enum)]
+        shell: clap_complete::Shell,
+    },
     /// Write the manual page
-    Man(Man),
+    Man {
+        /// Write a page for every command into this directory instead
+        #[arg(long, value_name = "DIR")]
+        dir: Option<PathBuf>,
+    },
 }
 
 impl Command {
@@ -315,25 +327,7 @@ pub(crate) struct Demo {
     pub(crate) dir: Option<PathBuf>,
 }
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Completions {
-    /// The shell
-    #[arg(value_enum)]
-    pub(crate) shell: clap_complete::Shell,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct Man {
-    /// Write a page for every command into this directory instead
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
-}
-
 /// One of the words of `T`, which help and completions list.
-fn choice<T: Choice>() -> impl TypedValueParser<Value = T> {
+fn choice<T: Word>() -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(value::words::<T>()).try_map(|word| value::choice(&word))
-}
-
-fn stage() -> impl TypedValueParser<Value = Stage> {
-    choice()
 }

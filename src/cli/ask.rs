@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
-
-use super::error::{ExitStatus, Hint};
+use super::{ExitStatus, Hint, Result};
 use crate::event::Event;
 use crate::store::lock::{LockError, is_held};
 use crate::store::{Follower, Holder, Request, RunDirectory, RunLock, requests};

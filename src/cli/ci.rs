@@ -4,10 +4,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use anyhow::Result;
-
-use super::args::{CiService, Format};
-use super::context::Context;
+use super::args::Format;
+use super::{Context, Result};
 
 use crate::fs::handle;
 use crate::fs::regular_file::Links;
@@ -15,16 +13,14 @@ use crate::model::Ci;
 use crate::projection::report::{Annotation, ExecutionReport, MARKDOWN_LIMIT, annotations, markdown};
 use crate::settings::{Environment, Progress, Settings};
 
-/// The service that the settings name, or that the environment says it is.
-pub(super) fn service(settings: &Settings, environment: &Environment) -> Option<CiService> {
+/// The service that the settings name, or that the environment says it is; never [`Ci::Auto`].
+pub(super) fn service(settings: &Settings, environment: &Environment) -> Ci {
     let says_so = |name: &str| environment.get(name).is_some_and(|value| value == "true");
     match settings.ci.value {
-        Ci::Github => Some(CiService::Github),
-        Ci::Gitlab => Some(CiService::Gitlab),
-        Ci::None => None,
-        Ci::Auto if says_so("GITHUB_ACTIONS") => Some(CiService::Github),
-        Ci::Auto if says_so("GITLAB_CI") => Some(CiService::Gitlab),
-        Ci::Auto => None,
+        Ci::Auto if says_so("GITHUB_ACTIONS") => Ci::Github,
+        Ci::Auto if says_so("GITLAB_CI") => Ci::Gitlab,
+        Ci::Auto => Ci::None,
+        named => named,
     }
 }
 
@@ -37,8 +33,8 @@ pub(super) fn is_unattended(environment: &Environment) -> bool {
 }
 
 /// Reports to the service how a run ended. GitLab reads the files that the run leaves.
-pub(super) fn report(context: &Context, settings: &Settings, service: CiService, report: &ExecutionReport<'_>) {
-    if service == CiService::Gitlab {
+pub(super) fn report(context: &Context, settings: &Settings, service: Ci, report: &ExecutionReport<'_>) {
+    if service != Ci::Github {
         return;
     }
     if let Err(error) = annotate(context, settings, &annotations(report)) {

@@ -2,17 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::args::Clean;
 use super::confirm::{can_ask, confirms};
-use super::context::Context;
-use super::error::{ExitStatus, Hint};
-use super::repository_context::RepositoryContext;
 use super::runs::{command, existing};
-use super::this_process::now;
 use super::wait_policy::wait_for_refs;
+use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::Event;
 use crate::model::RunId;
 use crate::model::text::{counted, shell_line};
@@ -21,21 +17,12 @@ use crate::recover::clean::{Leftover, Surroundings, Thing, Traces, remove, remov
 use crate::settings::Layer;
 use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, lock, run_log};
 
-/// What was done with one run.
 struct Cleaned {
     run: RunId,
-    found: Vec<Leftover>,
-    /// Why the run was left alone altogether.
-    left_alone: Option<String>,
+    /// What it left; an error: why it was left alone.
+    found: Result<Vec<Leftover>, String>,
 }
 
-impl Cleaned {
-    fn left_alone(run: RunId, reason: String) -> Self {
-        Self { run, found: Vec::new(), left_alone: Some(reason) }
-    }
-}
-
-/// `clean`.
 pub(super) fn run(context: &Context, arguments: &Clean) -> Result<ExitStatus> {
     let within = RepositoryContext::open_for_work(context, Layer::default())?;
     if !arguments.dry_run {
@@ -50,7 +37,7 @@ pub(super) fn run(context: &Context, arguments: &Clean) -> Result<ExitStatus> {
         None => known.keys().cloned().collect(),
     };
     let unreadable = unreadable.into_iter().filter(|_| arguments.run.is_none());
-    let left_alone = unreadable.map(|(run, reason)| Cleaned::left_alone(run, reason));
+    let left_alone = unreadable.map(|(run, reason)| Cleaned { run, found: Err(reason) });
     let place = Place { within, known };
     let mut cleaned: Vec<Cleaned> =
         chosen.into_iter().map(|run| look_at(&place, run, arguments)).collect::<Result<_, _>>()?;
@@ -58,21 +45,21 @@ pub(super) fn run(context: &Context, arguments: &Clean) -> Result<ExitStatus> {
         if !is_agreed(context, arguments, &cleaned)? {
             return Ok(ExitStatus::Done);
         }
-        let removed = cleaned.into_iter().map(|seen| match seen.left_alone {
-            Some(_) => Ok(seen),
-            None => remove_from(&place, seen.run, arguments),
+        let removed = cleaned.into_iter().map(|seen| match seen.found {
+            Err(_) => Ok(seen),
+            Ok(_) => remove_from(&place, seen.run, arguments),
         });
         cleaned = removed.collect::<Result<_, _>>()?;
     }
     cleaned.extend(left_alone);
     // The log of a run of which nothing else is left is no reason to mention it.
-    cleaned.retain(|run| arguments.run.is_some() || !run.found.is_empty() || run.left_alone.is_some());
+    cleaned.retain(|run| arguments.run.is_some() || run.found.as_ref().map_or(true, |found| !found.is_empty()));
     report(context, &cleaned, arguments.dry_run)
 }
 
 /// Whether what was `found` may be removed: the user says so, with `--yes` or when asked.
 fn is_agreed(context: &Context, arguments: &Clean, found: &[Cleaned]) -> Result<bool> {
-    if arguments.yes || !found.iter().flat_map(|run| &run.found).any(Leftover::goes) {
+    if arguments.yes || !found.iter().flat_map(|run| run.found.iter().flatten()).any(Leftover::goes) {
         return Ok(true);
     }
     if can_ask(context) {
@@ -112,14 +99,13 @@ fn look_at(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Cleaned> 
         () if lock::is_held(&directory.lock()) => Some("a live session holds it"),
         () => None,
     };
-    if let Some(reason) = reason {
-        return Ok(Cleaned::left_alone(run, reason.to_owned()));
-    }
-    let found = place.with(&run, arguments, survey)?;
-    Ok(Cleaned { run, found, left_alone: None })
+    let found = match reason {
+        Some(reason) => Err(reason.to_owned()),
+        None => Ok(place.with(&run, arguments, survey)?),
+    };
+    Ok(Cleaned { run, found })
 }
 
-/// Removes what a run left.
 fn remove_from(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Cleaned> {
     let directory = place.within.state.run(&run);
     directory.create()?;
@@ -136,7 +122,7 @@ fn remove_from(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Clean
         Some(_) => {}
     }
     crate::state_sync::forget(&place.within.repository, &run)?;
-    Ok(Cleaned { run, found, left_alone: None })
+    Ok(Cleaned { run, found: Ok(found) })
 }
 
 /// Records that the lanes whose unmerged work was removed are as if they had not begun: a resume begins them again.
@@ -218,7 +204,7 @@ fn refuse(
 
 /// Blocked if something could not be removed.
 fn report(context: &Context, cleaned: &[Cleaned], dry_run: bool) -> Result<ExitStatus> {
-    let all = || cleaned.iter().flat_map(|run| &run.found);
+    let all = || cleaned.iter().flat_map(|run| run.found.iter().flatten());
     let refused = all().any(Leftover::was_refused);
     let runs: Vec<Value> = cleaned.iter().map(|run| as_json(run, dry_run)).collect();
     let (gone, kept) = (all().filter(|it| it.goes()).count(), all().filter(|it| !it.goes()).count());
@@ -246,25 +232,26 @@ fn as_lines(cleaned: &[Cleaned], dry_run: bool) -> String {
 }
 
 fn as_text(cleaned: &Cleaned, dry_run: bool) -> Vec<String> {
-    let mut lines = match &cleaned.left_alone {
-        Some(reason) => vec![format!("run {}: left alone: {reason}", cleaned.run)],
-        None => vec![format!("run {}:", cleaned.run)],
+    let found = match &cleaned.found {
+        Err(reason) => return vec![format!("run {}: left alone: {reason}", cleaned.run)],
+        Ok(found) => found,
     };
-    lines.extend(cleaned.found.iter().map(|leftover| {
+    let mut lines = vec![format!("run {}:", cleaned.run)];
+    lines.extend(found.iter().map(|leftover| {
         let at = leftover.thing.commit().map(|commit| format!(" at {}", commit.short())).unwrap_or_default();
         let (word, kind, name) = (word(leftover, dry_run), leftover.thing.kind(), leftover.thing.name());
         format!("  {word} {kind} {name}{at}: {}", leftover.reason())
     }));
     let kept_work =
         |leftover: &&Leftover| !leftover.goes() && matches!(leftover.thing, Thing::Snapshot(..) | Thing::Branch(..));
-    if let Some(leftover) = cleaned.found.iter().find(kept_work) {
+    if let Some(leftover) = found.iter().find(kept_work) {
         lines.push(format!("  to look at what is kept: {}", shell_line(["git", "log", &leftover.thing.name()])));
     }
     lines
 }
 
 fn as_json(cleaned: &Cleaned, dry_run: bool) -> Value {
-    let things = cleaned.found.iter().map(|leftover| {
+    let things = cleaned.found.iter().flatten().map(|leftover| {
         json!({
             "action": word(leftover, dry_run).replace(' ', "_"),
             "kind": leftover.thing.kind(),
@@ -273,5 +260,5 @@ fn as_json(cleaned: &Cleaned, dry_run: bool) -> Value {
             "reason": leftover.reason(),
         })
     });
-    json!({"run_id": cleaned.run, "left_alone": cleaned.left_alone, "things": things.collect::<Vec<_>>()})
+    json!({"run_id": cleaned.run, "left_alone": cleaned.found.as_ref().err(), "things": things.collect::<Vec<_>>()})
 }

@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal};
 
 use anyhow::{Context as _, Result};
 
+use super::Context;
 use super::args::Format;
-use super::context::Context;
 
 /// Whether the user can be asked: standard input and output are a terminal, and the output is text.
 pub(super) fn can_ask(context: &Context) -> bool {

@@ -2,15 +2,14 @@
 
 use std::io;
 
-use anyhow::Result;
 use tracing_subscriber::filter::{FilterExt, filter_fn};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer};
 
 use super::args::{Format, GlobalArgs};
-use super::error::{ExitStatus, Hint};
 use super::printer::Diagnostics;
+use super::{ExitStatus, Hint, Result};
 use crate::settings::Environment;
 use crate::settings::environment::LOG;
 use crate::timing::{Listener, TARGET, Timings};

@@ -5,15 +5,12 @@ mod report;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anyhow::Result;
-
 use super::args;
-use super::context::Context;
-use super::error::{CliError, ExitStatus, Hint, is_held};
-use super::repository_context::{RepositoryContext, check_directory};
+use super::error::is_held;
+use super::repository_context::check_directory;
 use super::run::{PlanText, lock_phase, preflight, rollback_refusal};
 use super::runs::existing;
-use super::this_process::now;
+use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::RunStarted;
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::model::text::shell_line;
@@ -26,7 +23,6 @@ use crate::settings::Layer;
 use crate::store::RunLock;
 use crate::store::lock::LockError;
 
-/// `doctor`.
 pub(super) fn run(context: &Context, arguments: &args::Doctor) -> Result<ExitStatus> {
     let mut within = RepositoryContext::open(context, Layer::default())?;
     if arguments.run.is_none() && within.settings.log_path.value.is_some() {
@@ -52,7 +48,6 @@ pub(super) fn run(context: &Context, arguments: &args::Doctor) -> Result<ExitSta
     })
 }
 
-/// What was found and repaired.
 #[derive(Default)]
 struct Visit {
     /// What was repaired or could not be, and the words for it.

@@ -24,11 +24,13 @@ use crate::store::LogError;
 use crate::store::checkpoints::CheckpointsError;
 use crate::store::lock::LockError;
 
+pub(crate) use anyhow::Result;
+
 macro_rules! statuses {
     ($($name:ident = $code:literal, $kind:literal, $meaning:literal;)*) => {
         /// How a command ended; the same codes for every command (SPEC §2).
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub(super) enum ExitStatus { $($name = $code,)* }
+        pub(crate) enum ExitStatus { $($name = $code,)* }
 
         impl ExitStatus {
             /// In the order of the codes.
@@ -86,7 +88,6 @@ impl From<ExitStatus> for ExitCode {
     }
 }
 
-/// The exit codes as `--help` shows them.
 pub(super) fn exit_code_table() -> String {
     ExitStatus::ALL.iter().fold("Exit codes:".to_owned(), |mut table, status| {
         let _ = write!(table, "\n  {:>3}  {}", status.code(), status.meaning());
@@ -97,7 +98,7 @@ pub(super) fn exit_code_table() -> String {
 /// Why a command failed, as it is shown. With [`ExitStatus::Done`] nothing is shown: the reader of the output went away.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub(super) struct CliError {
+pub(crate) struct CliError {
     pub(super) status: ExitStatus,
     pub(super) message: String,
     /// What to do about it, each a line of its own.
@@ -120,8 +121,7 @@ impl CliError {
     }
 }
 
-/// Adds what to do about an error.
-pub(super) trait Hint {
+pub(crate) trait Hint {
     fn hint(self, hint: impl Into<String>) -> anyhow::Error;
 }
 

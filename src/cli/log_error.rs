@@ -1,14 +1,11 @@
 //! `log-error`: records errors of scripts and agents (SPEC §10; seed 002).
 
-use anyhow::Result;
 use serde_json::json;
 
 use super::args::LogError;
-use super::context::Context;
-use super::error::ExitStatus;
-use super::repository_context::{RepositoryContext, redactor};
+use super::repository_context::redactor;
 use super::runs::{existing, pinned_plan};
-use super::this_process::now;
+use super::{Context, ExitStatus, RepositoryContext, Result, now};
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::process;
 use crate::settings::Layer;

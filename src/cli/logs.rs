@@ -7,9 +7,8 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 
 use super::args::{self, Format};
-use super::context::Context;
-use super::error::ExitStatus;
 use super::runs::{existing, pinned_plan, read_log, require_lane, state, unknown};
+use super::{Context, ExitStatus};
 use crate::event::{Event, Record};
 use crate::model::{AgentName, ExitCause, JobExit, JobId, Plan};
 use crate::process::{self, NewLines};
@@ -22,8 +21,8 @@ pub(super) fn run(context: &Context, arguments: &args::Logs) -> Result<ExitStatu
     let (state, _) = state(context)?;
     let directory = existing(&state, &arguments.run)?;
     let records = read_log(context, &directory)?.records;
-    check_names(arguments, &directory, &records)?;
     let plan = pinned_plan(&directory);
+    check_names(arguments, plan.as_ref(), &records)?;
     let runners = plan.as_ref().filter(|_| !arguments.raw);
     let mut printed =
         Printed { context, arguments, directory: &directory, plan: runners, jobs: Vec::new(), last: None };
@@ -31,7 +30,7 @@ pub(super) fn run(context: &Context, arguments: &args::Logs) -> Result<ExitStatu
         follow(&mut printed)?;
     } else {
         printed.learn(&records);
-        printed.print_all()?;
+        printed.print(true)?;
     }
     if printed.jobs.is_empty() {
         context.printer.note("Nothing was written yet.");
@@ -40,10 +39,9 @@ pub(super) fn run(context: &Context, arguments: &args::Logs) -> Result<ExitStatu
 }
 
 /// Refuses lanes and agents that neither the plan nor the log knows.
-fn check_names(arguments: &args::Logs, directory: &RunDirectory, records: &[Record]) -> Result<()> {
+fn check_names(arguments: &args::Logs, plan: Option<&Plan>, records: &[Record]) -> Result<()> {
     let Some(lane) = &arguments.lane else { return Ok(()) };
-    let plan = pinned_plan(directory);
-    require_lane(plan.as_ref(), records, lane)?;
+    require_lane(plan, records, lane)?;
     let Some(agent) = &arguments.agent else { return Ok(()) };
     let planned = plan.iter().flat_map(|plan| &plan.lanes).filter(|known| known.id == *lane);
     let of_plan = planned.flat_map(|lane| &lane.agents).map(|agent| &agent.name);
@@ -58,7 +56,6 @@ fn check_names(arguments: &args::Logs, directory: &RunDirectory, records: &[Reco
     Err(unknown(&format!("lane {lane}"), "agent", agent.as_str(), &agents))
 }
 
-/// How often a followed run is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 
 /// Prints output until the run or its process ends.
@@ -69,18 +66,13 @@ fn follow(printed: &mut Printed<'_>) -> Result<()> {
         // Looked at before the log: what a process that has ended wrote last is in the log by then.
         let held = is_held(&printed.directory.lock());
         let news = log.poll()?.records;
-        for record in &news {
-            match record.event {
-                Event::RunFinished { .. } => ended = true,
-                Event::RunResumed { .. } => ended = false,
-                _ => {}
-            }
-        }
+        let last = news.iter().rev().find_map(|record| record.event.run_outcome());
+        ended = last.map_or(ended, |outcome| outcome.is_some());
         printed.learn(&news);
         if ended || !held {
-            return printed.print_all();
+            return printed.print(true);
         }
-        printed.print_new()?;
+        printed.print(false)?;
         std::thread::sleep(LOOK);
     }
 }
@@ -135,24 +127,13 @@ impl Printed<'_> {
         lane && self.arguments.agent.as_ref().is_none_or(|agent| job.agent() == Some(agent))
     }
 
-    /// Tells whole lines that were added.
-    fn print_new(&mut self) -> Result<()> {
+    /// Prints whole lines that were added; with `all` also lines without an end, and a header for jobs that wrote nothing.
+    fn print(&mut self, all: bool) -> Result<()> {
         for at in 0..self.jobs.len() {
             if !self.jobs[at].done {
-                let ended = self.jobs[at].exit.is_some();
+                let ended = all || self.jobs[at].exit.is_some();
                 self.write_new(at, ended)?;
                 self.jobs[at].done = ended;
-            }
-        }
-        Ok(())
-    }
-
-    /// Tells everything that is there, lines without an end too, and a header for jobs that wrote nothing.
-    fn print_all(&mut self) -> Result<()> {
-        for at in 0..self.jobs.len() {
-            if !self.jobs[at].done {
-                self.write_new(at, true)?;
-                self.jobs[at].done = true;
             }
         }
         Ok(())

@@ -6,7 +6,6 @@ mod ask;
 mod checkpoints;
 mod ci;
 mod clean;
-mod completions;
 mod confirm;
 mod context;
 mod demo;
@@ -17,7 +16,7 @@ mod hook;
 mod init;
 mod log_error;
 mod logs;
-mod man;
+mod manual;
 mod mcp;
 mod plan;
 mod printer;
@@ -25,7 +24,7 @@ mod report;
 mod repository_context;
 mod run;
 mod runs;
-mod show_settings;
+mod signals;
 mod state;
 mod status;
 mod stop;
@@ -36,13 +35,14 @@ mod wait_policy;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use anyhow::Result;
 use clap::Parser;
 
 use args::{Args, Command, Format, GlobalArgs};
-use context::Context;
-use error::{ExitStatus, Hint};
-use printer::Printer;
+pub(crate) use context::Context;
+pub(crate) use error::{CliError, ExitStatus, Hint, Result};
+pub(crate) use printer::Printer;
+pub(crate) use repository_context::RepositoryContext;
+pub(crate) use this_process::{host, now, owner};
 
 use crate::model::ReportFormat;
 use crate::timing::Timings;
@@ -62,8 +62,8 @@ pub fn main(arguments: Vec<OsString>) -> ExitCode {
 
 fn run_command(args: Args, printer: Printer) -> Result<ExitStatus> {
     args.global.color.set();
-    if let Command::Hook(arguments) = &args.command {
-        return Ok(hook::run(&args.global, printer, arguments.event));
+    if let Command::Hook { event } = args.command {
+        return Ok(hook::run(&args.global, printer, event));
     }
     refuse_documents(&args)?;
     let mut context = Context::new(&args.global, printer)?;
@@ -89,10 +89,10 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
         Command::Doctor(arguments) => doctor::run(context, &arguments),
         Command::Init(arguments) => init::run(context, &arguments),
         Command::Mcp => mcp::run(context),
-        Command::Hook(arguments) => Ok(hook::run(global, context.printer, arguments.event)),
-        Command::Completions(arguments) => completions::run(context, &arguments),
-        Command::Man(arguments) => man::run(context, &arguments),
-        Command::Status(arguments) if arguments.settings => show_settings::run(context),
+        Command::Hook { event } => Ok(hook::run(global, context.printer, event)),
+        Command::Completions { shell } => manual::completions(context, shell),
+        Command::Man { dir } => manual::man(context, dir.as_deref()),
+        Command::Status(arguments) if arguments.settings => status::settings(context),
         Command::Status(arguments) => status::run(context, &arguments),
         Command::Logs(arguments) => logs::run(context, &arguments),
         Command::Report(arguments) => report::run(context, &arguments, global.format),
@@ -102,7 +102,6 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
     }
 }
 
-/// Refuses formats that only reports are written in.
 fn refuse_documents(args: &Args) -> Result<()> {
     let format = args.global.format;
     if matches!(format, ReportFormat::Text | ReportFormat::Json) || matches!(args.command, Command::Report(_)) {

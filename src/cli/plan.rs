@@ -2,21 +2,16 @@
 
 use std::path::Path;
 
-use anyhow::Result;
-
 use super::args::{Format, GraphLanguage, Plan as PlanCommand, PlanFile, PlanGraph, ReadingArgs};
-use super::context::Context;
-use super::error::{ExitStatus, Hint};
 use super::run::{PlanText, invalid, phase_sequence, report};
+use super::{Context, ExitStatus, Hint, Result};
 use crate::model::text::counted;
 use crate::model::{CommandLine, UNSET_RUNNER};
 use crate::plan::{self, Reading, explain, graph, native_toml};
 use crate::settings::{Layer, Settings};
 
-/// What is done with each plan.
 type What<'a> = dyn Fn(&Path) -> Result<ExitStatus> + 'a;
 
-/// `plan …`.
 pub(super) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus> {
     let (file, what): (&PlanFile, &What<'_>) = match command {
         PlanCommand::Schema => {
@@ -102,7 +97,6 @@ fn valid(context: &Context, path: &Path, how: &ReadingArgs) -> Result<(Settings,
     Ok((settings, plan))
 }
 
-/// A plan as it was read.
 struct Read {
     settings: Settings,
     reading: Reading,

@@ -18,7 +18,7 @@ const HINT: Style = AnsiColor::Cyan.on_default();
 
 /// Writes for people or for programs; styles are removed where the stream is not a terminal that shows them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Printer {
+pub(crate) struct Printer {
     format: Format,
 }
 

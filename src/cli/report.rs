@@ -2,16 +2,14 @@
 
 use anyhow::{Context as _, Result};
 
-use super::args::{self, CiService};
+use super::args;
 use super::ci;
-use super::context::Context;
-use super::error::{ExitStatus, Hint};
-use super::repository_context::{RepositoryContext, redactor};
+use super::repository_context::redactor;
 use super::runs::{beginning, named_or_newest, pinned_plan, read_begun_log, state};
 use super::status::screen;
-use super::this_process::now;
+use super::{Context, ExitStatus, Hint, RepositoryContext, now};
 use crate::fs::{atomic, regular_file};
-use crate::model::{Plan, Redactor, ReportFormat, RunId};
+use crate::model::{Ci, Plan, Redactor, ReportFormat, RunId};
 use crate::projection::RunHistory;
 use crate::projection::report::ExecutionReport;
 use crate::projection::styles::Styles;
@@ -78,16 +76,14 @@ pub(super) fn keep(within: &RepositoryContext<'_>, plan: &Plan, run: &RunId) {
     let history = history(&directory, &contents, &redactor(settings, plan));
     let report = report(state, &history, &contents, false);
     let service = ci::service(settings, &context.environment);
-    let more = (service == Some(CiService::Gitlab)).then_some(ReportFormat::CodeQuality);
+    let more = (service == Ci::Gitlab).then_some(ReportFormat::CodeQuality);
     for format in [ReportFormat::Json, ReportFormat::Markdown, ReportFormat::Junit].into_iter().chain(more) {
         let written = report.render(format, WIDTH, Styles::plain()).map_err(|error| error.to_string());
         let kept = written
             .and_then(|text| atomic::write(&directory.report(format), text.as_bytes()).map_err(|it| it.to_string()));
         kept.unwrap_or_else(|error| not_written(context, &error));
     }
-    if let Some(service) = service {
-        ci::report(context, settings, service, &report);
-    }
+    ci::report(context, settings, service, &report);
 }
 
 fn not_written(context: &Context, error: &dyn std::fmt::Display) {

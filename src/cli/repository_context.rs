@@ -11,7 +11,7 @@ use super::context::Context;
 use super::error::{ExitStatus, Hint};
 use super::this_process::{now, owner};
 use super::wait_policy::wait_for_refs;
-use crate::event::RunStarted;
+use crate::event::{Record, RunStarted};
 use crate::executor::{Executor, RunClock};
 use crate::git::{self, Pool, Remote, Repository};
 use crate::model::ownership::RUN_LOG_DIRECTORY;
@@ -19,10 +19,11 @@ use crate::model::{Plan, Redactor, RunId};
 use crate::plan::planning_files;
 use crate::process;
 use crate::projection::pull_request::pull_request;
+use crate::report::projections::{ProjectionError, ProjectionWriter};
 use crate::settings::{Layer, Settings};
 use crate::store::{Holder, StateDirectory};
 
-pub(super) struct RepositoryContext<'a> {
+pub(crate) struct RepositoryContext<'a> {
     pub(super) context: &'a Context,
     pub(super) repository: Repository,
     pub(super) settings: Settings,
@@ -69,6 +70,17 @@ impl<'a> RepositoryContext<'a> {
     /// A pool of worktrees in `root` that sets no limit of its own.
     pub(super) fn pool(&self, root: &Path, keep_caches: bool) -> Pool {
         Pool::new(self.repository.clone(), root, u32::MAX, keep_caches)
+    }
+
+    /// Writes the files that follow from the log of a run, first those that `history` asks for.
+    pub(super) fn projections(
+        &self,
+        started: &RunStarted,
+        plan: &Plan,
+        history: Arc<Vec<Record>>,
+    ) -> Result<ProjectionWriter, ProjectionError> {
+        let pool = self.pool(&started.options.worktree_root, started.options.keep_caches);
+        ProjectionWriter::start(&self.state, &self.repository, &pool, started, plan, history)
     }
 
     pub(super) fn executor(&self, started: &RunStarted, plan: &Arc<Plan>) -> Result<Executor> {

@@ -3,11 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use anyhow::Result;
-
-use super::context::Context;
-use super::error::{ExitStatus, Hint};
 use super::repository_context::state_in;
+use super::{Context, ExitStatus, Hint, Result};
 use crate::event::{Event, Record, RunOutcome, RunStarted};
 use crate::fs::regular_file;
 use crate::model::text::shell_line;
@@ -83,7 +80,6 @@ pub(super) struct LogOfRun {
     pub(super) program: Vec<String>,
     /// Whether a live process had it just before its log was read.
     pub(super) held: bool,
-    /// What its log holds.
     pub(super) records: Vec<Record>,
 }
 
@@ -212,7 +208,6 @@ pub(super) fn beginning(directory: &RunDirectory) -> RunHistory {
     pinned_plan(directory).map_or_else(RunHistory::default, |plan| RunHistory::for_plan(&plan))
 }
 
-/// The plan that a run pinned.
 pub(super) fn require_plan(run: &RunId, directory: &RunDirectory) -> Result<Plan> {
     pinned_plan(directory).ok_or_else(|| {
         let path = directory.plan();

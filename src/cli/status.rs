@@ -3,26 +3,30 @@
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use anyhow::Result;
 use chrono::{Local, Offset};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget};
 use serde_json::Value;
 
 use super::args::{self, Format};
 use super::ci::is_unattended;
-use super::context::Context;
-use super::error::ExitStatus;
 use super::error::OutputError;
 use super::runs::{beginning, existing, only_or_newest, read_begun_log, state, unfinished_of};
-use super::this_process::now;
+use super::{Context, ExitStatus, Result, now};
 use crate::event::RunStarted;
 use crate::model::RunId;
 use crate::model::safe_text;
 use crate::projection::RunHistory;
 use crate::projection::summary::{Summary, SummaryContext};
-use crate::report::{Plain, Reporter, styles_for};
+use crate::report::{Plain, Reporter, redrawn, styles_for, terminal_size};
+use crate::settings::{Layer, json, table};
 use crate::store::lock::is_held;
 use crate::store::{Follower, RunDirectory, StateDirectory};
+
+/// `status --settings`: every setting and where its value came from. No plan is involved, so its layer is empty.
+pub(super) fn settings(context: &Context) -> Result<ExitStatus> {
+    let settings = context.layers(Layer::default())?.resolve(None);
+    context.printer.print(table(&settings), &json(&settings))
+}
 
 /// Shows the run that was named, else the only unfinished one, else the newest.
 pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitStatus> {
@@ -79,7 +83,6 @@ fn mention_others(context: &Context, unfinished: &[(RunId, RunStarted)], shown: 
     Ok(())
 }
 
-/// How many other runs are named.
 const OTHERS: usize = 5;
 
 /// How often a watched run is looked at.
@@ -122,11 +125,7 @@ impl Screen {
         if dumb || !io::stdout().is_terminal() || is_unattended(&context.environment) {
             return Self::Lines(Plain::new(io::stdout(), Local::now().offset().fix(), styles_for(&io::stdout())));
         }
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stdout());
-        if let Ok(style) = ProgressStyle::with_template("{msg}") {
-            bar.set_style(style);
-        }
-        Self::Redrawn(bar)
+        Self::Redrawn(redrawn(ProgressDrawTarget::stdout()))
     }
 
     fn record(&mut self, record: &crate::event::Record, view: &RunHistory) -> Result<()> {
@@ -168,7 +167,5 @@ impl Screen {
 
 /// Rows and columns of the terminal; elsewhere wide enough for every table.
 pub(super) fn screen() -> (usize, usize) {
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok();
-    let size = size.filter(|size| size.ws_row > 0 && size.ws_col > 0);
-    size.map_or((24, 100), |size| (size.ws_row.into(), size.ws_col.into()))
+    terminal_size(io::stdout(), 100)
 }

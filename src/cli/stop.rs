@@ -3,15 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use serde_json::json;
 
 use super::args;
 use super::ask::lock_or_ask;
-use super::context::Context;
-use super::error::ExitStatus;
 use super::repository_context::{holder, session_id};
 use super::runs::{existing, open_jobs, pinned_plan, read_log, require_lane, state};
+use super::{Context, ExitStatus, Result};
 use crate::event::Record;
 use crate::model::JobId;
 use crate::model::text::counted;

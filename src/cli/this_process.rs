@@ -3,16 +3,14 @@
 use crate::event::Owner;
 use crate::model::{ProcessId, Timestamp};
 
-pub(super) fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     Timestamp::from_unix_millis(chrono::Utc::now().timestamp_millis())
 }
 
-/// The name of this machine.
-pub(super) fn host() -> String {
+pub(crate) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// This process as the owner of a run.
-pub(super) fn owner(session_id: &str) -> Owner {
+pub(crate) fn owner(session_id: &str) -> Owner {
     Owner { session_id: session_id.to_owned(), process: ProcessId::current(), host: host() }
 }

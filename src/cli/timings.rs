@@ -2,13 +2,10 @@
 
 use std::path::Path;
 
-use anyhow::Result;
 use serde_json::Map;
 
-use super::context::Context;
-use super::error::{ExitStatus, Hint};
 use super::repository_context::redactor;
-use super::this_process::now;
+use super::{Context, ExitStatus, Hint, Result, now};
 use crate::executor::timed::row;
 use crate::model::Plan;
 use crate::process;

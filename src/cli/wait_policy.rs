@@ -2,18 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
-use tokio::runtime::{Builder, Runtime};
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::sleep;
-
-use super::context::Context;
-use super::error::{CliError, ExitStatus, is_held};
+use super::error::is_held;
+use super::signals::Signals;
+use super::{CliError, Context, ExitStatus, Result};
 use crate::git::{GitError, Repository};
 use crate::model::time::short;
 use crate::settings::{OnLockConflict, Settings};
 
-/// The time between two attempts.
 const PAUSE: Duration = Duration::from_millis(300);
 
 /// Repeats `attempt` while a live session holds what it needs, if the settings say so. A signal ends the wait, and so does
@@ -65,8 +60,7 @@ pub(super) fn wait_for_refs(context: &Context, repository: &Repository) -> Resul
 
 /// A wait that a signal ends.
 struct Wait {
-    runtime: Runtime,
-    signals: [(Signal, ExitStatus, &'static str); 3],
+    signals: Signals,
     reported: String,
 }
 
@@ -75,24 +69,11 @@ impl Wait {
     fn begun(wait: &mut Option<Self>) -> Result<&mut Self> {
         let begun = match wait.take() {
             Some(begun) => begun,
-            None => Self::begin().context("cannot listen for signals")?,
+            None => Self { signals: Signals::watch()?, reported: String::new() },
         };
         Ok(wait.insert(begun))
     }
 
-    fn begin() -> std::io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let entered = runtime.enter();
-        let signals = [
-            (signal(SignalKind::interrupt())?, ExitStatus::Interrupted, "SIGINT"),
-            (signal(SignalKind::terminate())?, ExitStatus::Terminated, "SIGTERM"),
-            (signal(SignalKind::hangup())?, ExitStatus::Terminated, "SIGHUP"),
-        ];
-        drop(entered);
-        Ok(Self { runtime, signals, reported: String::new() })
-    }
-
-    /// Prints each reason once.
     fn report(&mut self, context: &Context, reason: &str) {
         if self.reported != reason {
             context.printer.note(format!("Waiting: {reason}"));
@@ -100,17 +81,11 @@ impl Wait {
         }
     }
 
-    fn pause(&mut self) -> Result<()> {
-        let [(interrupt, ..), (terminate, ..), (hang_up, ..)] = &mut self.signals;
-        let received = self.runtime.block_on(async {
-            tokio::select! {
-                _ = interrupt.recv() => Some(0),
-                _ = terminate.recv() => Some(1),
-                _ = hang_up.recv() => Some(2),
-                () = sleep(PAUSE) => None,
-            }
-        });
-        let Some((_, status, name)) = received.map(|at: usize| &self.signals[at]) else { return Ok(()) };
-        Err(status.error(format!("{name} came while waiting; nothing was begun")))
+    fn pause(&self) -> Result<()> {
+        std::thread::sleep(PAUSE);
+        match self.signals.received() {
+            None => Ok(()),
+            Some((status, name)) => Err(status.error(format!("{name} came while waiting; nothing was begun"))),
+        }
     }
 }

@@ -11,7 +11,6 @@ crate::model::word_enum! {
         Requirements = "REQUIREMENTS",
         /// The plan is presented.
         Synthesis = "SYNTHESIS",
-        /// Agents work.
         Implementation = "IMPLEMENTATION",
         /// The lane's tests run.
         Validation = "VALIDATION",

@@ -1,7 +1,6 @@
 //! Why a run is asked to stop, and how it ended.
 
 crate::model::word_enum! {
-    /// Who asked a run to stop.
     StopReason {
         /// Ctrl-C.
         Interrupt = "interrupt",
@@ -17,7 +16,6 @@ crate::model::word_enum! {
 }
 
 crate::model::word_enum! {
-    /// How a run ended.
     RunOutcome {
         /// Every lane is merged and the final gate passed.
         Done = "done",

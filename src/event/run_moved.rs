@@ -22,7 +22,6 @@ pub struct RunMoved {
 /// A clone on a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Place {
-    /// The machine's name.
     pub host: String,
     /// The main worktree; absolute.
     pub repository: PathBuf,

@@ -17,9 +17,7 @@ pub struct RunStarted {
     pub format: String,
     /// Version of the program that began it.
     pub lanekeeper: String,
-    /// The run's name.
     pub run_id: RunId,
-    /// The phase's name.
     pub phase: PhaseId,
     /// Where the plan was read; absolute.
     pub plan_path: PathBuf,
@@ -32,7 +30,6 @@ pub struct RunStarted {
     pub base_branch: String,
     /// Where it stood.
     pub base_commit: CommitId,
-    /// Who works on it.
     pub owner: Owner,
     /// What the command line and the settings decided.
     pub options: RunOptions,
@@ -120,10 +117,7 @@ fn outage_limit() -> Duration {
 /// Who works on a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// The session (SPEC §1).
     pub session_id: String,
-    /// The Lanekeeper process.
     pub process: ProcessId,
-    /// The machine's name.
     pub host: String,
 }

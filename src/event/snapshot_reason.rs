@@ -1,5 +1,4 @@
 crate::model::word_enum! {
-    /// Why a snapshot was taken.
     SnapshotReason {
         /// A task passed its gate.
         Task = "task",
@@ -7,7 +6,6 @@ crate::model::word_enum! {
         Failure = "failure",
         /// An attempt ran out of time.
         Timeout = "timeout",
-        /// The run was stopped.
         Stop = "stop",
         /// Work is about to be put aside for a new base.
         Reset = "reset",

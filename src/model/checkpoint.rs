@@ -11,9 +11,7 @@ word_enum! {
         BeforeLaneStart = "before_lane_start",
         /// The lane's and the agents' worktrees are checked out.
         AfterLaneStart = "after_lane_start",
-        /// The lane's tests ran.
         AfterLaneTests = "after_lane_tests",
-        /// Just before a merge.
         PrePr = "pre_pr",
         /// A failed attempt is about to be retried.
         RetryAttempt = "retry_attempt",
@@ -23,11 +21,8 @@ word_enum! {
 word_enum! {
     /// How a lane stood at a checkpoint (seed 004, Checkpoint Schema).
     CheckpointStatus {
-        /// Nothing has begun.
         Ready = "ready",
-        /// Work is under way.
         InProgress = "in_progress",
-        /// Work ended without success.
         Failed = "failed",
         /// Something outside must come first.
         Blocked = "blocked",
@@ -43,9 +38,7 @@ word_enum! {
 /// What a lane says at a checkpoint; the run's own fields are added when the record is made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
-    /// Where the lane stands.
     pub stage: Stage,
-    /// How it stands there.
     #[serde(rename = "checkpoint_status")]
     pub status: CheckpointStatus,
     /// Free text: the last command, what is waited for.
@@ -60,13 +53,11 @@ pub struct Checkpoint {
     /// What was run, for `after_lane_tests`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Its exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The retry that comes next, from 1, for `retry_attempt`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_attempt: Option<u32>,
-    /// How many there may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
     /// The errors of earlier attempts, each with its last log entries.
@@ -107,7 +98,6 @@ impl CommitId {
         if whole { Ok(Self(text.into())) } else { Err(format!("`{text}` is no full commit name")) }
     }
 
-    /// The whole name.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -16,16 +16,12 @@ use super::time::Timestamp;
 /// same: those are shared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CheckpointRecord {
-    /// Which run.
     pub run_id: RunId,
-    /// Which phase.
     pub phase: PhaseId,
     /// Which lane; `None`, written `-`: the phase itself.
     #[serde(with = "lane_or_dash")]
     pub lane: Option<LaneId>,
-    /// Where the lane stands.
     pub stage: Stage,
-    /// How it stands there.
     pub status: CheckpointStatus,
     /// The integration branch, without `refs/heads/`.
     #[serde(default)]
@@ -36,7 +32,6 @@ pub struct CheckpointRecord {
     /// The run log; absolute.
     #[serde(default = "nowhere")]
     pub log_path: Arc<Path>,
-    /// When the checkpoint was reached.
     pub timestamp: Timestamp,
     /// Free text: the last command, what is waited for.
     #[serde(default)]
@@ -50,7 +45,6 @@ pub struct CheckpointRecord {
     /// The retry that comes next, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_attempt: Option<u32>,
-    /// How many there may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retries: Option<u32>,
     /// The errors of earlier attempts, each with its last log entries.
@@ -59,7 +53,6 @@ pub struct CheckpointRecord {
     /// What was run, for `after_lane_tests`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Its exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The lane's head, for `pre_pr`.
@@ -82,7 +75,6 @@ pub struct GitState {
     /// The branch that was checked out, without `refs/heads/`; absent: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<Arc<str>>,
-    /// Its commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head: Option<CommitId>,
     /// Files with changes that were in no commit, relative to the worktree.

@@ -25,7 +25,6 @@ impl CommandLine {
         }
     }
 
-    /// Whether there is nothing to run.
     pub fn is_empty(&self) -> bool {
         match self {
             Self::Shell(line) => line.trim().is_empty(),

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The position of a lane in its plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct LaneIndex(pub u32);
@@ -58,12 +57,10 @@ impl Dag {
         Ok(Self { dependencies, dependants, order })
     }
 
-    /// How many lanes there are.
     pub fn len(&self) -> usize {
         self.dependencies.len()
     }
 
-    /// Whether there is no lane.
     pub fn is_empty(&self) -> bool {
         self.dependencies.is_empty()
     }

@@ -18,7 +18,6 @@ word_enum! {
     }
 }
 
-/// One complaint of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Finding {
     /// The file: relative to the worktree where it lies in it, else as it was written. Some tools name a file without
@@ -60,9 +59,7 @@ impl std::fmt::Display for Finding {
 /// What the output of a failed gate says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnosis {
-    /// Of which kind the failure is.
     pub class: FailureClass,
-    /// The tool that said so first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
     /// The first complaints of that class, in the order of the output, none twice.

@@ -5,17 +5,14 @@ use serde::{Deserialize, Serialize};
 use super::diagnosis::Diagnosis;
 use super::word::word_enum;
 
-/// One failure of an agent or a lane.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
-    /// What kind of thing failed.
     pub kind: FailureKind,
     /// One line that names it.
     pub message: String,
     /// What was run, where something was run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
-    /// Its exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// Files that it is about: conflicting, or changed without being owned.

@@ -15,51 +15,29 @@ pub const MAX_ID_LENGTH: usize = 64;
 
 /// Why a string is no identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidId {
-    /// The string is empty.
-    #[error("an id cannot be empty")]
-    Empty,
-    /// The string has more than [`MAX_ID_LENGTH`] bytes.
-    #[error("an id has at most {MAX_ID_LENGTH} characters, this one has {0}")]
-    TooLong(usize),
-    /// The first character is not a letter or a digit.
-    #[error("an id begins with a letter or a digit, not with `{0}`")]
-    BadStart(char),
-    /// A character that is not allowed anywhere.
-    #[error("an id holds letters, digits, `.`, `_` and `-` only, not `{0}`")]
-    BadCharacter(char),
-    /// Two dots in a row, which would read as a parent directory or a revision range.
-    #[error("an id cannot hold `..`")]
-    DoubleDot,
-    /// An ending that git refuses in a branch name.
-    #[error("an id cannot end with `{0}`, git refuses it in a branch name")]
-    BadEnd(&'static str),
-    /// A name of a run whose files would be other files of Lanekeeper's.
-    #[error("a run cannot be called `{0}`, because Lanekeeper has other files of that name")]
-    Reserved(String),
-}
+#[error("{0}")]
+pub struct InvalidId(String);
 
 fn check(text: &str) -> Result<(), InvalidId> {
-    let first = text.chars().next().ok_or(InvalidId::Empty)?;
-    if !first.is_ascii_alphanumeric() {
-        return Err(InvalidId::BadStart(first));
-    }
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-    if let Some(bad) = text.chars().find(|&c| !allowed(c)) {
-        return Err(InvalidId::BadCharacter(bad));
-    }
-    if text.len() > MAX_ID_LENGTH {
-        return Err(InvalidId::TooLong(text.len()));
-    }
-    if text.contains("..") {
-        return Err(InvalidId::DoubleDot);
-    }
-    for end in [".", ".lock"] {
-        if text.ends_with(end) {
-            return Err(InvalidId::BadEnd(end));
+    Err(InvalidId(match text.chars().next() {
+        None => "an id cannot be empty".to_owned(),
+        Some(first) if !first.is_ascii_alphanumeric() => {
+            format!("an id begins with a letter or a digit, not with `{first}`")
         }
-    }
-    Ok(())
+        _ if let Some(bad) = text.chars().find(|&c| !allowed(c)) => {
+            format!("an id holds letters, digits, `.`, `_` and `-` only, not `{bad}`")
+        }
+        _ if text.len() > MAX_ID_LENGTH => {
+            format!("an id has at most {MAX_ID_LENGTH} characters, this one has {}", text.len())
+        }
+        // It would read as a parent directory or a revision range.
+        _ if text.contains("..") => "an id cannot hold `..`".to_owned(),
+        _ if let Some(end) = [".", ".lock"].iter().find(|end| text.ends_with(*end)) => {
+            format!("an id cannot end with `{end}`, git refuses it in a branch name")
+        }
+        _ => return Ok(()),
+    }))
 }
 
 fn check_run(text: &str) -> Result<(), InvalidId> {
@@ -67,7 +45,11 @@ fn check_run(text: &str) -> Result<(), InvalidId> {
     // Some file systems do not tell upper case from lower case.
     let name = text.to_ascii_lowercase();
     let reserved = name.split('.').next().is_some_and(|stem| RESERVED.contains(&stem));
-    if reserved || name.contains(".jsonl") { Err(InvalidId::Reserved(text.to_owned())) } else { Ok(()) }
+    if reserved || name.contains(".jsonl") {
+        let why = "because Lanekeeper has other files of that name";
+        return Err(InvalidId(format!("a run cannot be called `{text}`, {why}")));
+    }
+    Ok(())
 }
 
 /// The files and directories beside those of runs, in the state directory and below the worktree root, without what
@@ -91,7 +73,6 @@ macro_rules! id_types {
                 Ok(Self(text.into()))
             }
 
-            /// The identifier as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -175,7 +156,7 @@ mod tests {
             "r1.jsonl.arriving",
         ];
         for name in reserved {
-            assert_eq!(RunId::new(name), Err(InvalidId::Reserved(name.to_owned())));
+            assert!(RunId::new(name).unwrap_err().to_string().contains("other files"), "{name}");
             assert!(LaneId::new(name).is_ok(), "{name}");
         }
         for name in ["errors-2", "my-slots", "r1.json"] {

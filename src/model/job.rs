@@ -20,40 +20,22 @@ use super::word::word_enum;
 pub struct JobId {
     /// The lane it works for; absent for the phase's final gate.
     pub lane: Option<LaneId>,
-    /// What it does there.
     pub role: JobRole,
     /// From 1, counted per lane and role, never reset.
     pub number: u32,
 }
 
-/// What a job does.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobRole {
     /// One attempt of an agent at a task.
-    Attempt {
-        /// Whose attempt.
-        agent: AgentName,
-        /// At what.
-        task: TaskId,
-    },
+    Attempt { agent: AgentName, task: TaskId },
     /// The task's `verify` commands and the `atomic` gate, in the agent's worktree.
-    Verify {
-        /// Whose work.
-        agent: AgentName,
-        /// Which task.
-        task: TaskId,
-    },
+    Verify { agent: AgentName, task: TaskId },
     /// The `setup` commands, in the agent's worktree or, without an agent, in the lane's.
-    Setup {
-        /// Whose worktree.
-        agent: Option<AgentName>,
-    },
+    Setup { agent: Option<AgentName> },
     /// The `checkpoint` gate, in the lane's worktree after the agent was merged.
-    Checkpoint {
-        /// Who was merged.
-        agent: AgentName,
-    },
+    Checkpoint { agent: AgentName },
     /// The lane's `tests`, on the lane branch.
     Tests,
     /// The lane's `tests` on the merged result, when the integration branch moved meanwhile.
@@ -68,7 +50,6 @@ impl JobId {
         matches!(self.role, JobRole::Attempt { .. })
     }
 
-    /// The agent it belongs to, if any.
     pub fn agent(&self) -> Option<&AgentName> {
         match &self.role {
             JobRole::Attempt { agent, .. } | JobRole::Verify { agent, .. } | JobRole::Checkpoint { agent } => {
@@ -79,7 +60,6 @@ impl JobId {
         }
     }
 
-    /// The task it belongs to, if any.
     pub fn task(&self) -> Option<&TaskId> {
         match &self.role {
             JobRole::Attempt { task, .. } | JobRole::Verify { task, .. } => Some(task),
@@ -114,7 +94,6 @@ impl JobRole {
         !matches!(self, Self::Attempt { .. } | Self::Setup { .. })
     }
 
-    /// One word for the kind of work.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Attempt { .. } => "attempt",
@@ -145,7 +124,6 @@ impl fmt::Display for JobId {
 /// Everything a supervisor needs to run a job; its only input, read from `spec.json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JobSpec {
-    /// Its name.
     pub job: JobId,
     /// Run one after another; the first that fails ends the job.
     pub steps: Vec<CommandLine>,
@@ -180,11 +158,8 @@ pub struct JobSpec {
 pub struct StatusSpec {
     /// The file; absolute.
     pub path: PathBuf,
-    /// The agent's name.
     pub agent: String,
-    /// The task's id.
     pub task: String,
-    /// The agent's round.
     pub round: String,
     /// How many retries went before.
     pub retry_count: u32,
@@ -212,7 +187,6 @@ pub struct ProcessId {
 /// How a job ended; what the supervisor leaves in `exit.json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JobExit {
-    /// What ended it.
     pub cause: ExitCause,
     /// The code of the step that ended it: its own, 128 + signal, 124 timed out, 137 had to be killed, 127 not started.
     pub exit_code: i32,
@@ -241,7 +215,6 @@ impl JobExit {
 }
 
 word_enum! {
-    /// What ended a job.
     ExitCause {
         /// The program ended by itself.
         Exited = "exited",
@@ -249,7 +222,6 @@ word_enum! {
         TimedOut = "timed_out",
         /// Lanekeeper was asked to stop it; not the agent's failure.
         Stopped = "stopped",
-        /// The program could not be started.
         NotStarted = "not_started",
         /// The supervisor died without a word; not the agent's failure.
         Lost = "lost",

@@ -9,9 +9,7 @@ use super::{CommitId, RunId};
 pub struct MergedPlan<'a> {
     /// The lane's id, which the whole directory may know by another one.
     pub lane: &'a str,
-    /// The lane's name.
     pub name: Option<&'a str>,
-    /// The phase's id.
     pub phase: &'a str,
     /// The ids of all lanes that the run has or leaves out.
     pub lanes: &'a [String],

@@ -59,4 +59,4 @@ pub use task_file::{Interruption, TaskAgent, TaskCheckpoint, TaskFile, Transitio
 pub use time::Timestamp;
 pub use transcript::{Budget, Dollars, Session, Transcript, Usage};
 pub use tree_entry::{TreeEntry, TreeEntryKind};
-pub(crate) use word::word_enum;
+pub(crate) use word::{Word, word_enum};

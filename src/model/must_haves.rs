@@ -18,7 +18,6 @@ pub struct MustHaves {
 }
 
 impl MustHaves {
-    /// Whether nothing is asked for.
     pub fn is_empty(&self) -> bool {
         self.truths.is_empty() && self.artifacts.is_empty() && self.key_links.is_empty()
     }
@@ -105,11 +104,8 @@ super::word_enum! {
 }
 
 super::word_enum! {
-    /// What kind of thing was asked for.
     Demand {
-        /// A statement.
         Truth = "truth",
-        /// A file.
         Artifact = "artifact",
         /// A connection between two files.
         KeyLink = "key_link",
@@ -119,7 +115,6 @@ super::word_enum! {
 /// What became of one thing that was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// Its kind.
     pub kind: Demand,
     /// The statement, the file, or `from -> to`.
     pub about: String,
@@ -153,7 +148,6 @@ pub fn tally(verdicts: &[Verdict]) -> String {
     }
 }
 
-/// Whether something was checked and does not hold.
 pub fn any_broken(verdicts: &[Verdict]) -> bool {
     verdicts.iter().any(|verdict| verdict.holds == Some(false))
 }

@@ -11,7 +11,6 @@ use super::word::word_enum;
 /// Something outside that kept an attempt from succeeding and is likely to pass by itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outage {
-    /// What is out.
     pub kind: OutageKind,
     /// The line of output that says so.
     pub line: String,
@@ -21,7 +20,6 @@ pub struct Outage {
 }
 
 word_enum! {
-    /// What is out.
     OutageKind {
         /// A host cannot be reached.
         Network = "network",

@@ -26,10 +26,8 @@ pub struct Plan {
     by_id: HashMap<LaneId, LaneIndex>,
 }
 
-/// What a [`Plan`] is made of.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanParts {
-    /// The phase's id.
     pub phase: PhaseId,
     /// What the phase is called.
     pub title: Option<String>,
@@ -39,13 +37,10 @@ pub struct PlanParts {
     pub max_parallel: Option<u32>,
     /// How lanes reach the integration branch, where the plan says so.
     pub merge: Option<MergeMode>,
-    /// Limits that hold for every command.
     pub timeouts: Timeouts,
     /// Resource pools: how many lanes that use one may run at once.
     pub pools: BTreeMap<String, u32>,
-    /// Commands that must pass.
     pub gates: Gates,
-    /// The lanes, in the order of the plan.
     pub lanes: Vec<Lane>,
     /// Lane pairs without an edge that may not run at the same time, for example because they own the same file.
     pub exclusions: Vec<(LaneIndex, LaneIndex)>,
@@ -74,7 +69,6 @@ pub struct AddedEdge {
     pub lane: LaneIndex,
     /// The lane that it waits for.
     pub on: LaneIndex,
-    /// Why.
     pub origin: EdgeOrigin,
 }
 
@@ -104,9 +98,7 @@ pub struct Interface {
 /// A lane that is not part of the plan although its text is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipped {
-    /// Its id.
     pub lane: LaneId,
-    /// What people call it.
     pub name: Option<String>,
     /// Why it is left out.
     pub reason: String,
@@ -124,12 +116,10 @@ impl Plan {
         Ok(Self { parts, dag, by_id })
     }
 
-    /// The order between the lanes.
     pub fn dag(&self) -> &Dag {
         &self.dag
     }
 
-    /// The lane at `index`.
     pub fn lane(&self, index: LaneIndex) -> &Lane {
         &self.parts.lanes[index.at()]
     }
@@ -139,7 +129,6 @@ impl Plan {
         !task.verify.is_empty() || !self.gates.atomic.is_empty()
     }
 
-    /// What is known of the runner of `agent`.
     pub fn runner(&self, agent: &Agent) -> Option<&Runner> {
         self.parts.runners.get(&agent.runner)
     }
@@ -151,12 +140,10 @@ impl Plan {
         self.runner(lane.agents.iter().find(|known| known.name == *agent)?)
     }
 
-    /// Where the lane of that name stands.
     pub fn find(&self, id: &LaneId) -> Option<LaneIndex> {
         self.by_id.get(id).copied()
     }
 
-    /// All lane indices, in plan order.
     pub fn indices(&self) -> impl DoubleEndedIterator<Item = LaneIndex> + use<> {
         LaneIndex::first(self.parts.lanes.len())
     }
@@ -182,7 +169,6 @@ impl From<Plan> for PlanParts {
     }
 }
 
-/// Limits that hold for every command of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timeouts {
     /// One attempt of an agent; absent: the sum of its tasks' `max_time`, or 5 minutes for a specialist.
@@ -219,7 +205,6 @@ pub struct Gates {
 pub struct Lane {
     /// Unique in the plan.
     pub id: LaneId,
-    /// What people call it.
     pub name: Option<String>,
     /// Lanes that must be merged before this one starts.
     pub depends_on: Vec<LaneIndex>,
@@ -233,7 +218,6 @@ pub struct Lane {
     pub must_haves: MustHaves,
     /// Commands that must pass on the lane branch before it is merged.
     pub tests: Vec<CommandLine>,
-    /// Human gates.
     pub approval: Vec<Approval>,
     /// From start to merge, waiting for people not counted.
     #[serde(with = "optional_millis", default)]
@@ -305,7 +289,6 @@ pub const UNSET_RUNNER: &str = "none";
 pub struct Agent {
     /// Unique in the lane.
     pub name: AgentName,
-    /// When it runs.
     pub round: Round,
     /// What is run for each of its tasks.
     pub command: CommandLine,
@@ -353,7 +336,6 @@ impl Agent {
 pub struct Task {
     /// Unique in the lane.
     pub id: TaskId,
-    /// What people call it.
     pub name: Option<String>,
     /// Whether it is the agent's or a person's.
     #[serde(rename = "type", default)]
@@ -378,8 +360,10 @@ pub struct Task {
 
 word_enum! {
     /// Whose a task is.
+    #[derive(Default)]
     TaskKind {
         /// The agent's.
+        #[default]
         Auto = "auto",
         /// A person looks at what was done.
         HumanVerify = "checkpoint:human-verify",
@@ -391,35 +375,22 @@ word_enum! {
 }
 
 impl TaskKind {
-    /// Whether a person does it.
     pub fn is_human(self) -> bool {
         self != Self::Auto
     }
 }
 
-#[expect(clippy::derivable_impls, reason = "the enum is declared by a macro")]
-impl Default for TaskKind {
-    fn default() -> Self {
-        Self::Auto
-    }
-}
-
 word_enum! {
     /// How strictly `owns` holds.
+    #[derive(Default)]
     OwnershipRule {
         /// A change of any other file fails the agent.
+        #[default]
         Enforced = "enforced",
         /// The globs keep lanes apart; other files may be changed.
         Advisory = "advisory",
         /// The lane only reads: a change of any file fails the agent.
         Nothing = "nothing",
-    }
-}
-
-#[expect(clippy::derivable_impls, reason = "the enum is declared by a macro")]
-impl Default for OwnershipRule {
-    fn default() -> Self {
-        Self::Enforced
     }
 }
 
@@ -436,7 +407,6 @@ word_enum! {
 }
 
 word_enum! {
-    /// A human gate of a lane.
     Approval {
         /// Before the implementation starts.
         Plan = "plan",

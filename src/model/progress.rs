@@ -13,7 +13,6 @@ word_enum! {
         Plain = "plain",
         /// A JSON object for each event, on standard output.
         Json = "json",
-        /// Nothing.
         None = "none",
     }
 }

@@ -18,10 +18,8 @@ word_enum! {
     }
 }
 
-/// A pull request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PullRequest {
-    /// Where people look at it.
     pub url: String,
     /// Its number, where the forge has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -6,26 +6,14 @@ use std::collections::BTreeMap;
 use regex::{NoExpand, Regex};
 use serde_json::Value;
 
+use super::text::change_texts;
+
 /// Parts of the names of environment variables that hold secrets.
 const TELLING: &[&str] = &["TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL"];
 
 /// Values that hide nothing, whatever the variable is called.
-const WORDS: &[&str] = &[
-    "default",
-    "disabled",
-    "enabled",
-    "example",
-    "keychain",
-    "keyring",
-    "localhost",
-    "optional",
-    "password",
-    "prompt",
-    "required",
-    "secret",
-    "system",
-    "unknown",
-];
+const WORDS: &str = "default disabled enabled example keychain keyring localhost optional password prompt required \
+                     secret system unknown";
 
 /// The shortest value that is taken for a secret; shorter ones occur in ordinary text.
 const SHORTEST: usize = 6;
@@ -94,12 +82,7 @@ impl Redactor {
 
     /// Takes the secrets out of every text in `value`; names of fields stay.
     pub fn clean_json(&self, value: &mut Value) {
-        match value {
-            Value::String(text) => self.clean(text),
-            Value::Array(values) => values.iter_mut().for_each(|value| self.clean_json(value)),
-            Value::Object(fields) => fields.values_mut().for_each(|value| self.clean_json(value)),
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
-        }
+        change_texts(value, &mut |text| self.clean(text));
     }
 }
 
@@ -127,7 +110,9 @@ fn secrets_in(value: &str) -> impl Iterator<Item = &str> {
 fn hides_something(value: &str) -> bool {
     let digits = value.bytes().all(|byte| byte.is_ascii_digit());
     let shortest = if digits { SHORTEST_NUMBER } else { SHORTEST };
-    value.chars().count() >= shortest && !WORDS.contains(&value.to_ascii_lowercase().as_str()) && !is_path(value)
+    value.chars().count() >= shortest
+        && !WORDS.split(' ').any(|word| value.eq_ignore_ascii_case(word))
+        && !is_path(value)
 }
 
 /// Whether `value` is a path, such as that of a key file. A key may begin with a slash too, but has no short names.

@@ -17,71 +17,44 @@ use super::word::word_enum;
 #[serde(default, deny_unknown_fields)]
 pub struct RunnerText {
     /// The runner that says everything which this one does not.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub like: Option<String>,
     /// What people call the program.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The program that must be there before anything begins.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     /// What to type to install it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub install: Option<String>,
     /// What is run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandLine>,
     /// Added to the end of `command`, where that is a list: a model, for example.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Vec<String>>,
     /// How the prompt goes in.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub prompt: Option<PromptWay>,
     /// Added to `command` to go on with a session.
-    #[serde(rename = "continue", skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "continue")]
     pub continuation: Option<Vec<String>>,
     /// Run in place of `command` to go on with a session.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub continue_command: Option<Vec<String>>,
     /// Set for the program, unless the user's environment says something else.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub environment: Option<BTreeMap<String, String>>,
     /// What it needs in order to be let in by its service.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub key: Option<KeyRule>,
     /// How its output is read where that is JSON lines.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub event: Option<Vec<EventRule>>,
     /// How its output is read where that is text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<Vec<TextRule>>,
     /// What it prints when something outside is out.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub outages: Option<OutagePatterns>,
     /// Files that it leaves in its worktree and that are no work, as patterns of `.gitignore`.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ignore: Option<Vec<String>>,
 }
 
 impl RunnerText {
     /// Every key that a description may have.
-    pub const KEYS: &'static [&'static str] = &[
-        "like",
-        "title",
-        "program",
-        "install",
-        "command",
-        "arguments",
-        "prompt",
-        "continue",
-        "continue_command",
-        "environment",
-        "key",
-        "event",
-        "text",
-        "outages",
-        "ignore",
-    ];
+    pub fn keys() -> Vec<String> {
+        let Ok(Value::Object(fields)) = serde_json::to_value(Self::default()) else { return Vec::new() };
+        fields.into_iter().map(|(key, _)| key).collect()
+    }
 
     /// What this description says, and what `other` says of the rest. Who names another command does not get the
     /// other's way to go on with a session along with it.
@@ -136,34 +109,23 @@ impl RunnerText {
     }
 }
 
-/// A runner with everything that a run needs to know of it.
+/// A runner with everything that a run needs to know of it; [`RunnerText`] describes the fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Runner {
-    /// What people call the program.
     pub title: Option<String>,
     /// The program that must be there before anything begins; absent: that of its command.
     pub program: Option<String>,
-    /// What to type to install it.
     pub install: Option<String>,
     /// What is run; may hold the placeholders of [`Runner::filled`].
     pub command: CommandLine,
-    /// How the prompt goes in.
     pub prompt: PromptWay,
-    /// Added to the command to go on with a session.
     pub continuation: Option<Vec<String>>,
-    /// Run in place of the command to go on with a session.
     pub continue_command: Option<Vec<String>>,
-    /// Set for the program, unless the user's environment says something else.
     pub environment: BTreeMap<String, String>,
-    /// What it needs in order to be let in by its service.
     pub key: KeyRule,
-    /// How its output is read where that is JSON lines.
     pub event: Vec<EventRule>,
-    /// How its output is read where that is text.
     pub text: Vec<TextRule>,
-    /// What it prints when something outside is out.
     pub outages: OutagePatterns,
-    /// Files that it leaves in its worktree and that are no work, as patterns of `.gitignore`.
     pub ignore: Vec<String>,
 }
 
@@ -227,7 +189,6 @@ pub struct KeyRule {
 }
 
 impl KeyRule {
-    /// Whether nothing is needed.
     pub fn is_empty(&self) -> bool {
         self.variables.is_empty() && self.files.is_empty()
     }
@@ -237,7 +198,6 @@ impl KeyRule {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EventRule {
-    /// What must stand where.
     pub when: BTreeMap<String, Expected>,
     /// For each element of the array there; the places below are seen from the element.
     pub each: Option<String>,
@@ -259,17 +219,14 @@ pub struct EventRule {
     pub totals: Totals,
     /// Tokens and cost are told again in each line that has the same value there, and count once.
     pub once_per: Option<String>,
-    /// Tokens read.
     pub input_tokens: Option<String>,
     /// Whether `input_tokens` counts those that came out of the cache.
     pub input_includes_cache_read: bool,
-    /// Tokens written.
     pub output_tokens: Option<String>,
     /// Tokens out of the cache.
     pub cache_read_tokens: Option<String>,
     /// Tokens into the cache.
     pub cache_write_tokens: Option<String>,
-    /// US dollars.
     pub cost: Option<String>,
     /// The stream is complete: where a rule says so, a stream without such a line is none of success.
     pub ends: bool,
@@ -318,19 +275,14 @@ impl From<Totals> for Value {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolCallPlaces {
-    /// The tool's name.
     pub name: String,
-    /// What it is given.
     pub input: Option<String>,
 }
 
-/// A value, or any of several.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Expected {
-    /// Any of them.
     Any(Vec<Value>),
-    /// This one.
     One(Value),
 }
 
@@ -349,7 +301,6 @@ impl Expected {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextRule {
-    /// The regular expression.
     pub pattern: String,
     /// What tokens and cost here are of.
     #[serde(default)]
@@ -413,12 +364,12 @@ mod tests {
 
     #[test]
     fn the_keys_are_all_that_can_be_written() {
-        for key in RunnerText::KEYS {
+        for key in RunnerText::keys() {
             let error = toml::from_str::<RunnerText>(&format!("{key} = 1.5\n")).unwrap_err().to_string();
             assert!(!error.contains("unknown field"), "{key}: {error}");
         }
         let error = toml::from_str::<RunnerText>("x = 1").unwrap_err().to_string();
-        assert_eq!(error.matches('`').count(), 2 * (RunnerText::KEYS.len() + 1), "{error}");
+        assert_eq!(error.matches('`').count(), 2 * (RunnerText::keys().len() + 1), "{error}");
     }
 
     #[test]

@@ -22,11 +22,16 @@ pub fn is_unsafe(c: char) -> bool {
 
 /// `text` with every unsafe character spelt out: `␛` for an escape, `⟨U+202E⟩` for what has no picture.
 pub fn visible(text: &str) -> Cow<'_, str> {
+    where_unsafe(text, |shown| text.chars().for_each(|c| push_visible(shown, c)))
+}
+
+/// `text`, or what `write` makes of it if it has an unsafe character.
+fn where_unsafe(text: &str, write: impl FnOnce(&mut String)) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);
-    text.chars().for_each(|c| push_visible(&mut shown, c));
+    write(&mut shown);
     Cow::Owned(shown)
 }
 
@@ -62,22 +67,19 @@ pub fn last_shown(line: &str) -> String {
 
 /// `text` for a terminal: what [`visible`] makes of it, except for the colours of Lanekeeper's own output.
 pub fn for_terminal(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_unsafe) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::with_capacity(text.len() + 16);
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let length = style(rest).unwrap_or(0);
-        if length > 0 {
-            shown.push_str(&rest[..length]);
-            rest = &rest[length..];
-        } else {
-            push_visible(&mut shown, c);
-            rest = &rest[c.len_utf8()..];
+    where_unsafe(text, |shown| {
+        let mut rest = text;
+        while let Some(c) = rest.chars().next() {
+            let length = style(rest).unwrap_or(0);
+            if length > 0 {
+                shown.push_str(&rest[..length]);
+                rest = &rest[length..];
+            } else {
+                push_visible(shown, c);
+                rest = &rest[c.len_utf8()..];
+            }
         }
-    }
-    Cow::Owned(shown)
+    })
 }
 
 /// The length of the style that `text` begins with. Only what Lanekeeper writes is one: bold, dimmed, italic, underlined
@@ -95,15 +97,12 @@ fn is_colour(number: &str) -> bool {
 
 /// A JSON text that means the same and holds no unsafe character: JSON allows those above U+007E as they are.
 pub fn json(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_unsafe) {
-        return Cow::Borrowed(text);
-    }
-    let mut escaped = String::with_capacity(text.len() + 16);
-    for c in text.chars() {
-        // All of them are in the basic plane, so one escape is enough; outside of strings JSON has none.
-        if is_unsafe(c) { escaped.push_str(&format!("\\u{:04x}", u32::from(c))) } else { escaped.push(c) }
-    }
-    Cow::Owned(escaped)
+    where_unsafe(text, |escaped| {
+        for c in text.chars() {
+            // All of them are in the basic plane, so one escape is enough; outside of strings JSON has none.
+            if is_unsafe(c) { escaped.push_str(&format!("\\u{:04x}", u32::from(c))) } else { escaped.push(c) }
+        }
+    })
 }
 
 #[cfg(test)]

@@ -22,9 +22,7 @@ pub struct SnapshotRules {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct ToolCall {
-    /// The tool's name.
     pub tool: String,
-    /// What it is given.
     pub input: serde_json::Value,
 }
 
@@ -42,11 +40,8 @@ pub struct Progress<'a> {
 /// Why an agent's worktree is to be kept now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Occasion {
-    /// A tool call is risky.
     Risky,
-    /// Enough tool calls went by.
     ToolCalls,
-    /// Enough time went by.
     Interval,
 }
 

@@ -22,7 +22,6 @@ pub struct TaskFile {
     pub state: String,
     /// When the lane was begun.
     pub created: Timestamp,
-    /// Which phase.
     pub phase: PhaseId,
     /// The agents that must be complete before the lane is.
     #[serde(default)]
@@ -69,11 +68,8 @@ pub struct TaskCheckpoint {
 /// One step of a lane's life.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transition {
-    /// The stage's word before.
     pub from: String,
-    /// The stage's word after.
     pub to: String,
-    /// When.
     pub timestamp: Timestamp,
 }
 
@@ -83,6 +79,5 @@ pub struct Interruption {
     /// What kind, for example `user_prompt`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// When.
     pub timestamp: Timestamp,
 }

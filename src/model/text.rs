@@ -1,4 +1,6 @@
-//! Small helpers on text that several rooms share.
+//! Small helpers on text that several modules share.
+
+use serde_json::Value;
 
 /// Joins arguments into a line that a POSIX shell splits back into the same arguments.
 ///
@@ -27,6 +29,23 @@ pub fn last_lines(text: &str, count: usize) -> Vec<String> {
         text.lines().rev().filter(|line| !line.trim().is_empty()).take(count).map(str::to_owned).collect();
     lines.reverse();
     lines
+}
+
+/// Changes every text in `value`; names of fields stay.
+pub fn change_texts(value: &mut Value, change: &mut dyn FnMut(&mut String)) {
+    match value {
+        Value::String(text) => change(text),
+        Value::Array(values) => values.iter_mut().for_each(|value| change_texts(value, change)),
+        Value::Object(fields) => fields.values_mut().for_each(|value| change_texts(value, change)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// `a, b and 3 more`: at most `most` of `names`.
+pub fn listed(names: &[String], most: usize) -> String {
+    let (named, more) = names.split_at(names.len().min(most));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    format!("{}{more}", named.join(", "))
 }
 
 /// `1 lane`, `2 lanes`.

@@ -17,7 +17,6 @@ impl Timestamp {
         Self(DateTime::from_timestamp_millis(milliseconds).unwrap_or_default())
     }
 
-    /// Milliseconds since the Unix epoch.
     pub fn unix_millis(self) -> i64 {
         self.0.timestamp_millis()
     }
@@ -57,18 +56,10 @@ pub mod millis {
 
     use serde::{Deserialize, Deserializer, Serializer};
 
-    /// Writes a duration as milliseconds.
-    ///
-    /// # Errors
-    /// Only those of the serializer.
     pub fn serialize<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
     }
 
-    /// Reads milliseconds.
-    ///
-    /// # Errors
-    /// Only those of the deserializer.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Duration, D::Error> {
         u64::deserialize(deserializer).map(Duration::from_millis)
     }
@@ -80,10 +71,6 @@ pub mod optional_millis {
 
     use serde::{Deserialize, Deserializer, Serializer};
 
-    /// Writes an optional duration as milliseconds or null.
-    ///
-    /// # Errors
-    /// Only those of the serializer.
     pub fn serialize<S: Serializer>(duration: &Option<Duration>, serializer: S) -> Result<S::Ok, S::Error> {
         match duration {
             Some(duration) => super::millis::serialize(duration, serializer),
@@ -91,10 +78,6 @@ pub mod optional_millis {
         }
     }
 
-    /// Reads milliseconds or null.
-    ///
-    /// # Errors
-    /// Only those of the deserializer.
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Duration>, D::Error> {
         Ok(Option::<u64>::deserialize(deserializer)?.map(Duration::from_millis))
     }

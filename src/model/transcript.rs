@@ -46,10 +46,8 @@ impl Transcript {
     }
 }
 
-/// A program's own session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Session {
-    /// Its name.
     pub id: String,
     /// What it has used so far, where the program tells that of the session as a whole.
     pub usage: Usage,
@@ -59,7 +57,6 @@ pub struct Session {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Usage {
-    /// Tools called.
     pub tool_calls: u64,
     /// Tokens that the model read, those of its cache not counted.
     pub input_tokens: u64,
@@ -75,13 +72,23 @@ pub struct Usage {
 }
 
 impl Usage {
+    fn counted_with(self, other: Self, count: fn(u64, u64) -> u64) -> Self {
+        Self {
+            tool_calls: count(self.tool_calls, other.tool_calls),
+            input_tokens: count(self.input_tokens, other.input_tokens),
+            output_tokens: count(self.output_tokens, other.output_tokens),
+            cache_read_tokens: count(self.cache_read_tokens, other.cache_read_tokens),
+            cache_write_tokens: count(self.cache_write_tokens, other.cache_write_tokens),
+            cost: None,
+        }
+    }
+
     /// All tokens, those of the cache included.
     pub fn tokens(&self) -> u64 {
         let written = self.output_tokens.saturating_add(self.cache_write_tokens);
         self.input_tokens.saturating_add(self.cache_read_tokens).saturating_add(written)
     }
 
-    /// Whether there is nothing to tell.
     pub fn is_empty(&self) -> bool {
         Self { cost: None, ..*self } == Self::default() && self.cost.is_none_or(|cost| cost == Dollars::default())
     }
@@ -89,34 +96,23 @@ impl Usage {
 
 impl Add for Usage {
     type Output = Self;
+
     fn add(self, other: Self) -> Self {
         let cost = match (self.cost, other.cost) {
             (Some(one), Some(two)) => Some(Dollars(one.0.saturating_add(two.0))),
             (one, two) => one.or(two),
         };
-        Self {
-            tool_calls: self.tool_calls.saturating_add(other.tool_calls),
-            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
-            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
-            cache_read_tokens: self.cache_read_tokens.saturating_add(other.cache_read_tokens),
-            cache_write_tokens: self.cache_write_tokens.saturating_add(other.cache_write_tokens),
-            cost,
-        }
+        Self { cost, ..self.counted_with(other, u64::saturating_add) }
     }
 }
 
 impl Sub for Usage {
     type Output = Self;
+
     fn sub(self, other: Self) -> Self {
         let before = other.cost.unwrap_or_default();
-        Self {
-            tool_calls: self.tool_calls.saturating_sub(other.tool_calls),
-            input_tokens: self.input_tokens.saturating_sub(other.input_tokens),
-            output_tokens: self.output_tokens.saturating_sub(other.output_tokens),
-            cache_read_tokens: self.cache_read_tokens.saturating_sub(other.cache_read_tokens),
-            cache_write_tokens: self.cache_write_tokens.saturating_sub(other.cache_write_tokens),
-            cost: self.cost.map(|cost| Dollars(cost.0.saturating_sub(before.0))),
-        }
+        let cost = self.cost.map(|cost| Dollars(cost.0.saturating_sub(before.0)));
+        Self { cost, ..self.counted_with(other, u64::saturating_sub) }
     }
 }
 
@@ -168,7 +164,6 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Whether it sets no limit.
     pub fn is_unlimited(&self) -> bool {
         *self == Self::default()
     }

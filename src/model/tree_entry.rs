@@ -5,7 +5,6 @@
 pub struct TreeEntry {
     /// Relative to the repository's root, parts separated by `/`.
     pub path: String,
-    /// What kind of thing it is.
     pub kind: TreeEntryKind,
     /// How many bytes a file has; 0 for what is no file.
     pub size: u64,
@@ -13,10 +12,8 @@ pub struct TreeEntry {
     pub object: String,
 }
 
-/// What kind of thing a path of a commit is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TreeEntryKind {
-    /// A file.
     File,
     /// A symbolic link, which is never followed.
     Link,

@@ -10,14 +10,12 @@ use super::redact::{is_secret, redacted};
 pub struct Withheld {
     /// Whose environment it belongs to.
     pub owner: EnvironmentOwner,
-    /// The variable.
     pub name: String,
 }
 
 /// Which part of a plan has an environment of its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EnvironmentOwner {
-    /// A lane.
     Lane(LaneId),
     /// An agent of a lane.
     Agent(LaneId, AgentName),

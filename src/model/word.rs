@@ -1,5 +1,11 @@
 //! Enums whose values are single words in plans, state files and on the command line.
 
+/// One of several words.
+pub trait Word: Copy + Send + Sync + 'static {
+    fn all() -> &'static [Self];
+    fn word(self) -> &'static str;
+}
+
 /// Declares such an enum with its words, so that no word is ever written twice.
 macro_rules! word_enum {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)* }) => {
@@ -22,6 +28,11 @@ macro_rules! word_enum {
             pub fn from_word(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|value| value.word() == word)
             }
+        }
+
+        impl crate::model::Word for $name {
+            fn all() -> &'static [Self] { Self::ALL }
+            fn word(self) -> &'static str { Self::word(self) }
         }
 
         impl std::fmt::Display for $name {

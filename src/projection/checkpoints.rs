@@ -20,7 +20,6 @@ pub struct RunFiles {
     pub checkpoint_path: PathBuf,
     /// The words before a command in a hint, normally `lanekeeper` alone.
     pub program: Vec<String>,
-    /// The main worktree's root.
     pub repository: PathBuf,
 }
 
@@ -66,48 +65,35 @@ impl CheckpointFold {
         self.history.apply(record);
         let at = record.at;
         match &record.event {
-            Event::RunStarted(started) => self.shared = Some(Shared::of(started, &self.files)),
+            Event::RunStarted(started) => {
+                self.shared = Some(Shared::of(started, &self.files));
+                Vec::new()
+            }
             Event::RunResumed { owner, .. } => {
                 self.shared.iter_mut().for_each(|shared| shared.session_id = owner.session_id.as_str().into());
-                return self.undo_endings(at);
+                self.undo_endings(at)
             }
-            Event::CheckpointReached { lane, checkpoint } => return self.reached(lane.as_ref(), checkpoint, at),
+            Event::CheckpointReached { lane, checkpoint } => self.reached(lane.as_ref(), checkpoint, at),
             Event::RetryPlanned { lane, checkpoint, .. } => {
                 self.written(lane).retries += 1;
-                return self.reached(Some(lane), checkpoint, at);
+                self.reached(Some(lane), checkpoint, at)
             }
             Event::LaneMerged { lane, commit, .. } => {
                 let pull_request = self.history.lane(lane).and_then(|lane| lane.pull_request.as_ref());
                 let notes =
                     pull_request.map_or_else(|| format!("merged as {commit}"), |it| format!("pull request {}", it.url));
-                let changed = self.end(
-                    lane,
-                    at,
-                    |written| written.stage(Stage::PrePr),
-                    |record| {
-                        record.status = CheckpointStatus::Complete;
-                        record.notes = notes;
-                    },
-                );
+                let merged = self.written(lane).stage(Stage::PrePr);
+                let changed = self.end(lane, at, merged, |record| stand(record, CheckpointStatus::Complete, &notes));
                 self.written(lane).before_ending = None;
-                return changed;
+                changed
             }
-            Event::LaneFailed { lane, failure } => return self.failed(lane, failure, at),
+            Event::LaneFailed { lane, failure } => self.failed(lane, failure, at),
             Event::LaneBlocked { lane, reason } => {
-                return self.end(
-                    lane,
-                    at,
-                    |_| None,
-                    |record| {
-                        record.status = CheckpointStatus::Blocked;
-                        record.notes.clone_from(reason);
-                    },
-                );
+                self.end(lane, at, None, |record| stand(record, CheckpointStatus::Blocked, reason))
             }
-            Event::LaneRolledBack { lane, .. } => return self.rolled_back(lane, at),
-            _ => {}
+            Event::LaneRolledBack { lane, .. } => self.rolled_back(lane, at),
+            _ => Vec::new(),
         }
-        Vec::new()
     }
 
     /// The newest record of a stage of a lane, or of the phase.
@@ -176,15 +162,13 @@ impl CheckpointFold {
 
     /// Seed 004, Failure Scenarios: the stage's record fails; with no retry left the `retry_attempt` record does.
     fn failed(&mut self, lane: &LaneId, failure: &Failure, at: Timestamp) -> Vec<CheckpointRecord> {
-        let attempt = self.written(lane).retries + 1;
-        let exhausted = |written: &Written| {
-            let retry = written.stage(Stage::RetryAttempt).filter(|_| failure.kind != FailureKind::State)?;
-            let record = &written.records[retry];
-            (record.retry_attempt >= record.max_retries).then_some(retry)
-        };
+        let written = self.written(lane);
+        let attempt = written.retries + 1;
+        let is_last = |retry: &usize| written.records[*retry].retry_attempt >= written.records[*retry].max_retries;
+        let retry = written.stage(Stage::RetryAttempt).filter(|_| failure.kind != FailureKind::State);
+        let exhausted = retry.filter(is_last);
         self.end(lane, at, exhausted, |record| {
-            record.status = CheckpointStatus::Failed;
-            record.notes.clone_from(&failure.message);
+            stand(record, CheckpointStatus::Failed, &failure.message);
             record.retry_attempt = record.retry_attempt.map(|retry| retry.min(record.max_retries.unwrap_or(retry)));
             record.failure_context.extend(failure.context(attempt));
             record.command = failure.command.clone().or(record.command.take());
@@ -202,18 +186,18 @@ impl CheckpointFold {
         written.records.clone()
     }
 
-    /// Changes the record that `choose` finds, or the lane's newest one.
+    /// Changes the `chosen` record, or the lane's newest one.
     fn end(
         &mut self,
         lane: &LaneId,
         at: Timestamp,
-        choose: impl Fn(&Written) -> Option<usize>,
+        chosen: Option<usize>,
         change: impl FnOnce(&mut CheckpointRecord),
     ) -> Vec<CheckpointRecord> {
         let session_id = self.shared.as_ref().map(|shared| shared.session_id.clone());
         let workplace = self.workplace(Some(lane)).cloned().unwrap_or_default();
         let written = self.written(lane);
-        let Some(chosen) = choose(written).or(written.records.len().checked_sub(1)) else { return Vec::new() };
+        let Some(chosen) = chosen.or(written.records.len().checked_sub(1)) else { return Vec::new() };
         let mut record = written.records.remove(chosen);
         written.before_ending.get_or_insert_with(|| Box::new(record.clone()));
         change(&mut record);
@@ -240,6 +224,11 @@ impl CheckpointFold {
         }
         changed
     }
+}
+
+fn stand(record: &mut CheckpointRecord, status: CheckpointStatus, notes: &str) {
+    record.status = status;
+    notes.clone_into(&mut record.notes);
 }
 
 impl Written {

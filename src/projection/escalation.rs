@@ -6,7 +6,7 @@ use super::cells::clean;
 use super::commands::Commands;
 use super::history::{Ending, LaneHistory, RunHistory};
 use crate::model::text::{counted, shell_line};
-use crate::model::{Failure, FailureKind, LaneId};
+use crate::model::{FailureKind, LaneId};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Escalation {
@@ -29,12 +29,22 @@ pub struct Choice {
 
 /// In the order of the lanes; without lanes that only wait for others, or for an answer.
 pub fn escalations(history: &RunHistory, commands: &Commands<'_>) -> Vec<Escalation> {
-    let of_lane = |lane: &LaneHistory| match lane.ending.as_ref()? {
-        Ending::Failed(failure) => Some(failed(history, lane, failure, commands)),
-        Ending::Blocked(reason) if unmerged_dependencies(history, lane).is_empty() => {
-            Some(blocked(history, lane, reason, commands))
-        }
-        _ => None,
+    let of_lane = |lane: &LaneHistory| {
+        let (issue, again) = match lane.ending.as_ref()? {
+            Ending::Failed(failure) => (&failure.message, advice(failure.kind)),
+            Ending::Blocked(reason) if unmerged_dependencies(history, lane).is_empty() => {
+                (reason, "Do what the issue asks for, then resume. Keeps all work.")
+            }
+            _ => return None,
+        };
+        Some(Escalation {
+            lane: Some(lane.id.clone()),
+            issue: clean(issue),
+            current_state: standing(lane),
+            recovery_attempts: tried(lane),
+            impact: impact(history, lane),
+            options: options(history, lane, again, commands),
+        })
     };
     history.lanes().iter().filter_map(of_lane).chain(final_gate(history, commands)).collect()
 }
@@ -60,8 +70,9 @@ impl Escalation {
     }
 }
 
-fn failed(history: &RunHistory, lane: &LaneHistory, failure: &Failure, commands: &Commands<'_>) -> Escalation {
-    let again = match failure.kind {
+/// What to do before a resume.
+fn advice(kind: FailureKind) -> &'static str {
+    match kind {
         FailureKind::Network | FailureKind::Quota => "Resume when the network or the service is back. No work is lost.",
         FailureKind::Idle => {
             "If the agent asked something, answer it in the plan or with -m, then resume. If its work may change nothing: `allow_empty = true`, and resume with --accept-plan-change."
@@ -69,25 +80,6 @@ fn failed(history: &RunHistory, lane: &LaneHistory, failure: &Failure, commands:
         FailureKind::Conflict => "Settle the conflict on the lane's branch or on the integration branch, then resume.",
         FailureKind::Rejected => "Describe more precisely what is wanted, in the plan or with -m, then resume.",
         _ => "Fix the cause (plan, environment or the lane's worktree), then resume; retries start over.",
-    };
-    Escalation {
-        lane: Some(lane.id.clone()),
-        issue: clean(&failure.message),
-        current_state: standing(lane),
-        recovery_attempts: tried(lane),
-        impact: impact(history, lane),
-        options: options(history, lane, again, commands),
-    }
-}
-
-fn blocked(history: &RunHistory, lane: &LaneHistory, reason: &str, commands: &Commands<'_>) -> Escalation {
-    Escalation {
-        lane: Some(lane.id.clone()),
-        issue: clean(reason),
-        current_state: standing(lane),
-        recovery_attempts: tried(lane),
-        impact: impact(history, lane),
-        options: options(history, lane, "Do what the issue asks for, then resume. Keeps all work.", commands),
     }
 }
 
@@ -100,15 +92,14 @@ fn final_gate(history: &RunHistory, commands: &Commands<'_>) -> Option<Escalatio
     let suspects: Vec<&str> = merged.iter().map(|lane| lane.id.as_str()).take(SUSPECTS).collect();
     let last = merged.first().map(|lane| &lane.id);
     let which = if culprit.is_some() { "whose merge broke it" } else { "merged last" };
-    let mut options = vec![Choice {
-        what: format!("Mend {} and resume: the gate runs again, no lane does.", history.run.base_branch()),
-        command: commands.resume(),
-    }];
-    options.extend(last.map(|lane| Choice {
-        what: format!("Put {lane}, {which}, back: its merge is reverted and its work kept; a resume does it again."),
-        command: commands.rollback(Some(lane)),
+    let mend = format!("Mend {} and resume: the gate runs again, no lane does.", history.run.base_branch());
+    let mut options = vec![choice(mend, commands.resume())];
+    options.extend(last.map(|lane| {
+        let what =
+            format!("Put {lane}, {which}, back: its merge is reverted and its work kept; a resume does it again.");
+        choice(what, commands.rollback(Some(lane)))
     }));
-    options.push(abandon(commands.clean(), "Leave it as it is: the lanes stay merged."));
+    options.push(choice("Leave it as it is: the lanes stay merged.", commands.clean()));
     Some(Escalation {
         lane: None,
         issue: format!("the final gate failed: `{}` exited with code {}", clean(&exit.command), exit.exit_code),
@@ -168,18 +159,17 @@ fn unmerged_dependencies<'v>(history: &'v RunHistory, lane: &'v LaneHistory) -> 
 }
 
 fn options(history: &RunHistory, lane: &LaneHistory, again: &str, commands: &Commands<'_>) -> Vec<Choice> {
+    let over = "Start the lane over. Its work is saved first; rollback prints where.";
+    let abandon = "Abandon the lane: other lanes are not touched, its branch and worktree stay.";
     vec![
-        Choice { what: again.to_owned(), command: commands.resume_of(&history.run) },
-        Choice {
-            what: "Start the lane over. Its work is saved first; rollback prints where.".to_owned(),
-            command: commands.rollback(Some(&lane.id)),
-        },
-        abandon(commands.status(), "Abandon the lane: other lanes are not touched, its branch and worktree stay."),
+        choice(again, commands.resume_of(&history.run)),
+        choice(over, commands.rollback(Some(&lane.id))),
+        choice(abandon, commands.status()),
     ]
 }
 
-fn abandon(command: Vec<String>, what: &str) -> Choice {
-    Choice { what: what.to_owned(), command }
+fn choice(what: impl Into<String>, command: Vec<String>) -> Choice {
+    Choice { what: what.into(), command }
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ use super::history::{Ending, FailureView, JobHistory, LaneHistory, Retry, RunHis
 use super::styles::{Styles, Tone};
 use crate::model::{Diagnosis, JobId};
 
-/// The file with a job's output.
 pub type LogOf<'a> = dyn Fn(&JobId) -> PathBuf + 'a;
 
 /// A block for each failed lane: what failed, its last lines, cut to `width` cells, and where its whole output is.

@@ -11,7 +11,6 @@ use crate::model::text::counted;
 use crate::model::time::short;
 use crate::model::{AgentName, ExitCause, JobExit, JobId, JobRole, LaneId, RetryLevel, Timestamp, Transcript, Verdict};
 
-/// A sentence about an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
     /// On one line, without control characters, beginning with the lane or agent that it is about.
@@ -21,7 +20,6 @@ pub struct Line {
     pub lasting: bool,
 }
 
-/// The longest sentence, in cells; what agents say may be much longer.
 const LONGEST: usize = 400;
 
 /// The line of `--progress plain`: `12:03:04 SL-1 engineer: attempt 1 started (task 1)`, with the time at `offset`.

@@ -104,27 +104,21 @@ fn blocked_lanes(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep>
 }
 
 fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_else: bool) -> Option<NextStep> {
-    match history.run.outcome {
-        Some(RunOutcome::Done) => Some(NextStep { reason: where_the_work_is(history), commands: Vec::new() }),
-        Some(RunOutcome::Stopped) => Some(NextStep {
-            reason: "The run is stopped; no work is lost. Resume it, or roll it back:".to_owned(),
-            commands: vec![commands.resume_of(&history.run), commands.rollback(None)],
-        }),
-        Some(RunOutcome::Blocked) if history.lanes().iter().any(|lane| lane.state == LaneState::Stopped) => {
-            Some(NextStep {
-                reason: "Lanes were stopped; no work is lost. Resume the run, or roll it back:".to_owned(),
-                commands: vec![commands.resume_of(&history.run), commands.rollback(None)],
-            })
+    let was_stopped = || !lanes_that(history, LaneState::Stopped).is_empty();
+    let reason = match history.run.outcome {
+        Some(RunOutcome::Done) => return Some(NextStep { reason: where_the_work_is(history), commands: Vec::new() }),
+        Some(RunOutcome::Stopped) => "The run is stopped; no work is lost. Resume it, or roll it back:".to_owned(),
+        Some(RunOutcome::Blocked) if was_stopped() => {
+            "Lanes were stopped; no work is lost. Resume the run, or roll it back:".to_owned()
         }
-        Some(RunOutcome::Failed | RunOutcome::Blocked) => history.run.failed_final_gate().map(|exit| NextStep {
-            reason: format!("The final gate failed on {}: {}", history.run.base_branch(), clean(&exit.command)),
-            commands: vec![commands.resume_of(&history.run), commands.rollback(None)],
-        }),
-        None => nothing_else.then(|| NextStep {
-            reason: "The run was interrupted; no work is lost. Resume it, or roll it back:".to_owned(),
-            commands: vec![commands.resume_of(&history.run), commands.rollback(None)],
-        }),
-    }
+        Some(RunOutcome::Failed | RunOutcome::Blocked) => {
+            let exit = history.run.failed_final_gate()?;
+            format!("The final gate failed on {}: {}", history.run.base_branch(), clean(&exit.command))
+        }
+        None if nothing_else => "The run was interrupted; no work is lost. Resume it, or roll it back:".to_owned(),
+        None => return None,
+    };
+    Some(NextStep { reason, commands: vec![commands.resume_of(&history.run), commands.rollback(None)] })
 }
 
 fn where_the_work_is(history: &RunHistory) -> String {
@@ -145,7 +139,6 @@ fn lanes_that(history: &RunHistory, state: LaneState) -> Vec<&LaneHistory> {
     history.lanes().iter().filter(|lane| lane.state == state).collect()
 }
 
-/// The most lanes that are named.
 const NAMED: usize = 3;
 
 fn names(lanes: &[&LaneHistory]) -> String {

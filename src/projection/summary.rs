@@ -28,27 +28,23 @@ pub struct SummaryContext<'a> {
     pub held: bool,
 }
 
-/// How a run stands.
 #[derive(Debug, Clone)]
 pub struct Summary<'h> {
     pub history: &'h RunHistory,
     pub held: bool,
     /// Up to when times are counted.
     pub until: Timestamp,
-    /// In the order of the plan.
     pub lanes: Vec<LaneSummary<'h>>,
     pub next_steps: Vec<NextStep>,
     /// Empty while a process works on the run.
     pub escalations: Vec<Escalation>,
 }
 
-/// How a lane stands.
 #[derive(Debug, Clone)]
 pub struct LaneSummary<'h> {
     pub lane: &'h LaneHistory,
     pub elapsed: Option<Duration>,
     pub waiting_for: Option<WaitingFor>,
-    /// The remark in the table.
     pub note: String,
 }
 
@@ -73,7 +69,6 @@ impl<'h> Summary<'h> {
         self.lanes.iter().map(|lane| lane.lane.usage()).sum()
     }
 
-    /// How long the run took or has taken.
     pub fn elapsed(&self) -> Option<Duration> {
         self.history.run.started.map(|started| self.until.since(started))
     }
@@ -82,7 +77,6 @@ impl<'h> Summary<'h> {
         self.history.run.stop.is_some() && self.history.run.finished.is_none()
     }
 
-    /// What `status --json` prints.
     pub fn json(&self) -> Value {
         let run = &self.history.run;
         json!({
@@ -161,7 +155,6 @@ impl<'h> Summary<'h> {
         words.join(" · ")
     }
 
-    /// How the run stands, in a word or two.
     pub fn standing(&self) -> &'static str {
         match self.history.run.outcome {
             Some(outcome) => outcome.word(),
@@ -269,7 +262,6 @@ fn running(job: &JobHistory) -> Value {
     })
 }
 
-/// The colour of a state.
 pub fn tone(state: LaneState) -> Tone {
     match state {
         LaneState::Merged | LaneState::Proposed => Tone::Good,

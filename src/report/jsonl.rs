@@ -2,12 +2,11 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::Reporter;
-use crate::event::{Event, Record, RecordStatus};
-use crate::model::{LaneId, TaskId, Timestamp, safe_text};
+use crate::event::{Event, Record};
+use crate::model::{LaneId, TaskId, safe_text};
 use crate::projection::RunHistory;
 
 /// Writes a JSON object for each event: the columns of the run log (SPEC §4), then the event's own fields.
@@ -21,43 +20,32 @@ impl<W: Write> Jsonl<W> {
     }
 }
 
-#[derive(Serialize)]
-struct Line<'a> {
-    seq: u64,
-    ts: Timestamp,
-    run_id: &'a str,
-    phase: &'a str,
-    lane: &'a str,
-    task: &'a str,
-    event: Value,
-    status: RecordStatus,
-    #[serde(flatten)]
-    fields: Map<String, Value>,
-}
-
 const NONE: &str = "-";
 
 impl<W: Write> Reporter for Jsonl<W> {
     fn record(&mut self, record: &Record, history: &RunHistory) -> io::Result<()> {
-        let text = serde_json::to_string(&to_line(record, history)?)?;
+        let text = to_line(record, history)?.to_string();
         self.out.write_all(format!("{}\n", safe_text::json(&text)).as_bytes())?;
         self.out.flush()
     }
 }
 
-fn to_line<'a>(record: &'a Record, history: &'a RunHistory) -> io::Result<Line<'a>> {
+fn to_line(record: &Record, history: &RunHistory) -> io::Result<Value> {
     let mut fields = own_fields(&record.event)?;
-    Ok(Line {
-        seq: record.seq,
-        ts: record.at,
-        run_id: history.run.run_id().map_or(NONE, |run| run.as_str()),
-        phase: history.run.phase.as_ref().map_or(NONE, |phase| phase.as_str()),
-        lane: record.event.lane().map_or(NONE, LaneId::as_str),
-        task: record.event.task().map_or(NONE, TaskId::as_str),
-        event: fields.remove("event").unwrap_or_default(),
-        status: record.event.status(),
-        fields,
-    })
+    let mut line = json!({
+        "seq": record.seq,
+        "ts": record.at,
+        "run_id": history.run.run_id().map_or(NONE, |run| run.as_str()),
+        "phase": history.run.phase.as_ref().map_or(NONE, |phase| phase.as_str()),
+        "lane": record.event.lane().map_or(NONE, LaneId::as_str),
+        "task": record.event.task().map_or(NONE, TaskId::as_str),
+        "event": fields.remove("event"),
+        "status": record.event.status(),
+    });
+    if let Value::Object(line) = &mut line {
+        line.extend(fields);
+    }
+    Ok(line)
 }
 
 /// The event's fields, without those that are columns of every line.

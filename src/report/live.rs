@@ -4,9 +4,9 @@ use std::io;
 use std::time::Duration;
 
 use chrono::FixedOffset;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget};
 
-use super::Reporter;
+use super::{Reporter, redrawn, terminal_size};
 use crate::event::Record;
 use crate::model::safe_text::for_terminal;
 use crate::model::time::short;
@@ -39,7 +39,13 @@ const REDRAW: Duration = Duration::from_millis(100);
 impl<'a> Live<'a> {
     /// Draws on standard error. Times are shown at `offset` from UTC.
     pub(crate) fn stderr(last_line: Box<LastLine<'a>>, offset: FixedOffset, styles: Styles) -> Self {
-        Self::new(ProgressDrawTarget::stderr_with_hz(20), Box::new(stderr_size), last_line, offset, styles)
+        Self::new(
+            ProgressDrawTarget::stderr_with_hz(20),
+            Box::new(|| terminal_size(io::stderr(), 80)),
+            last_line,
+            offset,
+            styles,
+        )
     }
 
     /// Draws on `target`, whose rows and columns `screen` returns.
@@ -50,11 +56,7 @@ impl<'a> Live<'a> {
         offset: FixedOffset,
         styles: Styles,
     ) -> Self {
-        let bar = ProgressBar::with_draw_target(None, target);
-        if let Ok(style) = ProgressStyle::with_template("{msg}") {
-            bar.set_style(style);
-        }
-        Self { bar, screen, last_line, offset, styles, drawn: None }
+        Self { bar: redrawn(target), screen, last_line, offset, styles, drawn: None }
     }
 
     fn draw(&mut self, history: &RunHistory, now: Timestamp) {
@@ -165,10 +167,4 @@ fn activity(history: &RunHistory, lane: &LaneHistory, now: Timestamp) -> String 
 fn attempt(job: &JobId) -> String {
     let agent = job.agent().map_or("agent", AgentName::as_str);
     format!("{agent} {}", job.number)
-}
-
-fn stderr_size() -> (usize, usize) {
-    let size = rustix::termios::tcgetwinsize(io::stderr()).ok();
-    let size = size.filter(|size| size.ws_row > 0 && size.ws_col > 0);
-    size.map_or((24, 80), |size| (size.ws_row.into(), size.ws_col.into()))
 }

@@ -4,9 +4,11 @@
 //! warning, and a reader that is gone (a broken pipe) is not a failure.
 
 use std::io;
+use std::os::fd::AsFd;
 
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::event::Record;
 use crate::model::{Progress, Timestamp};
@@ -32,7 +34,6 @@ pub(crate) trait Reporter {
         Ok(())
     }
 
-    /// Restores the terminal.
     fn finish(&mut self) -> io::Result<()> {
         Ok(())
     }
@@ -71,7 +72,6 @@ impl<'a> FanOut<'a> {
         self.each(|reporter, history| reporter.tick(history, now));
     }
 
-    /// Ends all reporting.
     pub(crate) fn finish(mut self) -> RunHistory {
         self.each(|reporter, _| reporter.finish());
         self.history
@@ -99,6 +99,21 @@ pub(crate) fn choose(progress: Progress, stderr_is_terminal: bool, term: Option<
         Progress::Auto | Progress::Live => Progress::Plain,
         Progress::Plain | Progress::Json | Progress::None => progress,
     }
+}
+
+/// Lines on `target` that are redrawn together: the message of the bar.
+pub(crate) fn redrawn(target: ProgressDrawTarget) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, target);
+    if let Ok(style) = ProgressStyle::with_template("{msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Rows and columns of a terminal; `columns` where `stream` is none.
+pub(crate) fn terminal_size(stream: impl AsFd, columns: usize) -> (usize, usize) {
+    let size = rustix::termios::tcgetwinsize(stream).ok().filter(|size| size.ws_row > 0 && size.ws_col > 0);
+    size.map_or((24, columns), |size| (size.ws_row.into(), size.ws_col.into()))
 }
 
 /// `NO_COLOR`, `CLICOLOR_FORCE`, `CLICOLOR` and `TERM` decide, then whether `stream` is a terminal.

@@ -5,7 +5,6 @@
 //! written is reported, tried again with the next record and at the end, and stops nothing: the run log holds it all.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -13,36 +12,22 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::event::{Event, Record, RunStarted};
-use crate::fs::FileError;
 use crate::git::{Pool, Repository};
 use crate::model::{AgentName, Failure, LaneId, Plan, RunId, Stage, TaskFile, TaskId};
 use crate::projection::RunHistory;
 use crate::projection::checkpoints::{CheckpointFold, RunFiles};
 use crate::projection::tasks::task_file;
-use crate::store::checkpoints::{self, CheckpointsError};
 use crate::store::error_log::{self, ErrorEntry, ErrorType};
-use crate::store::lane_files::{self, LaneFileError};
-use crate::store::{LaneDirectory, StateDirectory};
+use crate::store::{LaneDirectory, StateDirectory, checkpoints, lane_files};
 use crate::timing::TARGET;
 
 /// Why the files are behind the run log.
 #[derive(Debug, thiserror::Error)]
-pub enum ProjectionError {
-    /// The thread that writes them could not be started.
-    #[error("cannot start the thread that writes checkpoints: {0}")]
-    Start(io::Error),
-    /// `checkpoints.json` could not be read or written.
-    #[error(transparent)]
-    Checkpoints(#[from] CheckpointsError),
-    /// A lane's `task.json` could not be written.
-    #[error(transparent)]
-    Task(#[from] LaneFileError),
-    /// `errors.jsonl` could not be written.
-    #[error(transparent)]
-    Errors(#[from] FileError),
-    /// The thread that writes them panicked.
-    #[error("the thread that writes checkpoints panicked; `lanekeeper resume` writes them")]
-    Panicked,
+#[error("{0}")]
+pub struct ProjectionError(String);
+
+fn behind(error: impl std::fmt::Display) -> ProjectionError {
+    ProjectionError(error.to_string())
 }
 
 /// Writes the files; they are complete when it is dropped.
@@ -56,7 +41,7 @@ impl ProjectionWriter {
     /// [`ProjectionWriter::send`].
     ///
     /// # Errors
-    /// [`ProjectionError::Start`] only; [`ProjectionWriter::finish`] returns what cannot be written.
+    /// If no thread can be started; [`ProjectionWriter::finish`] returns what cannot be written.
     pub fn start(
         state: &StateDirectory,
         repository: &Repository,
@@ -98,7 +83,9 @@ impl ProjectionWriter {
             disk.fault.map_or(Ok(()), Err)
         };
         let thread = std::thread::Builder::new().name("projections".to_owned()).spawn(work);
-        Ok(Self { inbox: Some(inbox), thread: Some(thread.map_err(ProjectionError::Start)?) })
+        let thread =
+            thread.map_err(|error| behind(format!("cannot start the thread that writes checkpoints: {error}")));
+        Ok(Self { inbox: Some(inbox), thread: Some(thread?) })
     }
 
     /// Takes durable records. Never waits.
@@ -119,7 +106,8 @@ impl ProjectionWriter {
 
     fn close(&mut self) -> Result<(), ProjectionError> {
         drop(self.inbox.take());
-        self.thread.take().map_or(Ok(()), |thread| thread.join().unwrap_or(Err(ProjectionError::Panicked)))
+        let panicked = || behind("the thread that writes checkpoints panicked; `lanekeeper resume` writes them");
+        self.thread.take().map_or(Ok(()), |thread| thread.join().unwrap_or_else(|_| Err(panicked())))
     }
 }
 
@@ -201,7 +189,6 @@ struct Pending {
     open: BTreeMap<LaneId, Option<TaskFile>>,
     /// Open lanes whose `task.json` may be behind.
     tasks: BTreeSet<LaneId>,
-    /// Lanes whose directory is to be removed.
     closed: BTreeSet<LaneId>,
     errors: Vec<ErrorEntry>,
 }
@@ -324,7 +311,7 @@ impl Disk {
             match lane_files::write_task(&directory, &task) {
                 Ok(()) => drop(pending.open.insert(lane, Some(task))),
                 Err(error) => {
-                    self.note(Err(error.into()));
+                    self.note(Err(behind(error)));
                     pending.tasks.insert(lane);
                 }
             }
@@ -347,15 +334,15 @@ fn write_checkpoints(path: &Path, pending: &mut Pending) -> Result<(), Projectio
     let newest = |(lane, stage): &(Option<LaneId>, Stage)| pending.fold.record(lane.as_ref(), *stage);
     let mut records: Vec<_> = pending.checkpoints.iter().filter_map(newest).collect();
     records.sort_by_key(|record| record.timestamp);
-    checkpoints::update(path, &records)?;
+    checkpoints::update(path, &records).map_err(behind)?;
     pending.checkpoints.clear();
     Ok(())
 }
 
-fn write_errors(path: &Path, behind: &mut Vec<ErrorEntry>) -> Result<(), ProjectionError> {
-    if !behind.is_empty() {
-        error_log::complete(path, behind)?;
-        behind.clear();
+fn write_errors(path: &Path, entries: &mut Vec<ErrorEntry>) -> Result<(), ProjectionError> {
+    if !entries.is_empty() {
+        error_log::complete(path, entries).map_err(behind)?;
+        entries.clear();
     }
     Ok(())
 }

@@ -13,11 +13,9 @@ const SHOWN_INPUT: usize = 120;
 pub enum Said {
     /// The agent's own words.
     Message(String),
-    /// A tool is called.
     Call(ToolCall),
     /// Trouble that the program deals with itself.
     Warning(String),
-    /// Why the work failed.
     Error(String),
     /// A line that no rule reads as an event: what the program prints besides.
     Line(String),
@@ -29,7 +27,6 @@ impl Said {
         matches!(self, Self::Warning(_) | Self::Error(_) | Self::Line(_))
     }
 
-    /// As lines for people.
     pub fn lines(&self) -> Vec<String> {
         match self {
             Self::Message(text) => text.lines().map(str::to_owned).collect(),

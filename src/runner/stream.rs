@@ -18,7 +18,6 @@ pub fn shown(runner: &Runner, line: &str) -> Option<String> {
     Stream::new(runner).read(line).iter().flat_map(Said::lines).last().filter(|line| !line.trim().is_empty())
 }
 
-/// A stream that is being read.
 #[derive(Debug)]
 pub struct Stream<'r> {
     runner: &'r Runner,

@@ -14,8 +14,10 @@ crate::model::word_enum! {
 
 crate::model::word_enum! {
     /// What a resume does about files that were changed while nothing of the run was at work.
+    #[derive(Default)]
     OnConflict {
         /// Refuse, and list them.
+        #[default]
         Fail = "fail",
         /// Save them as snapshots and resume with them.
         Override = "override",

@@ -12,8 +12,9 @@ pub const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 pub const HOME: &str = "HOME";
 
 /// Every variable that Lanekeeper reads itself.
-pub(super) fn known() -> impl Iterator<Item = &'static str> {
-    KEYS.iter().flat_map(|key| key.variables).copied().chain([LOG, XDG_CONFIG_HOME, HOME])
+pub(super) fn known() -> Vec<String> {
+    let others = [LOG, XDG_CONFIG_HOME, HOME].map(str::to_owned);
+    KEYS.iter().flat_map(Key::variables).chain(others).collect()
 }
 
 /// The layer that `variables` make. An empty variable counts as absent.
@@ -21,9 +22,9 @@ pub(super) fn read(variables: &Environment, surroundings: &Surroundings) -> (Lay
     let mut layer = Layer::default();
     let mut faults = unknown(variables);
     for key in KEYS {
-        let Some(name) = key.variables.iter().find(|name| is_set(variables, name)) else { continue };
-        if let Err(message) = set(&mut layer, key, name, variables) {
-            faults.push(Fault::error(Origin::Environment((*name).to_owned()), message));
+        let Some(name) = key.variables().into_iter().find(|name| is_set(variables, name)) else { continue };
+        if let Err(message) = set(&mut layer, key, &name, variables) {
+            faults.push(Fault::error(Origin::Environment(name), message));
         }
     }
     (layer.place_paths(|path| absolute(&surroundings.directory, path)), faults)
@@ -42,7 +43,8 @@ fn set(layer: &mut Layer, key: &Key, name: &str, variables: &Environment) -> Res
 /// Variables that look like a misspelt one of ours. Others with our prefix are what an agent is told.
 fn unknown(variables: &Environment) -> Vec<Fault> {
     let prefix = "LANEKEEPER_";
-    let known = || known().filter_map(|name| name.strip_prefix(prefix));
+    let known = known();
+    let known = || known.iter().filter_map(|name| name.strip_prefix(prefix));
     let ours = variables.keys().filter_map(|name| name.strip_prefix(prefix));
     ours.filter(|name| !known().any(|other| other == *name))
         .filter_map(|name| Some((name, nearest(name, known())?)))

@@ -123,11 +123,13 @@ impl Reader<'_> {
         let Some(entries) = description.get_ref().as_table() else {
             return self.error(description.span(), format!("write `[runners.{text}]` and `command = […]` below it"));
         };
-        let known = |key: &SpannedKey<'_>| RunnerText::KEYS.contains(&key.get_ref().as_ref());
-        for (key, _) in entries.iter().filter(|(key, _)| !known(key)) {
-            self.unknown(key, RunnerText::KEYS.iter().copied());
+        let keys = RunnerText::keys();
+        let (known, unknown): (DeTable<'_>, DeTable<'_>) =
+            entries.clone().into_iter().partition(|(key, _)| keys.iter().any(|known| known == key.get_ref()));
+        for key in unknown.keys() {
+            self.unknown(key, keys.iter().map(String::as_str));
         }
-        let (read, command) = (runner_text(description.span(), entries), entries.get("command"));
+        let (read, command) = (runner_text(description.span(), known), entries.get("command"));
         match (read, command, command.map(|value| command_line(value.get_ref()))) {
             (_, Some(value), Some(None)) => {
                 let remedy = "the program and its arguments as a list of strings, or a shell line as a string";
@@ -173,10 +175,8 @@ impl Reader<'_> {
 }
 
 /// The description without its command, which has errors of its own.
-fn runner_text(span: Range<usize>, entries: &DeTable<'_>) -> Result<RunnerText, (Range<usize>, String)> {
-    let described = |name: &str| name != "command" && RunnerText::KEYS.contains(&name);
-    let told = entries.iter().filter(|(key, _)| described(key.get_ref()));
-    let table: DeTable<'_> = told.map(|(key, value)| (key.clone(), value.clone())).collect();
+fn runner_text(span: Range<usize>, mut table: DeTable<'_>) -> Result<RunnerText, (Range<usize>, String)> {
+    table.remove("command");
     let value = ValueDeserializer::from(Spanned::new(span.clone(), DeValue::Table(table)));
     RunnerText::deserialize(value).map_err(|error| (error.span().unwrap_or(span), error.message().to_owned()))
 }

@@ -11,8 +11,8 @@ pub struct Key {
     /// Its name in files.
     pub name: &'static str,
     pub kind: Kind,
-    /// Its environment variables, strongest first.
-    pub variables: &'static [&'static str],
+    /// Environment variables that count where its own is not set, strongest first.
+    pub aliases: &'static [&'static str],
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "only tests compare it with the command line and the documentation")
@@ -21,6 +21,14 @@ pub struct Key {
     /// The value of a setting that no source names.
     pub default: &'static str,
     pub doc: &'static str,
+}
+
+impl Key {
+    /// Its environment variables, strongest first; its own is its name in capitals behind `LANEKEEPER_`.
+    pub fn variables(&self) -> Vec<String> {
+        let own = format!("LANEKEEPER_{}", self.name.to_ascii_uppercase());
+        [own].into_iter().chain(self.aliases.iter().map(|&alias| alias.to_owned())).collect()
+    }
 }
 
 /// What a setting holds, and so what may be written for it in a TOML file.

@@ -16,7 +16,6 @@ impl<T> Setting<T> {
     }
 }
 
-/// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// The command line; the flag as typed.
@@ -33,7 +32,6 @@ impl Origin {
         matches!(self, Self::Flag(_) | Self::Environment(_))
     }
 
-    /// One word for the layer.
     pub fn layer(&self) -> &'static str {
         match self {
             Self::Flag(_) => "flag",

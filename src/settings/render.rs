@@ -1,11 +1,10 @@
 //! Settings as a table for people and for programs.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{Key, Origin, Setting, Settings};
 use crate::model::runner::RunnerText;
 
-/// One line of the table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     /// The setting's name, `runners.NAME` for a runner.
@@ -24,8 +23,13 @@ impl Row {
 
     /// A runner's command where nothing else is said of it, else all that is said.
     pub(super) fn runner(name: &str, text: &Setting<RunnerText>) -> Self {
-        let only_command = RunnerText { command: text.value.command.clone(), ..RunnerText::default() } == text.value;
-        let value = if only_command { json!(text.value.command) } else { json!(text.value) };
+        let mut said = match json!(text.value) {
+            Value::Object(said) => said,
+            _ => Map::new(),
+        };
+        said.retain(|_, value| !value.is_null());
+        let only_command = said.keys().all(|key| key == "command");
+        let value = if only_command { said.remove("command").unwrap_or_default() } else { Value::Object(said) };
         Self { key: format!("runners.{name}"), value, absent: "", origin: text.origin.clone() }
     }
 

@@ -18,7 +18,8 @@ use crate::runner::Catalogue;
 
 macro_rules! settings {
     ($($(#[doc = $doc:literal])+ $name:ident: $type:ty {
-        $kind:expr, $read:expr, flags $flags:expr, variables $variables:expr, default $default:literal = $value:expr
+        $kind:expr, $read:expr, $(flags [$($flag:literal),+],)? $(aliases [$($alias:literal),+],)?
+        default $default:literal = $value:expr
     })*) => {
         /// Every setting, resolved.
         #[derive(Debug, Clone, PartialEq)]
@@ -40,8 +41,8 @@ macro_rules! settings {
         pub const KEYS: &[Key] = &[$(Key {
             name: stringify!($name),
             kind: $kind,
-            variables: &$variables,
-            flags: &$flags,
+            aliases: &[$($($alias),+)?],
+            flags: &[$($($flag),+)?],
             default: $default,
             doc: concat!($($doc),+).trim_ascii(),
         },)*];
@@ -97,208 +98,174 @@ macro_rules! settings {
 settings! {
     /// The integration branch: lanes start from it and are merged into it.
     base: Option<String> {
-        Kind::Text, some(value::branch), flags ["--base"], variables ["LANEKEEPER_BASE"],
-        default "the current branch" = |_| None
+        Kind::Text, some(value::branch), flags ["--base"], default "the current branch" = |_| None
     }
     /// How many agents may work at once.
     max_parallel: NonZeroU32 {
-        Kind::Count, value::count, flags ["--max-parallel"], variables ["LANEKEEPER_MAX_PARALLEL"],
+        Kind::Count, value::count, flags ["--max-parallel"],
         default "the number of processors, at least 2" = Surroundings::cores_at_least_two
     }
     /// The runner of agents for which the plan names neither a runner nor a command. As a flag or a variable: of all
     /// agents without a command of their own.
     runner: Option<String> {
-        Kind::Text, some(value::runner), flags ["--runner"], variables ["LANEKEEPER_RUNNER"],
-        default "the plan's" = |_| None
+        Kind::Text, some(value::runner), flags ["--runner"], default "the plan's" = |_| None
     }
     /// How often a failed attempt is repeated. As a flag or a variable it overrides what the lanes say.
     retries: Option<u32> {
-        Kind::Count, some(value::number), flags ["--retries"], variables ["LANEKEEPER_RETRIES"],
-        default "each lane's own" = |_| None
+        Kind::Count, some(value::number), flags ["--retries"], default "each lane's own" = |_| None
     }
     /// Whether the implementation agents of all plans may change no file.
     allow_empty: bool {
-        Kind::Boolean, value::boolean, flags [], variables ["LANEKEEPER_ALLOW_EMPTY"],
-        default "false" = |_| false
+        Kind::Boolean, value::boolean, default "false" = |_| false
     }
     /// How a finished lane reaches the integration branch.
     merge: MergeMode {
-        Kind::Choice(words::<MergeMode>), value::choice, flags ["--merge"], variables ["LANEKEEPER_MERGE"],
-        default "local" = |_| MergeMode::Local
+        Kind::Choice(words::<MergeMode>), value::choice, flags ["--merge"], default "local" = |_| MergeMode::Local
     }
     /// The directory that holds the worktrees.
     worktree_root: PathBuf {
-        Kind::Path, value::path, flags ["--worktree-root"], variables ["LANEKEEPER_WORKTREE_ROOT"],
+        Kind::Path, value::path, flags ["--worktree-root"],
         default "`<repository>.lanes`, beside the repository" = |at| at.sibling(".lanes")
     }
     /// The file that holds the checkpoint records.
     checkpoint_path: PathBuf {
-        Kind::Path, value::path, flags ["--checkpoint-path"], variables ["LANEKEEPER_CHECKPOINT_PATH"],
+        Kind::Path, value::path, flags ["--checkpoint-path"],
         default "`.claude/ai-dev-kit/run-logs/checkpoints.json`"
             = |at| at.repository.join(RUN_LOG_DIRECTORY).join("checkpoints.json")
     }
     /// The file that is the run log.
     log_path: Option<PathBuf> {
-        Kind::Path, some(value::path), flags ["--log-path"], variables ["LANEKEEPER_LOG_PATH"],
+        Kind::Path, some(value::path), flags ["--log-path"],
         default "`.claude/ai-dev-kit/run-logs/<run-id>.jsonl`" = |_| None
     }
     /// How a run shows its progress.
     progress: Progress {
-        Kind::Choice(words::<Progress>), value::choice, flags ["--progress"], variables ["LANEKEEPER_PROGRESS"],
-        default "auto" = |_| Progress::Auto
+        Kind::Choice(words::<Progress>), value::choice, flags ["--progress"], default "auto" = |_| Progress::Auto
     }
     /// Whether the first failed lane stops all others; otherwise independent lanes go on.
     fail_fast: bool {
-        Kind::Boolean, value::boolean, flags ["--fail-fast", "--keep-going"], variables ["LANEKEEPER_FAIL_FAST"],
-        default "false" = |_| false
+        Kind::Boolean, value::boolean, flags ["--fail-fast", "--keep-going"], default "false" = |_| false
     }
     /// Whether the merge that broke a lane's tests or the final gate is searched, by running them on earlier merges.
     bisect_merges: bool {
-        Kind::Boolean, value::boolean, flags ["--bisect-merges"], variables ["LANEKEEPER_BISECT_MERGES"],
-        default "false" = |_| false
+        Kind::Boolean, value::boolean, flags ["--bisect-merges"], default "false" = |_| false
     }
     /// What becomes of a lane whose work lacks what the plan says it must have.
     must_haves: MustHavesRule {
-        Kind::Choice(words::<MustHavesRule>), value::choice, flags [], variables ["LANEKEEPER_MUST_HAVES"],
-        default "report" = |_| MustHavesRule::Report
+        Kind::Choice(words::<MustHavesRule>), value::choice, default "report" = |_| MustHavesRule::Report
     }
     /// How long the whole run may take, or `none`.
     timeout: Option<Duration> {
-        Kind::Duration, value::limit, flags ["--timeout"], variables ["LANEKEEPER_TIMEOUT"],
-        default "none" = |_| None
+        Kind::Duration, value::limit, flags ["--timeout"], default "none" = |_| None
     }
     /// How many US dollars the agents of a run may cost before none is set to work any more, or `none`.
     max_cost: Option<Dollars> {
-        Kind::Dollars, value::dollars_limit, flags ["--max-cost"], variables ["LANEKEEPER_MAX_COST"],
-        default "none" = |_| None
+        Kind::Dollars, value::dollars_limit, flags ["--max-cost"], default "none" = |_| None
     }
     /// How many tokens the agents of a run may use before none is set to work any more, or `none`.
     max_tokens: Option<u64> {
-        Kind::CountLimit, value::count_limit, flags ["--max-tokens"], variables ["LANEKEEPER_MAX_TOKENS"],
-        default "none" = |_| None
+        Kind::CountLimit, value::count_limit, flags ["--max-tokens"], default "none" = |_| None
     }
     /// How long a program has from SIGTERM to SIGKILL.
     kill_after: Duration {
-        Kind::Duration, value::duration, flags [], variables ["LANEKEEPER_KILL_AFTER"],
-        default "10s" = |_| Timeouts::default().kill_after
+        Kind::Duration, value::duration, default "10s" = |_| Timeouts::default().kill_after
     }
     /// How long the first retry waits; the wait doubles with each further one.
     backoff: Duration {
-        Kind::Duration, value::duration, flags [], variables ["LANEKEEPER_BACKOFF"],
-        default "1s" = |_| Duration::from_secs(1)
+        Kind::Duration, value::duration, default "1s" = |_| Duration::from_secs(1)
     }
     /// How long a network or a service's quota may be out before the lane fails; meanwhile it is tried again and again.
     outage_limit: Duration {
-        Kind::Duration, value::duration, flags [], variables ["LANEKEEPER_OUTAGE_LIMIT"],
-        default "1h" = |_| OUTAGE_LIMIT
+        Kind::Duration, value::duration, default "1h" = |_| OUTAGE_LIMIT
     }
     /// How long one attempt at a task may take where the plan does not say, in the implementation round.
     task_timeout: Duration {
-        Kind::Duration, value::positive_duration, flags [], variables ["LANEKEEPER_TASK_TIMEOUT"],
-        default "10m" = |_| TASK_TIME_LIMIT
+        Kind::Duration, value::positive_duration, default "10m" = |_| TASK_TIME_LIMIT
     }
     /// How long an agent of the requirements or the review round may take where the plan does not say.
     specialist_timeout: Duration {
-        Kind::Duration, value::positive_duration, flags [],
-        variables ["LANEKEEPER_SPECIALIST_TIMEOUT", "SPECIALIST_TIMEOUT"],
+        Kind::Duration, value::positive_duration, aliases ["SPECIALIST_TIMEOUT"],
         default "5m" = |_| SPECIALIST_TIME_LIMIT
     }
     /// What becomes of running agents when Lanekeeper dies.
     on_orphan: OnOrphan {
-        Kind::Choice(words::<OnOrphan>), value::choice, flags [], variables ["LANEKEEPER_ON_ORPHAN"],
-        default "continue" = |_| OnOrphan::Continue
+        Kind::Choice(words::<OnOrphan>), value::choice, default "continue" = |_| OnOrphan::Continue
     }
     /// Whether the worktrees of the pool outlive the run.
     keep_pool: bool {
-        Kind::Boolean, value::boolean, flags [], variables ["LANEKEEPER_KEEP_POOL"],
-        default "false" = |_| false
+        Kind::Boolean, value::boolean, default "false" = |_| false
     }
     /// Whether ignored files, such as build caches, stay in a worktree that is taken over.
     keep_caches: bool {
-        Kind::Boolean, value::boolean, flags [], variables ["LANEKEEPER_KEEP_CACHES"],
-        default "false" = |_| false
+        Kind::Boolean, value::boolean, default "false" = |_| false
     }
     /// Whether snapshots are tags `checkpoint/…` instead of refs that `git tag` does not list.
     checkpoint_tags: bool {
-        Kind::Boolean, value::boolean, flags [], variables ["LANEKEEPER_CHECKPOINT_TAGS"],
-        default "false" = |_| false
+        Kind::Boolean, value::boolean, default "false" = |_| false
     }
     /// How often an agent's worktree is kept in a snapshot while the agent works, or `none`.
     checkpoint_every: Option<Duration> {
-        Kind::Duration, value::limit, flags [], variables ["LANEKEEPER_CHECKPOINT_EVERY"],
-        default "15m" = |_| Some(SnapshotRules::INTERVAL)
+        Kind::Duration, value::limit, default "15m" = |_| Some(SnapshotRules::INTERVAL)
     }
     /// After how many tool calls of an agent its worktree is kept in a snapshot, where they are reported; 0: never.
     checkpoint_every_tool_calls: u32 {
-        Kind::Count, value::number, flags [], variables ["LANEKEEPER_CHECKPOINT_EVERY_TOOL_CALLS"],
-        default "10" = |_| SnapshotRules::TOOL_CALLS
+        Kind::Count, value::number, default "10" = |_| SnapshotRules::TOOL_CALLS
     }
     /// Regular expressions of risky operations, in capitals or not: a tool call that one matches has the worktree kept.
     checkpoint_before: Option<Vec<String>> {
-        Kind::List, some(value::patterns), flags [], variables ["LANEKEEPER_CHECKPOINT_BEFORE"],
+        Kind::List, some(value::patterns),
         default "deletions, hard resets, forced pushes, dropped tables, migrations" = |_| None
     }
     /// How many snapshots of a lane `checkpoints prune` leaves.
     checkpoint_keep: Option<NonZeroU32> {
-        Kind::Count, some(value::count), flags [], variables ["LANEKEEPER_CHECKPOINT_KEEP"],
-        default "all" = |_| None
+        Kind::Count, some(value::count), default "all" = |_| None
     }
     /// Whether Lanekeeper writes GSD's `ROADMAP.md` and `STATE.md` when it merges a plan; `gsd.tracking` in a file.
     gsd_tracking: bool {
-        Kind::Boolean, value::boolean, flags [], variables ["LANEKEEPER_GSD_TRACKING"],
-        default "false" = |_| false
+        Kind::Boolean, value::boolean, default "false" = |_| false
     }
     /// Regular expressions of secrets, which are kept out of everything that is stored.
     redact: Option<Vec<String>> {
-        Kind::List, some(value::patterns), flags [], variables ["LANEKEEPER_REDACT"],
-        default "none" = |_| None
+        Kind::List, some(value::patterns), default "none" = |_| None
     }
     /// How often a supervisor writes a sign of life.
     heartbeat: Duration {
-        Kind::Duration, value::positive_duration, flags [], variables ["LANEKEEPER_HEARTBEAT"],
-        default "5s" = |_| Duration::from_secs(5)
+        Kind::Duration, value::positive_duration, default "5s" = |_| Duration::from_secs(5)
     }
     /// Whether keys that are not known, in native plans and in configuration files, are ignored with a warning.
     allow_unknown: bool {
-        Kind::Boolean, value::boolean, flags ["--allow-unknown"], variables ["LANEKEEPER_ALLOW_UNKNOWN"],
-        default "false" = |_| false
+        Kind::Boolean, value::boolean, flags ["--allow-unknown"], default "false" = |_| false
     }
     /// The session that owns what is started.
     session_id: Option<String> {
         Kind::Text, some(value::session), flags ["--session-id"],
-        variables ["LANEKEEPER_SESSION_ID", "CLAUDE_SESSION_ID", "CLAUDE_CODE_SESSION_ID"],
+        aliases ["CLAUDE_SESSION_ID", "CLAUDE_CODE_SESSION_ID"],
         default "a new UUID" = |_| None
     }
     /// What to do when a live session holds the run, the lane or the plan.
     on_lock_conflict: OnLockConflict {
         Kind::Choice(words::<OnLockConflict>), value::choice, flags ["--on-lock-conflict"],
-        variables ["LANEKEEPER_ON_LOCK_CONFLICT"],
         default "fail" = |_| OnLockConflict::Fail
     }
     /// The remote that the run's state is pushed to while it is worked on.
     state_remote: Option<String> {
-        Kind::Text, some(value::remote), flags ["--state-remote"], variables ["LANEKEEPER_STATE_REMOTE"],
-        default "none" = |_| None
+        Kind::Text, some(value::remote), flags ["--state-remote"], default "none" = |_| None
     }
     /// The CI service that a run tells of itself when it ends.
     ci: Ci {
-        Kind::Choice(words::<Ci>), value::choice, flags ["--ci"], variables ["LANEKEEPER_CI"],
-        default "auto" = |_| Ci::Auto
+        Kind::Choice(words::<Ci>), value::choice, flags ["--ci"], default "auto" = |_| Ci::Auto
     }
     /// What opens pull requests with `merge = "pr"`.
     forge: ForgeChoice {
-        Kind::Choice(words::<ForgeChoice>), value::choice, flags [], variables ["LANEKEEPER_FORGE"],
-        default "auto" = |_| ForgeChoice::Auto
+        Kind::Choice(words::<ForgeChoice>), value::choice, default "auto" = |_| ForgeChoice::Auto
     }
     /// The program and its arguments that open pull requests instead of `gh` and `glab`.
     pull_request_command: Option<Vec<String>> {
-        Kind::List, some(value::arguments), flags [], variables ["LANEKEEPER_PULL_REQUEST_COMMAND"],
-        default "none" = |_| None
+        Kind::List, some(value::arguments), default "none" = |_| None
     }
     /// The remote that branches are pushed to with `merge = "pr"`.
     remote: Option<String> {
-        Kind::Text, some(value::remote), flags [], variables ["LANEKEEPER_REMOTE"],
-        default "the remote that the base branch follows, else `origin`" = |_| None
+        Kind::Text, some(value::remote), default "the remote that the base branch follows, else `origin`" = |_| None
     }
 }
 

@@ -9,7 +9,6 @@ use super::{KEYS, Layer, Origin};
 /// How wide its comments are, in characters.
 const WIDTH: usize = 100;
 
-/// The text of the file. It sets nothing.
 pub fn template() -> String {
     let mut text = HEAD.to_owned();
     for key in KEYS.iter().filter(|key| !NOT_IN_FILES.contains(&key.name)) {

@@ -93,7 +93,7 @@ fn the_strongest_layer_that_says_something_wins_for_every_setting() {
                 flags.set(key.name, &values[0], Origin::Flag("--flag")).unwrap();
             }
             let variables =
-                if variable { environment_of(&[(key.variables[0], &values[1])]) } else { Environment::new() };
+                if variable { environment_of(&[(&key.variables()[0], &values[1])]) } else { Environment::new() };
             let line = |said: bool, value: &str| if said && in_files { toml_line(key, value) } else { String::new() };
             let files = [
                 ConfigFile { path: "/repository.toml".into(), text: line(repository, &values[2]) },
@@ -105,7 +105,7 @@ fn the_strongest_layer_that_says_something_wins_for_every_setting() {
             let place = |path: &str| Origin::File(Place { path: path.into(), line: 1, column: key.name.len() + 4 });
             let expected = match [flag, variable, repository && in_files, user && in_files] {
                 [true, ..] => Some((&values[0], Origin::Flag("--flag"))),
-                [_, true, ..] => Some((&values[1], Origin::Environment(key.variables[0].to_owned()))),
+                [_, true, ..] => Some((&values[1], Origin::Environment(key.variables()[0].clone()))),
                 [_, _, true, _] => Some((&values[2], place("/repository.toml"))),
                 [.., true] => Some((&values[3], place("/user.toml"))),
                 _ => None,
@@ -289,7 +289,7 @@ fn unknown_keys_are_ignored_where_that_is_asked_for_and_keys_of_the_users_own_al
 #[test]
 fn relative_paths_are_seen_from_where_they_were_said() {
     for key in KEYS.iter().filter(|key| matches!(key.kind, Kind::Path)) {
-        let variables = environment_of(&[(key.variables[0], "../x/../y")]);
+        let variables = environment_of(&[(&key.variables()[0], "../x/../y")]);
         let layers = Layers::read(Layer::default(), &variables, &[], &surroundings()).unwrap();
         assert_eq!(row(&layers.resolve(None), key.name).0, "/home/u/repo/x/../y", "{}", key.name);
     }
@@ -418,7 +418,9 @@ fn the_documentation_has_every_setting_and_every_variable() {
     for key in KEYS {
         let named = |line: &&str| line.starts_with(&format!("| `{}` |", key.name));
         let line = page.lines().find(named).unwrap_or_else(|| panic!("{} is not in the table", key.name));
-        for part in key.flags.iter().chain(key.variables).chain([&key.default]) {
+        let variables = key.variables();
+        let named = key.flags.iter().copied().chain(variables.iter().map(String::as_str));
+        for part in named.chain([key.default]) {
             assert!(line.contains(part), "{}: the table does not say {part}", key.name);
         }
         for word in if let Kind::Choice(words) = key.kind { words() } else { Vec::new() } {

@@ -4,43 +4,18 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{OnConflict, OnLockConflict, Progress, nearest};
-use crate::model::{
-    AgentName, Ci, Dollars, ForgeChoice, MergeMode, MustHavesRule, OnOrphan, PlanFormat, ReportFormat, Stage,
-};
-
-/// A set of words to choose from.
-pub trait Choice: Copy + Send + Sync + 'static {
-    /// Every value.
-    fn all() -> &'static [Self];
-    /// The word for it.
-    fn word(self) -> &'static str;
-}
-
-macro_rules! choices {
-    ($($name:ident)*) => {$(
-        impl Choice for $name {
-            fn all() -> &'static [Self] { Self::ALL }
-            fn word(self) -> &'static str { $name::word(self) }
-        }
-
-        impl ToJson for $name {
-            fn to_json(&self) -> Value { Choice::word(*self).into() }
-        }
-    )*};
-}
-
-choices! { Ci ForgeChoice MergeMode MustHavesRule OnConflict OnLockConflict OnOrphan PlanFormat Progress ReportFormat Stage }
+use super::{OnLockConflict, Progress, nearest};
+use crate::model::{AgentName, Ci, Dollars, ForgeChoice, MergeMode, MustHavesRule, OnOrphan, Word};
 
 /// The words of a choice.
-pub fn words<T: Choice>() -> Vec<&'static str> {
+pub fn words<T: Word>() -> Vec<&'static str> {
     T::all().iter().map(|value| value.word()).collect()
 }
 
 /// Reads one of the words of `T`.
-pub fn choice<T: Choice>(text: &str) -> Result<T, String> {
+pub fn choice<T: Word>(text: &str) -> Result<T, String> {
     T::all().iter().copied().find(|value| value.word() == text).ok_or_else(|| {
         let meant = nearest(text, words::<T>()).map(|word| format!(", did you mean `{word}`?"));
         format!("`{text}` is none of them{}", meant.unwrap_or_default())
@@ -65,7 +40,6 @@ pub fn runner(text: &str) -> Result<String, String> {
     AgentName::new(text).map(String::from).map_err(|error| error.to_string())
 }
 
-/// Reads the name of a session.
 pub fn session(text: &str) -> Result<String, String> {
     if text.trim().is_empty() || text.contains(char::is_control) {
         return Err(format!("{text:?} names no session"));
@@ -73,7 +47,6 @@ pub fn session(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// Reads a path.
 pub fn path(text: &str) -> Result<PathBuf, String> {
     if text.is_empty() { Err("a path cannot be empty".to_owned()) } else { Ok(text.into()) }
 }
@@ -88,7 +61,6 @@ pub fn count(text: &str) -> Result<NonZeroU32, String> {
     text.parse().map_err(|_| format!("`{text}` is not a whole number from 1"))
 }
 
-/// Reads yes or no.
 pub fn boolean(text: &str) -> Result<bool, String> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "yes" | "on" | "1" => Ok(true),
@@ -130,7 +102,6 @@ pub fn count_limit(text: &str) -> Result<Option<u64>, String> {
     }
 }
 
-/// Reads regular expressions, one a line.
 pub fn patterns(text: &str) -> Result<Vec<String>, String> {
     let patterns: Vec<String> = text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
     for pattern in &patterns {
@@ -156,23 +127,11 @@ pub(super) trait ToJson {
     fn to_json(&self) -> Value;
 }
 
-macro_rules! shown_as_they_are {
-    ($($name:ty)*) => {$(impl ToJson for $name { fn to_json(&self) -> Value { self.clone().into() } })*};
+macro_rules! shown_as_serialized {
+    ($($name:ty)*) => {$(impl ToJson for $name { fn to_json(&self) -> Value { json!(self) } })*};
 }
-
-shown_as_they_are! { String u32 u64 bool }
-
-impl ToJson for Dollars {
-    fn to_json(&self) -> Value {
-        self.value().into()
-    }
-}
-
-impl ToJson for NonZeroU32 {
-    fn to_json(&self) -> Value {
-        self.get().into()
-    }
-}
+shown_as_serialized! { bool u32 u64 NonZeroU32 Dollars String Vec<String> }
+shown_as_serialized! { Ci ForgeChoice MergeMode MustHavesRule OnLockConflict OnOrphan Progress }
 
 impl ToJson for PathBuf {
     fn to_json(&self) -> Value {
@@ -183,12 +142,6 @@ impl ToJson for PathBuf {
 impl ToJson for Duration {
     fn to_json(&self) -> Value {
         humantime::format_duration(*self).to_string().into()
-    }
-}
-
-impl ToJson for Vec<String> {
-    fn to_json(&self) -> Value {
-        self.clone().into()
     }
 }
 

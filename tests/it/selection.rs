@@ -84,6 +84,17 @@ fn a_dry_run_runs_and_makes_nothing() {
 }
 
 #[test]
+fn a_dry_run_neither_resumes_nor_rolls_back() {
+    let env = with("[[lane]]\nid = \"A\"\ncommand = 'false'\nretries = 0\n");
+    env.execute(&[]).exits(1);
+    let before = (env.log(), env.refs());
+    for flag in ["--resume", "--rollback"] {
+        env.execute(&[flag, "--dry-run"]).exits(2).says(&["cannot be used with", "--dry-run"]);
+    }
+    assert_eq!((env.log(), env.refs()), before);
+}
+
+#[test]
 fn a_run_gets_the_name_that_it_is_given_and_only_one_run_has_it() {
     let env = with(CHAIN);
     env.execute(&["--run-id", "r1"]).exits(0);

@@ -2,13 +2,6 @@
 
 use clap::ValueEnum;
 
-#[derive(Debug, clap::Args)]
-pub(crate) struct Hook {
-    /// What happened
-    #[arg(value_enum)]
-    pub(crate) event: HookEvent,
-}
-
 /// What Claude Code calls a hook for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HookEvent {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{GlobalArgs, choice, stage};
+use super::{GlobalArgs, choice};
 use crate::model::{Ci, Dollars, LaneId, MergeMode, PlanFormat, RunId, Stage};
 use crate::settings::{Layer, OnConflict, OnLockConflict, Origin, Progress, Setting, absolute, value};
 
@@ -101,7 +101,7 @@ pub(crate) struct ExecutionArgs {
     #[arg(long)]
     pub(crate) bisect_merges: bool,
     /// Show what would be done, and do nothing
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["resume", "rollback"])]
     pub(crate) dry_run: bool,
     /// How long the whole run may take, such as 90s or 2h
     #[arg(long, value_name = "DURATION", value_parser = value::limit)]
@@ -181,15 +181,16 @@ pub(crate) struct Rollback {
     #[arg(long = "lane", value_name = "LANE")]
     pub(crate) lanes: Vec<LaneId>,
     /// The stage to reset them to
-    #[arg(long, value_name = "STAGE", value_parser = stage(), default_value = "before_lane_start")]
+    #[arg(long, value_name = "STAGE", value_parser = choice::<Stage>(), default_value = "before_lane_start")]
     pub(crate) to: Stage,
     #[command(flatten)]
     pub(crate) control: ControlArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Intent {
     /// Start a run; refuse if an unfinished one of the same plan and base exists.
+    #[default]
     Start,
     /// Start a run beside an unfinished one.
     StartBeside,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Subcommand;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 
+use super::choice;
 use crate::model::{AgentName, LaneId, PhaseId, RunId, TaskId};
 use crate::settings::value;
 use crate::store::error_log::ErrorType;
@@ -26,7 +26,7 @@ pub(crate) struct LogError {
     #[arg(long)]
     pub(crate) specialist: AgentName,
     /// What kind of error
-    #[arg(long, value_name = "TYPE", value_parser = error_type())]
+    #[arg(long, value_name = "TYPE", value_parser = choice::<ErrorType>())]
     pub(crate) error_type: ErrorType,
     /// What happened
     #[arg(long, value_name = "TEXT")]
@@ -39,17 +39,15 @@ pub(crate) struct LogError {
     pub(crate) lane: Option<LaneId>,
 }
 
-fn error_type() -> impl TypedValueParser<Value = ErrorType> {
-    let words = ErrorType::ALL.iter().map(|kind| kind.word());
-    PossibleValuesParser::new(words).try_map(|word| ErrorType::from_word(&word).ok_or("no such type"))
-}
-
 #[derive(Debug, Subcommand)]
 pub(crate) enum Checkpoints {
     /// List what a run has on record: the stages of its lanes, and its snapshots
     List(ListCheckpoints),
     /// Show one snapshot: what was known then, what it changes, how to restore it
-    Show(ShowCheckpoint),
+    Show {
+        /// The snapshot: its name, its ref, or the beginning of its commit
+        name: String,
+    },
     /// Keep a worktree as it is now
     Create(CreateCheckpoint),
     /// Restore a snapshot; the current state is saved first
@@ -65,12 +63,6 @@ pub(crate) struct ListCheckpoints {
     /// Only this lane
     #[arg(long)]
     pub(crate) lane: Option<LaneId>,
-}
-
-#[derive(Debug, clap::Args)]
-pub(crate) struct ShowCheckpoint {
-    /// The snapshot: its name, its ref, or the beginning of its commit
-    pub(crate) name: String,
 }
 
 #[derive(Debug, clap::Args)]

@@ -14,7 +14,7 @@ pub(crate) enum State {
     /// Fetch a run that was pushed elsewhere, to resume it here
     Pull(PullState),
     /// List the runs that a remote has
-    List(ListStates),
+    List(RemoteArgs),
     /// Remove runs from a remote; finished and published ones, unless one is named
     Drop(DropState),
 }
@@ -54,12 +54,6 @@ impl PullState {
         let root = self.worktree_root.clone().map(|root| Setting::new(root, Origin::Flag("--worktree-root")));
         Layer { worktree_root: root, ..Layer::default() }.place_paths(|path| absolute(directory, path))
     }
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct ListStates {
-    #[command(flatten)]
-    pub(crate) remote: RemoteArgs,
 }
 
 #[derive(Debug, Args)]

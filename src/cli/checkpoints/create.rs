@@ -2,27 +2,21 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
 use serde_json::json;
 
 use super::find::{RunRecords, records_of, started, ways_back};
 use crate::cli::args::CreateCheckpoint;
 use crate::cli::ask::lock_or_ask;
-use crate::cli::context::Context;
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
 use crate::cli::runs::{existing, require_plan, unknown, unknown_lane};
-use crate::cli::this_process::now;
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::{Event, SnapshotReason};
 use crate::executor::{Executor, Keeping};
 use crate::git::{HeldSlot, Snapshot};
 use crate::model::{AgentName, LaneId, LaneIndex, Plan};
 use crate::projection::snapshots::snapshots;
-use crate::settings::Layer;
 use crate::store::{Journal, Request};
 
-pub(super) fn run(context: &Context, arguments: &CreateCheckpoint) -> Result<ExitStatus> {
-    let within = &RepositoryContext::open(context, Layer::default())?;
+pub(super) fn run(within: &RepositoryContext<'_>, arguments: &CreateCheckpoint) -> Result<ExitStatus> {
     existing(&within.state, &arguments.run)?;
     let run = records_of(within, Some(&arguments.run))?;
     let plan = Arc::new(require_plan(&run.run, &run.directory)?);
@@ -75,17 +69,15 @@ fn record(
     arguments: &CreateCheckpoint,
     kept: &Snapshot,
 ) -> Result<()> {
-    let (lane, agent) = (arguments.lane.clone(), arguments.agent.clone());
-    let (commit, reference) = (kept.commit.clone(), kept.reference.clone());
     run.directory.create()?;
-    let request = Request::Record { lane: lane.clone(), agent: agent.clone(), commit, reference };
+    let (lane, agent) = (arguments.lane.clone(), arguments.agent.clone());
+    let request = Request::Record { lane, agent, commit: kept.commit.clone(), reference: kept.reference.clone() };
     let Some(_lock) = lock_or_ask(&run.directory, &within.holder(&run.run), || Ok(request.clone()))? else {
         return Ok(());
     };
     let (journal, _) = Journal::open(&run.directory.log())?;
     let mut journal = journal.redacting(executor.redactor.clone());
-    let (reason, commit, reference) = (SnapshotReason::Request, kept.commit.clone(), kept.reference.clone());
-    journal.append(now(), &Event::SnapshotTaken { lane, agent, reason, commit, reference })?;
+    journal.append(now(), &Event::from(request))?;
     Ok(journal.sync()?)
 }
 

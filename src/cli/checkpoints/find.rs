@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
-
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
 use crate::cli::runs::{named_or_newest, pinned_plan, read_log};
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 use crate::event::{Event, Record, RunStarted};
 use crate::git;
 use crate::model::text::{counted, shell_line};
@@ -127,7 +124,6 @@ fn gone(reference: &str) -> anyhow::Error {
     ExitStatus::InvalidState.error(message)
 }
 
-/// What a run began with.
 pub(super) fn started(run: &RunRecords) -> Result<&RunStarted> {
     match run.records.first().map(|record| &record.event) {
         Some(Event::RunStarted(started)) => Ok(started),

@@ -2,24 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::find::{Found, RunRecords, existing, records_of};
 use crate::cli::args::ListCheckpoints;
-use crate::cli::context::Context;
-use crate::cli::error::ExitStatus;
-use crate::cli::repository_context::RepositoryContext;
 use crate::cli::runs::unknown_lane;
+use crate::cli::{ExitStatus, RepositoryContext, Result};
 use crate::event::Event;
 use crate::model::text::counted;
 use crate::model::{AgentName, CheckpointRecord, LaneId, Stage};
 use crate::projection::RunHistory;
 use crate::projection::checkpoints::{CheckpointFold, RunFiles};
-use crate::settings::Layer;
 
-pub(super) fn run(context: &Context, arguments: &ListCheckpoints) -> Result<ExitStatus> {
-    let within = &RepositoryContext::open(context, Layer::default())?;
+pub(super) fn run(within: &RepositoryContext<'_>, arguments: &ListCheckpoints) -> Result<ExitStatus> {
     let run = records_of(within, arguments.run.as_ref())?;
     if let (Some(lane), Some(plan)) = (&arguments.lane, &run.plan)
         && plan.find(lane).is_none()
@@ -32,7 +27,7 @@ pub(super) fn run(context: &Context, arguments: &ListCheckpoints) -> Result<Exit
     let mut found = existing(within, &run)?;
     found.retain(|found| wanted(Some(&found.snapshot.lane)));
     let sizes: Vec<Option<usize>> = found.iter().map(|found| size(within, found)).collect();
-    context.printer.print(as_text(&run, &stages, &found, &sizes), &as_json(&run, &stages, &found, &sizes))
+    within.context.printer.print(as_text(&run, &stages, &found, &sizes), &as_json(&run, &stages, &found, &sizes))
 }
 
 /// The newest record of each stage, in the order in which they were written, as the run log has them.

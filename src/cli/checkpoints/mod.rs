@@ -7,19 +7,17 @@ mod prune;
 mod restore;
 mod show;
 
-use anyhow::Result;
-
 use super::args::Checkpoints;
-use super::context::Context;
-use super::error::ExitStatus;
+use super::{Context, ExitStatus, RepositoryContext, Result};
+use crate::settings::Layer;
 
-/// `checkpoints`.
 pub(super) fn run(context: &Context, command: &Checkpoints) -> Result<ExitStatus> {
+    let within = &RepositoryContext::open(context, Layer::default())?;
     match command {
-        Checkpoints::List(arguments) => list::run(context, arguments),
-        Checkpoints::Show(arguments) => show::run(context, arguments),
-        Checkpoints::Create(arguments) => create::run(context, arguments),
-        Checkpoints::Restore(arguments) => restore::run(context, arguments),
-        Checkpoints::Prune(arguments) => prune::run(context, arguments),
+        Checkpoints::List(arguments) => list::run(within, arguments),
+        Checkpoints::Show { name } => show::run(within, name),
+        Checkpoints::Create(arguments) => create::run(within, arguments),
+        Checkpoints::Restore(arguments) => restore::run(within, arguments),
+        Checkpoints::Prune(arguments) => prune::run(within, arguments),
     }
 }

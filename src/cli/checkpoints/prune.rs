@@ -2,26 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::find::{Found, RunRecords, existing, records_of, started};
 use crate::cli::args::PruneCheckpoints;
-use crate::cli::context::Context;
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
 use crate::cli::runs::newest_of_lanes;
-use crate::cli::this_process::now;
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::Event;
 use crate::git;
 use crate::model::LaneId;
 use crate::model::text::{counted, shell_line};
 use crate::recover::prune::{Candidate, Fate, PruneOptions, fates};
-use crate::settings::Layer;
 use crate::store::RunLock;
 
-pub(super) fn run(context: &Context, arguments: &PruneCheckpoints) -> Result<ExitStatus> {
-    let within = &RepositoryContext::open(context, Layer::default())?;
+pub(super) fn run(within: &RepositoryContext<'_>, arguments: &PruneCheckpoints) -> Result<ExitStatus> {
     let run = records_of(within, arguments.run.as_ref())?;
     let keep = arguments.keep.or(within.settings.checkpoint_keep.value).map(|keep| keep.get());
     let options = PruneOptions { keep, older_than: arguments.older_than, force: arguments.force };
@@ -46,7 +40,7 @@ pub(super) fn run(context: &Context, arguments: &PruneCheckpoints) -> Result<Exi
         let removed = fate == Fate::Goes && (arguments.dry_run || remove(within, found)?);
         outcome.push((found, fate, removed));
     }
-    report(context, &run, arguments, &outcome)
+    report(within, &run, arguments, &outcome)
 }
 
 /// Whether the ref still was where the run log says, and is gone now.
@@ -88,7 +82,7 @@ fn merged_lanes(within: &RepositoryContext<'_>, run: &RunRecords) -> Result<BTre
 }
 
 fn report(
-    context: &Context,
+    within: &RepositoryContext<'_>,
     run: &RunRecords,
     arguments: &PruneCheckpoints,
     outcome: &[(&Found, Fate, bool)],
@@ -112,5 +106,5 @@ fn report(
     }
     let removed = outcome.iter().filter(|(_, _, removed)| *removed).count();
     text += &format!("{verb} {} of {}\n", counted(removed, "snapshot"), outcome.len());
-    context.printer.print(text, &json)
+    within.context.printer.print(text, &json)
 }

@@ -2,27 +2,22 @@
 
 use std::path::Path;
 
-use anyhow::Result;
 use serde_json::json;
 
 use super::create::{held, shares};
 use super::find::{Found, named, ways_back};
 use crate::cli::args::RestoreCheckpoint;
-use crate::cli::context::Context;
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
 use crate::cli::run::{Adoption, LockedRun, Reach, adopt};
 use crate::cli::runs::open_jobs;
-use crate::cli::this_process::now;
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::{Event, SnapshotReason};
 use crate::executor::{Executor, ExecutorError, Keeping};
 use crate::git::{self, HeldSlot, Snapshot};
 use crate::model::text::shell_line;
 use crate::process::{self, Observation};
-use crate::settings::{Layer, absolute};
+use crate::settings::absolute;
 
-pub(super) fn run(context: &Context, arguments: &RestoreCheckpoint) -> Result<ExitStatus> {
-    let within = &RepositoryContext::open(context, Layer::default())?;
+pub(super) fn run(within: &RepositoryContext<'_>, arguments: &RestoreCheckpoint) -> Result<ExitStatus> {
     let found = named(within, &arguments.name)?;
     if let Some(damage) = &found.damage {
         let message = format!("{} is damaged and cannot be restored: {damage}", found.snapshot.name);
@@ -35,17 +30,17 @@ pub(super) fn run(context: &Context, arguments: &RestoreCheckpoint) -> Result<Ex
     let repository = &within.repository;
     match (&arguments.to, &arguments.branch) {
         (Some(directory), _) => {
-            let directory = absolute(&context.directory, directory);
+            let directory = absolute(&within.context.directory, directory);
             refuse_occupied(&directory)?;
             repository.check_out_apart(&directory, &found.snapshot.commit)?;
             let show = directory.to_string_lossy();
             let remove = shell_line(["git", "worktree", "remove", "--force", show.as_ref()]);
-            report(context, &found, "directory", &show, &format!("To remove it again: {remove}"))
+            report(within, &found, "directory", &show, &format!("To remove it again: {remove}"))
         }
         (None, Some(branch)) => {
             repository.branch_off(branch, &found.snapshot.commit)?;
             let switch = shell_line(["git", "switch", branch]);
-            report(context, &found, "branch", branch, &format!("To go there: {switch}"))
+            report(within, &found, "branch", branch, &format!("To go there: {switch}"))
         }
         (None, None) => restore_in_place(within, &found),
     }
@@ -62,7 +57,7 @@ fn refuse_occupied(directory: &Path) -> Result<()> {
 
 /// Restores the snapshot into its worktree, while the run is locked.
 fn restore_in_place(within: &RepositoryContext<'_>, found: &Found) -> Result<ExitStatus> {
-    let mut locked = adopt(within, &found.run, &Adoption::plain(), Reach::Own)?;
+    let mut locked = adopt(within, &found.run, &Adoption::default(), Reach::Own)?;
     refuse_at_work(&locked, found)?;
     let executor = within.executor(&locked.started, &locked.plan)?;
     let slot = worktree(&locked, &executor, found)?;
@@ -80,7 +75,7 @@ fn restore_in_place(within: &RepositoryContext<'_>, found: &Found) -> Result<Exi
     let next = shell_line(["lanekeeper", "resume", found.run.as_str()]);
     let words =
         format!("The previous state is saved as {}\nTo undo this: {undo}\nTo continue: {next}", before.reference);
-    report(within.context, found, "worktree", &slot.path.to_string_lossy(), &words)
+    report(within, found, "worktree", &slot.path.to_string_lossy(), &words)
 }
 
 /// Agents outlive Lanekeeper: their files are not changed while they run.
@@ -130,9 +125,9 @@ fn on_record(found: &Found, snapshot: &Snapshot) -> Event {
     }
 }
 
-fn report(context: &Context, found: &Found, kind: &str, place: &str, words: &str) -> Result<ExitStatus> {
+fn report(within: &RepositoryContext<'_>, found: &Found, kind: &str, place: &str, words: &str) -> Result<ExitStatus> {
     let it = &found.snapshot;
-    context.printer.print(
+    within.context.printer.print(
         format_args!("Restored {} as the {kind} {place}\n{words}\n", it.name),
         &json!({"run_id": found.run, "name": it.name, "commit": it.commit, kind: place, "notes": words}),
     )

@@ -1,18 +1,12 @@
 //! `checkpoints show`.
 
-use anyhow::Result;
 use serde_json::{Map, json};
 
 use super::find::{Found, named, ways_back};
-use crate::cli::args::ShowCheckpoint;
-use crate::cli::context::Context;
-use crate::cli::error::ExitStatus;
-use crate::cli::repository_context::RepositoryContext;
+use crate::cli::{ExitStatus, RepositoryContext, Result};
 use crate::model::{AgentName, TaskId};
 use crate::projection::cells::clean;
-use crate::settings::Layer;
 
-/// What git knows of a snapshot.
 #[derive(Default)]
 struct Looked {
     message: String,
@@ -20,11 +14,10 @@ struct Looked {
     stat: String,
 }
 
-pub(super) fn run(context: &Context, arguments: &ShowCheckpoint) -> Result<ExitStatus> {
-    let within = &RepositoryContext::open(context, Layer::default())?;
-    let found = named(within, &arguments.name)?;
+pub(super) fn run(within: &RepositoryContext<'_>, name: &str) -> Result<ExitStatus> {
+    let found = named(within, name)?;
     let looked = if found.damage.is_none() { look(within, &found)? } else { Looked::default() };
-    context.printer.print(as_text(&found, &looked), &as_json(&found, &looked))
+    within.context.printer.print(as_text(&found, &looked), &as_json(&found, &looked))
 }
 
 fn look(within: &RepositoryContext<'_>, found: &Found) -> Result<Looked> {

@@ -8,18 +8,14 @@ mod scratch;
 use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::json;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::args::{self, Format};
-use super::context::Context;
-use super::error::{CliError, ExitStatus, Hint};
-use super::printer::Printer;
+use super::signals::Signals;
+use super::{CliError, Context, ExitStatus, Hint, Printer};
 use crate::model::text::shell_line;
 use crate::process;
 use scratch::{RUN, Scratch};
@@ -44,9 +40,9 @@ const RESULTS: [(&str, &str); 5] = [
 const LONGEST_STEP: Duration = Duration::from_secs(120);
 
 pub(super) fn run(context: &Context, arguments: &args::Demo) -> Result<ExitStatus> {
-    let interrupts = Interrupts::watch()?;
+    let signals = Signals::watch()?;
     let mut scratch = Scratch::make(&context.directory, arguments)?;
-    let demo = Demo { printer: context.printer, interrupts, scratch: &scratch };
+    let demo = Demo { printer: context.printer, signals, scratch: &scratch };
     let Err(error) = demo.play() else { return Ok(ExitStatus::Done) };
     let error = CliError::from(error);
     if matches!(error.status, ExitStatus::Interrupted | ExitStatus::Terminated | ExitStatus::Done) {
@@ -59,7 +55,8 @@ pub(super) fn run(context: &Context, arguments: &args::Demo) -> Result<ExitStatu
 
 struct Demo<'a> {
     printer: Printer,
-    interrupts: Interrupts,
+    /// They end the demo only after it has cleaned up.
+    signals: Signals,
     scratch: &'a Scratch,
 }
 
@@ -139,7 +136,9 @@ impl Demo<'_> {
     fn wait(&self, what: &str, mut reached: impl FnMut() -> Result<bool>) -> Result<()> {
         let deadline = Instant::now() + LONGEST_STEP;
         while !reached()? {
-            self.interrupts.check()?;
+            if let Some((status, _)) = self.signals.received() {
+                return Err(status.error("the demo was interrupted; what it had started is stopped"));
+            }
             ensure!(Instant::now() < deadline, "it took more than {} s until {what}", LONGEST_STEP.as_secs());
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -177,32 +176,5 @@ impl Drop for Running {
         // Both fail only when it has ended and was waited for.
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-/// Signals, which end the demo only after it has cleaned up.
-struct Interrupts {
-    interrupted: Arc<AtomicBool>,
-    terminated: Arc<AtomicBool>,
-}
-
-impl Interrupts {
-    fn watch() -> Result<Self> {
-        let interrupts = Self { interrupted: Arc::default(), terminated: Arc::default() };
-        let flags =
-            [(SIGINT, &interrupts.interrupted), (SIGTERM, &interrupts.terminated), (SIGHUP, &interrupts.terminated)];
-        for (signal, flag) in flags {
-            signal_hook::flag::register(signal, flag.clone()).context("cannot listen for signals")?;
-        }
-        Ok(interrupts)
-    }
-
-    fn check(&self) -> Result<()> {
-        let status = match (self.interrupted.load(Ordering::Relaxed), self.terminated.load(Ordering::Relaxed)) {
-            (true, _) => ExitStatus::Interrupted,
-            (_, true) => ExitStatus::Terminated,
-            _ => return Ok(()),
-        };
-        Err(status.error("the demo was interrupted; what it had started is stopped"))
     }
 }

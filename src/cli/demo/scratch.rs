@@ -10,17 +10,15 @@ use anyhow::{Context as _, Result, ensure};
 use tempfile::TempDir;
 
 use crate::cli::args;
-use crate::cli::error::{ExitStatus, Hint};
+use crate::cli::{ExitStatus, Hint};
 use crate::event::Event;
 use crate::fs::regular_file;
 use crate::model::{JobId, RunId};
 use crate::process::{self, Observation};
 use crate::store::{RunDirectory, StateDirectory, run_log};
 
-/// The run's name.
 pub(super) const RUN: &str = "demo";
 
-/// The files of the repository's first commit.
 const FILES: &[(&str, &str)] = &[
     ("plan.toml", include_str!("../../../templates/demo/plan.toml")),
     ("agents/common.sh", include_str!("../../../templates/demo/agents/common.sh")),
@@ -151,7 +149,6 @@ impl Scratch {
         command
     }
 
-    /// What a command prints.
     pub(super) fn output(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Result<String> {
         let name = program.as_ref().to_string_lossy().into_owned();
         let output = self.command(&program).args(arguments).output().with_context(|| format!("cannot run {name}"))?;

@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::Visit;
-use crate::cli::context::Context;
-use crate::cli::error::ExitStatus;
+use crate::cli::{Context, ExitStatus, Result};
 
 use crate::model::RunId;
 use crate::model::text::counted;
@@ -16,7 +14,6 @@ use crate::recover::doctor::{Cure, Escalation, Finding};
 /// A finding, and what came of it.
 type Line<'a> = (&'a Finding, Outcome<'a>);
 
-/// What came of a finding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome<'a> {
     Found,
@@ -24,7 +21,6 @@ enum Outcome<'a> {
     NotRepaired(&'a str),
 }
 
-/// Prints everything that was found and done.
 pub(super) fn report(context: &Context, visit: &Visit, fix: bool) -> Result<ExitStatus> {
     let lines = lines(visit);
     let mut by_run: BTreeMap<Option<&RunId>, Vec<&Line<'_>>> = BTreeMap::new();

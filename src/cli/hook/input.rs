@@ -11,7 +11,6 @@ use serde_json::Value;
 #[serde(default)]
 pub(super) struct Input {
     pub(super) session_id: String,
-    /// The session's current directory.
     pub(super) cwd: PathBuf,
     pub(super) prompt: String,
     /// Whether the session continues only because a hook asked for it.

@@ -4,25 +4,14 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// What the user wants, in the seed's words. None of them moves the state of a lane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Resumption,
-    Audit,
-    Question,
-    StatusRequest,
-    Other,
-}
-
-impl Kind {
-    pub(super) fn word(self) -> &'static str {
-        match self {
-            Self::Resumption => "RESUMPTION",
-            Self::Audit => "AUDIT",
-            Self::Question => "QUESTION",
-            Self::StatusRequest => "STATUS_REQUEST",
-            Self::Other => "OTHER",
-        }
+crate::model::word_enum! {
+    /// What the user wants, in the seed's words. None of them moves the state of a lane.
+    Kind {
+        Resumption = "RESUMPTION",
+        Audit = "AUDIT",
+        Question = "QUESTION",
+        StatusRequest = "STATUS_REQUEST",
+        Other = "OTHER",
     }
 }
 

@@ -14,13 +14,10 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::panic::{self, AssertUnwindSafe};
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::args::{GlobalArgs, HookEvent};
-use super::context::Context;
-use super::error::{CliError, ExitStatus};
-use super::printer::Printer;
+use super::{CliError, Context, ExitStatus, Printer, Result};
 use crate::model::safe_text;
 use input::Input;
 use unfinished::Here;

@@ -6,7 +6,7 @@ use std::thread;
 use super::input::Input;
 use super::interruption::{Kind, kind};
 use super::unfinished::{Here, Unfinished};
-use crate::cli::this_process::now;
+use crate::cli::now;
 use crate::model::Interruption;
 use crate::store::lane_files::add_interruption;
 

@@ -3,16 +3,14 @@
 
 use std::path::Path;
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::input::Input;
 use super::unfinished::surrounding;
-use crate::cli::context::Context;
-use crate::cli::error::ExitStatus;
-use crate::cli::this_process::now;
+use crate::cli::{Context, ExitStatus, Result, now};
 use crate::git::{Holder, Surrounding};
 use crate::model::snapshot_rules::{Occasion, Progress, ToolCall};
+use crate::model::text::change_texts;
 use crate::process::{self, Output};
 use crate::settings::{Layer, Settings};
 use crate::store::lock::is_held;
@@ -29,20 +27,15 @@ pub(super) fn pass_on(context: &Context, input: &Input) -> Result<Option<Value>>
     let patterns = surrounding(context, input)
         .and_then(|around| settings(context, &around).ok())
         .map_or_else(Vec::new, |settings| settings.redacted_patterns().to_vec());
-    let mut call = json!({"tool": input.tool_name, "input": shortened(&input.tool_input), "at": now()});
+    let mut call = json!({"tool": input.tool_name, "input": input.tool_input, "at": now()});
+    change_texts(&mut call["input"], &mut shorten);
     process::redactor([], &patterns).clean_json(&mut call);
     tool_calls::append(Path::new(path), &call)?;
     Ok(None)
 }
 
-/// The value with long texts cut short.
-fn shortened(value: &Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(text.chars().take(LONGEST_TEXT).collect()),
-        Value::Array(values) => values.iter().map(shortened).collect(),
-        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), shortened(value))).collect(),
-        other => other.clone(),
-    }
+fn shorten(text: &mut String) {
+    text.truncate(text.char_indices().nth(LONGEST_TEXT).map_or(text.len(), |(end, _)| end));
 }
 
 /// Counts a call by hand, and has the worktree kept where it is time to.
@@ -101,7 +94,8 @@ mod tests {
     #[test]
     fn long_texts_are_cut_wherever_they_are() {
         let long = "x".repeat(LONGEST_TEXT + 1);
-        let short = shortened(&json!({"a": [long, 1], "b": "kept"}));
+        let mut short = json!({"a": [long, 1], "b": "kept"});
+        change_texts(&mut short, &mut shorten);
         assert_eq!(short["a"][0].as_str().map(str::len), Some(LONGEST_TEXT));
         assert_eq!((&short["a"][1], &short["b"]), (&json!(1), &json!("kept")));
     }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::input::Input;
-use crate::cli::context::Context;
+use crate::cli::Context;
 
 use crate::cli::runs;
 use crate::event::{LaneStage, RunOutcome};
@@ -15,10 +15,8 @@ use crate::store::lane_files::read_task;
 use crate::store::lock::is_held;
 use crate::store::{Glance, LaneDirectory, StateDirectory};
 
-/// How many runs are reported.
 const RUNS: usize = 3;
 
-/// How many lanes of a run are reported.
 const LANES: usize = 12;
 
 /// A repository with unfinished runs, seen by a session.
@@ -54,7 +52,6 @@ impl Here {
         (!runs.is_empty()).then(|| Self { state, session: input.session_id.clone(), runs })
     }
 
-    /// The runs that are this session's.
     pub(super) fn own(&self) -> Vec<&Unfinished> {
         self.runs.iter().filter(|run| run.session == self.session).collect()
     }

@@ -4,13 +4,10 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Component, Path, PathBuf};
 
-use anyhow::Result;
-
-use crate::cli::error::{ExitStatus, Hint};
+use crate::cli::{ExitStatus, Hint, Result};
 use crate::fs::regular_file::Links;
 use crate::fs::{FileError, Staged, atomic, directory, handle, regular_file};
 
-/// A file that is to be written.
 #[derive(Debug)]
 pub(super) struct Change {
     /// Its path from the repository's root, as it is shown.
@@ -36,7 +33,6 @@ impl Change {
         Ok(Self { name, old, new, place })
     }
 
-    /// Whether there is anything to write.
     pub(super) fn is_needed(&self) -> bool {
         self.old.as_ref() != Some(&self.new)
     }

@@ -7,14 +7,13 @@ mod json_text;
 
 use std::path::Path;
 
-use anyhow::Result;
 use serde_json::{Value, json};
 use similar::TextDiff;
 
 use super::args::{CiService, Format, Init};
 use super::confirm::{can_ask, confirms};
-use super::context::{Context, REPOSITORY_CONFIG};
-use super::error::{ExitStatus, Hint};
+use super::context::REPOSITORY_CONFIG;
+use super::{Context, ExitStatus, Hint, Result};
 use crate::settings;
 use files::{Change, write_all};
 
@@ -75,7 +74,6 @@ const WORKFLOWS: &[(CiService, &str, &str)] = &[
     (CiService::Gitlab, GITLAB, include_str!("../../../templates/ci/gitlab.yml")),
 ];
 
-/// Where the workflow for GitLab is.
 const GITLAB: &str = ".gitlab/lanekeeper.yml";
 
 /// The changes as a unified diff, which `git apply` takes.

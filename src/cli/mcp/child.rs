@@ -5,17 +5,14 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
-use anyhow::Result;
 use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
 
-use crate::cli::context::Context;
-use crate::cli::error::{CliError, ExitStatus};
 use crate::cli::runs::state;
+use crate::cli::{CliError, Context, ExitStatus, Result};
 use crate::process;
 use crate::store::StateDirectory;
 
-/// What a tool answers.
 pub(super) type Outcome = Result<Value>;
 
 /// How the program is called from here.

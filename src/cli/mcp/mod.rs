@@ -15,8 +15,7 @@ use rmcp::model::{CallToolResult, Implementation, ServerCapabilities, ServerConf
 use rmcp::transport::stdio;
 use rmcp::{ServerHandler, ServiceExt, tool, tool_handler, tool_router};
 
-use super::context::Context;
-use super::error::ExitStatus;
+use super::{Context, ExitStatus};
 use child::{Caller, Outcome, answer};
 use parameters::{CreateCheckpoint, ListCheckpoints, ResumeTask, RollbackLane, RunStatus, TaskId, taken};
 

@@ -1,10 +1,9 @@
 //! What the tools are given, and what of it makes sense.
 
-use anyhow::Result;
 use rmcp::schemars::{self, JsonSchema};
 use serde::Deserialize;
 
-use crate::cli::error::{ExitStatus, Hint};
+use crate::cli::{ExitStatus, Hint, Result};
 use crate::model::{AgentName, LaneId, RunId};
 
 /// `ResumeTask`.

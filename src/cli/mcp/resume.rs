@@ -1,17 +1,16 @@
 //! `ResumeTask`: the run is resumed by a process of its own, which outlives the server and its client.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 use std::process::{Child, ExitStatus as Exit};
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::child::{Caller, Outcome, failed, refusal};
 use super::parameters::{TaskId, context, usage};
-use crate::cli::error::{ExitStatus, Hint};
 use crate::cli::runs::existing;
+use crate::cli::{ExitStatus, Hint, Result};
 use crate::event::Event;
 use crate::fs::{handle, regular_file};
 use crate::model::LaneId;
@@ -21,7 +20,6 @@ use crate::store::Follower;
 /// How long a resume may take to say in the run log that it has begun, before the answer is that it is about to.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How often is looked.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Starts the resume of `task`, and waits until it has begun or was refused.
@@ -33,7 +31,8 @@ pub(super) fn resume(caller: &Caller, task: &TaskId, additional: Option<&str>) -
     }
     directory.create()?;
     let path = directory.directory().join(format!("resume-{}.log", uuid::Uuid::now_v7()));
-    let output = create(&path).map_err(|error| failed(format!("{} cannot be made: {error}", path.display())))?;
+    let output =
+        handle::append_new(&path).map_err(|error| failed(format!("{} cannot be made: {error}", path.display())))?;
     let (program, arguments) = caller.call(&words(task, additional))?;
     let mut log = Follower::new(&directory.log());
     log.poll()?;
@@ -51,11 +50,6 @@ fn words(task: &TaskId, additional: Option<&str>) -> Vec<String> {
     let message = additional.map(|text| format!("--message={text}"));
     let lane = task.lane.as_ref().filter(|_| message.is_some()).map(|lane| format!("--message-for={lane}"));
     fixed.map(str::to_owned).into_iter().chain(message).chain(lane).collect()
-}
-
-/// What a run prints is its owner's alone.
-fn create(path: &Path) -> std::io::Result<File> {
-    handle::append_new(path)
 }
 
 /// INVALID_OPERATION for a lane that is merged: its run may well be resumed, but not on its account.

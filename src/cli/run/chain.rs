@@ -3,11 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
 use serde_json::json;
 
-use crate::cli::context::Context;
-use crate::cli::error::{CliError, ExitStatus};
+use crate::cli::{CliError, Context, ExitStatus, Result};
 
 /// How a phase ended, and what comes after it.
 pub(super) struct PhaseEnd {

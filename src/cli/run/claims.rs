@@ -4,14 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use anyhow::Result;
-
 use super::lock_refusal::{WAIT, held, in_words};
 use super::locks::held_lanes;
 use super::plan_file::PlanFile;
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
 use crate::cli::runs::{LogOfRun, is_unfinished, logs, newest_of_lanes};
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 use crate::event::{Event, Owner, Record, RunStarted};
 use crate::model::text::shell_line;
 use crate::model::{CheckpointStatus, LaneId, LaneIndex, MergeMode, Plan, RunId, Stage};
@@ -93,7 +90,6 @@ impl Survey {
         if lanes.is_empty() { Vec::new() } else { self.merged.iter().filter(beside).cloned().collect() }
     }
 
-    /// One for each lane of the plan.
     fn claims(&self, plan: &Plan) -> Vec<Claim> {
         let claim = |lane: &LaneId| match () {
             () if self.merged.contains(lane) => Claim::Merged,

@@ -3,29 +3,24 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use anyhow::Result;
 use chrono::{Local, Offset};
 
 use super::locked_run::LockedRun;
 use super::switches::SwitchWatch;
-use crate::cli::args::{CiService, Format};
-use crate::cli::context::Context;
-use crate::cli::error::ExitStatus;
-use crate::cli::repository_context::RepositoryContext;
-use crate::cli::this_process::{host, now};
+use crate::cli::args::Format;
 use crate::cli::timings::Waits;
+use crate::cli::{Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::cli::{ci, report};
 use crate::engine::{Sight, drive};
 use crate::event::{Event, RunStarted};
 use crate::executor::{Executor, RunClock};
 use crate::forge::Forge;
 use crate::fs::{atomic, regular_file};
-use crate::model::{JobId, Plan};
+use crate::model::{Ci, JobId, Plan};
 use crate::process;
 use crate::projection::escalation::Escalation;
 use crate::projection::summary::{Summary, SummaryContext};
 use crate::projection::{RunHistory, failures};
-use crate::report::projections::ProjectionWriter;
 use crate::report::{FanOut, Jsonl, Live, Plain, choose, styles_for};
 use crate::settings::{Origin, Progress, Settings};
 use crate::state_sync::{Follower, Source};
@@ -48,10 +43,9 @@ pub(super) fn execute(
     let executor = Arc::new(Executor { forge, clock, ..within.executor(&run.started, &run.plan)? });
     executor.note_holders(&run.state);
     let pool = executor.pool.clone();
-    let (state, repository) = (&within.state, &within.repository);
-    let projections = ProjectionWriter::start(state, repository, &pool, &run.started, &run.plan, run.records.clone())?;
+    let projections = within.projections(&run.started, &run.plan, run.records.clone())?;
     let follower = follower(within, &run)?;
-    let switches = SwitchWatch::start(repository, &run.started.base_branch);
+    let switches = SwitchWatch::start(&within.repository, &run.started.base_branch);
     let mut waits = context.timings.as_ref().map(|timings| Waits::new(timings, &within.settings, &run.plan, &view));
     // The writer of projections may still need it; it would take memory for as long as the run takes.
     drop(run.records);
@@ -143,7 +137,6 @@ fn reporters<'a>(
 /// How many escalations are printed; the others are in the file.
 const PRINTED: usize = 3;
 
-/// Saves what a person has to decide.
 fn keep_escalations(context: &Context, summary: &Summary, directory: &RunDirectory) {
     let texts: Vec<String> = summary.escalations.iter().map(Escalation::render).collect();
     let kept = match texts.as_slice() {
@@ -169,7 +162,7 @@ fn summarize(within: &RepositoryContext<'_>, view: &RunHistory, started: &RunSta
     }
     let styles = styles_for(&std::io::stderr());
     let output = |job: &JobId| process::output_log(&directory.job(job));
-    let looked_at = ci::service(&within.settings, &context.environment) == Some(CiService::Github);
+    let looked_at = ci::service(&within.settings, &context.environment) == Ci::Github;
     let say = |text: String| context.printer.note(if looked_at { ci::without_commands(&text) } else { text });
     say(failures::failures(view, &output, 80, styles));
     for escalation in summary.escalations.iter().take(PRINTED) {

@@ -1,14 +1,11 @@
 //! The run of a plan that exists already.
 
-use anyhow::Result;
-
 use super::plan_file::PlanFile;
 use super::request::RunRequest;
 use super::run_intent::Progress;
 use crate::cli::args::Intent;
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
 use crate::cli::runs::unfinished;
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 use crate::event::{Event, RunStarted};
 use crate::model::text::shell_line;
 use crate::model::{Plan, RunId};

@@ -1,18 +1,14 @@
 //! What a resume does about changes that were made while the run was at rest (SPEC §9; seed 001, US-3.3), and about
 //! worktrees, branches and claims that were removed.
 
-use anyhow::Result;
-
 use super::locked_run::LockedRun;
 use super::request::Adoption;
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
-use crate::cli::this_process::now;
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::{Event, SnapshotReason};
 use crate::executor::Keeping;
 use crate::git::{self, Publication};
 use crate::model::RunId;
-use crate::model::text::shell_line;
+use crate::model::text::{listed, shell_line};
 use crate::projection::RunHistory;
 use crate::recover::changes::{ExternalChange, UndoneMerge, external_changes};
 use crate::settings::OnConflict;
@@ -102,7 +98,5 @@ fn refusal(run: &RunId, conflicts: &[ExternalChange]) -> anyhow::Error {
 
 fn described(change: &ExternalChange) -> String {
     let whose = change.agent.as_ref().map_or_else(|| "the lane".to_owned(), ToString::to_string);
-    let (named, more) = change.paths.split_at(change.paths.len().min(NAMED));
-    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-    format!("{} ({whose}): {}{more} in {}", change.lane, named.join(", "), change.worktree.display())
+    format!("{} ({whose}): {} in {}", change.lane, listed(&change.paths, NAMED), change.worktree.display())
 }

@@ -1,9 +1,6 @@
 //! Whether pull requests can be opened, found out before the first lane begins (`--merge pr`).
 
-use anyhow::Result;
-
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 use crate::forge::{Forge, ForgeSettings};
 use crate::git::{Remote, branch_reference, upstream_remote, written_url};
 use crate::model::MergeMode;

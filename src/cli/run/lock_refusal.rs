@@ -1,7 +1,6 @@
 //! What is printed when another session has a lane, a phase or a run.
 
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::this_process::host;
+use crate::cli::{ExitStatus, Hint, host};
 use crate::model::text::shell_line;
 use crate::model::{LaneIndex, Plan};
 use crate::schedule::Hindrance;

@@ -2,25 +2,22 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
-
-use super::locks::{Branches, Locks, lock_branches_of, lock_run};
+use super::locks::{choosing, lock_branches, lock_run};
 use super::pinned_plan::{Pinned, Pinning};
 use super::request::Adoption;
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::{RepositoryContext, redactor};
+use crate::cli::repository_context::redactor;
 use crate::cli::wait_policy::retry_while_held;
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 use crate::event::{Record, RunStarted};
 use crate::model::{Plan, RunId};
 use crate::recover::resume::beginning;
 use crate::schedule::RunState;
-use crate::store::{Journal, RunDirectory};
+use crate::store::{Journal, RunDirectory, RunLock};
 
 pub(crate) struct LockedRun {
     pub(crate) directory: RunDirectory,
     /// The run log, open for more.
     pub(crate) journal: Journal,
-    /// What the log holds.
     pub(crate) records: Arc<Vec<Record>>,
     pub(crate) started: RunStarted,
     pub(crate) plan: Arc<Plan>,
@@ -32,11 +29,12 @@ pub(crate) struct LockedRun {
     pub(super) accepted: Option<String>,
     /// What the log adds up to.
     pub(crate) state: RunState,
-    pub(super) _locks: Locks,
+    /// Of the run, and of the phase or of each lane: these only where no other run has the same branches.
+    pub(super) _locks: Vec<RunLock>,
 }
 
 /// Which branches of the phase a command touches that adopts a run.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Reach {
     /// Those of the run's own lanes.
     Own,
@@ -62,17 +60,16 @@ pub(crate) fn adopt(
 
 fn adopt_now(within: &RepositoryContext<'_>, run: &RunId, adoption: &Adoption, reach: Reach) -> Result<LockedRun> {
     let directory = within.state.run(run);
-    let run_lock = lock_run(within, run)?;
+    let mut locks = vec![lock_run(within, run)?];
     let (journal, records) = Journal::open(&directory.log())?;
     let started = beginning(run, &records)?.clone();
     let pinned = Pinning { within, adoption, started: &started, records: &records }.read()?;
     let Pinned { plan, state, text: plan_text, edited, accepted } = pinned;
     let journal = journal.redacting(redactor(&within.settings, &plan));
-    let branches = match reach {
-        Reach::Own => Branches::of(&started.options.lanes),
-        Reach::All => Branches::Phase,
-    };
-    let branches = lock_branches_of(within, &plan, &started, branches)?;
-    let (locks, records) = (Locks { _run: run_lock, _branches: branches }, Arc::new(records));
+    if started.options.branch_suffix.is_empty() {
+        let lanes = if reach == Reach::Own { started.options.lanes.as_slice() } else { &[] };
+        locks.extend(choosing(&within.state, &plan.phase, || lock_branches(within, &plan, lanes, run))?);
+    }
+    let records = Arc::new(records);
     Ok(LockedRun { directory, journal, records, started, plan, plan_text, edited, accepted, state, _locks: locks })
 }

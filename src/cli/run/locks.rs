@@ -6,38 +6,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
-
 use super::lock_refusal::{WAIT, held, in_words};
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
-use crate::event::RunStarted;
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 use crate::model::{Lane, LaneId, PhaseId, Plan, RunId};
 use crate::schedule::{Claim, rivalry};
 use crate::store::lock::{self, Holder, LockError, is_held, read_holder};
 use crate::store::{LockScope, RunLock, StateDirectory};
-
-/// Held for as long as the process works on a run.
-#[derive(Debug)]
-pub(super) struct Locks {
-    pub(super) _run: RunLock,
-    /// Of the phase, or of each lane; none where the run's branches have a suffix, because it shares none.
-    pub(super) _branches: Vec<RunLock>,
-}
-
-/// Whose branches are locked.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Branches<'a> {
-    Phase,
-    Lanes(&'a [LaneId]),
-}
-
-impl<'a> Branches<'a> {
-    /// Those of a run of `lanes`; none named: all.
-    pub(super) fn of(lanes: &'a [LaneId]) -> Self {
-        if lanes.is_empty() { Self::Phase } else { Self::Lanes(lanes) }
-    }
-}
 
 pub(super) fn lock_run(within: &RepositoryContext<'_>, run: &RunId) -> Result<RunLock> {
     let held = |by: Option<&Holder>| held(&format!("run {run} is being worked on"), by);
@@ -49,15 +23,17 @@ pub(super) fn choosing<T>(state: &StateDirectory, phase: &PhaseId, work: impl Fn
     lock::exclusively(&state.lock(LockScope::Choice(phase))?, work)?
 }
 
-/// Locks the branches that a run works on. The caller is [`choosing`].
+/// Locks the branches of `lanes`, on which a run works; empty: those of the whole phase. The caller is [`choosing`].
 pub(super) fn lock_branches(
     within: &RepositoryContext<'_>,
     plan: &Plan,
-    branches: Branches<'_>,
+    lanes: &[LaneId],
     run: &RunId,
 ) -> Result<Vec<RunLock>> {
     let (state, phase, us) = (&within.state, &plan.phase, within.holder(run));
-    let Branches::Lanes(lanes) = branches else { return Ok(vec![lock_whole(state, phase, &us)?]) };
+    if lanes.is_empty() {
+        return Ok(vec![lock_whole(state, phase, &us)?]);
+    }
     let whole = state.lock(LockScope::Phase(phase))?;
     if is_held(&whole) {
         return Err(held_whole(phase, read_holder(&whole).as_ref()));
@@ -65,19 +41,6 @@ pub(super) fn lock_branches(
     refuse_rivals(state, plan, lanes)?;
     let take = |lane: &LaneId| lock(&state.lock(LockScope::Lane(phase, lane))?, &us, |by| held_lane(phase, lane, by));
     lanes.iter().map(take).collect()
-}
-
-/// Locks the branches of an existing run.
-pub(super) fn lock_branches_of(
-    within: &RepositoryContext<'_>,
-    plan: &Plan,
-    started: &RunStarted,
-    branches: Branches<'_>,
-) -> Result<Vec<RunLock>> {
-    if !started.options.branch_suffix.is_empty() {
-        return Ok(Vec::new());
-    }
-    choosing(&within.state, &plan.phase, || lock_branches(within, plan, branches, &started.run_id))
 }
 
 /// Locks the branches of all lanes of a phase, to repair what runs of it made.

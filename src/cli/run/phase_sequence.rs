@@ -1,17 +1,14 @@
 //! The plans that a name on the command line stands for: one, or those of a roadmap's phases in order.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
-
 use super::plan_file::names_in;
-use crate::cli::error::{ExitStatus, Hint};
+use crate::cli::{ExitStatus, Hint, Result};
 use crate::fs::regular_file;
 use crate::plan::roadmap::{self, RoadmapPhase, normal};
 use crate::plan::{MAX_TEXT, decode, gsd_plans_beside, is_gsd_plan_name};
 
-/// Plans that follow each other.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PhaseSequence {
     /// In order; one at least.
@@ -121,7 +118,7 @@ fn phase_directories(place: &Path) -> Vec<PathBuf> {
     let directories = names_in(place).into_iter().map(|name| place.join(name));
     let has_plan = |directory: &PathBuf| names_in(directory).iter().any(|name| is_gsd_plan_name(name));
     let mut found: Vec<PathBuf> = directories.filter(|path| path.is_dir() && has_plan(path)).collect();
-    found.sort_by(|one, other| by_number(number_of(one).as_deref(), number_of(other).as_deref()).then(one.cmp(other)));
+    found.sort_by_cached_key(|directory| (order(directory), directory.clone()));
     found
 }
 
@@ -140,18 +137,13 @@ fn name_of(directory: &Path) -> &str {
 }
 
 /// Part by part, `9` before `10` and `2` before `2.1`; what has no number comes last.
-fn by_number(one: Option<&str>, other: Option<&str>) -> Ordering {
-    let parts = |number: &str| -> Vec<(u64, String)> {
-        let part = |part: &str| {
-            let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
-            (part[..end].parse().unwrap_or(u64::MAX), part[end..].to_owned())
-        };
-        number.split('.').map(part).collect()
+fn order(directory: &Path) -> (bool, Vec<(u64, String)>) {
+    let Some(number) = number_of(directory) else { return (true, Vec::new()) };
+    let part = |part: &str| {
+        let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+        (part[..end].parse().unwrap_or(u64::MAX), part[end..].to_owned())
     };
-    match (one, other) {
-        (Some(one), Some(other)) => parts(one).cmp(&parts(other)),
-        (one, other) => other.is_some().cmp(&one.is_some()),
-    }
+    (false, number.split('.').map(part).collect())
 }
 
 /// Markdown files that may be plans of a roadmap that lies in `home`: beside it, and in a directory `plans` beside it or

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
-
 use super::chain::{PhaseEnd, follow};
 use super::claims::merged_before;
 use super::existing_run::{base_branch, latest_run, no_run};
@@ -13,16 +11,13 @@ use super::request::{Adoption, RunRequest};
 use super::run_intent::{Outcome, Position, outcome};
 use super::{resume, rollback, start};
 use crate::cli::args::{ExecuteLane, ExecutePhase, ReadingArgs, Resume};
-use crate::cli::context::Context;
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
 use crate::cli::runs::{half_done, named_or_only_unfinished};
+use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::git;
 use crate::model::{LaneId, MergeMode};
 use crate::plan::explain;
 use crate::settings::{Layer, Layers, Settings, absolute};
 
-/// `execute-phase`.
 pub(crate) fn execute_phase(context: &Context, arguments: &ExecutePhase) -> Result<ExitStatus> {
     let execution = &arguments.execution;
     let place = |path: &PathBuf| absolute(&context.directory, path);
@@ -45,7 +40,6 @@ pub(crate) fn execute_phase(context: &Context, arguments: &ExecutePhase) -> Resu
     follow(context, first, &|plan, rest| phases.begin(plan, later, request.later(rest)))
 }
 
-/// `execute-lane`.
 pub(crate) fn execute_lane(context: &Context, arguments: &ExecuteLane) -> Result<ExitStatus> {
     let execution = &arguments.execution;
     let phases = Phases::new(context, execution.layer(&context.directory), &execution.reading)?;
@@ -66,10 +60,9 @@ pub(crate) fn resume_run(context: &Context, arguments: &Resume) -> Result<ExitSt
     let (reading, layer) = (ReadingArgs::default(), resume::as_before(&resumed.started).or(arguments.layer()));
     let phases = Phases::new(context, layer, &reading)?;
     let ended = PhaseEnd { status: resumed.status, next: resumed.started.options.next_phases };
-    follow(context, ended, &|plan, rest| phases.begin(plan, Position::Roadmap, RunRequest::after_resume().later(rest)))
+    follow(context, ended, &|plan, rest| phases.begin(plan, Position::Roadmap, RunRequest::default().later(rest)))
 }
 
-/// What all phases of a command share.
 struct Phases<'a> {
     /// With the settings of no plan.
     general: RepositoryContext<'a>,
@@ -86,7 +79,6 @@ impl<'a> Phases<'a> {
         Ok(Self { general, layers, reading })
     }
 
-    /// Does with a plan what was asked for.
     fn begin(&self, path: &Path, position: Position, request: RunRequest) -> Result<PhaseEnd> {
         let context = self.general.context;
         let text = PlanText::open(path)?;

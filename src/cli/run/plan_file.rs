@@ -6,11 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use anyhow::Result;
-
 use crate::cli::args::{Format, ReadingArgs};
-use crate::cli::context::Context;
-use crate::cli::error::{ExitStatus, Hint};
+use crate::cli::{Context, ExitStatus, Hint, Result};
 use crate::fs::regular_file::{self, Links};
 use crate::model::text::{counted, headline};
 use crate::model::{CommandLine, Plan, PlanParts, Round};
@@ -19,7 +16,6 @@ use crate::runner::Catalogue;
 use crate::settings::{Origin, Settings};
 use crate::shell;
 
-/// A plan and where it came from.
 #[derive(Debug, Clone)]
 pub(super) struct PlanFile {
     /// Absolute.
@@ -59,7 +55,6 @@ impl PlanText {
         Ok(Self { path: path.to_owned(), files, directory: directory.to_owned(), beside })
     }
 
-    /// The plan, with its faults.
     pub(crate) fn read(
         &self,
         settings: &Settings,

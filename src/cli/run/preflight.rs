@@ -4,15 +4,11 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use anyhow::Result;
-
-use crate::cli::context::Context;
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
+use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::git::{self, Publication};
 use crate::model::ownership::Ownership;
 use crate::model::plan::OwnershipRule;
-use crate::model::text::{counted, headline};
+use crate::model::text::{counted, headline, listed};
 use crate::model::{Agent, CommandLine, Lane, LaneId, LaneIndex, Plan, Runner, UNSET_RUNNER};
 use crate::plan::explain;
 use crate::settings::environment::HOME;
@@ -34,7 +30,7 @@ pub(crate) fn check(context: &Context, plan: &Plan, lanes: impl Iterator<Item = 
         }
     }
     if !unset.is_empty() {
-        let message = format!("no runner is set for {}: {}", counted(unset.len(), "lane"), listed(&unset));
+        let message = format!("no runner is set for {}: {}", counted(unset.len(), "lane"), listed(&unset, NAMED));
         return Err(ExitStatus::Usage
             .error(message)
             .hint("choose one for this run: --runner claude (or codex, gemini, opencode, aider, or one of your own)")
@@ -50,12 +46,6 @@ pub(crate) fn check(context: &Context, plan: &Plan, lanes: impl Iterator<Item = 
 
 /// How many lanes are named.
 const NAMED: usize = 8;
-
-fn listed(lanes: &[String]) -> String {
-    let (named, more) = lanes.split_at(lanes.len().min(NAMED));
-    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
-    format!("{}{more}", named.join(", "))
-}
 
 /// Reports what is in the user's checkout of `branch` and would block the merge of one of `lanes`, before agents are paid.
 pub(super) fn report_obstacles(
@@ -111,7 +101,7 @@ pub(super) fn note_gates(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) 
         explain::without_gate(plan).iter().filter(|lane| runs(lane)).map(ToString::to_string).collect();
     if let [first, ..] = without.as_slice() {
         let lanes = if without.len() == 1 { "lane has" } else { "lanes have" };
-        let (count, names) = (without.len(), listed(&without));
+        let (count, names) = (without.len(), listed(&without, NAMED));
         let message = format!("{count} {lanes} no gate, so only the agent says that the work is done: {names}");
         let hint = format!("add `tests` to {first}, or `[gates]` to the plan; `lanekeeper plan show` lists every gate");
         context.printer.warning(message, &[hint]);
@@ -120,16 +110,13 @@ pub(super) fn note_gates(context: &Context, plan: &Plan, runs: &dyn Fn(&LaneId) 
     let gates = all.chain(&plan.gates.atomic).chain(&plan.gates.checkpoint).chain(&plan.gates.last);
     let mut pipelines = gates.filter(|gate| matches!(gate, CommandLine::Shell(line) if shell_of(line) != Shell::Posix));
     let path = context.environment.get("PATH").map(|path| path.to_string_lossy().into_owned()).unwrap_or_default();
-    if let Some(gate) =
-        pipelines.next().filter(|_| !path.split(':').any(|place| is_program(&Path::new(place).join("bash"))))
-    {
+    if let Some(gate) = pipelines.next().filter(|_| !is_on_path(&path, "bash")) {
         let message =
             format!("there is no bash: of gates with a pipeline, such as `{gate}`, only the last program is judged");
         context.printer.warning(message, &["install bash".to_owned()]);
     }
 }
 
-/// Something that is missing.
 struct Problem {
     what: String,
     remedy: String,
@@ -143,7 +130,6 @@ struct Setting<'a> {
 }
 
 impl Setting<'_> {
-    /// What a variable will hold for the agent.
     fn variable(&self, name: &str) -> Option<String> {
         let planned = self.agent.env.get(name).or_else(|| self.lane.env.get(name)).cloned();
         let ours = || self.context.environment.get(name).map(|value| value.to_string_lossy().into_owned());
@@ -158,7 +144,7 @@ impl Setting<'_> {
         };
         let path = self.variable("PATH").unwrap_or_default();
         // A path is seen from the agent's worktree, which is not there yet.
-        if program.contains('/') || path.split(':').any(|directory| is_program(&Path::new(directory).join(program))) {
+        if program.contains('/') || is_on_path(&path, program) {
             return None;
         }
         let name = &self.agent.runner;
@@ -202,6 +188,11 @@ impl Setting<'_> {
     }
 }
 
-fn is_program(path: &Path) -> bool {
-    path.metadata().is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+/// Whether one of the directories of `path`, a value of `PATH`, has the program.
+fn is_on_path(path: &str, program: &str) -> bool {
+    let is_program = |directory: &str| {
+        let found = Path::new(directory).join(program).metadata();
+        found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    path.split(':').any(is_program)
 }

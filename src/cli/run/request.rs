@@ -8,18 +8,18 @@ use crate::model::{Budget, LaneId, RunId};
 use crate::settings::{OnConflict, OnLockConflict, Settings};
 
 /// Whether lanes run without the lanes that they depend on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Alone {
     /// A whole phase, or lanes with all they depend on.
+    #[default]
     No,
-    /// The lane that was named.
     Lane,
     /// The next lane that is ready; one that was named is preferred.
     Next,
 }
 
 /// What a command that adopts a run was asked for.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Adoption {
     pub(super) accept_plan_change: bool,
     pub(super) on_conflict: OnConflict,
@@ -31,21 +31,12 @@ pub(crate) struct Adoption {
 
 impl Adoption {
     pub(super) fn of(control: &ControlArgs) -> Self {
-        Self {
-            accept_plan_change: control.accept_plan_change,
-            on_conflict: control.on_conflict,
-            message: String::new(),
-            message_for: None,
-        }
-    }
-
-    /// For commands without flags about it.
-    pub(crate) fn plain() -> Self {
-        Self { accept_plan_change: false, on_conflict: OnConflict::Fail, message: String::new(), message_for: None }
+        let ControlArgs { accept_plan_change, on_conflict, .. } = *control;
+        Self { accept_plan_change, on_conflict, ..Self::default() }
     }
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct RunRequest {
     /// Only these lanes; empty: all.
     pub(super) lanes: Vec<LaneId>,
@@ -53,7 +44,6 @@ pub(super) struct RunRequest {
     pub(super) merged_before: Vec<LaneId>,
     pub(super) alone: Alone,
     pub(super) intent: Intent,
-    /// The run's name, where one was given.
     pub(super) run_id: Option<RunId>,
     pub(super) adoption: Adoption,
     pub(super) dry_run: bool,
@@ -62,12 +52,10 @@ pub(super) struct RunRequest {
 }
 
 impl RunRequest {
-    /// `execute-phase`.
     pub(super) fn phase(arguments: &ExecutePhase) -> Self {
         Self::new(arguments.lanes.clone(), Alone::No, &arguments.execution)
     }
 
-    /// `execute-lane`.
     pub(super) fn lane(arguments: &ExecuteLane, settings: &Settings) -> Self {
         let any = arguments.next || settings.on_lock_conflict.value == OnLockConflict::Next;
         let alone = if any { Alone::Next } else { Alone::Lane };
@@ -82,21 +70,7 @@ impl RunRequest {
             run_id: execution.run_id.clone(),
             adoption: Adoption::of(&execution.control),
             dry_run: execution.dry_run,
-            ..Self::after_resume()
-        }
-    }
-
-    /// A phase that comes after a run that was resumed.
-    pub(super) fn after_resume() -> Self {
-        Self {
-            lanes: Vec::new(),
-            merged_before: Vec::new(),
-            alone: Alone::No,
-            intent: Intent::Start,
-            run_id: None,
-            adoption: Adoption::plain(),
-            dry_run: false,
-            next_phases: None,
+            ..Self::default()
         }
     }
 

@@ -4,8 +4,6 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
-
 use super::execute::execute;
 use super::external_changes::{settle, settle_checkouts};
 use super::forge;
@@ -13,10 +11,9 @@ use super::locked_run::{LockedRun, Reach, adopt};
 use super::pinned_plan::{Pinned, Pinning};
 use super::preflight;
 use super::request::Adoption;
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::{RepositoryContext, redactor};
+use crate::cli::repository_context::redactor;
 use crate::cli::runs::{command, unknown_lane};
-use crate::cli::this_process::{now, owner};
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
 use crate::event::{Event, Record, RunStarted};
 use crate::model::digest::sha256;
 use crate::model::text::{counted, shell_line};
@@ -29,11 +26,9 @@ use crate::projection::history::LaneState;
 use crate::recover::completion::partial_rounds;
 use crate::recover::resume::{PlanOnRecord, ResumeError, check, close_removed_jobs, outlook, replay};
 use crate::recover::unrecorded::unrecorded_snapshots;
-use crate::report::projections::ProjectionWriter;
 use crate::settings::{Layer, Origin, Setting, Settings};
 use crate::store::{Request, StateDirectory, checkpoints, requests};
 
-/// How a resumed run ended.
 pub(super) struct Resumed {
     pub(super) status: ExitStatus,
     pub(super) started: RunStarted,
@@ -150,7 +145,6 @@ fn check_surroundings(within: &RepositoryContext<'_>, locked: &LockedRun) -> Res
     preflight::report_obstacles(within, &locked.started.base_branch, &locked.plan, lanes_left(locked))
 }
 
-/// The event that records this resume.
 fn resumed(within: &RepositoryContext<'_>, locked: &LockedRun, adoption: &Adoption) -> Event {
     let on_record = PlanOnRecord::of(&locked.records);
     let budget = locked.state.started().map(|started| started.options.budget);
@@ -221,12 +215,7 @@ fn is_lasting(request: &Request) -> bool {
 /// Writes the files that follow from the run log: a death right after the end of the run may have prevented that, or the
 /// run was pulled just now.
 pub(crate) fn complete_files(within: &RepositoryContext<'_>, locked: &LockedRun) -> Result<()> {
-    let options = &locked.started.options;
-    let pool = within.pool(&options.worktree_root, options.keep_caches);
-    let (state, repository) = (&within.state, &within.repository);
-    let writer =
-        ProjectionWriter::start(state, repository, &pool, &locked.started, &locked.plan, locked.records.clone())?;
-    Ok(writer.finish()?)
+    Ok(within.projections(&locked.started, &locked.plan, locked.records.clone())?.finish()?)
 }
 
 /// A warning where the run was pulled from another machine.

@@ -1,16 +1,13 @@
 //! `rollback`: lanes back to their starting point.
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::locked_run::{LockedRun, Reach, adopt};
 use super::request::Adoption;
 use crate::cli::args::Rollback;
-use crate::cli::context::Context;
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
 use crate::cli::runs::{command, named_or_only_unfinished, unknown_lane};
 use crate::cli::wait_policy::wait_for_refs;
+use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::event::{Record, RunStarted};
 use crate::model::text::shell_line;
 use crate::model::{LaneId, Plan, RunId, Stage};
@@ -19,7 +16,6 @@ use crate::recover::rollback::{KeptWork, LaneToPutBack, PutBack, RollbackError, 
 use crate::report::projections::ProjectionWriter;
 use crate::store::StateDirectory;
 
-/// `rollback`.
 pub(crate) fn rollback(context: &Context, arguments: &Rollback) -> Result<ExitStatus> {
     if arguments.to != Stage::BeforeLaneStart {
         let message = format!("lanes cannot be reset to {}: rollback has one stage, before_lane_start", arguments.to);
@@ -49,9 +45,7 @@ pub(super) fn roll_back(
         let hints = ["the run log is complete; `lanekeeper resume` writes the others again".to_owned()];
         context.printer.warning(format!("checkpoints.json or task.json is behind: {error}"), &hints);
     };
-    let records = locked.records.clone();
-    let (state, repository) = (&within.state, &within.repository);
-    let writer = ProjectionWriter::start(state, repository, &executor.pool, &started, &phase_plan, records);
+    let writer = within.projections(&started, &phase_plan, locked.records.clone());
     let writer = writer.map_err(|error| behind(error.to_string())).ok();
     let mut follow = |records: &[Record]| writer.iter().for_each(|writer| writer.send(records));
     let done = carry_out(&executor, &mut locked.journal, &mut locked.state, &rollback, &mut follow);

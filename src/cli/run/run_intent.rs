@@ -13,7 +13,6 @@ pub(super) enum Progress {
 /// The place of a plan among those that the command runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Position {
-    /// Not part of a chain.
     Single,
     /// The first of a chain made with `--next-phase`.
     First,
@@ -30,7 +29,6 @@ pub(super) enum Outcome {
     StartUnmerged,
     Resume,
     RollBack,
-    /// Go on to the next phase.
     Skip,
     /// There is no run to resume or to roll back.
     RefuseNoRun,

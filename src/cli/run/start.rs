@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use anyhow::Result;
 use serde_json::json;
 
 use super::claims::Survey;
@@ -10,17 +9,16 @@ use super::execute::execute;
 use super::existing_run::base_branch;
 use super::forge;
 use super::locked_run::LockedRun;
-use super::locks::{Branches, Locks, choosing, lock_branches, lock_run};
+use super::locks::{choosing, lock_branches, lock_run};
 use super::pinned_plan::plan_text;
 use super::plan_file::PlanFile;
 use super::preflight;
 use super::request::{Alone, RunRequest};
 use crate::cli::args::Intent;
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::{RepositoryContext, redactor};
+use crate::cli::repository_context::redactor;
 use crate::cli::runs::did_you_mean;
-use crate::cli::this_process::{now, owner};
 use crate::cli::wait_policy::retry_while_held;
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
 use crate::event::{Event, RunOptions, RunStarted};
 use crate::fs::{atomic, regular_file};
 use crate::model::digest::sha256;
@@ -31,7 +29,6 @@ use crate::recover::resume::has_begun;
 use crate::schedule::RunState;
 use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, checkpoints, run_log};
 
-/// The version of the run log's format.
 const FORMAT: &str = "1.0";
 
 /// Starts a run and executes it to its end.
@@ -73,7 +70,6 @@ pub(super) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: 
     execute(within, locked, view, first, forge)
 }
 
-/// What a new run is to work on.
 struct Selection<'a> {
     within: &'a RepositoryContext<'a>,
     request: &'a RunRequest,
@@ -109,7 +105,7 @@ impl Selection<'_> {
                 indices.try_for_each(|lane| survey.refuse_early(plan, self.base, lane))?;
             }
             let locks = match request.intent {
-                Intent::Start => lock_branches(self.within, plan, Branches::of(&lanes), self.run)?,
+                Intent::Start => lock_branches(self.within, plan, &lanes, self.run)?,
                 _ => Vec::new(),
             };
             Ok(Some(Share { done: survey.merged_beside(plan, &lanes), lanes, locks }))
@@ -138,7 +134,6 @@ impl Selection<'_> {
             .hint(format!("to start another one beside it: {}", shell_line(words))))
     }
 
-    /// Makes the run's directory and its log.
     fn begin(&self, share: Share) -> Result<LockedRun> {
         let Self { within, request, plan, base, run, .. } = self;
         let beside = request.intent == Intent::StartBeside;
@@ -148,7 +143,7 @@ impl Selection<'_> {
             .branch_commit(base)?
             .ok_or_else(|| ExitStatus::Usage.error(format!("the branch `{base}` was deleted meanwhile")))?;
         let plan_text = plan_text(&plan.plan, &within.settings)?;
-        let Share { lanes, done, locks } = share;
+        let Share { lanes, done, mut locks } = share;
         let options = request.run_options(&within.settings);
         let started = RunStarted {
             format: FORMAT.to_owned(),
@@ -165,7 +160,7 @@ impl Selection<'_> {
         };
         let directory = within.state.run(run);
         directory.create()?;
-        let locks = Locks { _branches: locks, _run: lock_run(within, run)? };
+        locks.insert(0, lock_run(within, run)?);
         remove_unbegun(&within.state, run)?;
         refuse_old_results(run, &directory)?;
         let journal = Journal::create(&directory.log(), run, &plan.plan.phase)?;

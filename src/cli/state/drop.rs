@@ -1,41 +1,34 @@
 //! `state drop`: removes runs from a remote. Work that nothing else has is dropped with `--force` only.
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::list::standing;
-use super::remote;
 use crate::cli::args::DropState;
-use crate::cli::context::Context;
-use crate::cli::error::{ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
+use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::git::Remote;
 use crate::model::RunId;
 use crate::model::text::{counted, shell_line};
-use crate::settings::Layer;
 use crate::state_sync::{Manifest, Offer, StateSyncError, drop_state, forget, offers, unpublished};
 
 /// A run that stays, with the branches that must be pushed first.
 type Kept = (RunId, Vec<String>);
 
-pub(super) fn run(context: &Context, arguments: &DropState) -> Result<ExitStatus> {
-    let within = RepositoryContext::open_for_work(context, Layer::default())?;
-    let remote = remote(&within, &arguments.remote)?;
-    let offers = offers(&within.repository, &remote)?;
+pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &DropState) -> Result<ExitStatus> {
+    let offers = offers(&within.repository, remote)?;
     let (chosen, kept) = match &arguments.run {
-        Some(run) => (vec![named(&within, &remote, offers, run, arguments.force)?], Vec::new()),
-        None => of_this_branch(&within, &remote, offers)?,
+        Some(run) => (vec![named(within, remote, offers, run, arguments.force)?], Vec::new()),
+        None => of_this_branch(within, remote, offers)?,
     };
     let mut dropped = Vec::new();
     for offer in chosen {
-        if !drop_state(&remote, &offer.run, &offer.commit)? {
+        if !drop_state(remote, &offer.run, &offer.commit)? {
             let message = format!("run {} was pushed to {} just now, so it is left there", offer.run, remote.name());
             return Err(ExitStatus::Held.error(message));
         }
         forget(&within.repository, &offer.run)?;
         dropped.push(offer.run);
     }
-    report(context, &remote, &dropped, &kept)
+    report(within.context, remote, &dropped, &kept)
 }
 
 /// The run that is asked for by name.

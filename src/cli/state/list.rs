@@ -1,26 +1,19 @@
 //! `state list`: the runs that a remote has.
 
-use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::remote;
-use crate::cli::args::ListStates;
-use crate::cli::context::Context;
-use crate::cli::error::ExitStatus;
-use crate::cli::repository_context::RepositoryContext;
-use crate::settings::Layer;
+use crate::cli::{ExitStatus, RepositoryContext, Result};
+use crate::git::Remote;
 use crate::state_sync::{Offer, offers};
 
-pub(super) fn run(context: &Context, arguments: &ListStates) -> Result<ExitStatus> {
-    let within = RepositoryContext::open_for_work(context, Layer::default())?;
-    let remote = remote(&within, &arguments.remote)?;
-    let offers = offers(&within.repository, &remote)?;
+pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote) -> Result<ExitStatus> {
+    let offers = offers(&within.repository, remote)?;
     let states: Vec<Value> = offers.iter().map(as_json).collect();
     let text = match offers.as_slice() {
         [] => format!("{} has no state of any run.\n", remote.name()),
         offers => offers.iter().map(as_text).collect(),
     };
-    context.printer.print(text, &json!({"remote": remote.name(), "states": states}))
+    within.context.printer.print(text, &json!({"remote": remote.name(), "states": states}))
 }
 
 /// The state of a run, in a word.

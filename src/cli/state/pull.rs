@@ -1,39 +1,32 @@
 //! `state pull`: fetches a run that was pushed elsewhere, to resume it here.
 
-use anyhow::Result;
 use serde_json::json;
 
-use super::remote;
 use crate::cli::args::PullState;
-use crate::cli::context::Context;
-use crate::cli::error::{CliError, ExitStatus, Hint};
-use crate::cli::repository_context::RepositoryContext;
 use crate::cli::run::{Adoption, Reach, adopt, complete_files};
 use crate::cli::runs::command;
-use crate::cli::this_process::{host, now};
+use crate::cli::{CliError, ExitStatus, Hint, RepositoryContext, Result, host, now};
 use crate::git::Remote;
 use crate::model::RunId;
 use crate::model::text::counted;
 use crate::state_sync::{Arrived, Landed, Landing, Manifest, Standing, StateSyncError, fetch, offers, standing};
 use crate::store::{RunLock, StateDirectory};
 
-pub(super) fn run(context: &Context, arguments: &PullState) -> Result<ExitStatus> {
-    let within = RepositoryContext::open_for_work(context, arguments.layer(&context.directory))?;
-    let remote = remote(&within, &arguments.remote)?;
+pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &PullState) -> Result<ExitStatus> {
     let run = match &arguments.run {
         Some(run) => run.clone(),
-        None => only_unfinished(&within, &remote)?,
+        None => only_unfinished(within, remote)?,
     };
-    let arrived = fetch(&within.repository, &remote, &run)?;
-    let landed = put_down(&within, &remote, &arrived)?;
+    let arrived = fetch(&within.repository, remote, &run)?;
+    let landed = put_down(within, remote, &arrived)?;
     if landed.is_some() {
-        let written = adopt(&within, &run, &Adoption::plain(), Reach::Own);
-        written.and_then(|locked| complete_files(&within, &locked)).unwrap_or_else(|error| {
+        let written = adopt(within, &run, &Adoption::default(), Reach::Own);
+        written.and_then(|locked| complete_files(within, &locked)).unwrap_or_else(|error| {
             let message = format!("checkpoints.json or task.json is behind: {}", CliError::from(error).message);
-            context.printer.warning(message, &["`lanekeeper resume` writes them".to_owned()]);
+            within.context.printer.warning(message, &["`lanekeeper resume` writes them".to_owned()]);
         });
     }
-    report(&within, &arrived, landed.as_ref())
+    report(within, &arrived, landed.as_ref())
 }
 
 /// The one run that a remote has of the branch that is checked out (of any, where none is) and with which there is

@@ -1,29 +1,22 @@
 //! `state push`: a run as it is now, to a remote.
 
-use anyhow::Result;
 use serde_json::json;
 
-use super::remote;
 use crate::cli::args::PushState;
-use crate::cli::context::Context;
-use crate::cli::error::ExitStatus;
-use crate::cli::repository_context::RepositoryContext;
 use crate::cli::runs::named_or_newest;
-use crate::cli::this_process::host;
+use crate::cli::{ExitStatus, RepositoryContext, Result, host};
+use crate::git::Remote;
 use crate::model::text::counted;
-use crate::settings::Layer;
 use crate::state_sync::{Source, send};
 
-pub(super) fn run(context: &Context, arguments: &PushState) -> Result<ExitStatus> {
-    let within = RepositoryContext::open_for_work(context, Layer::default())?;
+pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &PushState) -> Result<ExitStatus> {
     let run = named_or_newest(&within.state, arguments.run.as_ref())?;
-    let remote = remote(&within, &arguments.remote)?;
     let (directory, repository) = (within.state.run(&run), within.repository.clone());
     let source = Source { repository, directory, run: run.clone(), host: host() };
-    let sent = send(&source, &remote, arguments.force)?;
+    let sent = send(&source, remote, arguments.force)?;
     let (records, name) = (sent.manifest.records, remote.name());
     let count = counted(usize::try_from(records).unwrap_or(usize::MAX), "record");
-    context.printer.print(
+    within.context.printer.print(
         format_args!("Pushed run {run} ({count}) to {name} as {}.\n", sent.reference),
         &json!({
             "run_id": run,

@@ -3,7 +3,6 @@
 use crate::event::{AgentReport, Event, Reading};
 use crate::model::{AgentName, Diagnosis, ExitCause, JobExit, JobId, Outage, RetryLevel, Timestamp, Transcript};
 
-/// A job and how it ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobHistory {
     /// Its number is the attempt's.
@@ -23,7 +22,6 @@ pub struct JobHistory {
     pub retry: Option<Box<Retry>>,
 }
 
-/// A planned retry of an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Retry {
     pub agent: AgentName,
@@ -35,7 +33,6 @@ pub struct Retry {
     pub of: Option<u32>,
     /// How many retries of the agent were counted so far.
     pub counted: u32,
-    /// What had failed.
     pub reason: String,
     pub planned: Timestamp,
     pub not_before: Timestamp,
@@ -212,9 +209,7 @@ crate::model::word_enum! {
         Working = "WORKING",
         /// Its last task passed, or its work is in the lane.
         Complete = "COMPLETE",
-        /// It failed.
         Error = "ERROR",
-        /// It ran out of time.
         Timeout = "TIMEOUT",
         /// It reported that it is blocked.
         Blocked = "BLOCKED",

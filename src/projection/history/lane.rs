@@ -13,7 +13,6 @@ use crate::model::{
     PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, Verdict,
 };
 
-/// From when to when.
 pub type Span = (Timestamp, Timestamp);
 
 #[derive(Debug, Clone)]
@@ -48,7 +47,6 @@ pub struct LaneHistory {
     /// How it ended, if it ended without a merge.
     pub ending: Option<Ending>,
 
-    /// The commit it starts from.
     pub base: Option<CommitId>,
     pub workplace: Workplace,
     /// Those that have done something, in the order they first did.
@@ -73,7 +71,6 @@ pub struct LaneHistory {
     /// Approvals that were given, and are still valid.
     pub(super) approved: Vec<Approval>,
 
-    /// Whether the merge has begun.
     pub(super) merging: bool,
     pub merges: Vec<MergeView>,
     /// The integration branch after the lane's merge.
@@ -86,7 +83,6 @@ pub struct LaneHistory {
     pub(super) statuses: Vec<(AgentName, AgentStatus)>,
 }
 
-/// How a lane ended without a merge.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
     Failed(Failure),
@@ -99,7 +95,6 @@ pub enum Ending {
 pub struct AgentHistory {
     pub name: AgentName,
     pub workplace: Workplace,
-    /// The branch of its last worktree.
     pub branch: Option<String>,
 }
 
@@ -210,7 +205,6 @@ impl LaneHistory {
         Self { name, approval, people, last_tasks, ..Self::new(lane.id.clone()) }
     }
 
-    /// By this run or an earlier one.
     pub fn is_merged(&self) -> bool {
         self.merge_commit.is_some() || self.merged_before
     }
@@ -221,7 +215,6 @@ impl LaneHistory {
         Some((last.onto.as_ref()?, &last.commit))
     }
 
-    /// How many attempts of agents were started.
     pub fn attempts(&self) -> usize {
         self.jobs.all().filter(|job| job.job.is_attempt()).count()
     }
@@ -246,7 +239,6 @@ impl LaneHistory {
         self.started.map(|started| self.finished.unwrap_or(now).since(started))
     }
 
-    /// Why it failed or is blocked.
     pub fn reason(&self) -> Option<&str> {
         match self.ending.as_ref()? {
             Ending::Failed(failure) => Some(&failure.message),

@@ -12,7 +12,6 @@ use crate::model::{
 };
 
 impl LaneHistory {
-    /// Applies a record that is about the lane.
     pub(super) fn apply(&mut self, record: &Record) {
         let at = record.at;
         self.last = Some(at);

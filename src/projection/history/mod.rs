@@ -61,7 +61,6 @@ impl RunHistory {
         self
     }
 
-    /// In the order of the plan.
     pub(crate) fn lanes(&self) -> &[LaneHistory] {
         &self.lanes
     }

@@ -14,7 +14,6 @@ use crate::model::{
 
 #[derive(Debug, Clone, Default)]
 pub struct RunFacts {
-    /// Its first event.
     pub start: Option<Box<RunStarted>>,
     pub phase: Option<PhaseId>,
     pub title: Option<String>,
@@ -53,7 +52,6 @@ pub struct RunFacts {
     pub(super) merge_queue: MergeQueue,
 }
 
-/// An interface freeze gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InterfaceView {
     /// For example `IF-0-P1-LEDGER`.

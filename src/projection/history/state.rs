@@ -10,11 +10,9 @@ pub enum LaneState {
     Waiting,
     /// Worktrees are opened.
     Starting,
-    /// Agents work.
     Running,
     /// The lane's tests run.
     Testing,
-    /// Reviewers decide.
     Reviewing,
     NeedsApproval(Approval),
     /// The user must do a task, or say what was decided.
@@ -78,7 +76,6 @@ impl Serialize for LaneState {
     }
 }
 
-/// What a lane waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitingFor {

@@ -20,7 +20,6 @@ pub struct Wait {
 }
 
 crate::model::word_enum! {
-    /// What a lane waited for.
     WaitReason {
         /// Capacity: the number of agents, or a pool.
         Place = "waiting for a place",

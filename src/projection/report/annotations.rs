@@ -8,19 +8,11 @@ use super::lanes::LaneReport;
 use crate::model::{Diagnosis, Finding};
 use crate::projection::history::LaneState;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Severity {
-    Error,
-    /// Something is wrong, or waits for the user.
-    Warning,
-}
-
-impl Severity {
-    fn command(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-        }
+crate::model::word_enum! {
+    Severity {
+        Error = "error",
+        /// Something is wrong, or waits for the user.
+        Warning = "warning",
     }
 }
 
@@ -120,7 +112,7 @@ impl fmt::Display for Annotation {
         ];
         let given = properties.into_iter().filter_map(|(name, value)| Some(format!("{name}={}", property(&value?))));
         let given: Vec<String> = given.collect();
-        write!(f, "::{} {}::{}", self.severity.command(), given.join(","), data(&self.message))
+        write!(f, "::{} {}::{}", self.severity, given.join(","), data(&self.message))
     }
 }
 

@@ -1,37 +1,17 @@
 //! Code Quality issues for GitLab's merge requests, in the part of Code Climate's format that GitLab reads.
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::ExecutionReport;
 use super::annotations::{Annotation, Severity, all};
 use crate::model::digest::sha256;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(super) struct Issue {
-    description: String,
-    check_name: String,
-    fingerprint: String,
-    severity: &'static str,
-    location: Location,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Location {
-    path: String,
-    lines: Lines,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-struct Lines {
-    begin: u32,
-}
-
 /// An issue for each complaint with a location, which this format requires.
-pub(super) fn issues(report: &ExecutionReport<'_>) -> Vec<Issue> {
+pub(super) fn issues(report: &ExecutionReport<'_>) -> Vec<Value> {
     all(report).into_iter().filter_map(issue).collect()
 }
 
-fn issue(annotation: Annotation) -> Option<Issue> {
+fn issue(annotation: Annotation) -> Option<Value> {
     let Annotation { severity, title, message, file, line, .. } = annotation;
     let path = file?;
     let severity = match severity {
@@ -39,8 +19,12 @@ fn issue(annotation: Annotation) -> Option<Issue> {
         Severity::Warning => "minor",
     };
     // The same complaint of the next run is the same issue.
-    let words = format!("{path}\n{line:?}\n{title}\n{message}");
-    let fingerprint = sha256(words);
-    let location = Location { path, lines: Lines { begin: line.unwrap_or(1) } };
-    Some(Issue { description: message, check_name: title, fingerprint, severity, location })
+    let fingerprint = sha256(format!("{path}\n{line:?}\n{title}\n{message}"));
+    Some(json!({
+        "description": message,
+        "check_name": title,
+        "fingerprint": fingerprint,
+        "severity": severity,
+        "location": {"path": path, "lines": {"begin": line.unwrap_or(1)}},
+    }))
 }

@@ -22,17 +22,7 @@ const MARKUP: &str = "\\`*_{}[]<>()#!|~&$:@=";
 
 /// `text` as HTML that shows it, on one line.
 pub(super) fn html(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in visible(text.trim()).chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '\n' => escaped.push_str("<br>"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
+    visible(text.trim()).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\n', "<br>")
 }
 
 /// `text` as a block of code, behind a fence that it does not hold.

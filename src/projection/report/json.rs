@@ -65,7 +65,6 @@ fn options(start: &RunStarted) -> Value {
     value
 }
 
-/// What is not done.
 fn left(report: &LaneReport<'_>) -> Option<Value> {
     let state = report.lane.state;
     let left = !state.is_done() && state != LaneState::Skipped;

@@ -7,8 +7,8 @@
 
 use std::io;
 
-use quick_xml::Writer;
-use quick_xml::events::{BytesDecl, BytesEnd, BytesStart, BytesText, Event};
+use quick_xml::events::{BytesDecl, BytesText, Event};
+use quick_xml::{ElementWriter, Writer};
 
 use super::ExecutionReport;
 use super::escape::visible;
@@ -24,11 +24,10 @@ pub(super) fn junit(report: &ExecutionReport<'_>) -> io::Result<String> {
     suites.extend((!report.final_gate.is_empty()).then(|| of_phase(package, report)));
     let mut writer = Writer::new_with_indent(Vec::new(), b' ', 2);
     writer.write_event(Event::Decl(BytesDecl::new("1.0", Some("UTF-8"), None)))?;
-    writer.write_event(Event::Start(BytesStart::new("testsuites")))?;
-    for (id, suite) in suites.iter().enumerate() {
-        write_suite(&mut writer, report, package, id, suite)?;
-    }
-    writer.write_event(Event::End(BytesEnd::new("testsuites")))?;
+    writer.create_element("testsuites").write_inner_content(|writer| {
+        let mut suites = suites.iter().enumerate();
+        suites.try_for_each(|(id, suite)| write_suite(writer, report, package, id, suite))
+    })?;
     let mut text = String::from_utf8(writer.into_inner()).map_err(io::Error::other)?;
     text.push('\n');
     Ok(text)
@@ -215,12 +214,10 @@ fn of_must_have(class: &str, verdict: &Verdict) -> Case {
 
 type Xml = Writer<Vec<u8>>;
 
-fn start<'a>(name: &'a str, attributes: &[(&str, String)]) -> BytesStart<'a> {
-    let mut start = BytesStart::new(name);
-    for (name, value) in attributes {
-        start.push_attribute((*name, visible(value).as_ref()));
-    }
-    start
+/// An element whose attributes are made safe to show.
+fn element<'w>(writer: &'w mut Xml, name: &'w str, attributes: &[(&str, String)]) -> ElementWriter<'w, Vec<u8>> {
+    let element = writer.create_element(name);
+    attributes.iter().fold(element, |element, (name, value)| element.with_attribute((*name, visible(value).as_ref())))
 }
 
 fn write_suite(
@@ -248,32 +245,32 @@ fn write_suite(
         ("skipped", count(|outcome| matches!(outcome, Outcome::Skipped(_)))),
         ("time", seconds(suite.elapsed_ms)),
     ];
-    writer.write_event(Event::Start(start("testsuite", &attributes)))?;
-    writer.write_event(Event::Start(BytesStart::new("properties")))?;
-    for (name, value) in &suite.properties {
-        let attributes = [("name", (*name).to_owned()), ("value", value.clone())];
-        writer.write_event(Event::Empty(start("property", &attributes)))?;
-    }
-    writer.write_event(Event::End(BytesEnd::new("properties")))?;
-    suite.cases.iter().try_for_each(|case| write_case(writer, case))?;
-    write_text(writer, start("system-out", &[]), &suite.output)?;
-    write_text(writer, start("system-err", &[]), "")?;
-    writer.write_event(Event::End(BytesEnd::new("testsuite")))
+    element(writer, "testsuite", &attributes).write_inner_content(|writer| {
+        writer.create_element("properties").write_inner_content(|writer| {
+            suite.properties.iter().try_for_each(|(name, value)| {
+                let attributes = [("name", (*name).to_owned()), ("value", value.clone())];
+                element(writer, "property", &attributes).write_empty().map(|_| ())
+            })
+        })?;
+        suite.cases.iter().try_for_each(|case| write_case(writer, case))?;
+        write_text(writer, "system-out", &[], &suite.output)?;
+        write_text(writer, "system-err", &[], "")
+    })?;
+    Ok(())
 }
 
 fn write_case(writer: &mut Xml, case: &Case) -> io::Result<()> {
     let attributes =
         [("name", case.name.clone()), ("classname", case.class.clone()), ("time", seconds(case.elapsed_ms))];
-    let start_of_case = start("testcase", &attributes);
+    let element = element(writer, "testcase", &attributes);
     let (name, attributes, text) = match &case.verdict {
-        Outcome::Passed => return writer.write_event(Event::Empty(start_of_case)),
+        Outcome::Passed => return element.write_empty().map(|_| ()),
         Outcome::Failure(complaint) => ("failure", complaint.attributes(), complaint.text.as_str()),
         Outcome::Error(complaint) => ("error", complaint.attributes(), complaint.text.as_str()),
         Outcome::Skipped(why) => ("skipped", vec![("message", why.clone())], ""),
     };
-    writer.write_event(Event::Start(start_of_case))?;
-    write_text(writer, start(name, &attributes), text)?;
-    writer.write_event(Event::End(BytesEnd::new("testcase")))
+    element.write_inner_content(|writer| write_text(writer, name, &attributes, text))?;
+    Ok(())
 }
 
 impl Complaint {
@@ -282,14 +279,11 @@ impl Complaint {
     }
 }
 
-fn write_text(writer: &mut Xml, start: BytesStart<'_>, text: &str) -> io::Result<()> {
-    let end = start.to_end().into_owned();
-    writer.write_event(Event::Start(start))?;
-    writer.write_event(Event::Text(BytesText::new(&visible(text))))?;
-    writer.write_event(Event::End(end))
+fn write_text(writer: &mut Xml, name: &str, attributes: &[(&str, String)], text: &str) -> io::Result<()> {
+    element(writer, name, attributes).write_text_content(BytesText::new(&visible(text)))?;
+    Ok(())
 }
 
-/// Seconds with three decimals.
 fn seconds(ms: u64) -> String {
     format!("{}.{:03}", ms / 1000, ms % 1000)
 }

@@ -30,7 +30,6 @@ pub struct ExecutionReport<'h> {
     pub history: &'h RunHistory,
     pub summary: Summary<'h>,
     pub lanes: Vec<LaneReport<'h>>,
-    /// Every run of the final gate.
     pub final_gate: Vec<JobReport<'h>>,
     pub times: Times,
     pub timeline: Timeline,

@@ -183,7 +183,6 @@ fn a_worktree_root_that_is_gone_keeps_only_the_lanes_files_behind() {
         started.options.worktree_root = scene.path("gone");
     }
     let error = scene.begin(&records).finish().unwrap_err();
-    assert!(matches!(error, ProjectionError::Task(_)), "{error}");
     assert!(error.to_string().contains("gone"), "{error}");
     assert_eq!(scene.checkpoints(), OPENED);
 }

@@ -1,4 +1,4 @@
-//! `man`: manual pages.
+//! `man` and `completions`: what is generated from the command line's definition.
 
 use std::fs;
 use std::path::Path;
@@ -8,12 +8,18 @@ use clap::CommandFactory;
 use clap_mangen::Man;
 
 use super::args;
-use super::context::Context;
-use super::error::ExitStatus;
+use super::{Context, ExitStatus};
+
+pub(super) fn completions(context: &Context, shell: clap_complete::Shell) -> Result<ExitStatus> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut args::Args::command(), "lanekeeper", &mut script);
+    context.printer.out(String::from_utf8_lossy(&script))?;
+    Ok(ExitStatus::Done)
+}
 
 /// Writes the page of the program to standard output, or a page for every command into a directory.
-pub(super) fn run(context: &Context, arguments: &args::Man) -> Result<ExitStatus> {
-    match &arguments.dir {
+pub(super) fn man(context: &Context, directory: Option<&Path>) -> Result<ExitStatus> {
+    match directory {
         Some(directory) => write_pages(&context.directory.join(directory))?,
         None => context.printer.out(main_page()?)?,
     }

@@ -1,0 +1,34 @@
+//! Signals that end a command which waits.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use anyhow::{Context as _, Result};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::ExitStatus;
+
+/// Signals that no longer end the process; each with how it ends the command and its name.
+pub(super) struct Signals(Vec<(Arc<AtomicBool>, ExitStatus, &'static str)>);
+
+impl Signals {
+    pub(super) fn watch() -> Result<Self> {
+        let signals = [
+            (SIGINT, ExitStatus::Interrupted, "SIGINT"),
+            (SIGTERM, ExitStatus::Terminated, "SIGTERM"),
+            (SIGHUP, ExitStatus::Terminated, "SIGHUP"),
+        ];
+        let watch = |(signal, status, name)| {
+            let came = Arc::new(AtomicBool::new(false));
+            signal_hook::flag::register(signal, came.clone()).map(|_| (came, status, name))
+        };
+        let watched: std::io::Result<Vec<_>> = signals.into_iter().map(watch).collect();
+        Ok(Self(watched.context("cannot listen for signals")?))
+    }
+
+    /// The first of them that came.
+    pub(super) fn received(&self) -> Option<(ExitStatus, &'static str)> {
+        let (_, status, name) = self.0.iter().find(|(came, ..)| came.load(Ordering::Relaxed))?;
+        Some((*status, name))
+    }
+}
