@@ -22,7 +22,6 @@ const MAX_RETRIES: u32 = 100;
 const NOT_IN_DEFAULTS: [&str; 6] = ["id", "name", "depends_on", "excludes", "wave", "must_haves"];
 
 draft! {
-    /// A whole plan.
     PlanDraft = "a plan" {
         phase: Option<At<String>> =
             ["phase": Id, "The phase's id, for example P1.", or "name the phase, for example `P1`"];
@@ -65,7 +64,6 @@ pub(super) enum Overlaps {
 filled_by_no_key! { Overlaps }
 
 draft! {
-    /// An interface freeze gate.
     InterfaceDraft = "an interface" {
         id: At<String> = ["id": Id, "The interface's id, for example IF-0-P1-LEDGER.",
             or "name the interface, for example `IF-0-P1-LEDGER`"];
@@ -77,7 +75,6 @@ draft! {
 }
 
 draft! {
-    /// Limits that hold for every command.
     TimeoutsDraft = "the limits" {
         agent: Option<At<Duration>> = ["agent": Time, "One attempt of an agent at a task. Default: by task and round."];
         gate: Option<At<Duration>> = ["gate": Time, "One gate. Default: 30m."];
@@ -254,7 +251,6 @@ impl Field for PromptDraft {
 }
 
 draft! {
-    /// A task of a lane.
     TaskDraft = "a task" {
         span: Span = [];
         id: Option<At<String>> = ["id": Id, "The task's id, unique in the lane. Default: its position."];
@@ -270,17 +266,14 @@ draft! {
         interfaces: Vec<At<String>> = ["interfaces": Texts, "Interfaces that the task must provide."];
         acceptance_criteria: Vec<At<String>> =
             ["acceptance_criteria": Texts, "When the task counts as done, in words."];
-        /// The only implementation agent that does it.
         agent: Option<At<String>> =
             ["agent": Id, "The one implementation agent that does the task. Default: all of them do it."];
-        /// Whether it may change no file.
         allow_empty: bool = ["allow_empty": Flag,
             "Whether the task may change no file, as one that only verifies. Default: false."];
     }
 }
 
 draft! {
-    /// An agent of a lane.
     AgentDraft = "an agent" {
         span: Span = [];
         name: Option<At<String>> =

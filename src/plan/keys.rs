@@ -6,7 +6,6 @@ use super::source_text::{At, Span};
 use crate::model::plan::{AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
 use crate::model::{Approval, MergeMode, Round, TaskKind};
 
-/// A key of a table.
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) name: &'static str,
@@ -16,7 +15,6 @@ pub(super) struct Key {
     pub(super) required: &'static [&'static str],
 }
 
-/// What a key takes.
 #[derive(Debug)]
 pub(super) enum Shape {
     Id,

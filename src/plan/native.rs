@@ -8,7 +8,6 @@ use super::scalar::FromNode;
 use super::source_text::{At, Span};
 use super::tree::{Entry, Node, Value};
 
-/// Reads a whole plan.
 pub(super) fn plan(mut root: Node, faults: &Faults<'_>) -> Option<PlanDraft> {
     if let Value::Table(entries) = &mut root.value {
         // For editors.
@@ -42,7 +41,6 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Where the table begins.
     pub(super) fn span(&self) -> Span {
         self.span
     }

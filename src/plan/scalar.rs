@@ -72,7 +72,6 @@ fn text(node: Node, faults: &Faults<'_>) -> Option<At<String>> {
     }
 }
 
-/// Text that is not blank.
 fn full_text(node: Node, faults: &Faults<'_>) -> Option<At<String>> {
     let text = text(node, faults)?;
     if text.value.trim().is_empty() {

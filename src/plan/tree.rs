@@ -6,29 +6,22 @@ use super::source_text::{At, Span};
 /// How deep lists and tables may be nested; a plan needs six levels.
 pub(super) const MAX_DEPTH: usize = 32;
 
-/// A value and where it stands.
 pub(super) type Node = At<Value>;
 
-/// What a plan file can hold.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     /// Nothing, the same as an absent key.
     Null,
-    /// True or false.
     Boolean(bool),
-    /// A whole number.
     Integer(i64),
     /// A scalar that no key of a plan takes, in words: `a date`.
     Other(&'static str),
-    /// Text.
     Text(String),
-    /// Values in order.
     List(Vec<Node>),
     /// Keys with values, in the order of the text; a repeated key stands once, and is a fault already.
     Table(Vec<Entry>),
 }
 
-/// A key with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Entry {
     pub(super) key: At<String>,
@@ -36,7 +29,6 @@ pub(super) struct Entry {
 }
 
 impl Value {
-    /// The kind in words: `a list`.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "nothing",

@@ -111,7 +111,6 @@ pub(super) fn check_waves(lanes: &[LaneDraft], dag: &Dag, faults: &Faults<'_>) {
     }
 }
 
-/// The lane as messages call it.
 pub(super) fn called(lane: &LaneDraft) -> String {
     lane.id.as_ref().map_or_else(|| "without id".to_owned(), |id| quoted(&id.value))
 }
