@@ -11,7 +11,6 @@ use super::tokens::{Kind, Token};
 /// Sections that are about the plan as a whole once its tasks are done.
 const LAST: [&str; 4] = ["verification", "success-criteria", "output", "threat-model"];
 
-/// Sections by name, with the headings that they get.
 const TITLES: [(&str, &str); 10] = [
     ("objective", "Objective"),
     ("execution-context", "Execution context"),

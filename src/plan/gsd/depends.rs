@@ -15,7 +15,6 @@ pub(super) struct Known<'a> {
     by_name: HashMap<String, &'a str>,
     /// By their number in the phase alone; `None`: two plans have it.
     by_number: HashMap<String, Option<&'a str>>,
-    /// Numbers and directories that the phase is known by.
     phases: Vec<String>,
     /// Plans that are done, or stand in the same directory and are.
     done: Vec<String>,

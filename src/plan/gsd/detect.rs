@@ -13,7 +13,6 @@ const OTHER_DOCUMENTS: &str = "\
     SUMMARY ROADMAP STATE CONTEXT RESEARCH README VERIFICATION VALIDATION REVIEW PATTERNS DISCUSSION REQUIREMENTS VERIFY \
     OUTLINE";
 
-/// How much of a text is looked at.
 const LOOKED_AT: usize = 1024 * 1024;
 
 /// Whether a file that stands alone is a GSD plan.

@@ -23,7 +23,6 @@ pub(super) struct Header {
     pub(super) user_setup: Option<Span>,
 }
 
-/// Reads the root of a front matter.
 pub(super) fn read(root: Node, faults: &Faults<'_>) -> Header {
     let mut header = Header::default();
     let Value::Table(entries) = root.value else {

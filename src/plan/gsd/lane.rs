@@ -1,20 +1,19 @@
 //! One plan of a phase as a lane.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::model::plan::OwnershipRule;
 use crate::model::{Approval, TaskKind};
-use crate::plan::command::Why;
 use crate::plan::draft::{LaneDraft, PromptDraft, TaskDraft};
 use crate::plan::faults::{Faults, quoted};
 use crate::plan::markdown::{first_words, paragraph};
+use crate::plan::path::{as_glob, items, listed};
 use crate::plan::source_text::{At, File, Span};
 
 use super::body::{Surroundings, surroundings};
-use super::human;
 use super::must_haves;
-use super::owned;
 use super::plan_file::{MAX_NAME, PlanFile};
 use super::prompt::{self, Place};
 use super::task::{self, ReadTask};
@@ -42,7 +41,11 @@ pub(super) fn lane(
     }
     let around = surroundings(file, &body, &plan.front, &tokens, &raw);
     let mut read: Vec<ReadTask> = raw.iter().map(|raw| task::read(file, raw, faults)).collect();
-    moved.set(moved.get().or(move_commands(&mut read, root, faults)));
+    for task in &mut read {
+        if task.relocate(root, faults) {
+            moved.set(moved.get().or(Some(task.span)));
+        }
+    }
     let attended = read.iter().any(|task| task.kind.value.is_human());
     let drafts =
         if raw.is_empty() { vec![whole_body(plan, &body, faults)] } else { told(plan, &raw, read, around, budget) };
@@ -59,8 +62,8 @@ pub(super) fn lane(
     if lane.name.is_none() {
         lane.name = lane.tasks.iter().flatten().find_map(|task| task.name.clone());
     }
-    let files = owned::files(plan, lane.tasks.as_deref().unwrap_or_default(), faults);
-    lane.owns = Some(owned::globs(&files));
+    let files = files(plan, lane.tasks.as_deref().unwrap_or_default(), faults);
+    lane.owns = Some(globs(&files));
     let files: Vec<String> = files.into_iter().map(|file| file.value).collect();
     must_haves::complete(&mut lane.must_haves, &files);
     lane.approval = plan.header.attended.filter(|_| !attended).map(|span| approval(span, faults));
@@ -82,24 +85,6 @@ fn approval(span: Span, faults: &Faults<'_>) -> Vec<At<Approval>> {
     let help = "add a checkpoint task, or leave it out; a person approves the changes of this lane";
     faults.warning(span, message, help);
     vec![At::new(Approval::Changes, span)]
-}
-
-/// Has the gates look at the lane's worktree instead of the repository of who wrote the plan. Gives the first task that
-/// has such gates.
-fn move_commands(tasks: &mut [ReadTask], root: Option<&str>, faults: &Faults<'_>) -> Option<Span> {
-    let mut first = None;
-    for task in tasks {
-        let (moved, foreign) = task.move_commands(root);
-        if moved {
-            first = first.or(Some(task.span));
-        }
-        if let Some(script) = foreign {
-            // `set -e` is Lanekeeper's own.
-            let (message, help) = Why::Elsewhere.told(script.strip_prefix("set -e\n").unwrap_or(&script));
-            faults.warning(task.span, message, help);
-        }
-    }
-    first
 }
 
 fn note_nul(file: &File<'_>, faults: &Faults<'_>) {
@@ -151,7 +136,7 @@ fn told(
         let common = if common { around.common.as_str() } else { "" };
         let place = Place { lane: &plan.id, at, count, before: &around.before[at], common };
         let human = read.kind.value.is_human();
-        let prompt = if human { human::prompt } else { prompt::prompt };
+        let prompt = if human { prompt::for_person } else { prompt::for_agent };
         let mut text = prompt(&plan.file, raw, &read, &place);
         if at == last {
             let closing = std::mem::take(&mut around.closing);
@@ -163,4 +148,38 @@ fn told(
         drafts.push(read.draft(text, ids.as_ref().map(|ids| ids[at].clone())));
     }
     drafts
+}
+
+/// The globs of all files of a plan, so that no two plans work on one at once. Files below `.planning/` are not owned:
+/// every plan writes there.
+fn globs(files: &[At<String>]) -> Vec<At<String>> {
+    let mut seen = HashSet::new();
+    let foreign = |file: &&At<String>| file.value != ".planning" && !file.value.starts_with(".planning/");
+    let globs = files.iter().filter(foreign).filter_map(|file| Some(At::new(as_glob(&file.value).ok()?, file.span)));
+    globs.filter(|glob| seen.insert(glob.value.clone())).collect()
+}
+
+/// Everything that the front matter and the tasks name, as it is written there.
+fn files(plan: &PlanFile<'_>, tasks: &[TaskDraft], faults: &Faults<'_>) -> Vec<At<String>> {
+    let mut files: Vec<At<String>> = Vec::new();
+    let mut bad: Vec<(&At<String>, &str)> = Vec::new();
+    for written in &plan.header.files {
+        for item in named(&written.value) {
+            match listed(item) {
+                Ok(path) => files.extend(path.map(|path| At::new(path, written.span))),
+                Err(why) => bad.push((written, why)),
+            }
+        }
+    }
+    files.extend(tasks.iter().flat_map(|task| task.files.iter().cloned()));
+    if let [(first, why), rest @ ..] = bad.as_slice() {
+        let more = if rest.is_empty() { String::new() } else { format!(", and {} more are left out", rest.len()) };
+        let message = format!("{} in `files_modified` is taken for no file: {why}{more}", quoted(&first.value));
+        faults.warning(first.span, message, "name one file below the repository's root in each item");
+    }
+    files
+}
+
+fn named(text: &str) -> Vec<&str> {
+    if text.contains(", ") { items(text).into_iter().map(|(_, item)| item).collect() } else { vec![text] }
 }

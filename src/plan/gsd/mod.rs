@@ -1,23 +1,16 @@
 //! The plans of a GSD phase (SPEC §3.2): each file a lane, each `<task>` a task.
 //!
-//! The way of a file: where its front matter stands (`front_matter`), what that says (`lenient`, `header`,
-//! `must_haves`), the marks that give the body its shape (`tokens`, `fences`), its tasks (`tasks`, `task`, `labels`)
-//! with their files (`paths`, `owned`) and what proves that they are done (`verify`), and what agents
-//! and people are told (`body`, `prompt`, `human`). `names` and `depends` say which plan is meant,
-//! `beside` which are done. Real files break
-//! every rule of the format; whatever can be made of one is, with a warning at the place.
+//! `plan_file` and `header` read the front matter, `tokens` the marks that give the body its shape, `tasks` and `task` its
+//! tasks, `verify` their gates, `body` what stands around them; `prompt` joins the texts for agents and people. `names` and
+//! `depends` say which plan is meant. Real files break every rule of the format; what can be read is, with a warning.
 
-mod beside;
 mod body;
 mod depends;
 mod detect;
 mod header;
-mod human;
-mod labels;
 mod lane;
 mod must_haves;
 mod names;
-mod owned;
 mod plan_file;
 mod prompt;
 mod task;
@@ -36,19 +29,15 @@ use super::draft::{Overlaps, PlanDraft};
 use super::faults::{Faults, quoted};
 use super::ids::as_id;
 use super::source_text::{At, File};
-use beside::summary_of;
 use depends::Known;
-use names::file_and_directory;
+use names::{file_and_directory, summary_of};
 use plan_file::PlanFile;
 
-pub use beside::{PlanBeside, plan_is_done, plans_beside};
 pub(super) use detect::is_plan;
-pub use names::is_plan_name;
+pub use names::{PlanBeside, is_plan_name, plan_is_done, plans_beside};
 
-/// The id of a phase that nothing names.
 const NAMELESS_PHASE: &str = "phase";
 
-/// Reads all plans of a phase, or one.
 pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>) -> Option<PlanDraft> {
     let files = faults.source.files();
     let names: Vec<&str> = files.iter().map(|file| file_and_directory(file.path).0).collect();
@@ -90,7 +79,6 @@ pub(super) fn plan<'a>(source: &Source<'_>, faults: &'a Faults<'a>) -> Option<Pl
     Some(draft)
 }
 
-/// Why a plan need not run.
 fn skip(file: &File<'_>, id: &str, source: &Source<'_>) -> Option<String> {
     let unfinished = source.options.unfinished.iter().any(|lane| lane == id);
     if source.options.redo || unfinished {

@@ -1,4 +1,9 @@
-//! What plans are called: files, lanes, phases, and the ways in which a plan names another.
+//! The names of plans: of their files, lanes and phases; and by the files beside a plan whether it is done.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use crate::plan::ids::as_id;
 use crate::plan::roadmap::normal;
@@ -51,49 +56,33 @@ pub(super) fn file_and_directory(path: &str) -> (&str, Option<&str>) {
     (file, parts.next().filter(|directory| !matches!(*directory, "" | "." | "..")))
 }
 
+/// `01-02` of `01-02-setup`: numbers like `07`, `07.1` and `07a`. A date is no phase: `2026-04-11-cleanup`.
+static CANONICAL: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = r"^([0-9]{1,3}(?:\.[0-9]+)*[A-Za-z]?-[0-9]+(?:\.[0-9]+)*[A-Za-z]?)(?:[-_]|$)";
+    Regex::new(pattern).expect("a regular expression")
+});
+
 /// The number of a plan in a stem: `01-02` for `01-02-setup`. `None`: the stem as a whole is the plan's name.
 pub(super) fn canonical(stem: &str) -> Option<&str> {
-    let phase = numeral(stem)?;
-    let plan = stem[phase..].strip_prefix('-')?;
-    let end = phase + 1 + numeral(plan)?;
-    // A date is no phase: `2026-04-11-cleanup`.
-    let digits = stem.bytes().take_while(u8::is_ascii_digit).count();
-    let whole = stem.len() == end || stem[end..].starts_with(['-', '_']);
-    (whole && digits < 4).then_some(&stem[..end])
-}
-
-/// How long a number like `07`, `07.1` or `07a` at the beginning of `text` is.
-fn numeral(text: &str) -> Option<usize> {
-    let bytes = text.as_bytes();
-    let digits = |from: usize| bytes[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let mut end = digits(0);
-    if end == 0 {
-        return None;
-    }
-    while bytes.get(end) == Some(&b'.') && digits(end + 1) > 0 {
-        end += 1 + digits(end + 1);
-    }
-    let lettered = bytes.get(end).is_some_and(u8::is_ascii_alphabetic);
-    let alone = bytes.get(end + 1).is_none_or(|byte| !byte.is_ascii_alphanumeric());
-    Some(if lettered && alone { end + 1 } else { end })
+    CANONICAL.captures(stem)?.get(1).map(|number| number.as_str())
 }
 
 /// The id of each plan, from the names of their files; all differ, also where case does not count.
 pub(super) fn lane_ids(names: &[&str]) -> Vec<String> {
     let stems: Vec<String> = names.iter().map(|name| stem(name).unwrap_or_else(|| without_extension(name))).collect();
     let short: Vec<String> = stems.iter().map(|stem| canonical(stem).unwrap_or(stem).to_owned()).collect();
-    let mut counts = std::collections::HashMap::new();
+    let mut counts = HashMap::new();
     for id in &short {
         *counts.entry(normal(id)).or_insert(0) += 1;
     }
-    let mut taken = std::collections::HashSet::new();
+    let mut taken = HashSet::new();
     let mut ids = Vec::with_capacity(names.len());
     for (at, (short, stem)) in short.iter().zip(&stems).enumerate() {
         let full = without_extension(names[at]);
         let wished = if counts[&normal(short)] == 1 { short } else { stem };
-        let mut tries = [wished, stem, &full].into_iter().filter_map(|name| as_id(name));
-        let id = tries.find(|id| !taken.contains(&id.to_lowercase()));
-        let id = id.unwrap_or_else(|| numbered(at, &taken));
+        let numbered = (at + 1..).map(|number| format!("plan-{number}"));
+        let mut tries = [wished, stem, &full].into_iter().filter_map(|name| as_id(name)).chain(numbered);
+        let id = tries.find(|id| !taken.contains(&id.to_lowercase())).unwrap_or_default();
         taken.insert(id.to_lowercase());
         ids.push(id);
     }
@@ -101,17 +90,7 @@ pub(super) fn lane_ids(names: &[&str]) -> Vec<String> {
 }
 
 fn without_extension(name: &str) -> String {
-    let base = name.rsplit_once('.').map_or(name, |(base, _)| base);
-    base.to_owned()
-}
-
-/// An id for a plan whose name gives none.
-fn numbered(at: usize, taken: &std::collections::HashSet<String>) -> String {
-    let mut number = at + 1;
-    while taken.contains(&format!("plan-{number}")) {
-        number += 1;
-    }
-    format!("plan-{number}")
+    name.rsplit_once('.').map_or(name, |(base, _)| base).to_owned()
 }
 
 /// Words for the slug of a directory: `02-xml-parser` is `Xml parser`.
@@ -120,6 +99,44 @@ pub(super) fn title_of(directory: &str) -> Option<String> {
     let words = slug.split(['-', '_', ' ']).filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     let first = words.chars().next()?;
     Some(first.to_uppercase().chain(words.chars().skip(1)).collect())
+}
+
+/// A plan of a phase, as its name and the names beside it tell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanBeside {
+    /// The name of its file.
+    pub name: String,
+    /// The id of its lane where the whole directory is read.
+    pub id: String,
+    /// Whether a SUMMARY of it lies beside it.
+    pub is_done: bool,
+}
+
+/// The plans among the names of a directory's files, in the order of their names.
+pub fn plans_beside(names: &[String]) -> Vec<PlanBeside> {
+    let mut plans: Vec<&str> = names.iter().map(String::as_str).filter(|name| is_plan_name(name)).collect();
+    plans.sort_unstable();
+    plans.dedup();
+    let ids = lane_ids(&plans);
+    let is_done = |name: &str, id: &str| summary_of(name, id, names).is_some();
+    let plan = |(name, id): (&str, String)| PlanBeside { name: name.to_owned(), is_done: is_done(name, &id), id };
+    plans.into_iter().zip(ids).map(plan).collect()
+}
+
+/// Whether the plan called `name` has a SUMMARY among the files beside it, as a reader of the directory sees it.
+pub fn plan_is_done(name: &str, beside: &[String]) -> bool {
+    plans_beside(beside).iter().any(|plan| plan.name == name && plan.is_done)
+}
+
+/// The SUMMARY of the plan called `name` among the files beside it.
+pub(super) fn summary_of<'a>(name: &str, id: &str, beside: &'a [String]) -> Option<&'a str> {
+    let summary = |plan: &str| {
+        let word = plan.to_ascii_uppercase().rfind("PLAN")?;
+        Some(format!("{}SUMMARY{}", &plan[..word], &plan[word + 4..]))
+    };
+    let wanted = [summary(name), Some(format!("{id}-SUMMARY.md"))];
+    let is_it = |file: &&String| wanted.iter().flatten().any(|wanted| wanted.eq_ignore_ascii_case(file));
+    beside.iter().find(is_it).map(String::as_str)
 }
 
 #[cfg(test)]
@@ -164,5 +181,24 @@ mod tests {
         assert_eq!(ids(&["2026-04-11-tidy-PLAN.md"]), ["2026-04-11-tidy"]);
         assert_eq!(ids(&["a..b-PLAN.md", "-x.lock-PLAN.md"]), ["a.b", "x"]);
         assert!(ids(&[&format!("{}-PLAN.md", "long-".repeat(40))])[0].len() <= 64);
+    }
+
+    #[test]
+    fn a_plan_is_done_by_a_summary_under_its_name_or_its_id() {
+        let cases: &[(&str, &[&str], bool)] = &[
+            ("01-01-PLAN.md", &["01-01-SUMMARY.md"], true),
+            ("01-01-plan.md", &[], false),
+            ("01-01-plan.md", &["01-01-SUMMARY.md"], true),
+            ("01-01-setup-PLAN.md", &["01-01-SUMMARY.md"], true),
+            ("01-01-setup-PLAN.md", &["01-01-setup-SUMMARY.md"], true),
+            ("PLAN.md", &["PLAN-SUMMARY.md"], true),
+            ("PLAN.md", &["SUMMARY.md"], true),
+            ("01-01-a-PLAN.md", &["01-01-b-PLAN.md", "01-01-SUMMARY.md"], false),
+            ("01-01-PLAN.md", &["01-02-SUMMARY.md"], false),
+        ];
+        for (name, others, expected) in cases {
+            let beside: Vec<String> = others.iter().chain([name]).map(|&name| name.to_owned()).collect();
+            assert_eq!(plan_is_done(name, &beside), *expected, "{name} beside {others:?}");
+        }
     }
 }

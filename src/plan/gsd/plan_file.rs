@@ -11,10 +11,8 @@ use crate::plan::source_text::{At, File};
 
 use super::header::{self, Header};
 
-/// The longest name of a lane, in characters.
 pub(super) const MAX_NAME: usize = 100;
 
-/// A plan's file with what its front matter says.
 pub(super) struct PlanFile<'a> {
     pub(super) file: File<'a>,
     pub(super) id: String,
@@ -23,7 +21,6 @@ pub(super) struct PlanFile<'a> {
     pub(super) front: Range<usize>,
 }
 
-/// Reads the front matter of a plan.
 pub(super) fn open<'a>(file: File<'a>, id: String, faults: &Faults<'_>) -> PlanFile<'a> {
     let Some(found) = front_matter::locate(file.text) else {
         return PlanFile { file, id, header: Header::default(), front: 0..0 };
@@ -40,7 +37,6 @@ pub(super) fn open<'a>(file: File<'a>, id: String, faults: &Faults<'_>) -> PlanF
 }
 
 impl PlanFile<'_> {
-    /// Whether there is anything to do.
     pub(super) fn is_empty(&self) -> bool {
         let rest = [&self.file.text[..self.front.start], &self.file.text[self.front.end..]];
         rest.iter()

@@ -1,23 +1,25 @@
 //! One task: its kind, its files, its gates, and when it counts as done.
 
+use std::collections::HashSet;
+use std::ops::Range;
+
 use crate::model::text::headline;
 use crate::model::{CommandLine, TaskId, TaskKind};
-use crate::plan::command::relocated;
+use crate::plan::command::Commands;
 use crate::plan::draft::{PromptDraft, TaskDraft};
 use crate::plan::faults::{Faults, quoted};
 use crate::plan::markdown::inline::{codes, dedent, is_nothing};
-use crate::plan::markdown::{clean, list_items, paragraph};
+use crate::plan::markdown::{as_code, clean, list_items, paragraph, unfenced_lines};
 use crate::plan::path::{below_root, in_prose, items, listed};
 use crate::plan::source_text::{At, File, Span};
 
-use super::labels::labels;
 use super::tasks::{Child, RawTask, attributes};
 use super::verify;
 
-/// The longest name of a task, in characters.
 const MAX_NAME: usize = 200;
 
 /// A task before its prompt is put together.
+#[derive(Default)]
 pub(super) struct ReadTask {
     pub(super) span: Span,
     id: Option<String>,
@@ -27,14 +29,12 @@ pub(super) struct ReadTask {
     files: Vec<At<String>>,
     /// What `files` says, where that is more than names.
     pub(super) files_prose: String,
-    /// Whether `files` says that there are none.
     says_no_files: bool,
-    pub(super) commands: Vec<CommandLine>,
+    pub(super) commands: Commands,
     pub(super) verify: String,
     acceptance_criteria: Vec<At<String>>,
 }
 
-/// Reads everything of a task but its prompt.
 pub(super) fn read(file: &File<'_>, raw: &RawTask<'_>, faults: &Faults<'_>) -> ReadTask {
     let span = file.span(raw.range.start..raw.head_end);
     for (at, name) in &raw.unclosed {
@@ -51,22 +51,15 @@ pub(super) fn read(file: &File<'_>, raw: &RawTask<'_>, faults: &Faults<'_>) -> R
         name: name(file, raw, attribute("name").or(attribute("title")), span),
         kind: At::new(kind, span),
         remarks: remarks(&attributes, type_remark),
-        files: Vec::new(),
-        files_prose: String::new(),
-        says_no_files: false,
-        commands: Vec::new(),
-        verify: String::new(),
-        acceptance_criteria: Vec::new(),
+        ..ReadTask::default()
     };
-    for child in &raw.children {
-        task.take(file, child, faults);
-    }
+    raw.children.iter().for_each(|child| task.take(file, child, faults));
     if let Some(files) = attribute("files") {
         task.add_files(files, &|_| span, faults);
     }
     task.take_labels(file, raw, faults);
     if task.kind.value.is_human() {
-        task.commands.clear();
+        task.commands = Commands::default();
     }
     task
 }
@@ -92,7 +85,6 @@ fn kind(word: Option<&str>) -> (TaskKind, Option<String>) {
     (TaskKind::Auto, remark)
 }
 
-/// What the attributes say that no field takes.
 fn remarks(attributes: &[(String, String)], type_remark: Option<String>) -> Vec<String> {
     let tdd = attributes.iter().any(|(name, value)| name == "tdd" && value == "true");
     let mut remarks: Vec<String> = type_remark.into_iter().collect();
@@ -133,10 +125,13 @@ impl ReadTask {
         let text = &file.text[child.content.clone()];
         let span = file.span(child.content.clone());
         match child.name {
-            "files" => self.add_files(text, &|range| shifted(span, range), faults),
+            "files" => {
+                let place = |range: Range<usize>| Span::new(span.start + range.start, span.start + range.end);
+                self.add_files(text, &place, faults);
+            }
             "verify" => {
                 let checks = verify::read(file, child.content.clone(), faults);
-                self.commands.extend(checks.commands);
+                self.commands.gates.extend(checks.gates);
                 paragraph(&mut self.verify, &checks.prose);
             }
             "acceptance-criteria" | "done" => {
@@ -147,40 +142,22 @@ impl ReadTask {
         }
     }
 
-    /// Puts the lane's worktree in place of `root` in all commands, and leaves out those that still name files of
-    /// another machine; whether anything was moved, and the first command left out.
-    pub(super) fn move_commands(&mut self, root: Option<&str>) -> (bool, Option<String>) {
-        let (mut any, mut first, mut told) = (false, None, String::new());
-        self.commands.retain_mut(|command| {
-            let script = match command {
-                CommandLine::Shell(script) => script,
-                CommandLine::Arguments(words) => match words.last_mut() {
-                    Some(script) => script,
-                    None => return true,
-                },
-            };
-            match relocated(script, root) {
-                Some(moved) => {
-                    any |= moved != *script;
-                    *script = moved;
-                    true
-                }
-                None => {
-                    paragraph(&mut told, &format!("    {}", script.replace('\n', "\n    ")));
-                    first.get_or_insert_with(|| script.clone());
-                    false
-                }
-            }
-        });
-        if first.is_some() {
+    /// Puts the lane's worktree in place of `root` in all gates; one that still names files of another machine is none.
+    /// Whether any was changed.
+    pub(super) fn relocate(&mut self, root: Option<&str>, faults: &Faults<'_>) -> bool {
+        let any = self.commands.relocate(root);
+        self.commands.warn(self.span, faults);
+        if !self.commands.others.is_empty() {
             paragraph(&mut self.verify, "These name files of another machine; check the same in your worktree:");
-            paragraph(&mut self.verify, &told);
         }
-        (any, first)
+        for (command, _) in &self.commands.others {
+            paragraph(&mut self.verify, &as_code(&[command]));
+        }
+        any
     }
 
     /// Adds the names that a list of files holds; `place` gives where a part of it stands.
-    fn add_files(&mut self, text: &str, place: &dyn Fn(std::ops::Range<usize>) -> Span, faults: &Faults<'_>) {
+    fn add_files(&mut self, text: &str, place: &dyn Fn(Range<usize>) -> Span, faults: &Faults<'_>) {
         let (mut bad, mut count, mut remarks) = (None, 0, false);
         for (range, item) in items(text) {
             match listed(item) {
@@ -211,20 +188,21 @@ impl ReadTask {
 
     /// Reads labels in bold where the task has no elements for the same.
     fn take_labels(&mut self, file: &File<'_>, raw: &RawTask<'_>, faults: &Faults<'_>) {
-        let has = |name: &str| raw.children.iter().any(|child| child.name == name);
         for range in &raw.loose {
             for (label, part) in labels(&file.text[range.clone()]) {
                 let content = range.start + part.start..range.start + part.end;
                 let text = &file.text[content.clone()];
                 match label.as_str() {
-                    "file" | "files" | "files to create" | "files to modify" | "files modified" if !has("files") => {
+                    "file" | "files" | "files to create" | "files to modify" | "files modified"
+                        if !raw.has("files") =>
+                    {
                         let named =
                             codes(text).into_iter().filter_map(|code| below_root(in_prose(&text[code.inner])?).ok());
                         let place = file.span(content.clone());
                         self.files.extend(named.map(|path| At::new(path, place)));
                     }
-                    "verify" | "verification" | "verify with" if !has("verify") => {
-                        self.commands.extend(verify::read(file, content, faults).commands);
+                    "verify" | "verification" | "verify with" if !raw.has("verify") => {
+                        self.commands.gates.extend(verify::read(file, content, faults).gates);
                     }
                     _ => {}
                 }
@@ -241,7 +219,7 @@ impl ReadTask {
             name: self.name,
             kind: Some(self.kind),
             prompt: PromptDraft::here(prompt, span),
-            verify: self.commands,
+            verify: self.commands.gates.into_iter().map(CommandLine::Shell).collect(),
             // A task that builds, deploys or verifies.
             allow_empty: self.says_no_files && self.files.is_empty(),
             files: self.files,
@@ -255,11 +233,58 @@ impl ReadTask {
 pub(super) fn ids(tasks: &[ReadTask]) -> Option<Vec<String>> {
     let ids: Option<Vec<String>> = tasks.iter().map(|task| task.id.clone()).collect();
     ids.filter(|ids| {
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         ids.iter().all(|id| seen.insert(id.to_lowercase()))
     })
 }
 
-fn shifted(span: Span, range: std::ops::Range<usize>) -> Span {
-    Span::new(span.start + range.start, span.start + range.end)
+/// The part of `text` behind each label in bold (`**Verify:** …`), by the label's words in small letters.
+fn labels(text: &str) -> Vec<(String, Range<usize>)> {
+    let mut found: Vec<(String, Range<usize>)> = Vec::new();
+    for line in unfenced_lines(text) {
+        let end = line.range().end;
+        if let Some((name, behind)) = label(line.text) {
+            close(&mut found, line.start);
+            found.push((name, line.start + behind..end));
+        } else if line.text.starts_with('#') || line.text.trim() == "---" {
+            close(&mut found, line.start);
+            found.push((String::new(), end..end));
+        }
+    }
+    close(&mut found, text.len());
+    found.retain(|(name, _)| !name.is_empty());
+    found
+}
+
+fn close(found: &mut [(String, Range<usize>)], at: usize) {
+    if let Some((_, range)) = found.last_mut() {
+        range.end = at.max(range.start);
+    }
+}
+
+/// `**Files:** a.rs`, `- **Verify**: …`: the words, and where what follows begins.
+fn label(line: &str) -> Option<(String, usize)> {
+    let trimmed = line.trim_start().trim_start_matches("- ").trim_start();
+    let inside = trimmed.strip_prefix("**")?;
+    let length = inside.find("**")?;
+    let words = &inside[..length];
+    let rest = &inside[length + 2..];
+    let colon = words.ends_with(':') || rest.trim_start().starts_with(':');
+    let behind = rest.trim_start().strip_prefix(':').unwrap_or(rest);
+    let name = words.trim_end_matches(':').trim().to_lowercase();
+    (colon && words.len() <= 60).then(|| (name, line.len() - behind.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_label_reaches_to_the_next_one() {
+        let text = "intro\n**Files:** `a.rs`\n\n- **Verify**: `make`\n```\n**No:** x\n```\n**bold** text\n\n## More\ny";
+        let found: Vec<(String, &str)> =
+            labels(text).into_iter().map(|(name, range)| (name, text[range].trim())).collect();
+        let verify = "`make`\n```\n**No:** x\n```\n**bold** text";
+        assert_eq!(found, [("files".to_owned(), "`a.rs`"), ("verify".to_owned(), verify)]);
+    }
 }

@@ -1,13 +1,13 @@
 //! The tasks of a plan's body, by tags or by headings, and what stands between them.
 
+use std::iter;
 use std::ops::Range;
 
 use crate::plan::command::is_in;
-use crate::plan::markdown::unfenced_lines;
+use crate::plan::markdown::{Line, unfenced_lines};
 
 use super::tokens::{Kind, Token};
 
-/// Elements that belong to a task.
 const CHILDREN: &str = "\
     name files read-first behavior action implementation verify acceptance-criteria done what-built how-to-verify decision \
     context options instructions verification resume-signal steps notes";
@@ -18,7 +18,6 @@ pub(super) struct Child {
     pub(super) content: Range<usize>,
 }
 
-/// A task as it stands in the text.
 #[derive(Debug)]
 pub(super) struct RawTask<'a> {
     /// With its tags.
@@ -38,26 +37,44 @@ pub(super) struct RawTask<'a> {
 impl<'a> RawTask<'a> {
     /// One without elements, below a heading or in a list.
     fn below(range: Range<usize>, head_end: usize, head: &'a str) -> Self {
-        let (children, loose, unclosed) = (Vec::new(), Vec::new(), Vec::new());
-        Self { range, head_end, head, is_heading: true, children, loose, unclosed }
+        let loose = iter::once(head_end..range.end).collect();
+        Self { range, head_end, head, is_heading: true, children: Vec::new(), loose, unclosed: Vec::new() }
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.children.iter().any(|child| child.name == name)
+    }
+
+    /// The elements that `titles` names, in its order, with their titles.
+    pub(super) fn titled<'t>(&'t self, titles: &'t [(&str, &str)]) -> impl Iterator<Item = (&'t str, &'t Child)> {
+        let named = |name: &'t str| self.children.iter().filter(move |child| child.name == name);
+        titles.iter().flat_map(move |(name, title)| named(name).map(move |child| (*title, child)))
     }
 }
 
-/// The same, each with what stands between its head and its end.
-fn with_their_text(mut tasks: Vec<RawTask<'_>>) -> Vec<RawTask<'_>> {
-    for task in &mut tasks {
-        task.loose.push(task.head_end..task.range.end);
-    }
-    tasks
-}
-
-/// All tasks in the order of the text.
 pub(super) fn tasks<'a>(text: &'a str, tokens: &[Token<'a>], body: &Range<usize>) -> Vec<RawTask<'a>> {
     if tokens.iter().any(|token| token.opens("task")) {
         return Tags { text, tokens, matching: matching(tokens), end: body.end }.tasks();
     }
     let found = by_headings(tokens, body);
     if found.is_empty() { by_numbers(text, tokens, body) } else { found }
+}
+
+/// Tasks that headings begin, all of the level of the first one.
+fn by_headings<'a>(tokens: &[Token<'a>], body: &Range<usize>) -> Vec<RawTask<'a>> {
+    let first = tokens.iter().find(|token| matches!(token.kind, Kind::TaskHeading(_)));
+    let Some(Kind::TaskHeading(level)) = first.map(|token| token.kind) else { return Vec::new() };
+    let ends = |token: &&Token<'_>| match token.kind {
+        Kind::TaskHeading(own) | Kind::Heading(own) => own <= level,
+        Kind::Close => token.name == "tasks",
+        Kind::Open => is_in("verification success-criteria output threat-model", token.name),
+    };
+    let begins = tokens.iter().enumerate().filter(|(_, token)| token.kind == Kind::TaskHeading(level));
+    let task = |(at, token): (usize, &Token<'a>)| {
+        let end = tokens[at + 1..].iter().find(ends).map_or(body.end, |token| token.start);
+        RawTask::below(token.start..end, token.end, token.inside)
+    };
+    begins.map(task).collect()
 }
 
 /// The numbered items below a heading `Tasks`, where nothing else begins a task.
@@ -71,17 +88,15 @@ fn by_numbers<'a>(text: &'a str, tokens: &[Token<'a>], body: &Range<usize>) -> V
     let ends =
         |token: &&Token<'_>| token.start > heading.start && level(token) <= level(heading) && level(token).is_some();
     let end = tokens.iter().find(ends).map_or(body.end, |token| token.start);
-    let mut found: Vec<RawTask<'a>> = Vec::new();
-    for line in unfenced_lines(&text[heading.end..end]) {
-        let start = heading.end + line.start;
+    let item = |line: Line<'a>| {
         let digits = line.text.bytes().take_while(u8::is_ascii_digit).count();
-        let Some(words) = line.text[digits..].strip_prefix(". ").filter(|_| digits > 0) else { continue };
-        if let Some(last) = found.last_mut() {
-            last.range.end = start;
-        }
-        found.push(RawTask::below(start..end, start + line.text.len(), words));
-    }
-    with_their_text(found)
+        let words = line.text[digits..].strip_prefix(". ").filter(|_| digits > 0)?;
+        Some((heading.end + line.start, line.text.len(), words))
+    };
+    let items: Vec<(usize, usize, &str)> = unfenced_lines(&text[heading.end..end]).filter_map(item).collect();
+    let ends = items.iter().map(|(start, ..)| *start).skip(1).chain([end]);
+    let task = |(&(start, length, words), end)| RawTask::below(start..end, start + length, words);
+    items.iter().zip(ends).map(task).collect()
 }
 
 fn matching(tokens: &[Token<'_>]) -> Vec<Option<usize>> {
@@ -212,37 +227,6 @@ impl<'a> Tags<'_, 'a> {
             task.loose.push(range);
         }
     }
-}
-
-/// Tasks that headings begin, all of the level of the first one.
-fn by_headings<'a>(tokens: &[Token<'a>], body: &Range<usize>) -> Vec<RawTask<'a>> {
-    let first = tokens.iter().find_map(|token| match token.kind {
-        Kind::TaskHeading(level) => Some(level),
-        _ => None,
-    });
-    let Some(level) = first else { return Vec::new() };
-    let mut found: Vec<RawTask<'a>> = Vec::new();
-    let mut open = false;
-    for token in tokens {
-        let begins = token.kind == Kind::TaskHeading(level);
-        let ends = match token.kind {
-            Kind::TaskHeading(own) | Kind::Heading(own) => own <= level,
-            Kind::Close => token.name == "tasks",
-            Kind::Open => ["verification", "success-criteria", "output", "threat-model"].contains(&token.name),
-        };
-        if open
-            && ends
-            && let Some(task) = found.last_mut()
-        {
-            task.range.end = token.start;
-            open = false;
-        }
-        if begins {
-            open = true;
-            found.push(RawTask::below(token.start..body.end, token.end, token.inside));
-        }
-    }
-    with_their_text(found)
 }
 
 /// The attributes of a tag, in order: `type="auto" tdd="true"`.

@@ -37,7 +37,6 @@ pub(super) enum Kind {
     Heading(usize),
 }
 
-/// A mark and where it stands in the text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token<'a> {
     pub(super) kind: Kind,
@@ -236,7 +235,6 @@ fn indent(line: &str) -> usize {
     line.len() - line.trim_start().len()
 }
 
-/// The heading between `at` and `end`.
 fn heading(text: &str, at: usize, end: usize) -> Option<Token<'_>> {
     let line = &text[at..end];
     let level = line.bytes().take_while(|&byte| byte == b'#').count();

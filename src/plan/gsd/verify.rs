@@ -1,74 +1,63 @@
 //! What proves that a task is done: commands, which become gates, and prose, which people and agents read.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
-use crate::model::CommandLine;
+use regex::Regex;
+
 use crate::plan::command::{
-    Why, commands, is_syntax, is_turned, may_be_call, may_be_command, script_gate, searches, without_marker,
-    without_remark,
+    Why, commands, is_syntax, is_turned, may_be_call, may_be_command, script_gate, searches, without_remark,
 };
 use crate::plan::faults::Faults;
-use crate::plan::markdown::clean;
 use crate::plan::markdown::inline::{dedent, one_line};
+use crate::plan::markdown::{clean, without_marker};
 use crate::plan::source_text::{File, Span};
 
 use super::names::is_kept_by_lanekeeper;
 
-/// The most commands of one task.
 const MAX_COMMANDS: usize = 100;
 
-/// What a `verify` element holds.
 #[derive(Debug, Default)]
 pub(super) struct Checks {
-    pub(super) commands: Vec<CommandLine>,
-    /// Everything that is no command, as it is written.
+    pub(super) gates: Vec<String>,
+    /// Everything that is no gate, as it is written.
     pub(super) prose: String,
 }
 
+static AUTOMATED: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?s)<automated[^>]*>(.*?)(?:</automated>|\z)").expect("a regular expression"));
+
 /// Reads the part of a file that says how a task is verified.
 pub(super) fn read(file: &File<'_>, content: Range<usize>, faults: &Faults<'_>) -> Checks {
-    let mut checks = Checks::default();
-    let mut reader = Reader { file, faults, checks: &mut checks };
+    let mut reader = Reader { file, faults, checks: Checks::default() };
     let text = &file.text[content.clone()];
-    let mut at = 0;
-    let mut any = false;
-    while let Some(found) = text[at..].find("<automated") {
-        let open = at + found;
-        let Some(tag) = text[open..].find('>') else { break };
-        let begin = open + tag + 1;
-        let close = text[begin..].find("</automated>").map(|close| begin + close);
-        let end = close.unwrap_or(text.len());
-        any = true;
-        reader.prose(&text[at..open]);
-        at = close.map_or(text.len(), |close| close + "</automated>".len());
-        let behind = text[at..].split('<').next().unwrap_or("");
-        reader.automated(content.start + begin, &text[begin..end], behind);
+    let mut end = 0;
+    for element in AUTOMATED.captures_iter(text) {
+        let (whole, inside) = (element.get_match(), element.get(1).map_or(0..0, |inside| inside.range()));
+        reader.prose(&text[end..whole.start()]);
+        end = whole.end();
+        let behind = text[end..].split('<').next().unwrap_or("");
+        reader.automated(content.start + inside.start, &text[inside], behind);
     }
-    if any {
-        reader.prose(&text[at..]);
+    if end > 0 {
+        reader.prose(&text[end..]);
     } else {
         reader.plain(content.start, text);
     }
-    checks.commands.truncate(MAX_COMMANDS);
-    checks
+    reader.checks.gates.truncate(MAX_COMMANDS);
+    reader.checks
 }
 
 struct Reader<'a, 'f> {
     file: &'a File<'a>,
     faults: &'a Faults<'f>,
-    checks: &'a mut Checks,
+    checks: Checks,
 }
 
 impl Reader<'_, '_> {
     fn prose(&mut self, text: &str) {
-        let text = without_tags(&dedent(text));
-        let text = text.trim();
-        if !text.is_empty() {
-            if !self.checks.prose.is_empty() {
-                self.checks.prose.push('\n');
-            }
-            self.checks.prose.push_str(text);
-        }
+        let lines = [std::mem::take(&mut self.checks.prose), without_tags(&dedent(text)).trim().to_owned()];
+        self.checks.prose = lines.join("\n").trim_matches('\n').to_owned();
     }
 
     /// The text of an `<automated>` element, and what stands behind it.
@@ -92,7 +81,7 @@ impl Reader<'_, '_> {
         };
         match gate {
             Ok(gate) => {
-                self.checks.commands.push(CommandLine::Shell(gate));
+                self.checks.gates.push(gate);
                 self.prose(remark);
             }
             Err(why) => {
@@ -109,13 +98,13 @@ impl Reader<'_, '_> {
         let text = decoded(&dedent(text));
         let found = commands(&text);
         let run = found.iter().map(|command| one_line(command)).collect::<Vec<_>>().join(" ");
-        let marks = |line: &str| one_line(without_marker(line.trim()).trim_matches(['`', '.', ';', '$', ' ']));
+        let marks = |line: &str| one_line(without_marker(line).trim_matches(['`', '.', ';', '$', ' ']));
         let said: Vec<String> =
             text.lines().map(marks).filter(|line| !line.is_empty() && !line.starts_with("```")).collect();
         let mut says_more = run != said.join(" ");
         for command in found {
             match gate(&command) {
-                Ok(gate) => self.checks.commands.push(CommandLine::Shell(gate)),
+                Ok(gate) => self.checks.gates.push(gate),
                 Err(why) => {
                     says_more = true;
                     self.warn(span, &command, &why);
@@ -199,8 +188,7 @@ mod tests {
     fn checks(text: &str) -> (Vec<String>, String, usize) {
         let faults = Faults::new(SourceText::new("p", text));
         let read = read(&faults.source.files()[0], 0..text.len(), &faults);
-        let commands = read.commands.iter().map(ToString::to_string).collect();
-        (commands, read.prose, faults.into_diagnostics().len())
+        (read.gates, read.prose, faults.into_diagnostics().len())
     }
 
     #[test]

@@ -2,37 +2,24 @@
 
 use std::ops::Range;
 
-use super::label::{Field, Label, label, labelled};
-use super::names::lane_at_start;
+use super::lane_text::{Field, Label, LaneText, label, labelled};
+use super::names::{LANES, leading_name};
 use super::{table, tasks};
 use crate::plan::command::is_in;
 use crate::plan::markdown::inline::bare;
 use crate::plan::markdown::{Document, Fence, indent, list_item};
 
-#[derive(Debug)]
-pub(super) struct Body {
-    pub(super) id: String,
-    pub(super) at: Range<usize>,
-    pub(super) name: String,
-    pub(super) fields: Vec<Field>,
-    pub(super) notes: Vec<Range<usize>>,
-}
-
-pub(super) fn bodies(document: &Document<'_>) -> Vec<Body> {
+/// The sections of lanes: those below a heading for them, else all that describe something like a lane.
+pub(super) fn bodies(document: &Document<'_>) -> Vec<LaneText> {
     let is_wanted = |title: &str| {
         let rest = title.strip_prefix("lane ").unwrap_or("");
         matches!(title, "swim lanes" | "swimlanes" | "lanes") || is_in("definitions details plans specifications", rest)
     };
     let sections = document.sections(is_wanted);
-    let within = |line: usize| {
-        let next = sections.partition_point(|section| section.start <= line);
-        next > 0 && line < sections[next - 1].end
-    };
-    let inside: Vec<Body> = found(document, within);
+    let inside = found(document, |line| sections.iter().any(|section| section.contains(&line)));
     if !inside.is_empty() {
         return inside;
     }
-    // Without such a section a lane is what is described like one.
     let mut anywhere = found(document, |_| true);
     anywhere.retain(|body| {
         body.fields.iter().any(|field| matches!(field.label, Label::Scope | Label::Owned | Label::Tasks))
@@ -40,18 +27,19 @@ pub(super) fn bodies(document: &Document<'_>) -> Vec<Body> {
     anywhere
 }
 
-fn found(document: &Document<'_>, within: impl Fn(usize) -> bool) -> Vec<Body> {
+fn found(document: &Document<'_>, within: impl Fn(usize) -> bool) -> Vec<LaneText> {
     let (mut bodies, mut end) = (Vec::new(), 0);
-    for (at, heading) in document.headings.iter().enumerate().filter(|(_, heading)| heading.level > 1) {
+    for (number, heading) in document.headings.iter().enumerate().filter(|(_, heading)| heading.level > 1) {
         // A lane's section may have headings that name its tasks.
         if heading.line < end || !within(heading.line) {
             continue;
         }
-        let Some((id, name)) = lane_title(document.text, heading.at.clone()) else { continue };
-        let lines = document.below(at);
+        let Some((at, name)) = lane_title(document.text, heading.at.clone()) else { continue };
+        let lines = document.below(number);
         end = lines.end;
         let (fields, notes) = Reader::read(document, lines);
-        bodies.push(Body { id: document.text[id.clone()].to_owned(), at: id, name, fields, notes });
+        let id = document.text[at.clone()].to_owned();
+        bodies.push(LaneText { id, at, name, fields, notes, has_section: true, ..LaneText::default() });
     }
     bodies
 }
@@ -60,14 +48,12 @@ fn found(document: &Document<'_>, within: impl Fn(usize) -> bool) -> Vec<Body> {
 fn lane_title(text: &str, title: Range<usize>) -> Option<(Range<usize>, String)> {
     let whole = &text[title.clone()];
     let plain = whole.trim_start_matches(['*', '`', '_', ' ']);
-    let plain = plain.strip_prefix("Lane ").unwrap_or(plain).trim_start_matches(['*', '`', '_', ' ', ':']);
-    let id = lane_at_start(plain)?;
-    let start = title.start + whole.len() - plain.len();
-    let rest = plain[id.len()..].trim_start_matches(['*', '`', '_']);
+    let plain = plain.strip_prefix("Lane ").map_or(plain, |rest| rest.trim_start_matches([':', ' ']));
+    let (id, rest) = leading_name(text, title.end - plain.len()..title.end, LANES)?;
     let said = rest.trim_start();
     let separated = ["—", "–", "-", ":", "("].iter().any(|separator| said.starts_with(separator));
     let name = bare(said.trim_start_matches(|c: char| "—–-: ".contains(c))).to_owned();
-    (said.is_empty() || separated).then(|| (start..start + id.len(), name))
+    (said.is_empty() || separated).then_some((id, name))
 }
 
 /// How a field began, which says where it ends.
@@ -101,9 +87,7 @@ impl<'a> Reader<'a> {
     fn read(document: &'a Document<'a>, lines: Range<usize>) -> (Vec<Field>, Vec<Range<usize>>) {
         let (fields, notes) = (Vec::new(), Vec::new());
         let mut reader = Self { document, fields, notes, open: None, after_blank: true, noting: false };
-        for at in lines {
-            reader.take(at);
-        }
+        lines.for_each(|at| reader.take(at));
         reader.close();
         (reader.fields, reader.notes)
     }
@@ -180,7 +164,6 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether a line belongs to the open field.
     fn goes_on(&self, at: usize, text: &str) -> bool {
         let Some(open) = &self.open else { return false };
         let white = indent(self.document.line(at));

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::context::Context;
-use super::label::Label;
+use super::gates::Gate;
+use super::lane_text::Label;
 use super::references::{Reference, gates_named, references};
 use crate::model::plan::EdgeOrigin;
 use crate::plan::before::Before;
 use crate::plan::draft::InterfaceDraft;
 use crate::plan::faults::quoted;
-use crate::plan::markdown::inline::{is_nothing, one_line, parts, without_code, without_parentheses};
+use crate::plan::markdown::inline::{is_nothing, without_parentheses};
 use crate::plan::source_text::At;
 
 #[derive(Debug, Default)]
@@ -35,78 +36,37 @@ pub(super) struct Edges {
 }
 
 pub(super) fn edges(context: &Context<'_>) -> Edges {
-    let mut lanes: Vec<Order> = context.lanes.iter().map(|_| Order::default()).collect();
-    let mut needs = Vec::new();
+    let all = 0..context.lanes.len();
+    let lanes = all.clone().map(|_| Order::default()).collect();
+    let mut reader =
+        Reader { context, lanes, needs: Vec::new(), providers: providers(context), before: Before::new(&[]) };
     for label in [Label::DependsOn, Label::Blocks] {
-        (0..lanes.len()).for_each(|lane| named(context, lane, label, &mut lanes, &mut needs));
+        all.clone().for_each(|lane| reader.named(lane, label));
     }
-    (0..lanes.len()).for_each(|lane| consumed(context, lane, &mut needs));
-    let waits: Vec<Vec<usize>> = lanes.iter().map(|lane| lane.waits.iter().copied().collect()).collect();
-    let mut before = Before::new(&waits);
-    let providers = providers(context);
-    for need in &needs {
-        need_gate(context, need, &providers[need.gate], &mut lanes, &mut before);
+    all.for_each(|lane| reader.consumed(lane));
+    let waits: Vec<Vec<usize>> = reader.lanes.iter().map(|lane| lane.waits.iter().copied().collect()).collect();
+    reader.before = Before::new(&waits);
+    for need in std::mem::take(&mut reader.needs) {
+        reader.wait_for_gate(&need);
+        reader.needs.push(need);
     }
-    lacking(context, &needs, &providers);
-    exclusive(context, &mut lanes, &before);
-    let interfaces = interfaces(context, &providers, &before);
-    Edges { lanes, before, interfaces }
-}
-
-/// What the value of `Depends on` or `Blocks` of a lane names.
-fn named(context: &Context<'_>, lane: usize, label: Label, lanes: &mut [Order], needs: &mut Vec<Need>) {
-    let verb = if label == Label::Blocks { "blocks" } else { "depends on" };
-    let of_field = |range| references(context.document.text, range, lane, &context.names);
-    for reference in context.lanes[lane].field(label).flat_map(of_field) {
-        match reference {
-            Reference::Lane(other, at) if other == lane => itself(context, lane, at, verb),
-            Reference::Lane(other, at) if label == Label::Blocks => {
-                if lanes[other].waits.insert(lane) {
-                    let id = context.at(context.lanes[lane].id.clone(), at);
-                    lanes[other].also_after.push((id, EdgeOrigin::Blocks));
-                }
-            }
-            Reference::Lane(other, at) => {
-                if lanes[lane].waits.insert(other) {
-                    lanes[lane].depends_on.push(context.at(context.lanes[other].id.clone(), at));
-                }
-            }
-            Reference::Gate(at) if label == Label::DependsOn => match context.gates.find(context.text(at.clone())) {
-                Some(gate) => needs.push(Need { lane, gate, at }),
-                None => unlisted(context, lane, at),
-            },
-            Reference::Unknown(at) => unknown(context, lane, at, verb),
-            Reference::Gate(at) | Reference::Foreign(at) => foreign(context, lane, at, verb),
-        }
-    }
-}
-
-fn consumed(context: &Context<'_>, lane: usize, needs: &mut Vec<Need>) {
-    for range in context.lanes[lane].field(Label::Consumed) {
-        let visible = without_parentheses(context.text(range.clone()));
-        for (name, at) in gates_named(&visible) {
-            if let Some(gate) = context.gates.find(&name) {
-                needs.push(Need { lane, gate, at: range.start + at.start..range.start + at.end });
-            }
-        }
-    }
+    reader.note_open_gates();
+    reader.exclude();
+    let interfaces = reader.interfaces();
+    Edges { lanes: reader.lanes, before: reader.before, interfaces }
 }
 
 /// The lanes that provide each gate: those that list it, else those that name it in what they provide.
 fn providers(context: &Context<'_>) -> Vec<Vec<usize>> {
-    let count = context.gates.list.len();
-    let mut listed: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); count];
+    let mut listed: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); context.gates.list.len()];
     let mut named = listed.clone();
     for (lane, text) in context.lanes.iter().enumerate() {
-        for range in text.field(Label::Provided) {
-            let value = context.text(range);
-            if is_nothing(value) {
-                continue;
-            }
+        let values = text.field(Label::Provided).map(|range| context.text(range));
+        for value in values.filter(|value| !is_nothing(value)) {
             for (name, at) in gates_named(value) {
                 let Some(gate) = context.gates.find(&name) else { continue };
                 named[gate].insert(lane);
-                if begins_item(value, at.start) {
+                if begins_item(&value[..at.start]) {
                     listed[gate].insert(lane);
                 }
             }
@@ -116,162 +76,190 @@ fn providers(context: &Context<'_>) -> Vec<Vec<usize>> {
     listed.into_iter().zip(named).map(best).map(|lanes| lanes.into_iter().collect()).collect()
 }
 
-/// Whether an item of the list begins at `at`, or right before marks of emphasis.
-fn begins_item(value: &str, at: usize) -> bool {
-    let before = value[..at].trim_end_matches([' ', '\t', '*', '`', '_']);
-    let line = before.rsplit('\n').next().unwrap_or(before);
+/// Whether an item of the list begins behind `before`.
+fn begins_item(before: &str) -> bool {
+    let before = before.trim_end_matches([' ', '\t', '*', '`', '_']);
+    let line = before.rsplit('\n').next().unwrap_or(before).trim();
     before.is_empty()
         || before.ends_with([',', ';', '\n'])
-        || matches!(line.trim(), "-" | "*" | "+" | "- [ ]" | "- [x]" | "and")
-        || line.trim_end().ends_with(" and")
-        || line.trim_end().ends_with(" through")
+        || matches!(line, "-" | "+" | "- [ ]" | "- [x]" | "and")
+        || line.ends_with(" and")
+        || line.ends_with(" through")
 }
 
-/// Lets the lane wait for the lanes that provide an open gate.
-fn need_gate(context: &Context<'_>, need: &Need, providers: &[usize], lanes: &mut [Order], before: &mut Before) {
-    let gate = &context.gates.list[need.gate];
-    if gate.closed || providers.contains(&need.lane) {
-        return;
-    }
-    let later = |&&provider: &&usize| before.waits(provider, need.lane);
-    if !providers.is_empty() && providers.iter().all(|provider| later(&provider)) {
-        let (own, id) = (quoted(&context.lanes[need.lane].id), quoted(&gate.id));
-        let provider = quoted(&context.lanes[providers[0]].id);
-        let message = format!("lane {own} needs gate {id}, which {provider} provides only after it");
-        context.warning(need.at.clone(), message, "tick the gate if it is closed already, or turn the order around");
-        return;
-    }
-    for &provider in providers {
-        if !before.waits(provider, need.lane) && lanes[need.lane].waits.insert(provider) {
-            before.add(need.lane, provider);
-            let id = context.at(context.lanes[provider].id.clone(), need.at.clone());
-            lanes[need.lane].also_after.push((id, EdgeOrigin::Interface(gate.id.clone())));
-        }
-    }
+struct Reader<'a> {
+    context: &'a Context<'a>,
+    lanes: Vec<Order>,
+    needs: Vec<Need>,
+    /// By gate.
+    providers: Vec<Vec<usize>>,
+    before: Before,
 }
 
-/// Notes every open gate that lanes need and no lane provides.
-fn lacking(context: &Context<'_>, needs: &[Need], providers: &[Vec<usize>]) {
-    let mut waiting: Vec<Vec<usize>> = vec![Vec::new(); context.gates.list.len()];
-    for need in needs {
-        if waiting[need.gate].last() != Some(&need.lane) && !waiting[need.gate].contains(&need.lane) {
-            waiting[need.gate].push(need.lane);
-        }
+impl Reader<'_> {
+    fn id(&self, lane: usize) -> &str {
+        &self.context.lanes[lane].id
     }
-    for ((gate, lanes), providers) in context.gates.list.iter().zip(waiting).zip(providers) {
-        if gate.closed || !providers.is_empty() || lanes.is_empty() {
-            continue;
-        }
-        let names: Vec<String> = lanes.iter().take(8).map(|&lane| quoted(&context.lanes[lane].id)).collect();
-        let more = if lanes.len() > 8 { ", …" } else { "" };
-        let id = quoted(&gate.id);
-        let message =
-            format!("gate {id} is open and no lane provides it, but it is needed by {}{more}", names.join(", "));
-        let help =
-            format!("tick it once it holds, or name {id} under `Interfaces provided` of the lane that closes it");
-        context.lack(context.options.strict_gates, gate.at.clone(), message, help);
-    }
-}
 
-/// Keeps lanes that are not parallel-safe apart from every lane that has no order with them.
-fn exclusive(context: &Context<'_>, lanes: &mut [Order], before: &Before) {
-    let alone: Vec<Option<Range<usize>>> =
-        context.lanes.iter().map(|lane| runs_alone(context, lane.field(Label::ParallelSafe))).collect();
-    for (lane, at) in alone.iter().enumerate() {
-        let Some(at) = at else { continue };
-        for (other, also) in alone.iter().enumerate() {
-            let twice = other < lane && also.is_some();
-            if other != lane && !twice && !before.ordered(lane, other) {
-                lanes[lane].excludes.push(context.at(context.lanes[other].id.clone(), at.clone()));
+    fn at(&self, lane: usize, place: &Range<usize>) -> At<String> {
+        At::new(self.id(lane).to_owned(), place.clone())
+    }
+
+    /// Adds what the value of `Depends on` or `Blocks` of a lane names.
+    fn named(&mut self, lane: usize, label: Label) {
+        let context = self.context;
+        let blocks = label == Label::Blocks;
+        let verb = if blocks { "blocks" } else { "depends on" };
+        let of_field = |range| references(context.document.text, range, lane, &context.names);
+        for (reference, at) in context.lanes[lane].field(label).flat_map(of_field) {
+            let name = context.text(at.clone());
+            let gate = context.gates.find(name);
+            match reference {
+                Reference::Lane(other) if other == lane => {
+                    self.note(lane, at, &format!("{verb} itself"), "leave it out; it orders nothing");
+                }
+                Reference::Lane(other) if blocks => {
+                    if self.lanes[other].waits.insert(lane) {
+                        let id = self.at(lane, &at);
+                        self.lanes[other].also_after.push((id, EdgeOrigin::Blocks));
+                    }
+                }
+                Reference::Lane(other) => {
+                    if self.lanes[lane].waits.insert(other) {
+                        let id = self.at(other, &at);
+                        self.lanes[lane].depends_on.push(id);
+                    }
+                }
+                Reference::Gate if !blocks => match gate {
+                    Some(gate) => self.needs.push(Need { lane, gate, at }),
+                    None => {
+                        let fault = "which is not among the interface freeze gates";
+                        let help = "list the gate, or leave it out; it is taken as closed";
+                        self.note(lane, at, &format!("depends on gate {}, {fault}", quoted(name)), help);
+                    }
+                },
+                Reference::Unknown | Reference::Gate | Reference::Foreign => {
+                    let near = Some(name).filter(|_| reference == Reference::Unknown).map(|name| context.nearest(name));
+                    let help = match near {
+                        Some(Some(near)) => &format!("did you mean `{near}`? as it is, it orders nothing"),
+                        Some(None) => "add the lane or leave the name out; it orders nothing",
+                        None => "what lies outside of this phase is not waited for: see to it before the run",
+                    };
+                    self.note(lane, at, &format!("{verb} {}, which is no lane of this plan", quoted(name)), help);
+                }
             }
         }
     }
-}
 
-/// Where a lane says that it is not parallel-safe.
-fn runs_alone(context: &Context<'_>, values: impl Iterator<Item = Range<usize>>) -> Option<Range<usize>> {
-    let mut found = None;
-    for range in values {
-        let value = context.text(range.clone());
-        let word =
-            value.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or("").to_lowercase();
-        match word.as_str() {
-            "no" | "false" | "never" => found = Some(range),
-            "yes" | "true" | "mixed" | "partial" | "partially" | "" => {}
-            _ => {
-                let message = format!("{} is neither yes nor no; the lane is taken as parallel-safe", quoted(value));
-                context.warning(range, message, "write `Parallel-safe: yes` or `Parallel-safe: no`");
+    fn note(&self, lane: usize, at: Range<usize>, said: &str, help: &str) {
+        self.context.faults.warning(at, format!("lane {} {said}", quoted(self.id(lane))), help);
+    }
+
+    fn consumed(&mut self, lane: usize) {
+        for range in self.context.lanes[lane].field(Label::Consumed) {
+            let visible = without_parentheses(self.context.text(range.clone()));
+            for (name, at) in gates_named(&visible) {
+                if let Some(gate) = self.context.gates.find(&name) {
+                    self.needs.push(Need { lane, gate, at: range.start + at.start..range.start + at.end });
+                }
             }
         }
     }
-    found
-}
 
-/// The gates with the lane whose merge closes each: of several the one that comes last.
-fn interfaces(context: &Context<'_>, providers: &[Vec<usize>], before: &Before) -> Vec<InterfaceDraft> {
-    for (id, at) in &context.gates.repeated {
-        context.warning(
-            at.clone(),
-            format!("gate {} stands here a second time", quoted(id)),
-            "leave one of the two out",
-        );
-    }
-    let interface = |(gate, providers): (&super::gates::Gate, &Vec<usize>)| {
-        let behind = |lane: usize| providers.iter().filter(|&&other| before.waits(lane, other)).count();
-        let last = providers.iter().copied().max_by_key(|&lane| (behind(lane), lane));
-        InterfaceDraft {
-            id: context.at(gate.id.clone(), gate.at.clone()),
-            text: gate.text.clone(),
-            closed: gate.closed,
-            provider: last.map(|lane| context.at(context.lanes[lane].id.clone(), gate.at.clone())),
+    /// Has the lane wait for the lanes that provide an open gate.
+    fn wait_for_gate(&mut self, need: &Need) {
+        let (gate, providers) = (&self.context.gates.list[need.gate], &self.providers[need.gate]);
+        if gate.closed || providers.is_empty() || providers.contains(&need.lane) {
+            return;
         }
-    };
-    context.gates.list.iter().zip(providers).map(interface).collect()
-}
-
-fn itself(context: &Context<'_>, lane: usize, at: Range<usize>, verb: &str) {
-    let message = format!("lane {} {verb} itself", quoted(&context.lanes[lane].id));
-    context.warning(at, message, "leave it out; it orders nothing");
-}
-
-fn unknown(context: &Context<'_>, lane: usize, at: Range<usize>, verb: &str) {
-    let name = context.text(at.clone());
-    let message =
-        format!("lane {} {verb} {}, which is no lane of this plan", quoted(&context.lanes[lane].id), quoted(name));
-    let help = match context.nearest(name) {
-        Some(near) => format!("did you mean `{near}`? as it is, it orders nothing"),
-        None => "add the lane or leave the name out; it orders nothing".to_owned(),
-    };
-    context.warning(at, message, help);
-}
-
-fn unlisted(context: &Context<'_>, lane: usize, at: Range<usize>) {
-    let name = quoted(context.text(at.clone()));
-    let message = format!(
-        "lane {} depends on gate {name}, which is not among the interface freeze gates",
-        quoted(&context.lanes[lane].id)
-    );
-    context.warning(at, message, "list the gate, or leave it out; it is taken as closed");
-}
-
-fn foreign(context: &Context<'_>, lane: usize, at: Range<usize>, verb: &str) {
-    let said = quoted(context.text(at.clone()));
-    let message = format!("lane {} {verb} {said}, which is no lane of this plan", quoted(&context.lanes[lane].id));
-    context.warning(at, message, "what lies outside of this phase is not waited for: see to it before the run");
-}
-
-/// The items of a list of interfaces.
-pub(super) fn interface_items(value: &str) -> Vec<String> {
-    if is_nothing(value) {
-        return Vec::new();
+        let id = &gate.id.value;
+        if providers.iter().all(|&provider| self.before.waits(provider, need.lane)) {
+            let said =
+                format!("needs gate {}, which {} provides only after it", quoted(id), quoted(self.id(providers[0])));
+            let help = "tick the gate if it is closed already, or turn the order around";
+            return self.note(need.lane, need.at.clone(), &said, help);
+        }
+        for provider in providers.clone() {
+            if !self.before.waits(provider, need.lane) && self.lanes[need.lane].waits.insert(provider) {
+                self.before.add(need.lane, provider);
+                let lane = self.at(provider, &need.at);
+                self.lanes[need.lane].also_after.push((lane, EdgeOrigin::Interface(id.clone())));
+            }
+        }
     }
-    let bulleted = value.lines().any(|line| line.trim_start().starts_with("- "));
-    let separators: &[char] = match (bulleted, without_code(value).contains(';')) {
-        (true, _) => &['\n'],
-        (false, true) => &[';'],
-        (false, false) => &[','],
-    };
-    let items = parts(value, separators).into_iter().map(|range| one_line(&value[range]));
-    let items = items.map(|item| item.trim_start_matches("- ").trim_end_matches('.').to_owned());
-    items.filter(|item| !is_nothing(item)).collect()
+
+    /// Notes every open gate that lanes need and no lane provides.
+    fn note_open_gates(&self) {
+        let context = self.context;
+        let is_open = |(gate, providers): &(&Gate, &Vec<usize>)| !gate.closed && providers.is_empty();
+        let gates = context.gates.list.iter().zip(&self.providers).enumerate();
+        for (number, (gate, _)) in gates.filter(|(_, gate)| is_open(gate)) {
+            let lanes: BTreeSet<usize> =
+                self.needs.iter().filter(|need| need.gate == number).map(|need| need.lane).collect();
+            if lanes.is_empty() {
+                continue;
+            }
+            let names: Vec<String> = lanes.iter().take(8).map(|&lane| quoted(self.id(lane))).collect();
+            let more = if lanes.len() > 8 { ", …" } else { "" };
+            let (id, names) = (quoted(&gate.id.value), names.join(", "));
+            let message = format!("gate {id} is open and no lane provides it, but it is needed by {names}{more}");
+            let help =
+                format!("tick it once it holds, or name {id} under `Interfaces provided` of the lane that closes it");
+            context.lack(context.options.strict_gates, gate.id.span, message, help);
+        }
+    }
+
+    /// Keeps lanes that are not parallel-safe apart from every lane that has no order with them.
+    fn exclude(&mut self) {
+        let alone: Vec<Option<Range<usize>>> = (0..self.lanes.len()).map(|lane| self.runs_alone(lane)).collect();
+        for (lane, at) in alone.iter().enumerate() {
+            let Some(at) = at else { continue };
+            for (other, also) in alone.iter().enumerate() {
+                let twice = other < lane && also.is_some();
+                if other != lane && !twice && !self.before.ordered(lane, other) {
+                    let id = self.at(other, at);
+                    self.lanes[lane].excludes.push(id);
+                }
+            }
+        }
+    }
+
+    /// Where a lane says that it is not parallel-safe.
+    fn runs_alone(&self, lane: usize) -> Option<Range<usize>> {
+        let mut found = None;
+        for range in self.context.lanes[lane].field(Label::ParallelSafe) {
+            let value = self.context.text(range.clone());
+            let word = value.split(|c: char| !c.is_alphanumeric()).find(|word| !word.is_empty()).unwrap_or("");
+            match word.to_lowercase().as_str() {
+                "no" | "false" | "never" => found = Some(range),
+                "yes" | "true" | "mixed" | "partial" | "partially" | "" => {}
+                _ => {
+                    let message =
+                        format!("{} is neither yes nor no; the lane is taken as parallel-safe", quoted(value));
+                    let help = "write `Parallel-safe: yes` or `Parallel-safe: no`";
+                    self.context.faults.warning(range, message, help);
+                }
+            }
+        }
+        found
+    }
+
+    /// The gates with the lane whose merge closes each: of several the one that comes last.
+    fn interfaces(&self) -> Vec<InterfaceDraft> {
+        for id in &self.context.gates.repeated {
+            let message = format!("gate {} stands here a second time", quoted(&id.value));
+            self.context.faults.warning(id.span, message, "leave one of the two out");
+        }
+        let interface = |(gate, providers): (&Gate, &Vec<usize>)| {
+            let behind = |lane: usize| providers.iter().filter(|&&other| self.before.waits(lane, other)).count();
+            let last = providers.iter().copied().max_by_key(|&lane| (behind(lane), lane));
+            InterfaceDraft {
+                id: gate.id.clone(),
+                text: gate.text.clone(),
+                closed: gate.closed,
+                provider: last.map(|lane| At::new(self.id(lane).to_owned(), gate.id.span)),
+            }
+        };
+        self.context.gates.list.iter().zip(&self.providers).map(interface).collect()
+    }
 }

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::names::gate_at_start;
+use super::names::{GATES, leading_name};
 use crate::plan::markdown::inline::dedent;
 use crate::plan::markdown::{Document, Fence, indent, list_item};
+use crate::plan::source_text::At;
 
 #[derive(Debug)]
 pub(super) struct Gate {
-    pub(super) id: String,
-    pub(super) at: Range<usize>,
+    pub(super) id: At<String>,
     pub(super) text: String,
     pub(super) closed: bool,
 }
@@ -20,34 +20,32 @@ pub(super) struct Gates {
     pub(super) list: Vec<Gate>,
     by_id: HashMap<String, usize>,
     /// Ids that stand there a second time.
-    pub(super) repeated: Vec<(String, Range<usize>)>,
+    pub(super) repeated: Vec<At<String>>,
 }
 
 impl Gates {
     /// The gate that a name means: `IF-0-P1-2` also by `IF-0-P1-2a` or `IF-0-P1-2.1`, a part of it.
-    pub(super) fn find(&self, name: &str) -> Option<usize> {
-        let mut name = name;
+    pub(super) fn find(&self, mut name: &str) -> Option<usize> {
         loop {
             if let Some(&gate) = self.by_id.get(name) {
                 return Some(gate);
             }
             let shorter = name.trim_end_matches(|c: char| c.is_ascii_lowercase());
-            name = if shorter.len() < name.len() && shorter.ends_with(|c: char| c.is_ascii_digit()) {
-                shorter
-            } else {
-                let (whole, part) = name.rsplit_once(['.', '-'])?;
-                let is_part =
-                    name.as_bytes()[whole.len()] == b'.' || part.bytes().all(|byte| byte.is_ascii_lowercase());
-                Some(whole).filter(|_| is_part)?
-            };
+            if shorter.len() < name.len() && shorter.ends_with(|c: char| c.is_ascii_digit()) {
+                name = shorter;
+                continue;
+            }
+            let (whole, part) = name.rsplit_once(['.', '-'])?;
+            let is_part = name[whole.len()..].starts_with('.') || part.bytes().all(|byte| byte.is_ascii_lowercase());
+            name = Some(whole).filter(|_| is_part)?;
         }
     }
 
     fn add(&mut self, gate: Gate) {
-        if self.by_id.contains_key(&gate.id) {
-            self.repeated.push((gate.id, gate.at));
+        if self.by_id.contains_key(&gate.id.value) {
+            self.repeated.push(gate.id);
         } else {
-            self.by_id.insert(gate.id.clone(), self.list.len());
+            self.by_id.insert(gate.id.value.clone(), self.list.len());
             self.list.push(gate);
         }
     }
@@ -98,22 +96,17 @@ fn item_end(document: &Document<'_>, at: usize, end: usize) -> usize {
 
 /// The gate's id that the item begins with, where it stands, and whether its box is ticked.
 fn id_at(document: &Document<'_>, at: usize) -> Option<(Range<usize>, bool)> {
-    if document.fence(at) != Fence::Outside {
-        return None;
-    }
-    let (item, ticked) = list_item(document.text, document.range(at))?;
-    let text = &document.text[item.clone()];
-    let plain = text.trim_start_matches(['*', '`', '_', ' ']);
-    let id = gate_at_start(plain)?;
-    let start = item.start + text.len() - plain.len();
-    Some((start..start + id.len(), ticked.unwrap_or(false)))
+    let (item, ticked) =
+        list_item(document.text, document.range(at)).filter(|_| document.fence(at) == Fence::Outside)?;
+    let (id, _) = leading_name(document.text, item, GATES)?;
+    Some((id, ticked.unwrap_or(false)))
 }
 
 fn gate(document: &Document<'_>, at: usize, end: usize) -> Option<Gate> {
     let (id, closed) = id_at(document, at)?;
     let rest = &document.text[id.end..document.bytes(at..end).end];
     let rest = rest.trim_start_matches(|c: char| c.is_whitespace() || "*`_:-–—".contains(c));
-    Some(Gate { id: document.text[id.clone()].to_owned(), at: id, text: dedent(rest), closed })
+    Some(Gate { id: At::new(document.text[id.clone()].to_owned(), id), text: dedent(rest), closed })
 }
 
 #[cfg(test)]
@@ -139,7 +132,7 @@ mod tests {
         for form in forms {
             let gates = read(form);
             let found: Vec<_> =
-                gates.list.iter().map(|gate| (gate.id.as_str(), gate.text.as_str(), gate.closed)).collect();
+                gates.list.iter().map(|gate| (gate.id.value.as_str(), gate.text.as_str(), gate.closed)).collect();
             assert_eq!(found, [("IF-0-P1-A", "text", false)], "{form}");
         }
     }
@@ -147,7 +140,7 @@ mod tests {
     #[test]
     fn gates_of_tests_are_gates() {
         let gates = read("- [ ] **TG-P1-0 — Tests first.** No lane writes it.");
-        assert_eq!(gates.list[0].id, "TG-P1-0");
+        assert_eq!(gates.list[0].id.value, "TG-P1-0");
     }
 
     #[test]

@@ -1,50 +1,43 @@
 //! What a plan says of itself: its front matter, its phase and title, its base branch.
 
-use std::ops::Range;
-
 use crate::model::PhaseId;
 use crate::plan::faults::Faults;
 use crate::plan::front_matter::{self, scalar};
 use crate::plan::ids::as_id;
+use crate::plan::markdown::Document;
 use crate::plan::markdown::inline::bare;
-use crate::plan::markdown::{Document, trim};
 use crate::plan::source_text::At;
 use crate::plan::tree::Value;
+use crate::plan::validate::is_branch_name;
 
 #[derive(Debug)]
 pub(super) struct Header {
-    /// Always a valid id, with the place that it was found at.
-    pub(super) phase: (String, Range<usize>),
-    pub(super) title: Option<(String, Range<usize>)>,
-    pub(super) base_branch: Option<(String, Range<usize>)>,
-    /// The value of `status`.
-    pub(super) status: Option<(String, Range<usize>)>,
+    /// A valid id.
+    pub(super) phase: At<String>,
+    /// Nothing names the phase; its id is made up.
+    pub(super) is_nameless: bool,
+    pub(super) title: Option<At<String>>,
+    pub(super) base_branch: Option<At<String>>,
+    pub(super) status: Option<At<String>>,
     /// Written for the later tools whose plans have no test execution plan.
     pub(super) has_loop_version: bool,
-    /// The id is made up.
-    pub(super) nameless: bool,
 }
 
 pub(super) fn header(document: &Document<'_>, path: &str, faults: &Faults<'_>) -> Header {
     let fields = front_matter(document, faults);
-    let field = |key: &str| {
-        let (_, found) = fields.iter().find(|(name, _)| name == key)?;
-        Some((found.value.clone(), found.span.start..found.span.end))
-    };
-    let named = document.title().map(|heading| split_title(heading.title));
-    let at = document.title().map_or(0..0, |heading| heading.at.clone());
-    let (id, title) = named.unwrap_or_default();
-    let declared = field("phase").filter(|(value, _)| PhaseId::new(value).is_ok());
-    let from_title = id.map(|id| (id, at.clone()));
-    let known = declared.or(from_title).or_else(|| Some((of_path(path)?, at.clone())));
-    let nameless = known.is_none();
+    let field = |key: &str| fields.iter().find(|(name, _)| name == key).map(|(_, value)| value.clone());
+    let heading = document.title();
+    let at = heading.map_or(0..0, |heading| heading.at.clone());
+    let (id, title) = heading.map(|heading| split_title(heading.title)).unwrap_or_default();
+    let declared = field("phase").filter(|phase| PhaseId::new(&phase.value).is_ok());
+    let named = declared.or_else(|| Some(At::new(id.or_else(|| of_path(path))?, at.clone())));
     Header {
-        phase: known.unwrap_or_else(|| ("phase".to_owned(), at.clone())),
-        title: title.map(|title| (title, at)).or_else(|| field("title")),
+        is_nameless: named.is_none(),
+        phase: named.unwrap_or_else(|| At::new("phase".to_owned(), at.clone())),
+        title: title.map(|title| At::new(title, at)).or_else(|| field("title")),
         base_branch: field("base_branch").or_else(|| field("base")).or_else(|| base_branch(document)),
         status: field("status"),
         has_loop_version: field("phase_loop_plan_version").is_some(),
-        nameless,
     }
 }
 
@@ -73,22 +66,19 @@ fn split_title(title: &str) -> (Option<String>, Option<String>) {
 }
 
 fn split_at_separator(text: &str) -> (&str, Option<&str>) {
-    let dashes = [" — ", " – ", " -- ", " - "].iter().filter_map(|dash| Some((text.find(dash)?, dash.len())));
-    let colon = text.find(':').map(|at| (at, 1));
-    match dashes.chain(colon).min() {
-        Some((at, length)) => (&text[..at], Some(&text[at + length..])),
-        None => (text, None),
-    }
+    let separators = [" — ", " – ", " -- ", " - ", ":"];
+    let first = separators.iter().filter_map(|separator| Some((text.find(separator)?, separator.len()))).min();
+    first.map_or((text, None), |(at, length)| (&text[..at], Some(&text[at + length..])))
 }
 
-/// `P1` of `P1`, `Phase P1`, `Phase 1`, `Phase Plan: P1`'s last part.
+/// `P1` of `P1`, `Phase P1` and `Phase 1`.
 fn phase_word(text: &str) -> Option<String> {
     let text = bare(text);
-    let lower = text.to_lowercase();
-    let word = if lower.starts_with("phase ") { text[6..].trim() } else { text };
-    if lower.starts_with("phase ") && word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
-        return PhaseId::new(&format!("P{word}")).ok().map(String::from);
+    let number = text.get(..6).filter(|word| word.eq_ignore_ascii_case("phase ")).map(|_| text[6..].trim());
+    if let Some(number) = number.filter(|number| number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')) {
+        return PhaseId::new(&format!("P{number}")).ok().map(String::from);
     }
+    let word = number.unwrap_or(text);
     let looks_like_id = word.bytes().any(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit());
     PhaseId::new(word).ok().filter(|_| looks_like_id).map(String::from)
 }
@@ -102,22 +92,14 @@ fn of_path(path: &str) -> Option<String> {
 }
 
 /// `> **Base Branch**: main` before the first section.
-fn base_branch(document: &Document<'_>) -> Option<(String, Range<usize>)> {
+fn base_branch(document: &Document<'_>) -> Option<At<String>> {
     let end = document.headings.iter().find(|heading| heading.level > 1).map_or(document.len(), |heading| heading.line);
     (document.front_matter..end).find_map(|at| {
-        let range = document.trimmed(at);
-        let line = &document.text[range.clone()];
-        let (key, value) = line.split_once(':')?;
+        let (key, value) = document.line(at).split_once(':')?;
         let key: String = key.chars().filter(|c| c.is_alphabetic()).collect::<String>().to_lowercase();
-        let start = range.start + line.len() - value.len();
-        let value = value.split(['(', ',', ';']).next().unwrap_or(value);
-        let at = start..start + value.len();
-        let name = bare(value);
-        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._/-".contains(&byte);
-        let valid = !name.is_empty() && name.bytes().all(plain) && !name.starts_with(['-', '.', '/']);
-        let valid =
-            valid && !name.ends_with(['.', '/']) && !["..", "//", "/.", ".lock"].iter().any(|bad| name.contains(bad));
-        ((key == "basebranch" || key == "base") && valid).then(|| (name.to_owned(), trim(document.text, at)))
+        let name = bare(value.split(['(', ',', ';']).next()?);
+        let is_base = matches!(key.as_str(), "basebranch" | "base") && is_branch_name(name);
+        is_base.then(|| At::new(name.to_owned(), document.trimmed(at)))
     })
 }
 
@@ -148,7 +130,7 @@ mod tests {
         for (text, phase, title) in cases {
             let read = read(text);
             assert_eq!(
-                (read.phase.0.as_str(), read.title.as_ref().map(|title| title.0.as_str())),
+                (read.phase.value.as_str(), read.title.as_ref().map(|title| title.value.as_str())),
                 (phase, title),
                 "{text}"
             );
@@ -157,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_base_branch_is_a_branch_and_stands_in_the_head() {
-        assert_eq!(read("# P1: A\n> **Base Branch**: `main` (today)\n").base_branch.unwrap().0, "main");
+        assert_eq!(read("# P1: A\n> **Base Branch**: `main` (today)\n").base_branch.unwrap().value, "main");
         assert_eq!(read("# P1: A\n- Base branch: the usual one\n").base_branch, None);
         assert_eq!(read("# P1: A\n## B\nBase branch: main\n").base_branch, None);
     }

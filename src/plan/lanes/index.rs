@@ -4,21 +4,13 @@ use std::collections::HashSet;
 use std::iter;
 use std::ops::Range;
 
-use super::label::{Field, labelled};
-use super::names::lane_at_start;
+use super::lane_text::{Field, LaneText, labelled};
+use super::names::{LANES, leading_name};
 use crate::plan::markdown::inline::{bare, parts};
 use crate::plan::markdown::{Document, Fence, indent, list_item, trim};
 
-#[derive(Debug)]
-pub(super) struct Entry {
-    pub(super) id: String,
-    pub(super) at: Range<usize>,
-    pub(super) name: String,
-    pub(super) fields: Vec<Field>,
-}
-
 /// The lanes of the index, in its order; empty where there is none.
-pub(super) fn index(document: &Document<'_>) -> Vec<Entry> {
+pub(super) fn index(document: &Document<'_>) -> Vec<LaneText> {
     let is_wanted = |title: &str| {
         title.starts_with("lane index")
             || matches!(title, "lanes index" | "index of lanes" | "lane dependencies" | "swim lane index")
@@ -54,7 +46,7 @@ struct Block {
     indent: usize,
 }
 
-fn entries(document: &Document<'_>, lines: &[usize]) -> Vec<Entry> {
+fn entries(document: &Document<'_>, lines: &[usize]) -> Vec<LaneText> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut after_blank = true;
     for &at in lines {
@@ -77,7 +69,7 @@ fn entries(document: &Document<'_>, lines: &[usize]) -> Vec<Entry> {
         }
         after_blank = false;
     }
-    let mut entries: Vec<Entry> = blocks.iter().map(|block| entry(document.text, block)).collect();
+    let mut entries: Vec<LaneText> = blocks.iter().map(|block| entry(document.text, block)).collect();
     // A second line on a lane that says nothing of it only mentions it.
     let mut seen = HashSet::new();
     entries.retain(|entry| seen.insert(entry.id.clone()) || !entry.fields.is_empty());
@@ -86,22 +78,17 @@ fn entries(document: &Document<'_>, lines: &[usize]) -> Vec<Entry> {
 
 /// The id that a line of the index begins with, and where the rest begins; drawings begin with ids as well.
 fn lane_line(text: &str, range: Range<usize>) -> Option<(Range<usize>, usize)> {
-    let item = list_item(text, range.clone()).map_or(range.clone(), |(item, _)| item);
-    let line = &text[item.clone()];
-    let plain = line.trim_start_matches(['*', '`', '_']);
-    let id = lane_at_start(plain)?;
-    let start = item.start + line.len() - plain.len();
-    let rest = text[start + id.len()..range.end].trim_start_matches(['*', '`', '_']);
+    let (id, rest) = leading_name(text, content(text, range.clone()), LANES)?;
     let said = rest.trim_start();
     let separator = ["—", "–", "--", "-", ":", ";"].iter().find(|separator| said.starts_with(**separator));
     let behind = separator.map_or(said, |separator| said[separator.len()..].trim_start());
     let drawn = behind.starts_with(['>', '─', '-', '+', '|'])
         || (separator.is_none() && !said.is_empty() && !said.starts_with('('));
     let chain = behind.trim_start_matches(['*', '`']).starts_with("SL-");
-    (!drawn && !chain).then(|| (start..start + id.len(), range.end - behind.len()))
+    (!drawn && !chain).then(|| (id, range.end - behind.len()))
 }
 
-fn entry(text: &str, block: &Block) -> Entry {
+fn entry(text: &str, block: &Block) -> LaneText {
     let mut name = String::new();
     let mut fields: Vec<Field> = Vec::new();
     for (at, chunk) in block.chunks.iter().enumerate() {
@@ -116,18 +103,22 @@ fn entry(text: &str, block: &Block) -> Entry {
             }
         }
     }
-    Entry { id: text[block.id.clone()].to_owned(), at: block.id.clone(), name, fields }
+    LaneText { id: text[block.id.clone()].to_owned(), at: block.id.clone(), name, fields, ..LaneText::default() }
 }
 
 /// What a line or a part of one says of its lane.
 fn field(text: &str, range: Range<usize>) -> Option<Field> {
-    let item = list_item(text, range.clone()).map_or(range, |(item, _)| item);
-    labelled(text, item).filter(|field| field.label.is_of_index())
+    labelled(text, content(text, range)).filter(|field| field.label.is_of_index())
+}
+
+/// A line without the marker of a list.
+fn content(text: &str, range: Range<usize>) -> Range<usize> {
+    list_item(text, range.clone()).map_or(range, |(item, _)| item)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::label::Label;
+    use super::super::lane_text::Label;
     use super::*;
 
     /// Id, name and fields of a lane.
@@ -135,7 +126,7 @@ mod tests {
 
     fn read(section: &str) -> Vec<Said> {
         let text = format!("# P1: A\n## Lane Index & Dependencies\n{section}\n## B\n- SL-9 - no; Blocks: SL-1\n");
-        let keys = |entry: &Entry| {
+        let keys = |entry: &LaneText| {
             entry.fields.iter().map(|field| (field.label, text[field.value.clone()].to_owned())).collect()
         };
         index(&Document::new(&text)).iter().map(|entry| (entry.id.clone(), entry.name.clone(), keys(entry))).collect()

@@ -20,40 +20,50 @@ pub(super) fn lane_mentions(text: &str) -> Vec<Mention> {
         let joined = before.len() < range.start && start < before.len();
         Mention { prefix: joined.then_some(start..before.len()), range }
     };
-    names(text, "SL-").into_iter().map(mention).collect()
+    names(text, LANES).into_iter().map(mention).collect()
 }
 
 /// Every name of a gate in `text`.
 pub(super) fn gate_mentions(text: &str) -> Vec<Range<usize>> {
-    let mut found: Vec<Range<usize>> = GATES.iter().flat_map(|start| names(text, start)).collect();
-    found.sort_by_key(|range| range.start);
-    found
+    names(text, GATES)
 }
 
-/// What the name of a gate begins with: of an interface, of tests.
-const GATES: [&str; 2] = ["IF-", "TG-"];
+/// What the names of lanes begin with.
+pub(super) const LANES: &[&str] = &["SL-"];
 
-/// The name of a lane that `text` begins with.
-pub(super) fn lane_at_start(text: &str) -> Option<&str> {
-    text.starts_with("SL-").then(|| &text[..name_length(text)]).filter(|name| name.len() > 3)
+/// What the names of gates begin with: of interfaces, of tests.
+pub(super) const GATES: &[&str] = &["IF-", "TG-"];
+
+/// The name of one of `kinds` that `text` begins with.
+pub(super) fn name_at_start<'t>(text: &'t str, kinds: &[&str]) -> Option<&'t str> {
+    let is_name = kinds.iter().any(|start| text.starts_with(start));
+    is_name.then(|| &text[..name_length(text)]).filter(|name| name.len() > 3)
 }
 
-/// The name of a gate that `text` begins with.
-pub(super) fn gate_at_start(text: &str) -> Option<&str> {
-    let is_gate = GATES.iter().any(|start| text.starts_with(start));
-    is_gate.then(|| &text[..name_length(text)]).filter(|name| name.len() > 3)
+/// The name of one of `kinds` that the text at `range` begins with, bold or backticked, and what follows it.
+pub(super) fn leading_name<'t>(text: &'t str, range: Range<usize>, kinds: &[&str]) -> Option<(Range<usize>, &'t str)> {
+    let marks = |c: char| "*`_ ".contains(c);
+    let plain = text[range.clone()].trim_start_matches(marks);
+    let name = name_at_start(plain, kinds)?;
+    let start = range.end - plain.len();
+    Some((start..start + name.len(), plain[name.len()..].trim_start_matches(['*', '`', '_'])))
 }
 
-fn names(text: &str, start: &str) -> Vec<Range<usize>> {
+/// The names of `kinds` in `text` that are no part of a longer word or name.
+fn names(text: &str, kinds: &[&str]) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
-    for (at, _) in text.match_indices(start) {
-        let inside_word = text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
-        let inside_name = found.last().is_some_and(|last| last.end > at);
-        let end = at + name_length(&text[at..]);
-        if !inside_word && !inside_name && end > at + start.len() {
-            found.push(at..end);
+    for kind in kinds {
+        let mut end = 0;
+        for (at, _) in text.match_indices(kind) {
+            let inside_word = text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+            let length = name_length(&text[at..]);
+            if at >= end && !inside_word && length > kind.len() {
+                end = at + length;
+                found.push(at..end);
+            }
         }
     }
+    found.sort_by_key(|range| range.start);
     found
 }
 

@@ -4,13 +4,12 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::context::Context;
-use super::label::Label;
-use super::making::Making;
-use super::paths::{Named, owned};
-use super::tasks::{Kind, RawTask};
+use super::lane_text::Label;
+use super::paths::owned;
+use super::tasks::Kind;
 use crate::model::ownership::Ownership;
 use crate::model::plan::OwnershipRule;
-use crate::plan::faults::quoted;
+use crate::plan::faults::{Faults, quoted};
 use crate::plan::path::as_glob;
 use crate::plan::source_text::At;
 
@@ -18,43 +17,37 @@ pub(super) struct Files {
     pub(super) owns: Vec<At<String>>,
     pub(super) rule: OwnershipRule,
     /// The paths that the lane declares, as it writes them.
-    pub(super) declared: Vec<Named>,
+    pub(super) declared: Vec<At<String>>,
     globs: HashSet<String>,
     allowed: Option<Ownership>,
 }
 
-/// What the lane owns: the files that it declares, and those that its tasks say they make.
-pub(super) fn owned_files(making: &Making<'_>, lane: usize, list: &[RawTask]) -> Files {
-    let context = making.context;
+pub(super) fn owned_files(context: &Context<'_>, lane: usize) -> Files {
     let text = &context.lanes[lane];
     let fields: Vec<Range<usize>> = text.field(Label::Owned).collect();
-    let found: Vec<Option<Vec<Named>>> =
+    let found: Vec<Option<Vec<At<String>>>> =
         fields.iter().map(|range| owned(context.document.text, range.clone())).collect();
-    let declared: Vec<Named> = found.iter().flatten().flatten().cloned().collect();
     let owns_nothing = !found.is_empty() && found.iter().all(Option::is_none);
-    let makers = list.iter().filter(|task| task.kind != Some(Kind::Verify));
-    let by_tasks: Vec<&Named> = makers
-        .flat_map(|task| task.files.iter().chain(if owns_nothing { &[] } else { task.tests.as_slice() }))
-        .collect();
+    let declared: Vec<At<String>> = found.into_iter().flatten().flatten().collect();
+    let makers = text.tasks.list.iter().filter(|task| task.kind != Some(Kind::Verify));
+    let made = makers.flat_map(|task| task.files.iter().chain(if owns_nothing { &[] } else { task.tests.as_slice() }));
+    let by_tasks: Vec<&At<String>> = made.collect();
     let rule = match (declared.is_empty(), by_tasks.is_empty()) {
-        (false, _) => OwnershipRule::Enforced,
         (true, true) if owns_nothing => OwnershipRule::Nothing,
         (true, false) if owns_nothing => OwnershipRule::Enforced,
+        (false, _) => OwnershipRule::Enforced,
         _ => OwnershipRule::Advisory,
     };
     if let (Some(range), true, false) = (fields.first(), declared.is_empty(), owns_nothing) {
         let message = format!("no path can be told from the owned files of lane {}", quoted(&text.id));
-        context.warning(
-            range.start..range.start,
-            message,
-            "write each path in backticks: as it is, the lane may change any file",
-        );
+        let help = "write each path in backticks: as it is, the lane may change any file";
+        context.faults.warning(range.start..range.start, message, help);
     }
     let mut files = Files { owns: Vec::new(), rule, declared: Vec::new(), globs: HashSet::new(), allowed: None };
-    declared.iter().chain(by_tasks).for_each(|named| files.add(context, named));
+    declared.iter().chain(by_tasks).for_each(|path| files.add(path, context.faults));
     if rule == OwnershipRule::Enforced {
-        for writer in making.single_writers.iter().filter(|writer| writer.lane == lane) {
-            files.add(context, &Named { path: writer.path.clone(), at: text.at.clone() });
+        for writer in context.phase.single_writers.iter().filter(|writer| writer.lane == lane) {
+            files.add(&At::new(writer.path.clone(), text.at.clone()), context.faults);
         }
     }
     files.declared = declared;
@@ -63,32 +56,22 @@ pub(super) fn owned_files(making: &Making<'_>, lane: usize, list: &[RawTask]) ->
 }
 
 impl Files {
-    fn add(&mut self, context: &Context<'_>, named: &Named) {
-        match as_glob(&named.path) {
-            Ok(glob) => {
-                if self.globs.insert(glob.clone()) {
-                    self.owns.push(context.at(glob, named.at.clone()));
-                }
-            }
+    fn add(&mut self, path: &At<String>, faults: &Faults<'_>) {
+        match as_glob(&path.value) {
+            Ok(glob) if self.globs.insert(glob.clone()) => self.owns.push(At::new(glob, path.span)),
+            Ok(_) => {}
             Err(reason) => {
-                let message = format!("{} cannot be owned: {reason}", quoted(&named.path));
-                context.warning(
-                    named.at.clone(),
-                    message,
-                    "name files relative to the repository's root; this one is left out",
-                );
+                let message = format!("{} cannot be owned: {reason}", quoted(&path.value));
+                let help = "name files relative to the repository's root; this one is left out";
+                faults.warning(path.span, message, help);
             }
         }
     }
 
-    /// Whether the lane owns what `path` names.
+    /// Whether the lane owns what `path` names. Without any glob nothing is owned, though anything may be changed.
     pub(super) fn own(&self, path: &str) -> bool {
-        as_glob(path).is_ok_and(|glob| self.globs.contains(&glob) || self.matches(path))
-    }
-
-    /// Without any glob nothing is owned, though anything may be changed.
-    fn matches(&self, path: &str) -> bool {
         let allows = |allowed: &Ownership| allowed.allows(path.trim_start_matches("./"));
-        !self.owns.is_empty() && self.allowed.as_ref().is_some_and(allows)
+        let matches = || !self.owns.is_empty() && self.allowed.as_ref().is_some_and(allows);
+        as_glob(path).is_ok_and(|glob| self.globs.contains(&glob) || matches())
     }
 }

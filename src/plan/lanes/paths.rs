@@ -6,19 +6,13 @@ use crate::plan::command::is_in;
 use crate::plan::markdown::inline::{codes, is_nothing, parts, sentences, without_code, without_parentheses};
 use crate::plan::markdown::trim;
 use crate::plan::path::in_prose;
-
-/// A path or glob, and where it stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Named {
-    pub(super) path: String,
-    pub(super) at: Range<usize>,
-}
+use crate::plan::source_text::At;
 
 /// Words after which a path is named as one that is not owned.
 const DENIALS: &str = "not except excluding without never read-only readonly reads no but outside consumes untouched";
 
 /// The files that a lane owns. `None`: it says that it owns none.
-pub(super) fn owned(text: &str, range: Range<usize>) -> Option<Vec<Named>> {
+pub(super) fn owned(text: &str, range: Range<usize>) -> Option<Vec<At<String>>> {
     let value = &text[range.clone()];
     if is_nothing(value) {
         return None;
@@ -45,7 +39,7 @@ pub(super) fn owned(text: &str, range: Range<usize>) -> Option<Vec<Named>> {
 }
 
 /// The files of a cell. A cell that is prose names none, but with `prose` those in backticks count.
-pub(super) fn in_cell(text: &str, start: usize, prose: bool) -> Vec<Named> {
+pub(super) fn in_cell(text: &str, start: usize, prose: bool) -> Vec<At<String>> {
     if is_nothing(text) {
         return Vec::new();
     }
@@ -61,7 +55,7 @@ pub(super) fn in_cell(text: &str, start: usize, prose: bool) -> Vec<Named> {
 }
 
 /// Paths without backticks: items of a list, each no more than a path and a remark behind a dash.
-fn plain(text: &str, start: usize) -> Vec<Named> {
+fn plain(text: &str, start: usize) -> Vec<At<String>> {
     let item = |range: Range<usize>| {
         let range = trim(text, range);
         let item = &text[range.clone()];
@@ -72,7 +66,7 @@ fn plain(text: &str, start: usize) -> Vec<Named> {
         let alone = rest.is_empty() || rest.starts_with(['—', '–', '-', ':', '#', '→']);
         // `README` in a sentence may mean any of several files.
         let named = path(word.trim_end_matches(['.', ':', ';']), start + range.end - begun.len());
-        named.filter(|named| alone && named.path.contains(['/', '.', '*']))
+        named.filter(|named| alone && named.value.contains(['/', '.', '*']))
     };
     parts(text, &[',', ';', '\n']).into_iter().filter_map(item).collect()
 }
@@ -84,10 +78,10 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 }
 
 /// The path that `word`, which stands at byte `at`, is.
-pub(super) fn path(word: &str, at: usize) -> Option<Named> {
+pub(super) fn path(word: &str, at: usize) -> Option<At<String>> {
     let path = in_prose(word)?;
     let start = at + (word.len() - word.trim_start().len());
-    Some(Named { path: path.to_owned(), at: start..start + path.len() })
+    Some(At::new(path.to_owned(), start..start + path.len()))
 }
 
 #[cfg(test)]
@@ -96,8 +90,8 @@ mod tests {
 
     fn names(text: &str) -> Option<Vec<String>> {
         let found = owned(text, 0..text.len())?;
-        assert!(found.iter().all(|named| text[named.at.clone()] == named.path), "{found:?}");
-        Some(found.into_iter().map(|named| named.path).collect())
+        assert!(found.iter().all(|named| text[named.span.start..named.span.end] == named.value), "{found:?}");
+        Some(found.into_iter().map(|named| named.value).collect())
     }
 
     #[test]
@@ -129,7 +123,7 @@ mod tests {
 
     #[test]
     fn cells_name_files_unless_they_are_prose() {
-        let cell = |text: &str| in_cell(text, 0, false).into_iter().map(|named| named.path).collect::<Vec<_>>();
+        let cell = |text: &str| in_cell(text, 0, false).into_iter().map(|named| named.value).collect::<Vec<_>>();
         assert_eq!(cell("tests/a.py, src/b.py"), ["tests/a.py", "src/b.py"]);
         assert_eq!(cell("`tests/a.py`, and `b.py`"), ["tests/a.py", "b.py"]);
         for prose in [

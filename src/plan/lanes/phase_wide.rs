@@ -2,12 +2,50 @@
 
 use std::ops::Range;
 
-use super::commands::Commands;
-use super::names::{Meaning, Names, lane_mentions};
-use super::paths::{Named, path};
-use crate::plan::command::commands;
-use crate::plan::markdown::inline::{bare, codes, dedent, sentences, without_code, without_parentheses};
+use super::names::{Meaning, Mention, Names, lane_mentions};
+use super::policy;
+use crate::plan::command::{Commands, commands};
+use crate::plan::markdown::inline::{Code, bare, codes, dedent, sentences, without_code, without_parentheses};
 use crate::plan::markdown::{Document, Fence, fenced_lines, list_item, section_title};
+use crate::plan::path::in_prose;
+
+/// What is told to the lanes that it concerns.
+#[derive(Debug, Default)]
+pub(super) struct PhaseWide {
+    /// The execution notes, with the lanes that each names.
+    pub(super) notes: Vec<(String, Vec<usize>)>,
+    /// The dispatch hints, by the name of the lane as it is written.
+    pub(super) hints: Vec<(String, String)>,
+    pub(super) single_writers: Vec<SingleWriter>,
+    /// By lane, what the file-by-file specification says.
+    pub(super) specifications: Vec<(usize, String)>,
+    /// What the phase is about.
+    pub(super) introduction: String,
+    /// Told to lanes that no other lane waits for, like `verification`.
+    pub(super) acceptance: String,
+    pub(super) verification: String,
+}
+
+impl PhaseWide {
+    pub(super) fn new(document: &Document<'_>, names: &Names) -> Self {
+        let notes = with_lanes(notes(document), names);
+        Self {
+            single_writers: single_writers(&notes, names),
+            notes,
+            hints: policy::hints(document),
+            specifications: specifications(document, names),
+            introduction: section(document, "context"),
+            acceptance: section(document, "acceptance criteria"),
+            verification: section(document, "verification"),
+        }
+    }
+
+    /// The notes that matter to a lane: those that name it, and those that name none.
+    pub(super) fn notes_for(&self, lane: usize) -> impl Iterator<Item = &str> {
+        let matters = move |named: &[usize]| named.is_empty() || named.contains(&lane);
+        self.notes.iter().filter(move |(_, named)| matters(named)).map(|(text, _)| text.as_str())
+    }
+}
 
 pub(super) fn has_test_plan(document: &Document<'_>) -> bool {
     !document.sections(is_test_plan).is_empty()
@@ -34,7 +72,7 @@ pub(super) fn final_commands(document: &Document<'_>) -> Commands {
         }
         wanted_text.push('\n');
     }
-    wanted_text.push_str(&without_manual_steps(&section(document, "verification").unwrap_or_default()));
+    wanted_text.push_str(&without_manual_steps(&section(document, "verification")));
     let found = commands(&wanted_text).into_iter();
     let mut seen = std::collections::HashSet::new();
     Commands::judged(found.filter(|command| seen.insert(command.clone())).collect())
@@ -74,7 +112,7 @@ fn is_cross_lane(title: &str) -> bool {
 }
 
 /// The items of the execution notes. A heading belongs to the paragraph below it; above a list it says nothing.
-pub(super) fn notes(document: &Document<'_>) -> Vec<String> {
+fn notes(document: &Document<'_>) -> Vec<String> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     for section in document.sections(|title| title == "execution notes") {
         // What the last range is: nothing to go on with, a heading alone, or text.
@@ -106,14 +144,7 @@ pub(super) fn notes(document: &Document<'_>) -> Vec<String> {
     ranges.into_iter().map(|range| dedent(&document.text[range])).collect()
 }
 
-/// The notes that matter to a lane: those that name it, and those that name none.
-pub(super) fn notes_for(lane: usize, notes: &[(String, Vec<usize>)]) -> impl Iterator<Item = &str> {
-    let matters = move |named: &[usize]| named.is_empty() || named.contains(&lane);
-    notes.iter().filter(move |(_, named)| matters(named)).map(|(text, _)| text.as_str())
-}
-
-/// Each note with the lanes that it names.
-pub(super) fn with_lanes(notes: Vec<String>, names: &Names) -> Vec<(String, Vec<usize>)> {
+fn with_lanes(notes: Vec<String>, names: &Names) -> Vec<(String, Vec<usize>)> {
     let named = |text: &String| {
         let meanings = lane_mentions(text).into_iter().map(|mention| names.meaning(text, &mention));
         let mut lanes: Vec<usize> =
@@ -134,7 +165,7 @@ pub(super) struct SingleWriter {
 const MAX_SINGLE_WRITERS: usize = 500;
 
 /// The single-writer files of the execution notes: paths, and behind them the lane that writes them.
-pub(super) fn single_writers(notes: &[(String, Vec<usize>)], names: &Names) -> Vec<SingleWriter> {
+fn single_writers(notes: &[(String, Vec<usize>)], names: &Names) -> Vec<SingleWriter> {
     let is_about = |text: &str| {
         let label = text.trim_start_matches(['-', '*', ' ']).to_lowercase();
         label.starts_with("single-writer") || label.starts_with("single writer")
@@ -142,13 +173,11 @@ pub(super) fn single_writers(notes: &[(String, Vec<usize>)], names: &Names) -> V
     let mut found = Vec::new();
     for (text, _) in notes.iter().filter(|(text, _)| is_about(text)) {
         for sentence in sentences(text) {
-            let mut waiting: Vec<Named> = Vec::new();
+            let mut waiting: Vec<String> = Vec::new();
             for word in words(&text[sentence.clone()], names) {
                 match word {
-                    Word::Path(named) => waiting.push(named),
-                    Word::Lane(lane) => {
-                        found.extend(waiting.drain(..).map(|named| SingleWriter { path: named.path, lane }))
-                    }
+                    Word::Path(path) => waiting.push(path),
+                    Word::Lane(lane) => found.extend(waiting.drain(..).map(|path| SingleWriter { path, lane })),
                 }
             }
         }
@@ -157,38 +186,39 @@ pub(super) fn single_writers(notes: &[(String, Vec<usize>)], names: &Names) -> V
     found
 }
 
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Word {
-    Path(Named),
+    Path(String),
     Lane(usize),
 }
 
 /// The paths in backticks and the lanes of a sentence, in its order.
 fn words(sentence: &str, names: &Names) -> Vec<Word> {
-    let paths = codes(sentence).into_iter().filter_map(|code| path(&sentence[code.inner.clone()], code.inner.start));
+    let path = |code: Code| Some((code.inner.start, Word::Path(in_prose(&sentence[code.inner])?.to_owned())));
     let visible = without_code(sentence);
-    let lanes = lane_mentions(&visible).into_iter().filter_map(|mention| match names.meaning(&visible, &mention) {
+    let lane = |mention: Mention| match names.meaning(&visible, &mention) {
         Meaning::Lane(lane) => Some((mention.range.start, Word::Lane(lane))),
         _ => None,
-    });
-    let mut words: Vec<(usize, Word)> = paths.map(|named| (named.at.start, Word::Path(named))).chain(lanes).collect();
-    words.sort_by_key(|(at, _)| *at);
+    };
+    let lanes = lane_mentions(&visible).into_iter().filter_map(lane);
+    let mut words: Vec<(usize, Word)> = codes(sentence).into_iter().filter_map(path).chain(lanes).collect();
+    words.sort();
     words.into_iter().map(|(_, word)| word).collect()
 }
 
 /// What stands below the headings of the plan with this title.
-pub(super) fn section(document: &Document<'_>, title: &str) -> Option<String> {
+fn section(document: &Document<'_>, title: &str) -> String {
     let is_wanted = |at: &usize| {
         let heading = &document.headings[*at];
         heading.level <= 2 && section_title(heading.title) == title
     };
     let sections = (0..document.headings.len()).filter(is_wanted).map(|at| document.below(at));
     let text = sections.map(|lines| dedent(&document.text[document.bytes(lines)])).collect::<Vec<_>>().join("\n\n");
-    let text = text.trim().trim_end_matches("---").trim().to_owned();
-    (!text.is_empty()).then_some(text)
+    text.trim().trim_end_matches("---").trim().to_owned()
 }
 
 /// What the file-by-file specification says of the files of each lane: `### path -- added -- Owner: SL-1`.
-pub(super) fn specifications(document: &Document<'_>, names: &Names) -> Vec<(usize, String)> {
+fn specifications(document: &Document<'_>, names: &Names) -> Vec<(usize, String)> {
     let sections = document.sections(|title| title.contains("file-by-file"));
     let mut found = Vec::new();
     for (at, heading) in document.headings.iter().enumerate() {
@@ -242,7 +272,8 @@ mod tests {
         let mut names = Names::default();
         ["SL-1", "SL-2"].iter().for_each(|id| names.add(id));
         let notes = with_lanes(notes(&Document::new(text)), &names);
-        let told: Vec<&str> = notes_for(0, &notes).collect();
+        let phase = PhaseWide { notes, ..PhaseWide::default() };
+        let told: Vec<&str> = phase.notes_for(0).collect();
         assert_eq!(told, ["- Only SL-1 matters\nhere.", "- For all.", "1. SL-1\n```\nx\n```"]);
     }
 }

@@ -1,36 +1,40 @@
-//! `## Execution Policy`: who does a lane, with which model and how much effort. And hints for lanes.
+//! `## Execution Policy`: the runner of a lane, its model and effort. And hints for lanes.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::names::{Names, lane_at_start};
+use super::context::Context;
+use super::names::{LANES, Names, name_at_start};
+use crate::plan::draft::ProgramDraft;
+use crate::plan::faults::quoted;
+use crate::plan::ids::as_id;
 use crate::plan::markdown::inline::{bare, codes, one_line, parts};
 use crate::plan::markdown::{Document, Fence, list_item, trim};
+use crate::plan::source_text::At;
+use crate::plan::validate::Runners;
 
 /// What the policy says of one lane, or of all.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Policy {
     pub(super) at: Range<usize>,
-    values: HashMap<String, (String, Range<usize>)>,
+    values: HashMap<String, At<String>>,
 }
 
 impl Policy {
-    /// A value that says something, and where it stands.
-    pub(super) fn get(&self, key: &str) -> Option<&(String, Range<usize>)> {
-        self.values.get(key).filter(|(value, _)| !value.is_empty())
+    fn get(&self, key: &str) -> Option<&At<String>> {
+        self.values.get(key).filter(|value| !value.value.is_empty())
     }
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Policies {
-    /// What holds for lanes of which nothing else is said.
-    pub(super) defaults: Policy,
+    defaults: Policy,
     /// By the name of the lane as it is written.
     pub(super) lanes: Vec<(String, Policy)>,
 }
 
 impl Policies {
-    /// What holds for a lane.
+    /// The policy of a lane, with the defaults.
     pub(super) fn of(&self, lane: usize, names: &Names) -> Policy {
         let mut policy = self.defaults.clone();
         let own = self.lanes.iter().rev().find(|(name, _)| names.find(name) == Some(lane));
@@ -43,7 +47,7 @@ pub(super) fn policies(document: &Document<'_>) -> Policies {
     let mut policies = Policies::default();
     for (head, at, value) in items(document, |title| title == "execution policy") {
         let policy = Policy { at, values: values(document.text, value) };
-        if let Some(lane) = lane_at_start(&head) {
+        if let Some(lane) = name_at_start(&head, LANES) {
             policies.lanes.push((lane.to_owned(), policy));
         } else if head.to_lowercase().ends_with("defaults")
             || matches!(head.to_lowercase().as_str(), "default" | "all" | "execute")
@@ -58,7 +62,7 @@ pub(super) fn policies(document: &Document<'_>) -> Policies {
 pub(super) fn hints(document: &Document<'_>) -> Vec<(String, String)> {
     let items = items(document, |title| title == "dispatch hints");
     let of_lane = |(head, _, value): (String, Range<usize>, Range<usize>)| {
-        Some((lane_at_start(&head)?.to_owned(), one_line(&document.text[value])))
+        Some((name_at_start(&head, LANES)?.to_owned(), one_line(&document.text[value])))
     };
     items.into_iter().filter_map(of_lane).collect()
 }
@@ -89,7 +93,7 @@ fn items(document: &Document<'_>, is_wanted: impl Fn(&str) -> bool) -> Vec<(Stri
 }
 
 /// `key=value` pairs between commas; a part without `=` belongs to the value before it.
-fn values(text: &str, range: Range<usize>) -> HashMap<String, (String, Range<usize>)> {
+fn values(text: &str, range: Range<usize>) -> HashMap<String, At<String>> {
     let whole = &text[range.clone()];
     let mut found: Vec<(String, Range<usize>)> = Vec::new();
     for part in parts(whole, &[',']) {
@@ -113,9 +117,53 @@ fn values(text: &str, range: Range<usize>) -> HashMap<String, (String, Range<usi
         let code = codes(said).into_iter().next().filter(|code| code.outer.start == 0);
         let value =
             code.map_or_else(|| bare(said).trim_end_matches('.').to_owned(), |code| said[code.inner].trim().to_owned());
-        (key, (value, trim(text, at)))
+        (key, At::new(value, trim(text, at)))
     };
     found.into_iter().map(value).collect()
+}
+
+/// The program that an executor of the policy means, and whether the lane runs with another one.
+pub(super) fn program(context: &Context<'_>, policy: &Policy, id: &str) -> (ProgramDraft, bool) {
+    let none = ProgramDraft::default();
+    let Some(At { value: name, span }) = policy.get("executor") else { return (none, false) };
+    let known = known_runner(name, context.runners);
+    if let Some(wanted) = context.fallbacks.runner.filter(|_| context.fallbacks.runner_outranks_plan) {
+        return (none, known.is_none_or(|runner| runner != wanted));
+    }
+    if let Some(runner) = known {
+        return (ProgramDraft { runner: Some(At::new(runner, *span)), ..none }, false);
+    }
+    let message = format!("lane {} is for {}, and there is no such runner", quoted(id), quoted(name));
+    let help = format!("describe it under `[runners.{}]` in lanekeeper.toml", as_id(name).unwrap_or_default());
+    let faulty = policy.get("unsupported").is_some_and(|value| value.value.eq_ignore_ascii_case("block"));
+    if faulty {
+        context.faults.error_with(*span, message, format!("{help}, or write `unsupported=inherit_default`"));
+    } else {
+        context.faults.warning(*span, message, format!("{help}; until then the default runner does the lane"));
+    }
+    (ProgramDraft { faulty, ..none }, true)
+}
+
+/// The runner that is meant by the name of an executor.
+fn known_runner(name: &str, runners: &Runners<'_>) -> Option<String> {
+    let lower = name.to_lowercase();
+    let other = match lower.replace('_', "-").as_str() {
+        "claude-code" | "anthropic" => "claude",
+        "openai" | "codex-cli" => "codex",
+        "gemini-cli" | "google" => "gemini",
+        _ => lower.as_str(),
+    };
+    [name, lower.as_str(), other].into_iter().find(|name| runners(name).is_some()).map(str::to_owned)
+}
+
+/// What the policy passes to the runner. A model is the executor's own: `another` runner would not know it.
+pub(super) fn environment(policy: &Policy, another: bool) -> Vec<(At<String>, String)> {
+    let keys = [("model", "LANEKEEPER_MODEL"), ("effort", "LANEKEEPER_EFFORT"), ("work-unit", "LANEKEEPER_WORK_UNIT")];
+    let pair = |(key, name): &(&str, &str)| {
+        let At { value, span } = policy.get(key)?;
+        Some((At::new((*name).to_owned(), *span), value.clone()))
+    };
+    keys.iter().filter(|(key, _)| !(another && *key == "model")).filter_map(pair).collect()
 }
 
 #[cfg(test)]
@@ -127,7 +175,7 @@ mod tests {
         let text = "# P1: A\n## Execution Policy\n- work-unit defaults: work-unit=`lane_execute`, effort=`low`\n- execute: effort=high\n- repair: effort=max\n- SL-2: executor=`codex`, model=`m, 1`, unsupported=block, reason=first, then\n  second\n- SL-docs (terminal): effort=low.\n\n## Dispatch Hints\n- SL-2: prefer a\n  small one\n";
         let document = Document::new(text);
         let found = policies(&document);
-        let value = |policy: &Policy, key: &str| policy.get(key).map(|(value, _)| value.clone());
+        let value = |policy: &Policy, key: &str| policy.get(key).map(|value| value.value.clone());
         assert_eq!(value(&found.defaults, "effort").as_deref(), Some("high"));
         assert_eq!(value(&found.defaults, "work-unit").as_deref(), Some("lane_execute"));
         let (name, policy) = &found.lanes[0];

@@ -1,146 +1,126 @@
 //! What the agents of a lane are told.
 
 use std::fmt::Write;
-use std::ops::Range;
 
-use super::label::Label;
-use super::making::Making;
-use super::phase_wide::{SingleWriter, notes_for};
+use super::context::Context;
+use super::lane_text::Label;
+use super::phase_wide::SingleWriter;
 use super::references::gates_named;
 use super::tasks::{Kind, RawTask};
 use crate::model::CommandLine;
 use crate::model::plan::OwnershipRule;
 use crate::plan::faults::quoted;
 use crate::plan::markdown::inline::{dedent, is_nothing};
-use crate::plan::markdown::{as_code, section};
+use crate::plan::markdown::{as_code, paragraph, section};
 
 /// What every agent of a lane is told beside its task.
-pub(super) fn lane_story(
-    making: &Making<'_>,
-    lane: usize,
-    task_notes: &[Range<usize>],
-    rule: OwnershipRule,
-    tests: &[CommandLine],
-) -> String {
-    let mut told = whole_story(making, lane, task_notes, tests);
+pub(super) fn lane_story(context: &Context<'_>, lane: usize, rule: OwnershipRule, tests: &[CommandLine]) -> String {
+    let mut told = whole_story(context, lane, tests);
     if rule == OwnershipRule::Nothing {
         told.push_str("\n\nThis lane owns no file: what is to be recorded goes into the result, not into a file.");
     }
-    if told.len() > making.story_limit {
-        let text = &making.context.lanes[lane];
-        told.truncate(told.floor_char_boundary(making.story_limit));
+    let limit = context.story_limit();
+    if told.len() > limit {
+        let text = &context.lanes[lane];
+        told.truncate(told.floor_char_boundary(limit));
         told.push_str("\n\nThe plan says more than can be told here: read it in the plan's file.");
         let message = format!("lane {} says more than every one of its agents can be told", quoted(&text.id));
-        making.context.warning(text.at.clone(), message, "shorten what stands beside its tasks");
+        context.faults.warning(text.at.clone(), message, "shorten what stands beside its tasks");
     }
     told
 }
 
-fn whole_story(making: &Making<'_>, lane: usize, task_notes: &[Range<usize>], tests: &[CommandLine]) -> String {
-    let context = making.context;
-    let text = &context.lanes[lane];
+fn whole_story(context: &Context<'_>, lane: usize, tests: &[CommandLine]) -> String {
+    let (text, phase) = (&context.lanes[lane], &context.phase);
     let mut told = format!("# Lane {}", text.id);
     if !text.name.is_empty() {
         let _ = write!(told, ": {}", text.name);
     }
-    let _ = write!(told, "\n\nIt is a part of {}; other lanes do the rest.", making.phase);
-    let mut section = |title: &str, body: Option<String>| section(&mut told, title, &body.unwrap_or_default());
-    section("Context of the phase", making.introduction.clone());
-    section("Scope", context.said(lane, Label::Scope));
-    section("Owned files", context.said(lane, Label::Owned));
-    section("Interfaces provided", context.said(lane, Label::Provided));
-    section("Interfaces consumed", context.said(lane, Label::Consumed));
-    section("Interface gates of the lane", Some(gates(making, lane)));
-    let passing = || format!("The lane is merged once these succeed:\n\n{}", as_code(tests));
-    section("Commands that the lane must pass", (!tests.is_empty()).then(passing));
-    section("Acceptance criteria of the lane", context.said(lane, Label::Acceptance));
-    let notes = text.notes.iter().chain(task_notes).map(|range| dedent(context.text(range.clone())));
-    section("Notes", Some(notes.collect::<Vec<_>>().join("\n\n")));
-    section("Hints", Some(hints(making, lane)));
-    section("Files that one lane alone writes", single_writers(making, lane));
-    section("Execution notes", Some(execution_notes(making, lane)));
-    let specified = making.specifications.iter().filter(|(owner, _)| *owner == lane).map(|(_, text)| text.as_str());
-    section("Specification of its files", Some(specified.collect::<Vec<_>>().join("\n\n")));
-    let is_last = (0..context.lanes.len()).all(|other| !making.before.waits(other, lane));
-    let acceptance = making.acceptance.as_ref().filter(|text| is_last && text.len() < making.story_limit);
-    section("Acceptance criteria of the phase", acceptance.cloned());
-    section(
-        "Verification of the phase",
-        making.verification.clone().filter(|text| is_last && text.len() < making.story_limit),
-    );
+    let title = context.header.title.as_ref().map(|title| format!(" ({})", title.value)).unwrap_or_default();
+    let _ = write!(told, "\n\nIt is a part of {}{title}; other lanes do the rest.", context.header.phase.value);
+    let mut add = |title: &str, body: &str| section(&mut told, title, body);
+    add("Context of the phase", &phase.introduction);
+    add("Scope", &context.said(text, Label::Scope));
+    add("Owned files", &context.said(text, Label::Owned));
+    add("Interfaces provided", &context.said(text, Label::Provided));
+    add("Interfaces consumed", &context.said(text, Label::Consumed));
+    add("Interface gates of the lane", &gates(context, lane));
+    if !tests.is_empty() {
+        let passing = format!("The lane is merged once these succeed:\n\n{}", as_code(tests));
+        add("Commands that the lane must pass", &passing);
+    }
+    add("Acceptance criteria of the lane", &context.said(text, Label::Acceptance));
+    let notes = text.notes.iter().chain(&text.tasks.notes).map(|range| dedent(context.text(range.clone())));
+    add("Notes", &notes.collect::<Vec<_>>().join("\n\n"));
+    add("Hints", &hints(context, lane));
+    add("Files that one lane alone writes", &single_writers(context, lane));
+    add("Execution notes", &execution_notes(context, lane));
+    let specified = phase.specifications.iter().filter(|(owner, _)| *owner == lane).map(|(_, text)| text.as_str());
+    add("Specification of its files", &specified.collect::<Vec<_>>().join("\n\n"));
+    if (0..context.lanes.len()).all(|other| !context.before.waits(other, lane)) {
+        let limit = context.story_limit();
+        let fits = |text: &&String| text.len() < limit;
+        add("Acceptance criteria of the phase", Some(&phase.acceptance).filter(fits).map_or("", |text| text));
+        add("Verification of the phase", Some(&phase.verification).filter(fits).map_or("", |text| text));
+    }
     told
 }
 
 /// What is agreed in the gates that the lane provides, needs or consumes.
-fn gates(making: &Making<'_>, lane: usize) -> String {
-    let context = making.context;
-    let text = &context.lanes[lane];
-    let fields = [Label::Provided, Label::Consumed].into_iter().flat_map(|label| text.field(label));
+fn gates(context: &Context<'_>, lane: usize) -> String {
+    let fields = [Label::Provided, Label::Consumed, Label::DependsOn];
     let mut named = std::collections::BTreeSet::new();
-    for range in fields.chain(text.field(Label::DependsOn)) {
+    for range in fields.into_iter().flat_map(|label| context.lanes[lane].field(label)) {
         named.extend(gates_named(context.text(range)).iter().filter_map(|(name, _)| context.gates.find(name)));
     }
-    let told = |gate: usize| {
-        let gate = &context.gates.list[gate];
-        Some(format!("- {}: {}", gate.id, gate.text)).filter(|_| !gate.text.is_empty())
-    };
-    named.into_iter().filter_map(told).collect::<Vec<_>>().join("\n")
+    let gates = named.into_iter().map(|gate| &context.gates.list[gate]).filter(|gate| !gate.text.is_empty());
+    gates.map(|gate| format!("- {}: {}", gate.id.value, gate.text)).collect::<Vec<_>>().join("\n")
 }
 
 /// The hints of the index and of the dispatch hints.
-fn hints(making: &Making<'_>, lane: usize) -> String {
-    let context = making.context;
-    let own = |(name, hint): &(String, String)| (context.names.find(name) == Some(lane)).then(|| hint.clone());
-    let keys = context.lanes[lane].field(Label::Hint).map(|range| context.text(range).to_owned());
-    let keys = keys.filter(|hint| !is_nothing(hint));
-    keys.chain(making.hints.iter().filter_map(own)).collect::<Vec<_>>().join("\n")
+fn hints(context: &Context<'_>, lane: usize) -> String {
+    let keys = context.lanes[lane].field(Label::Hint).map(|range| context.text(range)).filter(|hint| !is_nothing(hint));
+    let own = context.phase.hints.iter().filter(|(name, _)| context.names.find(name) == Some(lane));
+    keys.chain(own.map(|(_, hint)| hint.as_str())).collect::<Vec<_>>().join("\n")
 }
 
 /// The execution notes that matter to the lane, as many as can be told.
-fn execution_notes(making: &Making<'_>, lane: usize) -> String {
-    let mut left = making.story_limit;
+fn execution_notes(context: &Context<'_>, lane: usize) -> String {
+    let mut left = context.story_limit();
     let fits = |note: &&str| {
         left = left.saturating_sub(note.len());
         left > 0
     };
-    notes_for(lane, &making.notes).take_while(fits).collect::<Vec<_>>().join("\n")
+    context.phase.notes_for(lane).take_while(fits).collect::<Vec<_>>().join("\n")
 }
 
-/// The single-writer files, and whose each is.
-fn single_writers(making: &Making<'_>, lane: usize) -> Option<String> {
-    let context = making.context;
+fn single_writers(context: &Context<'_>, lane: usize) -> String {
     let line = |writer: &SingleWriter| {
         let owner = &context.lanes[writer.lane].id;
-        let who = if writer.lane == lane {
-            "this lane alone".to_owned()
-        } else {
-            format!("{owner} alone; leave it to that lane")
+        let who = match writer.lane == lane {
+            true => "this lane alone".to_owned(),
+            false => format!("{owner} alone; leave it to that lane"),
         };
         format!("- `{}`: {who}", writer.path)
     };
-    Some(making.single_writers.iter().map(line).collect::<Vec<_>>().join("\n"))
+    context.phase.single_writers.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// What an agent is told for a task. What stands in the task's files, interfaces and criteria is told elsewhere.
 pub(super) fn task_prompt(lane: &str, id: &str, task: &RawTask, story: &str) -> String {
     let kind = if task.kind_word.is_empty() { String::new() } else { format!(" ({})", task.kind_word) };
     let mut told = format!("Task {id}{kind} of lane {lane}.");
-    if !task.text.is_empty() {
-        let _ = write!(told, "\n\n{}", task.text);
-    }
+    paragraph(&mut told, &task.text);
+    let gated = !task.commands.gates.is_empty();
     let advice = match task.kind {
-        Some(Kind::Test) => Some(
-            "Tests come before the implementation: what this task writes may fail until the implementation is there.",
-        ),
-        Some(Kind::Implement) if !task.commands.gates.is_empty() => {
-            Some("The test command must pass when this task is done.")
+        Some(Kind::Test) => {
+            "Tests come before the implementation: what this task writes may fail until the implementation is there."
         }
-        Some(Kind::Verify) if !task.commands.gates.is_empty() => Some("Run it and see that it passes."),
-        _ => None,
+        Some(Kind::Implement) if gated => "The test command must pass when this task is done.",
+        Some(Kind::Verify) if gated => "Run it and see that it passes.",
+        _ => "",
     };
-    if let Some(advice) = advice {
-        let _ = write!(told, "\n\n{advice}");
-    }
-    let _ = write!(told, "\n\n{story}");
+    paragraph(&mut told, advice);
+    paragraph(&mut told, story);
     told
 }

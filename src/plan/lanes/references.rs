@@ -7,24 +7,23 @@ use crate::plan::command::is_in;
 use crate::plan::markdown::inline::{bare, is_nothing, parts, without_parentheses};
 use crate::plan::markdown::trim;
 
-/// One thing that a list names, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reference {
     /// A lane, by its place in the plan.
-    Lane(usize, Range<usize>),
+    Lane(usize),
     /// Something like a lane that the plan does not have.
-    Unknown(Range<usize>),
-    Gate(Range<usize>),
+    Unknown,
+    Gate,
     /// Another phase, its acceptance, or words.
-    Foreign(Range<usize>),
+    Foreign,
 }
 
 /// How many names a range or a list with slashes may have.
 const MAX_RANGE: usize = 100;
 
-/// What the value at `range` names. `own` is the lane that it belongs to: `all prior lanes` are those before it.
-/// Parentheses name nothing.
-pub(super) fn references(text: &str, range: Range<usize>, own: usize, names: &Names) -> Vec<Reference> {
+/// What the value at `range` names, and where. `own` is the lane that it belongs to: `all prior lanes` are those before
+/// it. Parentheses name nothing.
+pub(super) fn references(text: &str, range: Range<usize>, own: usize, names: &Names) -> Vec<(Reference, Range<usize>)> {
     let value = &text[range.clone()];
     if is_nothing(value) {
         return Vec::new();
@@ -33,35 +32,36 @@ pub(super) fn references(text: &str, range: Range<usize>, own: usize, names: &Na
     let mut found = Vec::new();
     for part in parts(&visible, &[',', ';']) {
         let start = range.start + part.start;
-        found.extend(part_references(&visible[part], start, own, names));
+        let place = |(reference, at): (_, Range<usize>)| (reference, start + at.start..start + at.end);
+        found.extend(part_references(&visible[part], own, names).into_iter().map(place));
     }
     found
 }
 
-fn part_references(part: &str, start: usize, own: usize, names: &Names) -> Vec<Reference> {
+fn part_references(part: &str, own: usize, names: &Names) -> Vec<(Reference, Range<usize>)> {
     if is_nothing(part) {
         return Vec::new();
     }
-    let place = |range: &Range<usize>| start + range.start..start + range.end;
     let mentions = lane_mentions(part);
-    let mut found: Vec<Reference> = gate_mentions(part).iter().map(|range| Reference::Gate(place(range))).collect();
+    let mut found: Vec<_> = gate_mentions(part).into_iter().map(|range| (Reference::Gate, range)).collect();
     for (number, mention) in mentions.iter().enumerate() {
+        let at = mention.range.clone();
         found.push(match names.meaning(part, mention) {
-            Meaning::Lane(lane) => Reference::Lane(lane, place(&mention.range)),
+            Meaning::Lane(lane) => (Reference::Lane(lane), at),
             Meaning::OtherPhase => {
-                let start = mention.prefix.as_ref().map_or(mention.range.start, |prefix| prefix.start);
-                Reference::Foreign(place(&(start..mention.range.end)))
+                let start = mention.prefix.as_ref().map_or(at.start, |prefix| prefix.start);
+                (Reference::Foreign, start..at.end)
             }
-            Meaning::Unknown => Reference::Unknown(place(&mention.range)),
+            Meaning::Unknown => (Reference::Unknown, at),
         });
         let more = between(part, mention, mentions.get(number + 1), names).into_iter();
-        found.extend(more.map(|lane| Reference::Lane(lane, place(&mention.range))));
+        found.extend(more.map(|lane| (Reference::Lane(lane), mention.range.clone())));
     }
     if found.is_empty() {
         let inside = trim(part, 0..part.len());
         found = match everyone(&part[inside.clone()], own, names.ids.len()) {
-            Some(lanes) => lanes.map(|lane| Reference::Lane(lane, place(&inside))).collect(),
-            None => vec![Reference::Foreign(place(&inside))],
+            Some(lanes) => lanes.map(|lane| (Reference::Lane(lane), inside.clone())).collect(),
+            None => vec![(Reference::Foreign, inside)],
         };
     }
     found
@@ -136,11 +136,11 @@ mod tests {
         let mut names = Names::of_phase("P6");
         ["SL-0", "SL-1", "SL-2", "SL-3", "SL-docs"].iter().for_each(|id| names.add(id));
         let found = references(text, 0..text.len(), 2, &names);
-        let shown = |reference: Reference| match reference {
-            Reference::Lane(lane, _) => names.ids[lane].clone(),
-            Reference::Unknown(at) => format!("?{}", &text[at]),
-            Reference::Gate(at) => text[at].to_owned(),
-            Reference::Foreign(at) => format!("!{}", &text[at]),
+        let shown = |(reference, at): (Reference, Range<usize>)| match reference {
+            Reference::Lane(lane) => names.ids[lane].clone(),
+            Reference::Unknown => format!("?{}", &text[at]),
+            Reference::Gate => text[at].to_owned(),
+            Reference::Foreign => format!("!{}", &text[at]),
         };
         found.into_iter().map(shown).collect()
     }

@@ -1,6 +1,7 @@
 //! The order of a lane's tasks: tests first, then the work, then the looking; what depends on something comes after it.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 
 use super::names::{Meaning, Names, lane_mentions};
 use super::tasks::{Kind, RawTask};
@@ -19,8 +20,8 @@ pub(super) fn sequence(text: &str, tasks: &[RawTask]) -> (Vec<usize>, bool) {
 fn waits(text: &str, tasks: &[RawTask]) -> Vec<Vec<usize>> {
     let mut by_id: HashMap<&str, usize> = HashMap::new();
     for (at, task) in tasks.iter().enumerate() {
-        if let Some((id, _)) = &task.id {
-            by_id.entry(id.as_str()).or_insert(at);
+        if let Some(id) = &task.id {
+            by_id.entry(id.value.as_str()).or_insert(at);
         }
     }
     let of = |(at, task): (usize, &RawTask)| {
@@ -33,13 +34,8 @@ fn waits(text: &str, tasks: &[RawTask]) -> Vec<Vec<usize>> {
 }
 
 /// The other lanes whose tasks the tasks of `lane` wait for, and where that is said.
-pub(super) fn other_lanes(
-    text: &str,
-    lane: usize,
-    tasks: &[RawTask],
-    names: &Names,
-) -> Vec<(usize, std::ops::Range<usize>)> {
-    let mut found: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
+pub(super) fn other_lanes(text: &str, lane: usize, tasks: &[RawTask], names: &Names) -> Vec<(usize, Range<usize>)> {
+    let mut found: Vec<(usize, Range<usize>)> = Vec::new();
     for range in tasks.iter().filter_map(|task| task.depends_on.clone()) {
         let said = without_parentheses(&text[range.clone()]);
         for mention in lane_mentions(&said) {
@@ -62,9 +58,9 @@ mod tests {
 
     fn order(rows: &str) -> (Vec<String>, bool) {
         let text = format!("| ID | Type | Depends on | Files |\n|---|---|---|---|\n{rows}");
-        let tasks = tasks(&text, 0..text.len()).list;
+        let tasks = tasks(&text, [0..text.len()]).list;
         let (order, circular) = sequence(&text, &tasks);
-        (order.into_iter().map(|at| tasks[at].id.as_ref().unwrap().0.clone()).collect(), circular)
+        (order.into_iter().map(|at| tasks[at].id.as_ref().unwrap().value.clone()).collect(), circular)
     }
 
     #[test]

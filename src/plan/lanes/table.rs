@@ -5,7 +5,6 @@ use std::ops::Range;
 use crate::plan::markdown::inline::{bare, without_code};
 use crate::plan::markdown::trim;
 
-/// A column of a table of tasks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Column {
     Id,

@@ -1,12 +1,17 @@
 //! The tasks of a lane: rows of tables, bullets wrapped over lines, check boxes.
 
+use std::collections::HashSet;
 use std::ops::Range;
+use std::sync::LazyLock;
 
-use super::commands::Commands;
-use super::paths::{self, Named};
+use regex::Regex;
+
+use super::paths;
 use super::table::{Cell, Column, Row, Table, is_task_header, table};
+use crate::plan::command::{Commands, commands_of_cell, in_statement};
 use crate::plan::markdown::inline::{bare, dedent, is_nothing, one_line};
 use crate::plan::markdown::{Fence, fenced_lines, indent, list_item, trim};
+use crate::plan::source_text::At;
 use crate::shell::without_display_filters;
 
 /// What a task is about; the order of a lane's work.
@@ -14,36 +19,30 @@ use crate::shell::without_display_filters;
 pub(super) enum Kind {
     /// Writes tests, which fail as yet.
     Test,
-    /// Makes something.
     Implement,
-    /// Looks whether all is well.
     Verify,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct RawTask {
     pub(super) at: Range<usize>,
-    pub(super) id: Option<(String, Range<usize>)>,
+    pub(super) id: Option<At<String>>,
     pub(super) kind: Option<Kind>,
-    /// It is a row of a table.
     pub(super) is_row: bool,
-    /// What the task's kind is called in the text.
+    /// The task's kind as the text calls it.
     pub(super) kind_word: String,
     pub(super) text: String,
-    /// What says most shortly what is to be done.
+    /// The shortest text that says what is to be done.
     pub(super) title: String,
     pub(super) ticked: bool,
     /// The tasks, lanes and gates that it waits for.
     pub(super) depends_on: Option<Range<usize>>,
-    pub(super) files: Vec<Named>,
-    /// Tests that the task owns.
-    pub(super) tests: Vec<Named>,
-    /// Something is said of tests.
+    pub(super) files: Vec<At<String>>,
+    pub(super) tests: Vec<At<String>>,
     pub(super) names_tests: bool,
-    /// Something is said of a command.
     pub(super) names_command: bool,
     pub(super) commands: Commands,
-    pub(super) acceptance: Option<(String, Range<usize>)>,
+    pub(super) acceptance: Option<At<String>>,
 }
 
 impl RawTask {
@@ -52,12 +51,10 @@ impl RawTask {
         for part in [if self.text.is_empty() { "" } else { "\n\n" }, &bullet.text] {
             self.text.push_str(part);
         }
-        let known = self.commands.gates.clone();
         self.commands.extend(bullet.commands);
-        let mut seen = std::collections::HashSet::new();
-        self.commands.gates.retain(|gate| seen.insert(gate.clone()) || known.is_empty());
+        let mut seen = HashSet::new();
+        self.commands.gates.retain(|gate| seen.insert(gate.clone()));
         self.names_command |= bullet.names_command;
-        self.ticked &= bullet.ticked || known.is_empty();
     }
 
     /// Whether the task is only to run the commands that the lane must pass anyway.
@@ -84,59 +81,63 @@ pub(super) struct Tasks {
     pub(super) odd_rows: Vec<(Range<usize>, usize, usize)>,
 }
 
-/// Reads the value of a `Tasks` field.
-pub(super) fn tasks(text: &str, range: Range<usize>) -> Tasks {
+/// Reads the values of the `Tasks` fields of a lane.
+pub(super) fn tasks(text: &str, fields: impl IntoIterator<Item = Range<usize>>) -> Tasks {
     let mut tasks = Tasks::default();
-    let mut rows: Vec<Range<usize>> = Vec::new();
-    let mut item: Option<(usize, Range<usize>, bool)> = None;
-    for (line, fence) in fenced_lines(&text[range.clone()], 0) {
-        let white = indent(line.text);
-        let line = range.start + line.start..range.start + line.range().end;
-        let inside = trim(text, line.clone());
-        let said = &text[inside.clone()];
-        let fenced = fence != Fence::Outside;
-        if !fenced && said.starts_with('|') {
-            tasks.finish_item(text, &mut item);
-            if is_task_header(said) {
-                tasks.finish_rows(text, &mut rows);
-            }
-            rows.push(inside);
-            continue;
-        }
-        tasks.finish_rows(text, &mut rows);
-        let begun = list_item(text, line).filter(|_| !fenced);
-        match (begun, &mut item) {
-            _ if said.is_empty() => {}
-            (Some((content, ticked)), open) if open.as_ref().is_none_or(|open| white <= open.0) => {
-                tasks.finish_item(text, &mut item);
-                item = Some((white, content, ticked == Some(true)));
-            }
-            (_, Some(open)) => open.1.end = inside.end,
-            (_, None) if begins_task(said) => item = Some((white, inside, false)),
-            (_, None) => tasks.notes.push(inside),
-        }
-    }
-    tasks.finish_rows(text, &mut rows);
-    tasks.finish_item(text, &mut item);
+    fields.into_iter().for_each(|range| tasks.read(text, range));
     tasks.join();
     tasks
 }
 
 impl Tasks {
+    fn read(&mut self, text: &str, range: Range<usize>) {
+        let mut rows: Vec<Range<usize>> = Vec::new();
+        let mut item: Option<(usize, Range<usize>, bool)> = None;
+        for (line, fence) in fenced_lines(&text[range.clone()], 0) {
+            let white = indent(line.text);
+            let line = range.start + line.start..range.start + line.range().end;
+            let inside = trim(text, line.clone());
+            let said = &text[inside.clone()];
+            let fenced = fence != Fence::Outside;
+            if !fenced && said.starts_with('|') {
+                self.finish_item(text, &mut item);
+                if is_task_header(said) {
+                    self.finish_rows(text, &mut rows);
+                }
+                rows.push(inside);
+                continue;
+            }
+            self.finish_rows(text, &mut rows);
+            let begun = list_item(text, line).filter(|_| !fenced);
+            match (begun, &mut item) {
+                _ if said.is_empty() => {}
+                (Some((content, ticked)), open) if open.as_ref().is_none_or(|open| white <= open.0) => {
+                    self.finish_item(text, &mut item);
+                    item = Some((white, content, ticked == Some(true)));
+                }
+                (_, Some(open)) => open.1.end = inside.end,
+                (_, None) if begins_task(said) => item = Some((white, inside, false)),
+                (_, None) => self.notes.push(inside),
+            }
+        }
+        self.finish_rows(text, &mut rows);
+        self.finish_item(text, &mut item);
+    }
+
     /// Puts bullets that tell more of the rows of a table into these: each into the row that it names, else into the
     /// first row of its kind.
-    pub(super) fn join(&mut self) {
+    fn join(&mut self) {
         let (mut rows, bullets): (Vec<RawTask>, Vec<RawTask>) =
             std::mem::take(&mut self.list).into_iter().partition(|task| task.is_row);
         let mut own = Vec::new();
         for bullet in bullets {
             let names = |row: &RawTask| {
                 let begins = &bullet.text[..bullet.text.floor_char_boundary(60)];
-                row.id.as_ref().is_some_and(|(id, _)| begins.contains(id.as_str()))
+                row.id.as_ref().is_some_and(|id| begins.contains(&id.value))
             };
             let row = rows.iter().position(names);
             let row = row.or_else(|| rows.iter().position(|row| row.kind.is_some() && row.kind == bullet.kind));
-            match row.filter(|_| bullet.id.is_none() || row.is_some_and(|row| rows[row].id == bullet.id)) {
+            match row.filter(|_| bullet.id.is_none()) {
                 Some(row) => rows[row].take(bullet),
                 None => own.push(bullet),
             }
@@ -175,29 +176,29 @@ pub(super) fn begins_task(text: &str) -> bool {
 
 fn bullet(text: &str, range: Range<usize>, ticked: bool) -> RawTask {
     let whole = &text[range.clone()];
-    let (id, kind, rest) = split_bullet(whole);
-    let said = &whole[rest..];
-    let kind_word = kind.map_or(String::new(), |word| word.to_owned());
-    let kind = kind.and_then(kind_of);
-    let commands = if kind == Some(Kind::Verify) { Commands::in_sentence(said) } else { Commands::default() };
+    let (id, kind_word, rest) = split_bullet(whole);
+    let kind = kind_word.and_then(kind_of);
+    let said = dedent(&whole[rest..]);
+    let is_check = kind == Some(Kind::Verify);
+    let commands = Commands::judged(if is_check { in_statement(&whole[rest..]) } else { Vec::new() });
     RawTask {
-        id: id.map(|id| (whole[id.clone()].to_owned(), range.start + id.start..range.start + id.end)),
+        id: id.map(|id| At::new(whole[id.clone()].to_owned(), range.start + id.start..range.start + id.end)),
         kind,
-        is_row: false,
-        kind_word,
-        title: dedent(said),
-        text: dedent(said),
+        kind_word: kind_word.unwrap_or_default().to_owned(),
+        title: said.clone(),
+        text: said,
         ticked,
-        depends_on: None,
-        files: Vec::new(),
-        tests: Vec::new(),
-        names_tests: false,
         names_command: !commands.is_empty(),
         commands,
-        acceptance: None,
         at: range,
+        ..RawTask::default()
     }
 }
+
+/// `test:`, `(impl) -`, `**verify**:`, `[docs] `: what encloses the word, the word, what closes it, and what ends it.
+static KIND: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^([(\[*`_]*)([A-Za-z/+]+)([*`_)\]]*)(:| - | — | – | -- | )").expect("a regular expression")
+});
 
 /// The id and the kind that a bullet begins with, and where its text begins: `P1-SL-1-01 (impl) - text`, `test: text`,
 /// `**SL-1.2** impl — text`.
@@ -207,28 +208,21 @@ fn split_bullet(text: &str) -> (Option<Range<usize>>, Option<&str>, usize) {
     let word = text[begin..].bytes().take_while(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(byte)).count();
     let word = text[begin..begin + word].trim_end_matches(['.', '-']);
     let id = Some(begin..begin + word.len()).filter(|_| is_task_id(word));
-    let after_id = id.as_ref().map_or(0, |id| id.end);
-    let rest = text[after_id..]
-        .trim_start_matches(|c: char| c.is_whitespace() || (id.is_some() && (marks(c) || ":-–—".contains(c))));
-    let at = text.len() - rest.len();
-    let opened = rest.trim_start_matches(|c: char| marks(c) || matches!(c, '(' | '['));
-    let length = opened.bytes().take_while(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'/' | b'+')).count();
-    let kind = &opened[..length];
-    let behind = opened[length..].trim_start_matches(|c: char| marks(c) || matches!(c, ')' | ']'));
-    let enclosed = rest.starts_with(['(', '[']) || behind.len() + length < opened.len();
-    let ended = behind.starts_with(':')
-        || [" - ", " — ", " – ", " -- "].iter().any(|dash| behind.starts_with(dash))
-        || (enclosed && behind.starts_with(' '));
-    let whole_span = !rest.starts_with('`') || opened[length..].starts_with('`');
-    if kind_of(kind).is_none() || !ended || !whole_span {
-        return (id, None, at);
-    }
-    let said = behind.trim_start_matches(|c: char| c.is_whitespace() || marks_end(c));
-    (id, Some(kind), text.len() - said.len())
-}
-
-fn marks_end(c: char) -> bool {
-    matches!(c, ':' | '-' | '–' | '—' | '*')
+    let rest = match &id {
+        Some(id) => text[id.end..].trim_start_matches(|c: char| c.is_whitespace() || "*`_:-–—".contains(c)),
+        None => text.trim_start(),
+    };
+    let kind = KIND.captures(rest).filter(|found| {
+        let enclosed = found[1].starts_with(['(', '[']) || !found[3].is_empty();
+        // `test: x` in backticks is a label, and only the word in them is a kind.
+        let whole_span = !rest.starts_with('`') || found[3].starts_with('`');
+        kind_of(&found[2]).is_some() && whole_span && (&found[4] != " " || enclosed)
+    });
+    let Some((found, word)) = kind.as_ref().and_then(|found| Some((found, found.get(2)?))) else {
+        return (id, None, text.len() - rest.len());
+    };
+    let said = rest[found[0].len()..].trim_start_matches(|c: char| c.is_whitespace() || ":-–—*".contains(c));
+    (id, Some(word.as_str()), text.len() - said.len())
 }
 
 /// `SL-1.2`, `P1-SL-API-03`, `T4`, `1.2`.
@@ -256,19 +250,20 @@ fn of_row(table: &Table, row: &Row) -> RawTask {
         table.columns.iter().zip(&row.cells).find(|((column, _), _)| *column == wanted).map(|(_, cell)| cell)
     };
     let said = |wanted: Column| cell(wanted).filter(|cell| !is_nothing(&cell.text));
-    let kind_word = said(Column::Kind).map(|cell| bare(&cell.text).to_owned()).unwrap_or_default();
+    let text_of = |wanted: Column| said(wanted).map_or("", |cell| cell.text.as_str());
+    let kind_word = bare(text_of(Column::Kind)).to_owned();
     let kind = kind_of(&kind_word);
-    let mut commands = said(Column::Command).map(|cell| Commands::in_cell(&cell.text)).unwrap_or_default();
-    if kind == Some(Kind::Verify) && cell(Column::Command).is_none() {
-        commands.extend(said(Column::Action).map(|cell| Commands::in_sentence(&cell.text)).unwrap_or_default());
-    }
+    let commands = match cell(Column::Command) {
+        None if kind == Some(Kind::Verify) => in_statement(text_of(Column::Action)),
+        _ => commands_of_cell(text_of(Column::Command)),
+    };
     let files = |wanted: Column, prose: bool| {
         said(wanted).map(|cell| paths::in_cell(&cell.text, cell.at.start, prose)).unwrap_or_default()
     };
     let title = [Column::Action, Column::Acceptance, Column::Files, Column::Tests].into_iter().find_map(said);
     RawTask {
         at: row.at.clone(),
-        id: said(Column::Id).map(|cell| (bare(&cell.text).to_owned(), cell.at.clone())),
+        id: said(Column::Id).map(|cell| At::new(bare(&cell.text).to_owned(), cell.at.clone())),
         kind,
         is_row: true,
         kind_word,
@@ -280,8 +275,8 @@ fn of_row(table: &Table, row: &Row) -> RawTask {
         tests: files(Column::Tests, false),
         names_tests: said(Column::Tests).is_some(),
         names_command: said(Column::Command).is_some(),
-        commands,
-        acceptance: said(Column::Acceptance).map(|cell| (cell.text.clone(), cell.at.clone())),
+        commands: Commands::judged(commands),
+        acceptance: said(Column::Acceptance).map(|cell| At::new(cell.text.clone(), cell.at.clone())),
     }
 }
 
@@ -289,8 +284,7 @@ fn of_row(table: &Table, row: &Row) -> RawTask {
 fn told(table: &Table, row: &Row) -> String {
     let mut actions = Vec::new();
     let mut others = Vec::new();
-    for ((column, name), cell) in table.columns.iter().zip(&row.cells) {
-        let Cell { text, .. } = cell;
+    for ((column, name), Cell { text, .. }) in table.columns.iter().zip(&row.cells) {
         match column {
             _ if is_nothing(text) && !matches!(column, Column::Action) => {}
             Column::Action if text.trim_matches(['-', '—', '–']).is_empty() => {}
@@ -308,8 +302,12 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Vec<(String, Option<Kind>, String)> {
-        let found = tasks(text, 0..text.len());
-        found.list.into_iter().map(|task| (task.id.map(|id| id.0).unwrap_or_default(), task.kind, task.text)).collect()
+        let found = tasks(text, [0..text.len()]);
+        found
+            .list
+            .into_iter()
+            .map(|task| (task.id.map(|id| id.value).unwrap_or_default(), task.kind, task.text))
+            .collect()
     }
 
     #[test]
@@ -344,10 +342,10 @@ mod tests {
     #[test]
     fn a_row_tells_everything_but_its_order() {
         let text = "| Task ID | Type | Depends on | Files in scope | Tests owned | Test command | Acceptance Criteria |\n|---|---|---|---|---|---|---|\n| SL-1-T1 | impl | SL-1-T0 | `src/a.rs` | n/a | `cargo test \\| cat` | it works |\n";
-        let found = tasks(text, 0..text.len()).list;
+        let found = tasks(text, [0..text.len()]).list;
         assert_eq!(found[0].text, "Files in scope: `src/a.rs`\nTest command: `cargo test | cat`");
         assert_eq!(found[0].commands.gates, ["cargo test"]);
-        assert_eq!(found[0].acceptance.as_ref().unwrap().0, "it works");
+        assert_eq!(found[0].acceptance.as_ref().unwrap().value, "it works");
         assert_eq!(&text[found[0].depends_on.clone().unwrap()], "SL-1-T0");
         assert!(!found[0].names_tests);
     }
@@ -355,7 +353,7 @@ mod tests {
     #[test]
     fn tables_and_bullets_stand_side_by_side() {
         let text = "Some words.\n\n| ID | Type | Action |\n|---|---|---|\n| 1 | docs | write |\n\n- test: more\n";
-        let found = tasks(text, 0..text.len());
+        let found = tasks(text, [0..text.len()]);
         assert_eq!(found.list.len(), 2);
         assert_eq!(found.notes.len(), 1);
     }
@@ -364,7 +362,7 @@ mod tests {
     fn bullets_that_tell_more_of_a_row_are_no_tasks_of_their_own() {
         let text = "- test: A-T1 comes first.\n- test: more of it\n- verify: `make check`\n- verify: A-V2 is the last\n\n\
             | ID | Type | Action |\n|---|---|---|\n| A-T1 | test | write |\n| A-V1 | verify | look |\n| A-V2 | verify | again |\n";
-        let found = tasks(text, 0..text.len()).list;
+        let found = tasks(text, [0..text.len()]).list;
         let texts: Vec<&str> = found.iter().map(|task| task.text.as_str()).collect();
         assert_eq!(
             texts,
@@ -375,7 +373,7 @@ mod tests {
 
     #[test]
     fn a_task_that_runs_what_the_lane_must_pass_anyway_is_known() {
-        let only = |text: &str| tasks(text, 0..text.len()).list[0].runs_gates_only();
+        let only = |text: &str| tasks(text, [0..text.len()]).list[0].runs_gates_only();
         assert!(only("- verify: run `make check | tail -5`.") && only("- verify: `ruff check .`"));
         assert!(only("- verify: `make check`") && only("- verify: `make a` && `make b`"));
         assert!(!only("- verify: `make check`, then write the notes") && !only("- impl: `make check`"));

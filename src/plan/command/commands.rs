@@ -1,35 +1,19 @@
-//! The commands of phase plans: those of a cell, a sentence or a script, and which of them judge a lane's work.
+//! Commands, apart by whether they can judge work.
 
-use crate::plan::command::{Why, in_statement, is_plain_command, may_be_command, relocated, script_gate};
-use crate::plan::markdown::inline::{codes, is_nothing, one_line};
+use super::judge::{Why, script_gate};
+use super::rooted::relocated;
+use crate::plan::faults::Faults;
+use crate::plan::source_text::Span;
 
-/// Commands, as far as they can judge.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Commands {
-    pub(super) gates: Vec<String>,
+pub(in crate::plan) struct Commands {
+    pub(in crate::plan) gates: Vec<String>,
     /// Those that are no gates.
-    pub(super) others: Vec<(String, Why)>,
+    pub(in crate::plan) others: Vec<(String, Why)>,
 }
 
 impl Commands {
-    /// The commands of a cell of a command column.
-    pub(super) fn in_cell(text: &str) -> Self {
-        if is_nothing(text) {
-            return Self::default();
-        }
-        if !codes(text).is_empty() {
-            return Self::judged(in_statement(text));
-        }
-        let line = one_line(text);
-        let sure = is_plain_command(&line) || (may_be_command(&line) && line.contains(" --"));
-        Self::judged(Some(line).filter(|_| sure).into_iter().collect())
-    }
-
-    pub(super) fn in_sentence(text: &str) -> Self {
-        Self::judged(in_statement(text))
-    }
-
-    pub(super) fn judged(commands: Vec<String>) -> Self {
+    pub(in crate::plan) fn judged(commands: Vec<String>) -> Self {
         let mut judged = Self::default();
         for command in commands {
             match script_gate(&command) {
@@ -40,28 +24,44 @@ impl Commands {
         judged
     }
 
-    /// Puts the lane's worktree in place of `root`; what names other files of another machine is no gate.
-    pub(super) fn relocate(&mut self, root: Option<&str>) {
+    /// Puts the lane's worktree in place of `root`; a gate that names other files of another machine is none. Whether any
+    /// gate was changed.
+    pub(in crate::plan) fn relocate(&mut self, root: Option<&str>) -> bool {
+        let mut any = false;
         for gate in std::mem::take(&mut self.gates) {
             match relocated(&gate, root) {
-                Some(moved) => self.gates.push(moved),
+                Some(moved) => {
+                    any |= moved != gate;
+                    self.gates.push(moved);
+                }
                 None => self.others.push((gate, Why::Elsewhere)),
             }
         }
+        any
     }
 
-    pub(super) fn extend(&mut self, other: Self) {
+    pub(in crate::plan) fn extend(&mut self, other: Self) {
         self.gates.extend(other.gates);
         self.others.extend(other.others);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(in crate::plan) fn is_empty(&self) -> bool {
         self.gates.is_empty() && self.others.is_empty()
+    }
+
+    pub(in crate::plan) fn warn(&self, place: impl Into<Span>, faults: &Faults<'_>) {
+        let place = place.into();
+        for (command, why) in &self.others {
+            // `set -e` is Lanekeeper's own.
+            let (message, help) = why.told(command.strip_prefix("set -e\n").unwrap_or(command));
+            faults.warning(place, message, help);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::statement::commands_of_cell;
     use super::*;
 
     #[test]
@@ -92,7 +92,7 @@ mod tests {
             ("`python -c \"a\n    b\"`", &["python -c \"a\nb\""]),
         ];
         for (text, commands) in cases {
-            assert_eq!(Commands::in_cell(text).gates, *commands, "{text}");
+            assert_eq!(Commands::judged(commands_of_cell(text)).gates, *commands, "{text}");
         }
     }
 }
