@@ -28,6 +28,17 @@ pub(super) struct Entry {
     pub(super) value: Node,
 }
 
+impl Node {
+    /// The items of a list and of the lists in it, or the value itself; without those that are nothing.
+    pub(super) fn items(self) -> Vec<Self> {
+        match self.value {
+            Value::List(items) => items.into_iter().flat_map(Self::items).collect(),
+            Value::Null => Vec::new(),
+            _ => vec![self],
+        }
+    }
+}
+
 impl Value {
     pub(super) fn kind(&self) -> &'static str {
         match self {

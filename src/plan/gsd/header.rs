@@ -32,39 +32,27 @@ pub(super) fn read(root: Node, faults: &Faults<'_>) -> Header {
         }
         return header;
     };
-    let near_misses = near_misses(&entries);
-    for (key, known) in near_misses {
-        let message = format!("the key {} is not known here", quoted(&key.value));
-        faults.warning(key.span, message, format!("did you mean `{known}`?"));
+    note_near_misses(&entries, faults);
+    let is_key = |entry: &Entry, keys: &[&str]| keys.contains(&normal(&entry.key.value).as_str());
+    if let Some(at) = entries.iter().position(|entry| is_key(entry, &["user_setup"]) && !is_empty(&entry.value.value)) {
+        let written = entries[at].value.span;
+        let end = entries.get(at + 1).map_or(written.end, |next| next.key.span.start);
+        header.user_setup = Some(Span::new(written.start, end));
     }
-    let nested = entries.iter().any(|entry| normal(&entry.key.value) == "must_haves");
-    let mut bare = Vec::new();
-    let mut previous: Option<Span> = None;
-    for entry in entries {
-        if let Some(start) = previous.take() {
-            header.user_setup = Some(Span::new(start.start, entry.key.span.start));
-        }
-        let key = normal(&entry.key.value);
-        match key.as_str() {
-            "user_setup" if !is_empty(&entry.value.value) => previous = Some(entry.value.span),
-            "truths" | "artifacts" | "key_links" if !nested => bare.push(entry),
-            _ => header.take(&key, entry, faults),
-        }
-    }
-    if let Some(start) = previous {
-        header.user_setup = Some(Span::new(start.start, start.end));
-    }
-    if !bare.is_empty() {
-        let span = bare[0].key.span;
+    let nested = entries.iter().any(|entry| is_key(entry, &["must_haves"]));
+    let is_bare = |entry: &Entry| !nested && is_key(entry, &["truths", "artifacts", "key_links"]);
+    let (bare, entries): (Vec<Entry>, Vec<Entry>) = entries.into_iter().partition(is_bare);
+    entries.into_iter().for_each(|entry| header.take(entry, faults));
+    if let Some(first) = bare.first() {
+        let span = first.key.span;
         header.must_haves = must_haves::read(At::new(Value::Table(bare), span), faults);
     }
     header
 }
 
 impl Header {
-    fn take(&mut self, key: &str, entry: Entry, faults: &Faults<'_>) {
-        let value = entry.value;
-        match key {
+    fn take(&mut self, Entry { key, value }: Entry, faults: &Faults<'_>) {
+        match normal(&key.value).as_str() {
             "phase" => self.phase = scalar(&value, faults),
             "plan" => self.plan = scalar(&value, faults),
             "title" | "name" => self.title = scalar(&value, faults),
@@ -78,39 +66,32 @@ impl Header {
     }
 }
 
-/// Keys that are probably a known one misspelt, where the known one is missing.
-fn near_misses(entries: &[Entry]) -> Vec<(At<String>, &'static str)> {
-    let normal_keys: Vec<String> = entries.iter().map(|entry| normal(&entry.key.value)).collect();
-    let missing: Vec<&'static str> = KEYS.into_iter().filter(|key| !normal_keys.iter().any(|own| own == key)).collect();
-    let unknown = normal_keys.iter().zip(entries).filter(|(key, _)| !KEYS.contains(&key.as_str())).take(100);
-    let near = unknown.filter_map(|(key, entry)| {
-        let known = nearest(key, missing.iter().copied())?;
+/// Notes keys that are probably a known one misspelt, where the known one is missing.
+fn note_near_misses(entries: &[Entry], faults: &Faults<'_>) {
+    let keys: Vec<String> = entries.iter().map(|entry| normal(&entry.key.value)).collect();
+    let missing: Vec<&str> = KEYS.into_iter().filter(|known| !keys.iter().any(|key| key == known)).collect();
+    let unknown = keys.iter().zip(entries).filter(|(key, _)| !KEYS.contains(&key.as_str())).take(100);
+    for (key, entry) in unknown {
+        let Some(known) = nearest(key, missing.iter().copied()) else { continue };
         let allowed = if known.len() > 6 { 2 } else { 1 };
-        (strsim::osa_distance(key, known) <= allowed && known != "type" && known != "plan")
-            .then(|| (entry.key.clone(), known))
-    });
-    near.collect()
-}
-
-/// A list of texts, or one; what is neither is told once.
-pub(super) fn texts(node: Node, key: &str, faults: &Faults<'_>) -> Vec<At<String>> {
-    let items = if let Value::List(items) = node.value { items } else { vec![node] };
-    let mut found = Vec::with_capacity(items.len());
-    for item in items {
-        match item.value {
-            Value::Null => {}
-            Value::List(inner) => found.extend(inner.iter().filter_map(|node| scalar(node, faults))),
-            Value::Table(_) => match sentence(&item, faults) {
-                Some(text) => found.push(text),
-                None => {
-                    let message = format!("this item of `{key}` is {}, not text", item.value.kind());
-                    faults.warning(item.span, message, "put it in quotes; it is left out");
-                }
-            },
-            _ => found.extend(scalar(&item, faults)),
+        if strsim::osa_distance(key, known) <= allowed && known != "type" && known != "plan" {
+            let message = format!("the key {} is not known here", quoted(&entry.key.value));
+            faults.warning(entry.key.span, message, format!("did you mean `{known}`?"));
         }
     }
-    found
+}
+
+/// A list of texts, or one; an item that is neither is left out with a warning.
+pub(super) fn texts(node: Node, key: &str, faults: &Faults<'_>) -> Vec<At<String>> {
+    let text = |item: Node| {
+        let text = sentence(&item, faults);
+        if let (None, Value::Table(_)) = (&text, &item.value) {
+            let message = format!("this item of `{key}` is {}, not text", item.value.kind());
+            faults.warning(item.span, message, "put it in quotes; it is left out");
+        }
+        text
+    };
+    node.items().into_iter().filter_map(text).collect()
 }
 
 /// `- Users can: sign in` is read as a table by YAML and as a sentence by people.
@@ -158,20 +139,11 @@ fn attended(node: &Node, faults: &Faults<'_>) -> Option<Span> {
 
 /// The names of other plans, each by itself.
 fn references(node: Node, faults: &Faults<'_>) -> Vec<At<String>> {
-    let items = match node.value {
-        Value::List(items) => items,
-        _ => vec![node],
+    let named = |item: Node| match &item.value {
+        Value::Table(entries) => entries.iter().flat_map(|entry| named_plans(entry, faults)).collect(),
+        _ => scalar(&item, faults).map(comma_separated).unwrap_or_default(),
     };
-    let mut found = Vec::new();
-    for item in items {
-        match &item.value {
-            Value::Null => {}
-            Value::List(inner) => found.extend(inner.iter().filter_map(|node| scalar(node, faults))),
-            Value::Table(entries) => found.extend(entries.iter().flat_map(|entry| named_plans(entry, faults))),
-            _ => found.extend(scalar(&item, faults).into_iter().flat_map(comma_separated)),
-        }
-    }
-    found
+    node.items().into_iter().flat_map(named).collect()
 }
 
 /// `{ plans: [01-01] }` names plans in its values, `{ 01-01: why }` in its keys.

@@ -29,8 +29,8 @@ pub(super) fn read(node: Node, faults: &Faults<'_>) -> MustHaves {
                 let never = values(texts(value, "prohibitions", faults));
                 found.truths.extend(never.into_iter().map(|text| format!("Never: {text}")));
             }
-            "artifacts" => items(value).into_iter().for_each(|item| artifact(item, &mut found, faults)),
-            "key_links" => items(value).into_iter().for_each(|item| key_link(item, &mut found, faults)),
+            "artifacts" => value.items().into_iter().for_each(|item| artifact(item, &mut found, faults)),
+            "key_links" => value.items().into_iter().for_each(|item| key_link(item, &mut found, faults)),
             _ => {}
         }
     }
@@ -41,14 +41,6 @@ fn values(texts: Vec<At<String>>) -> Vec<String> {
     texts.into_iter().map(|text| clean(&text.value)).collect()
 }
 
-fn items(node: Node) -> Vec<Node> {
-    match node.value {
-        Value::List(items) => items,
-        Value::Null => Vec::new(),
-        value => vec![At::new(value, node.span)],
-    }
-}
-
 /// The fields of an item by name.
 fn field<'a>(entries: &'a [Entry], names: &[&str]) -> Option<&'a Node> {
     entries.iter().find(|entry| names.contains(&normal(&entry.key.value).as_str())).map(|entry| &entry.value)
@@ -56,14 +48,16 @@ fn field<'a>(entries: &'a [Entry], names: &[&str]) -> Option<&'a Node> {
 
 fn string(entries: &[Entry], names: &[&str], faults: &Faults<'_>) -> Option<String> {
     let node = field(entries, names)?;
-    let joined = || match &node.value {
-        Value::List(items) => {
-            let items: Vec<String> = items.iter().filter_map(|item| Some(scalar(item, faults)?.value)).collect();
-            (!items.is_empty()).then(|| items.join(", "))
-        }
-        _ => Some(sentence(node, faults)?.value),
+    let text = match &node.value {
+        Value::List(_) => Some(scalars(node, faults).join(", ")).filter(|text| !text.is_empty()),
+        _ => sentence(node, faults).map(|text| text.value),
     };
-    scalar(node, faults).map(|text| text.value).or_else(joined).map(|text| clean(&text))
+    text.map(|text| clean(&text))
+}
+
+fn scalars(list: &Node, faults: &Faults<'_>) -> Vec<String> {
+    let items = if let Value::List(items) = &list.value { items.as_slice() } else { std::slice::from_ref(list) };
+    items.iter().filter_map(|item| Some(sentence(item, faults)?.value)).collect()
 }
 
 /// Adds an artifact; one for each text that its file has to hold.
@@ -76,14 +70,12 @@ fn artifact(item: Node, found: &mut MustHaves, faults: &Faults<'_>) {
     };
     let Some(written) = written else { return skipped(item.span, "an artifact", faults) };
     let Some(path) = path(&written, found, faults) else { return };
-    let contains: Vec<String> = match field(entries, &["contains"]) {
-        Some(At { value: Value::List(items), .. }) => {
-            items.iter().filter_map(|item| Some(scalar(item, faults)?.value)).collect()
-        }
+    let mut contains = match field(entries, &["contains"]) {
+        Some(list @ At { value: Value::List(_), .. }) => scalars(list, faults),
         _ => string(entries, &["contains"], faults).into_iter().collect(),
-    };
+    }
+    .into_iter();
     let min_lines = string(entries, &["min_lines"], faults);
-    let mut contains = contains.into_iter();
     let artifact = Artifact {
         path,
         provides: string(entries, &["provides"], faults),
@@ -91,20 +83,16 @@ fn artifact(item: Node, found: &mut MustHaves, faults: &Faults<'_>) {
         contains: contains.next(),
         exports: field(entries, &["exports"]).map(|node| exports(node, faults)).unwrap_or_default(),
     };
-    let more =
-        contains.map(|text| Artifact { path: artifact.path.clone(), contains: Some(text), ..Artifact::default() });
-    let more: Vec<Artifact> = more.collect();
+    let path = artifact.path.clone();
     found.artifacts.push(artifact);
-    found.artifacts.extend(more);
+    let more = |text| Artifact { path: path.clone(), contains: Some(text), ..Artifact::default() };
+    found.artifacts.extend(contains.map(more));
 }
 
 /// Names without the remarks behind them: `default (Router)`.
 fn exports(node: &Node, faults: &Faults<'_>) -> Vec<String> {
-    let written = match &node.value {
-        Value::List(items) => items.iter().filter_map(|item| sentence(item, faults)).collect(),
-        _ => sentence(node, faults).into_iter().collect::<Vec<_>>(),
-    };
-    let names = written.iter().flat_map(|text| text.value.split(','));
+    let written = scalars(node, faults);
+    let names = written.iter().flat_map(|text| text.split(','));
     let names = names.map(|name| name.split('(').next().unwrap_or("").trim().trim_matches('`').to_owned());
     names.filter(|name| !name.is_empty()).collect()
 }

@@ -4,6 +4,9 @@
 //! behind another tag that does, or closes at the end of a line.
 
 use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::{Captures, Regex};
 
 use crate::plan::command::is_in;
 use crate::plan::markdown::{Closers, FenceMark, Line, lines};
@@ -58,6 +61,14 @@ impl Token<'_> {
     }
 }
 
+/// A tag up to its `>`, also a few lines further; one that nothing closes ends with its line.
+static TAG: LazyLock<Regex> = LazyLock::new(|| {
+    let attributes = r#"(?:\s(?:"[^"]*"|'[^']*'|[^<>"'])*)?/?>|(?:\s[^>\n]*)?>|(?:[\s/][^\n]*)?$"#;
+    Regex::new(&format!(r"(?m)\A<(/?)([A-Za-z0-9_-]+)({attributes})")).expect("a regular expression")
+});
+
+static CLOSE: LazyLock<Regex> = LazyLock::new(|| Regex::new("</([A-Za-z0-9_-]+)>").expect("a regular expression"));
+
 pub(super) fn tokens(text: &str, body: Range<usize>) -> Vec<Token<'_>> {
     let closers = Closers::new(text);
     let mut scanner = Scanner { text, tokens: Vec::new(), tasks: 0, open: Vec::new() };
@@ -100,9 +111,9 @@ impl<'a> Scanner<'a> {
         if let Some(own) = FenceMark::of(line).filter(|own| own.closes(mark)) {
             return Some(range.start + line.trim_end().len() - own.info.len());
         }
-        let tag = line.trim().strip_prefix('<')?;
-        let name = known(name_of(tag.trim_start_matches('/')))?;
-        if !tag.starts_with('/') {
+        let tag = TAG.captures(line.trim())?;
+        let name = known(&tag[2])?;
+        if tag[1].is_empty() {
             if inner.len() < MAX_OPEN {
                 inner.push(name);
             }
@@ -130,7 +141,7 @@ impl<'a> Scanner<'a> {
             }
             at += indent(&self.text[at..end]);
             if tag.kind == Kind::Open && !is_in(CONTAINERS, tag.name) {
-                let Some(close) = self.first_close(at, end, tag.name) else { break };
+                let Some(close) = self.closes(at, end).find(|close| close.name == tag.name) else { break };
                 at = close.end;
                 self.push(close);
                 at += indent(&self.text[at..end]);
@@ -156,71 +167,33 @@ impl<'a> Scanner<'a> {
 
     /// The tag that begins at `at`, if its name is one that counts.
     fn tag(&self, at: usize, end: usize) -> Option<Token<'a>> {
-        let rest = self.text[at..end].strip_prefix('<')?;
-        let (kind, rest) = rest.strip_prefix('/').map_or((Kind::Open, rest), |rest| (Kind::Close, rest));
-        let name = known(name_of(rest))?;
-        let behind = end - rest.len() + name.len();
-        if !self.text[behind..].starts_with(['>', ' ', '\t', '\n', '\r', '/']) && behind < self.text.len() {
-            return None;
-        }
-        let (inside, tag_end) = tag_end(self.text, behind, end);
-        Some(Token { kind, name, start: at, end: tag_end, inside: &self.text[inside] })
+        let limit = self.text.floor_char_boundary((at + MAX_TAG).min(self.text.len())).max(end);
+        let found = TAG.captures(&self.text[at..limit])?;
+        let (name, inside) = (known(found.get(2)?.as_str())?, found.get(3)?.range());
+        let kind = if found[1].is_empty() { Kind::Open } else { Kind::Close };
+        let inside = self.text[at + inside.start..at + inside.end].trim_end_matches('>');
+        Some(Token { kind, name, start: at, end: at + found.get_match().end(), inside })
     }
 
-    fn first_close(&self, at: usize, end: usize, name: &'static str) -> Option<Token<'a>> {
-        let mut from = at;
-        while let Some(found) = self.text[from..end].find("</") {
-            let start = from + found;
-            let inside = &self.text[start + 2..end];
-            let length = name.len();
-            let same = inside.get(..length).and_then(known) == Some(name);
-            if same && inside[length..].starts_with('>') {
-                let end = start + 2 + length + 1;
-                return Some(Token { kind: Kind::Close, name, start, end, inside: "" });
-            }
-            from = start + 2;
-        }
-        None
+    /// The closing tags between two places.
+    fn closes(&self, from: usize, end: usize) -> impl Iterator<Item = Token<'a>> {
+        let close = move |found: Captures<'a>| {
+            let (at, name) = (found.get_match(), known(&found[1])?);
+            Some(Token { kind: Kind::Close, name, start: from + at.start(), end: from + at.end(), inside: "" })
+        };
+        CLOSE.captures_iter(&self.text[from..end]).filter_map(close)
     }
 
     /// Takes the tags that close at the end of a line.
-    fn closes_at_end(&mut self, from: usize, end: usize) {
-        let mut closing = Vec::new();
-        let mut end = end;
-        loop {
-            let rest = self.text[from..end].trim_end();
-            let Some(at) = rest.strip_suffix('>').and_then(|rest| rest.rfind("</")) else { break };
-            let Some(name) = known(&rest[at + 2..rest.len() - 1]) else { break };
-            closing.push(Token { kind: Kind::Close, name, start: from + at, end: from + rest.len(), inside: "" });
-            end = from + at;
+    fn closes_at_end(&mut self, from: usize, mut end: usize) {
+        let mut closing: Vec<Token<'a>> = self.closes(from, end).collect();
+        let mut first = closing.len();
+        while first > 0 && self.text[closing[first - 1].end..end].trim().is_empty() {
+            first -= 1;
+            end = closing[first].start;
         }
-        closing.into_iter().rev().for_each(|token| self.push(token));
+        closing.drain(first..).for_each(|token| self.push(token));
     }
-}
-
-/// Where a tag whose name ends at `from` closes, in its line or a few lines further, and what stands in it.
-fn tag_end(text: &str, from: usize, line_end: usize) -> (Range<usize>, usize) {
-    let limit = text.floor_char_boundary((from + MAX_TAG).min(text.len()));
-    let mut quote = None;
-    for (at, c) in text[from..limit].char_indices() {
-        match (c, quote) {
-            ('>', None) => return (from..from + at, from + at + 1),
-            ('<', None) => break,
-            ('"' | '\'', None) => quote = Some(c),
-            (c, Some(open)) if c == open => quote = None,
-            _ => {}
-        }
-    }
-    match text[from..line_end].find('>') {
-        Some(at) => (from..from + at, from + at + 1),
-        None => (from..line_end, line_end),
-    }
-}
-
-/// The name that the inside of a tag begins with.
-fn name_of(tag: &str) -> &str {
-    let end = tag.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'));
-    &tag[..end.unwrap_or(tag.len())]
 }
 
 /// The element of that name, in any spelling.
