@@ -129,6 +129,6 @@ fn branch(name: &At<String>, faults: &Faults<'_>) -> String {
 pub(super) fn is_branch_name(name: &str) -> bool {
     let forbidden = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
     let bad = |part: &str| part.is_empty() || part.starts_with('.') || part.ends_with(".lock") || part.ends_with('.');
-    !(name.starts_with('-') || name.contains(forbidden) || name.contains("..") || name.contains("@{"))
-        && !name.split('/').any(bad)
+    let whole = name.starts_with('-') || name.contains(forbidden) || name.contains("..") || name.contains("@{");
+    !(whole || name.split('/').any(bad))
 }

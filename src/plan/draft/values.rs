@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use super::faults::{Faults, nearest, quoted};
 use super::keys::{Key, Shape, Word, words};
-use super::source_text::{At, Span};
-use super::tree::{Node, Value};
 use crate::model::CommandLine;
+use crate::plan::faults::{Faults, nearest, quoted};
+use crate::plan::source_text::{At, Span};
+use crate::plan::tree::{Node, Value};
 
 /// The longest time limit that is taken, to keep moments in the range of a calendar.
 const LONGEST: Duration = Duration::from_secs(366 * 24 * 60 * 60);

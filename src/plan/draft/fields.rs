@@ -1,14 +1,14 @@
 //! Reads the native format (SPEC §3.1): tables key by key, as `draft` describes them. A key that is not described is reported
 //! with the nearest one that is.
 
-use super::draft::PlanDraft;
-use super::faults::Faults;
+use super::PlanDraft;
 use super::keys::{Field, Key, Shape, Table};
-use super::scalar::FromNode;
-use super::source_text::{At, Span};
-use super::tree::{Entry, Node, Value};
+use super::values::FromNode;
+use crate::plan::faults::Faults;
+use crate::plan::source_text::{At, Span};
+use crate::plan::tree::{Entry, Node, Value};
 
-pub(super) fn plan(mut root: Node, faults: &Faults<'_>) -> Option<PlanDraft> {
+pub(in crate::plan) fn plan(mut root: Node, faults: &Faults<'_>) -> Option<PlanDraft> {
     if let Value::Table(entries) = &mut root.value {
         // For editors.
         entries.retain(|entry| entry.key.value != "$schema");

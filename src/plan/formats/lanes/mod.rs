@@ -28,21 +28,21 @@ use std::borrow::Cow;
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-use super::Source;
-use super::before::Before;
-use super::command::root;
-use super::draft::{LaneDraft, Overlaps, PlanDraft};
-use super::faults::{Faults, quoted};
-use super::source_text::{At, File};
-use super::validate::Runners;
 use crate::model::ownership::Ownership;
 use crate::model::{CommandLine, Gates};
+use crate::plan::Source;
+use crate::plan::before::Before;
+use crate::plan::command::root;
+use crate::plan::draft::{LaneDraft, Overlaps, PlanDraft};
+use crate::plan::faults::{Faults, quoted};
 use crate::plan::markdown::Document;
+use crate::plan::source_text::{At, File};
+use crate::plan::validate::Runners;
 use context::Context;
 use lane_text::{Label, LaneText};
 use phase_wide::PhaseWide;
 use tasks::{RawTask, tasks};
-pub(super) use why_not::why_not;
+pub(in crate::plan) use why_not::why_not;
 
 /// The most lanes of a phase plan in Markdown.
 const MAX_LANES: usize = 500;

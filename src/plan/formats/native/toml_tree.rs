@@ -3,12 +3,12 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::faults::Faults;
-use super::source_text::{At, Span};
-use super::tree::{Entry, Node, Value};
+use crate::plan::faults::Faults;
+use crate::plan::source_text::{At, Span};
+use crate::plan::tree::{Entry, Node, Value};
 
 /// Reads `text`; every syntax error is a fault. `None` where syntax errors leave nothing to rely on.
-pub(super) fn parse(text: &str, faults: &Faults<'_>) -> Option<Node> {
+pub(in crate::plan) fn parse(text: &str, faults: &Faults<'_>) -> Option<Node> {
     let (table, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         let span = error.span().map_or(Span::default(), |span| Span::new(span.start, span.end));

@@ -23,12 +23,12 @@ use std::cell::Cell;
 use crate::model::LaneId;
 use crate::model::plan::Skipped;
 
-use super::Source;
-use super::command::root;
-use super::draft::{Overlaps, PlanDraft};
-use super::faults::{Faults, quoted};
-use super::ids::as_id;
-use super::source_text::{At, File};
+use crate::plan::Source;
+use crate::plan::command::root;
+use crate::plan::draft::{Overlaps, PlanDraft};
+use crate::plan::faults::{Faults, quoted};
+use crate::plan::ids::as_id;
+use crate::plan::source_text::{At, File};
 use depends::Known;
 use names::{file_and_directory, summary_of};
 use plan_file::PlanFile;
@@ -91,7 +91,7 @@ fn skip(file: &File<'_>, id: &str, source: &Source<'_>) -> Option<String> {
 
 fn skip_plan(file: File<'_>, id: String, reason: String, draft: &mut PlanDraft, faults: &Faults<'_>) {
     // What is wrong with a plan that does not run is nobody's concern.
-    let silent = Faults::new(super::source_text::SourceText::new(file.path, file.text));
+    let silent = Faults::new(crate::plan::source_text::SourceText::new(file.path, file.text));
     let own = silent.source.files().first().copied();
     let name = own.map(|file| plan_file::open(file, id.clone(), &silent)).and_then(|plan| plan.name());
     match LaneId::new(&id) {

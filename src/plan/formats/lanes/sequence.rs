@@ -53,12 +53,14 @@ pub(super) fn other_lanes(text: &str, lane: usize, tasks: &[RawTask], names: &Na
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
+
     use super::super::tasks::tasks;
     use super::*;
 
     fn order(rows: &str) -> (Vec<String>, bool) {
         let text = format!("| ID | Type | Depends on | Files |\n|---|---|---|---|\n{rows}");
-        let tasks = tasks(&text, [0..text.len()]).list;
+        let tasks = tasks(&text, iter::once(0..text.len())).list;
         let (order, circular) = sequence(&text, &tasks);
         (order.into_iter().map(|at| tasks[at].id.as_ref().unwrap().value.clone()).collect(), circular)
     }

@@ -7,12 +7,12 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::faults::Faults;
-use super::source_text::{At, Span};
-use super::tree::{Entry, MAX_DEPTH, Node, Value, unique_entries};
+use crate::plan::faults::Faults;
+use crate::plan::source_text::{At, Span};
+use crate::plan::tree::{Entry, MAX_DEPTH, Node, Value, unique_entries};
 
 /// Reads `text`. A syntax error, which ends reading, and repeated keys are faults.
-pub(super) fn parse(text: &str, faults: &Faults<'_>) -> Option<Node> {
+pub(in crate::plan) fn parse(text: &str, faults: &Faults<'_>) -> Option<Node> {
     match serde_json::from_str::<&RawValue>(text) {
         Ok(root) => convert(root, 0, faults),
         Err(error) => {

@@ -1,10 +1,10 @@
 //! How a table of the native format is described: one line for each key says which field it fills, what it takes, and what
 //! editors say about it. The struct, the schema and the reader are made from it.
 
-use super::native::Fields;
-use super::source_text::{At, Span};
+use super::fields::Fields;
 use crate::model::plan::{AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
 use crate::model::{Approval, MergeMode, Round, TaskKind};
+use crate::plan::source_text::{At, Span};
 
 #[derive(Debug)]
 pub(super) struct Key {
@@ -64,8 +64,8 @@ impl Field for Span {
 /// Makes a type a field that no key fills.
 macro_rules! filled_by_no_key {
     ($($type:ty),*) => {$(
-        impl $crate::plan::keys::Field for $type {
-            fn read(_: &mut $crate::plan::native::Fields<'_>, _: &[&'static str]) -> Self {
+        impl $crate::plan::draft::keys::Field for $type {
+            fn read(_: &mut $crate::plan::draft::fields::Fields<'_>, _: &[&'static str]) -> Self {
                 Self::default()
             }
         }

@@ -3,17 +3,23 @@
 //!
 //! Every format's reader ends here; `validate` makes a plan of it.
 
+mod fields;
+mod keys;
+pub mod schema;
+mod values;
+
 use std::time::Duration;
 
-use super::keys::Shape::{
+use crate::model::plan::{AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
+use crate::model::{Approval, Artifact, CommandLine, Gates, KeyLink, MergeMode, MustHaves, Round, TaskKind};
+use crate::plan::source_text::{At, Span};
+use fields::Fields;
+pub(super) use fields::plan as from_tree;
+use keys::Shape::{
     Command, Commands, Duration as Time, Env, Flag, FullText, Id, Ids, Number, Pools, Table as Nested, Tables, Text,
     Texts, Word, Words,
 };
-use super::keys::{Field, Key, Table, draft, filled_by_no_key, table, words};
-use super::native::Fields;
-use super::source_text::{At, Span};
-use crate::model::plan::{AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
-use crate::model::{Approval, Artifact, CommandLine, Gates, KeyLink, MergeMode, MustHaves, Round, TaskKind};
+use keys::{Field, Key, Table, draft, filled_by_no_key, table, words};
 
 /// The most often that a failed task may be tried again.
 const MAX_RETRIES: u32 = 100;

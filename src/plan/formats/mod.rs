@@ -1,9 +1,35 @@
-//! Which notation a plan is written in, told from its content.
+//! The formats of plans: detected from the content of a file, and read into a draft.
 
-use super::{SourceFile, gsd, lanes};
+pub(super) mod gsd;
+pub(super) mod lanes;
+pub(super) mod native;
+
+use super::draft::{self, PlanDraft};
+use super::faults::Faults;
+use super::validate::Runners;
+use super::{Source, SourceFile, tree, yaml};
 use crate::model::PlanFormat;
 
-/// The notation of a plan; `None` where it is none of them.
+/// The draft that the format's reader makes of the text.
+pub(super) fn read<'a>(
+    format: PlanFormat,
+    source: &Source<'_>,
+    faults: &'a Faults<'a>,
+    runners: &Runners<'_>,
+) -> Option<PlanDraft> {
+    let text = faults.source.text;
+    let tree = match format {
+        PlanFormat::Toml => native::toml_tree::parse(text, faults),
+        PlanFormat::Yaml => yaml::parse(text, faults),
+        PlanFormat::Json => native::json::parse(text, faults),
+        PlanFormat::Gsd => return gsd::plan(source, faults),
+        PlanFormat::Lanes => return lanes::plan(source, faults, runners),
+    }?;
+    tree::refuse_nul(&tree, faults);
+    draft::from_tree(tree, faults)
+}
+
+/// The format of a plan; `None` where it is none of them.
 pub(super) fn detect(files: &[SourceFile<'_>]) -> Option<PlanFormat> {
     match files {
         [file] if lanes::is_plan(file.text) => Some(PlanFormat::Lanes),
@@ -14,7 +40,7 @@ pub(super) fn detect(files: &[SourceFile<'_>]) -> Option<PlanFormat> {
     }
 }
 
-/// The notation of `text` by its first line that says something.
+/// The format of `text` by its first line that says something.
 fn detect_native(text: &str) -> Option<PlanFormat> {
     let text = text.trim_start_matches('\u{feff}').trim_start();
     if let Some(inside) = text.strip_prefix('{') {

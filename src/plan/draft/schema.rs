@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::draft::PlanDraft;
+use super::PlanDraft;
 use super::keys::{Key, Shape, Table};
 
 /// The schema (draft 2020-12) that every native plan follows which reads without a fault of a key.
@@ -76,13 +76,13 @@ fn command() -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::draft::{AgentDraft, LaneDraft, TaskDraft, TimeoutsDraft};
+    use super::super::{AgentDraft, LaneDraft, TaskDraft, TimeoutsDraft};
     use super::*;
     use crate::model::Gates;
 
     #[test]
     fn every_key_is_told_of_in_the_documentation() {
-        let text = include_str!("../../docs/plans.md");
+        let text = include_str!("../../../docs/plans.md");
         let tables = [
             PlanDraft::keys(),
             TimeoutsDraft::keys(),
