@@ -1,11 +1,11 @@
-//! Who mends what: the table of SPEC §8.
+//! Which agent fixes a failed gate: the table of SPEC §8.
 
 use crate::model::FailureClass;
 
-/// How many violations of style the agent that made them mends itself; more go to `style` (seed 003).
+/// How many violations of style the agent that made them fixes itself; more go to `style` (seed 003).
 pub const MAX_VIOLATIONS_OF_SAME_AGENT: usize = 5;
 
-/// Who is to mend a failure.
+/// The agent that fixes a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Delegate {
     /// The agent that last touched the files that the findings name; where there is none, the agent of this name.
@@ -14,11 +14,11 @@ pub enum Delegate {
     SameAgent,
     /// The agent of this name.
     Named(&'static str),
-    /// A person, with the log kept.
+    /// The user, with the log kept.
     Escalate,
 }
 
-/// Who is to mend a failure of `class` with as many complaints as `count` says (SPEC §8).
+/// The agent that fixes a failure of `class` with `count` complaints (SPEC §8).
 pub fn re_delegation(class: FailureClass, count: usize) -> Delegate {
     match class {
         FailureClass::Compilation => Delegate::LastToTouchElse("architect"),

@@ -1,11 +1,8 @@
 //! Whether a file declares or exports a name, whatever its language: by the words around it, not by a grammar.
 
-/// The answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exported {
-    /// It does.
     Yes,
-    /// It does not.
     No,
     /// What was asked for is prose, or a route, and no name.
     NoName,

@@ -25,7 +25,6 @@ const MAX_TEXT: usize = 16 << 20;
 /// How many names of one artifact are looked for.
 const MAX_EXPORTS: usize = 100;
 
-/// The longest path that is looked for.
 const MAX_PATH: usize = 1024;
 
 /// How much of what the plan says is repeated, in characters.
@@ -75,7 +74,6 @@ enum Located<'e> {
     Elsewhere(String),
 }
 
-/// What was read for one demand.
 #[derive(Default)]
 struct Texts<'e> {
     read: Vec<(&'e str, String)>,

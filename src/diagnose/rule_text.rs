@@ -4,7 +4,6 @@ use serde::Deserialize;
 
 use crate::model::FailureClass;
 
-/// A file of rules as it is written.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RulesText {

@@ -1,5 +1,6 @@
 //! The rules by which the output of tools is read, as they stand in `templates/diagnosis`.
 
+use std::error::Error;
 use std::sync::LazyLock;
 
 use regex::Regex;
@@ -22,18 +23,6 @@ const BUILT_IN: &[&str] = &[
 /// How many bytes the search for all patterns at once may use; with little it forgets what it has worked out and is slow.
 const SET_MEMORY: usize = 32 * 1024 * 1024;
 
-/// Why rules cannot be used.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum RulesError {
-    /// It is not TOML, or not of this shape.
-    #[error("rules of diagnosis: {0}")]
-    Shape(#[from] toml::de::Error),
-    /// A pattern is not a regular expression.
-    #[error("rules of diagnosis: {0}; write a regular expression of the crate `regex`")]
-    Pattern(#[from] regex::Error),
-}
-
-/// What is looked for in every line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sought {
     /// The line of the rule with this number.
@@ -46,9 +35,7 @@ pub(super) enum Sought {
     Until(usize),
     /// What that rule wants somewhere.
     Seen(usize),
-    /// The start of the region with this number.
     From(usize),
-    /// Its end.
     To(usize),
 }
 
@@ -57,7 +44,6 @@ pub(super) enum Sought {
 pub(super) struct Rule {
     /// The number of its tool.
     pub(super) tool: usize,
-    /// The class of what it finds.
     pub(super) class: FailureClass,
     pub(super) line: Regex,
     pub(super) above: Option<Regex>,
@@ -80,14 +66,12 @@ impl Rule {
     }
 }
 
-/// One tool.
 struct Tool {
     name: String,
     /// Whether it only counts where no other tool has said anything.
     alone: bool,
 }
 
-/// All rules, ready for use.
 pub(super) struct Rules {
     tools: Vec<Tool>,
     /// In the order in which they are asked.
@@ -106,7 +90,7 @@ impl Rules {
         &RULES
     }
 
-    fn parse(files: &[&str]) -> Result<Self, RulesError> {
+    fn parse(files: &[&str]) -> Result<Self, Box<dyn Error>> {
         let mut building = Building::default();
         for file in files {
             let text: RulesText = toml::from_str(file)?;
@@ -121,7 +105,6 @@ impl Rules {
         self.set.matches(line.as_bytes()).into_iter().map(|index| self.sought[index]).collect()
     }
 
-    /// The tool that `rule` is about.
     pub(super) fn tool_name(&self, rule: &Rule) -> &str {
         &self.tools[rule.tool].name
     }
@@ -147,7 +130,7 @@ struct Building {
 }
 
 impl Building {
-    fn add_tool(&mut self, text: ToolText) -> Result<(), RulesError> {
+    fn add_tool(&mut self, text: ToolText) -> Result<(), Box<dyn Error>> {
         let tool = self.tools.len();
         self.tools.push(Tool { name: text.name, alone: text.alone });
         for RegionText { from, to } in text.captured {
@@ -159,7 +142,7 @@ impl Building {
         text.rule.into_iter().try_for_each(|rule| self.add_rule(tool, rule))
     }
 
-    fn add_rule(&mut self, tool: usize, text: RuleText) -> Result<(), RulesError> {
+    fn add_rule(&mut self, tool: usize, text: RuleText) -> Result<(), Box<dyn Error>> {
         let compile = |pattern: &Option<String>| pattern.as_deref().map(Regex::new).transpose();
         let rule = Rule {
             tool,
@@ -214,7 +197,7 @@ mod tests {
     fn faulty_rules_are_refused() {
         let rule = |fields: &str| format!("[[tool]]\nname = 'x'\n[[tool.rule]]\nclass = 'style'\n{fields}");
         assert!(Rules::parse(&[&rule("line = 'a'")]).is_ok());
-        assert!(matches!(Rules::parse(&[&rule("line = '('")]), Err(RulesError::Pattern(_))));
-        assert!(matches!(Rules::parse(&[&rule("line = 'a'\nbelwo = ['b']")]), Err(RulesError::Shape(_))));
+        assert!(Rules::parse(&[&rule("line = '('")]).is_err_and(|error| error.is::<regex::Error>()));
+        assert!(Rules::parse(&[&rule("line = 'a'\nbelwo = ['b']")]).is_err_and(|error| error.is::<toml::de::Error>()));
     }
 }

@@ -14,7 +14,6 @@ const MESSAGE_BYTES: usize = 300;
 /// A place in an output where a rule applies.
 #[derive(Debug)]
 pub(super) struct Hit<'r> {
-    /// The rule.
     pub(super) rule: &'r Rule,
     /// What it complains about; absent where the rule only tells the class.
     pub(super) finding: Option<Finding>,
@@ -48,7 +47,6 @@ fn scan_section<'r>(rules: &'r Rules, seen: &[bool], lines: &[String], sought: &
 struct Scan<'r, 'l> {
     rules: &'r Rules,
     lines: &'l [String],
-    /// What was found in each line.
     sought: &'l [Vec<Sought>],
     /// For each rule whether what it wants somewhere is there.
     seen: &'l [bool],

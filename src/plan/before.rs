@@ -53,7 +53,6 @@ impl Before {
         self.bits[lane][on / 64] >> (on % 64) & 1 == 1
     }
 
-    /// Whether one of the two waits for the other.
     pub(super) fn ordered(&self, one: usize, other: usize) -> bool {
         self.waits(one, other) || self.waits(other, one)
     }

@@ -23,9 +23,7 @@ pub struct Explanation {
     base_branch: Option<String>,
     max_parallel: Option<u32>,
     merge: Option<MergeMode>,
-    /// In the order of the plan.
     lanes: Vec<LaneExplanation>,
-    /// The longest way through the lanes, first lane first.
     critical_path: Vec<LaneId>,
     /// The time limits along that way; no run takes longer that is never retried and never waits for a place.
     #[serde(with = "millis", rename = "critical_path_ms")]
@@ -81,7 +79,6 @@ struct InterfaceExplanation {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 struct Shared {
     lanes: (LaneId, LaneId),
-    /// The glob of each.
     globs: (String, String),
     /// A path that both globs match; `None` where the search for one was given up.
     example: Option<String>,

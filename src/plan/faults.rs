@@ -12,7 +12,6 @@ const MAX_LISTED: usize = 200;
 /// What is said of a key that is like no known one.
 const NEWER: &str = "keys that begin with `x-` are yours; --allow-unknown ignores keys of newer versions";
 
-/// The faults of one plan.
 pub(super) struct Faults<'a> {
     pub(super) source: SourceText<'a>,
     unknown_keys: Severity,
@@ -40,18 +39,16 @@ impl<'a> Faults<'a> {
     }
 
     /// Notes an error that has no better remedy than its message.
-    pub(super) fn error(&self, span: Span, message: impl AsRef<str>) {
-        self.add(Severity::Error, span, message.as_ref(), None);
+    pub(super) fn error(&self, span: impl Into<Span>, message: impl AsRef<str>) {
+        self.add(Severity::Error, span.into(), message.as_ref(), None);
     }
 
-    /// Notes an error and what to do about it.
-    pub(super) fn error_with(&self, span: Span, message: impl AsRef<str>, help: impl AsRef<str>) {
-        self.add(Severity::Error, span, message.as_ref(), Some(help.as_ref()));
+    pub(super) fn error_with(&self, span: impl Into<Span>, message: impl AsRef<str>, help: impl AsRef<str>) {
+        self.add(Severity::Error, span.into(), message.as_ref(), Some(help.as_ref()));
     }
 
-    /// Notes a warning and what to do about it.
-    pub(super) fn warning(&self, span: Span, message: impl AsRef<str>, help: impl AsRef<str>) {
-        self.add(Severity::Warning, span, message.as_ref(), Some(help.as_ref()));
+    pub(super) fn warning(&self, span: impl Into<Span>, message: impl AsRef<str>, help: impl AsRef<str>) {
+        self.add(Severity::Warning, span.into(), message.as_ref(), Some(help.as_ref()));
     }
 
     /// Notes a key that `owner` does not have and `known` may tell what was meant.
@@ -70,7 +67,6 @@ impl<'a> Faults<'a> {
         self.errors() > 0
     }
 
-    /// How many errors there are so far.
     pub(super) fn errors(&self) -> usize {
         self.found.borrow().errors
     }

@@ -9,7 +9,6 @@ use super::source_text::{At, Span};
 use super::tree::{Entry, Node, Value, last_entries};
 use super::yaml;
 
-/// Keys that front matter is known by.
 pub(super) const KEYS: [&str; 9] =
     ["phase", "plan", "type", "wave", "depends_on", "files_modified", "autonomous", "must_haves", "requirements"];
 
@@ -123,7 +122,6 @@ fn known_keys(text: &str) -> usize {
     KEYS.iter().filter(|known| keys.iter().any(|key| key == *known)).count()
 }
 
-/// The key that begins a line of YAML.
 pub(super) fn key_of(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'))?;
@@ -180,7 +178,6 @@ struct Repair<'a> {
     text: &'a str,
     /// Where the text begins in the plan's.
     start: usize,
-    /// In the order of the text.
     bad: Vec<Range<usize>>,
 }
 

@@ -10,36 +10,31 @@ use crate::model::{LaneIndex, Plan};
 /// The plan as a DOT digraph. Arrows go from a lane to those that wait for it; dotted lines join lanes that are kept
 /// apart.
 pub fn dot(plan: &Plan) -> String {
-    let mut text = String::from("digraph plan {\n  rankdir=LR;\n  node [shape=box];\n");
-    for lane in plan.indices() {
-        let _ = writeln!(text, "  L{} [label={}];", lane.0, dot_quoted(&label(plan, lane)));
-    }
-    for (from, to) in edges(plan) {
-        let _ = writeln!(text, "  L{} -> L{};", from.0, to.0);
-    }
-    for (one, other) in &plan.exclusions {
-        let _ = writeln!(text, "  L{} -> L{} [dir=none, style=dotted, constraint=false];", one.0, other.0);
-    }
-    text + "}\n"
+    let node = |lane, label: &str| format!("L{lane} [label={}];", dot_quoted(label));
+    let edge = |from, to| format!("L{from} -> L{to};");
+    let apart = |one, other| format!("L{one} -> L{other} [dir=none, style=dotted, constraint=false];");
+    format!("digraph plan {{\n  rankdir=LR;\n  node [shape=box];\n{}}}\n", lines(plan, node, edge, apart))
 }
 
 /// The plan as a Mermaid flowchart, with the same lines as [`dot`].
 pub fn mermaid(plan: &Plan) -> String {
-    let mut text = String::from("flowchart LR\n");
-    for lane in plan.indices() {
-        let _ = writeln!(text, "  L{}[\"{}\"]", lane.0, mermaid_escaped(&label(plan, lane)));
-    }
-    for (from, to) in edges(plan) {
-        let _ = writeln!(text, "  L{} --> L{}", from.0, to.0);
-    }
-    for (one, other) in &plan.exclusions {
-        let _ = writeln!(text, "  L{} -.- L{}", one.0, other.0);
-    }
-    text
+    let node = |lane, label: &str| format!("L{lane}[\"{}\"]", mermaid_escaped(label));
+    let edge = |from, to| format!("L{from} --> L{to}");
+    let apart = |one, other| format!("L{one} -.- L{other}");
+    format!("flowchart LR\n{}", lines(plan, node, edge, apart))
 }
 
-fn edges(plan: &Plan) -> impl Iterator<Item = (LaneIndex, LaneIndex)> {
-    plan.indices().flat_map(|to| plan.dag().dependencies(to).iter().map(move |&from| (from, to)))
+fn lines(
+    plan: &Plan,
+    node: impl Fn(u32, &str) -> String,
+    edge: impl Fn(u32, u32) -> String,
+    apart: impl Fn(u32, u32) -> String,
+) -> String {
+    let nodes = plan.indices().map(|lane| node(lane.0, &label(plan, lane)));
+    let on = |to: LaneIndex| plan.dag().dependencies(to).iter().map(move |from| (from.0, to.0));
+    let edges = plan.indices().flat_map(on).map(|(from, to)| edge(from, to));
+    let exclusions = plan.exclusions.iter().map(|(one, other)| apart(one.0, other.0));
+    nodes.chain(edges).chain(exclusions).map(|line| format!("  {line}\n")).collect()
 }
 
 /// The lane's id, and its name on a line below.

@@ -5,12 +5,13 @@
 
 use std::collections::HashMap;
 
-use super::automaton::{Automaton, Meeting, meet};
+use regex_automata::nfa::thompson::NFA;
+
+use super::automaton::{Meeting, automaton, meet};
 
 /// Steps that all searches of one plan may take together; a second or two.
 const FUEL: usize = 4_000_000;
 
-/// A glob and who owns it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Owned<'a> {
     pub(super) lane: usize,
@@ -68,7 +69,7 @@ struct Search<'a> {
     shapes: &'a [Shape<'a>],
     /// By glob, and whether what is below it counts. Made when they are first needed, which is never for most globs
     /// of a well-cut plan.
-    automata: HashMap<(usize, bool), Option<Automaton>>,
+    automata: HashMap<(usize, bool), Option<NFA>>,
     fuel: usize,
 }
 
@@ -82,7 +83,7 @@ impl Search<'_> {
         }
         for (at, below) in keys {
             let text = self.shapes[at].text;
-            self.automata.entry((at, below)).or_insert_with(|| Automaton::new(text, below).ok());
+            self.automata.entry((at, below)).or_insert_with(|| automaton(text, below));
         }
         match keys.map(|key| self.automata[&key].as_ref()) {
             [Some(left), Some(right)] => meet(left, right, &mut self.fuel),
@@ -103,7 +104,6 @@ struct Shape<'a> {
 
 #[derive(PartialEq)]
 enum Kind {
-    /// With wildcards.
     Pattern,
     /// A name that looks like one of a file: `README.md`.
     File,

@@ -7,7 +7,6 @@ use super::tracking::DonePlan;
 use super::{gsd_plan_is_done, gsd_plans_beside};
 use crate::model::{MergedPlan, PlanningFiles};
 
-/// The file that marks a plan as done.
 fn summary(plan: &str) -> String {
     format!("{plan}-SUMMARY.md")
 }

@@ -9,10 +9,10 @@ use sha2::{Digest, Sha256};
 use super::diagnostic::Diagnostic;
 use super::draft::PlanDraft;
 use super::faults::Faults;
+use super::formats;
 use super::source::Source;
 use super::source_text::{MAX_TEXT, SourceText, Span, joined};
 use super::validate::{Context, Runners, validate};
-use super::{format, gsd, json, lanes, native, toml_tree, tree, yaml};
 use crate::model::{CommandLine, Plan, PlanFormat};
 
 /// What became of a plan file.
@@ -50,7 +50,7 @@ pub fn read(
         files => joined(files.iter().map(|file| file.text)).into(),
     };
     let faults = Faults::new(SourceText::of_files(&files, &text)).allowing_unknown(source.options.allow_unknown);
-    let format = source.format.or_else(|| format::detect(source.files));
+    let format = source.format.or_else(|| formats::detect(source.files));
     let draft = draft(source, format, &faults, runners);
     let runner_may_be_unset = matches!(format, Some(PlanFormat::Gsd | PlanFormat::Lanes));
     let fallbacks = source.fallbacks;
@@ -67,7 +67,6 @@ fn add_to_digest(digest: &RefCell<Sha256>, text: &str) {
     digest.update(text);
 }
 
-/// The draft that the format's reader makes of the text.
 fn draft<'a>(
     source: &Source<'_>,
     format: Option<PlanFormat>,
@@ -79,25 +78,16 @@ fn draft<'a>(
         faults.error(Span::default(), format!("a plan has at most {MAX_TEXT} bytes, this one has {}", text.len()));
         return None;
     }
-    let Some(format) = format else {
+    if format.is_none() {
         no_format(text, faults);
-        return None;
-    };
-    let tree = match format {
-        PlanFormat::Toml => toml_tree::parse(text, faults),
-        PlanFormat::Yaml => yaml::parse(text, faults),
-        PlanFormat::Json => json::parse(text, faults),
-        PlanFormat::Gsd => return gsd::plan(source, faults),
-        PlanFormat::Lanes => return lanes::plan(source, faults, runners),
-    }?;
-    tree::refuse_nul(&tree, faults);
-    native::plan(tree, faults)
+    }
+    formats::read(format?, source, faults, runners)
 }
 
 fn no_format(text: &str, faults: &Faults<'_>) {
     if text.trim().is_empty() {
         faults.error_with(Span::default(), "this plan is empty", "a plan has a `phase` and at least one lane");
-    } else if let Some(why) = lanes::why_not(text) {
+    } else if let Some(why) = formats::lanes::why_not(text) {
         faults.error_with(Span::default(), why.message, why.help);
     } else {
         let names: Vec<&str> = PlanFormat::ALL.iter().map(|format| format.word()).collect();

@@ -1,11 +1,12 @@
 //! Places in the text of a plan.
 
+use std::ops::Range;
+
 use super::diagnostic::{Diagnostic, Excerpt, Severity};
 
 /// The longest plan that is read, in bytes.
 pub const MAX_TEXT: usize = 16 * 1024 * 1024;
 
-/// A stretch of the text, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Span {
     pub(super) start: usize,
@@ -18,7 +19,12 @@ impl Span {
     }
 }
 
-/// A value and where the plan gives it.
+impl From<Range<usize>> for Span {
+    fn from(range: Range<usize>) -> Self {
+        Self::new(range.start, range.end)
+    }
+}
+
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct At<T> {
     pub(super) value: T,
@@ -26,12 +32,11 @@ pub(super) struct At<T> {
 }
 
 impl<T> At<T> {
-    pub(super) fn new(value: T, span: Span) -> Self {
-        Self { value, span }
+    pub(super) fn new(value: T, span: impl Into<Span>) -> Self {
+        Self { value, span: span.into() }
     }
 }
 
-/// The value alone.
 pub(super) fn value<T: Clone>(given: &Option<At<T>>) -> Option<T> {
     given.as_ref().map(|given| given.value.clone())
 }
@@ -44,7 +49,6 @@ pub(super) struct SourceText<'a> {
     line_starts: Vec<usize>,
 }
 
-/// A file of a plan.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct File<'a> {
     /// What diagnostics call it.
@@ -56,7 +60,7 @@ pub(super) struct File<'a> {
 
 impl File<'_> {
     /// Where a stretch of the file's text is in the whole.
-    pub(super) fn span(&self, range: std::ops::Range<usize>) -> Span {
+    pub(super) fn span(&self, range: Range<usize>) -> Span {
         Span::new(self.start + range.start, self.start + range.end)
     }
 }
@@ -94,7 +98,6 @@ impl<'a> SourceText<'a> {
         self.text.get(span.start..span.end).unwrap_or("")
     }
 
-    /// A diagnostic that points to the start of `span`.
     pub(super) fn diagnostic(&self, severity: Severity, span: Span, message: &str, help: Option<&str>) -> Diagnostic {
         let start = self.text.floor_char_boundary(span.start);
         let line_at = |offset: usize| self.line_starts.partition_point(|&line| line <= offset) - 1;

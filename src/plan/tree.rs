@@ -6,37 +6,40 @@ use super::source_text::{At, Span};
 /// How deep lists and tables may be nested; a plan needs six levels.
 pub(super) const MAX_DEPTH: usize = 32;
 
-/// A value and where it stands.
 pub(super) type Node = At<Value>;
 
-/// What a plan file can hold.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
     /// Nothing, the same as an absent key.
     Null,
-    /// True or false.
     Boolean(bool),
-    /// A whole number.
     Integer(i64),
     /// A scalar that no key of a plan takes, in words: `a date`.
     Other(&'static str),
-    /// Text.
     Text(String),
-    /// Values in order.
     List(Vec<Node>),
     /// Keys with values, in the order of the text; a repeated key stands once, and is a fault already.
     Table(Vec<Entry>),
 }
 
-/// A key with its value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Entry {
     pub(super) key: At<String>,
     pub(super) value: Node,
 }
 
+impl Node {
+    /// The items of a list and of the lists in it, or the value itself; without those that are nothing.
+    pub(super) fn items(self) -> Vec<Self> {
+        match self.value {
+            Value::List(items) => items.into_iter().flat_map(Self::items).collect(),
+            Value::Null => Vec::new(),
+            _ => vec![self],
+        }
+    }
+}
+
 impl Value {
-    /// The kind in words: `a list`.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Null => "nothing",

@@ -23,7 +23,6 @@ pub(super) fn parse_part(text: &str, start: usize, faults: &Faults<'_>) -> Resul
     Part { text, start, strict: false, faults }.parse()
 }
 
-/// Text that is read, and how.
 struct Part<'a, 'f> {
     text: &'a str,
     /// Where it begins in the plan's text.
@@ -121,7 +120,6 @@ fn message(error: &serde_saphyr::Error) -> String {
     place.map_or(line, |at| &line[..at]).trim_end_matches(':').to_owned()
 }
 
-/// A node as the parser hands it over.
 enum Raw {
     Scalar(Value),
     List(Vec<Spanned<Raw>>),

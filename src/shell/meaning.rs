@@ -34,7 +34,6 @@ pub fn cannot_fail(text: &str) -> Option<String> {
     Some(format!("{mark}{rest}"))
 }
 
-/// What a script's end depends on.
 #[derive(Debug, Clone, Copy, Default)]
 struct Status {
     /// Its last status may be a failure.

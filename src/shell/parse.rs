@@ -46,7 +46,6 @@ struct Parser<'a> {
     substituted: Vec<Script>,
     backticked: Vec<Script>,
     needs_bash: bool,
-    /// Where the last word, redirection or closing word ended.
     end: usize,
 }
 

@@ -74,7 +74,6 @@ struct Stage {
 struct Context {
     /// It is asked by `if`, `while` or `until`.
     is_condition: bool,
-    /// Another command follows in its list.
     is_followed: bool,
     /// Its output is a value: `$( … )`.
     is_value: bool,
@@ -167,7 +166,6 @@ fn finds_nothing(command: &Command) -> u8 {
     }
 }
 
-/// Whether a search stops at the first match.
 fn stops_early(command: &Command) -> bool {
     let quiet = |word: &str| matches!(word, "--quiet" | "--silent") || has_letter(word, &['q', 'm']);
     command.program().is_some_and(is_search)

@@ -18,7 +18,6 @@ pub struct List {
     pub background: bool,
 }
 
-/// What joins a pipeline to those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
     First,
@@ -45,7 +44,6 @@ pub struct Command {
     pub range: Range<usize>,
     /// The words of a simple command, assignments included; those of `[[ … ]]`.
     pub words: Vec<Word>,
-    /// It writes to a file.
     pub writes: bool,
     /// What its words run: `$( … )`, `<( … )`.
     pub substituted: Vec<Script>,
@@ -55,14 +53,22 @@ pub struct Command {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// A program with its arguments, or assignments.
     Simple,
     /// `( … )`, whose `exit` leaves only that, and `{ … }`.
-    Group { subshell: bool, script: Script },
+    Group {
+        subshell: bool,
+        script: Script,
+    },
     /// `if`, `case`, `for`, `while`, `until`.
-    Control { conditions: Vec<Script>, bodies: Vec<Script>, is_loop: bool },
+    Control {
+        conditions: Vec<Script>,
+        bodies: Vec<Script>,
+        is_loop: bool,
+    },
     /// `name() { … }`
-    Function { body: Script },
+    Function {
+        body: Script,
+    },
     /// `(( … ))`
     Arithmetic,
 }

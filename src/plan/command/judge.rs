@@ -9,7 +9,6 @@ use crate::shell::{
     with_literal_parentheses, without_display_filters,
 };
 
-/// Why a command is no gate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::plan) enum Why {
     /// No shell takes it.

@@ -5,14 +5,16 @@
 //! fails every attempt.
 
 mod classify;
+mod commands;
 mod judge;
 mod never_exits;
 mod rooted;
 mod statement;
 mod vocabulary;
 
-pub(super) use classify::{is_plain_command, is_syntax, may_be_call, may_be_command, without_remark};
+pub(super) use classify::{is_syntax, may_be_call, may_be_command, without_remark};
+pub(super) use commands::Commands;
 pub(super) use judge::{Why, script_gate};
-pub(super) use rooted::{relocated, root};
-pub(super) use statement::{commands, in_statement, is_turned, searches, without_marker};
+pub(super) use rooted::root;
+pub(super) use statement::{commands, commands_of_cell, in_statement, is_turned, searches};
 pub(super) use vocabulary::is_in;

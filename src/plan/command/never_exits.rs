@@ -29,7 +29,6 @@ fn runs_on(command: &Command) -> bool {
     texts.iter().any(watches) || serves(&texts[..texts.len().min(MAX_WORDS)])
 }
 
-/// Whether a program with these arguments serves or watches.
 fn serves(texts: &[&str]) -> bool {
     let Some((first, rest)) = texts.split_first() else { return false };
     let has = |options: &str| rest.iter().any(|text| is_in(options, text));

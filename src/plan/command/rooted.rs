@@ -2,23 +2,15 @@
 //!
 //! Such a gate would judge another copy of the files than the lane's, or none.
 
-use std::ops::Range;
-
 use super::classify::characters;
 use crate::plan::source_text::File;
 use crate::shell::edited;
 
-/// Where a worktree is, for everything that its lane runs.
-const WORKTREE: &str = "\"$LANEKEEPER_WORKTREE\"";
+/// The directory of a worktree, for everything that its lane runs.
+const WORKTREE: &str = "$LANEKEEPER_WORKTREE";
 
 /// Directories that are no repository.
 const ELSEWHERE: [&str; 10] = ["/tmp", "/var", "/etc", "/usr", "/opt", "/dev", "/proc", "/sys", "/bin", "/lib"];
-
-/// A `cd` to an absolute directory: where its argument stands, and what it names.
-struct Change<'a> {
-    argument: Range<usize>,
-    directory: &'a str,
-}
 
 /// The directory that all plans take for the repository's root: the shortest one that they `cd` to, where all others
 /// lie below it.
@@ -37,67 +29,57 @@ pub(in crate::plan) fn root<'a>(files: &[File<'a>], owned: &[&str]) -> Option<&'
     Some(begins.into_iter().find(|&at| is_below(at + 1)).map_or(directory, |at| &directory[..at]))
 }
 
-/// `script` with the lane's worktree in place of `root`; `None`: it names other files of another machine.
+/// `script` with the lane's worktree in place of `root`; `None`: it names other files of another machine. Where it goes
+/// nowhere, names below `root` become relative ones.
 pub(in crate::plan) fn relocated(script: &str, root: Option<&str>) -> Option<String> {
-    let within = root.map_or_else(|| script.to_owned(), |root| in_worktree(script, root));
-    let (moved, foreign) = localised(&within, root);
-    let home = ["cd ~/", "cd $HOME/", "cd \"$HOME/", "cd ${HOME}/"].iter().any(|home| moved.contains(home));
-    (!foreign && !home).then_some(moved)
-}
-
-fn common<'a>(files: &[File<'a>]) -> Option<&'a str> {
-    let mut directories = files.iter().flat_map(|file| changes(file.text)).map(|change| change.directory);
-    let first = directories.next()?;
-    let root = directories.clone().fold(first, |root, other| if other.len() < root.len() { other } else { root });
-    let below = |directory: &str| remainder(directory, root).is_some();
-    (below(first) && directories.all(below)).then_some(root)
-}
-
-/// `script` with the lane's worktree in place of `root`.
-fn in_worktree(script: &str, root: &str) -> String {
-    let moved = |change: Change<'_>| {
-        let below = remainder(change.directory, root)?;
-        let parts = Some(format!("/{below}")).filter(|_| !below.is_empty());
-        Some((change.argument, format!("{WORKTREE}{}", crate::model::text::shell_line(parts))))
-    };
-    edited(script, changes(script).filter_map(moved).collect())
-}
-
-/// `script` with names below `root` in place of the absolute ones that stand outside of a `cd`, and whether absolute
-/// names of another machine are left.
-fn localised(script: &str, root: Option<&str>) -> (String, bool) {
-    let (mut edits, mut foreign) = (Vec::new(), false);
     let moves = script.match_indices("cd ").any(|(at, _)| !script[..at].ends_with(|c: char| c.is_alphanumeric()));
-    let (mut begins, mut end) = (true, 0);
+    let (mut edits, mut begins) = (Vec::new(), true);
     for read in characters(script, "\"'").0 {
-        let at = read.at;
-        if begins && at >= end && is_abroad(&script[at..]) {
-            let length = script[at..].find(|c: char| c.is_whitespace() || "\"'`;&|<>(),".contains(c));
-            let name = &script[at..length.map_or(script.len(), |length| at + length)];
-            match root.and_then(|root| remainder(name, root)) {
-                Some(below) if !(moves && read.quote == Some('\'')) => {
-                    end = at + name.len();
-                    edits.push((at..end, if moves { in_any_directory(name, below, read.quote) } else { here(below) }));
+        let (at, name) = (read.at, &script[read.at..]);
+        if let Some(root) = root.filter(|root| begins && is_below(name, root)) {
+            let below = &name[root.len()..];
+            let separator = usize::from(below.starts_with(['/', '\\']));
+            let end = at + root.len();
+            edits.push(match read.quote {
+                _ if !moves && below[separator..].starts_with(in_name) => (at..end + separator, String::new()),
+                _ if !moves => (at..end + separator, ".".to_owned()),
+                None => (at..end, format!("\"{WORKTREE}\"")),
+                Some('\'') => {
+                    // Between two quotes nothing is left of either.
+                    let (opened, closed) = (script[..at].ends_with('\''), below.starts_with('\''));
+                    let [before, behind] = [opened, closed].map(|next| if next { "" } else { "'" });
+                    let place = at - usize::from(opened)..end + usize::from(closed);
+                    (place, format!("{before}\"{WORKTREE}\"{behind}"))
                 }
-                _ => foreign = true,
-            }
+                Some(_) => (at..end, WORKTREE.to_owned()),
+            });
+        } else if begins && is_abroad(name) {
+            return None;
         }
         // In quotes, `|` is part of a pattern.
         begins = read.c.is_whitespace() || "\"'`=(<>;&".contains(read.c) || (read.c == '|' && read.quote.is_none());
     }
-    (edited(script, edits), foreign)
+    let home = ["cd ~/", "cd $HOME/", "cd \"$HOME/", "cd ${HOME}/"].iter().any(|home| script.contains(home));
+    (!home).then(|| edited(script, edits))
 }
 
-/// What `below` the worktree is called in it.
-fn here(below: &str) -> String {
-    if below.is_empty() { ".".to_owned() } else { below.to_owned() }
+/// Whether `text` begins with `root` or a name below it.
+fn is_below(text: &str, root: &str) -> bool {
+    text.strip_prefix(root).is_some_and(|rest| !rest.starts_with(in_name))
 }
 
-/// What `name`, the end of which is `below` the worktree, is called wherever a script has gone.
-fn in_any_directory(name: &str, below: &str, quote: Option<char>) -> String {
-    let worktree = if quote.is_none() { WORKTREE } else { WORKTREE.trim_matches('"') };
-    let separator = usize::from(!below.is_empty());
-    format!("{worktree}{}", &name[name.len() - below.len() - separator..])
+fn in_name(c: char) -> bool {
+    c.is_alphanumeric() || "-_.*?[{$".contains(c)
+}
+
+fn common<'a>(files: &[File<'a>]) -> Option<&'a str> {
+    let mut found = files.iter().flat_map(|file| directories(file.text));
+    let first = found.next()?;
+    let root = found.clone().fold(first, |root, other| if other.len() < root.len() { other } else { root });
+    let below = |directory: &str| {
+        directory.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '\\']))
+    };
+    (below(first) && found.all(below)).then_some(root)
 }
 
 /// Whether `text` begins with a name below someone's home, or on a drive.
@@ -111,35 +93,23 @@ fn is_abroad(text: &str) -> bool {
     drive || ["/home/", "/Users/", "/root/", "/mnt/", "/Volumes/", "/c/"].iter().any(|home| text.starts_with(home))
 }
 
-/// What of `directory` is below `root`.
-fn remainder<'a>(directory: &'a str, root: &str) -> Option<&'a str> {
-    let rest = directory.strip_prefix(root)?;
-    if rest.is_empty() { Some("") } else { rest.strip_prefix(['/', '\\']) }
-}
-
-/// Every `cd` to an absolute directory that is followed by more.
-fn changes(text: &str) -> impl Iterator<Item = Change<'_>> + Clone {
+/// Every absolute directory that the text goes to (`cd`) before it goes on.
+fn directories(text: &str) -> impl Iterator<Item = &str> + Clone {
     text.match_indices("cd ").filter_map(|(at, _)| {
-        let before = text[..at].chars().next_back();
-        if before.is_some_and(|c| !(c.is_whitespace() || "(;&|>`".contains(c))) {
+        if text[..at].ends_with(|c: char| !(c.is_whitespace() || "(;&|>`".contains(c))) {
             return None;
         }
-        let begin = at + 3;
-        let rest = &text[begin..];
-        let (length, inside) = match rest.chars().next().filter(|quote| matches!(quote, '"' | '\'')) {
+        let rest = &text[at + 3..];
+        let (directory, behind) = match rest.chars().next().filter(|quote| matches!(quote, '"' | '\'')) {
             Some(quote) => {
-                let end = rest[1..].find([quote, '\n'])?;
-                (end + 2, 1..end + 1)
+                let end = rest[1..].find([quote, '\n'])? + 1;
+                (&rest[1..end], &rest[end + 1..])
             }
-            None => {
-                let end = rest.find([' ', '\n', ';', '&', ')', '`']).unwrap_or(rest.len());
-                (end, 0..end)
-            }
+            None => rest.split_at(rest.find([' ', '\n', ';', '&', ')', '`']).unwrap_or(rest.len())),
         };
-        let directory = rest[inside].trim_end_matches('/');
-        let follows = rest.get(length..).unwrap_or("").trim_start_matches([' ', '\t', '\r']);
-        let goes_on = follows.starts_with(['&', ';', '\n']);
-        (goes_on && is_foreign(directory)).then(|| Change { argument: begin..begin + length, directory })
+        let directory = directory.trim_end_matches('/');
+        let goes_on = behind.trim_start_matches([' ', '\t', '\r']).starts_with(['&', ';', '\n']);
+        (goes_on && is_foreign(directory)).then_some(directory)
     })
 }
 
@@ -164,7 +134,7 @@ mod tests {
         assert_eq!(root(source.files(), &[]), Some("/home/x/app"));
         let expected = "cd \"$LANEKEEPER_WORKTREE\" && make && cd \"$LANEKEEPER_WORKTREE\"/web && npm test\n\
                         (cd \"$LANEKEEPER_WORKTREE\"'/a b' && ls)";
-        assert_eq!(in_worktree(text, "/home/x/app"), expected);
+        assert_eq!(relocated(text, Some("/home/x/app")).as_deref(), Some(expected));
         let script = SourceText::new("p", "cd C:/src/app\nmake");
         assert_eq!(root(script.files(), &[]), Some("C:/src/app"));
         let windows = SourceText::new("p", "cd C:\\work\\app && make");
@@ -190,26 +160,30 @@ mod tests {
     }
 
     #[test]
-    fn names_on_another_machine_are_moved_or_told() {
+    fn names_on_another_machine_are_moved_or_refused() {
         let root = Some("/home/x/app");
         let cases = [
-            ("ls /home/x/app/src/a.rs", root, "ls src/a.rs", false),
-            ("grep -q 'y' '/home/x/app/b' /home/x/app", root, "grep -q 'y' 'b' .", false),
-            ("cd web && ls /home/x/app/b", root, "cd web && ls \"$LANEKEEPER_WORKTREE\"/b", false),
-            ("cd web && ls \"/home/x/app/b\"", root, "cd web && ls \"$LANEKEEPER_WORKTREE/b\"", false),
-            ("cd /home/x/app\nls", root, "cd \"$LANEKEEPER_WORKTREE\"\nls", false),
-            ("cd web && ls '/home/x/app/b'", root, "cd web && ls '/home/x/app/b'", true),
-            ("ls /home/x/other", root, "ls /home/x/other", true),
-            ("ls /Users/y/a", None, "ls /Users/y/a", true),
-            ("test -f C:/code/a", None, "test -f C:/code/a", true),
-            ("FILE=/root/a ls", None, "FILE=/root/a ls", true),
-            ("ls src/home/x /tmp/a", None, "ls src/home/x /tmp/a", false),
-            ("curl http://localhost/home/x", None, "curl http://localhost/home/x", false),
-            ("rg 'x|/mnt/y' a", None, "rg 'x|/mnt/y' a", false),
-            ("grep -q 'A:/' a", None, "grep -q 'A:/' a", false),
+            ("ls /home/x/app/src/a.rs", root, Some("ls src/a.rs")),
+            ("grep -q 'y' '/home/x/app/b' /home/x/app /home/x/app/", root, Some("grep -q 'y' 'b' . .")),
+            ("cd web && ls /home/x/app/b", root, Some("cd web && ls \"$LANEKEEPER_WORKTREE\"/b")),
+            ("cd web && ls \"/home/x/app/b\"", root, Some("cd web && ls \"$LANEKEEPER_WORKTREE/b\"")),
+            ("cd web && ls '/home/x/app/b'", root, Some("cd web && ls \"$LANEKEEPER_WORKTREE\"'/b'")),
+            ("cd '/home/x/app' && ls", root, Some("cd \"$LANEKEEPER_WORKTREE\" && ls")),
+            ("bash -c 'cd /home/x/app && ls'", root, Some("bash -c 'cd '\"$LANEKEEPER_WORKTREE\"' && ls'")),
+            ("cd /home/x/app\nls", root, Some("cd \"$LANEKEEPER_WORKTREE\"\nls")),
+            ("ls /home/x/other", root, None),
+            ("ls /home/x/app2", root, None),
+            ("ls /Users/y/a", None, None),
+            ("test -f C:/code/a", None, None),
+            ("FILE=/root/a ls", None, None),
+            ("cd ~/app && ls", None, None),
+            ("ls src/home/x /tmp/a", None, Some("ls src/home/x /tmp/a")),
+            ("curl http://localhost/home/x", None, Some("curl http://localhost/home/x")),
+            ("rg 'x|/mnt/y' a", None, Some("rg 'x|/mnt/y' a")),
+            ("grep -q 'A:/' a", None, Some("grep -q 'A:/' a")),
         ];
-        for (script, root, expected, foreign) in cases {
-            assert_eq!(localised(script, root), (expected.to_owned(), foreign), "{script}");
+        for (script, root, expected) in cases {
+            assert_eq!(relocated(script, root).as_deref(), expected, "{script}");
         }
     }
 

@@ -11,7 +11,8 @@ use regex::Regex;
 use super::classify::{is_plain_command, is_word_of_script, may_be_command, words};
 use super::never_exits::never_exits;
 use super::vocabulary::{ABSENCE, CALLED_ALONE, GLUE, OUTCOMES, POSITIVE, TURNING, is_assignment, is_in};
-use crate::plan::markdown::inline::{codes, dedent, one_line, without_code};
+use crate::plan::markdown::inline::{codes, dedent, is_nothing, one_line, without_code};
+use crate::plan::markdown::list_item;
 use crate::shell::{Command, Kind, List, Script, is_search, parse};
 
 /// A part of a text that may hold commands.
@@ -62,7 +63,7 @@ fn statements(text: &str) -> Vec<Part> {
             continue;
         }
         let white = written.len() - written.trim_start().len();
-        let item = item(line);
+        let item = list_item(line, 0..line.len()).map(|(item, _)| &line[item]);
         match found.last_mut() {
             _ if line.is_empty() => open = false,
             Some(Part::Statement(last)) if open && continues(last, line, item, white > margin) => {
@@ -84,7 +85,6 @@ fn is_shell(info: &str) -> bool {
     matches!(word.as_str(), "" | "sh" | "bash" | "shell" | "console" | "zsh" | "shell-session")
 }
 
-/// Whether `line` belongs to the statement before it.
 fn continues(last: &str, line: &str, item: Option<&str>, deeper: bool) -> bool {
     let ends_open = last.ends_with(['\\', ',']) || last.ends_with("&&") || last.ends_with("||");
     let expects = line.split_whitespace().next().is_some_and(|word| {
@@ -95,19 +95,6 @@ fn continues(last: &str, line: &str, item: Option<&str>, deeper: bool) -> bool {
     let says_more = line.starts_with(|c: char| c.is_lowercase() || "(→-".contains(c));
     let done = last.ends_with(['.', ';', ':']) && !expects;
     item.is_none() && (ends_open || expects || (!own && !done && (says_more || (deeper && !line.starts_with('`')))))
-}
-
-/// A line without its bullet, number and check box; a line that has none as it is.
-pub(in crate::plan) fn without_marker(line: &str) -> &str {
-    item(line).unwrap_or(line)
-}
-
-fn item(line: &str) -> Option<&str> {
-    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
-    let bulleted = ["- ", "* ", "+ ", "• "].iter().find_map(|bullet| line.strip_prefix(bullet));
-    let numbered = || [". ", ") "].iter().find_map(|mark| line[digits..].strip_prefix(mark)).filter(|_| digits > 0);
-    let item = bulleted.or_else(numbered)?.trim();
-    Some(["[ ] ", "[x] ", "[X] "].iter().find_map(|mark| item.strip_prefix(mark)).unwrap_or(item).trim())
 }
 
 /// The commands that a statement has one run and succeed.
@@ -152,6 +139,19 @@ pub(in crate::plan) fn in_statement(text: &str) -> Vec<String> {
         behind = *end;
     }
     found
+}
+
+/// The commands of a cell of a command column.
+pub(in crate::plan) fn commands_of_cell(text: &str) -> Vec<String> {
+    if is_nothing(text) {
+        return Vec::new();
+    }
+    if !codes(text).is_empty() {
+        return in_statement(text);
+    }
+    let line = one_line(text);
+    let sure = is_plain_command(&line) || (may_be_command(&line) && line.contains(" --"));
+    Some(line).filter(|_| sure).into_iter().collect()
 }
 
 /// Code as a command: in one line, unless its line ends mean something: in quotes, and in here-documents.
@@ -254,7 +254,6 @@ pub(in crate::plan) fn is_turned(said: &str, search: bool) -> bool {
     words.any(|word| is_in(TURNING, word) || word.ends_with("n't") || (search && is_in(ABSENCE, word)))
 }
 
-/// Whether the first program of a command is known.
 fn knows_program(command: &str) -> bool {
     let command = command.trim_start_matches(['(', '!', ' ']);
     let words = words(command).unwrap_or_default();
@@ -310,7 +309,6 @@ fn in_script(script: &str) -> Vec<String> {
     places.iter().enumerate().filter_map(command).collect()
 }
 
-/// The comment right above a command.
 fn above(gap: &str) -> &str {
     gap.trim_end().lines().last().unwrap_or("").trim()
 }

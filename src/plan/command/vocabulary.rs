@@ -76,7 +76,6 @@ pub(super) const GLUE: &str = "\
     run runs running then and also finally first verify check confirm ensure that with via using by execute from the repo \
     repository root command commands both all of it this new project in directory full suite test tests build lint";
 
-/// Whether `word` is one of a list.
 pub(in crate::plan) fn is_in(list: &str, word: &str) -> bool {
     let listed = |at: usize| {
         let (before, after) = (&list.as_bytes()[..at], &list.as_bytes()[at + word.len()..]);

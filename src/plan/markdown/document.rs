@@ -9,7 +9,6 @@ use crate::plan::markdown::inline::bare;
 pub(crate) struct Document<'a> {
     pub(crate) text: &'a str,
     lines: Vec<(Line<'a>, Fence)>,
-    /// In the order of the text.
     pub(crate) headings: Vec<Heading<'a>>,
     /// How many lines the front matter has, with its two marks.
     pub(crate) front_matter: usize,
@@ -19,10 +18,8 @@ pub(crate) struct Document<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Heading<'a> {
     pub(crate) line: usize,
-    /// How many `#`.
     pub(crate) level: usize,
     pub(crate) title: &'a str,
-    /// The bytes of the title.
     pub(crate) at: Range<usize>,
 }
 
@@ -35,7 +32,6 @@ impl<'a> Document<'a> {
         document
     }
 
-    /// How many lines there are.
     pub(crate) fn len(&self) -> usize {
         self.lines.len()
     }
@@ -62,7 +58,6 @@ impl<'a> Document<'a> {
         trim(self.text, self.range(line))
     }
 
-    /// The bytes of `lines`.
     pub(crate) fn bytes(&self, lines: Range<usize>) -> Range<usize> {
         if lines.is_empty() {
             return 0..0;
@@ -70,12 +65,10 @@ impl<'a> Document<'a> {
         self.range(lines.start).start..self.range(lines.end - 1).end
     }
 
-    /// The heading that a line is.
     pub(crate) fn heading_at(&self, line: usize) -> Option<&Heading<'a>> {
         self.headings.binary_search_by_key(&line, |heading| heading.line).ok().map(|at| &self.headings[at])
     }
 
-    /// The first heading of level 1.
     pub(crate) fn title(&self) -> Option<&Heading<'a>> {
         self.headings.iter().find(|heading| heading.level == 1)
     }

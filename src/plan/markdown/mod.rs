@@ -48,7 +48,6 @@ pub(super) fn indent(line: &str) -> usize {
     white.map(|byte| if byte == b'\t' { 4 } else { 1 }).sum()
 }
 
-/// How a line relates to code fences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fence {
     Outside,
@@ -141,7 +140,6 @@ pub(super) fn fenced_lines(text: &str, from: usize) -> Vec<(Line<'_>, Fence)> {
     found
 }
 
-/// The lines of `text` outside of fences.
 pub(super) fn unfenced_lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     fenced_lines(text, 0).into_iter().filter(|(_, fence)| *fence == Fence::Outside).map(|(line, _)| line)
 }

@@ -1,7 +1,8 @@
 //! Stretches of Markdown as prompts take them.
 
+use std::fmt::Display;
+
 use super::{Fence, fenced_lines, without_marker};
-use crate::model::CommandLine;
 use crate::model::text::headline;
 use crate::plan::markdown::inline::dedent;
 
@@ -34,7 +35,7 @@ pub(crate) fn first_words(text: &str, limit: usize) -> Option<String> {
 }
 
 /// Commands as a block of code.
-pub(crate) fn as_code(commands: &[CommandLine]) -> String {
+pub(crate) fn as_code<T: Display>(commands: &[T]) -> String {
     let lines: Vec<String> = commands.iter().map(|command| format!("    {command}").replace('\n', "\n    ")).collect();
     lines.join("\n")
 }

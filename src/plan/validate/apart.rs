@@ -18,10 +18,8 @@ const MAX_OVERLAPS: usize = 50;
 /// How many globs all lanes of a plan may own together.
 const MAX_GLOBS: usize = 20_000;
 
-/// How many `{a,b}` groups a glob may have.
 const MAX_GROUPS: usize = 20;
 
-/// The longest glob, in bytes.
 const MAX_GLOB: usize = 1024;
 
 /// Pairs of lanes that the plan keeps apart, the one that comes first in the plan first.

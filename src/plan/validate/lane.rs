@@ -2,9 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::agents::agents;
+use super::agents::{Context, agents};
 use super::apart::glob_fault;
-use super::context::Context;
 use super::names::unknown;
 use super::order::called;
 use crate::model::plan::{AgentWorktrees, RetryFrom};

@@ -2,28 +2,20 @@
 
 mod agents;
 mod apart;
-mod context;
 mod lane;
 mod names;
 mod order;
-mod program;
-mod prompt;
-mod tasks;
 
 use crate::model::plan::Interface;
 use crate::model::{MergeMode, PhaseId, Plan, PlanParts, Timeouts};
 use crate::plan::draft::{InterfaceDraft, LaneDraft, PlanDraft};
 use crate::plan::faults::{Faults, quoted};
 use crate::plan::source_text::{At, value};
-pub(super) use agents::NAMELESS;
+pub(super) use agents::{Context, NAMELESS, NO_RUNNER, ONLY_TASK, Runners, own_task};
 pub(super) use apart::glob_fault;
-pub(super) use context::{Context, Runners};
 pub(super) use lane::RETRIES;
 use names::LaneIds;
-pub(super) use program::NO_RUNNER;
-pub(super) use tasks::{ONLY_TASK, own_task};
 
-/// The most lanes of a plan.
 pub(super) const MAX_LANES: usize = 10_000;
 
 /// Checks `draft` and makes a plan of it; `None` where there is any error.
@@ -125,15 +117,18 @@ fn different_merge(mode: &At<MergeMode>, faults: &Faults<'_>) {
     faults.error_with(mode.span, message, "write `merge` once, at the top of the plan");
 }
 
-/// Checks the rules of git for a branch name that matter for a name from a stranger.
 fn branch(name: &At<String>, faults: &Faults<'_>) -> String {
-    let text = name.value.as_str();
-    let forbidden = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
-    let part = |part: &str| part.is_empty() || part.starts_with('.') || part.ends_with(".lock") || part.ends_with('.');
-    let bad = text.starts_with('-') || text.contains(forbidden) || text.contains("..") || text.contains("@{");
-    if bad || text.split('/').any(part) {
+    if !is_branch_name(&name.value) {
         let help = "use a name that `git check-ref-format --branch` takes";
-        faults.error_with(name.span, format!("{} cannot name a branch", quoted(text)), help);
+        faults.error_with(name.span, format!("{} cannot name a branch", quoted(&name.value)), help);
     }
-    text.to_owned()
+    name.value.clone()
+}
+
+/// Whether git takes `name` for a branch, by the rules that matter for a name from a stranger.
+pub(super) fn is_branch_name(name: &str) -> bool {
+    let forbidden = |c: char| c.is_control() || " ~^:?*[\\".contains(c);
+    let bad = |part: &str| part.is_empty() || part.starts_with('.') || part.ends_with(".lock") || part.ends_with('.');
+    let whole = name.starts_with('-') || name.contains(forbidden) || name.contains("..") || name.contains("@{");
+    !(whole || name.split('/').any(bad))
 }

@@ -16,7 +16,6 @@ pub(super) struct LaneIds<'a> {
     pub(super) at: HashMap<&'a str, LaneIndex>,
 }
 
-/// The ids of all lanes.
 pub(super) fn lane_ids<'a>(lanes: &'a [LaneDraft], faults: &Faults<'_>) -> LaneIds<'a> {
     let mut at = HashMap::new();
     for (index, lane) in LaneIndex::first(lanes.len()).zip(lanes) {
@@ -64,7 +63,6 @@ pub(super) fn unique<'a>(names: impl Iterator<Item = &'a At<String>>, what: &str
     }
 }
 
-/// Notes a reference to something that is not there.
 pub(super) fn unknown<'k>(
     name: &At<String>,
     message: &str,

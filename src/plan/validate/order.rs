@@ -8,7 +8,7 @@ use crate::plan::draft::LaneDraft;
 use crate::plan::faults::{Faults, quoted};
 use crate::plan::source_text::At;
 
-/// How many cycles are named before the rest must be mended first.
+/// How many cycles are named before the rest must be fixed first.
 const MAX_CYCLES: usize = 20;
 
 /// The lanes that each lane waits for, in the order of the plan text, and those edges that no lane declares for itself.
@@ -111,7 +111,6 @@ pub(super) fn check_waves(lanes: &[LaneDraft], dag: &Dag, faults: &Faults<'_>) {
     }
 }
 
-/// The lane as messages call it.
 pub(super) fn called(lane: &LaneDraft) -> String {
     lane.id.as_ref().map_or_else(|| "without id".to_owned(), |id| quoted(&id.value))
 }

@@ -1,0 +1,91 @@
+//! The formats of plans: detected from the content of a file, and read into a draft.
+
+pub(super) mod gsd;
+pub(super) mod lanes;
+pub(super) mod native;
+
+use super::draft::{self, PlanDraft};
+use super::faults::Faults;
+use super::validate::Runners;
+use super::{Source, SourceFile, tree, yaml};
+use crate::model::PlanFormat;
+
+/// The draft that the format's reader makes of the text.
+pub(super) fn read<'a>(
+    format: PlanFormat,
+    source: &Source<'_>,
+    faults: &'a Faults<'a>,
+    runners: &Runners<'_>,
+) -> Option<PlanDraft> {
+    let text = faults.source.text;
+    let tree = match format {
+        PlanFormat::Toml => native::toml_tree::parse(text, faults),
+        PlanFormat::Yaml => yaml::parse(text, faults),
+        PlanFormat::Json => native::json::parse(text, faults),
+        PlanFormat::Gsd => return gsd::plan(source, faults),
+        PlanFormat::Lanes => return lanes::plan(source, faults, runners),
+    }?;
+    tree::refuse_nul(&tree, faults);
+    draft::from_tree(tree, faults)
+}
+
+/// The format of a plan; `None` where it is none of them.
+pub(super) fn detect(files: &[SourceFile<'_>]) -> Option<PlanFormat> {
+    match files {
+        [file] if lanes::is_plan(file.text) => Some(PlanFormat::Lanes),
+        [file] if gsd::is_plan(file.path, file.text) => Some(PlanFormat::Gsd),
+        [file] if lanes::why_not(file.text).is_some() => None,
+        [file] => detect_native(file.text),
+        _ => Some(PlanFormat::Gsd),
+    }
+}
+
+/// The format of `text` by its first line that says something.
+fn detect_native(text: &str) -> Option<PlanFormat> {
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    if let Some(inside) = text.strip_prefix('{') {
+        let quoted = inside.trim_start().starts_with(['"', '}']) || inside.trim().is_empty();
+        return Some(if quoted { PlanFormat::Json } else { PlanFormat::Yaml });
+    }
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    line_format(lines.next()?)
+}
+
+/// TOML and YAML differ in what follows the first key.
+fn line_format(line: &str) -> Option<PlanFormat> {
+    if line.starts_with("---") || line.starts_with("%YAML") {
+        return Some(PlanFormat::Yaml);
+    }
+    if line.starts_with('[') {
+        return Some(PlanFormat::Toml);
+    }
+    let in_key = |c: char| c.is_alphanumeric() || "-_.$\"' \t".contains(c);
+    match line.trim_start_matches(in_key).chars().next()? {
+        '=' => Some(PlanFormat::Toml),
+        ':' => Some(PlanFormat::Yaml),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_line_that_says_something_decides() {
+        let cases = [
+            ("# a\n\nphase = \"P1\"", Some(PlanFormat::Toml)),
+            ("[defaults]\n", Some(PlanFormat::Toml)),
+            ("\"phase\" = 1", Some(PlanFormat::Toml)),
+            ("# a = b\nphase: P1 = x", Some(PlanFormat::Yaml)),
+            ("---\n", Some(PlanFormat::Yaml)),
+            ("{\n \"phase\"", Some(PlanFormat::Json)),
+            ("{ phase: P1 }", Some(PlanFormat::Yaml)),
+            ("", None),
+            ("# Heading\n\nSome prose, and so on: more", None),
+        ];
+        for (text, format) in cases {
+            assert_eq!(detect_native(text), format, "{text:?}");
+        }
+    }
+}
