@@ -30,7 +30,7 @@ fn main() -> Result<()> {
         // Nothing is deleted before the end: some file systems make files slowly for a minute then.
         let place = scratch.path().join(files.to_string());
         let tree = Tree::plant(&place.join("repo"), files)?;
-        tree.compare_snapshots(&place)?;
+        tree.compare_snapshots()?;
         tree.compare_commits()?;
     }
     Ok(())
@@ -76,16 +76,15 @@ impl Tree {
         Ok(())
     }
 
-    fn compare_snapshots(&self, scratch: &Path) -> Result<()> {
-        let parents = [self.repository.head_at(&self.place)?.commit];
+    fn compare_snapshots(&self) -> Result<()> {
+        let head = self.repository.head_at(&self.place)?.commit;
         let keep = |round: usize| -> Result<()> {
             let request = SnapshotRequest {
                 worktree: &self.place,
-                index_file: &scratch.join("index"),
                 reference: &format!("refs/lanekeeper/checkpoint/P1-A/{round}"),
                 message: "kept",
-                parents: &parents,
-                since: &parents,
+                head: &head,
+                since: &head,
             };
             snapshot(&self.repository, &request)?;
             Ok(())

@@ -74,14 +74,14 @@ impl Doctor<'_> {
                 |plan: crate::model::Plan| Arc::new(plan.without_secrets(self.within.settings.redacted_patterns()));
             Some((reading.sha256, reading.plan.map(stored)))
         };
-        Ok(survey(&Place {
+        survey(&Place {
             repository: &self.within.repository,
             state: &self.within.state,
             worktree_root: &self.within.settings.worktree_root.value,
             only: self.only,
             ours,
             read_source: &read_source,
-        })?)
+        })
     }
 
     /// Repairs and looks again until there is nothing left that can be repaired.

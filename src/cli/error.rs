@@ -15,7 +15,6 @@ use crate::fs::FileError;
 use crate::git::GitError;
 use crate::model::text::counted;
 use crate::process::ProcessError;
-use crate::recover::doctor::SurveyError;
 use crate::recover::resume::ResumeError;
 use crate::report::projections::ProjectionError;
 use crate::settings::{Faults, Severity};
@@ -170,10 +169,6 @@ fn known(error: &(dyn Error + 'static)) -> Option<CliError> {
         .or_else(|| of.downcast_ref().map(of_state))
         .or_else(|| of.downcast_ref().map(of_driver))
         .or_else(|| of.downcast_ref().map(of_forge))
-        .or_else(|| match of.downcast_ref()? {
-            SurveyError::Git(error) => Some(of_git(error)),
-            SurveyError::File(error) => Some(of_file(error)),
-        })
         .or_else(|| of.downcast_ref::<ExecutorError>().map(blocked))
         .or_else(|| of.downcast_ref::<ProjectionError>().map(blocked))
         .or_else(|| of.downcast_ref::<ProcessError>().map(blocked))

@@ -40,7 +40,7 @@ impl Executor {
         if git::damaged(&self.repository, std::slice::from_ref(head))?.is_empty() {
             return Err(error.into());
         }
-        let parents = std::slice::from_ref(&self.facts.base_commit);
-        Ok(git::snapshot_of_all_files(&self.repository, &SnapshotRequest { parents, ..*request })?)
+        let request = SnapshotRequest { head: &self.facts.base_commit, ..*request };
+        Ok(git::snapshot_of_all_files(&self.repository, &request)?)
     }
 }

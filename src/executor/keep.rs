@@ -1,6 +1,6 @@
 //! Snapshots: worktrees, stashes and commits, each saved under a ref that the run log names.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::{Answer, Executor, ExecutorError, Moment, Task};
@@ -135,40 +135,18 @@ impl Executor {
         words: &str,
     ) -> Result<Snapshot, ExecutorError> {
         let reference = self.snapshot_reference(keeping.lane, keeping.at);
-        let index_file = self.index_file(keeping.lane, keeping.agent);
-        let kept = self.keep_files(path, &index_file, &reference, &self.message(keeping, words));
+        let kept = self.keep_files(path, &reference, &self.message(keeping, words));
         crash_point(CrashPoint::Kept);
         kept
     }
 
     /// Keeps the whole state of the worktree at `path` as `reference`.
-    pub(super) fn keep_files(
-        &self,
-        path: &Path,
-        index_file: &Path,
-        reference: &str,
-        message: &str,
-    ) -> Result<Snapshot, ExecutorError> {
+    pub(super) fn keep_files(&self, path: &Path, reference: &str, message: &str) -> Result<Snapshot, ExecutorError> {
         self.repository.vouch_for(path)?;
         let head = self.repository.head_at(path)?.commit;
-        let request = SnapshotRequest {
-            worktree: path,
-            index_file,
-            reference,
-            message,
-            parents: std::slice::from_ref(&head),
-            since: std::slice::from_ref(&self.facts.base_commit),
-        };
+        let request =
+            SnapshotRequest { worktree: path, reference, message, head: &head, since: &self.facts.base_commit };
         git::snapshot(&self.repository, &request).or_else(|error| self.keep_afresh(&request, &head, error))
-    }
-
-    /// The private index of a worktree's snapshots, kept from one to the next.
-    pub(crate) fn index_file(&self, lane: LaneIndex, agent: Option<&AgentName>) -> PathBuf {
-        let directory = self.run.directory().join("lanes").join(self.plan.lane(lane).id.as_str());
-        match agent {
-            Some(agent) => directory.join("agents").join(agent.as_str()).join("snapshot.index"),
-            None => directory.join("snapshot.index"),
-        }
     }
 
     pub(crate) fn keep_commit(

@@ -239,10 +239,7 @@ impl Executor {
         let message = format!("Snapshot of the final gate of {}", self.facts.run_id);
         // It was opened where the integration branch stood, wherever that went since.
         let kept_by = [kept_by, std::slice::from_ref(&worktree.head)].concat();
-        let index_file = self.run.directory().join("snapshot.index");
-        self.release(&holder, worktree, &kept_by, || {
-            self.keep_files(&worktree.path, &index_file, &reference, &message)
-        })?;
+        self.release(&holder, worktree, &kept_by, || self.keep_files(&worktree.path, &reference, &message))?;
         Ok(git::kept_under(&self.repository, &reference, &message)?)
     }
 }

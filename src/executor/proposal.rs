@@ -7,7 +7,7 @@ use crate::diagnose::outage_in;
 use crate::event::Event;
 use crate::forge::{Forge, Opened, Proposal};
 use crate::fs::{atomic, directory};
-use crate::git::{Lease, PushRequest, Pushed, Remote, branch_reference};
+use crate::git::{PushRequest, Remote, branch_reference};
 use crate::model::text::{last_lines, shell_line};
 use crate::model::{CommitId, LaneIndex, PullRequest};
 use crate::schedule::RunState;
@@ -47,16 +47,11 @@ impl Executor {
         if let Some(theirs) = expected.as_ref().filter(|it| !self.may_replace(it, head, ours)) {
             return Err(foreign(&remote, &branch, Some(theirs)));
         }
-        let request = PushRequest {
-            refspecs: vec![format!("{head}:{reference}")],
-            leases: vec![Lease { reference, expected }],
-            // A hook of the user's may upload what the commits only name.
-            hooks: true,
-            ..PushRequest::default()
-        };
-        match remote.push(&request)? {
-            Pushed::Done => Ok(()),
-            Pushed::Moved(_) => Err(foreign(&remote, &branch, None)),
+        // A hook of the user's may upload what the commits only name.
+        let (commit, expected) = (Some(head), expected.as_ref());
+        match remote.push(&PushRequest { reference: &reference, commit, expected, hooks: true })? {
+            true => Ok(()),
+            false => Err(foreign(&remote, &branch, None)),
         }
     }
 

@@ -14,7 +14,7 @@ use super::directory::{enter_all, sync_directory, sync_names};
 use super::error::{FileError, open_error};
 use super::fault::change;
 use super::regular_file::open_directory;
-use super::staged::{ORDINARY, PRIVATE, Staged, temporary_name};
+use super::staged::{ORDINARY, PRIVATE, Staged, temporary_beside};
 
 /// Replaces the file at `path`, whose directory exists, by one that holds `contents`; mode 0600.
 ///
@@ -62,6 +62,23 @@ pub(crate) fn replace(path: &Path, contents: &[u8]) -> Result<(), FileError> {
     staged.put()
 }
 
+/// The same as [`write`] where nothing may be. `false`: something is.
+pub(crate) fn create(path: &Path, contents: &[u8]) -> Result<bool, FileError> {
+    put_new(Staged::create(path, PRIVATE)?, contents)
+}
+
+/// The same for a file that others read, by way of `temporary` beside it, whose removal does not depend on its name.
+pub(crate) fn create_by_way_of(temporary: &Path, path: &Path, contents: &[u8]) -> Result<bool, FileError> {
+    remove(temporary)?;
+    put_new(Staged::create_as(temporary.file_name().unwrap_or_default().to_owned(), path, ORDINARY)?, contents)
+}
+
+fn put_new(mut staged: Staged, contents: &[u8]) -> Result<bool, FileError> {
+    staged.write(contents)?;
+    staged.sync()?;
+    Ok(staged.put_new()? && staged.sync_name().map(|()| true)?)
+}
+
 /// A file of the user's that is to replace the one at `path` and is on disk: it has the permissions of that one, or those
 /// that the umask leaves.
 pub(crate) fn stage_over(path: &Path, contents: &[u8]) -> Result<Staged, FileError> {
@@ -85,21 +102,21 @@ pub(crate) fn rewrite(path: &Path, contents: &[u8]) -> Result<(), FileError> {
 /// Makes `path` a symbolic link to `target`, in place of one that may be there.
 ///
 /// # Errors
-/// What the system reports; what was there is then untouched.
-pub(crate) fn link(target: &Path, path: &Path) -> io::Result<()> {
-    let staged = path.with_file_name(temporary_name(path.file_name().unwrap_or_default()));
-    change(path, || symlink(target, &staged))?;
+/// [`FileError`]; what was there is then untouched.
+pub(crate) fn link(target: &Path, path: &Path) -> Result<(), FileError> {
+    let staged = temporary_beside(path);
+    change(path, || symlink(target, &staged)).map_err(FileError::io("create", path))?;
     rename(&staged, path).inspect_err(|_| drop(std::fs::remove_file(&staged)))
 }
 
-pub(crate) fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    change(to, || std::fs::rename(from, to))
+pub(crate) fn rename(from: &Path, to: &Path) -> Result<(), FileError> {
+    change(to, || std::fs::rename(from, to)).map_err(FileError::io("rename", from))
 }
 
 /// Exchanges two files in one step; where the file system cannot, the first takes the second's place.
 pub(crate) fn exchange(first: &Path, second: &Path) -> io::Result<()> {
     match change(second, || renameat_with(CWD, first, CWD, second, RenameFlags::EXCHANGE)) {
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => rename(first, second),
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Ok(rename(first, second)?),
         exchanged => Ok(exchanged?),
     }
 }
@@ -114,6 +131,15 @@ pub(crate) fn remove_durably(path: &Path) -> Result<(), FileError> {
     match (remove_if_there(path)?, path.parent()) {
         (true, Some(directory)) if directory.is_dir() => sync_directory(directory),
         _ => Ok(()),
+    }
+}
+
+/// Removes a file, a link (not what it leads to) or a directory with all that is in it; none there is as good.
+pub(crate) fn remove_all(path: &Path) -> io::Result<()> {
+    match std::fs::symlink_metadata(path) {
+        Ok(kind) if kind.is_dir() => std::fs::remove_dir_all(path),
+        Ok(_) => std::fs::remove_file(path),
+        Err(_) => Ok(()),
     }
 }
 

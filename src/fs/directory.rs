@@ -4,16 +4,17 @@
 //! (SPEC §13).
 
 use std::ffi::OsStr;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::error::{FileError, open_error};
 use super::fault::{change, create};
-use super::regular_file::open_directory;
+use super::handle;
+use super::regular_file::{open, open_directory};
 
 /// Makes `relative` below `root`, which exists, and every directory on the way; mode 0700, durable.
 ///
@@ -31,7 +32,7 @@ pub(crate) fn create_directory(path: &Path) -> Result<(), FileError> {
 
 /// Makes the directory `path`, whose parent exists, with the mode that the umask leaves. `false`: it exists.
 pub(crate) fn create_ordinary(path: &Path) -> io::Result<bool> {
-    match create(path, || path.is_dir(), || std::fs::create_dir(path)) {
+    match create(path, || path.is_dir(), || fs::create_dir(path)) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(false),
         made => made.map(|()| true),
     }
@@ -41,6 +42,50 @@ pub(crate) fn sync_directory(directory: &Path) -> Result<(), FileError> {
     open_directory(directory)
         .and_then(|opened| sync_names(directory, &opened))
         .map_err(FileError::io("sync", directory))
+}
+
+/// Syncs a file or a directory; none there is as good.
+pub(crate) fn sync_if_there(path: &Path) -> Result<(), FileError> {
+    let synced = match path.is_dir() {
+        true => open_directory(path).and_then(|opened| sync_names(path, &opened)),
+        false => open(path).and_then(|file| handle::sync(path, &file)),
+    };
+    match synced {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        synced => synced.map_err(FileError::io("sync", path)),
+    }
+}
+
+/// The paths in a directory, sorted; none where it does not exist.
+pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let listed = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed.and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()),
+    };
+    let mut paths = listed.map_err(FileError::io("list", directory))?;
+    paths.sort_unstable();
+    Ok(paths)
+}
+
+/// The directories in a directory, links not counted.
+pub(crate) fn directories(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
+    let mut paths = entries(directory)?;
+    paths.retain(|path| fs::symlink_metadata(path).is_ok_and(|kind| kind.is_dir()));
+    Ok(paths)
+}
+
+/// `path` with `suffix` at the end of its name.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// The first of `path` with `suffix`, and with `-2`, `-3` … after it, that nothing has.
+pub(crate) fn free_name(path: &Path, suffix: &str) -> PathBuf {
+    let numbered = (2..).map(|number: u32| with_suffix(path, &format!("{suffix}-{number}")));
+    let mut names = std::iter::once(with_suffix(path, suffix)).chain(numbered);
+    names.find(|name| fs::symlink_metadata(name).is_err()).unwrap_or_else(|| with_suffix(path, suffix))
 }
 
 /// Makes the names in `directory` durable, of which `path` is one, or the directory.

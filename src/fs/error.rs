@@ -18,15 +18,18 @@ impl FileError {
     pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Io { action, path: path.to_owned(), source }
     }
+
+    pub(crate) fn kind(&self) -> io::ErrorKind {
+        match self {
+            Self::Io { source, .. } => source.kind(),
+            Self::SymbolicLink { .. } | Self::Outside { .. } => io::ErrorKind::InvalidInput,
+        }
+    }
 }
 
 impl From<FileError> for io::Error {
     fn from(error: FileError) -> Self {
-        let kind = match &error {
-            FileError::Io { source, .. } => source.kind(),
-            FileError::SymbolicLink { .. } | FileError::Outside { .. } => io::ErrorKind::InvalidInput,
-        };
-        Self::new(kind, error)
+        Self::new(error.kind(), error)
     }
 }
 

@@ -13,4 +13,4 @@ mod staged;
 
 pub(crate) use error::FileError;
 pub(crate) use error::open_error;
-pub(crate) use staged::{ORDINARY, PRIVATE, Staged};
+pub(crate) use staged::{Staged, remove_unfinished, temporary_beside};

@@ -12,6 +12,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
+use super::error::FileError;
 use super::fault::change;
 use super::handle::overwrite;
 
@@ -72,6 +73,14 @@ pub(crate) fn require_regular(file: File) -> io::Result<File> {
 
 pub(crate) fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     read_with(path.as_ref(), Links::Follow, LARGE)
+}
+
+/// What a regular file holds; `None` where there is none.
+pub(crate) fn read_if_there(path: &Path) -> Result<Option<Vec<u8>>, FileError> {
+    match read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some).map_err(FileError::io("read", path)),
+    }
 }
 
 /// The bytes of a regular file of at most `limit` bytes.

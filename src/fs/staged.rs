@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with, unlinkat};
 use rustix::io::Errno;
 
-use super::directory::{enter_all, sync_names};
+use super::atomic;
+use super::directory::{enter_all, entries, sync_names};
 use super::error::FileError;
 use super::fault::{change, write_all};
 
@@ -117,11 +118,25 @@ fn name_of(path: &Path) -> Result<&OsStr, FileError> {
 }
 
 /// A name beside `name` that nothing has and that no reader of the directory looks at.
-pub(super) fn temporary_name(name: &OsStr) -> OsString {
+fn temporary_name(name: &OsStr) -> OsString {
     let mut temporary = OsStr::new(".").to_owned();
     temporary.push(name);
     temporary.push(format!(".{}.tmp", uuid::Uuid::now_v7().simple()));
     temporary
+}
+
+/// A path beside `path` that nothing has; what a dead process leaves there, [`remove_unfinished`] removes.
+pub(crate) fn temporary_beside(path: &Path) -> PathBuf {
+    path.with_file_name(temporary_name(path.file_name().unwrap_or_default()))
+}
+
+/// Removes the temporary files of dead processes from `directory`, in which no other process writes now.
+pub(crate) fn remove_unfinished(directory: &Path) -> Result<(), FileError> {
+    let is_temporary = |path: &&PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()?.strip_prefix('.')?.strip_suffix(".tmp"));
+        name.and_then(|name| name.rsplit_once('.')).is_some_and(|(_, id)| uuid::Uuid::try_parse(id).is_ok())
+    };
+    entries(directory)?.iter().filter(is_temporary).try_for_each(|path| atomic::remove_durably(path))
 }
 
 /// Some file systems do not know of a rename that replaces nothing.

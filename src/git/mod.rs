@@ -1,8 +1,10 @@
 //! Git: worktrees from a pool, commits, merges, refs, snapshots.
 //!
 //! Everything here blocks, may be called from many threads and from several Lanekeeper processes at once, and may be
-//! asked again after a crash at any instant: it then finds what is done and finishes the rest. What is reported as a
-//! commit or a ref is durable before it is reported. `docs/worktrees.md` tells how.
+//! asked again after a crash at any instant: it then detects what is done and finishes the rest. What is reported as a
+//! commit or a ref is durable before it is reported. `docs/worktrees.md` describes how it is used.
+
+#![allow(missing_docs, reason = "public for the program's own tests and benches")]
 
 mod command;
 mod fast;
@@ -13,46 +15,44 @@ mod snapshot;
 mod worktree;
 
 pub use command::error::GitError;
-pub use command::program::ProgramError;
 pub(crate) use command::program::require_version;
-pub use history::blockers::Obstacles;
+pub use history::blockers::Blockers;
 pub(crate) use history::blockers::tracked_changes_where_checked_out;
-pub(crate) use history::bundle::{Parcel, forget_reference, pack, point_reference};
+pub(crate) use history::bundle::{Bundle, write_bundle};
 pub(crate) use history::commit::message;
 pub use history::commit::{CommitRequest, Committed, commit_all};
 pub use history::merge::{Merge, merge};
 pub(crate) use history::merge::{Revert, revert};
 pub(crate) use history::publish::obstacle_to_publishing;
 pub use history::publish::{Publication, changes_where_checked_out, publish, settle_checkouts, settle_switches};
-pub(crate) use history::references::forget_branch;
-pub use history::references::{move_branch, remove_dead_reference_locks};
-pub use history::remote::{Lease, PushRequest, Pushed, Remote};
+pub use history::references::{delete_branch_if_merged, delete_references, move_branch, remove_dead_reference_locks};
+pub(crate) use history::references::{forget_branch, forget_reference, point_reference};
+pub use history::remote::{PushRequest, Remote};
 pub use history::reserved::Reserved;
 pub(crate) use history::stash::stashed_on;
 pub use history::undone::{Undone, undone};
+pub(crate) use query::commits::{upstream_remote, written_url};
 pub use query::head::{Head, head_of};
 pub use query::hook::uncommitted;
 pub(crate) use query::hook::{Contents, not_left_behind, note_left_behind};
-pub(crate) use query::settings::{upstream_remote, written_url};
 pub(crate) use query::status::refuse_unreadable;
+pub use query::status::uncommitted as uncommitted_paths;
 pub use repo::repository::Repository;
 pub(crate) use repo::repository::branch_reference;
 pub use snapshot::intact::damaged;
 pub(crate) use snapshot::intact::restore_lost_objects;
 pub use snapshot::save::{
-    Snapshot, SnapshotRequest, delete_references, has_changes, keep, reference_name, restore, snapshot,
-    snapshot_of_head,
+    Snapshot, SnapshotRequest, has_changes, keep, reference_name, restore, snapshot, snapshot_of_head,
 };
 pub(crate) use snapshot::save::{
     changed_since, kept_of_phase, kept_under, put_back, snapshot_of_all_files, trailers_of,
 };
-pub use worktree::cleanup::{Stray, delete_branch_if_merged, stray};
-pub(crate) use worktree::embedded_repositories_in;
-pub(crate) use worktree::examine::{Present, Prunable, Slot, SlotCheckout, Standing, is_damaged_index};
-pub use worktree::lost::ClaimFound;
-pub(crate) use worktree::lost::Lost;
+pub use worktree::claim::Holder;
+pub use worktree::copy_ignored::copy_ignored;
+pub use worktree::examine::HeldSlot;
+pub(crate) use worktree::examine::{Present, Prunable, Slot, SlotCheckout, WorktreeState, embedded_repositories_in};
 pub(crate) use worktree::nearby::Surrounding;
-pub use worktree::{
-    Checkout, HeldSlot, Holder, Kept, Mode, Pool, adopt_head, copy_ignored, is_half_updated, set_worktree_to,
-    uncommitted_paths,
-};
+pub use worktree::pool::{Checkout, Kept, Mode, Pool};
+pub use worktree::repair::ClaimFound;
+pub(crate) use worktree::repair::Lost;
+pub use worktree::update::{adopt_head, is_half_updated, set_worktree_to};

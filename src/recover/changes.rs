@@ -3,7 +3,7 @@
 //! The history has the last known content of each worktree: a head that was checked out or committed, or a snapshot.
 //! Nothing is reported where a job ran after that, or where a step may have been interrupted.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::event::Worktree;
 use crate::git::{self, GitError, Repository, Undone};
@@ -41,15 +41,11 @@ pub(crate) struct ExternalChanges {
     pub(crate) moved: Vec<String>,
 }
 
-/// Looks for changes in every worktree at rest. `index_of` returns the private index of a worktree's snapshots.
-///
-/// # Errors
-/// Those of git.
+/// Looks for changes in every worktree at rest.
 pub(crate) fn external_changes(
     repository: &Repository,
     state: &RunState,
     history: &RunHistory,
-    index_of: &dyn Fn(LaneIndex, Option<&AgentName>) -> PathBuf,
 ) -> Result<ExternalChanges, GitError> {
     let mut found = ExternalChanges::default();
     for at in state.plan().indices().filter(|&at| is_at_rest(state, at)) {
@@ -57,7 +53,7 @@ pub(crate) fn external_changes(
         let mut workplaces: Vec<_> = lane.workplaces().collect();
         workplaces.sort_by_key(|(agent, _)| *agent);
         for (agent, workplace) in workplaces {
-            found.add(repository, &lane.id, agent, workplace, &index_of(at, agent));
+            found.add(repository, &lane.id, agent, workplace);
         }
     }
     found.moved.extend(integration_moved(repository, state)?);
@@ -66,20 +62,13 @@ pub(crate) fn external_changes(
 }
 
 impl ExternalChanges {
-    fn add(
-        &mut self,
-        repository: &Repository,
-        lane: &LaneId,
-        agent: Option<&AgentName>,
-        workplace: &Workplace,
-        index: &Path,
-    ) {
+    fn add(&mut self, repository: &Repository, lane: &LaneId, agent: Option<&AgentName>, workplace: &Workplace) {
         let Some(Worktree { path, .. }) = &workplace.worktree else { return };
         if !path.join(".git").exists() || git::is_half_updated(path).unwrap_or(false) {
             return;
         }
         let whose = agent.map_or_else(|| lane.to_string(), |agent| format!("{lane} {agent}"));
-        match changes_at(repository, workplace, index) {
+        match changes_at(repository, workplace) {
             Ok((moved, paths)) => {
                 self.moved.extend(moved.map(|moved| format!("{whose}: {moved}")));
                 let (lane, agent, worktree) = (lane.clone(), agent.cloned(), path.clone());
@@ -123,16 +112,12 @@ fn undone_merges(repository: &Repository, history: &RunHistory) -> Result<Vec<Un
 }
 
 /// Where the branch moved, and the files that changed and are committed nowhere.
-fn changes_at(
-    repository: &Repository,
-    workplace: &Workplace,
-    index: &Path,
-) -> Result<(Option<String>, Vec<String>), GitError> {
+fn changes_at(repository: &Repository, workplace: &Workplace) -> Result<(Option<String>, Vec<String>), GitError> {
     let Workplace { worktree: Some(worktree), head: Some(known_head), content: Some(known), .. } = workplace else {
         return Ok((None, Vec::new()));
     };
     let Some(head) = head_of_branch(repository, worktree)? else { return Ok((None, Vec::new())) };
-    let paths = git::changed_since(repository, &worktree.path, index, known)?;
+    let paths = git::changed_since(repository, &worktree.path, known)?;
     let paths = git::not_left_behind(&worktree.path, known_head, paths)?;
     if head == *known_head {
         return Ok((None, paths));
@@ -140,7 +125,7 @@ fn changes_at(
     let (branch, from, to) = (&worktree.branch, known_head.short(), head.short());
     let moved = format!("{branch} moved from {from} to {to}; the run continues with what it holds");
     // What was committed is not lost: the branch has it.
-    let dirty = git::changed_since(repository, &worktree.path, index, &head)?;
+    let dirty = git::changed_since(repository, &worktree.path, &head)?;
     Ok((Some(moved), paths.into_iter().filter(|path| dirty.contains(path)).collect()))
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use super::error::StateSyncError;
+use super::error::{Result, StateSyncError};
 use super::manifest::{self, Manifest};
 use super::pack::{FILES, LOG};
 use super::{STATES, incoming_reference, state_reference};
@@ -20,7 +20,7 @@ pub struct Offer {
     pub run: RunId,
     pub commit: CommitId,
     /// Its manifest, or why that cannot be read.
-    pub manifest: Result<Manifest, StateSyncError>,
+    pub manifest: Result<Manifest>,
 }
 
 /// A state that was fetched; its commits are here now.
@@ -41,7 +41,7 @@ pub(super) struct Contents {
 }
 
 /// The states that a remote has, in the order of their names. Refs that no run can have are passed over.
-pub fn offers(repository: &Repository, remote: &Remote) -> Result<Vec<Offer>, StateSyncError> {
+pub fn offers(repository: &Repository, remote: &Remote) -> Result<Vec<Offer>> {
     let named = |(name, commit): (String, CommitId)| {
         let run = RunId::new(name.strip_prefix(STATES)?).ok()?;
         Some((run, commit))
@@ -58,7 +58,7 @@ pub fn offers(repository: &Repository, remote: &Remote) -> Result<Vec<Offer>, St
 ///
 /// # Errors
 /// [`StateSyncError::NoState`], [`StateSyncError::Damaged`], [`StateSyncError::NewerFormat`], or what git says.
-pub fn fetch(repository: &Repository, remote: &Remote, run: &RunId) -> Result<Arrived, StateSyncError> {
+pub fn fetch(repository: &Repository, remote: &Remote, run: &RunId) -> Result<Arrived> {
     let (reference, incoming) = (state_reference(run), incoming_reference(run));
     if !remote.references(&[&reference])?.iter().any(|(name, _)| *name == reference) {
         return Err(StateSyncError::NoState { remote: remote.name().to_owned(), run: run.clone() });
@@ -78,7 +78,7 @@ pub fn fetch(repository: &Repository, remote: &Remote, run: &RunId) -> Result<Ar
 
 impl Arrived {
     /// Reads all of it.
-    pub(super) fn open(&self, repository: &Repository) -> Result<Contents, StateSyncError> {
+    pub(super) fn open(&self, repository: &Repository) -> Result<Contents> {
         self.refuse_what_does_not_belong()?;
         let log = self.below(repository, LOG)?.into_iter().flat_map(|(_, piece)| piece).collect::<Vec<u8>>();
         if log.len() as u64 != self.manifest.log_bytes || sha256(&log) != self.manifest.log_sha256 {
@@ -102,13 +102,13 @@ impl Arrived {
         StateSyncError::damaged(&self.remote, &self.manifest.run_id, reason)
     }
 
-    fn below(&self, repository: &Repository, root: &str) -> Result<Vec<RunFile>, StateSyncError> {
+    fn below(&self, repository: &Repository, root: &str) -> Result<Vec<RunFile>> {
         let files = self.entries.iter().filter_map(|entry| Some((entry.path.strip_prefix(root)?, &entry.object)));
         files.map(|(path, object)| Ok((path.to_owned(), repository.contents(object)?))).collect()
     }
 
     /// Nothing but plain files with plain names is ever written here.
-    fn refuse_what_does_not_belong(&self) -> Result<(), StateSyncError> {
+    fn refuse_what_does_not_belong(&self) -> Result<()> {
         let strange = |entry: &&TreeEntry| entry.kind != TreeEntryKind::File || !is_plain(&entry.path);
         match self.entries.iter().find(strange) {
             Some(entry) => Err(self.damaged(&format!("`{}` does not belong in it", entry.path))),
@@ -118,7 +118,7 @@ impl Arrived {
 
     /// A worktree of the run lies below the root that it was pushed from: what lies there is taken for the run's own, and
     /// reset and deleted as it needs.
-    fn refuse_strange_worktrees(&self, records: &[Record]) -> Result<(), StateSyncError> {
+    fn refuse_strange_worktrees(&self, records: &[Record]) -> Result<()> {
         let root = &self.manifest.worktree_root;
         for record in records {
             let strange = match &record.event {
@@ -136,7 +136,7 @@ impl Arrived {
         Ok(())
     }
 
-    fn refuse_another_run(&self, records: &[Record]) -> Result<(), StateSyncError> {
+    fn refuse_another_run(&self, records: &[Record]) -> Result<()> {
         let manifest = &self.manifest;
         let same = match records.first().map(|record| &record.event) {
             Some(Event::RunStarted(started)) => {

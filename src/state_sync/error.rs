@@ -6,6 +6,8 @@ use crate::model::{RunId, Timestamp};
 use crate::projection::cells::clean;
 use crate::store::LogError;
 
+pub(super) type Result<T, E = StateSyncError> = std::result::Result<T, E>;
+
 /// Why a run's state was not pushed or not pulled; nothing was changed unless the message says so.
 #[derive(Debug, thiserror::Error)]
 pub enum StateSyncError {

@@ -8,7 +8,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
 use super::Source;
-use super::error::StateSyncError;
+use super::error::{Result, StateSyncError};
 use super::send::send;
 use crate::event::{Event, Record};
 use crate::git::Remote;
@@ -21,7 +21,7 @@ const SHORTEST_REST: Duration = Duration::from_millis(200);
 
 pub struct Follower {
     news: Option<Sender<()>>,
-    ended: Receiver<Result<(), StateSyncError>>,
+    ended: Receiver<Result<()>>,
 }
 
 /// Whether an event ends or begins something that a push is worth.
@@ -84,7 +84,7 @@ struct Pusher {
 }
 
 impl Pusher {
-    fn follow(mut self, inbox: &Receiver<()>) -> Result<(), StateSyncError> {
+    fn follow(mut self, inbox: &Receiver<()>) -> Result<()> {
         let (mut outcome, mut due) = (Ok(()), Instant::now());
         while inbox.recv().is_ok() {
             gather_until(due, inbox);
@@ -102,7 +102,7 @@ impl Pusher {
         }
     }
 
-    fn push(&mut self) -> Result<(), StateSyncError> {
+    fn push(&mut self) -> Result<()> {
         let outcome = send(&self.source, &self.remote, false).map(drop);
         if let Err(error) = &outcome
             && !std::mem::replace(&mut self.told, true)

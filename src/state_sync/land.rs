@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use super::arrive::{Arrived, Contents};
-use super::error::StateSyncError;
+use super::error::{Result, StateSyncError};
 use super::seen_reference;
 use super::send::continues;
 use super::worktrees::open_all;
@@ -45,7 +45,7 @@ pub struct Landed {
     pub worktrees: usize,
 }
 
-pub fn standing(arrived: &Arrived, directory: &RunDirectory) -> Result<Standing, StateSyncError> {
+pub fn standing(arrived: &Arrived, directory: &RunDirectory) -> Result<Standing> {
     if !directory.log().exists() {
         return Ok(Standing::New);
     }
@@ -55,7 +55,7 @@ pub fn standing(arrived: &Arrived, directory: &RunDirectory) -> Result<Standing,
 
 impl Landing<'_> {
     /// Remembers that the remote is at what arrived, so that the next push continues from there.
-    pub fn remember(&self, arrived: &Arrived) -> Result<(), StateSyncError> {
+    pub fn remember(&self, arrived: &Arrived) -> Result<()> {
         let seen = seen_reference(self.remote, &arrived.manifest.run_id);
         Ok(point_reference(self.repository, &seen, &arrived.commit)?)
     }
@@ -64,7 +64,7 @@ impl Landing<'_> {
     ///
     /// # Errors
     /// [`StateSyncError`]; what arrived damaged, or does not fit in, is refused before anything is made.
-    pub fn put_down(&self, arrived: &Arrived) -> Result<Landed, StateSyncError> {
+    pub fn put_down(&self, arrived: &Arrived) -> Result<Landed> {
         if self.remote.is_shallow_here()? {
             return Err(StateSyncError::Shallow);
         }
@@ -87,7 +87,7 @@ impl Landing<'_> {
         Ok(Landed { lost, integration, worktrees })
     }
 
-    fn missing(&self, arrived: &Arrived) -> Result<Vec<(String, CommitId)>, StateSyncError> {
+    fn missing(&self, arrived: &Arrived) -> Result<Vec<(String, CommitId)>> {
         let manifest = &arrived.manifest;
         let branches = manifest.branches.iter().map(|(name, commit)| (format!("refs/heads/{name}"), commit));
         let references = manifest.references.iter().map(|(name, commit)| (name.clone(), commit));
@@ -107,11 +107,7 @@ impl Landing<'_> {
     }
 
     /// Where the integration branch has to go from and to: only where this run merges into it, and only forward.
-    fn integration(
-        &self,
-        arrived: &Arrived,
-        state: &RunState,
-    ) -> Result<Option<(Option<CommitId>, CommitId)>, StateSyncError> {
+    fn integration(&self, arrived: &Arrived, state: &RunState) -> Result<Option<(Option<CommitId>, CommitId)>> {
         let (branch, there) = (&arrived.manifest.base_branch, &arrived.manifest.integration);
         let Some(here) = self.repository.branch_commit(branch)? else { return Ok(Some((None, there.clone()))) };
         let merges_here = state.started().is_some_and(|started| started.options.merge == MergeMode::Local);
@@ -129,12 +125,7 @@ impl Landing<'_> {
         }
     }
 
-    fn move_integration(
-        &self,
-        arrived: &Arrived,
-        from: Option<&CommitId>,
-        to: &CommitId,
-    ) -> Result<(), StateSyncError> {
+    fn move_integration(&self, arrived: &Arrived, from: Option<&CommitId>, to: &CommitId) -> Result<()> {
         let branch = &arrived.manifest.base_branch;
         let Some(from) = from else {
             return Ok(point_reference(self.repository, &format!("refs/heads/{branch}"), to)?);
@@ -146,13 +137,7 @@ impl Landing<'_> {
     }
 
     /// The log as it arrived, and after it what became of the run by coming here.
-    fn write_log(
-        &self,
-        arrived: &Arrived,
-        contents: &Contents,
-        slots: Vec<(u32, u32)>,
-        lost: &[JobId],
-    ) -> Result<(), StateSyncError> {
+    fn write_log(&self, arrived: &Arrived, contents: &Contents, slots: Vec<(u32, u32)>, lost: &[JobId]) -> Result<()> {
         let to = Place {
             host: self.host.to_owned(),
             repository: self.repository.main_worktree().to_owned(),

@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::error::StateSyncError;
+use super::error::{Result, StateSyncError};
 use crate::event::{Place, RunOutcome};
 use crate::model::{CommitId, PhaseId, RunId, Timestamp};
 use crate::projection::cells::clean;
@@ -45,7 +45,7 @@ struct Head {
 
 impl Manifest {
     /// Reads a manifest that a stranger may have written.
-    pub(super) fn read(bytes: &[u8], remote: &str, run: &RunId) -> Result<Self, StateSyncError> {
+    pub(super) fn read(bytes: &[u8], remote: &str, run: &RunId) -> Result<Self> {
         let damaged = |reason: String| StateSyncError::damaged(remote, run, &reason);
         let head: Head = serde_json::from_slice(bytes).map_err(|error| damaged(format!("{NAME}: {error}")))?;
         let major = |format: &str| format.split('.').next().and_then(|number| number.parse::<u32>().ok());

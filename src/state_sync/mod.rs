@@ -18,6 +18,7 @@ mod worktrees;
 use crate::git::{Remote, Repository, forget_reference};
 use crate::model::RunId;
 use crate::store::RunDirectory;
+use error::Result;
 
 pub use arrive::{Arrived, Offer, fetch, offers};
 pub use error::StateSyncError;
@@ -57,7 +58,7 @@ fn incoming_reference(run: &RunId) -> String {
 }
 
 /// Forgets what this clone knows of the states of `run` on any remote; the remotes keep them.
-pub fn forget(repository: &Repository, run: &RunId) -> Result<(), StateSyncError> {
+pub fn forget(repository: &Repository, run: &RunId) -> Result<()> {
     let end = format!("/{run}");
     let ours = ["refs/lanekeeper/remotes", "refs/lanekeeper/outgoing", "refs/lanekeeper/incoming"];
     for space in ours {

@@ -6,12 +6,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::error::StateSyncError;
+use super::error::{Result, StateSyncError};
 use super::manifest::{FORMAT, Manifest, NAME};
 use super::{Source, outgoing_reference, secrets};
 use crate::event::{Record, RunStarted};
 use crate::fs::regular_file;
-use crate::git::{self, Parcel};
+use crate::git::{Bundle, write_bundle};
 use crate::model::digest::sha256;
 use crate::model::{CommitId, LaneIndex, MergeMode, Plan};
 use crate::schedule::{LaneState, RunState};
@@ -32,7 +32,7 @@ pub(super) struct Packed {
 }
 
 /// Packs a run as it is now. The same state is the same commit.
-pub(super) fn pack(source: &Source) -> Result<Packed, StateSyncError> {
+pub(super) fn pack(source: &Source) -> Result<Packed> {
     let unreadable = |reason: String| StateSyncError::Unreadable { run: source.run.clone(), reason };
     let (log, records) = run_log::read_durable(&source.directory.log())?;
     let plan = regular_file::read(source.directory.plan()).map_err(|error| unreadable(format!("its plan: {error}")))?;
@@ -46,13 +46,13 @@ pub(super) fn pack(source: &Source) -> Result<Packed, StateSyncError> {
     let jobs = run_files::specifications(&source.directory)?;
     secrets::clean(&mut files, &secrets::redactor(state.plan(), &jobs));
     let message = format!("Lanekeeper: run {} of phase {}, {} records", source.run, manifest.phase, manifest.records);
-    let parcel = Parcel {
+    let bundle = Bundle {
         files: &tree(&manifest, &log, files).map_err(|error| unreadable(error.to_string()))?,
         commits: &parents(source, &manifest, &state)?,
         message: &message,
         at: manifest.at,
     };
-    let commit = git::pack(&source.repository, &outgoing_reference(&source.run), &parcel)?;
+    let commit = write_bundle(&source.repository, &outgoing_reference(&source.run), &bundle)?;
     Ok(Packed { commit, manifest, log })
 }
 
@@ -62,7 +62,7 @@ fn describe(
     started: &RunStarted,
     log: &[u8],
     records: &[Record],
-) -> Result<Manifest, StateSyncError> {
+) -> Result<Manifest> {
     let last = records.last().map(|record| (record.seq, record.at));
     let (records, at) = last.ok_or_else(|| StateSyncError::Unreadable {
         run: source.run.clone(),
@@ -90,11 +90,7 @@ fn describe(
 }
 
 /// The branches of lanes that have begun and whose work is not merged. One that was deleted is taken from the log.
-fn branches(
-    source: &Source,
-    state: &RunState,
-    started: &RunStarted,
-) -> Result<BTreeMap<String, CommitId>, StateSyncError> {
+fn branches(source: &Source, state: &RunState, started: &RunStarted) -> Result<BTreeMap<String, CommitId>> {
     let mut branches = BTreeMap::new();
     for lane in state.plan().indices() {
         for (branch, known) in branches_of(state, started, lane) {
@@ -123,7 +119,7 @@ fn branches_of(state: &RunState, started: &RunStarted, lane: LaneIndex) -> Vec<(
     branches
 }
 
-fn references(source: &Source, state: &RunState) -> Result<BTreeMap<String, CommitId>, StateSyncError> {
+fn references(source: &Source, state: &RunState) -> Result<BTreeMap<String, CommitId>> {
     let mut references = BTreeMap::new();
     for (reference, _) in state.plan().indices().flat_map(|lane| &state.lane(lane).snapshots) {
         let commit = source.repository.commit_at(reference)?;
@@ -133,7 +129,7 @@ fn references(source: &Source, state: &RunState) -> Result<BTreeMap<String, Comm
 }
 
 /// The commits that the state keeps: those with names, and those that only the log names.
-fn parents(source: &Source, manifest: &Manifest, state: &RunState) -> Result<Vec<CommitId>, StateSyncError> {
+fn parents(source: &Source, manifest: &Manifest, state: &RunState) -> Result<Vec<CommitId>> {
     let unnamed: BTreeSet<CommitId> =
         state.plan().indices().flat_map(|lane| unnamed(state.lane(lane))).cloned().collect();
     let mut parents = manifest.commits();

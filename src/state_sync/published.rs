@@ -1,6 +1,6 @@
 //! Whether the work of a run is on the remote's own branches, so that its state is not the only place that has it.
 
-use super::error::StateSyncError;
+use super::error::Result;
 use super::manifest::Manifest;
 use crate::git::{Remote, Repository, branch_reference};
 use crate::model::CommitId;
@@ -8,11 +8,7 @@ use crate::model::CommitId;
 /// The branches of a run whose work the remote's branches do not hold, sorted; none: all of it is published. The remote is
 /// asked, and what it has is fetched. The run's integration branch has to be there under its name; work that nobody
 /// merged counts as published on that branch, too.
-pub fn unpublished(
-    repository: &Repository,
-    remote: &Remote,
-    manifest: &Manifest,
-) -> Result<Vec<String>, StateSyncError> {
+pub fn unpublished(repository: &Repository, remote: &Remote, manifest: &Manifest) -> Result<Vec<String>> {
     let base = branch_reference(&manifest.base_branch);
     let wanted: Vec<String> =
         std::iter::once(base.clone()).chain(manifest.branches.keys().map(|name| branch_reference(name))).collect();
@@ -33,11 +29,7 @@ pub fn unpublished(
 }
 
 /// Where those of the refs `wanted` are that the remote has. Their commits are here then.
-fn published(
-    repository: &Repository,
-    remote: &Remote,
-    wanted: &[String],
-) -> Result<Vec<(String, CommitId)>, StateSyncError> {
+fn published(repository: &Repository, remote: &Remote, wanted: &[String]) -> Result<Vec<(String, CommitId)>> {
     let prefixes: Vec<&str> = wanted.iter().map(String::as_str).collect();
     let mut there = remote.references(&prefixes)?;
     there.retain(|(name, _)| wanted.contains(name));
@@ -54,7 +46,7 @@ fn published(
 }
 
 /// Whether one of `heads` leads to `commit`. What is not here leads nowhere.
-fn is_in(repository: &Repository, commit: &CommitId, heads: &[&CommitId]) -> Result<bool, StateSyncError> {
+fn is_in(repository: &Repository, commit: &CommitId, heads: &[&CommitId]) -> Result<bool> {
     if !repository.has_commit(commit)? {
         return Ok(false);
     }

@@ -1,11 +1,11 @@
 //! Pushes a run's state: one ref, moved only if the remote is where this clone left it, or at a state that the log continues.
 
 use super::arrive::{Arrived, fetch};
-use super::error::StateSyncError;
+use super::error::{Result, StateSyncError};
 use super::manifest::Manifest;
 use super::pack::{Packed, pack};
 use super::{Source, outgoing_reference, seen_reference, state_reference};
-use crate::git::{Lease, PushRequest, Pushed, Remote, forget_reference, point_reference};
+use crate::git::{PushRequest, Remote, forget_reference, point_reference};
 use crate::model::digest::sha256;
 use crate::model::{CommitId, RunId};
 
@@ -21,13 +21,13 @@ pub struct Sent {
 ///
 /// # Errors
 /// [`StateSyncError::Superseded`] when another clone pushed a different continuation; nothing was pushed then.
-pub fn send(source: &Source, remote: &Remote, force: bool) -> Result<Sent, StateSyncError> {
+pub fn send(source: &Source, remote: &Remote, force: bool) -> Result<Sent> {
     let packed = pack(source)?;
     let seen = seen_reference(remote, &source.run);
     let expected = source.repository.commit_at(&seen)?;
-    if !push(source, remote, &packed, expected)? {
+    if !push(source, remote, &packed, expected.as_ref())? {
         let theirs = going_on_from(source, remote, &packed, force)?;
-        if !push(source, remote, &packed, theirs.as_ref().map(|theirs| theirs.commit.clone()))? {
+        if !push(source, remote, &packed, theirs.as_ref().map(|theirs| &theirs.commit))? {
             return Err(superseded(remote, &packed.manifest));
         }
     }
@@ -38,34 +38,19 @@ pub fn send(source: &Source, remote: &Remote, force: bool) -> Result<Sent, State
 }
 
 /// Removes the state of a run from a remote if it still is `expected`. `false`: it was not.
-pub fn drop_state(remote: &Remote, run: &RunId, expected: &CommitId) -> Result<bool, StateSyncError> {
-    let reference = state_reference(run);
-    let request = PushRequest {
-        refspecs: vec![format!(":{reference}")],
-        leases: vec![Lease { reference, expected: Some(expected.clone()) }],
-        ..PushRequest::default()
-    };
-    Ok(remote.push(&request)? == Pushed::Done)
+pub fn drop_state(remote: &Remote, run: &RunId, expected: &CommitId) -> Result<bool> {
+    let reference = &state_reference(run);
+    Ok(remote.push(&PushRequest { reference, commit: None, expected: Some(expected), hooks: false })?)
 }
 
 /// Whether the remote was where it was expected, and has the state now.
-fn push(source: &Source, remote: &Remote, packed: &Packed, expected: Option<CommitId>) -> Result<bool, StateSyncError> {
-    let reference = state_reference(&source.run);
-    let request = PushRequest {
-        refspecs: vec![format!("{}:{reference}", packed.commit)],
-        leases: vec![Lease { reference, expected }],
-        ..PushRequest::default()
-    };
-    Ok(remote.push(&request)? == Pushed::Done)
+fn push(source: &Source, remote: &Remote, packed: &Packed, expected: Option<&CommitId>) -> Result<bool> {
+    let (reference, commit) = (&state_reference(&source.run), Some(&packed.commit));
+    Ok(remote.push(&PushRequest { reference, commit, expected, hooks: false })?)
 }
 
 /// What the remote has, if the local log continues it, for example after a push whose answer was lost.
-fn going_on_from(
-    source: &Source,
-    remote: &Remote,
-    packed: &Packed,
-    force: bool,
-) -> Result<Option<Arrived>, StateSyncError> {
+fn going_on_from(source: &Source, remote: &Remote, packed: &Packed, force: bool) -> Result<Option<Arrived>> {
     let arrived = match fetch(&source.repository, remote, &source.run) {
         Err(StateSyncError::NoState { .. }) => return Ok(None),
         // What cannot be read is overwritten by force only.

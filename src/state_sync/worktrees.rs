@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::event::{Event, Record, Worktree};
-use crate::git::{self, Checkout, GitError, Holder, Mode, Pool};
+use crate::git::{self, Checkout, GitError, Holder, Pool};
 use crate::model::{AgentName, CommitId, LaneId, LaneIndex, RunId};
 use crate::schedule::{LaneEnd, RunState};
 
@@ -47,10 +47,7 @@ fn held(state: &RunState, lane: LaneIndex) -> Vec<(Option<AgentName>, &Worktree)
 }
 
 fn open(pool: &Pool, holder: &Holder, worktree: &Worktree, copy: &[String]) -> Result<Worktree, GitError> {
-    let branch = Some(worktree.branch.clone()).filter(|branch| !branch.is_empty());
-    let mode = if branch.is_some() { Mode::ExistingBranch } else { Mode::Reset };
-    let want = Checkout { branch, start: worktree.head.clone(), mode, adopt: true };
-    let opened = pool.open(holder, &want)?;
+    let opened = pool.open(holder, &Checkout::again(worktree))?;
     pool.link(holder, &opened.path)?;
     let patterns: Vec<&str> = copy.iter().map(String::as_str).collect();
     git::copy_ignored(pool.repository(), &opened.path, &patterns)?;

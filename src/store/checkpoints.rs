@@ -106,9 +106,7 @@ pub fn read(path: &Path) -> Result<Vec<CheckpointEntry>, CheckpointsError> {
 }
 
 pub(super) fn lock_of(path: &Path) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(".lock");
-    name.into()
+    directory::with_suffix(path, ".lock")
 }
 
 pub(super) fn read_text(path: &Path) -> Result<Option<String>, CheckpointsError> {

@@ -10,9 +10,10 @@ use std::time::SystemTime;
 
 use serde::Deserialize;
 
-use super::layout::{LaneDirectory, StateDirectory, began, moment, paths_in};
+use super::layout::{LaneDirectory, StateDirectory, began, moment};
 use super::record;
 use crate::event::{Event, RunOutcome, RunStarted};
+use crate::fs::directory::entries;
 use crate::fs::{FileError, regular_file};
 use crate::model::{LaneId, RunId, Timestamp};
 
@@ -42,7 +43,7 @@ impl StateDirectory {
     /// writers, logs that are kept elsewhere and logs that cannot be read are passed over.
     pub fn unfinished_at_a_glance(&self) -> Vec<Glance> {
         let mut logs: Vec<(SystemTime, PathBuf)> =
-            paths_in(&self.path()).unwrap_or_default().into_iter().filter_map(changed_log).collect();
+            entries(&self.path()).unwrap_or_default().into_iter().filter_map(changed_log).collect();
         logs.sort_unstable_by_key(|(changed, _)| Reverse(*changed));
         logs.iter().take(LOGS).filter_map(|(_, log)| glance(log).ok().flatten()).collect()
     }
@@ -62,7 +63,7 @@ impl StateDirectory {
     /// # Errors
     /// `FileError` when a directory is there and cannot be read.
     pub fn logs_at_a_glance(&self) -> Result<Logs, FileError> {
-        let paths: Vec<PathBuf> = paths_in(&self.path())?.into_iter().filter(|path| run_of(path).is_some()).collect();
+        let paths: Vec<PathBuf> = entries(&self.path())?.into_iter().filter(|path| run_of(path).is_some()).collect();
         let seen = looked_at(&paths);
         let open = match &self.log {
             Some(_) => self.runs()?,
@@ -102,7 +103,7 @@ impl StateDirectory {
 impl LaneDirectory {
     /// The directories of the lanes of `run` that are there, in the order of their names.
     pub fn all_of(worktree_root: &Path, run: &RunId) -> Vec<Self> {
-        let paths = paths_in(&worktree_root.join(run.as_str())).unwrap_or_default();
+        let paths = entries(&worktree_root.join(run.as_str())).unwrap_or_default();
         let names = paths.iter().filter_map(|path| LaneId::new(path.file_name()?.to_str()?).ok());
         let mut lanes: Vec<LaneId> = names.collect();
         lanes.sort_unstable();

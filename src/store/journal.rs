@@ -13,7 +13,7 @@ use super::log_guard::LogGuard;
 use super::record::encode;
 use super::run_log::scan_all;
 use crate::event::{Event, Record};
-use crate::fs::directory::sync_directory;
+use crate::fs::directory::{sync_directory, with_suffix};
 use crate::fs::handle::{append_existing, append_new, sync_contents, truncate, write_all};
 use crate::fs::regular_file::Links;
 use crate::fs::{atomic, open_error};
@@ -77,14 +77,12 @@ impl Journal {
     /// # Errors
     /// Those of [`Journal::open`] and [`Journal::append`]; there is no log at `path` then.
     pub fn install(path: &Path, bytes: &[u8], at: Timestamp, events: &[Event]) -> Result<(), LogError> {
-        let mut staged = path.as_os_str().to_owned();
-        staged.push(".arriving");
-        let staged = PathBuf::from(staged);
+        let staged = with_suffix(path, ".arriving");
         atomic::write(&staged, bytes)?;
         let (mut journal, _) = Self::open(&staged)?;
         events.iter().try_for_each(|event| journal.append(at, event).map(drop))?;
         journal.sync()?;
-        atomic::rename(&staged, path).map_err(|source| cannot("write", path, source))?;
+        atomic::rename(&staged, path)?;
         path.parent().map_or(Ok(()), |directory| Ok(sync_directory(directory)?))
     }
 

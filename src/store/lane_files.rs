@@ -71,8 +71,7 @@ fn edit_task(
         let text = read_foreign(&path).unwrap_or_else(Some);
         let old = text.as_deref().map(serde_json::from_str::<Map<String, Value>>).transpose();
         if old.is_err() {
-            let aside = path.with_extension("json.bad");
-            rename(&path, &aside).map_err(FileError::io("set aside", &path))?;
+            rename(&path, &path.with_extension("json.bad"))?;
         }
         match edit(old.ok().flatten()) {
             Some(new) => write_pretty(&lane.root, &lane.relative.join("task.json"), &new, replace),

@@ -1,13 +1,13 @@
 //! Where everything of Lanekeeper's is on disk (SPEC §4). Names are made of checked ids, so no path leaves its root.
 
 use std::fs;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
 
-use crate::fs::directory::create_directories;
+use crate::fs::directory::{create_directories, entries};
 use crate::fs::{FileError, directory, regular_file};
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::{AgentName, JobId, LaneId, PhaseId, ReportFormat, RunId, Timestamp};
@@ -110,7 +110,7 @@ impl StateDirectory {
     /// [`FileError`] when the directory is there and cannot be read.
     pub(crate) fn lane_locks(&self, phase: &PhaseId) -> Result<Vec<(LaneId, PathBuf)>, FileError> {
         let path = self.path().join(LOCKS).join("lanes").join(phase.as_str());
-        let mut locks: Vec<(LaneId, PathBuf)> = paths_in(&path)?
+        let mut locks: Vec<(LaneId, PathBuf)> = entries(&path)?
             .into_iter()
             .filter_map(|path| {
                 let name = path.file_name()?.to_str()?.strip_suffix(".lock")?;
@@ -130,7 +130,7 @@ impl StateDirectory {
         if let Some(log) = &self.log {
             return Ok(first_line(log).map(|first| first.run_id).into_iter().collect());
         }
-        let mut runs: Vec<(Timestamp, RunId)> = paths_in(&self.path())?
+        let mut runs: Vec<(Timestamp, RunId)> = entries(&self.path())?
             .into_iter()
             .filter_map(|path| {
                 let name = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
@@ -251,14 +251,6 @@ impl LaneDirectory {
 
     pub(crate) fn status_file(&self, agent: &AgentName) -> PathBuf {
         self.path().join("agents").join(agent.as_str()).join("status.json")
-    }
-}
-
-pub(super) fn paths_in(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
-    match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(source) => Err(FileError::Io { action: "list", path: directory.to_owned(), source }),
-        Ok(entries) => Ok(entries.flatten().map(|entry| entry.path()).collect()),
     }
 }
 

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::fs::directory::create_directories;
+use crate::fs::directory::{create_directories, with_suffix};
 use crate::fs::{FileError, atomic};
 
 /// The largest log of which a copy is held in memory, in bytes. A longer one is restored from the open file, which has
@@ -82,8 +82,7 @@ impl LogGuard {
 
     /// Writes the log again, durably. Returns the name under which what was at its path is saved.
     pub(super) fn restore(&self, file: &File) -> Result<Option<PathBuf>, FileError> {
-        let failed = |action| FileError::io(action, &self.path);
-        let bytes = self.content(file).map_err(failed("read"))?;
+        let bytes = self.content(file).map_err(FileError::io("read", &self.path))?;
         if let Some(directory) = self.path.parent() {
             let real = |path: &Path| fs::canonicalize(path).is_ok_and(|real| real == path);
             let existing = directory.ancestors().find(|path| real(path)).unwrap_or(directory);
@@ -94,7 +93,7 @@ impl LogGuard {
         let aside = match atomic::rename(&self.path, &aside) {
             Ok(()) => Some(aside),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(source) => return Err(failed("rename")(source)),
+            Err(error) => return Err(error),
         };
         atomic::write(&self.path, &bytes)?;
         Ok(aside)
@@ -111,11 +110,7 @@ impl LogGuard {
 }
 
 fn free_name(path: &Path) -> PathBuf {
-    let name = |number: u32| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".damaged-{number}"));
-        PathBuf::from(name)
-    };
+    let name = |number: u32| with_suffix(path, &format!(".damaged-{number}"));
     let taken = |path: &PathBuf| fs::symlink_metadata(path).is_ok();
     (1..u32::MAX).map(name).find(|path| !taken(path)).unwrap_or_else(|| name(0))
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::event::{Event, SnapshotReason, StopReason};
+use crate::fs::directory::entries;
 use crate::fs::regular_file::read_foreign;
 use crate::fs::{FileError, atomic};
 use crate::model::{AgentName, CommitId, HumanGate, LaneId, Timestamp};
@@ -82,7 +83,7 @@ pub(crate) struct Malformed {
 pub fn submit(directory: &Path, request: &Request) -> Result<PathBuf, FileError> {
     // A version 7 UUID begins with the time in milliseconds, so names sort by age.
     let path = directory.join(format!("{}.json", uuid::Uuid::now_v7()));
-    let text = serde_json::to_vec(request).map_err(|error| io_error("write", &path, error.into()))?;
+    let text = serde_json::to_vec(request).map_err(|error| FileError::io("write", &path)(error.into()))?;
     atomic::write(&path, &text)?;
     Ok(path)
 }
@@ -92,7 +93,7 @@ pub(crate) fn withdraw(path: &Path) -> Result<bool, FileError> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(source) => Err(io_error("remove", path, source)),
+        Err(source) => Err(FileError::io("remove", path)(source)),
     }
 }
 
@@ -150,14 +151,8 @@ fn age(file: &Path) -> Timestamp {
 const TAKEN: &str = "taken";
 
 fn ending_with(directory: &Path, extension: &str) -> Result<Vec<PathBuf>, FileError> {
-    let entries = match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.and_then(Iterator::collect::<io::Result<Vec<_>>>),
-    };
-    let entries = entries.map_err(|source| io_error("list", directory, source))?;
-    let mut paths: Vec<PathBuf> =
-        entries.into_iter().map(|entry| entry.path()).filter(|path| is_request(path, extension)).collect();
-    paths.sort_unstable();
+    let mut paths = entries(directory)?;
+    paths.retain(|path| is_request(path, extension));
     Ok(paths)
 }
 
@@ -184,10 +179,6 @@ fn set_aside(path: PathBuf, reason: String) -> Malformed {
         Ok(()) => Malformed { path: aside, reason },
         Err(_) => Malformed { path, reason },
     }
-}
-
-fn io_error(action: &'static str, path: &Path, source: io::Error) -> FileError {
-    FileError::Io { action, path: path.to_owned(), source }
 }
 
 #[cfg(test)]

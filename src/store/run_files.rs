@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use super::layout::{RunDirectory, paths_in};
+use super::layout::RunDirectory;
 use crate::fs::atomic::write_below;
+use crate::fs::directory::entries;
 use crate::fs::regular_file::{Links, open_with};
 use crate::fs::{FileError, open_error};
 use crate::model::JobSpec;
@@ -69,7 +70,7 @@ pub fn is_plain(path: &str) -> bool {
 }
 
 fn descend(directory: &Path, prefix: &str, except: &[PathBuf], files: &mut Vec<RunFile>) -> Result<(), FileError> {
-    for path in paths_in(directory)? {
+    for path in entries(directory)? {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         if !is_plain(name) || is_left_behind(name) || except.contains(&path) {
             continue;
@@ -88,7 +89,7 @@ fn descend(directory: &Path, prefix: &str, except: &[PathBuf], files: &mut Vec<R
 }
 
 fn gather_specifications(directory: &Path, found: &mut Vec<JobSpec>) -> Result<(), FileError> {
-    for path in paths_in(directory)? {
+    for path in entries(directory)? {
         match fs::symlink_metadata(&path) {
             Ok(kind) if kind.is_dir() => gather_specifications(&path, found)?,
             Ok(kind) if kind.is_file() && path.ends_with("spec.json") => {

@@ -7,6 +7,7 @@ use super::error::{Damage, LogError, cannot};
 use super::record;
 use super::run_log::scan_all;
 use crate::event::Record;
+use crate::fs::directory::with_suffix;
 use crate::fs::{FileError, atomic, regular_file};
 use crate::model::RunId;
 
@@ -74,11 +75,8 @@ pub fn replace_log(path: &Path, text: &[u8]) -> Result<PathBuf, FileError> {
 
 /// Copies the file at `path` to a name beside it that follows from its content, and returns the name.
 pub fn keep_aside(path: &Path) -> Result<PathBuf, FileError> {
-    let bytes =
-        regular_file::read(path).map_err(|source| FileError::Io { action: "read", path: path.to_owned(), source })?;
-    let mut name = path.as_os_str().to_owned();
-    name.push(format!(".damaged-{:08x}", crc32fast::hash(&bytes)));
-    let aside = PathBuf::from(name);
+    let bytes = regular_file::read(path).map_err(FileError::io("read", path))?;
+    let aside = with_suffix(path, &format!(".damaged-{:08x}", crc32fast::hash(&bytes)));
     if !regular_file::read(&aside).is_ok_and(|kept| kept == bytes) {
         atomic::write(&aside, &bytes)?;
     }

@@ -27,8 +27,7 @@ pub(super) fn settle(
     let (context, run) = (within.context, &locked.started.run_id);
     let refuses = adoption.on_conflict == OnConflict::Fail;
     let executor = within.executor(&locked.started, &locked.plan)?;
-    let index_of = |lane, agent: Option<&_>| executor.index_file(lane, agent);
-    let found = external_changes(&within.repository, &locked.state, history, &index_of)?;
+    let found = external_changes(&within.repository, &locked.state, history)?;
     let mut events = Vec::new();
     for moved in found.moved {
         context.printer.warning(&moved, &[]);

@@ -4,12 +4,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::fs::FileError;
-use crate::git::command::program::ProgramError;
+use crate::git::command::ProgramError;
 use crate::model::CommitId;
 
-/// Why a git operation was not done.
+pub(crate) type Result<T, E = GitError> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum GitError {
     #[error(transparent)]
     Program(#[from] ProgramError),
@@ -84,13 +84,12 @@ pub enum GitError {
     NoSuchRemote { name: String, known: Vec<String> },
     #[error("remote `{remote}`: {source}; {remedy}")]
     Remote { remote: String, remedy: &'static str, source: ProgramError },
-    #[error("remote `{remote}` refuses {}{}", .reasons.join(", "), .said.iter().map(|line| format!("\n  {line}")).collect::<String>())]
-    PushRefused { remote: String, reasons: Vec<String>, said: Vec<String> },
-    #[error("`{pattern}` is no pattern of files: {reason}")]
+    #[error("remote `{remote}` refuses {reason}{}", .said.iter().map(|line| format!("\n  {line}")).collect::<String>())]
+    PushRefused { remote: String, reason: String, said: Vec<String> },
+    #[error("`{pattern}` is not a valid file pattern: {reason}")]
     BadPattern { pattern: String, reason: String },
 }
 
-/// How many names a message lists.
 const LISTED: usize = 10;
 
 fn listed(paths: &[String]) -> String {
@@ -106,7 +105,6 @@ fn remotes_to_choose(name: &str, known: &[String]) -> String {
     format!("there are {}", listed(known))
 }
 
-/// Turns an I/O error into a [`GitError`] that says what was tried with which path.
 pub(crate) fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> GitError {
     move |source| FileError::io(doing, path)(source).into()
 }

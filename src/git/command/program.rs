@@ -7,16 +7,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use crate::git::command::error::{GitError, io_error};
+use crate::git::command::GitError;
 use crate::model::text::shell_line;
 use crate::model::time::short;
 use crate::model::{is_foreign_git_variable, is_transport_variable};
 use crate::time_limit::output_within;
 use crate::timing::{TARGET, outside};
 
-/// A git command that could not be started, or ended with a code other than 0.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ProgramError {
     #[error("cannot start git in {directory}: {source}")]
     Start { directory: PathBuf, source: io::Error },
@@ -52,7 +50,6 @@ const CAREFUL: &[&str] = &[
     "core.ignoreStat=false",
 ];
 
-/// One git command, not yet run.
 #[derive(Debug)]
 pub(crate) struct Git<'a> {
     directory: &'a Path,
@@ -60,6 +57,7 @@ pub(crate) struct Git<'a> {
     arguments: Vec<OsString>,
     variables: Vec<(&'static str, OsString)>,
     stdin: Option<&'a File>,
+    input: Option<Vec<u8>>,
     reaches_out: bool,
     limit: Option<Duration>,
 }
@@ -82,79 +80,78 @@ impl<'a> Git<'a> {
             arguments: Vec::new(),
             variables: Vec::new(),
             stdin: None,
+            input: None,
             reaches_out: false,
             limit: None,
         }
     }
 
-    /// The same without any hook (seed 002: commits of ours skip hooks).
+    /// Runs no hook (seed 002).
     pub(crate) fn without_hooks(self) -> Self {
         self.configured("core.hooksPath=/dev/null")
     }
 
-    /// The same with one more setting, `key=value`.
+    /// Adds a setting, `key=value`.
     pub(crate) fn configured(mut self, setting: &'a str) -> Self {
         self.configuration.push(setting);
         self
     }
 
-    /// The same, comparing files with the index as carefully as git can, whatever the user's settings say.
+    /// Compares files with the index as carefully as git can, whatever the user's settings are.
     pub(crate) fn comparing_carefully(mut self) -> Self {
         self.configuration.extend(CAREFUL);
         self
     }
 
-    /// The same with an environment variable.
     pub(crate) fn variable(mut self, name: &'static str, value: impl AsRef<OsStr>) -> Self {
         self.variables.push((name, value.as_ref().to_owned()));
         self
     }
 
-    /// The same without writing anything for convenience, such as a refreshed index.
+    /// Writes nothing for convenience, such as a refreshed index.
     pub(crate) fn reading_only(self) -> Self {
         self.variable("GIT_OPTIONAL_LOCKS", "0")
     }
 
-    /// The same without making each object durable, for a caller that does so for all of them at once.
+    /// Does not make each object durable: the caller does that for all of them at once.
     pub(crate) fn unsynced(self) -> Self {
         self.configured("core.fsync=none")
     }
 
-    /// The same with what the user's environment says of other machines and how they are asked, and without ever
-    /// asking a person.
+    /// Keeps the variables that configure how git reaches other machines, and never asks the user.
     pub(crate) fn reaching_out(mut self) -> Self {
         self.reaches_out = true;
         self.variable("SSH_ASKPASS", "")
     }
 
-    /// The same, ended with everything that it started if it takes longer than `limit`.
+    /// Kills it, with everything that it started, if it takes longer than `limit`.
     pub(crate) fn within(mut self, limit: Duration) -> Self {
         self.limit = Some(limit);
         self
     }
 
-    /// The same with one more argument.
     pub(crate) fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
         self.arguments.push(argument.as_ref().to_owned());
         self
     }
 
-    /// The same with more arguments.
     pub(crate) fn args<S: AsRef<OsStr>>(mut self, arguments: impl IntoIterator<Item = S>) -> Self {
         self.arguments.extend(arguments.into_iter().map(|argument| argument.as_ref().to_owned()));
         self
     }
 
-    /// The same with `file` as its standard input.
-    ///
-    /// A lock file, which is empty, reads like the null device. What it adds: the lock lives as long as any process
-    /// that has the file open, so a git that outlives a killed Lanekeeper keeps the lock until it ends itself.
-    pub(crate) fn stdin(mut self, file: &'a File) -> Self {
-        self.stdin = Some(file);
+    /// Gives it a lock file, which is empty, as its standard input: a git that outlives a killed Lanekeeper keeps the lock.
+    pub(crate) fn stdin(mut self, lock: &'a File) -> Self {
+        self.stdin = Some(lock);
         self
     }
 
-    /// Runs it, whatever its exit code.
+    /// Gives it `bytes` on its standard input, in place of a lock file.
+    pub(crate) fn input(mut self, bytes: Vec<u8>) -> Self {
+        self.input = Some(bytes);
+        self
+    }
+
     pub(crate) fn attempt(&self) -> Result<Output, ProgramError> {
         let _span = tracing::debug_span!(target: TARGET, "git", title = self.title(), command = self.shown()).entered();
         let output = self.command().and_then(|mut command| {
@@ -179,20 +176,30 @@ impl<'a> Git<'a> {
         if output.status.success() { Ok(output.stdout) } else { Err(self.failure(&output)) }
     }
 
-    /// Runs it; its answer as text without the line's end.
+    /// Runs it; its output as text without the newline.
     pub(crate) fn line(&self) -> Result<String, ProgramError> {
         let answer = self.run()?;
         Ok(String::from_utf8_lossy(&answer).trim_end_matches('\n').to_owned())
     }
 
-    /// Runs it; whether its exit code is 0, where 1 means no and anything else is an error.
-    pub(crate) fn yes(&self) -> Result<bool, ProgramError> {
+    /// The same; `None`: its exit code is 1.
+    pub(crate) fn line_if_any(&self) -> Result<Option<String>, ProgramError> {
         let output = self.attempt()?;
         match output.status.code() {
-            Some(0) => Ok(true),
-            Some(1) => Ok(false),
+            Some(0) => Ok(Some(path_text(&output.stdout).trim_end_matches('\n').to_owned())),
+            Some(1) => Ok(None),
             _ => Err(self.failure(&output)),
         }
+    }
+
+    /// Runs it; whether its exit code is 0 and not 1.
+    pub(crate) fn yes(&self) -> Result<bool, ProgramError> {
+        Ok(self.line_if_any()?.is_some())
+    }
+
+    /// Runs it; the parts of its `-z` output.
+    pub(crate) fn paths(&self) -> Result<Vec<String>, ProgramError> {
+        Ok(nul_separated(&self.run()?).map(path_text).collect())
     }
 
     /// The error for a failed `output` of this command.
@@ -235,9 +242,15 @@ impl<'a> Git<'a> {
         command.arg("-C").arg(self.directory);
         command.args(self.configuration.iter().flat_map(|setting| ["-c", setting]));
         command.args(&self.arguments);
-        command.stdin(match self.stdin {
-            Some(file) => Stdio::from(file.try_clone()?),
-            None => Stdio::null(),
+        command.stdin(match (&self.input, self.stdin) {
+            (Some(bytes), _) => {
+                let mut file = tempfile::tempfile()?;
+                file.write_all(bytes)?;
+                file.rewind()?;
+                Stdio::from(file)
+            }
+            (None, Some(lock)) => Stdio::from(lock.try_clone()?),
+            (None, None) => Stdio::null(),
         });
         Ok(command)
     }
@@ -264,19 +277,11 @@ fn version_in(said: &str) -> Option<[u32; 2]> {
     Some([parts.next()??, parts.next()??])
 }
 
-/// A file without a name, to be read by a git command for the worktree at `place`.
-pub(crate) fn temporary(place: &Path, contents: &[u8]) -> Result<File, GitError> {
-    let mut file = tempfile::tempfile().map_err(io_error("list what is in", place))?;
-    file.write_all(contents).and_then(|()| file.rewind()).map_err(io_error("list what is in", place))?;
-    Ok(file)
-}
-
-/// The parts of a `-z` answer.
 pub(crate) fn nul_separated(answer: &[u8]) -> impl Iterator<Item = &[u8]> {
     answer.split(|&byte| byte == 0).filter(|part| !part.is_empty())
 }
 
-/// Bytes of a path as text, with U+FFFD for what is no UTF-8.
+/// Bytes as text, with U+FFFD for what is not UTF-8.
 pub(crate) fn path_text(path: &[u8]) -> String {
     String::from_utf8_lossy(path).into_owned()
 }

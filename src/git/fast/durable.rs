@@ -1,26 +1,25 @@
-//! Refs and the objects behind a commit, which must survive a power failure.
+//! Refs and the objects behind a commit, which must survive a power failure, and those that a prune must not take.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use git2::{ObjectType, Oid, Tree};
 
-use crate::git::command::error::{GitError, io_error};
-use crate::git::command::program::Git;
-use crate::git::fast::recent_objects::remember;
-use crate::git::repo::known_objects::loose;
-use crate::git::repo::repository::Repository;
-use crate::git::repo::state_file::{directory, parent, sync};
+use crate::fs::directory::sync_if_there;
+use crate::git::command::{GitError, Result};
+use crate::git::fast::libgit2::{change, oid};
+use crate::git::repo::{Repository, loose};
 use crate::model::CommitId;
 
-/// Makes the ref `name` durable. Git syncs the file; the directory entry is ours to sync.
-pub(crate) fn reference(repository: &Repository, name: &str) -> Result<(), GitError> {
-    directory(parent(&repository.common_dir().join(name)))
+/// Makes the ref `name` durable. Git syncs the file, but not the directory entry.
+pub(crate) fn reference(repository: &Repository, name: &str) -> Result<()> {
+    let file = repository.common_dir().join(name);
+    Ok(file.parent().map_or(Ok(()), sync_if_there)?)
 }
 
 /// Makes everything durable that `tip` reaches and `since` does not: an agent's own git does not sync what it writes,
 /// and git does not write an object a second time.
-pub(crate) fn objects(repository: &Repository, tip: &CommitId, since: &[CommitId]) -> Result<(), GitError> {
+pub(crate) fn objects(repository: &Repository, tip: &CommitId, since: &[CommitId]) -> Result<()> {
     let known = repository.durable_objects();
     let has = |object| known.has(repository.common_dir(), object);
     match repository.in_process(|git| new_objects(git, &has, tip, since)) {
@@ -37,16 +36,49 @@ pub(crate) fn objects(repository: &Repository, tip: &CommitId, since: &[CommitId
 /// How many objects of one commit are remembered at most: each is read once more.
 const REMEMBERED: usize = 1024;
 
-fn sync_objects(repository: &Repository, names: &[String]) -> Result<(), GitError> {
+/// The largest object that is remembered, in bytes. A file that large is in a worktree, too.
+const LARGEST: usize = 1 << 20;
+
+fn remember(repository: &Repository, objects: impl Iterator<Item = Oid>) {
+    let known = |object: &Oid| repository.recent_objects().locked().objects.contains_key(object);
+    let new: Vec<Oid> = objects.filter(|object| !known(object)).collect();
+    let read = repository.in_process(|git| {
+        let odb = git.odb()?;
+        let is_small = |object: &Oid| odb.read_header(*object).is_ok_and(|(size, _)| size <= LARGEST);
+        let read = |object| odb.read(object).map(|found| (object, found.kind(), found.data().to_vec()));
+        new.into_iter().filter(is_small).map(read).collect::<Result<Vec<_>, _>>()
+    });
+    let mut recent = repository.recent_objects().locked();
+    read.into_iter().flatten().for_each(|(object, kind, bytes)| recent.add(object, kind, bytes));
+}
+
+impl Repository {
+    /// Stores the objects again that this process has made and that git has lost. Returns how many these are.
+    pub(crate) fn restore_recent_objects(&self) -> usize {
+        let recent = self.recent_objects().locked();
+        let lost = self.in_process(|git| {
+            let odb = git.odb()?;
+            Ok(recent.objects.iter().filter(|(object, _)| !odb.exists(**object)).collect::<Vec<_>>())
+        });
+        let lost = lost.unwrap_or_default();
+        let restored = change(self, self.main_worktree(), |git| {
+            let odb = git.odb()?;
+            lost.iter().try_for_each(|(_, (kind, bytes))| odb.write(*kind, bytes).map(drop))
+        });
+        restored.map_or(0, |()| lost.len())
+    }
+}
+
+fn sync_objects(repository: &Repository, names: &[String]) -> Result<()> {
     refuse_lost(repository, names)?;
     let mut paths: Vec<PathBuf> = names.iter().filter_map(|name| loose(repository.common_dir(), name)).collect();
-    let directories: BTreeSet<PathBuf> = paths.iter().map(|file| parent(file).to_owned()).collect();
+    let directories: BTreeSet<PathBuf> = paths.iter().filter_map(|file| Some(file.parent()?.to_owned())).collect();
     paths.extend(directories);
     sync_paths(&paths)
 }
 
 /// Refuses objects of which git has neither a file nor a place in a pack: they were removed before a ref led to them.
-fn refuse_lost(repository: &Repository, names: &[String]) -> Result<(), GitError> {
+fn refuse_lost(repository: &Repository, names: &[String]) -> Result<()> {
     let is_loose = |name: &&String| loose(repository.common_dir(), name).is_some_and(|file| file.exists());
     let packed: Vec<&String> = names.iter().filter(|name| !is_loose(name)).collect();
     if packed.is_empty() {
@@ -63,8 +95,8 @@ fn refuse_lost(repository: &Repository, names: &[String]) -> Result<(), GitError
     }
 }
 
-fn listed_objects(repository: &Repository, tip: &CommitId, since: &[CommitId]) -> Result<Vec<String>, GitError> {
-    let git = Git::new(repository.main_worktree()).args(["rev-list", "--objects", "--no-object-names", tip.as_str()]);
+fn listed_objects(repository: &Repository, tip: &CommitId, since: &[CommitId]) -> Result<Vec<String>> {
+    let git = repository.git().args(["rev-list", "--objects", "--no-object-names", tip.as_str()]);
     let listing = git.arg("--not").args(since.iter().map(CommitId::as_str)).run()?;
     Ok(String::from_utf8_lossy(&listing).lines().map(str::to_owned).collect())
 }
@@ -81,24 +113,19 @@ fn new_objects(
     tip: &CommitId,
     since: &[CommitId],
 ) -> Result<BTreeSet<Oid>, git2::Error> {
-    let since = since.iter().map(|commit| Oid::from_str(commit.as_str())).collect::<Result<Vec<_>, _>>()?;
-    let tip = Oid::from_str(tip.as_str())?;
+    // What `tip` reaches and `since` does not.
+    let mut walk = git.revwalk()?;
+    walk.push(oid(tip)?)?;
+    since.iter().try_for_each(|commit| walk.hide(oid(commit)?))?;
+    let commits = walk.collect::<Result<Vec<_>, _>>()?;
     let mut found = BTreeSet::new();
-    for id in new_commits(git, tip, &since)?.into_iter().filter(|id| !known(*id)) {
+    for id in commits.into_iter().filter(|id| !known(*id)) {
         let commit = git.find_commit(id)?;
         let parent = commit.parents().next().map(|parent| parent.tree()).transpose()?;
         found.insert(id);
         gather(git, &commit.tree()?, parent.as_ref(), known, &mut found)?;
     }
     Ok(found)
-}
-
-/// What `tip` reaches and `since` does not.
-fn new_commits(git: &git2::Repository, tip: Oid, since: &[Oid]) -> Result<Vec<Oid>, git2::Error> {
-    let mut walk = git.revwalk()?;
-    walk.push(tip)?;
-    since.iter().try_for_each(|commit| walk.hide(*commit))?;
-    walk.collect()
 }
 
 fn gather(
@@ -131,23 +158,21 @@ fn gather(
 /// Threads that sync at once: they share the file system's commits and the disk's flushes.
 const SYNCING_THREADS: usize = 32;
 
-fn sync_paths(paths: &[PathBuf]) -> Result<(), GitError> {
+fn sync_paths(paths: &[PathBuf]) -> Result<()> {
     let share = paths.len().div_ceil(SYNCING_THREADS).max(2);
     std::thread::scope(|scope| {
-        let threads: Vec<_> = paths.chunks(share).map(|chunk| scope.spawn(|| sync_each(chunk))).collect();
+        let sync = |chunk: &[PathBuf]| chunk.iter().try_for_each(|path| sync_if_there(path));
+        let threads: Vec<_> = paths.chunks(share).map(|chunk| scope.spawn(move || sync(chunk))).collect();
         threads
             .into_iter()
-            .try_for_each(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .try_for_each(|thread| Ok(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?))
     })
-}
-
-fn sync_each(paths: &[PathBuf]) -> Result<(), GitError> {
-    paths.iter().try_for_each(|path| sync(path).map_err(io_error("sync", path)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::git::command::program::Git;
     use crate::git::repo::known_objects::DurableObjects;
 
     #[test]
@@ -160,7 +185,7 @@ mod tests {
         };
         let commit = |path: &str, text: &str| {
             let path = place.join(path);
-            std::fs::create_dir_all(parent(&path)).unwrap();
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
             std::fs::write(&path, text).unwrap();
             git(&["add", "--all"]);
             git(&["commit", "--quiet", "-m", "x"]);

@@ -1,50 +1,157 @@
-//! Git without a process: libgit2, for what is asked or written most often.
-//!
-//! What it cannot do or refuses to do is for the git program to do or refuse: it alone waits for the locks of others, knows
-//! every format of a repository, and says in words that people can look up what is wrong.
+//! Refs, commits, objects and indexes, read and written without a process.
 
-use std::collections::VecDeque;
-use std::fs::File;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::sync::Once;
 
-use git2::{ConfigLevel, Oid, RepositoryOpenFlags};
+use git2::{ConfigLevel, ErrorCode, IndexEntryExtendedFlag, IndexEntryFlag, ObjectType, Oid, RepositoryOpenFlags};
 
-use crate::fs::regular_file;
-use crate::git::repo::lock::Guarded;
-use crate::git::repo::repository::Repository;
-use crate::git::repo::state_file;
+use crate::fs::{atomic, regular_file, remove_unfinished};
+use crate::git::repo::{Guarded, Repository};
 use crate::model::CommitId;
 
-/// Objects and refs are on disk before libgit2 reports them, as with the git program. It knows no other way to be told so.
+/// Objects and refs are on disk before libgit2 reports them, as with the git program. It has no other way to be configured so.
 const DURABLE: &str = "[core]\n\tfsyncObjectFiles = true\n";
 
-/// Asks libgit2 about the repository or the worktree at `place`. `None`: it cannot tell, and the git program must be asked.
-pub(crate) fn ask<T>(place: &Path, question: impl FnOnce(&git2::Repository) -> Result<T, git2::Error>) -> Option<T> {
-    open(place).and_then(|git| question(&git)).ok()
-}
-
 impl Repository {
-    /// Asks libgit2, which needs no process. `None`: it cannot tell (it reads no SHA-256
-    /// repositories, and knows less about extensions and trusted owners), so git itself must be asked.
-    pub(crate) fn in_process<T>(
+    /// `None`: libgit2 cannot answer. It reads no SHA-256 repositories, and knows fewer extensions and trusted owners.
+    pub(super) fn in_process<T>(
         &self,
         question: impl FnOnce(&git2::Repository) -> Result<T, git2::Error>,
     ) -> Option<T> {
-        ask(self.common_dir(), question)
+        open(self.common_dir()).and_then(|git| question(&git)).ok()
     }
 
     /// Whether libgit2 may write into the repository: what others are to write to as well (`core.sharedRepository`) gets its
     /// permissions from git alone.
-    pub(crate) fn may_write_in_process(&self) -> bool {
+    pub(super) fn may_write_in_process(&self) -> bool {
         let own = |value: &str| ["umask", "false", "0", "no", "off", ""].contains(&value.to_ascii_lowercase().as_str());
         self.configuration().is_ok_and(|known| known.get("core.sharedrepository").is_none_or(own))
     }
 }
 
-/// Has libgit2 change something at `place`, a worktree or the common directory, durably. `None`: it did not, and changed
-/// nothing.
-pub(crate) fn change<T>(
+/// Where the ref `name` (a full name) leads to; `Some(None)`: there is no such ref.
+pub(crate) fn commit_at(repository: &Repository, name: &str) -> Option<Option<CommitId>> {
+    repository.in_process(|git| match git.find_reference(name) {
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+        found => commit_id(found?.peel_to_commit()?.id()).map(Some),
+    })
+}
+
+pub(crate) fn is_ancestor(repository: &Repository, ancestor: &CommitId, descendant: &CommitId) -> Option<bool> {
+    repository.in_process(|git| descends(git, oid(ancestor)?, oid(descendant)?))
+}
+
+/// The paths in which two commits differ, each with its modes in them; 0: it is not there.
+pub(crate) fn differences(repository: &Repository, from: &CommitId, to: &CommitId) -> Option<Vec<(Vec<u8>, [u32; 2])>> {
+    repository.in_process(|git| {
+        let tree = |commit: &CommitId| git.find_commit(oid(commit)?)?.tree();
+        // Without it a file that became a link or a submodule is reported as two paths.
+        let mut options = git2::DiffOptions::new();
+        options.include_typechange(true);
+        let diff = git.diff_tree_to_tree(Some(&tree(from)?), Some(&tree(to)?), Some(&mut options))?;
+        let difference = |delta: git2::DiffDelta<'_>| {
+            let path = delta.new_file().path_bytes().or(delta.old_file().path_bytes()).unwrap_or_default().to_vec();
+            (path, [delta.old_file().mode().into(), delta.new_file().mode().into()])
+        };
+        Ok(diff.deltas().map(difference).collect())
+    })
+}
+
+pub(crate) fn tree_of(repository: &Repository, commit: &CommitId) -> Option<String> {
+    repository.in_process(|git| Ok(git.find_commit(oid(commit)?)?.tree_id().to_string()))
+}
+
+pub(crate) fn trailers_of(repository: &Repository, commit: &CommitId) -> Option<BTreeMap<String, String>> {
+    repository.in_process(|git| {
+        let commit = git.find_commit(oid(commit)?)?;
+        let trailers = git2::message_trailers_strs(&String::from_utf8_lossy(commit.message_bytes()))?;
+        Ok(trailers.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect())
+    })
+}
+
+pub(crate) fn contents(repository: &Repository, object: &str) -> Option<Vec<u8>> {
+    repository.in_process(|git| Ok(git.find_blob(Oid::from_str(object)?)?.content().to_vec()))
+}
+
+/// A ref that is to be set.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RefUpdate<'a> {
+    /// The full name.
+    pub(crate) name: &'a str,
+    /// Where it must be now; `None`: it must not exist.
+    pub(crate) old: Option<&'a CommitId>,
+    pub(crate) to: &'a CommitId,
+    /// The note in the reflog, also in that of the head of the worktree in which it is done, if that is on the ref.
+    pub(crate) why: &'a str,
+}
+
+pub(crate) fn set_reference(repository: &Repository, worktree: &Path, update: &RefUpdate<'_>) -> Option<()> {
+    let RefUpdate { name, old, to, why } = *update;
+    change(repository, worktree, |git| {
+        let set = match old {
+            Some(old) => git.reference_matching(name, oid(to)?, true, oid(old)?, why),
+            None => git.reference(name, oid(to)?, false, why),
+        };
+        set.map(drop)
+    })
+}
+
+/// Puts the head of `worktree` on no branch, at `commit`.
+pub(crate) fn detach(repository: &Repository, worktree: &Path, commit: &CommitId, why: &str) -> Option<()> {
+    change(repository, worktree, |git| git.reference("HEAD", oid(commit)?, true, why).map(drop))
+}
+
+/// Deletes a ref that is at `expected` and not packed; `None`: it did not.
+pub(crate) fn delete_reference(repository: &Repository, name: &str, expected: &CommitId) -> Option<()> {
+    let deleted = change(repository, repository.main_worktree(), |git| {
+        let mut reference = git.find_reference(name)?;
+        let as_expected = reference.target() == Some(oid(expected)?);
+        if as_expected { reference.delete().map(|()| true) } else { Ok(false) }
+    });
+    deleted.filter(|deleted| *deleted).map(drop)
+}
+
+/// Makes a commit, not yet durable, by `author`: a name and an address.
+pub(crate) fn commit(
+    repository: &Repository,
+    tree: &str,
+    parents: &[&CommitId],
+    message: &str,
+    author: (&str, &str),
+) -> Option<CommitId> {
+    let make = |git: &git2::Repository| {
+        let author = git2::Signature::now(author.0, author.1)?;
+        let tree = git.find_tree(Oid::from_str(tree)?)?;
+        let parents = parents.iter().map(|parent| git.find_commit(oid(parent)?));
+        let parents = parents.collect::<Result<Vec<_>, git2::Error>>()?;
+        commit_id(git.commit(None, &author, &author, message, &tree, &parents.iter().collect::<Vec<_>>())?)
+    };
+    repository.may_write_in_process().then(|| repository.in_process(make)).flatten()
+}
+
+pub(crate) fn blob_of(bytes: &[u8]) -> Option<String> {
+    Oid::hash_object(ObjectType::Blob, bytes).ok().map(|blob| blob.to_string())
+}
+
+/// The paths of the index in `file`, each with whether it is assumed to be unchanged and whether it is skipped.
+pub(crate) fn index_flags(file: &Path) -> Option<Vec<(Vec<u8>, [bool; 2])>> {
+    let index = git2::Index::open(file).ok()?;
+    let flags = index.iter().map(|entry| {
+        let assumed = entry.flags & IndexEntryFlag::VALID.bits() != 0;
+        let skipped = entry.flags_extended & IndexEntryExtendedFlag::SKIP_WORKTREE.bits() != 0;
+        (entry.path, [assumed, skipped])
+    });
+    Some(flags.collect())
+}
+
+/// Whether the index in `file` exists and cannot be read.
+pub(crate) fn is_damaged_index(file: &Path) -> bool {
+    file.is_file() && git2::Index::open(file).is_err()
+}
+
+/// Changes something durably at `place`, a worktree or the common directory.
+pub(super) fn change<T>(
     repository: &Repository,
     place: &Path,
     act: impl FnOnce(&git2::Repository) -> Result<T, git2::Error>,
@@ -55,11 +162,11 @@ pub(crate) fn change<T>(
     let own = repository.own_directory().ok()?;
     let settings = own.join("libgit2.config");
     if !regular_file::read(&settings).is_ok_and(|known| known == DURABLE.as_bytes()) {
-        let write = |_: &File| {
-            state_file::remove_unfinished(&own)?;
-            state_file::write(&settings, DURABLE.as_bytes())
-        };
-        repository.holding(Guarded::Settings, write).ok()?;
+        let written = repository.holding(Guarded::Settings, |_| {
+            remove_unfinished(&own)?;
+            Ok(atomic::write(&settings, DURABLE.as_bytes())?)
+        });
+        written.ok()?;
     }
     open_durable(place, &settings).and_then(|git| act(&git)).ok()
 }
@@ -81,13 +188,18 @@ fn open(place: &Path) -> Result<git2::Repository, git2::Error> {
     git2::Repository::open_ext(place, RepositoryOpenFlags::NO_SEARCH, &[] as &[&Path])
 }
 
-/// A commit's name as libgit2 has it.
-pub(crate) fn oid(commit: &CommitId) -> Result<Oid, git2::Error> {
+pub(super) fn oid(commit: &CommitId) -> Result<Oid, git2::Error> {
     Oid::from_str(commit.as_str())
 }
 
-/// Whether `descendant` holds everything that `ancestor` holds; mostly the one was made of the other a few commits before.
-pub(crate) fn is_ancestor(git: &git2::Repository, ancestor: Oid, descendant: Oid) -> Result<bool, git2::Error> {
+fn commit_id(object: Oid) -> Result<CommitId, git2::Error> {
+    CommitId::new(&object.to_string()).map_err(|_| git2::Error::from_str("it is not the name of a commit"))
+}
+
+/// How many commits are looked at one by one: mostly the one was made of the other a few commits before.
+const NEAR: usize = 12;
+
+fn descends(git: &git2::Repository, ancestor: Oid, descendant: Oid) -> Result<bool, git2::Error> {
     let (mut seen, mut ahead) = (Vec::new(), VecDeque::from([descendant]));
     while let Some(commit) = ahead.pop_front().filter(|_| seen.len() < NEAR) {
         if commit == ancestor {
@@ -100,9 +212,6 @@ pub(crate) fn is_ancestor(git: &git2::Repository, ancestor: Oid, descendant: Oid
     }
     git.graph_descendant_of(descendant, ancestor)
 }
-
-/// So many commits are looked at one by one.
-const NEAR: usize = 12;
 
 #[cfg(test)]
 #[path = "libgit2_tests.rs"]

@@ -10,14 +10,38 @@ use std::collections::BTreeSet;
 
 use git2::{Oid, Repository, Tree};
 
-/// A name in a tree: what it leads to, and its mode.
+use crate::git::fast::libgit2::oid;
+use crate::git::repo::repository;
+use crate::model::CommitId;
+
 type Entry = Option<(Oid, i32)>;
 
 const TREE: i32 = 0o040_000;
 
-/// The tree in which `ours` and `theirs` are merged, seen from `base`; written and not yet durable. `None`: it takes more
-/// than names to tell.
-pub(crate) fn plain_merge(git: &Repository, base: Oid, ours: Oid, theirs: Oid) -> Result<Option<Oid>, git2::Error> {
+/// The tree in which two commits are merged, seen from `base` or else from where they parted; written and not yet durable.
+/// `None`: it takes more than names.
+pub(crate) fn merged_tree(
+    repository: &repository::Repository,
+    base: Option<&CommitId>,
+    ours: &CommitId,
+    theirs: &CommitId,
+) -> Option<String> {
+    let merge = |git: &Repository| {
+        let (ours, theirs) = (oid(ours)?, oid(theirs)?);
+        let base = match base {
+            Some(base) => oid(base)?,
+            None => match *git.merge_bases(ours, theirs)? {
+                [base] => base,
+                _ => return Ok(None),
+            },
+        };
+        let tree = |commit| git.find_commit(commit).map(|commit| commit.tree_id());
+        Ok(plain_merge(git, tree(base)?, tree(ours)?, tree(theirs)?)?.map(|tree| tree.to_string()))
+    };
+    repository.may_write_in_process().then(|| repository.in_process(merge)).flatten().flatten()
+}
+
+fn plain_merge(git: &Repository, base: Oid, ours: Oid, theirs: Oid) -> Result<Option<Oid>, git2::Error> {
     if base == ours || ours == theirs {
         return Ok(Some(theirs));
     }

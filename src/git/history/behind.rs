@@ -7,16 +7,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::fs::{atomic, regular_file};
-use crate::git::command::error::{GitError, io_error};
-use crate::git::command::program::Git;
-use crate::git::query::head::staged;
-use crate::git::repo::repository::{Repository, commit_id};
-use crate::git::repo::state_file;
+use crate::git::command::{Result, io_error};
+use crate::git::query::staged;
+use crate::git::repo::{Repository, commit_ids};
 use crate::model::CommitId;
 
 /// How many earlier tips are compared with an index. Each publication moves the checkouts along first or is blocked, so a
@@ -27,7 +24,7 @@ const MAX_EARLIER_TIPS: &str = "256";
 type Published = BTreeMap<String, CommitId>;
 
 /// Records that `branch` is about to move away from `tip`. The caller holds the publish lock.
-pub(crate) fn note(repository: &Repository, branch: &str, tip: &CommitId) -> Result<(), GitError> {
+pub(crate) fn note(repository: &Repository, branch: &str, tip: &CommitId) -> Result<()> {
     let mut published = read(repository)?;
     published.entry(branch.to_owned()).or_insert_with(|| tip.clone());
     write(repository, &published)
@@ -35,12 +32,12 @@ pub(crate) fn note(repository: &Repository, branch: &str, tip: &CommitId) -> Res
 
 /// Records that a checkout of `branch` is still at `tip`. The time of the last publication stays as it is where that is
 /// known. The caller holds the publish lock.
-pub(crate) fn note_checkout(repository: &Repository, branch: &str, tip: &CommitId) -> Result<(), GitError> {
+pub(crate) fn note_checkout(repository: &Repository, branch: &str, tip: &CommitId) -> Result<()> {
     if read(repository)?.contains_key(branch) { Ok(()) } else { note(repository, branch, tip) }
 }
 
 /// How long ago the last publication was, if a checkout may be behind `branch`.
-pub(crate) fn since_publication(repository: &Repository, branch: &str) -> Result<Option<Duration>, GitError> {
+pub(crate) fn since_publication(repository: &Repository, branch: &str) -> Result<Option<Duration>> {
     if !read(repository)?.contains_key(branch) {
         return Ok(None);
     }
@@ -50,7 +47,7 @@ pub(crate) fn since_publication(repository: &Repository, branch: &str) -> Result
 }
 
 /// Drops the note on `branch`. The caller holds the publish lock.
-pub(crate) fn forget(repository: &Repository, branch: &str) -> Result<(), GitError> {
+pub(crate) fn forget(repository: &Repository, branch: &str) -> Result<()> {
     let mut published = read(repository)?;
     if published.remove(branch).is_some() { write(repository, &published) } else { Ok(()) }
 }
@@ -62,11 +59,10 @@ pub(crate) fn earlier_tip(
     worktree: &Path,
     branch: &str,
     tip: &CommitId,
-) -> Result<Option<CommitId>, GitError> {
+) -> Result<Option<CommitId>> {
     let Some(first) = read(repository)?.remove(branch) else { return Ok(None) };
-    let differing = |commit: &CommitId| -> Result<BTreeSet<String>, GitError> {
-        Ok(staged(worktree, commit)?.into_iter().collect())
-    };
+    let differing =
+        |commit: &CommitId| -> Result<BTreeSet<String>> { Ok(staged(worktree, commit)?.into_iter().collect()) };
     let now = differing(tip)?;
     if now.is_empty() {
         return Ok(None);
@@ -82,29 +78,24 @@ pub(crate) fn earlier_tip(
     Ok(None)
 }
 
-fn earlier_tips(repository: &Repository, tip: &CommitId) -> Result<Vec<CommitId>, GitError> {
-    let git = Git::new(repository.main_worktree()).args(["rev-list", "--first-parent", "--skip=1", "--max-count"]);
-    let listing = git.args([MAX_EARLIER_TIPS, tip.as_str()]).run()?;
-    listing.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(commit_id).collect()
+fn earlier_tips(repository: &Repository, tip: &CommitId) -> Result<Vec<CommitId>> {
+    let git = repository.git().args(["rev-list", "--first-parent", "--skip=1", "--max-count"]);
+    commit_ids(&git.args([MAX_EARLIER_TIPS, tip.as_str()]).run()?)
 }
 
 fn file(repository: &Repository) -> PathBuf {
     repository.common_dir().join("lanekeeper").join("published.json")
 }
 
-fn read(repository: &Repository) -> Result<Published, GitError> {
-    let file = file(repository);
-    match regular_file::read(&file) {
-        Ok(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or_default()),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Published::new()),
-        Err(error) => Err(io_error("read", &file)(error)),
-    }
+fn read(repository: &Repository) -> Result<Published> {
+    let bytes = regular_file::read_if_there(&file(repository))?.unwrap_or_default();
+    Ok(serde_json::from_slice(&bytes).unwrap_or_default())
 }
 
-fn write(repository: &Repository, published: &Published) -> Result<(), GitError> {
+fn write(repository: &Repository, published: &Published) -> Result<()> {
     let file = file(repository);
     if published.is_empty() {
-        return state_file::remove(&file);
+        return Ok(atomic::remove_durably(&file)?);
     }
     repository.own_directory()?;
     let text = serde_json::to_vec(published).map_err(|error| io_error("write", &file)(error.into()))?;

@@ -1,4 +1,4 @@
-//! What keeps a person's checkout from being moved along.
+//! What prevents a fast-forward of the user's checkout.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -6,25 +6,22 @@ use std::fs;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use crate::git::command::error::GitError;
-use crate::git::command::program::{Git, nul_separated, path_text};
-use crate::git::query::differences::Difference;
-use crate::git::query::operation::operation_in;
-use crate::git::repo::repository::Repository;
+use crate::git::command::{Git, Result, nul_separated, path_text};
+use crate::git::query::{Difference, operation_in};
+use crate::git::repo::Repository;
 use crate::model::CommitId;
 
-/// What is in the way in a checkout, and what helps.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Obstacles {
+pub struct Blockers {
     /// Changed files, untracked or ignored files that would be overwritten, the lock on the index, or words for an
     /// operation in progress.
     pub paths: Vec<String>,
-    /// What a person can do about them, in words that end neither a sentence nor a line.
+    /// What the user can do, in words that end neither a sentence nor a line.
     pub remedy: String,
 }
 
-impl Obstacles {
-    /// That `worktree`, which has `branch` checked out, cannot be moved along with it, and what to do.
+impl Blockers {
+    /// That `worktree`, which has `branch` checked out, cannot be fast-forwarded, and what to do.
     pub(crate) fn cannot_move(&self, branch: &str, worktree: &Path) -> String {
         let (place, paths) = (worktree.display(), self.paths.join(", "));
         format!(
@@ -37,7 +34,7 @@ impl Obstacles {
         Self { paths, remedy: remedy.to_owned() }
     }
 
-    /// Somebody's git has locked the index.
+    /// Another git has locked the index.
     pub(crate) fn locked(lock: &Path) -> Self {
         Self::new(
             vec![lock.display().to_string()],
@@ -45,7 +42,7 @@ impl Obstacles {
         )
     }
 
-    /// Two checkouts of one branch cannot both move along.
+    /// Two checkouts of one branch cannot both be fast-forwarded.
     pub(crate) fn twice(branch: &str) -> Self {
         Self::new(vec![format!("`{branch}` is checked out more than once")], "switch one of them to another branch")
     }
@@ -65,40 +62,32 @@ impl Obstacles {
         Self { paths, remedy }
     }
 
-    /// The head changes between branches again and again.
     pub(crate) fn switching() -> Self {
         Self::new(vec!["branches being switched there".to_owned()], "let that end")
     }
 }
 
-/// What keeps `worktree`, which stands at `from`, from being moved to `to`: as with `git merge --ff-only`, only changes of
-/// files that are to move.
-pub(crate) fn obstacles(
-    repository: &Repository,
-    worktree: &Path,
-    from: &CommitId,
-    to: &CommitId,
-) -> Result<Obstacles, GitError> {
+/// What prevents moving `worktree`, which is at `from`, to `to`: as with `git merge --ff-only`, only changes of files that
+/// are to move.
+pub(crate) fn blockers(repository: &Repository, worktree: &Path, from: &CommitId, to: &CommitId) -> Result<Blockers> {
     if let Some(which) = operation_in(worktree)? {
-        return Ok(Obstacles::new(vec![format!("in the middle of {which}")], "finish or abort it there"));
+        return Ok(Blockers::new(vec![format!("in the middle of {which}")], "finish or abort it there"));
     }
     let moving = moving(repository, from, to)?;
     let changed = changed(worktree, |path| meets(&moving, path))?;
     let mut in_the_way = in_the_way(repository, worktree, from, to)?;
     in_the_way.retain(|path| !changed.contains(path));
     let remedy = match (changed.is_empty(), in_the_way.is_empty()) {
-        (_, true) => return Ok(Obstacles::changed(changed)),
+        (_, true) => return Ok(Blockers::changed(changed)),
         (true, false) => "move what is in the way there to another place",
         (false, false) => "commit or stash what is changed there, and move what is in the way to another place",
     };
-    Ok(Obstacles::new([changed, in_the_way].concat(), remedy))
+    Ok(Blockers::new([changed, in_the_way].concat(), remedy))
 }
 
-/// How many changed files are compared by their content at most.
 const COMPARED: usize = 64;
 
-/// The paths in which two commits differ.
-pub(crate) fn moving(repository: &Repository, from: &CommitId, to: &CommitId) -> Result<BTreeSet<Vec<u8>>, GitError> {
+pub(crate) fn moving(repository: &Repository, from: &CommitId, to: &CommitId) -> Result<BTreeSet<Vec<u8>>> {
     Ok(repository.differences(from, to)?.into_iter().map(|difference| difference.path).collect())
 }
 
@@ -111,11 +100,10 @@ pub(crate) fn meets(moving: &BTreeSet<Vec<u8>>, path: &[u8]) -> bool {
         || moving.range(below.clone()..).next().is_some_and(|first| first.starts_with(&below))
 }
 
-/// Where `branch` is checked out, and the tracked paths that are changed or staged there.
 pub(crate) fn tracked_changes_where_checked_out(
     repository: &Repository,
     branch: &str,
-) -> Result<Option<(PathBuf, Vec<String>)>, GitError> {
+) -> Result<Option<(PathBuf, Vec<String>)>> {
     let Some(worktree) = repository.where_checked_out(branch)? else { return Ok(None) };
     let changed = changed(&worktree, |_| true)?;
     Ok(Some((worktree, changed)))
@@ -123,7 +111,7 @@ pub(crate) fn tracked_changes_where_checked_out(
 
 /// The tracked paths that are changed or staged and `counts`. A file whose line ends alone differ is none of them: it
 /// was checked out under another `core.autocrlf`. It is not touched either: a commit that changes it is refused later.
-fn changed(worktree: &Path, counts: impl Fn(&[u8]) -> bool) -> Result<Vec<String>, GitError> {
+fn changed(worktree: &Path, counts: impl Fn(&[u8]) -> bool) -> Result<Vec<String>> {
     let status = Git::new(worktree).reading_only().args(["status", "--porcelain", "-z", "--no-renames"]);
     let status = status.args(["--untracked-files=no", "--ignore-submodules=dirty"]).run()?;
     let entries: Vec<(bool, &[u8])> = nul_separated(&status)
@@ -140,19 +128,19 @@ fn changed(worktree: &Path, counts: impl Fn(&[u8]) -> bool) -> Result<Vec<String
     Ok(changed)
 }
 
-fn differs_in_line_ends_only(worktree: &Path, path: &[u8]) -> Result<bool, GitError> {
+fn differs_in_line_ends_only(worktree: &Path, path: &[u8]) -> Result<bool> {
     let git = Git::new(worktree).reading_only().args(["diff", "--quiet", "--no-ext-diff", "--ignore-cr-at-eol", "--"]);
     Ok(git.arg(os_text(&[b":(top,literal)", path].concat())).yes()?)
 }
 
-/// The files of the user's that are not tracked, ignored ones included, where a new file has to go. Git itself would
-/// overwrite ignored ones.
+/// The user's untracked files, ignored ones included, where a new file has to be written. Git itself would overwrite ignored
+/// ones.
 pub(crate) fn in_the_way(
     repository: &Repository,
     worktree: &Path,
     from: &CommitId,
     to: &CommitId,
-) -> Result<Vec<String>, GitError> {
+) -> Result<Vec<String>> {
     let differences = repository.differences(from, to)?;
     let with = |wanted: fn(&Difference) -> bool| {
         differences.iter().filter(|it| wanted(it)).map(|it| PathBuf::from(os_text(&it.path))).collect::<Vec<_>>()
@@ -160,7 +148,7 @@ pub(crate) fn in_the_way(
     let deleted = with(|it| it.to == 0);
     let mut found = Vec::new();
     for added in with(|it| it.from == 0) {
-        if let Some(path) = obstacle_to(worktree, &added, &deleted)? {
+        if let Some(path) = blocker_of(worktree, &added, &deleted)? {
             found.push(path.to_string_lossy().into_owned());
         }
     }
@@ -172,8 +160,8 @@ fn os_text(path: &[u8]) -> OsString {
     OsString::from_vec(path.to_vec())
 }
 
-/// What is where `added` or a directory above it has to go, unless it is one of the `deleted`, which make room.
-fn obstacle_to(worktree: &Path, added: &Path, deleted: &[PathBuf]) -> Result<Option<PathBuf>, GitError> {
+/// What is where `added` or a directory above it has to be written, unless it is one of the `deleted`.
+fn blocker_of(worktree: &Path, added: &Path, deleted: &[PathBuf]) -> Result<Option<PathBuf>> {
     let mut above: Vec<&Path> = added.ancestors().skip(1).filter(|part| !part.as_os_str().is_empty()).collect();
     above.reverse();
     for part in above {

@@ -9,23 +9,19 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::fs::{atomic, handle, regular_file};
-use crate::git::command::error::{GitError, io_error};
-use crate::git::command::program::{Git, nul_separated};
-use crate::git::history::blockers::{meets, moving};
-use crate::git::history::checkout_sync::{A_PUBLICATION, Checkout};
-use crate::git::query::index_copy::copy_index;
-use crate::git::repo::state_file;
+use crate::fs::directory::sync_if_there;
+use crate::fs::{atomic, regular_file};
+use crate::git::command::{Git, Result, io_error, nul_separated};
+use crate::git::history::{A_PUBLICATION, Checkout, meets, moving};
+use crate::git::query::copy_index;
 use crate::model::CommitId;
 
-/// Whether files can be moved.
 pub(crate) enum Ready {
     Yes(Move),
     /// The user changed these of those that were to be moved.
     Touched(Vec<Vec<u8>>),
 }
 
-/// Files that are to be moved.
 pub(crate) struct Move {
     /// The tree that our index holds; `None`: that of the commit from which they are moved.
     half_way: Option<String>,
@@ -33,24 +29,22 @@ pub(crate) struct Move {
 }
 
 impl Checkout<'_> {
-    /// A file of ours in git's directory.
     pub(crate) fn own(&self, what: &str) -> PathBuf {
         self.directory.join(format!("lanekeeper.{what}"))
     }
 
-    /// The index that files are moved with.
     pub(crate) fn own_index(&self) -> PathBuf {
         self.own("index")
     }
 
-    pub(crate) fn remove_own(&self) -> Result<(), GitError> {
-        ["index", "index.lock", "names", "file", "tree", "tree.lock"]
+    pub(crate) fn remove_own(&self) -> Result<()> {
+        ["index", "index.lock", "tree", "tree.lock"]
             .iter()
-            .try_for_each(|what| state_file::remove(&self.own(what)))
+            .try_for_each(|what| Ok(atomic::remove_durably(&self.own(what))?))
     }
 
-    /// Prepares our index. Files, and the person's index, stay as they are.
-    pub(crate) fn make_ready(&self, from: &CommitId, to: &CommitId) -> Result<Ready, GitError> {
+    /// Prepares our index. The user's files and index stay as they are.
+    pub(crate) fn make_ready(&self, from: &CommitId, to: &CommitId) -> Result<Ready> {
         self.remove_own()?;
         copy_index(self.worktree, &self.own_index())?;
         let paths = moving(self.repository, from, to)?;
@@ -72,7 +66,7 @@ impl Checkout<'_> {
         ready: &Move,
         from: &CommitId,
         to: &CommitId,
-    ) -> Result<Option<Vec<Vec<u8>>>, GitError> {
+    ) -> Result<Option<Vec<Vec<u8>>>> {
         let there = ready.half_way.as_deref().unwrap_or(from.as_str());
         if let Err(error) = self.git().args(["read-tree", "-m", "-u", there, to.as_str()]).run() {
             return match self.make_ready(from, to)? {
@@ -81,15 +75,14 @@ impl Checkout<'_> {
             };
         }
         self.bring_back_missing(&ready.paths)?;
-        let index = self.own_index();
-        let synced = regular_file::open(&index).and_then(|file| handle::sync(&index, &file));
-        synced.map_err(io_error("sync", &index)).map(|()| None)
+        sync_if_there(&self.own_index())?;
+        Ok(None)
     }
 
     /// The tree of `from` with what our index holds at `paths`, if that is something else. Git does not take a half-way
     /// change of a directory to a file for one, so it needs the tree. What the user staged elsewhere is no part of it: git
     /// would take it back.
-    fn half_way(&self, from: &CommitId, staged: &[u8], paths: &BTreeSet<Vec<u8>>) -> Result<Option<String>, GitError> {
+    fn half_way(&self, from: &CommitId, staged: &[u8], paths: &BTreeSet<Vec<u8>>) -> Result<Option<String>> {
         let (half_way, elsewhere): (Vec<_>, Vec<_>) = nul_separated(staged).partition(|path| meets(paths, path));
         if half_way.is_empty() {
             return Ok(None);
@@ -105,13 +98,12 @@ impl Checkout<'_> {
         let path_of = |entry: &[u8]| entry.splitn(2, |&byte| byte == b'\t').nth(1).map(<[u8]>::to_vec);
         let held = nul_separated(&held).filter(|entry| path_of(entry).is_some_and(|path| meets(paths, &path)));
         let entries: Vec<u8> = gone.chain(held.flat_map(|entry| [entry, b"\0"].concat())).collect();
-        let file = self.names(&entries)?;
-        git().stdin(&file).args(["update-index", "-z", "--index-info"]).run()?;
+        git().input(entries).args(["update-index", "-z", "--index-info"]).run()?;
         Ok(Some(git().arg("write-tree").line()?))
     }
 
     /// The paths that our index holds otherwise than `commit` does, as git lists them with `-z`.
-    fn staged(&self, commit: &CommitId, with_links: bool) -> Result<Vec<u8>, GitError> {
+    fn staged(&self, commit: &CommitId, with_links: bool) -> Result<Vec<u8>> {
         let git = self.git().args(["diff-index", "--cached", "-z", "--name-only", "--no-renames"]);
         let git = if with_links { git } else { git.arg("--ignore-submodules=all") };
         Ok(git.arg(commit.as_str()).run()?)
@@ -119,7 +111,7 @@ impl Checkout<'_> {
 
     /// Removes those of `touched` that are the beginning of what was being written there when the disk was full or git
     /// died. Returns whether there were any.
-    pub(crate) fn remove_cut_short(&self, touched: &[Vec<u8>], commits: [&CommitId; 2]) -> Result<bool, GitError> {
+    pub(crate) fn remove_cut_short(&self, touched: &[Vec<u8>], commits: [&CommitId; 2]) -> Result<bool> {
         let lock = fs::metadata(self.index_lock()).and_then(|lock| lock.modified());
         let latest = lock.map_err(io_error("read", &self.index_lock()))? + A_PUBLICATION;
         let may_be_ours = |file: &fs::Metadata| file.is_file() && file.modified().is_ok_and(|time| time <= latest);
@@ -132,7 +124,7 @@ impl Checkout<'_> {
             let found = regular_file::read(&place).map_err(io_error("read", &place))?;
             let is_cut_short = |all: Vec<u8>| found.len() < all.len() && all.starts_with(&found);
             if commits.iter().any(|commit| self.checked_out(commit, path).is_some_and(is_cut_short)) {
-                state_file::remove(&place)?;
+                atomic::remove_durably(&place)?;
                 removed = true;
             }
         }
@@ -153,14 +145,14 @@ impl Checkout<'_> {
     }
 
     /// Updates our index with the files at `paths`.
-    fn note(&self, paths: &BTreeSet<Vec<u8>>) -> Result<(), GitError> {
+    fn note(&self, paths: &BTreeSet<Vec<u8>>) -> Result<()> {
         let there =
             |path: &[u8]| fs::symlink_metadata(self.place(path)).is_ok_and(|kind| kind.is_file() || kind.is_symlink());
         self.run_with(paths, there, &["update-index", "--add", "--replace", "-z", "--stdin"])
     }
 
     /// Checks out those of `paths` that our index holds and that are gone.
-    fn bring_back_missing(&self, paths: &BTreeSet<Vec<u8>>) -> Result<(), GitError> {
+    fn bring_back_missing(&self, paths: &BTreeSet<Vec<u8>>) -> Result<()> {
         if paths.iter().all(|path| fs::symlink_metadata(self.place(path)).is_ok()) {
             return Ok(());
         }
@@ -170,27 +162,13 @@ impl Checkout<'_> {
     }
 
     /// Runs a git command with those of `paths` on its standard input that are `wanted`.
-    fn run_with(
-        &self,
-        paths: &BTreeSet<Vec<u8>>,
-        wanted: impl Fn(&[u8]) -> bool,
-        command: &[&str],
-    ) -> Result<(), GitError> {
+    fn run_with(&self, paths: &BTreeSet<Vec<u8>>, wanted: impl Fn(&[u8]) -> bool, command: &[&str]) -> Result<()> {
         let list: Vec<u8> =
             paths.iter().filter(|path| wanted(path)).flat_map(|path| [path, &b"\0"[..]].concat()).collect();
-        if list.is_empty() {
-            return Ok(());
+        if !list.is_empty() {
+            self.git().input(list).args(command).run()?;
         }
-        let file = self.names(&list)?;
-        self.git().stdin(&file).args(command).run()?;
         Ok(())
-    }
-
-    /// A file for the standard input of a git command.
-    fn names(&self, list: &[u8]) -> Result<fs::File, GitError> {
-        let names = self.own("names");
-        atomic::replace(&names, list)?;
-        regular_file::open(&names).map_err(io_error("read", &names))
     }
 
     fn place(&self, path: &[u8]) -> PathBuf {
@@ -198,12 +176,7 @@ impl Checkout<'_> {
     }
 
     /// Those of `paths` that our index holds as neither of two commits does.
-    fn in_neither(
-        &self,
-        one: &CommitId,
-        other: &CommitId,
-        paths: &BTreeSet<Vec<u8>>,
-    ) -> Result<Vec<Vec<u8>>, GitError> {
+    fn in_neither(&self, one: &CommitId, other: &CommitId, paths: &BTreeSet<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
         let one = self.staged(one, false)?;
         let one: Vec<&[u8]> = nul_separated(&one).filter(|path| meets(paths, path)).collect();
         if one.is_empty() {

@@ -5,53 +5,39 @@ use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
-use crate::git::command::error::GitError;
-use crate::git::command::program::{Git, path_text};
+use crate::git::command::{Git, GitError, Result, path_text};
 use crate::git::fast::durable;
-use crate::git::history::dead_locks::{index_lock, remove_dead_locks};
-use crate::git::history::identity::run_identified;
-use crate::git::query::file_system::distrust_times;
-use crate::git::query::head::Head;
-use crate::git::query::hook::as_hook_left;
-use crate::git::query::index_flags::clear_flags;
-use crate::git::query::operation::refuse_operation;
-use crate::git::query::status::{Survey, survey, untracked};
-use crate::git::repo::git_dir::git_directory;
-use crate::git::repo::lock::holding_worktree;
-use crate::git::repo::repository::{Repository, branch_reference};
+use crate::git::history::{index_lock, remove_dead_locks, run_identified};
+use crate::git::query::{Head, Survey, as_hook_left, clear_flags, distrust_times, refuse_operation, survey, untracked};
+use crate::git::repo::{Repository, branch_reference, git_directory, holding_worktree};
 use crate::model::CommitId;
 
-/// What is to be committed, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct CommitRequest<'a> {
-    /// Where.
     pub worktree: &'a Path,
-    /// The commit's message.
     pub message: &'a str,
-    /// Its trailers, `Run`, `Lane`, …, with their values.
+    /// `Run`, `Lane`, …, with their values.
     pub trailers: &'a [(&'a str, &'a str)],
     /// A commit whose objects are durable; those that came after it are made so, the agent's own commits included.
     pub since: &'a CommitId,
-    /// Whether no program but ours can be at work in the worktree, so that git's locks there are dead ones'.
+    /// Whether no program but Lanekeeper can be at work in the worktree, so that git's locks there are dead processes'.
     pub nobody_else: bool,
 }
 
-/// What became of the uncommitted work.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Committed {
-    /// Where the worktree stands now.
+    /// The worktree's head now.
     pub head: CommitId,
     /// Repositories within the worktree (a clone, another worktree). They are left as they are and are not committed:
-    /// git would store a link to a commit that nobody else has.
+    /// git would store a link to a commit that is nowhere else.
     pub embedded: Vec<String>,
 }
 
 /// Commits everything in a worktree that is neither committed nor ignored; nothing of that kind is as good.
 ///
 /// # Errors
-/// [`GitError::OperationInProgress`], also for conflicts that nobody resolved; [`GitError::IndexLocked`]; or what git
-/// says.
-pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Result<Committed, GitError> {
+/// [`GitError::OperationInProgress`], also for unresolved conflicts; [`GitError::IndexLocked`].
+pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Result<Committed> {
     let worktree = request.worktree;
     refuse_operation(worktree)?;
     holding_worktree(worktree, |lock| {
@@ -71,17 +57,12 @@ pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Resul
     })
 }
 
-fn commit(
-    repository: &Repository,
-    request: &CommitRequest<'_>,
-    mut found: Survey,
-    lock: &File,
-) -> Result<CommitId, GitError> {
+fn commit(repository: &Repository, request: &CommitRequest<'_>, mut found: Survey, lock: &File) -> Result<CommitId> {
     let from_hook = as_hook_left(request.worktree)?;
     found.differing.retain(|path| !from_hook.contains(path));
     let head = match &found.head {
         Some(head) if !found.staged && found.differing.is_empty() => head.clone(),
-        // Repositories within the worktree and what a hook left are no work of the agent's.
+        // Repositories within the worktree and what a hook left are not the agent's work.
         _ => commit_with_git(repository, request, &[found.embedded, from_hook].concat(), lock)?,
     };
     make_durable(repository, &head, request.since)?;
@@ -93,7 +74,7 @@ fn commit_with_git(
     request: &CommitRequest<'_>,
     left_out: &[Vec<u8>],
     lock: &File,
-) -> Result<Head, GitError> {
+) -> Result<Head> {
     let worktree = request.worktree;
     add_all(Git::new(worktree).comparing_carefully().without_hooks().stdin(lock), left_out).run()?;
     let git = Git::new(worktree).without_hooks().stdin(lock);
@@ -107,7 +88,7 @@ fn commit_with_git(
     repository.head_at(worktree)
 }
 
-fn make_durable(repository: &Repository, head: &Head, since: &CommitId) -> Result<(), GitError> {
+fn make_durable(repository: &Repository, head: &Head, since: &CommitId) -> Result<()> {
     durable::objects(repository, &head.commit, std::slice::from_ref(since))?;
     match &head.branch {
         Some(branch) => durable::reference(repository, &branch_reference(branch)),
@@ -115,7 +96,6 @@ fn make_durable(repository: &Repository, head: &Head, since: &CommitId) -> Resul
     }
 }
 
-/// `message` with `trailers` as its last paragraph.
 pub(crate) fn message(message: &str, trailers: &[(&str, &str)]) -> String {
     let mut text = format!("{}\n", message.trim_end());
     for (number, (name, value)) in trailers.iter().enumerate() {
@@ -126,8 +106,7 @@ pub(crate) fn message(message: &str, trailers: &[(&str, &str)]) -> String {
     text
 }
 
-/// The repositories within `worktree` that are not tracked.
-pub(crate) fn embedded_in(worktree: &Path) -> Result<Vec<Vec<u8>>, GitError> {
+pub(crate) fn embedded_in(worktree: &Path) -> Result<Vec<Vec<u8>>> {
     let entries = untracked(worktree)?.into_iter();
     Ok(entries.filter_map(|path| path.strip_suffix(b"/").map(<[u8]>::to_vec)).collect())
 }

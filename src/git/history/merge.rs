@@ -1,17 +1,11 @@
 //! Merges in git's object store: no worktree, nothing to clean up, and as many at once as there are lanes.
 
-use crate::git::command::error::GitError;
-use crate::git::command::program::{Git, nul_separated, path_text};
-use crate::git::fast::durable;
-use crate::git::fast::libgit2;
-use crate::git::fast::merge_by_name::plain_merge;
-use crate::git::history::commit::message as with_trailers;
-use crate::git::history::identity::make_commit;
-use crate::git::history::reserved::{Reserved, with_reserved};
-use crate::git::repo::repository::Repository;
+use crate::git::command::{GitError, Result, nul_separated, path_text};
+use crate::git::fast::{durable, merge_by_name};
+use crate::git::history::{Reserved, make_commit, message as with_trailers, with_reserved};
+use crate::git::repo::{Repository, commit_ids};
 use crate::model::CommitId;
 
-/// What came of a merge. No ref was moved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Merge {
     /// Ours holds theirs already.
@@ -23,10 +17,10 @@ pub enum Merge {
 }
 
 /// Merges `theirs` into `ours`, always as a merge commit, so that each lane's and agent's work can be told and undone.
-/// Theirs has no say in `reserved` files.
+/// Theirs does not decide `reserved` files.
 ///
 /// # Errors
-/// [`GitError::Unrelated`], or what git says.
+/// [`GitError::Unrelated`].
 pub fn merge(
     repository: &Repository,
     ours: &CommitId,
@@ -34,7 +28,7 @@ pub fn merge(
     message: &str,
     trailers: &[(&str, &str)],
     reserved: &[Reserved],
-) -> Result<Merge, GitError> {
+) -> Result<Merge> {
     if repository.is_ancestor(theirs, ours)? {
         return Ok(Merge::AlreadyIn);
     }
@@ -66,23 +60,20 @@ pub(crate) fn revert(
     merge: &CommitId,
     onto: &CommitId,
     trailers: &[(&str, &str)],
-) -> Result<Revert, GitError> {
+) -> Result<Revert> {
     if !repository.is_ancestor(merge, tip)? {
         return Ok(Revert::NothingToUndo(None));
     }
     if let Some(commit) = undone_by(repository, merge, tip)? {
         return Ok(Revert::NothingToUndo(Some(commit)));
     }
-    let git = || Git::new(repository.main_worktree());
     let merged = merged_tree(repository, Some(merge), tip, onto)?;
     match merged.tree {
         _ if !merged.conflicts.is_empty() => Ok(Revert::Conflict(merged.conflicts)),
-        // Somebody took it out by hand.
-        tree if git().arg("rev-parse").arg(format!("{tip}^{{tree}}")).line()? == tree => {
-            Ok(Revert::NothingToUndo(None))
-        }
+        // The user took it out by hand.
+        tree if repository.tree_of(tip)? == tree => Ok(Revert::NothingToUndo(None)),
         tree => {
-            let subject = git().args(["show", "--no-patch", "--format=%s", merge.as_str()]).line()?;
+            let subject = repository.show("%s", merge)?;
             let message = format!("Revert \"{subject}\"\n\n{}{merge}, reversing\nchanges made to {onto}.\n", UNDOES);
             seal(repository, &tree, &[tip], &with_trailers(&message, trailers)).map(Revert::Done)
         }
@@ -92,12 +83,11 @@ pub(crate) fn revert(
 /// How git itself begins the message of a commit that undoes another.
 const UNDOES: &str = "This reverts commit ";
 
-/// The commit up to `tip` that undoes `commit` and is not undone itself: ours, or one that a person made.
-fn undone_by(repository: &Repository, commit: &CommitId, tip: &CommitId) -> Result<Option<CommitId>, GitError> {
-    let git = Git::new(repository.main_worktree()).args(["rev-list", "--fixed-strings"]);
+/// The commit up to `tip` that undoes `commit` and is not undone itself: Lanekeeper's, or one of the user's.
+fn undone_by(repository: &Repository, commit: &CommitId, tip: &CommitId) -> Result<Option<CommitId>> {
+    let git = repository.git().args(["rev-list", "--fixed-strings"]);
     let git = git.arg(format!("--grep={UNDOES}{commit}")).arg(format!("{commit}..{tip}"));
-    let listing = path_text(&git.run()?);
-    for found in listing.lines().filter_map(|line| CommitId::new(line).ok()) {
+    for found in commit_ids(&git.run()?)? {
         if undone_by(repository, &found, tip)?.is_none() {
             return Ok(Some(found));
         }
@@ -118,15 +108,13 @@ fn merged_tree(
     base: Option<&CommitId>,
     ours: &CommitId,
     theirs: &CommitId,
-) -> Result<MergedTree, GitError> {
-    if repository.may_write_in_process()
-        && let Some(tree) = repository.in_process(|git| without_contents(git, base, ours, theirs)).flatten()
-    {
+) -> Result<MergedTree> {
+    if let Some(tree) = merge_by_name::merged_tree(repository, base, ours, theirs) {
         return Ok(MergedTree { tree, conflicts: Vec::new() });
     }
     // Attributes such as `merge=union` are those of the branch, not of whatever the main worktree has checked out.
     let attributes = format!("--attr-source={ours}");
-    let git = Git::new(repository.main_worktree()).args([&attributes, "merge-tree", "--write-tree", "-z"]);
+    let git = repository.git().args([&attributes, "merge-tree", "--write-tree", "-z"]);
     let git = git.args(base.map(|base| format!("--merge-base={base}")));
     let git = git.args(["--name-only", "--no-messages", ours.as_str(), theirs.as_str()]);
     let output = git.attempt()?;
@@ -141,26 +129,7 @@ fn merged_tree(
     }
 }
 
-/// The merge where the trees' names alone tell it.
-fn without_contents(
-    git: &git2::Repository,
-    base: Option<&CommitId>,
-    ours: &CommitId,
-    theirs: &CommitId,
-) -> Result<Option<String>, git2::Error> {
-    let (ours, theirs) = (libgit2::oid(ours)?, libgit2::oid(theirs)?);
-    let base = match base {
-        Some(base) => libgit2::oid(base)?,
-        None => match *git.merge_bases(ours, theirs)? {
-            [base] => base,
-            _ => return Ok(None),
-        },
-    };
-    let tree = |commit| git.find_commit(commit).map(|commit| commit.tree_id());
-    Ok(plain_merge(git, tree(base)?, tree(ours)?, tree(theirs)?)?.map(|tree| tree.to_string()))
-}
-
-fn seal(repository: &Repository, tree: &str, parents: &[&CommitId], message: &str) -> Result<CommitId, GitError> {
+fn seal(repository: &Repository, tree: &str, parents: &[&CommitId], message: &str) -> Result<CommitId> {
     let commit = make_commit(repository, tree, parents, message)?;
     durable::objects(repository, &commit, &[parents[0].clone()])?;
     Ok(commit)

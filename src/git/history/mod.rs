@@ -1,4 +1,4 @@
-//! Commits, merges, refs, publishing and remotes.
+//! Writing commits, merges and refs, and moving branches with the checkouts that are on them.
 
 pub(crate) mod behind;
 pub(crate) mod blockers;
@@ -6,7 +6,6 @@ pub(crate) mod bundle;
 pub(crate) mod checkout_files;
 pub(crate) mod checkout_sync;
 pub(crate) mod commit;
-pub(crate) mod dead_locks;
 pub(crate) mod identity;
 pub(crate) mod merge;
 pub(crate) mod publish;
@@ -15,3 +14,13 @@ pub(crate) mod remote;
 pub(crate) mod reserved;
 pub(crate) mod stash;
 pub(crate) mod undone;
+
+pub(crate) use blockers::{Blockers, blockers, in_the_way, meets, moving};
+pub(crate) use checkout_files::Ready;
+pub(crate) use checkout_sync::{A_PUBLICATION, Advance, Checkout, SyncOutcome, advance_checkout, finish};
+pub(crate) use commit::{add_all, embedded_in, message};
+pub(crate) use identity::{make_commit, run_identified};
+pub(crate) use references::{
+    index_lock, move_branch, reference_lock, remove_dead_locks, set_own_reference, set_reference,
+};
+pub(crate) use reserved::{Reserved, with_reserved};

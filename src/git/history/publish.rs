@@ -5,20 +5,17 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::git::command::error::GitError;
+use crate::git::command::{GitError, Result};
 use crate::git::fast::durable;
+use crate::git::fast::libgit2::RefUpdate;
 use crate::git::history::behind;
-use crate::git::history::blockers::{Obstacles, obstacles};
-use crate::git::history::checkout_sync::{Advance, Along, finish, move_along};
-use crate::git::history::dead_locks::index_lock;
-use crate::git::history::references::set_reference;
-use crate::git::query::operation::operation_in;
-use crate::git::query::status::worktree_changes;
-use crate::git::repo::lock::Guarded;
-use crate::git::repo::repository::{Repository, branch_reference};
+use crate::git::history::{
+    Advance, Blockers, SyncOutcome, advance_checkout, blockers, finish, index_lock, set_reference,
+};
+use crate::git::query::{operation_in, worktree_changes};
+use crate::git::repo::{Guarded, Repository, branch_reference};
 use crate::model::CommitId;
 
-/// What came of publishing a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Publication {
     /// The branch is at the commit now; so is the worktree that has it checked out, if one has.
@@ -27,16 +24,11 @@ pub enum Publication {
     AlreadyThere,
     /// The branch is elsewhere than the commit was made for.
     Moved(CommitId),
-    /// Somebody has the branch checked out and cannot be moved along; nothing was changed.
-    CheckedOutDirty {
-        /// The checkout of the branch.
-        worktree: PathBuf,
-        /// What is in the way.
-        obstacles: Obstacles,
-    },
+    /// A checkout of the branch cannot be fast-forwarded; nothing was changed.
+    CheckedOutDirty { worktree: PathBuf, obstacles: Blockers },
 }
 
-/// How often a checkout is looked at that somebody switches while it is to be moved along.
+/// How often a checkout is looked at that is switched while it is to be fast-forwarded.
 const TRIES: u32 = 3;
 
 /// Longer than `git switch` takes from looking a branch up to moving the head, but for the files that it writes.
@@ -45,28 +37,22 @@ const A_SWITCH: Duration = Duration::from_millis(200);
 /// How long [`settle_switches`] waits for a `git switch` that writes many files.
 const LONGEST_SWITCH: Duration = Duration::from_secs(10);
 
-/// Between two looks at the checkouts.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(25);
 
-/// Moves `branch` from `onto` to `commit`, which continues it. Where the branch is checked out, files and index move
-/// along as with `git merge --ff-only`, without hooks, or nothing moves. One at a time in a repository. What one that
-/// died left half-way is finished first.
+/// Moves `branch` from `onto` to `commit`, which continues it. Where the branch is checked out, files and index are
+/// updated as with `git merge --ff-only`, without hooks, or nothing moves. One at a time in a repository. What a process
+/// that died left half-way is finished first.
 ///
 /// # Errors
-/// [`GitError::BranchMissing`], [`GitError::NotAFastForward`], or what git says.
-pub fn publish(
-    repository: &Repository,
-    branch: &str,
-    onto: &CommitId,
-    commit: &CommitId,
-) -> Result<Publication, GitError> {
+/// [`GitError::BranchMissing`], [`GitError::NotAFastForward`].
+pub fn publish(repository: &Repository, branch: &str, onto: &CommitId, commit: &CommitId) -> Result<Publication> {
     if !repository.is_ancestor(onto, commit)? {
         let (branch, onto, commit) = (branch.to_owned(), onto.clone(), commit.clone());
         return Err(GitError::NotAFastForward { branch, onto, commit });
     }
     repository.holding(Guarded::Publish, |lock| {
-        if let Some(obstructed) = settle(repository, branch, lock)? {
-            return Ok(obstructed);
+        if let Some(blocked) = settle(repository, branch, lock)? {
+            return Ok(blocked);
         }
         let advance = Advance::new(branch, onto, commit);
         for _ in 0..TRIES {
@@ -81,56 +67,50 @@ pub fn publish(
         // The branch is where the commit was made for: merging again would change nothing.
         let place = repository.where_checked_out(branch)?;
         let worktree = place.unwrap_or_else(|| repository.main_worktree().to_owned());
-        Ok(Publication::CheckedOutDirty { worktree, obstacles: Obstacles::switching() })
+        Ok(Publication::CheckedOutDirty { worktree, obstacles: Blockers::switching() })
     })
 }
 
-/// Moves checkouts of `branch` along that a publication left half-way or behind: a crash, or a `git switch` at the same
+/// Fast-forwards checkouts of `branch` that a publication left half-way or behind: a crash, or a `git switch` at the same
 /// moment. Returns what prevents that.
-///
-/// # Errors
-/// [`GitError::BranchMissing`], or what git says.
-pub fn settle_checkouts(repository: &Repository, branch: &str) -> Result<Option<Publication>, GitError> {
+pub fn settle_checkouts(repository: &Repository, branch: &str) -> Result<Option<Publication>> {
     repository.holding(Guarded::Publish, |lock| settle(repository, branch, lock))
 }
 
 /// The same until every `git switch` that looked the branch up before its last publication has ended: one that takes longer
 /// than 0.2 s writes files, and holds the index lock meanwhile.
-///
-/// # Errors
-/// Those of [`settle_checkouts`].
-pub fn settle_switches(repository: &Repository, branch: &str) -> Result<Option<Publication>, GitError> {
+pub fn settle_switches(repository: &Repository, branch: &str) -> Result<Option<Publication>> {
     let began = Instant::now();
     while let Some(age) = behind::since_publication(repository, branch)? {
         // Before the look: a switch that ends in between is seen by it.
         let switching = index_lock(repository.main_worktree())?.is_some() && began.elapsed() < LONGEST_SWITCH;
-        let obstructed = settle_checkouts(repository, branch)?;
+        let blocked = settle_checkouts(repository, branch)?;
         if (age >= A_SWITCH || began.elapsed() >= A_SWITCH) && !switching {
-            return Ok(obstructed);
+            return Ok(blocked);
         }
         thread::sleep(BETWEEN_LOOKS);
     }
     Ok(None)
 }
 
-/// What would keep [`publish`] from moving `branch` from `onto` to `commit` now; nothing is changed.
+/// What would prevent [`publish`] from moving `branch` from `onto` to `commit` now; nothing is changed.
 pub(crate) fn obstacle_to_publishing(
     repository: &Repository,
     branch: &str,
     onto: &CommitId,
     commit: &CommitId,
-) -> Result<Option<Publication>, GitError> {
+) -> Result<Option<Publication>> {
     repository.holding(Guarded::Publish, |lock| {
-        if let Some(obstructed) = settle(repository, branch, lock)? {
-            return Ok(Some(obstructed));
+        if let Some(blocked) = settle(repository, branch, lock)? {
+            return Ok(Some(blocked));
         }
         for worktree in repository.all_checked_out(branch)? {
-            let obstacles = match index_lock(&worktree)? {
-                Some(lock) => Obstacles::locked(&lock),
-                None => obstacles(repository, &worktree, onto, commit)?,
+            let blockers = match index_lock(&worktree)? {
+                Some(lock) => Blockers::locked(&lock),
+                None => blockers(repository, &worktree, onto, commit)?,
             };
-            if !obstacles.paths.is_empty() {
-                return Ok(Some(Publication::CheckedOutDirty { worktree, obstacles }));
+            if !blockers.paths.is_empty() {
+                return Ok(Some(Publication::CheckedOutDirty { worktree, obstacles: blockers }));
             }
         }
         Ok(None)
@@ -139,13 +119,7 @@ pub(crate) fn obstacle_to_publishing(
 
 /// Where `branch` is checked out, and the paths, sorted, in which that checkout differs from the branch, uncommitted
 /// and untracked files included. Never in the middle of a publication.
-///
-/// # Errors
-/// [`GitError::BranchMissing`], or what git says.
-pub fn changes_where_checked_out(
-    repository: &Repository,
-    branch: &str,
-) -> Result<Option<(PathBuf, Vec<String>)>, GitError> {
+pub fn changes_where_checked_out(repository: &Repository, branch: &str) -> Result<Option<(PathBuf, Vec<String>)>> {
     repository.holding(Guarded::Publish, |lock| {
         settle(repository, branch, lock)?;
         let Some(worktree) = repository.where_checked_out(branch)? else { return Ok(None) };
@@ -157,7 +131,7 @@ pub fn changes_where_checked_out(
 }
 
 /// `None`: a checkout was switched meanwhile, so it must be looked at again.
-fn try_once(repository: &Repository, advance: &Advance, lock: &File) -> Result<Option<Publication>, GitError> {
+fn try_once(repository: &Repository, advance: &Advance, lock: &File) -> Result<Option<Publication>> {
     let Advance { branch, onto, commit, .. } = advance;
     let now = tip(repository, branch)?;
     // What continues the place where the branch is has not been published.
@@ -178,45 +152,44 @@ fn try_once(repository: &Repository, advance: &Advance, lock: &File) -> Result<O
             }
             Ok(Some(publication))
         }
-        [worktree] => Ok(match move_along(repository, worktree, advance, lock)? {
-            Along::Moved => Some(Publication::Published),
-            Along::Superseded => None,
-            Along::Obstructed(obstacles) => {
-                Some(Publication::CheckedOutDirty { worktree: worktree.clone(), obstacles })
+        [worktree] => Ok(match advance_checkout(repository, worktree, advance, lock)? {
+            SyncOutcome::Moved => Some(Publication::Published),
+            SyncOutcome::Superseded => None,
+            SyncOutcome::Blocked(blockers) => {
+                Some(Publication::CheckedOutDirty { worktree: worktree.clone(), obstacles: blockers })
             }
         }),
         [_, other, ..] => {
-            let obstacles = Obstacles::twice(branch);
-            Ok(Some(Publication::CheckedOutDirty { worktree: other.clone(), obstacles }))
+            let blockers = Blockers::twice(branch);
+            Ok(Some(Publication::CheckedOutDirty { worktree: other.clone(), obstacles: blockers }))
         }
     }
 }
 
-/// Finishes what Lanekeepers that died left half-way in any checkout. Answers what keeps the one of `branch` from it.
-fn finish_dead(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>, GitError> {
+/// Finishes what Lanekeepers that died left half-way in any checkout. Returns what prevents that for the one of `branch`.
+fn finish_dead(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>> {
     let mut found = None;
     for (worktree, advance) in repository.half_moved()? {
-        let obstacles = finish(repository, &worktree, &advance, lock)?.filter(|_| advance.branch == branch);
-        found = found.or(obstacles.map(|obstacles| Publication::CheckedOutDirty { worktree, obstacles }));
+        let blockers = finish(repository, &worktree, &advance, lock)?.filter(|_| advance.branch == branch);
+        found = found.or(blockers.map(|blockers| Publication::CheckedOutDirty { worktree, obstacles: blockers }));
     }
     Ok(found)
 }
 
 /// Brings all checkouts into step with what was published before. Returns what prevents that for one of `branch`.
-fn settle(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>, GitError> {
+fn settle(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>> {
     match finish_dead(repository, branch, lock)? {
         None => catch_up_all(repository, branch, lock),
-        obstructed => Ok(obstructed),
+        blocked => Ok(blocked),
     }
 }
 
-/// Moves the checkouts of `branch` along that are behind it.
-fn catch_up_all(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>, GitError> {
+fn catch_up_all(repository: &Repository, branch: &str, lock: &File) -> Result<Option<Publication>> {
     let Some(age) = behind::since_publication(repository, branch)? else { return Ok(None) };
     let on_branch = repository.all_checked_out(branch)?;
     // A branch that was made in a checkout that was behind took that along; one with commits of its own did not.
     let main = repository.main_worktree().to_owned();
-    let was_on_it = |main: &PathBuf| -> Result<bool, GitError> {
+    let was_on_it = |main: &PathBuf| -> Result<bool> {
         match repository.head_at(main) {
             Ok(head) => repository.is_ancestor(&head.commit, &tip(repository, branch)?),
             // Such as the head of a branch without a commit.
@@ -231,12 +204,12 @@ fn catch_up_all(repository: &Repository, branch: &str, lock: &File) -> Result<Op
         let head = repository.head_at(worktree)?;
         if let Some(earlier) = behind::earlier_tip(repository, worktree, branch, &head.commit)? {
             let advance = Advance::new(branch, &earlier, &head.commit);
-            match move_along(repository, worktree, &advance, lock)? {
-                Along::Moved => {}
+            match advance_checkout(repository, worktree, &advance, lock)? {
+                SyncOutcome::Moved => {}
                 // It left the branch as it is, and may come back.
-                Along::Superseded => return Ok(None),
-                Along::Obstructed(obstacles) => {
-                    return Ok(Some(Publication::CheckedOutDirty { worktree: worktree.clone(), obstacles }));
+                SyncOutcome::Superseded => return Ok(None),
+                SyncOutcome::Blocked(blockers) => {
+                    return Ok(Some(Publication::CheckedOutDirty { worktree: worktree.clone(), obstacles: blockers }));
                 }
             }
         }
@@ -244,17 +217,13 @@ fn catch_up_all(repository: &Repository, branch: &str, lock: &File) -> Result<Op
     if on_branch.is_empty() || age < A_SWITCH { Ok(None) } else { behind::forget(repository, branch).map(|()| None) }
 }
 
-fn tip(repository: &Repository, branch: &str) -> Result<CommitId, GitError> {
+fn tip(repository: &Repository, branch: &str) -> Result<CommitId> {
     repository.branch_commit(branch)?.ok_or_else(|| GitError::BranchMissing { branch: branch.to_owned() })
 }
 
-fn compare_and_set(
-    repository: &Repository,
-    branch: &str,
-    onto: &CommitId,
-    commit: &CommitId,
-) -> Result<Publication, GitError> {
-    let (main, name) = (repository.main_worktree(), branch_reference(branch));
-    let moved = set_reference(main, repository, &name, commit, Some(onto), "lanekeeper: publish")?;
+fn compare_and_set(repository: &Repository, branch: &str, onto: &CommitId, commit: &CommitId) -> Result<Publication> {
+    let name = &branch_reference(branch);
+    let update = RefUpdate { name, old: Some(onto), to: commit, why: "lanekeeper: publish" };
+    let moved = set_reference(repository, repository.main_worktree(), &update)?;
     if moved { Ok(Publication::Published) } else { Ok(Publication::Moved(tip(repository, branch)?)) }
 }

@@ -5,23 +5,20 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
-use crate::fs::regular_file;
-use crate::git::command::error::GitError;
-use crate::git::command::program::Git;
-use crate::git::fast::durable;
-use crate::git::fast::libgit2;
-use crate::git::repo::lock::Guarded;
-use crate::git::repo::repository::{Repository, branch_reference};
-use crate::git::repo::state_file;
+use crate::fs::{atomic, directory, regular_file};
+use crate::git::command::{Git, GitError, Result};
+use crate::git::fast::libgit2::RefUpdate;
+use crate::git::fast::{durable, libgit2};
+use crate::git::repo::{Guarded, Repository, branch_reference, git_directory, read_line};
 use crate::model::CommitId;
 
-/// Moves `branch`, which is ours, from one commit to another; done already is as good.
+/// Moves `branch`, one of Lanekeeper's, from one commit to another; done already is as good.
 ///
 /// # Errors
-/// [`GitError::ReferenceMoved`] when the branch is at neither of them, or what git says.
-pub fn move_branch(repository: &Repository, branch: &str, from: &CommitId, to: &CommitId) -> Result<(), GitError> {
+/// [`GitError::ReferenceMoved`] when the branch is at neither of them.
+pub fn move_branch(repository: &Repository, branch: &str, from: &CommitId, to: &CommitId) -> Result<()> {
     let name = branch_reference(branch);
-    if set_own_reference(repository, &name, to, Some(from), "lanekeeper: move")? {
+    if set_own_reference(repository, &RefUpdate { name: &name, old: Some(from), to, why: "lanekeeper: move" })? {
         return Ok(());
     }
     match repository.commit_at(&name)? {
@@ -30,73 +27,51 @@ pub fn move_branch(repository: &Repository, branch: &str, from: &CommitId, to: &
     }
 }
 
-/// Sets the ref `name`, which is ours, to `to` if it is at `old` (`None`: if it does not exist). `false`: it is not.
+/// Sets a ref, one of Lanekeeper's. `false`: it is not where it must be.
 ///
-/// Without a process where that can be: one that dies in the middle leaves a lock on the ref, which the next to change it
-/// takes for what it is, and [`remove_dead_reference_locks`] removes. A ref of the user's is never locked in that way.
-pub(crate) fn set_own_reference(
-    repository: &Repository,
-    name: &str,
-    to: &CommitId,
-    old: Option<&CommitId>,
-    why: &str,
-) -> Result<bool, GitError> {
-    alone(repository, name, |lock| {
-        let set = libgit2::change(repository, repository.main_worktree(), |git| {
-            let target = libgit2::oid(to)?;
-            match old {
-                Some(old) => git.reference_matching(name, target, true, libgit2::oid(old)?, why),
-                None => git.reference(name, target, false, why),
-            }
-            .map(drop)
-        });
-        match set {
+/// Without a process where possible: one that dies in the middle leaves a lock on the ref, which the next to change it
+/// recognizes, and [`remove_dead_reference_locks`] removes. A ref of the user's is never locked in that way.
+pub(crate) fn set_own_reference(repository: &Repository, update: &RefUpdate<'_>) -> Result<bool> {
+    alone(repository, update.name, |lock| {
+        match libgit2::set_reference(repository, repository.main_worktree(), update) {
             Some(()) => Ok(true),
-            None => set_by(update(repository.main_worktree(), why).stdin(lock), repository, name, to, old),
+            None => set_by(repository.git().stdin(lock), repository, update),
         }
     })
 }
 
 /// Removes the locks of Lanekeepers that died while they set the refs of snapshots.
-///
-/// # Errors
-/// [`GitError::File`].
-pub fn remove_dead_reference_locks(repository: &Repository) -> Result<(), GitError> {
+pub fn remove_dead_reference_locks(repository: &Repository) -> Result<()> {
     repository.holding(Guarded::References, |_| {
         SNAPSHOTS.iter().try_for_each(|name| remove_locks_below(&repository.common_dir().join(name)))
     })
 }
 
-/// Where refs are that nobody looks at again who could remove such a lock; one on a branch of ours goes with the branch.
-const SNAPSHOTS: &[&str] = &["refs/lanekeeper/checkpoint", "refs/tags/checkpoint"];
+/// Where no later change of a ref removes such a lock; one on a branch of Lanekeeper's goes with the branch.
+pub(crate) const SNAPSHOTS: &[&str] = &["refs/lanekeeper/checkpoint", "refs/tags/checkpoint"];
 
-fn remove_locks_below(directory: &Path) -> Result<(), GitError> {
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let path = entry.path();
-        match entry.file_type() {
+fn remove_locks_below(place: &Path) -> Result<()> {
+    for path in directory::entries(place).unwrap_or_default() {
+        match fs::symlink_metadata(&path) {
             Ok(kind) if kind.is_dir() => remove_locks_below(&path)?,
-            Ok(_) if path.extension().is_some_and(|extension| extension == "lock") => state_file::remove(&path)?,
+            Ok(_) if path.extension().is_some_and(|extension| extension == "lock") => atomic::remove_durably(&path)?,
             _ => {}
         }
     }
     Ok(())
 }
 
-/// Removes what is left of a branch of ours that is gone and that nobody makes again meanwhile: who deleted it may have
-/// died before git's lock on it was gone, too.
-pub(crate) fn forget_branch(repository: &Repository, branch: &str) -> Result<(), GitError> {
+/// Removes what is left of a branch of Lanekeeper's that is gone: the process that deleted it may have died before git's
+/// lock on it was gone, too.
+pub(crate) fn forget_branch(repository: &Repository, branch: &str) -> Result<()> {
     alone(repository, &branch_reference(branch), |_| Ok(()))
 }
 
-/// Runs `act` while nobody else of ours changes a branch. Git's own lock on the ref `name`, which is ours, is then a
-/// dead one's, and is removed.
-fn alone<T>(
-    repository: &Repository,
-    name: &str,
-    act: impl FnOnce(&File) -> Result<T, GitError>,
-) -> Result<T, GitError> {
+/// Runs `act` while no other process of Lanekeeper changes a branch. Git's own lock on the ref `name` is then a dead
+/// process's, and is removed.
+fn alone<T>(repository: &Repository, name: &str, act: impl FnOnce(&File) -> Result<T>) -> Result<T> {
     repository.holding(Guarded::References, |lock| {
-        state_file::remove(&reference_lock(repository.common_dir(), name))?;
+        atomic::remove_durably(&reference_lock(repository.common_dir(), name))?;
         act(lock)
     })
 }
@@ -112,38 +87,45 @@ impl Repository {
         let of_branches = branches.iter().map(|branch| reference_lock(self.common_dir(), &branch_reference(branch)));
         of_branches.chain([self.packed_refs_lock()]).filter(|lock| fs::symlink_metadata(lock).is_ok()).collect()
     }
+
+    /// Makes the branch `name` at `commit`. One that exists is an error.
+    pub(crate) fn branch_off(&self, name: &str, commit: &CommitId) -> Result<()> {
+        self.git().args(["branch", "--no-track", name, commit.as_str()]).run()?;
+        Ok(())
+    }
 }
 
-/// Where git's lock on the ref `name` is.
 pub(crate) fn reference_lock(common: &Path, name: &str) -> PathBuf {
     common.join(format!("{name}.lock"))
 }
 
-fn update<'a>(worktree: &'a Path, why: &'a str) -> Git<'a> {
-    Git::new(worktree).without_hooks().args(["update-ref", "-m", why])
+pub(crate) fn index_lock(worktree: &Path) -> Result<Option<PathBuf>> {
+    let lock = git_directory(worktree)?.join("index.lock");
+    Ok(fs::symlink_metadata(&lock).is_ok().then_some(lock))
 }
 
-/// Sets the ref `name` to `to` if it is at `old` (`None`: if it does not exist), with a note in the reflog of the head of
-/// `worktree` if that is on the ref. `false`: it is not there.
-pub(crate) fn set_reference(
-    worktree: &Path,
-    repository: &Repository,
-    name: &str,
-    to: &CommitId,
-    old: Option<&CommitId>,
-    why: &str,
-) -> Result<bool, GitError> {
-    set_by(update(worktree, why), repository, name, to, old)
+/// Removes git's locks on the index of `worktree`, on its head and on the branch it has checked out. Their owners, gits of
+/// Lanekeeper's or of an agent, are known to be dead.
+pub(crate) fn remove_dead_locks(worktree: &Path) -> Result<()> {
+    let own = git_directory(worktree)?;
+    for name in ["index.lock", "HEAD.lock"] {
+        atomic::remove_durably(&own.join(name))?;
+    }
+    let common = own.join(read_line(&own.join("commondir")).unwrap_or_default());
+    if let Some(reference) = read_line(&own.join("HEAD")).as_deref().and_then(|head| head.strip_prefix("ref: ")) {
+        atomic::remove_durably(&reference_lock(&common, reference))?;
+    }
+    Ok(())
 }
 
-fn set_by(
-    git: Git<'_>,
-    repository: &Repository,
-    name: &str,
-    to: &CommitId,
-    old: Option<&CommitId>,
-) -> Result<bool, GitError> {
-    let git = git.args([name, to.as_str(), old.map_or("", CommitId::as_str)]);
+/// Sets a ref of the user's, in `worktree`. `false`: it is not where it must be.
+pub(crate) fn set_reference(repository: &Repository, worktree: &Path, update: &RefUpdate<'_>) -> Result<bool> {
+    set_by(Git::new(worktree), repository, update)
+}
+
+fn set_by(git: Git<'_>, repository: &Repository, update: &RefUpdate<'_>) -> Result<bool> {
+    let RefUpdate { name, old, to, why } = *update;
+    let git = git.without_hooks().args(["update-ref", "-m", why, name, to.as_str(), old.map_or("", CommitId::as_str)]);
     let output = git.attempt()?;
     if output.status.success() {
         return durable::reference(repository, name).map(|()| true);
@@ -154,14 +136,50 @@ fn set_by(
     Ok(false)
 }
 
-/// Deletes the ref `name` if it is at `expected`; gone already is as good.
-pub(crate) fn delete_reference(repository: &Repository, name: &str, expected: &CommitId) -> Result<(), GitError> {
+/// Sets the ref `name` to `commit`, wherever it was.
+pub(crate) fn point_reference(repository: &Repository, name: &str, commit: &CommitId) -> Result<()> {
+    repository.git().without_hooks().args(["update-ref", name, commit.as_str()]).run()?;
+    durable::reference(repository, name)
+}
+
+pub(crate) fn forget_reference(repository: &Repository, name: &str) -> Result<()> {
+    repository.commit_at(name)?.map_or(Ok(()), |commit| delete_reference(repository, name, &commit))
+}
+
+/// Deletes refs that still are where they are expected. Returns those that are not, which stay.
+pub fn delete_references(repository: &Repository, references: &[(String, CommitId)]) -> Result<Vec<String>> {
+    let mut kept = Vec::new();
+    for (name, expected) in references {
+        match delete_reference(repository, name, expected) {
+            Err(GitError::ReferenceMoved { .. }) => kept.push(name.clone()),
+            done => done?,
+        }
+    }
+    Ok(kept)
+}
+
+/// Deletes `branch`, one of Lanekeeper's, if it is at a commit that one of `into` holds, and no worktree has it checked out;
+/// gone already is as good.
+///
+/// # Errors
+/// [`GitError::Unmerged`], [`GitError::BranchInTheWay`] when it is checked out, [`GitError::ReferenceMoved`].
+pub fn delete_branch_if_merged(repository: &Repository, branch: &str, into: &[CommitId]) -> Result<()> {
+    let Some(tip) = repository.branch_commit(branch)? else { return forget_branch(repository, branch) };
+    if let Some(place) = repository.where_checked_out(branch)? {
+        return Err(GitError::BranchInTheWay { branch: branch.to_owned(), place: Some(place) });
+    }
+    match repository.is_in_any(&tip, into)? {
+        true => delete_reference(repository, &branch_reference(branch), &tip),
+        false => Err(GitError::Unmerged { place: format!("branch `{branch}`"), head: tip }),
+    }
+}
+
+pub(crate) fn delete_reference(repository: &Repository, name: &str, expected: &CommitId) -> Result<()> {
     alone(repository, name, |lock| {
         if delete_loose(repository, name, expected) && !is_packed_meanwhile(repository, name) {
             return durable::reference(repository, name);
         }
-        let git = Git::new(repository.main_worktree()).without_hooks().stdin(lock);
-        let git = git.args(["update-ref", "-d", name, expected.as_str()]);
+        let git = repository.git().without_hooks().stdin(lock).args(["update-ref", "-d", name, expected.as_str()]);
         let output = git.attempt()?;
         if output.status.success() {
             return durable::reference(repository, name);
@@ -177,15 +195,7 @@ pub(crate) fn delete_reference(repository: &Repository, name: &str, expected: &C
 /// Deletes a ref that is in a file of its own, and at `expected`, without a process. `false`: it did not.
 fn delete_loose(repository: &Repository, name: &str, expected: &CommitId) -> bool {
     // Packed refs are the user's too: one that dies while it writes them again leaves a lock on all of them.
-    if is_packed(repository, name) {
-        return false;
-    }
-    let deleted = libgit2::change(repository, repository.main_worktree(), |git| {
-        let mut reference = git.find_reference(name)?;
-        let as_expected = reference.target() == Some(libgit2::oid(expected)?);
-        if as_expected { reference.delete().map(|()| true) } else { Ok(false) }
-    });
-    deleted == Some(true)
+    !is_packed(repository, name) && libgit2::delete_reference(repository, name, expected).is_some()
 }
 
 fn is_packed(repository: &Repository, name: &str) -> bool {

@@ -1,67 +1,42 @@
-//! The user's remotes: what is there, fetching, and pushing by compare-and-set.
+//! The user's remotes: listing refs, fetching, and pushing by compare-and-set.
 //!
-//! Nothing here asks a person: credentials come from the user's helpers, keys or environment, or the command fails.
+//! Nothing here asks the user: credentials come from the user's helpers, keys or environment, or the command fails.
 //! Nothing takes longer than its time limit.
 
 use std::process::Output;
 use std::time::Duration;
 
-use crate::git::command::error::GitError;
-use crate::git::command::program::{Git, ProgramError, path_text};
-use crate::git::repo::repository::{Repository, commit_id};
+use crate::git::command::{Git, GitError, ProgramError, Result, path_text};
+use crate::git::repo::{Repository, commit_id};
 use crate::model::CommitId;
 
 /// How long a command may take that reaches a remote.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// A remote of a repository.
 #[derive(Debug, Clone)]
 pub struct Remote {
     repository: Repository,
     name: String,
     limit: Duration,
-    /// What runs ssh, where the user has not said so: one that never asks.
+    /// The command for ssh where the user has not configured one: it never asks.
     ssh: Option<&'static str>,
 }
 
-/// Where a ref of a remote is expected before it is pushed to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Lease {
-    /// The ref's full name there.
-    pub reference: String,
-    /// The commit; `None`: there is no such ref.
-    pub expected: Option<CommitId>,
-}
-
-/// What is to be pushed.
-#[derive(Debug, Clone, Default)]
-pub struct PushRequest {
-    /// As git takes them: `COMMIT:refs/heads/x`, `:refs/heads/x` to delete, with `+` to overwrite.
-    pub refspecs: Vec<String>,
-    /// Refs that are overwritten only if they are where they are expected.
-    pub leases: Vec<Lease>,
-    /// All refs or none; a remote that cannot do that is an error.
-    pub atomic: bool,
+/// A ref that is to be set on a remote by compare-and-set.
+#[derive(Debug, Clone, Copy)]
+pub struct PushRequest<'a> {
+    pub reference: &'a str,
+    /// `None`: delete the ref.
+    pub commit: Option<&'a CommitId>,
+    /// Where it must be there now; `None`: it must not exist.
+    pub expected: Option<&'a CommitId>,
     /// Run the user's `pre-push` hook.
     pub hooks: bool,
 }
 
-/// What came of a push that reached the remote.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Pushed {
-    /// Every ref is where it was to be.
-    Done,
-    /// These refs are not where they were expected, or hold something else by now; they were not changed.
-    Moved(Vec<String>),
-}
-
 impl Remote {
-    /// The remote that the user calls `name`.
-    ///
-    /// # Errors
-    /// [`GitError::NoSuchRemote`], or what git says.
-    pub fn named(repository: &Repository, name: &str) -> Result<Self, GitError> {
-        let known = Git::new(repository.main_worktree()).arg("remote").line()?;
+    pub fn named(repository: &Repository, name: &str) -> Result<Self> {
+        let known = repository.git().arg("remote").line()?;
         if !known.lines().any(|known| known == name) {
             let known = known.lines().map(str::to_owned).collect();
             return Err(GitError::NoSuchRemote { name: name.to_owned(), known });
@@ -71,7 +46,6 @@ impl Remote {
         Ok(Self { repository, name, limit: LIMIT, ssh })
     }
 
-    /// The same with another limit on how long a command may take.
     #[must_use]
     pub fn within(self, limit: Duration) -> Self {
         Self { limit, ..self }
@@ -81,19 +55,12 @@ impl Remote {
         &self.name
     }
 
-    /// Where it is, as the user's settings say; may hold credentials.
-    ///
-    /// # Errors
-    /// What git says.
-    pub fn url(&self) -> Result<String, GitError> {
-        Ok(Git::new(self.repository.main_worktree()).args(["remote", "get-url", &self.name]).line()?)
+    /// Its address in the user's settings; may hold credentials.
+    pub fn url(&self) -> Result<String> {
+        Ok(self.repository.git().args(["remote", "get-url", &self.name]).line()?)
     }
 
-    /// The refs there whose full names begin with one of `prefixes`, with what they are at.
-    ///
-    /// # Errors
-    /// [`GitError::Remote`].
-    pub fn references(&self, prefixes: &[&str]) -> Result<Vec<(String, CommitId)>, GitError> {
+    pub fn references(&self, prefixes: &[&str]) -> Result<Vec<(String, CommitId)>> {
         let git = self.git().args(["ls-remote", "--quiet", "--refs", &self.name]);
         let git = git.args(prefixes.iter().map(|prefix| format!("{prefix}*")));
         let listing = path_text(&self.reach(&git)?.stdout);
@@ -105,55 +72,52 @@ impl Remote {
     }
 
     /// Fetches `refspecs`, and nothing else: no tags, no submodules.
-    ///
-    /// # Errors
-    /// [`GitError::Remote`].
-    pub fn fetch<S: AsRef<str>>(&self, refspecs: &[S]) -> Result<(), GitError> {
+    pub fn fetch<S: AsRef<str>>(&self, refspecs: &[S]) -> Result<()> {
         let git = self.git().without_hooks().args(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"]);
         let git = git.args(["--recurse-submodules=no", "--end-of-options", &self.name]);
         self.reach(&git.args(refspecs.iter().map(AsRef::as_ref))).map(drop)
     }
 
-    /// Pushes what `request` says, and nothing else: no tags, no submodules.
+    /// Pushes one ref, and nothing else: no tags, no submodules. `false`: it is not where it is expected.
     ///
     /// # Errors
-    /// [`GitError::Remote`] when it cannot be reached, [`GitError::PushRefused`] when it says no.
-    pub fn push(&self, request: &PushRequest) -> Result<Pushed, GitError> {
+    /// [`GitError::Remote`] when the remote cannot be reached, [`GitError::PushRefused`] when it refuses.
+    pub fn push(&self, request: &PushRequest<'_>) -> Result<bool> {
+        let text = |commit: Option<&CommitId>| commit.map_or(String::new(), CommitId::to_string);
         let git = self.git().args(["push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no"]);
         let git = if request.hooks { git } else { git.without_hooks().arg("--no-verify") };
-        let git = if request.atomic { git.arg("--atomic") } else { git };
-        let git = git.args(request.leases.iter().map(Lease::flag)).args(["--end-of-options", &self.name]);
-        let git = git.args(&request.refspecs);
+        let git = git.arg(format!("--force-with-lease={}:{}", request.reference, text(request.expected)));
+        let git = git.args(["--end-of-options", &self.name]);
+        let git = git.arg(format!("{}:{}", text(request.commit), request.reference));
         let output = git.attempt().map_err(|error| self.failed(error))?;
         if output.status.success() {
-            return Ok(Pushed::Done);
+            return Ok(true);
         }
-        let refusals = refusals(&path_text(&output.stdout));
-        if refusals.is_empty() {
-            return Err(self.failed(git.failure(&output)));
-        }
+        let Some(reason) = refusal(&path_text(&output.stdout)) else { return Err(self.failed(git.failure(&output))) };
         let stderr = path_text(&output.stderr);
-        if refusals.iter().all(|refusal| refusal.is_about_its_place(&stderr)) {
-            return Ok(Pushed::Moved(refusals.into_iter().map(|refusal| refusal.reference).collect()));
+        if is_about_its_place(&reason, &stderr) {
+            return Ok(false);
         }
-        Err(self.refused(&refusals, &stderr))
+        // What a server's hook prints is only there.
+        let said = stderr.lines().filter_map(|line| line.strip_prefix("remote: ")).map(str::trim_end);
+        let said = said.filter(|line| !line.is_empty()).map(str::to_owned).collect();
+        let reason = format!("{}: {reason}", request.reference);
+        Err(GitError::PushRefused { remote: self.name.clone(), reason, said })
     }
 
-    /// Whether the clone holds only a part of the history, so that nothing can be told about what came before.
-    pub(crate) fn is_shallow_here(&self) -> Result<bool, GitError> {
-        let git = Git::new(self.repository.main_worktree()).args(["rev-parse", "--is-shallow-repository"]);
-        Ok(git.line()? == "true")
+    pub(crate) fn is_shallow_here(&self) -> Result<bool> {
+        Ok(self.repository.git().args(["rev-parse", "--is-shallow-repository"]).line()? == "true")
     }
 
     fn git(&self) -> Git<'_> {
-        let git = Git::new(self.repository.main_worktree()).reaching_out().within(self.limit);
+        let git = self.repository.git().reaching_out().within(self.limit);
         match self.ssh {
             Some(ssh) => git.variable("GIT_SSH_COMMAND", ssh),
             None => git,
         }
     }
 
-    fn reach(&self, git: &Git<'_>) -> Result<Output, GitError> {
+    fn reach(&self, git: &Git<'_>) -> Result<Output> {
         let output = git.attempt().map_err(|error| self.failed(error))?;
         if output.status.success() { Ok(output) } else { Err(self.failed(git.failure(&output))) }
     }
@@ -161,71 +125,36 @@ impl Remote {
     fn failed(&self, source: ProgramError) -> GitError {
         GitError::Remote { remote: self.name.clone(), remedy: remedy(&source), source }
     }
-
-    fn refused(&self, refusals: &[Refusal], stderr: &str) -> GitError {
-        let reasons = refusals.iter().map(|refusal| format!("{}: {}", refusal.reference, refusal.reason)).collect();
-        // What a server's hook says is told there only.
-        let said = stderr.lines().filter_map(|line| line.strip_prefix("remote: ")).map(str::trim_end);
-        let said = said.filter(|line| !line.is_empty()).map(str::to_owned).collect();
-        GitError::PushRefused { remote: self.name.clone(), reasons, said }
-    }
 }
 
-impl Lease {
-    fn flag(&self) -> String {
-        let expected = self.expected.as_ref().map_or("", CommitId::as_str);
-        format!("--force-with-lease={}:{expected}", self.reference)
-    }
-}
-
-/// Whether the user has said how ssh is run.
-fn has_ssh_of_the_users(repository: &Repository) -> Result<bool, GitError> {
+fn has_ssh_of_the_users(repository: &Repository) -> Result<bool> {
     if ["GIT_SSH_COMMAND", "GIT_SSH"].iter().any(|name| std::env::var_os(name).is_some()) {
         return Ok(true);
     }
-    Ok(Git::new(repository.main_worktree()).args(["config", "--get", "core.sshCommand"]).yes()?)
+    Ok(repository.git().args(["config", "--get", "core.sshCommand"]).yes()?)
 }
 
-/// A ref that was not pushed.
-struct Refusal {
-    reference: String,
-    reason: String,
+/// Whether a ref was refused because it is not where it was expected. A server that received another push at the same moment
+/// reports no more than that it failed; any other cause is in its messages.
+fn is_about_its_place(reason: &str, stderr: &str) -> bool {
+    let says = |words: &[&str]| words.iter().any(|word| reason.contains(word));
+    let lost_race = says(&["cannot lock ref", "failed to update ref"]);
+    let causes = ["Permission denied", "Read-only file system", "No space left", "cannot create"];
+    let has_cause = causes.iter().any(|word| stderr.contains(word) || reason.contains(word));
+    says(&["stale info", "fetch first", "non-fast-forward", "already exists", "needs force"])
+        || (lost_race && !has_cause)
 }
 
-impl Refusal {
-    /// Whether the ref is not where it was expected. A server that somebody else pushed to at the same moment says no more
-    /// than that it failed; what stands in its way otherwise it says to people.
-    fn is_about_its_place(&self, stderr: &str) -> bool {
-        let says = |words: &[&str]| words.iter().any(|word| self.reason.contains(word));
-        let lost_race = says(&["cannot lock ref", "failed to update ref"]);
-        let obstacles = ["Permission denied", "Read-only file system", "No space left", "cannot create"];
-        let obstructed = obstacles.iter().any(|word| stderr.contains(word) || self.reason.contains(word));
-        says(&["stale info", "fetch first", "non-fast-forward", "already exists", "needs force"])
-            || (lost_race && !obstructed)
-    }
+/// Why `git push --porcelain` did not push a ref: `!\tFROM:TO\t[rejected] (stale info)`.
+fn refusal(report: &str) -> Option<String> {
+    report.lines().find_map(|line| Some(line.strip_prefix("!\t")?.split_once('\t')?.1.to_owned()))
 }
 
-/// What `git push --porcelain` says was refused: `!\tFROM:TO\t[rejected] (stale info)`. Those that were held back only
-/// because another one was refused are left out.
-fn refusals(report: &str) -> Vec<Refusal> {
-    let line = |line: &str| {
-        let mut parts = line.strip_prefix("!\t")?.splitn(2, '\t');
-        let (refspec, reason) = (parts.next()?, parts.next()?);
-        let reference = refspec.rsplit_once(':').map_or(refspec, |(_, to)| to);
-        Some(Refusal { reference: reference.to_owned(), reason: reason.to_owned() })
-    };
-    let refused: Vec<Refusal> = report.lines().filter_map(line).collect();
-    refused.into_iter().filter(|refusal| !refusal.reason.contains("atomic")).collect()
-}
-
-/// What a person can do about a command that did not get through.
 fn remedy(error: &ProgramError) -> &'static str {
     let ProgramError::Failed { stderr, .. } = error else { return "see that the remote answers, and try again" };
     let says = |words: &[&str]| words.iter().any(|word| stderr.contains(word));
     if says(&["terminal prompts disabled", "Authentication failed", "Permission denied", "403", "401"]) {
         "give git credentials that it can use without asking (a credential helper, a token, a key in the ssh agent)"
-    } else if says(&["does not support --atomic"]) {
-        "use a remote whose server can push several refs at once"
     } else if says(&["does not appear to be a git repository", "not found", "No such file"]) {
         "see that its address is right (`git remote -v`)"
     } else {
@@ -238,25 +167,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_refusal_is_told_from_what_was_only_held_back() {
-        let report = "To /x\n \tabc:refs/lanekeeper/b\tabc..def\n\
-            !\tabc:refs/lanekeeper/a\t[rejected] (stale info)\n\
-            !\tabc:refs/heads/c\t[rejected] (atomic push failed)\nDone\n";
-        let found = refusals(report);
-        assert_eq!(found.len(), 1);
-        assert_eq!(found[0].reference, "refs/lanekeeper/a");
-        assert!(found[0].is_about_its_place(""));
-        let hook = refusals("!\tabc:refs/heads/c\t[remote rejected] (pre-receive hook declined)\n");
-        assert!(!hook[0].is_about_its_place(""));
-    }
-
-    #[test]
     fn a_lost_race_is_told_from_a_server_that_cannot_write() {
-        let found = refusals("!\tabc:refs/lanekeeper/a\t[remote rejected] (failed to update ref)\n");
-        assert!(
-            found[0].is_about_its_place("remote: error: cannot lock ref 'refs/lanekeeper/a': is at b but expected c")
-        );
+        let stale = refusal("To /x\n!\tabc:refs/lanekeeper/a\t[rejected] (stale info)\nDone\n").unwrap();
+        assert!(is_about_its_place(&stale, ""));
+        let hook = refusal("!\tabc:refs/heads/c\t[remote rejected] (pre-receive hook declined)\n").unwrap();
+        assert!(!is_about_its_place(&hook, ""));
+        let race = refusal("!\tabc:refs/lanekeeper/a\t[remote rejected] (failed to update ref)\n").unwrap();
+        assert!(is_about_its_place(
+            &race,
+            "remote: error: cannot lock ref 'refs/lanekeeper/a': is at b but expected c"
+        ));
         let denied = "remote: error: cannot lock ref 'refs/lanekeeper/a': Unable to create 'a.lock': Permission denied";
-        assert!(!found[0].is_about_its_place(denied));
+        assert!(!is_about_its_place(&race, denied));
     }
 }

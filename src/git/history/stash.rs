@@ -1,20 +1,17 @@
 //! `git stash`: one list for all worktrees, the user's entries among those of agents.
 
-use crate::git::command::error::GitError;
-use crate::git::command::program::{Git, path_text};
+use crate::git::command::Result;
 use crate::git::fast::durable;
-use crate::git::repo::repository::Repository;
+use crate::git::repo::Repository;
 use crate::model::CommitId;
 
 /// The stashed states that were made on `branch`, which began at `base`, or on its commits without it, oldest first;
 /// their objects are durable. The list itself is only looked at.
-pub(crate) fn stashed_on(repository: &Repository, branch: &str, base: &CommitId) -> Result<Vec<CommitId>, GitError> {
+pub(crate) fn stashed_on(repository: &Repository, branch: &str, base: &CommitId) -> Result<Vec<CommitId>> {
     if repository.commit_at("refs/stash")?.is_none() {
         return Ok(Vec::new());
     }
-    let git =
-        Git::new(repository.main_worktree()).args(["reflog", "show", "--format=%H %P%x09%gs", "refs/stash", "--"]);
-    let listing = path_text(&git.run()?);
+    let listing = repository.git().args(["reflog", "show", "--format=%H %P%x09%gs", "refs/stash", "--"]).line()?;
     let tip = repository.branch_commit(branch)?;
     let mut found = Vec::new();
     for (names, subject) in listing.lines().rev().filter_map(|line| line.split_once('\t')) {

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::git::command::error::GitError;
-use crate::git::command::program::{Git, path_text};
-use crate::git::repo::repository::{Repository, commit_id};
+use crate::git::command::{Result, path_text};
+use crate::git::repo::{Repository, commit_id};
 use crate::model::CommitId;
 
 /// How the work of a merge left a branch.
@@ -18,15 +17,8 @@ pub enum Undone {
 
 /// Whether the work of the merge `commit`, which was made on top of `onto`, is gone from `tip`. What later merges and
 /// rollbacks change, which name their lane in a trailer, is no loss; nor is work that a rebase or an amend has kept.
-///
-/// # Errors
-/// What git says, for example that a commit does not exist.
-pub fn undone(
-    repository: &Repository,
-    [onto, commit]: [&CommitId; 2],
-    tip: &CommitId,
-) -> Result<Option<Undone>, GitError> {
-    let differing = |one: &CommitId, other: &CommitId| -> Result<BTreeSet<String>, GitError> {
+pub fn undone(repository: &Repository, [onto, commit]: [&CommitId; 2], tip: &CommitId) -> Result<Option<Undone>> {
+    let differing = |one: &CommitId, other: &CommitId| -> Result<BTreeSet<String>> {
         Ok(repository.changed_paths(one, other)?.into_iter().collect())
     };
     let (brought, changed) = (differing(onto, commit)?, differing(onto, tip)?);
@@ -47,13 +39,9 @@ pub fn undone(
 }
 
 /// The commits on the first-parent way from `since` to `tip` that name no lane, each with its first parent.
-fn made_by_others(
-    repository: &Repository,
-    since: &CommitId,
-    tip: &CommitId,
-) -> Result<Vec<(CommitId, CommitId)>, GitError> {
+fn made_by_others(repository: &Repository, since: &CommitId, tip: &CommitId) -> Result<Vec<(CommitId, CommitId)>> {
     let format = "--format=%H %P%x09%(trailers:key=Lane,valueonly,separator=%x2C)";
-    let git = Git::new(repository.main_worktree()).args(["log", "--first-parent", "--no-show-signature", format]);
+    let git = repository.git().args(["log", "--first-parent", "--no-show-signature", format]);
     let listing = path_text(&git.arg(format!("{since}..{tip}")).run()?);
     let foreign = listing.lines().filter_map(|line| line.strip_suffix('\t'));
     let pairs = foreign.filter_map(|line| {

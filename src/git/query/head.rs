@@ -2,18 +2,15 @@
 
 use std::path::Path;
 
-use crate::git::command::error::GitError;
-use crate::git::command::program::{Git, ProgramError, nul_separated, path_text};
-use crate::git::repo::git_dir::{git_directory, read_line};
-use crate::git::repo::repository::{Repository, commit_id};
+use crate::git::command::{Git, GitError, ProgramError, Result, path_text};
+use crate::git::fast::libgit2;
+use crate::git::repo::{Repository, commit_id, git_directory, read_line};
 use crate::model::CommitId;
 
-/// Where a worktree stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
     /// The branch that is checked out, without `refs/heads/`; `None`: detached.
     pub branch: Option<String>,
-    /// The commit that is checked out.
     pub commit: CommitId,
 }
 
@@ -22,17 +19,10 @@ impl Head {
         if let Some(known) = git_directory(worktree).ok().and_then(|directory| HeadFile::read(&directory)) {
             return Ok(known.branch());
         }
-        let git = Git::new(worktree).args(["symbolic-ref", "--quiet", "HEAD"]);
-        let output = git.attempt()?;
-        match output.status.code() {
-            Some(0) => Ok(Some(short_name(path_text(output.stdout.trim_ascii_end())))),
-            Some(1) => Ok(None),
-            _ => Err(git.failure(&output)),
-        }
+        Ok(Git::new(worktree).args(["symbolic-ref", "--quiet", "HEAD"]).line_if_any()?.map(short_name))
     }
 }
 
-/// The content of git's file `HEAD`.
 pub(crate) enum HeadFile {
     /// The full name of a ref.
     Reference(String),
@@ -41,7 +31,7 @@ pub(crate) enum HeadFile {
 }
 
 impl HeadFile {
-    /// Reads the head in the directory that git has for a worktree. `None`: only git can tell.
+    /// Reads the head in git's directory for a worktree. `None`: only git can.
     pub(crate) fn read(directory: &Path) -> Option<Self> {
         let file = directory.join("HEAD");
         // Git wrote links once.
@@ -52,7 +42,6 @@ impl HeadFile {
         }
     }
 
-    /// The branch, without `refs/heads/`.
     pub(crate) fn branch(self) -> Option<String> {
         match self {
             Self::Reference(name) => Some(short_name(name)),
@@ -61,16 +50,12 @@ impl HeadFile {
     }
 }
 
-/// A branch's name without `refs/heads/`.
 fn short_name(name: String) -> String {
     name.strip_prefix("refs/heads/").map(str::to_owned).unwrap_or(name)
 }
 
 /// Where `worktree` stands now, by the git program. [`Repository::head_at`] is faster.
-///
-/// # Errors
-/// [`GitError::UnbornHead`], or what git says.
-pub fn head_of(worktree: &Path) -> Result<Head, GitError> {
+pub fn head_of(worktree: &Path) -> Result<Head> {
     let git = Git::new(worktree).args(["rev-parse", "HEAD^{commit}", "--symbolic-full-name", "HEAD"]);
     let output = git.attempt()?;
     if !output.status.success() {
@@ -86,37 +71,25 @@ pub fn head_of(worktree: &Path) -> Result<Head, GitError> {
 
 impl Repository {
     /// Finds the repository that `from`, a directory of any of its worktrees, belongs to; it has a commit.
-    ///
-    /// # Errors
-    /// Those of [`Repository::locate`], and [`GitError::UnbornHead`].
-    pub fn discover(from: &Path) -> Result<Self, GitError> {
+    pub fn discover(from: &Path) -> Result<Self> {
         let repository = Self::locate(from)?;
         repository.head_at(repository.found_from())?;
         Ok(repository)
     }
 
     /// The branch that is checked out where the repository was discovered, without `refs/heads/`; `None`: detached.
-    ///
-    /// # Errors
-    /// What git says.
-    pub fn current_branch(&self) -> Result<Option<String>, GitError> {
+    pub fn current_branch(&self) -> Result<Option<String>> {
         Ok(Head::branch_of(self.found_from())?)
     }
 
-    /// Where `worktree`, one of this repository's, stands now; without a process if that can be.
-    ///
-    /// # Errors
-    /// Those of [`head_of`].
-    pub fn head_at(&self, worktree: &Path) -> Result<Head, GitError> {
+    /// Where `worktree`, one of this repository's, stands now; without a process if possible.
+    pub fn head_at(&self, worktree: &Path) -> Result<Head> {
         self.written_head(worktree).map_or_else(|| head_of(worktree), Ok)
     }
 
     /// Makes sure that `worktree` stands on a commit: what is committed on a branch that is gone has no history, and can
     /// be merged nowhere.
-    ///
-    /// # Errors
-    /// [`GitError::BranchMissing`], or what git says.
-    pub fn refuse_missing_branch(&self, worktree: &Path) -> Result<(), GitError> {
+    pub fn refuse_missing_branch(&self, worktree: &Path) -> Result<()> {
         match self.head_at(worktree) {
             Err(GitError::UnbornHead { .. }) => {
                 Err(GitError::BranchMissing { branch: Head::branch_of(worktree)?.unwrap_or_default() })
@@ -131,15 +104,12 @@ impl Repository {
             HeadFile::Reference(name) => name,
         };
         let branch = name.strip_prefix("refs/heads/")?.to_owned();
-        let commit =
-            self.in_process(|git| git.find_reference(&name)?.peel_to_commit().map(|it| it.id().to_string()))?;
-        Some(Head { branch: Some(branch), commit: CommitId::new(&commit).ok()? })
+        Some(Head { branch: Some(branch), commit: libgit2::commit_at(self, &name)?? })
     }
 }
 
 /// The paths that the index of `worktree` does not hold as `commit` does.
-pub(crate) fn staged(worktree: &Path, commit: &CommitId) -> Result<Vec<String>, GitError> {
+pub(crate) fn staged(worktree: &Path, commit: &CommitId) -> Result<Vec<String>> {
     let staged = ["diff", "--cached", "--name-only", "-z", "--no-renames", commit.as_str()];
-    let staged = Git::new(worktree).reading_only().args(staged).run()?;
-    Ok(nul_separated(&staged).map(path_text).collect())
+    Ok(Git::new(worktree).reading_only().args(staged).paths()?)
 }

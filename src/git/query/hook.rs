@@ -10,28 +10,24 @@ use std::fs::{self, File};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use git2::{ObjectType, Oid};
-
-use crate::fs::regular_file;
-use crate::git::command::error::{GitError, io_error};
-use crate::git::command::program::{Git, nul_separated, path_text};
-use crate::git::query::status::differing_from_head;
-use crate::git::repo::git_dir::git_directory;
-use crate::git::repo::repository::Repository;
-use crate::git::repo::state_file;
+use crate::fs::{atomic, regular_file};
+use crate::git::command::{Git, Result, io_error, nul_separated, path_text};
+use crate::git::fast::libgit2;
+use crate::git::query::{differing_from_head, split_tab};
+use crate::git::repo::{Repository, git_directory};
 use crate::model::CommitId;
 
 /// Paths and the names of the blobs that they hold; an empty name: nothing is there.
 pub(crate) type Contents = BTreeMap<Vec<u8>, String>;
 
-/// Runs the hook after a checkout of all files in `worktree`, and notes what it wrote. Answers how it failed.
+/// Runs the hook after a checkout of all files in `worktree`, and records what it wrote. Returns how it failed.
 pub(crate) fn run_post_checkout(
     repository: &Repository,
     worktree: &Path,
     from: &CommitId,
     to: &CommitId,
     lock: &File,
-) -> Result<Option<String>, GitError> {
+) -> Result<Option<String>> {
     let place = place_of_hook(repository, worktree)?;
     if !worktree.join(&place).exists() {
         return Ok(None);
@@ -49,7 +45,7 @@ pub(crate) fn run_post_checkout(
 }
 
 /// Where the hook would be; git itself is asked only if settings have a say in that.
-fn place_of_hook(repository: &Repository, worktree: &Path) -> Result<PathBuf, GitError> {
+fn place_of_hook(repository: &Repository, worktree: &Path) -> Result<PathBuf> {
     let configuration = repository.configuration()?;
     if configuration.is_uniform() && configuration.get("core.hookspath").is_none() {
         return Ok(repository.common_dir().join("hooks/post-checkout"));
@@ -59,16 +55,13 @@ fn place_of_hook(repository: &Repository, worktree: &Path) -> Result<PathBuf, Gi
 }
 
 /// Forgets what an earlier hook, setup or gate wrote in `worktree`.
-pub(crate) fn forget_left_behind(worktree: &Path) -> Result<(), GitError> {
-    state_file::remove(&leftovers(worktree)?)?;
-    state_file::remove(&notes(worktree)?)
+pub(crate) fn forget_left_behind(worktree: &Path) -> Result<()> {
+    atomic::remove_durably(&leftovers(worktree)?)?;
+    Ok(atomic::remove_durably(&notes(worktree)?)?)
 }
 
 /// The files of `worktree` that differ from its head, with what they hold.
-///
-/// # Errors
-/// What git says; [`GitError::File`] if a link cannot be read.
-pub fn uncommitted(worktree: &Path) -> Result<Contents, GitError> {
+pub fn uncommitted(worktree: &Path) -> Result<Contents> {
     let paths = differing_from_head(worktree)?;
     let mut found = Contents::new();
     for path in &paths {
@@ -76,8 +69,8 @@ pub fn uncommitted(worktree: &Path) -> Result<Contents, GitError> {
         match fs::symlink_metadata(&place) {
             Ok(kind) if kind.is_symlink() => {
                 let target = fs::read_link(&place).map_err(io_error("read", &place))?;
-                let blob = Oid::hash_object(ObjectType::Blob, target.as_os_str().as_bytes());
-                found.extend(blob.map(|blob| (path.clone(), blob.to_string())));
+                let blob = libgit2::blob_of(target.as_os_str().as_bytes());
+                found.extend(blob.map(|blob| (path.clone(), blob)));
             }
             Ok(_) => {}
             Err(_) => drop(found.insert(path.clone(), String::new())),
@@ -89,7 +82,7 @@ pub fn uncommitted(worktree: &Path) -> Result<Contents, GitError> {
 
 /// Notes what a setup or a gate wrote in `worktree`, where `before` was uncommitted when it began. Paths that are the
 /// `agents` stay that.
-pub(crate) fn note_left_behind(worktree: &Path, before: &Contents, agents: &[String]) -> Result<(), GitError> {
+pub(crate) fn note_left_behind(worktree: &Path, before: &Contents, agents: &[String]) -> Result<()> {
     let mut left = uncommitted(worktree)?;
     left.retain(|path, blob| before.get(path) != Some(blob) && !agents.contains(&path_text(path)));
     if left.is_empty() {
@@ -101,13 +94,11 @@ pub(crate) fn note_left_behind(worktree: &Path, before: &Contents, agents: &[Str
     note(&place, all)
 }
 
-/// Whether a hook wrote anything in `worktree` that the commit does not hold.
-pub(crate) fn left_something(worktree: &Path) -> Result<bool, GitError> {
+pub(crate) fn left_something(worktree: &Path) -> Result<bool> {
     Ok(!noted(&notes(worktree)?)?.is_empty())
 }
 
-/// Which of the paths that a hook wrote in `worktree` hold what it wrote.
-pub(crate) fn as_hook_left(worktree: &Path) -> Result<Vec<Vec<u8>>, GitError> {
+pub(crate) fn as_hook_left(worktree: &Path) -> Result<Vec<Vec<u8>>> {
     let written = noted(&notes(worktree)?)?;
     if written.is_empty() {
         return Ok(Vec::new());
@@ -117,40 +108,31 @@ pub(crate) fn as_hook_left(worktree: &Path) -> Result<Vec<Vec<u8>>, GitError> {
 }
 
 /// Those of `paths` that `head` does not hold just as a hook, a setup or a gate wrote them in `worktree`.
-pub(crate) fn not_left_behind(worktree: &Path, head: &CommitId, paths: Vec<String>) -> Result<Vec<String>, GitError> {
+pub(crate) fn not_left_behind(worktree: &Path, head: &CommitId, paths: Vec<String>) -> Result<Vec<String>> {
     let mut written = noted(&notes(worktree)?)?;
     written.extend(noted(&leftovers(worktree)?)?);
     if written.is_empty() || paths.is_empty() {
         return Ok(paths);
     }
     let listing = Git::new(worktree).args(["ls-tree", "-r", "-z", "--full-tree", head.as_str()]).run()?;
-    let left_behind = |entry: &[u8]| {
-        let tab = entry.iter().position(|&byte| byte == b'\t')?;
-        let blob = path_text(entry[..tab].rsplit(|&byte| byte == b' ').next()?);
-        let path = &entry[tab + 1..];
-        (written.get(path) == Some(&blob)).then(|| path_text(path))
-    };
-    let left_behind: BTreeSet<String> = nul_separated(&listing).filter_map(left_behind).collect();
-    let held: BTreeSet<&[u8]> = nul_separated(&listing).filter_map(path_of).collect();
-    let removed =
-        |path: &String| written.get(path.as_bytes()).is_some_and(String::is_empty) && !held.contains(path.as_bytes());
-    Ok(paths.into_iter().filter(|path| !left_behind.contains(path) && !removed(path)).collect())
+    // `100644 blob OBJECT\tPATH`
+    let entries = nul_separated(&listing).filter_map(split_tab);
+    let held: BTreeMap<&[u8], String> =
+        entries.filter_map(|(facts, path)| Some((path, path_text(facts.rsplit(|&it| it == b' ').next()?)))).collect();
+    let is_held = |(path, blob): &(&Vec<u8>, &String)| held.get(path.as_slice()).map_or("", String::as_str) == *blob;
+    let left_behind: BTreeSet<String> = written.iter().filter(is_held).map(|(path, _)| path_text(path)).collect();
+    Ok(paths.into_iter().filter(|path| !left_behind.contains(path)).collect())
 }
 
-/// The path in a line of `git ls-tree`.
-fn path_of(entry: &[u8]) -> Option<&[u8]> {
-    entry.iter().position(|&byte| byte == b'\t').map(|tab| &entry[tab + 1..])
-}
-
-fn notes(worktree: &Path) -> Result<PathBuf, GitError> {
+fn notes(worktree: &Path) -> Result<PathBuf> {
     Ok(git_directory(worktree)?.join("lanekeeper.hook"))
 }
 
-fn leftovers(worktree: &Path) -> Result<PathBuf, GitError> {
+fn leftovers(worktree: &Path) -> Result<PathBuf> {
     Ok(git_directory(worktree)?.join("lanekeeper.left"))
 }
 
-fn note(place: &Path, found: Contents) -> Result<(), GitError> {
+fn note(place: &Path, found: Contents) -> Result<()> {
     if found.is_empty() {
         return Ok(());
     }
@@ -161,14 +143,11 @@ fn note(place: &Path, found: Contents) -> Result<(), GitError> {
         text.extend_from_slice(&path);
         text.push(0);
     }
-    state_file::write(place, &text)
+    Ok(atomic::write(place, &text)?)
 }
 
-fn noted(place: &Path) -> Result<Contents, GitError> {
-    let text = match regular_file::read(place) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Contents::new()),
-        read => read.map_err(io_error("read", place))?,
-    };
+fn noted(place: &Path) -> Result<Contents> {
+    let text = regular_file::read_if_there(place)?.unwrap_or_default();
     let entries = nul_separated(&text).filter_map(|entry| {
         let space = entry.iter().position(|&byte| byte == b' ')?;
         Some((entry[space + 1..].to_vec(), path_text(&entry[..space])))
@@ -176,11 +155,9 @@ fn noted(place: &Path) -> Result<Contents, GitError> {
     Ok(entries.collect())
 }
 
-/// How many paths one command is given.
 const AT_ONCE: usize = 256;
 
-/// What those of `paths` hold that are files.
-fn contents(worktree: &Path, paths: Vec<Vec<u8>>) -> Result<Contents, GitError> {
+fn contents(worktree: &Path, paths: Vec<Vec<u8>>) -> Result<Contents> {
     let is_file =
         |path: &Vec<u8>| fs::symlink_metadata(worktree.join(OsStr::from_bytes(path))).is_ok_and(|kind| kind.is_file());
     let files: Vec<Vec<u8>> = paths.into_iter().filter(is_file).collect();

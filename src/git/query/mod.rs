@@ -1,14 +1,19 @@
 //! Reading heads, indexes, worktrees and commits; nothing here changes them.
 
+pub(crate) mod commits;
 pub(crate) mod differences;
-pub(crate) mod file_system;
 pub(crate) mod head;
-pub(crate) mod history;
 pub(crate) mod hook;
-pub(crate) mod index_copy;
-pub(crate) mod index_flags;
+pub(crate) mod index;
 pub(crate) mod operation;
-pub(crate) mod settings;
-pub(crate) mod show;
 pub(crate) mod status;
-pub(crate) mod tree;
+
+pub(crate) use commits::split_tab;
+pub(crate) use differences::Difference;
+pub(crate) use head::{Head, HeadFile, head_of, staged};
+pub(crate) use hook::{as_hook_left, forget_left_behind, left_something, run_post_checkout};
+pub(crate) use index::{clear_flags, clear_flags_in, copy_index, distrust_times, has_flags};
+pub(crate) use operation::{operation_in, quit_operations, refuse_operation};
+pub(crate) use status::{
+    Survey, differing_from_head, refuse_uncommitted, refuse_unreadable_in, survey, untracked, worktree_changes,
+};

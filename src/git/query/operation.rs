@@ -1,11 +1,9 @@
 //! Operations that git leaves half-way in a worktree: merge, rebase, cherry-pick, revert, bisect.
 
+use crate::git::command::{Git, GitError, Result};
+use crate::git::repo::git_directory;
 use std::fs::File;
 use std::path::Path;
-
-use crate::git::command::error::GitError;
-use crate::git::command::program::Git;
-use crate::git::repo::git_dir::git_directory;
 
 /// The files by which git knows an operation, what people call it, and the commands that forget it and keep the files.
 const OPERATIONS: &[(&str, &str, &[&str])] = &[
@@ -19,14 +17,12 @@ const OPERATIONS: &[(&str, &str, &[&str])] = &[
     ("BISECT_LOG", "a bisect", &["bisect", "reset", "HEAD"]),
 ];
 
-/// What is in progress in `worktree`.
-pub(crate) fn operation_in(worktree: &Path) -> Result<Option<&'static str>, GitError> {
+pub(crate) fn operation_in(worktree: &Path) -> Result<Option<&'static str>> {
     let directory = git_directory(worktree)?;
     Ok(OPERATIONS.iter().find(|(file, ..)| directory.join(file).exists()).map(|&(_, name, _)| name))
 }
 
-/// Refuses a worktree in which something is in progress.
-pub(crate) fn refuse_operation(worktree: &Path) -> Result<(), GitError> {
+pub(crate) fn refuse_operation(worktree: &Path) -> Result<()> {
     match operation_in(worktree)? {
         Some(which) => Err(GitError::OperationInProgress { path: worktree.to_owned(), which }),
         None => Ok(()),
@@ -34,7 +30,7 @@ pub(crate) fn refuse_operation(worktree: &Path) -> Result<(), GitError> {
 }
 
 /// Forgets whatever is in progress; the files stay as they are, to be overwritten next.
-pub(crate) fn quit_operations(worktree: &Path, lock: &File) -> Result<(), GitError> {
+pub(crate) fn quit_operations(worktree: &Path, lock: &File) -> Result<()> {
     let directory = git_directory(worktree)?;
     for (file, _, command) in OPERATIONS {
         if directory.join(file).exists() {

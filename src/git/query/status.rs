@@ -3,19 +3,15 @@
 use std::path::Path;
 use std::process::Output;
 
-use crate::git::command::error::{GitError, io_error};
-use crate::git::command::program::{Git, nul_separated, path_text};
-use crate::git::query::head::Head;
-use crate::git::query::hook::as_hook_left;
-use crate::git::query::index_copy::copy_index;
-use crate::git::query::index_flags::{clear_flags_in, has_flags};
+use crate::git::command::{Git, GitError, Result, io_error, nul_separated, path_text};
+use crate::git::query::{Head, as_hook_left, clear_flags_in, copy_index, has_flags};
 use crate::model::CommitId;
 use crate::model::text::headline;
 
 /// The paths that are uncommitted in `worktree`: changed, staged, untracked; neither ignored ones nor what a hook left
 /// there before anybody worked in it. Git may note in the index what it found out: files as old as the index would be
 /// read again and again.
-pub(crate) fn uncommitted(worktree: &Path) -> Result<Vec<String>, GitError> {
+pub fn uncommitted(worktree: &Path) -> Result<Vec<String>> {
     let from_hook = as_hook_left(worktree)?;
     if from_hook.is_empty() {
         return Ok(listed(worktree, "normal")?.iter().map(|path| path_text(path)).collect());
@@ -25,11 +21,11 @@ pub(crate) fn uncommitted(worktree: &Path) -> Result<Vec<String>, GitError> {
 }
 
 /// The same whoever left it, every untracked file by itself.
-pub(crate) fn differing_from_head(worktree: &Path) -> Result<Vec<Vec<u8>>, GitError> {
+pub(crate) fn differing_from_head(worktree: &Path) -> Result<Vec<Vec<u8>>> {
     listed(worktree, "all")
 }
 
-fn listed(worktree: &Path, untracked: &str) -> Result<Vec<Vec<u8>>, GitError> {
+fn listed(worktree: &Path, untracked: &str) -> Result<Vec<Vec<u8>>> {
     let git = Git::new(worktree).comparing_carefully();
     let git = git.args(["status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=none"]);
     if has_flags(worktree)? {
@@ -39,7 +35,7 @@ fn listed(worktree: &Path, untracked: &str) -> Result<Vec<Vec<u8>>, GitError> {
 }
 
 /// The same as a copy of the index shows it in which no file is flagged: an agent may be at work in the worktree.
-fn listed_without_flags(worktree: &Path, git: Git<'_>, untracked: &str) -> Result<Vec<Vec<u8>>, GitError> {
+fn listed_without_flags(worktree: &Path, git: Git<'_>, untracked: &str) -> Result<Vec<Vec<u8>>> {
     let scratch = tempfile::tempdir().map_err(io_error("make a directory for a copy of the index of", worktree))?;
     let index = scratch.path().join("index");
     copy_index(worktree, &index)?;
@@ -47,12 +43,11 @@ fn listed_without_flags(worktree: &Path, git: Git<'_>, untracked: &str) -> Resul
     list(git.variable("GIT_INDEX_FILE", &index), untracked)
 }
 
-fn list(git: Git<'_>, untracked: &str) -> Result<Vec<Vec<u8>>, GitError> {
+fn list(git: Git<'_>, untracked: &str) -> Result<Vec<Vec<u8>>> {
     let listing = git.arg(format!("--untracked-files={untracked}")).run()?;
     Ok(nul_separated(&listing).map(|entry| entry.get(3..).unwrap_or_default().to_vec()).collect())
 }
 
-/// What one look at a worktree shows.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
     /// Where it stands; `None`: on a branch without a commit.
@@ -67,12 +62,10 @@ pub(crate) struct Survey {
     pub embedded: Vec<Vec<u8>>,
 }
 
-/// The arguments for [`Survey::read`]. A submodule differs if its commit does.
 const SURVEY: &[&str] =
     &["status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--no-renames", "--ignore-submodules=dirty"];
 
 impl Survey {
-    /// Reads the answer to [`SURVEY`].
     fn read(answer: &[u8]) -> Self {
         let (mut found, mut commit, mut branch) = (Self::default(), None, None);
         for line in nul_separated(answer) {
@@ -106,13 +99,12 @@ impl Survey {
 }
 
 /// Looks at the whole worktree once. Git notes in the index which files it compared; the next command need not read them.
-pub(crate) fn survey(worktree: &Path) -> Result<Survey, GitError> {
+pub(crate) fn survey(worktree: &Path) -> Result<Survey> {
     survey_with(worktree, Git::new(worktree))
 }
 
-fn survey_with(worktree: &Path, git: Git<'_>) -> Result<Survey, GitError> {
-    let git = git.comparing_carefully();
-    let git = git.configured("status.showUntrackedFiles=all").args(SURVEY);
+fn survey_with(worktree: &Path, git: Git<'_>) -> Result<Survey> {
+    let git = git.comparing_carefully().configured("status.showUntrackedFiles=all").args(SURVEY);
     let output = git.attempt()?;
     if !output.status.success() {
         return Err(git.failure(&output).into());
@@ -122,7 +114,7 @@ fn survey_with(worktree: &Path, git: Git<'_>) -> Result<Survey, GitError> {
 }
 
 /// Refuses a worktree in which something cannot be read: no snapshot could hold it. An agent may be at work there.
-pub(crate) fn refuse_unreadable(worktree: &Path) -> Result<(), GitError> {
+pub(crate) fn refuse_unreadable(worktree: &Path) -> Result<()> {
     match survey_with(worktree, Git::new(worktree).reading_only()) {
         Err(unreadable @ GitError::Unreadable { .. }) => Err(unreadable),
         _ => Ok(()),
@@ -130,7 +122,7 @@ pub(crate) fn refuse_unreadable(worktree: &Path) -> Result<(), GitError> {
 }
 
 /// The same by what a git command printed that looked at the whole `worktree`.
-pub(crate) fn refuse_unreadable_in(worktree: &Path, output: &Output) -> Result<(), GitError> {
+pub(crate) fn refuse_unreadable_in(worktree: &Path, output: &Output) -> Result<()> {
     match unreadable(&String::from_utf8_lossy(&output.stderr)) {
         Some((what, reason)) => {
             Err(GitError::Unreadable { path: worktree.to_owned(), what: headline(&what, LONGEST), reason })
@@ -157,29 +149,25 @@ fn unreadable(said: &str) -> Option<(String, String)> {
     })
 }
 
-/// How much of a directory's name is shown, in characters.
 const LONGEST: usize = 120;
 
-/// Refuses a worktree with uncommitted work.
-pub(crate) fn refuse_uncommitted(worktree: &Path) -> Result<(), GitError> {
+pub(crate) fn refuse_uncommitted(worktree: &Path) -> Result<()> {
     let paths = uncommitted(worktree)?;
     if paths.is_empty() { Ok(()) } else { Err(GitError::Dirty { path: worktree.to_owned(), paths }) }
 }
 
 /// The paths in which `worktree`, uncommitted and untracked files included, differs from `base`; sorted.
-pub(crate) fn worktree_changes(worktree: &Path, base: &CommitId) -> Result<Vec<String>, GitError> {
+pub(crate) fn worktree_changes(worktree: &Path, base: &CommitId) -> Result<Vec<String>> {
     let changed = Git::new(worktree).reading_only().args(["diff", "--name-only", "-z", "--no-renames", base.as_str()]);
-    let changed = changed.run()?;
-    let untracked = untracked(worktree)?;
-    let all = nul_separated(&changed).chain(untracked.iter().map(Vec::as_slice));
-    let mut paths: Vec<String> = all.map(path_text).collect();
+    let mut paths = changed.paths()?;
+    paths.extend(untracked(worktree)?.iter().map(|path| path_text(path)));
     paths.sort();
     paths.dedup();
     Ok(paths)
 }
 
 /// The files that are neither tracked nor ignored. A repository within the worktree is one entry that ends with `/`.
-pub(crate) fn untracked(worktree: &Path) -> Result<Vec<Vec<u8>>, GitError> {
+pub(crate) fn untracked(worktree: &Path) -> Result<Vec<Vec<u8>>> {
     let listing = Git::new(worktree).reading_only().args(["ls-files", "-z", "--others", "--exclude-standard"]).run()?;
     Ok(nul_separated(&listing).map(<[u8]>::to_vec).collect())
 }

@@ -1,5 +1,7 @@
-//! What git's settings say, asked once for as long as the files that say it stay as they are.
+//! Git's settings, read once for as long as their files stay as they are.
 
+use crate::git::command::{Result, path_text};
+use crate::git::repo::Repository;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -7,11 +9,6 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::git::command::error::GitError;
-use crate::git::command::program::{Git, path_text};
-use crate::git::repo::repository::Repository;
-
-/// The settings of a repository, as its main worktree sees them.
 #[derive(Debug)]
 pub(crate) struct Configuration {
     /// By names as git prints them: section and key in lower case.
@@ -20,13 +17,12 @@ pub(crate) struct Configuration {
     files: Stamps,
 }
 
-/// The settings as they were when they were last asked for; shared by all copies of a [`Repository`].
+/// The settings as they were when they were last read; shared by all copies of a [`Repository`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct KnownConfiguration(Arc<Mutex<Option<Arc<Configuration>>>>);
 
 impl KnownConfiguration {
-    /// The settings as they are now.
-    pub(crate) fn now(&self, repository: &Repository) -> Result<Arc<Configuration>, GitError> {
+    pub(crate) fn now(&self, repository: &Repository) -> Result<Arc<Configuration>> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match &*known {
             Some(configuration) if configuration.files.are_current() => Ok(configuration.clone()),
@@ -36,12 +32,12 @@ impl KnownConfiguration {
 }
 
 impl Configuration {
-    fn read(repository: &Repository) -> Result<Self, GitError> {
+    fn read(repository: &Repository) -> Result<Self> {
         let main = repository.main_worktree();
         // Before they are read: what changes meanwhile is read again.
         let mut files = Stamps::default();
         usual_files(repository.common_dir()).into_iter().for_each(|file| files.add(file));
-        let listing = Git::new(main).args(["config", "--null", "--list", "--show-origin"]).run()?;
+        let listing = repository.git().args(["config", "--null", "--list", "--show-origin"]).run()?;
         let mut values = HashMap::new();
         let parts: Vec<&[u8]> = listing.split(|&byte| byte == 0).collect();
         for pair in parts.chunks_exact(2) {
@@ -59,7 +55,7 @@ impl Configuration {
         self.values.get(name).map(String::as_str)
     }
 
-    /// A setting that is true or false; `None`: nothing is said.
+    /// A boolean setting; `None`: it is not set.
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         let value = self.get(name)?.to_ascii_lowercase();
         Some(!["false", "no", "off", "0", ""].contains(&value.as_str()))
@@ -76,14 +72,10 @@ impl Configuration {
 fn usual_files(common: &Path) -> Vec<PathBuf> {
     let mut files = vec![common.join("config")];
     files.extend(std::env::home_dir().map(|home| home.join(".gitconfig")));
-    files.extend(user_directory().map(|directory| directory.join("config")));
-    files
-}
-
-/// Where git looks for what the user says for all repositories.
-fn user_directory() -> Option<PathBuf> {
     let named = std::env::var_os("XDG_CONFIG_HOME").filter(|name| !name.is_empty()).map(PathBuf::from);
-    named.or_else(|| std::env::home_dir().map(|home| home.join(".config"))).map(|directory| directory.join("git"))
+    let user = named.or_else(|| std::env::home_dir().map(|home| home.join(".config")));
+    files.extend(user.map(|directory| directory.join("git/config")));
+    files
 }
 
 /// Files, each with its modification and change time, inode and size as they were; `None`: it did not exist.

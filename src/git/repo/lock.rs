@@ -6,36 +6,28 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use fd_lock::RwLock;
-
 use crate::fs::{directory, handle};
-use crate::git::command::error::{GitError, io_error};
-use crate::git::repo::git_dir::git_directory;
-use crate::git::repo::repository::Repository;
+use crate::git::command::{Result, io_error};
+use crate::git::repo::{Repository, git_directory};
 
-/// What a lock guards.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Guarded {
     /// Git's list of worktrees: of 24 concurrent `git worktree add` without it, 12 % fail. Checkouts happen outside.
     Admin,
     /// The claims on slots.
     Pool,
-    /// Branches and snapshots that are our own, where they are moved or deleted.
+    /// Lanekeeper's branches and snapshots, where they are moved or deleted.
     References,
     /// Moving the integration branch.
     Publish,
-    /// Writing what libgit2 is told.
+    /// Writing the configuration of libgit2.
     Settings,
 }
 
 impl Repository {
-    /// Runs `act` while nobody else holds the repository's lock for `guarded`; the file is the lock's, to be handed
-    /// to every git command that must not outlive it.
-    pub(crate) fn holding<T>(
-        &self,
-        guarded: Guarded,
-        act: impl FnOnce(&File) -> Result<T, GitError>,
-    ) -> Result<T, GitError> {
+    /// Runs `act` while no other thread or process holds the repository's lock for `guarded`; the file is the lock's, to be
+    /// handed to every git command that must not outlive it.
+    pub(crate) fn holding<T>(&self, guarded: Guarded, act: impl FnOnce(&File) -> Result<T>) -> Result<T> {
         let name = match guarded {
             Guarded::Admin => "admin.guard",
             Guarded::Pool => "pool.guard",
@@ -47,31 +39,28 @@ impl Repository {
     }
 
     /// `<common>/lanekeeper`, made if it does not exist.
-    pub(crate) fn own_directory(&self) -> Result<PathBuf, GitError> {
+    pub(crate) fn own_directory(&self) -> Result<PathBuf> {
         let path = self.common_dir().join("lanekeeper");
         directory::create_directory(&path)?;
         Ok(path)
     }
 }
 
-/// Runs `act` while nobody else of ours works on the index or the files of `worktree`.
-pub(crate) fn holding_worktree<T>(
-    worktree: &Path,
-    act: impl FnOnce(&File) -> Result<T, GitError>,
-) -> Result<T, GitError> {
+/// Runs `act` while no other thread or process of Lanekeeper works on the index or the files of `worktree`.
+pub(crate) fn holding_worktree<T>(worktree: &Path, act: impl FnOnce(&File) -> Result<T>) -> Result<T> {
     holding(&git_directory(worktree)?.join("lanekeeper.lock"), act)
 }
 
-/// Runs `act` while nobody else holds the lock `path`.
-pub(crate) fn holding<T>(path: &Path, act: impl FnOnce(&File) -> Result<T, GitError>) -> Result<T, GitError> {
+/// Runs `act` while no other thread or process holds the lock `path`.
+pub(crate) fn holding<T>(path: &Path, act: impl FnOnce(&File) -> Result<T>) -> Result<T> {
     let file = handle::open_lock(path).map_err(io_error("open", path))?;
-    let mut lock = RwLock::new(file);
-    let guard = loop {
-        match lock.write() {
-            Ok(guard) => break guard,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(io_error("lock", path)(error)),
+    while let Err(error) = file.lock() {
+        if error.kind() != ErrorKind::Interrupted {
+            return Err(io_error("lock", path)(error));
         }
-    };
-    act(&guard)
+    }
+    let done = act(&file);
+    // Not only closed: a child between fork and exec would keep it a moment longer.
+    let _ = file.unlock();
+    done
 }

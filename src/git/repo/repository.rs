@@ -1,22 +1,16 @@
 //! The repository: where it is.
 
 use std::fs;
-use std::io::ErrorKind;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::fs::{atomic, regular_file};
-use crate::git::command::error::{GitError, io_error};
-use crate::git::command::program::{Git, path_text};
-use crate::git::repo::configuration::{Configuration, KnownConfiguration};
-use crate::git::repo::git_dir::git_directory;
-use crate::git::repo::known_objects::{DurableObjects, RecentObjects};
-use crate::git::repo::lock::Guarded;
-use crate::git::repo::state_file;
+use crate::fs::{atomic, regular_file, remove_unfinished};
+use crate::git::command::{Git, GitError, Result, io_error, path_text};
+use crate::git::repo::{Configuration, DurableObjects, Guarded, KnownConfiguration, RecentObjects, git_directory};
 use crate::model::CommitId;
 
-/// A repository with a main worktree; cheap to clone.
+/// A repository with a main worktree; clones share what this process remembers of it.
 #[derive(Debug, Clone)]
 pub struct Repository {
     main: PathBuf,
@@ -29,11 +23,7 @@ pub struct Repository {
 
 impl Repository {
     /// Finds the repository that `from` belongs to, whether or not it has a commit.
-    ///
-    /// # Errors
-    /// [`GitError::NotARepository`], [`GitError::Bare`], [`GitError::NoMainWorktree`], [`GitError::RefFormat`], or what
-    /// git says (an owner that it distrusts, or an extension that it does not know, for example).
-    pub fn locate(from: &Path) -> Result<Self, GitError> {
+    pub fn locate(from: &Path) -> Result<Self> {
         let common = common_directory(from)?;
         let inside = worktree_around(from)?;
         let main = match main_worktree(&common)? {
@@ -58,7 +48,7 @@ impl Repository {
 
     /// Every other extension that git knows changes no file that Lanekeeper reads or writes itself: where libgit2
     /// refuses one, the git program is asked.
-    fn refuse_foreign_ref_format(&self) -> Result<(), GitError> {
+    fn refuse_foreign_ref_format(&self) -> Result<()> {
         match self.configuration()?.get("extensions.refstorage") {
             Some(format) if format != "files" => {
                 Err(GitError::RefFormat { path: self.main.clone(), format: format.to_owned() })
@@ -77,14 +67,11 @@ impl Repository {
         &self.common
     }
 
-    /// Keeps `patterns` out of `git status` in every worktree, through `info/exclude`; lines of others stay.
-    ///
-    /// # Errors
-    /// [`GitError::File`].
-    pub fn ensure_excluded(&self, patterns: &[&str]) -> Result<(), GitError> {
+    /// Keeps `patterns` out of `git status` in every worktree, through `info/exclude`; other lines stay.
+    pub fn ensure_excluded(&self, patterns: &[&str]) -> Result<()> {
         let path = self.common.join("info").join("exclude");
         self.holding(Guarded::Admin, |_| {
-            let mut text = read_or_empty(&path)?;
+            let mut text = regular_file::read_if_there(&path)?.unwrap_or_default();
             let missing: Vec<&str> = patterns.iter().copied().filter(|pattern| !has_line(&text, pattern)).collect();
             if missing.is_empty() {
                 return Ok(());
@@ -95,9 +82,13 @@ impl Repository {
             missing.iter().for_each(|pattern| text.extend(format!("{pattern}\n").bytes()));
             let directory = self.common.join("info");
             fs::create_dir_all(&directory).map_err(io_error("create", &path))?;
-            state_file::remove_unfinished(&directory)?;
+            remove_unfinished(&directory)?;
             Ok(atomic::rewrite(&path, &text)?)
         })
+    }
+
+    pub(crate) fn git(&self) -> Git<'_> {
+        Git::new(&self.main)
     }
 
     /// The root of the worktree in which it was found.
@@ -105,34 +96,35 @@ impl Repository {
         &self.from
     }
 
-    /// What this process has made durable; shared by all copies of the repository.
-    pub(crate) fn durable_objects(&self) -> DurableObjects {
-        self.durable_objects.clone()
+    pub(crate) fn durable_objects(&self) -> &DurableObjects {
+        &self.durable_objects
     }
 
-    /// The objects that this process has made; shared by all copies of the repository.
-    pub(crate) fn recent_objects(&self) -> RecentObjects {
-        self.recent_objects.clone()
+    pub(crate) fn recent_objects(&self) -> &RecentObjects {
+        &self.recent_objects
     }
 
-    /// What git's settings say, as they are now.
-    pub(crate) fn configuration(&self) -> Result<Arc<Configuration>, GitError> {
+    /// Git's settings as they are now.
+    pub(crate) fn configuration(&self) -> Result<Arc<Configuration>> {
         self.known_configuration.now(self)
     }
 }
 
-/// The full name of a branch.
 pub(crate) fn branch_reference(name: &str) -> String {
     format!("refs/heads/{name}")
 }
 
-/// Reads a commit's name from an answer of git's.
-pub(crate) fn commit_id(answer: &[u8]) -> Result<CommitId, GitError> {
+pub(crate) fn commit_id(answer: &[u8]) -> Result<CommitId> {
     let text = path_text(answer.trim_ascii_end());
     CommitId::new(&text).map_err(|_| GitError::NoCommitName { text })
 }
 
-fn common_directory(from: &Path) -> Result<PathBuf, GitError> {
+/// The same where each line is one.
+pub(crate) fn commit_ids(answer: &[u8]) -> Result<Vec<CommitId>> {
+    answer.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).map(commit_id).collect()
+}
+
+fn common_directory(from: &Path) -> Result<PathBuf> {
     let git = Git::searching(from).args(["rev-parse", "--path-format=absolute", "--git-common-dir"]);
     let output = git.attempt()?;
     if output.status.success() {
@@ -142,8 +134,8 @@ fn common_directory(from: &Path) -> Result<PathBuf, GitError> {
     Err(if nowhere { GitError::NotARepository { from: from.to_owned() } } else { git.failure(&output).into() })
 }
 
-/// The worktree that `from` lies in; `None`: it lies in the repository's own directory.
-fn worktree_around(from: &Path) -> Result<Option<PathBuf>, GitError> {
+/// The worktree that `from` is in; `None`: it is in the repository's own directory.
+fn worktree_around(from: &Path) -> Result<Option<PathBuf>> {
     let output = Git::searching(from).args(["rev-parse", "--show-toplevel"]).attempt()?;
     if output.status.success() { real_path(path_line(output.stdout)).map(Some) } else { Ok(None) }
 }
@@ -153,8 +145,8 @@ fn is_linked(worktree: &Path) -> bool {
     git_directory(worktree).is_ok_and(|directory| directory.join("commondir").exists())
 }
 
-/// The main worktree as the repository's own settings and its name tell it; `None`: they do not.
-fn main_worktree(common: &Path) -> Result<Option<PathBuf>, GitError> {
+/// The main worktree according to the repository's settings and its name; `None`: they do not name it.
+fn main_worktree(common: &Path) -> Result<Option<PathBuf>> {
     let setting = |name: &str, kind: &str| {
         let git = Git::searching(common).arg("--git-dir").arg(common).args(["config", kind, "--get", name]);
         git.attempt().map(|output| path_line(output.stdout))
@@ -177,15 +169,8 @@ fn path_line(mut answer: Vec<u8>) -> PathBuf {
     std::ffi::OsString::from_vec(answer).into()
 }
 
-fn real_path(path: PathBuf) -> Result<PathBuf, GitError> {
+fn real_path(path: PathBuf) -> Result<PathBuf> {
     fs::canonicalize(&path).map_err(io_error("find", &path))
-}
-
-fn read_or_empty(path: &Path) -> Result<Vec<u8>, GitError> {
-    match regular_file::read(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Vec::new()),
-        read => read.map_err(io_error("read", path)),
-    }
 }
 
 fn has_line(text: &[u8], line: &str) -> bool {

@@ -1,23 +1,18 @@
 //! The files of a worktree as a tree, by way of a private copy of its index.
 //!
 //! The copy is made afresh each time, so no snapshot depends on what an earlier one found. Git compares the files with it
-//! as carefully as it can, whatever the user's settings say.
+//! as carefully as it can, whatever the user's settings are.
 
-use std::fs::{self, File, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::File;
 use std::path::Path;
 
 use crate::fs::atomic;
-use crate::git::command::error::{GitError, io_error};
-use crate::git::command::program::{Git, temporary};
-use crate::git::history::commit::{add_all, embedded_in};
-use crate::git::query::file_system::distrust_times;
-use crate::git::query::index_copy::{beside, copy_index};
-use crate::git::query::index_flags::clear_flags_in;
-use crate::git::query::status::refuse_unreadable_in;
-use crate::git::repo::lock::holding;
+use crate::fs::directory::with_suffix;
+use crate::git::command::{Git, Result};
+use crate::git::history::{add_all, embedded_in};
+use crate::git::query::{clear_flags_in, copy_index, distrust_times, refuse_unreadable_in};
+use crate::git::repo::{git_directory, holding};
 
-/// What a snapshot's index is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Start {
     /// The worktree's index: only files that differ from it are read.
@@ -26,28 +21,27 @@ pub(crate) enum Start {
     Paths,
 }
 
-/// The tree that `worktree` would be, made with the private index `file`.
-pub(crate) fn tree_of(worktree: &Path, file: &Path, start: Start) -> Result<String, GitError> {
-    if let Some(parent) = file.parent() {
-        fs::create_dir_all(parent).map_err(io_error("create", parent))?;
-    }
-    holding(&beside(file, ".guard"), |guard| {
-        // What was copied may be damaged.
-        SnapshotIndex { worktree, file, guard }.tree(start).inspect_err(|_| drop(fs::remove_file(file)))
+/// The tree that `worktree` would be.
+pub(crate) fn tree_of(worktree: &Path, start: Start) -> Result<String> {
+    let file = git_directory(worktree)?.join("lanekeeper.snapshot");
+    holding(&with_suffix(&file, ".guard"), |guard| {
+        // A git that died may have left them.
+        atomic::remove(&with_suffix(&file, ".lock"))?;
+        atomic::remove(&file)?;
+        let tree = SnapshotIndex { worktree, file: &file, guard }.tree(start);
+        atomic::remove(&file)?;
+        tree
     })
 }
 
 struct SnapshotIndex<'a> {
     worktree: &'a Path,
     file: &'a Path,
-    /// The lock on it.
     guard: &'a File,
 }
 
 impl<'a> SnapshotIndex<'a> {
-    fn tree(&self, start: Start) -> Result<String, GitError> {
-        atomic::remove(&beside(self.file, ".lock"))?;
-        atomic::remove(self.file)?;
+    fn tree(&self, start: Start) -> Result<String> {
         match start {
             Start::Index => copy_index(self.worktree, self.file)?,
             Start::Paths => self.list_paths()?,
@@ -55,10 +49,7 @@ impl<'a> SnapshotIndex<'a> {
         clear_flags_in(self.worktree, self.file, || self.git())?;
         distrust_times(self.worktree, self.file);
         self.add_everything()?;
-        let tree = self.git().arg("write-tree").line()?;
-        // It names what is in the worktree, and git gives it the permissions of any file of its own.
-        let private = fs::set_permissions(self.file, Permissions::from_mode(0o600));
-        private.map_err(io_error("write", self.file)).map(|()| tree)
+        Ok(self.git().arg("write-tree").line()?)
     }
 
     fn git(&self) -> Git<'a> {
@@ -66,16 +57,14 @@ impl<'a> SnapshotIndex<'a> {
         git.configured("core.splitIndex=false").variable("GIT_INDEX_FILE", self.file).stdin(self.guard)
     }
 
-    /// Makes an index that knows no file's time, and so has every file read.
-    fn list_paths(&self) -> Result<(), GitError> {
+    /// Makes an index without any file's time, which has every file read.
+    fn list_paths(&self) -> Result<()> {
         let listing = Git::new(self.worktree).reading_only().args(["ls-files", "-z", "--stage"]).run()?;
-        let entries = temporary(self.worktree, &listing)?;
-        self.git().stdin(&entries).args(["update-index", "-z", "--index-info"]).run()?;
+        self.git().input(listing).args(["update-index", "-z", "--index-info"]).run()?;
         Ok(())
     }
 
-    /// Adds every file that is tracked or not ignored.
-    fn add_everything(&self) -> Result<(), GitError> {
+    fn add_everything(&self) -> Result<()> {
         let mut tries = 1;
         // A repository within the worktree that has no commit makes git give up, so it must be looked for then.
         let mut embedded = Vec::new();

@@ -6,17 +6,13 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::git::command::error::GitError;
-use crate::git::command::program::{Git, nul_separated, path_text, temporary};
-use crate::git::repo::repository::Repository;
+use crate::git::command::{Git, Result, nul_separated, path_text};
+use crate::git::repo::Repository;
 use crate::model::CommitId;
 
 /// Which of `commits` cannot be read any more, each with what is wrong: the commit itself, a directory or a file in it
 /// is missing or empty. What came before a commit is not looked at, nor every byte of every file.
-///
-/// # Errors
-/// When git cannot be started, or [`GitError::File`].
-pub fn damaged(repository: &Repository, commits: &[CommitId]) -> Result<BTreeMap<CommitId, String>, GitError> {
+pub fn damaged(repository: &Repository, commits: &[CommitId]) -> Result<BTreeMap<CommitId, String>> {
     if commits.is_empty() || look(repository, commits)?.is_none() {
         return Ok(BTreeMap::new());
     }
@@ -35,11 +31,7 @@ pub fn damaged(repository: &Repository, commits: &[CommitId]) -> Result<BTreeMap
 ///
 /// Git protects objects that nothing refers to yet only by their age, which `git gc --prune=now` ignores. An object is
 /// named by its content, so the files of a worktree are a copy of most of them.
-pub(crate) fn restore_lost_objects(
-    repository: &Repository,
-    worktree: &Path,
-    base: &CommitId,
-) -> Result<usize, GitError> {
+pub(crate) fn restore_lost_objects(repository: &Repository, worktree: &Path, base: &CommitId) -> Result<usize> {
     let lost = lost_objects(worktree, base)?;
     if lost.is_empty() {
         return Ok(0);
@@ -51,9 +43,9 @@ pub(crate) fn restore_lost_objects(
         !path.contains(&b'\n') && kind.is_ok_and(|kind| kind.is_file())
     };
     let paths: Vec<&[u8]> = nul_separated(&listing).filter(is_file).collect();
-    let list = temporary(worktree, &[paths.join(&b'\n'), b"\n".to_vec()].concat())?;
     if !paths.is_empty() {
-        git().args(["hash-object", "-w", "--stdin-paths"]).stdin(&list).run()?;
+        let list = [paths.join(&b'\n'), b"\n".to_vec()].concat();
+        git().args(["hash-object", "-w", "--stdin-paths"]).input(list).run()?;
     }
     // Where the index is as the head, its directories are the head's.
     git().arg("write-tree").attempt()?;
@@ -64,7 +56,7 @@ pub(crate) fn restore_lost_objects(
 }
 
 /// The objects that the index of `worktree`, or its head since `base`, names and git has not.
-fn lost_objects(worktree: &Path, base: &CommitId) -> Result<BTreeSet<String>, GitError> {
+fn lost_objects(worktree: &Path, base: &CommitId) -> Result<BTreeSet<String>> {
     let mut lost = lost_in_index(worktree)?;
     let git = Git::new(worktree).args(["rev-list", "--objects", "--missing=print", "HEAD", "--not", base.as_str()]);
     let listing = git.attempt()?;
@@ -73,30 +65,27 @@ fn lost_objects(worktree: &Path, base: &CommitId) -> Result<BTreeSet<String>, Gi
     Ok(lost)
 }
 
-/// The objects that the index of `worktree` names and git has not.
-fn lost_in_index(worktree: &Path) -> Result<BTreeSet<String>, GitError> {
+fn lost_in_index(worktree: &Path) -> Result<BTreeSet<String>> {
     let staged = Git::new(worktree).reading_only().args(["ls-files", "-z", "--stage"]).run()?;
     let object = |entry| path_text(entry).split(' ').nth(1).map(|object| format!("{object}\n"));
     // The commits of submodules are in other repositories.
     let own = nul_separated(&staged).filter(|entry| !entry.starts_with(b"160000 "));
     let names: BTreeSet<String> = own.filter_map(object).collect();
-    let list = temporary(worktree, names.into_iter().collect::<String>().as_bytes())?;
-    let kinds = Git::new(worktree).args(["cat-file", "--batch-check=%(objecttype)"]).stdin(&list).run()?;
+    let list = names.into_iter().collect::<String>().into_bytes();
+    let kinds = Git::new(worktree).args(["cat-file", "--batch-check=%(objecttype)"]).input(list).run()?;
     let missing = |line: &str| line.strip_suffix(" missing").map(str::to_owned);
     Ok(String::from_utf8_lossy(&kinds).lines().filter_map(missing).collect())
 }
 
 /// What is wrong with the first of `commits` with which something is.
-fn look(repository: &Repository, commits: &[CommitId]) -> Result<Option<String>, GitError> {
-    let git = || Git::new(repository.main_worktree());
+fn look(repository: &Repository, commits: &[CommitId]) -> Result<Option<String>> {
     let names = commits.iter().map(CommitId::as_str);
-    let listing = git().args(["rev-list", "--objects", "--no-walk"]).args(names).attempt()?;
+    let listing = repository.git().args(["rev-list", "--objects", "--no-walk"]).args(names).attempt()?;
     if !listing.status.success() {
         return Ok(Some(complaint(&listing.stderr)));
     }
-    let place = repository.common_dir();
-    let objects = temporary(place, &listing.stdout)?;
-    let kinds = git().args(["cat-file", "--batch-check=%(objecttype) %(rest)"]).stdin(&objects).attempt()?;
+    let git = repository.git().input(listing.stdout);
+    let kinds = git.args(["cat-file", "--batch-check=%(objecttype) %(rest)"]).attempt()?;
     if !kinds.status.success() {
         return Ok(Some(complaint(&kinds.stderr)));
     }

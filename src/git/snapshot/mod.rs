@@ -3,3 +3,5 @@
 pub(crate) mod index;
 pub(crate) mod intact;
 pub(crate) mod save;
+
+pub(crate) use index::{Start, tree_of};

@@ -4,50 +4,34 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use crate::git::command::error::GitError;
-use crate::git::command::program::{Git, nul_separated, path_text};
-use crate::git::fast::durable;
-use crate::git::fast::libgit2;
-use crate::git::history::dead_locks::remove_dead_locks;
-use crate::git::history::identity::make_commit;
-use crate::git::history::references::{delete_reference, set_own_reference};
-use crate::git::query::head::head_of;
-use crate::git::query::hook::left_something;
-use crate::git::query::index_flags::clear_flags;
-use crate::git::query::operation::quit_operations;
-use crate::git::repo::lock::holding_worktree;
-use crate::git::repo::repository::{Repository, commit_id};
-use crate::git::snapshot::index::{Start, tree_of};
-use crate::git::worktree::update::forget_update;
+use crate::git::command::{Git, Result};
+use crate::git::fast::libgit2::RefUpdate;
+use crate::git::fast::{durable, libgit2};
+use crate::git::history::{make_commit, remove_dead_locks, set_own_reference};
+use crate::git::query::{clear_flags, head_of, left_something, quit_operations};
+use crate::git::repo::{Repository, commit_id, holding_worktree};
+use crate::git::snapshot::{Start, tree_of};
+use crate::git::worktree::forget_update;
 use crate::model::{CommitId, LaneId, PhaseId, Timestamp};
 
-/// What is to be kept, and how.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotRequest<'a> {
-    /// Whose state.
     pub worktree: &'a Path,
-    /// Where the private index of the snapshot is written.
-    pub index_file: &'a Path,
     /// The ref that keeps it; a number is added if something else has that name.
     pub reference: &'a str,
-    /// The commit's message.
     pub message: &'a str,
-    /// The commit's parents.
-    pub parents: &'a [CommitId],
-    /// Commits whose objects are durable; everything that came after them is made so.
-    pub since: &'a [CommitId],
+    pub head: &'a CommitId,
+    /// A commit whose objects are durable; everything that came after it is made so.
+    pub since: &'a CommitId,
 }
 
-/// A worktree's state that is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// The commit that holds it.
     pub commit: CommitId,
-    /// The ref that keeps it.
     pub reference: String,
 }
 
-/// The name of a snapshot's ref (SPEC §4), of our own or, with `tags`, a tag.
+/// The name of a snapshot's ref (SPEC §4), of Lanekeeper's own or, with `tags`, a tag.
 pub fn reference_name(phase: &PhaseId, lane: impl fmt::Display, at: Timestamp, tags: bool) -> String {
     format!("{}/{phase}-{lane}/{}", space(tags), at.compact())
 }
@@ -57,69 +41,49 @@ fn space(tags: bool) -> &'static str {
 }
 
 /// Keeps everything in a worktree that is tracked, or untracked and not ignored. Branch, index and files stay as they
-/// are, and others may work on them meanwhile. A repository within the worktree is not looked into.
-///
-/// # Errors
-/// What git says, for example that a file cannot be read; [`GitError::File`].
-pub fn snapshot(repository: &Repository, request: &SnapshotRequest<'_>) -> Result<Snapshot, GitError> {
+/// are, and an agent may work on them meanwhile. A repository within the worktree is not looked into.
+pub fn snapshot(repository: &Repository, request: &SnapshotRequest<'_>) -> Result<Snapshot> {
     snapshot_from(repository, request, Start::Index)
 }
 
 /// The same where git may have lost objects: every file is read and stored again.
-pub(crate) fn snapshot_of_all_files(
-    repository: &Repository,
-    request: &SnapshotRequest<'_>,
-) -> Result<Snapshot, GitError> {
+pub(crate) fn snapshot_of_all_files(repository: &Repository, request: &SnapshotRequest<'_>) -> Result<Snapshot> {
     snapshot_from(repository, request, Start::Paths)
 }
 
-fn snapshot_from(repository: &Repository, request: &SnapshotRequest<'_>, start: Start) -> Result<Snapshot, GitError> {
-    let tree = tree_of(request.worktree, request.index_file, start)?;
-    let parents: Vec<&CommitId> = request.parents.iter().collect();
-    let commit = make_commit(repository, &tree, &parents, request.message)?;
-    durable::objects(repository, &commit, request.since)?;
+fn snapshot_from(repository: &Repository, request: &SnapshotRequest<'_>, start: Start) -> Result<Snapshot> {
+    let tree = tree_of(request.worktree, start)?;
+    let commit = make_commit(repository, &tree, &[request.head], request.message)?;
+    durable::objects(repository, &commit, std::slice::from_ref(request.since))?;
     keep(repository, request.reference, commit)
 }
 
 /// The same where a worktree holds what its head holds, because all that was in it was committed just now: nothing is
-/// looked at. `None`: that is not so, or a hook left something that is no commit's.
-///
-/// # Errors
-/// What git says.
+/// looked at. `None`: that is not so, or a hook left something that is in no commit.
 pub fn snapshot_of_head(
     repository: &Repository,
     worktree: &Path,
     head: &CommitId,
     reference: &str,
     message: &str,
-) -> Result<Option<Snapshot>, GitError> {
+) -> Result<Option<Snapshot>> {
     if repository.head_at(worktree)?.commit != *head || left_something(worktree)? {
         return Ok(None);
     }
-    let tree = repository.in_process(|git| Ok(git.find_commit(libgit2::oid(head)?)?.tree_id().to_string()));
-    let Some(tree) = tree else { return Ok(None) };
-    let commit = make_commit(repository, &tree, &[head], message)?;
+    let commit = make_commit(repository, &repository.tree_of(head)?, &[head], message)?;
     durable::objects(repository, &commit, std::slice::from_ref(head))?;
     keep(repository, reference, commit).map(Some)
 }
 
 /// Whether tracked files of a worktree, in which no agent is at work, are not as its head has them.
-///
-/// # Errors
-/// What git says.
-pub fn has_changes(worktree: &Path) -> Result<bool, GitError> {
+pub fn has_changes(worktree: &Path) -> Result<bool> {
     clear_flags(worktree)?;
-    let status = Git::new(worktree).reading_only().comparing_carefully().args([
-        "status",
-        "--porcelain",
-        "-z",
-        "--untracked-files=no",
-    ]);
-    Ok(!status.run()?.is_empty())
+    let git = Git::new(worktree).reading_only().comparing_carefully();
+    Ok(!git.args(["status", "--porcelain", "-z", "--untracked-files=no"]).run()?.is_empty())
 }
 
 /// Puts the tracked files of a worktree back to its head; untracked ones stay.
-pub(crate) fn put_back(worktree: &Path) -> Result<(), GitError> {
+pub(crate) fn put_back(worktree: &Path) -> Result<()> {
     holding_worktree(worktree, |lock| {
         Git::new(worktree).without_hooks().stdin(lock).args(["reset", "--hard", "--quiet"]).run()?;
         Ok(())
@@ -127,31 +91,23 @@ pub(crate) fn put_back(worktree: &Path) -> Result<(), GitError> {
 }
 
 /// The files in which a worktree differs from `known`, untracked ones included, ignored ones not. Nothing in it changes.
-pub(crate) fn changed_since(
-    repository: &Repository,
-    worktree: &Path,
-    index: &Path,
-    known: &CommitId,
-) -> Result<Vec<String>, GitError> {
-    let tree = tree_of(worktree, index, Start::Index)?;
-    let git = Git::new(repository.main_worktree()).args(["diff-tree", "-r", "-z", "--name-only", "--no-renames"]);
-    let listing = git.args([known.as_str(), tree.as_str()]).run()?;
-    Ok(nul_separated(&listing).map(path_text).collect())
+pub(crate) fn changed_since(repository: &Repository, worktree: &Path, known: &CommitId) -> Result<Vec<String>> {
+    let tree = tree_of(worktree, Start::Index)?;
+    let git = repository.git().args(["diff-tree", "-r", "-z", "--name-only", "--no-renames"]);
+    Ok(git.args([known.as_str(), tree.as_str()]).paths()?)
 }
 
 /// Keeps `commit` under `reference`; a number is added to the name if something else has it.
-///
-/// # Errors
-/// What git says.
-pub fn keep(repository: &Repository, reference: &str, commit: CommitId) -> Result<Snapshot, GitError> {
+pub fn keep(repository: &Repository, reference: &str, commit: CommitId) -> Result<Snapshot> {
     let mut name = reference.to_owned();
     let mut number = 1;
     loop {
-        if set_own_reference(repository, &name, &commit, None, "lanekeeper: snapshot")? {
+        let update = RefUpdate { name: &name, old: None, to: &commit, why: "lanekeeper: snapshot" };
+        if set_own_reference(repository, &update)? {
             return Ok(Snapshot { commit, reference: name });
         }
         if let Some(known) = repository.commit_at(&name)?
-            && outline(repository, &known)? == outline(repository, &commit)?
+            && repository.show(CONTENT, &known)? == repository.show(CONTENT, &commit)?
         {
             durable::reference(repository, &name)?;
             return Ok(Snapshot { commit: known, reference: name });
@@ -161,29 +117,20 @@ pub fn keep(repository: &Repository, reference: &str, commit: CommitId) -> Resul
     }
 }
 
-/// The snapshots that were made under `reference`, numbered ones included, with that message of one line.
-pub(crate) fn kept_under(repository: &Repository, reference: &str, message: &str) -> Result<Vec<Snapshot>, GitError> {
-    let git =
-        Git::new(repository.main_worktree()).args(["for-each-ref", "--format=%(objectname) %(refname) %(subject)"]);
-    let listing = path_text(&git.arg(reference).arg(format!("{reference}-*")).run()?);
-    let mut found = Vec::new();
-    for line in listing.lines() {
-        let mut parts = line.splitn(3, ' ');
-        if let (Some(commit), Some(name), Some(subject)) = (parts.next(), parts.next(), parts.next())
-            && subject == message
-        {
-            found.push(Snapshot { commit: commit_id(commit.as_bytes())?, reference: name.to_owned() });
-        }
-    }
-    Ok(found)
+pub(crate) fn kept_under(repository: &Repository, reference: &str, message: &str) -> Result<Vec<Snapshot>> {
+    let git = repository.git().args(["for-each-ref", "--format=%(objectname) %(refname) %(subject)"]);
+    let listing = git.arg(reference).arg(format!("{reference}-*")).line()?;
+    let end = format!(" {message}");
+    let named = listing.lines().filter_map(|line| line.strip_suffix(&end)?.split_once(' '));
+    // A name with a space is the beginning of another message.
+    let exact = named.filter(|(_, name)| !name.contains(' '));
+    exact
+        .map(|(commit, name)| Ok(Snapshot { commit: commit_id(commit.as_bytes())?, reference: name.to_owned() }))
+        .collect()
 }
 
 /// The refs of a phase's snapshots, each with its lane. No commit is looked at: it may be damaged.
-pub(crate) fn kept_of_phase(
-    repository: &Repository,
-    phase: &PhaseId,
-    tags: bool,
-) -> Result<Vec<(LaneId, Snapshot)>, GitError> {
+pub(crate) fn kept_of_phase(repository: &Repository, phase: &PhaseId, tags: bool) -> Result<Vec<(LaneId, Snapshot)>> {
     let space = space(tags);
     let named = |(reference, commit): (String, CommitId)| {
         let (lane, at) = reference.strip_prefix(&format!("{space}/{phase}-"))?.split_once('/')?;
@@ -203,28 +150,15 @@ fn is_compact_time(text: &str) -> bool {
 
 /// The trailers of a commit's message; none of a commit that cannot be read.
 pub(crate) fn trailers_of(repository: &Repository, commit: &CommitId) -> BTreeMap<String, String> {
-    let message = repository.in_process(|git| {
-        let commit = git.find_commit(libgit2::oid(commit)?)?;
-        Ok(String::from_utf8_lossy(commit.message_bytes()).into_owned())
-    });
-    let message = message.unwrap_or_default();
-    let trailers = git2::message_trailers_strs(&message).ok();
-    let each = trailers.iter().flat_map(|trailers| trailers.iter());
-    each.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+    libgit2::trailers_of(repository, commit).unwrap_or_default()
 }
 
-/// What a commit holds and continues.
-fn outline(repository: &Repository, commit: &CommitId) -> Result<String, GitError> {
-    let git = Git::new(repository.main_worktree()).args(["show", "--no-patch", "--format=%T %P", commit.as_str()]);
-    Ok(git.line()?)
-}
+/// A commit's tree and parents.
+const CONTENT: &str = "%T %P";
 
-/// Puts the files of `worktree` to a snapshot's: what it does not hold is removed, ignored files excepted. The branch
-/// stays where it is, nothing is staged, and whatever was in progress is forgotten.
-///
-/// # Errors
-/// What git says; asked again, it goes on.
-pub fn restore(worktree: &Path, commit: &CommitId) -> Result<(), GitError> {
+/// Makes the files of `worktree` those of a snapshot: what it does not hold is removed, ignored files excepted. The branch
+/// stays where it is, nothing is staged, and whatever was in progress is forgotten. Asked again, it continues.
+pub fn restore(worktree: &Path, commit: &CommitId) -> Result<()> {
     holding_worktree(worktree, |lock| {
         head_of(worktree)?;
         quit_operations(worktree, lock)?;
@@ -236,19 +170,4 @@ pub fn restore(worktree: &Path, commit: &CommitId) -> Result<(), GitError> {
         git().args(["reset", "--quiet"]).run()?;
         forget_update(worktree)
     })
-}
-
-/// Deletes refs that still are where they are expected. Answers those that are not, which stay.
-///
-/// # Errors
-/// What git says.
-pub fn delete_references(repository: &Repository, references: &[(String, CommitId)]) -> Result<Vec<String>, GitError> {
-    let mut kept = Vec::new();
-    for (name, expected) in references {
-        match delete_reference(repository, name, expected) {
-            Err(GitError::ReferenceMoved { .. }) => kept.push(name.clone()),
-            done => done?,
-        }
-    }
-    Ok(kept)
 }

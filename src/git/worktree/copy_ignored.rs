@@ -5,20 +5,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use crate::fs::{atomic, regular_file};
-use crate::git::command::error::{GitError, io_error};
-use crate::git::command::program::{Git, nul_separated};
-use crate::git::repo::repository::Repository;
-use crate::git::repo::state_file::UNFINISHED;
+use crate::fs::{atomic, regular_file, temporary_beside};
+use crate::git::command::{GitError, Result, io_error, nul_separated};
+use crate::git::repo::Repository;
 use crate::model::ownership::Ownership;
 
 /// Copies the ignored files of the main worktree that match `patterns` to the same places in `worktree`: files with
 /// their permissions (as clones where the file system can), links as links. What exists there is never overwritten,
-/// and no link in `worktree` is followed. Answers what was copied, relative to the root.
-///
-/// # Errors
-/// [`GitError::BadPattern`]; [`GitError::File`]; or what git says.
-pub fn copy_ignored(repository: &Repository, worktree: &Path, patterns: &[&str]) -> Result<Vec<PathBuf>, GitError> {
+/// and no link in `worktree` is followed. Returns what was copied, relative to the root.
+pub fn copy_ignored(repository: &Repository, worktree: &Path, patterns: &[&str]) -> Result<Vec<PathBuf>> {
     if patterns.is_empty() {
         return Ok(Vec::new());
     }
@@ -26,8 +21,11 @@ pub fn copy_ignored(repository: &Repository, worktree: &Path, patterns: &[&str])
         pattern: error.glob().unwrap_or_default().to_owned(),
         reason: error.kind().to_string(),
     })?;
-    let git = Git::new(repository.main_worktree()).reading_only();
-    let listing = git.args(["ls-files", "-z", "--others", "--ignored", "--exclude-standard"]).run()?;
+    let listing = repository
+        .git()
+        .reading_only()
+        .args(["ls-files", "-z", "--others", "--ignored", "--exclude-standard"])
+        .run()?;
     let mut copied = Vec::new();
     for path in nul_separated(&listing).map(|path| Path::new(std::ffi::OsStr::from_bytes(path))) {
         let text = path.to_string_lossy();
@@ -39,14 +37,14 @@ pub fn copy_ignored(repository: &Repository, worktree: &Path, patterns: &[&str])
     Ok(copied)
 }
 
-fn copy_one(from: &Path, to: &Path, path: &Path) -> Result<bool, GitError> {
+fn copy_one(from: &Path, to: &Path, path: &Path) -> Result<bool> {
     let (source, target) = (from.join(path), to.join(path));
     let Some(parent) = path.parent() else { return Ok(false) };
     if fs::symlink_metadata(&target).is_ok() || !make_real_directories(to, parent)? {
         return Ok(false);
     }
     // Beside the worktree: a crash must not leave in it what an agent would commit.
-    let staged = to.parent().unwrap_or(to).join(format!("{UNFINISHED}{}", uuid::Uuid::now_v7()));
+    let staged = temporary_beside(to);
     let kind = fs::symlink_metadata(&source).map_err(io_error("read", &source))?;
     let made = if kind.is_symlink() {
         fs::read_link(&source).and_then(|leads_to| symlink(leads_to, &staged))
@@ -55,12 +53,13 @@ fn copy_one(from: &Path, to: &Path, path: &Path) -> Result<bool, GitError> {
     } else {
         return Ok(false);
     };
-    made.and_then(|()| atomic::rename(&staged, &target)).map_err(io_error("copy", &source))?;
+    made.map_err(io_error("copy", &source))?;
+    atomic::rename(&staged, &target)?;
     Ok(true)
 }
 
 /// Makes the directory `inner` below `root`. `false`: a link or a file is in the way.
-fn make_real_directories(root: &Path, inner: &Path) -> Result<bool, GitError> {
+fn make_real_directories(root: &Path, inner: &Path) -> Result<bool> {
     let mut path = root.to_owned();
     for part in inner.components() {
         path.push(part);

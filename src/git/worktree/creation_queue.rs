@@ -10,14 +10,12 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// A checkout keeps about two cores busy: git's, and the kernel's writing.
 const CORES_FOR_EACH: usize = 2;
 
-/// The threads of one process that create slots.
 #[derive(Debug, Default)]
 pub(crate) struct CreationQueue {
     creating: Mutex<usize>,
     ended: Condvar,
 }
 
-/// The right to create a slot, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Turn<'a>(&'a CreationQueue);
 

@@ -4,47 +4,34 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::fs::atomic;
-use crate::git::command::error::{GitError, io_error};
-use crate::git::worktree::claim::Holder;
-use crate::git::worktree::pool::{Pool, make_directory};
+use crate::fs::{atomic, directory};
+use crate::git::command::{GitError, Result};
+use crate::git::worktree::{Holder, Pool, make_directory};
 use crate::model::{LaneId, RunId};
 
 impl Pool {
     /// Makes the link of `holder` lead to `slot`, in one step. A holder without a lane has none.
-    ///
-    /// # Errors
-    /// [`GitError::NotOurs`] when something else than a link has its name, or a directory above it is a link.
-    pub fn link(&self, holder: &Holder, slot: &Path) -> Result<(), GitError> {
+    pub fn link(&self, holder: &Holder, slot: &Path) -> Result<()> {
         let Some(directory) = self.holder_directory(holder) else { return Ok(()) };
         self.refuse_links_above(&directory)?;
         make_directory(&directory)?;
         let link = directory.join("code");
         refuse_other_than_link(&link)?;
-        atomic::link(slot, &link).map_err(io_error("create", &link))
+        Ok(atomic::link(slot, &link)?)
     }
 
     /// Removes the link of `holder`; none there is as good.
-    ///
-    /// # Errors
-    /// Those of [`Pool::link`].
-    pub fn unlink(&self, holder: &Holder) -> Result<(), GitError> {
+    pub fn unlink(&self, holder: &Holder) -> Result<()> {
         let Some(directory) = self.holder_directory(holder) else { return Ok(()) };
         self.refuse_links_above(&directory)?;
         let link = directory.join("code");
         refuse_other_than_link(&link)?;
-        match fs::remove_file(&link) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io_error("remove", &link)(error)),
-            _ => Ok(()),
-        }
+        Ok(atomic::remove(&link)?)
     }
 
-    /// Removes the directory of a lane: links and files in it and in its agents' directories. Answers what was kept: a
-    /// directory that is neither the lane's nor an agent's is not ours.
-    ///
-    /// # Errors
-    /// [`GitError::NotOurs`] when a directory above it is a link; [`GitError::File`].
-    pub fn remove_lane_directory(&self, run: &RunId, lane: &LaneId) -> Result<Vec<PathBuf>, GitError> {
+    /// Removes the directory of a lane: links and files in it and in its agents' directories. Returns what was kept: a
+    /// directory that is neither the lane's nor an agent's is not Lanekeeper's.
+    pub fn remove_lane_directory(&self, run: &RunId, lane: &LaneId) -> Result<Vec<PathBuf>> {
         let directory = self.root().join(run.as_str()).join(lane.as_str());
         let mut kept = Vec::new();
         if fs::symlink_metadata(&directory).is_ok() {
@@ -62,7 +49,7 @@ impl Pool {
         Ok(kept)
     }
 
-    fn remove_agent_directories(&self, agents: &Path, kept: &mut Vec<PathBuf>) -> Result<(), GitError> {
+    fn remove_agent_directories(&self, agents: &Path, kept: &mut Vec<PathBuf>) -> Result<()> {
         for agent in clear(agents)? {
             kept.extend(clear(&agent)?);
             let _ = fs::remove_dir(agent);
@@ -80,7 +67,7 @@ impl Pool {
         })
     }
 
-    fn refuse_links_above(&self, directory: &Path) -> Result<(), GitError> {
+    fn refuse_links_above(&self, directory: &Path) -> Result<()> {
         let below_root = directory.ancestors().take_while(|part| *part != self.root());
         match below_root.filter(|part| part.is_symlink()).last() {
             Some(link) => Err(GitError::NotOurs { path: link.to_owned() }),
@@ -89,22 +76,18 @@ impl Pool {
     }
 }
 
-fn refuse_other_than_link(path: &Path) -> Result<(), GitError> {
+fn refuse_other_than_link(path: &Path) -> Result<()> {
     match fs::symlink_metadata(path) {
         Ok(kind) if !kind.is_symlink() => Err(GitError::NotOurs { path: path.to_owned() }),
         _ => Ok(()),
     }
 }
 
-/// Removes the files and links in `directory`; answers the directories in it.
-fn clear(directory: &Path) -> Result<Vec<PathBuf>, GitError> {
-    let mut directories = Vec::new();
-    for entry in fs::read_dir(directory).map_err(io_error("list", directory))? {
-        let path = entry.map_err(io_error("list", directory))?.path();
-        match fs::symlink_metadata(&path) {
-            Ok(kind) if kind.is_dir() => directories.push(path),
-            _ => fs::remove_file(&path).map_err(io_error("remove", &path))?,
-        }
+/// Removes the files and links in `path`; returns the directories in it.
+fn clear(path: &Path) -> Result<Vec<PathBuf>> {
+    let directories = directory::directories(path)?;
+    for entry in directory::entries(path)?.iter().filter(|entry| !directories.contains(entry)) {
+        atomic::remove(entry)?;
     }
     Ok(directories)
 }

@@ -4,9 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::fs::regular_file;
-use crate::git::repo::git_dir::read_line;
-use crate::git::repo::repository::Repository;
-use crate::git::worktree::claim::{Claim, Holder};
+use crate::git::repo::{Repository, read_line};
+use crate::git::worktree::{Claim, Holder};
 
 /// A worktree, and the main worktree of its repository.
 #[derive(Debug, Clone, PartialEq, Eq)]

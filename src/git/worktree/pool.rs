@@ -1,39 +1,27 @@
 //! The bounded pool of worktrees. A slot that has no holder is taken over rather than created: that costs a sixth.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::claim::{Claim, Holder, Progress};
-use super::condition::RELEASED;
-use super::creation_queue::{CreationQueue, Turn};
-use super::slot::{Occupant, is_untouched, occupant};
 use crate::event::Worktree;
-use crate::fs::directory;
-use crate::git::command::error::{GitError, io_error};
-use crate::git::command::program::Git;
+use crate::fs::{atomic, directory};
+use crate::git::command::{Git, GitError, Result};
 use crate::git::fast::libgit2;
-use crate::git::history::dead_locks::remove_dead_locks;
-use crate::git::query::head::Head;
-use crate::git::query::operation::refuse_operation;
-use crate::git::query::status::refuse_uncommitted;
-use crate::git::repo::lock::{Guarded, holding_worktree};
-use crate::git::repo::repository::Repository;
-use crate::git::repo::state_file;
+use crate::git::history::remove_dead_locks;
+use crate::git::query::{Head, refuse_operation, refuse_uncommitted};
+use crate::git::repo::{Guarded, Repository, holding_worktree};
+use crate::git::worktree::{Claim, CreationQueue, Holder, Occupant, Progress, RELEASED, Turn, is_untouched, occupant};
 use crate::model::CommitId;
 
-/// What is to be checked out in a slot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkout {
     /// The branch, without `refs/heads/`; `None`: no branch, `start` itself.
     pub branch: Option<String>,
-    /// Where a new branch starts.
     pub start: CommitId,
-    /// What becomes of a branch that exists.
     pub mode: Mode,
-    /// Whether the branch, if it exists, was made for this holder: the run log knows.
+    /// Whether the branch, if it exists, was made for this holder according to the run log.
     pub adopt: bool,
 }
 
@@ -44,18 +32,18 @@ pub enum Mode {
     FreshBranch,
     /// The branch exists and is kept as it is.
     ExistingBranch,
-    /// The branch is put to `start`, and whatever the slot holds is thrown away, ignored files excepted.
+    /// The branch is reset to `start`, and whatever is in the slot is discarded, ignored files excepted.
     Reset,
 }
 
-/// A worktree that was not removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
-    /// Where it is.
     pub path: PathBuf,
-    /// Why it was kept.
     pub reason: String,
 }
+
+/// How the user's post-checkout hook failed first; without the text: it was reported.
+type HookFailure = Option<String>;
 
 /// The slots of one repository below one root.
 #[derive(Debug, Clone)]
@@ -65,10 +53,10 @@ pub struct Pool {
     limit: u32,
     pub(crate) keep_caches: bool,
     /// The first failure of the user's post-checkout hook, until it is reported.
-    pub(crate) hook_failure: Arc<OnceLock<Mutex<Option<String>>>>,
+    hook_failure: Arc<Mutex<Option<HookFailure>>>,
     creation_queue: Arc<CreationQueue>,
-    /// The holders that this process knows: a claim may be removed while its slot is held, and such a slot is given to no
-    /// other holder.
+    /// The holders that this process knows: a claim may be removed while its slot is held, and such a slot must not be given
+    /// to another holder.
     known: Arc<Mutex<BTreeMap<u32, Holder>>>,
 }
 
@@ -87,7 +75,11 @@ impl Pool {
 
     /// How the user's post-checkout hook failed the first time; reported once.
     pub fn hook_failure(&self) -> Option<String> {
-        self.hook_failure.get()?.lock().unwrap_or_else(PoisonError::into_inner).take()
+        self.hook_failure.lock().unwrap_or_else(PoisonError::into_inner).as_mut()?.take()
+    }
+
+    pub(crate) fn note_hook_failure(&self, failure: String) {
+        self.hook_failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Some(failure));
     }
 
     /// Notes that the run log names `holder` as the holder of a slot.
@@ -106,13 +98,13 @@ impl Pool {
     /// Gives `holder` a worktree with `want` checked out: the one it has, else the free one that is nearest to `want`,
     /// else a new one.
     ///
-    /// Asked again, it answers the same, `head` being the one of the first time; work that was done meanwhile stays.
+    /// Asked again, it returns the same, `head` being the one of the first time; work that was done meanwhile stays.
     ///
     /// # Errors
-    /// [`GitError::PoolExhausted`]; [`GitError::BranchInTheWay`] and [`GitError::BranchMissing`] as `want` says;
-    /// [`GitError::Dirty`], [`GitError::Unmerged`] or [`GitError::OperationInProgress`] when the holder's slot stands
-    /// elsewhere and leaving there would lose work; or what git says.
-    pub fn open(&self, holder: &Holder, want: &Checkout) -> Result<Worktree, GitError> {
+    /// [`GitError::PoolExhausted`]; [`GitError::BranchInTheWay`] and [`GitError::BranchMissing`] depending on `want`;
+    /// [`GitError::Dirty`], [`GitError::Unmerged`] or [`GitError::OperationInProgress`] when the holder's slot is elsewhere
+    /// and leaving there would lose work.
+    pub fn open(&self, holder: &Holder, want: &Checkout) -> Result<Worktree> {
         let mut unfit = Vec::new();
         loop {
             let (number, turn) = self.find(holder, &want.start, &unfit)?;
@@ -130,28 +122,26 @@ impl Pool {
     /// # Errors
     /// [`GitError::Dirty`], [`GitError::OperationInProgress`], or [`GitError::Unmerged`] when its head is in none of
     /// `kept_by`: then the holder keeps it.
-    pub fn release(&self, holder: &Holder, kept_by: &[CommitId]) -> Result<(), GitError> {
-        for (number, claim) in self.own_claims()? {
-            if claim.holder == *holder {
-                let path = self.slot(number);
-                if let Occupant::Ours(entry) = occupant(&self.repository, &path)
-                    && claim.progress != Progress::Claimed
-                {
-                    // A git that outlives a killed Lanekeeper holds this lock.
-                    holding_worktree(&path, |lock| match claim.progress.is_opened() && !is_untouched(&path, &entry) {
-                        true => self.detach(&path, kept_by, lock),
-                        false => self.repository.holding(Guarded::Admin, |_| self.discard(&path, &entry)),
-                    })?;
-                }
-                self.repository.holding(Guarded::Pool, |_| state_file::remove(&self.claim_file(number)))?;
+    pub fn release(&self, holder: &Holder, kept_by: &[CommitId]) -> Result<()> {
+        for (number, claim) in self.own_claims()?.into_iter().filter(|(_, claim)| claim.holder == *holder) {
+            let path = self.slot(number);
+            if let Some(entry) = self.repository.own_entry(&path)
+                && claim.progress != Progress::Claimed
+            {
+                // A git that outlives a killed Lanekeeper holds this lock.
+                holding_worktree(&path, |lock| match claim.progress.is_opened() && !is_untouched(&path, &entry) {
+                    true => self.detach(&path, kept_by, lock),
+                    false => self.repository.holding(Guarded::Admin, |_| self.discard(&path, &entry)),
+                })?;
             }
+            self.repository.holding(Guarded::Pool, |_| self.remove_claim(number))?;
         }
         self.known().retain(|_, known| known != holder);
         Ok(())
     }
 
     /// Claims a slot for `holder`: its own or a free one at once, else, when its turn to create one comes, a new one.
-    fn find(&self, holder: &Holder, start: &CommitId, unfit: &[u32]) -> Result<(u32, Option<Turn<'_>>), GitError> {
+    fn find(&self, holder: &Holder, start: &CommitId, unfit: &[u32]) -> Result<(u32, Option<Turn<'_>>)> {
         if let Some(number) = self.claim(holder, start, unfit, false)? {
             return Ok((number, None));
         }
@@ -162,15 +152,14 @@ impl Pool {
 
     /// Claims a slot for `holder` that is not `unfit`: its own, else a free one, else, if it may `create` one, the first
     /// number that is not in use.
-    fn claim(&self, holder: &Holder, start: &CommitId, unfit: &[u32], create: bool) -> Result<Option<u32>, GitError> {
+    fn claim(&self, holder: &Holder, start: &CommitId, unfit: &[u32], create: bool) -> Result<Option<u32>> {
         self.repository.holding(Guarded::Pool, |_| {
             // Within the lock: another run that ends removes what is empty.
             make_directory(&self.slots())?;
             let mut held = 0;
             for (number, claim) in self.own_claims()? {
                 if claim.holder == *holder && unfit.contains(&number) {
-                    self.known().remove(&number);
-                    state_file::remove(&self.claim_file(number))?;
+                    self.remove_claim(number)?;
                 } else if claim.holder == *holder {
                     self.note_holder(number, holder);
                     return Ok(Some(number));
@@ -195,7 +184,7 @@ impl Pool {
     }
 
     /// The free slots, the one that differs from `start` in the fewest paths first.
-    fn nearest_first(&self, start: &CommitId) -> Result<Vec<u32>, GitError> {
+    fn nearest_first(&self, start: &CommitId) -> Result<Vec<u32>> {
         let mut free = self.free_slots()?;
         let distance = |head: CommitId| self.repository.changed_paths(&head, start).map(|paths| paths.len());
         if free.len() > 1 {
@@ -207,23 +196,18 @@ impl Pool {
     }
 
     /// The slots that exist and have no claim. One on a branch was never given back: its claim was removed.
-    fn free_slots(&self) -> Result<Vec<u32>, GitError> {
+    fn free_slots(&self) -> Result<Vec<u32>> {
         let mut free = self.numbers()?;
         free.retain(|&number| {
             let path = self.slot(number);
             !self.claim_file(number).exists()
-                && matches!(occupant(&self.repository, &path), Occupant::Ours(_))
+                && self.repository.own_entry(&path).is_some()
                 && matches!(Head::branch_of(&path), Ok(None))
         });
         Ok(free)
     }
 
-    fn claim_first(
-        &self,
-        claim: &Claim,
-        unfit: &[u32],
-        numbers: impl Iterator<Item = u32>,
-    ) -> Result<Option<u32>, GitError> {
+    fn claim_first(&self, claim: &Claim, unfit: &[u32], numbers: impl Iterator<Item = u32>) -> Result<Option<u32>> {
         for number in numbers {
             let file = self.claim_file(number);
             let is_anothers = self.known().get(&number).is_some_and(|known| *known != claim.holder);
@@ -236,26 +220,25 @@ impl Pool {
     }
 
     /// Drops a claim with which nothing was begun, so that a failed `open` holds no slot.
-    fn give_up(&self, number: u32) -> Result<(), GitError> {
+    fn give_up(&self, number: u32) -> Result<()> {
         self.repository.holding(Guarded::Pool, |_| match Claim::read(&self.claim_file(number))? {
-            Some(Claim { progress: Progress::Claimed, .. }) => {
-                self.known().remove(&number);
-                state_file::remove(&self.claim_file(number))
-            }
+            Some(Claim { progress: Progress::Claimed, .. }) => self.remove_claim(number),
             _ => Ok(()),
         })
     }
 
-    fn detach(&self, path: &Path, kept_by: &[CommitId], lock: &File) -> Result<(), GitError> {
+    fn remove_claim(&self, number: u32) -> Result<()> {
+        self.known().remove(&number);
+        Ok(atomic::remove_durably(&self.claim_file(number))?)
+    }
+
+    fn detach(&self, path: &Path, kept_by: &[CommitId], lock: &File) -> Result<()> {
         refuse_operation(path)?;
         refuse_uncommitted(path)?;
         let head = self.repository.head_at(path)?;
         self.refuse_unmerged(path, &head.commit, kept_by)?;
         remove_dead_locks(path)?;
-        let detached = libgit2::change(&self.repository, path, |git| {
-            git.reference("HEAD", libgit2::oid(&head.commit)?, true, RELEASED).map(drop)
-        });
-        if detached.is_some() {
+        if libgit2::detach(&self.repository, path, &head.commit, RELEASED).is_some() {
             return Ok(());
         }
         // Not `git checkout --detach`, which would run the user's hooks for nothing.
@@ -264,23 +247,21 @@ impl Pool {
         Ok(())
     }
 
-    pub(crate) fn refuse_unmerged(&self, path: &Path, head: &CommitId, kept_by: &[CommitId]) -> Result<(), GitError> {
-        for kept in kept_by {
-            if self.repository.is_ancestor(head, kept)? {
-                return Ok(());
-            }
+    pub(crate) fn refuse_unmerged(&self, path: &Path, head: &CommitId, kept_by: &[CommitId]) -> Result<()> {
+        match self.repository.is_in_any(head, kept_by)? {
+            true => Ok(()),
+            false => Err(GitError::Unmerged { place: path.display().to_string(), head: head.clone() }),
         }
-        Err(GitError::Unmerged { place: path.display().to_string(), head: head.clone() })
     }
 
     /// The claim of `holder`, which may have been removed since it was made, and be another's now.
-    pub(crate) fn read_claim(&self, number: u32, holder: &Holder) -> Result<Claim, GitError> {
+    pub(crate) fn read_claim(&self, number: u32, holder: &Holder) -> Result<Claim> {
         let path = self.claim_file(number);
         let gone = || GitError::BadClaim { path: path.clone(), reason: "it was removed".to_owned() };
         Claim::read(&path)?.filter(|claim| claim.holder == *holder).ok_or_else(gone)
     }
 
-    pub(crate) fn record(&self, number: u32, claim: &Claim) -> Result<(), GitError> {
+    pub(crate) fn record(&self, number: u32, claim: &Claim) -> Result<()> {
         let path = self.claim_file(number);
         self.repository.holding(Guarded::Pool, |_| match Claim::read(&path)? {
             Some(other) if other.holder != claim.holder => {
@@ -291,7 +272,7 @@ impl Pool {
     }
 
     /// The readable claims of this repository; a damaged one keeps its slot from every holder.
-    pub(crate) fn own_claims(&self) -> Result<Vec<(u32, Claim)>, GitError> {
+    pub(crate) fn own_claims(&self) -> Result<Vec<(u32, Claim)>> {
         let claims = self.numbers()?.into_iter().filter_map(|number| {
             let claim = Claim::read(&self.claim_file(number)).ok().flatten()?;
             self.owns(&claim).then_some((number, claim))
@@ -304,21 +285,13 @@ impl Pool {
         claim.repository == self.repository.common_dir()
     }
 
-    /// The numbers of all slots that exist or are claimed.
-    pub(crate) fn numbers(&self) -> Result<Vec<u32>, GitError> {
+    pub(crate) fn numbers(&self) -> Result<Vec<u32>> {
         let slots = self.slots();
-        let listing = match fs::read_dir(&slots) {
-            Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                return Ok(Vec::new());
-            }
-            listing => listing.map_err(io_error("list", &slots))?,
-        };
-        let names = listing.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
-        let mut numbers: Vec<u32> =
-            names.filter_map(|name| name.strip_suffix(".claim").unwrap_or(&name).parse().ok()).collect();
-        numbers.sort_unstable();
-        numbers.dedup();
-        Ok(numbers)
+        let paths = if slots.is_dir() { directory::entries(&slots)? } else { Vec::new() };
+        let names = paths.iter().filter_map(|path| path.file_name()?.to_str());
+        let numbers: BTreeSet<u32> =
+            names.filter_map(|name| name.strip_suffix(".claim").unwrap_or(name).parse().ok()).collect();
+        Ok(numbers.into_iter().collect())
     }
 
     pub(crate) fn slots(&self) -> PathBuf {
@@ -339,7 +312,7 @@ impl Pool {
 }
 
 /// Makes a directory that only its owner may enter; one that exists is as good.
-pub(crate) fn make_directory(path: &Path) -> Result<(), GitError> {
+pub(crate) fn make_directory(path: &Path) -> Result<()> {
     Ok(directory::create_directory(path)?)
 }
 

@@ -2,27 +2,17 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::Mutex;
 
-use super::claim::{Claim, Holder, Progress};
-use super::condition::blocker;
-use super::creation_queue::Turn;
-use super::pool::{Checkout, Mode, Pool};
-use super::slot::{Occupant, make, occupant};
 use crate::event::Worktree;
-use crate::git::command::error::GitError;
-use crate::git::command::program::Git;
+use crate::fs::atomic;
+use crate::git::command::{Git, GitError, Result};
 use crate::git::fast::durable;
-use crate::git::history::dead_locks::remove_dead_locks;
-use crate::git::history::references::reference_lock;
-use crate::git::query::hook::{forget_left_behind, run_post_checkout};
-use crate::git::query::index_flags::clear_flags;
-use crate::git::query::operation::{quit_operations, refuse_operation};
-use crate::git::query::status::refuse_uncommitted;
-use crate::git::repo::git_dir::git_directory;
-use crate::git::repo::lock::{Guarded, holding_worktree};
-use crate::git::repo::repository::branch_reference;
-use crate::git::repo::state_file;
+use crate::git::history::{reference_lock, remove_dead_locks};
+use crate::git::query::{
+    clear_flags, forget_left_behind, quit_operations, refuse_operation, refuse_uncommitted, run_post_checkout,
+};
+use crate::git::repo::{Guarded, branch_reference, git_directory, holding_worktree};
+use crate::git::worktree::{Checkout, Claim, Holder, Mode, Occupant, Pool, Progress, Turn, blocker, make, occupant};
 use crate::model::CommitId;
 
 impl Pool {
@@ -33,7 +23,7 @@ impl Pool {
         holder: &Holder,
         want: &Checkout,
         turn: Option<Turn<'_>>,
-    ) -> Result<Option<Worktree>, GitError> {
+    ) -> Result<Option<Worktree>> {
         let path = self.slot(number);
         let progress = self.read_claim(number, holder)?.progress;
         if progress == Progress::Claimed && !self.may_take_over(&path, &want.start)?
@@ -53,8 +43,8 @@ impl Pool {
     }
 
     /// Whether a slot that has no holder contains nothing worth keeping.
-    fn may_take_over(&self, path: &Path, start: &CommitId) -> Result<bool, GitError> {
-        let Occupant::Ours(entry) = occupant(&self.repository, path) else { return Ok(true) };
+    fn may_take_over(&self, path: &Path, start: &CommitId) -> Result<bool> {
+        let Some(entry) = self.repository.own_entry(path) else { return Ok(true) };
         if blocker(&self.repository, path, &entry, Some(start)).is_some() {
             return Ok(false);
         }
@@ -66,8 +56,8 @@ impl Pool {
     }
 
     /// Whether there is a worktree of the pool at `path` now.
-    fn create_if_missing(&self, path: &Path, want: &Checkout) -> Result<bool, GitError> {
-        if let Occupant::Ours(_) = occupant(&self.repository, path) {
+    fn create_if_missing(&self, path: &Path, want: &Checkout) -> Result<bool> {
+        if self.repository.own_entry(path).is_some() {
             return Ok(true);
         }
         self.repository.holding(Guarded::Admin, |lock| match occupant(&self.repository, path) {
@@ -79,7 +69,7 @@ impl Pool {
 
     /// The head with which the slot was opened, if it still stands where `want` says. `None`: it has to be checked out, which
     /// loses no work.
-    fn settled(&self, path: &Path, progress: &Progress, want: &Checkout) -> Result<Option<CommitId>, GitError> {
+    fn settled(&self, path: &Path, progress: &Progress, want: &Checkout) -> Result<Option<CommitId>> {
         let Progress::Opened { head: opened, .. } = progress else { return Ok(None) };
         if want.mode == Mode::Reset || !git_directory(path)?.join("index").exists() {
             return Ok(None);
@@ -105,7 +95,7 @@ impl Pool {
         want: &Checkout,
         turn: Option<Turn<'_>>,
         lock: &File,
-    ) -> Result<CommitId, GitError> {
+    ) -> Result<CommitId> {
         let path = self.slot(number);
         let arguments = self.checkout_arguments(&path, &claim, want)?;
         let again = want.adopt || claim.progress != Progress::Claimed;
@@ -124,7 +114,7 @@ impl Pool {
         // The next checkout need not wait for the user's hook.
         drop(turn);
         if let Some(failure) = run_post_checkout(&self.repository, &path, &before, &head, lock)? {
-            let _ = self.hook_failure.set(Mutex::new(Some(failure)));
+            self.note_hook_failure(failure);
         }
         if let Some(branch) = &want.branch {
             durable::reference(&self.repository, &branch_reference(branch))?;
@@ -135,21 +125,15 @@ impl Pool {
     }
 
     /// Removes what the last holder, or an interrupted checkout, left in git's directory for the worktree.
-    fn clear_the_way(
-        &self,
-        path: &Path,
-        branch: Option<&String>,
-        interrupted: bool,
-        lock: &File,
-    ) -> Result<(), GitError> {
+    fn clear_the_way(&self, path: &Path, branch: Option<&String>, interrupted: bool, lock: &File) -> Result<()> {
         quit_operations(path, lock)?;
         remove_dead_locks(path)?;
         if let Some(branch) = branch {
-            state_file::remove(&reference_lock(self.repository.common_dir(), &branch_reference(branch)))?;
+            atomic::remove_durably(&reference_lock(self.repository.common_dir(), &branch_reference(branch)))?;
         }
         if interrupted {
             // Unknown which files were written under which attributes: all are written again.
-            state_file::remove(&git_directory(path)?.join("index"))?;
+            atomic::remove_durably(&git_directory(path)?.join("index"))?;
         }
         // Git would leave a flagged file as the last holder changed it.
         clear_flags(path)?;
@@ -158,30 +142,20 @@ impl Pool {
 
     /// Has git write the files. It does not touch a file whose blob is the same, although another filter or another end of
     /// line may apply to it: where attributes differ from those of `before`, all files are written.
-    fn write_files(
-        &self,
-        path: &Path,
-        before: &CommitId,
-        arguments: &[String],
-        lock: &File,
-    ) -> Result<CommitId, GitError> {
+    fn write_files(&self, path: &Path, before: &CommitId, arguments: &[String], lock: &File) -> Result<CommitId> {
         // Git's own check of other worktrees trusts entries whose worktree is gone; `checkout_arguments` has done a better
         // one. With a hook git's exit code would not be that of the checkout.
         let checkout = || Git::new(path).without_hooks().stdin(lock).args(["checkout", "--quiet", "--force"]);
         checkout().arg("--ignore-other-worktrees").args(arguments).run()?;
         let head = self.repository.head_at(path)?.commit;
         if self.repository.changed_paths(before, &head)?.iter().any(|path| path.ends_with(".gitattributes")) {
-            state_file::remove(&git_directory(path)?.join("index"))?;
+            atomic::remove_durably(&git_directory(path)?.join("index"))?;
             checkout().run()?;
         }
         Ok(head)
     }
 
-    /// The arguments of `git checkout`.
-    ///
-    /// # Errors
-    /// [`GitError::BranchInTheWay`], [`GitError::BranchMissing`].
-    fn checkout_arguments(&self, path: &Path, claim: &Claim, want: &Checkout) -> Result<Vec<String>, GitError> {
+    fn checkout_arguments(&self, path: &Path, claim: &Claim, want: &Checkout) -> Result<Vec<String>> {
         let start = want.start.to_string();
         let Some(branch) = want.branch.clone() else { return Ok(vec!["--detach".to_owned(), start]) };
         let place = self.repository.all_checked_out(&branch)?.into_iter().find(|place| place != path);

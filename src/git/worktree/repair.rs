@@ -1,97 +1,199 @@
-//! Putting back what something took away from our worktrees and branches. Nothing here throws anything away, and every
-//! step asked for again finds that it is done.
+//! Restoring what another program removed or replaced of Lanekeeper's worktrees, claims and branches. Nothing here is
+//! discarded, and every step that is repeated detects that it is done.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::event::Worktree;
+use crate::fs::directory::{entries, free_name, sync_directory, with_suffix};
 use crate::fs::{atomic, regular_file};
-use crate::git::command::error::{GitError, io_error};
-use crate::git::command::program::Git;
+use crate::git::command::{Git, GitError, Result};
 use crate::git::fast::durable;
-use crate::git::history::dead_locks::remove_dead_locks;
-use crate::git::history::identity::{make_commit, run_identified};
-use crate::git::history::references::{move_branch, set_reference};
-use crate::git::repo::git_dir::git_directory;
-use crate::git::repo::lock::{Guarded, holding_worktree};
-use crate::git::repo::repository::{Repository, branch_reference, commit_id};
-use crate::git::repo::state_file;
-use crate::git::worktree::claim::{Claim, Holder, Progress};
-use crate::git::worktree::pool::{Checkout, Mode, Pool, make_directory};
-use crate::git::worktree::slot::forget;
-use crate::git::worktree::update::adopt_head;
-use crate::model::CommitId;
+use crate::git::fast::libgit2::RefUpdate;
+use crate::git::history::{make_commit, move_branch, remove_dead_locks, run_identified, set_reference};
+use crate::git::query::Head;
+use crate::git::repo::{Guarded, Repository, branch_reference, commit_id, git_directory, holding_worktree};
+use crate::git::worktree::{
+    Checkout, Claim, HeldSlot, Holder, Mode, Occupant, Pool, Progress, WorktreeState, adopt_head, clear_half_made,
+    forget, make_directory, occupant, rests_since_release,
+};
+use crate::model::{CommitId, Timestamp};
+
+/// What is between a slot's number and the time in the name of what was found in its place.
+const ASIDE: &str = ".aside-";
+
+/// A worktree that is not in its slot any more, and what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lost {
+    /// The last head that git recorded for it.
+    pub head: Option<CommitId>,
+    /// The new path of what was found in the slot; `None`: the slot was empty.
+    pub aside: Option<PathBuf>,
+}
+
+/// What became of a claim that the run log expects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ClaimFound {
+    Held,
+    /// It was missing or damaged, and was written again.
+    Restored,
+    /// The slot was given back: the claim is rightly missing.
+    Released,
+}
 
 impl Pool {
-    /// Gives `holder` the slot `worktree` back, which is gone or whose claim is, with its branch, which exists.
-    pub(crate) fn reopen(&self, holder: &Holder, worktree: &Worktree) -> Result<(), GitError> {
-        self.reclaim(holder, worktree)?;
-        let branch = Some(worktree.branch.clone()).filter(|branch| !branch.is_empty());
-        let mode = if branch.is_some() { Mode::ExistingBranch } else { Mode::Reset };
-        let opened = self.open(holder, &Checkout { branch, start: worktree.head.clone(), mode, adopt: true })?;
-        if opened.path != worktree.path {
-            return Err(GitError::NotOurs { path: worktree.path.clone() });
+    /// Makes room in the slot of `holder` at `path` if its worktree is missing or replaced: what is in its place is moved
+    /// aside, never deleted, to a name that contains `at`, and git forgets the worktree. `None`: the worktree is intact,
+    /// or `holder` does not hold the slot.
+    pub(crate) fn set_lost_aside(&self, holder: &Holder, path: &Path, at: Timestamp) -> Result<Option<Lost>> {
+        if self.repository.own_entry(path).is_some() {
+            return Ok(None);
         }
-        self.link(holder, &opened.path)
+        let held = self.own_claims()?.into_iter().find(|(number, _)| self.slot(*number) == path);
+        if held.is_none_or(|(_, claim)| claim.holder != *holder || claim.progress == Progress::Claimed) {
+            return Ok(None);
+        }
+        self.repository.holding(Guarded::Admin, |_| {
+            let head = self.registered_head(path)?;
+            let aside = match occupant(&self.repository, path) {
+                Occupant::Nothing => None,
+                Occupant::Ours(_) | Occupant::HalfMade | Occupant::Stranger => {
+                    let aside = free_name(path, &format!("{ASIDE}{}", at.compact()));
+                    atomic::rename(path, &aside)?;
+                    Some(aside)
+                }
+            };
+            clear_half_made(&self.repository, path)?;
+            Ok(Some(Lost { head, aside }))
+        })
     }
 
-    /// Notes again that `holder` holds the slot `worktree`. A claim that cannot be read is kept beside it.
-    pub(crate) fn reclaim(&self, holder: &Holder, worktree: &Worktree) -> Result<(), GitError> {
+    /// What was moved aside, of whichever run.
+    pub(crate) fn set_aside(&self) -> Vec<PathBuf> {
+        let mut found = entries(&self.slots()).unwrap_or_default();
+        found.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().contains(ASIDE)));
+        found
+    }
+
+    /// The head of the worktree that is registered at `path`, whatever is there.
+    fn registered_head(&self, path: &Path) -> Result<Option<CommitId>> {
+        let Some(entry) = self.repository.entry_at(path)? else { return Ok(None) };
+        let git = self.repository.git().arg("--git-dir").arg(&entry.directory);
+        let output = git.args(["rev-parse", "--verify", "--quiet", "HEAD^{commit}"]).attempt()?;
+        output.status.success().then(|| commit_id(&output.stdout)).transpose()
+    }
+
+    /// Writes the claim of `holder` on the slot of `worktree` again where it is missing or damaged, unless the slot was
+    /// given back. According to the run log `holder` holds the slot.
+    ///
+    /// # Errors
+    /// [`GitError::NotOurs`] when another holder claims the slot at the same moment.
+    pub fn restore_claim(&self, holder: &Holder, worktree: &Worktree) -> Result<ClaimFound> {
+        match Claim::read(&self.claim_file(worktree.slot)) {
+            Ok(Some(claim)) if claim.holder == *holder => {
+                self.note_holder(worktree.slot, holder);
+                return Ok(ClaimFound::Held);
+            }
+            // Only a slot that was given back can be claimed by another holder.
+            Ok(Some(_)) => return Ok(ClaimFound::Released),
+            _ if self.is_given_back(worktree) => return Ok(ClaimFound::Released),
+            _ => {}
+        }
+        self.reclaim(holder, worktree)?;
+        self.note_holder(worktree.slot, holder);
+        Ok(ClaimFound::Restored)
+    }
+
+    /// Whether the slot was given back: a slot is detached before its claim is removed.
+    fn is_given_back(&self, worktree: &Worktree) -> bool {
+        let Some(entry) = self.repository.own_entry(&worktree.path) else { return false };
+        match self.repository.head_at(&worktree.path) {
+            Ok(Head { branch: None, commit }) => !worktree.branch.is_empty() || rests_since_release(&entry, &commit),
+            _ => false,
+        }
+    }
+
+    /// Notes again that `holder` holds the slot `worktree`, and makes its link. A claim that cannot be read is kept beside
+    /// it.
+    pub(crate) fn reclaim(&self, holder: &Holder, worktree: &Worktree) -> Result<()> {
         make_directory(&self.slots())?;
         let file = self.claim_file(worktree.slot);
-        let branch = Some(worktree.branch.clone()).filter(|branch| !branch.is_empty());
         let claim = Claim {
-            repository: self.repository().common_dir().to_owned(),
+            repository: self.repository.common_dir().to_owned(),
             holder: holder.clone(),
-            progress: Progress::Opened { branch, head: worktree.head.clone() },
+            progress: Progress::Opened { branch: branch_of(worktree), head: worktree.head.clone() },
         };
-        self.repository().holding(Guarded::Pool, |_| match Claim::read(&file) {
+        self.repository.holding(Guarded::Pool, |_| match Claim::read(&file) {
             Ok(Some(known)) if known.holder == *holder => Ok(()),
             Ok(Some(_)) => Err(GitError::NotOurs { path: file.clone() }),
             Ok(None) => claim.create(&file).map(drop),
             Err(_) => {
-                set_aside(&file)?;
+                set_damaged_aside(&file)?;
                 claim.create(&file).map(drop)
             }
-        })
+        })?;
+        self.link(holder, &worktree.path)
     }
 
-    /// Puts a claim aside that cannot be read and that belongs to no run; the slot stays as it is. Answers where it is.
-    pub(crate) fn drop_claim(&self, file: &Path) -> Result<PathBuf, GitError> {
-        self.repository().holding(Guarded::Pool, |_| set_aside(file))
+    /// Sets a claim aside that cannot be read and that belongs to no run; the slot stays as it is. Returns its new path.
+    pub(crate) fn drop_claim(&self, file: &Path) -> Result<PathBuf> {
+        self.repository.holding(Guarded::Pool, |_| set_damaged_aside(file))
     }
 
-    /// Brings the worktree that lies in `from` back to `to`, where nothing is.
-    pub(crate) fn bring_back(&self, from: &Path, to: &Path) -> Result<(), GitError> {
+    /// Gives `holder` the slot `worktree` back, which is gone or whose claim is, with its branch, which exists.
+    pub(crate) fn reopen(&self, holder: &Holder, worktree: &Worktree) -> Result<()> {
+        self.reclaim(holder, worktree)?;
+        let opened = self.open(holder, &Checkout::again(worktree))?;
+        match opened.path == worktree.path {
+            true => Ok(()),
+            false => Err(GitError::NotOurs { path: worktree.path.clone() }),
+        }
+    }
+
+    /// The same as [`Self::restore_registration`] unless git has a record of the worktree, which may be damaged.
+    pub(crate) fn register_again(&self, worktree: &Worktree) -> Result<bool> {
+        Ok(self.repository.own_entry(&worktree.path).is_none() && self.restore_registration(worktree)?)
+    }
+
+    /// Registers the worktree in its slot with git again, with every file as it is, where only git's own record of it was
+    /// removed or is wrong, or brings it back from where it was moved. Returns whether it did.
+    pub(crate) fn restore_registration(&self, worktree: &Worktree) -> Result<bool> {
+        match self.repository.worktree_state(&worktree.path, &worktree.branch)? {
+            WorktreeState::Forgotten(entry) => self.register(worktree, &entry)?,
+            WorktreeState::Misplaced => self.place(&worktree.path)?,
+            WorktreeState::Moved(from) => self.bring_back(&from, &worktree.path)?,
+            WorktreeState::Missing | WorktreeState::Foreign | WorktreeState::Present(_) => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Brings the worktree in `from` back to `to`, where nothing is.
+    fn bring_back(&self, from: &Path, to: &Path) -> Result<()> {
         make_directory(&self.slots())?;
-        self.repository().holding(Guarded::Admin, |lock| {
+        self.repository.holding(Guarded::Admin, |lock| {
             let _ = fs::remove_dir(to);
-            let known = self.repository().linked_worktrees()?.iter().any(|entry| entry.worktree == from);
-            if known {
-                let git = Git::new(self.repository().main_worktree()).stdin(lock);
-                git.args(["worktree", "move"]).arg(from).arg(to).run()?;
+            if self.repository.entry_at(from)?.is_some() {
+                self.repository.git().stdin(lock).args(["worktree", "move"]).arg(from).arg(to).run()?;
                 return Ok(());
             }
-            atomic::rename(from, to).map_err(io_error("move", from))?;
-            state_file::directory(&self.slots())
+            atomic::rename(from, to)?;
+            Ok(sync_directory(&self.slots())?)
         })
     }
 
     /// Registers `worktree` with git again, whose `entry` is gone or empty: on its branch, or else at its head, with
     /// every file as it is.
-    pub(crate) fn register(&self, worktree: &Worktree, entry: &Path) -> Result<(), GitError> {
+    fn register(&self, worktree: &Worktree, entry: &Path) -> Result<()> {
         let path = &worktree.path;
         let head = match worktree.branch.as_str() {
             "" => format!("{}\n", worktree.head),
             branch => format!("ref: {}\n", branch_reference(branch)),
         };
-        self.repository().holding(Guarded::Admin, |lock| {
+        self.repository.holding(Guarded::Admin, |lock| {
             make_directory(entry)?;
-            let link = path.join(".git");
-            for (name, text) in
-                [("HEAD", head), ("commondir", "../..\n".to_owned()), ("gitdir", format!("{}\n", link.display()))]
-            {
-                state_file::write(&entry.join(name), text.as_bytes())?;
+            let link = format!("{}\n", path.join(".git").display());
+            for (name, text) in [("HEAD", head), ("commondir", "../..\n".to_owned()), ("gitdir", link)] {
+                atomic::write(&entry.join(name), text.as_bytes())?;
             }
             // An index that is there may hold what was staged and is nowhere else.
             if !entry.join("index").exists() {
@@ -101,34 +203,30 @@ impl Pool {
         })
     }
 
-    /// Makes git look for the worktree at `path` there, not where it believes it.
-    ///
-    /// # Errors
-    /// What git says.
-    pub fn place(&self, path: &Path) -> Result<(), GitError> {
-        self.repository().holding(Guarded::Admin, |lock| {
-            let git = Git::new(self.repository().main_worktree()).stdin(lock);
-            git.args(["worktree", "repair"]).arg(path).run()?;
+    /// Makes git look for the worktree at `path` there, not in the place it has on record.
+    fn place(&self, path: &Path) -> Result<()> {
+        self.repository.holding(Guarded::Admin, |lock| {
+            self.repository.git().stdin(lock).args(["worktree", "repair"]).arg(path).run()?;
             Ok(())
         })
     }
 
     /// Makes git forget a worktree of this pool that is gone.
-    pub(crate) fn forget(&self, entry: &Path) -> Result<(), GitError> {
-        self.repository().holding(Guarded::Admin, |_| match entry.exists() {
-            true => forget(self.repository(), entry),
+    pub(crate) fn forget(&self, entry: &Path) -> Result<()> {
+        self.repository.holding(Guarded::Admin, |_| match entry.exists() {
+            true => forget(&self.repository, entry),
             false => Ok(()),
         })
     }
 
     /// Puts the worktree of `holder` back onto its branch. Where its head continues the branch, the branch moves there;
     /// else nothing in it may be uncommitted, and some ref must hold its head.
-    pub(crate) fn back_to_branch(&self, holder: &Holder, worktree: &Worktree) -> Result<(), GitError> {
+    pub(crate) fn back_to_branch(&self, holder: &Holder, worktree: &Worktree) -> Result<()> {
         let path = &worktree.path;
-        match adopt_head(self.repository(), path, &worktree.branch) {
+        match adopt_head(&self.repository, path, &worktree.branch) {
             // The pool refuses to leave what is uncommitted.
             Err(GitError::Astray { head, .. }) => {
-                if !self.repository().is_kept(&head)? {
+                if !self.repository.is_kept(&head)? {
                     return Err(GitError::Unmerged { place: path.display().to_string(), head });
                 }
                 let branch = Some(worktree.branch.clone());
@@ -138,92 +236,100 @@ impl Pool {
             adopted => adopted.map(drop),
         }
     }
+
+    /// Takes a slot back from its holder and discards what is in it, ignored files excepted; it then stands at `commit`, on
+    /// no branch.
+    pub(crate) fn throw_away(&self, slot: &HeldSlot, commit: &CommitId) -> Result<()> {
+        if slot.provisioned {
+            let want = Checkout { branch: None, start: commit.clone(), mode: Mode::Reset, adopt: true };
+            self.open(&slot.holder, &want)?;
+        }
+        self.release(&slot.holder, std::slice::from_ref(commit))
+    }
+}
+
+fn branch_of(worktree: &Worktree) -> Option<String> {
+    Some(worktree.branch.clone()).filter(|branch| !branch.is_empty())
+}
+
+impl Checkout {
+    /// Of a worktree that the holder has had: its branch as it is, or its head on no branch.
+    pub(crate) fn again(worktree: &Worktree) -> Self {
+        let branch = branch_of(worktree);
+        let mode = if branch.is_some() { Mode::ExistingBranch } else { Mode::Reset };
+        Self { branch, start: worktree.head.clone(), mode, adopt: true }
+    }
 }
 
 impl Repository {
-    /// Makes `branch` again, at `commit`, which exists. One that is there by now is as good.
-    pub(crate) fn make_branch(&self, branch: &str, commit: &CommitId) -> Result<(), GitError> {
+    /// Makes `branch` again, at `commit`, which exists. One that exists meanwhile is as good.
+    pub(crate) fn make_branch(&self, branch: &str, commit: &CommitId) -> Result<()> {
         let name = branch_reference(branch);
         let file = self.common_dir().join(&name);
         // Such as a power cut leaves of a ref that was being written; git changes no ref that it cannot read.
         if let Ok(held) = regular_file::read(&file) {
             let lost = commit_id(&held).is_ok_and(|commit| self.has_commit(&commit).is_ok_and(|found| !found));
             if lost || !names_something(&held) {
-                state_file::remove(&file)?;
+                atomic::remove_durably(&file)?;
             }
         }
-        set_reference(self.main_worktree(), self, &name, commit, None, "lanekeeper: doctor").map(drop)
-    }
-
-    /// Whether two commits have history in common.
-    pub(crate) fn is_related(&self, one: &CommitId, other: &CommitId) -> Result<bool, GitError> {
-        let git = || Git::new(self.main_worktree()).args(["merge-base", one.as_str(), other.as_str()]);
-        Ok(self.is_ancestor(one, other)? || git().attempt()?.status.code() != Some(1))
+        let update = RefUpdate { name: &name, old: None, to: commit, why: "lanekeeper: doctor" };
+        set_reference(self, self.main_worktree(), &update).map(drop)
     }
 
     /// Puts what `head`, at which `branch` is, holds on top of `onto`. A commit in a worktree whose branch was deleted
     /// begins a history of its own, which cannot be merged.
-    pub(crate) fn graft(
-        &self,
-        branch: &str,
-        head: &CommitId,
-        onto: &CommitId,
-        message: &str,
-    ) -> Result<CommitId, GitError> {
-        let tree = Git::new(self.main_worktree()).args(["rev-parse", &format!("{head}^{{tree}}")]).line()?;
-        let commit = make_commit(self, &tree, &[onto], message)?;
+    pub(crate) fn graft(&self, branch: &str, head: &CommitId, onto: &CommitId, message: &str) -> Result<CommitId> {
+        let commit = make_commit(self, &self.tree_of(head)?, &[onto], message)?;
         durable::objects(self, &commit, std::slice::from_ref(onto))?;
         move_branch(self, branch, head, &commit)?;
         Ok(commit)
     }
 
-    /// Removes git's locks on the index and the head of a worktree of ours; the caller knows that no git lives in it.
-    pub(crate) fn remove_locks_in(&self, worktree: &Path) -> Result<(), GitError> {
+    /// Removes git's locks on the index and the head of a worktree of Lanekeeper's; the caller knows that no git is at work
+    /// in it.
+    pub(crate) fn remove_locks_in(&self, worktree: &Path) -> Result<()> {
         self.vouch_for(worktree)?;
         holding_worktree(worktree, |_| remove_dead_locks(worktree))
     }
 
-    /// Makes git's index of a worktree of ours anew, as its head has it; no file changes. The caller knows that no git
-    /// lives in it.
-    pub(crate) fn make_index(&self, worktree: &Path) -> Result<(), GitError> {
+    /// Makes git's index of a worktree of Lanekeeper's again from its head; no file changes. The caller knows that no git is
+    /// at work in it.
+    pub(crate) fn make_index(&self, worktree: &Path) -> Result<()> {
         self.vouch_for(worktree)?;
         holding_worktree(worktree, |lock| {
             let directory = git_directory(worktree)?;
-            let (staged, index) = (directory.join("lanekeeper.index"), directory.join("index"));
-            state_file::remove(&staged)?;
+            let staged = directory.join("lanekeeper.index");
+            atomic::remove_durably(&staged)?;
             let git = Git::new(worktree).without_hooks().stdin(lock).variable("GIT_INDEX_FILE", &staged);
             git.args(["read-tree", "HEAD"]).run()?;
             // In one step: a worktree without an index counts as one that was never checked out.
-            atomic::rename(&staged, &index).map_err(io_error("write", &index))?;
-            state_file::directory(&directory)
+            atomic::rename(&staged, &directory.join("index"))?;
+            Ok(sync_directory(&directory)?)
         })
     }
 
     /// A commit of what was staged in the worktree at `path`, which is gone, on top of where it stood; `None`: nothing
-    /// was, or nobody knows.
-    pub(crate) fn staged_in_missing(&self, path: &Path, tip: &CommitId) -> Result<Option<CommitId>, GitError> {
-        let known = self.linked_worktrees()?.into_iter().find(|entry| entry.worktree == path);
-        let index = known.map(|entry| entry.directory.join("index")).filter(|index| index.is_file());
+    /// was, or it is unknown.
+    pub(crate) fn staged_in_missing(&self, path: &Path, tip: &CommitId) -> Result<Option<CommitId>> {
+        let index = self.entry_at(path)?.map(|entry| entry.directory.join("index")).filter(|index| index.is_file());
         let Some(index) = index else { return Ok(None) };
-        let git = || Git::new(self.main_worktree());
-        let written = git().variable("GIT_INDEX_FILE", &index).arg("write-tree").attempt()?;
+        let written = self.git().variable("GIT_INDEX_FILE", &index).arg("write-tree").attempt()?;
         let tree = String::from_utf8_lossy(&written.stdout).trim().to_owned();
-        if !written.status.success() || tree == git().args(["rev-parse", &format!("{tip}^{{tree}}")]).line()? {
+        if !written.status.success() || tree == self.tree_of(tip)? {
             return Ok(None);
         }
         let message = "What was staged in a worktree that is gone";
-        let commit = git().args(["commit-tree", &tree, "-p", tip.as_str(), "-m", message]);
+        let commit = self.git().args(["commit-tree", &tree, "-p", tip.as_str(), "-m", message]);
         commit_id(&run_identified(commit)?).map(Some)
     }
 }
 
-/// Renames what cannot be read to a name that nothing reads.
-fn set_aside(file: &Path) -> Result<PathBuf, GitError> {
-    let mut aside = file.as_os_str().to_owned();
-    aside.push(".damaged");
-    let aside = PathBuf::from(aside);
-    atomic::rename(file, &aside).map_err(io_error("set aside", file))?;
-    state_file::directory(file.parent().unwrap_or(Path::new("/")))?;
+/// Renames a file that cannot be read to a name that nothing reads.
+fn set_damaged_aside(file: &Path) -> Result<PathBuf> {
+    let aside = with_suffix(file, ".damaged");
+    atomic::rename(file, &aside)?;
+    file.parent().map_or(Ok(()), sync_directory)?;
     Ok(aside)
 }
 

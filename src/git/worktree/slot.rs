@@ -1,22 +1,20 @@
-//! One slot of the pool: whether what is there is a worktree of ours.
+//! One slot of the pool: whether it contains a worktree of Lanekeeper's, and whether that may be taken over or removed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
-use crate::fs::atomic;
-use crate::git::command::error::{GitError, io_error};
-use crate::git::command::program::Git;
-use crate::git::repo::git_dir::{directories_in, entry_named_by, read_line, registered_place, same_place};
-use crate::git::repo::repository::Repository;
+use crate::fs::{atomic, directory, regular_file};
+use crate::git::command::{GitError, Result, io_error};
+use crate::git::query::{refuse_operation, refuse_uncommitted};
+use crate::git::repo::{Repository, entry_named_by, read_line, registered_place, same_place};
 use crate::model::CommitId;
 
-/// What is at a slot's path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Occupant {
     /// Nothing, or an empty directory.
     Nothing,
-    /// A worktree of this repository that knows this place; the path is git's directory for it.
+    /// A worktree of this repository that is registered there; the path is git's directory for it.
     Ours(PathBuf),
     /// What an interrupted `worktree add` left.
     HalfMade,
@@ -27,7 +25,7 @@ pub(crate) enum Occupant {
 /// What git writes into an entry's `locked` while `worktree add` works on it.
 const HALF_MADE: &str = "initializing";
 
-/// Looks at a slot's path. A registration alone proves nothing: something else may live there by now.
+/// Looks at a slot's path. A registration alone proves nothing: something else may be there now.
 pub(crate) fn occupant(repository: &Repository, path: &Path) -> Occupant {
     let Ok(kind) = fs::symlink_metadata(path) else { return Occupant::Nothing };
     if !kind.is_dir() {
@@ -53,18 +51,18 @@ pub(crate) fn occupant(repository: &Repository, path: &Path) -> Occupant {
 }
 
 impl Repository {
+    /// Git's directory for the worktree at `path`, if that is the one that Lanekeeper made there.
+    pub(crate) fn own_entry(&self, path: &Path) -> Option<PathBuf> {
+        match occupant(self, path) {
+            Occupant::Ours(entry) => Some(entry),
+            Occupant::Nothing | Occupant::HalfMade | Occupant::Stranger => None,
+        }
+    }
+
     /// Makes sure that the worktree at `path`, in which a program has worked, still is the one that was made there: git
     /// run in anything else would work on another repository, or on the user's own checkout.
-    ///
-    /// # Errors
-    /// [`GitError::NotOurs`].
-    pub fn vouch_for(&self, path: &Path) -> Result<(), GitError> {
-        match occupant(self, path) {
-            Occupant::Ours(_) => Ok(()),
-            Occupant::Nothing | Occupant::HalfMade | Occupant::Stranger => {
-                Err(GitError::NotOurs { path: path.to_owned() })
-            }
-        }
+    pub fn vouch_for(&self, path: &Path) -> Result<()> {
+        self.own_entry(path).map(drop).ok_or_else(|| GitError::NotOurs { path: path.to_owned() })
     }
 }
 
@@ -74,31 +72,67 @@ pub(crate) fn is_untouched(path: &Path, entry: &Path) -> bool {
 }
 
 fn names_in(path: &Path) -> Vec<OsString> {
-    fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect()
+    let paths = directory::entries(path).unwrap_or_default();
+    paths.iter().filter_map(|path| path.file_name().map(OsStr::to_owned)).collect()
 }
 
-/// Whether a person locked the worktree (`git worktree lock`).
+/// Whether the user locked the worktree (`git worktree lock`).
 pub(crate) fn is_locked(entry: &Path) -> bool {
     entry.join("locked").exists()
 }
 
 fn belongs_to(repository: &Repository, entry: &Path) -> bool {
-    let entries = repository.common_dir().join("worktrees");
-    entry.parent().is_some_and(|parent| same_place(parent, &entries)) && entry.is_dir()
+    entry.parent().is_some_and(|parent| same_place(parent, &repository.entries_directory())) && entry.is_dir()
 }
 
-/// How often `worktree add` is tried: somebody else's git may change the list of worktrees meanwhile.
+/// Why the worktree at `path`, which has no holder, may neither be taken over nor removed. A commit that `likely` contains
+/// its head saves searching all refs.
+pub(crate) fn blocker(repository: &Repository, path: &Path, entry: &Path, likely: Option<&CommitId>) -> Option<String> {
+    if is_locked(entry) {
+        return Some(format!("locked; `git worktree unlock {}` allows it", path.display()));
+    }
+    if is_untouched(path, entry) {
+        return None;
+    }
+    let checked = refuse_operation(path)
+        .and_then(|()| refuse_uncommitted(path))
+        .and_then(|()| refuse_unreachable(repository, path, entry, likely));
+    checked.err().map(|error| error.to_string())
+}
+
+pub(crate) const SET_ASIDE: &str = "was in the place of a worktree that an agent or somebody else removed; look at it, \
+    and delete it";
+
+/// The note in the reflog of a slot that was given back: its head was in something that is kept.
+pub(crate) const RELEASED: &str = "lanekeeper: release";
+
+/// Whether nothing happened in a worktree since it was given back with `head`: what held that commit then, such as the
+/// snapshots of a merged lane, was removed on purpose.
+pub(crate) fn rests_since_release(entry: &Path, head: &CommitId) -> bool {
+    let log = regular_file::read_text(entry.join("logs/HEAD")).unwrap_or_default();
+    let last = log.lines().next_back().and_then(|line| line.split_once('\t'));
+    last.is_some_and(|(who, what)| what == RELEASED && who.split(' ').nth(1) == Some(head.as_str()))
+}
+
+fn refuse_unreachable(repository: &Repository, path: &Path, entry: &Path, likely: Option<&CommitId>) -> Result<()> {
+    let head = repository.head_at(path)?.commit;
+    let held = rests_since_release(entry, &head)
+        || likely.map_or(Ok(false), |likely| repository.is_ancestor(&head, likely))?
+        || repository.is_kept(&head)?;
+    if held { Ok(()) } else { Err(GitError::Unmerged { place: path.display().to_string(), head }) }
+}
+
+/// How often `worktree add` is tried: the user's git may change the list of worktrees meanwhile.
 const TRIES: u32 = 3;
 
 /// Makes the worktree at `path`, detached at `start`, without any file yet. The caller holds the admin lock, whose
 /// file is `lock`, and knows that nothing, or something half-made, is there.
-pub(crate) fn make(repository: &Repository, path: &Path, start: &CommitId, lock: &File) -> Result<(), GitError> {
+pub(crate) fn make(repository: &Repository, path: &Path, start: &CommitId, lock: &File) -> Result<()> {
     let mut tries = 1;
     loop {
         clear_half_made(repository, path)?;
-        let git = Git::new(repository.main_worktree()).stdin(lock);
-        let git = git.args(["worktree", "add", "--quiet", "--no-checkout", "--detach"]).arg(path).arg(start.as_str());
-        match git.run() {
+        let git = repository.git().stdin(lock).args(["worktree", "add", "--quiet", "--no-checkout", "--detach"]);
+        match git.arg(path).arg(start.as_str()).run() {
             Ok(_) => return Ok(()),
             Err(_) if tries < TRIES => tries += 1,
             Err(error) => return Err(error.into()),
@@ -107,12 +141,11 @@ pub(crate) fn make(repository: &Repository, path: &Path, start: &CommitId, lock:
 }
 
 /// Removes what an interrupted `worktree add` left of a slot: its link and its entry, locked or not.
-pub(crate) fn clear_half_made(repository: &Repository, path: &Path) -> Result<(), GitError> {
+pub(crate) fn clear_half_made(repository: &Repository, path: &Path) -> Result<()> {
     if occupant(repository, path) == Occupant::HalfMade {
-        let link = path.join(".git");
-        fs::remove_file(&link).map_err(io_error("remove", &link))?;
+        atomic::remove(&path.join(".git"))?;
     }
-    for entry in directories_in(&repository.common_dir().join("worktrees"))? {
+    for entry in directory::directories(&repository.entries_directory())? {
         let forgotten = match registered_place(&entry) {
             Some(place) => place == path,
             None => is_nameless_leftover(&entry, path),
@@ -124,7 +157,7 @@ pub(crate) fn clear_half_made(repository: &Repository, path: &Path) -> Result<()
     Ok(())
 }
 
-/// Whether `entry` was begun for `path` and given up before it said so: git names an entry after the last part of
+/// Whether `entry` was begun for `path` and abandoned before that was written: git names an entry after the last part of
 /// the path and a number, and locks it first.
 fn is_nameless_leftover(entry: &Path, path: &Path) -> bool {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -133,10 +166,9 @@ fn is_nameless_leftover(entry: &Path, path: &Path) -> bool {
 }
 
 /// Removes a worktree's entry, in one step as git sees it. The caller holds the admin lock.
-pub(crate) fn forget(repository: &Repository, entry: &Path) -> Result<(), GitError> {
+pub(crate) fn forget(repository: &Repository, entry: &Path) -> Result<()> {
     let trash = repository.own_directory()?.join("trash");
     fs::create_dir_all(&trash).map_err(io_error("create", &trash))?;
-    let aside = trash.join(uuid::Uuid::now_v7().to_string());
-    atomic::rename(entry, &aside).map_err(io_error("move", entry))?;
+    atomic::rename(entry, &trash.join(uuid::Uuid::now_v7().to_string()))?;
     fs::remove_dir_all(&trash).map_err(io_error("remove", &trash))
 }

@@ -3,18 +3,12 @@
 use std::fs::File;
 use std::path::Path;
 
-use crate::fs::regular_file;
-use crate::git::command::error::GitError;
-use crate::git::command::program::{Git, nul_separated, path_text};
+use crate::fs::{atomic, regular_file};
+use crate::git::command::{Git, GitError, Result};
 use crate::git::fast::durable;
-use crate::git::history::dead_locks::remove_dead_locks;
-use crate::git::history::references::move_branch;
-use crate::git::query::head::staged;
-use crate::git::query::operation::refuse_operation;
-use crate::git::repo::git_dir::git_directory;
-use crate::git::repo::lock::holding_worktree;
-use crate::git::repo::repository::{Repository, branch_reference};
-use crate::git::repo::state_file;
+use crate::git::history::{move_branch, remove_dead_locks};
+use crate::git::query::{refuse_operation, staged};
+use crate::git::repo::{Repository, branch_reference, git_directory, holding_worktree};
 use crate::model::CommitId;
 
 /// The file in git's directory for a worktree that names the commit to which it is being updated.
@@ -26,7 +20,7 @@ const UPDATE: &str = "lanekeeper.update";
 /// # Errors
 /// [`GitError::Astray`] when the head does not continue the branch, [`GitError::BranchMissing`],
 /// [`GitError::BranchInTheWay`] when another worktree has the branch, [`GitError::OperationInProgress`].
-pub fn adopt_head(repository: &Repository, worktree: &Path, branch: &str) -> Result<CommitId, GitError> {
+pub fn adopt_head(repository: &Repository, worktree: &Path, branch: &str) -> Result<CommitId> {
     refuse_operation(worktree)?;
     holding_worktree(worktree, |lock| {
         let head = repository.head_at(worktree)?;
@@ -61,13 +55,13 @@ pub fn adopt_head(repository: &Repository, worktree: &Path, branch: &str) -> Res
 ///
 /// # Errors
 /// [`GitError::Dirty`] when tracked files are changed, [`GitError::Astray`] when another branch is checked out,
-/// [`GitError::OperationInProgress`], or what git says.
+/// [`GitError::OperationInProgress`].
 pub fn set_worktree_to(
     repository: &Repository,
     worktree: &Path,
     branch: &str,
     [from, to]: [&CommitId; 2],
-) -> Result<(), GitError> {
+) -> Result<()> {
     refuse_operation(worktree)?;
     holding_worktree(worktree, |lock| {
         let head = repository.head_at(worktree)?;
@@ -84,45 +78,50 @@ pub fn set_worktree_to(
             let paths = differing(worktree, from)?;
             if !paths.is_empty() {
                 return match differing(worktree, to)?.is_empty() {
-                    true => state_file::remove(&intent),
+                    true => Ok(atomic::remove_durably(&intent)?),
                     false => Err(GitError::Dirty { path: worktree.to_owned(), paths }),
                 };
             }
             // What is in the way is reported before anything is touched.
             update(worktree, from, to, lock, true)?;
-            state_file::write(&intent, to.as_str().as_bytes())?;
+            atomic::write(&intent, to.as_str().as_bytes())?;
             update(worktree, from, to, lock, false)?;
         }
-        state_file::remove(&intent)
+        Ok(atomic::remove_durably(&intent)?)
     })
 }
 
-fn update(worktree: &Path, from: &CommitId, to: &CommitId, lock: &File, dry_run: bool) -> Result<(), GitError> {
+fn update(worktree: &Path, from: &CommitId, to: &CommitId, lock: &File, dry_run: bool) -> Result<()> {
     let git = Git::new(worktree).stdin(lock).args(["read-tree", "-m", "-u"]).args(dry_run.then_some("--dry-run"));
     git.args([from.as_str(), to.as_str()]).run()?;
     Ok(())
 }
 
 /// Forgets that [`set_worktree_to`] was cut short in `worktree`, because all of it was written again.
-pub(crate) fn forget_update(worktree: &Path) -> Result<(), GitError> {
-    state_file::remove(&git_directory(worktree)?.join(UPDATE))
+pub(crate) fn forget_update(worktree: &Path) -> Result<()> {
+    Ok(atomic::remove_durably(&git_directory(worktree)?.join(UPDATE))?)
 }
 
 /// Whether [`set_worktree_to`] was cut short in `worktree`, by a crash or a full disk; the next one finishes it.
-///
-/// # Errors
-/// [`GitError::NotOurs`] when it is not a worktree.
-pub fn is_half_updated(worktree: &Path) -> Result<bool, GitError> {
+pub fn is_half_updated(worktree: &Path) -> Result<bool> {
     Ok(git_directory(worktree)?.join(UPDATE).exists())
 }
 
 /// The tracked paths whose staged or, where nothing is staged, present content is not that of `commit`.
-fn differing(worktree: &Path, commit: &CommitId) -> Result<Vec<String>, GitError> {
+fn differing(worktree: &Path, commit: &CommitId) -> Result<Vec<String>> {
     let staged = staged(worktree, commit)?;
     if !staged.is_empty() {
         return Ok(staged);
     }
     let present = ["diff", "--name-only", "-z", "--no-renames", commit.as_str()];
-    let present = Git::new(worktree).reading_only().args(present).run()?;
-    Ok(nul_separated(&present).map(path_text).collect())
+    Ok(Git::new(worktree).reading_only().args(present).paths()?)
+}
+
+impl Repository {
+    /// Checks `commit` out into a new worktree at `directory`, on no branch. It is the user's from then on.
+    pub(crate) fn check_out_apart(&self, directory: &Path, commit: &CommitId) -> Result<()> {
+        let git = self.git().without_hooks().args(["worktree", "add", "--quiet", "--detach"]);
+        git.arg(directory).arg(commit.as_str()).run()?;
+        Ok(())
+    }
 }

@@ -74,7 +74,10 @@ impl StatusFile {
         self.ours = None;
         atomic::exchange(&aside, &self.spec.path)?;
         // Two words within this moment: the later one is what came out now.
-        if written(&aside).as_ref() != Some(&text) { atomic::rename(&aside, &self.spec.path) } else { Ok(()) }
+        if written(&aside).as_ref() != Some(&text) {
+            atomic::rename(&aside, &self.spec.path)?;
+        }
+        Ok(())
     }
 
     /// Gives the place back to the file that was put aside if somebody wrote into it.

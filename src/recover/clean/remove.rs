@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
 
 use super::{Leftover, Surroundings, Thing, Traces};
+use crate::fs::atomic;
 use crate::git::{self, GitError};
 use crate::model::CommitId;
 use crate::store::{RunDirectory, RunLock};
@@ -99,18 +99,12 @@ pub fn remove_run(run: &RunDirectory, lock: RunLock) -> io::Result<()> {
     for entry in fs::read_dir(&directory)? {
         let path = entry?.path();
         if path != run.lock() {
-            delete_path(&path)?;
+            atomic::remove_all(&path)?;
         }
     }
-    delete_path(&run.log())?;
-    delete_path(&run.lock())?;
+    atomic::remove_all(&run.log())?;
+    atomic::remove_all(&run.lock())?;
     fs::remove_dir(&directory)?;
     drop(lock);
     Ok(())
-}
-
-/// Deletes a file, a link (not what it leads to) or a directory; gone already is as good.
-fn delete_path(path: &Path) -> io::Result<()> {
-    let Ok(kind) = fs::symlink_metadata(path) else { return Ok(()) };
-    if kind.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
 }

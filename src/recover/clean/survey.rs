@@ -64,12 +64,9 @@ impl Judge<'_> {
             let verdict = self.held(&slot)?;
             found.push(Leftover { thing: Thing::Held(slot), verdict });
         }
-        for slot in self.around.pool.survey()?.into_iter().filter(|slot| slot.holder.is_none()) {
-            let verdict = match slot.blocker {
-                None => Verdict::Remove("it is not in use".to_owned()),
-                Some(reason) => Verdict::Keep(reason),
-            };
-            found.push(Leftover { thing: Thing::Free(slot.path), verdict });
+        for (path, blocker) in self.around.pool.unheld()? {
+            let verdict = blocker.map_or_else(|| Verdict::Remove("it is not in use".to_owned()), Verdict::Keep);
+            found.push(Leftover { thing: Thing::Free(path), verdict });
         }
         Ok(found)
     }

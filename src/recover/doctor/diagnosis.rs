@@ -6,10 +6,9 @@ mod refusals;
 mod shared;
 mod worktrees;
 
-use super::facts::{Facts, RunFacts};
-use super::finding::{Finding, Kind, Severity};
 use crate::model::text::shell_line;
 use crate::process::Observation;
+use crate::recover::doctor::{Facts, Finding, Kind, RunFacts, Severity};
 
 /// Everything that is wrong, and what is worth knowing; what has to be repaired first comes first.
 pub fn diagnose(facts: &Facts) -> Vec<Finding> {
@@ -34,7 +33,6 @@ fn run(facts: &RunFacts) -> Vec<Finding> {
         findings.extend(facts.holdings.iter().flat_map(|seen| worktrees::findings(facts, expected, seen)));
         findings.extend(facts.tasks.iter().flat_map(|task| files::task(facts, expected, task)));
         findings.extend(facts.statuses.iter().map(|status| files::status(facts, status)));
-        findings.extend(facts.damaged_indexes.iter().map(|index| files::private_index(facts, index)));
         findings.extend(jobs(facts));
         findings.extend(refusals::findings(facts, expected));
     }

@@ -2,12 +2,10 @@
 
 use std::path::Path;
 
-use super::expected::Expected;
-use super::facts::{HoldingSeen, LogSeen, Remains, RunFacts};
-use super::finding::{Escalation, WayOut};
 use crate::event::Event;
 use crate::model::text::{counted, shell_line};
 use crate::model::{CheckpointRecord, CheckpointStatus, RunId};
+use crate::recover::doctor::{Escalation, Expected, HoldingSeen, LogSeen, Remains, RunFacts, WayOut};
 
 impl Remains {
     /// Whether a branch, a snapshot or a worktree may hold work.
@@ -99,14 +97,13 @@ fn begin_again(facts: &RunFacts, remains: &Remains, merged: &[String]) -> WayOut
     if !merged.is_empty() {
         words.extend(open.iter().flat_map(|lane| ["--lane", lane]));
     }
-    WayOut {
-        what: "run the lanes that are not merged again, in a new run beside this one".to_owned(),
-        judgement: "for: certain, and needs no knowledge of the old run; against: agents do their work again, also those \
+    option(
+        "run the lanes that are not merged again, in a new run beside this one",
+        "for: certain, and needs no knowledge of the old run; against: agents do their work again, also those \
                     of merged lanes that others depend on, and what the old branches hold is to be merged by hand if it \
-                    is wanted"
-            .to_owned(),
-        commands: vec![shell_line(words)],
-    }
+                    is wanted",
+        vec![shell_line(words)],
+    )
 }
 
 fn reconstruct(facts: &RunFacts, remains: &Remains) -> WayOut {
@@ -118,18 +115,17 @@ fn reconstruct(facts: &RunFacts, remains: &Remains) -> WayOut {
         let count = salvage.records.len().to_string();
         let cut = format!("{} > {}", shell_line(["head", "-n", &count, &aside]), shell_line([&log]));
         let run = facts.run.as_str();
-        return WayOut {
-            what: format!("continue from the {} that can be trusted", counted(salvage.records.len(), "record")),
-            judgement: "for: keeps the run; against: what came later is forgotten, so agents may do work again on top \
-                        of what is there, and lanes that were merged since may block"
-                .to_owned(),
-            commands: vec![
+        return option(
+            format!("continue from the {} that can be trusted", counted(salvage.records.len(), "record")),
+            "for: keeps the run; against: what came later is forgotten, so agents may do work again on top \
+                        of what is there, and lanes that were merged since may block",
+            vec![
                 shell_line(["mv", &log, &aside]),
                 cut,
                 shell_line(["lanekeeper", "doctor", run, "--fix"]),
                 shell_line(["lanekeeper", "resume", run]),
             ],
-        };
+        );
     }
     let look = remains.branches.iter().map(|(name, _)| shell_line(["git", "log", "--stat", short(name)]));
     let open = remains.branches.iter().enumerate().map(|(number, (name, _))| {
@@ -137,21 +133,24 @@ fn reconstruct(facts: &RunFacts, remains: &Remains) -> WayOut {
         shell_line(["git", "worktree", "add", "--detach", &place, short(name)])
     });
     let snapshots = remains.snapshots.iter().map(|(name, _)| shell_line(["git", "show", "--stat", name]));
-    WayOut {
-        what: "take the work out of git by hand".to_owned(),
-        judgement: "for: keeps what the agents did; against: a person has to judge and merge it".to_owned(),
-        commands: look.chain(open).chain(snapshots).collect(),
-    }
+    option(
+        "take the work out of git by hand",
+        "for: keeps what the agents did; against: a person has to judge and merge it",
+        look.chain(open).chain(snapshots).collect(),
+    )
 }
 
 fn leave(run: &RunId, remains: &Remains) -> WayOut {
     let slots = remains.slots.iter().map(|slot| shell_line(["git", "-C", &slot.path.to_string_lossy(), "status"]));
-    WayOut {
-        what: format!("abandon run {run}, leave everything as it is, and take up something else"),
-        judgement: "for: costs nothing now; against: its worktrees and branches stay until a person removes them"
-            .to_owned(),
-        commands: slots.collect(),
-    }
+    option(
+        format!("abandon run {run}, leave everything as it is, and take up something else"),
+        "for: costs nothing now; against: its worktrees and branches stay until a person removes them",
+        slots.collect(),
+    )
+}
+
+fn option(what: impl Into<String>, judgement: &str, commands: Vec<String>) -> WayOut {
+    WayOut { what: what.into(), judgement: judgement.to_owned(), commands }
 }
 
 fn listed(names: &[String]) -> String {
@@ -169,25 +168,25 @@ pub(super) fn contradiction(facts: &RunFacts, expected: &Expected, issue: String
         recovery_attempts: format!("the plan's file {plan} was read; it is not what the run began with"),
         impact: "the run cannot continue; its branches, snapshots and worktrees stay as they are".to_owned(),
         options: [
-            WayOut {
-                what: "run the phase again, in a new run beside this one".to_owned(),
-                judgement: "for: certain; against: agents do their work again".to_owned(),
-                commands: vec![shell_line(["lanekeeper", "execute-phase", &plan, "--new-run"])],
-            },
-            WayOut {
-                what: format!("put {plan} back as it was (SHA-256 {}), then repair", facts.plan.source_sha256),
-                judgement: "for: the run continues; against: the old text must be found".to_owned(),
-                commands: vec![
+            option(
+                "run the phase again, in a new run beside this one",
+                "for: certain; against: agents do their work again",
+                vec![shell_line(["lanekeeper", "execute-phase", &plan, "--new-run"])],
+            ),
+            option(
+                format!("put {plan} back as it was (SHA-256 {}), then repair", facts.plan.source_sha256),
+                "for: the run continues; against: the old text must be found",
+                vec![
                     shell_line(["git", "log", "--", &plan]),
                     shell_line(["lanekeeper", "doctor", run, "--fix"]),
                     shell_line(["lanekeeper", "resume", run]),
                 ],
-            },
-            WayOut {
-                what: format!("abandon run {run}, leave everything as it is, and take up something else"),
-                judgement: "for: costs nothing now; against: its worktrees and branches stay".to_owned(),
-                commands: Vec::new(),
-            },
+            ),
+            option(
+                format!("abandon run {run}, leave everything as it is, and take up something else"),
+                "for: costs nothing now; against: its worktrees and branches stay",
+                Vec::new(),
+            ),
         ],
     }
 }
@@ -195,12 +194,11 @@ pub(super) fn contradiction(facts: &RunFacts, expected: &Expected, issue: String
 pub(super) fn unusable_plan(facts: &RunFacts, expected: &Expected, issue: String) -> Escalation {
     let contradiction = contradiction(facts, expected, issue);
     let [again, put_back, _] = contradiction.options;
-    let accept = WayOut {
-        what: "continue with the plan file as it is now, or with plan.json if there is no plan file".to_owned(),
-        judgement: "for: the run continues; against: its lanes may be told something else than they did so far"
-            .to_owned(),
-        commands: vec![shell_line(["lanekeeper", "resume", facts.run.as_str(), "--accept-plan-change"])],
-    };
+    let accept = option(
+        "continue with the plan file as it is now, or with plan.json if there is no plan file",
+        "for: the run continues; against: its lanes may be told something else than they did so far",
+        vec![shell_line(["lanekeeper", "resume", facts.run.as_str(), "--accept-plan-change"])],
+    );
     Escalation { options: [accept, put_back, again], ..contradiction }
 }
 
@@ -228,29 +226,28 @@ pub(super) fn worktree(
         recovery_attempts: tried.to_owned(),
         impact: "the lane cannot continue; other lanes can".to_owned(),
         options: [
-            WayOut {
-                what: "put the lane back and run it again".to_owned(),
-                judgement: "for: certain, and what is left of its work is kept in snapshots; against: its agents do \
-                            their work again"
-                    .to_owned(),
-                commands: std::iter::once(rollback).chain(resume).collect(),
-            },
-            WayOut {
-                what: "put it right by hand, then repair the rest".to_owned(),
-                judgement: "for: keeps the lane's work where it is; against: a person has to look".to_owned(),
-                commands: by_hand
+            option(
+                "put the lane back and run it again",
+                "for: certain, and what is left of its work is kept in snapshots; against: its agents do \
+                            their work again",
+                std::iter::once(rollback).chain(resume).collect(),
+            ),
+            option(
+                "put it right by hand, then repair the rest",
+                "for: keeps the lane's work where it is; against: a person has to look",
+                by_hand
                     .into_iter()
                     .chain([
                         shell_line(["lanekeeper", "doctor", run, "--fix"]),
                         shell_line(["lanekeeper", "resume", run]),
                     ])
                     .collect(),
-            },
-            WayOut {
-                what: "leave the lane as it is and take up something else".to_owned(),
-                judgement: "for: costs nothing now; against: the run stays unfinished".to_owned(),
-                commands: Vec::new(),
-            },
+            ),
+            option(
+                "leave the lane as it is and take up something else",
+                "for: costs nothing now; against: the run stays unfinished",
+                Vec::new(),
+            ),
         ],
     }
 }

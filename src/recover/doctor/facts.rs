@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::expected::{Expected, Holding, Owned};
 use crate::event::Record;
-use crate::git::{Prunable, Slot, Standing};
+use crate::git::{Prunable, Slot, WorktreeState};
 use crate::model::{AgentName, CheckpointRecord, CommitId, JobId, LaneId, PhaseId, Plan, ProcessId, RunId, TaskFile};
 use crate::process::Observation;
+use crate::recover::doctor::{Expected, Holding, Owned};
 use crate::schedule::Fault;
 use crate::store::salvage::Salvage;
 
@@ -37,7 +37,6 @@ pub struct RunFacts {
     pub statuses: Vec<StatusSeen>,
     pub holdings: Vec<HoldingSeen>,
     pub jobs: Vec<(JobId, PathBuf, Result<Observation, String>)>,
-    pub damaged_indexes: Vec<PathBuf>,
     pub checkpoints: NewestCheckpoints,
     /// The commit at which the run last knew the integration branch, if that branch is gone.
     pub base_missing: Option<CommitId>,
@@ -113,7 +112,7 @@ pub struct StatusSeen {
 pub struct HoldingSeen {
     pub owned: Owned,
     pub holding: Holding,
-    pub standing: Standing,
+    pub state: WorktreeState,
     pub branch: Option<CommitId>,
     /// Where a branch that is gone can be created again, and the evidence for it.
     pub origin: Option<(CommitId, String)>,
@@ -191,7 +190,7 @@ pub struct IndexTrouble {
 }
 
 /// The fields in which two `task.json` differ; what others add is not compared.
-pub(super) fn differing(found: &TaskFile, expected: &TaskFile) -> Vec<&'static str> {
+pub(crate) fn differing(found: &TaskFile, expected: &TaskFile) -> Vec<&'static str> {
     let agents = expected.agents.iter().all(|(name, agent)| found.agents.get(name) == Some(agent));
     let fields = [
         ("task_name", found.task_name == expected.task_name),
@@ -208,7 +207,7 @@ pub(super) fn differing(found: &TaskFile, expected: &TaskFile) -> Vec<&'static s
 }
 
 /// Whether two records are the same; hints may be worded otherwise by another version.
-pub(super) fn is_same_record(one: &CheckpointRecord, other: &CheckpointRecord) -> bool {
+pub(crate) fn is_same_record(one: &CheckpointRecord, other: &CheckpointRecord) -> bool {
     let story = |record: &CheckpointRecord| CheckpointRecord {
         resume_hint: "".into(),
         rollback_hint: "".into(),

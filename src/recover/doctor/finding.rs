@@ -2,9 +2,8 @@
 
 use serde::Serialize;
 
-use super::facts::RunFacts;
-use super::repair::Repair;
 use crate::model::{AgentName, LaneId, RunId};
+use crate::recover::doctor::{Repair, RunFacts};
 
 crate::model::word_enum! {
     Severity {
@@ -59,7 +58,6 @@ crate::model::word_enum! {
         /// A lock on the packed refs or on an integration branch, and no git is at work.
         RefLock = "ref-lock",
         IndexDamaged = "index-damaged",
-        PrivateIndexDamaged = "private-index-damaged",
         CheckpointsUnreadable = "checkpoints-unreadable",
         CheckpointsBehind = "checkpoints-behind",
         JobWithoutSupervisor = "job-without-supervisor",

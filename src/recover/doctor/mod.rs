@@ -17,6 +17,12 @@ mod shared;
 mod survey;
 
 pub use diagnosis::diagnose;
+pub(crate) use expected::{Expected, Holding, Owned};
+pub(crate) use facts::{
+    Claimed, HoldingSeen, IndexTrouble, LogSeen, Remains, SharedFacts, StatusSeen, TaskSeen, differing, is_same_record,
+};
 pub use facts::{Facts, RunFacts};
 pub use finding::{Cure, Escalation, Finding, Kind};
-pub use survey::{Place, Source, SurveyError, survey};
+pub(crate) use finding::{Severity, WayOut};
+pub(crate) use repair::{Repair, Target};
+pub use survey::{Place, Source, survey};

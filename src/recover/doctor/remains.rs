@@ -3,19 +3,19 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::facts::{LogSeen, Remains, RunFacts};
-use super::survey::{Place, SurveyError, below};
 use crate::event::Event;
+use crate::fs::directory::entries;
 use crate::git::{GitError, Pool};
 use crate::model::{CheckpointRecord, CheckpointStatus, CommitId, Plan, RunId};
+use crate::recover::doctor::{LogSeen, Place, Remains, RunFacts};
 use crate::store::RunDirectory;
 
 /// Every run that has left something: a log, a directory, a slot, or checkpoints of lanes that are not complete and
 /// whose branches exist.
-pub(super) fn known_runs(place: &Place<'_>, records: &[CheckpointRecord]) -> Result<Vec<RunId>, SurveyError> {
+pub(super) fn known_runs(place: &Place<'_>, records: &[CheckpointRecord]) -> anyhow::Result<Vec<RunId>> {
     let logged: Vec<RunId> = place.state.runs()?;
     let mut runs: BTreeSet<RunId> = logged.iter().cloned().collect();
-    for path in below(&place.state.path()).iter().filter(|path| path.is_dir()) {
+    for path in entries(&place.state.path())?.iter().filter(|path| path.is_dir()) {
         let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| RunId::new(name).ok());
         if (path.join("plan.json").exists() || path.join("lanes").exists())
             && let Some(run) = name
@@ -120,7 +120,7 @@ fn job_directories(run: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![run.to_owned()];
     while let Some(directory) = open.pop() {
-        for path in below(&directory) {
+        for path in entries(&directory).unwrap_or_default() {
             if path.is_dir() && !path.is_symlink() {
                 open.push(path);
             } else if path.ends_with("spec.json") {

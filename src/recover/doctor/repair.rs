@@ -4,39 +4,80 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use anyhow::{Result, anyhow};
+
 use crate::event::Worktree;
-use crate::fs::{FileError, atomic, directory};
-use crate::git::{self, GitError, Holder, Pool, Repository};
+use crate::fs::{atomic, directory};
+use crate::git::{self, Holder, Pool, Repository};
 use crate::model::text::counted;
 use crate::model::{CheckpointRecord, CommitId, Plan, TaskFile, Timestamp};
 use crate::process;
-use crate::recover::doctor::facts::IndexTrouble;
-use crate::store::checkpoints::CheckpointsError;
-use crate::store::lane_files::{self, LaneFileError};
-use crate::store::{Journal, LaneDirectory, LogError, checkpoints, checkpoints_mend, salvage};
+use crate::recover::doctor::IndexTrouble;
+use crate::store::{Journal, LaneDirectory, checkpoints, checkpoints_mend, lane_files, salvage};
 
 /// One thing that `--fix` does; [`Repair::description`] describes each.
 #[derive(Debug, Clone)]
 pub enum Repair {
-    CutLog { log: PathBuf },
-    ReplaceLog { log: PathBuf, text: Vec<u8> },
-    WritePlan { path: PathBuf, plan: Arc<Plan> },
-    WriteTask { root: PathBuf, lane: LaneDirectory, task: Box<TaskFile> },
-    SetAside { path: PathBuf },
-    RemoveCache { path: PathBuf },
-    MakeBranch { branch: String, commit: CommitId },
-    Reopen { target: Target, tip: Option<CommitId> },
-    BringBack { target: Target, from: PathBuf },
-    Register { target: Target, entry: PathBuf },
-    Place { target: Target },
-    BackToBranch { target: Target },
-    Reclaim { target: Target },
-    DropClaim { root: PathBuf, claim: PathBuf },
-    Forget { root: PathBuf, entry: PathBuf },
-    MakeIndex { index: IndexTrouble },
-    RemoveLocks { worktree: PathBuf },
-    RebuildCheckpoints { path: PathBuf, records: Vec<CheckpointRecord> },
-    UpdateCheckpoints { path: PathBuf, records: Vec<CheckpointRecord> },
+    CutLog {
+        log: PathBuf,
+    },
+    ReplaceLog {
+        log: PathBuf,
+        text: Vec<u8>,
+    },
+    WritePlan {
+        path: PathBuf,
+        plan: Arc<Plan>,
+    },
+    WriteTask {
+        root: PathBuf,
+        lane: LaneDirectory,
+        task: Box<TaskFile>,
+    },
+    SetAside {
+        path: PathBuf,
+    },
+    MakeBranch {
+        branch: String,
+        commit: CommitId,
+    },
+    Reopen {
+        target: Target,
+        tip: Option<CommitId>,
+    },
+    /// `from`: where it was moved.
+    Register {
+        target: Target,
+        from: Option<PathBuf>,
+    },
+    BackToBranch {
+        target: Target,
+    },
+    Reclaim {
+        target: Target,
+    },
+    DropClaim {
+        root: PathBuf,
+        claim: PathBuf,
+    },
+    Forget {
+        root: PathBuf,
+        entry: PathBuf,
+    },
+    MakeIndex {
+        index: IndexTrouble,
+    },
+    RemoveLocks {
+        worktree: PathBuf,
+    },
+    RebuildCheckpoints {
+        path: PathBuf,
+        records: Vec<CheckpointRecord>,
+    },
+    UpdateCheckpoints {
+        path: PathBuf,
+        records: Vec<CheckpointRecord>,
+    },
 }
 
 #[derive(Debug, Clone)]
@@ -47,24 +88,6 @@ pub struct Target {
     pub worktree: Worktree,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum RepairError {
-    #[error(transparent)]
-    Git(#[from] GitError),
-    #[error(transparent)]
-    Log(#[from] LogError),
-    #[error(transparent)]
-    File(#[from] FileError),
-    #[error(transparent)]
-    Lane(#[from] LaneFileError),
-    #[error(transparent)]
-    Checkpoints(#[from] CheckpointsError),
-    #[error("the plan cannot be written: {0}")]
-    Plan(serde_json::Error),
-    #[error("a git is at work in {} now", .0.display())]
-    InUse(PathBuf),
-}
-
 impl Repair {
     pub(super) fn description(&self) -> String {
         match self {
@@ -73,13 +96,10 @@ impl Repair {
             Self::WritePlan { .. } => "--fix writes it again from the plan's source, which is unchanged".to_owned(),
             Self::WriteTask { .. } => "--fix writes it again from the run log".to_owned(),
             Self::SetAside { .. } => "--fix renames it to .bad".to_owned(),
-            Self::RemoveCache { .. } => "--fix removes it; it is made again when it is needed".to_owned(),
             Self::MakeBranch { commit, .. } => format!("--fix makes it again at {commit}"),
             Self::Reopen { .. } => "--fix makes it again on its branch".to_owned(),
-            Self::BringBack { .. } => "--fix moves it back with all that is in it".to_owned(),
-            Self::Register { .. } | Self::Place { .. } => {
-                "--fix makes git know it again, with every file as it is".to_owned()
-            }
+            Self::Register { from: Some(_), .. } => "--fix moves it back with all that is in it".to_owned(),
+            Self::Register { from: None, .. } => "--fix makes git know it again, with every file as it is".to_owned(),
             Self::BackToBranch { .. } => {
                 "--fix puts it back onto its branch if no commit and no change is lost by that".to_owned()
             }
@@ -100,10 +120,13 @@ impl Repair {
     }
 
     /// Does it and returns what was done. The locks of the run are held.
-    pub fn carry_out(&self, repository: &Repository, now: Timestamp) -> Result<String, RepairError> {
+    pub fn carry_out(&self, repository: &Repository, now: Timestamp) -> Result<String> {
         let pool = |root: &Path| Pool::new(repository.clone(), root, u32::MAX, true);
         match self {
-            Self::CutLog { log } => Journal::open(log).map(|_| "cut off".to_owned()).map_err(RepairError::from),
+            Self::CutLog { log } => {
+                Journal::open(log)?;
+                Ok("cut off".to_owned())
+            }
             Self::ReplaceLog { log, text } => Ok(kept(&salvage::replace_log(log, text)?)),
             Self::WritePlan { path, plan } => write_plan(path, plan),
             Self::WriteTask { root, lane, task } => {
@@ -112,36 +135,24 @@ impl Repair {
                 Ok("written from the run log".to_owned())
             }
             Self::SetAside { path } => set_aside(path),
-            Self::RemoveCache { path } => {
-                atomic::remove(path)?;
-                Ok("removed".to_owned())
-            }
             Self::MakeBranch { branch, commit } => {
                 repository.make_branch(branch, commit)?;
                 Ok(format!("made at {commit}"))
             }
             Self::Reopen { target, tip } => reopen(repository, target, tip.as_ref(), now),
-            Self::BringBack { target, from } => {
-                target.pool(repository).bring_back(from, &target.worktree.path)?;
-                target.reclaim(repository)?;
-                Ok(format!("brought back from {}", from.display()))
-            }
-            Self::Register { target, entry } => {
-                target.pool(repository).register(&target.worktree, entry)?;
-                target.reclaim(repository)?;
-                Ok("known to git again".to_owned())
-            }
-            Self::Place { target } => {
-                target.pool(repository).place(&target.worktree.path)?;
-                target.reclaim(repository)?;
-                Ok("known to git again".to_owned())
+            Self::Register { target, from } => {
+                let pool = target.pool(repository);
+                pool.restore_registration(&target.worktree)?;
+                pool.reclaim(&target.holder, &target.worktree)?;
+                let told = from.as_ref().map(|from| format!("brought back from {}", from.display()));
+                Ok(told.unwrap_or_else(|| "known to git again".to_owned()))
             }
             Self::BackToBranch { target } => {
                 target.pool(repository).back_to_branch(&target.holder, &target.worktree)?;
                 Ok(format!("back on {}", target.worktree.branch))
             }
             Self::Reclaim { target } => {
-                target.reclaim(repository)?;
+                target.pool(repository).reclaim(&target.holder, &target.worktree)?;
                 Ok("its holder is noted again".to_owned())
             }
             Self::DropClaim { root, claim } => Ok(kept(&pool(root).drop_claim(claim)?)),
@@ -164,20 +175,14 @@ impl Target {
     fn pool(&self, repository: &Repository) -> Pool {
         Pool::new(repository.clone(), &self.root, u32::MAX, true)
     }
-
-    fn reclaim(&self, repository: &Repository) -> Result<(), GitError> {
-        let pool = self.pool(repository);
-        pool.reclaim(&self.holder, &self.worktree)?;
-        pool.link(&self.holder, &self.worktree.path)
-    }
 }
 
 fn kept(aside: &Path) -> String {
     format!("what was there is kept as {}", aside.display())
 }
 
-fn write_plan(path: &Path, plan: &Plan) -> Result<String, RepairError> {
-    let text = serde_json::to_vec_pretty(plan).map_err(RepairError::Plan)?;
+fn write_plan(path: &Path, plan: &Plan) -> Result<String> {
+    let text = serde_json::to_vec_pretty(plan).map_err(|error| anyhow!("the plan cannot be written: {error}"))?;
     let aside = path.exists().then(|| salvage::keep_aside(path)).transpose()?;
     if let Some(directory) = path.parent() {
         directory::create_directory(directory)?;
@@ -187,19 +192,14 @@ fn write_plan(path: &Path, plan: &Plan) -> Result<String, RepairError> {
     Ok(aside.map_or(told.clone(), |aside| format!("{told}; {}", kept(&aside))))
 }
 
-fn set_aside(path: &Path) -> Result<String, RepairError> {
+fn set_aside(path: &Path) -> Result<String> {
     let aside = path.with_extension("json.bad");
-    atomic::rename(path, &aside).map_err(FileError::io("set aside", path))?;
+    atomic::rename(path, &aside)?;
     Ok(kept(&aside))
 }
 
 /// Makes a worktree again. What was staged in the one that is gone is in its index only, which is about to go.
-fn reopen(
-    repository: &Repository,
-    target: &Target,
-    tip: Option<&CommitId>,
-    now: Timestamp,
-) -> Result<String, RepairError> {
+fn reopen(repository: &Repository, target: &Target, tip: Option<&CommitId>, now: Timestamp) -> Result<String> {
     let worktree = &target.worktree;
     let staged = match tip {
         Some(tip) => repository.staged_in_missing(&worktree.path, tip)?,
@@ -222,27 +222,27 @@ fn rescue_name(branch: &str) -> String {
     branch.split('/').skip(1).take(2).collect::<Vec<_>>().join("-")
 }
 
-fn remove_locks(repository: &Repository, worktree: &Path) -> Result<String, RepairError> {
+fn remove_locks(repository: &Repository, worktree: &Path) -> Result<String> {
     refuse_in_use(worktree)?;
     repository.remove_locks_in(worktree)?;
     Ok("removed".to_owned())
 }
 
-fn make_index(repository: &Repository, index: &IndexTrouble) -> Result<String, RepairError> {
+fn make_index(repository: &Repository, index: &IndexTrouble) -> Result<String> {
     refuse_in_use(&index.worktree)?;
     let aside = salvage::keep_aside(&index.path)?;
     repository.make_index(&index.worktree)?;
     Ok(kept(&aside))
 }
 
-fn refuse_in_use(worktree: &Path) -> Result<(), RepairError> {
+fn refuse_in_use(worktree: &Path) -> Result<()> {
     match process::at_work_in(worktree, "git") {
         Some(gits) if gits.is_empty() => Ok(()),
-        _ => Err(RepairError::InUse(worktree.to_owned())),
+        _ => Err(anyhow!("a git is at work in {} now", worktree.display())),
     }
 }
 
-fn rebuild_checkpoints(path: &Path, records: &[CheckpointRecord]) -> Result<String, RepairError> {
+fn rebuild_checkpoints(path: &Path, records: &[CheckpointRecord]) -> Result<String> {
     Ok(match checkpoints_mend::mend(path, records)? {
         Some(mended) => {
             let recovered = counted(mended.recovered, "record");

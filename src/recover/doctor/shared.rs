@@ -3,18 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::facts::{IndexTrouble, RunFacts, SharedFacts};
-use super::survey::{Place, SurveyError};
 use crate::executor::FINAL;
 use crate::git::{GitError, Pool, Repository};
 use crate::model::{CheckpointRecord, CommitId, PhaseId, RunId};
 use crate::process;
+use crate::recover::doctor::{IndexTrouble, Place, RunFacts, SharedFacts};
 
 pub(super) fn shared_facts(
     place: &Place<'_>,
     runs: &[RunFacts],
     checkpoints: Result<Vec<CheckpointRecord>, String>,
-) -> Result<SharedFacts, SurveyError> {
+) -> anyhow::Result<SharedFacts> {
     let pools = pools(place, runs);
     let mut shared = SharedFacts {
         checkpoints_path: place.state.checkpoints(),

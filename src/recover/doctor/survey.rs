@@ -5,32 +5,26 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::expected::{Expected, Holding, Owned};
+use anyhow::Result;
+
 use super::facts::*;
 use super::{remains, shared};
 use crate::event::{Event, Record, RunStarted};
+use crate::fs::regular_file;
 use crate::fs::regular_file::read_left;
-use crate::fs::{FileError, regular_file};
-use crate::git::{GitError, Pool, Repository, Slot, SlotCheckout, is_damaged_index};
+use crate::git::{GitError, Pool, Repository, Slot, SlotCheckout};
 use crate::model::digest::sha256;
 use crate::model::{CheckpointRecord, CommitId, JobId, LaneId, Plan, RunId};
 use crate::process;
 use crate::projection::RunHistory;
 use crate::projection::checkpoints::{CheckpointFold, RunFiles};
 use crate::projection::tasks::task_file;
+use crate::recover::doctor::{Expected, Holding, Owned};
 use crate::recover::resume::PlanOnRecord;
 use crate::schedule::RunState;
 use crate::store::checkpoints::{self, CheckpointEntry};
 use crate::store::salvage::salvage;
 use crate::store::{LaneDirectory, LogContents, LogError, RunDirectory, StateDirectory, lane_files, lock, run_log};
-
-#[derive(Debug, thiserror::Error)]
-pub enum SurveyError {
-    #[error(transparent)]
-    Git(#[from] GitError),
-    #[error(transparent)]
-    File(#[from] FileError),
-}
 
 /// The source of a plan as it is now: its SHA-256, prompt files included, and the plan, if it is one.
 pub type Source = (String, Option<Arc<Plan>>);
@@ -48,10 +42,7 @@ pub struct Place<'a> {
 }
 
 /// Looks at everything.
-///
-/// # Errors
-/// [`SurveyError`] when git or the state directory cannot be asked at all.
-pub fn survey(place: &Place<'_>) -> Result<Facts, SurveyError> {
+pub fn survey(place: &Place<'_>) -> Result<Facts> {
     let checkpoints = checkpoints::read(&place.state.checkpoints());
     let records: Vec<CheckpointRecord> = checkpoints.iter().flatten().filter_map(as_record).cloned().collect();
     let all = remains::known_runs(place, &records)?;
@@ -69,7 +60,7 @@ fn as_record(entry: &CheckpointEntry) -> Option<&CheckpointRecord> {
     }
 }
 
-fn run_facts(place: &Place<'_>, run: RunId, records: &[CheckpointRecord]) -> Result<RunFacts, SurveyError> {
+fn run_facts(place: &Place<'_>, run: RunId, records: &[CheckpointRecord]) -> Result<RunFacts> {
     let directory = place.state.run(&run);
     let held = !place.ours.contains(&run) && lock::is_held(&directory.lock());
     let log_path = remains::log_path(&directory, &run, records);
@@ -85,7 +76,6 @@ fn run_facts(place: &Place<'_>, run: RunId, records: &[CheckpointRecord]) -> Res
         statuses: Vec::new(),
         holdings: Vec::new(),
         jobs: Vec::new(),
-        damaged_indexes: Vec::new(),
         checkpoints: NewestCheckpoints::default(),
         base_missing: None,
         remains: None,
@@ -108,8 +98,6 @@ fn run_facts(place: &Place<'_>, run: RunId, records: &[CheckpointRecord]) -> Res
         facts.holdings = holdings(place, &facts, &expected)?;
         let (tasks, statuses) = (tasks(&expected, events), statuses(&expected));
         (facts.tasks, facts.statuses) = (tasks, statuses);
-        facts.damaged_indexes =
-            private_indexes(&facts.directory).into_iter().filter(|it| is_damaged_index(it)).collect();
         facts.expected = Some(expected);
     } else {
         facts.remains = Some(remains::remains(place, &facts, records)?);
@@ -344,7 +332,7 @@ fn holding_seen(
         }
     }
     Ok(HoldingSeen {
-        standing: place.repository.standing(&worktree.path, &worktree.branch)?,
+        state: place.repository.worktree_state(&worktree.path, &worktree.branch)?,
         origin: if branch.is_none() { origin(place.repository, expected, &owned, &holding)? } else { None },
         owned,
         holding,
@@ -384,21 +372,4 @@ fn origin(
         }
     }
     Ok(None)
-}
-
-/// The indexes with which snapshots of a run's worktrees are made.
-fn private_indexes(run: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    for lane in below(&run.join("lanes")) {
-        found.push(lane.join("snapshot.index"));
-        found.extend(below(&lane.join("agents")).into_iter().map(|agent| agent.join("snapshot.index")));
-    }
-    found
-}
-
-/// What is in a directory, in the order of the names; nothing where there is none.
-pub(super) fn below(path: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = fs::read_dir(path).into_iter().flatten().flatten().map(|it| it.path()).collect();
-    found.sort();
-    found
 }

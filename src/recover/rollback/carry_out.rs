@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use super::merges::{self, Reverted};
 use super::plan::{KeptWork, LaneToPutBack, RollbackPlan};
-use super::{RollbackError, work};
+use super::{Result, work};
 use crate::event::{Event, Record, SnapshotReason};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::timed::sync_log;
-use crate::executor::{Executor, ExecutorError, Keeping};
-use crate::fs::atomic;
+use crate::executor::{Executor, Keeping};
 use crate::git::{self, Snapshot};
 use crate::model::{AgentName, CommitId, LaneId, Timestamp};
 use crate::process;
@@ -37,7 +36,7 @@ struct Rollback<'a> {
 /// Rolls the lanes back. The caller holds the run's lock; `watch` gets every record once it is durable.
 ///
 /// # Errors
-/// [`RollbackError`]. Before `RollbackBegun` nothing was changed but repairs; after it the same rollback, asked for again,
+/// `RollbackError`. Before `RollbackBegun` nothing was changed but repairs; after it the same rollback, asked for again,
 /// finishes.
 pub fn carry_out(
     executor: &Executor,
@@ -45,7 +44,7 @@ pub fn carry_out(
     state: &mut RunState,
     plan: &RollbackPlan,
     watch: &mut dyn FnMut(&[Record]),
-) -> Result<Vec<PutBack>, RollbackError> {
+) -> Result<Vec<PutBack>> {
     if plan.lanes.is_empty() {
         return Ok(Vec::new());
     }
@@ -70,7 +69,7 @@ pub fn carry_out(
 }
 
 /// Refuses a rollback that would lose what is in a worktree or take a branch from the user. Changes nothing.
-pub fn check_worktrees(executor: &Executor, plan: &RollbackPlan) -> Result<(), RollbackError> {
+pub fn check_worktrees(executor: &Executor, plan: &RollbackPlan) -> Result<()> {
     plan.lanes.iter().try_for_each(|lane| work::check(executor, lane))
 }
 
@@ -80,7 +79,7 @@ impl Rollback<'_> {
     }
 
     /// Appends events to the run log; they are durable afterwards.
-    fn record(&mut self, events: Vec<Event>) -> Result<(), RollbackError> {
+    fn record(&mut self, events: Vec<Event>) -> Result<()> {
         let mut records = Vec::new();
         for event in events {
             records.push(self.journal.append(self.executor.clock.now(), &event)?);
@@ -94,13 +93,13 @@ impl Rollback<'_> {
     }
 
     /// Restores what was removed of the lanes, such as claims, without which their worktrees are not known.
-    fn repair(&mut self, plan: &RollbackPlan) -> Result<(), RollbackError> {
+    fn repair(&mut self, plan: &RollbackPlan) -> Result<()> {
         let repaired = plan.lanes.iter().flat_map(|lane| self.executor.repair_for_rollback(lane.lane, self.state));
         let repaired: Vec<Event> = repaired.collect();
         if repaired.is_empty() { Ok(()) } else { self.record(repaired) }
     }
 
-    fn stop_jobs(&mut self, plan: &RollbackPlan) -> Result<(), RollbackError> {
+    fn stop_jobs(&mut self, plan: &RollbackPlan) -> Result<()> {
         let directories: Vec<_> = plan.jobs.iter().map(|job| self.executor.run.job(job)).collect();
         for directory in &directories {
             process::stop(directory, false)?;
@@ -120,7 +119,7 @@ impl Rollback<'_> {
 
     /// Keeps everything of the lane that nothing else holds: what is uncommitted in its worktrees, and what is on its
     /// branches alone. Returns all saved work of the lane, earlier snapshots included.
-    fn keep(&mut self, lane: &LaneToPutBack) -> Result<Vec<KeptWork>, RollbackError> {
+    fn keep(&mut self, lane: &LaneToPutBack) -> Result<Vec<KeptWork>> {
         let (executor, at) = (self.executor, self.began(lane));
         let mut kept = work::existing(executor, &lane.kept)?;
         let mut heads = Vec::new();
@@ -159,7 +158,7 @@ impl Rollback<'_> {
         lane: &LaneToPutBack,
         agent: Option<AgentName>,
         Snapshot { commit, reference }: Snapshot,
-    ) -> Result<KeptWork, RollbackError> {
+    ) -> Result<KeptWork> {
         crash_point(CrashPoint::RollbackStep("keep"));
         let work = KeptWork { agent: agent.clone(), commit: commit.clone(), reference: reference.clone() };
         let (lane, reason) = (self.id(lane), SnapshotReason::Rollback);
@@ -167,12 +166,7 @@ impl Rollback<'_> {
         Ok(work)
     }
 
-    fn take_apart(
-        &mut self,
-        lane: &LaneToPutBack,
-        kept: Vec<KeptWork>,
-        undone: &Reverted,
-    ) -> Result<PutBack, RollbackError> {
+    fn take_apart(&mut self, lane: &LaneToPutBack, kept: Vec<KeptWork>, undone: &Reverted) -> Result<PutBack> {
         let id = self.id(lane);
         let aside = self.release(lane)?;
         crash_point(CrashPoint::RollbackStep("release"));
@@ -187,7 +181,7 @@ impl Rollback<'_> {
 
     /// Gives the lane's slots back, clean and on no branch, and removes the links to them. Returns where something that
     /// was in the place of a worktree was moved to.
-    fn release(&mut self, lane: &LaneToPutBack) -> Result<Vec<PathBuf>, RollbackError> {
+    fn release(&mut self, lane: &LaneToPutBack) -> Result<Vec<PathBuf>> {
         let (executor, at) = (self.executor, self.began(lane));
         let mut moved = Vec::new();
         for slot in work::held(executor, lane.lane)? {
@@ -205,14 +199,12 @@ impl Rollback<'_> {
             }
             executor.pool.unlink(&slot.holder)?;
             executor.pool.release(&slot.holder, &heads)?;
-            let index = executor.index_file(lane.lane, slot.holder.agent.as_ref());
-            atomic::remove(&index).map_err(ExecutorError::from)?;
         }
         Ok(moved)
     }
 
     /// Gives the slot of the final gate back, which judged what is no more. What the gate left in it is no work.
-    fn release_final(&self) -> Result<(), RollbackError> {
+    fn release_final(&self) -> Result<()> {
         let executor = self.executor;
         let slots = executor.pool.held_by(&executor.facts.run_id)?;
         for slot in slots.iter().filter(|slot| slot.holder.lane.is_none()) {
@@ -222,7 +214,7 @@ impl Rollback<'_> {
     }
 
     /// A run that holds nothing any more needs no pool until it is resumed.
-    fn empty_pool(&mut self) -> Result<(), RollbackError> {
+    fn empty_pool(&mut self) -> Result<()> {
         let executor = self.executor;
         let run = &executor.facts.run_id;
         if executor.facts.options.keep_pool || !executor.pool.held_by(run)?.is_empty() {

@@ -1,7 +1,7 @@
 //! Reverts merged work on the integration branch.
 
-use super::RollbackError;
 use super::plan::LaneToPutBack;
+use super::{Result, RollbackError};
 use crate::executor::Executor;
 use crate::git::{self, Publication, Revert};
 use crate::model::{CommitId, LaneIndex};
@@ -16,7 +16,7 @@ pub(super) struct Reverted {
 const TRIES: u32 = 5;
 
 /// Checks that the merges can be reverted. Moves nothing.
-pub(super) fn check(executor: &Executor, lanes: &[LaneToPutBack]) -> Result<(), RollbackError> {
+pub(super) fn check(executor: &Executor, lanes: &[LaneToPutBack]) -> Result<()> {
     let Some(onto) = integration(executor, lanes)? else { return Ok(()) };
     let staged = stage(executor, lanes, &onto)?;
     let tip = staged.tip.unwrap_or_else(|| onto.clone());
@@ -28,7 +28,7 @@ pub(super) fn check(executor: &Executor, lanes: &[LaneToPutBack]) -> Result<(), 
 }
 
 /// Reverts the merges and moves the integration branch there, in one step for all of them.
-pub(super) fn undo(executor: &Executor, lanes: &[LaneToPutBack]) -> Result<Reverted, RollbackError> {
+pub(super) fn undo(executor: &Executor, lanes: &[LaneToPutBack]) -> Result<Reverted> {
     let branch = &executor.facts.base_branch;
     for _ in 0..TRIES {
         let Some(onto) = integration(executor, lanes)? else { return Ok(Reverted::default()) };
@@ -43,7 +43,7 @@ pub(super) fn undo(executor: &Executor, lanes: &[LaneToPutBack]) -> Result<Rever
     Err(RollbackError::Busy { branch: branch.clone() })
 }
 
-fn integration(executor: &Executor, lanes: &[LaneToPutBack]) -> Result<Option<CommitId>, RollbackError> {
+fn integration(executor: &Executor, lanes: &[LaneToPutBack]) -> Result<Option<CommitId>> {
     match lanes.iter().any(|lane| lane.landed.is_some()) {
         true => Ok(Some(executor.integration()?)),
         false => Ok(None),
@@ -51,7 +51,7 @@ fn integration(executor: &Executor, lanes: &[LaneToPutBack]) -> Result<Option<Co
 }
 
 /// Makes the commits that undo the merges, the latest merge first, on top of `onto`. Nobody sees them yet.
-fn stage(executor: &Executor, lanes: &[LaneToPutBack], onto: &CommitId) -> Result<Reverted, RollbackError> {
+fn stage(executor: &Executor, lanes: &[LaneToPutBack], onto: &CommitId) -> Result<Reverted> {
     let mut landed: Vec<_> = lanes.iter().filter_map(|lane| Some((lane.lane, lane.landed.as_ref()?))).collect();
     landed.sort_by_key(|(_, merge)| std::cmp::Reverse(merge.seq));
     let (mut tip, mut by) = (onto.clone(), Vec::new());
@@ -72,7 +72,7 @@ fn stage(executor: &Executor, lanes: &[LaneToPutBack], onto: &CommitId) -> Resul
     Ok(Reverted { tip: Some(tip), by })
 }
 
-fn refused(executor: &Executor, obstacle: Publication) -> Result<(), RollbackError> {
+fn refused(executor: &Executor, obstacle: Publication) -> Result<()> {
     match obstacle {
         Publication::CheckedOutDirty { worktree, obstacles } => {
             Err(RollbackError::CheckedOut { branch: executor.facts.base_branch.clone(), worktree, obstacles })

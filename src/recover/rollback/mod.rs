@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use crate::executor::ExecutorError;
 use crate::fs::FileError;
-use crate::git::{GitError, Obstacles};
+use crate::git::{Blockers, GitError};
 use crate::model::{CommitId, LaneId};
 use crate::process::ProcessError;
 use crate::schedule::Fault;
@@ -22,6 +22,8 @@ use crate::store::LogError;
 
 pub use carry_out::{PutBack, carry_out, check_worktrees};
 pub use plan::{KeptWork, LaneToPutBack, RollbackPlan, plan};
+
+type Result<T, E = RollbackError> = std::result::Result<T, E>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum RollbackError {
@@ -38,7 +40,7 @@ pub enum RollbackError {
     #[error("the merge of {lane} cannot be undone by itself: {} changed again since", .paths.join(", "))]
     Conflict { lane: LaneId, merge: CommitId, branch: String, paths: Vec<String> },
     #[error("{branch} is checked out in {} and cannot be fast-forwarded because of {}", .worktree.display(), .obstacles.paths.join(", "))]
-    CheckedOut { branch: String, worktree: PathBuf, obstacles: Obstacles },
+    CheckedOut { branch: String, worktree: PathBuf, obstacles: Blockers },
     #[error("{branch} moves faster than a merge can be undone on it")]
     Busy { branch: String },
     #[error("branch {branch} is checked out in {}, so it cannot be removed", .place.display())]

@@ -2,20 +2,20 @@
 
 use std::path::PathBuf;
 
-use super::RollbackError;
 use super::plan::{KeptWork, LaneToPutBack};
+use super::{Result, RollbackError};
 use crate::executor::Executor;
 use crate::git::{self, HeldSlot};
 use crate::model::{AgentName, CommitId, LaneIndex};
 
-pub(super) fn held(executor: &Executor, lane: LaneIndex) -> Result<Vec<HeldSlot>, RollbackError> {
+pub(super) fn held(executor: &Executor, lane: LaneIndex) -> Result<Vec<HeldSlot>> {
     let id = &executor.plan.lane(lane).id;
     let slots = executor.pool.held_by(&executor.facts.run_id)?;
     Ok(slots.into_iter().filter(|slot| slot.holder.lane.as_ref() == Some(id)).collect())
 }
 
 /// Refuses a rollback that would lose work or take a branch from the user.
-pub(super) fn check(executor: &Executor, lane: &LaneToPutBack) -> Result<(), RollbackError> {
+pub(super) fn check(executor: &Executor, lane: &LaneToPutBack) -> Result<()> {
     let held = held(executor, lane.lane)?;
     for slot in held.iter().filter(|slot| slot.provisioned) {
         git::refuse_unreadable(&slot.path)?;
@@ -33,7 +33,7 @@ pub(super) fn check(executor: &Executor, lane: &LaneToPutBack) -> Result<(), Rol
     Ok(())
 }
 
-pub(super) fn existing(executor: &Executor, kept: &[KeptWork]) -> Result<Vec<KeptWork>, RollbackError> {
+pub(super) fn existing(executor: &Executor, kept: &[KeptWork]) -> Result<Vec<KeptWork>> {
     let commits: Vec<CommitId> = kept.iter().map(|work| work.commit.clone()).collect();
     let damaged = git::damaged(&executor.repository, &commits)?;
     let mut found = Vec::new();
@@ -45,7 +45,7 @@ pub(super) fn existing(executor: &Executor, kept: &[KeptWork]) -> Result<Vec<Kep
     Ok(found)
 }
 
-pub(super) fn delete_branches(executor: &Executor, lane: &LaneToPutBack) -> Result<(), RollbackError> {
+pub(super) fn delete_branches(executor: &Executor, lane: &LaneToPutBack) -> Result<()> {
     for (_, branch) in branches(executor, lane) {
         if let Some(place) = executor.repository.where_checked_out(&branch)? {
             return Err(RollbackError::BranchInUse { branch, place });

@@ -11,16 +11,14 @@ use lanekeeper::model::CommitId;
 
 use crate::git::support::*;
 
-/// What a snapshot of `worktree` holds at `path`, made with an index that is kept from one call to the next.
-fn kept(world: &World, worktree: &Path, parent: &CommitId, path: &str) -> String {
-    let parents = [parent.clone()];
+/// What a snapshot of `worktree` holds at `path`.
+fn kept(world: &World, worktree: &Path, head: &CommitId, path: &str) -> String {
     let request = SnapshotRequest {
         worktree,
-        index_file: &world.directory.path().join("index"),
         reference: "refs/lanekeeper/checkpoint/P1-A/1",
         message: "kept",
-        parents: &parents,
-        since: &parents,
+        head,
+        since: head,
     };
     let kept = snapshot(&world.repository(), &request).unwrap();
     git(&world.main, &["cat-file", "-p", &format!("{}:{path}", kept.commit)])

@@ -3,7 +3,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lanekeeper::git::{GitError, Lease, PushRequest, Pushed, Remote};
+use lanekeeper::git::{GitError, PushRequest, Remote};
 use lanekeeper::model::CommitId;
 
 use crate::git::support::*;
@@ -22,10 +22,8 @@ fn remote(world: &World) -> Remote {
 
 const STATE: &str = "refs/lanekeeper/state/r1";
 
-fn push(world: &World, commit: &CommitId, expected: Option<&CommitId>) -> Result<Pushed, GitError> {
-    let leases = vec![Lease { reference: STATE.to_owned(), expected: expected.cloned() }];
-    let refspecs = vec![format!("{commit}:{STATE}")];
-    remote(world).push(&PushRequest { refspecs, leases, ..PushRequest::default() })
+fn push(world: &World, commit: &CommitId, expected: Option<&CommitId>) -> Result<bool, GitError> {
+    remote(world).push(&PushRequest { reference: STATE, commit: Some(commit), expected, hooks: false })
 }
 
 fn hook(repository: &Path, name: &str, text: &str) {
@@ -41,29 +39,13 @@ pinned_tests! {
         let second = commit(&world.main, "second");
         git(&world.main, &["checkout", "-q", "-b", "aside", first.as_str()]);
         let aside = commit(&world.main, "aside");
-        assert_eq!(push(&world, &first, None).unwrap(), Pushed::Done);
-        let moved = Pushed::Moved(vec![STATE.to_owned()]);
-        assert_eq!(push(&world, &second, None).unwrap(), moved, "somebody was there before");
-        assert_eq!(push(&world, &second, Some(&first)).unwrap(), Pushed::Done);
-        assert_eq!(push(&world, &aside, Some(&first)).unwrap(), moved);
-        assert_eq!(push(&world, &aside, Some(&second)).unwrap(), Pushed::Done, "it need not be a fast-forward");
+        assert!(push(&world, &first, None).unwrap());
+        assert!(!push(&world, &second, None).unwrap(), "another push was there before");
+        assert!(push(&world, &second, Some(&first)).unwrap());
+        assert!(!push(&world, &aside, Some(&first)).unwrap());
+        assert!(push(&world, &aside, Some(&second)).unwrap(), "it need not be a fast-forward");
         let listed = remote(&world).references(&["refs/lanekeeper/"]).unwrap();
         assert_eq!(listed, [(STATE.to_owned(), aside)]);
-    }
-
-    fn an_atomic_push_moves_all_or_nothing() {
-        let world = World::new();
-        let origin = origin(&world);
-        push(&world, &world.head(), None).unwrap();
-        let next = commit(&world.main, "next");
-        let request = PushRequest {
-            refspecs: vec![format!("{next}:refs/lanekeeper/other"), format!("{next}:{STATE}")],
-            leases: vec![Lease { reference: STATE.to_owned(), expected: None }],
-            atomic: true,
-            hooks: false,
-        };
-        assert_eq!(remote(&world).push(&request).unwrap(), Pushed::Moved(vec![STATE.to_owned()]));
-        assert_eq!(git(&origin, &["for-each-ref", "--format=%(refname)"]), STATE);
     }
 
     fn nothing_is_pushed_or_fetched_but_what_was_asked_for() {
@@ -86,9 +68,9 @@ pinned_tests! {
         let world = World::new();
         origin(&world);
         hook(&world.main.join(".git"), "pre-push", "exit 1");
-        assert_eq!(push(&world, &world.head(), None).unwrap(), Pushed::Done);
-        let refspecs = vec![format!("{}:refs/heads/x", world.head())];
-        let error = remote(&world).push(&PushRequest { refspecs, hooks: true, ..PushRequest::default() }).unwrap_err();
+        assert!(push(&world, &world.head(), None).unwrap());
+        let (reference, commit) = ("refs/heads/x", Some(&world.head()));
+        let error = remote(&world).push(&PushRequest { reference, commit, expected: None, hooks: true }).unwrap_err();
         assert!(matches!(error, GitError::Remote { .. }), "{error}");
     }
 
@@ -102,7 +84,7 @@ pinned_tests! {
         // Somebody else is quicker, after the server has said where the ref is.
         hook(&origin, "update", &format!("git update-ref {STATE} {}", git(&world.main, &["rev-parse", "HEAD"])));
         let third = commit(&world.main, "third");
-        assert_eq!(push(&world, &third, Some(&first)).unwrap(), Pushed::Moved(vec![STATE.to_owned()]));
+        assert!(!push(&world, &third, Some(&first)).unwrap());
     }
 
     fn what_the_server_says_reaches_the_person() {

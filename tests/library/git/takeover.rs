@@ -74,7 +74,7 @@ pinned_tests! {
         pool.release(&holder("A", None), &[world.head()]).unwrap();
         write(&world.root().join("trash/x/file"), "half deleted");
         fs::rename(&slot.path, world.root().join("trash/y")).unwrap();
-        write(&world.root().join("slots/.unfinished-1"), "half written");
+        write(&world.root().join("slots/.01.claim.01900000000070008000000000000001.tmp"), "half written");
         assert_eq!(pool.empty(&run_id("r1"), None).unwrap(), []);
         assert!(!world.root().exists());
         assert_eq!(world.worktrees(), [""; 0]);
@@ -243,20 +243,9 @@ fn whole_life(main: &Path, base: &CommitId) {
         let want = Checkout { adopt: true, ..fresh(&branch, base) };
         let slot = pool.open(&held_by, &want).unwrap();
         write(&slot.path.join("work"), name);
-        let index_file = main.with_file_name("index");
-        let since = [base.clone()];
-        let kept = snapshot(
-            &repository,
-            &SnapshotRequest {
-                worktree: &slot.path,
-                index_file: &index_file,
-                reference: "refs/lanekeeper/checkpoint/P1-A/1",
-                message: "kept",
-                parents: &since,
-                since: &since,
-            },
-        );
-        kept.unwrap();
+        let reference = "refs/lanekeeper/checkpoint/P1-A/1";
+        let request = SnapshotRequest { worktree: &slot.path, reference, message: "kept", head: base, since: base };
+        snapshot(&repository, &request).unwrap();
         let request =
             CommitRequest { worktree: &slot.path, message: "work", trailers: &[], since: base, nobody_else: true };
         let head = commit_all(&repository, &request).unwrap().head;

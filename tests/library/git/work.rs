@@ -31,24 +31,11 @@ fn commit_in(world: &World, slot: &Worktree, nobody_else: bool) -> Result<Commit
 
 const REFERENCE: &str = "refs/lanekeeper/checkpoint/P1-A/1";
 
-fn snapshot_of(world: &World, worktree: &Path, parent: &CommitId) -> Snapshot {
-    snapshot_with("A", world, worktree, parent)
-}
-
-/// With an index of that name, kept from one call to the next.
-fn snapshot_with(index: &str, world: &World, worktree: &Path, parent: &CommitId) -> Snapshot {
-    let index_file = world.directory.path().join("indexes").join(index);
-    let parents = [parent.clone()];
-    let request = SnapshotRequest {
-        worktree,
-        index_file: &index_file,
-        reference: REFERENCE,
-        message: "kept",
-        parents: &parents,
-        since: &parents,
-    };
+fn snapshot_of(world: &World, worktree: &Path, head: &CommitId) -> Snapshot {
+    let request = SnapshotRequest { worktree, reference: REFERENCE, message: "kept", head, since: head };
     let kept = snapshot(&world.repository(), &request).unwrap();
-    assert_eq!(fs::metadata(&index_file).unwrap().permissions().mode() & 0o777, 0o600);
+    let index = git(worktree, &["rev-parse", "--git-path", "lanekeeper.snapshot"]);
+    assert!(!worktree.join(index).exists(), "the private index stays");
     kept
 }
 
@@ -352,13 +339,7 @@ pinned_tests! {
                 scope.spawn(move || {
                     let slot = pool.open(&holder(&format!("L{number}"), None), &detached(&world.head())).unwrap();
                     write(&slot.path.join("work"), format!("{number}"));
-                    let index_file = world.directory.path().join(format!("indexes/{number}"));
-                    let parents = [slot.head.clone()];
-                    let request = SnapshotRequest {
-                        worktree: &slot.path, index_file: &index_file, reference: REFERENCE, message: "kept",
-                        parents: &parents, since: &parents,
-                    };
-                    snapshot(&world.repository(), &request).unwrap()
+                    snapshot_of(world, &slot.path, &slot.head)
                 })
             }).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
@@ -630,11 +611,11 @@ fn later_snapshots_are_like_first_ones(world: &World) {
         ("after many", &|| remove("many/7")),
         ("many that are ignored", &|| write(&at(".gitignore"), "target/\ncrlf\nmany/\n")),
     ];
-    for (number, (what, step)) in steps.iter().enumerate() {
+    for (what, step) in steps {
         step();
         let shown = |kept: Snapshot| git(&world.main, &["ls-tree", "-r", "-t", kept.commit.as_str()]);
-        let fresh = shown(snapshot_with(&format!("fresh-{number}"), world, &slot.path, &slot.head));
-        assert_eq!(shown(snapshot_of(world, &slot.path, &slot.head)), fresh, "{what}");
+        let first = shown(snapshot_of(world, &slot.path, &slot.head));
+        assert_eq!(shown(snapshot_of(world, &slot.path, &slot.head)), first, "{what}");
     }
     git(&world.main, &["fsck", "--strict"]);
 }

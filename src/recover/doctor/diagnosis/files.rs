@@ -1,6 +1,5 @@
 //! The plan and the small files of lanes and agents.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -9,10 +8,7 @@ use crate::event::LaneStage;
 use crate::model::text::shell_line;
 use crate::model::{Plan, Transition};
 use crate::recover::doctor::escalation;
-use crate::recover::doctor::expected::Expected;
-use crate::recover::doctor::facts::{RunFacts, StatusSeen, TaskSeen, differing};
-use crate::recover::doctor::finding::{Finding, Kind, Severity};
-use crate::recover::doctor::repair::Repair;
+use crate::recover::doctor::{Expected, Finding, Kind, Repair, RunFacts, Severity, StatusSeen, TaskSeen, differing};
 use crate::schedule::Fault;
 use crate::store::LaneDirectory;
 
@@ -145,10 +141,4 @@ pub(super) fn status(facts: &RunFacts, seen: &StatusSeen) -> Finding {
         }
         false => finding.repaired_by(Repair::SetAside { path: seen.path.clone() }),
     }
-}
-
-pub(super) fn private_index(facts: &RunFacts, index: &Path) -> Finding {
-    Finding::at(Kind::PrivateIndexDamaged, Severity::Warning, index, "git cannot read it; it is a cache")
-        .of_run(&facts.run)
-        .repaired_by(Repair::RemoveCache { path: index.to_owned() })
 }

@@ -3,10 +3,7 @@
 use crate::event::Record;
 use crate::model::text::{counted, shell_line};
 use crate::recover::doctor::escalation;
-use crate::recover::doctor::expected::Expected;
-use crate::recover::doctor::facts::{LogSeen, Remains, RunFacts};
-use crate::recover::doctor::finding::{Finding, Kind, Severity};
-use crate::recover::doctor::repair::Repair;
+use crate::recover::doctor::{Expected, Finding, Kind, LogSeen, Remains, Repair, RunFacts, Severity};
 use crate::store::salvage::Salvage;
 
 pub(super) fn findings(facts: &RunFacts) -> Vec<Finding> {

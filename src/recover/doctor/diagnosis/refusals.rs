@@ -3,9 +3,7 @@
 use crate::event::LaneStage;
 use crate::model::text::shell_line;
 use crate::model::{LaneId, RunId};
-use crate::recover::doctor::expected::Expected;
-use crate::recover::doctor::facts::{Facts, RunFacts};
-use crate::recover::doctor::finding::{Finding, Kind, Severity};
+use crate::recover::doctor::{Expected, Facts, Finding, Kind, RunFacts, Severity};
 use crate::recover::resume::{ResumeError, check};
 use crate::schedule::LaneEnd;
 

@@ -3,9 +3,7 @@
 use crate::git::Slot;
 use crate::model::text::{counted, shell_line};
 use crate::model::{CheckpointRecord, RunId};
-use crate::recover::doctor::facts::{Facts, IndexTrouble, RunFacts, is_same_record};
-use crate::recover::doctor::finding::{Finding, Kind, Severity};
-use crate::recover::doctor::repair::Repair;
+use crate::recover::doctor::{Facts, Finding, IndexTrouble, Kind, Repair, RunFacts, Severity, is_same_record};
 
 pub(super) fn findings(facts: &Facts) -> Vec<Finding> {
     let shared = &facts.shared;

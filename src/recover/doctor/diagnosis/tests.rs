@@ -18,7 +18,6 @@ fn healthy() -> RunFacts {
         statuses: Vec::new(),
         holdings: Vec::new(),
         jobs: Vec::new(),
-        damaged_indexes: Vec::new(),
         checkpoints: NewestCheckpoints::default(),
         base_missing: None,
         remains: None,

@@ -1,12 +1,9 @@
 //! The worktrees and branches of lanes and agents.
 
-use crate::git::{Holder, Present, Standing};
+use crate::git::{Holder, Present, WorktreeState};
 use crate::model::text::shell_line;
 use crate::recover::doctor::escalation;
-use crate::recover::doctor::expected::Expected;
-use crate::recover::doctor::facts::{Claimed, HoldingSeen, RunFacts};
-use crate::recover::doctor::finding::{Finding, Kind, Severity};
-use crate::recover::doctor::repair::{Repair, Target};
+use crate::recover::doctor::{Claimed, Expected, Finding, HoldingSeen, Kind, Repair, RunFacts, Severity, Target};
 
 pub(super) fn findings(facts: &RunFacts, expected: &Expected, seen: &HoldingSeen) -> Vec<Finding> {
     if seen.incomplete {
@@ -15,9 +12,9 @@ pub(super) fn findings(facts: &RunFacts, expected: &Expected, seen: &HoldingSeen
     let case = Case { facts, expected, seen };
     let mut found = Vec::new();
     found.extend(case.branch());
-    found.extend(case.standing());
+    found.extend(case.worktree());
     found.extend(case.claim());
-    if let Standing::Present(present) = &seen.standing {
+    if let WorktreeState::Present(present) = &seen.state {
         found.extend(case.locked(present));
     }
     found
@@ -83,31 +80,31 @@ impl Case<'_> {
         lost.map(|name| format!("; what {name} kept is gone from the repository")).unwrap_or_default()
     }
 
-    fn standing(&self) -> Option<Finding> {
+    fn worktree(&self) -> Option<Finding> {
         let worktree = &self.seen.holding.worktree;
-        match &self.seen.standing {
-            Standing::Missing => Some(self.missing()),
-            Standing::Moved(to) => {
+        match &self.seen.state {
+            WorktreeState::Missing => Some(self.missing()),
+            WorktreeState::Moved(to) => {
                 let evidence = format!("it lies in {} now", to.display());
-                let repair = Repair::BringBack { target: self.target(), from: to.clone() };
+                let repair = Repair::Register { target: self.target(), from: Some(to.clone()) };
                 Some(self.unless_busy(self.finding(Kind::WorktreeMoved, Severity::Error, evidence), repair))
             }
-            Standing::Forgotten(entry) => {
+            WorktreeState::Forgotten(entry) => {
                 let evidence = format!("its files are there, and git has forgotten it ({} is gone)", entry.display());
-                let repair = Repair::Register { target: self.target(), entry: entry.clone() };
+                let repair = Repair::Register { target: self.target(), from: None };
                 Some(self.unless_busy(self.finding(Kind::WorktreeForgotten, Severity::Error, evidence), repair))
             }
-            Standing::Misplaced => {
+            WorktreeState::Misplaced => {
                 let evidence = "git believes it in a place where nothing is".to_owned();
-                let repair = Repair::Place { target: self.target() };
+                let repair = Repair::Register { target: self.target(), from: None };
                 Some(self.unless_busy(self.finding(Kind::WorktreeForgotten, Severity::Error, evidence), repair))
             }
-            Standing::Foreign => {
+            WorktreeState::Foreign => {
                 let evidence = "something else is there, which is not Lanekeeper's".to_owned();
                 let place = worktree.path.to_string_lossy().into_owned();
                 Some(self.foreign(evidence, shell_line(["mv", &place, &format!("{place}.foreign")])))
             }
-            Standing::Present(present) => {
+            WorktreeState::Present(present) => {
                 // Which branch does not matter where the engine has put it on none: it resets it when it needs it.
                 let matters = !worktree.branch.is_empty() && !self.seen.holding.unjudged;
                 (matters && !present.on_branch).then(|| self.wrong_branch(present))
@@ -149,7 +146,7 @@ impl Case<'_> {
     }
 
     fn claim(&self) -> Option<Finding> {
-        let there = matches!(self.seen.standing, Standing::Present(_));
+        let there = matches!(self.seen.state, WorktreeState::Present(_));
         let (kind, evidence) = match &self.seen.claim {
             Claimed::Rightly => return None,
             // Whoever brings the worktree back claims it too.

@@ -87,9 +87,6 @@ ways! {
     the_users_index_is_garbage: "told: index-damaged", |it| {
         fs::write(it.scratch.path("repo/.git/index"), GARBAGE).unwrap();
     };
-    a_private_index_is_garbage: "resumed", |it| {
-        fs::write(it.state("r1/lanes/SL-2/agents/engineer/snapshot.index"), GARBAGE).unwrap();
-    };
 
     everything_loose_is_collected: "resumed", |it| {
         it.scratch.git(&["reflog", "expire", "--expire=now", "--all"]);

@@ -95,9 +95,6 @@ rows! {
     };
     a_lock_of_a_git_that_died: ["index-lock"], |it| fs::write(it.entry(&it.slot()).join("index.lock"), "").unwrap();
     an_index_that_is_damaged: ["index-damaged"], |it| change_middle(&it.entry(&it.slot()).join("index"));
-    a_private_index_that_is_damaged: ["private-index-damaged"], |it| {
-        change_middle(&it.state("r1/lanes/SL-2/agents/engineer/snapshot.index"));
-    };
     checkpoints_that_are_gone: ["checkpoints-behind"], |it| fs::remove_file(it.state("checkpoints.json")).unwrap();
     a_checkpoint_that_is_missing: ["checkpoints-behind"], |it| edit(&it.state("checkpoints.json"), |all| {
         all.as_array_mut().unwrap().remove(1);

@@ -1,0 +1,161 @@
+//! Private copies of a worktree's index, and what makes git look at every file in spite of it.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use crate::fs::handle::set_modified;
+use crate::fs::regular_file::Links;
+use crate::fs::{atomic, directory, regular_file};
+use crate::git::command::{Git, Result, io_error, nul_separated};
+use crate::git::fast::libgit2;
+use crate::git::repo::git_directory;
+
+/// Copies the worktree's index, so that what it knows of unchanged files need not be found out again.
+pub(crate) fn copy_index(worktree: &Path, index: &Path) -> Result<()> {
+    let source = git_directory(worktree)?.join("index");
+    let staged = directory::with_suffix(index, ".new");
+    let copy = || -> io::Result<()> {
+        // The copy must not look younger than it is: git takes a file written in the same second as the index for
+        // changed, one written before it for known.
+        let modified = fs::metadata(&source)?.modified()?;
+        regular_file::copy(&source, &staged)?;
+        set_modified(&staged, Links::Refuse, modified)?;
+        Ok(atomic::rename(&staged, index)?)
+    };
+    match copy() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        copied => copied.map_err(io_error("copy", &source)),
+    }
+}
+
+/// Paths of an index that git was told not to compare with it, by `git update-index --assume-unchanged` or
+/// `--skip-worktree`. What an agent changes in them is work like any other.
+#[derive(Default)]
+struct Flagged {
+    assumed: Vec<Vec<u8>>,
+    /// Those that are on disk all the same: the others are left out of the worktree by a sparse selection.
+    skipped: Vec<Vec<u8>>,
+}
+
+/// Removes the flags from the index of `worktree`, in which no agent is at work.
+pub(crate) fn clear_flags(worktree: &Path) -> Result<()> {
+    let index = git_directory(worktree)?.join("index");
+    clear_flags_in(worktree, &index, || Git::new(worktree).without_hooks())
+}
+
+/// The same in the file `index`, on which `git` works.
+pub(crate) fn clear_flags_in<'a>(worktree: &Path, index: &Path, git: impl Fn() -> Git<'a>) -> Result<()> {
+    let flagged = flagged(worktree, index, &git)?;
+    for (option, paths) in [("--no-assume-unchanged", flagged.assumed), ("--no-skip-worktree", flagged.skipped)] {
+        if !paths.is_empty() {
+            git().input(paths.join(&0)).args(["update-index", option, "-z", "--stdin"]).run()?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether the index of `worktree` has flags.
+pub(crate) fn has_flags(worktree: &Path) -> Result<bool> {
+    let index = git_directory(worktree)?.join("index");
+    let flagged = flagged(worktree, &index, &|| Git::new(worktree).reading_only())?;
+    Ok(!flagged.assumed.is_empty() || !flagged.skipped.is_empty())
+}
+
+fn flagged<'a>(worktree: &Path, index: &Path, git: &impl Fn() -> Git<'a>) -> Result<Flagged> {
+    if !index.exists() {
+        return Ok(Flagged::default());
+    }
+    let flags: Vec<(Vec<u8>, [bool; 2])> = match libgit2::index_flags(index) {
+        Some(flags) => flags,
+        // `H path`: `S` is a file that is skipped, a small letter one that is assumed to be unchanged.
+        None => nul_separated(&git().args(["ls-files", "-v", "-z"]).run()?)
+            .filter_map(|line| {
+                let (tag, path) = (line.first()?, line.get(2..)?);
+                Some((path.to_vec(), [tag.is_ascii_lowercase(), tag.eq_ignore_ascii_case(&b'S')]))
+            })
+            .collect(),
+    };
+    let on_disk = |path: &[u8]| fs::symlink_metadata(worktree.join(OsStr::from_bytes(path))).is_ok();
+    let mut found = Flagged::default();
+    for (path, [assumed, skipped]) in flags {
+        if skipped && on_disk(&path) {
+            found.skipped.push(path.clone());
+        }
+        if assumed {
+            found.assumed.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// Has git read every file of `worktree` again, whatever the index in the file `index` knows of it, where a program can
+/// write to a file through memory without changing its times. Elsewhere nothing happens.
+///
+/// Git reads a file that is not older than the index, so the index is dated to the beginning of time; 0 is "unknown" to git.
+pub(crate) fn distrust_times(worktree: &Path, index: &Path) {
+    if hides_mapped_writes(worktree) {
+        date_to_the_beginning(index);
+    }
+}
+
+fn date_to_the_beginning(index: &Path) {
+    let beginning = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
+    if index.exists()
+        && let Err(error) = set_modified(index, Links::Refuse, beginning)
+    {
+        tracing::warn!("{} cannot be dated back: {error}", index.display());
+    }
+}
+
+/// Whether only the first write to a page through memory changes a file's times under `path`. Where files are on a disk,
+/// each write after the page was written back does as well.
+#[cfg(target_os = "linux")]
+fn hides_mapped_writes(path: &Path) -> bool {
+    /// As `statfs` names them: tmpfs, ramfs.
+    const NEVER_WRITTEN_BACK: [u64; 2] = [0x0102_1994, 0x8584_58f6];
+    rustix::fs::statfs(path).is_ok_and(|found| NEVER_WRITTEN_BACK.contains(&(found.f_type as u64 & 0xffff_ffff)))
+}
+
+/// The same where nobody has tried it.
+#[cfg(not(target_os = "linux"))]
+fn hides_mapped_writes(_path: &Path) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn git_reads_every_file_again_after_the_index_was_dated_to_the_beginning() {
+        let directory = tempfile::tempdir().unwrap();
+        let place = directory.path().canonicalize().unwrap();
+        // Only size and time count, so that a write can hide from git as one through memory does.
+        let git = |arguments: &[&str]| {
+            let git = Git::new(&place).configured("core.trustctime=false").configured("core.checkStat=minimal");
+            git.args(arguments).line().unwrap()
+        };
+        let write = |text: &str| {
+            fs::write(place.join("file"), text).unwrap();
+            let file = File::options().write(true).open(place.join("file")).unwrap();
+            file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000)).unwrap();
+        };
+        git(&["init", "--quiet"]);
+        write("before");
+        git(&["add", "file"]);
+        write("after!");
+        let index = place.join(".git/index");
+        let found = || git(&["--no-optional-locks", "diff-files", "--name-only"]);
+        assert_eq!(found(), "", "git believes the times");
+        date_to_the_beginning(&index);
+        assert_eq!(fs::metadata(&index).unwrap().mtime(), 1);
+        assert_eq!(found(), "file");
+    }
+}
