@@ -52,6 +52,10 @@ const LAST_WORDS: usize = 10;
 /// The name of a file in the attempt's directory, and what is written into it.
 type Sheet = (&'static str, Vec<u8>);
 
+fn sees_committed_work_only(job: &JobId) -> bool {
+    matches!(job.role, JobRole::Tests | JobRole::Checkpoint { .. })
+}
+
 impl Executor {
     /// Starts the job unless it was started before, in this life of the run or an earlier one, and waits for its end.
     pub(super) fn run_job(self: &Arc<Self>, job: &JobId, state: &RunState) -> Result<Task, ExecutorError> {
@@ -99,11 +103,16 @@ impl Executor {
                 tell(Event::JobStarted { job: job.clone(), supervisor: launched.supervisor() });
                 Some(launched)
             }
+            // An earlier Lanekeeper may have died before it recorded what it put aside for the job.
             Observation::Running(supervisor) => {
+                self.record_put_aside(job, moment, tell)?;
                 tell(Event::JobStarted { job: job.clone(), supervisor });
                 None
             }
-            Observation::Starting | Observation::Exited(_) | Observation::Lost(_) => None,
+            Observation::Starting | Observation::Exited(_) | Observation::Lost(_) => {
+                self.record_put_aside(job, moment, tell)?;
+                None
+            }
         };
         let mut exit = job_span(job, || self.wait_and_watch(&directory, launched, described.watched.as_ref(), tell))?;
         if let Some(leaves) = &described.leaves
@@ -172,15 +181,24 @@ impl Executor {
         moment: &Moment,
         tell: &dyn Fn(Event),
     ) -> Result<(), ExecutorError> {
-        if !matches!(job.role, JobRole::Tests | JobRole::Checkpoint { .. }) {
-            return Ok(());
-        }
-        if git::has_changes(worktree)? {
+        if sees_committed_work_only(job) && git::has_changes(worktree)? {
             self.keep_worktree(&moment.making_room(None), worktree)?;
             git::put_back(worktree)?;
         }
-        let kept = self.unrecorded(moment, None)?;
-        kept.into_iter().for_each(|kept| tell(self.put_aside(moment.lane, None, kept)));
+        self.record_put_aside(job, Some(moment), tell)
+    }
+
+    /// Records what was put aside for a gate and is not in the run log yet.
+    fn record_put_aside(
+        &self,
+        job: &JobId,
+        moment: Option<&Moment>,
+        tell: &dyn Fn(Event),
+    ) -> Result<(), ExecutorError> {
+        if let Some(moment) = moment.filter(|_| sees_committed_work_only(job)) {
+            let kept = self.unrecorded(moment, None)?;
+            kept.into_iter().for_each(|kept| tell(self.put_aside(moment.lane, None, kept)));
+        }
         Ok(())
     }
 
