@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::state::{AgentStep, LaneState};
 use crate::model::{AgentName, FailureKind, Lane, Round};
+use crate::schedule::state::agent::AgentStep;
+use crate::schedule::state::lane::LaneState;
 
 /// How far an agent is, in the words of the seed, each with what was seen.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,8 +4,8 @@
 
 use std::cmp::Reverse;
 
-use super::state::plan_weight;
 use crate::model::{LaneIndex, Plan};
+use crate::schedule::state::plan_weight;
 
 /// Who has a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

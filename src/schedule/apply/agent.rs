@@ -1,20 +1,18 @@
 //! Folding events into the agents of a lane and their jobs.
 
-use super::agent_machine::AgentPhase;
-use super::apply::Fault;
-use super::gate::Gate;
-use super::judge::{Words, idle_failure, is_unknown, judge, last_words};
-use super::state::{AgentState, AgentStep, OutageState, PastFailure, Rebuild, RestartFrom, RunState};
-use crate::event::{Event, Idle, LaneStage, Reading, SnapshotReason};
+use crate::event::{Event, Idle, LaneStage, SnapshotReason};
 use crate::model::plan::{OwnershipRule, RetryFrom};
-use crate::model::retry::OUTAGE_LIMIT;
-use crate::model::{
-    AgentName, CommitId, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, LaneIndex, RetryLevel,
-    Round, Runner, Stage, TaskId, Timestamp,
-};
+use crate::model::{AgentName, Failure, FailureKind, HumanGate, LaneIndex, RetryLevel, Round, TaskId, Timestamp};
+use crate::schedule::apply::Fault;
+use crate::schedule::apply::judge::{Words, idle_failure, is_unknown};
+use crate::schedule::state::RunState;
+use crate::schedule::state::agent::{AgentState, AgentStep, PastFailure, RestartFrom};
+use crate::schedule::state::agent_phase::AgentPhase;
+use crate::schedule::state::gate::Gate;
+use crate::schedule::state::lane::Rebuild;
 
 impl RunState {
-    pub(super) fn apply_to_agents(&mut self, lane: LaneIndex, event: &Event, at: Timestamp) -> Result<(), Fault> {
+    pub(crate) fn apply_to_agents(&mut self, lane: LaneIndex, event: &Event, at: Timestamp) -> Result<(), Fault> {
         match event {
             Event::JobPlanned { job } => return self.job_planned(lane, job),
             Event::JobExited { job, exit, report, reading, transcript } => {
@@ -111,144 +109,7 @@ impl RunState {
         Ok(())
     }
 
-    pub(super) fn count_job(&mut self, job: &JobId) {
-        let number = self.job_numbers.entry((job.lane.clone(), job.role.clone())).or_default();
-        *number = (*number).max(job.number);
-    }
-
-    fn job_planned(&mut self, lane: LaneIndex, job: &JobId) -> Result<(), Fault> {
-        self.count_job(job);
-        let state = &mut self.lanes[lane.at()];
-        state.running.insert(job.clone());
-        let running = Gate::Running(job.clone());
-        match &job.role {
-            JobRole::Attempt { agent, .. } => {
-                self.running_attempts += 1;
-                let agent = self.agent_at(lane, agent)?;
-                self.advance(lane, agent, AgentPhase::Planned)?;
-                self.advance(lane, agent, AgentPhase::Executing)?;
-                let state = &mut self.lanes[lane.at()].agents[agent];
-                state.step = AgentStep::Running(job.clone());
-                state.attempt = job.number;
-            }
-            JobRole::Verify { agent, .. } => self.agent_mut(lane, agent)?.step = AgentStep::Verifying(running),
-            JobRole::Checkpoint { agent } => self.agent_mut(lane, agent)?.step = AgentStep::Gating(running),
-            JobRole::Setup { agent: Some(agent) } => self.agent_mut(lane, agent)?.setup = running,
-            JobRole::Setup { agent: None } => state.setup = running,
-            JobRole::Tests => {
-                state.tests = running;
-                state.checkpoints.remove(&Stage::AfterLaneTests);
-            }
-            JobRole::MergedTests => state.merged_tests = running,
-            JobRole::Final => {}
-        }
-        Ok(())
-    }
-
-    fn job_exited(
-        &mut self,
-        lane: LaneIndex,
-        job: &JobId,
-        exit: &JobExit,
-        words: Words<'_>,
-        at: Timestamp,
-    ) -> Result<(), Fault> {
-        let state = &mut self.lanes[lane.at()];
-        // The fence: a job that is not waited for has nothing to say any more.
-        if !state.running.remove(job) {
-            return Ok(());
-        }
-        let reading = words.reading;
-        match &job.role {
-            JobRole::Attempt { agent, .. } => {
-                self.running_attempts -= 1;
-                let agent = self.agent_at(lane, agent)?;
-                if exit.cause != ExitCause::Stopped {
-                    self.note_outage(lane, agent, reading, at);
-                }
-                self.used += words.transcript.map(|transcript| transcript.usage).unwrap_or_default();
-                self.attempt_exited(lane, agent, exit, words)?;
-                self.lanes[lane.at()].agents[agent].blame_outage(reading);
-            }
-            JobRole::Verify { agent, .. } => {
-                let agent = self.agent_at(lane, agent)?;
-                let state = &mut self.lanes[lane.at()];
-                if let AgentStep::Verifying(gate) = &mut state.agents[agent].step {
-                    gate.settle(job, exit, reading, &mut state.in_vain);
-                    if *gate == Gate::Passed {
-                        self.start_snapshot(lane, agent)?;
-                    }
-                }
-            }
-            JobRole::Checkpoint { agent } => {
-                let index = self.agent_at(lane, agent)?;
-                let state = &mut self.lanes[lane.at()];
-                let being_mended = state.mender.is_some();
-                let agent = &mut state.agents[index];
-                if let AgentStep::Gating(gate) = &mut agent.step {
-                    gate.settle(job, exit, reading, &mut state.in_vain);
-                    // What was red before it came is judged again with the work of who mends it.
-                    let same = being_mended && gate.is_misunderstood();
-                    if *gate == Gate::Passed || same {
-                        agent.step = AgentStep::Done;
-                    }
-                }
-            }
-            JobRole::Setup { agent: Some(agent) } => {
-                let agent = self.agent_at(lane, agent)?;
-                let state = &mut self.lanes[lane.at()];
-                state.agents[agent].setup.settle(job, exit, reading, &mut state.in_vain);
-            }
-            JobRole::Setup { agent: None } => state.setup.settle(job, exit, reading, &mut state.in_vain),
-            JobRole::Tests => state.tests.settle(job, exit, reading, &mut state.in_vain),
-            JobRole::MergedTests => state.merged_tests.settle(job, exit, reading, &mut state.in_vain),
-            JobRole::Final => {}
-        }
-        Ok(())
-    }
-
-    fn attempt_exited(&mut self, lane: LaneIndex, agent: usize, exit: &JobExit, words: Words<'_>) -> Result<(), Fault> {
-        let plan = &self.plan.lane(lane).agents[agent];
-        let streams = self.plan.runner(plan).is_some_and(Runner::has_stream);
-        let verdict = judge(plan.round, exit, words);
-        let worker = &mut self.lanes[lane.at()].agents[agent];
-        worker.rejection = words.report.filter(|report| report.rejects()).map(|report| report.feedback.clone());
-        worker.claims_completion = words.report.is_some_and(|report| report.own && report.status == "COMPLETE");
-        // A program that no longer has the session that it was to continue ends before it names one.
-        let names_session = words.transcript.is_some_and(|transcript| transcript.session.is_some());
-        let out = matches!(words.reading, Some(Reading::Outage(_)));
-        let failed = exit.cause == ExitCause::Exited && exit.exit_code != 0;
-        worker.excused |= worker.session.is_some() && failed && !names_session && !out;
-        worker.session = words.transcript.and_then(|transcript| transcript.continuable(worker.session.as_ref()));
-        match &verdict {
-            AgentStep::Committing => {
-                worker.said = last_words(exit, words, streams);
-                self.advance(lane, agent, AgentPhase::Validating)?;
-            }
-            AgentStep::Snapshotting => {
-                self.advance(lane, agent, AgentPhase::Validating)?;
-                return self.start_snapshot(lane, agent);
-            }
-            _ => {}
-        }
-        self.lanes[lane.at()].agents[agent].step = verdict;
-        Ok(())
-    }
-
-    /// Counts how long something outside has been out.
-    fn note_outage(&mut self, lane: LaneIndex, agent: usize, reading: Option<&Reading>, at: Timestamp) {
-        let limit = self.started().map_or(OUTAGE_LIMIT, |started| started.options.outage_limit);
-        let worker = &mut self.lanes[lane.at()].agents[agent];
-        let Some(Reading::Outage(outage)) = reading else {
-            worker.outage = None;
-            return;
-        };
-        let (since, waits) = worker.outage.map_or((at, 0), |known| (known.since, known.waits));
-        let given_up = at.since(since) >= limit;
-        worker.outage = Some(OutageState { since, waits, retry_after: outage.retry_after, given_up });
-    }
-
-    fn work_committed(
+    pub(crate) fn work_committed(
         &mut self,
         lane: LaneIndex,
         agent: usize,
@@ -292,7 +153,7 @@ impl RunState {
         Ok(())
     }
 
-    fn start_snapshot(&mut self, lane: LaneIndex, agent: usize) -> Result<(), Fault> {
+    pub(crate) fn start_snapshot(&mut self, lane: LaneIndex, agent: usize) -> Result<(), Fault> {
         self.advance(lane, agent, AgentPhase::Checkpointing)?;
         self.lanes[lane.at()].agents[agent].step = AgentStep::Snapshotting;
         Ok(())
@@ -328,7 +189,7 @@ impl RunState {
         Ok(())
     }
 
-    pub(super) fn task_passed(&mut self, lane: LaneIndex, agent: usize) -> Result<(), Fault> {
+    pub(crate) fn task_passed(&mut self, lane: LaneIndex, agent: usize) -> Result<(), Fault> {
         let plan = self.plan.clone();
         let plan = &plan.lane(lane).agents[agent];
         let worker = &mut self.lanes[lane.at()].agents[agent];
@@ -497,7 +358,7 @@ impl RunState {
     }
 
     /// Takes the agent's work along an arrow of seed 000; standing where it should go is no step.
-    pub(super) fn advance(&mut self, lane: LaneIndex, agent: usize, to: AgentPhase) -> Result<(), Fault> {
+    pub(crate) fn advance(&mut self, lane: LaneIndex, agent: usize, to: AgentPhase) -> Result<(), Fault> {
         let plan = self.plan.lane(lane);
         let worker = &mut self.lanes[lane.at()].agents[agent];
         let from = worker.phase;
@@ -517,111 +378,31 @@ impl RunState {
         Ok(())
     }
 
-    fn agent_mut(&mut self, lane: LaneIndex, name: &AgentName) -> Result<&mut AgentState, Fault> {
+    pub(crate) fn agent_mut(&mut self, lane: LaneIndex, name: &AgentName) -> Result<&mut AgentState, Fault> {
         let agent = self.agent_at(lane, name)?;
         Ok(&mut self.lanes[lane.at()].agents[agent])
     }
-}
 
-impl AgentState {
-    /// A new piece of work, from the given task on; what went wrong before is remembered.
-    pub(super) fn restart_work(&mut self, task: usize) {
-        self.step = AgentStep::Ready;
-        self.task = task;
-        self.retries = 0;
-        self.rolled_back = false;
-        self.session = None;
-        self.outage = None;
-        self.rejection = None;
-        self.phase = if self.worktree.is_some() { AgentPhase::Planning } else { AgentPhase::Initialized };
-    }
-
-    /// Goes back to `head` because what passed after it cannot be read any more: those tasks are done again.
-    fn fall_back_to(&mut self, head: &CommitId) {
-        let kept = self.passed.iter().rposition(|passed| passed == head).map_or(0, |at| at + 1);
-        self.task = self.task.saturating_sub(self.passed.len() - kept);
-        self.passed.truncate(kept);
-    }
-
-    /// Where it may start again, the best first: after its last task that passed, after one before, where it began.
-    pub fn good_points(&self) -> Vec<CommitId> {
-        let mut points: Vec<CommitId> = self.good.iter().cloned().collect();
-        points.extend(self.passed.iter().rev().chain(&self.start).cloned());
-        points.dedup();
-        points
-    }
-
-    /// Whether its branch holds nothing although it says that its work, all `tasks` of it, is complete. Work that was
-    /// taken before and is done again may rightly need no change.
-    fn claims_what_is_not(&self, tasks: usize) -> bool {
-        let first_time = self.past.iter().all(|failure| failure.task.is_some());
-        self.claims_completion && first_time && self.task + 1 == tasks && self.head == self.start
-    }
-
-    /// An attempt that failed while something was out failed for that.
-    fn blame_outage(&mut self, reading: Option<&Reading>) {
-        if let (AgentStep::Judging(failure), Some(Reading::Outage(outage))) = (&mut self.step, reading) {
-            failure.kind = outage.kind.into();
-            // What its own stream complained of stands there already.
-            if !failure.message.contains(&outage.line) {
-                failure.message = format!("{}: {}", failure.message, outage.line);
+    /// Goes past the tasks to which people said yes.
+    pub(crate) fn pass_answered_tasks(&mut self, lane: LaneIndex) -> Result<(), Fault> {
+        let plan = self.plan.clone();
+        for agent in 0..plan.lane(lane).agents.len() {
+            let state = self.lane(lane);
+            let task = state.asks(plan.lane(lane), agent).cloned();
+            if task.is_some_and(|task| state.approved(&HumanGate::Task(task))) {
+                self.advance(lane, agent, AgentPhase::Validating)?;
+                self.advance(lane, agent, AgentPhase::Checkpointing)?;
+                self.task_passed(lane, agent)?;
             }
         }
+        Ok(())
     }
 
-    /// Has the gate run again that the work did not pass, before anybody is paid to work on it: the user may have changed
-    /// the work, the plan, or what the gate needs.
-    fn judge_again(&mut self, has_checkpoint_gate: bool, is_in_lane: bool) {
-        match self.restart {
-            RestartFrom::Here if self.failed_in_task() => {
-                self.step = AgentStep::Committing;
-                self.phase = AgentPhase::Executing;
-            }
-            RestartFrom::LaneHead if is_in_lane && has_checkpoint_gate => self.step = AgentStep::Gating(Gate::Due),
-            RestartFrom::LaneHead if is_in_lane => self.step = AgentStep::Done,
-            _ => return,
-        }
-        self.excused = true;
-    }
-
-    /// The worktree is another one, on another machine perhaps: what only the old one had is gone.
-    pub(super) fn lose_what_is_not_committed(&mut self) {
-        self.setup.run_again();
-        // The agent's program knows it on its old machine only.
-        self.session = None;
-        if self.step == AgentStep::Committing {
-            self.step = AgentStep::Ready;
-            // As if the attempt had not ended: it is not the agent's failure.
-            self.phase = AgentPhase::Executing;
-        }
-    }
-
-    pub(super) fn note_keeping(&mut self, at: Timestamp) {
-        let keeping = matches!(self.step, AgentStep::Snapshotting | AgentStep::Salvaging(..));
-        self.keep_since = keeping.then_some(self.keep_since.unwrap_or(at));
-    }
-
-    pub(super) fn abandon(&mut self) {
-        if self.phase.may_become(AgentPhase::Abandoned) {
-            self.phase = AgentPhase::Abandoned;
-        }
-    }
-
-    /// Another life of the run: what was given up is tried again with a fresh count. `has_checkpoint_gate`: the plan has a
-    /// `checkpoint` gate; `is_in_lane`: the agent's work is in the lane.
-    pub(super) fn revive(&mut self, has_checkpoint_gate: bool, is_in_lane: bool) {
-        self.setup.retry();
-        self.unkept = None;
-        match &self.step {
-            AgentStep::GaveUp(failure) if failure.kind == FailureKind::Gate => {
-                self.restart_work(self.task);
-                self.judge_again(has_checkpoint_gate, is_in_lane);
-            }
-            AgentStep::GaveUp(_) | AgentStep::Blocked(_) => self.restart_work(self.task),
-            _ => {}
-        }
-        if let AgentStep::Gating(gate) = &mut self.step {
-            gate.retry();
-        }
+    /// An agent came to a person's task, which is executed from now on.
+    pub(crate) fn person_asked(&mut self, lane: LaneIndex, agent: usize) -> Result<(), Fault> {
+        self.advance(lane, agent, AgentPhase::Planned)?;
+        self.advance(lane, agent, AgentPhase::Executing)?;
+        self.lanes[lane.at()].agents[agent].step = AgentStep::Asking;
+        Ok(())
     }
 }

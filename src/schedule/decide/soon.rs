@@ -6,15 +6,17 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use super::gate::Gate;
-use super::state::{AgentState, AgentStep, LaneState, RunState};
 use crate::event::LaneStage;
 use crate::model::{Agent, Approval, Lane, LaneIndex, MergeMode, Plan, Round};
+use crate::schedule::state::RunState;
+use crate::schedule::state::agent::{AgentState, AgentStep};
+use crate::schedule::state::gate::Gate;
+use crate::schedule::state::lane::LaneState;
 
 impl RunState {
     /// Lanes that wait only for lanes whose merge nothing but Lanekeeper itself is needed for, the longest remaining
     /// path first.
-    pub(super) fn ready_soon(&self) -> BTreeSet<(Reverse<u64>, LaneIndex)> {
+    pub(crate) fn ready_soon(&self) -> BTreeSet<(Reverse<u64>, LaneIndex)> {
         let coming = self.coming();
         let dependants = coming.iter().flat_map(|&lane| self.plan.dag().dependants(lane));
         let waits_for_these = |lane: &&LaneIndex| {
@@ -22,22 +24,22 @@ impl RunState {
             self.lane(**lane).missing == dependencies.iter().filter(|on| coming.contains(on)).count()
         };
         let soon = dependants.filter(|lane| self.lane(**lane).can_begin_at_all()).filter(waits_for_these);
-        soon.map(|&lane| (Reverse(self.lists.path(lane)), lane)).collect()
+        soon.map(|&lane| (Reverse(self.indexes.path(lane)), lane)).collect()
     }
 
     /// How many lanes Lanekeeper alone is at work on. They are about to return their worktrees; creating others takes longer.
-    pub(super) fn leaving(&self) -> usize {
+    pub(crate) fn leaving(&self) -> usize {
         let is_merged = |lane: &&LaneIndex| {
             let state = self.lane(**lane);
-            state.merged.is_some() && state.end.is_none() && !self.lists.is_held_back(**lane)
+            state.merged.is_some() && state.end.is_none() && !self.indexes.is_held_back(**lane)
         };
-        self.coming().len() + self.lists.active().iter().filter(is_merged).count()
+        self.coming().len() + self.indexes.active().iter().filter(is_merged).count()
     }
 
     /// Lanes that are about to be merged; none while the merge queue waits for another one, which may take long.
     fn coming(&self) -> BTreeSet<LaneIndex> {
-        let is_coming = |lane: &LaneIndex| !self.lists.is_held_back(*lane) && self.is_coming(*lane);
-        let coming: BTreeSet<LaneIndex> = self.lists.active().iter().copied().filter(is_coming).collect();
+        let is_coming = |lane: &LaneIndex| !self.indexes.is_held_back(*lane) && self.is_coming(*lane);
+        let coming: BTreeSet<LaneIndex> = self.indexes.active().iter().copied().filter(is_coming).collect();
         let queue_moves = self.merge_queue.iter().all(|lane| coming.contains(lane));
         if queue_moves { coming } else { BTreeSet::new() }
     }

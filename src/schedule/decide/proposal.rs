@@ -2,20 +2,20 @@
 
 use std::collections::BTreeSet;
 
-use super::action::Action;
-use super::decide::Deciding;
-use super::decide_merge::leave_branch;
-use super::proposal::ForgeOutage;
-use super::state::RunState;
 use crate::event::Event;
 use crate::model::retry::{LONGEST_BACKOFF, backoff};
 use crate::model::{LaneIndex, PullRequest, Timestamp};
+use crate::schedule::action::Action;
+use crate::schedule::decide::deciding::Deciding;
+use crate::schedule::decide::merge::leave_branch;
+use crate::schedule::state::RunState;
+use crate::schedule::state::proposal::ForgeOutage;
 
 /// How often in a row a remote or a forge may be out before the lane waits for a person.
 const TRIES: u32 = 5;
 
 /// The branch on the remote, the pull request, and then the lane is complete; one lane at a time.
-pub(super) fn propose(deciding: &mut Deciding, lane: LaneIndex) {
+pub(crate) fn propose(deciding: &mut Deciding, lane: LaneIndex) {
     let state = deciding.state;
     let lane_state = state.lane(lane);
     if lane_state.head == lane_state.base {

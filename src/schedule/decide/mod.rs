@@ -3,17 +3,25 @@
 //! [`decide`] returns events (decisions, to be written down first) or, once there is nothing left to write down,
 //! actions (wishes). The caller appends the events, applies them and asks again until none come; only then does it act.
 
+mod agent;
+mod deciding;
+mod failure_routing;
+mod lane;
+mod merge;
+mod proposal;
+mod soon;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
-use std::time::Duration;
 
-use super::action::Action;
-use super::decide_agent::wait_for_jobs;
-use super::decide_lane::decide_lane;
-use super::gate::Gate;
-use super::state::{LaneEnd, RunState};
 use crate::event::{Event, LaneStage, RunOutcome, StopReason};
 use crate::model::{JobRole, LaneIndex, Timestamp};
+use crate::schedule::action::Action;
+use crate::schedule::decide::deciding::{Deciding, wait_for_jobs};
+use crate::schedule::decide::lane::decide_lane;
+use crate::schedule::state::RunState;
+use crate::schedule::state::gate::Gate;
+use crate::schedule::state::lane::LaneEnd;
 
 /// What follows from a state at a moment.
 #[derive(Debug, Default)]
@@ -37,34 +45,6 @@ pub struct Finish {
     pub code: u8,
 }
 
-/// The decisions in the making, with what is left to give away.
-pub(super) struct Deciding<'a> {
-    pub(super) state: &'a RunState,
-    pub(super) now: Timestamp,
-    pub(super) out: Decisions,
-    /// Attempts that may still begin.
-    pub(super) places: usize,
-}
-
-impl Deciding<'_> {
-    pub(super) fn note(&mut self, event: Event) {
-        self.out.events.push(event);
-    }
-
-    pub(super) fn want(&mut self, action: Action) {
-        self.out.actions.push(action);
-    }
-
-    /// Asks to be asked again at `moment`; says whether it has come.
-    pub(super) fn due(&mut self, moment: Timestamp) -> bool {
-        if moment <= self.now {
-            return true;
-        }
-        self.out.wake_at = Some(self.out.wake_at.map_or(moment, |earlier| earlier.min(moment)));
-        false
-    }
-}
-
 /// What follows from `state` at `now`. Pure: the same arguments give the same decisions.
 pub fn decide(state: &RunState, now: Timestamp) -> Decisions {
     let Some(started) = state.started() else { return Decisions::default() };
@@ -80,7 +60,7 @@ pub fn decide(state: &RunState, now: Timestamp) -> Decisions {
         return deciding.out;
     }
     for lane in most_urgent_first(state) {
-        if state.lists.is_held_back(lane) && state.stop.is_none() {
+        if state.indexes.is_held_back(lane) && state.stop.is_none() {
             wait_for_jobs(&mut deciding, lane);
         } else {
             decide_lane(&mut deciding, lane);
@@ -91,7 +71,9 @@ pub fn decide(state: &RunState, now: Timestamp) -> Decisions {
     }
     let at_rest = match state.stop {
         Some(_) => deciding.out.actions.is_empty(),
-        None => state.lists.active().iter().all(|&lane| state.lists.is_held_back(lane) && state.lane(lane).is_quiet()),
+        None => {
+            state.indexes.active().iter().all(|&lane| state.indexes.is_held_back(lane) && state.lane(lane).is_quiet())
+        }
     };
     if at_rest && deciding.out.events.is_empty() {
         conclude(&mut deciding);
@@ -101,7 +83,7 @@ pub fn decide(state: &RunState, now: Timestamp) -> Decisions {
 
 /// Lanes that have begun, the longest remaining path first: in this order they get what places there are.
 fn most_urgent_first(state: &RunState) -> Vec<LaneIndex> {
-    let mut lanes: Vec<LaneIndex> = state.lists.active().iter().copied().collect();
+    let mut lanes: Vec<LaneIndex> = state.indexes.active().iter().copied().collect();
     lanes.sort_by_cached_key(|&lane| (Reverse(state.remaining(lane)), lane));
     lanes
 }
@@ -118,7 +100,7 @@ fn watch_limits(deciding: &mut Deciding) {
         && deciding.due(since.plus(limit))
     {
         deciding.note(stop(StopReason::Timeout));
-    } else if started.options.fail_fast && state.lists.any_failed() {
+    } else if started.options.fail_fast && state.indexes.any_failed() {
         deciding.note(stop(StopReason::FailFast));
     }
 }
@@ -127,16 +109,16 @@ fn watch_limits(deciding: &mut Deciding) {
 /// is going to take.
 fn admit(deciding: &mut Deciding, limit: usize) {
     let state = deciding.state;
-    let moving = state.lists.active().iter().filter(|lane| !state.lists.is_held_back(**lane));
+    let moving = state.indexes.active().iter().filter(|lane| !state.indexes.is_held_back(**lane));
     let waiting_for_a_place = moving.map(|&lane| places_wanted(state, lane)).sum::<usize>();
     let mut free = limit.saturating_sub(state.running_attempts + waiting_for_a_place + state.leaving());
     // Lanes that test or merge hold worktrees too: without a bound a slow gate would open one for every lane.
-    let mut open = (2 * limit).max(limit + 2).saturating_sub(state.lists.active().len());
+    let mut open = (2 * limit).max(limit + 2).saturating_sub(state.indexes.active().len());
     let soon = if free > 0 { state.ready_soon() } else { BTreeSet::new() };
     let mut begun: Vec<LaneIndex> = Vec::new();
     while open > 0
-        && let Some(lane) = state.lists.next(&begun)
-        && free > soon.range(..(Reverse(state.lists.path(lane)), lane)).count()
+        && let Some(lane) = state.indexes.next(&begun)
+        && free > soon.range(..(Reverse(state.indexes.path(lane)), lane)).count()
     {
         begun.push(lane);
         open -= 1;
@@ -153,7 +135,7 @@ fn places_wanted(state: &RunState, lane: LaneIndex) -> usize {
     if lane_state.end.is_some() || lane_state.stopping.is_some() {
         return 0;
     }
-    let round = super::decide_lane::current_round(plan, lane_state.stage);
+    let round = crate::schedule::state::lane::current_round(plan, lane_state.stage);
     let wants = |agent: &usize| lane_state.agents[*agent].wants_a_place(&plan.agents[*agent]);
     round.map_or(0, |round| plan.round(round).filter(wants).count())
 }
@@ -167,7 +149,7 @@ fn conclude(deciding: &mut Deciding) {
     if block_dependants(deciding) {
         return;
     }
-    let gate_due = state.lists.all_complete() && state.blocked.is_none();
+    let gate_due = state.indexes.all_complete() && state.blocked.is_none();
     if gate_due && state.merges_here() && !state.plan.gates.last.is_empty() && !final_gate(deciding) {
         return;
     }
@@ -176,7 +158,7 @@ fn conclude(deciding: &mut Deciding) {
         return deciding.want(Action::BisectMerges(None));
     }
     let (outcome, code) = match () {
-        () if state.lists.any_failed() => (RunOutcome::Failed, 1),
+        () if state.indexes.any_failed() => (RunOutcome::Failed, 1),
         () if !gate_due || matches!(state.final_gate, Gate::Failed(_)) => (RunOutcome::Blocked, 3),
         () => (RunOutcome::Done, 0),
     };
@@ -240,10 +222,4 @@ fn block_dependants(deciding: &mut Deciding) -> bool {
         }
     }
     !blocked.is_empty()
-}
-
-/// How long a lane may take when neither it nor a person is waited for.
-pub(super) fn lane_deadline(state: &RunState, lane: LaneIndex) -> Option<(Timestamp, Duration)> {
-    let limit = state.plan.lane(lane).timeout?;
-    Some((state.lane(lane).clock?.plus(limit), limit))
 }

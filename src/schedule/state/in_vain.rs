@@ -11,11 +11,11 @@ use std::collections::BTreeMap;
 use crate::model::{CommitId, JobRole};
 
 /// How often the same decision may come to nothing in a row.
-pub(super) const MOST: u32 = 3;
+pub(crate) const MOST: u32 = 3;
 
 /// A decision that costs no retry when it comes to nothing.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Decision {
+pub(crate) enum Decision {
     /// To run a gate.
     Gate(JobRole),
     /// To merge into the integration branch as it is at that commit.
@@ -24,11 +24,11 @@ pub(super) enum Decision {
 
 /// How often in a row decisions came to nothing.
 #[derive(Debug, Clone, Default)]
-pub(super) struct InVain(BTreeMap<Decision, u32>);
+pub(crate) struct InVain(BTreeMap<Decision, u32>);
 
 impl InVain {
     /// Counts a decision that came to nothing.
-    pub(super) fn count(&mut self, decision: Decision) {
+    pub(crate) fn count(&mut self, decision: Decision) {
         if matches!(decision, Decision::Merge(_)) {
             // Merges with an earlier commit of the branch are over.
             self.0.retain(|known, _| !matches!(known, Decision::Merge(_)) || *known == decision);
@@ -37,16 +37,16 @@ impl InVain {
     }
 
     /// Forgets what a decision that came to something counted before.
-    pub(super) fn forget(&mut self, decision: &Decision) {
+    pub(crate) fn forget(&mut self, decision: &Decision) {
         self.0.remove(decision);
     }
 
-    pub(super) fn forget_all(&mut self) {
+    pub(crate) fn forget_all(&mut self) {
         self.0.clear();
     }
 
     /// Whether the decision may not be made again.
-    pub(super) fn is_used_up(&self, decision: &Decision) -> bool {
+    pub(crate) fn is_used_up(&self, decision: &Decision) -> bool {
         self.0.get(decision).is_some_and(|&times| times >= MOST)
     }
 }

@@ -1,28 +1,29 @@
-//! The lists by their plain definition, which goes over all lanes: what the quick ones are held against.
+//! The indexes by their plain definition, which goes over all lanes: what the quick ones are held against.
 
 use std::collections::BTreeSet;
 
-use super::Lists;
 use crate::event::LaneStage;
 use crate::model::LaneIndex;
-use crate::schedule::state::{LaneEnd, LaneState, RunState};
+use crate::schedule::state::RunState;
+use crate::schedule::state::indexes::LaneIndexes;
+use crate::schedule::state::lane::{LaneEnd, LaneState};
 
 /// Plans of more lanes are not looked at: with every event that would cost too much even for debug builds.
 const MOST_LANES: usize = 64;
 
 impl RunState {
-    /// Panics unless the lists say what a look at every lane says.
-    pub(in super::super) fn check_lists(&self) {
+    /// Panics unless the indexes say what a look at every lane says.
+    pub(crate) fn check_lists(&self) {
         if self.started().is_none() || self.lanes.len() > MOST_LANES {
             return;
         }
-        let lists = &self.lists;
-        assert_eq!(ready(lists), self.those(|lane| self.is_ready(lane)), "ready lanes");
-        assert_eq!(lists.holding, self.those(|lane| holds(self.lane(lane))), "lanes that hold something");
-        assert_eq!(lists.active, self.those(|lane| self.is_active(lane)), "active lanes");
+        let indexes = &self.indexes;
+        assert_eq!(ready(indexes), self.those(|lane| self.is_ready(lane)), "ready lanes");
+        assert_eq!(indexes.holding, self.those(|lane| holds(self.lane(lane))), "lanes that hold something");
+        assert_eq!(indexes.active, self.those(|lane| self.is_active(lane)), "active lanes");
         self.check_held_back();
-        assert_eq!(lists.any_failed(), self.lanes.iter().any(|lane| matches!(lane.end, Some(LaneEnd::Failed(_)))));
-        assert_eq!(lists.all_complete(), self.lanes.iter().all(is_complete));
+        assert_eq!(indexes.any_failed(), self.lanes.iter().any(|lane| matches!(lane.end, Some(LaneEnd::Failed(_)))));
+        assert_eq!(indexes.all_complete(), self.lanes.iter().all(is_complete));
     }
 
     fn those(&self, are: impl Fn(LaneIndex) -> bool) -> BTreeSet<LaneIndex> {
@@ -55,8 +56,8 @@ impl RunState {
     /// Lanes that are not held back may run at once, and each of those held back must not run beside them.
     fn check_held_back(&self) {
         let (held_back, granted): (Vec<LaneIndex>, Vec<LaneIndex>) =
-            self.lists.holding.iter().partition(|lane| self.lists.is_held_back(**lane));
-        assert_eq!(held_back.len(), self.lists.held_back.len(), "held back, but not begun");
+            self.indexes.holding.iter().partition(|lane| self.indexes.is_held_back(**lane));
+        assert_eq!(held_back.len(), self.indexes.held_back.len(), "held back, but not begun");
         assert!(self.may_run_at_once(&granted), "lanes that must not run at once: {granted:?}");
         for lane in held_back {
             let together: Vec<LaneIndex> = granted.iter().copied().chain([lane]).collect();
@@ -74,8 +75,8 @@ impl RunState {
     }
 }
 
-fn ready(lists: &Lists) -> BTreeSet<LaneIndex> {
-    lists.ready.iter().flatten().map(|&(_, lane)| lane).collect()
+fn ready(indexes: &LaneIndexes) -> BTreeSet<LaneIndex> {
+    indexes.ready.iter().flatten().map(|&(_, lane)| lane).collect()
 }
 
 fn holds(lane: &LaneState) -> bool {

@@ -1,21 +1,23 @@
 //! Folding events into state. What a fenced or repeated word says is ignored; what cannot be is a [`Fault`].
 
+mod agent;
+mod job;
+mod judge;
+mod lane;
+
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::agent_machine::AgentPhase;
-use super::gate::Gate;
-use super::in_vain::Decision;
-use super::lane_machine::may_move;
-use super::state::{
-    AgentState, AgentStep, Answer, LaneEnd, LaneState, Rebuild, RunState, StagedMerge, StopState, agent_index,
-};
 use crate::event::{Event, LaneStage, Record, RunStarted};
-use crate::model::must_haves::any_broken;
-use crate::model::{
-    AgentName, Approval, Budget, Checkpoint, Lane, LaneId, LaneIndex, MergeMode, Plan, Stage, Timestamp,
-};
+use crate::model::{AgentName, Approval, Budget, Checkpoint, LaneId, LaneIndex, MergeMode, Plan, Stage, Timestamp};
+use crate::schedule::apply::lane::apply_to_lane;
+use crate::schedule::state::agent::{AgentState, AgentStep};
+use crate::schedule::state::agent_phase::AgentPhase;
+use crate::schedule::state::gate::Gate;
+use crate::schedule::state::lane::{LaneEnd, LaneState, agent_index};
+use crate::schedule::state::lane_stage::may_move;
+use crate::schedule::state::{RunState, StopState};
 
 /// An event that cannot follow from those before it: the log was damaged or belongs to another plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -318,143 +320,20 @@ impl RunState {
         self.lanes[lane.at()].end = Some(end);
     }
 
-    /// Keeps what [`super::decide`] looks at in step with the lane.
+    /// Keeps what [`crate::schedule::decide`] looks at in step with the lane.
     fn refresh(&mut self, index: LaneIndex) {
         self.lanes[index.at()].order_intake();
-        self.lists.place(index, &self.lanes[index.at()], self.plan.lane(index));
+        self.indexes.place(index, &self.lanes[index.at()], self.plan.lane(index));
     }
 
     /// Whether finished lanes are merged into the integration branch by this run.
-    pub(super) fn merges_here(&self) -> bool {
+    pub(crate) fn merges_here(&self) -> bool {
         self.merge_mode() == Some(MergeMode::Local)
     }
 
     /// The lane's agent of that name.
-    pub(super) fn agent_at(&self, lane: LaneIndex, name: &AgentName) -> Result<usize, Fault> {
+    pub(crate) fn agent_at(&self, lane: LaneIndex, name: &AgentName) -> Result<usize, Fault> {
         let plan = self.plan.lane(lane);
         agent_index(plan, name).ok_or_else(|| Fault::UnknownAgent(plan.id.clone(), name.clone()))
-    }
-}
-
-fn apply_to_lane(lane: &mut LaneState, event: &Event, at: Timestamp) {
-    match event {
-        Event::StopRequested { force, .. } => lane.stopping = Some(lane.stopping.unwrap_or(false) || *force),
-        Event::GateAnswered { gate, approved, message, .. } => {
-            lane.answers.insert(gate.clone(), Answer { approved: *approved, message: message.clone() });
-        }
-        Event::LaneBased { base, port, .. } => {
-            lane.base = Some(base.clone());
-            lane.port = *port;
-        }
-        Event::WorktreeOpened { agent: None, worktree, .. } => {
-            lane.head = Some(worktree.head.clone());
-            lane.worktree = Some(worktree.clone());
-        }
-        Event::AgentMerged { head, .. } => lane.head = Some(head.clone()),
-        Event::FailureNoted { agent: None, failure, .. } => lane.failure = Some(failure.clone()),
-        Event::SnapshotTaken { commit, reference, .. } => lane.snapshots.push((reference.clone(), commit.clone())),
-        Event::LaneReset { base, .. } => {
-            lane.base = Some(base.clone());
-            lane.head = Some(base.clone());
-            lane.staged = None;
-            if lane.rebuild == Some(Rebuild::OnIntegration) {
-                lane.merges.clear();
-            }
-        }
-        Event::MergeStaged { onto, commit, moved, .. } => {
-            lane.staged = Some(StagedMerge { onto: onto.clone(), commit: commit.clone(), moved: *moved });
-        }
-        Event::MustHavesChecked { head, verdicts, .. } => lane.must_haves = Some((head.clone(), verdicts.clone())),
-        Event::MergeSuperseded { .. } => {
-            if let Some(staged) = lane.staged.take() {
-                lane.in_vain.count(Decision::Merge(staged.onto));
-            }
-            lane.merged_tests = Gate::Due;
-        }
-        Event::BranchPushed { .. } | Event::PullRequestOpened { .. } | Event::ForgeUnavailable { .. } => {
-            lane.proposal.apply(event, at);
-        }
-        Event::LaneCleaned { .. } => {
-            lane.end = Some(LaneEnd::Merged);
-            lane.worktree = None;
-        }
-        _ => {}
-    }
-}
-
-impl LaneState {
-    /// Back to the implementation: what came after it is done again.
-    fn reopen(&mut self) {
-        self.in_vain.forget_all();
-        self.tests = Gate::Due;
-        self.merged_tests = Gate::Due;
-        self.must_haves = None;
-        self.culprit = None;
-        self.staged = None;
-        self.answers.remove(&Approval::Changes.into());
-        self.checkpoints.remove(&Stage::AfterLaneTests);
-        self.checkpoints.remove(&Stage::PrePr);
-    }
-
-    /// The time that a person took to answer does not count.
-    fn note_waiting(&mut self, plan: &Lane, at: Timestamp) {
-        match (self.is_parked(plan), self.parked_since) {
-            (true, None) => self.parked_since = Some(at),
-            (false, Some(since)) => {
-                self.clock = self.clock.map(|clock| clock.plus(at.since(since)));
-                self.parked_since = None;
-            }
-            _ => {}
-        }
-    }
-
-    fn begin_rollback(&mut self, at: Timestamp) {
-        if !self.rolling_back {
-            self.stands_since = Some(at);
-        }
-        self.rolling_back = true;
-    }
-
-    fn order_intake(&mut self) {
-        let agents = &self.agents;
-        self.intake.retain(|&agent| matches!(agents[agent].step, AgentStep::Merging | AgentStep::Gating(_)));
-        let new = (0..agents.len()).filter(|&agent| agents[agent].step == AgentStep::Merging);
-        let new: Vec<usize> = new.filter(|agent| !self.intake.contains(agent)).collect();
-        self.intake.extend(new);
-    }
-
-    /// Another life of the run: failures and blocks are tried again with a fresh count.
-    fn revive(&mut self, has_checkpoint_gate: bool, at: Timestamp) {
-        // Only what had ended gets a fresh count: a crash in the middle must not give a lane more tries than it has.
-        if matches!(self.end, Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_))) {
-            self.end = None;
-            self.rework = 0;
-            self.misunderstood = 0;
-            self.mender = None;
-            // A no that ended the lane is asked about again; any other has not been acted upon yet.
-            self.answers.retain(|_, answer| answer.approved);
-        }
-        // What was lost with the machine says nothing of the work, however often that happens.
-        self.in_vain.forget_all();
-        self.stopping = None;
-        self.failure = None;
-        self.proposal.out = None;
-        self.clock = self.clock.map(|_| at);
-        self.parked_since = self.parked_since.map(|_| at);
-        for gate in [&mut self.setup, &mut self.tests, &mut self.merged_tests] {
-            gate.retry();
-        }
-        self.must_haves.take_if(|(_, verdicts)| any_broken(verdicts));
-        // A lane that stood in the queue when it ended reaches its last checkpoint again.
-        if self.merged.is_none() {
-            self.checkpoints.remove(&Stage::PrePr);
-        }
-        for (agent, worker) in self.agents.iter_mut().enumerate() {
-            worker.revive(has_checkpoint_gate, self.merges.iter().any(|(merged, _)| *merged == agent));
-        }
-        // The tests judge what all agents brought: the agent that is to fix that is excused.
-        if self.agents.iter().any(|worker| worker.excused && !worker.failed_in_task()) {
-            self.agents.iter_mut().for_each(|worker| worker.excused = true);
-        }
     }
 }

@@ -1,19 +1,19 @@
 //! Gates that failed after agents were merged: who mends what (SPEC §8; seed 003, Recovery Procedure 3).
 
-use super::action::Action;
-use super::decide::Deciding;
-use super::decide_lane::move_on;
-use super::gate::FailedGate;
-use super::in_vain::MOST;
-use super::state::{AgentStep, LaneState};
 use crate::diagnose::{Delegate, re_delegation};
 use crate::event::{Event, LaneStage};
 use crate::model::must_haves::tally;
 use crate::model::text::headline;
 use crate::model::{Diagnosis, ExitCause, Failure, FailureClass, FailureKind, Lane, LaneIndex, Round, Verdict};
+use crate::schedule::action::Action;
+use crate::schedule::decide::deciding::{Deciding, move_on};
+use crate::schedule::state::agent::AgentStep;
+use crate::schedule::state::gate::FailedGate;
+use crate::schedule::state::in_vain::MOST;
+use crate::schedule::state::lane::LaneState;
 
 /// The failure that a gate's exit is, told as "`what`: …".
-pub(super) fn gate_failure(what: &str, gate: &FailedGate) -> Failure {
+pub(crate) fn gate_failure(what: &str, gate: &FailedGate) -> Failure {
     let exit = &gate.exit;
     let command = headline(&exit.command, 120);
     let message = match exit.cause {
@@ -40,7 +40,7 @@ fn joint_failure(what: &str, gate: &FailedGate, state: &LaneState, plan: &Lane) 
 }
 
 /// The `checkpoint` gate failed on what `agent` and those before it brought.
-pub(super) fn checkpoint_failed(deciding: &mut Deciding, lane: LaneIndex, agent: usize, gate: &FailedGate) {
+pub(crate) fn checkpoint_failed(deciding: &mut Deciding, lane: LaneIndex, agent: usize, gate: &FailedGate) {
     let state = deciding.state;
     let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
     let failure = joint_failure("the checkpoint gate failed", gate, lane_state, plan);
@@ -54,7 +54,7 @@ pub(super) fn checkpoint_failed(deciding: &mut Deciding, lane: LaneIndex, agent:
 }
 
 /// Has the merge that broke the lane's tests searched, where that is wanted and not done; says whether it is.
-pub(super) fn search_first(deciding: &mut Deciding, lane: LaneIndex) -> bool {
+pub(crate) fn search_first(deciding: &mut Deciding, lane: LaneIndex) -> bool {
     let lane_state = deciding.state.lane(lane);
     let wanted = deciding.state.started().is_some_and(|started| started.options.bisect_merges);
     let search = wanted && lane_state.culprit.is_none() && lane_state.merges.len() > 1;
@@ -65,7 +65,7 @@ pub(super) fn search_first(deciding: &mut Deciding, lane: LaneIndex) -> bool {
 }
 
 /// The lane's tests failed: what cannot be told from their output is a failure of tests all the same.
-pub(super) fn tests_failed(deciding: &mut Deciding, lane: LaneIndex, what: &str, gate: &FailedGate) {
+pub(crate) fn tests_failed(deciding: &mut Deciding, lane: LaneIndex, what: &str, gate: &FailedGate) {
     let state = deciding.state;
     let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
     let mut failure = joint_failure(what, gate, lane_state, plan);
@@ -80,7 +80,7 @@ pub(super) fn tests_failed(deciding: &mut Deciding, lane: LaneIndex, what: &str,
 }
 
 /// What the lane must have is not there: the table is the log, and what is missing stands at its end.
-pub(super) fn must_haves_missing(deciding: &mut Deciding, lane: LaneIndex, verdicts: &[Verdict]) {
+pub(crate) fn must_haves_missing(deciding: &mut Deciding, lane: LaneIndex, verdicts: &[Verdict]) {
     let mut rows: Vec<&Verdict> = verdicts.iter().filter(|verdict| verdict.holds.is_some()).collect();
     rows.sort_by_key(|verdict| verdict.holds == Some(false));
     let told = |verdict: &&Verdict| {
@@ -95,7 +95,7 @@ pub(super) fn must_haves_missing(deciding: &mut Deciding, lane: LaneIndex, verdi
 }
 
 /// Sends a lane back to its last implementation agent; without one nobody can mend it.
-pub(super) fn send_back(deciding: &mut Deciding, lane: LaneIndex, failure: Failure) {
+pub(crate) fn send_back(deciding: &mut Deciding, lane: LaneIndex, failure: Failure) {
     let mender = deciding.state.plan.lane(lane).last_worker();
     send_back_to(deciding, lane, mender, failure);
 }

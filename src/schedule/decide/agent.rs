@@ -1,19 +1,17 @@
 //! What follows from the state of one agent.
 
-use super::action::Action;
-use super::decide::Deciding;
-use super::decide_lane::{plan_job, run_gate};
-use super::gate::Gate;
-use super::mending::{checkpoint_failed, gate_failure};
-use super::people::answered_no;
-use super::state::{AgentStep, RestartFrom};
 use crate::event::{Event, SnapshotReason};
 use crate::model::retry::{LONGEST_BACKOFF, backoff};
 use crate::model::{
-    AgentName, Checkpoint, CheckpointStatus, Failure, FailureKind, JobRole, LaneIndex, RetryLevel, Stage,
+    AgentName, Checkpoint, CheckpointStatus, Failure, FailureKind, HumanGate, JobRole, LaneIndex, RetryLevel, Stage,
 };
+use crate::schedule::action::Action;
+use crate::schedule::decide::deciding::{Deciding, plan_job, run_gate};
+use crate::schedule::decide::failure_routing::{checkpoint_failed, gate_failure};
+use crate::schedule::state::agent::{AgentStep, RestartFrom};
+use crate::schedule::state::gate::Gate;
 
-pub(super) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
+pub(crate) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
     let state = deciding.state;
     let (worker, plan) = (&state.lane(lane).agents[agent], state.plan.lane(lane));
     match &worker.step {
@@ -42,28 +40,6 @@ pub(super) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usiz
             deciding.want(Action::ReleaseAgent { lane, agent });
         }
         AgentStep::Done | AgentStep::Blocked(_) | AgentStep::GaveUp(_) => {}
-    }
-}
-
-/// Has every running job of the lane stopped and what it leaves kept; nothing else.
-pub(super) fn stop_jobs(deciding: &mut Deciding, lane: LaneIndex, force: bool) {
-    for job in &deciding.state.lane(lane).running {
-        deciding.want(Action::StopJob { job: job.clone(), force });
-    }
-    wait_for_jobs(deciding, lane);
-}
-
-/// Waits for what runs and keeps what ended without success; begins nothing.
-pub(super) fn wait_for_jobs(deciding: &mut Deciding, lane: LaneIndex) {
-    let lane_state = deciding.state.lane(lane);
-    for job in &lane_state.running {
-        deciding.want(Action::RunJob(job.clone()));
-    }
-    for (agent, worker) in lane_state.agents.iter().enumerate() {
-        if let (AgentStep::Salvaging(reason, _), None) = (&worker.step, &worker.unkept) {
-            let reason = *reason;
-            deciding.want(Action::Snapshot { lane, agent, reason });
-        }
     }
 }
 
@@ -198,4 +174,26 @@ fn retry(deciding: &mut Deciding, lane: LaneIndex, agent: usize, failure: &Failu
     };
     let not_before = deciding.now.plus(delay);
     deciding.note(Event::RetryPlanned { lane: plan.id.clone(), agent: name.clone(), level, not_before, checkpoint });
+}
+
+/// A person's no sends the agent back to the task before; without one nobody can act upon it.
+pub(crate) fn answered_no(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
+    let state = deciding.state;
+    let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
+    let Some(task) = lane_state.asks(plan, agent) else { return };
+    let Some(answer) = lane_state.answers.get(&HumanGate::Task(task.clone())).filter(|answer| !answer.approved) else {
+        return;
+    };
+    let reason = format!("task {task} was rejected: {}", answer.message);
+    let tasks = &plan.agents[agent].tasks;
+    let before = tasks[..lane_state.agents[agent].task].iter().rfind(|task| !task.kind.is_human());
+    deciding.note(match before {
+        None => Event::LaneBlocked { lane: plan.id.clone(), reason },
+        Some(mended) => Event::FailureNoted {
+            lane: plan.id.clone(),
+            agent: Some(plan.agents[agent].name.clone()),
+            task: Some(mended.id.clone()),
+            failure: Failure::new(FailureKind::Rejected, reason),
+        },
+    });
 }

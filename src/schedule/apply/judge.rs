@@ -1,27 +1,27 @@
 //! What the end of a job means: of an agent's attempt, and of a gate.
 
-use super::gate::{FailedGate, Gate};
-use super::in_vain::{Decision, InVain};
-use super::state::AgentStep;
 use crate::event::{AgentReport, Reading, SnapshotReason};
 use crate::model::job::TAIL_LINES;
 use crate::model::{
     Agent, Diagnosis, ExitCause, Failure, FailureClass, FailureKind, JobExit, JobId, Round, Transcript,
 };
+use crate::schedule::state::agent::AgentStep;
+use crate::schedule::state::gate::{FailedGate, Gate};
+use crate::schedule::state::in_vain::{Decision, InVain};
 
 /// What is known of a job's end besides its exit.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Words<'a> {
+pub(crate) struct Words<'a> {
     /// What the agent said of itself.
-    pub(super) report: Option<&'a AgentReport>,
+    pub(crate) report: Option<&'a AgentReport>,
     /// What the output of a job that failed was read as.
-    pub(super) reading: Option<&'a Reading>,
+    pub(crate) reading: Option<&'a Reading>,
     /// What its event stream came to.
-    pub(super) transcript: Option<&'a Transcript>,
+    pub(crate) transcript: Option<&'a Transcript>,
 }
 
 /// What an attempt's end means for its agent.
-pub(super) fn judge(round: Round, exit: &JobExit, words: Words<'_>) -> AgentStep {
+pub(crate) fn judge(round: Round, exit: &JobExit, words: Words<'_>) -> AgentStep {
     let silent = AgentReport::default();
     let report = words.report.unwrap_or(&silent);
     let complaint = words.transcript.map_or("", |transcript| transcript.error.as_str());
@@ -71,7 +71,7 @@ fn exit_failure(exit: &JobExit, report: &AgentReport, complaint: &str) -> Failur
 
 /// The last lines that an attempt said: in its report, in the message of its transcript, else in its output, unless that is
 /// a stream for programs (`streams`), in which it said nothing then.
-pub(super) fn last_words(exit: &JobExit, words: Words<'_>, streams: bool) -> Vec<String> {
+pub(crate) fn last_words(exit: &JobExit, words: Words<'_>, streams: bool) -> Vec<String> {
     let own = words.report.filter(|report| report.own).map(|report| report.message.as_str());
     let message = words.transcript.map(|transcript| transcript.message.as_str());
     let said = [own, message].into_iter().flatten().find(|text| !text.trim().is_empty());
@@ -88,7 +88,7 @@ pub(super) fn last_words(exit: &JobExit, words: Words<'_>, streams: bool) -> Vec
 const QUOTED: usize = 300;
 
 /// That the tasks of `agent` changed no file, with what it said.
-pub(super) fn idle_failure(agent: &Agent, said: &[String]) -> Failure {
+pub(crate) fn idle_failure(agent: &Agent, said: &[String]) -> Failure {
     let what =
         if agent.first_own_task() == agent.last_own_task() { "changed no file" } else { "no task changed a file" };
     let words = said.join(" ");
@@ -102,14 +102,14 @@ pub(super) fn idle_failure(agent: &Agent, said: &[String]) -> Failure {
     Failure { log: said.to_vec(), ..Failure::new(FailureKind::Idle, message) }
 }
 
-pub(super) fn is_unknown(diagnosis: Option<&Diagnosis>) -> bool {
+pub(crate) fn is_unknown(diagnosis: Option<&Diagnosis>) -> bool {
     diagnosis.is_some_and(|diagnosis| diagnosis.class == FailureClass::Unknown)
 }
 
 impl Gate {
     /// Takes the job's end in, if it is the job that is waited for. A stopped gate is due again, and so is one whose
     /// supervisor died, which is not a word about the work: until it has died too often.
-    pub(super) fn settle(&mut self, job: &JobId, exit: &JobExit, reading: Option<&Reading>, in_vain: &mut InVain) {
+    pub(crate) fn settle(&mut self, job: &JobId, exit: &JobExit, reading: Option<&Reading>, in_vain: &mut InVain) {
         if self.job() != Some(job) {
             return;
         }
@@ -135,19 +135,19 @@ impl Gate {
     }
 
     /// Whether it failed with an output that nobody understands.
-    pub(super) fn is_misunderstood(&self) -> bool {
+    pub(crate) fn is_misunderstood(&self) -> bool {
         matches!(self, Self::Failed(gate) if is_unknown(gate.diagnosis.as_deref()))
     }
 
     /// Makes a gate that passed due again.
-    pub(super) fn run_again(&mut self) {
+    pub(crate) fn run_again(&mut self) {
         if *self == Self::Passed {
             *self = Self::Due;
         }
     }
 
     /// Makes a failed gate due again.
-    pub(super) fn retry(&mut self) {
+    pub(crate) fn retry(&mut self) {
         if matches!(self, Self::Failed(_)) {
             *self = Self::Due;
         }

@@ -1,19 +1,18 @@
 //! A finished lane on its way into the integration branch (SPEC §6, step 7).
 
-use super::action::Action;
-use super::decide::Deciding;
-use super::decide_lane::{move_on, plan_job, reach};
-use super::decide_proposal::propose;
-use super::gate::Gate;
-use super::in_vain::{Decision, MOST};
-use super::mending::{search_first, send_back, tests_failed};
-use super::state::RunState;
 use crate::event::{Event, LaneStage};
 use crate::model::{
     Approval, Checkpoint, CheckpointStatus, CommitId, Failure, FailureKind, JobRole, LaneIndex, MergeMode, Stage,
 };
+use crate::schedule::action::Action;
+use crate::schedule::decide::deciding::{Deciding, move_on, plan_job, reach};
+use crate::schedule::decide::failure_routing::{search_first, send_back, tests_failed};
+use crate::schedule::decide::proposal::propose;
+use crate::schedule::state::RunState;
+use crate::schedule::state::gate::Gate;
+use crate::schedule::state::in_vain::{Decision, MOST};
 
-pub(super) fn decide_merge(deciding: &mut Deciding, lane: LaneIndex) {
+pub(crate) fn decide_merge(deciding: &mut Deciding, lane: LaneIndex) {
     let state = deciding.state;
     let lane_state = state.lane(lane);
     if lane_state.merged.is_some() {
@@ -54,7 +53,7 @@ fn announce(deciding: &mut Deciding, lane: LaneIndex) {
 }
 
 /// The lane is complete as it stands on its branch.
-pub(super) fn leave_branch(deciding: &mut Deciding, lane: LaneIndex) {
+pub(crate) fn leave_branch(deciding: &mut Deciding, lane: LaneIndex) {
     let lane_state = deciding.state.lane(lane);
     if let (Some(commit), Some(onto)) = (lane_state.head.clone(), lane_state.base.clone()) {
         deciding.note(Event::LaneMerged { lane: deciding.state.plan.lane(lane).id.clone(), commit, onto });

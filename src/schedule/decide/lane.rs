@@ -1,35 +1,22 @@
 //! What follows from the state of one lane (SPEC §6, steps 1 to 8).
 
-use super::action::Action;
-use super::decide::{Deciding, lane_deadline};
-use super::decide_agent::{decide_agent, stop_jobs, wait_for_jobs};
-use super::decide_merge::decide_merge;
-use super::gate::Gate;
-use super::mending::{gate_failure, must_haves_missing, search_first, send_back, tests_failed};
-use super::state::{AgentState, AgentStep, LaneState, PastFailure};
 use crate::event::{Event, LaneStage};
 use crate::model::must_haves::any_broken;
 use crate::model::{
-    Agent, Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobId, JobRole, Lane, LaneIndex,
-    MustHavesRule, RetryLevel, Round, Stage,
+    Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, JobRole, LaneIndex, MustHavesRule, Round, Stage,
 };
+use crate::schedule::action::Action;
+use crate::schedule::decide::agent::decide_agent;
+use crate::schedule::decide::deciding::{
+    Deciding, lane_deadline, move_on, plan_job, reach, run_gate, stop_jobs, wait_for_jobs,
+};
+use crate::schedule::decide::failure_routing::{must_haves_missing, search_first, send_back, tests_failed};
+use crate::schedule::decide::merge::decide_merge;
+use crate::schedule::state::agent::AgentStep;
+use crate::schedule::state::gate::Gate;
+use crate::schedule::state::lane::first_round;
 
-/// The round whose agents work, or are about to, while a lane stands at `stage`.
-pub(super) fn current_round(lane: &Lane, stage: LaneStage) -> Option<Round> {
-    match stage {
-        LaneStage::Waiting | LaneStage::Init | LaneStage::Classified => first_round(lane),
-        LaneStage::Requirements => Some(Round::Requirements),
-        LaneStage::Implementation => Some(Round::Implementation),
-        LaneStage::Review => Some(Round::Review),
-        _ => None,
-    }
-}
-
-fn first_round(lane: &Lane) -> Option<Round> {
-    Round::ALL.iter().copied().find(|&round| lane.round(round).next().is_some())
-}
-
-pub(super) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
+pub(crate) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
     let state = deciding.state;
     let lane_state = state.lane(lane);
     let forced = state.stop.map(|stop| stop.force);
@@ -75,16 +62,6 @@ fn is_set_up(deciding: &mut Deciding, lane: LaneIndex) -> bool {
     run_gate(deciding, lane, &lane_state.setup, JobRole::Setup { agent: None }, nothing)
 }
 
-pub(super) fn move_on(deciding: &mut Deciding, lane: LaneIndex, to: LaneStage) {
-    let id = deciding.state.plan.lane(lane).id.clone();
-    deciding.note(Event::LaneMoved { lane: id, from: deciding.state.lane(lane).stage, to });
-}
-
-pub(super) fn reach(deciding: &mut Deciding, lane: LaneIndex, checkpoint: Checkpoint) {
-    let id = deciding.state.plan.lane(lane).id.clone();
-    deciding.note(Event::CheckpointReached { lane: Some(id), checkpoint });
-}
-
 /// Ends the lane once its agents have stopped and what they left is kept.
 fn fail_when_quiet(deciding: &mut Deciding, lane: LaneIndex, failure: Failure) {
     if deciding.state.lane(lane).is_quiet() {
@@ -128,28 +105,6 @@ fn classified(deciding: &mut Deciding, lane: LaneIndex) {
         return reach(deciding, lane, Checkpoint { head_sha: lane_state.head.clone(), ..checkpoint });
     }
     move_on(deciding, lane, LaneStage::Requirements);
-}
-
-/// Runs a list of commands; says whether it is over with success. A setup that fails ends the lane: no agent of it
-/// could mend that.
-pub(super) fn run_gate(deciding: &mut Deciding, lane: LaneIndex, gate: &Gate, role: JobRole, nothing: bool) -> bool {
-    match gate {
-        _ if nothing => return true,
-        Gate::Passed => return true,
-        Gate::Due => plan_job(deciding, lane, role),
-        Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
-        Gate::Failed(gate) => {
-            let failure = gate_failure("the setup failed", gate);
-            let id = deciding.state.plan.lane(lane).id.clone();
-            deciding.note(Event::FailureNoted { lane: id, agent: None, task: None, failure });
-        }
-    }
-    false
-}
-
-pub(super) fn plan_job(deciding: &mut Deciding, lane: LaneIndex, role: JobRole) {
-    let job: JobId = deciding.state.next_job(Some(&deciding.state.plan.lane(lane).id), role);
-    deciding.note(Event::JobPlanned { job });
 }
 
 /// Runs the agents of a round; when all are done, goes on or back.
@@ -271,98 +226,5 @@ fn validated(deciding: &mut Deciding, lane: LaneIndex, passed: Checkpoint) {
             }
         }
         _ => deciding.want(Action::CheckMustHaves(lane)),
-    }
-}
-
-impl PastFailure {
-    fn is_like(&self, other: &Self) -> bool {
-        (&self.task, &self.signature) == (&other.task, &other.signature)
-    }
-}
-
-/// How many failures in a row have to be the same for the retries to end early.
-const ALIKE: usize = 3;
-
-impl AgentState {
-    /// Whether an attempt of it could begin once there is a place, now or in a moment: a gate may take long.
-    pub(super) fn wants_a_place(&self, plan: &Agent) -> bool {
-        let next = match self.step {
-            AgentStep::Ready | AgentStep::Retrying(_) => self.task,
-            AgentStep::Committing | AgentStep::Snapshotting => self.task + 1,
-            _ => return false,
-        };
-        plan.tasks.get(next).is_some_and(|task| !task.kind.is_human())
-    }
-
-    /// Whether its last failure was within a task, and not of the whole of its work.
-    pub(super) fn failed_in_task(&self) -> bool {
-        self.past.last().is_some_and(|failure| failure.task.is_some())
-    }
-
-    /// Whether it failed in the same way so often that trying the same again is hopeless.
-    fn fails_alike(&self) -> bool {
-        let last: Vec<&PastFailure> = self.past.iter().rev().take(ALIKE).collect();
-        // What failed before a resume gave it a fresh count does not count.
-        self.retries as usize + 1 >= ALIKE && last.len() == ALIKE && last.iter().all(|failure| failure.is_like(last[0]))
-    }
-
-    /// Its word is given, its work is in the lane, and its worktree is back in the pool.
-    fn is_over(&self, shared: bool) -> bool {
-        self.step == AgentStep::Done && (shared || self.worktree.is_none())
-    }
-}
-
-impl LaneState {
-    /// What a further attempt of the agent would be for; `None`: only a person can help now. Its task is retried, then
-    /// put back once; the lane as a whole is only retried, because only a task has a last state that passed.
-    pub(super) fn next_level(&self, plan: &Lane, agent: usize) -> Option<RetryLevel> {
-        let worker = &self.agents[agent];
-        let retries = if worker.failed_in_task() { worker.retries } else { self.rework };
-        let may_roll_back = worker.failed_in_task() && plan.retries > 0;
-        match worker.outage {
-            Some(outage) if outage.given_up => None,
-            Some(_) => Some(RetryLevel::Wait),
-            None if worker.excused => Some(RetryLevel::Wait),
-            None if worker.rolled_back => None,
-            None if retries < plan.retries && !worker.fails_alike() => Some(RetryLevel::Retry),
-            None => may_roll_back.then_some(RetryLevel::Rollback),
-        }
-    }
-
-    /// Whether another agent is being taken into the lane: its branch and its worktree change for one at a time, and
-    /// the checkpoint gate judges one at a time.
-    fn waits_for_its_turn(&self, agent: usize) -> bool {
-        self.agents[agent].step == AgentStep::Merging && self.intake.front() != Some(&agent)
-    }
-
-    /// Whether nothing more will come of the agent in this life of the run.
-    fn is_settled(&self, plan: &Lane, agent: usize) -> bool {
-        let waits = self.asks(plan, agent).is_some();
-        waits || self.agents[agent].step == AgentStep::Done || self.agent_end(plan, agent).is_some()
-    }
-
-    /// How the agent ends its lane, if no retry is left or something outside must come first.
-    fn agent_end(&self, plan: &Lane, agent: usize) -> Option<Event> {
-        let lane = plan.id.clone();
-        match &self.agents[agent].step {
-            AgentStep::Failed(_) if self.next_level(plan, agent).is_some() => None,
-            AgentStep::Failed(failure) | AgentStep::GaveUp(failure) => {
-                Some(Event::LaneFailed { lane, failure: failure.clone() })
-            }
-            AgentStep::Salvaging(..) => self.agents[agent].unkept.as_ref().map(|error| {
-                let reason =
-                    format!("what {} left cannot be kept, so it is not touched: {error}", plan.agents[agent].name);
-                Event::LaneBlocked { lane, reason }
-            }),
-            AgentStep::Blocked(reason) => {
-                let name = &plan.agents[agent].name;
-                let reason = match reason.as_str() {
-                    "" => format!("agent {name} reported BLOCKED without a reason"),
-                    reason => format!("agent {name} is blocked: {reason}"),
-                };
-                Some(Event::LaneBlocked { lane, reason })
-            }
-            _ => None,
-        }
     }
 }

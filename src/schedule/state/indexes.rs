@@ -1,4 +1,4 @@
-//! Which lanes stand how: what [`super::decide`] looks at instead of going over all lanes.
+//! Which lanes stand how: what [`crate::schedule::decide`] looks at instead of going over all lanes.
 //!
 //! A fold like the rest of the state: after each event the lane it touched is looked at anew, and those that it kept from
 //! beginning. So an event costs the logarithm of the number of lanes, whatever the plan; in debug builds `plain.rs`
@@ -8,11 +8,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::state::{LaneEnd, LaneState};
 use crate::event::LaneStage;
 use crate::model::{Lane, LaneIndex, Plan};
+use crate::schedule::state::lane::{LaneEnd, LaneState};
 
-/// What the lists know of one lane.
+/// What the indexes know of one lane.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Marks {
     waits: bool,
@@ -25,7 +25,7 @@ struct Marks {
 
 /// Lanes by how they stand.
 #[derive(Debug, Clone)]
-pub(super) struct Lists {
+pub(crate) struct LaneIndexes {
     rules: Arc<Rules>,
     marks: Vec<Marks>,
     /// How many lanes that exclude it hold what it needs, for each lane.
@@ -87,9 +87,9 @@ impl Rules {
     }
 }
 
-impl Lists {
+impl LaneIndexes {
     /// Before the first event; `priority` is the length of each lane's remaining path.
-    pub(super) fn new(plan: &Plan, priority: Vec<u64>) -> Self {
+    pub(crate) fn new(plan: &Plan, priority: Vec<u64>) -> Self {
         let (rules, count) = (Rules::of(plan, priority), plan.lanes.len());
         let mut preceded = vec![0; count];
         for &(_, then) in &plan.sequences {
@@ -111,12 +111,12 @@ impl Lists {
     }
 
     /// Lanes that have begun and are neither over nor waiting for a person.
-    pub(super) fn active(&self) -> &BTreeSet<LaneIndex> {
+    pub(crate) fn active(&self) -> &BTreeSet<LaneIndex> {
         &self.active
     }
 
     /// The length of the longest path from the beginning of the lane to the end.
-    pub(super) fn path(&self, lane: LaneIndex) -> u64 {
+    pub(crate) fn path(&self, lane: LaneIndex) -> u64 {
         self.rules.priority[lane.at()]
     }
 
@@ -125,23 +125,23 @@ impl Lists {
     ///
     /// A lane keeps what it holds until it is over: also while none of its jobs runs, and also if a lane that has waited
     /// for longer needs the same.
-    pub(super) fn is_held_back(&self, lane: LaneIndex) -> bool {
+    pub(crate) fn is_held_back(&self, lane: LaneIndex) -> bool {
         self.held_back.contains(&lane)
     }
 
     /// Whether a lane failed.
-    pub(super) fn any_failed(&self) -> bool {
+    pub(crate) fn any_failed(&self) -> bool {
         self.failed > 0
     }
 
     /// Whether there is nothing left to do in any lane.
-    pub(super) fn all_complete(&self) -> bool {
+    pub(crate) fn all_complete(&self) -> bool {
         self.complete == self.marks.len()
     }
 
     /// The lane to begin after those in `begun`, which are about to: of all that may the one with the longest remaining
     /// path.
-    pub(super) fn next(&self, begun: &[LaneIndex]) -> Option<LaneIndex> {
+    pub(crate) fn next(&self, begun: &[LaneIndex]) -> Option<LaneIndex> {
         let apart = |lane: LaneIndex| !begun.iter().any(|other| self.rules.excludes[lane.at()].contains(other));
         let first = |kind: usize| {
             let mut lanes = self.ready[kind].iter();
@@ -159,7 +159,7 @@ impl Lists {
     }
 
     /// Whether nothing but places keeps `lane` from running beside `others`.
-    pub(super) fn fits_beside(&self, lane: LaneIndex, others: &[LaneIndex]) -> bool {
+    pub(crate) fn fits_beside(&self, lane: LaneIndex, others: &[LaneIndex]) -> bool {
         let rules = &self.rules;
         let apart = |other: &LaneIndex| {
             let turns = rules.then[lane.at()].contains(other) || rules.then[other.at()].contains(&lane);
@@ -174,7 +174,7 @@ impl Lists {
     }
 
     /// Puts a lane where it belongs now that it stands like this.
-    pub(super) fn place(&mut self, index: LaneIndex, lane: &LaneState, plan: &Lane) {
+    pub(crate) fn place(&mut self, index: LaneIndex, lane: &LaneState, plan: &Lane) {
         let (marks, before) = (Marks::of(lane, plan), self.marks[index.at()]);
         if marks == before {
             return;
@@ -274,5 +274,5 @@ impl Marks {
 }
 
 #[cfg(debug_assertions)]
-#[path = "lists/plain.rs"]
-mod plain;
+#[path = "indexes/recount.rs"]
+mod recount;

@@ -4,7 +4,7 @@ use crate::event::LaneStage;
 
 /// Whether a lane may go from `from` to `to`: one step forward, back to the round that must mend a failure, or, by a
 /// rollback, back to the start.
-pub(super) fn may_move(from: LaneStage, to: LaneStage) -> bool {
+pub(crate) fn may_move(from: LaneStage, to: LaneStage) -> bool {
     use LaneStage::*;
     let forward = LaneStage::ALL.iter().position(|&stage| stage == from).map(|at| at + 1)
         == LaneStage::ALL.iter().position(|&stage| stage == to);

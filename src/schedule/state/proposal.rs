@@ -1,8 +1,8 @@
 //! What is known of a lane's branch on the remote, and of its pull request.
 
-use super::state::RunState;
 use crate::event::Event;
 use crate::model::{CommitId, MergeMode, Outage, PullRequest, Timestamp};
+use crate::schedule::state::RunState;
 
 /// What the remote and the forge have of a lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,22 +15,22 @@ pub struct ProposalState {
     /// Its pull request, and the head that it was opened or brought up to date for; `None`: in an earlier life.
     pub pull_request: Option<(PullRequest, Option<CommitId>)>,
     /// The remote or the forge cannot be reached.
-    pub(super) out: Option<ForgeOutage>,
+    pub(crate) out: Option<ForgeOutage>,
 }
 
 /// A remote or a forge that cannot be reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ForgeOutage {
+pub(crate) struct ForgeOutage {
     /// When it was found out the last time.
-    pub(super) at: Timestamp,
+    pub(crate) at: Timestamp,
     /// How often in a row.
-    pub(super) times: u32,
+    pub(crate) times: u32,
     /// What is out.
-    pub(super) outage: Outage,
+    pub(crate) outage: Outage,
 }
 
 impl ProposalState {
-    pub(super) fn apply(&mut self, event: &Event, at: Timestamp) {
+    pub(crate) fn apply(&mut self, event: &Event, at: Timestamp) {
         match event {
             Event::BranchPushed { head, .. } => {
                 self.pushed = Some(head.clone());
@@ -49,20 +49,20 @@ impl ProposalState {
     }
 
     /// What is left of it when the lane is put back: the remote and the forge still have what was brought there.
-    pub(super) fn after_rollback(self) -> Self {
+    pub(crate) fn after_rollback(self) -> Self {
         let pull_request = self.pull_request.map(|(it, _)| (it, None));
         Self { announced: self.announced, pull_request, ..Self::default() }
     }
 
     /// Whether the forge has what the lane holds at `head`.
-    pub(super) fn is_made_for(&self, head: Option<&CommitId>) -> bool {
+    pub(crate) fn is_made_for(&self, head: Option<&CommitId>) -> bool {
         self.pull_request.as_ref().is_some_and(|(_, made_for)| made_for.as_ref() == head)
     }
 }
 
 impl RunState {
     /// How finished lanes reach the integration branch.
-    pub(super) fn merge_mode(&self) -> Option<MergeMode> {
+    pub(crate) fn merge_mode(&self) -> Option<MergeMode> {
         self.started.as_ref().map(|started| started.options.merge)
     }
 }

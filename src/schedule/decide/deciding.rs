@@ -1,0 +1,100 @@
+//! Decisions in the making, and what those about lanes, agents and merges have in common.
+
+use std::time::Duration;
+
+use crate::event::{Event, LaneStage};
+use crate::model::{Checkpoint, JobId, JobRole, LaneIndex, Timestamp};
+use crate::schedule::action::Action;
+use crate::schedule::decide::Decisions;
+use crate::schedule::decide::failure_routing::gate_failure;
+use crate::schedule::state::RunState;
+use crate::schedule::state::agent::AgentStep;
+use crate::schedule::state::gate::Gate;
+
+/// The decisions in the making, with what is left to give away.
+pub(crate) struct Deciding<'a> {
+    pub(crate) state: &'a RunState,
+    pub(crate) now: Timestamp,
+    pub(crate) out: Decisions,
+    /// Attempts that may still begin.
+    pub(crate) places: usize,
+}
+
+impl Deciding<'_> {
+    pub(crate) fn note(&mut self, event: Event) {
+        self.out.events.push(event);
+    }
+
+    pub(crate) fn want(&mut self, action: Action) {
+        self.out.actions.push(action);
+    }
+
+    /// Asks to be asked again at `moment`; says whether it has come.
+    pub(crate) fn due(&mut self, moment: Timestamp) -> bool {
+        if moment <= self.now {
+            return true;
+        }
+        self.out.wake_at = Some(self.out.wake_at.map_or(moment, |earlier| earlier.min(moment)));
+        false
+    }
+}
+
+pub(crate) fn move_on(deciding: &mut Deciding, lane: LaneIndex, to: LaneStage) {
+    let id = deciding.state.plan.lane(lane).id.clone();
+    deciding.note(Event::LaneMoved { lane: id, from: deciding.state.lane(lane).stage, to });
+}
+
+pub(crate) fn reach(deciding: &mut Deciding, lane: LaneIndex, checkpoint: Checkpoint) {
+    let id = deciding.state.plan.lane(lane).id.clone();
+    deciding.note(Event::CheckpointReached { lane: Some(id), checkpoint });
+}
+
+/// Runs a list of commands; says whether it is over with success. A setup that fails ends the lane: no agent of it
+/// could mend that.
+pub(crate) fn run_gate(deciding: &mut Deciding, lane: LaneIndex, gate: &Gate, role: JobRole, nothing: bool) -> bool {
+    match gate {
+        _ if nothing => return true,
+        Gate::Passed => return true,
+        Gate::Due => plan_job(deciding, lane, role),
+        Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
+        Gate::Failed(gate) => {
+            let failure = gate_failure("the setup failed", gate);
+            let id = deciding.state.plan.lane(lane).id.clone();
+            deciding.note(Event::FailureNoted { lane: id, agent: None, task: None, failure });
+        }
+    }
+    false
+}
+
+pub(crate) fn plan_job(deciding: &mut Deciding, lane: LaneIndex, role: JobRole) {
+    let job: JobId = deciding.state.next_job(Some(&deciding.state.plan.lane(lane).id), role);
+    deciding.note(Event::JobPlanned { job });
+}
+
+/// Has every running job of the lane stopped and what it leaves kept; nothing else.
+pub(crate) fn stop_jobs(deciding: &mut Deciding, lane: LaneIndex, force: bool) {
+    for job in &deciding.state.lane(lane).running {
+        deciding.want(Action::StopJob { job: job.clone(), force });
+    }
+    wait_for_jobs(deciding, lane);
+}
+
+/// Waits for what runs and keeps what ended without success; begins nothing.
+pub(crate) fn wait_for_jobs(deciding: &mut Deciding, lane: LaneIndex) {
+    let lane_state = deciding.state.lane(lane);
+    for job in &lane_state.running {
+        deciding.want(Action::RunJob(job.clone()));
+    }
+    for (agent, worker) in lane_state.agents.iter().enumerate() {
+        if let (AgentStep::Salvaging(reason, _), None) = (&worker.step, &worker.unkept) {
+            let reason = *reason;
+            deciding.want(Action::Snapshot { lane, agent, reason });
+        }
+    }
+}
+
+/// How long a lane may take when neither it nor a person is waited for.
+pub(crate) fn lane_deadline(state: &RunState, lane: LaneIndex) -> Option<(Timestamp, Duration)> {
+    let limit = state.plan.lane(lane).timeout?;
+    Some((state.lane(lane).clock?.plus(limit), limit))
+}
