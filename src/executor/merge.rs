@@ -45,9 +45,9 @@ impl Executor {
             let commit = match git::merge(&executor.repository, &onto, &head, &message, &trailers, &reserved)? {
                 Merge::AlreadyIn => return Ok(vec![Event::LaneMerged { lane: id, commit: onto.clone(), onto }]),
                 Merge::Conflict(paths) => {
-                    let mender = plan.last_worker();
+                    let assignee = plan.last_worker();
                     let with = format!("what was merged into {} meanwhile", executor.facts.base_branch);
-                    return Ok(vec![executor.conflict(lane, mender, paths, &with)]);
+                    return Ok(vec![executor.conflict(lane, assignee, paths, &with)]);
                 }
                 Merge::Done(commit) => commit,
             };

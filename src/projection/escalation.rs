@@ -92,8 +92,8 @@ fn final_gate(history: &RunHistory, commands: &Commands<'_>) -> Option<Escalatio
     let suspects: Vec<&str> = merged.iter().map(|lane| lane.id.as_str()).take(SUSPECTS).collect();
     let last = merged.first().map(|lane| &lane.id);
     let which = if culprit.is_some() { "whose merge broke it" } else { "merged last" };
-    let mend = format!("Mend {} and resume: the gate runs again, no lane does.", history.run.base_branch());
-    let mut options = vec![choice(mend, commands.resume())];
+    let fix = format!("Fix {} and resume: the gate runs again, no lane does.", history.run.base_branch());
+    let mut options = vec![choice(fix, commands.resume())];
     options.extend(last.map(|lane| {
         let what =
             format!("Put {lane}, {which}, back: its merge is reverted and its work kept; a resume does it again.");

@@ -1,7 +1,7 @@
 //! Time: how long programs of others worked for us, which is none of our own time, and where all of it went
 //! (`--timings`).
 //!
-//! Whoever starts git, or the program of a forge, does so within `outside`; the engine `take`s what the programs of a
+//! Git and the programs of forges are started within `outside`; the engine `take`s what the programs of a
 //! task came to and writes it into the run log. Spans of the target [`TARGET`] say what is being done; they cost nothing
 //! unless `Timings` listens.
 

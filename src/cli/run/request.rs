@@ -25,7 +25,7 @@ pub(crate) struct Adoption {
     pub(super) on_conflict: OnConflict,
     /// What to tell the agents in their next prompts; empty: nothing.
     pub(super) message: String,
-    /// The lane whose agents are told; `None`: all.
+    /// The lane whose agents see the message; `None`: all.
     pub(super) message_for: Option<LaneId>,
 }
 

@@ -236,7 +236,7 @@ impl Field for ProgramDraft {
     }
 }
 
-/// What an agent is told, here or in a file.
+/// A prompt, here or in a file.
 #[derive(Debug, Default, Clone)]
 pub(super) struct PromptDraft {
     pub(super) text: Option<At<String>>,

@@ -69,7 +69,7 @@ pub(super) fn validate(mut draft: PlanDraft, context: &Context<'_>) -> Option<Pl
         added_edges,
         interfaces,
         skipped: draft.skipped.clone(),
-        // What a runner is, the plan does not say: whoever reads it adds them.
+        // Runners are not described in the plan: the caller adds them.
         runners: std::collections::BTreeMap::new(),
     };
     Plan::new(parts).ok()

@@ -31,7 +31,8 @@ impl RunState {
             Event::MergesBisected { culprit, .. } => {
                 let plan = self.plan.lane(lane);
                 let guilty = plan.agents.iter().position(|agent| Some(agent.name.as_str()) == culprit.as_deref());
-                self.lanes[lane.at()].culprit = Some(guilty);
+                self.lanes[lane.at()].bisected = true;
+                self.lanes[lane.at()].culprit = guilty;
             }
             Event::LaneReset { .. } => self.lane_reset(lane),
             Event::WorkCommitted { agent, head, changed, prohibited, idle, .. } => {
@@ -57,8 +58,8 @@ impl RunState {
                 if state.merges.last().is_none_or(|(last, at)| (*last, at) != (index, head)) {
                     state.merges.push((index, head.clone()));
                 }
-                if state.mender == Some(index) {
-                    state.mender = None;
+                if state.assignee == Some(index) {
+                    state.assignee = None;
                 }
                 let agent = &mut state.agents[index];
                 if agent.step == AgentStep::Merging {
@@ -286,15 +287,15 @@ impl RunState {
     }
 
     /// A gate that failed on the work of one agent and is given to another is judged again with that one's work.
-    fn leave_gate_to(&mut self, lane: LaneIndex, mender: usize, failure: &Failure) {
+    fn leave_gate_to(&mut self, lane: LaneIndex, assignee: usize, failure: &Failure) {
         let state = &mut self.lanes[lane.at()];
-        let of_others = state.agents.iter_mut().enumerate().filter(|(agent, _)| *agent != mender);
+        let of_others = state.agents.iter_mut().enumerate().filter(|(agent, _)| *agent != assignee);
         for (_, worker) in of_others.filter(|(_, worker)| matches!(worker.step, AgentStep::Gating(Gate::Failed(_)))) {
             worker.step = AgentStep::Done;
         }
         if is_unknown(failure.diagnosis.as_deref()) {
             state.misunderstood += 1;
-            state.mender = Some(mender);
+            state.assignee = Some(assignee);
         }
     }
 

@@ -83,12 +83,12 @@ impl RunState {
             JobRole::Checkpoint { agent } => {
                 let index = self.agent_at(lane, agent)?;
                 let state = &mut self.lanes[lane.at()];
-                let being_mended = state.mender.is_some();
+                let is_assigned = state.assignee.is_some();
                 let agent = &mut state.agents[index];
                 if let AgentStep::Gating(gate) = &mut agent.step {
                     gate.settle(job, exit, reading, &mut state.in_vain);
-                    // What was red before it came is judged again with the work of who mends it.
-                    let same = being_mended && gate.is_misunderstood();
+                    // What was red before it came is judged again with the work of the agent that fixes it.
+                    let same = is_assigned && gate.is_misunderstood();
                     if *gate == Gate::Passed || same {
                         agent.step = AgentStep::Done;
                     }

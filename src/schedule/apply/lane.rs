@@ -61,6 +61,7 @@ impl LaneState {
         self.tests = Gate::Due;
         self.merged_tests = Gate::Due;
         self.must_haves = None;
+        self.bisected = false;
         self.culprit = None;
         self.staged = None;
         self.answers.remove(&Approval::Changes.into());
@@ -102,7 +103,7 @@ impl LaneState {
             self.end = None;
             self.rework = 0;
             self.misunderstood = 0;
-            self.mender = None;
+            self.assignee = None;
             // A no that ended the lane is asked about again; any other has not been acted upon yet.
             self.answers.retain(|_, answer| answer.approved);
         }

@@ -171,7 +171,7 @@ impl RunState {
         started.options.budget = budget.unwrap_or(started.options.budget);
     }
 
-    /// Failed and blocked lanes get another chance: whoever resumes says that something has changed.
+    /// Failed and blocked lanes get another chance: a resume says that something has changed.
     fn run_resumed(&mut self, number: u32, at: Timestamp) {
         self.resumes = number;
         self.alive_since = Some(at);
@@ -181,7 +181,7 @@ impl RunState {
         self.pool_emptied = false;
         self.final_gate.retry();
         self.final_in_vain.forget_all();
-        // Whoever resumes may have mended the integration branch: the gate judges what it is now.
+        // The user may have fixed the integration branch: the gate judges what it is now.
         if self.final_gate == Gate::Due {
             self.final_worktree = None;
         }

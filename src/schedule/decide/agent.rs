@@ -43,7 +43,7 @@ pub(crate) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usiz
     }
 }
 
-/// The worktree and its base; then a person is asked, or an agent set to work.
+/// The worktree and its base; then a person is asked, or an agent started.
 fn begin_task(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
     let state = deciding.state;
     let (worker, plan) = (&state.lane(lane).agents[agent], state.plan.lane(lane));
@@ -80,7 +80,7 @@ fn start_attempt(deciding: &mut Deciding, lane: LaneIndex, agent: usize, name: A
     plan_job(deciding, lane, JobRole::Attempt { agent: name, task });
 }
 
-/// Nobody is set to work any more. What others of the lane have under way comes to its end first, so that nothing is
+/// No more agents are started. What others of the lane have under way comes to its end first, so that nothing is
 /// left half committed.
 fn out_of_budget(deciding: &mut Deciding, lane: LaneIndex, exhausted: String) {
     let state = deciding.state;
@@ -189,10 +189,10 @@ pub(crate) fn answered_no(deciding: &mut Deciding, lane: LaneIndex, agent: usize
     let before = tasks[..lane_state.agents[agent].task].iter().rfind(|task| !task.kind.is_human());
     deciding.note(match before {
         None => Event::LaneBlocked { lane: plan.id.clone(), reason },
-        Some(mended) => Event::FailureNoted {
+        Some(task) => Event::FailureNoted {
             lane: plan.id.clone(),
             agent: Some(plan.agents[agent].name.clone()),
-            task: Some(mended.id.clone()),
+            task: Some(task.id.clone()),
             failure: Failure::new(FailureKind::Rejected, reason),
         },
     });

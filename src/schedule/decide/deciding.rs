@@ -50,7 +50,7 @@ pub(crate) fn reach(deciding: &mut Deciding, lane: LaneIndex, checkpoint: Checkp
 }
 
 /// Runs a list of commands; says whether it is over with success. A setup that fails ends the lane: no agent of it
-/// could mend that.
+/// could fix that.
 pub(crate) fn run_gate(deciding: &mut Deciding, lane: LaneIndex, gate: &Gate, role: JobRole, nothing: bool) -> bool {
     match gate {
         _ if nothing => return true,

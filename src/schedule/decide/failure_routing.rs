@@ -1,4 +1,4 @@
-//! Gates that failed after agents were merged: who mends what (SPEC §8; seed 003, Recovery Procedure 3).
+//! Gates that failed after agents were merged: which agent fixes what (SPEC §8; seed 003, Recovery Procedure 3).
 
 use crate::diagnose::{Delegate, re_delegation};
 use crate::event::{Event, LaneStage};
@@ -44,12 +44,12 @@ pub(crate) fn checkpoint_failed(deciding: &mut Deciding, lane: LaneIndex, agent:
     let state = deciding.state;
     let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
     let failure = joint_failure("the checkpoint gate failed", gate, lane_state, plan);
-    let mender = match delegate(gate.diagnosis.as_deref(), FailureClass::Unknown) {
+    let assignee = match delegate(gate.diagnosis.as_deref(), FailureClass::Unknown) {
         // What nobody understands is given to an agent once, with the log; then a person has to look.
         Delegate::Escalate if lane_state.misunderstood > 0 => None,
-        delegate => Some(lane_state.mender(plan, delegate, gate.diagnosis.as_deref(), agent)),
+        delegate => Some(lane_state.assignee(plan, delegate, gate.diagnosis.as_deref(), agent)),
     };
-    let name = mender.map(|mender| plan.agents[mender].name.clone());
+    let name = assignee.map(|assignee| plan.agents[assignee].name.clone());
     deciding.note(Event::FailureNoted { lane: plan.id.clone(), agent: name, task: None, failure });
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn checkpoint_failed(deciding: &mut Deciding, lane: LaneIndex, agent:
 pub(crate) fn search_first(deciding: &mut Deciding, lane: LaneIndex) -> bool {
     let lane_state = deciding.state.lane(lane);
     let wanted = deciding.state.started().is_some_and(|started| started.options.bisect_merges);
-    let search = wanted && lane_state.culprit.is_none() && lane_state.merges.len() > 1;
+    let search = wanted && !lane_state.bisected && lane_state.merges.len() > 1;
     if search {
         deciding.want(Action::BisectMerges(Some(lane)));
     }
@@ -69,14 +69,14 @@ pub(crate) fn tests_failed(deciding: &mut Deciding, lane: LaneIndex, what: &str,
     let state = deciding.state;
     let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
     let mut failure = joint_failure(what, gate, lane_state, plan);
-    if let Some(Some(culprit)) = lane_state.culprit {
+    if let Some(culprit) = lane_state.culprit {
         failure.message.push_str(&format!("; they first fail with the merge of {}", plan.agents[culprit].name));
     }
     let delegate = delegate(gate.diagnosis.as_deref(), FailureClass::Test);
     let last = plan.last_worker();
-    let mender = last.map(|last| lane_state.mender(plan, delegate, gate.diagnosis.as_deref(), last));
-    let mender = lane_state.culprit.flatten().or(mender);
-    send_back_to(deciding, lane, mender, failure);
+    let assignee = last.map(|last| lane_state.assignee(plan, delegate, gate.diagnosis.as_deref(), last));
+    let assignee = lane_state.culprit.or(assignee);
+    send_back_to(deciding, lane, assignee, failure);
 }
 
 /// What the lane must have is not there: the table is the log, and what is missing stands at its end.
@@ -94,17 +94,17 @@ pub(crate) fn must_haves_missing(deciding: &mut Deciding, lane: LaneIndex, verdi
     send_back(deciding, lane, Failure { log, ..Failure::new(FailureKind::Gate, message) });
 }
 
-/// Sends a lane back to its last implementation agent; without one nobody can mend it.
+/// Sends a lane back to its last implementation agent; without one no agent can fix it.
 pub(crate) fn send_back(deciding: &mut Deciding, lane: LaneIndex, failure: Failure) {
-    let mender = deciding.state.plan.lane(lane).last_worker();
-    send_back_to(deciding, lane, mender, failure);
+    let assignee = deciding.state.plan.lane(lane).last_worker();
+    send_back_to(deciding, lane, assignee, failure);
 }
 
-fn send_back_to(deciding: &mut Deciding, lane: LaneIndex, mender: Option<usize>, failure: Failure) {
+fn send_back_to(deciding: &mut Deciding, lane: LaneIndex, assignee: Option<usize>, failure: Failure) {
     let plan = deciding.state.plan.lane(lane);
-    let agent = mender.map(|agent| plan.agents[agent].name.clone());
+    let agent = assignee.map(|agent| plan.agents[agent].name.clone());
     deciding.note(Event::FailureNoted { lane: plan.id.clone(), agent, task: None, failure });
-    if mender.is_some() {
+    if assignee.is_some() {
         move_on(deciding, lane, LaneStage::Implementation);
     }
 }
@@ -117,9 +117,9 @@ fn delegate(diagnosis: Option<&Diagnosis>, otherwise: FailureClass) -> Delegate 
 }
 
 impl LaneState {
-    /// Who of the implementation round mends it; `otherwise` where the one that the table names is not in the lane, or
+    /// Which agent of the implementation round fixes it; `otherwise` where the one that the table names is not in the lane, or
     /// still at its own work.
-    fn mender(&self, plan: &Lane, delegate: Delegate, diagnosis: Option<&Diagnosis>, otherwise: usize) -> usize {
+    fn assignee(&self, plan: &Lane, delegate: Delegate, diagnosis: Option<&Diagnosis>, otherwise: usize) -> usize {
         let found = match delegate {
             Delegate::LastToTouchElse(name) => {
                 diagnosis.and_then(|diagnosis| self.last_to_touch(diagnosis)).or_else(|| called(plan, name))

@@ -111,7 +111,7 @@ fn classified(deciding: &mut Deciding, lane: LaneIndex) {
 fn round(deciding: &mut Deciding, lane: LaneIndex, round: Round) {
     let state = deciding.state;
     let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
-    // A lane that nobody may mend any more ends as it is, with its work on its branch.
+    // A lane without an agent that may fix it ends as it is, with its work on its branch.
     if lane_state.rebuild.is_some() && !plan.round(round).any(|agent| lane_state.agent_end(plan, agent).is_some()) {
         return deciding.want(Action::ResetLane(lane));
     }

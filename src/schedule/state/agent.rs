@@ -24,7 +24,7 @@ pub struct AgentState {
     pub worktree: Option<Worktree>,
     /// Its `setup` commands.
     pub setup: Gate,
-    /// Where its branch began: what it changed is told against this.
+    /// Where its branch began: its changes are those since this commit.
     pub start: Option<CommitId>,
     /// Its branch's head.
     pub head: Option<CommitId>,

@@ -37,12 +37,14 @@ pub struct LaneState {
     pub intake: VecDeque<usize>,
     /// Merges of agents into the lane since it stands on its base, oldest first: whose, and the lane's head after it.
     pub merges: Vec<(usize, CommitId)>,
-    /// Whose merge broke the tests that failed last, once that was searched; the inner `None`: nobody's.
-    pub culprit: Option<Option<usize>>,
+    /// The merges were searched for the one that broke the tests that failed last.
+    pub bisected: bool,
+    /// The agent whose merge that search found.
+    pub culprit: Option<usize>,
     /// How often a gate failed on the lane as a whole and nobody could tell of which kind that was.
     pub misunderstood: u32,
-    /// Who is to mend that; `None` once that one's work is in the lane again.
-    pub mender: Option<usize>,
+    /// The agent that is to fix that, until its work is in the lane again.
+    pub assignee: Option<usize>,
     /// Its tests, on its branch.
     pub tests: Gate,
     /// Its tests, on the merged result.
@@ -55,7 +57,7 @@ pub struct LaneState {
     pub answers: BTreeMap<HumanGate, Answer>,
     /// What people said when they resumed the run, oldest first.
     pub remarks: Vec<String>,
-    /// How often it went back to be mended.
+    /// How often it was sent back to its agents.
     pub rework: u32,
     /// A merge that is made and not published.
     pub staged: Option<StagedMerge>,
@@ -144,9 +146,10 @@ impl LaneState {
             agents: lane.agents.iter().map(|_| AgentState::new()).collect(),
             intake: VecDeque::new(),
             merges: Vec::new(),
+            bisected: false,
             culprit: None,
             misunderstood: 0,
-            mender: None,
+            assignee: None,
             tests: Gate::Due,
             merged_tests: Gate::Due,
             must_haves: None,

@@ -2,15 +2,15 @@
 
 use crate::event::LaneStage;
 
-/// Whether a lane may go from `from` to `to`: one step forward, back to the round that must mend a failure, or, by a
+/// Whether a lane may go from `from` to `to`: one step forward, back to the round that must fix a failure, or, by a
 /// rollback, back to the start.
 pub(crate) fn may_move(from: LaneStage, to: LaneStage) -> bool {
     use LaneStage::*;
     let forward = LaneStage::ALL.iter().position(|&stage| stage == from).map(|at| at + 1)
         == LaneStage::ALL.iter().position(|&stage| stage == to);
-    let mend =
+    let back =
         matches!((from, to), (Synthesis, Requirements) | (Validation | Review | AwaitingUserApproval, Implementation));
-    forward || mend
+    forward || back
 }
 
 #[cfg(test)]

@@ -104,7 +104,7 @@ impl RunState {
         self.started.as_deref()
     }
 
-    /// Why nobody may be set to work any more, where the budget is used up.
+    /// Why no more agents may be started, if the budget is used up.
     pub(crate) fn budget_exhausted(&self) -> Option<String> {
         let started = self.started.as_ref()?;
         let budget = &started.options.budget;

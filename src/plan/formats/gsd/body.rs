@@ -1,4 +1,4 @@
-//! The body of a plan around its tasks: what every task is told, what only the last one is, and what stands between.
+//! The body of a plan around its tasks: the text for every prompt, that for the last one, and what stands between.
 
 use std::ops::Range;
 

@@ -62,11 +62,11 @@ pub(super) struct Place<'a> {
     pub(super) count: usize,
     /// The text between the task before and this one.
     pub(super) before: &'a str,
-    /// What tasks are told of the plan as a whole.
+    /// The text about the plan as a whole in every prompt.
     pub(super) common: &'a str,
 }
 
-/// The prompt of a task of an agent, without what the last one is told besides.
+/// The prompt of a task of an agent, without the text for the last one.
 pub(super) fn for_agent(file: &File<'_>, task: &RawTask<'_>, read: &ReadTask, place: &Place<'_>) -> String {
     let mut text = String::new();
     if place.count > 1 {
@@ -184,7 +184,7 @@ fn indented(body: &str, by: &str) -> String {
     body.lines().map(|line| format!("\n{by}{line}")).collect()
 }
 
-/// What the last task is told of the plan as a whole.
+/// The text about the plan as a whole in the last prompt.
 pub(super) fn add_closing(text: &mut String, closing: &str, truths: &[String]) {
     paragraph(text, closing);
     let truths: Vec<String> = truths.iter().map(|truth| format!("- {truth}")).collect();

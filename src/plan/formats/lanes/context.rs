@@ -55,7 +55,8 @@ impl Context<'_> {
         values.collect::<Vec<_>>().join("\n")
     }
 
-    /// The most bytes that every agent of a lane is told beside its task: all prompts together stay within a limit.
+    /// The most bytes that the prompt of every agent of a lane contains besides its task: all prompts together stay within a
+    /// limit.
     pub(super) fn story_limit(&self) -> usize {
         MAX_TOLD / self.lanes.iter().map(|lane| lane.tasks.list.len() + 1).sum::<usize>()
     }

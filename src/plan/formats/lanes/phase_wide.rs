@@ -9,7 +9,7 @@ use crate::plan::markdown::inline::{Code, bare, codes, dedent, sentences, withou
 use crate::plan::markdown::{Document, Fence, fenced_lines, list_item, section_title};
 use crate::plan::path::in_prose;
 
-/// What is told to the lanes that it concerns.
+/// Text for the prompts of the lanes that it concerns.
 #[derive(Debug, Default)]
 pub(super) struct PhaseWide {
     /// The execution notes, with the lanes that each names.

@@ -1,4 +1,4 @@
-//! What the agents of a lane are told.
+//! The prompts of a lane's agents.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ use crate::plan::faults::quoted;
 use crate::plan::markdown::inline::{dedent, is_nothing};
 use crate::plan::markdown::{as_code, paragraph, section};
 
-/// What every agent of a lane is told beside its task.
+/// What the prompt of every agent of a lane contains besides its task.
 pub(super) fn lane_story(context: &Context<'_>, lane: usize, rule: OwnershipRule, tests: &[CommandLine]) -> String {
     let mut told = whole_story(context, lane, tests);
     if rule == OwnershipRule::Nothing {
@@ -106,7 +106,7 @@ fn single_writers(context: &Context<'_>, lane: usize) -> String {
     context.phase.single_writers.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// What an agent is told for a task. What stands in the task's files, interfaces and criteria is told elsewhere.
+/// The prompt for a task, without its files, interfaces and criteria, which have sections of their own.
 pub(super) fn task_prompt(lane: &str, id: &str, task: &RawTask, story: &str) -> String {
     let kind = if task.kind_word.is_empty() { String::new() } else { format!(" ({})", task.kind_word) };
     let mut told = format!("Task {id}{kind} of lane {lane}.");

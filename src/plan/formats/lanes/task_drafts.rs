@@ -52,7 +52,7 @@ pub(super) fn task_drafts(context: &Context<'_>, lane: usize, files: &Files, sto
     order.into_iter().filter(|at| all || !list[*at].runs_gates_only()).map(draft).collect()
 }
 
-/// The interfaces that the lane provides, as long as they are told to each of its tasks.
+/// The interfaces that the lane provides, as long as the prompt of each of its tasks contains them.
 fn provided(context: &Context<'_>, lane: usize) -> Vec<At<String>> {
     let items = context.lanes[lane].field(Label::Provided).flat_map(|range| {
         let items = interface_items(context.text(range.clone()));

@@ -153,7 +153,7 @@ fn lone_agent(lane: &Lane) -> Option<&Agent> {
     Some(agent).filter(|agent| plain && agent.name.as_str() == implied)
 }
 
-/// Whether a lane without tasks would have the tasks that this one has, but for what the agents are told.
+/// Whether a lane without tasks would have the tasks that this one has, but for the prompts.
 fn has_only_task(lane: &Lane) -> bool {
     let max_time = workers(lane).next().and_then(|agent| agent.tasks[0].max_time);
     let plain = |task: &Task| {
@@ -168,7 +168,7 @@ fn has_only_task(lane: &Lane) -> bool {
     workers(lane).all(|agent| agent.tasks.len() == 1 && plain(&agent.tasks[0]))
 }
 
-/// What an agent is told where the plan says nothing.
+/// The prompt where the plan has none.
 fn default_prompt(lane: &Lane) -> &str {
     lane.name.as_deref().unwrap_or(lane.id.as_str())
 }
