@@ -10,7 +10,7 @@ use lanekeeper::store::checkpoints::{self, CheckpointEntry};
 use lanekeeper::store::run_log;
 
 use super::plans::{EVERYTHING, PlanText};
-use super::world::{World, files_below};
+use super::world::{World, files_below, older_version};
 
 /// Everything of a run's end that must not depend on what happened on the way.
 #[derive(Debug, PartialEq)]
@@ -37,12 +37,21 @@ impl EndState {
             status: world.git(&["status", "--porcelain"]),
             worktrees: world.git(&["worktree", "list", "--porcelain"]).matches("worktree ").count(),
             references: world.git(&["for-each-ref", "--format=%(refname)"]),
-            in_git: files_below(&world.work().join(".git"), &["objects", "logs", "index", "ORIG_HEAD"]),
+            in_git: in_git(world),
             in_lanes: files_below(&world.path("disk/work.lanes"), &[]),
             checkpoints: checkpoints_of(world),
             finished: world.tasks_finished(),
         }
     }
+}
+
+/// A version that begins the run in this one's place ([`World::spawn`]) may keep caches that this one never reads.
+fn in_git(world: &World) -> Vec<String> {
+    let mut files = files_below(&world.work().join(".git"), &["objects", "logs", "index", "ORIG_HEAD"]);
+    if older_version().is_some() {
+        files.retain(|file| !file.starts_with("lanekeeper/index."));
+    }
+    files
 }
 
 fn checkpoints_of(world: &World) -> Vec<String> {

@@ -131,7 +131,7 @@ impl World {
     /// is the debug build of an earlier version, whose run this version resumes.
     pub fn spawn(&self, arguments: &[&str], crash_point: Option<&str>) -> Running {
         let variable = crash_point.map(|point| (CRASH_POINT_VARIABLE, point));
-        let older = std::env::var("LANEKEEPER_TEST_OLDER").ok().filter(|_| crash_point.is_some());
+        let older = older_version().filter(|_| crash_point.is_some());
         self.spawn_program(older.as_deref().unwrap_or(PROGRAM), arguments, variable.as_slice())
     }
 
@@ -324,6 +324,11 @@ pub fn for_each<T: Sync>(cases: &[T], name: impl Fn(&T) -> String + Sync, check:
 
 /// A run waits for its disk and its agents most of the time.
 const AT_ONCE: usize = 3;
+
+/// The program that begins the runs which this version resumes: `LANEKEEPER_TEST_OLDER`, where it is set.
+pub fn older_version() -> Option<String> {
+    std::env::var("LANEKEEPER_TEST_OLDER").ok()
+}
 
 /// How often the tests go round: `LANEKEEPER_TEST_ROUNDS`, where it is set.
 pub fn rounds() -> Option<u32> {
