@@ -132,10 +132,13 @@ pub(crate) fn temporary_beside(path: &Path) -> PathBuf {
 
 /// Removes the temporary files of dead processes from `directory`, in which no other process writes now.
 pub(crate) fn remove_unfinished(directory: &Path) -> Result<(), FileError> {
-    let is_temporary = |path: &&PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str()?.strip_prefix('.')?.strip_suffix(".tmp"));
-        name.and_then(|name| name.rsplit_once('.')).is_some_and(|(_, id)| uuid::Uuid::try_parse(id).is_ok())
+    let id = |name: &str| {
+        // The name in earlier versions, whose runs are resumed.
+        let earlier = name.strip_prefix(".unfinished-");
+        let id = earlier.or_else(|| Some(name.strip_prefix('.')?.strip_suffix(".tmp")?.rsplit_once('.')?.1));
+        id.and_then(|id| uuid::Uuid::try_parse(id).ok())
     };
+    let is_temporary = |path: &&PathBuf| path.file_name().and_then(|name| id(name.to_str()?)).is_some();
     entries(directory)?.iter().filter(is_temporary).try_for_each(|path| atomic::remove_durably(path))
 }
 
@@ -147,5 +150,30 @@ fn rename_new(directory: &File, from: &OsStr, to: &OsStr) -> Result<(), Errno> {
             unlinkat(directory, from, AtFlags::empty())
         }
         renamed => renamed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::remove_unfinished;
+
+    #[test]
+    fn temporary_files_of_this_and_earlier_versions_are_removed_and_no_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let id = uuid::Uuid::now_v7();
+        let temporary = [format!(".01.{}.tmp", id.simple()), format!(".unfinished-{id}")];
+        let others = ["01".to_owned(), ".unfinished-work".to_owned(), ".notes.tmp".to_owned(), format!("{id}.tmp")];
+        for name in temporary.iter().chain(&others) {
+            fs::write(directory.path().join(name), "").unwrap();
+        }
+        remove_unfinished(directory.path()).unwrap();
+        for name in &temporary {
+            assert!(!directory.path().join(name).exists(), "{name}");
+        }
+        for name in &others {
+            assert!(directory.path().join(name).exists(), "{name}");
+        }
     }
 }
