@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use super::error::{Damage, LogError, cannot};
-use super::record::{self, FORMAT, LineFault};
+pub use super::record::FORMAT;
+use super::record::{self, LineFault};
 use crate::event::{Record, relocate};
 use crate::fs::handle::sync_contents;
 use crate::fs::regular_file::{Links, open_with};

@@ -274,7 +274,7 @@ fn planted_violations_are_found() {
         ("model", "use crate::event::Event;"),
         ("projection", "use crate::{model::Plan, schedule::RunState};"),
         ("git", "fn f() { let _ = crate::store::Journal::open; }"),
-        ("schedule", "use super::super::projection::RunView;"),
+        ("schedule", "use super::super::projection::RunHistory;"),
         ("report", "use crate::*;"),
         ("engine", "macro_rules! m { () => { $crate::report::Plain } }"),
         ("settings", "use std::{fmt, fs};"),

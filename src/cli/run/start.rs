@@ -29,8 +29,6 @@ use crate::recover::resume::has_begun;
 use crate::schedule::RunState;
 use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, checkpoints, run_log};
 
-const FORMAT: &str = "1.0";
-
 /// Starts a run and executes it to its end.
 pub(super) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: &PlanFile) -> Result<ExitStatus> {
     let base = base_branch(within)?;
@@ -146,7 +144,7 @@ impl Selection<'_> {
         let Share { lanes, done, mut locks } = share;
         let options = request.run_options(&within.settings);
         let started = RunStarted {
-            format: FORMAT.to_owned(),
+            format: run_log::FORMAT.to_owned(),
             lanekeeper: env!("CARGO_PKG_VERSION").to_owned(),
             run_id: (*run).clone(),
             phase: plan.plan.phase.clone(),

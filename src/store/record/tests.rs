@@ -162,3 +162,16 @@ fn every_event_and_field_is_explained_to_users() {
         }
     }
 }
+
+/// serde lists all kinds of events in its message about one that it does not know.
+#[test]
+fn every_kind_of_event_has_a_sample() {
+    let unknown = serde_json::from_str::<Event>(r#"{"event":"?"}"#).unwrap_err().to_string();
+    let kinds: Vec<&str> = unknown.split('`').skip(3).step_by(2).collect();
+    let samples: Vec<serde_json::Value> =
+        every_event().into_iter().map(|event| serde_json::from_slice(&line_of(&record(event))).unwrap()).collect();
+    assert!(kinds.len() > 30, "{unknown}");
+    for kind in kinds {
+        assert!(samples.iter().any(|sample| sample["event"] == kind), "{kind} has no sample");
+    }
+}
