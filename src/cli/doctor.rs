@@ -101,7 +101,8 @@ impl Doctor<'_> {
             }
             for finding in due {
                 let Some(repair) = finding.repair() else { continue };
-                let done = repair.carry_out(&self.within.repository, now()).map_err(|error| error.to_string());
+                let done =
+                    repair.carry_out(&self.within.repository, now()).map_err(|error| CliError::from(error).one_line());
                 crash_point(CrashPoint::DoctorStep(finding.kind.word()));
                 visit.treated.push((finding, done));
             }

@@ -114,6 +114,11 @@ impl CliError {
         })
     }
 
+    /// The message and what to do about it, for texts that have one line for both.
+    pub(super) fn one_line(&self) -> String {
+        std::iter::once(&self.message).chain(&self.hints).map(String::as_str).collect::<Vec<_>>().join("; ")
+    }
+
     fn hinted(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
@@ -169,7 +174,7 @@ fn known(error: &(dyn Error + 'static)) -> Option<CliError> {
         .or_else(|| of.downcast_ref().map(of_state))
         .or_else(|| of.downcast_ref().map(of_driver))
         .or_else(|| of.downcast_ref().map(of_forge))
-        .or_else(|| of.downcast_ref::<ExecutorError>().map(blocked))
+        .or_else(|| of.downcast_ref().map(of_executor))
         .or_else(|| of.downcast_ref::<ProjectionError>().map(blocked))
         .or_else(|| of.downcast_ref::<ProcessError>().map(blocked))
 }
@@ -224,11 +229,7 @@ fn of_git(error: &GitError) -> CliError {
         | GitError::UnbornHead { .. } => ExitStatus::Usage,
         _ => ExitStatus::Blocked,
     };
-    // These messages name the remedy behind a semicolon; at the edge it is a line of its own.
-    match error.to_string().split_once("; ") {
-        Some((message, remedy)) => status.failure(message).hinted(remedy),
-        None => status.failure(error.to_string()),
-    }
+    CliError { hints: error.remedy().into_iter().collect(), ..status.failure(error.to_string()) }
 }
 
 fn of_file(error: &FileError) -> CliError {
@@ -271,6 +272,14 @@ fn of_resume(error: &ResumeError) -> CliError {
         ResumeError::NoBeginning(_) | ResumeError::Contradiction { .. } => ExitStatus::Corrupted,
     };
     status.failure(error.to_string())
+}
+
+fn of_executor(error: &ExecutorError) -> CliError {
+    match error {
+        ExecutorError::Git(error) => of_git(error),
+        ExecutorError::Forge(error) => of_forge(error),
+        error => blocked(error),
+    }
 }
 
 fn of_forge(error: &ForgeError) -> CliError {

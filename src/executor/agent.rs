@@ -269,7 +269,7 @@ fn mistake(error: GitError) -> Result<String, GitError> {
             path.display()
         )),
         GitError::Astray { .. } | GitError::OperationInProgress { .. } | GitError::Unreadable { .. } => {
-            Ok(error.to_string())
+            Ok(error.with_remedy())
         }
         error => Err(error),
     }

@@ -137,7 +137,7 @@ impl Executor {
 
     fn delete_branch(&self, branch: &str, kept_by: &[CommitId], kept: &mut Vec<String>) {
         if let Err(error) = git::delete_branch_if_merged(&self.repository, branch, kept_by) {
-            kept.push(format!("branch {branch}: {error}"));
+            kept.push(format!("branch {branch}: {}", error.with_remedy()));
         }
     }
 
@@ -222,7 +222,7 @@ impl Executor {
                     Ok(left) => {
                         kept.extend(left.into_iter().map(|left| format!("{}: {}", left.path.display(), left.reason)))
                     }
-                    Err(error) => kept.push(error.to_string()),
+                    Err(error) => kept.push(error.with_remedy()),
                 }
             }
             vec![Event::PoolEmptied { kept }]

@@ -76,7 +76,7 @@ pub(crate) struct Executor {
 /// What went wrong with an action: the lane is blocked, nothing is lost.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExecutorError {
-    #[error(transparent)]
+    #[error("{}", .0.with_remedy())]
     Git(#[from] GitError),
     #[error(transparent)]
     Process(#[from] crate::process::ProcessError),

@@ -78,7 +78,7 @@ impl ExternalChanges {
             // For example a missing commit: the doctor reports it, and it is no reason to refuse.
             Err(error) => {
                 let place = path.display();
-                self.moved.push(format!("{whose}: whether {place} was changed cannot be told: {error}"));
+                self.moved.push(format!("{whose}: whether {place} was changed is unknown: {}", error.with_remedy()));
             }
         }
     }

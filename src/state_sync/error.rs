@@ -11,7 +11,7 @@ pub(super) type Result<T, E = StateSyncError> = std::result::Result<T, E>;
 /// Why a run's state was not pushed or not pulled; nothing was changed unless the message says so.
 #[derive(Debug, thiserror::Error)]
 pub enum StateSyncError {
-    #[error(transparent)]
+    #[error("{}", .0.with_remedy())]
     Git(#[from] GitError),
     #[error(transparent)]
     Log(#[from] LogError),

@@ -82,7 +82,7 @@ fn delete(around: &Surroundings<'_>, reference: &str, at: &CommitId) -> Result<(
 
 #[derive(Debug, thiserror::Error)]
 enum Resistance {
-    #[error(transparent)]
+    #[error("{}", .0.with_remedy())]
     Git(#[from] GitError),
     #[error("another process took it meanwhile")]
     Still,
