@@ -140,7 +140,7 @@ impl Doctor<'_> {
         let (Some(started), Some(records)) = (state.started(), run.log.certain()) else { return Ok(()) };
         let executor = self.within.executor(started, state.plan())?;
         let refused = |error| rollback_refusal(error, &self.within.state, (started, state.plan()), &[]);
-        let plan = rollback_plan(state, records, &[]).map_err(refused)?;
+        let plan = rollback_plan(state, records, &[]).map_err(|error| refused(error.into()))?;
         check_worktrees(&executor, &plan).map_err(refused)
     }
 }

@@ -17,6 +17,7 @@ use crate::model::text::counted;
 use crate::process::ProcessError;
 use crate::recover::resume::ResumeError;
 use crate::report::projections::ProjectionError;
+use crate::schedule::Fault;
 use crate::settings::{Faults, Severity};
 use crate::state_sync::StateSyncError;
 use crate::store::LogError;
@@ -173,6 +174,7 @@ fn known(error: &(dyn Error + 'static)) -> Option<CliError> {
         .or_else(|| of.downcast_ref().map(of_resume))
         .or_else(|| of.downcast_ref().map(of_state))
         .or_else(|| of.downcast_ref().map(of_driver))
+        .or_else(|| of.downcast_ref().map(of_fault))
         .or_else(|| of.downcast_ref().map(of_forge))
         .or_else(|| of.downcast_ref().map(of_executor))
         .or_else(|| of.downcast_ref::<ProjectionError>().map(blocked))
@@ -286,12 +288,13 @@ fn of_forge(error: &ForgeError) -> CliError {
     blocked(error).hinted(error.remedy())
 }
 
+fn of_fault(error: &Fault) -> CliError {
+    ExitStatus::Corrupted.failure(error.to_string())
+}
+
 fn of_state(error: &StateSyncError) -> CliError {
     let with = |status: ExitStatus| status.failure(error.to_string());
     match error {
-        StateSyncError::Git(error) => of_git(error),
-        StateSyncError::Log(error) => of_log(error),
-        StateSyncError::File(error) => of_file(error),
         StateSyncError::Unreadable { .. } => with(ExitStatus::Corrupted).hinted(SEE_DOCTOR),
         StateSyncError::NoState { remote, .. } => {
             with(ExitStatus::InvalidState).hinted(format!("to list its runs: lanekeeper state list --remote {remote}"))

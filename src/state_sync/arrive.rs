@@ -3,7 +3,9 @@
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use super::error::{Result, StateSyncError};
+use anyhow::Result;
+
+use super::error::StateSyncError;
 use super::manifest::{self, Manifest};
 use super::pack::{FILES, LOG};
 use super::{STATES, incoming_reference, state_reference};
@@ -61,7 +63,7 @@ pub fn offers(repository: &Repository, remote: &Remote) -> Result<Vec<Offer>> {
 pub fn fetch(repository: &Repository, remote: &Remote, run: &RunId) -> Result<Arrived> {
     let (reference, incoming) = (state_reference(run), incoming_reference(run));
     if !remote.references(&[&reference])?.iter().any(|(name, _)| *name == reference) {
-        return Err(StateSyncError::NoState { remote: remote.name().to_owned(), run: run.clone() });
+        return Err(StateSyncError::NoState { remote: remote.name().to_owned(), run: run.clone() }.into());
     }
     remote.fetch(&[format!("+{reference}:{incoming}")])?;
     let commit = repository.commit_at(&incoming);
@@ -82,7 +84,7 @@ impl Arrived {
         self.refuse_what_does_not_belong()?;
         let log = self.below(repository, LOG)?.into_iter().flat_map(|(_, piece)| piece).collect::<Vec<u8>>();
         if log.len() as u64 != self.manifest.log_bytes || sha256(&log) != self.manifest.log_sha256 {
-            return Err(self.damaged("its run log is not the one that it was pushed with"));
+            return Err(self.damaged("its run log is not the one that it was pushed with").into());
         }
         let name = format!("the log of run {}", self.manifest.run_id);
         let records = run_log::parse(Path::new(&name), &log)?;
@@ -111,7 +113,7 @@ impl Arrived {
     fn refuse_what_does_not_belong(&self) -> Result<()> {
         let strange = |entry: &&TreeEntry| entry.kind != TreeEntryKind::File || !is_plain(&entry.path);
         match self.entries.iter().find(strange) {
-            Some(entry) => Err(self.damaged(&format!("`{}` does not belong in it", entry.path))),
+            Some(entry) => Err(self.damaged(&format!("`{}` does not belong in it", entry.path)).into()),
             None => Ok(()),
         }
     }
@@ -130,7 +132,7 @@ impl Arrived {
             };
             if let Some(path) = strange {
                 let (path, root) = (path.display(), root.display());
-                return Err(self.damaged(&format!("its run log has a worktree at {path}, outside of {root}")));
+                return Err(self.damaged(&format!("its run log has a worktree at {path}, outside of {root}")).into());
             }
         }
         Ok(())
@@ -147,7 +149,7 @@ impl Arrived {
             _ => false,
         };
         let whole = records.last().is_some_and(|record| record.seq == manifest.records);
-        if same && whole { Ok(()) } else { Err(self.damaged("its run log is another run's")) }
+        if same && whole { Ok(()) } else { Err(self.damaged("its run log is another run's").into()) }
     }
 }
 

@@ -1,22 +1,11 @@
 //! Why state was not pushed or pulled.
 
-use crate::fs::FileError;
-use crate::git::GitError;
 use crate::model::{RunId, Timestamp};
 use crate::projection::cells::clean;
-use crate::store::LogError;
-
-pub(super) type Result<T, E = StateSyncError> = std::result::Result<T, E>;
 
 /// Why a run's state was not pushed or not pulled; nothing was changed unless the message says so.
 #[derive(Debug, thiserror::Error)]
 pub enum StateSyncError {
-    #[error("{}", .0.with_remedy())]
-    Git(#[from] GitError),
-    #[error(transparent)]
-    Log(#[from] LogError),
-    #[error(transparent)]
-    File(#[from] FileError),
     #[error("run {run} cannot be pushed: {reason}")]
     Unreadable { run: RunId, reason: String },
     #[error("{remote} has no state of run {run}")]

@@ -7,11 +7,13 @@ use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use anyhow::{Result, bail};
+
 use super::Source;
-use super::error::{Result, StateSyncError};
+use super::error::StateSyncError;
 use super::send::send;
 use crate::event::{Event, Record};
-use crate::git::Remote;
+use crate::git::{GitError, Remote};
 
 /// How long the end of a run waits for its last push.
 const LAST_PUSH: Duration = Duration::from_secs(60);
@@ -67,12 +69,12 @@ impl Follower {
     }
 
     /// Waits until the newest state is pushed, for at most a minute.
-    pub fn finish(mut self) -> Result<(), String> {
+    pub fn finish(mut self) -> Result<()> {
         drop(self.news.take());
         match self.ended.recv_timeout(LAST_PUSH) {
-            Ok(outcome) => outcome.map_err(|error| error.to_string()),
-            Err(RecvTimeoutError::Timeout) => Err(format!("it took longer than {} s", LAST_PUSH.as_secs())),
-            Err(RecvTimeoutError::Disconnected) => Err("the thread that pushes it panicked".to_owned()),
+            Ok(outcome) => outcome,
+            Err(RecvTimeoutError::Timeout) => bail!("it took longer than {} s", LAST_PUSH.as_secs()),
+            Err(RecvTimeoutError::Disconnected) => bail!("the thread that pushes it panicked"),
         }
     }
 }
@@ -90,7 +92,9 @@ impl Pusher {
             gather_until(due, inbox);
             let began = Instant::now();
             outcome = self.push();
-            if let Err(StateSyncError::Superseded { .. }) = outcome {
+            if let Err(error) = &outcome
+                && let Some(StateSyncError::Superseded { .. }) = error.downcast_ref()
+            {
                 // Somebody else has the run: whatever we push from now on is refused.
                 return outcome;
             }
@@ -107,7 +111,8 @@ impl Pusher {
         if let Err(error) = &outcome
             && !std::mem::replace(&mut self.told, true)
         {
-            tracing::warn!("the state of run {} was not pushed: {error}; the run continues", self.source.run);
+            let reason = error.downcast_ref().map_or_else(|| error.to_string(), GitError::with_remedy);
+            tracing::warn!("the state of run {} was not pushed: {reason}; the run continues", self.source.run);
         }
         outcome
     }

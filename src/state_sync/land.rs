@@ -5,8 +5,10 @@
 
 use std::path::Path;
 
+use anyhow::Result;
+
 use super::arrive::{Arrived, Contents};
-use super::error::{Result, StateSyncError};
+use super::error::StateSyncError;
 use super::seen_reference;
 use super::send::continues;
 use super::worktrees::open_all;
@@ -66,7 +68,7 @@ impl Landing<'_> {
     /// [`StateSyncError`]; what arrived damaged, or does not fit in, is refused before anything is made.
     pub fn put_down(&self, arrived: &Arrived) -> Result<Landed> {
         if self.remote.is_shallow_here()? {
-            return Err(StateSyncError::Shallow);
+            return Err(StateSyncError::Shallow.into());
         }
         let contents = arrived.open(self.repository)?;
         let integration = self.integration(arrived, &contents.state)?;
@@ -98,7 +100,7 @@ impl Landing<'_> {
                 Some(found) => {
                     let (found, wanted, run) =
                         (found.short().to_owned(), commit.short().to_owned(), manifest.run_id.clone());
-                    return Err(StateSyncError::InTheWay { name, found, wanted, run });
+                    return Err(StateSyncError::InTheWay { name, found, wanted, run }.into());
                 }
                 None => missing.push((name, commit.clone())),
             }
@@ -117,10 +119,10 @@ impl Landing<'_> {
         if !self.repository.is_ancestor(&here, there)? {
             let (here, there) = (here.short().to_owned(), there.short().to_owned());
             let (branch, run) = (branch.clone(), arrived.manifest.run_id.clone());
-            return Err(StateSyncError::Diverged { branch, here, there, run });
+            return Err(StateSyncError::Diverged { branch, here, there, run }.into());
         }
         match obstacle_to_publishing(self.repository, branch, &here, there)? {
-            Some(obstacle) => Err(obstructed(branch, &obstacle)),
+            Some(obstacle) => Err(obstructed(branch, &obstacle).into()),
             None => Ok(Some((Some(here), there.clone()))),
         }
     }
@@ -132,7 +134,7 @@ impl Landing<'_> {
         };
         match publish(self.repository, branch, from, to)? {
             Publication::Published | Publication::AlreadyThere => Ok(()),
-            other => Err(obstructed(branch, &other)),
+            other => Err(obstructed(branch, &other).into()),
         }
     }
 

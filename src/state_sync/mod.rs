@@ -15,10 +15,11 @@ mod secrets;
 mod send;
 mod worktrees;
 
+use anyhow::Result;
+
 use crate::git::{Remote, Repository, forget_reference};
 use crate::model::RunId;
 use crate::store::RunDirectory;
-use error::Result;
 
 pub use arrive::{Arrived, Offer, fetch, offers};
 pub use error::StateSyncError;

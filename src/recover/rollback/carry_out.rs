@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use anyhow::{Context, Result};
+
 use super::merges::{self, Reverted};
 use super::plan::{KeptWork, LaneToPutBack, RollbackPlan};
-use super::{Result, work};
+use super::work;
 use crate::event::{Event, Record, SnapshotReason};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::timed::sync_log;
@@ -36,7 +38,7 @@ struct Rollback<'a> {
 /// Rolls the lanes back. The caller holds the run's lock; `watch` gets every record once it is durable.
 ///
 /// # Errors
-/// `RollbackError`. Before `RollbackBegun` nothing was changed but repairs; after it the same rollback, asked for again,
+/// `RollbackError` and what the adapters return. Before `RollbackBegun` nothing was changed but repairs; after it the same rollback, asked for again,
 /// finishes.
 pub fn carry_out(
     executor: &Executor,
@@ -86,7 +88,7 @@ impl Rollback<'_> {
         }
         sync_log(self.journal)?;
         for record in &records {
-            self.state.apply(record)?;
+            self.state.apply(record).context("the run's events contradict each other")?;
         }
         (self.watch)(&records);
         Ok(())

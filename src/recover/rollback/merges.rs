@@ -1,7 +1,9 @@
 //! Reverts merged work on the integration branch.
 
+use anyhow::Result;
+
+use super::RollbackError;
 use super::plan::LaneToPutBack;
-use super::{Result, RollbackError};
 use crate::executor::Executor;
 use crate::git::{self, Publication, Revert};
 use crate::model::{CommitId, LaneIndex};
@@ -40,7 +42,7 @@ pub(super) fn undo(executor: &Executor, lanes: &[LaneToPutBack]) -> Result<Rever
             obstacle => refused(executor, obstacle)?,
         }
     }
-    Err(RollbackError::Busy { branch: branch.clone() })
+    Err(RollbackError::Busy { branch: branch.clone() }.into())
 }
 
 fn integration(executor: &Executor, lanes: &[LaneToPutBack]) -> Result<Option<CommitId>> {
@@ -65,7 +67,7 @@ fn stage(executor: &Executor, lanes: &[LaneToPutBack], onto: &CommitId) -> Resul
             }
             Revert::Conflict(paths) => {
                 let (lane, branch) = (id.clone(), executor.facts.base_branch.clone());
-                return Err(RollbackError::Conflict { lane, merge: merge.commit.clone(), branch, paths });
+                return Err(RollbackError::Conflict { lane, merge: merge.commit.clone(), branch, paths }.into());
             }
         }
     }
@@ -75,7 +77,7 @@ fn stage(executor: &Executor, lanes: &[LaneToPutBack], onto: &CommitId) -> Resul
 fn refused(executor: &Executor, obstacle: Publication) -> Result<()> {
     match obstacle {
         Publication::CheckedOutDirty { worktree, obstacles } => {
-            Err(RollbackError::CheckedOut { branch: executor.facts.base_branch.clone(), worktree, obstacles })
+            Err(RollbackError::CheckedOut { branch: executor.facts.base_branch.clone(), worktree, obstacles }.into())
         }
         Publication::Published | Publication::AlreadyThere | Publication::Moved(_) => Ok(()),
     }

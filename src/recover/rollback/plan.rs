@@ -1,6 +1,6 @@
 //! What a rollback has to do, from the run log alone.
 
-use super::{Result, RollbackError};
+use super::RollbackError;
 use crate::event::{Event, LaneStage, Record};
 use crate::model::{AgentName, CommitId, JobId, LaneId, LaneIndex, MergeMode};
 use crate::schedule::{LaneEnd, RunState};
@@ -52,7 +52,7 @@ pub struct KeptWork {
 /// # Errors
 /// [`RollbackError::UnknownLane`], and [`RollbackError::Dependants`] where a lane that was not asked for was built on
 /// one that was.
-pub fn plan(state: &RunState, records: &[Record], asked: &[LaneId]) -> Result<RollbackPlan> {
+pub fn plan(state: &RunState, records: &[Record], asked: &[LaneId]) -> Result<RollbackPlan, RollbackError> {
     let plan = state.plan();
     let mut chosen = Vec::new();
     for lane in asked {

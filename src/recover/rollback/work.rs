@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use anyhow::Result;
+
+use super::RollbackError;
 use super::plan::{KeptWork, LaneToPutBack};
-use super::{Result, RollbackError};
 use crate::executor::Executor;
 use crate::git::{self, HeldSlot};
 use crate::model::{AgentName, CommitId, LaneIndex};
@@ -21,13 +23,13 @@ pub(super) fn check(executor: &Executor, lane: &LaneToPutBack) -> Result<()> {
         git::refuse_unreadable(&slot.path)?;
         let paths = git::embedded_repositories_in(&slot.path)?;
         if !paths.is_empty() {
-            return Err(RollbackError::Embedded { worktree: slot.path.clone(), paths });
+            return Err(RollbackError::Embedded { worktree: slot.path.clone(), paths }.into());
         }
     }
     for (_, branch) in branches(executor, lane) {
         let places: Vec<PathBuf> = executor.repository.all_checked_out(&branch)?;
         if let Some(place) = places.into_iter().find(|place| held.iter().all(|slot| slot.path != *place)) {
-            return Err(RollbackError::BranchInUse { branch, place });
+            return Err(RollbackError::BranchInUse { branch, place }.into());
         }
     }
     Ok(())
@@ -48,7 +50,7 @@ pub(super) fn existing(executor: &Executor, kept: &[KeptWork]) -> Result<Vec<Kep
 pub(super) fn delete_branches(executor: &Executor, lane: &LaneToPutBack) -> Result<()> {
     for (_, branch) in branches(executor, lane) {
         if let Some(place) = executor.repository.where_checked_out(&branch)? {
-            return Err(RollbackError::BranchInUse { branch, place });
+            return Err(RollbackError::BranchInUse { branch, place }.into());
         }
         match executor.repository.branch_commit(&branch)? {
             Some(head) => {
