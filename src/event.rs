@@ -144,7 +144,7 @@ pub enum Event {
     JobExited {
         job: JobId,
         exit: JobExit,
-        /// What the agent said of itself, where it said something.
+        /// The agent's report, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         report: Option<AgentReport>,
         /// What its output was read as, where it ended without success.
@@ -204,13 +204,13 @@ pub enum Event {
         agent: AgentName,
         head: CommitId,
     },
-    /// Something failed that a retry may mend. Written before what follows from it.
+    /// Something failed that a retry may fix. Written before what follows from it.
     FailureNoted {
         lane: LaneId,
-        /// Who is to mend it; `None`: nobody can.
+        /// The agent that is to fix it; `None`: none can.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<AgentName>,
-        /// Which task, for a failure within one.
+        /// The task in which it failed, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<TaskId>,
         failure: Failure,
@@ -302,7 +302,7 @@ pub enum Event {
     /// A lane was put back to where it had not begun; its work is kept in snapshots.
     LaneRolledBack {
         lane: LaneId,
-        /// Where the integration branch stands now, if the lane's merge was undone.
+        /// The head of the integration branch after the lane's merge was undone, if it was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         integration: Option<CommitId>,
         /// The refs that hold what was there.

@@ -16,7 +16,7 @@ use crate::executor::crash::{CrashPoint, crash_point};
 use crate::model::text::shell_line;
 use crate::model::{PhaseId, RunId};
 use crate::plan::ReadOptions;
-use crate::recover::doctor::{Facts, Finding, Kind, Place, RunFacts, Source, diagnose, survey};
+use crate::recover::doctor::{Facts, Finding, Kind, RunFacts, Scope, Source, diagnose, survey};
 use crate::recover::rollback::{check_worktrees, plan as rollback_plan};
 use crate::schedule::RunState;
 use crate::settings::Layer;
@@ -74,7 +74,7 @@ impl Doctor<'_> {
                 |plan: crate::model::Plan| Arc::new(plan.without_secrets(self.within.settings.redacted_patterns()));
             Some((reading.sha256, reading.plan.map(stored)))
         };
-        survey(&Place {
+        survey(&Scope {
             repository: &self.within.repository,
             state: &self.within.state,
             worktree_root: &self.within.settings.worktree_root.value,

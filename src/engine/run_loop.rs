@@ -89,7 +89,7 @@ impl<L: Log> RunLoop<L> {
     /// the records) when nothing is left to do and nothing is in flight.
     ///
     /// # Errors
-    /// [`RunLoopError`]; nothing was acted upon, and the run_loop is not to be used any more.
+    /// [`RunLoopError`]; nothing was acted upon, and the run loop must not be used any more.
     pub fn absorb(
         &mut self,
         events: impl IntoIterator<Item = Event>,

@@ -29,7 +29,7 @@ pub struct Place {
     pub worktree_root: PathBuf,
 }
 
-/// Makes the paths in `records` those of the place where the run is now: what stands before a [`RunMoved`] was written
+/// Makes the paths in `records` those of the place where the run is now: records before a [`RunMoved`] were written
 /// elsewhere. The log itself stays as it is.
 pub fn relocate(records: &mut [Record]) {
     for at in 0..records.len() {

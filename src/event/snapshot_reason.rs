@@ -37,7 +37,7 @@ impl SnapshotReason {
     }
 
     /// Whether it is asked for only once: all others have a name that stays the same until they are on record, so that
-    /// one that was taken before a death is found by whoever asks for it again, or are a person's own matter.
+    /// one that was taken before a death is found when it is requested again, or are requested by the user.
     pub fn is_asked_for_once(self) -> bool {
         match self {
             Self::Interval | Self::ToolCalls | Self::Risky | Self::External => true,

@@ -147,7 +147,7 @@ impl Executor {
         Ok(git::note_left_behind(worktree, &before, &agents)?)
     }
 
-    /// Makes sure that the worktree is there, stands on a commit, and, for gates, holds nothing else than that.
+    /// Makes sure that the worktree exists, has a commit checked out, and, for gates, has no other contents.
     fn prepare_workplace(
         &self,
         job: &JobId,
@@ -444,7 +444,7 @@ fn attempt_command(who: &Agent, runner: Option<&Runner>, session: Option<&Sessio
     Runner::filled(&continued.unwrap_or_else(|| who.command.clone()), &places)
 }
 
-/// What the agent said of itself: its status file, and over it its result file.
+/// The agent's report: its status file, overridden by its result file.
 fn read_report(files: &BriefFiles, exit: &JobExit) -> Option<AgentReport> {
     let status = lane_files::read_status(&files.status).map(|status| {
         // The supervisor writes the moment of the exit.

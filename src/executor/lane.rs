@@ -10,7 +10,7 @@ use crate::git::{self, Checkout, GitError, Holder, Mode, Snapshot};
 use crate::model::{CommitId, LaneIndex, MergeMode};
 use crate::schedule::{Rebuild, RunState};
 
-/// What stands in a lane's place in the names of the final gate's snapshots.
+/// Takes a lane's place in the names of the final gate's snapshots.
 pub(crate) const FINAL: &str = "final";
 
 /// How long the end of a run waits for its worktrees to be deleted, and before that for one that is being made; `clean`
@@ -118,8 +118,9 @@ impl Executor {
                 events = executor.reopen_if_lost(&worktree.path, &moment)?;
                 left = executor.give_back(&holder, worktree, &kept_by, &moment)?;
             }
-            let told = |left: Snapshot| format!("{}: what was left uncommitted in the lane's worktree", left.reference);
-            let mut kept: Vec<String> = left.into_iter().map(told).collect();
+            let describe =
+                |left: Snapshot| format!("{}: what was left uncommitted in the lane's worktree", left.reference);
+            let mut kept: Vec<String> = left.into_iter().map(describe).collect();
             let own = agents.iter().copied().filter(|&agent| !executor.plan.lane(lane).shares_worktree(agent));
             let branches: Vec<String> = own.map(|agent| executor.agent_branch(lane, agent)).collect();
             for branch in branches {

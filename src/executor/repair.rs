@@ -16,7 +16,7 @@ const TRIES: u32 = 4;
 #[derive(Debug, Clone)]
 pub(super) struct Holding {
     pub(super) holder: Holder,
-    /// As it is to be opened again: for a merge that is being tested, without a branch.
+    /// How to open it again: for a merge that is being tested, without a branch.
     pub(super) worktree: Worktree,
     pub(super) branch: Option<(String, CommitId)>,
     pub(super) busy: bool,

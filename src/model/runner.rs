@@ -1,4 +1,4 @@
-//! Runners: how a coding agent's program is called, how it is told what to do, and how its event stream is read.
+//! Runners: how a coding agent's program is called, how it gets its prompt, and how its event stream is read.
 //!
 //! A runner is data. Those that Lanekeeper knows are in `templates/runners`, others in configuration files; what a run
 //! uses is pinned with its plan.
@@ -12,7 +12,7 @@ use super::command::CommandLine;
 use super::outage::OutageKind;
 use super::word::word_enum;
 
-/// A runner as it is described; what it leaves out comes from the one that it is like.
+/// A runner as it is described; absent values come from the runner in `like`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunnerText {
@@ -217,7 +217,7 @@ pub struct EventRule {
     pub warning: Option<String>,
     /// What tokens and cost here are of.
     pub totals: Totals,
-    /// Tokens and cost are told again in each line that has the same value there, and count once.
+    /// Lines with the same value there repeat the same tokens and cost, which count once.
     pub once_per: Option<String>,
     pub input_tokens: Option<String>,
     /// Whether `input_tokens` counts those that came out of the cache.
@@ -271,7 +271,7 @@ impl From<Totals> for Value {
     }
 }
 
-/// Where a tool call stands.
+/// Where to find a tool call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolCallPlaces {
@@ -287,7 +287,7 @@ pub enum Expected {
 }
 
 impl Expected {
-    /// Whether it is what stands there; nothing stands for `null`.
+    /// Whether the value there is this one; an absent value equals `null`.
     pub fn is_met_by(&self, found: Option<&Value>) -> bool {
         let found = found.unwrap_or(&Value::Null);
         match self {

@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(exhausted(Some(2.0), None).unwrap(), "budget reached: $2.00 of $2.00");
         assert_eq!(exhausted(None, Some(100)).unwrap(), "budget reached: 100 of 100 tokens");
         assert_eq!(exhausted(Some(2.01), Some(101)), None);
-        // Where nobody says what it costs, nothing is known to be used up.
+        // Without a reported cost, nothing is known to be used up.
         assert_eq!(Budget { cost: Dollars::new(0.0), tokens: None }.exhausted_by(&Usage::default()), None);
         assert!(Budget::default().is_unlimited() && Budget::default().exhausted_by(&used).is_none());
     }
@@ -291,11 +291,11 @@ mod tests {
     fn a_session_that_tells_nothing_has_used_what_it_had() {
         let used = |tokens| Usage { input_tokens: tokens, ..Usage::default() };
         let before = Session { id: "s".into(), usage: used(1000) };
-        let told =
+        let transcript =
             |id: &str, usage| Transcript { session: Some(id.into()), session_usage: usage, ..Transcript::default() };
-        assert_eq!(told("s", None).continuable(Some(&before)), Some(before.clone()));
-        assert_eq!(told("s", Some(used(1500))).continuable(Some(&before)).unwrap().usage, used(1500));
-        assert_eq!(told("t", None).continuable(Some(&before)).unwrap().usage, Usage::default());
+        assert_eq!(transcript("s", None).continuable(Some(&before)), Some(before.clone()));
+        assert_eq!(transcript("s", Some(used(1500))).continuable(Some(&before)).unwrap().usage, used(1500));
+        assert_eq!(transcript("t", None).continuable(Some(&before)).unwrap().usage, Usage::default());
         assert_eq!(Transcript::default().continuable(Some(&before)), None);
     }
 

@@ -84,7 +84,7 @@ impl ExternalChanges {
     }
 }
 
-/// The lanes whose merged work is no longer in the integration branch, without those that an earlier resume was told to
+/// The lanes whose merged work is no longer in the integration branch, without those that an earlier resume was asked to
 /// continue without.
 fn undone_merges(repository: &Repository, history: &RunHistory) -> Result<Vec<UndoneMerge>, GitError> {
     let started = history.run.start.as_ref().filter(|start| start.options.merge == MergeMode::Local);

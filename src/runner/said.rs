@@ -45,8 +45,8 @@ fn shown_input(input: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Object(fields) => {
             let named = ["command", "file_path", "path", "pattern", "query", "url"];
-            let told = named.iter().find_map(|name| fields.get(*name)).and_then(Value::as_str);
-            told.map_or_else(|| input.to_string(), str::to_owned)
+            let value = named.iter().find_map(|name| fields.get(*name)).and_then(Value::as_str);
+            value.map_or_else(|| input.to_string(), str::to_owned)
         }
         other => other.to_string(),
     };

@@ -158,11 +158,11 @@ settings! {
     timeout: Option<Duration> {
         Kind::Duration, value::limit, flags ["--timeout"], default "none" = |_| None
     }
-    /// How many US dollars the agents of a run may cost before none is set to work any more, or `none`.
+    /// How many US dollars the agents of a run may cost before no more are started, or `none`.
     max_cost: Option<Dollars> {
         Kind::Dollars, value::dollars_limit, flags ["--max-cost"], default "none" = |_| None
     }
-    /// How many tokens the agents of a run may use before none is set to work any more, or `none`.
+    /// How many tokens the agents of a run may use before no more are started, or `none`.
     max_tokens: Option<u64> {
         Kind::CountLimit, value::count_limit, flags ["--max-tokens"], default "none" = |_| None
     }

@@ -18,7 +18,7 @@ pub enum StateSyncError {
         "run {run} was pushed to {remote} by {host} at {at}, with {records} records, and does not continue the one here"
     )]
     Superseded { remote: String, run: RunId, host: String, at: Timestamp, records: u64 },
-    #[error("this clone holds only a part of the history, so it cannot be told what continues what")]
+    #[error("this is a shallow clone, so it is unknown which commit continues which")]
     Shallow,
     #[error("`{name}` is at {found} here, and the state of run {run} needs it at {wanted}")]
     InTheWay { name: String, found: String, wanted: String, run: RunId },

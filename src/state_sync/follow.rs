@@ -54,8 +54,8 @@ impl Follower {
         let (news, inbox) = mpsc::channel();
         let (report, ended) = mpsc::channel();
         let work = move || {
-            let outcome = Pusher { source, remote: remote.within(LAST_PUSH), told: false }.follow(&inbox);
-            // Whoever waited has given up.
+            let outcome = Pusher { source, remote: remote.within(LAST_PUSH), warned: false }.follow(&inbox);
+            // The receiver may have given up.
             let _ = report.send(outcome);
         };
         std::thread::Builder::new().name("state".to_owned()).spawn(work)?;
@@ -82,7 +82,7 @@ impl Follower {
 struct Pusher {
     source: Source,
     remote: Remote,
-    told: bool,
+    warned: bool,
 }
 
 impl Pusher {
@@ -95,7 +95,7 @@ impl Pusher {
             if let Err(error) = &outcome
                 && let Some(StateSyncError::Superseded { .. }) = error.downcast_ref()
             {
-                // Somebody else has the run: whatever we push from now on is refused.
+                // Another clone has the run: every later push is refused.
                 return outcome;
             }
             due = Instant::now() + began.elapsed().max(SHORTEST_REST);
@@ -109,7 +109,7 @@ impl Pusher {
     fn push(&mut self) -> Result<()> {
         let outcome = send(&self.source, &self.remote, false).map(drop);
         if let Err(error) = &outcome
-            && !std::mem::replace(&mut self.told, true)
+            && !std::mem::replace(&mut self.warned, true)
         {
             let reason = error.downcast_ref().map_or_else(|| error.to_string(), GitError::with_remedy);
             tracing::warn!("the state of run {} was not pushed: {reason}; the run continues", self.source.run);

@@ -2,10 +2,10 @@
 
 use anyhow::Result;
 
-use super::arrive::{Arrived, fetch};
 use super::error::StateSyncError;
 use super::manifest::Manifest;
 use super::pack::{Packed, pack};
+use super::receive::{ReceivedState, fetch};
 use super::{Source, outgoing_reference, seen_reference, state_reference};
 use crate::git::{PushRequest, Remote, forget_reference, point_reference};
 use crate::model::digest::sha256;
@@ -52,16 +52,16 @@ fn push(source: &Source, remote: &Remote, packed: &Packed, expected: Option<&Com
 }
 
 /// What the remote has, if the local log continues it, for example after a push whose answer was lost.
-fn going_on_from(source: &Source, remote: &Remote, packed: &Packed, force: bool) -> Result<Option<Arrived>> {
-    let arrived = match fetch(&source.repository, remote, &source.run) {
+fn going_on_from(source: &Source, remote: &Remote, packed: &Packed, force: bool) -> Result<Option<ReceivedState>> {
+    let received = match fetch(&source.repository, remote, &source.run) {
         Err(error) if matches!(error.downcast_ref(), Some(StateSyncError::NoState { .. })) => return Ok(None),
         // What cannot be read is overwritten by force only.
-        arrived => arrived?,
+        received => received?,
     };
-    if force || continues(&packed.log, &arrived.manifest) {
-        return Ok(Some(arrived));
+    if force || continues(&packed.log, &received.manifest) {
+        return Ok(Some(received));
     }
-    Err(superseded(remote, &arrived.manifest).into())
+    Err(superseded(remote, &received.manifest).into())
 }
 
 pub(super) fn continues(log: &[u8], earlier: &Manifest) -> bool {

@@ -145,7 +145,7 @@ fn keep_escalations(context: &Context, summary: &Summary, directory: &RunDirecto
         texts => atomic::write(&directory.escalations(), texts.join("\n---\n\n").as_bytes()),
     };
     if let Err(error) = kept {
-        context.printer.note(format!("what is to be decided is printed below and not saved: {error}"));
+        context.printer.note(format!("the decision is printed below but not saved: {error}"));
     }
 }
 

@@ -12,7 +12,9 @@ use crate::event::{Record, RunStarted};
 use crate::model::text::shell_line;
 use crate::model::{LaneId, Plan, RunId, Stage};
 use crate::projection::commands::Commands;
-use crate::recover::rollback::{KeptWork, LaneToPutBack, PutBack, RollbackError, RollbackPlan, carry_out, plan};
+use crate::recover::rollback::{
+    KeptWork, LaneToRollBack, RollbackError, RollbackPlan, RolledBackLane, carry_out, plan,
+};
 use crate::report::projections::ProjectionWriter;
 use crate::store::StateDirectory;
 
@@ -75,7 +77,7 @@ fn report(
     within: &RepositoryContext<'_>,
     locked: &LockedRun,
     rollback: &RollbackPlan,
-    done: &[PutBack],
+    done: &[RolledBackLane],
 ) -> Result<ExitStatus> {
     let run = &locked.started.run_id;
     let program = within.state.program();
@@ -102,7 +104,7 @@ fn report(
     within.context.printer.print(lines.join("\n") + "\n", &json)
 }
 
-fn as_text(lane: &LaneToPutBack, done: &PutBack, base: &str) -> Vec<String> {
+fn as_text(lane: &LaneToRollBack, done: &RolledBackLane, base: &str) -> Vec<String> {
     let mut lines = vec![format!("{}: rolled back from {} ({})", done.lane, lane.stage, lane.standing)];
     if let Some(commit) = &done.undone_by {
         lines.push(format!("  its merge into {base} is undone by {}", commit.short()));
@@ -133,7 +135,7 @@ fn commands_for(work: &KeptWork) -> [String; 2] {
     [shell_line(["git", "log", &work.reference]), shell_line(["git", "checkout", "-b", &name, &work.reference])]
 }
 
-fn as_json(lane: &LaneToPutBack, done: &PutBack) -> Value {
+fn as_json(lane: &LaneToRollBack, done: &RolledBackLane) -> Value {
     let kept = done.kept.iter().map(|work| {
         let [look, restore] = commands_for(work);
         json!({"agent": work.agent, "reference": work.reference, "commit": work.commit, "look": look, "restore": restore})

@@ -11,7 +11,7 @@ use crate::git::{self, GitError};
 use crate::model::CommitId;
 use crate::store::{RunDirectory, RunLock};
 
-/// Removes all of `found` that is to go except the log. Answers the same list with what came of it.
+/// Removes all of `found` that may be removed, except the log. Returns the same list with the results.
 pub fn remove(around: &Surroundings<'_>, run: &Traces, found: Vec<Leftover>) -> Vec<Leftover> {
     let base = around.repository.branch_commit(&run.started.base_branch).ok().flatten();
     let base = base.unwrap_or_else(|| run.started.base_commit.clone());

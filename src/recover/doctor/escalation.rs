@@ -196,7 +196,7 @@ pub(super) fn unusable_plan(facts: &RunFacts, expected: &Expected, issue: String
     let [again, put_back, _] = contradiction.options;
     let accept = option(
         "continue with the plan file as it is now, or with plan.json if there is no plan file",
-        "for: the run continues; against: its lanes may be told something else than they did so far",
+        "for: the run continues; against: its lanes may get other instructions than before",
         vec![shell_line(["lanekeeper", "resume", facts.run.as_str(), "--accept-plan-change"])],
     );
     Escalation { options: [accept, put_back, again], ..contradiction }

@@ -13,7 +13,7 @@ use crate::model::text::counted;
 use crate::model::{CheckpointRecord, CommitId, Plan, TaskFile, Timestamp};
 use crate::process;
 use crate::recover::doctor::IndexTrouble;
-use crate::store::{Journal, LaneDirectory, checkpoints, checkpoints_mend, lane_files, salvage};
+use crate::store::{Journal, LaneDirectory, checkpoints, checkpoints_repair, lane_files, salvage};
 
 /// One thing that `--fix` does; [`Repair::description`] describes each.
 #[derive(Debug, Clone)]
@@ -144,8 +144,8 @@ impl Repair {
                 let pool = target.pool(repository);
                 pool.restore_registration(&target.worktree)?;
                 pool.reclaim(&target.holder, &target.worktree)?;
-                let told = from.as_ref().map(|from| format!("brought back from {}", from.display()));
-                Ok(told.unwrap_or_else(|| "known to git again".to_owned()))
+                let done = from.as_ref().map(|from| format!("brought back from {}", from.display()));
+                Ok(done.unwrap_or_else(|| "known to git again".to_owned()))
             }
             Self::BackToBranch { target } => {
                 target.pool(repository).back_to_branch(&target.holder, &target.worktree)?;
@@ -188,8 +188,8 @@ fn write_plan(path: &Path, plan: &Plan) -> Result<String> {
         directory::create_directory(directory)?;
     }
     atomic::write(path, &text)?;
-    let told = "written from its source; --retries and --runner of the first start are not in it".to_owned();
-    Ok(aside.map_or(told.clone(), |aside| format!("{told}; {}", kept(&aside))))
+    let done = "written from its source; --retries and --runner of the first start are not in it".to_owned();
+    Ok(aside.map_or(done.clone(), |aside| format!("{done}; {}", kept(&aside))))
 }
 
 fn set_aside(path: &Path) -> Result<String> {
@@ -198,7 +198,7 @@ fn set_aside(path: &Path) -> Result<String> {
     Ok(kept(&aside))
 }
 
-/// Makes a worktree again. What was staged in the one that is gone is in its index only, which is about to go.
+/// Creates a worktree again. What was staged in the old one is only in its index, which is about to be removed.
 fn reopen(repository: &Repository, target: &Target, tip: Option<&CommitId>, now: Timestamp) -> Result<String> {
     let worktree = &target.worktree;
     let staged = match tip {
@@ -213,8 +213,8 @@ fn reopen(repository: &Repository, target: &Target, tip: Option<&CommitId>, now:
         _ => None,
     };
     target.pool(repository).reopen(&target.holder, worktree)?;
-    let told = format!("made again on {}", worktree.branch);
-    Ok(rescued.map_or(told.clone(), |name| format!("{told}; what was staged in the old one is kept as {name}")))
+    let done = format!("made again on {}", worktree.branch);
+    Ok(rescued.map_or(done.clone(), |name| format!("{done}; what was staged in the old one is kept as {name}")))
 }
 
 /// `P1-SL-1` of `lane/P1/SL-1` and of `lane-agent/P1/SL-1/engineer`, as snapshots are named.
@@ -243,12 +243,14 @@ fn refuse_in_use(worktree: &Path) -> Result<()> {
 }
 
 fn rebuild_checkpoints(path: &Path, records: &[CheckpointRecord]) -> Result<String> {
-    Ok(match checkpoints_mend::mend(path, records)? {
-        Some(mended) => {
-            let recovered = counted(mended.recovered, "record");
-            let told =
-                format!("{} from the run logs, {recovered} could still be read", counted(records.len(), "record"));
-            format!("written again: {told}; {}", kept(&mended.aside))
+    Ok(match checkpoints_repair::repair(path, records)? {
+        Some(repaired) => {
+            let recovered = counted(repaired.recovered, "record");
+            let logged = counted(records.len(), "record");
+            format!(
+                "written again: {logged} from the run logs, {recovered} could still be read; {}",
+                kept(&repaired.aside)
+            )
         }
         None => "it can be read now".to_owned(),
     })

@@ -15,8 +15,8 @@ use std::path::PathBuf;
 use crate::git::Blockers;
 use crate::model::{CommitId, LaneId};
 
-pub use carry_out::{PutBack, carry_out, check_worktrees};
-pub use plan::{KeptWork, LaneToPutBack, RollbackPlan, plan};
+pub use carry_out::{RolledBackLane, carry_out, check_worktrees};
+pub use plan::{KeptWork, LaneToRollBack, RollbackPlan, plan};
 
 /// Why a rollback cannot be done, where the user can change that.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use super::RollbackError;
-use super::plan::{KeptWork, LaneToPutBack};
+use super::plan::{KeptWork, LaneToRollBack};
 use crate::executor::Executor;
 use crate::git::{self, HeldSlot};
 use crate::model::{AgentName, CommitId, LaneIndex};
@@ -17,7 +17,7 @@ pub(super) fn held(executor: &Executor, lane: LaneIndex) -> Result<Vec<HeldSlot>
 }
 
 /// Refuses a rollback that would lose work or take a branch from the user.
-pub(super) fn check(executor: &Executor, lane: &LaneToPutBack) -> Result<()> {
+pub(super) fn check(executor: &Executor, lane: &LaneToRollBack) -> Result<()> {
     let held = held(executor, lane.lane)?;
     for slot in held.iter().filter(|slot| slot.provisioned) {
         git::refuse_unreadable(&slot.path)?;
@@ -47,7 +47,7 @@ pub(super) fn existing(executor: &Executor, kept: &[KeptWork]) -> Result<Vec<Kep
     Ok(found)
 }
 
-pub(super) fn delete_branches(executor: &Executor, lane: &LaneToPutBack) -> Result<()> {
+pub(super) fn delete_branches(executor: &Executor, lane: &LaneToRollBack) -> Result<()> {
     for (_, branch) in branches(executor, lane) {
         if let Some(place) = executor.repository.where_checked_out(&branch)? {
             return Err(RollbackError::BranchInUse { branch, place }.into());
@@ -63,7 +63,7 @@ pub(super) fn delete_branches(executor: &Executor, lane: &LaneToPutBack) -> Resu
 }
 
 /// The names of the lane's branches, each with its agent.
-pub(super) fn branches(executor: &Executor, lane: &LaneToPutBack) -> Vec<(Option<AgentName>, String)> {
+pub(super) fn branches(executor: &Executor, lane: &LaneToRollBack) -> Vec<(Option<AgentName>, String)> {
     if !lane.owns_branches {
         return Vec::new();
     }

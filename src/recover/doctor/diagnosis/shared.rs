@@ -133,7 +133,7 @@ fn dead_lock(kind: Kind, lock: &IndexTrouble) -> Option<Finding> {
             Some(finding(evidence).for_a_person(format!("it is yours; if no git of yours runs: {remove}")))
         }
         (None, _) => {
-            let evidence = "whether a git is at work there cannot be told on this system";
+            let evidence = "whether a git is at work there is unknown on this system";
             Some(finding(evidence).for_a_person(format!("if none is: {remove}")))
         }
     }

@@ -149,7 +149,7 @@ impl Case<'_> {
         let there = matches!(self.seen.state, WorktreeState::Present(_));
         let (kind, evidence) = match &self.seen.claim {
             Claimed::Rightly => return None,
-            // Whoever brings the worktree back claims it too.
+            // The repair that restores the worktree claims it too.
             Claimed::ByNobody if !there => return None,
             Claimed::ByNobody => (Kind::ClaimMissing, "it has no recorded holder".to_owned()),
             Claimed::Damaged(reason) => (Kind::ClaimDamaged, reason.clone()),

@@ -27,14 +27,14 @@ pub struct Offer {
 
 /// A state that was fetched; its commits are here now.
 #[derive(Debug)]
-pub struct Arrived {
+pub struct ReceivedState {
     pub commit: CommitId,
     pub manifest: Manifest,
     pub(super) remote: String,
     entries: Vec<TreeEntry>,
 }
 
-/// What of an arrived state was looked at and found sound.
+/// The parts of a received state that were checked.
 pub(super) struct Contents {
     pub(super) log: Vec<u8>,
     pub(super) records: Vec<Record>,
@@ -50,7 +50,7 @@ pub fn offers(repository: &Repository, remote: &Remote) -> Result<Vec<Offer>> {
     };
     let known: Vec<(RunId, CommitId)> = remote.references(&[STATES])?.into_iter().filter_map(named).collect();
     let looked_at = known.into_iter().map(|(run, commit)| {
-        let manifest = fetch(repository, remote, &run).map(|arrived| arrived.manifest);
+        let manifest = fetch(repository, remote, &run).map(|received| received.manifest);
         Offer { run, commit, manifest }
     });
     Ok(looked_at.collect())
@@ -60,7 +60,7 @@ pub fn offers(repository: &Repository, remote: &Remote) -> Result<Vec<Offer>> {
 ///
 /// # Errors
 /// [`StateSyncError::NoState`], [`StateSyncError::Damaged`], [`StateSyncError::NewerFormat`], or what git says.
-pub fn fetch(repository: &Repository, remote: &Remote, run: &RunId) -> Result<Arrived> {
+pub fn fetch(repository: &Repository, remote: &Remote, run: &RunId) -> Result<ReceivedState> {
     let (reference, incoming) = (state_reference(run), incoming_reference(run));
     if !remote.references(&[&reference])?.iter().any(|(name, _)| *name == reference) {
         return Err(StateSyncError::NoState { remote: remote.name().to_owned(), run: run.clone() }.into());
@@ -75,10 +75,10 @@ pub fn fetch(repository: &Repository, remote: &Remote, run: &RunId) -> Result<Ar
     let missing = || StateSyncError::damaged(remote.name(), run, &format!("it has no {}", manifest::NAME));
     let manifest = manifest.ok_or_else(missing)?;
     let manifest = Manifest::read(&repository.contents(&manifest.object)?, remote.name(), run)?;
-    Ok(Arrived { commit, manifest, remote: remote.name().to_owned(), entries })
+    Ok(ReceivedState { commit, manifest, remote: remote.name().to_owned(), entries })
 }
 
-impl Arrived {
+impl ReceivedState {
     /// Reads all of it.
     pub(super) fn open(&self, repository: &Repository) -> Result<Contents> {
         self.refuse_what_does_not_belong()?;
