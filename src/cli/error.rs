@@ -353,6 +353,14 @@ mod tests {
     }
 
     #[test]
+    fn a_semicolon_in_the_text_of_git_begins_no_hint() {
+        let pattern = GitError::BadPattern { pattern: "a; b".into(), reason: "it is not a glob".into() };
+        let error = CliError::from(anyhow::Error::from(pattern));
+        assert_eq!(error.message, "`a; b` is not a valid file pattern: it is not a glob");
+        assert!(error.hints.is_empty());
+    }
+
+    #[test]
     fn an_unknown_error_has_failed_and_a_quoted_source_is_said_once() {
         let disk = FileError::Io { action: "write", path: "/f".into(), source: io::Error::other("disk full") };
         let error = CliError::from(Err::<(), _>(io::Error::from(disk)).context("cannot save").unwrap_err());

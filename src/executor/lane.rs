@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Answer, Executor, ExecutorError, Moment, Task};
+use super::{Answer, Executor, ExecutorError, Moment, Prepared, Task, lane_head};
 use crate::event::{Event, Worktree};
 use crate::git::{self, Checkout, GitError, Holder, Mode, Snapshot};
 use crate::model::{CommitId, LaneIndex, MergeMode};
@@ -18,13 +18,11 @@ pub(crate) const FINAL: &str = "final";
 const DELETING: Duration = Duration::from_secs(10);
 
 impl Executor {
-    pub(super) fn open_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
+    pub(super) fn open_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
         let known = lane_state.head.clone();
-        let start = known
-            .clone()
-            .or_else(|| lane_state.base.clone())
-            .ok_or(ExecutorError::Missing("what the lane starts from"))?;
+        let start =
+            known.clone().or_else(|| lane_state.base.clone()).ok_or(ExecutorError::Missing("the lane's base"))?;
         let mode = if known.is_some() { Mode::ExistingBranch } else { Mode::FreshBranch };
         let want = Checkout { branch: Some(self.lane_branch(lane)), start, mode, adopt: known.is_some() };
         Ok(self.task(lane, state, move |executor| {
@@ -33,14 +31,9 @@ impl Executor {
         }))
     }
 
-    pub(super) fn open_agent(
-        self: &Arc<Self>,
-        lane: LaneIndex,
-        agent: usize,
-        state: &RunState,
-    ) -> Result<Task, ExecutorError> {
+    pub(super) fn open_agent(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
-        let start = lane_state.head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
+        let start = lane_head(state, lane)?;
         let again = lane_state.agents[agent].start.is_some();
         let mode = if again { Mode::Reset } else { Mode::FreshBranch };
         let want = Checkout { branch: Some(self.agent_branch(lane, agent)), start, mode, adopt: again };
@@ -71,10 +64,10 @@ impl Executor {
     }
 
     /// Puts the lane onto the integration branch, or onto its merge with it; what it held stays in a snapshot.
-    pub(super) fn reset_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
+    pub(super) fn reset_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
-        let rebuild = lane_state.rebuild.clone().ok_or(ExecutorError::Missing("what the lane is put onto"))?;
-        let head = lane_state.head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
+        let rebuild = lane_state.rebuild.clone().ok_or(ExecutorError::Missing("the lane's new base"))?;
+        let head = lane_head(state, lane)?;
         let (moment, worktree) = (self.moment(lane, state), lane_state.worktree.clone());
         Ok(self.task(lane, state, move |executor| {
             let id = executor.id(lane);
@@ -101,10 +94,10 @@ impl Executor {
     }
 
     /// Releases everything of the lane: its slot, its links, the branches and snapshots whose work is merged.
-    pub(super) fn clean_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
+    pub(super) fn clean_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
-        let merged = lane_state.merged.clone().ok_or(ExecutorError::Missing("where the lane was merged"))?;
-        let head = lane_state.head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
+        let merged = lane_state.merged.clone().ok_or(ExecutorError::Missing("the lane's merge"))?;
+        let head = lane_head(state, lane)?;
         let moment = self.moment(lane, state);
         let worktree = lane_state.worktree.clone();
         let agents: Vec<usize> =
@@ -189,7 +182,7 @@ impl Executor {
         )))
     }
 
-    pub(super) fn open_final(self: &Arc<Self>, _: &RunState) -> Result<Task, ExecutorError> {
+    pub(super) fn open_final(self: &Arc<Self>, _: &RunState) -> Prepared {
         let executor = self.clone();
         Ok(Box::new(move |_| {
             let opened = || -> Answer {

@@ -24,7 +24,8 @@ pub enum ResumeError {
     Contradiction { run: RunId, line: u64, fault: Fault },
 }
 
-fn names(lanes: &[LaneId]) -> String {
+/// `SL-1, SL-2`
+pub(super) fn names(lanes: &[LaneId]) -> String {
     lanes.iter().map(LaneId::as_str).collect::<Vec<_>>().join(", ")
 }
 

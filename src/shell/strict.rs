@@ -30,7 +30,7 @@ pub fn shell_of(text: &str) -> Shell {
     }
 }
 
-/// `text` for bash: a pipeline fails where any of its programs does. One that only died because its output was not read (141) did
+/// `text` for bash: a pipeline fails where any of its programs does. One that died of SIGPIPE (141) did
 /// not fail; one that is missing (127) fails the whole script, also behind `!`.
 ///
 /// A display filter at its end is left out. A search that found nothing for what judges its output did not fail, and one

@@ -63,6 +63,16 @@ pub enum CheckpointEntry {
     },
 }
 
+impl CheckpointEntry {
+    /// `None`: it is not a record of the contract.
+    pub fn record(&self) -> Option<&CheckpointRecord> {
+        match self {
+            Self::Record(record) => Some(record),
+            Self::Foreign { .. } => None,
+        }
+    }
+}
+
 /// Puts `records` into the file at `path`, which is made if there is none. Any number of processes may do so at once.
 ///
 /// Each replaces the last record with its run, phase, lane and stage and keeps the fields there that are not of the

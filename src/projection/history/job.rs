@@ -85,7 +85,7 @@ impl Jobs {
         self.ended.iter().rev().find(|job| wanted(job))
     }
 
-    /// Planned, running, ended: the first end of a job is final. `retry` is the number of the retry that a planned attempt is.
+    /// Planned, running, ended: the first end of a job is final. `retry`: that of a planned attempt.
     pub(super) fn apply(&mut self, event: &Event, at: Timestamp, retry: Option<Retry>) {
         let (job, supervised) = match event {
             Event::JobPlanned { job } => (job, false),

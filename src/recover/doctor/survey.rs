@@ -45,7 +45,8 @@ pub struct Scope<'a> {
 /// Looks at everything.
 pub fn survey(scope: &Scope<'_>) -> Result<Facts> {
     let checkpoints = checkpoints::read(&scope.state.checkpoints());
-    let records: Vec<CheckpointRecord> = checkpoints.iter().flatten().filter_map(as_record).cloned().collect();
+    let records: Vec<CheckpointRecord> =
+        checkpoints.iter().flatten().filter_map(CheckpointEntry::record).cloned().collect();
     let all = remains::known_runs(scope, &records)?;
     let every = all.into_iter().map(|run| run_facts(scope, run, &records)).collect::<Result<Vec<_>, _>>()?;
     let checkpoints = checkpoints.map(|_| records).map_err(|error| error.to_string());
@@ -54,18 +55,11 @@ pub fn survey(scope: &Scope<'_>) -> Result<Facts> {
     Ok(Facts { runs: every.into_iter().filter(asked).collect(), shared })
 }
 
-fn as_record(entry: &CheckpointEntry) -> Option<&CheckpointRecord> {
-    match entry {
-        CheckpointEntry::Record(record) => Some(record),
-        CheckpointEntry::Foreign { .. } => None,
-    }
-}
-
 fn run_facts(scope: &Scope<'_>, run: RunId, records: &[CheckpointRecord]) -> Result<RunFacts> {
     let directory = scope.state.run(&run);
     let held = !scope.ours.contains(&run) && lock::is_held(&directory.lock());
     let log_path = remains::log_path(&directory, &run, records);
-    let log = if held { held_log(&log_path, &run) } else { log_seen(&log_path, &run) };
+    let log = log_seen(&log_path, &run, held);
     let mut facts = RunFacts {
         log_path,
         directory: directory.directory(),
@@ -95,10 +89,13 @@ fn run_facts(scope: &Scope<'_>, run: RunId, records: &[CheckpointRecord]) -> Res
         let events = facts.log.certain().unwrap_or_default();
         facts.checkpoints = expected_checkpoints(scope, &facts.log_path, events, &own);
         facts.jobs = jobs(&directory, &expected);
-        facts.base_missing = base_missing(scope, &expected)?;
+        let base = scope.repository.branch_commit(&expected.started.base_branch)?;
+        facts.base_missing =
+            expected.state.as_ref().and_then(RunState::integration).filter(|_| base.is_none()).cloned();
         facts.holdings = holdings(scope, &facts, &expected)?;
-        let (tasks, statuses) = (tasks(&expected, events), statuses(&expected));
-        (facts.tasks, facts.statuses) = (tasks, statuses);
+        let lanes: BTreeSet<LaneId> = expected.holdings().into_keys().filter_map(|(lane, _)| lane).collect();
+        facts.statuses = statuses(&expected, &lanes);
+        facts.tasks = tasks(&expected, lanes, events);
         facts.expected = Some(expected);
     } else {
         facts.remains = Some(remains::remains(scope, &facts, records)?);
@@ -131,15 +128,6 @@ fn look_at_plan(scope: &Scope<'_>, facts: &mut RunFacts, expected: &mut Expected
     }
 }
 
-/// The commit at which the run last knew the integration branch, if that branch is gone.
-fn base_missing(scope: &Scope<'_>, expected: &Expected) -> Result<Option<CommitId>, GitError> {
-    let known = expected.state.as_ref().and_then(RunState::integration).cloned();
-    match scope.repository.branch_commit(&expected.started.base_branch)? {
-        Some(_) => Ok(None),
-        None => Ok(known),
-    }
-}
-
 impl LogSeen {
     pub fn certain(&self) -> Option<&[Record]> {
         match self {
@@ -150,7 +138,8 @@ impl LogSeen {
     }
 }
 
-fn log_seen(path: &Path, run: &RunId) -> LogSeen {
+/// `held`: the log is being written, so its end is no damage.
+fn log_seen(path: &Path, run: &RunId, held: bool) -> LogSeen {
     if fs::symlink_metadata(path).is_err() {
         return LogSeen::Missing;
     }
@@ -162,7 +151,7 @@ fn log_seen(path: &Path, run: &RunId) -> LogSeen {
             LogSeen::Unreadable(format!("it does not begin with the beginning of run {run}; put the right file there"))
         }
         Ok(contents) if contents.damage.is_empty() => {
-            LogSeen::Whole { records: contents.records, torn: contents.torn_tail }
+            LogSeen::Whole { records: contents.records, torn: contents.torn_tail && !held }
         }
         Ok(_) => salvage(path, run)
             .map_or_else(|error| LogSeen::Unreadable(error.to_string()), |salvage| LogSeen::Damaged(Box::new(salvage))),
@@ -174,14 +163,6 @@ fn whose(records: &[Record]) -> Option<&RunId> {
     match &records.first()?.event {
         Event::RunStarted(started) => Some(&started.run_id),
         _ => None,
-    }
-}
-
-/// A log that is being written: its records so far. Its end says nothing about damage.
-fn held_log(path: &Path, run: &RunId) -> LogSeen {
-    match log_seen(path, run) {
-        LogSeen::Whole { records, .. } => LogSeen::Whole { records, torn: false },
-        seen => seen,
     }
 }
 
@@ -228,10 +209,8 @@ fn has_ended(events: &[Record]) -> bool {
     events.iter().rev().find_map(|record| ends(&record.event)).unwrap_or_default()
 }
 
-fn tasks(expected: &Expected, events: &[Record]) -> Vec<TaskSeen> {
+fn tasks(expected: &Expected, lanes: BTreeSet<LaneId>, events: &[Record]) -> Vec<TaskSeen> {
     let Some(state) = &expected.state else { return Vec::new() };
-    let holdings = expected.holdings();
-    let lanes: BTreeSet<_> = holdings.keys().filter_map(|(lane, _)| lane.clone()).collect();
     let (root, run) = (&expected.started.options.worktree_root, &expected.started.run_id);
     let seen = |lane: LaneId| {
         let path = LaneDirectory::new(root, run, &lane).task_file();
@@ -250,11 +229,9 @@ fn tasks(expected: &Expected, events: &[Record]) -> Vec<TaskSeen> {
     lanes.into_iter().filter_map(seen).collect()
 }
 
-fn statuses(expected: &Expected) -> Vec<StatusSeen> {
+fn statuses(expected: &Expected, lanes: &BTreeSet<LaneId>) -> Vec<StatusSeen> {
     let Some(plan) = expected.state.as_ref().map(RunState::plan) else { return Vec::new() };
     let (root, run) = (&expected.started.options.worktree_root, &expected.started.run_id);
-    let holdings = expected.holdings();
-    let lanes: BTreeSet<_> = holdings.keys().filter_map(|(lane, _)| lane.as_ref()).collect();
     let mut found = Vec::new();
     for lane in plan.lanes.iter().filter(|lane| lanes.contains(&lane.id)) {
         for agent in &lane.agents {

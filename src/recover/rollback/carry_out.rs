@@ -38,8 +38,8 @@ struct Rollback<'a> {
 /// Rolls the lanes back. The caller holds the run's lock; `watch` gets every record once it is durable.
 ///
 /// # Errors
-/// `RollbackError` and what the adapters return. Before `RollbackBegun` nothing was changed but repairs; after it the same rollback, asked for again,
-/// finishes.
+/// `RollbackError`, or what git, a process or the run log returns. Before `RollbackBegun` nothing was changed but
+/// repairs; after it the same rollback, requested again, finishes.
 pub fn carry_out(
     executor: &Executor,
     journal: &mut Journal,

@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 use crate::git::Blockers;
 use crate::model::{CommitId, LaneId};
+use crate::recover::resume::names;
 
 pub use carry_out::{RolledBackLane, carry_out, check_worktrees};
 pub use plan::{KeptWork, LaneToRollBack, RollbackPlan, plan};
@@ -45,10 +46,6 @@ pub enum RollbackError {
         /// The repositories, relative to it.
         paths: Vec<String>,
     },
-}
-
-fn names(lanes: &[LaneId]) -> String {
-    lanes.iter().map(LaneId::as_str).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

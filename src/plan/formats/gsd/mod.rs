@@ -1,8 +1,8 @@
 //! The plans of a GSD phase (SPEC §3.2): each file a lane, each `<task>` a task.
 //!
 //! `plan_file` and `header` read the front matter, `tokens` the marks that give the body its shape, `tasks` and `task` its
-//! tasks, `verify` their gates, `body` the text around them; `prompt` joins the texts for agents and people. `names` and
-//! `depends` say which plan is meant. Real files break every rule of the format; what can be read is, with a warning.
+//! tasks, `verify` their gates, `body` the text around them; `prompt` joins the texts for agents and people. `names`
+//! and `depends` say which plan is meant. Real files break every rule of the format; what can be read is, with a warning.
 
 mod body;
 mod depends;
