@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Event, Record, RunStarted, Worktree};
 
-/// A run's state was put down in another clone, or in the same place anew: worktrees were made again from branches and
+/// A run's state was restored in another clone, or again in the same one: worktrees were created from branches and
 /// snapshots, and nothing that ran before runs any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunMoved {

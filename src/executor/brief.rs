@@ -43,7 +43,7 @@ pub struct Brief<'a> {
 pub struct Progress<'a> {
     /// Its tasks that are done, as people call them.
     pub done: Vec<&'a str>,
-    /// Its branch; empty: it has none of its own.
+    /// Its branch; empty: it has none.
     pub branch: &'a str,
     pub head: Option<&'a CommitId>,
     /// Files that were changed since the branch began.
@@ -109,7 +109,7 @@ impl BriefFiles {
 }
 
 /// Level 2 of seed 000's Recovery Protocol, in the agent's words.
-const DIFFERENT_APPROACH: &str = "Every attempt so far failed. The worktree was put back to the last state that passed \
+const DIFFERENT_APPROACH: &str = "Every attempt so far failed. The worktree was reset to the last state that passed \
 its gate. This is the last attempt before a person is asked: choose a different approach from those that failed.";
 
 impl Brief<'_> {

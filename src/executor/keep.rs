@@ -42,7 +42,7 @@ impl Executor {
         let executor = self.clone();
         Ok(Box::new(move |tell| {
             let name = executor.plan.lane(lane).agents[agent].name.clone();
-            // The work goes on without a snapshot; that there is none is reported (SPEC §5).
+            // The work continues without a snapshot; its absence is reported (SPEC §5).
             let kept = executor.persist(&moment, tell, || {
                 executor.reopen_if_lost(&worktree.path, &moment)?.into_iter().for_each(tell);
                 // An error in the stash does not keep the rest from being saved.

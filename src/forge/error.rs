@@ -56,7 +56,7 @@ impl ForgeError {
     }
 }
 
-/// What a program said, each line on one of its own.
+/// A program's output, each line on a separate line.
 fn indented(said: &str) -> String {
     if said.is_empty() {
         " it said nothing".to_owned()

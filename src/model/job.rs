@@ -223,7 +223,7 @@ word_enum! {
         /// Lanekeeper was asked to stop it; not the agent's failure.
         Stopped = "stopped",
         NotStarted = "not_started",
-        /// The supervisor died without a word; not the agent's failure.
+        /// The supervisor died without recording an exit; not the agent's failure.
         Lost = "lost",
     }
 }

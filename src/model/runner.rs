@@ -30,10 +30,10 @@ pub struct RunnerText {
     pub arguments: Option<Vec<String>>,
     /// How the prompt goes in.
     pub prompt: Option<PromptWay>,
-    /// Added to `command` to go on with a session.
+    /// Added to `command` to continue a session.
     #[serde(rename = "continue")]
     pub continuation: Option<Vec<String>>,
-    /// Run in place of `command` to go on with a session.
+    /// Run in place of `command` to continue a session.
     pub continue_command: Option<Vec<String>>,
     /// Set for the program, unless the user's environment says something else.
     pub environment: Option<BTreeMap<String, String>>,
@@ -57,7 +57,7 @@ impl RunnerText {
     }
 
     /// What this description says, and what `other` says of the rest. Who names another command does not get the
-    /// other's way to go on with a session along with it.
+    /// other's way to continue a session.
     pub fn or(self, other: Self) -> Self {
         let own_command = self.command.is_some();
         let kept = |continuation: Option<Vec<String>>| continuation.filter(|_| !own_command);
@@ -140,9 +140,9 @@ impl Runner {
         !self.event.is_empty()
     }
 
-    /// What is run to go on with `session`; `None`: it cannot.
+    /// The command that continues `session`; `None`: the runner cannot continue one.
     pub fn continued(&self, command: &CommandLine, session: &str) -> Option<CommandLine> {
-        // Who runs a command of its own does not get the runner's way along with it.
+        // An agent with its own command does not get the runner's way to continue a session.
         if *command != self.command {
             return None;
         }
@@ -245,7 +245,7 @@ pub enum Totals {
     Part,
     /// Of the whole stream; the last such line counts.
     Stream,
-    /// Of the program's whole session, earlier attempts that it goes on from included.
+    /// Of the program's whole session, including the attempts that it continues.
     Session,
 }
 

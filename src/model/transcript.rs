@@ -13,7 +13,7 @@ use super::outage::OutageKind;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Transcript {
-    /// The program's own session, with which it can go on.
+    /// The program's session, which it can continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// What that session has used altogether, where the program tells that instead of what the attempt used.
@@ -37,7 +37,7 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// The session that the next attempt can go on with. One that went on from `before` and broke off without telling
+    /// The session that the next attempt can continue. One that continued `before` and broke off without reporting
     /// what it used has used at least as much as that had.
     pub fn continuable(&self, before: Option<&Session>) -> Option<Session> {
         let id = self.session.clone()?;
@@ -155,10 +155,10 @@ fn short_count(count: u64) -> String {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budget {
-    /// At most so much money.
+    /// The most money to spend.
     #[serde(rename = "max_cost_usd", skip_serializing_if = "Option::is_none")]
     pub cost: Option<Dollars>,
-    /// At most so many tokens, those of the cache included.
+    /// The most tokens to use, those of the cache included.
     #[serde(rename = "max_tokens", skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
 }

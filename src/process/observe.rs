@@ -23,7 +23,7 @@ pub enum Observation {
     Running(ProcessId),
     /// It ended, and this is how.
     Exited(JobExit),
-    /// This supervisor began it and died without a word; [`wait`](super::wait) or `sweep` ends what it
+    /// This supervisor started it and died without recording an exit; [`wait`](super::wait) or `sweep` ends what it
     /// left behind.
     Lost(ProcessId),
 }

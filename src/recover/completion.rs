@@ -54,7 +54,7 @@ fn classify(seen: &Observation, status: Option<&AgentStatus>, now: Timestamp) ->
                 Standing::Working("it succeeded while Lanekeeper was not running; its work is collected now".to_owned())
             }
         },
-        Observation::Lost(_) => Standing::Error("it died without a word".to_owned()),
+        Observation::Lost(_) => Standing::Error("it died without recording an exit".to_owned()),
         Observation::Running(_) | Observation::Starting => match (fault, age) {
             (_, Some(age)) if age > STALE => {
                 Standing::Timeout(format!("no sign of life for {} minutes", age.as_secs() / 60))

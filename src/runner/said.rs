@@ -27,6 +27,7 @@ impl Said {
         matches!(self, Self::Warning(_) | Self::Error(_) | Self::Line(_))
     }
 
+    /// What is shown of it, without line breaks.
     pub fn lines(&self) -> Vec<String> {
         match self {
             Self::Message(text) => text.lines().map(str::to_owned).collect(),

@@ -18,6 +18,7 @@ pub fn shown(runner: &Runner, line: &str) -> Option<String> {
     Stream::new(runner).read(line).iter().flat_map(Said::lines).last().filter(|line| !line.trim().is_empty())
 }
 
+/// Reads the event stream of a runner line by line, and folds it into a [`Transcript`].
 #[derive(Debug)]
 pub struct Stream<'r> {
     runner: &'r Runner,
@@ -77,7 +78,7 @@ impl<'r> Stream<'r> {
     }
 
     /// The transcript of the whole stream. `passed`: the program ended successfully; `before` is the session
-    /// that it was to go on with.
+    /// that it was to continue.
     pub fn finish(mut self, passed: bool, before: Option<&Session>) -> Transcript {
         let calls = self.transcript.usage.tool_calls;
         let (reported, totals) = self.whole.unwrap_or((self.parts, Totals::Part));

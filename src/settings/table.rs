@@ -142,7 +142,7 @@ settings! {
     progress: Progress {
         Kind::Choice(words::<Progress>), value::choice, flags ["--progress"], default "auto" = |_| Progress::Auto
     }
-    /// Whether the first failed lane stops all others; otherwise independent lanes go on.
+    /// Whether the first failed lane stops all others; otherwise independent lanes continue.
     fail_fast: bool {
         Kind::Boolean, value::boolean, flags ["--fail-fast", "--keep-going"], default "false" = |_| false
     }
@@ -195,7 +195,7 @@ settings! {
     keep_pool: bool {
         Kind::Boolean, value::boolean, default "false" = |_| false
     }
-    /// Whether ignored files, such as build caches, stay in a worktree that is taken over.
+    /// Whether ignored files, such as build caches, stay in a worktree that is reused.
     keep_caches: bool {
         Kind::Boolean, value::boolean, default "false" = |_| false
     }

@@ -1,6 +1,6 @@
 //! Pushes a run's state while it is active: after SIGKILL it is too late.
 //!
-//! A thread of its own pushes the newest state whenever something durable happened that is worth it: never a queue, and
+//! A separate thread pushes the newest state after durable events that are worth it: never a queue, and
 //! never blocking the run. What it pushes it reads from disk, so it never claims more than is durable.
 
 use std::io;

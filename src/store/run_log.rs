@@ -215,11 +215,11 @@ impl Scanner {
     }
 }
 
-/// How many lines are decoded before their records are put in order: so many that threads are worth their start, so few
-/// that what is decoded takes little memory besides.
+/// How many lines are decoded before their records are put in order: enough that threads are worth their start, few
+/// enough that the decoded lines take little memory.
 const BLOCK: usize = 8192;
 
-/// Decodes lines, which say nothing of each other, on all cores.
+/// Decodes lines, which are independent, on all cores.
 fn decode_all(lines: &[&[u8]], format: &str) -> Vec<Result<record::Line, LineFault>> {
     let decode = |lines: &[&[u8]]| lines.iter().map(|line| record::decode(line, format)).collect::<Vec<_>>();
     let cores = thread::available_parallelism().map_or(1, NonZero::get);

@@ -67,7 +67,7 @@ pub(crate) struct ExecutionArgs {
     /// How many agents may work at once [default: the number of processors, at least 2]
     #[arg(long, value_name = "N", value_parser = value::count)]
     pub(crate) max_parallel: Option<NonZeroU32>,
-    /// The runner of every agent without a command of its own
+    /// The runner of every agent without its own command
     #[arg(long, value_name = "NAME", value_parser = value::runner)]
     pub(crate) runner: Option<String>,
     /// How often a failed attempt is repeated [default: each lane's own]

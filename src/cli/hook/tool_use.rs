@@ -70,7 +70,7 @@ fn occasion(settings: &Settings, input: &Input, counted: u64) -> Result<Option<O
     Ok(rules.occasion(&progress, now()))
 }
 
-/// Has a process of its own keep the worktree: a snapshot takes longer than a hook may.
+/// Starts a process that saves the worktree: a snapshot takes longer than a hook may.
 fn keep(around: &Surrounding, holder: &Holder, input: &Input, occasion: Occasion) -> Result<()> {
     let why = match occasion {
         Occasion::Risky => format!("after a risky call of {}", input.tool_name),

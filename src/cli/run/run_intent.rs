@@ -25,7 +25,7 @@ pub(super) enum Position {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Start,
-    /// Start the lanes that no earlier run of the plan merged; if there are none, go on to the next phase.
+    /// Start the lanes that no earlier run of the plan merged; if there are none, continue with the next phase.
     StartUnmerged,
     Resume,
     RollBack,

@@ -116,7 +116,7 @@ fn reconstruct(facts: &RunFacts, remains: &Remains) -> WayOut {
         return option(
             format!("continue from the {} that can be trusted", counted(salvage.records.len(), "record")),
             "for: keeps the run; against: what came later is forgotten, so agents may do work again on top \
-                        of what is there, and lanes that were merged since may block",
+                        of the existing work, and lanes that were merged since may block",
             [shell_line(["mv", &log, &aside]), cut].into_iter().chain(fix_and_resume(run)).collect(),
         );
     }

@@ -87,7 +87,7 @@ impl Case<'_> {
         match &self.seen.state {
             WorktreeState::Missing => Some(self.missing()),
             WorktreeState::Moved(to) => {
-                Some(self.lost(Kind::WorktreeMoved, format!("it lies in {} now", to.display()), Some(to)))
+                Some(self.lost(Kind::WorktreeMoved, format!("it is in {} now", to.display()), Some(to)))
             }
             WorktreeState::Forgotten(entry) => {
                 let evidence = format!("its files are there, and git has forgotten it ({} is gone)", entry.display());
