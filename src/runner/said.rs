@@ -13,9 +13,11 @@ const SHOWN_INPUT: usize = 120;
 pub enum Said {
     /// The agent's own words.
     Message(String),
+    /// A tool call of the agent.
     Call(ToolCall),
     /// Trouble that the program deals with itself.
     Warning(String),
+    /// A failure that the program reports.
     Error(String),
     /// A line that no rule reads as an event: what the program prints besides.
     Line(String),
