@@ -114,7 +114,7 @@ pub enum Event {
         agent: Option<AgentName>,
         worktree: Worktree,
     },
-    /// A worktree was gone, or something else was in its place, and was opened anew on its branch: what was uncommitted
+    /// A worktree was missing, or replaced by something else, and was opened again on its branch: what was uncommitted
     /// in it is in snapshots only.
     WorktreeLost {
         lane: LaneId,
@@ -144,7 +144,7 @@ pub enum Event {
     JobExited {
         job: JobId,
         exit: JobExit,
-        /// What the agent said of itself, where it said something.
+        /// The agent's report, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         report: Option<AgentReport>,
         /// What its output was read as, where it ended without success.
@@ -170,7 +170,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Idle::is_no")]
         idle: Idle,
     },
-    /// A worktree's whole state is kept in a commit of its own.
+    /// A worktree's whole state is saved in a commit.
     SnapshotTaken {
         lane: LaneId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -179,7 +179,7 @@ pub enum Event {
         commit: CommitId,
         reference: String,
     },
-    /// A snapshot could not be taken; the work goes on.
+    /// A snapshot could not be taken; the work continues.
     SnapshotFailed {
         lane: LaneId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -187,7 +187,7 @@ pub enum Event {
         reason: SnapshotReason,
         error: String,
     },
-    /// A snapshot, or a commit that work was to go on from, cannot be read any more; an older one is used.
+    /// A snapshot, or a commit to continue from, can no longer be read; an older one is used.
     SnapshotDamaged {
         lane: LaneId,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -204,13 +204,13 @@ pub enum Event {
         agent: AgentName,
         head: CommitId,
     },
-    /// Something failed that a retry may mend. Written before what follows from it.
+    /// Something failed that a retry may fix. Written before what follows from it.
     FailureNoted {
         lane: LaneId,
-        /// Who is to mend it; `None`: nobody can.
+        /// The agent that is to fix it; `None`: none can.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         agent: Option<AgentName>,
-        /// Which task, for a failure within one.
+        /// The task in which it failed, if any.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         task: Option<TaskId>,
         failure: Failure,
@@ -289,20 +289,20 @@ pub enum Event {
         lane: LaneId,
         failure: Failure,
     },
-    /// A lane cannot go on until something outside of it changes.
+    /// A lane cannot continue until something outside of it changes.
     LaneBlocked {
         lane: LaneId,
         /// What must change, and how.
         reason: String,
     },
-    /// A lane is about to be put back; nothing of it was touched yet. Until it is, the run cannot go on.
+    /// A lane is about to be rolled back; nothing was changed yet. The run cannot continue before that is finished.
     RollbackBegun {
         lane: LaneId,
     },
-    /// A lane was put back to where it had not begun; its work is kept in snapshots.
+    /// A lane was reset to its starting point; its work is saved in snapshots.
     LaneRolledBack {
         lane: LaneId,
-        /// Where the integration branch stands now, if the lane's merge was undone.
+        /// The head of the integration branch after the lane's merge was undone, if it was.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         integration: Option<CommitId>,
         /// The refs that hold what was there.

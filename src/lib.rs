@@ -22,9 +22,7 @@ pub mod plan;
 pub mod process;
 pub mod projection;
 mod recover;
-#[allow(missing_docs, reason = "names that say it all; only tests use the library from outside")]
 pub mod report;
-#[allow(missing_docs, reason = "names that say it all; only tests use the library from outside")]
 pub mod runner;
 pub mod schedule;
 pub(crate) mod settings;

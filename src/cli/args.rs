@@ -126,7 +126,7 @@ pub(crate) enum Command {
     /// Read a plan without running anything
     #[command(subcommand)]
     Plan(Plan),
-    /// Show where a run stands, what it waits for and what to type next
+    /// Show the state of a run, what it waits for and what to type next
     Status(Status),
     /// Show what the agents and gates of a run wrote
     Logs(Logs),
@@ -285,7 +285,7 @@ pub(crate) struct Answer {
     /// The gate: plan, changes or a task; may be left out when the lane waits at one
     #[arg(long, value_name = "plan|changes|TASK")]
     pub(crate) gate: Option<HumanGate>,
-    /// What to tell the agents
+    /// Text for the agents
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) message: String,
 }

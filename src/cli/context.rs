@@ -58,7 +58,7 @@ impl Context {
         self.layers_in(self.main_worktree()?, flags)
     }
 
-    /// The same where no repository is needed: outside of one, the current directory stands for it.
+    /// The same where no repository is needed: outside of one, the current directory is used.
     pub(crate) fn layers_anywhere(&self, flags: Layer) -> Result<Layers> {
         self.layers_in(self.main_worktree().unwrap_or_else(|_| self.directory.clone()), flags)
     }

@@ -16,7 +16,7 @@ use crate::executor::crash::{CrashPoint, crash_point};
 use crate::model::text::shell_line;
 use crate::model::{PhaseId, RunId};
 use crate::plan::ReadOptions;
-use crate::recover::doctor::{Facts, Finding, Kind, Place, RunFacts, Source, diagnose, survey};
+use crate::recover::doctor::{Facts, Finding, Kind, RunFacts, Scope, Source, diagnose, survey};
 use crate::recover::rollback::{check_worktrees, plan as rollback_plan};
 use crate::schedule::RunState;
 use crate::settings::Layer;
@@ -74,7 +74,7 @@ impl Doctor<'_> {
                 |plan: crate::model::Plan| Arc::new(plan.without_secrets(self.within.settings.redacted_patterns()));
             Some((reading.sha256, reading.plan.map(stored)))
         };
-        survey(&Place {
+        survey(&Scope {
             repository: &self.within.repository,
             state: &self.within.state,
             worktree_root: &self.within.settings.worktree_root.value,
@@ -101,7 +101,8 @@ impl Doctor<'_> {
             }
             for finding in due {
                 let Some(repair) = finding.repair() else { continue };
-                let done = repair.carry_out(&self.within.repository, now()).map_err(|error| error.to_string());
+                let done =
+                    repair.carry_out(&self.within.repository, now()).map_err(|error| CliError::from(error).one_line());
                 crash_point(CrashPoint::DoctorStep(finding.kind.word()));
                 visit.treated.push((finding, done));
             }
@@ -139,7 +140,7 @@ impl Doctor<'_> {
         let (Some(started), Some(records)) = (state.started(), run.log.certain()) else { return Ok(()) };
         let executor = self.within.executor(started, state.plan())?;
         let refused = |error| rollback_refusal(error, &self.within.state, (started, state.plan()), &[]);
-        let plan = rollback_plan(state, records, &[]).map_err(refused)?;
+        let plan = rollback_plan(state, records, &[]).map_err(|error| refused(error.into()))?;
         check_worktrees(&executor, &plan).map_err(refused)
     }
 }

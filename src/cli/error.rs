@@ -17,6 +17,7 @@ use crate::model::text::counted;
 use crate::process::ProcessError;
 use crate::recover::resume::ResumeError;
 use crate::report::projections::ProjectionError;
+use crate::schedule::Fault;
 use crate::settings::{Faults, Severity};
 use crate::state_sync::StateSyncError;
 use crate::store::LogError;
@@ -114,6 +115,11 @@ impl CliError {
         })
     }
 
+    /// The message and what to do about it, for texts that have one line for both.
+    pub(super) fn one_line(&self) -> String {
+        std::iter::once(&self.message).chain(&self.hints).map(String::as_str).collect::<Vec<_>>().join("; ")
+    }
+
     fn hinted(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
@@ -168,8 +174,9 @@ fn known(error: &(dyn Error + 'static)) -> Option<CliError> {
         .or_else(|| of.downcast_ref().map(of_resume))
         .or_else(|| of.downcast_ref().map(of_state))
         .or_else(|| of.downcast_ref().map(of_driver))
+        .or_else(|| of.downcast_ref().map(of_fault))
         .or_else(|| of.downcast_ref().map(of_forge))
-        .or_else(|| of.downcast_ref::<ExecutorError>().map(blocked))
+        .or_else(|| of.downcast_ref().map(of_executor))
         .or_else(|| of.downcast_ref::<ProjectionError>().map(blocked))
         .or_else(|| of.downcast_ref::<ProcessError>().map(blocked))
 }
@@ -224,11 +231,7 @@ fn of_git(error: &GitError) -> CliError {
         | GitError::UnbornHead { .. } => ExitStatus::Usage,
         _ => ExitStatus::Blocked,
     };
-    // These messages name the remedy behind a semicolon; at the edge it is a line of its own.
-    match error.to_string().split_once("; ") {
-        Some((message, remedy)) => status.failure(message).hinted(remedy),
-        None => status.failure(error.to_string()),
-    }
+    CliError { hints: error.remedy().into_iter().collect(), ..status.failure(error.to_string()) }
 }
 
 fn of_file(error: &FileError) -> CliError {
@@ -273,16 +276,25 @@ fn of_resume(error: &ResumeError) -> CliError {
     status.failure(error.to_string())
 }
 
+fn of_executor(error: &ExecutorError) -> CliError {
+    match error {
+        ExecutorError::Git(error) => of_git(error),
+        ExecutorError::Forge(error) => of_forge(error),
+        error => blocked(error),
+    }
+}
+
 fn of_forge(error: &ForgeError) -> CliError {
     blocked(error).hinted(error.remedy())
+}
+
+fn of_fault(error: &Fault) -> CliError {
+    ExitStatus::Corrupted.failure(error.to_string())
 }
 
 fn of_state(error: &StateSyncError) -> CliError {
     let with = |status: ExitStatus| status.failure(error.to_string());
     match error {
-        StateSyncError::Git(error) => of_git(error),
-        StateSyncError::Log(error) => of_log(error),
-        StateSyncError::File(error) => of_file(error),
         StateSyncError::Unreadable { .. } => with(ExitStatus::Corrupted).hinted(SEE_DOCTOR),
         StateSyncError::NoState { remote, .. } => {
             with(ExitStatus::InvalidState).hinted(format!("to list its runs: lanekeeper state list --remote {remote}"))
@@ -338,6 +350,14 @@ mod tests {
         assert_eq!((own.message.as_str(), own.hints.as_slice()), ("outer: it is held", ["wait".to_owned()].as_slice()));
         let pipe = OutputError(io::ErrorKind::BrokenPipe.into());
         assert_eq!(CliError::from(anyhow::Error::from(pipe)), ExitStatus::Done.failure(""));
+    }
+
+    #[test]
+    fn a_semicolon_in_the_text_of_git_begins_no_hint() {
+        let pattern = GitError::BadPattern { pattern: "a; b".into(), reason: "it is not a glob".into() };
+        let error = CliError::from(anyhow::Error::from(pattern));
+        assert_eq!(error.message, "`a; b` is not a valid file pattern: it is not a glob");
+        assert!(error.hints.is_empty());
     }
 
     #[test]

@@ -51,7 +51,7 @@ impl<'a> RepositoryContext<'a> {
         Self { context, repository, settings, state, session_id }
     }
 
-    /// The same repository with other settings, as a session of its own.
+    /// The same repository with other settings, as a separate session.
     pub(super) fn with_settings(&self, settings: Settings) -> Self {
         Self::new(self.context, self.repository.clone(), settings)
     }
@@ -67,7 +67,7 @@ impl<'a> RepositoryContext<'a> {
         holder(&self.state, &self.session_id, run)
     }
 
-    /// A pool of worktrees in `root` that sets no limit of its own.
+    /// A pool of worktrees in `root` without a limit.
     pub(super) fn pool(&self, root: &Path, keep_caches: bool) -> Pool {
         Pool::new(self.repository.clone(), root, u32::MAX, keep_caches)
     }

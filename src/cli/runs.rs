@@ -101,16 +101,17 @@ pub(super) fn logs(state: &StateDirectory) -> Result<Vec<LogOfRun>> {
     Ok(runs.into_iter().filter_map(look).collect())
 }
 
-/// Where runs have their logs that are not in the usual place, as their checkpoints tell.
+/// Where runs have their logs that are not in the usual place, according to their checkpoints.
 fn elsewhere(usual: &StateDirectory) -> Vec<StateDirectory> {
     let entries = checkpoints::read(&usual.checkpoints()).unwrap_or_default();
-    let places = entries.into_iter().filter_map(|entry| match entry {
-        CheckpointEntry::Record(record) => {
-            (*record.log_path != usual.run(&record.run_id).log()).then(|| record.log_path.to_path_buf())
-        }
-        CheckpointEntry::Foreign { .. } => None,
-    });
-    places.collect::<BTreeSet<PathBuf>>().into_iter().map(|log| usual.clone().with_log(log)).collect()
+    let places = entries.iter().filter_map(CheckpointEntry::record);
+    let places = places.filter(|record| *record.log_path != usual.run(&record.run_id).log());
+    places
+        .map(|record| record.log_path.to_path_buf())
+        .collect::<BTreeSet<PathBuf>>()
+        .into_iter()
+        .map(|log| usual.clone().with_log(log))
+        .collect()
 }
 
 /// A command about a run that can be pasted, wherever the run's files are.

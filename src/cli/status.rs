@@ -1,4 +1,4 @@
-//! `status`: where a run stands, what it waits for and what to type next. Changes nothing, ever.
+//! `status`: the state of a run, what it waits for and what to type next. Changes nothing.
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;

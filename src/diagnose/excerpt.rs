@@ -5,7 +5,7 @@ use crate::model::safe_text::last_shown;
 /// How much of the start of an output is looked at: compilers complain early.
 const HEAD_BYTES: usize = 256 * 1024;
 
-/// How much of its end: tests fail late, and what sums up stands last.
+/// How much of its end: tests fail late, and summaries come last.
 const TAIL_BYTES: usize = 768 * 1024;
 
 /// How much of a line: longer ones are bundles and data, not messages.

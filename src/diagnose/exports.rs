@@ -109,7 +109,7 @@ fn is_name_part(part: char) -> bool {
     part.is_alphanumeric() || part == '_' || part == '$'
 }
 
-/// Whether the name that stands at `at` is declared or exported there.
+/// Whether the name at `at` is declared or exported there.
 fn declares(line: &str, at: usize, name: &str) -> bool {
     let (before, after) = (line[..at].trim_start(), line[at + name.len()..].trim_start());
     if before.contains("// ") {
@@ -139,7 +139,7 @@ fn declares(line: &str, at: usize, name: &str) -> bool {
     prototype || (typed && ends && !declaration.ends_with(['.', '>']) && (opens || declaration.contains(' ')))
 }
 
-/// A line that lists names for others: what stands before a name of it begins so.
+/// How the text before a name begins in a line that lists exported names.
 fn is_export_list(before: &str) -> bool {
     let begins = ["module.exports", "exports.", "exports[", "__all__", "pub use "];
     let braces = before.strip_prefix("export").map(|rest| rest.trim_start().trim_start_matches("type ").trim_start());

@@ -14,7 +14,7 @@ use crate::model::{Diagnosis, FailureClass, Finding};
 pub const MAX_FINDINGS: usize = 50;
 
 /// What a gate's `output` says, read with the rules that are built in. Files below one of `roots`, the absolute names
-/// that the worktree has, are told relative to it.
+/// that the worktree has, are relative to it.
 ///
 /// Work is bounded: of long output the first 256 KiB and the last 768 KiB are looked at, of a long line the first 2 KiB.
 pub fn diagnose(output: &str, roots: &[&Path]) -> Diagnosis {

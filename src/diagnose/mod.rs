@@ -1,4 +1,4 @@
-//! What the output of a job that failed means, and whether a lane's work has what it must have: pure, told by patterns.
+//! What the output of a job that failed means, and whether a lane's work has what it must have: pure, by patterns.
 
 mod delegate;
 mod excerpt;

@@ -1,4 +1,4 @@
-//! Whether an attempt failed because something outside was out: told by the last lines of its output.
+//! Detects from the last lines of an attempt's output that it failed because an external service was unavailable.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -53,28 +53,28 @@ pub fn outage(
     transcript: Option<&Transcript>,
     more: Option<&OutagePatterns>,
 ) -> Option<Outage> {
-    let told = transcript.cloned().unwrap_or_default();
+    let reported = transcript.cloned().unwrap_or_default();
     let lines = match exit.cause {
-        ExitCause::Exited if exit.passed() && told.error.is_empty() => return None,
-        ExitCause::Exited => closing_lines(tail, &told),
+        ExitCause::Exited if exit.passed() && reported.error.is_empty() => return None,
+        ExitCause::Exited => closing_lines(tail, &reported),
         // It says so only with the trouble that it was dealing with to the last.
-        ExitCause::TimedOut => told.warning.lines().map(str::to_owned).collect(),
+        ExitCause::TimedOut => reported.warning.lines().map(str::to_owned).collect(),
         ExitCause::Stopped | ExitCause::NotStarted | ExitCause::Lost => return None,
     };
-    let kind = told.outage.filter(|_| exit.cause == ExitCause::Exited);
-    let said = || kind.map(|kind| Outage { kind, line: headline(&told.error, 200), retry_after: None });
+    let kind = reported.outage.filter(|_| exit.cause == ExitCause::Exited);
+    let said = || kind.map(|kind| Outage { kind, line: headline(&reported.error, 200), retry_after: None });
     said_in(&lines, more).or_else(said)
 }
 
 /// The lines in which it may stand: from its error on, where the stream tells one, for what came before is over; else
 /// all of the last.
-fn closing_lines(tail: &[String], told: &Transcript) -> Vec<String> {
-    let error = headline(&told.error, usize::MAX);
+fn closing_lines(tail: &[String], reported: &Transcript) -> Vec<String> {
+    let error = headline(&reported.error, usize::MAX);
     let from = match error.as_str() {
         "" => 0,
         error => tail.iter().rposition(|line| line.contains(error)).unwrap_or(tail.len()),
     };
-    let said = told.warning.lines().chain(told.error.lines()).map(str::to_owned);
+    let said = reported.warning.lines().chain(reported.error.lines()).map(str::to_owned);
     said.chain(tail[from..].iter().cloned()).collect()
 }
 
@@ -154,16 +154,17 @@ mod tests {
     #[test]
     fn what_came_before_the_error_is_over() {
         let tail = ["connection refused", "trying again", "error: invalid key", "see the manual"];
-        let told = |error: &str| Transcript { error: error.to_owned(), ..Transcript::default() };
-        let kind =
-            |exit: &JobExit, told: &Transcript| outage(exit, &exit.tail, Some(told), None).map(|outage| outage.kind);
+        let reported = |error: &str| Transcript { error: error.to_owned(), ..Transcript::default() };
+        let kind = |exit: &JobExit, reported: &Transcript| {
+            outage(exit, &exit.tail, Some(reported), None).map(|outage| outage.kind)
+        };
         let failed = exit(ExitCause::Exited, 1, &tail);
-        assert_eq!(kind(&failed, &told("invalid key")), None);
-        assert_eq!(kind(&failed, &told("connection refused")), Some(OutageKind::Network));
+        assert_eq!(kind(&failed, &reported("invalid key")), None);
+        assert_eq!(kind(&failed, &reported("connection refused")), Some(OutageKind::Network));
         assert_eq!(kind(&failed, &Transcript::default()), Some(OutageKind::Network));
         assert_eq!(kind(&exit(ExitCause::Exited, 0, &tail), &Transcript::default()), None);
-        assert_eq!(kind(&exit(ExitCause::Exited, 0, &tail), &told("HTTP status 429")), Some(OutageKind::Quota));
-        let quota = Transcript { outage: Some(OutageKind::Quota), ..told("come back") };
+        assert_eq!(kind(&exit(ExitCause::Exited, 0, &tail), &reported("HTTP status 429")), Some(OutageKind::Quota));
+        let quota = Transcript { outage: Some(OutageKind::Quota), ..reported("come back") };
         assert_eq!(kind(&failed, &quota), Some(OutageKind::Quota));
     }
 

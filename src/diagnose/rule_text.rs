@@ -10,7 +10,7 @@ pub(super) struct RulesText {
     pub(super) tool: Vec<ToolText>,
 }
 
-/// A tool; the keys are told in `docs/diagnosis.md`.
+/// A tool; the keys are documented in `docs/diagnosis.md`.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ToolText {

@@ -9,7 +9,7 @@ use regex::bytes::{RegexSet, RegexSetBuilder};
 use super::rule_text::{RegionText, RuleText, RulesText, ToolText};
 use crate::model::FailureClass;
 
-/// The built-in rules. What stands first is asked first, so the file that takes any tool's lines is the last.
+/// The built-in rules. They are tried in this order, so the file that matches any tool's lines is the last.
 const BUILT_IN: &[&str] = &[
     include_str!("../../templates/diagnosis/rust.toml"),
     include_str!("../../templates/diagnosis/jvm.toml"),
@@ -39,7 +39,7 @@ pub(super) enum Sought {
     To(usize),
 }
 
-/// One rule; the keys are told in `docs/diagnosis.md`.
+/// One rule; the keys are documented in `docs/diagnosis.md`.
 #[derive(Debug)]
 pub(super) struct Rule {
     /// The number of its tool.

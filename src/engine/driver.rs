@@ -58,7 +58,7 @@ impl Log for Journal {
 enum Message {
     Said(Box<Event>),
     Done(Action, Vec<Event>),
-    /// Nobody knows what the task did; a resume finds out. Without this word the run would wait for it for ever.
+    /// What the task did is unknown; a resume finds out. Without this message the run would wait for it for ever.
     Panicked(DriverError),
 }
 

@@ -55,7 +55,7 @@ pub enum RunLoopError<E> {
     #[error("the run's events contradict each other: {0}")]
     Fault(#[from] Fault),
     /// One decision follows from the other without end: a mistake of Lanekeeper's, stopped before it fills the disk.
-    #[error("the run's decisions do not come to an end; please report this, with the run log")]
+    #[error("the run's decisions do not end; please report this, with the run log")]
     Unsettled,
 }
 
@@ -89,7 +89,7 @@ impl<L: Log> RunLoop<L> {
     /// the records) when nothing is left to do and nothing is in flight.
     ///
     /// # Errors
-    /// [`RunLoopError`]; nothing was acted upon, and the run_loop is not to be used any more.
+    /// [`RunLoopError`]; nothing was acted upon, and the run loop must not be used any more.
     pub fn absorb(
         &mut self,
         events: impl IntoIterator<Item = Event>,

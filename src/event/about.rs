@@ -1,11 +1,11 @@
-//! What an event is about, and how it stands in the columns of the run log.
+//! The lane and the job of an event, and its columns in the run log.
 
 use super::{Event, RunOutcome};
 use crate::model::must_haves::any_broken;
 use crate::model::{LaneId, TaskId};
 
 impl Event {
-    /// How the run stands once this happened, where it says so; the inner `None`: it is to go on. A lane that was put
+    /// The state of the run after the event, if it has one; the inner `None`: it is active. A lane that was put
     /// back is there to be run again.
     pub fn run_outcome(&self) -> Option<Option<RunOutcome>> {
         match self {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What an agent said of itself, in `status.json` or its result file.
+/// An agent's report, from `status.json` or its result file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentReport {
     /// `COMPLETE`, `ERROR`, `BLOCKED`, or what else it wrote.

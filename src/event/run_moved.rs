@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Event, Record, RunStarted, Worktree};
 
-/// A run's state was put down in another clone, or in the same place anew: worktrees were made again from branches and
+/// A run's state was restored in another clone, or again in the same one: worktrees were created from branches and
 /// snapshots, and nothing that ran before runs any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunMoved {
@@ -29,7 +29,7 @@ pub struct Place {
     pub worktree_root: PathBuf,
 }
 
-/// Makes the paths in `records` those of the place where the run is now: what stands before a [`RunMoved`] was written
+/// Makes the paths in `records` those of the place where the run is now: records before a [`RunMoved`] were written
 /// elsewhere. The log itself stays as it is.
 pub fn relocate(records: &mut [Record]) {
     for at in 0..records.len() {

@@ -76,7 +76,7 @@ pub struct RunOptions {
     /// Keep the pool's slots when the run ends.
     #[serde(default)]
     pub keep_pool: bool,
-    /// Keep ignored files in a slot that is taken over.
+    /// Keep ignored files in a slot that is reused.
     #[serde(default)]
     pub keep_caches: bool,
     /// Snapshots are tags instead of refs of our own.

@@ -19,15 +19,15 @@ crate::model::word_enum! {
         Risky = "risky",
         /// A person asked for it.
         Request = "request",
-        /// Another snapshot is about to be restored over what is there.
+        /// Another snapshot is about to be restored over the uncommitted files.
         Restore = "restore",
-        /// Somebody changed something while the run was at rest, and it goes on with that.
+        /// Files were changed while the run was inactive, and the run continues with them.
         External = "external",
     }
 }
 
 impl SnapshotReason {
-    /// Whether it holds what an agent had in hand, and goes on with: what is kept only to be put aside is not.
+    /// Whether the agent continues with its contents: not if they were saved only to be set aside.
     pub fn is_of_work_in_hand(self) -> bool {
         match self {
             Self::Task | Self::Interval | Self::ToolCalls | Self::Risky | Self::Request => true,
@@ -37,7 +37,7 @@ impl SnapshotReason {
     }
 
     /// Whether it is asked for only once: all others have a name that stays the same until they are on record, so that
-    /// one that was taken before a death is found by whoever asks for it again, or are a person's own matter.
+    /// one that was taken before a death is found when it is requested again, or are requested by the user.
     pub fn is_asked_for_once(self) -> bool {
         match self {
             Self::Interval | Self::ToolCalls | Self::Risky | Self::External => true,

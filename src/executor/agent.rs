@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Answer, Executor, ExecutorError, Moment, Task};
+use super::{Answer, Executor, ExecutorError, Moment, Prepared, lane_head};
 use crate::event::{Event, Idle, Worktree};
 use crate::git::{self, Checkout, CommitRequest, GitError, Merge, Mode, Snapshot};
 use crate::model::ownership::{Ownership, is_prohibited};
@@ -24,19 +24,14 @@ impl Executor {
         } else {
             &lane_state.agents[agent].worktree
         };
-        own.clone().ok_or(ExecutorError::Missing("where the agent works"))
+        own.clone().ok_or(ExecutorError::Missing("the agent's worktree"))
     }
 
-    pub(super) fn commit_work(
-        self: &Arc<Self>,
-        lane: LaneIndex,
-        agent: usize,
-        state: &RunState,
-    ) -> Result<Task, ExecutorError> {
+    pub(super) fn commit_work(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
         let worktree = self.workplace(lane, agent, state)?;
         let worker = &state.lane(lane).agents[agent];
         let lane_state = state.lane(lane);
-        let start = start_of(lane_state, agent).ok_or(ExecutorError::Missing("where the agent began"))?;
+        let start = start_of(lane_state, agent).ok_or(ExecutorError::Missing("the agent's first commit"))?;
         let (task, moment) = (worker.task, self.moment(lane, state));
         let recorded = worker.head.clone().unwrap_or_else(|| start.clone());
         let task_start = worker.good.clone().unwrap_or_else(|| start.clone());
@@ -119,16 +114,11 @@ impl Executor {
         Ok(vec![Event::WorkCommitted { lane: id, agent, head, changed, prohibited, idle }])
     }
 
-    pub(super) fn merge_agent(
-        self: &Arc<Self>,
-        lane: LaneIndex,
-        agent: usize,
-        state: &RunState,
-    ) -> Result<Task, ExecutorError> {
+    pub(super) fn merge_agent(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
-        let worktree = lane_state.worktree.clone().ok_or(ExecutorError::Missing("where the lane works"))?;
-        let head = lane_state.head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
-        let theirs = lane_state.agents[agent].head.clone().ok_or(ExecutorError::Missing("what the agent did"))?;
+        let worktree = lane_state.worktree.clone().ok_or(ExecutorError::Missing("the lane's worktree"))?;
+        let head = lane_head(state, lane)?;
+        let theirs = lane_state.agents[agent].head.clone().ok_or(ExecutorError::Missing("the agent's head"))?;
         let moment = self.moment(lane, state);
         Ok(self.task(lane, state, move |executor| {
             let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
@@ -196,14 +186,9 @@ impl Executor {
         Event::FailureNoted { lane: self.id(lane), agent, task: None::<TaskId>, failure }
     }
 
-    pub(super) fn release_agent(
-        self: &Arc<Self>,
-        lane: LaneIndex,
-        agent: usize,
-        state: &RunState,
-    ) -> Result<Task, ExecutorError> {
+    pub(super) fn release_agent(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
         let worktree = self.workplace(lane, agent, state)?;
-        let head = state.lane(lane).head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
+        let head = lane_head(state, lane)?;
         let moment = self.moment(lane, state);
         Ok(self.task(lane, state, move |executor| {
             let mut events = executor.reopen_if_lost(&worktree.path, &moment)?;
@@ -232,17 +217,12 @@ impl Executor {
     }
 
     /// Puts the agent's worktree where its next attempt starts from. Everything in it was saved before.
-    pub(super) fn reset_agent(
-        self: &Arc<Self>,
-        lane: LaneIndex,
-        agent: usize,
-        state: &RunState,
-    ) -> Result<Task, ExecutorError> {
+    pub(super) fn reset_agent(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
         let worker = &lane_state.agents[agent];
         let mut points = if worker.restart == RestartFrom::LastGood { worker.good_points() } else { Vec::new() };
         if points.is_empty() {
-            points.push(lane_state.head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?);
+            points.push(lane_head(state, lane)?);
         }
         let shared = self.plan.lane(lane).shares_worktree(agent);
         let (worktree, moment) = (self.workplace(lane, agent, state)?, self.moment(lane, state));
@@ -269,7 +249,7 @@ fn mistake(error: GitError) -> Result<String, GitError> {
             path.display()
         )),
         GitError::Astray { .. } | GitError::OperationInProgress { .. } | GitError::Unreadable { .. } => {
-            Ok(error.to_string())
+            Ok(error.with_remedy())
         }
         error => Err(error),
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Answer, Executor, ExecutorError, Task};
+use super::{Answer, Executor, ExecutorError, Prepared};
 use crate::event::Event;
 use crate::git::{self, Checkout, Holder, Mode};
 use crate::model::{AgentName, CommandLine, CommitId, JobId, JobRole, LaneIndex};
@@ -24,7 +24,7 @@ struct Search {
 
 impl Executor {
     /// Searches the merges of a lane's agents, or those of the lanes into the integration branch.
-    pub(super) fn bisect(self: &Arc<Self>, lane: Option<LaneIndex>, state: &RunState) -> Result<Task, ExecutorError> {
+    pub(super) fn bisect(self: &Arc<Self>, lane: Option<LaneIndex>, state: &RunState) -> Prepared {
         let search = match lane {
             Some(lane) => self.search_lane(lane, state)?,
             None => self.search_phase(state)?,
@@ -43,7 +43,7 @@ impl Executor {
 
     fn search_lane(&self, lane: LaneIndex, state: &RunState) -> Result<Search, ExecutorError> {
         let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
-        let base = lane_state.base.clone().ok_or(ExecutorError::Missing("what the lane is built on"))?;
+        let base = lane_state.base.clone().ok_or(ExecutorError::Missing("the lane's base"))?;
         let called = |(agent, head): &(usize, CommitId)| (plan.agents[*agent].name.to_string(), head.clone());
         Ok(Search {
             lane: Some(lane),

@@ -26,7 +26,7 @@ pub struct Brief<'a> {
     pub failure_context: Vec<String>,
     /// Refs of snapshots that hold work that was put aside.
     pub salvaged: &'a [String],
-    /// Where the work stands, for an attempt that is not the first at this agent's work.
+    /// The state of the work, for an attempt that is not the first at this agent's work.
     pub progress: Progress<'a>,
     /// What a gate complained about the last time, each with its place.
     pub complaints: &'a [String],
@@ -38,12 +38,12 @@ pub struct Brief<'a> {
     pub remarks: &'a [String],
 }
 
-/// Where an agent's work stands (seed 001, Context Injection Fallback).
+/// The state of an agent's work (seed 001, Context Injection Fallback).
 #[derive(Debug, Clone, Default)]
 pub struct Progress<'a> {
     /// Its tasks that are done, as people call them.
     pub done: Vec<&'a str>,
-    /// Its branch; empty: it has none of its own.
+    /// Its branch; empty: it has none.
     pub branch: &'a str,
     pub head: Option<&'a CommitId>,
     /// Files that were changed since the branch began.
@@ -54,7 +54,7 @@ pub struct Progress<'a> {
 const CHANGED_FILES: usize = 30;
 
 impl Progress<'_> {
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let mut lines = Vec::new();
         if !self.done.is_empty() {
             lines.push(format!("Done before: {}.", self.done.join("; ")));
@@ -63,7 +63,7 @@ impl Progress<'_> {
             let (named, more) = self.changed.split_at(self.changed.len().min(CHANGED_FILES));
             let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
             let branch = if self.branch.is_empty() { "The branch".to_owned() } else { format!("`{}`", self.branch) };
-            lines.push(format!("{branch} stands at {}; changed in it: {}{more}.", head.short(), named.join(", ")));
+            lines.push(format!("{branch} is at {}; changed in it: {}{more}.", head.short(), named.join(", ")));
         }
         if !self.last_words.is_empty() {
             lines.push(format!("The last lines of the attempt before:\n\n    {}", self.last_words.join("\n    ")));
@@ -109,7 +109,7 @@ impl BriefFiles {
 }
 
 /// Level 2 of seed 000's Recovery Protocol, in the agent's words.
-const DIFFERENT_APPROACH: &str = "Every attempt so far failed. The worktree was put back to the last state that passed \
+const DIFFERENT_APPROACH: &str = "Every attempt so far failed. The worktree was reset to the last state that passed \
 its gate. This is the last attempt before a person is asked: choose a different approach from those that failed.";
 
 impl Brief<'_> {
@@ -135,7 +135,7 @@ impl Brief<'_> {
         }
         section("What people said", bullets(self.remarks));
         section("What must be done at the end", self.closing_words().to_owned());
-        section("Where the work stands", self.progress.told());
+        section("State of the work", self.progress.describe());
         section("What the failed gate complained about", bullets(self.complaints));
         section(&format!("This is attempt {}", self.attempt), self.earlier_attempts());
         text.push('\n');
@@ -148,8 +148,8 @@ impl Brief<'_> {
         if !is_last || self.agent.round == Round::Requirements {
             return Vec::new();
         }
-        let told = self.lane.must_haves.told().into_iter();
-        told.filter(|line| !self.task.prompt.contains(line.as_str())).collect()
+        let requirements = self.lane.must_haves.descriptions().into_iter();
+        requirements.filter(|line| !self.task.prompt.contains(line.as_str())).collect()
     }
 
     fn closing_words(&self) -> &'static str {

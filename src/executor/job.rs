@@ -9,7 +9,7 @@ use super::brief::{Brief, BriefFiles, Progress, lane_environment};
 use super::stream::CallSource;
 use super::timed::job_span;
 use super::watch::Watched;
-use super::{Executor, ExecutorError, Moment, Task};
+use super::{Executor, ExecutorError, Moment, Prepared, Task};
 use crate::diagnose;
 use crate::event::{AgentReport, Event, Reading, Worktree};
 use crate::fs::{atomic, directory, regular_file};
@@ -58,7 +58,7 @@ fn sees_committed_work_only(job: &JobId) -> bool {
 
 impl Executor {
     /// Starts the job unless it was started before, in this life of the run or an earlier one, and waits for its end.
-    pub(super) fn run_job(self: &Arc<Self>, job: &JobId, state: &RunState) -> Result<Task, ExecutorError> {
+    pub(super) fn run_job(self: &Arc<Self>, job: &JobId, state: &RunState) -> Prepared {
         let described = self.describe(job, state)?;
         let mut moment = job.lane.as_ref().and_then(|lane| state.find(lane)).map(|lane| self.moment(lane, state));
         // What is prepared for the job itself is done before it runs.
@@ -147,7 +147,7 @@ impl Executor {
         Ok(git::note_left_behind(worktree, &before, &agents)?)
     }
 
-    /// Makes sure that the worktree is there, stands on a commit, and, for gates, holds nothing else than that.
+    /// Makes sure that the worktree exists, has a commit checked out, and, for gates, has no other contents.
     fn prepare_workplace(
         &self,
         job: &JobId,
@@ -251,7 +251,7 @@ impl Executor {
     fn describe(&self, job: &JobId, state: &RunState) -> Result<Described, ExecutorError> {
         let Some(lane) = job.lane.as_ref().and_then(|lane| state.find(lane)) else {
             let worktree =
-                state.final_worktree().cloned().ok_or(ExecutorError::Missing("where the final gate runs"))?;
+                state.final_worktree().cloned().ok_or(ExecutorError::Missing("the final gate's worktree"))?;
             return Ok(self.gate(job, self.plan.gates.last.clone(), &worktree, BTreeMap::new()));
         };
         let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
@@ -259,7 +259,7 @@ impl Executor {
         let own =
             agent.filter(|&agent| !plan.shares_worktree(agent) && !matches!(job.role, JobRole::Checkpoint { .. }));
         let worktree = own.map_or(&lane_state.worktree, |agent| &lane_state.agents[agent].worktree);
-        let worktree = worktree.clone().ok_or(ExecutorError::Missing("where the job runs"))?;
+        let worktree = worktree.clone().ok_or(ExecutorError::Missing("the job's worktree"))?;
         let environment = || {
             let base = lane_state.base.clone().unwrap_or_else(|| self.facts.base_commit.clone());
             lane_environment(&self.facts.run_id, &self.plan.phase, plan, &worktree.path, &base, lane_state.port)
@@ -444,7 +444,7 @@ fn attempt_command(who: &Agent, runner: Option<&Runner>, session: Option<&Sessio
     Runner::filled(&continued.unwrap_or_else(|| who.command.clone()), &places)
 }
 
-/// What the agent said of itself: its status file, and over it its result file.
+/// The agent's report: its status file, overridden by its result file.
 fn read_report(files: &BriefFiles, exit: &JobExit) -> Option<AgentReport> {
     let status = lane_files::read_status(&files.status).map(|status| {
         // The supervisor writes the moment of the exit.

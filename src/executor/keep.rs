@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Answer, Executor, ExecutorError, Moment, Task};
+use super::{Answer, Executor, ExecutorError, Moment, Prepared};
 use crate::event::{Event, SnapshotReason};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::git::{self, Snapshot, SnapshotRequest};
@@ -31,7 +31,7 @@ impl Executor {
         agent: usize,
         reason: SnapshotReason,
         state: &RunState,
-    ) -> Result<Task, ExecutorError> {
+    ) -> Prepared {
         let worktree = self.workplace(lane, agent, state)?;
         // Asked again after a crash, it finds the ref that it made before.
         let at = state.lane(lane).agents[agent].keep_since.unwrap_or_else(|| self.clock.now());
@@ -42,7 +42,7 @@ impl Executor {
         let executor = self.clone();
         Ok(Box::new(move |tell| {
             let name = executor.plan.lane(lane).agents[agent].name.clone();
-            // The work goes on without a snapshot; that there is none is reported (SPEC §5).
+            // The work continues without a snapshot; its absence is reported (SPEC §5).
             let kept = executor.persist(&moment, tell, || {
                 executor.reopen_if_lost(&worktree.path, &moment)?.into_iter().for_each(tell);
                 // An error in the stash does not keep the rest from being saved.

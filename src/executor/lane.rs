@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Answer, Executor, ExecutorError, Moment, Task};
+use super::{Answer, Executor, ExecutorError, Moment, Prepared, Task, lane_head};
 use crate::event::{Event, Worktree};
 use crate::git::{self, Checkout, GitError, Holder, Mode, Snapshot};
 use crate::model::{CommitId, LaneIndex, MergeMode};
 use crate::schedule::{Rebuild, RunState};
 
-/// What stands in a lane's place in the names of the final gate's snapshots.
+/// Takes a lane's place in the names of the final gate's snapshots.
 pub(crate) const FINAL: &str = "final";
 
 /// How long the end of a run waits for its worktrees to be deleted, and before that for one that is being made; `clean`
@@ -18,13 +18,11 @@ pub(crate) const FINAL: &str = "final";
 const DELETING: Duration = Duration::from_secs(10);
 
 impl Executor {
-    pub(super) fn open_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
+    pub(super) fn open_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
         let known = lane_state.head.clone();
-        let start = known
-            .clone()
-            .or_else(|| lane_state.base.clone())
-            .ok_or(ExecutorError::Missing("what the lane starts from"))?;
+        let start =
+            known.clone().or_else(|| lane_state.base.clone()).ok_or(ExecutorError::Missing("the lane's base"))?;
         let mode = if known.is_some() { Mode::ExistingBranch } else { Mode::FreshBranch };
         let want = Checkout { branch: Some(self.lane_branch(lane)), start, mode, adopt: known.is_some() };
         Ok(self.task(lane, state, move |executor| {
@@ -33,14 +31,9 @@ impl Executor {
         }))
     }
 
-    pub(super) fn open_agent(
-        self: &Arc<Self>,
-        lane: LaneIndex,
-        agent: usize,
-        state: &RunState,
-    ) -> Result<Task, ExecutorError> {
+    pub(super) fn open_agent(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
-        let start = lane_state.head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
+        let start = lane_head(state, lane)?;
         let again = lane_state.agents[agent].start.is_some();
         let mode = if again { Mode::Reset } else { Mode::FreshBranch };
         let want = Checkout { branch: Some(self.agent_branch(lane, agent)), start, mode, adopt: again };
@@ -71,10 +64,10 @@ impl Executor {
     }
 
     /// Puts the lane onto the integration branch, or onto its merge with it; what it held stays in a snapshot.
-    pub(super) fn reset_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
+    pub(super) fn reset_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
-        let rebuild = lane_state.rebuild.clone().ok_or(ExecutorError::Missing("what the lane is put onto"))?;
-        let head = lane_state.head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
+        let rebuild = lane_state.rebuild.clone().ok_or(ExecutorError::Missing("the lane's new base"))?;
+        let head = lane_head(state, lane)?;
         let (moment, worktree) = (self.moment(lane, state), lane_state.worktree.clone());
         Ok(self.task(lane, state, move |executor| {
             let id = executor.id(lane);
@@ -101,10 +94,10 @@ impl Executor {
     }
 
     /// Releases everything of the lane: its slot, its links, the branches and snapshots whose work is merged.
-    pub(super) fn clean_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
+    pub(super) fn clean_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
-        let merged = lane_state.merged.clone().ok_or(ExecutorError::Missing("where the lane was merged"))?;
-        let head = lane_state.head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
+        let merged = lane_state.merged.clone().ok_or(ExecutorError::Missing("the lane's merge"))?;
+        let head = lane_head(state, lane)?;
         let moment = self.moment(lane, state);
         let worktree = lane_state.worktree.clone();
         let agents: Vec<usize> =
@@ -118,8 +111,9 @@ impl Executor {
                 events = executor.reopen_if_lost(&worktree.path, &moment)?;
                 left = executor.give_back(&holder, worktree, &kept_by, &moment)?;
             }
-            let told = |left: Snapshot| format!("{}: what was left uncommitted in the lane's worktree", left.reference);
-            let mut kept: Vec<String> = left.into_iter().map(told).collect();
+            let describe =
+                |left: Snapshot| format!("{}: what was left uncommitted in the lane's worktree", left.reference);
+            let mut kept: Vec<String> = left.into_iter().map(describe).collect();
             let own = agents.iter().copied().filter(|&agent| !executor.plan.lane(lane).shares_worktree(agent));
             let branches: Vec<String> = own.map(|agent| executor.agent_branch(lane, agent)).collect();
             for branch in branches {
@@ -137,7 +131,7 @@ impl Executor {
 
     fn delete_branch(&self, branch: &str, kept_by: &[CommitId], kept: &mut Vec<String>) {
         if let Err(error) = git::delete_branch_if_merged(&self.repository, branch, kept_by) {
-            kept.push(format!("branch {branch}: {error}"));
+            kept.push(format!("branch {branch}: {}", error.with_remedy()));
         }
     }
 
@@ -188,7 +182,7 @@ impl Executor {
         )))
     }
 
-    pub(super) fn open_final(self: &Arc<Self>, _: &RunState) -> Result<Task, ExecutorError> {
+    pub(super) fn open_final(self: &Arc<Self>, _: &RunState) -> Prepared {
         let executor = self.clone();
         Ok(Box::new(move |_| {
             let opened = || -> Answer {
@@ -222,7 +216,7 @@ impl Executor {
                     Ok(left) => {
                         kept.extend(left.into_iter().map(|left| format!("{}: {}", left.path.display(), left.reason)))
                     }
-                    Err(error) => kept.push(error.to_string()),
+                    Err(error) => kept.push(error.with_remedy()),
                 }
             }
             vec![Event::PoolEmptied { kept }]

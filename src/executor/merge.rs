@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Executor, ExecutorError, Task};
+use super::{Executor, ExecutorError, Prepared, lane_head};
 use crate::event::Event;
 use crate::git::{self, Checkout, Merge, Mode, Publication};
 use crate::model::{CommitId, LaneIndex};
@@ -31,10 +31,10 @@ impl Executor {
         }
     }
 
-    pub(super) fn stage_merge(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
-        let head = state.lane(lane).head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
+    pub(super) fn stage_merge(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
+        let head = lane_head(state, lane)?;
         let (moment, worktree) = (self.moment(lane, state), state.lane(lane).worktree.clone());
-        let base = state.lane(lane).base.clone().ok_or(ExecutorError::Missing("what the lane stands on"))?;
+        let base = state.lane(lane).base.clone().ok_or(ExecutorError::Missing("the lane's base"))?;
         Ok(self.task(lane, state, move |executor| {
             let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
             let onto = executor.integration()?;
@@ -66,8 +66,8 @@ impl Executor {
         }))
     }
 
-    pub(super) fn publish_merge(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
-        let staged = state.lane(lane).staged.clone().ok_or(ExecutorError::Missing("what is to be merged"))?;
+    pub(super) fn publish_merge(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
+        let staged = state.lane(lane).staged.clone().ok_or(ExecutorError::Missing("the staged merge"))?;
         Ok(self.task(lane, state, move |executor| {
             let id = executor.id(lane);
             let branch = &executor.facts.base_branch;

@@ -28,6 +28,7 @@ pub(crate) use clock::RunClock;
 pub(crate) use keep::Keeping;
 pub(crate) use lane::FINAL;
 use repair::Holding;
+pub(crate) use repair::{OpenWorktree, open_worktrees};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -76,7 +77,7 @@ pub(crate) struct Executor {
 /// What went wrong with an action: the lane is blocked, nothing is lost.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExecutorError {
-    #[error(transparent)]
+    #[error("{}", .0.with_remedy())]
     Git(#[from] GitError),
     #[error(transparent)]
     Process(#[from] crate::process::ProcessError),
@@ -84,7 +85,7 @@ pub(crate) enum ExecutorError {
     Forge(#[from] ForgeError),
     #[error(transparent)]
     File(#[from] crate::fs::FileError),
-    #[error("the run log does not say {0}; run `lanekeeper status` and compare")]
+    #[error("the run log does not record {0}; run `lanekeeper status` and compare")]
     Missing(&'static str),
     #[error("{0}")]
     Precondition(String),
@@ -113,6 +114,8 @@ impl Moment {
 
 type Answer = Result<Vec<Event>, ExecutorError>;
 
+type Prepared = Result<Task, ExecutorError>;
+
 impl Executor {
     /// Turns an action into a task. Everything that it needs of the state is read here and now.
     pub(crate) fn prepare(self: &Arc<Self>, action: &Action, state: &RunState) -> Task {
@@ -122,7 +125,7 @@ impl Executor {
         }
     }
 
-    fn prepared(self: &Arc<Self>, action: &Action, state: &RunState) -> Result<Task, ExecutorError> {
+    fn prepared(self: &Arc<Self>, action: &Action, state: &RunState) -> Prepared {
         match *action {
             Action::CheckLane(lane) => self.check_lane(lane, state),
             Action::OpenWorktree { lane, agent: None } => self.open_lane(lane, state),
@@ -225,6 +228,10 @@ impl Executor {
     pub(crate) fn trailers<'a>(&'a self, lane: &'a LaneId) -> Vec<(&'static str, &'a str)> {
         vec![("Run", self.facts.run_id.as_str()), ("Lane", lane.as_str())]
     }
+}
+
+fn lane_head(state: &RunState, lane: LaneIndex) -> Result<CommitId, ExecutorError> {
+    state.lane(lane).head.clone().ok_or(ExecutorError::Missing("the lane's head"))
 }
 
 /// The lane and the agent that an action is about.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Executor, ExecutorError, Task};
+use super::{Executor, Prepared, lane_head};
 use crate::diagnose::{FileText, MAX_FILE_BYTES, check_must_haves};
 use crate::event::Event;
 use crate::model::{LaneIndex, TreeEntry};
@@ -10,8 +10,8 @@ use crate::schedule::RunState;
 
 impl Executor {
     /// Reads what is committed, never the worktree: what an agent left there is not what is merged.
-    pub(super) fn check_must_haves(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
-        let head = state.lane(lane).head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
+    pub(super) fn check_must_haves(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
+        let head = lane_head(state, lane)?;
         Ok(self.task(lane, state, move |executor| {
             let entries = executor.repository.entries(&head)?;
             let asked = &executor.plan.lane(lane).must_haves;

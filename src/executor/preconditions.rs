@@ -3,7 +3,7 @@
 use std::net::TcpListener;
 use std::sync::Arc;
 
-use super::{Executor, ExecutorError, Task};
+use super::{Executor, ExecutorError, Prepared};
 use crate::event::Event;
 use crate::git::{self, Merge};
 use crate::model::ownership::Ownership;
@@ -13,7 +13,7 @@ use crate::schedule::RunState;
 pub const PORTS_PER_LANE: u16 = 10;
 
 impl Executor {
-    pub(super) fn check_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
+    pub(super) fn check_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let merged = |lane: &LaneIndex| state.lane(*lane).merged.clone();
         let dependencies: Vec<CommitId> = self.plan.dag().dependencies(lane).iter().filter_map(merged).collect();
         Ok(self.task(lane, state, move |executor| {

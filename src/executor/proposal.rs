@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Answer, Executor, ExecutorError, Task};
+use super::{Answer, Executor, ExecutorError, Prepared, lane_head};
 use crate::diagnose::outage_in;
 use crate::event::Event;
 use crate::forge::{Forge, Opened, Proposal};
@@ -26,8 +26,8 @@ struct Facts {
 
 impl Executor {
     /// Pushes the lane's branch: over what this run pushed before, and over nothing else.
-    pub(super) fn push_branch(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
-        let head = state.lane(lane).head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
+    pub(super) fn push_branch(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
+        let head = lane_head(state, lane)?;
         let ours = state.lane(lane).proposal.announced.clone();
         Ok(self.task(lane, state, move |executor| {
             let pushed = executor.push(lane, &head, &ours);
@@ -61,14 +61,10 @@ impl Executor {
         ours.contains(there) || self.repository.is_ancestor(there, head).unwrap_or(false)
     }
 
-    pub(super) fn open_pull_request(
-        self: &Arc<Self>,
-        lane: LaneIndex,
-        state: &RunState,
-    ) -> Result<Task, ExecutorError> {
+    pub(super) fn open_pull_request(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
         let facts = Facts {
-            head: lane_state.head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?,
+            head: lane_head(state, lane)?,
             target: state.proposal_target(lane),
             known: lane_state.proposal.pull_request.as_ref().map(|(known, _)| known.clone()),
             before: state.proposals_before(lane),
@@ -92,7 +88,7 @@ impl Executor {
             (self.pull_request_text)(&self.plan, &self.facts.run_id, lane, &records.records, &facts.before);
         let id = self.id(lane);
         let body_file = self.run.pull_request(&id);
-        let directory = body_file.parent().ok_or(ExecutorError::Missing("where files are kept"))?;
+        let directory = body_file.parent().ok_or(ExecutorError::Missing("the lane's directory"))?;
         directory::create_directory(directory)?;
         atomic::write(&body_file, self.redactor.redact(&body).as_bytes())?;
         let variables =
@@ -121,7 +117,7 @@ impl Executor {
     }
 
     fn forge(&self) -> Result<&Forge, ExecutorError> {
-        self.forge.as_ref().ok_or(ExecutorError::Missing("which forge opens pull requests"))
+        self.forge.as_ref().ok_or(ExecutorError::Missing("the forge"))
     }
 
     fn remote(&self) -> Result<Remote, ExecutorError> {

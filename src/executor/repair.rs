@@ -16,7 +16,7 @@ const TRIES: u32 = 4;
 #[derive(Debug, Clone)]
 pub(super) struct Holding {
     pub(super) holder: Holder,
-    /// As it is to be opened again: for a merge that is being tested, without a branch.
+    /// How to open it again: for a merge that is being tested, without a branch.
     pub(super) worktree: Worktree,
     pub(super) branch: Option<(String, CommitId)>,
     pub(super) busy: bool,
@@ -25,39 +25,52 @@ pub(super) struct Holding {
     pub(super) unsaved: bool,
 }
 
+/// A worktree of a lane, or of an agent with its own, that is open according to the run log.
+pub(crate) struct OpenWorktree {
+    /// The agent's index; `None`: the lane's.
+    pub(crate) agent: Option<usize>,
+    /// While the lane's tests judge its merge, the lane's worktree is at the staged commit, on no branch.
+    pub(crate) worktree: Worktree,
+    /// The last recorded head of its branch.
+    pub(crate) head: CommitId,
+}
+
+pub(crate) fn open_worktrees(state: &RunState, lane: LaneIndex) -> Vec<OpenWorktree> {
+    let (lane_state, plan) = (state.lane(lane), state.plan().lane(lane));
+    let open = |agent, worktree: &Option<Worktree>, head: &Option<CommitId>| {
+        let worktree = worktree.clone()?;
+        let head = head.clone().unwrap_or_else(|| worktree.head.clone());
+        Some(OpenWorktree { agent, worktree, head })
+    };
+    let mut own = open(None, &lane_state.worktree, &lane_state.head);
+    let tested = lane_state.staged.as_ref().filter(|staged| staged.moved && !plan.tests.is_empty());
+    if let (Some(own), Some(staged)) = (&mut own, tested) {
+        own.worktree.branch.clear();
+        own.worktree.head = staged.commit.clone();
+    }
+    let agents = lane_state.agents.iter().enumerate().filter(|(agent, _)| !plan.shares_worktree(*agent));
+    own.into_iter().chain(agents.filter_map(|(at, agent)| open(Some(at), &agent.worktree, &agent.head))).collect()
+}
+
 impl Executor {
     pub(super) fn holdings(&self, lane: LaneIndex, state: &RunState) -> Vec<Holding> {
-        let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
-        let mut found = Vec::new();
-        if let Some(worktree) = lane_state.worktree.clone() {
-            let head = lane_state.head.clone().unwrap_or_else(|| worktree.head.clone());
-            let tested = lane_state.staged.as_ref().filter(|staged| staged.moved && !plan.tests.is_empty());
-            let opened = match tested {
-                Some(staged) => Worktree { branch: String::new(), head: staged.commit.clone(), ..worktree },
-                None => worktree,
+        let plan = self.plan.lane(lane);
+        let holding = |OpenWorktree { agent, worktree, head }| {
+            let works_here = |other: Option<usize>| match agent {
+                Some(agent) => other == Some(agent),
+                None => other.is_none_or(|other| plan.shares_worktree(other)),
             };
-            let shares = |agent: Option<usize>| agent.is_none_or(|agent| plan.shares_worktree(agent));
-            let unsaved = |agent: usize| plan.shares_worktree(agent) && is_uncommitted(&lane_state.agents[agent]);
-            found.push(Holding {
-                holder: self.holder(lane, None),
-                worktree: opened,
-                branch: Some((self.lane_branch(lane), head)),
-                busy: self.is_busy(lane, state, shares),
-                unsaved: (0..plan.agents.len()).any(unsaved),
-            });
-        }
-        for (agent, worker) in lane_state.agents.iter().enumerate() {
-            let Some(worktree) = worker.worktree.clone().filter(|_| !plan.shares_worktree(agent)) else { continue };
-            let head = worker.head.clone().unwrap_or_else(|| worktree.head.clone());
-            found.push(Holding {
-                holder: self.holder(lane, Some(agent)),
+            let branch = agent.map_or_else(|| self.lane_branch(lane), |agent| self.agent_branch(lane, agent));
+            let mut workers = state.lane(lane).agents.iter().enumerate();
+            Holding {
+                holder: self.holder(lane, agent),
                 worktree,
-                branch: Some((self.agent_branch(lane, agent), head)),
-                busy: self.is_busy(lane, state, |other| other == Some(agent)),
-                unsaved: is_uncommitted(worker),
-            });
-        }
-        found
+                branch: Some((branch, head)),
+                busy: self.is_busy(lane, state, works_here),
+                unsaved: workers.any(|(at, worker)| works_here(Some(at)) && is_uncommitted(worker)),
+            }
+        };
+        open_worktrees(state, lane).into_iter().map(holding).collect()
     }
 
     fn is_busy(&self, lane: LaneIndex, state: &RunState, own: impl Fn(Option<usize>) -> bool) -> bool {

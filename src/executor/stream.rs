@@ -12,7 +12,7 @@ use crate::process;
 use crate::runner::{Said, Stream};
 
 impl Executor {
-    /// What an attempt's output comes to. Where it is made for programs, its last lines become what they mean.
+    /// What an attempt's output contains. If it is an event stream, its last lines are replaced by their meaning.
     ///
     /// Besides them, the last lines of the program itself: the agent's words are no evidence of an outage.
     pub(super) fn read_stream(

@@ -9,7 +9,7 @@ use crate::store::{Journal, LogError};
 use crate::timing::{self, TARGET};
 
 impl Executor {
-    /// Carries out `task`, which does `action`. Before each answer stands how long git worked for it.
+    /// Carries out `task`, which does `action`. Each answer is preceded by how long git worked for it.
     pub(crate) fn timed(&self, action: &Action, task: Task, tell: &dyn Fn(Event)) -> Vec<Event> {
         let (lane, agent) = subject(action, &self.plan);
         let span = tracing::debug_span!(target: TARGET, "action", title = action.word(), row = row(lane.as_ref(), agent.as_ref()));

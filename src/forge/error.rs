@@ -12,7 +12,7 @@ pub enum ForgeError {
     Missing { program: String, remedy: String },
     #[error("`{program}` is not logged in: {said}")]
     NotLoggedIn { program: &'static str, said: String, remedy: String },
-    #[error("which forge {remote} belongs to cannot be told from its address")]
+    #[error("the forge of {remote} cannot be detected from its address")]
     Unknown { remote: String },
     #[error("`forge` is `command`, and no `pull_request_command` is set")]
     NoCommand,
@@ -48,15 +48,15 @@ impl ForgeError {
                 "set `forge` in lanekeeper.toml to `gh` or `glab`, or `pull_request_command` to a command".to_owned()
             }
             Self::NoCommand => "set it in lanekeeper.toml, such as [\"./open-pull-request\"]".to_owned(),
-            Self::Failed { .. } => "put right what it names".to_owned(),
-            Self::Start { .. } => "see that it may be run".to_owned(),
-            Self::TimedOut { .. } => "see what keeps it".to_owned(),
-            Self::Answer { .. } => "see that the program is the one that is meant".to_owned(),
+            Self::Failed { .. } => "fix what it names".to_owned(),
+            Self::Start { .. } => "check that it is executable".to_owned(),
+            Self::TimedOut { .. } => "check what it waits for".to_owned(),
+            Self::Answer { .. } => "check that the program is the right one".to_owned(),
         }
     }
 }
 
-/// What a program said, each line on one of its own.
+/// A program's output, each line on a separate line.
 fn indented(said: &str) -> String {
     if said.is_empty() {
         " it said nothing".to_owned()

@@ -98,7 +98,7 @@ impl Forge {
     }
 }
 
-/// The one that is open; else one that was merged as the branch stands now, of which there is nothing left to ask.
+/// The open one; else one that was merged with the current head of the branch, which needs nothing more.
 fn chosen<'l>(listed: &'l [Listed], head: &str) -> Option<&'l Listed> {
     let merged = |it: &&Listed| it.is_merged && it.head == head;
     listed.iter().find(|it| it.is_open).or_else(|| listed.iter().find(merged))
@@ -111,7 +111,7 @@ impl Listed {
     }
 }
 
-/// A pull request that has just been made, told by its address.
+/// A pull request that has just been created, identified by its address.
 fn made(url: &str, base: &str) -> Opened {
     let number = url.rsplit('/').find(|part| !part.is_empty()).and_then(|part| part.parse().ok());
     Opened { pull_request: PullRequest { url: url.to_owned(), number, base: base.to_owned() }, updated: false }

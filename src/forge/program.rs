@@ -12,7 +12,7 @@ use crate::timing::{TARGET, outside};
 
 const LIMIT: Duration = Duration::from_secs(120);
 
-const TOLD: usize = 20;
+const SHOWN_LINES: usize = 20;
 
 /// What keeps programs from asking, from colours, and from news about themselves.
 const QUIET: &[(&str, &str)] = &[
@@ -47,7 +47,7 @@ pub(super) fn run(directory: &Path, words: &[String], variables: &[(String, Stri
         return Ok(stdout);
     }
     let all = format!("{stdout}\n{}", String::from_utf8_lossy(&output.stderr));
-    let said = last_lines(&all, TOLD).join("\n");
+    let said = last_lines(&all, SHOWN_LINES).join("\n");
     Err(ForgeError::Failed { command: shown(), code: output.status.code(), said })
 }
 

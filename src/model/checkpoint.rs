@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::word::word_enum;
 
 word_enum! {
-    /// Where a lane stood when a checkpoint was written (seed 004, Required Checkpoints).
+    /// The stage of a lane when a checkpoint was written (seed 004, Required Checkpoints).
     Stage {
         /// Preconditions passed, nothing created yet.
         BeforeLaneStart = "before_lane_start",
@@ -19,23 +19,23 @@ word_enum! {
 }
 
 word_enum! {
-    /// How a lane stood at a checkpoint (seed 004, Checkpoint Schema).
+    /// The status of a lane at a checkpoint (seed 004, Checkpoint Schema).
     CheckpointStatus {
         Ready = "ready",
         InProgress = "in_progress",
         Failed = "failed",
-        /// Something outside must come first.
+        /// It waits for something outside of the run.
         Blocked = "blocked",
         /// The stage's work is done.
         Complete = "complete",
-        /// The lane was put back to an earlier stage.
+        /// The lane was reset to an earlier stage.
         RolledBack = "rolled_back",
         /// A failed attempt is about to be repeated.
         Retrying = "retrying",
     }
 }
 
-/// What a lane says at a checkpoint; the run's own fields are added when the record is made.
+/// A checkpoint of a lane; the fields of the run are added when the record is written.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Checkpoint {
     pub stage: Stage,
@@ -47,7 +47,7 @@ pub struct Checkpoint {
     /// The lane's head, or the base where there is no lane branch yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_sha: Option<CommitId>,
-    /// Where the lane's work is to go, for a `pre_pr` that does not mean the integration branch.
+    /// The branch that the lane is merged into, if not the integration branch, for `pre_pr`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_branch: Option<String>,
     /// What was run, for `after_lane_tests`.

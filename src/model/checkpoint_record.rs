@@ -9,7 +9,7 @@ use super::checkpoint::{CheckpointStatus, CommitId, Stage};
 use super::id::{LaneId, PhaseId, RunId};
 use super::time::Timestamp;
 
-/// What `checkpoints.json` says of one stage of one lane. The fields stand in the contract's order.
+/// The record in `checkpoints.json` of one stage of one lane. The fields are in the contract's order.
 ///
 /// Fields that the contract requires but other writers leave out read as empty; the five that identify and judge a
 /// record, and its time, must be there. A run of thousands of lanes has as many records, most of whose texts are the
@@ -18,7 +18,7 @@ use super::time::Timestamp;
 pub struct CheckpointRecord {
     pub run_id: RunId,
     pub phase: PhaseId,
-    /// Which lane; `None`, written `-`: the phase itself.
+    /// The lane; `None`, written `-`: the phase itself.
     #[serde(with = "lane_or_dash")]
     pub lane: Option<LaneId>,
     pub stage: Stage,
@@ -58,7 +58,7 @@ pub struct CheckpointRecord {
     /// The lane's head, for `pre_pr`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub head_sha: Option<CommitId>,
-    /// Where the lane is about to be merged, for `pre_pr`.
+    /// The branch that the lane is about to be merged into, for `pre_pr`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_branch: Option<Arc<str>>,
     /// The worktree at that moment.
@@ -69,7 +69,7 @@ pub struct CheckpointRecord {
     pub session_id: Option<Arc<str>>,
 }
 
-/// Where a worktree stood in git.
+/// The state of a worktree in git.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GitState {
     /// The branch that was checked out, without `refs/heads/`; absent: none.
@@ -109,7 +109,7 @@ impl CheckpointRecord {
     ];
 }
 
-/// What a path is that was left out.
+/// The path of a record without one.
 fn nowhere() -> Arc<Path> {
     Path::new("").into()
 }

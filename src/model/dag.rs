@@ -38,7 +38,7 @@ impl Dag {
     /// Builds the graph from each lane's dependencies. Duplicates count once.
     ///
     /// # Errors
-    /// One [`Cycle`], the one that the first lane of a cycle (in plan order) leads into.
+    /// One [`Cycle`]: that of the first lane, in plan order, that is on a cycle or depends on one.
     pub fn new(mut dependencies: Vec<Vec<LaneIndex>>) -> Result<Self, Cycle> {
         for list in &mut dependencies {
             list.sort_unstable();
@@ -90,7 +90,7 @@ impl Dag {
         waves
     }
 
-    /// For each lane, `weight` summed along the heaviest way from it to the end, itself included.
+    /// For each lane, the largest sum of `weight` on a path from it to the end, itself included.
     pub fn remaining(&self, weight: impl Fn(LaneIndex) -> u64) -> Vec<u64> {
         let mut remaining = vec![0u64; self.len()];
         for &lane in self.order.iter().rev() {
@@ -100,7 +100,7 @@ impl Dag {
         remaining
     }
 
-    /// The heaviest way through the graph, first lane first.
+    /// The path with the largest sum of weights, first lane first.
     pub fn critical_path(&self, weight: impl Fn(LaneIndex) -> u64) -> Vec<LaneIndex> {
         let remaining = self.remaining(weight);
         let heaviest = |lanes: &mut dyn Iterator<Item = LaneIndex>| {
@@ -158,7 +158,7 @@ fn topological_order(dependencies: &[Vec<LaneIndex>], dependants: &[Vec<LaneInde
     order
 }
 
-/// Walks "depends on" from the first lane that is in no order; every such lane has a dependency like it.
+/// Follows dependencies from the first lane without a place in the order; every such lane depends on another one.
 fn find_cycle(dependencies: &[Vec<LaneIndex>], order: &[LaneIndex]) -> Cycle {
     let mut settled = vec![false; dependencies.len()];
     for lane in order {

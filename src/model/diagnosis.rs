@@ -1,4 +1,4 @@
-//! What the output of a failed gate says: of which kind the failure is, and where it lies.
+//! The diagnosis of a failed gate from its output: the kind and the locations of the failure.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,13 +7,13 @@ use super::word::word_enum;
 word_enum! {
     /// Of which kind the failure of a gate is (SPEC §8).
     FailureClass {
-        /// The code, or what says how it is built, cannot be understood, compiled, linked or loaded.
+        /// The code, or its build configuration, cannot be parsed, compiled, linked or loaded.
         Compilation = "compilation",
         /// The code was built, and tests failed.
         Test = "test",
-        /// Only formatters, linters or warnings that were made errors complain.
+        /// Only formatters, linters or warnings that count as errors failed.
         Style = "style",
-        /// None of these can be told.
+        /// It could not be classified.
         Unknown = "unknown",
     }
 }
@@ -30,7 +30,7 @@ pub struct Finding {
     /// The column as the tool counts it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
-    /// What is wrong, in one line; empty where the tool says no more than the place.
+    /// The message, one line; empty if the tool prints only the location.
     pub message: String,
 }
 
@@ -56,7 +56,7 @@ impl std::fmt::Display for Finding {
     }
 }
 
-/// What the output of a failed gate says.
+/// The diagnosis of a failed gate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnosis {
     pub class: FailureClass,

@@ -1,4 +1,4 @@
-//! What went wrong, as facts that a retry, a report and a person can use.
+//! Failures, as data for retries, reports and people.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,10 +15,10 @@ pub struct Failure {
     pub command: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
-    /// Files that it is about: conflicting, or changed without being owned.
+    /// The files concerned: conflicting, or changed without being owned.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub paths: Vec<String>,
-    /// What the output of a failed gate says.
+    /// The diagnosis of a failed gate's output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<Box<Diagnosis>>,
     /// The last lines of the log of what failed, oldest first.
@@ -113,7 +113,7 @@ word_enum! {
 }
 
 impl FailureKind {
-    /// Whether it passes by itself and is no failure of the agent's.
+    /// Whether it is expected to pass by itself and is not the agent's failure.
     pub fn is_outage(self) -> bool {
         matches!(self, Self::Network | Self::Quota)
     }

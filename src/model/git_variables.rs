@@ -1,9 +1,9 @@
-//! Which of git's environment variables may reach what we start.
+//! Which of git's environment variables are passed to child processes.
 
 use std::ffi::OsStr;
 
 /// The variables of git's that belong to the user and the machine. All others name a repository, an index or a moment
-/// of whatever started us (a hook, an alias, an agent) and must reach neither our commands nor agents.
+/// of the process that started Lanekeeper (a hook, an alias, an agent) and must reach neither git nor agents.
 const KEPT_VARIABLES: &[&str] = &[
     "GIT_CONFIG_GLOBAL",
     "GIT_CONFIG_SYSTEM",

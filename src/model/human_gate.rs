@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::id::TaskId;
 use super::plan::Approval;
 
-/// A gate that only a person opens: an approval that the lane asks for, or a task that is a person's.
+/// A gate that only the user can open: an approval, or a task for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum HumanGate {
     /// `plan` or `changes`.

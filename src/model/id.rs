@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// The longest identifier, in bytes.
 pub const MAX_ID_LENGTH: usize = 64;
 
-/// Why a string is no identifier.
+/// Why a string is not a valid identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct InvalidId(String);
@@ -42,7 +42,7 @@ fn check(text: &str) -> Result<(), InvalidId> {
 
 fn check_run(text: &str) -> Result<(), InvalidId> {
     check(text)?;
-    // Some file systems do not tell upper case from lower case.
+    // Some file systems ignore case.
     let name = text.to_ascii_lowercase();
     let reserved = name.split('.').next().is_some_and(|stem| RESERVED.contains(&stem));
     if reserved || name.contains(".jsonl") {

@@ -1,7 +1,7 @@
 //! Jobs: the programs that Lanekeeper runs for a plan, each under a supervisor of its own.
 //!
 //! A job is one attempt of an agent at a task, or one run of a gate. Its name is unique in its run and never used
-//! again, so that a late word of an earlier job can be told from the word that is waited for.
+//! again, so that a late message of an earlier job is not taken for that of a later one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -175,7 +175,7 @@ word_enum! {
     }
 }
 
-/// A process, told from a later one with the same pid by when it started.
+/// A process; its start time distinguishes it from a later one with the same pid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ProcessId {
     /// The kernel's number.
@@ -223,7 +223,7 @@ word_enum! {
         /// Lanekeeper was asked to stop it; not the agent's failure.
         Stopped = "stopped",
         NotStarted = "not_started",
-        /// The supervisor died without a word; not the agent's failure.
+        /// The supervisor died without recording an exit; not the agent's failure.
         Lost = "lost",
     }
 }

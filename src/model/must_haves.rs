@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MustHaves {
-    /// Statements that only a reader can judge; agents are told of them.
+    /// Statements that only a reader can judge; they are part of the agents' prompts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub truths: Vec<String>,
     /// Files that must be there.
@@ -22,10 +22,10 @@ impl MustHaves {
         self.truths.is_empty() && self.artifacts.is_empty() && self.key_links.is_empty()
     }
 
-    /// Each thing that is asked for in a sentence, for agents.
-    pub fn told(&self) -> Vec<String> {
-        let artifacts = self.artifacts.iter().map(Artifact::told);
-        self.truths.iter().cloned().chain(artifacts).chain(self.key_links.iter().map(KeyLink::told)).collect()
+    /// A sentence for each requirement, for agents.
+    pub fn descriptions(&self) -> Vec<String> {
+        let artifacts = self.artifacts.iter().map(Artifact::describe);
+        self.truths.iter().cloned().chain(artifacts).chain(self.key_links.iter().map(KeyLink::describe)).collect()
     }
 }
 
@@ -50,7 +50,7 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let provides = self.provides.as_ref().map(|provides| format!(" ({provides})")).unwrap_or_default();
         let mut text = format!("`{}`{provides} is there", self.path);
         if let Some(lines) = self.min_lines {
@@ -84,7 +84,7 @@ pub struct KeyLink {
 }
 
 impl KeyLink {
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let via = self.via.as_ref().map(|via| format!(" ({via})")).unwrap_or_default();
         let pattern = self.pattern.as_ref().map(|pattern| format!(": `{pattern}` occurs in it")).unwrap_or_default();
         format!("`{}` refers to `{}`{via}{pattern}", self.from, self.to)
@@ -92,13 +92,13 @@ impl KeyLink {
 }
 
 super::word_enum! {
-    /// What becomes of a lane whose must-haves do not all hold.
+    /// What happens to a lane whose must-haves do not all hold.
     #[derive(Default)]
     MustHavesRule {
-        /// It is told, and the lane goes on.
+        /// It is reported, and the lane continues.
         #[default]
         Report = "report",
-        /// The lane goes back to be mended, as after failed tests.
+        /// The lane goes back to its agents, as after failed tests.
         Enforce = "enforce",
     }
 }
@@ -112,25 +112,25 @@ super::word_enum! {
     }
 }
 
-/// What became of one thing that was asked for.
+/// The result of checking one requirement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     pub kind: Demand,
     /// The statement, the file, or `from -> to`.
     pub about: String,
-    /// What must hold, each in a few words; nothing more than that a file is there, where it is empty.
+    /// What must hold, each in a few words; empty if only the file must exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<String>,
-    /// Whether it holds; `None`: only a reader can tell.
+    /// Whether it holds; `None`: only a reader can judge that.
     pub holds: Option<bool>,
-    /// Why it does not hold, or what was not looked at.
+    /// Why it does not hold, or what was not checked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub why: Vec<String>,
 }
 
 impl Verdict {
     /// `src/a.rs: 12 of 30 lines`.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         let why = self.why.join("; ");
         let about = format!("{} {}", self.kind.word().replace('_', " "), self.about);
         if why.is_empty() { about } else { format!("{about}: {why}") }

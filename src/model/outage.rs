@@ -1,4 +1,4 @@
-//! Failures that are nobody's in the run: the network, or a limit of the service that an agent uses (SPEC §7).
+//! Failures outside of the run: the network, or a limit of the service that an agent uses (SPEC §7).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which files a lane may change, and which nobody may.
+//! Which files a lane may change, and which no lane may.
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 

@@ -62,7 +62,7 @@ pub struct PlanParts {
     pub runners: BTreeMap<String, Runner>,
 }
 
-/// An edge that does not stand in the lane's own list of dependencies.
+/// An edge that is not in the lane's list of dependencies.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddedEdge {
     /// The lane that waits.
@@ -76,7 +76,7 @@ pub struct AddedEdge {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EdgeOrigin {
-    /// The other lane says that it blocks this one.
+    /// The other lane declares that it blocks this one.
     Blocks,
     /// The lane needs the interface of that id, which the other one provides.
     Interface(String),
@@ -210,7 +210,7 @@ pub struct Lane {
     pub depends_on: Vec<LaneIndex>,
     /// Globs of the files that only this lane changes; empty: anything may be changed.
     pub owns: Vec<String>,
-    /// What becomes of changes outside `owns`.
+    /// How changes outside `owns` are treated.
     #[serde(default)]
     pub ownership: OwnershipRule,
     /// What must be true of the repository once the lane's work is done.
@@ -256,7 +256,7 @@ impl Lane {
         (0..self.agents.len()).filter(move |&agent| self.agents[agent].round == round)
     }
 
-    /// The last implementation agent that has work of its own to do; where all is people's, the last one.
+    /// The last implementation agent with a task that is not a person's; if there is none, the last one.
     pub fn last_worker(&self) -> Option<usize> {
         let works = |agent: &usize| self.agents[*agent].tasks.iter().any(|task| !task.kind.is_human());
         let all = || self.round(Round::Implementation);
@@ -340,7 +340,7 @@ pub struct Task {
     /// Whether it is the agent's or a person's.
     #[serde(rename = "type", default)]
     pub kind: TaskKind,
-    /// What the agent, or the person, is told.
+    /// The prompt of the agent, or the text for the person.
     pub prompt: String,
     /// Commands that must pass before the next task starts.
     pub verify: Vec<CommandLine>,
@@ -359,7 +359,7 @@ pub struct Task {
 }
 
 word_enum! {
-    /// Whose a task is.
+    /// Who does a task.
     #[derive(Default)]
     TaskKind {
         /// The agent's.
@@ -367,7 +367,7 @@ word_enum! {
         Auto = "auto",
         /// A person looks at what was done.
         HumanVerify = "checkpoint:human-verify",
-        /// A person decides; what is said reaches the agents.
+        /// A person decides; the answer is passed to the agents.
         Decision = "checkpoint:decision",
         /// A person does something that agents cannot.
         HumanAction = "checkpoint:human-action",
@@ -450,7 +450,7 @@ word_enum! {
 }
 
 word_enum! {
-    /// How a plan is written down.
+    /// The format of a plan.
     PlanFormat {
         /// The native format in TOML.
         Toml = "toml",

@@ -1,4 +1,4 @@
-//! How a run is shown while it goes on.
+//! How the progress of a run is shown.
 
 use super::word::word_enum;
 

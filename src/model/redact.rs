@@ -1,4 +1,4 @@
-//! Keeping secrets out of what is stored (SPEC §10): what is one, and what stands in its place.
+//! Keeping secrets out of what is stored (SPEC §10): what a secret is, and what replaces it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -35,8 +35,8 @@ pub struct Redactor {
 }
 
 impl Redactor {
-    /// Keeps out the values of those of `variables` that look secret, and whatever `patterns` match; a pattern that
-    /// is none is passed over, for the settings refuse it.
+    /// Replaces the values of those of `variables` that look secret, and what `patterns` match; a pattern that
+    /// is not valid is ignored, because the settings refuse it.
     pub fn new<'a>(variables: impl IntoIterator<Item = (&'a str, &'a str)>, patterns: &[String]) -> Self {
         let mut names = BTreeMap::new();
         for (name, value) in variables.into_iter().filter(|(name, _)| looks_secret(name)) {
@@ -50,7 +50,7 @@ impl Redactor {
         Self { names, values, patterns: patterns.iter().filter_map(|pattern| Regex::new(pattern).ok()).collect() }
     }
 
-    /// Whether there is nothing that it would replace.
+    /// Whether it replaces nothing.
     pub fn is_idle(&self) -> bool {
         self.values.is_none() && self.patterns.is_empty()
     }
@@ -73,7 +73,7 @@ impl Redactor {
         clean
     }
 
-    /// Takes the secrets out of `text`.
+    /// Replaces the secrets in `text`.
     pub fn clean(&self, text: &mut String) {
         if let Cow::Owned(clean) = self.redact(text) {
             *text = clean;
@@ -91,7 +91,7 @@ pub fn is_secret(name: &str, value: &str, patterns: &[String]) -> bool {
     matches!(Redactor::new([(name, value)], patterns).redact(value), Cow::Owned(_))
 }
 
-/// What stands in the place of the value of a variable.
+/// What replaces the value of a variable.
 pub fn redacted(name: &str) -> String {
     format!("[redacted:{name}]")
 }

@@ -1,4 +1,4 @@
-//! How a run is told of when it has ended.
+//! How the end of a run is reported.
 
 use super::word::word_enum;
 

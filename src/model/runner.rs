@@ -1,4 +1,4 @@
-//! Runners: how a coding agent's program is called, how it is told what to do, and how its event stream is read.
+//! Runners: how a coding agent's program is called, how it gets its prompt, and how its event stream is read.
 //!
 //! A runner is data. Those that Lanekeeper knows are in `templates/runners`, others in configuration files; what a run
 //! uses is pinned with its plan.
@@ -12,7 +12,7 @@ use super::command::CommandLine;
 use super::outage::OutageKind;
 use super::word::word_enum;
 
-/// A runner as it is described; what it leaves out comes from the one that it is like.
+/// A runner as it is described; absent values come from the runner in `like`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RunnerText {
@@ -30,10 +30,10 @@ pub struct RunnerText {
     pub arguments: Option<Vec<String>>,
     /// How the prompt goes in.
     pub prompt: Option<PromptWay>,
-    /// Added to `command` to go on with a session.
+    /// Added to `command` to continue a session.
     #[serde(rename = "continue")]
     pub continuation: Option<Vec<String>>,
-    /// Run in place of `command` to go on with a session.
+    /// Run in place of `command` to continue a session.
     pub continue_command: Option<Vec<String>>,
     /// Set for the program, unless the user's environment says something else.
     pub environment: Option<BTreeMap<String, String>>,
@@ -57,7 +57,7 @@ impl RunnerText {
     }
 
     /// What this description says, and what `other` says of the rest. Who names another command does not get the
-    /// other's way to go on with a session along with it.
+    /// other's way to continue a session.
     pub fn or(self, other: Self) -> Self {
         let own_command = self.command.is_some();
         let kept = |continuation: Option<Vec<String>>| continuation.filter(|_| !own_command);
@@ -140,9 +140,9 @@ impl Runner {
         !self.event.is_empty()
     }
 
-    /// What is run to go on with `session`; `None`: it cannot.
+    /// The command that continues `session`; `None`: the runner cannot continue one.
     pub fn continued(&self, command: &CommandLine, session: &str) -> Option<CommandLine> {
-        // Who runs a command of its own does not get the runner's way along with it.
+        // An agent with its own command does not get the runner's way to continue a session.
         if *command != self.command {
             return None;
         }
@@ -217,7 +217,7 @@ pub struct EventRule {
     pub warning: Option<String>,
     /// What tokens and cost here are of.
     pub totals: Totals,
-    /// Tokens and cost are told again in each line that has the same value there, and count once.
+    /// Lines with the same value there repeat the same tokens and cost, which count once.
     pub once_per: Option<String>,
     pub input_tokens: Option<String>,
     /// Whether `input_tokens` counts those that came out of the cache.
@@ -245,7 +245,7 @@ pub enum Totals {
     Part,
     /// Of the whole stream; the last such line counts.
     Stream,
-    /// Of the program's whole session, earlier attempts that it goes on from included.
+    /// Of the program's whole session, including the attempts that it continues.
     Session,
 }
 
@@ -271,7 +271,7 @@ impl From<Totals> for Value {
     }
 }
 
-/// Where a tool call stands.
+/// Where to find a tool call.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolCallPlaces {
@@ -287,7 +287,7 @@ pub enum Expected {
 }
 
 impl Expected {
-    /// Whether it is what stands there; nothing stands for `null`.
+    /// Whether the value there is this one; an absent value equals `null`.
     pub fn is_met_by(&self, found: Option<&Value>) -> bool {
         let found = found.unwrap_or(&Value::Null);
         match self {

@@ -1,4 +1,4 @@
-//! A lane's `task.json` (SPEC §4): who owns the lane and where it stands, for people, scripts and hooks.
+//! A lane's `task.json` (SPEC §4): the owner and the state of the lane, for people, scripts and hooks.
 //!
 //! Lanekeeper itself never reads its state from it; the run log says more and says it first.
 
@@ -26,7 +26,7 @@ pub struct TaskFile {
     /// The agents that must be complete before the lane is.
     #[serde(default)]
     pub required_agents: Vec<AgentName>,
-    /// How each agent stands.
+    /// The state of each agent.
     #[serde(default)]
     pub agents: BTreeMap<AgentName, TaskAgent>,
     /// The lane's last good commit.
@@ -40,7 +40,7 @@ pub struct TaskFile {
     pub interruptions: Vec<Interruption>,
 }
 
-/// How an agent of a lane stands.
+/// The state of an agent of a lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskAgent {
     /// In the words of seed 003, Recovery Procedure 2: `MISSING`, `WORKING`, `COMPLETE`, `ERROR`, `TIMEOUT`, `BLOCKED`.

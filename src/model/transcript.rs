@@ -13,7 +13,7 @@ use super::outage::OutageKind;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Transcript {
-    /// The program's own session, with which it can go on.
+    /// The program's session, which it can continue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
     /// What that session has used altogether, where the program tells that instead of what the attempt used.
@@ -37,7 +37,7 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// The session that the next attempt can go on with. One that went on from `before` and broke off without telling
+    /// The session that the next attempt can continue. One that continued `before` and broke off without reporting
     /// what it used has used at least as much as that had.
     pub fn continuable(&self, before: Option<&Session>) -> Option<Session> {
         let id = self.session.clone()?;
@@ -155,10 +155,10 @@ fn short_count(count: u64) -> String {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Budget {
-    /// At most so much money.
+    /// The most money to spend.
     #[serde(rename = "max_cost_usd", skip_serializing_if = "Option::is_none")]
     pub cost: Option<Dollars>,
-    /// At most so many tokens, those of the cache included.
+    /// The most tokens to use, those of the cache included.
     #[serde(rename = "max_tokens", skip_serializing_if = "Option::is_none")]
     pub tokens: Option<u64>,
 }
@@ -282,7 +282,7 @@ mod tests {
         assert_eq!(exhausted(Some(2.0), None).unwrap(), "budget reached: $2.00 of $2.00");
         assert_eq!(exhausted(None, Some(100)).unwrap(), "budget reached: 100 of 100 tokens");
         assert_eq!(exhausted(Some(2.01), Some(101)), None);
-        // Where nobody says what it costs, nothing is known to be used up.
+        // Without a reported cost, nothing is known to be used up.
         assert_eq!(Budget { cost: Dollars::new(0.0), tokens: None }.exhausted_by(&Usage::default()), None);
         assert!(Budget::default().is_unlimited() && Budget::default().exhausted_by(&used).is_none());
     }
@@ -291,11 +291,11 @@ mod tests {
     fn a_session_that_tells_nothing_has_used_what_it_had() {
         let used = |tokens| Usage { input_tokens: tokens, ..Usage::default() };
         let before = Session { id: "s".into(), usage: used(1000) };
-        let told =
+        let transcript =
             |id: &str, usage| Transcript { session: Some(id.into()), session_usage: usage, ..Transcript::default() };
-        assert_eq!(told("s", None).continuable(Some(&before)), Some(before.clone()));
-        assert_eq!(told("s", Some(used(1500))).continuable(Some(&before)).unwrap().usage, used(1500));
-        assert_eq!(told("t", None).continuable(Some(&before)).unwrap().usage, Usage::default());
+        assert_eq!(transcript("s", None).continuable(Some(&before)), Some(before.clone()));
+        assert_eq!(transcript("s", Some(used(1500))).continuable(Some(&before)).unwrap().usage, used(1500));
+        assert_eq!(transcript("t", None).continuable(Some(&before)).unwrap().usage, Usage::default());
         assert_eq!(Transcript::default().continuable(Some(&before)), None);
     }
 

@@ -1,6 +1,6 @@
 //! What a commit holds under a path.
 
-/// A path of a commit, with what is there.
+/// A path of a commit, with its object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeEntry {
     /// Relative to the repository's root, parts separated by `/`.

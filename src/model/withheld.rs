@@ -30,7 +30,7 @@ impl Plan {
         self.with_values(|variable, value| is_secret(&variable.name, value, patterns).then(|| redacted(&variable.name)))
     }
 
-    /// The plan with the values that `find` knows of those that it does not hold.
+    /// The plan with the withheld values that `find` returns.
     #[must_use]
     pub fn with_secrets(&self, find: impl Fn(&Withheld) -> Option<String>) -> Self {
         self.with_values(|variable, value| if is_mark(&variable.name, value) { find(variable) } else { None })

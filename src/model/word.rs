@@ -24,7 +24,7 @@ macro_rules! word_enum {
                 match self { $(Self::$variant => $word,)* }
             }
 
-            /// The value that `word` stands for.
+            /// The value of `word`.
             pub fn from_word(word: &str) -> Option<Self> {
                 Self::ALL.iter().copied().find(|value| value.word() == word)
             }

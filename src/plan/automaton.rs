@@ -32,7 +32,7 @@ pub(super) enum Meeting {
     Unknown,
 }
 
-/// Where a search stands: a state of each automaton, and whether a name of the path begins here.
+/// The state of a search: a state of each automaton, and whether a name of the path begins here.
 type Pair = (StateID, StateID, bool);
 
 /// Looks for a path that both automata match. Each step takes one of `fuel`.

@@ -120,7 +120,7 @@ impl Excerpt {
         Self { text: format!("{start}{left}{right}{end}"), caret }
     }
 
-    /// White space as wide as what stands before the caret.
+    /// White space as wide as the text before the caret.
     fn indent(&self) -> String {
         self.text
             .chars()

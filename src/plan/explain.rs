@@ -30,7 +30,7 @@ pub struct Explanation {
     critical_time: Duration,
     /// Lanes without an edge between them that never run at the same time.
     exclusions: Vec<(LaneId, LaneId)>,
-    /// Those of them that keep an order, the one that comes first first.
+    /// Those of them that keep an order, as (first, second).
     sequences: Vec<(LaneId, LaneId)>,
     shared: Vec<Shared>,
     interfaces: Vec<InterfaceExplanation>,

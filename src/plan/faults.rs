@@ -9,7 +9,7 @@ use super::source_text::{SourceText, Span};
 /// How many faults of each severity are listed; a plan with more has one cause for most of them.
 const MAX_LISTED: usize = 200;
 
-/// What is said of a key that is like no known one.
+/// The message about a key that resembles no known one.
 const NEWER: &str = "keys that begin with `x-` are yours; --allow-unknown ignores keys of newer versions";
 
 pub(super) struct Faults<'a> {

@@ -1,4 +1,4 @@
-//! Front matter: where it stands, at the beginning, further down or in a fence, and what it says as far as it can be
+//! Front matter: its position, at the beginning, further down or in a fence, and its values as far as they can be
 //! read.
 
 use std::ops::Range;
@@ -79,7 +79,7 @@ fn between_rulers(text: &str, opening: Line<'_>, first: bool) -> Option<FrontMat
     (known_keys(&text[begin..end]) >= enough).then_some(unclosed)
 }
 
-/// What stands between `opening` and the first line that `closes`.
+/// The text between `opening` and the first line that `closes`.
 fn block(text: &str, opening: Line<'_>, closes: impl Fn(&str) -> bool) -> Option<FrontMatter> {
     let begin = after(text, opening);
     let close = lines(&text[begin..]).find(|line| closes(line.text))?;
@@ -136,7 +136,7 @@ pub(super) fn normal(key: &str) -> String {
 }
 
 /// Reads YAML that begins at byte `start` of the plan's text. Invalid YAML is a warning: every value that is invalid on
-/// its line is taken as the text that stands there.
+/// its line is taken as plain text.
 pub(super) fn read(text: &str, start: usize, faults: &Faults<'_>) -> Option<Node> {
     if text.trim().is_empty() {
         return None;

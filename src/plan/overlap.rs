@@ -92,7 +92,7 @@ impl Search<'_> {
     }
 }
 
-/// What can be told of a glob by looking at it.
+/// What is known of a glob from its text alone.
 struct Shape<'a> {
     text: &'a str,
     /// Everything it matches begins with this.

@@ -49,7 +49,7 @@ pub(super) fn listed(item: &str) -> Result<Option<String>, &'static str> {
     below_root(without_remark(text).ok_or("it reads like prose")?).map(Some)
 }
 
-/// A list item without its marker, its quotes and what stands behind a quoted name.
+/// A list item without its marker, its quotes and the text after a quoted name.
 fn unmarked(text: &str) -> &str {
     let text = without_marker(text);
     let text = text.trim_start_matches("**").trim_end_matches("**").trim();

@@ -20,7 +20,7 @@ use crate::model::{CommandLine, Plan, PlanFormat};
 pub struct Reading {
     /// The plan; `None` when a diagnostic is an error.
     pub plan: Option<Plan>,
-    /// How it is written; `None` where that could not be told.
+    /// Its format; `None` if it was not detected.
     pub format: Option<PlanFormat>,
     /// Every fault, in the order of the text.
     pub diagnostics: Vec<Diagnostic>,
@@ -94,7 +94,7 @@ fn no_format(text: &str, faults: &Faults<'_>) {
         let help = format!("name it with --plan-format: {}", names.join(", "));
         faults.error_with(
             Span::default(),
-            "this file is in no plan format that can be told from its first lines",
+            "the plan format of this file cannot be detected from its first lines",
             help,
         );
     }

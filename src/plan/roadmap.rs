@@ -11,7 +11,7 @@ pub struct RoadmapPhase {
     pub title: String,
     /// The short name in parentheses behind the title, for example `BOOTCORE`.
     pub alias: Option<String>,
-    /// Whether a ticked box stands before it.
+    /// Whether it has a ticked box.
     pub done: bool,
 }
 
@@ -33,7 +33,7 @@ pub fn phases(text: &str) -> Vec<RoadmapPhase> {
     found
 }
 
-/// The phase that a line names, and whether a box stands before it.
+/// The phase that a line names, and whether it has a box.
 fn phase(line: &str) -> Option<(RoadmapPhase, bool)> {
     let heading = line.strip_prefix("##").map(|rest| rest.trim_start_matches('#'));
     let item = line.strip_prefix("- [").or_else(|| line.strip_prefix("* ["));
@@ -101,7 +101,7 @@ fn alias(title: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn told(text: &str) -> Vec<String> {
+    fn phases_of(text: &str) -> Vec<String> {
         let word = |phase: &RoadmapPhase| {
             let (alias, done) = (phase.alias.as_deref().unwrap_or("-"), if phase.done { "done" } else { "open" });
             format!("{} {} {alias} {done}", phase.number, phase.title)
@@ -113,9 +113,9 @@ mod tests {
     fn phases_are_headings_or_items_with_a_box() {
         let list =
             "# Roadmap: X\n- [x] **Phase 1: Base** - all of it\n- [ ] Phase 2.1: More (1/2 plans)\n- Phase 3: no\n";
-        assert_eq!(told(list), ["1 Base - done", "2.1 More (1/2 plans) - open"]);
+        assert_eq!(phases_of(list), ["1 Base - done", "2.1 More (1/2 plans) - open"]);
         let headings = "# Phase roadmap v1\n### Phase 1 — First Things (FIRST)\n## Phase 2 - Then\n#### Phases\n";
-        assert_eq!(told(headings), ["1 First Things (FIRST) FIRST open", "2 Then - open"]);
+        assert_eq!(phases_of(headings), ["1 First Things (FIRST) FIRST open", "2 Then - open"]);
     }
 
     #[test]
@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn a_phase_that_is_named_twice_counts_once_as_its_last_box_says() {
         let text = "# Roadmap\n- [ ] Phase 1: A\n- [x] **Phase 1: B**\n### Phase 1: C (ALIAS)\n";
-        assert_eq!(told(text), ["1 B ALIAS done"]);
+        assert_eq!(phases_of(text), ["1 B ALIAS done"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ pub struct Source<'a> {
     pub files: &'a [SourceFile<'a>],
     /// The names of all files in the directory of the first one; a GSD plan with a SUMMARY beside it is done.
     pub beside: &'a [String],
-    /// How it is written; `None`: told from the text.
+    /// Its format; `None`: detected from the text.
     pub format: Option<PlanFormat>,
     /// What the settings say where the plan says nothing.
     pub fallbacks: Fallbacks<'a>,

@@ -10,7 +10,7 @@ pub struct DonePlan<'a> {
     pub plan: &'a str,
     /// The number at the beginning of its directory's name, for example `01` or `02.1`; `None`: there is none.
     pub phase: Option<&'a str>,
-    /// How many plans of the phase are done, this one included, and how many there are; `None`: nobody knows.
+    /// How many plans of the phase are done, this one included, and how many there are; `None`: unknown.
     pub count: Option<(usize, usize)>,
     /// `2026-01-31`.
     pub date: &'a str,
@@ -87,7 +87,7 @@ impl DonePlan<'_> {
     }
 }
 
-/// A line's name and what stands behind it: `- **Status**: x` has the field `Status:`, too.
+/// A line's name and the text after it: `- **Status**: x` has the field `Status:`, too.
 fn field<'l>(line: &'l str, name: &str) -> Option<(&'l str, &'l str)> {
     let start = line.len() - line.trim_start_matches([' ', '-', '*']).len();
     let colon = start + line[start..].find(':')? + 1;

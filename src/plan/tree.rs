@@ -18,7 +18,7 @@ pub(super) enum Value {
     Other(&'static str),
     Text(String),
     List(Vec<Node>),
-    /// Keys with values, in the order of the text; a repeated key stands once, and is a fault already.
+    /// Keys with values, in the order of the text; a repeated key is listed once, and already reported.
     Table(Vec<Entry>),
 }
 
@@ -56,12 +56,12 @@ impl Value {
 /// Keeps the last entry of each key and notes a repeated key as a fault.
 pub(super) fn unique_entries(entries: Vec<Entry>, faults: &Faults<'_>) -> Value {
     last_entries(entries, |key| {
-        let message = format!("the key {} stands here a second time", quoted(&key.value));
+        let message = format!("duplicate key {}", quoted(&key.value));
         faults.error_with(key.span, message, "keep one of them");
     })
 }
 
-/// Keeps the last entry of each key; `note` is told of each key that stands there again.
+/// Keeps the last entry of each key; `note` is called with each duplicate.
 pub(super) fn last_entries(mut entries: Vec<Entry>, mut note: impl FnMut(&At<String>)) -> Value {
     let mut order: Vec<usize> = (0..entries.len()).collect();
     order.sort_by(|&one, &other| entries[one].key.value.cmp(&entries[other].key.value));

@@ -86,9 +86,9 @@ impl Part<'_, '_> {
     }
 }
 
-/// Notes a key that stands there again where the last one counts.
+/// Reports a duplicate key where the last one counts.
 pub(super) fn repeated(key: &At<String>, faults: &Faults<'_>) {
-    let message = format!("the key {} stands here a second time; the last one counts", quoted(&key.value));
+    let message = format!("duplicate key {}; the last one counts", quoted(&key.value));
     faults.warning(key.span, message, "keep one of them");
 }
 

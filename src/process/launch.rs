@@ -16,7 +16,7 @@ use crate::model::{JobSpec, ProcessId, is_foreign_git_variable};
 pub(super) const LAUNCHER_VARIABLE: &str = "LANEKEEPER_LAUNCHER";
 
 /// A supervisor that this process started and has to collect: give it to [`wait`](super::wait).
-#[must_use = "a supervisor that nobody waits for stays in the process table as a zombie"]
+#[must_use = "a supervisor that is not waited for stays in the process table as a zombie"]
 #[derive(Debug)]
 pub struct Launched {
     child: Child,
@@ -113,10 +113,10 @@ pub fn current_program() -> io::Result<PathBuf> {
 }
 
 pub(super) fn launcher() -> Option<ProcessId> {
-    let told = std::env::var(LAUNCHER_VARIABLE).ok();
-    let told = told.as_deref().and_then(|text| {
+    let launcher = std::env::var(LAUNCHER_VARIABLE).ok();
+    let launcher = launcher.as_deref().and_then(|text| {
         let (pid, started) = text.split_once(':')?;
         Some(ProcessId { pid: pid.parse().ok()?, started: started.parse().ok()? })
     });
-    told.or_else(|| ProcessId::of(rustix::process::getppid()?.as_raw_nonzero().get()))
+    launcher.or_else(|| ProcessId::of(rustix::process::getppid()?.as_raw_nonzero().get()))
 }

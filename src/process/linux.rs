@@ -81,7 +81,7 @@ pub(super) fn sleep_until_end(process: ProcessId, at_most: Duration) {
 /// A descriptor of this very process; `None` when it has ended.
 fn open(process: ProcessId) -> io::Result<Option<OwnedFd>> {
     match rustix::process::pidfd_open(pid_of(process)?, PidfdFlags::empty()) {
-        // The descriptor holds on to whoever has the pid now, so the check comes after.
+        // The descriptor is of the process that has the pid now, so the check comes after.
         Ok(descriptor) => Ok(process.is_alive().then_some(descriptor)),
         Err(rustix::io::Errno::SRCH) => Ok(None),
         Err(error) => Err(error.into()),

@@ -10,7 +10,7 @@ use crate::model::{JobExit, ProcessId};
 /// How long a lock without a known holder is checked again: a process that only checks it holds it for less.
 const DOUBT: Duration = Duration::from_millis(300);
 
-/// How a job stands.
+/// The state of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Observation {
     /// Nothing of it is on disk.
@@ -23,12 +23,12 @@ pub enum Observation {
     Running(ProcessId),
     /// It ended, and this is how.
     Exited(JobExit),
-    /// This supervisor began it and died without a word; [`wait`](super::wait) or `sweep` ends what it
+    /// This supervisor started it and died without recording an exit; [`wait`](super::wait) or `sweep` ends what it
     /// left behind.
     Lost(ProcessId),
 }
 
-/// Looks how the job in `job_directory` stands. Changes nothing.
+/// The state of the job in `job_directory`. Changes nothing.
 ///
 /// The kernel's lock on the directory shows whether a supervisor lives, not a recorded pid.
 ///

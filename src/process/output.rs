@@ -171,13 +171,13 @@ mod tests {
             let bytes = text.as_bytes();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(bytes.len())).collect();
             cuts.sort_unstable();
-            let (mut told, mut next) = (Vec::new(), 0);
+            let (mut lines, mut next) = (Vec::new(), 0);
             for (cut, ended) in cuts.into_iter().map(|cut| (cut, false)).chain([(bytes.len(), true)]) {
                 let new = with_output(&bytes[..cut], |path| lines_since(path, next, ended).unwrap());
-                told.extend(new.lines);
+                lines.extend(new.lines);
                 next = new.next;
             }
-            prop_assert_eq!(told, text.lines().map(str::to_owned).collect::<Vec<_>>());
+            prop_assert_eq!(lines, text.lines().map(str::to_owned).collect::<Vec<_>>());
         }
     }
 }

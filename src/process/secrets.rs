@@ -36,7 +36,7 @@ pub(super) fn clean_exit(exit: &mut JobExit, redactor: &Redactor) {
     [command, notes].into_iter().chain(tail).for_each(|text| redactor.clean(text));
 }
 
-/// Takes the secrets out of everything that the job left in its directory, which nobody writes any more, and out of its
+/// Takes the secrets out of everything that the job left in its directory, which is no longer written, and out of its
 /// status. A file without any is left as it is, and so is what is not a regular file.
 pub(super) fn clean_files(files: &JobFiles, spec: &JobSpec, redactor: &Redactor) -> io::Result<()> {
     if redactor.is_idle() {

@@ -92,7 +92,7 @@ fn close(files: &JobFiles, more: &Redactor) -> Result<Option<JobExit>, ProcessEr
     let mut unclean = String::new();
     let redactors = [spec.as_ref().map(redactor_for).unwrap_or_default(), more.clone()];
     for (spec, redactor) in spec.iter().flat_map(|spec| redactors.iter().map(move |redactor| (spec, redactor))) {
-        // Nothing but the exit lets the run go on.
+        // The run continues only with the exit.
         if let Err(error) = clean_files(files, spec, redactor) {
             unclean = format!("; secrets were not removed from its files: {error}");
         }
@@ -110,8 +110,8 @@ fn close(files: &JobFiles, more: &Redactor) -> Result<Option<JobExit>, ProcessEr
 fn lost(files: &JobFiles, marker: Option<Marker>, swept: usize) -> JobExit {
     let finished_at = now();
     let notes = match &marker {
-        Some(_) if swept == 0 => "the supervisor died without a word".to_owned(),
-        Some(_) => format!("the supervisor died without a word; killed {}", counted(swept, "survivor")),
+        Some(_) if swept == 0 => "the supervisor died without recording an exit".to_owned(),
+        Some(_) => format!("the supervisor died without recording an exit; killed {}", counted(swept, "survivor")),
         None => {
             let log = regular_file::read_text(files.log()).unwrap_or_default();
             format!("the supervisor died before it began the job {}", last_lines(&log, 1).concat())

@@ -178,7 +178,7 @@ mod tests {
     use crate::event::Event;
     use crate::projection::testing::*;
 
-    fn told(story: &Story) -> Vec<Escalation> {
+    fn escalated(story: &Story) -> Vec<Escalation> {
         let history =
             RunHistory::for_plan(&plan(&[("SL-1", &[], &[]), ("SL-2", &["SL-1"], &[])])).after(&story.records);
         let program = ["lanekeeper".to_owned()];
@@ -192,9 +192,9 @@ mod tests {
         let story = Story::begun().opened("SL-1", 1).retried("SL-1", 1, 1).job(&second).exited(&second, 101);
         let story = story.noted("SL-1").failed("SL-1");
         let reason = "it depends on SL-1, which failed".to_owned();
-        let told = told(&story.then(Event::LaneBlocked { lane: lane("SL-2"), reason }));
-        assert_eq!(told.len(), 1, "a lane that only waits for another is part of that one's impact");
-        insta::assert_snapshot!(told[0].render(), @"
+        let escalations = escalated(&story.then(Event::LaneBlocked { lane: lane("SL-2"), reason }));
+        assert_eq!(escalations.len(), 1, "a lane that only waits for another is part of that one's impact");
+        insta::assert_snapshot!(escalations[0].render(), @"
         Lane SL-1 needs a decision. What you can do:
 
         Reason: TypeError: undefined is not a function
@@ -213,6 +213,6 @@ mod tests {
 
     #[test]
     fn a_run_that_goes_well_asks_for_nothing() {
-        assert_eq!(told(&Story::begun().opened("SL-1", 1).merged("SL-1", 'd')), []);
+        assert_eq!(escalated(&Story::begun().opened("SL-1", 1).merged("SL-1", 'd')), []);
     }
 }

@@ -6,15 +6,15 @@ use crate::model::LaneId;
 /// The gates as they stand now.
 pub(super) fn interfaces(history: &RunHistory) -> Vec<InterfaceView> {
     let merged = |lane: &LaneId| history.lane(lane).is_some_and(|lane| lane.state == LaneState::Merged);
-    let stands = |gate: &InterfaceView| {
+    let state = |gate: &InterfaceView| {
         let closed = gate.closed || gate.provider.as_ref().is_some_and(merged);
         InterfaceView { closed, ..gate.clone() }
     };
-    history.run.interfaces.iter().map(stands).collect()
+    history.run.interfaces.iter().map(state).collect()
 }
 
 /// `interface gates: 1 of 3 closed; open: IF-0-P1-B (SL-2), IF-0-P1-C (nobody)`; `None` where there is none.
-pub(super) fn told(gates: &[InterfaceView]) -> Option<String> {
+pub(super) fn summary(gates: &[InterfaceView]) -> Option<String> {
     let open: Vec<String> = gates
         .iter()
         .filter(|gate| !gate.closed)
@@ -39,10 +39,10 @@ mod tests {
             provider: provider.map(|lane| lane.parse().unwrap()),
             closed,
         };
-        assert_eq!(told(&[]), None);
+        assert_eq!(summary(&[]), None);
         let gates = [gate("A", None, true), gate("B", Some("SL-2"), false), gate("C", None, false)];
         let expected = "interface gates: 1 of 3 closed; open: B (SL-2), C (no lane)";
-        assert_eq!(told(&gates).as_deref(), Some(expected));
-        assert_eq!(told(&gates[..1]).as_deref(), Some("interface gates: all 1 closed"));
+        assert_eq!(summary(&gates).as_deref(), Some(expected));
+        assert_eq!(summary(&gates[..1]).as_deref(), Some("interface gates: all 1 closed"));
     }
 }

@@ -49,7 +49,7 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
             lasting(Tone::Warn, format!("the run was taken from {there} to {here}"))
         }
         Event::StopRequested { lane, reason, force } => stop_requested(lane.as_ref(), *reason, *force),
-        // What was found in its place is told in words.
+        // What was found in its place is described in words.
         Event::WorktreeLost { .. } => None,
         Event::PersonAsked { lane, agent, task } => {
             lasting(Tone::Warn, format!("{lane} {agent}: task {task} is yours; the lane waits for your answer"))
@@ -67,7 +67,7 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
         Event::WorkCommitted { lane, agent, changed, prohibited, idle, .. } => {
             work_committed(lane, agent, changed, prohibited, *idle)
         }
-        // A task that passed its gate is told by the gate; what is kept on the way is nobody's news.
+        // A task that passed its gate is reported by the gate; routine snapshots are not reported.
         Event::SnapshotTaken { reason, .. } if reason.is_on_the_way() => None,
         Event::SnapshotTaken { lane, agent, reference, .. } => {
             passing(Tone::Faint, format!("{}: work in progress saved as {reference}", who(lane, agent.as_ref())))
@@ -144,7 +144,7 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
         Event::Noted { lane: Some(lane), message } => lasting(Tone::Plain, format!("{lane}: {message}")),
         Event::Noted { lane: None, message } => lasting(Tone::Plain, message.clone()),
         Event::RunFinished { outcome, .. } => run_finished(history, *outcome, record.at),
-        // Told by what comes next, or of interest to machines only.
+        // Reported by what comes next, or of interest to programs only.
         Event::LaneBased { .. }
         | Event::WorktreeOpened { .. }
         | Event::WorktreeReleased { .. }
@@ -267,8 +267,12 @@ fn said(report: Option<&AgentReport>) -> String {
     // Who is yet to decide has said nothing.
     let decision = if report.decision == "PENDING" { "" } else { &report.decision };
     let words: [&str; 5] = [&report.status, decision, &report.message, &report.feedback, &report.fault];
-    let told: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
-    if told.is_empty() || told == ["COMPLETE"] { String::new() } else { format!("; it reports: {}", told.join(", ")) }
+    let report: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+    if report.is_empty() || report == ["COMPLETE"] {
+        String::new()
+    } else {
+        format!("; it reports: {}", report.join(", "))
+    }
 }
 
 fn work_committed(
@@ -292,13 +296,13 @@ fn work_committed(
 }
 
 fn must_haves_checked(lane: &LaneId, verdicts: &[Verdict]) -> Option<Line> {
-    let told = format!("{lane}: must-haves: {}", tally(verdicts));
+    let text = format!("{lane}: must-haves: {}", tally(verdicts));
     let broken: Vec<String> =
-        verdicts.iter().filter(|verdict| verdict.holds == Some(false)).map(Verdict::told).collect();
+        verdicts.iter().filter(|verdict| verdict.holds == Some(false)).map(Verdict::describe).collect();
     if broken.is_empty() {
-        return passing(Tone::Plain, told);
+        return passing(Tone::Plain, text);
     }
-    lasting(Tone::Warn, format!("{told}; {}", broken.join("; ")))
+    lasting(Tone::Warn, format!("{text}; {}", broken.join("; ")))
 }
 
 fn lane_merged(history: &RunHistory, id: &LaneId, commit: &str, at: Timestamp) -> Option<Line> {

@@ -23,7 +23,7 @@ const LONGEST_TITLE: usize = 120;
 /// The longest text, in bytes; GitHub takes 65,536 characters.
 const LONGEST_BODY: usize = 60_000;
 
-/// The longest line that stands for a task, a command or a verdict.
+/// The longest line for a task, a command or a verdict, in characters.
 const LONGEST_LINE: usize = 200;
 
 /// The title and the Markdown text of the pull request of a lane, after the records of its run. The pull requests in
@@ -92,13 +92,13 @@ fn work(agent: &Agent, lane: &LaneHistory) -> String {
 fn tests(plan: &Lane, lane: &LaneHistory) -> Vec<String> {
     let last = lane.jobs.last_ended(|job| job.job.role == JobRole::Tests);
     let commands = plan.tests.iter().map(|command| format!("- {}", code(&shown(command))));
-    match last.and_then(told) {
+    match last.and_then(last_run) {
         Some(end) => commands.chain([format!("\n{end}")]).collect(),
         None => vec!["The lane has no tests.".to_owned()],
     }
 }
 
-fn told(job: &JobHistory) -> Option<String> {
+fn last_run(job: &JobHistory) -> Option<String> {
     let exit = job.exit.as_ref()?;
     let took = short(exit.finished_at.since(exit.started_at));
     Some(format!("Exit code {} after {took}.", exit.exit_code))
@@ -113,14 +113,14 @@ fn must_haves(verdicts: &[Verdict]) -> Vec<String> {
         Some(false) => "- [ ]",
         None => "- (to be read)",
     };
-    let line = |verdict: &Verdict| format!("{} {}", sign(verdict), prose(&headline(&verdict.told(), LONGEST_LINE)));
+    let line = |verdict: &Verdict| format!("{} {}", sign(verdict), prose(&headline(&verdict.describe(), LONGEST_LINE)));
     verdicts.iter().map(line).chain([format!("\n{}", prose(&tally(verdicts)))]).collect()
 }
 
 fn commands(context: &Context<'_>) -> Vec<String> {
     let line = |what: &str, words: Vec<String>| format!("- {what}: {}", code(&shell_line(words)));
     vec![
-        line("how the run stands", context.commands.status()),
+        line("status of the run", context.commands.status()),
         line("resume the run", context.commands.resume()),
         line("put the lane back", context.commands.rollback(Some(&context.plan.id))),
     ]
@@ -145,7 +145,7 @@ fn prose(text: &str) -> String {
             '<' => safe.push_str("&lt;"),
             '&' => safe.push_str("&amp;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '~' => safe.extend(['\\', c]),
-            // A word joiner that nobody sees keeps names and numbers from becoming mentions.
+            // An invisible word joiner keeps names and numbers from becoming mentions.
             '@' | '#' => safe.extend([c, '\u{2060}']),
             _ => safe.push(c),
         }

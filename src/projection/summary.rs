@@ -51,7 +51,7 @@ pub struct LaneSummary<'h> {
 impl<'h> Summary<'h> {
     pub fn of(history: &'h RunHistory, context: SummaryContext<'_>) -> Self {
         let run = &history.run;
-        // The time of a run that no process works on stands still.
+        // The clock of a run that no process works on stops.
         let now = if context.held { context.now } else { run.last.unwrap_or(context.now) };
         let until = run.until(now);
         let escalated = |run| escalations(history, &Commands { program: context.program, run });
@@ -109,7 +109,7 @@ impl<'h> Summary<'h> {
             text.push_str(&line);
             text.push('\n');
         }
-        if let Some(gates) = interfaces::told(&interfaces(self.history)) {
+        if let Some(gates) = interfaces::summary(&interfaces(self.history)) {
             text.push('\n');
             push_wrapped(&mut text, &clean(&gates), width);
         }
@@ -136,11 +136,11 @@ impl<'h> Summary<'h> {
             return;
         }
         let tone = if any_broken(&all) { Tone::Warn } else { Tone::Good };
-        let told = styles.paint(tone, &cut(&format!("must-haves: {}", tally(&all)), width));
-        text.push_str(&format!("\n{told}\n"));
+        let line = styles.paint(tone, &cut(&format!("must-haves: {}", tally(&all)), width));
+        text.push_str(&format!("\n{line}\n"));
         for lane in &self.lanes {
             for verdict in lane.lane.must_haves.iter().filter(|verdict| verdict.holds == Some(false)) {
-                push_wrapped(text, &clean(&format!("- {} {}", lane.lane.id, verdict.told())), width);
+                push_wrapped(text, &clean(&format!("- {} {}", lane.lane.id, verdict.describe())), width);
             }
         }
     }

@@ -78,14 +78,14 @@ impl ExternalChanges {
             // For example a missing commit: the doctor reports it, and it is no reason to refuse.
             Err(error) => {
                 let place = path.display();
-                self.moved.push(format!("{whose}: whether {place} was changed cannot be told: {error}"));
+                self.moved.push(format!("{whose}: whether {place} was changed is unknown: {}", error.with_remedy()));
             }
         }
     }
 }
 
-/// The lanes whose merged work is no longer in the integration branch, without those that an earlier resume was told to
-/// continue without.
+/// The lanes whose merged work is no longer in the integration branch, except those that the user
+/// accepted at an earlier resume.
 fn undone_merges(repository: &Repository, history: &RunHistory) -> Result<Vec<UndoneMerge>, GitError> {
     let started = history.run.start.as_ref().filter(|start| start.options.merge == MergeMode::Local);
     let Some(started) = started else { return Ok(Vec::new()) };

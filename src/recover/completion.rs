@@ -20,9 +20,9 @@ pub fn partial_rounds(state: &RunState, run: &RunDirectory, now: Timestamp) -> V
         for ((_, standing), agent) in completion.agents.iter_mut().zip(plan.round(round)) {
             // The log has the result of an attempt that ended.
             if let AgentStep::Running(job) = &state.lane(lane).agents[agent].step
-                && let Some(seen) = look(state, run, job, now)
+                && let Some((seen, status)) = look(state, run, job)
             {
-                *standing = classify(&seen);
+                *standing = classify(&seen, status.as_ref(), now);
             }
         }
         (!completion.is_complete()).then(|| (plan.id.clone(), round, completion))
@@ -30,26 +30,20 @@ pub fn partial_rounds(state: &RunState, run: &RunDirectory, now: Timestamp) -> V
     state.plan().indices().filter(begun).filter_map(of_lane).collect()
 }
 
-struct Evidence {
-    seen: Observation,
-    status: Option<AgentStatus>,
-    now: Timestamp,
-}
-
-fn look(state: &RunState, run: &RunDirectory, job: &JobId, now: Timestamp) -> Option<Evidence> {
+fn look(state: &RunState, run: &RunDirectory, job: &JobId) -> Option<(Observation, Option<AgentStatus>)> {
     let started = state.started()?;
     let directory = LaneDirectory::new(&started.options.worktree_root, &started.run_id, job.lane.as_ref()?);
     let status = lane_files::read_status(&directory.status_file(job.agent()?));
     let seen = process::observe(&run.job(job)).ok()?;
-    (seen != Observation::Absent).then_some(Evidence { seen, status, now })
+    (seen != Observation::Absent).then_some((seen, status))
 }
 
 /// The seed's table. An exit outweighs whatever the agent wrote: `COMPLETE` with exit code 1 is an error.
-fn classify(evidence: &Evidence) -> Standing {
-    let status = evidence.status.as_ref();
+fn classify(seen: &Observation, status: Option<&AgentStatus>, now: Timestamp) -> Standing {
+    let age = status.and_then(|status| Some(now.since(status.updated_at?)));
     let word = status.map(|status| status.report.status.as_str()).unwrap_or_default();
     let fault = status.map(|status| status.report.fault.as_str()).filter(|fault| !fault.is_empty());
-    match &evidence.seen {
+    match seen {
         Observation::Exited(exit) if !exit.passed() => failed(exit, word),
         Observation::Exited(_) => match (fault, word) {
             (Some(fault), _) => Standing::Unknown(fault.to_owned()),
@@ -60,8 +54,8 @@ fn classify(evidence: &Evidence) -> Standing {
                 Standing::Working("it succeeded while Lanekeeper was not running; its work is collected now".to_owned())
             }
         },
-        Observation::Lost(_) => Standing::Error("it died without a word".to_owned()),
-        Observation::Running(_) | Observation::Starting => match (fault, age(evidence)) {
+        Observation::Lost(_) => Standing::Error("it died without recording an exit".to_owned()),
+        Observation::Running(_) | Observation::Starting => match (fault, age) {
             (_, Some(age)) if age > STALE => {
                 Standing::Timeout(format!("no sign of life for {} minutes", age.as_secs() / 60))
             }
@@ -82,10 +76,6 @@ fn failed(exit: &JobExit, word: &str) -> Standing {
     }
 }
 
-fn age(evidence: &Evidence) -> Option<Duration> {
-    Some(evidence.now.since(evidence.status.as_ref()?.updated_at?))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,7 +90,7 @@ mod tests {
     }
 
     fn of(seen: Observation, status: Option<AgentStatus>) -> String {
-        let text = classify(&Evidence { seen, status, now: Timestamp::from_unix_millis(NOW) }).to_string();
+        let text = classify(&seen, status.as_ref(), Timestamp::from_unix_millis(NOW)).to_string();
         text.split(" - ").next().unwrap_or_default().to_owned()
     }
 

@@ -20,7 +20,7 @@ pub struct Candidate {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PruneOptions {
-    /// Leave so many of each lane, the newest that can be read.
+    /// Keep the newest N readable ones of each lane.
     pub keep: Option<u32>,
     /// Only what is older than this; `None`: all.
     pub older_than: Option<Duration>,

@@ -24,7 +24,8 @@ pub enum ResumeError {
     Contradiction { run: RunId, line: u64, fault: Fault },
 }
 
-fn names(lanes: &[LaneId]) -> String {
+/// `SL-1, SL-2`
+pub(super) fn names(lanes: &[LaneId]) -> String {
     lanes.iter().map(LaneId::as_str).collect::<Vec<_>>().join(", ")
 }
 
@@ -100,7 +101,7 @@ pub fn outlook(job: &JobId, seen: &Observation) -> String {
         }
         Observation::Starting => format!("{job} is about to run; it is not disturbed"),
         Observation::Exited(_) => format!("{job} ended meanwhile; its exit is collected"),
-        Observation::Lost(_) => format!("{job} died without a word; what it left is kept and it is done again"),
+        Observation::Lost(_) => format!("{job} died without recording an exit; its work is saved and it runs again"),
     }
 }
 

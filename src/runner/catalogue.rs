@@ -123,11 +123,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_followed_is_told() {
-        let told = |text: &str| check(&toml::from_str(text).unwrap()).unwrap_err();
-        assert_eq!(told("[[event]]\nsession = 'id'"), "`id` is no JSON pointer: it begins with `/`");
-        assert_eq!(told("[outages]\nquota = ['(']"), "`(` is no regular expression");
+        let error = |text: &str| check(&toml::from_str(text).unwrap()).unwrap_err();
+        assert_eq!(error("[[event]]\nsession = 'id'"), "`id` is no JSON pointer: it begins with `/`");
+        assert_eq!(error("[outages]\nquota = ['(']"), "`(` is no regular expression");
         let silent = "`prompt = \"argument\"` needs `{prompt_file}` in the `command`";
-        assert_eq!(told("command = ['x']\nprompt = 'argument'"), silent);
-        assert_eq!(told("[[text]]\npattern = '['"), "`[` is no regular expression");
+        assert_eq!(error("command = ['x']\nprompt = 'argument'"), silent);
+        assert_eq!(error("[[text]]\npattern = '['"), "`[` is no regular expression");
     }
 }

@@ -13,9 +13,11 @@ const SHOWN_INPUT: usize = 120;
 pub enum Said {
     /// The agent's own words.
     Message(String),
+    /// A tool call of the agent.
     Call(ToolCall),
     /// Trouble that the program deals with itself.
     Warning(String),
+    /// A failure that the program reports.
     Error(String),
     /// A line that no rule reads as an event: what the program prints besides.
     Line(String),
@@ -27,6 +29,7 @@ impl Said {
         matches!(self, Self::Warning(_) | Self::Error(_) | Self::Line(_))
     }
 
+    /// What is shown of it, without line breaks.
     pub fn lines(&self) -> Vec<String> {
         match self {
             Self::Message(text) => text.lines().map(str::to_owned).collect(),
@@ -45,8 +48,8 @@ fn shown_input(input: &Value) -> String {
         Value::String(text) => text.clone(),
         Value::Object(fields) => {
             let named = ["command", "file_path", "path", "pattern", "query", "url"];
-            let told = named.iter().find_map(|name| fields.get(*name)).and_then(Value::as_str);
-            told.map_or_else(|| input.to_string(), str::to_owned)
+            let value = named.iter().find_map(|name| fields.get(*name)).and_then(Value::as_str);
+            value.map_or_else(|| input.to_string(), str::to_owned)
         }
         other => other.to_string(),
     };

@@ -18,6 +18,7 @@ pub fn shown(runner: &Runner, line: &str) -> Option<String> {
     Stream::new(runner).read(line).iter().flat_map(Said::lines).last().filter(|line| !line.trim().is_empty())
 }
 
+/// Reads the event stream of a runner line by line, and folds it into a [`Transcript`].
 #[derive(Debug)]
 pub struct Stream<'r> {
     runner: &'r Runner,
@@ -28,12 +29,12 @@ pub struct Stream<'r> {
     whole: Option<(Usage, Totals)>,
     /// Whether the line before was a piece of a message.
     in_pieces: bool,
-    /// A message of which pieces have come, as far as it is kept; and what of it has not been told.
+    /// A message that arrives in pieces, up to the limit; and the part of it that was not returned yet.
     open_message: String,
     unfinished: String,
     /// It says that it failed.
     failed: bool,
-    /// What was counted of things that are told several times.
+    /// The usage already counted, for values that are reported several times.
     counted: HashSet<String>,
     ended: bool,
 }
@@ -76,17 +77,17 @@ impl<'r> Stream<'r> {
         said
     }
 
-    /// What it all comes to. `passed` says that the program ended as one does that succeeded; `before` is the session
-    /// that it was to go on with.
+    /// The transcript of the whole stream. `passed`: the program ended successfully; `before` is the session
+    /// that it was to continue.
     pub fn finish(mut self, passed: bool, before: Option<&Session>) -> Transcript {
         let calls = self.transcript.usage.tool_calls;
-        let (told, totals) = self.whole.unwrap_or((self.parts, Totals::Part));
+        let (reported, totals) = self.whole.unwrap_or((self.parts, Totals::Part));
         if totals == Totals::Session {
-            self.transcript.session_usage = Some(told);
+            self.transcript.session_usage = Some(reported);
         }
         let before = before.filter(|before| Some(&before.id) == self.transcript.session.as_ref());
         let counted = before.map(|before| before.usage).unwrap_or_default();
-        let used = if totals == Totals::Session { told - counted } else { told };
+        let used = if totals == Totals::Session { reported - counted } else { reported };
         self.transcript.usage = Usage { tool_calls: calls, ..used };
         if self.transcript.error.is_empty() {
             self.transcript.error = self.silent_failure(passed).to_owned();
@@ -152,7 +153,7 @@ impl<'r> Stream<'r> {
         }
     }
 
-    /// Whole lines of it are told at once, the rest when the message has come to its end.
+    /// Whole lines are returned at once, the rest at the end of the message.
     fn take_piece(&mut self, text: &str, said: &mut Vec<Said>) {
         self.in_pieces = true;
         self.unfinished.push_str(text);
@@ -233,7 +234,7 @@ fn holds(conditions: &std::collections::BTreeMap<String, Expected>, value: &Valu
     conditions.iter().all(|(place, expected)| expected.is_met_by(value.pointer(place)))
 }
 
-/// What stands at `place`, as text; what is no text, as JSON.
+/// The value at `place`, as text; a value that is not a string, as JSON.
 fn text_at(value: &Value, place: Option<&String>) -> Option<String> {
     match value.pointer(place?)? {
         Value::Null => None,

@@ -40,7 +40,7 @@ fn set(layer: &mut Layer, key: &Key, name: &str, variables: &Environment) -> Res
     read.map_err(|message| format!("`{name}` is {}: {message}", key.kind))
 }
 
-/// Variables that look like a misspelt one of ours. Others with our prefix are what an agent is told.
+/// Variables that look like a misspelt one of Lanekeeper's. Others with its prefix are set for agents.
 fn unknown(variables: &Environment) -> Vec<Fault> {
     let prefix = "LANEKEEPER_";
     let known = known();

@@ -69,7 +69,7 @@ impl Kind {
     }
 }
 
-/// A string that stands on one line.
+/// A string of one line.
 fn line<'v>(value: &'v DeValue<'_>) -> Option<&'v str> {
     value.as_str().filter(|text| !text.is_empty() && !text.contains('\n'))
 }

@@ -68,7 +68,7 @@ impl Layers {
 }
 
 fn plan_layer(plan: &Plan) -> Layer {
-    // A plan's `kill_after` is never absent, so one that says what the default says cannot be told from silence.
+    // A plan's `kill_after` is never absent, so the default value may also be an absent one.
     let kill_after = plan.timeouts.kill_after;
     let said = (kill_after != Timeouts::default().kill_after).then_some(kill_after);
     Layer {

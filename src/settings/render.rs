@@ -11,7 +11,7 @@ pub struct Row {
     pub key: String,
     /// Its value; null where there is none.
     pub value: Value,
-    /// What stands for no value.
+    /// The text for no value.
     pub absent: &'static str,
     pub origin: Origin,
 }

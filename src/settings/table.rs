@@ -142,7 +142,7 @@ settings! {
     progress: Progress {
         Kind::Choice(words::<Progress>), value::choice, flags ["--progress"], default "auto" = |_| Progress::Auto
     }
-    /// Whether the first failed lane stops all others; otherwise independent lanes go on.
+    /// Whether the first failed lane stops all others; otherwise independent lanes continue.
     fail_fast: bool {
         Kind::Boolean, value::boolean, flags ["--fail-fast", "--keep-going"], default "false" = |_| false
     }
@@ -158,11 +158,11 @@ settings! {
     timeout: Option<Duration> {
         Kind::Duration, value::limit, flags ["--timeout"], default "none" = |_| None
     }
-    /// How many US dollars the agents of a run may cost before none is set to work any more, or `none`.
+    /// How many US dollars the agents of a run may cost before no more are started, or `none`.
     max_cost: Option<Dollars> {
         Kind::Dollars, value::dollars_limit, flags ["--max-cost"], default "none" = |_| None
     }
-    /// How many tokens the agents of a run may use before none is set to work any more, or `none`.
+    /// How many tokens the agents of a run may use before no more are started, or `none`.
     max_tokens: Option<u64> {
         Kind::CountLimit, value::count_limit, flags ["--max-tokens"], default "none" = |_| None
     }
@@ -195,7 +195,7 @@ settings! {
     keep_pool: bool {
         Kind::Boolean, value::boolean, default "false" = |_| false
     }
-    /// Whether ignored files, such as build caches, stay in a worktree that is taken over.
+    /// Whether ignored files, such as build caches, stay in a worktree that is reused.
     keep_caches: bool {
         Kind::Boolean, value::boolean, default "false" = |_| false
     }

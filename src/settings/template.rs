@@ -26,7 +26,7 @@ const RUNNERS: &str = "
 # command = [\"my-agent\", \"--headless\"]
 ";
 
-/// The key with its default, where that is something to write, else with what stands for it.
+/// The key with its default if that can be written, else with a placeholder.
 fn example(key: &Key) -> String {
     let mut scratch = Layer::default();
     let is_word = matches!(key.kind, Kind::Count | Kind::Boolean | Kind::Duration | Kind::Choice(_));

@@ -129,7 +129,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The reserved word that stands here.
+    /// The reserved word here.
     fn reserved(&self) -> &'a str {
         let rest = self.rest();
         let length = rest.find(|c: char| c.is_whitespace() || ";&|()<>\"'`$\\".contains(c)).unwrap_or(rest.len());
@@ -381,7 +381,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// What a function does: a command, which stands for a script of its own.
+    /// The body of a function: a command, treated as a separate script.
     fn body(&mut self) -> Option<Script> {
         self.newlines();
         let command = self.command()?;
@@ -436,7 +436,7 @@ impl<'a> Parser<'a> {
         (!words.is_empty() || redirected).then_some((Kind::Simple, words, writes))
     }
 
-    /// Takes a redirection, if one stands here; whether it writes to a file.
+    /// Takes a redirection, if there is one here; whether it writes to a file.
     fn redirection(&mut self) -> Option<Option<bool>> {
         let rest = self.rest();
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();

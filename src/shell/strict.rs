@@ -30,11 +30,11 @@ pub fn shell_of(text: &str) -> Shell {
     }
 }
 
-/// `text` for bash: a pipeline fails where any of its programs does. One that only died because nobody read on (141) did
+/// `text` for bash: a pipeline fails where any of its programs does. One that died of SIGPIPE (141) did
 /// not fail; one that is missing (127) fails the whole script, also behind `!`.
 ///
 /// A display filter at its end is left out. A search that found nothing for what judges its output did not fail, and one
-/// that stops at the first match reads on, because many programs fail where nobody reads their output. Only the last
+/// that stops at the first match reads on, because many programs fail when their output is not read. Only the last
 /// program counts behind `!` and in a condition, where a failure would pass for success, and before a search for failures
 /// that something else judges.
 pub fn strict(text: &str) -> String {
@@ -56,7 +56,7 @@ const PRELUDE: &str = "set -o pipefail; trap 'exit 127' USR1; \
     _stage() { local code=$?; [ -z \"$2\" ] || cat >/dev/null; case $code in 141) exit 0;; 127) kill -s USR1 $$;; esac; \
     [ $code -gt $1 ] || exit 0; exit $code; }; ";
 
-/// A command that stands in a pipeline with others.
+/// A command of a pipeline with others.
 struct Stage {
     place: Range<usize>,
     /// Up to here the text is left out: the display filters behind it.

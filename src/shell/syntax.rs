@@ -160,7 +160,7 @@ pub fn has_letter(word: &str, letters: &[char]) -> bool {
     word.starts_with('-') && !word.starts_with("--") && word.contains(letters)
 }
 
-/// `text` with each of the places, which do not overlap, replaced by what stands beside it.
+/// `text` with each of the places, which do not overlap, replaced by its replacement.
 pub fn edited(text: &str, mut edits: Vec<(Range<usize>, String)>) -> String {
     edits.sort_by_key(|(place, _)| place.start);
     let (mut whole, mut copied) = (String::with_capacity(text.len()), 0);

@@ -1,22 +1,11 @@
 //! Why state was not pushed or pulled.
 
-use crate::fs::FileError;
-use crate::git::GitError;
 use crate::model::{RunId, Timestamp};
 use crate::projection::cells::clean;
-use crate::store::LogError;
-
-pub(super) type Result<T, E = StateSyncError> = std::result::Result<T, E>;
 
 /// Why a run's state was not pushed or not pulled; nothing was changed unless the message says so.
 #[derive(Debug, thiserror::Error)]
 pub enum StateSyncError {
-    #[error(transparent)]
-    Git(#[from] GitError),
-    #[error(transparent)]
-    Log(#[from] LogError),
-    #[error(transparent)]
-    File(#[from] FileError),
     #[error("run {run} cannot be pushed: {reason}")]
     Unreadable { run: RunId, reason: String },
     #[error("{remote} has no state of run {run}")]
@@ -29,7 +18,7 @@ pub enum StateSyncError {
         "run {run} was pushed to {remote} by {host} at {at}, with {records} records, and does not continue the one here"
     )]
     Superseded { remote: String, run: RunId, host: String, at: Timestamp, records: u64 },
-    #[error("this clone holds only a part of the history, so it cannot be told what continues what")]
+    #[error("this is a shallow clone, so it is unknown which commit continues which")]
     Shallow,
     #[error("`{name}` is at {found} here, and the state of run {run} needs it at {wanted}")]
     InTheWay { name: String, found: String, wanted: String, run: RunId },

@@ -1,17 +1,19 @@
 //! Pushes a run's state while it is active: after SIGKILL it is too late.
 //!
-//! A thread of its own pushes the newest state whenever something durable happened that is worth it: never a queue, and
+//! A separate thread pushes the newest state after durable events that are worth it: never a queue, and
 //! never blocking the run. What it pushes it reads from disk, so it never claims more than is durable.
 
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
+use anyhow::{Result, bail};
+
 use super::Source;
-use super::error::{Result, StateSyncError};
+use super::error::StateSyncError;
 use super::send::send;
 use crate::event::{Event, Record};
-use crate::git::Remote;
+use crate::git::{GitError, Remote};
 
 /// How long the end of a run waits for its last push.
 const LAST_PUSH: Duration = Duration::from_secs(60);
@@ -52,8 +54,8 @@ impl Follower {
         let (news, inbox) = mpsc::channel();
         let (report, ended) = mpsc::channel();
         let work = move || {
-            let outcome = Pusher { source, remote: remote.within(LAST_PUSH), told: false }.follow(&inbox);
-            // Whoever waited has given up.
+            let outcome = Pusher { source, remote: remote.within(LAST_PUSH), warned: false }.follow(&inbox);
+            // The receiver may have given up.
             let _ = report.send(outcome);
         };
         std::thread::Builder::new().name("state".to_owned()).spawn(work)?;
@@ -67,12 +69,12 @@ impl Follower {
     }
 
     /// Waits until the newest state is pushed, for at most a minute.
-    pub fn finish(mut self) -> Result<(), String> {
+    pub fn finish(mut self) -> Result<()> {
         drop(self.news.take());
         match self.ended.recv_timeout(LAST_PUSH) {
-            Ok(outcome) => outcome.map_err(|error| error.to_string()),
-            Err(RecvTimeoutError::Timeout) => Err(format!("it took longer than {} s", LAST_PUSH.as_secs())),
-            Err(RecvTimeoutError::Disconnected) => Err("the thread that pushes it panicked".to_owned()),
+            Ok(outcome) => outcome,
+            Err(RecvTimeoutError::Timeout) => bail!("it took longer than {} s", LAST_PUSH.as_secs()),
+            Err(RecvTimeoutError::Disconnected) => bail!("the thread that pushes it panicked"),
         }
     }
 }
@@ -80,7 +82,7 @@ impl Follower {
 struct Pusher {
     source: Source,
     remote: Remote,
-    told: bool,
+    warned: bool,
 }
 
 impl Pusher {
@@ -90,8 +92,10 @@ impl Pusher {
             gather_until(due, inbox);
             let began = Instant::now();
             outcome = self.push();
-            if let Err(StateSyncError::Superseded { .. }) = outcome {
-                // Somebody else has the run: whatever we push from now on is refused.
+            if let Err(error) = &outcome
+                && let Some(StateSyncError::Superseded { .. }) = error.downcast_ref()
+            {
+                // Another clone has the run: every later push is refused.
                 return outcome;
             }
             due = Instant::now() + began.elapsed().max(SHORTEST_REST);
@@ -105,9 +109,10 @@ impl Pusher {
     fn push(&mut self) -> Result<()> {
         let outcome = send(&self.source, &self.remote, false).map(drop);
         if let Err(error) = &outcome
-            && !std::mem::replace(&mut self.told, true)
+            && !std::mem::replace(&mut self.warned, true)
         {
-            tracing::warn!("the state of run {} was not pushed: {error}; the run continues", self.source.run);
+            let reason = error.downcast_ref().map_or_else(|| error.to_string(), GitError::with_remedy);
+            tracing::warn!("the state of run {} was not pushed: {reason}; the run continues", self.source.run);
         }
         outcome
     }

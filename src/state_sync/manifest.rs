@@ -5,7 +5,9 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::error::{Result, StateSyncError};
+use anyhow::Result;
+
+use super::error::StateSyncError;
 use crate::event::{Place, RunOutcome};
 use crate::model::{CommitId, PhaseId, RunId, Timestamp};
 use crate::projection::cells::clean;
@@ -50,13 +52,15 @@ impl Manifest {
         let head: Head = serde_json::from_slice(bytes).map_err(|error| damaged(format!("{NAME}: {error}")))?;
         let major = |format: &str| format.split('.').next().and_then(|number| number.parse::<u32>().ok());
         if major(&head.format) != major(FORMAT) {
-            return Err(StateSyncError::NewerFormat { run: run.clone(), found: clean(&head.format), known: FORMAT });
+            return Err(
+                StateSyncError::NewerFormat { run: run.clone(), found: clean(&head.format), known: FORMAT }.into()
+            );
         }
         let mut manifest: Self = serde_json::from_slice(bytes).map_err(|error| damaged(format!("{NAME}: {error}")))?;
         // It is shown in lists and messages.
         manifest.host = clean(&manifest.host);
         match manifest.fault(run) {
-            Some(fault) => Err(damaged(format!("{NAME}: {fault}"))),
+            Some(fault) => Err(damaged(format!("{NAME}: {fault}")).into()),
             None => Ok(manifest),
         }
     }

@@ -4,28 +4,29 @@
 //! that the log names are its parents. So a push is one ref that moves by compare-and-set, log and commits can never
 //! disagree, and nothing of the remote's branches is touched. `docs/state.md` describes how it is used.
 
-mod arrive;
 mod error;
 mod follow;
-mod land;
 mod manifest;
 mod pack;
 mod published;
+mod receive;
+mod restore;
 mod secrets;
 mod send;
 mod worktrees;
 
+use anyhow::Result;
+
 use crate::git::{Remote, Repository, forget_reference};
 use crate::model::RunId;
 use crate::store::RunDirectory;
-use error::Result;
 
-pub use arrive::{Arrived, Offer, fetch, offers};
 pub use error::StateSyncError;
 pub use follow::Follower;
-pub use land::{Landed, Landing, Standing, standing};
 pub use manifest::Manifest;
 pub use published::unpublished;
+pub use receive::{Offer, ReceivedState, fetch, offers};
+pub use restore::{Destination, LocalRun, Restored, local_run};
 pub use send::{drop_state, send};
 
 const STATES: &str = "refs/lanekeeper/state/";

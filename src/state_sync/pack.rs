@@ -6,7 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::error::{Result, StateSyncError};
+use anyhow::Result;
+
+use super::error::StateSyncError;
 use super::manifest::{FORMAT, Manifest, NAME};
 use super::{Source, outgoing_reference, secrets};
 use crate::event::{Record, RunStarted};

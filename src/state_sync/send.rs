@@ -1,9 +1,11 @@
 //! Pushes a run's state: one ref, moved only if the remote is where this clone left it, or at a state that the log continues.
 
-use super::arrive::{Arrived, fetch};
-use super::error::{Result, StateSyncError};
+use anyhow::Result;
+
+use super::error::StateSyncError;
 use super::manifest::Manifest;
 use super::pack::{Packed, pack};
+use super::receive::{ReceivedState, fetch};
 use super::{Source, outgoing_reference, seen_reference, state_reference};
 use crate::git::{PushRequest, Remote, forget_reference, point_reference};
 use crate::model::digest::sha256;
@@ -28,7 +30,7 @@ pub fn send(source: &Source, remote: &Remote, force: bool) -> Result<Sent> {
     if !push(source, remote, &packed, expected.as_ref())? {
         let theirs = going_on_from(source, remote, &packed, force)?;
         if !push(source, remote, &packed, theirs.as_ref().map(|theirs| &theirs.commit))? {
-            return Err(superseded(remote, &packed.manifest));
+            return Err(superseded(remote, &packed.manifest).into());
         }
     }
     point_reference(&source.repository, &seen, &packed.commit)?;
@@ -50,16 +52,16 @@ fn push(source: &Source, remote: &Remote, packed: &Packed, expected: Option<&Com
 }
 
 /// What the remote has, if the local log continues it, for example after a push whose answer was lost.
-fn going_on_from(source: &Source, remote: &Remote, packed: &Packed, force: bool) -> Result<Option<Arrived>> {
-    let arrived = match fetch(&source.repository, remote, &source.run) {
-        Err(StateSyncError::NoState { .. }) => return Ok(None),
+fn going_on_from(source: &Source, remote: &Remote, packed: &Packed, force: bool) -> Result<Option<ReceivedState>> {
+    let received = match fetch(&source.repository, remote, &source.run) {
+        Err(error) if matches!(error.downcast_ref(), Some(StateSyncError::NoState { .. })) => return Ok(None),
         // What cannot be read is overwritten by force only.
-        arrived => arrived?,
+        received => received?,
     };
-    if force || continues(&packed.log, &arrived.manifest) {
-        return Ok(Some(arrived));
+    if force || continues(&packed.log, &received.manifest) {
+        return Ok(Some(received));
     }
-    Err(superseded(remote, &arrived.manifest))
+    Err(superseded(remote, &received.manifest).into())
 }
 
 pub(super) fn continues(log: &[u8], earlier: &Manifest) -> bool {

@@ -54,7 +54,7 @@ fn open(pool: &Pool, holder: &Holder, worktree: &Worktree, copy: &[String]) -> R
     Ok(opened)
 }
 
-/// Puts the files of a worktree to a snapshot's that was taken where its branch stands now.
+/// Restores the files of a worktree from a snapshot that was taken at the current head of its branch.
 fn bring_back(pool: &Pool, worktree: &Worktree, snapshot: &CommitId) -> Result<(), GitError> {
     let head = git::head_of(&worktree.path)?.commit;
     let taken_there = *snapshot != head && pool.repository().is_ancestor(&head, snapshot)?;

@@ -1,4 +1,4 @@
-//! `checkpoints.json`: the contract's view of every run of a repository, shared with whoever else writes it
+//! `checkpoints.json`: the contract's view of every run of a repository, shared with other programs that write it
 //! (seed 004; SPEC §4 and §5; for users: `docs/checkpoints.md`).
 
 use std::borrow::{Borrow, Cow};
@@ -24,7 +24,7 @@ pub enum CheckpointsError {
     File(#[from] FileError),
     /// The file is no JSON array; it was left as it is.
     #[error(
-        "{}:{line}:{column}: {reason}; the file was left as it is: mend it, or move it away: a run \
+        "{}:{line}:{column}: {reason}; the file was left as it is: fix it, or move it away: a run \
          writes its own records again when it is resumed", .path.display()
     )]
     Unreadable {
@@ -61,6 +61,16 @@ pub enum CheckpointEntry {
         /// Why it is no record.
         reason: String,
     },
+}
+
+impl CheckpointEntry {
+    /// `None`: it is not a record of the contract.
+    pub fn record(&self) -> Option<&CheckpointRecord> {
+        match self {
+            Self::Record(record) => Some(record),
+            Self::Foreign { .. } => None,
+        }
+    }
 }
 
 /// Puts `records` into the file at `path`, which is made if there is none. Any number of processes may do so at once.

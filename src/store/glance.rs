@@ -1,4 +1,4 @@
-//! Which runs are unfinished, told by the ends of their logs: for hooks, which may not take the time to read them whole,
+//! Detects unfinished runs by the ends of their logs: for hooks, which may not take the time to read them whole,
 //! and for `status`, which has to look at all of them.
 
 use std::cmp::Reverse;
@@ -39,7 +39,7 @@ pub struct Glance {
 }
 
 impl StateDirectory {
-    /// The unfinished runs among the hundred whose logs changed last, the one that changed last first. Logs of other
+    /// The unfinished runs among the hundred whose logs changed last, latest first. Logs of other
     /// writers, logs that are kept elsewhere and logs that cannot be read are passed over.
     pub fn unfinished_at_a_glance(&self) -> Vec<Glance> {
         let mut logs: Vec<(SystemTime, PathBuf)> =
@@ -200,11 +200,11 @@ fn worktree_root(started: &RunStarted, log: &File, length: u64) -> io::Result<Pa
 /// How much of each end of a log is searched for where its run was taken to, in bytes.
 const MOST: u64 = 1 << 18;
 
-/// Without one of these a run has nothing to go on with: `recover::resume::has_begun`.
+/// Without one of these a run has nothing to continue: `recover::resume::has_begun`.
 const CHECKPOINT: &[u8] = b"\"event\":\"checkpoint_reached\"";
 const BLOCKED: &[u8] = b"\"event\":\"lane_blocked\"";
 
-/// What the last line says that says how the run stands; `None`: no line does.
+/// The state of the run by the last line that has one; `None`: no line does.
 fn last_outcome(tail: &[u8]) -> Option<Option<RunOutcome>> {
     lines(tail).rev().find_map(|line| {
         let may_tell = [b"\"event\":\"run_".as_slice(), b"\"event\":\"lane_rolled_back\""];

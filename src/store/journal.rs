@@ -64,8 +64,8 @@ impl Journal {
         let (Some(run), Some(last)) = (scan.run, records.last()) else {
             return Err(LogError::Empty { path: path.to_owned() });
         };
-        let mended = if scan.whole < bytes.len() { truncate(&file, scan.whole as u64) } else { Ok(()) };
-        mended.and_then(|()| sync_contents(&file)).map_err(|source| cannot("repair the end of", path, source))?;
+        let repaired = if scan.whole < bytes.len() { truncate(&file, scan.whole as u64) } else { Ok(()) };
+        repaired.and_then(|()| sync_contents(&file)).map_err(|source| cannot("repair the end of", path, source))?;
         bytes.truncate(scan.whole);
         let mut journal = Self::over((path, bytes), file, run, (last.seq, last.at));
         journal.waiting.extend(scan.open_end.then_some(b'\n'));
@@ -111,7 +111,7 @@ impl Journal {
         Self { redactor, ..self }
     }
 
-    /// Adds a record for `event` to what waits for [`Journal::sync`]. Nobody may act on it before that.
+    /// Adds a record for `event` to what waits for [`Journal::sync`]. No process may act on it before that.
     ///
     /// Its time is `at`, to the millisecond, but never before the record before it: a clock that was set back moves
     /// nothing.

@@ -5,7 +5,7 @@
 //! (`lane_files`) are views that others may read and add to.
 
 pub mod checkpoints;
-pub(crate) mod checkpoints_mend;
+pub(crate) mod checkpoints_repair;
 mod error;
 pub(crate) mod error_log;
 mod glance;

@@ -1,7 +1,7 @@
 //! The format of one line of the run log (SPEC §4; for users: `docs/run-log.md`).
 //!
 //! A line is a JSON object: the contract's columns, the event's own fields, and last a checksum over every byte before
-//! it. A field of the event that has a column's name stands once, in the column's place.
+//! it. A field of the event that has a column's name is written once, as that column.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -96,7 +96,7 @@ pub(super) fn decode(line: &[u8], format: &str) -> Result<Line, LineFault> {
     if let (Ok(head), Ok(event)) = (serde_json::from_slice::<Head>(line), serde_json::from_slice(line)) {
         return Ok(head.line(event));
     }
-    // A column without a value stands for a field that is not there, which only some events mind.
+    // A column without a value is an absent field, which only some events require.
     let mut object: Map<String, Value> = serde_json::from_slice(line).map_err(fields)?;
     for column in ["lane", "task"] {
         if object.get(column).is_some_and(|value| value == NONE) {
@@ -119,7 +119,7 @@ pub(super) fn word_of(line: &[u8]) -> Option<&str> {
     std::str::from_utf8(word).ok()
 }
 
-/// Whether the line ends with the checksum of what stands before it.
+/// Whether the line ends with the checksum of the text before it.
 pub(super) fn is_intact(line: &[u8]) -> bool {
     // The text is compared, not the number: `A` for `a` in the checksum is damage too.
     line.len().checked_sub(CHECKSUM_LENGTH).is_some_and(|end| {

@@ -108,7 +108,7 @@ pub(crate) struct Unsettled {
 /// Takes everything that waits in `directory`, the oldest first. No directory holds no requests.
 ///
 /// What is taken cannot be withdrawn any more and is not taken again, but stays as `*.taken` until it is forgotten. A
-/// request that cannot be read, or not be moved and would be taken again, is set aside as `*.bad` and keeps nobody from
+/// request that cannot be read, or not be moved and would be taken again, is set aside as `*.bad` and does not prevent
 /// taking the others.
 pub fn take(directory: &Path) -> Result<Taken, FileError> {
     let mut taken = Taken::default();
@@ -134,7 +134,7 @@ pub(crate) fn forget(files: &[PathBuf]) {
     }
 }
 
-/// The requests that were taken and not forgotten, the oldest first. Nobody else may be taking any.
+/// The requests that were taken and not forgotten, the oldest first. No other process may be taking any.
 pub(crate) fn unsettled(directory: &Path) -> Result<Vec<Unsettled>, FileError> {
     let files = ending_with(directory, TAKEN)?.into_iter();
     Ok(files.filter_map(|file| Some(Unsettled { request: read(&file).ok()?, since: age(&file), file })).collect())
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(taken.requests, sent);
         assert_eq!(take(directory.path()).unwrap().requests, []);
         let left: Vec<Request> = unsettled(directory.path()).unwrap().into_iter().map(|left| left.request).collect();
-        assert_eq!(left, sent, "whoever dies now has lost them");
+        assert_eq!(left, sent, "a process that dies now has lost them");
         forget(&taken.files);
         assert_eq!(unsettled(directory.path()).unwrap(), []);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);

@@ -55,7 +55,7 @@ pub fn specifications(run: &RunDirectory) -> Result<Vec<JobSpec>, FileError> {
 ///
 /// # Errors
 /// [`FileError`], also when a symbolic link is on the way.
-pub fn put_down(run: &RunDirectory, files: &[RunFile]) -> Result<(), FileError> {
+pub fn restore(run: &RunDirectory, files: &[RunFile]) -> Result<(), FileError> {
     let root = run.directory();
     files.iter().try_for_each(|(path, contents)| match is_plain(path) {
         true => write_below(&root, Path::new(path), contents),
@@ -179,16 +179,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_put_down_stays_below_the_run_and_is_its_owners() {
+    fn restored_files_stay_below_the_run_and_are_its_owners() {
         let (_root, run) = directory();
-        put_down(&run, &[("lanes/A/tests-1/exit.json".to_owned(), b"{}".to_vec())]).unwrap();
+        restore(&run, &[("lanes/A/tests-1/exit.json".to_owned(), b"{}".to_vec())]).unwrap();
         let made = run.directory().join("lanes/A/tests-1/exit.json");
         assert_eq!(fs::metadata(made).unwrap().permissions().mode() & 0o777, 0o600);
         for bad in ["../x", "/etc/x", "a/../x", "", "a//b", ".x", "a/.git/config", "-x", "a b"] {
-            let error = put_down(&run, &[(bad.to_owned(), Vec::new())]).unwrap_err();
+            let error = restore(&run, &[(bad.to_owned(), Vec::new())]).unwrap_err();
             assert!(matches!(error, FileError::Outside { .. }), "{bad}: {error}");
         }
         symlink("/tmp", run.directory().join("lanes/B")).unwrap();
-        put_down(&run, &[("lanes/B/x".to_owned(), Vec::new())]).unwrap_err();
+        restore(&run, &[("lanes/B/x".to_owned(), Vec::new())]).unwrap_err();
     }
 }

@@ -20,7 +20,7 @@ use crate::model::{PhaseId, RunId};
 pub struct LogContents {
     /// Every record that can be read, in order; those of a number that was there before are left out.
     pub records: Vec<Record>,
-    /// Whether something that is no whole record stands after the last line: a write that was cut short, or one that
+    /// Whether something that is not a whole record follows the last line: a write that was cut short, or one that
     /// is under way.
     pub torn_tail: bool,
     /// Every line that should be a record and is none.
@@ -42,8 +42,8 @@ pub(crate) fn read_some(path: &Path, mut wanted: impl FnMut(&str) -> bool) -> Re
     let mut scanner = Scanner::default();
     let mut lines = bytes.split(|&byte| byte == b'\n').peekable();
     lines.peek().map_or(Ok(()), |first| scanner.check_format(path, first))?;
-    let told = lines.filter(|line| record::word_of(line).is_some_and(&mut wanted));
-    let lines = told.filter_map(|line| record::decode(line, &scanner.format).ok()).collect::<Vec<_>>();
+    let wanted = lines.filter(|line| record::word_of(line).is_some_and(&mut wanted));
+    let lines = wanted.filter_map(|line| record::decode(line, &scanner.format).ok()).collect::<Vec<_>>();
     let mut records = lines.into_iter().filter_map(|line| scanner.of_this_run(line).ok()).collect::<Vec<_>>();
     relocate(&mut records);
     Ok(records)
@@ -216,11 +216,11 @@ impl Scanner {
     }
 }
 
-/// How many lines are decoded before their records are put in order: so many that threads are worth their start, so few
-/// that what is decoded takes little memory besides.
+/// How many lines are decoded before their records are put in order: enough that threads are worth their start, few
+/// enough that the decoded lines take little memory.
 const BLOCK: usize = 8192;
 
-/// Decodes lines, which say nothing of each other, on all cores.
+/// Decodes lines, which are independent, on all cores.
 fn decode_all(lines: &[&[u8]], format: &str) -> Vec<Result<record::Line, LineFault>> {
     let decode = |lines: &[&[u8]]| lines.iter().map(|line| record::decode(line, format)).collect::<Vec<_>>();
     let cores = thread::available_parallelism().map_or(1, NonZero::get);

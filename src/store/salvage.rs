@@ -42,7 +42,7 @@ pub fn salvage(path: &Path, run: &RunId) -> Result<Salvage, LogError> {
     let records = scan_all(path, &text)?.contents.records;
     let stranded = scan.records.len().saturating_sub(records.len());
     let last = intact.last().map_or(0, |(_, number)| *number);
-    // Nobody knows what stood in a line after the last record.
+    // The contents of a line after the last record are unknown.
     let is_lost = |damage: &Damage| stranded > 0 || damage.line > last;
     let (lost, needless): (Vec<Damage>, Vec<Damage>) =
         scan_all(path, &bytes)?.contents.damage.into_iter().partition(is_lost);

@@ -22,8 +22,8 @@ pub fn append(path: &Path, call: &Value) -> Result<(), FileError> {
 }
 
 impl RunDirectory {
-    /// Counts a tool call that somebody made by hand in the worktree of `lane`, or of its `agent`, and says which one it
-    /// is, from 1.
+    /// Counts a tool call that the user made by hand in the worktree of `lane`, or of its `agent`. Returns the count,
+    /// from 1.
     pub fn count_tool_call(&self, lane: &LaneId, agent: Option<&AgentName>) -> Result<u64, FileError> {
         let directory = self.directory();
         create_directories(&directory, Path::new(BY_HAND))?;

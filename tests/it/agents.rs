@@ -3,12 +3,12 @@
 use crate::support::TestEnv;
 
 /// Runs a lane with one retry whose first attempt does `mistake`, which must fail with `complaint`, and whose second
-/// does `mend`.
-fn mistaken(mistake: &str, complaint: &str, mend: &str) -> TestEnv {
+/// does `fix`.
+fn mistaken(mistake: &str, complaint: &str, fix: &str) -> TestEnv {
     let env = TestEnv::new();
     env.plan(&format!(
         "[[lane]]\nid = \"L\"\nowns = [\"src/**\"]\nretries = 1\ncommand = '''\n\
-         if [ $LANEKEEPER_ATTEMPT = 1 ]; then {mistake}\nelse {mend}\nfi\n'''\n"
+         if [ $LANEKEEPER_ATTEMPT = 1 ]; then {mistake}\nelse {fix}\nfi\n'''\n"
     ));
     env.execute(&[]).exits(0);
     let failures = env.events("failure_noted");

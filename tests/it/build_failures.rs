@@ -1,15 +1,15 @@
-//! Gates that fail after agents were merged: who mends what (SPEC §8; seed 003, Recovery Procedure 3).
+//! Gates that fail after agents were merged: who fixes what (SPEC §8; seed 003, Recovery Procedure 3).
 
 use crate::support::TestEnv;
 
-/// Two agents, each with a file, and a third called `test`; the gate prints what `$SCRATCH/gate` holds until it is mended.
+/// Two agents, each with a file, and a third called `test`; the gate prints what `$SCRATCH/gate` holds until it is fixed.
 fn plan(gate: &str) -> String {
     let agent = |name: &str, before: &str, file: &str| {
         let wait = if before.is_empty() { String::new() } else { format!("wait-for-merge {before}; ") };
         format!(
             "[[lane.agent]]\nname = \"{name}\"\ncommand = '''\n\
              {wait}echo {name} >> \"$SCRATCH/began\"; cp \"$LANEKEEPER_PROMPT_FILE\" \"$SCRATCH/prompt.{name}.$LANEKEEPER_ATTEMPT\"\n\
-             if [ $LANEKEEPER_ATTEMPT -gt 1 ]; then echo mended > mended; fi\n\
+             if [ $LANEKEEPER_ATTEMPT -gt 1 ]; then echo fixed > fixed; fi\n\
              mkdir -p src; echo $LANEKEEPER_ATTEMPT > src/{file}\n'''\n"
         )
     };
@@ -18,26 +18,26 @@ fn plan(gate: &str) -> String {
     format!("{gate}[[lane]]\nid = \"L\"\nagent_worktrees = \"on\"\nMORE{agents}")
 }
 
-/// A lane whose own tests print that, until an agent was told to mend it.
+/// A lane whose own tests print that, until an agent was told to fix it.
 fn tests_print(output: &str) -> TestEnv {
     let env = TestEnv::new();
     env.write("scratch/output", output);
-    let tests = "tests = ['[ -e mended ] || { cat \"$SCRATCH/output\"; exit 1; }']\n";
+    let tests = "tests = ['[ -e fixed ] || { cat \"$SCRATCH/output\"; exit 1; }']\n";
     env.plan(&plan("").replace("MORE", tests));
     env
 }
 
-fn who_mended(env: &TestEnv) -> String {
+fn who_fixed(env: &TestEnv) -> String {
     let began = env.scratch("began");
-    let mended: Vec<&str> = began.lines().skip(3).collect();
-    mended.join(" ")
+    let fixed: Vec<&str> = began.lines().skip(3).collect();
+    fixed.join(" ")
 }
 
 #[test]
 fn what_does_not_compile_goes_to_the_agent_that_last_touched_the_file() {
     let env = tests_print("src/first.c:3:5: error: 'x' undeclared (first use in this function)\n");
     env.execute(&["--max-parallel", "1"]).exits(0);
-    assert_eq!(who_mended(&env), "first");
+    assert_eq!(who_fixed(&env), "first");
     let prompt = env.scratch("prompt.first.2");
     assert!(prompt.contains("src/first.c:3:5: 'x' undeclared"), "{prompt}");
     let failure = &env.events("failure_noted")[0]["failure"];
@@ -51,15 +51,15 @@ fn failed_tests_go_to_the_agent_called_test_also_when_their_output_says_nothing(
     for output in ["FAILED tests/test_a.py::test_b - assert 1 == 2\n=== 1 failed in 0.01s ===\n", "hm\n"] {
         let env = tests_print(output);
         env.execute(&["--max-parallel", "1"]).exits(0);
-        assert_eq!(who_mended(&env), "test", "{output}");
+        assert_eq!(who_fixed(&env), "test", "{output}");
     }
 }
 
 #[test]
-fn a_few_violations_of_style_are_mended_by_who_came_last() {
+fn a_few_violations_of_style_are_fixed_by_who_came_last() {
     let env = tests_print("src/last.py:1:1: F401 [*] `os` imported but unused\nFound 1 error.\n");
     env.execute(&["--max-parallel", "1"]).exits(0);
-    assert_eq!(who_mended(&env), "last");
+    assert_eq!(who_fixed(&env), "last");
 }
 
 #[test]
@@ -69,22 +69,22 @@ fn what_nobody_understands_is_tried_once_and_then_escalated_with_the_log_kept() 
     env.plan(&plan(gate).replace("MORE", "retries = 5\n"));
     let ended = env.execute(&["--max-parallel", "1"]).exits(1);
     ended.says(&["class    unknown", "gibberish", "output.log", "needs a decision. What you can do:"]);
-    // Who comes in while the first one mends it changes nothing about that one try.
+    // Who comes in while the first one fixes it changes nothing about that one try.
     let mut began: Vec<String> = env.scratch("began").lines().map(str::to_owned).collect();
     began.sort_unstable();
     assert_eq!(began, ["first", "first", "last", "test"], "one try, though there are five retries");
 }
 
 #[test]
-fn a_checkpoint_gate_that_another_agent_can_mend_is_judged_again_with_that_ones_work() {
+fn a_checkpoint_gate_that_another_agent_can_fix_is_judged_again_with_that_ones_work() {
     let env = TestEnv::new();
     // What the first agent brought does not compile once the last one's file is there.
     let gate = "[gates]\ncheckpoint = ['''\n\
-        [ -e mended ] || [ ! -e src/last.c ] || { echo \"src/first.c:1:1: error: conflicting types\"; exit 1; }\n''']\n";
+        [ -e fixed ] || [ ! -e src/last.c ] || { echo \"src/first.c:1:1: error: conflicting types\"; exit 1; }\n''']\n";
     env.plan(&plan(gate).replace("MORE", ""));
     env.execute(&["--max-parallel", "1"]).exits(0);
     assert_eq!(env.scratch("began"), "first\ntest\nlast\nfirst\n");
-    assert!(env.holds("main", "mended") && env.holds("main", "src/last.c"));
+    assert!(env.holds("main", "fixed") && env.holds("main", "src/last.c"));
     env.assert_nothing_left(&["main"]);
 }
 
@@ -107,7 +107,7 @@ fn broken_by_the_third(more: &str) -> TestEnv {
 }
 
 #[test]
-fn the_merge_that_broke_the_tests_is_found_and_who_made_it_mends_it() {
+fn the_merge_that_broke_the_tests_is_found_and_who_made_it_fixes_it() {
     let env = broken_by_the_third("");
     let ended = env.execute(&["--bisect-merges", "--max-parallel", "1"]).exits(0);
     ended.says(&["L: tests: first failing with the merge of a3"]);
@@ -125,7 +125,7 @@ fn a_search_that_is_killed_goes_on_without_judging_a_merge_twice() {
         env.lanekeeper_with(&start, |command| command.env("LANEKEEPER_CRASH_POINT", point));
         env.resume(&[]).exits(0);
         assert_eq!(env.scratch("began"), "a1\na2\na3\na4\na3\n");
-        // The lane, which the resume tests again; two of its merges; the lane once it is mended.
+        // The lane, which the resume tests again; two of its merges; the lane once it is fixed.
         let tested = env.scratch("tested");
         let first = tested.lines().next().expect("a test");
         let mut commits: Vec<&str> = tested.lines().filter(|commit| *commit != first).collect();

@@ -35,12 +35,12 @@ fn the_next_phase_runs_when_one_is_done_and_the_signals_say_so() {
 fn a_phase_that_fails_ends_the_chain_and_a_resume_goes_on_with_it() {
     let env = TestEnv::new();
     let one = phase(&env, "P1", "");
-    let two = phase(&env, "P2", "[ -e \"$SCRATCH/mended\" ] || exit 3; ");
+    let two = phase(&env, "P2", "[ -e \"$SCRATCH/fixed\" ] || exit 3; ");
     let three = phase(&env, "P3", "");
     let ended = env.lanekeeper(&["execute-phase", &one, "--next-phase", &two, "--next-phase", &three]).exits(1);
     assert_eq!(signals(&ended.stdout)[1], "PHASE_COMPLETE_STOP: at least one lane failed");
     assert_eq!(env.scratch("ran"), "P1\n");
-    env.write("scratch/mended", "");
+    env.write("scratch/fixed", "");
     let ended = env.lanekeeper(&["resume"]).exits(0);
     assert_eq!(env.scratch("ran"), "P1\nP2\nP3\n", "what is done is not done again");
     assert_eq!(signals(&ended.stdout).last().map(String::as_str), Some("PHASE_COMPLETE_STOP: that was the last phase"));
@@ -50,10 +50,10 @@ fn a_phase_that_fails_ends_the_chain_and_a_resume_goes_on_with_it() {
 fn the_same_command_with_resume_passes_over_what_is_complete() {
     let env = TestEnv::new();
     let one = phase(&env, "P1", "");
-    let two = phase(&env, "P2", "[ -e \"$SCRATCH/mended\" ] || exit 3; ");
+    let two = phase(&env, "P2", "[ -e \"$SCRATCH/fixed\" ] || exit 3; ");
     let chain = ["execute-phase", &one, "--next-phase", &two];
     env.lanekeeper(&chain).exits(1);
-    env.write("scratch/mended", "");
+    env.write("scratch/fixed", "");
     env.lanekeeper(&[&chain[..], &["--resume"]].concat()).exits(0).says(&["Phase P1 is complete"]);
     assert_eq!(env.scratch("ran"), "P1\nP2\n");
 }

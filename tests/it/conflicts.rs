@@ -77,7 +77,7 @@ fn overtaken(tests: &str) -> TestEnv {
          [[lane]]\nid = \"B\"\ntests = '{tests}'\ncommand = '''\n\
          touch \"$SCRATCH/b-started\"\n\
          while [ -d \"$SCRATCH\" ] && ! git cat-file -e main:a.txt 2>/dev/null; do sleep 0.02; done\n\
-         echo b > b.txt; [ $LANEKEEPER_ATTEMPT = 1 ] || echo mended > mended.txt\n'''\n"
+         echo b > b.txt; [ $LANEKEEPER_ATTEMPT = 1 ] || echo fixed > fixed.txt\n'''\n"
     ));
     env.execute(&["--max-parallel", "2"]).exits(0);
     env
@@ -97,9 +97,9 @@ fn a_lane_that_was_overtaken_is_tested_again_on_the_merged_result() {
 }
 
 #[test]
-fn a_lane_whose_tests_fail_on_the_merged_result_is_mended_there() {
-    let env = overtaken("[ ! -e a.txt ] || [ -e mended.txt ] || { echo they clash; exit 5; }");
-    assert!(env.holds("main", "mended.txt") && env.holds("main", "a.txt"));
+fn a_lane_whose_tests_fail_on_the_merged_result_is_fixed_there() {
+    let env = overtaken("[ ! -e a.txt ] || [ -e fixed.txt ] || { echo they clash; exit 5; }");
+    assert!(env.holds("main", "fixed.txt") && env.holds("main", "a.txt"));
     let failures = env.events("failure_noted");
     assert_eq!(failures.len(), 1);
     assert_eq!(failures[0]["failure"]["exit_code"], 5);

@@ -5,9 +5,9 @@ use crate::support::TestEnv;
 /// Three agents of one round: one passes, one fails, one runs out of time.
 const THREE: &str = "[[lane]]\nid = \"L\"\nretries = 0\n\
     [[lane.agent]]\nname = \"good\"\ncommand = 'echo good >> \"$SCRATCH/began\"; echo g > g.txt'\n\
-    [[lane.agent]]\nname = \"bad\"\ncommand = 'echo bad >> \"$SCRATCH/began\"; [ -e \"$SCRATCH/mended\" ] && echo b > b.txt'\n\
+    [[lane.agent]]\nname = \"bad\"\ncommand = 'echo bad >> \"$SCRATCH/began\"; [ -e \"$SCRATCH/fixed\" ] && echo b > b.txt'\n\
     [[lane.agent]]\nname = \"slow\"\ntimeout = \"100ms\"\n\
-    command = 'echo slow >> \"$SCRATCH/began\"; [ -e \"$SCRATCH/mended\" ] || sleep 60; echo s > s.txt'\n\
+    command = 'echo slow >> \"$SCRATCH/began\"; [ -e \"$SCRATCH/fixed\" ] || sleep 60; echo s > s.txt'\n\
     [[lane]]\nid = \"M\"\ndepends_on = [\"L\"]\ncommand = 'echo m > m.txt'\n";
 
 #[test]
@@ -19,7 +19,7 @@ fn a_partial_round_is_summed_up_and_only_the_incomplete_agents_are_invoked_again
     ended.says(&["lanekeeper resume r1", "lanekeeper rollback r1 --lane L"]);
     let kept = env.read("repo/.claude/ai-dev-kit/run-logs/r1/escalations.md");
     assert!(kept.contains("Lane L needs a decision") && !kept.contains("Lane M"), "{kept}");
-    env.write("scratch/mended", "");
+    env.write("scratch/fixed", "");
     env.write("scratch/began", "");
     env.resume(&[]).exits(0).says(&["1/3 complete"]);
     let mut again: Vec<String> = env.scratch("began").lines().map(str::to_owned).collect();

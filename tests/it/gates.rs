@@ -4,30 +4,30 @@ use serde_json::json;
 
 use crate::support::{RUN, TestEnv};
 
-/// A lane whose first attempt does half and whose later ones mend it.
-const MENDS: &str = "echo $LANEKEEPER_ATTEMPT > work.txt; [ $LANEKEEPER_ATTEMPT = 1 ] || touch mended.txt";
+/// A lane whose first attempt does half and whose later ones fix it.
+const FIXES: &str = "echo $LANEKEEPER_ATTEMPT > work.txt; [ $LANEKEEPER_ATTEMPT = 1 ] || touch fixed.txt";
 
-/// Fails, and says why, until the work is mended.
-const GATE: &str = "[ -e mended.txt ] || { echo it is not mended; exit 3; }";
+/// Fails, and says why, until the work is fixed.
+const GATE: &str = "[ -e fixed.txt ] || { echo it is not fixed; exit 3; }";
 
 /// Runs a plan that needs one retry, and checks that the retry was told of the gate.
-fn mended(plan: &str) -> TestEnv {
+fn fixed(plan: &str) -> TestEnv {
     let env = TestEnv::new();
     env.plan(plan);
     env.execute(&[]).exits(0);
     let context = env.attempt_file("L", "agent", 2, "failure_context.json");
-    assert!(context.contains("it is not mended") && context.contains("code 3"), "{context}");
+    assert!(context.contains("it is not fixed") && context.contains("code 3"), "{context}");
     assert_eq!(env.file_at("main", "work.txt"), "2");
     env.assert_nothing_left(&["main"]);
     env
 }
 
 #[test]
-fn a_lane_whose_tests_fail_is_mended_and_tested_again() {
-    let env = mended(&format!("[[lane]]\nid = \"L\"\ntests = '{GATE}'\ncommand = '{MENDS}'\n"));
+fn a_lane_whose_tests_fail_is_fixed_and_tested_again() {
+    let env = fixed(&format!("[[lane]]\nid = \"L\"\ntests = '{GATE}'\ncommand = '{FIXES}'\n"));
     let record = env.checkpoint("L", "after_lane_tests");
     assert_eq!((&record["status"], &record["exit_code"]), (&json!("complete"), &json!(0)));
-    assert!(record["command"].as_str().expect("a command").contains("mended"));
+    assert!(record["command"].as_str().expect("a command").contains("fixed"));
 }
 
 #[test]
@@ -55,17 +55,17 @@ fn a_gate_of_a_native_plan_that_cannot_fail_is_named() {
 
 #[test]
 fn the_atomic_gate_judges_every_task() {
-    mended(&format!("[gates]\natomic = '{GATE}'\n[[lane]]\nid = \"L\"\ncommand = '{MENDS}'\n"));
+    fixed(&format!("[gates]\natomic = '{GATE}'\n[[lane]]\nid = \"L\"\ncommand = '{FIXES}'\n"));
 }
 
 #[test]
 fn the_checkpoint_gate_judges_what_is_merged_into_the_lane() {
-    mended(&format!("[gates]\ncheckpoint = '{GATE}'\n[[lane]]\nid = \"L\"\ncommand = '{MENDS}'\n"));
+    fixed(&format!("[gates]\ncheckpoint = '{GATE}'\n[[lane]]\nid = \"L\"\ncommand = '{FIXES}'\n"));
 }
 
 #[test]
 fn a_tasks_own_commands_judge_it() {
-    mended(&format!("[[lane]]\nid = \"L\"\ncommand = '{MENDS}'\n[[lane.task]]\nverify = ['true', '{GATE}']\n"));
+    fixed(&format!("[[lane]]\nid = \"L\"\ncommand = '{FIXES}'\n[[lane.task]]\nverify = ['true', '{GATE}']\n"));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a_final_gate_that_was_red_judges_the_branch_as_a_resume_finds_it() {
     env.execute(&[]).exits(3);
     env.resume(&[]).exits(3);
     env.write("repo/l.txt", "good\n");
-    env.commit("mend it");
+    env.commit("fix it");
     env.resume(&[]).exits(0);
     env.assert_nothing_left(&["main"]);
 }

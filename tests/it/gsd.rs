@@ -166,7 +166,7 @@ fn a_summary_that_a_run_brings_does_not_change_the_plan_of_its_own_resume() {
     env.program(
         "agent.sh",
         &format!(
-            "#!/bin/sh\n[ $LANEKEEPER_LANE != 01-02 ] || [ -e \"$SCRATCH/mended\" ] || exit 1\n\
+            "#!/bin/sh\n[ $LANEKEEPER_LANE != 01-02 ] || [ -e \"$SCRATCH/fixed\" ] || exit 1\n\
         echo x >> \"$SCRATCH/began.$LANEKEEPER_LANE\"; echo x >> shared.txt\n\
         echo done > {}/$LANEKEEPER_LANE-SUMMARY.md\n",
             PHASE.trim_start_matches("repo/")
@@ -175,7 +175,7 @@ fn a_summary_that_a_run_brings_does_not_change_the_plan_of_its_own_resume() {
     env.write("repo/.planning/phases/01-base/01-03-SUMMARY.md", "done before\n");
     env.commit("done before");
     execute(&env, &["--retries", "0"]).exits(1);
-    env.write("scratch/mended", "");
+    env.write("scratch/fixed", "");
     env.lanekeeper(&["resume", "r1"]).exits(0);
     assert_eq!(env.scratch("began.01-01"), "x\n", "what was merged is not done again");
     assert!(env.holds("main", ".planning/phases/01-base/01-02-SUMMARY.md"));

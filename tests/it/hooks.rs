@@ -65,7 +65,7 @@ fn a_session_is_told_of_its_unfinished_runs_and_of_others() {
     let own = context(&hook(&env, "session-start", json!({"session_id": "s1", "source": "resume"})), "SessionStart");
     for said in [
         "This session's run r1",
-        "A stands at AWAITING_USER_APPROVAL (waits for an answer to its changes)",
+        "A is at AWAITING_USER_APPROVAL (waits for an answer to its changes)",
         "lanekeeper resume r1",
         "rollback r1",
     ] {

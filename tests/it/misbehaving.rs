@@ -162,7 +162,8 @@ fn a_daemon_that_leaves_its_session_is_ended_with_the_attempt() {
 
 #[test]
 fn an_agent_that_kills_its_supervisor_is_not_taken_at_its_word() {
-    run(plan("echo e > e; kill -9 $PPID; wait-for never")).refused(1, &["E", "the supervisor died without a word"]);
+    run(plan("echo e > e; kill -9 $PPID; wait-for never"))
+        .refused(1, &["E", "the supervisor died without recording an exit"]);
 }
 
 #[test]

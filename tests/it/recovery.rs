@@ -50,8 +50,8 @@ const WORKS: &str = "[[lane]]\nid = \"L\"\ncommand = 'echo l > l.txt'\n";
 /// A lane whose agent waits in its first attempt.
 const WAITS: &str = "[[lane]]\nid = \"L\"\ncommand = 'echo l > l.txt; touch \"$SCRATCH/began\"; wait-for go'\n";
 
-/// A lane that passes once the cause is mended.
-const FAILS: &str = "[[lane]]\nid = \"L\"\nretries = 0\ncommand = '[ -e \"$SCRATCH/mended\" ] && echo l > l.txt'\n";
+/// A lane that passes once the cause is fixed.
+const FAILS: &str = "[[lane]]\nid = \"L\"\nretries = 0\ncommand = '[ -e \"$SCRATCH/fixed\" ] && echo l > l.txt'\n";
 
 fn planned(plan: &str) -> TestEnv {
     let env = TestEnv::new();
@@ -120,8 +120,8 @@ fn shown(state: &str) -> (TestEnv, Ended) {
             env.write("scratch/go", "");
             (env, run.wait())
         }
-        "tests-red" => executed(&FAILS.replace("command = '[ -e \"$SCRATCH/mended\" ] &&", "tests = '[ -e \"$SCRATCH/mended\" ]'\ncommand = '")),
-        "phase-red" => executed(&format!("[gates]\nfinal = '[ -e \"$SCRATCH/mended\" ]'\n{WORKS}")),
+        "tests-red" => executed(&FAILS.replace("command = '[ -e \"$SCRATCH/fixed\" ] &&", "tests = '[ -e \"$SCRATCH/fixed\" ]'\ncommand = '")),
+        "phase-red" => executed(&format!("[gates]\nfinal = '[ -e \"$SCRATCH/fixed\" ]'\n{WORKS}")),
         "changed-outside" => {
             let env = stopped().0;
             let opened = env.events("worktree_opened");
@@ -198,7 +198,7 @@ fn every_row_shows_as_it_says_and_what_it_says_to_type_works() {
         let said = format!("{}{}", ended.stdout, ended.stderr);
         assert!(row.codes.is_empty() || row.codes.contains(&ended.code), "{}: {}:\n{said}", row.state, ended.code);
         assert!(row.says.iter().all(|text| said.contains(text.as_str())), "{} does not say so:\n{said}", row.state);
-        env.write("scratch/mended", "");
+        env.write("scratch/fixed", "");
         if row.state == "checkout-in-the-way" {
             env.git(&["checkout", "--quiet", "README.md"]);
         }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::documents::{Schema, junit_faults};
 use crate::support::{RUN, STATE, TestEnv, wait_until};
 
-/// A lane that is mended by a retry, one whose tests never pass, and one that waits for it.
+/// A lane that is fixed by a retry, one whose tests never pass, and one that waits for it.
 pub(crate) const MIXED: &str = r#"
 title = "Billing"
 [gates]

@@ -145,13 +145,13 @@ fn a_run_log_that_is_damaged_in_the_middle_is_refused_with_the_line_and_left_as_
 fn a_changed_plan_that_leaves_out_what_the_run_began_never_takes_the_place_of_the_pinned_one() {
     let env = TestEnv::new();
     let lane = |id: &str, command: &str| format!("[[lane]]\nid = \"{id}\"\nretries = 0\ncommand = '{command}'\n");
-    let both = lane("A", "echo a > a.txt") + &lane("B", "[ -e \"$SCRATCH/mended\" ] && echo b > b.txt");
+    let both = lane("A", "echo a > a.txt") + &lane("B", "[ -e \"$SCRATCH/fixed\" ] && echo b > b.txt");
     env.plan(&both);
     env.execute(&[]).exits(1);
     env.plan(&lane("A", "echo a > a.txt"));
     env.resume(&["--accept-plan-change"]).exits(2).says(&["does not fit what run r1 did"]);
     env.plan(&both);
-    env.write("scratch/mended", "");
+    env.write("scratch/fixed", "");
     env.resume(&[]).exits(0);
     assert!(env.holds("main", "b.txt"));
 }

@@ -251,7 +251,7 @@ fn an_integration_branch_that_went_on_elsewhere_is_refused_before_anything_is_ma
     env.lanekeeper(&["state", "pull"]).exits(3).says(&["neither continues the other", "git merge"]);
     assert_eq!(env.refs(), refs);
     assert!(!env.path(&format!("repo/{STATE}/{RUN}.jsonl")).exists());
-    // What the hint says mends it.
+    // What the hint says fixes it.
     let there = env.git_at("origin.git", &["show", &format!("{PUSHED}:state.json")]);
     let there: Value = serde_json::from_str(&there).expect("JSON");
     env.git(&["merge", "--quiet", "--no-edit", there["integration"].as_str().expect("a commit")]);
@@ -502,7 +502,7 @@ fn a_part_of_the_history_is_not_enough() {
 fn set_up_commands_run_again_in_the_new_worktrees() {
     let env = cloned();
     let setup = "[[lane]]\nid = \"A\"\nsetup = ['echo ready > made.log']\n\
-        command = '[ -e made.log ] && echo a > a.txt && { [ -e \"$SCRATCH/mended\" ] || exit 1; }'\nretries = 0\n\
+        command = '[ -e made.log ] && echo a > a.txt && { [ -e \"$SCRATCH/fixed\" ] || exit 1; }'\nretries = 0\n\
         tests = ['[ -e made.log ]']\n";
     env.write("repo/plan.toml", format!("phase = \"P1\"\n{setup}"));
     env.write("repo/.gitignore", "*.log\n");
@@ -514,7 +514,7 @@ fn set_up_commands_run_again_in_the_new_worktrees() {
     clone_into(&env, "repo");
     env.lanekeeper(&["state", "pull"]).exits(0);
     assert_eq!(worktree_files(&env, "a.txt").len(), 1, "what the agent left uncommitted came along");
-    env.write("scratch/mended", "");
+    env.write("scratch/fixed", "");
     env.lanekeeper(&["resume"]).exits(0);
     assert!(env.holds("main", "a.txt"));
 }

@@ -276,14 +276,14 @@ fn what_a_lost_worktree_held_stays_in_its_snapshot_when_the_lane_is_merged() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"L\"\nretries = 0\ncommand = '''\n\
-         [ -e \"$SCRATCH/mended\" ] && { echo a > a.txt; exit 0; }\necho b > b.txt; exit 1\n'''\n",
+         [ -e \"$SCRATCH/fixed\" ] && { echo a > a.txt; exit 0; }\necho b > b.txt; exit 1\n'''\n",
     );
     env.execute(&[]).exits(1);
     let kept = env.events("snapshot_taken")[0]["reference"].as_str().expect("a ref").to_owned();
     let opened = env.events("worktree_opened");
     let place = opened.iter().find(|event| event["agent"] == "agent").expect("a worktree");
     std::fs::remove_dir_all(place["worktree"]["path"].as_str().expect("a path")).expect("removed");
-    env.write("scratch/mended", "");
+    env.write("scratch/fixed", "");
     env.resume(&[]).exits(0);
     assert!(env.holds("main", "a.txt"));
     assert_eq!(env.file_at(&kept, "b.txt"), "b");

@@ -5,7 +5,7 @@ use clap::ValueEnum;
 /// What Claude Code calls a hook for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum HookEvent {
-    /// A session began, or goes on: tells of unfinished runs.
+    /// A session starts or continues: reports unfinished runs.
     SessionStart,
     /// The user sent a prompt: notes the interruption.
     UserPromptSubmit,

@@ -31,7 +31,7 @@ pub(crate) struct ExecuteLane {
     /// The lane
     #[arg(required_unless_present = "next")]
     pub(crate) lane: Option<LaneId>,
-    /// Run the first ready lane that nobody is working on, instead of LANE
+    /// Run the first ready lane that no session is working on, instead of LANE
     #[arg(long, conflicts_with_all = ["lane", "resume", "rollback", "new_run"])]
     pub(crate) next: bool,
     #[command(flatten)]
@@ -40,7 +40,7 @@ pub(crate) struct ExecuteLane {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub(crate) struct ReadingArgs {
-    /// How the plan is written [default: told from its text]
+    /// How the plan is written [default: detected from its text]
     #[arg(long, value_name = "FORMAT", value_parser = choice::<PlanFormat>())]
     pub(crate) plan_format: Option<PlanFormat>,
     /// Also run GSD plans that are already done
@@ -67,7 +67,7 @@ pub(crate) struct ExecutionArgs {
     /// How many agents may work at once [default: the number of processors, at least 2]
     #[arg(long, value_name = "N", value_parser = value::count)]
     pub(crate) max_parallel: Option<NonZeroU32>,
-    /// The runner of every agent without a command of its own
+    /// The runner of every agent without its own command
     #[arg(long, value_name = "NAME", value_parser = value::runner)]
     pub(crate) runner: Option<String>,
     /// How often a failed attempt is repeated [default: each lane's own]
@@ -160,10 +160,10 @@ pub(crate) struct Resume {
     /// How long the run may take from now on, such as 90s, 2h or none [default: as long as when it began]
     #[arg(long, value_name = "DURATION", value_parser = value::limit)]
     pub(crate) timeout: Option<Limit>,
-    /// What to tell the agents in their next prompts
+    /// Add this text to the next prompt of each agent
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) message: String,
-    /// The lane whose agents are told; all of them if left out
+    /// Send the message only to the agents of this lane [default: all lanes]
     #[arg(long, value_name = "LANE", requires = "message")]
     pub(crate) message_for: Option<LaneId>,
     /// Write a Chrome trace of the run to FILE, for Perfetto or chrome://tracing

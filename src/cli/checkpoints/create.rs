@@ -58,7 +58,7 @@ pub(super) fn held(executor: &Executor, lane: &LaneId, agent: Option<&AgentName>
 fn nothing_there(arguments: &CreateCheckpoint) -> anyhow::Error {
     let who = arguments.agent.as_ref().map_or_else(String::new, |agent| format!("/{agent}"));
     let message = format!("{}{who} holds no worktree now, so there is nothing to keep", arguments.lane);
-    ExitStatus::InvalidState.error(message).hint(format!("where it stands: lanekeeper status {}", arguments.run))
+    ExitStatus::InvalidState.error(message).hint(format!("to see its state: lanekeeper status {}", arguments.run))
 }
 
 /// Has the process that works on the run record the snapshot, or records it if there is none.

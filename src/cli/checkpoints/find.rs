@@ -1,4 +1,4 @@
-//! Finding snapshots: of a run, or the one that a name means.
+//! Finds snapshots: those of a run, or the one with a name.
 
 use std::collections::BTreeMap;
 

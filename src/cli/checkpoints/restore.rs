@@ -106,7 +106,7 @@ fn worktree(locked: &LockedRun, executor: &Executor, found: &Found) -> Result<He
 /// Saves the worktree, and records that before anything is overwritten.
 fn keep(locked: &mut LockedRun, executor: &Executor, found: &Found, slot: &HeldSlot) -> Result<Snapshot> {
     let it = &found.snapshot;
-    let lane = locked.plan.find(&it.lane).ok_or(ExecutorError::Missing("which lane that is"))?;
+    let lane = locked.plan.find(&it.lane).ok_or(ExecutorError::Missing("the lane"))?;
     let keeping = Keeping { lane, agent: it.agent.as_ref(), at: now(), reason: SnapshotReason::Restore };
     let kept = executor.keep_worktree(&keeping, &slot.path)?;
     locked.journal.append(now(), &on_record(found, &kept))?;

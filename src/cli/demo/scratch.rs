@@ -41,7 +41,7 @@ const CONFIGURATION: &[(&str, &str)] = &[
 ];
 
 /// A directory with the repository in it. When it is dropped, processes that still run in it are stopped, and it is
-/// removed unless it is to be kept.
+/// removed unless it should be kept.
 pub(super) struct Scratch {
     directory: PathBuf,
     run: RunDirectory,

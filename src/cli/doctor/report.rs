@@ -36,7 +36,7 @@ pub(super) fn report(context: &Context, visit: &Visit, fix: bool) -> Result<Exit
     context.printer.print(text + &end(&lines, fix), &as_json(&lines, fix))
 }
 
-/// What was repaired, then what is left; a finding that was not repaired stands once.
+/// What was repaired, then what is left; a finding that was not repaired is listed once.
 fn lines(visit: &Visit) -> Vec<Line<'_>> {
     let is_left = |finding: &Finding| visit.left.iter().any(|left| left.is_same(finding));
     let repaired = visit.treated.iter().filter(|(finding, _)| !is_left(finding)).map(|(finding, done)| match done {
@@ -114,9 +114,9 @@ fn as_json(lines: &[Line<'_>], fix: bool) -> Value {
 }
 
 fn finding_json((finding, outcome): &Line<'_>) -> Value {
-    let (word, told) = match outcome {
+    let (word, details) = match outcome {
         Outcome::Found => ("found", None),
-        Outcome::Repaired(told) => ("repaired", Some(*told)),
+        Outcome::Repaired(details) => ("repaired", Some(*details)),
         Outcome::NotRepaired(reason) => ("not_repaired", Some(*reason)),
     };
     let escalation = match &finding.cure {
@@ -135,7 +135,7 @@ fn finding_json((finding, outcome): &Line<'_>) -> Value {
         "fixable": finding.repair().is_some(),
         "needs_action": finding.needs_action(),
         "outcome": word,
-        "told": told,
+        "told": details,
         "escalation": escalation,
     })
 }

@@ -62,7 +62,7 @@ fn settings(context: &Context, around: &Surrounding) -> Result<Settings> {
     Ok(context.layers_in(around.main.clone(), Layer::default())?.resolve(None))
 }
 
-/// Why the worktree is to be kept after the call that is the `counted`-th, by the rules that hold for agents.
+/// Why the worktree should be saved after the call that is the `counted`-th, by the rules that hold for agents.
 fn occasion(settings: &Settings, input: &Input, counted: u64) -> Result<Option<Occasion>> {
     let rules = settings.snapshot_rules().map_err(|error| ExitStatus::Usage.error(error.to_string()))?;
     let call = ToolCall { tool: input.tool_name.clone(), input: input.tool_input.clone() };
@@ -70,7 +70,7 @@ fn occasion(settings: &Settings, input: &Input, counted: u64) -> Result<Option<O
     Ok(rules.occasion(&progress, now()))
 }
 
-/// Has a process of its own keep the worktree: a snapshot takes longer than a hook may.
+/// Starts a process that saves the worktree: a snapshot takes longer than a hook may.
 fn keep(around: &Surrounding, holder: &Holder, input: &Input, occasion: Occasion) -> Result<()> {
     let why = match occasion {
         Occasion::Risky => format!("after a risky call of {}", input.tool_name),

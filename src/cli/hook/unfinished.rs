@@ -97,7 +97,7 @@ impl Here {
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
 
-    /// Whether the user has not been reminded of the run as it stands; now they have.
+    /// Whether the user was not yet reminded of the run in its current state; now they are.
     fn is_due(&self, run: &Unfinished) -> bool {
         let marker = self.state.run(run.id()).directory().join("reminded");
         let now = format!("{} {}\n", self.session, run.glance.length);
@@ -166,6 +166,6 @@ impl Unfinished {
             waits && !self.held && matches!(self.glance.outcome, Some(RunOutcome::Blocked | RunOutcome::Failed));
         let what = if task.state == LaneStage::Synthesis.word() { "plan" } else { "changes" };
         let waits = if waits { format!(" (waits for an answer to its {what})") } else { String::new() };
-        format!("lane {} stands at {}{waits}", task.task_name, task.state)
+        format!("lane {} is at {}{waits}", task.task_name, task.state)
     }
 }

@@ -16,12 +16,12 @@ pub(super) fn read_object(text: &str) -> Result<Object, String> {
     let names = || read.members.iter().map(|(name, _)| name);
     // Programs do not agree upon which of two counts.
     match names().enumerate().find(|(at, name)| names().skip(at + 1).any(|later| later == *name)) {
-        Some((_, name)) => Err(format!("the key `{name}` stands there twice; keep one of them")),
+        Some((_, name)) => Err(format!("the key `{name}` is there twice; keep one of them")),
         None => Ok(read),
     }
 }
 
-/// `object` as text that stands `depth` steps of `indent` deep, one member a line.
+/// `object` as text, indented by `depth` steps of `indent`, one member a line.
 pub(super) fn object_text(object: &Object, indent: &str, depth: usize) -> Result<String, serde_json::Error> {
     let mut lines = Vec::new();
     for (name, value) in &object.members {
@@ -40,7 +40,7 @@ pub(super) fn indent_of(text: &str) -> String {
     indented.unwrap_or_else(|| "  ".to_owned())
 }
 
-/// `value` as text that stands `depth` steps of `indent` deep.
+/// `value` as text, indented by `depth` steps of `indent`.
 pub(super) fn pretty(value: &Value, indent: &str, depth: usize) -> Result<String, serde_json::Error> {
     let mut bytes = Vec::new();
     value.serialize(&mut Serializer::with_formatter(&mut bytes, PrettyFormatter::with_indent(indent.as_bytes())))?;
@@ -76,9 +76,7 @@ mod tests {
     #[test]
     fn faults_have_their_place() {
         assert!(read_object("{\n  \"a\": 1,\n}").unwrap_err().contains("line 3 column 1"));
-        assert!(
-            read_object("{\"a\": 1, \"b\": 2, \"a\": 3}").is_err_and(|error| error.contains("`a` stands there twice"))
-        );
+        assert!(read_object("{\"a\": 1, \"b\": 2, \"a\": 3}").is_err_and(|error| error.contains("`a` is there twice")));
         assert!(read_object("[1]").unwrap_err().contains("an object"));
         assert!(read_object(" \n").unwrap().members.is_empty());
     }

@@ -65,7 +65,7 @@ impl Server {
 
     #[tool(
         name = "RunStatus",
-        description = "Where a run stands: its lanes, their states and attempts, what is waited for and which command comes next. Changes nothing.",
+        description = "The state of a run: its lanes, their states and attempts, what it waits for and which command comes next. Changes nothing.",
         annotations(title = "Status of a run", read_only_hint = true, open_world_hint = false)
     )]
     async fn run_status(&self, Parameters(wanted): Parameters<RunStatus>) -> CallToolResult {

@@ -12,7 +12,7 @@ use crate::model::{AgentName, LaneId, RunId};
 pub(super) struct ResumeTask {
     /// The run, as RUN, or one of its lanes, as RUN/LANE. A lane is resumed with its run; the context is for it alone then.
     pub(super) task_id: String,
-    /// What to tell the agents in their next prompts, for example what changed or what to do differently.
+    /// Text to add to the next prompt of each agent, for example what changed or what to do differently.
     #[serde(default)]
     #[schemars(length(max = 16384))]
     pub(super) additional_context: Option<String>,

@@ -9,7 +9,7 @@ use super::locked_run::LockedRun;
 use super::switches::SwitchWatch;
 use crate::cli::args::Format;
 use crate::cli::timings::Waits;
-use crate::cli::{Context, ExitStatus, RepositoryContext, Result, host, now};
+use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::cli::{ci, report};
 use crate::engine::{Sight, drive};
 use crate::event::{Event, RunStarted};
@@ -72,7 +72,8 @@ pub(super) fn execute(
     }
     if let Some(Err(error)) = follower.map(Follower::finish) {
         let again = format!("to push it: lanekeeper state push {}", run.started.run_id);
-        context.printer.warning(format!("the remote does not have the newest state of the run: {error}"), &[again]);
+        let reason = CliError::from(error).one_line();
+        context.printer.warning(format!("the remote does not have the newest state of the run: {reason}"), &[again]);
     }
     // The last lane's files were removed after the pool was.
     pool.remove_empty(&run.started.run_id);
@@ -144,7 +145,7 @@ fn keep_escalations(context: &Context, summary: &Summary, directory: &RunDirecto
         texts => atomic::write(&directory.escalations(), texts.join("\n---\n\n").as_bytes()),
     };
     if let Err(error) = kept {
-        context.printer.note(format!("what is to be decided is printed below and not saved: {error}"));
+        context.printer.note(format!("the decision is printed below but not saved: {error}"));
     }
 }
 

@@ -68,7 +68,7 @@ pub(super) fn settle_checkouts(within: &RepositoryContext<'_>, branch: &str) {
     let warning = match git::settle_checkouts(&within.repository, branch) {
         Ok(Some(Publication::CheckedOutDirty { worktree, obstacles })) => obstacles.cannot_move(branch, &worktree),
         Ok(_) => return,
-        Err(error) => format!("whether checkouts of {branch} are in step with it is unknown: {error}"),
+        Err(error) => format!("whether checkouts of {branch} are in step with it is unknown: {}", error.with_remedy()),
     };
     within.context.printer.warning(&warning, &[]);
 }

@@ -1,4 +1,4 @@
-//! The plans that a name on the command line stands for: one, or those of a roadmap's phases in order.
+//! Resolves a name on the command line to plans: one, or those of a roadmap's phases in order.
 
 use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ impl PhaseSequence {
     }
 }
 
-/// The plans that `path`, absolute, stands for: a plan's file, the directory of a GSD phase, a roadmap, or a directory
+/// The plans of `path`, which is absolute: a plan's file, the directory of a GSD phase, a roadmap, or a directory
 /// with a roadmap or phases in it; phases that are done only with `redo`.
 pub(crate) fn phase_sequence(path: &Path, redo: bool) -> Result<PhaseSequence> {
     if !path.is_dir() {
@@ -84,7 +84,7 @@ fn of_roadmap(path: &Path, phases: &[RoadmapPhase], redo: bool) -> Result<PhaseS
     chain(path, plans, notes, stop)
 }
 
-/// The directory of a phase: of those with its number the one that is called most like it.
+/// The directory of a phase: of those with its number, the one with the most similar name.
 fn directory_of<'d>(phase: &RoadmapPhase, directories: &'d [PathBuf], notes: &mut Vec<String>) -> Option<&'d PathBuf> {
     let number = Some(normal(&phase.number));
     let mut found: Vec<&PathBuf> = directories.iter().filter(|directory| number_of(directory) == number).collect();

@@ -23,7 +23,7 @@ pub(super) enum Alone {
 pub(crate) struct Adoption {
     pub(super) accept_plan_change: bool,
     pub(super) on_conflict: OnConflict,
-    /// What to tell the agents in their next prompts; empty: nothing.
+    /// Text for the agents' next prompts; may be empty.
     pub(super) message: String,
     /// The lane whose agents see the message; `None`: all.
     pub(super) message_for: Option<LaneId>,

@@ -12,7 +12,9 @@ use crate::event::{Record, RunStarted};
 use crate::model::text::shell_line;
 use crate::model::{LaneId, Plan, RunId, Stage};
 use crate::projection::commands::Commands;
-use crate::recover::rollback::{KeptWork, LaneToPutBack, PutBack, RollbackError, RollbackPlan, carry_out, plan};
+use crate::recover::rollback::{
+    KeptWork, LaneToRollBack, RollbackError, RollbackPlan, RolledBackLane, carry_out, plan,
+};
 use crate::report::projections::ProjectionWriter;
 use crate::store::StateDirectory;
 
@@ -38,7 +40,7 @@ pub(super) fn roll_back(
     let mut locked = adopt(within, run, adoption, Reach::All)?;
     let (started, phase_plan) = (locked.started.clone(), locked.plan.clone());
     let refused = |error| refusal(error, &within.state, (&started, &phase_plan), lanes);
-    let rollback = plan(&locked.state, &locked.records, lanes).map_err(refused)?;
+    let rollback = plan(&locked.state, &locked.records, lanes).map_err(|error| refused(error.into()))?;
     present(within, &locked, &rollback);
     let executor = within.executor(&started, &phase_plan)?;
     let behind = |error: String| {
@@ -75,7 +77,7 @@ fn report(
     within: &RepositoryContext<'_>,
     locked: &LockedRun,
     rollback: &RollbackPlan,
-    done: &[PutBack],
+    done: &[RolledBackLane],
 ) -> Result<ExitStatus> {
     let run = &locked.started.run_id;
     let program = within.state.program();
@@ -102,7 +104,7 @@ fn report(
     within.context.printer.print(lines.join("\n") + "\n", &json)
 }
 
-fn as_text(lane: &LaneToPutBack, done: &PutBack, base: &str) -> Vec<String> {
+fn as_text(lane: &LaneToRollBack, done: &RolledBackLane, base: &str) -> Vec<String> {
     let mut lines = vec![format!("{}: rolled back from {} ({})", done.lane, lane.stage, lane.standing)];
     if let Some(commit) = &done.undone_by {
         lines.push(format!("  its merge into {base} is undone by {}", commit.short()));
@@ -133,7 +135,7 @@ fn commands_for(work: &KeptWork) -> [String; 2] {
     [shell_line(["git", "log", &work.reference]), shell_line(["git", "checkout", "-b", &name, &work.reference])]
 }
 
-fn as_json(lane: &LaneToPutBack, done: &PutBack) -> Value {
+fn as_json(lane: &LaneToRollBack, done: &RolledBackLane) -> Value {
     let kept = done.kept.iter().map(|work| {
         let [look, restore] = commands_for(work);
         json!({"agent": work.agent, "reference": work.reference, "commit": work.commit, "look": look, "restore": restore})
@@ -151,41 +153,39 @@ fn as_json(lane: &LaneToPutBack, done: &PutBack) -> Value {
 
 /// Why a rollback cannot be done, with the exit code and what to type next.
 pub(crate) fn refusal(
-    error: RollbackError,
+    error: anyhow::Error,
     state: &StateDirectory,
     (started, plan): (&RunStarted, &Plan),
     asked: &[LaneId],
 ) -> anyhow::Error {
-    let message = error.to_string();
     let again = |lanes: &[LaneId]| {
         let lanes = lanes.iter().flat_map(|lane| ["--lane", lane.as_str()]);
         let words: Vec<&str> = ["rollback", started.run_id.as_str()].into_iter().chain(lanes).collect();
         command(state, &words)
     };
     let then = format!("then the same again: {}", again(asked));
-    let blocked = || ExitStatus::Blocked.error(&message);
-    match error {
+    let refused = match error.downcast::<RollbackError>() {
+        Ok(refused) => refused,
+        Err(error) => return error.hint(then),
+    };
+    let blocked = ExitStatus::Blocked.error(refused.to_string());
+    match refused {
         RollbackError::UnknownLane(lane) => unknown_lane(&lane, plan.lanes.iter().map(|lane| &lane.id)),
-        RollbackError::Dependants { all, .. } => {
-            ExitStatus::Usage.error(message).hint(format!("all of them together: {}", again(&all)))
+        RollbackError::Dependants { ref all, .. } => {
+            ExitStatus::Usage.error(refused.to_string()).hint(format!("all of them together: {}", again(all)))
         }
         RollbackError::Conflict { merge, branch, .. } => {
             let checkout = shell_line(["git", "checkout", branch.as_str()]);
             let revert = shell_line(["git", "revert", "-m", "1", merge.as_str()]);
-            blocked().hint(format!("undo it by hand: {checkout} && {revert}")).hint(then)
+            blocked.hint(format!("undo it by hand: {checkout} && {revert}")).hint(then)
         }
-        RollbackError::CheckedOut { obstacles, .. } => blocked().hint(obstacles.remedy.clone()).hint(then),
+        RollbackError::CheckedOut { obstacles, .. } => blocked.hint(obstacles.remedy.clone()).hint(then),
         RollbackError::BranchInUse { place, .. } => {
             let place = place.to_string_lossy();
             let leave = shell_line(["git", "-C", place.as_ref(), "checkout", "--detach"]);
-            blocked().hint(format!("leave the branch: {leave}")).hint(then)
+            blocked.hint(format!("leave the branch: {leave}")).hint(then)
         }
-        RollbackError::Embedded { .. } => blocked().hint("move them out of the worktree").hint(then),
-        RollbackError::Busy { .. } | RollbackError::Process(_) => blocked().hint(then),
-        RollbackError::Fault(_) => ExitStatus::Corrupted.error(message),
-        RollbackError::Git(error) => anyhow::Error::from(error).hint(then),
-        RollbackError::Port(_) => blocked().hint(then),
-        RollbackError::File(error) => error.into(),
-        RollbackError::Log(error) => error.into(),
+        RollbackError::Embedded { .. } => blocked.hint("move them out of the worktree").hint(then),
+        RollbackError::Busy { .. } => blocked.hint(then),
     }
 }

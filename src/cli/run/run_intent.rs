@@ -2,7 +2,7 @@
 
 use crate::cli::args::Intent;
 
-/// The latest run of the plan on its base, or the one that was named.
+/// The latest run of the plan on its base, or the named one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Progress {
     /// Not finished, or named by the user.
@@ -25,7 +25,7 @@ pub(super) enum Position {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Outcome {
     Start,
-    /// Start the lanes that no earlier run of the plan merged; if there are none, go on to the next phase.
+    /// Start the lanes that no earlier run of the plan merged; if there are none, continue with the next phase.
     StartUnmerged,
     Resume,
     RollBack,
@@ -104,7 +104,7 @@ mod tests {
         for (intent, run, expected) in TABLE {
             let found = COLUMNS.map(|(position, work_left)| word(outcome(*intent, *run, position, work_left)));
             assert_eq!(found.join(" "), *expected, "{intent:?} {run:?}");
-            assert!(!rows.contains(&(*intent, *run)), "{intent:?} {run:?} stands twice");
+            assert!(!rows.contains(&(*intent, *run)), "{intent:?} {run:?} is listed twice");
             rows.push((*intent, *run));
         }
         assert_eq!(rows.len(), 4 * 3, "intents × runs");

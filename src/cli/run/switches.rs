@@ -44,7 +44,7 @@ fn settle_after_each(publications: &Receiver<()>, repository: &Repository, branc
                 Some(obstacles.cannot_move(branch, &worktree))
             }
             Ok(_) => None,
-            Err(error) => Some(error.to_string()),
+            Err(error) => Some(error.with_remedy()),
         };
     }
     obstructed

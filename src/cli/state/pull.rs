@@ -9,7 +9,9 @@ use crate::cli::{CliError, ExitStatus, Hint, RepositoryContext, Result, host, no
 use crate::git::Remote;
 use crate::model::RunId;
 use crate::model::text::counted;
-use crate::state_sync::{Arrived, Landed, Landing, Manifest, Standing, StateSyncError, fetch, offers, standing};
+use crate::state_sync::{
+    Destination, LocalRun, Manifest, ReceivedState, Restored, StateSyncError, fetch, local_run, offers,
+};
 use crate::store::{RunLock, StateDirectory};
 
 pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &PullState) -> Result<ExitStatus> {
@@ -17,16 +19,16 @@ pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &P
         Some(run) => run.clone(),
         None => only_unfinished(within, remote)?,
     };
-    let arrived = fetch(&within.repository, remote, &run)?;
-    let landed = put_down(within, remote, &arrived)?;
-    if landed.is_some() {
+    let received = fetch(&within.repository, remote, &run)?;
+    let restored = restore(within, remote, &received)?;
+    if restored.is_some() {
         let written = adopt(within, &run, &Adoption::default(), Reach::Own);
         written.and_then(|locked| complete_files(within, &locked)).unwrap_or_else(|error| {
             let message = format!("checkpoints.json or task.json is behind: {}", CliError::from(error).message);
             within.context.printer.warning(message, &["`lanekeeper resume` writes them".to_owned()]);
         });
     }
-    report(within, &arrived, landed.as_ref())
+    report(within, &received, restored.as_ref())
 }
 
 /// The one run that a remote has of the branch that is checked out (of any, where none is) and with which there is
@@ -67,15 +69,15 @@ fn is_merged_here(within: &RepositoryContext<'_>, manifest: &Manifest) -> Result
     here.map_or(Ok(false), |here| Ok(within.repository.is_ancestor(&manifest.integration, &here)?))
 }
 
-/// Makes a run here that does not exist here; `None`: it does, with all that arrived.
-fn put_down(within: &RepositoryContext<'_>, remote: &Remote, arrived: &Arrived) -> Result<Option<Landed>> {
-    let (run, worktree_root) = (&arrived.manifest.run_id, &within.settings.worktree_root.value);
+/// Restores the run if this clone does not have it; `None`: it has it, with everything that was pushed.
+fn restore(within: &RepositoryContext<'_>, remote: &Remote, received: &ReceivedState) -> Result<Option<Restored>> {
+    let (run, worktree_root) = (&received.manifest.run_id, &within.settings.worktree_root.value);
     within.prepare(worktree_root)?;
     let directory = within.state.run(run);
     directory.create()?;
     let _lock = RunLock::acquire(&directory.lock(), &within.holder(run))?;
     let host = host();
-    let landing = Landing {
+    let destination = Destination {
         repository: &within.repository,
         pool: &within.pool(worktree_root, within.settings.keep_caches.value),
         remote,
@@ -83,18 +85,18 @@ fn put_down(within: &RepositoryContext<'_>, remote: &Remote, arrived: &Arrived) 
         host: &host,
         now: now(),
     };
-    match standing(arrived, &directory)? {
-        Standing::New => Ok(Some(landing.put_down(arrived)?)),
-        Standing::Known => {
-            landing.remember(arrived)?;
+    match local_run(received, &directory)? {
+        LocalRun::Missing => Ok(Some(destination.restore(received)?)),
+        LocalRun::UpToDate => {
+            destination.remember(received)?;
             Ok(None)
         }
-        Standing::Other => Err(left_behind(arrived, remote, &within.state)),
+        LocalRun::Different => Err(left_behind(received, remote, &within.state)),
     }
 }
 
-fn left_behind(arrived: &Arrived, remote: &Remote, state: &StateDirectory) -> anyhow::Error {
-    let manifest = &arrived.manifest;
+fn left_behind(received: &ReceivedState, remote: &Remote, state: &StateDirectory) -> anyhow::Error {
+    let manifest = &received.manifest;
     let theirs = StateSyncError::Superseded {
         remote: remote.name().to_owned(),
         run: manifest.run_id.clone(),
@@ -110,30 +112,30 @@ fn left_behind(arrived: &Arrived, remote: &Remote, state: &StateDirectory) -> an
         .hint(format!("to keep this one: {}", command(state, &["state", "push", run, "--force"])))
 }
 
-fn report(within: &RepositoryContext<'_>, arrived: &Arrived, landed: Option<&Landed>) -> Result<ExitStatus> {
-    let manifest = &arrived.manifest;
+fn report(within: &RepositoryContext<'_>, received: &ReceivedState, restored: Option<&Restored>) -> Result<ExitStatus> {
+    let manifest = &received.manifest;
     let json = json!({
         "run_id": manifest.run_id,
-        "commit": arrived.commit,
+        "commit": received.commit,
         "records": manifest.records,
         "host": manifest.host,
         "outcome": manifest.outcome,
-        "new": landed.is_some(),
-        "worktrees": landed.map(|landed| landed.worktrees),
-        "lost_jobs": landed.map(|landed| landed.lost.iter().map(ToString::to_string).collect::<Vec<_>>()),
-        "integration": landed.and_then(|landed| landed.integration.as_ref()).map(|(_, to)| to),
+        "new": restored.is_some(),
+        "worktrees": restored.map(|restored| restored.worktrees),
+        "lost_jobs": restored.map(|restored| restored.lost.iter().map(ToString::to_string).collect::<Vec<_>>()),
+        "integration": restored.and_then(|restored| restored.integration.as_ref()).map(|(_, to)| to),
     });
-    within.context.printer.print(as_text(manifest, landed, &within.state), &json)
+    within.context.printer.print(as_text(manifest, restored, &within.state), &json)
 }
 
-fn as_text(manifest: &Manifest, landed: Option<&Landed>, state: &StateDirectory) -> String {
+fn as_text(manifest: &Manifest, restored: Option<&Restored>, state: &StateDirectory) -> String {
     let (run, host) = (manifest.run_id.as_str(), &manifest.host);
-    let Some(landed) = landed else { return format!("Run {run} is here already, with all that was pushed.\n") };
+    let Some(restored) = restored else { return format!("Run {run} is here already, with all that was pushed.\n") };
     let mut lines = vec![format!("Pulled run {run}, as {host} left it at {}.", manifest.at)];
-    let moved = landed.integration.as_ref();
+    let moved = restored.integration.as_ref();
     lines.extend(moved.map(|(_, to)| format!("  {} is at {} now", manifest.base_branch, to.short())));
-    lines.push(format!("  {} opened again", counted(landed.worktrees, "worktree")));
-    lines.extend(landed.lost.iter().map(|job| format!("  {job} was running there; it will run again here")));
+    lines.push(format!("  {} opened again", counted(restored.worktrees, "worktree")));
+    lines.extend(restored.lost.iter().map(|job| format!("  {job} was running there; it will run again here")));
     if !manifest.is_done() {
         lines.push(format!("To resume it: {}", command(state, &["resume", run])));
         lines

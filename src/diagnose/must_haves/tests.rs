@@ -144,7 +144,7 @@ fn verdicts_stand_in_the_order_of_the_plan_and_say_what_was_asked() {
     assert_eq!(kinds, [Demand::Truth, Demand::Artifact, Demand::Artifact, Demand::KeyLink]);
     assert_eq!(verdicts[0].holds, None);
     assert_eq!(verdicts[1].asked, ["at least 9 lines", "contains `fetch`", "exports `pay`"]);
-    assert_eq!(verdicts[1].told(), "artifact src/pay.ts: 3 of 9 lines; export `pay` not found");
-    assert_eq!(verdicts[3].told(), "key link src/pay.ts -> api");
+    assert_eq!(verdicts[1].describe(), "artifact src/pay.ts: 3 of 9 lines; export `pay` not found");
+    assert_eq!(verdicts[3].describe(), "key link src/pay.ts -> api");
     assert_eq!(tally(&verdicts), "2 of 3 hold, 1 not checked");
 }

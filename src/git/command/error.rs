@@ -1,4 +1,4 @@
-//! What can go wrong with git, each with its place and, where one exists, its remedy.
+//! What can go wrong with git, each with its place.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,39 +15,30 @@ pub enum GitError {
     Program(#[from] ProgramError),
     #[error(transparent)]
     File(#[from] FileError),
-    #[error(
-        "git {found} is too old, Lanekeeper needs {needed} or newer; install a newer git, and see that it comes first in PATH"
-    )]
+    #[error("git {found} is too old, Lanekeeper needs {needed} or newer")]
     TooOld { found: String, needed: String },
-    #[error("{from} is not inside a git repository; change into one, or run `git init` and commit once")]
+    #[error("{from} is not inside a git repository")]
     NotARepository { from: PathBuf },
-    #[error("{path} is a bare repository, lanes need one with files; work in a clone of it (`git clone {path}`)")]
+    #[error("{path} is a bare repository, lanes need one with files")]
     Bare { path: PathBuf },
-    #[error("{common} does not say where its main worktree is; start again from the main worktree")]
+    #[error("{common} does not say where its main worktree is")]
     NoMainWorktree { common: PathBuf },
     /// The repository's refs are not in the format that libgit2 and Lanekeeper read.
-    #[error(
-        "{path} stores its refs as `{format}`, which Lanekeeper does not support; convert it with \
-         `git refs migrate --ref-format=files`, or work in a clone (`git clone --ref-format=files {path} NEW-DIRECTORY`)"
-    )]
+    #[error("{path} stores its refs as `{format}`, which Lanekeeper does not support")]
     RefFormat { path: PathBuf, format: String },
-    #[error("{path} has no commit yet; make a first one (`git commit --allow-empty -m start`)")]
+    #[error("{path} has no commit yet")]
     UnbornHead { path: PathBuf },
     /// An object that was stored a moment ago was removed again.
-    #[error(
-        "git has lost object {object}; `git fsck` lists what is missing, and `git gc --prune=now` may have removed it"
-    )]
+    #[error("git has lost object {object}")]
     LostObject { object: String },
-    #[error("all {limit} slots of the worktree pool are in use; release one, or allow more")]
+    #[error("all {limit} slots of the worktree pool are in use")]
     PoolExhausted { limit: u32 },
     #[error(
-        "branch `{branch}` is in the way{}: rename or delete it (`git branch -m {branch} NEW-NAME`), or start with --new-run",
+        "branch `{branch}` is in the way{}",
         .place.as_ref().map(|place| format!(", it is checked out in {}", place.display())).unwrap_or_default()
     )]
     BranchInTheWay { branch: String, place: Option<PathBuf> },
-    #[error(
-        "there is no branch `{branch}`: `lanekeeper doctor --fix` makes one of a lane or an agent again, and `git reflog` may know the commits of others"
-    )]
+    #[error("there is no branch `{branch}`")]
     BranchMissing { branch: String },
     #[error("`{reference}` should be at {expected} and is at {}", .found.as_ref().map_or("nothing", CommitId::as_str))]
     ReferenceMoved { reference: String, expected: CommitId, found: Option<CommitId> },
@@ -56,23 +47,23 @@ pub enum GitError {
     /// Commits would be lost.
     #[error("{head}, in {place}, is not merged into anything that is kept")]
     Unmerged { place: String, head: CommitId },
-    #[error("git cannot read {what} in {path} ({reason}); give read permission or shorten the path, or remove it")]
+    #[error("git cannot read {what} in {path} ({reason})")]
     Unreadable { path: PathBuf, what: String, reason: String },
-    #[error("{path} is in the middle of {which}; finish or abort it there")]
+    #[error("{path} is in the middle of {which}")]
     OperationInProgress { path: PathBuf, which: &'static str },
-    #[error("{lock} exists: another git works there, or died; if none does, delete the file")]
+    #[error("{lock} exists: another git works there, or died")]
     IndexLocked { lock: PathBuf },
-    #[error("{lock} exists: another git changes refs, or died; if no git runs in this repository, delete the file")]
+    #[error("{lock} exists: another git changes refs, or died")]
     RefsLocked { lock: PathBuf },
     #[error(
-        "{worktree} is on {} at {head}, which does not continue its branch `{branch}`; check out `{branch}` there",
+        "{worktree} is on {} at {head}, which does not continue its branch `{branch}`",
         .on.as_ref().map_or_else(|| "no branch".to_owned(), |on| format!("branch `{on}`"))
     )]
     Astray { worktree: PathBuf, head: CommitId, on: Option<String>, branch: String },
     /// Something that Lanekeeper did not make is where a thing of its own should be.
-    #[error("{path} is not Lanekeeper's own; move it away")]
+    #[error("{path} is not Lanekeeper's own")]
     NotOurs { path: PathBuf },
-    #[error("{path} is damaged ({reason}); if no run uses that slot, delete the file")]
+    #[error("{path} is damaged ({reason})")]
     BadClaim { path: PathBuf, reason: String },
     #[error("{ours} and {theirs} have no history in common and cannot be merged")]
     Unrelated { ours: CommitId, theirs: CommitId },
@@ -80,14 +71,60 @@ pub enum GitError {
     NotAFastForward { branch: String, onto: CommitId, commit: CommitId },
     #[error("git answered `{text}` where a commit's full name was expected")]
     NoCommitName { text: String },
-    #[error("there is no remote `{name}`: {}", remotes_to_choose(.name, .known))]
+    #[error("there is no remote `{name}`")]
     NoSuchRemote { name: String, known: Vec<String> },
-    #[error("remote `{remote}`: {source}; {remedy}")]
+    #[error("remote `{remote}`: {source}")]
     Remote { remote: String, remedy: &'static str, source: ProgramError },
     #[error("remote `{remote}` refuses {reason}{}", .said.iter().map(|line| format!("\n  {line}")).collect::<String>())]
     PushRefused { remote: String, reason: String, said: Vec<String> },
     #[error("`{pattern}` is not a valid file pattern: {reason}")]
     BadPattern { pattern: String, reason: String },
+}
+
+impl GitError {
+    /// What the user can do about it.
+    pub fn remedy(&self) -> Option<String> {
+        Some(match self {
+            Self::TooOld { .. } => "install a newer git, and see that it comes first in PATH".to_owned(),
+            Self::NotARepository { .. } => "change into one, or run `git init` and commit once".to_owned(),
+            Self::Bare { path } => format!("work in a clone of it (`git clone {}`)", path.display()),
+            Self::NoMainWorktree { .. } => "start again from the main worktree".to_owned(),
+            Self::RefFormat { path, .. } => format!(
+                "convert it with `git refs migrate --ref-format=files`, or work in a clone \
+                 (`git clone --ref-format=files {} NEW-DIRECTORY`)",
+                path.display()
+            ),
+            Self::UnbornHead { .. } => "make a first one (`git commit --allow-empty -m start`)".to_owned(),
+            Self::LostObject { .. } => {
+                "`git fsck` lists what is missing, and `git gc --prune=now` may have removed it".to_owned()
+            }
+            Self::PoolExhausted { .. } => "release one, or allow more".to_owned(),
+            Self::BranchInTheWay { branch, .. } => {
+                format!("rename or delete it (`git branch -m {branch} NEW-NAME`), or start with --new-run")
+            }
+            Self::BranchMissing { .. } => "`lanekeeper doctor --fix` restores one of a lane or an agent, and \
+                 `git reflog` may list the commits of others"
+                .to_owned(),
+            Self::Unreadable { .. } => "give read permission or shorten the path, or remove it".to_owned(),
+            Self::OperationInProgress { .. } => "finish or abort it there".to_owned(),
+            Self::IndexLocked { .. } => "if none does, delete the file".to_owned(),
+            Self::RefsLocked { .. } => "if no git runs in this repository, delete the file".to_owned(),
+            Self::Astray { branch, .. } => format!("check out `{branch}` there"),
+            Self::NotOurs { .. } => "move it away".to_owned(),
+            Self::BadClaim { .. } => "if no run uses that slot, delete the file".to_owned(),
+            Self::NoSuchRemote { name, known } if known.is_empty() => {
+                format!("add one (`git remote add {name} URL`)")
+            }
+            Self::NoSuchRemote { known, .. } => format!("the remotes are {}", listed(known)),
+            Self::Remote { remedy, .. } => (*remedy).to_owned(),
+            _ => return None,
+        })
+    }
+
+    /// The message and the remedy, for texts that have one line for both.
+    pub fn with_remedy(&self) -> String {
+        self.remedy().map_or_else(|| self.to_string(), |remedy| format!("{self}; {remedy}"))
+    }
 }
 
 const LISTED: usize = 10;
@@ -96,13 +133,6 @@ fn listed(paths: &[String]) -> String {
     let shown = paths.iter().take(LISTED).map(String::as_str).collect::<Vec<_>>().join(", ");
     let more = paths.len().saturating_sub(LISTED);
     if more == 0 { shown } else { format!("{shown} and {more} more") }
-}
-
-fn remotes_to_choose(name: &str, known: &[String]) -> String {
-    if known.is_empty() {
-        return format!("add one (`git remote add {name} URL`)");
-    }
-    format!("there are {}", listed(known))
 }
 
 pub(crate) fn io_error(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> GitError {

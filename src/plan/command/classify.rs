@@ -194,12 +194,12 @@ fn ends_sentence(line: &str) -> bool {
     line.strip_suffix('.').is_some_and(|rest| rest.ends_with(|c: char| c.is_alphabetic()))
 }
 
-/// Four plain words in a row, or an outcome told outside of quotes.
+/// Four plain words in a row, or an outcome stated outside of quotes.
 fn reads_like_prose(line: &str) -> bool {
     let Some(words) = words(line) else { return false };
     let plain = |word: &Word| !word.quoted && word.text.chars().all(|c| c.is_alphabetic());
-    let told = words.iter().filter(|word| plain(word) && is_in(OUTCOMES, word.text.as_str())).count();
-    words.windows(4).any(|four| four.iter().all(plain)) || told >= 2
+    let outcomes = words.iter().filter(|word| plain(word) && is_in(OUTCOMES, word.text.as_str())).count();
+    words.windows(4).any(|four| four.iter().all(plain)) || outcomes >= 2
 }
 
 /// Whether a line says what a command is to show: `grep x file confirms it`.
@@ -226,7 +226,7 @@ fn takes_value(option: &str) -> bool {
     short || is_in("--grep --filter --test --testNamePattern --bin --example --package --name --tests", option)
 }
 
-/// Whether a line in `<automated>` is a call of a program that nobody here has heard of: short, and in no way prose.
+/// Whether a line in `<automated>` calls a program that is not known here: short, and clearly not prose.
 pub(in crate::plan) fn may_be_call(text: &str) -> bool {
     let line = text.trim();
     if line.len() > 400 {
@@ -281,8 +281,8 @@ pub(in crate::plan) fn without_remark(line: &str) -> (&str, &str) {
 fn is_spoken(remark: &str) -> bool {
     let words: Vec<&str> = remark.split_whitespace().collect();
     let technical = words.iter().any(|word| looks_technical(word) && !word.ends_with('.'));
-    let told = words.iter().any(|word| is_in(OUTCOMES, word.trim_end_matches(['.', ','])));
-    words.len() > 1 && !technical && (told || words.len() > 3)
+    let outcomes = words.iter().any(|word| is_in(OUTCOMES, word.trim_end_matches(['.', ','])));
+    words.len() > 1 && !technical && (outcomes || words.len() > 3)
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ impl Commands {
         let place = place.into();
         for (command, why) in &self.others {
             // `set -e` is Lanekeeper's own.
-            let (message, help) = why.told(command.strip_prefix("set -e\n").unwrap_or(command));
+            let (message, help) = why.explain(command.strip_prefix("set -e\n").unwrap_or(command));
             faults.warning(place, message, help);
         }
     }

@@ -37,7 +37,7 @@ pub(in crate::plan) enum Why {
 
 impl Why {
     /// What a warning says of the command, and what to do about it.
-    pub(in crate::plan) fn told(&self, command: &str) -> (String, String) {
+    pub(in crate::plan) fn explain(&self, command: &str) -> (String, String) {
         let (fault, help) = match self {
             Self::NoCommand => ("is not a command that a shell takes".to_owned(), "write a shell line"),
             Self::Endless => ("never ends by itself".to_owned(), "write a command that ends"),

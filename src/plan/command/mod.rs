@@ -1,4 +1,4 @@
-//! What of a plan is run to judge work: commands, told from prose, and of them those that can judge.
+//! Finds the commands of a plan that judge work: separates commands from prose, and selects those that can judge.
 //!
 //! `classify` says what is a command, `statement` which commands a sentence has one run, and `judge` which of them can be
 //! gates. Where a text may be prose it is: a word too many for the agent to read costs nothing, and a gate that is wrong

@@ -16,7 +16,7 @@ const ELSEWHERE: [&str; 10] = ["/tmp", "/var", "/etc", "/usr", "/opt", "/dev", "
 /// lie below it.
 ///
 /// Where most of the `owned` files begin with the last parts of that directory, it is one of the repository's own, and the
-/// repository is what stands before them.
+/// repository is the text before them.
 pub(in crate::plan) fn root<'a>(files: &[File<'a>], owned: &[&str]) -> Option<&'a str> {
     let directory = common(files)?;
     let counted: Vec<&&str> = owned.iter().filter(|path| path.contains('/') && !path.starts_with('.')).collect();

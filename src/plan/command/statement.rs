@@ -34,7 +34,7 @@ pub(in crate::plan) fn commands(text: &str) -> Vec<String> {
     let of = |(at, part): (usize, &Part)| match part {
         Part::Statement(said) => in_statement(said),
         Part::Script(script) => {
-            // What stands before and behind a script may say that its searches find nothing.
+            // The text before and after a script may say that its searches find nothing.
             let turned = [at.checked_sub(1), Some(at + 1)].into_iter().any(|at| is_turned(said(at), true));
             in_script(script).into_iter().filter(|command| !(turned && searches(command))).collect()
         }
@@ -220,7 +220,7 @@ fn leads_in(before: &str) -> bool {
     (lead.ends_with(':') && last.len() <= 120) || plain.all(|word| is_in(GLUE, &word.to_lowercase()))
 }
 
-/// Whether what stands behind a command is what one says of a command that is run.
+/// Whether the text after a command is one that follows a command to run.
 fn affirms(behind: &str, search: bool) -> bool {
     let rest = behind.trim_start();
     let first = rest.split(|c: char| !(c.is_alphanumeric() || c == '-')).next().unwrap_or("").to_lowercase();
@@ -276,7 +276,7 @@ fn starts_server(command: &str) -> bool {
     parts.iter().any(|part| command.split_once(' ').is_some_and(|(_, rest)| rest.contains(part)))
 }
 
-/// The commands of a fence of shell: one by one where each stands for itself, else the script as a whole.
+/// The commands of a fence of shell: one by one where they are independent, else the script as a whole.
 fn in_script(script: &str) -> Vec<String> {
     let lines = script.lines().map(|line| line.trim_start().strip_prefix("$ ").unwrap_or(line));
     let script = lines.collect::<Vec<_>>().join("\n");
@@ -295,7 +295,7 @@ fn in_script(script: &str) -> Vec<String> {
     }
     let command = |(at, place): (usize, &Range<usize>)| {
         let command = &script[place.clone()];
-        // What stands on the line of the command before is said of that one.
+        // The text on the line of the previous command belongs to that one.
         let lead = match at.checked_sub(1) {
             Some(before) => behind(before).split_once('\n').map_or("", |(_, rest)| rest),
             None => &script[..place.start],
@@ -355,7 +355,7 @@ fn depends_on_itself(parsed: &Script, script: &str) -> bool {
         }
         moves += usize::from(program == Some("cd"));
     }
-    // `cd web && npm test` on one line of several stands for itself, unless what follows may have to run there.
+    // `cd web && npm test` on one line of several is independent, unless what follows may have to run there.
     let stays = moves == 1 && parsed.lists.len() > 1 && {
         let first = &parsed.lists[0];
         let place = first.first().commands[0].words.get(1).map_or("", |word| &word.text);

@@ -98,7 +98,7 @@ table! {
 
 table! {
     MustHaves = "what a lane must have" {
-        truths: Vec<String> = ["truths": Texts, "Statements that must be true; agents are told of them."];
+        truths: Vec<String> = ["truths": Texts, "Statements that must be true. They are part of the agents' prompts."];
         artifacts: Vec<Artifact> = ["artifacts": Tables(Artifact::keys), "Files that must be there."];
         key_links: Vec<KeyLink> =
             ["key_links": Tables(KeyLink::keys), "Connections between files that must be there."];
@@ -166,7 +166,7 @@ draft! {
             "runner": FullText, "The runner that the command of the lane's agents comes from.";
             "command": Command, "The command of the lane's agents."];
         prompt: PromptDraft = [
-            "prompt": Text, "What agents are told that are told nothing of their own.";
+            "prompt": Text, "The prompt of agents that have none.";
             "prompt_file": FullText, "The same, in a file beside the plan."];
         max_time: Option<At<Duration>> = ["max_time": Time, "The time limit of tasks that have none of their own."];
         allow_empty: Option<bool> =
@@ -217,7 +217,7 @@ impl LaneDraft {
 pub(super) struct ProgramDraft {
     pub(super) command: Option<At<CommandLine>>,
     pub(super) runner: Option<At<String>>,
-    /// What the plan says is at fault already; nothing more is to be said about it.
+    /// The value is already reported as invalid; report nothing more about it.
     pub(super) faulty: bool,
 }
 
@@ -244,7 +244,7 @@ pub(super) struct PromptDraft {
 }
 
 impl PromptDraft {
-    /// Text that stands at `span`, or is made of what stands there.
+    /// Text at `span`, or made from the text there.
     pub(super) fn here(text: String, span: Span) -> Self {
         Self { text: Some(At::new(text, span)), file: None }
     }
@@ -264,7 +264,7 @@ draft! {
         kind: Option<At<TaskKind>> = ["type": Word(words::<TaskKind>),
             "Whose it is: the agent's, or a person's to verify, decide or do. Default: auto."];
         prompt: PromptDraft = [
-            "prompt": Text, "What the agent is told. Default: the name.";
+            "prompt": Text, "The agent's prompt. Default: the name.";
             "prompt_file": FullText, "The same, in a file beside the plan."];
         verify: Vec<CommandLine> = ["verify": Commands, "Must pass before the next task starts."];
         max_time: Option<At<Duration>> = ["max_time": Time, "The time limit of one attempt."];
@@ -292,7 +292,7 @@ draft! {
         timeout: Option<At<Duration>> = ["timeout": Time, "One attempt at a task that has no limit of its own."];
         env: Vec<(At<String>, String)> = ["env": Env, "Added to the environment of its attempts."];
         prompt: PromptDraft = [
-            "prompt": Text, "What the agent is told. Default: the lane's prompt or name.";
+            "prompt": Text, "The agent's prompt. Default: the lane's prompt or name.";
             "prompt_file": FullText, "The same, in a file beside the plan."];
         allow_empty: Option<bool> =
             ["allow_empty": Flag, "Whether the agent's work may change no file. Default: the lane's."];

@@ -1,4 +1,4 @@
-//! Readers of single values; each notes what is wrong with a value where it stands.
+//! Readers of single values; each reports what is wrong with a value at its span.
 
 use std::time::Duration;
 

@@ -148,7 +148,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 /// `text` without the white space that all its lines begin with, and without blank lines around it. A first line at the
-/// margin does not count: it may be what stands behind a label.
+/// margin does not count: it may be the text after a label.
 pub(crate) fn dedent(text: &str) -> String {
     let text = clean(text);
     let white = |line: &str| line.len() - line.trim_start_matches([' ', '\t']).len();

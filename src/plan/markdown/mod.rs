@@ -61,7 +61,7 @@ pub(super) enum Fence {
 pub(super) struct FenceMark<'a> {
     kind: u8,
     length: usize,
-    /// What stands behind them.
+    /// The text after them.
     pub(super) info: &'a str,
 }
 

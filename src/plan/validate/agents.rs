@@ -72,10 +72,10 @@ fn member<'a>(draft: &'a AgentDraft, declared: bool, around: &LaneContext<'_>) -
 }
 
 fn agent(member: Member<'_>, tasks: &[Assigned<'_>], around: &LaneContext<'_>) -> Option<Agent> {
-    let told = prompt(&member.draft.prompt, around.context);
+    let prompt_text = prompt(&member.draft.prompt, around.context);
     let tasks = match own_task(member.round) {
-        Some(name) => vec![only_task(name, told, None, around)?],
-        None if tasks.is_empty() => vec![only_task(ONLY_TASK, told, value(&around.lane.max_time), around)?],
+        Some(name) => vec![only_task(name, prompt_text, None, around)?],
+        None if tasks.is_empty() => vec![only_task(ONLY_TASK, prompt_text, value(&around.lane.max_time), around)?],
         None => {
             refuse_prompt(member.draft, around);
             assigned(&member, tasks, around)
@@ -94,10 +94,10 @@ fn agent(member: Member<'_>, tasks: &[Assigned<'_>], around: &LaneContext<'_>) -
     })
 }
 
-/// A prompt beside the lane's tasks would have to be told in each of them, or lost.
+/// A prompt beside the lane's tasks would be repeated in each of them, or lost.
 fn refuse_prompt(draft: &AgentDraft, around: &LaneContext<'_>) {
     if let Some(given) = draft.prompt.text.as_ref().or(draft.prompt.file.as_ref()) {
-        let message = "an implementation agent is told what to do by the lane's tasks, not by a prompt of its own";
+        let message = "an implementation agent gets its work from the lane's tasks and cannot have a prompt";
         let help = "write it in the tasks, or leave the lane without tasks";
         around.context.faults.error_with(given.span, message, help);
     }
@@ -168,7 +168,7 @@ fn nothing_to_run(draft: &AgentDraft, declared: bool, around: &LaneContext<'_>) 
     around.context.faults.error_with(draft.span, message, help);
 }
 
-/// What a prompt says, wherever it stands; `None` where there is none, or it is at fault.
+/// The text of a prompt, given inline or in a file; `None` if there is none, or it is not valid.
 fn prompt(draft: &PromptDraft, context: &Context<'_>) -> Option<String> {
     match (&draft.text, &draft.file) {
         (Some(_), Some(file)) => {
@@ -222,13 +222,13 @@ fn tasks<'a>(around: &LaneContext<'a>) -> Vec<Assigned<'a>> {
 
 fn task(written: &At<String>, draft: &TaskDraft, around: &LaneContext<'_>) -> Option<Task> {
     let name = value(&draft.name);
-    let told = prompt(&draft.prompt, around.context).or_else(|| name.clone());
+    let prompt_text = prompt(&draft.prompt, around.context).or_else(|| name.clone());
     let texts = |list: &[At<String>]| list.iter().map(|text| text.value.clone()).collect();
     Some(Task {
         id: id(written, TaskId::new, "a task", around.context.faults)?,
         name,
         kind: value(&draft.kind).unwrap_or_default(),
-        prompt: told.unwrap_or_else(|| around.prompt.clone()),
+        prompt: prompt_text.unwrap_or_else(|| around.prompt.clone()),
         verify: draft.verify.clone(),
         max_time: value(&draft.max_time).or(value(&around.lane.max_time)),
         files: texts(&draft.files),
@@ -238,12 +238,17 @@ fn task(written: &At<String>, draft: &TaskDraft, around: &LaneContext<'_>) -> Op
     })
 }
 
-fn only_task(id: &str, told: Option<String>, max_time: Option<Duration>, around: &LaneContext<'_>) -> Option<Task> {
+fn only_task(
+    id: &str,
+    prompt_text: Option<String>,
+    max_time: Option<Duration>,
+    around: &LaneContext<'_>,
+) -> Option<Task> {
     Some(Task {
         id: TaskId::new(id).ok()?,
         name: None,
         kind: TaskKind::Auto,
-        prompt: told.unwrap_or_else(|| around.prompt.clone()),
+        prompt: prompt_text.unwrap_or_else(|| around.prompt.clone()),
         verify: Vec::new(),
         max_time,
         files: Vec::new(),
@@ -282,7 +287,7 @@ fn check_tasks(tasks: &[Assigned<'_>], staff: &[Member<'_>], around: &LaneContex
     }
 }
 
-/// The tasks that are for `member`, or for nobody in particular.
+/// The tasks for `member`, or for no agent in particular.
 fn assigned(member: &Member<'_>, tasks: &[Assigned<'_>], around: &LaneContext<'_>) -> Vec<Task> {
     let is_for = |agent: &At<String>| agent.value == member.name.as_str();
     let own = tasks.iter().filter(|task| task.draft.agent.as_ref().is_none_or(is_for));

@@ -22,7 +22,7 @@ const MAX_GROUPS: usize = 20;
 
 const MAX_GLOB: usize = 1024;
 
-/// Pairs of lanes that the plan keeps apart, the one that comes first in the plan first.
+/// Pairs of lanes that the plan keeps apart, each in plan order.
 pub(super) fn exclusions(
     lanes: &[LaneDraft],
     ids: &LaneIds<'_>,
@@ -65,13 +65,13 @@ pub(super) fn check(
     let matters = |one: usize, other: usize| !order.ordered(one, other) && (kept_apart || together(one, other));
     let found = overlaps(&asked, if kept_apart { usize::MAX } else { MAX_OVERLAPS }, matters);
     let lane = |at: usize| owned[at].0.at();
-    let mut told: Vec<&Overlap> = found.iter().collect();
-    told.retain(|overlap| together(lane(overlap.one), lane(overlap.other)));
+    let mut overlaps: Vec<&Overlap> = found.iter().collect();
+    overlaps.retain(|overlap| together(lane(overlap.one), lane(overlap.other)));
     if !kept_apart {
-        told.into_iter().for_each(|overlap| refuse(draft, &owned, overlap, faults));
+        overlaps.into_iter().for_each(|overlap| refuse(draft, &owned, overlap, faults));
         return Vec::new();
     }
-    tell_turns(draft, &owned, &told, faults);
+    tell_turns(draft, &owned, &overlaps, faults);
     let rank = declared_order(draft, &waits);
     let in_order = |overlap: &Overlap| {
         let (one, other) = (owned[overlap.one].0, owned[overlap.other].0);

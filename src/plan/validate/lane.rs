@@ -51,7 +51,7 @@ pub(super) fn lane(
     })
 }
 
-/// What stands in a list, each once.
+/// The values of a list, each once.
 fn values<T: Clone + Ord>(list: &Option<Vec<At<T>>>) -> Vec<T> {
     let mut seen = BTreeSet::new();
     list.iter().flatten().map(|item| &item.value).filter(|value| seen.insert(*value)).cloned().collect()

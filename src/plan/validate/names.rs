@@ -8,7 +8,7 @@ use crate::plan::draft::LaneDraft;
 use crate::plan::faults::{Faults, nearest, quoted};
 use crate::plan::source_text::At;
 
-/// The lanes' ids, and where each stands.
+/// The lanes' ids, each with its span.
 pub(super) struct LaneIds<'a> {
     /// `None`: the id is missing or at fault.
     pub(super) known: Vec<Option<LaneId>>,
@@ -69,7 +69,7 @@ pub(super) fn unknown<'k>(
     known: impl IntoIterator<Item = &'k str>,
     faults: &Faults<'_>,
 ) {
-    // Every comparison takes time, and nobody reads the two-hundredth suggestion.
+    // Every comparison takes time, and two hundred suggestions are useless.
     let near = if faults.full() { None } else { nearest(&name.value, known) };
     match near {
         Some(near) => faults.error_with(name.span, message, format!("did you mean `{near}`?")),

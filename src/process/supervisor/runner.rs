@@ -241,7 +241,7 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// One attempt at killing the whole tree. Whoever loses its parent becomes the supervisor's own child, and own
+    /// One attempt at killing the whole tree. A process that loses its parent becomes the supervisor's child, and own
     /// children are killed faster than they can fork.
     fn kill_tree(&mut self) {
         tree::signal_all(&tree::descendants(&self.groups), SystemSignal::KILL);

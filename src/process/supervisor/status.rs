@@ -55,7 +55,7 @@ impl StatusFile {
         }
     }
 
-    /// Puts `text` into the file's place if what is there is the supervisor's own.
+    /// Replaces the file by `text` if the supervisor wrote it.
     fn offer(&mut self, text: Vec<u8>) -> io::Result<()> {
         self.look_aside()?;
         let Some(ours) = &self.ours else { return Ok(()) };
@@ -80,7 +80,7 @@ impl StatusFile {
         Ok(())
     }
 
-    /// Gives the place back to the file that was put aside if somebody wrote into it.
+    /// Restores the file that was set aside if the agent wrote into it.
     fn look_aside(&mut self) -> io::Result<()> {
         let Some(aside) = self.aside.take() else { return Ok(()) };
         let path = self.aside_path();

@@ -10,7 +10,7 @@ pub(super) enum StopRequest {
     Kill,
 }
 
-/// What is to be done to the whole tree.
+/// The next step for the whole tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Signal {
     Terminate,
@@ -85,7 +85,7 @@ impl Termination {
         }
     }
 
-    /// When [`due`](Self::due) is to be asked next.
+    /// When to call [`due`](Self::due) next.
     pub(super) fn next(&self) -> Option<Instant> {
         match &self.end {
             None => self.limit,

@@ -114,7 +114,7 @@ fn a_failure_that_no_retry_mends_fails_the_newest_stage() {
     assert_eq!((record.stage, record.status), (Stage::AfterLaneStart, CheckpointStatus::Failed));
     assert_eq!(record.failure_context[0], "Attempt 1: TypeError: undefined is not a function");
     assert_eq!(record.notes, "TypeError: undefined is not a function");
-    // The disk is full, with retries that were used up before and mended.
+    // The disk is full, with retries that were used up before and then succeeded.
     let full = Event::LaneFailed { lane: lane(LANE), failure: Failure::new(FailureKind::State, "disk full") };
     let story = Story::begun().opened(LANE, 1).retried(LANE, 2, 2);
     let story = story.reached(LANE, Checkpoint::new(Stage::PrePr, CheckpointStatus::InProgress)).then(full);

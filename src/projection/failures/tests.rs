@@ -42,7 +42,7 @@ fn what_the_failure_does_not_say_is_taken_from_the_job() {
 }
 
 #[test]
-fn an_old_failure_that_was_mended_is_not_blamed() {
+fn an_old_failure_that_was_fixed_is_not_blamed() {
     let full = Failure::new(FailureKind::State, "No space left on device");
     let story = Story::begun().opened("SL-1", 1).retried("SL-1", 1, 3);
     let text = told(&story.then(Event::LaneFailed { lane: lane("SL-1"), failure: full }), 80);

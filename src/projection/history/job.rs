@@ -85,7 +85,7 @@ impl Jobs {
         self.ended.iter().rev().find(|job| wanted(job))
     }
 
-    /// Planned, running, ended: the first end of a job is final. `retry` is the one that a planned attempt is.
+    /// Planned, running, ended: the first end of a job is final. `retry`: that of a planned attempt.
     pub(super) fn apply(&mut self, event: &Event, at: Timestamp, retry: Option<Retry>) {
         let (job, supervised) = match event {
             Event::JobPlanned { job } => (job, false),
@@ -201,7 +201,7 @@ impl JobHistory {
 }
 
 crate::model::word_enum! {
-    /// How an agent stands, in the words of `task.json` (seed 003, Recovery Procedure 2).
+    /// The state of an agent, in the words of `task.json` (seed 003, Recovery Procedure 2).
     AgentStatus {
         /// No attempt was planned since the lane began.
         Missing = "MISSING",

@@ -6,7 +6,7 @@ use super::state::LaneState;
 use crate::event::LaneStage;
 use crate::model::{Approval, JobRole};
 
-/// How the lane stands: what ended it, else whether the run stopped, else its stage.
+/// The state of the lane: what ended it, else whether the run stopped, else its stage.
 pub(super) fn state_of(lane: &LaneHistory, run: &RunFacts) -> LaneState {
     match &lane.ending {
         Some(Ending::Failed(_)) => return LaneState::Failed,

@@ -1,4 +1,4 @@
-//! How a lane stands, in the words that users see.
+//! The state of a lane, in the words that users see.
 
 use serde::{Serialize, Serializer};
 

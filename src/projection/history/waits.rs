@@ -92,7 +92,7 @@ mod tests {
         all.map(|wait| (wait.lane.to_string(), wait.reason, second(wait.from), second(wait.until))).collect()
     }
 
-    fn told(story: &Story, reason: WaitReason) -> Vec<(String, i64)> {
+    fn waits_for(story: &Story, reason: WaitReason) -> Vec<(String, i64)> {
         let of = waits(story).into_iter().filter(|wait| wait.1 == reason);
         of.map(|(lane, _, from, until)| (lane, until - from)).collect()
     }
@@ -102,14 +102,14 @@ mod tests {
         let second = attempt("SL-1", "engineer", 2);
         // The retry is put off by five seconds and planned after twelve.
         let story = Story::begun().opened("SL-1", 1).retried("SL-1", 1, 3).wait(11).job(&second);
-        assert_eq!(told(&story, WaitReason::Retry), [("SL-1".to_owned(), 5)]);
-        assert_eq!(told(&story, WaitReason::Place).last().map(|wait| wait.1), Some(7));
+        assert_eq!(waits_for(&story, WaitReason::Retry), [("SL-1".to_owned(), 5)]);
+        assert_eq!(waits_for(&story, WaitReason::Place).last().map(|wait| wait.1), Some(7));
     }
 
     #[test]
     fn a_lane_is_ready_once_what_it_depends_on_is_merged() {
         let story = Story::begun().opened("SL-1", 1).merged("SL-1", 'd').wait(30).opened("SL-2", 1);
-        let ready = told(&story, WaitReason::Place);
+        let ready = waits_for(&story, WaitReason::Place);
         assert!(ready.iter().any(|(lane, seconds)| lane == "SL-2" && (30..40).contains(seconds)), "{ready:?}");
     }
 
@@ -118,7 +118,7 @@ mod tests {
         let queued = || Checkpoint::new(Stage::PrePr, CheckpointStatus::InProgress);
         let story = Story::begun().reached("SL-1", queued()).reached("SL-2", queued()).wait(20);
         let story = story.then(Event::LaneMerged { lane: lane("SL-1"), commit: commit('d'), onto: commit('a') });
-        assert_eq!(told(&story, WaitReason::Merge), [("SL-2".to_owned(), 21)], "the first has nobody before it");
+        assert_eq!(waits_for(&story, WaitReason::Merge), [("SL-2".to_owned(), 21)], "the first has nobody before it");
     }
 
     #[test]
@@ -129,7 +129,7 @@ mod tests {
             approved: true,
             message: String::new(),
         });
-        assert_eq!(told(&story, WaitReason::Person), [("SL-1".to_owned(), 100)]);
+        assert_eq!(waits_for(&story, WaitReason::Person), [("SL-1".to_owned(), 100)]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::model::CommitId;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Workplace {
-    /// Where its branch stands, as far as the run moved it.
+    /// The head of its branch, as far as the run moved it.
     pub head: Option<CommitId>,
     /// The head that its checkpoints record: at a retry, that of the agent.
     pub checkpoint_head: Option<CommitId>,

@@ -70,7 +70,7 @@ fn of_lane(report: &LaneReport<'_>) -> Vec<Annotation> {
         _ => Vec::new(),
     };
     let missing = lane.must_haves.iter().filter(|verdict| verdict.holds == Some(false));
-    all.extend(missing.map(|verdict| plain(Severity::Warning, title("must-have"), &verdict.told())));
+    all.extend(missing.map(|verdict| plain(Severity::Warning, title("must-have"), &verdict.describe())));
     all
 }
 

@@ -1,4 +1,4 @@
-//! Spans of time on the clock of a run, which stands still while nobody works on it.
+//! Spans of time on the clock of a run, which stops while no process works on it.
 
 use crate::model::Timestamp;
 
@@ -13,7 +13,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// A clock that starts at `start` and stands still from the first to the second of each of `rests`.
+    /// A clock that starts at `start` and stops from the first to the second of each of `rests`.
     pub(super) fn new(start: Timestamp, rests: Vec<(Timestamp, Timestamp)>) -> Self {
         Self { start, rests }
     }

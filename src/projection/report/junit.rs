@@ -115,11 +115,11 @@ fn properties(report: &LaneReport<'_>) -> Vec<(&'static str, String)> {
 
 /// All failures: cases have only the last state.
 fn earlier(lane: &LaneHistory) -> Vec<String> {
-    let told = |failure: &FailureView| {
+    let complaint = |failure: &FailureView| {
         let lines = std::iter::once(failure.failure.message.clone()).chain(failure.failure.log.iter().cloned());
         format!("{} {}", failure.at, lines.collect::<Vec<_>>().join("\n  "))
     };
-    lane.failures.iter().map(told).collect()
+    lane.failures.iter().map(complaint).collect()
 }
 
 fn verdict_of_lane(report: &LaneReport<'_>) -> Outcome {
@@ -199,7 +199,7 @@ const LONGEST_NAME: usize = 100;
 fn of_must_have(class: &str, verdict: &Verdict) -> Case {
     let kind = verdict.kind.word().replace('_', " ");
     let text = || verdict.asked.iter().chain(&verdict.why).cloned().collect::<Vec<_>>().join("\n");
-    let complaint = || Complaint { kind: "must-have".to_owned(), message: verdict.told(), text: text() };
+    let complaint = || Complaint { kind: "must-have".to_owned(), message: verdict.describe(), text: text() };
     Case {
         class: class.to_owned(),
         name: format!("must-have: {kind} {}", verdict.about.chars().take(LONGEST_NAME).collect::<String>()),

@@ -71,13 +71,13 @@ impl Page {
     }
 }
 
-fn told(ms: u64) -> String {
+fn rounded(ms: u64) -> String {
     short(Duration::from_millis(ms))
 }
 
 fn head(report: &ExecutionReport<'_>) -> String {
     let (run, usage) = (&report.history.run, report.summary.usage());
-    let mut words = vec![report.summary.standing().to_owned(), told(report.times.makespan_ms)];
+    let mut words = vec![report.summary.standing().to_owned(), rounded(report.times.makespan_ms)];
     words.extend(run.code.map(|code| format!("exit code {code}")));
     words.extend(run.stop.map(|reason| format!("stopped by {}", reason.word().replace('_', "-"))));
     words.extend((run.resumes > 0).then(|| counted(run.resumes as usize, "resume")));
@@ -179,7 +179,7 @@ fn details<'a>(
 fn must_haves(page: &mut Page, report: &ExecutionReport<'_>) {
     let row = |lane: &LaneHistory, verdict: &Verdict| {
         let holds = verdict.holds.map_or("not checked", |holds| if holds { "holds" } else { "missing" });
-        vec![inline(lane.id.as_str()), inline(&verdict.told()), holds.to_owned()]
+        vec![inline(lane.id.as_str()), inline(&verdict.describe()), holds.to_owned()]
     };
     let lanes = report.history.lanes();
     let all: Vec<Verdict> = lanes.iter().flat_map(|lane| lane.must_haves.iter().cloned()).collect();
@@ -195,7 +195,7 @@ fn gates(page: &mut Page, report: &ExecutionReport<'_>) {
             gate.job.exit.as_ref().map(|exit| inline(&exit.command)).unwrap_or_default(),
             gate.job.ending(),
             runs.to_string(),
-            told(gate.elapsed_ms),
+            rounded(gate.elapsed_ms),
         ]
     };
     let of_lane = |lane: &LaneReport<'_>| -> Vec<_> {
@@ -211,9 +211,9 @@ fn timeline(page: &mut Page, report: &ExecutionReport<'_>) {
     if lines.is_empty() {
         return;
     }
-    let told = text::times(report).join("\n");
+    let times = text::times(report).join("\n");
     page.block(&format!(
-        "\n### Timeline\n\n{}\n{}\n\n{told}\n",
+        "\n### Timeline\n\n{}\n{}\n\n{times}\n",
         fenced(&lines.join("\n"), "text"),
         inline(drawing::LEGEND)
     ));
@@ -227,7 +227,7 @@ fn attempts(page: &mut Page, report: &ExecutionReport<'_>) {
             inline(lane.lane.id.as_str()),
             inline(&job.label()),
             job.ending(),
-            told(attempt.elapsed_ms),
+            rounded(attempt.elapsed_ms),
             job.transcript.as_ref().map(|it| inline(&it.usage.to_string())).unwrap_or_default(),
             inline(&because.unwrap_or_default()),
         ]

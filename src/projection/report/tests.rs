@@ -28,7 +28,7 @@ fn report(story: &Story) -> ExecutionReport<'static> {
 }
 
 /// `SL-1` is merged at its second attempt, `SL-2` fails its tests.
-fn mended_and_failed() -> Story {
+fn fixed_and_failed() -> Story {
     let second = attempt("SL-1", "engineer", 2);
     let story = Story::begun().opened("SL-1", 1).retried("SL-1", 1, 3).wait(4).job(&second).exited(&second, 0);
     let story = story.merged("SL-1", 'd').opened("SL-2", 1);
@@ -43,7 +43,7 @@ fn rendered(report: &ExecutionReport<'_>, format: ReportFormat) -> String {
 
 #[test]
 fn the_time_of_a_run_is_told_beside_what_was_possible() {
-    let report = report(&mended_and_failed());
+    let report = report(&fixed_and_failed());
     let times = &report.times;
     // Two attempts of a minute in one lane, an attempt and tests of a minute in the one after it.
     assert_eq!((times.work_ms, times.critical_path_ms), (180_000, 240_000));
@@ -91,7 +91,7 @@ fn time_at_rest_is_none_of_the_runs() {
 
 #[test]
 fn an_attempt_that_is_a_retry_says_of_what() {
-    let report = report(&mended_and_failed());
+    let report = report(&fixed_and_failed());
     let attempts = &report.lanes[0].attempts;
     assert!(attempts[0].job.retry.is_none());
     let retry = attempts[1].job.retry.as_ref().unwrap();
@@ -141,7 +141,7 @@ fn a_gate_that_passed_in_the_end_is_a_case_that_passed() {
 
 #[test]
 fn a_page_that_is_too_long_is_cut_between_blocks_and_says_so() {
-    let mut story = mended_and_failed();
+    let mut story = fixed_and_failed();
     for number in 0..2000 {
         story = story.then(Event::Noted { lane: None, message: format!("note {number}") });
     }
@@ -189,7 +189,7 @@ fn secrets_of_the_plan_are_not_told() {
 
 #[test]
 fn what_the_schema_does_not_know_is_refused() {
-    let mut value = json::report(&report(&mended_and_failed()));
+    let mut value = json::report(&report(&fixed_and_failed()));
     let schema = Schema::named("report");
     schema.accepts(&value);
     value["lanes"][0]["attempts"][0]["mood"] = "good".into();

@@ -7,7 +7,7 @@ use super::lanes::{JobReport, LaneReport, Reporter};
 use crate::model::{AgentName, Dag, LaneId, LaneIndex, TaskId, Timestamp};
 use crate::projection::history::{self, RunHistory};
 
-/// All times are milliseconds on the run's clock, which stands still while no process works on it.
+/// All times are milliseconds on the run's clock, which stops while no process works on it.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Timeline {
     /// A bar for each lane that began, followed by those of its jobs; the final gate's last.

@@ -3,13 +3,15 @@
 use std::fs;
 use std::io;
 
+use anyhow::{Result, bail, ensure};
+
 use super::{Leftover, Surroundings, Thing, Traces};
 use crate::fs::atomic;
 use crate::git::{self, GitError};
 use crate::model::CommitId;
 use crate::store::{RunDirectory, RunLock};
 
-/// Removes all of `found` that is to go except the log. Answers the same list with what came of it.
+/// Removes all of `found` that may be removed, except the log. Returns the same list with the results.
 pub fn remove(around: &Surroundings<'_>, run: &Traces, found: Vec<Leftover>) -> Vec<Leftover> {
     let base = around.repository.branch_commit(&run.started.base_branch).ok().flatten();
     let base = base.unwrap_or_else(|| run.started.base_commit.clone());
@@ -50,46 +52,34 @@ fn empty_pool(around: &Surroundings<'_>, run: &Traces, left: &mut [Leftover]) {
     }
 }
 
-fn remove_one(around: &Surroundings<'_>, run: &Traces, thing: &Thing, base: &CommitId) -> Result<(), Resistance> {
+fn remove_one(around: &Surroundings<'_>, run: &Traces, thing: &Thing, base: &CommitId) -> Result<()> {
     match thing {
         Thing::Held(slot) => {
             around.pool.throw_away(slot, base)?;
             around.pool.unlink(&slot.holder)?;
         }
-        Thing::Free(path) if fs::symlink_metadata(path).is_ok() => return Err(Resistance::Still),
+        Thing::Free(path) if fs::symlink_metadata(path).is_ok() => bail!("another process took it meanwhile"),
         Thing::Free(_) | Thing::Log(_) => {}
         Thing::Branch(name, at) => {
             if let Some(place) = around.repository.where_checked_out(name)? {
-                return Err(GitError::BranchInTheWay { branch: name.clone(), place: Some(place) }.into());
+                bail!(GitError::BranchInTheWay { branch: name.clone(), place: Some(place) }.with_remedy());
             }
             delete(around, &format!("refs/heads/{name}"), at)?;
         }
         Thing::Snapshot(name, at) => delete(around, name, at)?,
         Thing::LaneDirectory(lane, _) => {
             let kept = around.pool.remove_lane_directory(&run.started.run_id, lane)?;
-            if !kept.is_empty() {
-                return Err(Resistance::Strange(kept.iter().map(|it| it.display().to_string()).collect()));
-            }
+            let names: Vec<String> = kept.iter().map(|it| it.display().to_string()).collect();
+            ensure!(names.is_empty(), "it holds what is not Lanekeeper's: {}", names.join(", "));
         }
     }
     Ok(())
 }
 
-fn delete(around: &Surroundings<'_>, reference: &str, at: &CommitId) -> Result<(), Resistance> {
+fn delete(around: &Surroundings<'_>, reference: &str, at: &CommitId) -> Result<()> {
     let moved = git::delete_references(around.repository, &[(reference.to_owned(), at.clone())])?;
-    if moved.is_empty() { Ok(()) } else { Err(Resistance::Moved) }
-}
-
-#[derive(Debug, thiserror::Error)]
-enum Resistance {
-    #[error(transparent)]
-    Git(#[from] GitError),
-    #[error("another process took it meanwhile")]
-    Still,
-    #[error("another process moved it meanwhile")]
-    Moved,
-    #[error("it holds what is not Lanekeeper's: {}", .0.join(", "))]
-    Strange(Vec<String>),
+    ensure!(moved.is_empty(), "another process moved it meanwhile");
+    Ok(())
 }
 
 /// Removes a run's directory and its log, and the lock last, while it is still held: a process that waits for the run then

@@ -8,7 +8,7 @@ use crate::model::{CommitId, JobId, LaneId, MergeMode};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Traces {
     pub started: RunStarted,
-    /// Whether its last word is that everything is done.
+    /// Whether its last outcome is `done`.
     pub done: bool,
     pub lanes: BTreeMap<LaneId, LaneTraces>,
     pub jobs: BTreeSet<JobId>,

@@ -15,12 +15,10 @@ impl Remains {
 
     /// Whether a lane is neither complete nor rolled back.
     pub(super) fn is_unfinished(&self) -> bool {
-        use std::collections::BTreeSet;
-        let over = |status| matches!(status, CheckpointStatus::Complete | CheckpointStatus::RolledBack);
-        let all: BTreeSet<_> = self.records.iter().filter_map(|it| it.lane.as_ref()).collect();
-        let done: BTreeSet<_> =
-            self.records.iter().filter(|it| over(it.status)).filter_map(|it| it.lane.as_ref()).collect();
-        all != done
+        let over =
+            |it: &&CheckpointRecord| matches!(it.status, CheckpointStatus::Complete | CheckpointStatus::RolledBack);
+        let done: Vec<_> = self.records.iter().filter(over).map(|it| &it.lane).collect();
+        self.records.iter().any(|it| it.lane.is_some() && !done.contains(&&it.lane))
     }
 
     pub(super) fn branch_names(&self) -> String {
@@ -118,13 +116,8 @@ fn reconstruct(facts: &RunFacts, remains: &Remains) -> WayOut {
         return option(
             format!("continue from the {} that can be trusted", counted(salvage.records.len(), "record")),
             "for: keeps the run; against: what came later is forgotten, so agents may do work again on top \
-                        of what is there, and lanes that were merged since may block",
-            vec![
-                shell_line(["mv", &log, &aside]),
-                cut,
-                shell_line(["lanekeeper", "doctor", run, "--fix"]),
-                shell_line(["lanekeeper", "resume", run]),
-            ],
+                        of the existing work, and lanes that were merged since may block",
+            [shell_line(["mv", &log, &aside]), cut].into_iter().chain(fix_and_resume(run)).collect(),
         );
     }
     let look = remains.branches.iter().map(|(name, _)| shell_line(["git", "log", "--stat", short(name)]));
@@ -142,15 +135,23 @@ fn reconstruct(facts: &RunFacts, remains: &Remains) -> WayOut {
 
 fn leave(run: &RunId, remains: &Remains) -> WayOut {
     let slots = remains.slots.iter().map(|slot| shell_line(["git", "-C", &slot.path.to_string_lossy(), "status"]));
+    abandon(run, slots.collect())
+}
+
+fn abandon(run: &RunId, commands: Vec<String>) -> WayOut {
     option(
-        format!("abandon run {run}, leave everything as it is, and take up something else"),
+        format!("abandon run {run} and leave everything as it is"),
         "for: costs nothing now; against: its worktrees and branches stay until a person removes them",
-        slots.collect(),
+        commands,
     )
 }
 
 fn option(what: impl Into<String>, judgement: &str, commands: Vec<String>) -> WayOut {
     WayOut { what: what.into(), judgement: judgement.to_owned(), commands }
+}
+
+fn fix_and_resume(run: &str) -> [String; 2] {
+    [shell_line(["lanekeeper", "doctor", run, "--fix"]), shell_line(["lanekeeper", "resume", run])]
 }
 
 fn listed(names: &[String]) -> String {
@@ -176,17 +177,9 @@ pub(super) fn contradiction(facts: &RunFacts, expected: &Expected, issue: String
             option(
                 format!("put {plan} back as it was (SHA-256 {}), then repair", facts.plan.source_sha256),
                 "for: the run continues; against: the old text must be found",
-                vec![
-                    shell_line(["git", "log", "--", &plan]),
-                    shell_line(["lanekeeper", "doctor", run, "--fix"]),
-                    shell_line(["lanekeeper", "resume", run]),
-                ],
+                [shell_line(["git", "log", "--", &plan])].into_iter().chain(fix_and_resume(run)).collect(),
             ),
-            option(
-                format!("abandon run {run}, leave everything as it is, and take up something else"),
-                "for: costs nothing now; against: its worktrees and branches stay",
-                Vec::new(),
-            ),
+            abandon(&facts.run, Vec::new()),
         ],
     }
 }
@@ -196,7 +189,7 @@ pub(super) fn unusable_plan(facts: &RunFacts, expected: &Expected, issue: String
     let [again, put_back, _] = contradiction.options;
     let accept = option(
         "continue with the plan file as it is now, or with plan.json if there is no plan file",
-        "for: the run continues; against: its lanes may be told something else than they did so far",
+        "for: the run continues; against: its lanes may get other instructions than before",
         vec![shell_line(["lanekeeper", "resume", facts.run.as_str(), "--accept-plan-change"])],
     );
     Escalation { options: [accept, put_back, again], ..contradiction }
@@ -215,11 +208,9 @@ pub(super) fn worktree(
     let mut state = vec![format!("branch {} last stood at {}", worktree.branch, seen.holding.head)];
     state.extend(seen.branch.as_ref().map(|at| format!("branch {} is at {at}", worktree.branch)));
     state.extend(seen.snapshot.as_ref().map(|name| format!("{name} keeps what was there")));
-    let (rollback, resume) = match &seen.owned.0 {
-        Some(lane) => (shell_line(["lanekeeper", "rollback", run, "--lane", lane.as_str()]), true),
-        None => (shell_line(["lanekeeper", "resume", run]), false),
-    };
-    let resume = resume.then(|| shell_line(["lanekeeper", "resume", run]));
+    let lane = seen.owned.0.as_ref();
+    let rollback = lane.map(|lane| shell_line(["lanekeeper", "rollback", run, "--lane", lane.as_str()]));
+    let resume = shell_line(["lanekeeper", "resume", run]);
     Escalation {
         issue,
         current_state: state,
@@ -227,27 +218,17 @@ pub(super) fn worktree(
         impact: "the lane cannot continue; other lanes can".to_owned(),
         options: [
             option(
-                "put the lane back and run it again",
+                "roll the lane back and run it again",
                 "for: certain, and what is left of its work is kept in snapshots; against: its agents do \
                             their work again",
-                std::iter::once(rollback).chain(resume).collect(),
+                rollback.into_iter().chain([resume]).collect(),
             ),
             option(
-                "put it right by hand, then repair the rest",
+                "fix it by hand, then repair the rest",
                 "for: keeps the lane's work where it is; against: a person has to look",
-                by_hand
-                    .into_iter()
-                    .chain([
-                        shell_line(["lanekeeper", "doctor", run, "--fix"]),
-                        shell_line(["lanekeeper", "resume", run]),
-                    ])
-                    .collect(),
+                by_hand.into_iter().chain(fix_and_resume(run)).collect(),
             ),
-            option(
-                "leave the lane as it is and take up something else",
-                "for: costs nothing now; against: the run stays unfinished",
-                Vec::new(),
-            ),
+            option("leave the lane as it is", "for: costs nothing now; against: the run stays unfinished", Vec::new()),
         ],
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::event::{Event, Record, RunOutcome, RunStarted, Worktree};
+use crate::executor::{OpenWorktree, open_worktrees};
 use crate::git::Holder;
-use crate::model::{AgentName, CommitId, JobId, Lane, LaneId, MergeMode, Plan};
+use crate::model::{AgentName, CommitId, JobId, Lane, LaneId, Plan};
 use crate::projection::RunHistory;
 use crate::projection::history::JobHistory;
 use crate::schedule::{AgentStep, Fault, LaneState, RunState};
@@ -107,10 +108,11 @@ impl Expected {
         let Some(state) = self.state.as_ref().filter(|_| !self.done()) else { return BTreeMap::new() };
         let mut found = BTreeMap::new();
         for at in state.plan().indices() {
-            let (lane, plan) = (state.lane(at), state.plan().lane(at));
+            let lane = state.lane(at);
             if lane.is_left_to_do() && !lane.rolling_back {
-                found.extend(self.of_lane(state, lane, plan));
-                found.extend(of_agents(lane, plan));
+                let is_done = |agent: usize| lane.agents[agent].step == AgentStep::Done;
+                let open = open_worktrees(state, at).into_iter().filter(|open| !open.agent.is_some_and(is_done));
+                found.extend(open.map(|open| self.holding(lane, state.plan().lane(at), open)));
             }
         }
         let final_gate_runs = state.running_jobs().any(|job| job.lane.is_none());
@@ -121,31 +123,21 @@ impl Expected {
         found
     }
 
-    /// The lane's own worktree. It is on no branch while the lane's tests judge its merge.
-    fn of_lane(&self, state: &RunState, lane: &LaneState, plan: &Lane) -> Option<(Owned, Holding)> {
-        let mut worktree = lane.worktree.clone()?;
-        let mut head = lane.head.clone().unwrap_or_else(|| worktree.head.clone());
-        let merges_here = state.started().is_some_and(|started| started.options.merge == MergeMode::Local);
-        let staged = lane.staged.as_ref().filter(|staged| staged.moved && merges_here && !plan.tests.is_empty());
-        if let Some(staged) = staged {
-            worktree.branch.clear();
-            head = staged.commit.clone();
-        }
+    fn holding(&self, lane: &LaneState, plan: &Lane, open: OpenWorktree) -> (Owned, Holding) {
+        let OpenWorktree { agent, worktree, head } = open;
         let works_there = |job: &JobId| self.workplace(job).1.is_none();
-        let shares = |&at: &usize| plan.shares_worktree(at) && is_unjudged(&lane.agents[at].step);
-        let unjudged = lane.running.iter().any(works_there) || (0..lane.agents.len()).any(|at| shares(&at));
-        Some(((Some(plan.id.clone()), None), Holding { worktree, head, unjudged: unjudged && lane.end.is_none() }))
+        let is_unjudged = |at: usize| is_unjudged(&lane.agents[at].step);
+        let unjudged = match agent {
+            Some(agent) => is_unjudged(agent),
+            None => {
+                let mut sharing = (0..lane.agents.len()).filter(|&at| plan.shares_worktree(at));
+                lane.running.iter().any(works_there) || sharing.any(is_unjudged)
+            }
+        };
+        let head = if worktree.branch.is_empty() { worktree.head.clone() } else { head };
+        let owned = (Some(plan.id.clone()), agent.map(|agent| plan.agents[agent].name.clone()));
+        (owned, Holding { worktree, head, unjudged: unjudged && lane.end.is_none() })
     }
-}
-
-fn of_agents(lane: &LaneState, plan: &Lane) -> impl Iterator<Item = (Owned, Holding)> {
-    let own = lane.agents.iter().zip(&plan.agents).filter(|(worker, _)| worker.step != AgentStep::Done);
-    own.filter_map(|(worker, agent)| {
-        let worktree = worker.worktree.clone()?;
-        let head = worker.head.clone().unwrap_or_else(|| worktree.head.clone());
-        let unjudged = lane.end.is_none() && is_unjudged(&worker.step);
-        Some(((Some(plan.id.clone()), Some(agent.name.clone())), Holding { worktree, head, unjudged }))
-    })
 }
 
 /// Whether an agent or its gate may have left something in the worktree that the engine still has to take or judge.

@@ -62,7 +62,7 @@ pub enum LogSeen {
     /// Every line before the end is a record.
     Whole {
         records: Vec<Record>,
-        /// Whether something that is no record stands at the end.
+        /// Whether the log ends with something that is not a record.
         torn: bool,
     },
     Damaged(Box<Salvage>),

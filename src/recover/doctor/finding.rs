@@ -149,17 +149,18 @@ impl Finding {
     }
 
     /// The same, which `--fix` repairs and the next resume does, too: a Lanekeeper that was killed leaves it.
-    pub(super) fn repaired_by_resume(mut self, repair: Repair) -> Self {
-        self.severity = Severity::Note;
-        self.remedy = format!("the next resume repairs it; {}", repair.description());
-        self.cure = Cure::Optional(repair);
-        self
+    pub(super) fn repaired_by_resume(self, repair: Repair) -> Self {
+        self.optional("the next resume repairs it", repair)
     }
 
     /// The same in a run that is complete, which `--fix` repairs.
-    pub(super) fn needed_for_a_rollback(mut self, repair: Repair) -> Self {
+    pub(super) fn needed_for_a_rollback(self, repair: Repair) -> Self {
+        self.optional("only a rollback needs it", repair)
+    }
+
+    fn optional(mut self, why: &str, repair: Repair) -> Self {
         self.severity = Severity::Note;
-        self.remedy = format!("only a rollback needs it; {}", repair.description());
+        self.remedy = format!("{why}; {}", repair.description());
         self.cure = Cure::Optional(repair);
         self
     }

@@ -25,4 +25,4 @@ pub use facts::{Facts, RunFacts};
 pub use finding::{Cure, Escalation, Finding, Kind};
 pub(crate) use finding::{Severity, WayOut};
 pub(crate) use repair::{Repair, Target};
-pub use survey::{Place, Source, survey};
+pub use survey::{Scope, Source, survey};

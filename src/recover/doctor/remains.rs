@@ -7,15 +7,15 @@ use crate::event::Event;
 use crate::fs::directory::entries;
 use crate::git::{GitError, Pool};
 use crate::model::{CheckpointRecord, CheckpointStatus, CommitId, Plan, RunId};
-use crate::recover::doctor::{LogSeen, Place, Remains, RunFacts};
+use crate::recover::doctor::{LogSeen, Remains, RunFacts, Scope};
 use crate::store::RunDirectory;
 
 /// Every run that has left something: a log, a directory, a slot, or checkpoints of lanes that are not complete and
 /// whose branches exist.
-pub(super) fn known_runs(place: &Place<'_>, records: &[CheckpointRecord]) -> anyhow::Result<Vec<RunId>> {
-    let logged: Vec<RunId> = place.state.runs()?;
+pub(super) fn known_runs(scope: &Scope<'_>, records: &[CheckpointRecord]) -> anyhow::Result<Vec<RunId>> {
+    let logged: Vec<RunId> = scope.state.runs()?;
     let mut runs: BTreeSet<RunId> = logged.iter().cloned().collect();
-    for path in entries(&place.state.path())?.iter().filter(|path| path.is_dir()) {
+    for path in entries(&scope.state.path())?.iter().filter(|path| path.is_dir()) {
         let name = path.file_name().and_then(|name| name.to_str()).and_then(|name| RunId::new(name).ok());
         if (path.join("plan.json").exists() || path.join("lanes").exists())
             && let Some(run) = name
@@ -23,7 +23,7 @@ pub(super) fn known_runs(place: &Place<'_>, records: &[CheckpointRecord]) -> any
             runs.insert(run);
         }
     }
-    for slot in pool(place).slots_seen()? {
+    for slot in pool(scope).slots_seen()? {
         runs.extend(slot.holder.ok().flatten().map(|holder| holder.run));
     }
     let phases: BTreeSet<_> =
@@ -33,7 +33,7 @@ pub(super) fn known_runs(place: &Place<'_>, records: &[CheckpointRecord]) -> any
         let branch = record.git.as_ref().and_then(|git| git.branch.clone()).filter(|branch| branch.starts_with("lane"));
         if !over
             && let Some(branch) = branch
-            && place.repository.branch_commit(&branch)?.is_some()
+            && scope.repository.branch_commit(&branch)?.is_some()
         {
             runs.insert(record.run_id.clone());
         }
@@ -49,14 +49,14 @@ pub(super) fn log_path(directory: &RunDirectory, run: &RunId, records: &[Checkpo
 }
 
 /// The default pool, for runs whose own is unknown.
-fn pool(place: &Place<'_>) -> Pool {
-    Pool::new(place.repository.clone(), place.worktree_root, u32::MAX, true)
+fn pool(scope: &Scope<'_>) -> Pool {
+    Pool::new(scope.repository.clone(), scope.worktree_root, u32::MAX, true)
 }
 
 /// Looks for everything that bears the names of the run's lanes and agents.
-pub(super) fn remains(place: &Place<'_>, facts: &RunFacts, records: &[CheckpointRecord]) -> Result<Remains, GitError> {
+pub(super) fn remains(scope: &Scope<'_>, facts: &RunFacts, records: &[CheckpointRecord]) -> Result<Remains, GitError> {
     let own: Vec<CheckpointRecord> = records.iter().filter(|it| it.run_id == facts.run).cloned().collect();
-    let slots = pool(place).slots_seen()?;
+    let slots = pool(scope).slots_seen()?;
     let holds = |holder: &Option<crate::git::Holder>| holder.as_ref().is_some_and(|holder| holder.run == facts.run);
     let slots = slots.into_iter().filter(|slot| slot.holder.as_ref().is_ok_and(holds)).collect();
     let plan = facts.plan.pinned.as_ref().and_then(|plan| plan.as_ref().ok());
@@ -68,16 +68,16 @@ pub(super) fn remains(place: &Place<'_>, facts: &RunFacts, records: &[Checkpoint
         let lanes = lanes(plan.map(AsRef::as_ref), &remains.records);
         for lane in &lanes {
             for prefix in [format!("refs/heads/lane/{phase}/{lane}"), format!("refs/heads/lane-agent/{phase}/{lane}")] {
-                remains.branches.extend(place.repository.references(&prefix)?);
+                remains.branches.extend(scope.repository.references(&prefix)?);
             }
             for space in ["refs/lanekeeper/checkpoint", "refs/tags/checkpoint"] {
-                remains.snapshots.extend(place.repository.references(&format!("{space}/{phase}-{lane}"))?);
+                remains.snapshots.extend(scope.repository.references(&format!("{space}/{phase}-{lane}"))?);
             }
         }
     }
     remains.phase = phase;
     if let LogSeen::Damaged(salvage) = &facts.log {
-        let (path, merges) = beginning_of(place, facts, &salvage.records)?;
+        let (path, merges) = beginning_of(scope, facts, &salvage.records)?;
         remains.plan = path;
         remains.unknown_merges = merges;
     }
@@ -86,7 +86,7 @@ pub(super) fn remains(place: &Place<'_>, facts: &RunFacts, records: &[Checkpoint
 }
 
 fn beginning_of(
-    place: &Place<'_>,
+    scope: &Scope<'_>,
     facts: &RunFacts,
     records: &[crate::event::Record],
 ) -> Result<(Option<PathBuf>, Vec<CommitId>), GitError> {
@@ -98,7 +98,7 @@ fn beginning_of(
         Event::LaneMerged { commit, .. } => Some(commit.clone()),
         _ => None,
     }));
-    let merges = place.repository.commits_of_run(&facts.run, &started.base_branch, &known)?;
+    let merges = scope.repository.commits_of_run(&facts.run, &started.base_branch, &known)?;
     Ok((Some(started.plan_path.clone()), merges))
 }
 

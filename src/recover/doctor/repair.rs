@@ -13,49 +13,29 @@ use crate::model::text::counted;
 use crate::model::{CheckpointRecord, CommitId, Plan, TaskFile, Timestamp};
 use crate::process;
 use crate::recover::doctor::IndexTrouble;
-use crate::store::{Journal, LaneDirectory, checkpoints, checkpoints_mend, lane_files, salvage};
+use crate::store::{Journal, LaneDirectory, checkpoints, checkpoints_repair, lane_files, salvage};
 
 /// One thing that `--fix` does; [`Repair::description`] describes each.
 #[derive(Debug, Clone)]
 pub enum Repair {
-    CutLog {
-        log: PathBuf,
-    },
-    ReplaceLog {
-        log: PathBuf,
-        text: Vec<u8>,
-    },
-    WritePlan {
-        path: PathBuf,
-        plan: Arc<Plan>,
-    },
+    /// A run log with a torn end.
+    CutLog(PathBuf),
+    /// A run log, and its new text.
+    ReplaceLog(PathBuf, Vec<u8>),
+    WritePlan(PathBuf, Arc<Plan>),
     WriteTask {
         root: PathBuf,
         lane: LaneDirectory,
         task: Box<TaskFile>,
     },
-    SetAside {
-        path: PathBuf,
-    },
-    MakeBranch {
-        branch: String,
-        commit: CommitId,
-    },
-    Reopen {
-        target: Target,
-        tip: Option<CommitId>,
-    },
-    /// `from`: where it was moved.
-    Register {
-        target: Target,
-        from: Option<PathBuf>,
-    },
-    BackToBranch {
-        target: Target,
-    },
-    Reclaim {
-        target: Target,
-    },
+    SetAside(PathBuf),
+    MakeBranch(String, CommitId),
+    /// A worktree that is gone, and the head of its branch.
+    Reopen(Target, Option<CommitId>),
+    /// A worktree, and where it was moved.
+    Register(Target, Option<PathBuf>),
+    BackToBranch(Target),
+    Reclaim(Target),
     DropClaim {
         root: PathBuf,
         claim: PathBuf,
@@ -64,20 +44,11 @@ pub enum Repair {
         root: PathBuf,
         entry: PathBuf,
     },
-    MakeIndex {
-        index: IndexTrouble,
-    },
-    RemoveLocks {
-        worktree: PathBuf,
-    },
-    RebuildCheckpoints {
-        path: PathBuf,
-        records: Vec<CheckpointRecord>,
-    },
-    UpdateCheckpoints {
-        path: PathBuf,
-        records: Vec<CheckpointRecord>,
-    },
+    MakeIndex(IndexTrouble),
+    /// The worktree whose index is locked.
+    RemoveLocks(PathBuf),
+    RebuildCheckpoints(PathBuf, Vec<CheckpointRecord>),
+    UpdateCheckpoints(PathBuf, Vec<CheckpointRecord>),
 }
 
 #[derive(Debug, Clone)]
@@ -90,68 +61,65 @@ pub struct Target {
 
 impl Repair {
     pub(super) fn description(&self) -> String {
-        match self {
-            Self::CutLog { .. } => "--fix cuts the torn end off, as a resume does".to_owned(),
-            Self::ReplaceLog { .. } => "--fix keeps the damaged log beside it and writes what is certain".to_owned(),
-            Self::WritePlan { .. } => "--fix writes it again from the plan's source, which is unchanged".to_owned(),
-            Self::WriteTask { .. } => "--fix writes it again from the run log".to_owned(),
-            Self::SetAside { .. } => "--fix renames it to .bad".to_owned(),
-            Self::MakeBranch { commit, .. } => format!("--fix makes it again at {commit}"),
-            Self::Reopen { .. } => "--fix makes it again on its branch".to_owned(),
-            Self::Register { from: Some(_), .. } => "--fix moves it back with all that is in it".to_owned(),
-            Self::Register { from: None, .. } => "--fix makes git know it again, with every file as it is".to_owned(),
-            Self::BackToBranch { .. } => {
-                "--fix puts it back onto its branch if no commit and no change is lost by that".to_owned()
+        let action = match self {
+            Self::CutLog(_) => "cuts the torn end off, as a resume does",
+            Self::ReplaceLog(..) => "keeps the damaged log beside it and writes what is certain",
+            Self::WritePlan(..) => "writes it again from the plan's source, which is unchanged",
+            Self::WriteTask { .. } => "writes it again from the run log",
+            Self::SetAside(_) => "renames it to .bad",
+            Self::MakeBranch(_, commit) => return format!("--fix makes it again at {commit}"),
+            Self::Reopen(..) => "makes it again on its branch",
+            Self::Register(_, Some(_)) => "moves it back with all that is in it",
+            Self::Register(_, None) => "makes git know it again, with every file as it is",
+            Self::BackToBranch(_) => "puts it back onto its branch if no commit and no change is lost by that",
+            Self::Reclaim(_) => "notes the holder again that the run log names",
+            Self::DropClaim { .. } => "renames it; no run holds the slot",
+            Self::Forget { .. } => "makes git forget it",
+            Self::RemoveLocks(_) => "removes it",
+            Self::MakeIndex(_) => {
+                "keeps it beside and makes one as the head has it; no file changes, and nothing is staged then"
             }
-            Self::Reclaim { .. } => "--fix notes the holder again that the run log names".to_owned(),
-            Self::DropClaim { .. } => "--fix renames it; no run holds the slot".to_owned(),
-            Self::Forget { .. } => "--fix makes git forget it".to_owned(),
-            Self::RemoveLocks { .. } => "--fix removes it".to_owned(),
-            Self::MakeIndex { .. } => {
-                "--fix keeps it beside and makes one as the head has it; no file changes, and nothing is staged then"
-                    .to_owned()
+            Self::RebuildCheckpoints(..) => {
+                "keeps the file beside it and writes it again from the run logs and what can still be read of it"
             }
-            Self::RebuildCheckpoints { .. } => {
-                "--fix keeps the file beside it and writes it again from the run logs and what can still be read of it"
-                    .to_owned()
-            }
-            Self::UpdateCheckpoints { .. } => "--fix writes them from the run log".to_owned(),
-        }
+            Self::UpdateCheckpoints(..) => "writes them from the run log",
+        };
+        format!("--fix {action}")
     }
 
     /// Does it and returns what was done. The locks of the run are held.
     pub fn carry_out(&self, repository: &Repository, now: Timestamp) -> Result<String> {
         let pool = |root: &Path| Pool::new(repository.clone(), root, u32::MAX, true);
         match self {
-            Self::CutLog { log } => {
+            Self::CutLog(log) => {
                 Journal::open(log)?;
                 Ok("cut off".to_owned())
             }
-            Self::ReplaceLog { log, text } => Ok(kept(&salvage::replace_log(log, text)?)),
-            Self::WritePlan { path, plan } => write_plan(path, plan),
+            Self::ReplaceLog(log, text) => Ok(kept(&salvage::replace_log(log, text)?)),
+            Self::WritePlan(path, plan) => write_plan(path, plan),
             Self::WriteTask { root, lane, task } => {
                 directory::create_directory(root)?;
                 lane_files::write_task(lane, task)?;
                 Ok("written from the run log".to_owned())
             }
-            Self::SetAside { path } => set_aside(path),
-            Self::MakeBranch { branch, commit } => {
+            Self::SetAside(path) => set_aside(path),
+            Self::MakeBranch(branch, commit) => {
                 repository.make_branch(branch, commit)?;
                 Ok(format!("made at {commit}"))
             }
-            Self::Reopen { target, tip } => reopen(repository, target, tip.as_ref(), now),
-            Self::Register { target, from } => {
+            Self::Reopen(target, tip) => reopen(repository, target, tip.as_ref(), now),
+            Self::Register(target, from) => {
                 let pool = target.pool(repository);
                 pool.restore_registration(&target.worktree)?;
                 pool.reclaim(&target.holder, &target.worktree)?;
-                let told = from.as_ref().map(|from| format!("brought back from {}", from.display()));
-                Ok(told.unwrap_or_else(|| "known to git again".to_owned()))
+                let done = from.as_ref().map(|from| format!("brought back from {}", from.display()));
+                Ok(done.unwrap_or_else(|| "known to git again".to_owned()))
             }
-            Self::BackToBranch { target } => {
+            Self::BackToBranch(target) => {
                 target.pool(repository).back_to_branch(&target.holder, &target.worktree)?;
                 Ok(format!("back on {}", target.worktree.branch))
             }
-            Self::Reclaim { target } => {
+            Self::Reclaim(target) => {
                 target.pool(repository).reclaim(&target.holder, &target.worktree)?;
                 Ok("its holder is noted again".to_owned())
             }
@@ -160,10 +128,10 @@ impl Repair {
                 pool(root).forget(entry)?;
                 Ok("forgotten".to_owned())
             }
-            Self::RemoveLocks { worktree } => remove_locks(repository, worktree),
-            Self::MakeIndex { index } => make_index(repository, index),
-            Self::RebuildCheckpoints { path, records } => rebuild_checkpoints(path, records),
-            Self::UpdateCheckpoints { path, records } => {
+            Self::RemoveLocks(worktree) => remove_locks(repository, worktree),
+            Self::MakeIndex(index) => make_index(repository, index),
+            Self::RebuildCheckpoints(path, records) => rebuild_checkpoints(path, records),
+            Self::UpdateCheckpoints(path, records) => {
                 checkpoints::update(path, records)?;
                 Ok(format!("{} written", counted(records.len(), "record")))
             }
@@ -188,8 +156,8 @@ fn write_plan(path: &Path, plan: &Plan) -> Result<String> {
         directory::create_directory(directory)?;
     }
     atomic::write(path, &text)?;
-    let told = "written from its source; --retries and --runner of the first start are not in it".to_owned();
-    Ok(aside.map_or(told.clone(), |aside| format!("{told}; {}", kept(&aside))))
+    let done = "written from its source; --retries and --runner of the first start are not in it".to_owned();
+    Ok(aside.map_or(done.clone(), |aside| format!("{done}; {}", kept(&aside))))
 }
 
 fn set_aside(path: &Path) -> Result<String> {
@@ -198,7 +166,7 @@ fn set_aside(path: &Path) -> Result<String> {
     Ok(kept(&aside))
 }
 
-/// Makes a worktree again. What was staged in the one that is gone is in its index only, which is about to go.
+/// Creates a worktree again. What was staged in the old one is only in its index, which is about to be removed.
 fn reopen(repository: &Repository, target: &Target, tip: Option<&CommitId>, now: Timestamp) -> Result<String> {
     let worktree = &target.worktree;
     let staged = match tip {
@@ -213,8 +181,8 @@ fn reopen(repository: &Repository, target: &Target, tip: Option<&CommitId>, now:
         _ => None,
     };
     target.pool(repository).reopen(&target.holder, worktree)?;
-    let told = format!("made again on {}", worktree.branch);
-    Ok(rescued.map_or(told.clone(), |name| format!("{told}; what was staged in the old one is kept as {name}")))
+    let done = format!("made again on {}", worktree.branch);
+    Ok(rescued.map_or(done.clone(), |name| format!("{done}; what was staged in the old one is kept as {name}")))
 }
 
 /// `P1-SL-1` of `lane/P1/SL-1` and of `lane-agent/P1/SL-1/engineer`, as snapshots are named.
@@ -243,12 +211,14 @@ fn refuse_in_use(worktree: &Path) -> Result<()> {
 }
 
 fn rebuild_checkpoints(path: &Path, records: &[CheckpointRecord]) -> Result<String> {
-    Ok(match checkpoints_mend::mend(path, records)? {
-        Some(mended) => {
-            let recovered = counted(mended.recovered, "record");
-            let told =
-                format!("{} from the run logs, {recovered} could still be read", counted(records.len(), "record"));
-            format!("written again: {told}; {}", kept(&mended.aside))
+    Ok(match checkpoints_repair::repair(path, records)? {
+        Some(repaired) => {
+            let recovered = counted(repaired.recovered, "record");
+            let logged = counted(records.len(), "record");
+            format!(
+                "written again: {logged} from the run logs, {recovered} could still be read; {}",
+                kept(&repaired.aside)
+            )
         }
         None => "it can be read now".to_owned(),
     })

@@ -7,16 +7,16 @@ use crate::executor::FINAL;
 use crate::git::{GitError, Pool, Repository};
 use crate::model::{CheckpointRecord, CommitId, PhaseId, RunId};
 use crate::process;
-use crate::recover::doctor::{IndexTrouble, Place, RunFacts, SharedFacts};
+use crate::recover::doctor::{IndexTrouble, RunFacts, Scope, SharedFacts};
 
 pub(super) fn shared_facts(
-    place: &Place<'_>,
+    scope: &Scope<'_>,
     runs: &[RunFacts],
     checkpoints: Result<Vec<CheckpointRecord>, String>,
 ) -> anyhow::Result<SharedFacts> {
-    let pools = pools(place, runs);
+    let pools = pools(scope, runs);
     let mut shared = SharedFacts {
-        checkpoints_path: place.state.checkpoints(),
+        checkpoints_path: scope.state.checkpoints(),
         checkpoints: Some(checkpoints),
         held: runs.iter().filter(|run| run.held).map(|run| run.run.clone()).collect(),
         held_phases: held_phases(runs),
@@ -29,12 +29,12 @@ pub(super) fn shared_facts(
         shared.slots.insert(root.clone(), pool.slots_seen()?);
         shared.prunable.extend(pool.prunable()?.into_iter().map(|it| (root.clone(), it)));
     }
-    shared.index_locks = index_troubles(place, runs, &shared, Repository::index_lock_in)?;
-    shared.reference_locks = reference_locks(place, runs, &shared);
-    shared.damaged_indexes = index_troubles(place, runs, &shared, Repository::damaged_index_in)?;
-    shared.stray_references = stray_references(place, runs, &shared)?;
-    shared.stray_supervisors = stray_supervisors(place, runs);
-    let places = [place.repository.main_worktree().to_owned()].into_iter().chain(pools.into_keys());
+    shared.index_locks = index_troubles(scope, runs, &shared, Repository::index_lock_in)?;
+    shared.reference_locks = reference_locks(scope, runs, &shared);
+    shared.damaged_indexes = index_troubles(scope, runs, &shared, Repository::damaged_index_in)?;
+    shared.stray_references = stray_references(scope, runs, &shared)?;
+    shared.stray_supervisors = stray_supervisors(scope, runs);
+    let places = [scope.repository.main_worktree().to_owned()].into_iter().chain(pools.into_keys());
     shared.disks = places.filter_map(|path| free(&path)).collect();
     Ok(shared)
 }
@@ -50,35 +50,35 @@ fn held_phases(runs: &[RunFacts]) -> BTreeMap<PhaseId, RunId> {
     on_its_branches.map(|(run, started)| (started.phase.clone(), run.run.clone())).collect()
 }
 
-/// The pools of all runs, and the one that the next run would use.
-fn pools(place: &Place<'_>, runs: &[RunFacts]) -> BTreeMap<PathBuf, Pool> {
+/// The pools of all runs, and that of the next run.
+fn pools(scope: &Scope<'_>, runs: &[RunFacts]) -> BTreeMap<PathBuf, Pool> {
     let roots = runs.iter().filter_map(|run| Some(run.expected.as_ref()?.started.options.worktree_root.as_path()));
     let pool = |root: &Path| {
-        let pool = Pool::new(place.repository.clone(), root, u32::MAX, true);
+        let pool = Pool::new(scope.repository.clone(), root, u32::MAX, true);
         (pool.root().to_owned(), pool)
     };
-    roots.chain([place.worktree_root]).map(pool).collect()
+    roots.chain([scope.worktree_root]).map(pool).collect()
 }
 
 fn index_troubles(
-    place: &Place<'_>,
+    scope: &Scope<'_>,
     runs: &[RunFacts],
     shared: &SharedFacts,
     in_worktree: fn(&Repository, &Path) -> Result<Option<PathBuf>, GitError>,
 ) -> Result<Vec<IndexTrouble>, GitError> {
     let mut found = Vec::new();
     let used = |worktree: &Path| process::at_work_in(worktree, "git").map(|gits| !gits.is_empty());
-    if let Some(path) = in_worktree(place.repository, place.repository.main_worktree())? {
-        let worktree = place.repository.main_worktree().to_owned();
+    if let Some(path) = in_worktree(scope.repository, scope.repository.main_worktree())? {
+        let worktree = scope.repository.main_worktree().to_owned();
         let in_use = used(&worktree);
-        if in_worktree(place.repository, &worktree)?.is_some() {
+        if in_worktree(scope.repository, &worktree)?.is_some() {
             found.push(IndexTrouble { path, in_use, worktree, pool: None });
         }
     }
     for (root, slots) in &shared.slots {
         for slot in slots.iter().filter(|slot| slot.ours) {
             // A live session may remove the slot at any moment.
-            let trouble = || in_worktree(place.repository, &slot.path).ok().flatten();
+            let trouble = || in_worktree(scope.repository, &slot.path).ok().flatten();
             let Some(path) = trouble() else { continue };
             let holder = slot.holder.as_ref().ok().and_then(Option::as_ref);
             let held = holder.is_some_and(|holder| shared.held.contains(&holder.run));
@@ -96,14 +96,14 @@ fn index_troubles(
 }
 
 /// Git's locks on what all worktrees share: a git in any of them may hold one.
-fn reference_locks(place: &Place<'_>, runs: &[RunFacts], shared: &SharedFacts) -> Vec<IndexTrouble> {
+fn reference_locks(scope: &Scope<'_>, runs: &[RunFacts], shared: &SharedFacts) -> Vec<IndexTrouble> {
     let expected = runs.iter().filter_map(|run| run.expected.as_ref());
     let bases: BTreeSet<&str> = expected.map(|expected| expected.started.base_branch.as_str()).collect();
-    let locks = place.repository.reference_locks(&bases.into_iter().collect::<Vec<_>>());
-    let main = place.repository.main_worktree();
+    let locks = scope.repository.reference_locks(&bases.into_iter().collect::<Vec<_>>());
+    let main = scope.repository.main_worktree();
     let places = || std::iter::once(main).chain(shared.slots.keys().map(PathBuf::as_path));
     let look = |path: PathBuf| {
-        let at_work = || places().map(|place| process::at_work_in(place, "git"));
+        let at_work = || places().map(|path| process::at_work_in(path, "git"));
         let in_use = at_work().try_fold(false, |used, gits| gits.map(|gits| used || !gits.is_empty()));
         IndexTrouble { path, worktree: main.to_owned(), pool: None, in_use }
     };
@@ -114,7 +114,7 @@ fn reference_locks(place: &Place<'_>, runs: &[RunFacts], shared: &SharedFacts) -
 
 /// Snapshots that have the name of no lane of a run that is known.
 fn stray_references(
-    place: &Place<'_>,
+    scope: &Scope<'_>,
     runs: &[RunFacts],
     shared: &SharedFacts,
 ) -> Result<Vec<(String, CommitId)>, GitError> {
@@ -133,7 +133,7 @@ fn stray_references(
             known.extend(records.filter_map(|it| Some(format!("{}-{}", it.phase, it.lane.as_ref()?))));
         }
     }
-    let all = place.repository.references("refs/lanekeeper/checkpoint")?;
+    let all = scope.repository.references("refs/lanekeeper/checkpoint")?;
     Ok(all.into_iter().filter(|(name, _)| lane_part(name).is_none_or(|part| !known.contains(part))).collect())
 }
 
@@ -143,8 +143,8 @@ fn lane_part(reference: &str) -> Option<&str> {
 }
 
 /// Supervisors whose job runs according to no log. Those of runs that a live session works on do not count.
-fn stray_supervisors(place: &Place<'_>, runs: &[RunFacts]) -> Vec<(crate::model::ProcessId, PathBuf)> {
-    let root = place.state.path();
+fn stray_supervisors(scope: &Scope<'_>, runs: &[RunFacts]) -> Vec<(crate::model::ProcessId, PathBuf)> {
+    let root = scope.state.path();
     let has_run = |job: &Path| {
         runs.iter().any(|run| {
             let known = run.jobs.iter().any(|(_, directory, _)| directory == job);

@@ -29,11 +29,12 @@ use crate::store::{LaneDirectory, LogContents, LogError, RunDirectory, StateDire
 /// The source of a plan as it is now: its SHA-256, prompt files included, and the plan, if it is one.
 pub type Source = (String, Option<Arc<Plan>>);
 
-pub struct Place<'a> {
+/// Where the doctor looks, and for what.
+pub struct Scope<'a> {
     pub repository: &'a Repository,
     pub state: &'a StateDirectory,
     pub worktree_root: &'a Path,
-    /// Only this run; `None`: every one.
+    /// Only this run; `None`: all of them.
     pub only: Option<&'a RunId>,
     /// Runs whose locks this process holds.
     pub ours: &'a BTreeSet<RunId>,
@@ -42,29 +43,23 @@ pub struct Place<'a> {
 }
 
 /// Looks at everything.
-pub fn survey(place: &Place<'_>) -> Result<Facts> {
-    let checkpoints = checkpoints::read(&place.state.checkpoints());
-    let records: Vec<CheckpointRecord> = checkpoints.iter().flatten().filter_map(as_record).cloned().collect();
-    let all = remains::known_runs(place, &records)?;
-    let every = all.into_iter().map(|run| run_facts(place, run, &records)).collect::<Result<Vec<_>, _>>()?;
+pub fn survey(scope: &Scope<'_>) -> Result<Facts> {
+    let checkpoints = checkpoints::read(&scope.state.checkpoints());
+    let records: Vec<CheckpointRecord> =
+        checkpoints.iter().flatten().filter_map(CheckpointEntry::record).cloned().collect();
+    let all = remains::known_runs(scope, &records)?;
+    let every = all.into_iter().map(|run| run_facts(scope, run, &records)).collect::<Result<Vec<_>, _>>()?;
     let checkpoints = checkpoints.map(|_| records).map_err(|error| error.to_string());
-    let shared = shared::shared_facts(place, &every, checkpoints)?;
-    let asked = |run: &RunFacts| place.only.is_none_or(|only| *only == run.run);
+    let shared = shared::shared_facts(scope, &every, checkpoints)?;
+    let asked = |run: &RunFacts| scope.only.is_none_or(|only| *only == run.run);
     Ok(Facts { runs: every.into_iter().filter(asked).collect(), shared })
 }
 
-fn as_record(entry: &CheckpointEntry) -> Option<&CheckpointRecord> {
-    match entry {
-        CheckpointEntry::Record(record) => Some(record),
-        CheckpointEntry::Foreign { .. } => None,
-    }
-}
-
-fn run_facts(place: &Place<'_>, run: RunId, records: &[CheckpointRecord]) -> Result<RunFacts> {
-    let directory = place.state.run(&run);
-    let held = !place.ours.contains(&run) && lock::is_held(&directory.lock());
+fn run_facts(scope: &Scope<'_>, run: RunId, records: &[CheckpointRecord]) -> Result<RunFacts> {
+    let directory = scope.state.run(&run);
+    let held = !scope.ours.contains(&run) && lock::is_held(&directory.lock());
     let log_path = remains::log_path(&directory, &run, records);
-    let log = if held { held_log(&log_path, &run) } else { log_seen(&log_path, &run) };
+    let log = log_seen(&log_path, &run, held);
     let mut facts = RunFacts {
         log_path,
         directory: directory.directory(),
@@ -90,28 +85,31 @@ fn run_facts(place: &Place<'_>, run: RunId, records: &[CheckpointRecord]) -> Res
     }
     let own: Vec<&CheckpointRecord> = records.iter().filter(|record| record.run_id == facts.run).collect();
     if let Some(mut expected) = facts.expected.take() {
-        look_at_plan(place, &mut facts, &mut expected, written);
+        look_at_plan(scope, &mut facts, &mut expected, written);
         let events = facts.log.certain().unwrap_or_default();
-        facts.checkpoints = expected_checkpoints(place, &facts.log_path, events, &own);
+        facts.checkpoints = expected_checkpoints(scope, &facts.log_path, events, &own);
         facts.jobs = jobs(&directory, &expected);
-        facts.base_missing = base_missing(place, &expected)?;
-        facts.holdings = holdings(place, &facts, &expected)?;
-        let (tasks, statuses) = (tasks(&expected, events), statuses(&expected));
-        (facts.tasks, facts.statuses) = (tasks, statuses);
+        let base = scope.repository.branch_commit(&expected.started.base_branch)?;
+        facts.base_missing =
+            expected.state.as_ref().and_then(RunState::integration).filter(|_| base.is_none()).cloned();
+        facts.holdings = holdings(scope, &facts, &expected)?;
+        let lanes: BTreeSet<LaneId> = expected.holdings().into_keys().filter_map(|(lane, _)| lane).collect();
+        facts.statuses = statuses(&expected, &lanes);
+        facts.tasks = tasks(&expected, lanes, events);
         facts.expected = Some(expected);
     } else {
-        facts.remains = Some(remains::remains(place, &facts, records)?);
+        facts.remains = Some(remains::remains(scope, &facts, records)?);
     }
     Ok(facts)
 }
 
-/// Looks at the pinned plan and its source, and replays the log with the one that fits it.
-fn look_at_plan(place: &Place<'_>, facts: &mut RunFacts, expected: &mut Expected, sha256: Option<String>) {
+/// Reads the pinned plan and its source, and replays the log with the one that fits it.
+fn look_at_plan(scope: &Scope<'_>, facts: &mut RunFacts, expected: &mut Expected, sha256: Option<String>) {
     let events: &[Record] = facts.log.certain().unwrap_or_default();
     let known: BTreeSet<String> =
         events.iter().filter_map(|record| record.event.lane()).map(ToString::to_string).collect();
     let known: Vec<String> = known.into_iter().collect();
-    let source = (place.read_source)(&expected.started, &known);
+    let source = (scope.read_source)(&expected.started, &known);
     let on_record = PlanOnRecord::of(events);
     let pinned = |source: &Source| source.0 == on_record.source;
     facts.plan.changed = match (&source, &facts.plan.pinned) {
@@ -130,15 +128,6 @@ fn look_at_plan(place: &Place<'_>, facts: &mut RunFacts, expected: &mut Expected
     }
 }
 
-/// The commit at which the run last knew the integration branch, if that branch is gone.
-fn base_missing(place: &Place<'_>, expected: &Expected) -> Result<Option<CommitId>, GitError> {
-    let known = expected.state.as_ref().and_then(RunState::integration).cloned();
-    match place.repository.branch_commit(&expected.started.base_branch)? {
-        Some(_) => Ok(None),
-        None => Ok(known),
-    }
-}
-
 impl LogSeen {
     pub fn certain(&self) -> Option<&[Record]> {
         match self {
@@ -149,7 +138,8 @@ impl LogSeen {
     }
 }
 
-fn log_seen(path: &Path, run: &RunId) -> LogSeen {
+/// `held`: the log is being written, so its end is no damage.
+fn log_seen(path: &Path, run: &RunId, held: bool) -> LogSeen {
     if fs::symlink_metadata(path).is_err() {
         return LogSeen::Missing;
     }
@@ -161,7 +151,7 @@ fn log_seen(path: &Path, run: &RunId) -> LogSeen {
             LogSeen::Unreadable(format!("it does not begin with the beginning of run {run}; put the right file there"))
         }
         Ok(contents) if contents.damage.is_empty() => {
-            LogSeen::Whole { records: contents.records, torn: contents.torn_tail }
+            LogSeen::Whole { records: contents.records, torn: contents.torn_tail && !held }
         }
         Ok(_) => salvage(path, run)
             .map_or_else(|error| LogSeen::Unreadable(error.to_string()), |salvage| LogSeen::Damaged(Box::new(salvage))),
@@ -176,30 +166,22 @@ fn whose(records: &[Record]) -> Option<&RunId> {
     }
 }
 
-/// A log that is being written: its records so far. Its end says nothing about damage.
-fn held_log(path: &Path, run: &RunId) -> LogSeen {
-    match log_seen(path, run) {
-        LogSeen::Whole { records, .. } => LogSeen::Whole { records, torn: false },
-        seen => seen,
-    }
-}
-
 fn pinned(path: &Path) -> Option<Result<String, String>> {
     fs::symlink_metadata(path).ok()?;
     Some(regular_file::read_text(path).map_err(|error| error.to_string()))
 }
 
 fn expected_checkpoints(
-    place: &Place<'_>,
+    scope: &Scope<'_>,
     log_path: &Path,
     events: &[Record],
     found: &[&CheckpointRecord],
 ) -> NewestCheckpoints {
     let files = RunFiles {
         log_path: log_path.to_owned(),
-        checkpoint_path: place.state.checkpoints(),
+        checkpoint_path: scope.state.checkpoints(),
         program: vec!["lanekeeper".to_owned()],
-        repository: place.repository.main_worktree().to_owned(),
+        repository: scope.repository.main_worktree().to_owned(),
     };
     let mut fold = CheckpointFold::new(files, RunHistory::default());
     let mut checkpoints = NewestCheckpoints { late: !has_ended(events), ..NewestCheckpoints::default() };
@@ -227,10 +209,8 @@ fn has_ended(events: &[Record]) -> bool {
     events.iter().rev().find_map(|record| ends(&record.event)).unwrap_or_default()
 }
 
-fn tasks(expected: &Expected, events: &[Record]) -> Vec<TaskSeen> {
+fn tasks(expected: &Expected, lanes: BTreeSet<LaneId>, events: &[Record]) -> Vec<TaskSeen> {
     let Some(state) = &expected.state else { return Vec::new() };
-    let holdings = expected.holdings();
-    let lanes: BTreeSet<_> = holdings.keys().filter_map(|(lane, _)| lane.clone()).collect();
     let (root, run) = (&expected.started.options.worktree_root, &expected.started.run_id);
     let seen = |lane: LaneId| {
         let path = LaneDirectory::new(root, run, &lane).task_file();
@@ -249,11 +229,9 @@ fn tasks(expected: &Expected, events: &[Record]) -> Vec<TaskSeen> {
     lanes.into_iter().filter_map(seen).collect()
 }
 
-fn statuses(expected: &Expected) -> Vec<StatusSeen> {
+fn statuses(expected: &Expected, lanes: &BTreeSet<LaneId>) -> Vec<StatusSeen> {
     let Some(plan) = expected.state.as_ref().map(RunState::plan) else { return Vec::new() };
     let (root, run) = (&expected.started.options.worktree_root, &expected.started.run_id);
-    let holdings = expected.holdings();
-    let lanes: BTreeSet<_> = holdings.keys().filter_map(|(lane, _)| lane.as_ref()).collect();
     let mut found = Vec::new();
     for lane in plan.lanes.iter().filter(|lane| lanes.contains(&lane.id)) {
         for agent in &lane.agents {
@@ -279,16 +257,16 @@ fn jobs(directory: &RunDirectory, expected: &Expected) -> Vec<(JobId, PathBuf, R
     expected.open_jobs().map(seen).collect()
 }
 
-fn holdings(place: &Place<'_>, facts: &RunFacts, expected: &Expected) -> Result<Vec<HoldingSeen>, GitError> {
+fn holdings(scope: &Scope<'_>, facts: &RunFacts, expected: &Expected) -> Result<Vec<HoldingSeen>, GitError> {
     let options = &expected.started.options;
-    let pool = Pool::new(place.repository.clone(), &options.worktree_root, u32::MAX, options.keep_caches);
+    let pool = Pool::new(scope.repository.clone(), &options.worktree_root, u32::MAX, options.keep_caches);
     let slots = pool.slots_seen()?;
     let own = expected.holdings().into_iter();
-    own.map(|(owned, holding)| holding_seen(place, facts, expected, owned, holding, &slots)).collect()
+    own.map(|(owned, holding)| holding_seen(scope, facts, expected, owned, holding, &slots)).collect()
 }
 
 fn holding_seen(
-    place: &Place<'_>,
+    scope: &Scope<'_>,
     facts: &RunFacts,
     expected: &Expected,
     owned: Owned,
@@ -315,7 +293,7 @@ fn holding_seen(
     let worktree = &holding.worktree;
     let branch = match worktree.branch.as_str() {
         "" => Some(holding.head.clone()),
-        name => place.repository.branch_commit(name)?,
+        name => scope.repository.branch_commit(name)?,
     };
     let works_here = |job: &&JobId| expected.workplace(job) == owned;
     let alive = facts
@@ -325,15 +303,15 @@ fn holding_seen(
     let busy = alive.map(|(job, ..)| job).find(works_here).cloned();
     let (mut snapshot, mut lost_snapshot) = (None, None);
     if let Some((name, commit)) = expected.last_snapshot(&owned) {
-        if place.repository.commit_at(name)?.is_some() {
+        if scope.repository.commit_at(name)?.is_some() {
             snapshot = Some(name.to_owned());
-        } else if !place.repository.has_commit(commit)? {
+        } else if !scope.repository.has_commit(commit)? {
             lost_snapshot = Some(name.to_owned());
         }
     }
     Ok(HoldingSeen {
-        state: place.repository.worktree_state(&worktree.path, &worktree.branch)?,
-        origin: if branch.is_none() { origin(place.repository, expected, &owned, &holding)? } else { None },
+        state: scope.repository.worktree_state(&worktree.path, &worktree.branch)?,
+        origin: if branch.is_none() { origin(scope.repository, expected, &owned, &holding)? } else { None },
         owned,
         holding,
         branch,

@@ -2,9 +2,11 @@
 
 use std::path::PathBuf;
 
+use anyhow::{Context, Result};
+
 use super::merges::{self, Reverted};
-use super::plan::{KeptWork, LaneToPutBack, RollbackPlan};
-use super::{Result, work};
+use super::plan::{KeptWork, LaneToRollBack, RollbackPlan};
+use super::work;
 use crate::event::{Event, Record, SnapshotReason};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::timed::sync_log;
@@ -16,7 +18,7 @@ use crate::schedule::RunState;
 use crate::store::Journal;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PutBack {
+pub struct RolledBackLane {
     pub lane: LaneId,
     pub kept: Vec<KeptWork>,
     /// What was in the place of worktrees of its, and was moved there.
@@ -36,15 +38,15 @@ struct Rollback<'a> {
 /// Rolls the lanes back. The caller holds the run's lock; `watch` gets every record once it is durable.
 ///
 /// # Errors
-/// `RollbackError`. Before `RollbackBegun` nothing was changed but repairs; after it the same rollback, asked for again,
-/// finishes.
+/// `RollbackError`, or what git, a process or the run log returns. Before `RollbackBegun` nothing was changed but
+/// repairs; after it the same rollback, requested again, finishes.
 pub fn carry_out(
     executor: &Executor,
     journal: &mut Journal,
     state: &mut RunState,
     plan: &RollbackPlan,
     watch: &mut dyn FnMut(&[Record]),
-) -> Result<Vec<PutBack>> {
+) -> Result<Vec<RolledBackLane>> {
     if plan.lanes.is_empty() {
         return Ok(Vec::new());
     }
@@ -62,10 +64,10 @@ pub fn carry_out(
     let undone = merges::undo(executor, &plan.lanes)?;
     crash_point(CrashPoint::RollbackStep("undo_merges"));
     let lanes = plan.lanes.iter().zip(kept);
-    let put_back = lanes.map(|(lane, kept)| rollback.take_apart(lane, kept, &undone)).collect::<Result<_, _>>()?;
+    let rolled_back = lanes.map(|(lane, kept)| rollback.take_apart(lane, kept, &undone)).collect::<Result<_, _>>()?;
     rollback.release_final()?;
     rollback.empty_pool()?;
-    Ok(put_back)
+    Ok(rolled_back)
 }
 
 /// Refuses a rollback that would lose what is in a worktree or take a branch from the user. Changes nothing.
@@ -74,7 +76,7 @@ pub fn check_worktrees(executor: &Executor, plan: &RollbackPlan) -> Result<()> {
 }
 
 impl Rollback<'_> {
-    fn id(&self, lane: &LaneToPutBack) -> LaneId {
+    fn id(&self, lane: &LaneToRollBack) -> LaneId {
         self.executor.plan.lane(lane.lane).id.clone()
     }
 
@@ -86,7 +88,7 @@ impl Rollback<'_> {
         }
         sync_log(self.journal)?;
         for record in &records {
-            self.state.apply(record)?;
+            self.state.apply(record).context("the run's events contradict each other")?;
         }
         (self.watch)(&records);
         Ok(())
@@ -113,13 +115,13 @@ impl Rollback<'_> {
     }
 
     /// When the rollback of a lane began, which names its snapshots; the same when it is asked for again.
-    fn began(&self, lane: &LaneToPutBack) -> Timestamp {
+    fn began(&self, lane: &LaneToRollBack) -> Timestamp {
         self.state.lane(lane.lane).stands_since.unwrap_or_else(|| self.executor.clock.now())
     }
 
     /// Keeps everything of the lane that nothing else holds: what is uncommitted in its worktrees, and what is on its
     /// branches alone. Returns all saved work of the lane, earlier snapshots included.
-    fn keep(&mut self, lane: &LaneToPutBack) -> Result<Vec<KeptWork>> {
+    fn keep(&mut self, lane: &LaneToRollBack) -> Result<Vec<KeptWork>> {
         let (executor, at) = (self.executor, self.began(lane));
         let mut kept = work::existing(executor, &lane.kept)?;
         let mut heads = Vec::new();
@@ -136,14 +138,14 @@ impl Rollback<'_> {
         for (agent, branch) in work::branches(executor, lane) {
             heads.extend(executor.repository.branch_commit(&branch)?.map(|head| (agent, head)));
         }
-        let landed = lane.landed.is_some();
+        let merged = lane.merge.is_some();
         // The branch of a lane that was merged is gone; its head is in the history that is about to be undone.
-        heads.extend(lane.head.clone().filter(|_| landed).map(|head| (None, head)));
+        heads.extend(lane.head.clone().filter(|_| merged).map(|head| (None, head)));
         let integration = executor.integration()?;
         for (agent, head) in heads {
             let mut holders: Vec<&CommitId> = kept.iter().map(|work| &work.commit).collect();
             holders.push(&executor.facts.base_commit);
-            holders.extend((!landed).then_some(&integration));
+            holders.extend((!merged).then_some(&integration));
             let is_held = |holder: &CommitId| executor.repository.is_ancestor(&head, holder);
             if !holders.into_iter().map(is_held).collect::<Result<Vec<_>, _>>()?.contains(&true) {
                 let snapshot = executor.keep_commit(lane.lane, &head, at)?;
@@ -155,7 +157,7 @@ impl Rollback<'_> {
 
     fn record_kept(
         &mut self,
-        lane: &LaneToPutBack,
+        lane: &LaneToRollBack,
         agent: Option<AgentName>,
         Snapshot { commit, reference }: Snapshot,
     ) -> Result<KeptWork> {
@@ -166,7 +168,7 @@ impl Rollback<'_> {
         Ok(work)
     }
 
-    fn take_apart(&mut self, lane: &LaneToPutBack, kept: Vec<KeptWork>, undone: &Reverted) -> Result<PutBack> {
+    fn take_apart(&mut self, lane: &LaneToRollBack, kept: Vec<KeptWork>, undone: &Reverted) -> Result<RolledBackLane> {
         let id = self.id(lane);
         let aside = self.release(lane)?;
         crash_point(CrashPoint::RollbackStep("release"));
@@ -176,12 +178,12 @@ impl Rollback<'_> {
         let references = kept.iter().map(|work| work.reference.clone()).collect();
         let integration = undone_by.as_ref().and(undone.tip.clone());
         self.record(vec![Event::LaneRolledBack { lane: id.clone(), integration, kept: references }])?;
-        Ok(PutBack { lane: id, kept, aside, undone_by })
+        Ok(RolledBackLane { lane: id, kept, aside, undone_by })
     }
 
     /// Gives the lane's slots back, clean and on no branch, and removes the links to them. Returns where something that
     /// was in the place of a worktree was moved to.
-    fn release(&mut self, lane: &LaneToPutBack) -> Result<Vec<PathBuf>> {
+    fn release(&mut self, lane: &LaneToRollBack) -> Result<Vec<PathBuf>> {
         let (executor, at) = (self.executor, self.began(lane));
         let mut moved = Vec::new();
         for slot in work::held(executor, lane.lane)? {

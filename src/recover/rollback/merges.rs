@@ -1,7 +1,9 @@
 //! Reverts merged work on the integration branch.
 
-use super::plan::LaneToPutBack;
-use super::{Result, RollbackError};
+use anyhow::Result;
+
+use super::RollbackError;
+use super::plan::LaneToRollBack;
 use crate::executor::Executor;
 use crate::git::{self, Publication, Revert};
 use crate::model::{CommitId, LaneIndex};
@@ -16,7 +18,7 @@ pub(super) struct Reverted {
 const TRIES: u32 = 5;
 
 /// Checks that the merges can be reverted. Moves nothing.
-pub(super) fn check(executor: &Executor, lanes: &[LaneToPutBack]) -> Result<()> {
+pub(super) fn check(executor: &Executor, lanes: &[LaneToRollBack]) -> Result<()> {
     let Some(onto) = integration(executor, lanes)? else { return Ok(()) };
     let staged = stage(executor, lanes, &onto)?;
     let tip = staged.tip.unwrap_or_else(|| onto.clone());
@@ -28,7 +30,7 @@ pub(super) fn check(executor: &Executor, lanes: &[LaneToPutBack]) -> Result<()> 
 }
 
 /// Reverts the merges and moves the integration branch there, in one step for all of them.
-pub(super) fn undo(executor: &Executor, lanes: &[LaneToPutBack]) -> Result<Reverted> {
+pub(super) fn undo(executor: &Executor, lanes: &[LaneToRollBack]) -> Result<Reverted> {
     let branch = &executor.facts.base_branch;
     for _ in 0..TRIES {
         let Some(onto) = integration(executor, lanes)? else { return Ok(Reverted::default()) };
@@ -40,22 +42,22 @@ pub(super) fn undo(executor: &Executor, lanes: &[LaneToPutBack]) -> Result<Rever
             obstacle => refused(executor, obstacle)?,
         }
     }
-    Err(RollbackError::Busy { branch: branch.clone() })
+    Err(RollbackError::Busy { branch: branch.clone() }.into())
 }
 
-fn integration(executor: &Executor, lanes: &[LaneToPutBack]) -> Result<Option<CommitId>> {
-    match lanes.iter().any(|lane| lane.landed.is_some()) {
+fn integration(executor: &Executor, lanes: &[LaneToRollBack]) -> Result<Option<CommitId>> {
+    match lanes.iter().any(|lane| lane.merge.is_some()) {
         true => Ok(Some(executor.integration()?)),
         false => Ok(None),
     }
 }
 
-/// Makes the commits that undo the merges, the latest merge first, on top of `onto`. Nobody sees them yet.
-fn stage(executor: &Executor, lanes: &[LaneToPutBack], onto: &CommitId) -> Result<Reverted> {
-    let mut landed: Vec<_> = lanes.iter().filter_map(|lane| Some((lane.lane, lane.landed.as_ref()?))).collect();
-    landed.sort_by_key(|(_, merge)| std::cmp::Reverse(merge.seq));
+/// Makes the commits that undo the merges, the latest merge first, on top of `onto`. No ref points to them yet.
+fn stage(executor: &Executor, lanes: &[LaneToRollBack], onto: &CommitId) -> Result<Reverted> {
+    let mut merges: Vec<_> = lanes.iter().filter_map(|lane| Some((lane.lane, lane.merge.as_ref()?))).collect();
+    merges.sort_by_key(|(_, merge)| std::cmp::Reverse(merge.seq));
     let (mut tip, mut by) = (onto.clone(), Vec::new());
-    for (lane, merge) in landed {
+    for (lane, merge) in merges {
         let id = &executor.plan.lane(lane).id;
         match git::revert(&executor.repository, &tip, &merge.commit, &merge.onto, &executor.trailers(id))? {
             Revert::NothingToUndo(commit) => by.extend(commit.map(|commit| (lane, commit))),
@@ -65,7 +67,7 @@ fn stage(executor: &Executor, lanes: &[LaneToPutBack], onto: &CommitId) -> Resul
             }
             Revert::Conflict(paths) => {
                 let (lane, branch) = (id.clone(), executor.facts.base_branch.clone());
-                return Err(RollbackError::Conflict { lane, merge: merge.commit.clone(), branch, paths });
+                return Err(RollbackError::Conflict { lane, merge: merge.commit.clone(), branch, paths }.into());
             }
         }
     }
@@ -75,7 +77,7 @@ fn stage(executor: &Executor, lanes: &[LaneToPutBack], onto: &CommitId) -> Resul
 fn refused(executor: &Executor, obstacle: Publication) -> Result<()> {
     match obstacle {
         Publication::CheckedOutDirty { worktree, obstacles } => {
-            Err(RollbackError::CheckedOut { branch: executor.facts.base_branch.clone(), worktree, obstacles })
+            Err(RollbackError::CheckedOut { branch: executor.facts.base_branch.clone(), worktree, obstacles }.into())
         }
         Publication::Published | Publication::AlreadyThere | Publication::Moved(_) => Ok(()),
     }

@@ -12,19 +12,14 @@ mod work;
 
 use std::path::PathBuf;
 
-use crate::executor::ExecutorError;
-use crate::fs::FileError;
-use crate::git::{Blockers, GitError};
+use crate::git::Blockers;
 use crate::model::{CommitId, LaneId};
-use crate::process::ProcessError;
-use crate::schedule::Fault;
-use crate::store::LogError;
+use crate::recover::resume::names;
 
-pub use carry_out::{PutBack, carry_out, check_worktrees};
-pub use plan::{KeptWork, LaneToPutBack, RollbackPlan, plan};
+pub use carry_out::{RolledBackLane, carry_out, check_worktrees};
+pub use plan::{KeptWork, LaneToRollBack, RollbackPlan, plan};
 
-type Result<T, E = RollbackError> = std::result::Result<T, E>;
-
+/// Why a rollback cannot be done, where the user can change that.
 #[derive(Debug, thiserror::Error)]
 pub enum RollbackError {
     #[error("the plan has no lane `{0}`")]
@@ -51,22 +46,6 @@ pub enum RollbackError {
         /// The repositories, relative to it.
         paths: Vec<String>,
     },
-    #[error(transparent)]
-    Git(#[from] GitError),
-    #[error(transparent)]
-    Port(#[from] ExecutorError),
-    #[error(transparent)]
-    Process(#[from] ProcessError),
-    #[error(transparent)]
-    File(#[from] FileError),
-    #[error(transparent)]
-    Log(#[from] LogError),
-    #[error("the run's events contradict each other: {0}")]
-    Fault(#[from] Fault),
-}
-
-fn names(lanes: &[LaneId]) -> String {
-    lanes.iter().map(LaneId::as_str).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a rollback has to do, from the run log alone.
 
-use super::{Result, RollbackError};
+use super::RollbackError;
 use crate::event::{Event, LaneStage, Record};
 use crate::model::{AgentName, CommitId, JobId, LaneId, LaneIndex, MergeMode};
 use crate::schedule::{LaneEnd, RunState};
@@ -8,7 +8,7 @@ use crate::schedule::{LaneEnd, RunState};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RollbackPlan {
     /// Each lane before those that it depends on.
-    pub lanes: Vec<LaneToPutBack>,
+    pub lanes: Vec<LaneToRollBack>,
     /// Lanes that were asked for and have not begun.
     pub untouched: Vec<LaneId>,
     /// Jobs that may still run and must not: those of the lanes, and the final gate, which judges their work.
@@ -17,11 +17,11 @@ pub struct RollbackPlan {
 
 /// A lane that has begun and is reset to where it had not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LaneToPutBack {
+pub struct LaneToRollBack {
     pub lane: LaneIndex,
     pub stage: LaneStage,
     pub standing: String,
-    pub landed: Option<LandedMerge>,
+    pub merge: Option<MergeToRevert>,
     /// Whether its branches are its own. Those of a lane that was merged and cleaned up are gone, and whatever has
     /// their names now is another run's.
     pub owns_branches: bool,
@@ -33,8 +33,8 @@ pub struct LaneToPutBack {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LandedMerge {
-    /// Where in the run log it stands; later merges are undone first.
+pub struct MergeToRevert {
+    /// The number of its record in the run log; later merges are reverted first.
     pub seq: u64,
     pub commit: CommitId,
     pub onto: CommitId,
@@ -47,12 +47,12 @@ pub struct KeptWork {
     pub reference: String,
 }
 
-/// Finds out what a rollback of the lanes `asked` comes to; none asked: of all that began.
+/// Plans the rollback of the lanes `asked`; none asked: of all lanes that have begun.
 ///
 /// # Errors
 /// [`RollbackError::UnknownLane`], and [`RollbackError::Dependants`] where a lane that was not asked for was built on
 /// one that was.
-pub fn plan(state: &RunState, records: &[Record], asked: &[LaneId]) -> Result<RollbackPlan> {
+pub fn plan(state: &RunState, records: &[Record], asked: &[LaneId]) -> Result<RollbackPlan, RollbackError> {
     let plan = state.plan();
     let mut chosen = Vec::new();
     for lane in asked {
@@ -72,8 +72,8 @@ pub fn plan(state: &RunState, records: &[Record], asked: &[LaneId]) -> Result<Ro
         }
     }
     let downwards = || plan.dag().order().iter().rev().copied().filter(|lane| chosen.contains(lane));
-    let lanes: Vec<LaneToPutBack> =
-        downwards().filter(|&lane| begun(lane)).map(|lane| to_put_back(state, records, lane)).collect();
+    let lanes: Vec<LaneToRollBack> =
+        downwards().filter(|&lane| begun(lane)).map(|lane| lane_to_roll_back(state, records, lane)).collect();
     let concerns = |job: &&JobId| job.lane.as_ref().is_none_or(|lane| lanes.iter().any(|it| name(it.lane) == *lane));
     let mut jobs: Vec<JobId> = state.running_jobs().filter(concerns).cloned().collect();
     jobs.sort();
@@ -82,18 +82,18 @@ pub fn plan(state: &RunState, records: &[Record], asked: &[LaneId]) -> Result<Ro
     Ok(RollbackPlan { lanes, untouched, jobs })
 }
 
-fn to_put_back(state: &RunState, records: &[Record], lane: LaneIndex) -> LaneToPutBack {
+fn lane_to_roll_back(state: &RunState, records: &[Record], lane: LaneIndex) -> LaneToRollBack {
     let (lane_state, id) = (state.lane(lane), &state.plan().lane(lane).id);
     let merges = state.started().is_some_and(|started| started.options.merge == MergeMode::Local);
-    let (mut landed, mut kept, mut owns_branches) = (None, Vec::new(), true);
+    let (mut to_revert, mut kept, mut owns_branches) = (None, Vec::new(), true);
     for record in records.iter().filter(|record| record.event.lane() == Some(id)) {
         match &record.event {
-            Event::LaneRolledBack { .. } => (landed, kept, owns_branches) = (None, Vec::new(), true),
+            Event::LaneRolledBack { .. } => (to_revert, kept, owns_branches) = (None, Vec::new(), true),
             Event::LaneCleaned { kept, .. } => owns_branches = !merges || !kept.is_empty(),
             // A staged merge may have been published by a Lanekeeper that died before it could say so.
             Event::MergeStaged { onto, commit, .. } | Event::LaneMerged { onto, commit, .. } => {
-                let merge = LandedMerge { seq: record.seq, commit: commit.clone(), onto: onto.clone() };
-                landed = Some(merge).filter(|merge| merges && merge.commit != merge.onto);
+                let merge = MergeToRevert { seq: record.seq, commit: commit.clone(), onto: onto.clone() };
+                to_revert = Some(merge).filter(|merge| merges && merge.commit != merge.onto);
             }
             Event::SnapshotTaken { agent, commit, reference, .. } => {
                 kept.push(KeptWork { agent: agent.clone(), commit: commit.clone(), reference: reference.clone() });
@@ -111,5 +111,14 @@ fn to_put_back(state: &RunState, records: &[Record], lane: LaneIndex) -> LaneToP
         _ => "unfinished",
     };
     let (stage, head) = (lane_state.stage, lane_state.head.clone());
-    LaneToPutBack { lane, stage, standing: standing.to_owned(), landed, owns_branches, head, pull_request, kept }
+    LaneToRollBack {
+        lane,
+        stage,
+        standing: standing.to_owned(),
+        merge: to_revert,
+        owns_branches,
+        head,
+        pull_request,
+        kept,
+    }
 }

@@ -84,9 +84,9 @@ fn what_was_built_on_a_lane_goes_before_it() {
     let rollback = planned(&story, &[]).unwrap();
     assert_eq!(order(&rollback), [1, 0]);
     assert_eq!(rollback.untouched, [lane("SL-3")]);
-    let landed = |at: usize| rollback.lanes[at].landed.clone().unwrap();
-    assert!(landed(0).seq > landed(1).seq);
-    assert_eq!((landed(0).commit, landed(0).onto), (commit('2'), commit('1')));
+    let merge = |at: usize| rollback.lanes[at].merge.clone().unwrap();
+    assert!(merge(0).seq > merge(1).seq);
+    assert_eq!((merge(0).commit, merge(0).onto), (commit('2'), commit('1')));
 }
 
 #[test]
@@ -116,11 +116,11 @@ fn only_jobs_of_the_lanes_and_the_final_gate_are_stopped() {
 fn a_merge_that_may_have_been_published_is_looked_for_and_one_that_brought_nothing_is_not() {
     let staged = walked(Story::begun(), "SL-1", LaneStage::AwaitingUserApproval);
     let stage = Event::MergeStaged { lane: lane("SL-1"), onto: commit('a'), commit: commit('1'), moved: false };
-    let landed = |story: &Story| planned(story, &["SL-1"]).unwrap().lanes[0].landed.clone();
-    assert_eq!(landed(&staged.then(stage)).unwrap().commit, commit('1'));
+    let merge = |story: &Story| planned(story, &["SL-1"]).unwrap().lanes[0].merge.clone();
+    assert_eq!(merge(&staged.then(stage)).unwrap().commit, commit('1'));
     let empty = walked(Story::begun(), "SL-1", LaneStage::AwaitingUserApproval);
     let nothing = Event::LaneMerged { lane: lane("SL-1"), commit: commit('a'), onto: commit('a') };
-    assert_eq!(landed(&empty.then(nothing)), None);
+    assert_eq!(merge(&empty.then(nothing)), None);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn what_an_earlier_life_of_the_lane_left_is_not_counted_again() {
     assert_eq!(planned(&story, &["SL-1"]).unwrap().lanes, []);
     let again = kept(walked(story, "SL-1", LaneStage::Classified), '8');
     let lanes = planned(&again, &[]).unwrap().lanes;
-    assert_eq!((lanes[0].landed.clone(), lanes[0].kept.len()), (None, 1));
+    assert_eq!((lanes[0].merge.clone(), lanes[0].kept.len()), (None, 1));
     assert_eq!(lanes[0].kept[0].commit, commit('8'));
 }
 

@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use super::plan::{KeptWork, LaneToPutBack};
-use super::{Result, RollbackError};
+use anyhow::Result;
+
+use super::RollbackError;
+use super::plan::{KeptWork, LaneToRollBack};
 use crate::executor::Executor;
 use crate::git::{self, HeldSlot};
 use crate::model::{AgentName, CommitId, LaneIndex};
@@ -15,19 +17,19 @@ pub(super) fn held(executor: &Executor, lane: LaneIndex) -> Result<Vec<HeldSlot>
 }
 
 /// Refuses a rollback that would lose work or take a branch from the user.
-pub(super) fn check(executor: &Executor, lane: &LaneToPutBack) -> Result<()> {
+pub(super) fn check(executor: &Executor, lane: &LaneToRollBack) -> Result<()> {
     let held = held(executor, lane.lane)?;
     for slot in held.iter().filter(|slot| slot.provisioned) {
         git::refuse_unreadable(&slot.path)?;
         let paths = git::embedded_repositories_in(&slot.path)?;
         if !paths.is_empty() {
-            return Err(RollbackError::Embedded { worktree: slot.path.clone(), paths });
+            return Err(RollbackError::Embedded { worktree: slot.path.clone(), paths }.into());
         }
     }
     for (_, branch) in branches(executor, lane) {
         let places: Vec<PathBuf> = executor.repository.all_checked_out(&branch)?;
         if let Some(place) = places.into_iter().find(|place| held.iter().all(|slot| slot.path != *place)) {
-            return Err(RollbackError::BranchInUse { branch, place });
+            return Err(RollbackError::BranchInUse { branch, place }.into());
         }
     }
     Ok(())
@@ -45,10 +47,10 @@ pub(super) fn existing(executor: &Executor, kept: &[KeptWork]) -> Result<Vec<Kep
     Ok(found)
 }
 
-pub(super) fn delete_branches(executor: &Executor, lane: &LaneToPutBack) -> Result<()> {
+pub(super) fn delete_branches(executor: &Executor, lane: &LaneToRollBack) -> Result<()> {
     for (_, branch) in branches(executor, lane) {
         if let Some(place) = executor.repository.where_checked_out(&branch)? {
-            return Err(RollbackError::BranchInUse { branch, place });
+            return Err(RollbackError::BranchInUse { branch, place }.into());
         }
         match executor.repository.branch_commit(&branch)? {
             Some(head) => {
@@ -61,7 +63,7 @@ pub(super) fn delete_branches(executor: &Executor, lane: &LaneToPutBack) -> Resu
 }
 
 /// The names of the lane's branches, each with its agent.
-pub(super) fn branches(executor: &Executor, lane: &LaneToPutBack) -> Vec<(Option<AgentName>, String)> {
+pub(super) fn branches(executor: &Executor, lane: &LaneToRollBack) -> Vec<(Option<AgentName>, String)> {
     if !lane.owns_branches {
         return Vec::new();
     }

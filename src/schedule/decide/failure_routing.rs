@@ -85,7 +85,7 @@ pub(crate) fn must_haves_missing(deciding: &mut Deciding, lane: LaneIndex, verdi
     rows.sort_by_key(|verdict| verdict.holds == Some(false));
     let told = |verdict: &&Verdict| {
         let word = if verdict.holds == Some(true) { "holds" } else { "missing" };
-        format!("{word}: {}", verdict.told())
+        format!("{word}: {}", verdict.describe())
     };
     let missing: Vec<&str> = rows.iter().filter(|row| row.holds == Some(false)).map(|row| row.about.as_str()).collect();
     let missing = headline(&missing.join(", "), 400);

@@ -4,7 +4,7 @@ use super::super::syntax::Word;
 use super::{Parser, parse};
 
 impl<'a> Parser<'a> {
-    /// A word; `None` also where none stands.
+    /// A word; `None` also if there is none.
     pub(super) fn word(&mut self) -> Option<Word> {
         let start = self.at;
         let (mut text, mut quoted) = (String::new(), false);
@@ -66,7 +66,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Whether the parenthesis that stands here begins the name of a directory, as in `app/(group)/page.tsx`.
+    /// Whether the parenthesis here begins the name of a directory, as in `app/(group)/page.tsx`.
     pub(super) fn is_in_path(&self) -> bool {
         if self.escapes.is_none() {
             return false;

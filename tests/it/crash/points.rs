@@ -28,13 +28,13 @@ pub const ELSEWHERE: [&str; 8] = {
 };
 
 #[test]
-fn a_resume_mends_a_death_at_every_crash_point() {
+fn a_resume_fixes_a_death_at_every_crash_point() {
     let names: Vec<String> =
         CrashPoint::all().map(CrashPoint::name).filter(|name| !ELSEWHERE.contains(&name.as_str())).collect();
     let deaths = AtomicU32::new(0);
     for_each(&names, String::clone, |name| {
         let most = rounds().unwrap_or(MOST_DEATHS);
-        let died = (1..=most).take_while(|number| dies_and_is_mended(&format!("{name}:{number}"))).count();
+        let died = (1..=most).take_while(|number| dies_and_is_fixed(&format!("{name}:{number}"))).count();
         assert!(died > 0, "no run comes to {name}");
         deaths.fetch_add(u32::try_from(died).unwrap(), Ordering::Relaxed);
     });
@@ -45,7 +45,7 @@ fn a_resume_mends_a_death_at_every_crash_point() {
 const MOST_DEATHS: u32 = 1;
 
 /// Whether a run comes to the point; its end must be that of one that does not.
-fn dies_and_is_mended(point: &str) -> bool {
+fn dies_and_is_fixed(point: &str) -> bool {
     let world = World::new(&EVERYTHING);
     let ended = world.go_on(Some(point)).wait();
     if ended.was_killed() {
@@ -62,7 +62,7 @@ fn what_gates_left_is_kept_once_however_often_lanekeeper_dies() {
     let expected = undisturbed_run_of(&LITTERING);
     assert_eq!(expected.references, "refs/heads/main\n", "what was put aside outlived the merge");
     let certain = ["after_merge_agent:2", "after_release_agent:1", "after_release_agent:2", "kept:1", "kept:4"];
-    let dies_and_is_mended = |point: &str| {
+    let dies_and_is_fixed = |point: &str| {
         let world = World::new(&LITTERING);
         let died = world.go_on(Some(point)).wait().was_killed();
         world.finish();
@@ -72,12 +72,12 @@ fn what_gates_left_is_kept_once_however_often_lanekeeper_dies() {
     for_each(
         &certain,
         |point| (*point).to_owned(),
-        |point| assert!(dies_and_is_mended(point), "no run comes to {point}"),
+        |point| assert!(dies_and_is_fixed(point), "no run comes to {point}"),
     );
     // How many syncs there are depends on what comes together.
     let syncs: Vec<u32> = (1..=MOST_SYNCS).collect();
     for_each(&syncs, u32::to_string, |number| {
-        dies_and_is_mended(&format!("before_sync:{number}"));
+        dies_and_is_fixed(&format!("before_sync:{number}"));
     });
 }
 
@@ -95,7 +95,7 @@ fn a_death_right_after_the_end_leaves_no_file_behind() {
 }
 
 #[test]
-fn a_resume_mends_a_death_while_agents_are_stopped() {
+fn a_resume_fixes_a_death_while_agents_are_stopped() {
     let expected = undisturbed_run_of(&HELD);
     for_each(
         &WHEN_STOPPED,

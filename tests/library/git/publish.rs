@@ -407,7 +407,7 @@ pinned_tests! {
             assert_eq!(dirty(outcome), ["new"], "{death}");
             assert_eq!(fs::read_to_string(world.main.join("new")).unwrap(), "mine\n", "{death}");
             assert_eq!(fs::read_to_string(world.main.join("notes")).unwrap(), "mine\n", "{death}");
-            assert!(!world.main.join(".git/index.lock").exists(), "{death}: the person cannot mend it");
+            assert!(!world.main.join(".git/index.lock").exists(), "{death}: the person cannot fix it");
         }
     }
 

@@ -98,13 +98,13 @@ pinned_tests! {
 
     fn an_unknown_or_missing_remote_is_named_with_what_to_do() {
         let world = World::new();
-        let nowhere = Remote::named(&world.repository(), "origin").unwrap_err().to_string();
+        let nowhere = Remote::named(&world.repository(), "origin").unwrap_err().with_remedy();
         assert!(nowhere.contains("git remote add origin"), "{nowhere}");
         let origin = origin(&world);
-        let wrong = Remote::named(&world.repository(), "--upload-pack=x").unwrap_err().to_string();
-        assert!(wrong.contains("there are origin"), "{wrong}");
+        let wrong = Remote::named(&world.repository(), "--upload-pack=x").unwrap_err().with_remedy();
+        assert!(wrong.contains("the remotes are origin"), "{wrong}");
         fs::remove_dir_all(origin).unwrap();
-        let gone = remote(&world).references(&["refs/"]).unwrap_err().to_string();
+        let gone = remote(&world).references(&["refs/"]).unwrap_err().with_remedy();
         assert!(gone.contains("origin") && gone.contains("git ls-remote") && gone.contains("git remote -v"), "{gone}");
     }
 
@@ -113,7 +113,7 @@ pinned_tests! {
         let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("git://{}/x", silent.local_addr().unwrap());
         git(&world.main, &["remote", "add", "origin", &url]);
-        let error = remote(&world).within(Duration::from_millis(300)).references(&["refs/"]).unwrap_err().to_string();
+        let error = remote(&world).within(Duration::from_millis(300)).references(&["refs/"]).unwrap_err().with_remedy();
         assert!(error.contains("git ls-remote") && error.contains("stopped after 300ms"), "{error}");
     }
 }

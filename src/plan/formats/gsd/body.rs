@@ -1,4 +1,4 @@
-//! The body of a plan around its tasks: the text for every prompt, that for the last one, and what stands between.
+//! The body of a plan around its tasks: the text for every prompt, that for the last one, and the text between.
 
 use std::ops::Range;
 
@@ -30,11 +30,11 @@ pub(super) struct Surroundings {
     pub(super) common: String,
     /// For the last one.
     pub(super) closing: String,
-    /// What stands right before each task.
+    /// The text right before each task.
     pub(super) before: Vec<String>,
 }
 
-/// Takes the body apart. `skip` is front matter that stands in it.
+/// Splits the body. `skip` is front matter within it.
 pub(super) fn surroundings(
     file: &File<'_>,
     body: &Range<usize>,

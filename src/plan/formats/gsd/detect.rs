@@ -1,4 +1,4 @@
-//! Whether a file that stands alone is a GSD plan, by what it holds.
+//! Decides by its text whether a single file is a GSD plan.
 
 use crate::plan::front_matter::{self, key_of, normal};
 
@@ -15,7 +15,7 @@ const OTHER_DOCUMENTS: &str = "\
 
 const LOOKED_AT: usize = 1024 * 1024;
 
-/// Whether a file that stands alone is a GSD plan.
+/// Whether a single file is a GSD plan.
 pub(crate) fn is_plan(path: &str, text: &str) -> bool {
     let (name, _) = file_and_directory(path);
     let upper = name.to_ascii_uppercase();

@@ -48,7 +48,7 @@ pub(super) fn lane(
     }
     let attended = read.iter().any(|task| task.kind.value.is_human());
     let drafts =
-        if raw.is_empty() { vec![whole_body(plan, &body, faults)] } else { told(plan, &raw, read, around, budget) };
+        if raw.is_empty() { vec![whole_body(plan, &body, faults)] } else { tasks_of(plan, &raw, read, around, budget) };
     let mut lane = LaneDraft {
         span: file.span(0..0),
         id: Some(At::new(plan.id.clone(), file.span(0..0))),
@@ -111,7 +111,7 @@ fn whole_body(plan: &PlanFile<'_>, body: &Range<usize>, faults: &Faults<'_>) -> 
     TaskDraft { span, name, prompt: PromptDraft::here(text, span), ..TaskDraft::default() }
 }
 
-fn told(
+fn tasks_of(
     plan: &PlanFile<'_>,
     raw: &[RawTask<'_>],
     read: Vec<ReadTask>,

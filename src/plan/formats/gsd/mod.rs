@@ -1,8 +1,8 @@
 //! The plans of a GSD phase (SPEC §3.2): each file a lane, each `<task>` a task.
 //!
 //! `plan_file` and `header` read the front matter, `tokens` the marks that give the body its shape, `tasks` and `task` its
-//! tasks, `verify` their gates, `body` what stands around them; `prompt` joins the texts for agents and people. `names` and
-//! `depends` say which plan is meant. Real files break every rule of the format; what can be read is, with a warning.
+//! tasks, `verify` their gates, `body` the text around them; `prompt` joins the texts for agents and people. `names`
+//! and `depends` say which plan is meant. Real files break every rule of the format; what can be read is, with a warning.
 
 mod body;
 mod depends;
@@ -90,7 +90,7 @@ fn skip(file: &File<'_>, id: &str, source: &Source<'_>) -> Option<String> {
 }
 
 fn skip_plan(file: File<'_>, id: String, reason: String, draft: &mut PlanDraft, faults: &Faults<'_>) {
-    // What is wrong with a plan that does not run is nobody's concern.
+    // A plan that does not run needs no diagnostics.
     let silent = Faults::new(crate::plan::source_text::SourceText::new(file.path, file.text));
     let own = silent.source.files().first().copied();
     let name = own.map(|file| plan_file::open(file, id.clone(), &silent)).and_then(|plan| plan.name());

@@ -135,7 +135,7 @@ fn key_link(item: Node, found: &mut MustHaves, faults: &Faults<'_>) {
                 faults.warning(
                     item.span,
                     message,
-                    "write `from`, `to` and `pattern`; as it is, only the agent is told",
+                    "write `from`, `to` and `pattern`; otherwise it is only shown to the agent",
                 );
                 return found.truths.push(text);
             };

@@ -30,7 +30,7 @@ pub(super) fn stem(name: &str) -> Option<String> {
     }
 }
 
-/// Where the word PLAN stands, alone, in a file's name. In small letters it counts after a number only:
+/// The position of the word PLAN, alone, in a file's name. In small letters it counts after a number only:
 /// `test-plan.md` is a document.
 fn plan_word(base: &str) -> Option<usize> {
     let upper = base.to_ascii_uppercase();

@@ -156,7 +156,7 @@ impl ReadTask {
         any
     }
 
-    /// Adds the names that a list of files holds; `place` gives where a part of it stands.
+    /// Adds the names that a list of files holds; `place` gives the span of a part of it.
     fn add_files(&mut self, text: &str, place: &dyn Fn(Range<usize>) -> Span, faults: &Faults<'_>) {
         let (mut bad, mut count, mut remarks) = (None, 0, false);
         for (range, item) in items(text) {

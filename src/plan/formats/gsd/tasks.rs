@@ -1,4 +1,4 @@
-//! The tasks of a plan's body, by tags or by headings, and what stands between them.
+//! The tasks of a plan's body, by tags or by headings, and the text between them.
 
 use std::iter;
 use std::ops::Range;
@@ -28,7 +28,7 @@ pub(super) struct RawTask<'a> {
     pub(super) head: &'a str,
     pub(super) is_heading: bool,
     pub(super) children: Vec<Child>,
-    /// What stands in it outside of its elements.
+    /// Its text outside of its elements.
     pub(super) loose: Vec<Range<usize>>,
     /// Where an element or the task itself is not closed, and its name.
     pub(super) unclosed: Vec<(usize, &'static str)>,

@@ -19,7 +19,7 @@ const NAMES: &str = "\
 /// Elements that hold others on the line of their own tag.
 const CONTAINERS: &str = "task tasks feature";
 
-/// Where reading stops; nobody works through so many.
+/// The most tokens that are read.
 pub(super) const MAX_TASKS: usize = 1_000;
 
 /// The most marks of a plan; what comes behind them is text.
@@ -47,7 +47,7 @@ pub(super) struct Token<'a> {
     pub(super) name: &'static str,
     pub(super) start: usize,
     pub(super) end: usize,
-    /// What stands in the tag behind its name, or the words of a heading.
+    /// The text after the tag's name, or the words of a heading.
     pub(super) inside: &'a str,
 }
 

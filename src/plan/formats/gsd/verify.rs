@@ -60,7 +60,7 @@ impl Reader<'_, '_> {
         self.checks.prose = lines.join("\n").trim_matches('\n').to_owned();
     }
 
-    /// The text of an `<automated>` element, and what stands behind it.
+    /// The text of an `<automated>` element, and the text after it.
     fn automated(&mut self, start: usize, written: &str, behind: &str) {
         let span = self.file.span(start..start + written.len());
         let text = decoded(&clean(written));
@@ -117,7 +117,7 @@ impl Reader<'_, '_> {
     }
 
     fn warn(&self, span: Span, command: &str, why: &Why) {
-        let (message, help) = why.told(command);
+        let (message, help) = why.explain(command);
         self.faults.warning(span, message, help);
     }
 }

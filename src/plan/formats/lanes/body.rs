@@ -1,4 +1,4 @@
-//! The section of a lane: its labelled fields, and what else stands there.
+//! The section of a lane: its labelled fields, and its other text.
 
 use std::ops::Range;
 

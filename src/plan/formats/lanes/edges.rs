@@ -244,10 +244,10 @@ impl Reader<'_> {
         found
     }
 
-    /// The gates with the lane whose merge closes each: of several the one that comes last.
+    /// The gates with the lane whose merge closes each; of several lanes, the last.
     fn interfaces(&self) -> Vec<InterfaceDraft> {
         for id in &self.context.gates.repeated {
-            let message = format!("gate {} stands here a second time", quoted(&id.value));
+            let message = format!("duplicate gate {}", quoted(&id.value));
             self.context.faults.warning(id.span, message, "leave one of the two out");
         }
         let interface = |(gate, providers): (&Gate, &Vec<usize>)| {

@@ -94,7 +94,7 @@ fn item_end(document: &Document<'_>, at: usize, end: usize) -> usize {
     next
 }
 
-/// The gate's id that the item begins with, where it stands, and whether its box is ticked.
+/// The gate's id that the item begins with, its span, and whether its box is ticked.
 fn id_at(document: &Document<'_>, at: usize) -> Option<(Range<usize>, bool)> {
     let (item, ticked) =
         list_item(document.text, document.range(at)).filter(|_| document.fence(at) == Fence::Outside)?;

@@ -60,11 +60,11 @@ fn check_tasks(context: &Context<'_>, lane: usize, is_first_version: bool) {
         faults.warning(at.clone(), message, "write a `|` within a cell as `\\|`");
     }
     if !text.has_section {
-        let message = format!("lane {own} stands in the index and has no section of its own");
-        faults.warning(text.at.clone(), message, "describe it under `## Lanes`: its agent is told its name only");
+        let message = format!("lane {own} is in the index but has no section");
+        faults.warning(text.at.clone(), message, "describe it under `## Lanes`: its agent is given only its name");
     } else if tasks.list.is_empty() {
         let message = format!("lane {own} has no tasks");
-        faults.warning(text.at.clone(), message, "list them: its agent is told what its section says");
+        faults.warning(text.at.clone(), message, "list them: its agent is given only the text of its section");
     }
     tasks.list.iter().for_each(|task| task.commands.warn(task.at.start..task.at.start, faults));
     for (other, at) in other_lanes(context.document.text, lane, &tasks.list, &context.names) {

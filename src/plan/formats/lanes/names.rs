@@ -8,7 +8,7 @@ use std::ops::Range;
 pub(super) struct Mention {
     /// From `SL-` on.
     pub(super) range: Range<usize>,
-    /// What stands right before it, for example the phase in `P1-SL-2`.
+    /// The text right before it, for example the phase in `P1-SL-2`.
     pub(super) prefix: Option<Range<usize>>,
 }
 

@@ -39,7 +39,7 @@ pub(super) fn owned_files(context: &Context<'_>, lane: usize) -> Files {
         _ => OwnershipRule::Advisory,
     };
     if let (Some(range), true, false) = (fields.first(), declared.is_empty(), owns_nothing) {
-        let message = format!("no path can be told from the owned files of lane {}", quoted(&text.id));
+        let message = format!("the owned files of lane {} contain no path", quoted(&text.id));
         let help = "write each path in backticks: as it is, the lane may change any file";
         context.faults.warning(range.start..range.start, message, help);
     }

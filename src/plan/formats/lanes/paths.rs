@@ -77,7 +77,7 @@ fn words(text: &str) -> impl Iterator<Item = String> {
         .map(str::to_lowercase)
 }
 
-/// The path that `word`, which stands at byte `at`, is.
+/// The path that `word`, at byte `at`, is.
 pub(super) fn path(word: &str, at: usize) -> Option<At<String>> {
     let path = in_prose(word)?;
     let start = at + (word.len() - word.trim_start().len());

@@ -21,7 +21,7 @@ pub(super) struct PhaseWide {
     pub(super) specifications: Vec<(usize, String)>,
     /// What the phase is about.
     pub(super) introduction: String,
-    /// Told to lanes that no other lane waits for, like `verification`.
+    /// Given to lanes that no other lane waits for, like `verification`.
     pub(super) acceptance: String,
     pub(super) verification: String,
 }
@@ -206,7 +206,7 @@ fn words(sentence: &str, names: &Names) -> Vec<Word> {
     words.into_iter().map(|(_, word)| word).collect()
 }
 
-/// What stands below the headings of the plan with this title.
+/// The text below the plan's headings with this title.
 fn section(document: &Document<'_>, title: &str) -> String {
     let is_wanted = |at: &usize| {
         let heading = &document.headings[*at];
@@ -273,7 +273,7 @@ mod tests {
         ["SL-1", "SL-2"].iter().for_each(|id| names.add(id));
         let notes = with_lanes(notes(&Document::new(text)), &names);
         let phase = PhaseWide { notes, ..PhaseWide::default() };
-        let told: Vec<&str> = phase.notes_for(0).collect();
-        assert_eq!(told, ["- Only SL-1 matters\nhere.", "- For all.", "1. SL-1\n```\nx\n```"]);
+        let notes: Vec<&str> = phase.notes_for(0).collect();
+        assert_eq!(notes, ["- Only SL-1 matters\nhere.", "- For all.", "1. SL-1\n```\nx\n```"]);
     }
 }

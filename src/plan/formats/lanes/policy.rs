@@ -67,7 +67,7 @@ pub(super) fn hints(document: &Document<'_>) -> Vec<(String, String)> {
     items.into_iter().filter_map(of_lane).collect()
 }
 
-/// The list items of a section as what stands before the first colon, where that is, and what stands behind it.
+/// The list items of a section, split at the first colon: the text before it, its span, and the text after it.
 fn items(document: &Document<'_>, is_wanted: impl Fn(&str) -> bool) -> Vec<(String, Range<usize>, Range<usize>)> {
     let mut found: Vec<(String, Range<usize>, Range<usize>)> = Vec::new();
     let mut open = false;

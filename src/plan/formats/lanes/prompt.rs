@@ -15,30 +15,30 @@ use crate::plan::markdown::{as_code, paragraph, section};
 
 /// What the prompt of every agent of a lane contains besides its task.
 pub(super) fn lane_story(context: &Context<'_>, lane: usize, rule: OwnershipRule, tests: &[CommandLine]) -> String {
-    let mut told = whole_story(context, lane, tests);
+    let mut prompt = whole_story(context, lane, tests);
     if rule == OwnershipRule::Nothing {
-        told.push_str("\n\nThis lane owns no file: what is to be recorded goes into the result, not into a file.");
+        prompt.push_str("\n\nThis lane owns no file: what is to be recorded goes into the result, not into a file.");
     }
     let limit = context.story_limit();
-    if told.len() > limit {
+    if prompt.len() > limit {
         let text = &context.lanes[lane];
-        told.truncate(told.floor_char_boundary(limit));
-        told.push_str("\n\nThe plan says more than can be told here: read it in the plan's file.");
-        let message = format!("lane {} says more than every one of its agents can be told", quoted(&text.id));
-        context.faults.warning(text.at.clone(), message, "shorten what stands beside its tasks");
+        prompt.truncate(prompt.floor_char_boundary(limit));
+        prompt.push_str("\n\nThe plan has more text than fits here: read it in the plan's file.");
+        let message = format!("the text of lane {} is too long for the prompts of all its agents", quoted(&text.id));
+        context.faults.warning(text.at.clone(), message, "shorten the text beside its tasks");
     }
-    told
+    prompt
 }
 
 fn whole_story(context: &Context<'_>, lane: usize, tests: &[CommandLine]) -> String {
     let (text, phase) = (&context.lanes[lane], &context.phase);
-    let mut told = format!("# Lane {}", text.id);
+    let mut prompt = format!("# Lane {}", text.id);
     if !text.name.is_empty() {
-        let _ = write!(told, ": {}", text.name);
+        let _ = write!(prompt, ": {}", text.name);
     }
     let title = context.header.title.as_ref().map(|title| format!(" ({})", title.value)).unwrap_or_default();
-    let _ = write!(told, "\n\nIt is a part of {}{title}; other lanes do the rest.", context.header.phase.value);
-    let mut add = |title: &str, body: &str| section(&mut told, title, body);
+    let _ = write!(prompt, "\n\nIt is a part of {}{title}; other lanes do the rest.", context.header.phase.value);
+    let mut add = |title: &str, body: &str| section(&mut prompt, title, body);
     add("Context of the phase", &phase.introduction);
     add("Scope", &context.said(text, Label::Scope));
     add("Owned files", &context.said(text, Label::Owned));
@@ -63,7 +63,7 @@ fn whole_story(context: &Context<'_>, lane: usize, tests: &[CommandLine]) -> Str
         add("Acceptance criteria of the phase", Some(&phase.acceptance).filter(fits).map_or("", |text| text));
         add("Verification of the phase", Some(&phase.verification).filter(fits).map_or("", |text| text));
     }
-    told
+    prompt
 }
 
 /// What is agreed in the gates that the lane provides, needs or consumes.
@@ -84,7 +84,7 @@ fn hints(context: &Context<'_>, lane: usize) -> String {
     keys.chain(own.map(|(_, hint)| hint.as_str())).collect::<Vec<_>>().join("\n")
 }
 
-/// The execution notes that matter to the lane, as many as can be told.
+/// The execution notes that matter to the lane, as many as fit.
 fn execution_notes(context: &Context<'_>, lane: usize) -> String {
     let mut left = context.story_limit();
     let fits = |note: &&str| {
@@ -109,8 +109,8 @@ fn single_writers(context: &Context<'_>, lane: usize) -> String {
 /// The prompt for a task, without its files, interfaces and criteria, which have sections of their own.
 pub(super) fn task_prompt(lane: &str, id: &str, task: &RawTask, story: &str) -> String {
     let kind = if task.kind_word.is_empty() { String::new() } else { format!(" ({})", task.kind_word) };
-    let mut told = format!("Task {id}{kind} of lane {lane}.");
-    paragraph(&mut told, &task.text);
+    let mut prompt = format!("Task {id}{kind} of lane {lane}.");
+    paragraph(&mut prompt, &task.text);
     let gated = !task.commands.gates.is_empty();
     let advice = match task.kind {
         Some(Kind::Test) => {
@@ -120,7 +120,7 @@ pub(super) fn task_prompt(lane: &str, id: &str, task: &RawTask, story: &str) -> 
         Some(Kind::Verify) if gated => "Run it and see that it passes.",
         _ => "",
     };
-    paragraph(&mut told, advice);
-    paragraph(&mut told, story);
-    told
+    paragraph(&mut prompt, advice);
+    paragraph(&mut prompt, story);
+    prompt
 }

@@ -15,7 +15,7 @@ pub(super) enum Column {
     Command,
     Acceptance,
     Action,
-    /// Told to the agent, like every column that does not mean anything else.
+    /// Given to the agent, like every column without another meaning.
     Other,
 }
 

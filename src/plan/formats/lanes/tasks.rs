@@ -32,7 +32,7 @@ pub(super) struct RawTask {
     /// The task's kind as the text calls it.
     pub(super) kind_word: String,
     pub(super) text: String,
-    /// The shortest text that says what is to be done.
+    /// The shortest text of a task, in bytes.
     pub(super) title: String,
     pub(super) ticked: bool,
     /// The tasks, lanes and gates that it waits for.
@@ -72,7 +72,7 @@ impl RawTask {
     }
 }
 
-/// The tasks of a field, and what stands there that belongs to none.
+/// The tasks of a field, and its text that belongs to none.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     pub(super) list: Vec<RawTask>,
@@ -268,7 +268,7 @@ fn of_row(table: &Table, row: &Row) -> RawTask {
         is_row: true,
         kind_word,
         title: title.map(|cell| cell.text.clone()).unwrap_or_default(),
-        text: told(table, row),
+        text: row_text(table, row),
         ticked: false,
         depends_on: said(Column::DependsOn).map(|cell| cell.at.clone()),
         files: files(Column::Files, true),
@@ -280,8 +280,8 @@ fn of_row(table: &Table, row: &Row) -> RawTask {
     }
 }
 
-/// What a row tells the agent: what is to be done, and every other column that says something.
-fn told(table: &Table, row: &Row) -> String {
+/// The text of a row for the agent: the task, and every other column that is not empty.
+fn row_text(table: &Table, row: &Row) -> String {
     let mut actions = Vec::new();
     let mut others = Vec::new();
     for ((column, name), Cell { text, .. }) in table.columns.iter().zip(&row.cells) {

@@ -73,7 +73,7 @@ fn number(text: &str) -> Value {
     }
 }
 
-/// Where `part`, a slice of the text, stands in it.
+/// The span of `part`, a slice of the text.
 fn span_of(part: &str, faults: &Faults<'_>) -> Span {
     let start = (part.as_ptr() as usize).saturating_sub(faults.source.text.as_ptr() as usize);
     Span::new(start, start + part.len())

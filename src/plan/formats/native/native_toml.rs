@@ -184,8 +184,8 @@ fn write_program(agent: &Agent, runners: &Runners<'_>, table: &mut Map<String, V
 }
 
 fn agent_table(agent: &Agent, lane: &Lane, without_tasks: bool, runners: &Runners<'_>) -> Value {
-    let told = without_tasks || own_task(agent.round).is_some();
-    let prompt = Some(agent.tasks[0].prompt.as_str()).filter(|prompt| told && *prompt != default_prompt(lane));
+    let has_prompt = without_tasks || own_task(agent.round).is_some();
+    let prompt = Some(agent.tasks[0].prompt.as_str()).filter(|prompt| has_prompt && *prompt != default_prompt(lane));
     let mut table = Map::from_iter([("name".to_owned(), json!(agent.name)), ("round".to_owned(), json!(agent.round))]);
     write_program(agent, runners, &mut table);
     let mut table = Value::from(table);

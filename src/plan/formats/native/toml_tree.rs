@@ -22,7 +22,7 @@ pub(in crate::plan) fn parse(text: &str, faults: &Faults<'_>) -> Option<Node> {
 }
 
 fn repeated(span: Span, faults: &Faults<'_>) {
-    let message = format!("the key `{}` stands here a second time", faults.source.slice(span).trim());
+    let message = format!("duplicate key `{}`", faults.source.slice(span).trim());
     faults.error_with(span, message, "keep one of them");
 }
 

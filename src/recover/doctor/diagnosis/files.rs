@@ -27,7 +27,7 @@ pub(super) fn plan(facts: &RunFacts, expected: &Expected) -> Option<Finding> {
         (Some(Ok(_)), None) => return None,
     };
     let finding = Finding::at(kind, Severity::Error, &seen.path, evidence).of_run(&facts.run);
-    let repair = |plan: &Arc<Plan>| Repair::WritePlan { path: seen.path.clone(), plan: plan.clone() };
+    let repair = |plan: &Arc<Plan>| Repair::WritePlan(seen.path.clone(), plan.clone());
     Some(match &seen.source {
         Some(source) if expected.done() => finding.needed_for_a_rollback(repair(source)),
         Some(source) => finding.repaired_by(repair(source)),
@@ -139,6 +139,6 @@ pub(super) fn status(facts: &RunFacts, seen: &StatusSeen) -> Finding {
             let resume = shell_line(["lanekeeper", "resume", facts.run.as_str()]);
             finding.hint(format!("the agent may be writing it; a resume judges it when the job has ended: {resume}"))
         }
-        false => finding.repaired_by(Repair::SetAside { path: seen.path.clone() }),
+        false => finding.repaired_by(Repair::SetAside(seen.path.clone())),
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn findings(facts: &RunFacts) -> Vec<Finding> {
 fn torn(facts: &RunFacts, records: &[Record]) -> Finding {
     let evidence = format!("a write was cut short after line {}; nothing was done because of it", records.len());
     Finding::at(Kind::LogTorn, Severity::Warning, &facts.log_path, evidence)
-        .repaired_by_resume(Repair::CutLog { log: facts.log_path.clone() })
+        .repaired_by_resume(Repair::CutLog(facts.log_path.clone()))
 }
 
 fn empty(facts: &RunFacts) -> Finding {
@@ -43,7 +43,7 @@ fn empty(facts: &RunFacts) -> Finding {
 
 fn damaged(facts: &RunFacts, salvage: &Salvage) -> Finding {
     let finding = |evidence| Finding::at(Kind::LogDamaged, Severity::Error, &facts.log_path, evidence);
-    let replace = || Repair::ReplaceLog { log: facts.log_path.clone(), text: salvage.text.clone() };
+    let replace = || Repair::ReplaceLog(facts.log_path.clone(), salvage.text.clone());
     if salvage.lost.is_empty() {
         return finding(nothing_lost(salvage)).repaired_by(replace());
     }
@@ -69,7 +69,7 @@ fn nothing_lost(salvage: &Salvage) -> String {
     format!("line {} is no record of the run, and none is missing", lines.join(", "))
 }
 
-/// What there is that the intact beginning of a log does not know. If there is nothing, the run stands where it would
+/// What exists that the intact beginning of a log does not know. If there is nothing, the run is where it would
 /// if it had been killed there.
 fn later(records: &[Record], stranded: usize, remains: &Remains) -> Vec<String> {
     let Some(expected) = Expected::of(records) else { return vec!["how the run began".to_owned()] };

@@ -52,10 +52,10 @@ fn checkpoints(facts: &Facts) -> Vec<Finding> {
             let finding = Finding::at(Kind::CheckpointsUnreadable, Severity::Error, path, reason.clone());
             vec![match facts.shared.held.first() {
                 Some(run) => finding.for_a_person(while_held(run)),
-                None => finding.repaired_by(Repair::RebuildCheckpoints {
-                    path: path.clone(),
-                    records: facts.shared.known_records.clone(),
-                }),
+                None => {
+                    let records = facts.shared.known_records.clone();
+                    finding.repaired_by(Repair::RebuildCheckpoints(path.clone(), records))
+                }
             }]
         }
         Some(Ok(records)) => facts.runs.iter().filter_map(|run| behind(facts, run, records)).collect(),
@@ -91,7 +91,7 @@ fn behind(facts: &Facts, run: &RunFacts, found: &[CheckpointRecord]) -> Option<F
     );
     let path = facts.shared.checkpoints_path.clone();
     let finding = Finding::at(Kind::CheckpointsBehind, Severity::Warning, &path, evidence).of_run(&run.run);
-    let repair = Repair::UpdateCheckpoints { path, records: behind };
+    let repair = Repair::UpdateCheckpoints(path, behind);
     Some(if run.checkpoints.late { finding.repaired_by_resume(repair) } else { finding.repaired_by(repair) })
 }
 
@@ -125,7 +125,7 @@ fn dead_lock(kind: Kind, lock: &IndexTrouble) -> Option<Finding> {
     match (lock.in_use, &lock.pool) {
         (Some(true), _) => None,
         (Some(false), Some(_)) => {
-            let repair = Repair::RemoveLocks { worktree: lock.worktree.clone() };
+            let repair = Repair::RemoveLocks(lock.worktree.clone());
             Some(finding("no git is at work there, so its owner is dead").repaired_by_resume(repair))
         }
         (Some(false), None) => {
@@ -133,7 +133,7 @@ fn dead_lock(kind: Kind, lock: &IndexTrouble) -> Option<Finding> {
             Some(finding(evidence).for_a_person(format!("it is yours; if no git of yours runs: {remove}")))
         }
         (None, _) => {
-            let evidence = "whether a git is at work there cannot be told on this system";
+            let evidence = "whether a git is at work there is unknown on this system";
             Some(finding(evidence).for_a_person(format!("if none is: {remove}")))
         }
     }
@@ -143,7 +143,7 @@ fn damaged_index(index: &IndexTrouble) -> Option<Finding> {
     let finding = Finding::at(Kind::IndexDamaged, Severity::Error, &index.path, "git cannot read it");
     match (index.in_use, &index.pool) {
         (Some(true), _) => None,
-        (Some(false), Some(_)) => Some(finding.repaired_by(Repair::MakeIndex { index: index.clone() })),
+        (Some(false), Some(_)) => Some(finding.repaired_by(Repair::MakeIndex(index.clone()))),
         _ => {
             let (path, worktree) = (index.path.to_string_lossy(), index.worktree.to_string_lossy());
             let aside = shell_line(["mv", &path, &format!("{path}.damaged")]);

@@ -1,5 +1,7 @@
 //! The worktrees and branches of lanes and agents.
 
+use std::path::PathBuf;
+
 use crate::git::{Holder, Present, WorktreeState};
 use crate::model::text::shell_line;
 use crate::recover::doctor::escalation;
@@ -65,7 +67,7 @@ impl Case<'_> {
         };
         Some(match &self.seen.origin {
             Some((commit, who)) => finding(format!("the branch is gone; {} is {who}{}", commit.short(), self.loss()))
-                .repaired_by(Repair::MakeBranch { branch: branch.clone(), commit: commit.clone() }),
+                .repaired_by(Repair::MakeBranch(branch.clone(), commit.clone())),
             None => {
                 let issue = format!("branch {branch} is gone, and so is every commit that is known of it");
                 let by_hand = vec!["git fsck --lost-found".to_owned(), format!("git branch {branch} COMMIT")];
@@ -85,19 +87,15 @@ impl Case<'_> {
         match &self.seen.state {
             WorktreeState::Missing => Some(self.missing()),
             WorktreeState::Moved(to) => {
-                let evidence = format!("it lies in {} now", to.display());
-                let repair = Repair::Register { target: self.target(), from: Some(to.clone()) };
-                Some(self.unless_busy(self.finding(Kind::WorktreeMoved, Severity::Error, evidence), repair))
+                Some(self.lost(Kind::WorktreeMoved, format!("it is in {} now", to.display()), Some(to)))
             }
             WorktreeState::Forgotten(entry) => {
                 let evidence = format!("its files are there, and git has forgotten it ({} is gone)", entry.display());
-                let repair = Repair::Register { target: self.target(), from: None };
-                Some(self.unless_busy(self.finding(Kind::WorktreeForgotten, Severity::Error, evidence), repair))
+                Some(self.lost(Kind::WorktreeForgotten, evidence, None))
             }
             WorktreeState::Misplaced => {
-                let evidence = "git believes it in a place where nothing is".to_owned();
-                let repair = Repair::Register { target: self.target(), from: None };
-                Some(self.unless_busy(self.finding(Kind::WorktreeForgotten, Severity::Error, evidence), repair))
+                let evidence = "git records it at a place where nothing is".to_owned();
+                Some(self.lost(Kind::WorktreeForgotten, evidence, None))
             }
             WorktreeState::Foreign => {
                 let evidence = "something else is there, which is not Lanekeeper's".to_owned();
@@ -110,6 +108,12 @@ impl Case<'_> {
                 (matters && !present.on_branch).then(|| self.wrong_branch(present))
             }
         }
+    }
+
+    /// A worktree whose files are there, and that git does not find.
+    fn lost(&self, kind: Kind, evidence: String, moved_to: Option<&PathBuf>) -> Finding {
+        let finding = self.finding(kind, Severity::Error, evidence);
+        self.unless_busy(finding, Repair::Register(self.target(), moved_to.cloned()))
     }
 
     fn missing(&self) -> Finding {
@@ -126,7 +130,7 @@ impl Case<'_> {
         if self.seen.branch.is_none() && self.seen.origin.is_none() {
             return finding.for_a_person("the branch must be there first");
         }
-        self.unless_busy(finding, Repair::Reopen { target: self.target(), tip: self.seen.branch.clone() })
+        self.unless_busy(finding, Repair::Reopen(self.target(), self.seen.branch.clone()))
     }
 
     fn foreign(&self, evidence: String, away: String) -> Finding {
@@ -142,14 +146,14 @@ impl Case<'_> {
         let on = present.checked_out.as_deref().map_or("no branch".to_owned(), |on| format!("branch {on}"));
         let evidence = format!("it is on {on}, not on {branch}");
         let finding = self.finding(Kind::WorktreeWrongBranch, Severity::Error, evidence);
-        finding.repaired_by(Repair::BackToBranch { target: self.target() })
+        finding.repaired_by(Repair::BackToBranch(self.target()))
     }
 
     fn claim(&self) -> Option<Finding> {
         let there = matches!(self.seen.state, WorktreeState::Present(_));
         let (kind, evidence) = match &self.seen.claim {
             Claimed::Rightly => return None,
-            // Whoever brings the worktree back claims it too.
+            // The repair that restores the worktree claims it too.
             Claimed::ByNobody if !there => return None,
             Claimed::ByNobody => (Kind::ClaimMissing, "it has no recorded holder".to_owned()),
             Claimed::Damaged(reason) => (Kind::ClaimDamaged, reason.clone()),
@@ -160,7 +164,7 @@ impl Case<'_> {
             }
         };
         let finding = self.finding(kind, Severity::Error, evidence);
-        Some(finding.repaired_by(Repair::Reclaim { target: self.target() }))
+        Some(finding.repaired_by(Repair::Reclaim(self.target())))
     }
 
     fn locked(&self, present: &Present) -> Option<Finding> {

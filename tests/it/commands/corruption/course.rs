@@ -36,7 +36,7 @@ fn undisturbed() -> &'static str {
 }
 
 /// Goes through everything that a person would try, until the phase is done. Answers what it took: `resumed`, `resumed
-/// again`, `mended:` with what the doctor repaired, before the resume or `afterwards`, `told:` with what a person was told
+/// again`, `fixed:` with what the doctor repaired, before the resume or `afterwards`, `told:` with what a person was told
 /// to do and did, or `chosen:` with what a person had to choose about; `put back`: the lane had to begin anew.
 #[track_caller]
 pub fn way_out(patient: &Patient, manifest: &BlobManifest) -> String {
@@ -53,9 +53,9 @@ pub fn way_out(patient: &Patient, manifest: &BlobManifest) -> String {
     let repaired = kinds_with(&fixed, |finding| finding["outcome"] == "repaired");
     let way = match (fixed.code, resumed.code, repaired.as_str()) {
         (0, 0, "") => "resumed".to_owned(),
-        (0, 0, kinds) => format!("resumed, afterwards mended: {kinds}"),
+        (0, 0, kinds) => format!("resumed, afterwards fixed: {kinds}"),
         (0, _, "") => "resumed again".to_owned(),
-        (0, _, kinds) => format!("mended: {kinds}"),
+        (0, _, kinds) => format!("fixed: {kinds}"),
         (6, ..) => acted_upon(patient, &fixed),
         _ => panic!("{fixed:?}, after {resumed:?}"),
     };

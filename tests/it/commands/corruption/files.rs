@@ -28,15 +28,15 @@ ways! {
         let lines: Vec<&str> = log.split_inclusive('\n').collect();
         overwrite(&it.scratch.log_file(), lines[..lines.len() - 4].concat().as_bytes());
     };
-    the_log_is_there_twice: "mended: log-damaged", |it| {
+    the_log_is_there_twice: "fixed: log-damaged", |it| {
         let log = fs::read(it.scratch.log_file()).unwrap();
         overwrite(&it.scratch.log_file(), &log.repeat(2));
     };
 
     the_checkpoints_are_gone: "resumed", |it| fs::remove_file(it.state("checkpoints.json")).unwrap();
     the_checkpoints_are_empty: "resumed", |it| overwrite(&it.state("checkpoints.json"), b"");
-    the_checkpoints_are_half: "mended: checkpoints-unreadable", |it| halve(&it.state("checkpoints.json"));
-    the_checkpoints_are_garbage: "mended: checkpoints-unreadable", |it| overwrite(&it.state("checkpoints.json"), GARBAGE);
+    the_checkpoints_are_half: "fixed: checkpoints-unreadable", |it| halve(&it.state("checkpoints.json"));
+    the_checkpoints_are_garbage: "fixed: checkpoints-unreadable", |it| overwrite(&it.state("checkpoints.json"), GARBAGE);
     the_checkpoints_are_another_repositorys: "resumed", |it| {
         overwrite(&it.state("checkpoints.json"), &of_another_run(|it| it.state("checkpoints.json")));
     };
@@ -45,11 +45,11 @@ ways! {
         all[0]["stage"] = json!("a_stage_of_later");
     });
 
-    the_plan_is_gone: "mended: plan-missing", |it| fs::remove_file(it.state("r1/plan.json")).unwrap();
-    the_plan_is_empty: "mended: plan-unreadable", |it| overwrite(&it.state("r1/plan.json"), b"");
-    the_plan_is_half: "mended: plan-unreadable", |it| halve(&it.state("r1/plan.json"));
-    the_plan_is_garbage: "mended: plan-unreadable", |it| overwrite(&it.state("r1/plan.json"), GARBAGE);
-    the_plan_is_another_ones: "mended: plan-mismatch", |it| {
+    the_plan_is_gone: "fixed: plan-missing", |it| fs::remove_file(it.state("r1/plan.json")).unwrap();
+    the_plan_is_empty: "fixed: plan-unreadable", |it| overwrite(&it.state("r1/plan.json"), b"");
+    the_plan_is_half: "fixed: plan-unreadable", |it| halve(&it.state("r1/plan.json"));
+    the_plan_is_garbage: "fixed: plan-unreadable", |it| overwrite(&it.state("r1/plan.json"), GARBAGE);
+    the_plan_is_another_ones: "fixed: plan-mismatch", |it| {
         let plan = String::from_utf8(of_another_run(|it| it.state("r1/plan.json"))).unwrap();
         overwrite(&it.state("r1/plan.json"), plan.replace("SL-2", "SL-3").as_bytes());
     };
@@ -115,7 +115,7 @@ ways! {
     requests_are_of_later: "resumed", |it| {
         fs::write(it.state("r1/requests/0.json"), "{\"request\":\"levitate\"}").unwrap();
     };
-    the_runs_directory_is_gone: "mended: plan-missing", |it| fs::remove_dir_all(it.state("r1")).unwrap();
+    the_runs_directory_is_gone: "fixed: plan-missing", |it| fs::remove_dir_all(it.state("r1")).unwrap();
 }
 
 /// Damage that only a person can undo: everybody says so, and nothing changes.

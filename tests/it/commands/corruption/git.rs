@@ -72,16 +72,16 @@ ways! {
     a_head_is_on_another_branch: "resumed", |it| {
         it.scratch.git_in(&it.slot(), &["checkout", "--quiet", "-b", "other"]);
     };
-    a_head_is_garbage: "mended: worktree-forgotten", |it| fs::write(it.entry(&it.slot()).join("HEAD"), GARBAGE).unwrap();
+    a_head_is_garbage: "fixed: worktree-forgotten", |it| fs::write(it.entry(&it.slot()).join("HEAD"), GARBAGE).unwrap();
 
     an_index_is_locked: "resumed", |it| fs::write(it.entry(&it.slot()).join("index.lock"), "").unwrap();
     an_index_is_locked_in_the_lanes_worktree: "resumed", |it| {
         fs::write(it.entry(&it.lane_slot()).join("index.lock"), "").unwrap();
     };
     an_index_is_gone: "resumed", |it| fs::remove_file(it.entry(&it.slot()).join("index")).unwrap();
-    an_index_is_empty: "mended: index-damaged", |it| fs::write(it.entry(&it.slot()).join("index"), "").unwrap();
-    an_index_is_garbage: "mended: index-damaged", |it| fs::write(it.entry(&it.slot()).join("index"), GARBAGE).unwrap();
-    a_lanes_index_is_garbage: "mended: index-damaged", |it| {
+    an_index_is_empty: "fixed: index-damaged", |it| fs::write(it.entry(&it.slot()).join("index"), "").unwrap();
+    an_index_is_garbage: "fixed: index-damaged", |it| fs::write(it.entry(&it.slot()).join("index"), GARBAGE).unwrap();
+    a_lanes_index_is_garbage: "fixed: index-damaged", |it| {
         fs::write(it.entry(&it.lane_slot()).join("index"), GARBAGE).unwrap();
     };
     the_users_index_is_garbage: "told: index-damaged", |it| {

@@ -373,7 +373,7 @@ fn no_such_run_is_told() {
 }
 
 #[test]
-fn a_rollback_mends_what_cannot_be_repaired() {
+fn a_rollback_fixes_what_cannot_be_repaired() {
     let patient = Patient::new();
     let slot = patient.slot();
     fs::remove_dir_all(&slot).unwrap();
@@ -417,7 +417,7 @@ macro_rules! a_doctor_who_dies_is_followed_by_another {
 }
 
 a_doctor_who_dies_is_followed_by_another! {
-    when_the_log_is_mended: "log-damaged",
+    when_the_log_is_fixed: "log-damaged",
     when_the_plan_is_written: "plan-missing",
     when_the_branch_is_made: "branch-missing",
     when_the_worktree_is_made: "worktree-missing",

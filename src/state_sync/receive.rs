@@ -3,7 +3,9 @@
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use super::error::{Result, StateSyncError};
+use anyhow::Result;
+
+use super::error::StateSyncError;
 use super::manifest::{self, Manifest};
 use super::pack::{FILES, LOG};
 use super::{STATES, incoming_reference, state_reference};
@@ -25,14 +27,14 @@ pub struct Offer {
 
 /// A state that was fetched; its commits are here now.
 #[derive(Debug)]
-pub struct Arrived {
+pub struct ReceivedState {
     pub commit: CommitId,
     pub manifest: Manifest,
     pub(super) remote: String,
     entries: Vec<TreeEntry>,
 }
 
-/// What of an arrived state was looked at and found sound.
+/// The parts of a received state that were checked.
 pub(super) struct Contents {
     pub(super) log: Vec<u8>,
     pub(super) records: Vec<Record>,
@@ -48,7 +50,7 @@ pub fn offers(repository: &Repository, remote: &Remote) -> Result<Vec<Offer>> {
     };
     let known: Vec<(RunId, CommitId)> = remote.references(&[STATES])?.into_iter().filter_map(named).collect();
     let looked_at = known.into_iter().map(|(run, commit)| {
-        let manifest = fetch(repository, remote, &run).map(|arrived| arrived.manifest);
+        let manifest = fetch(repository, remote, &run).map(|received| received.manifest);
         Offer { run, commit, manifest }
     });
     Ok(looked_at.collect())
@@ -58,10 +60,10 @@ pub fn offers(repository: &Repository, remote: &Remote) -> Result<Vec<Offer>> {
 ///
 /// # Errors
 /// [`StateSyncError::NoState`], [`StateSyncError::Damaged`], [`StateSyncError::NewerFormat`], or what git says.
-pub fn fetch(repository: &Repository, remote: &Remote, run: &RunId) -> Result<Arrived> {
+pub fn fetch(repository: &Repository, remote: &Remote, run: &RunId) -> Result<ReceivedState> {
     let (reference, incoming) = (state_reference(run), incoming_reference(run));
     if !remote.references(&[&reference])?.iter().any(|(name, _)| *name == reference) {
-        return Err(StateSyncError::NoState { remote: remote.name().to_owned(), run: run.clone() });
+        return Err(StateSyncError::NoState { remote: remote.name().to_owned(), run: run.clone() }.into());
     }
     remote.fetch(&[format!("+{reference}:{incoming}")])?;
     let commit = repository.commit_at(&incoming);
@@ -73,16 +75,16 @@ pub fn fetch(repository: &Repository, remote: &Remote, run: &RunId) -> Result<Ar
     let missing = || StateSyncError::damaged(remote.name(), run, &format!("it has no {}", manifest::NAME));
     let manifest = manifest.ok_or_else(missing)?;
     let manifest = Manifest::read(&repository.contents(&manifest.object)?, remote.name(), run)?;
-    Ok(Arrived { commit, manifest, remote: remote.name().to_owned(), entries })
+    Ok(ReceivedState { commit, manifest, remote: remote.name().to_owned(), entries })
 }
 
-impl Arrived {
+impl ReceivedState {
     /// Reads all of it.
     pub(super) fn open(&self, repository: &Repository) -> Result<Contents> {
         self.refuse_what_does_not_belong()?;
         let log = self.below(repository, LOG)?.into_iter().flat_map(|(_, piece)| piece).collect::<Vec<u8>>();
         if log.len() as u64 != self.manifest.log_bytes || sha256(&log) != self.manifest.log_sha256 {
-            return Err(self.damaged("its run log is not the one that it was pushed with"));
+            return Err(self.damaged("its run log is not the one that it was pushed with").into());
         }
         let name = format!("the log of run {}", self.manifest.run_id);
         let records = run_log::parse(Path::new(&name), &log)?;
@@ -111,7 +113,7 @@ impl Arrived {
     fn refuse_what_does_not_belong(&self) -> Result<()> {
         let strange = |entry: &&TreeEntry| entry.kind != TreeEntryKind::File || !is_plain(&entry.path);
         match self.entries.iter().find(strange) {
-            Some(entry) => Err(self.damaged(&format!("`{}` does not belong in it", entry.path))),
+            Some(entry) => Err(self.damaged(&format!("`{}` does not belong in it", entry.path)).into()),
             None => Ok(()),
         }
     }
@@ -130,7 +132,7 @@ impl Arrived {
             };
             if let Some(path) = strange {
                 let (path, root) = (path.display(), root.display());
-                return Err(self.damaged(&format!("its run log has a worktree at {path}, outside of {root}")));
+                return Err(self.damaged(&format!("its run log has a worktree at {path}, outside of {root}")).into());
             }
         }
         Ok(())
@@ -147,7 +149,7 @@ impl Arrived {
             _ => false,
         };
         let whole = records.last().is_some_and(|record| record.seq == manifest.records);
-        if same && whole { Ok(()) } else { Err(self.damaged("its run log is another run's")) }
+        if same && whole { Ok(()) } else { Err(self.damaged("its run log is another run's").into()) }
     }
 }
 

@@ -1,5 +1,5 @@
-//! A `checkpoints.json` that is no JSON array any more: kept aside, and written anew from what is known and from what can
-//! still be read of it.
+//! Repairs a `checkpoints.json` that is not a JSON array: the damaged file is set aside, and written again from the
+//! run logs and from the elements that can still be read.
 
 use std::path::{Path, PathBuf};
 
@@ -12,21 +12,20 @@ use super::salvage::keep_aside;
 use crate::fs::{FileError, atomic, regular_file};
 use crate::model::CheckpointRecord;
 
-/// What became of a file that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Mended {
-    /// Where it lies now.
+pub struct Repaired {
+    /// The new path of the damaged file.
     pub aside: PathBuf,
-    /// How many of its elements could be read.
+    /// The number of its elements that could be read.
     pub recovered: usize,
 }
 
-/// Writes the file at `path` anew if it cannot be read: with the elements that still can be, in their order, and
+/// Writes the file at `path` again if it cannot be read: the elements that can still be read, in their order, and
 /// `records` in their places or at the end. `None`: it can be read, and nothing was done.
 ///
 /// # Errors
-/// [`CheckpointsError`]; the file is then as it was.
-pub fn mend(path: &Path, records: &[CheckpointRecord]) -> Result<Option<Mended>, CheckpointsError> {
+/// [`CheckpointsError`]; the file is then unchanged.
+pub fn repair(path: &Path, records: &[CheckpointRecord]) -> Result<Option<Repaired>, CheckpointsError> {
     exclusively(&lock_of(path), || {
         if !matches!(read(path), Err(CheckpointsError::Unreadable { .. })) {
             return Ok(None);
@@ -40,7 +39,7 @@ pub fn mend(path: &Path, records: &[CheckpointRecord]) -> Result<Option<Mended>,
         let new = updated(path, &format!("[{}]", elements.join(",")), records)?;
         let aside = keep_aside(path)?;
         atomic::write(path, new.as_bytes())?;
-        Ok(Some(Mended { aside, recovered: elements.len() }))
+        Ok(Some(Repaired { aside, recovered: elements.len() }))
     })?
 }
 
@@ -65,7 +64,7 @@ fn readable(text: &str) -> Vec<String> {
     found
 }
 
-/// Whether `value` says which run, lane and stage it is about, whoever wrote it.
+/// Whether `value` names its run, lane and stage, whichever program wrote it.
 fn is_record(value: &str) -> bool {
     #[derive(Deserialize)]
     struct Named {
@@ -99,25 +98,25 @@ mod tests {
     fn records_that_are_whole_come_back_as_they_were_written() {
         let half = FOREIGN.split_at(70).0;
         let (_directory, path) = written(format!("[\n {FOREIGN},\n {half}, {FOREIGN}\n"));
-        let mended = mend(&path, &[]).unwrap().unwrap();
-        assert_eq!(mended.recovered, 2);
+        let repaired = repair(&path, &[]).unwrap().unwrap();
+        assert_eq!(repaired.recovered, 2);
         assert_eq!(fs::read_to_string(&path).unwrap().matches(FOREIGN).count(), 2);
         assert_eq!(read(&path).unwrap().len(), 2);
-        assert!(fs::read_to_string(&mended.aside).unwrap().contains(half));
-        assert_eq!(mend(&path, &[]).unwrap(), None, "there is nothing to mend any more");
+        assert!(fs::read_to_string(&repaired.aside).unwrap().contains(half));
+        assert_eq!(repair(&path, &[]).unwrap(), None, "nothing is left to repair");
     }
 
     #[test]
     fn bytes_that_are_no_text_cost_one_record_only() {
         let bad = [b"[".as_slice(), &FOREIGN.as_bytes()[..20], &[0xff], &FOREIGN.as_bytes()[20..], b","].concat();
         let (_directory, path) = written([&bad, FOREIGN.as_bytes(), b"]"].concat());
-        assert_eq!(mend(&path, &[]).unwrap().unwrap().recovered, 1);
+        assert_eq!(repair(&path, &[]).unwrap().unwrap().recovered, 1);
     }
 
     #[test]
     fn a_file_that_can_be_read_is_left_alone() {
         let (directory, path) = written("[ 1 ]");
-        assert_eq!(mend(&path, &[]).unwrap(), None);
+        assert_eq!(repair(&path, &[]).unwrap(), None);
         assert_eq!(fs::read_to_string(&path).unwrap(), "[ 1 ]");
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2, "the file and its lock");
     }

@@ -5,8 +5,10 @@
 
 use std::path::Path;
 
-use super::arrive::{Arrived, Contents};
-use super::error::{Result, StateSyncError};
+use anyhow::Result;
+
+use super::error::StateSyncError;
+use super::receive::{Contents, ReceivedState};
 use super::seen_reference;
 use super::send::continues;
 use super::worktrees::open_all;
@@ -17,7 +19,7 @@ use crate::schedule::RunState;
 use crate::store::{Journal, RunDirectory, run_files, run_log};
 
 #[derive(Debug)]
-pub struct Landing<'a> {
+pub struct Destination<'a> {
     pub repository: &'a Repository,
     pub pool: &'a Pool,
     pub remote: &'a Remote,
@@ -27,68 +29,68 @@ pub struct Landing<'a> {
     pub now: Timestamp,
 }
 
-/// How an arrived state stands to what this clone has of the run.
+/// What this clone has of a received run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    New,
-    /// The run here holds everything that arrived, and perhaps more.
-    Known,
-    /// The run here is another one, or was left behind.
-    Other,
+pub enum LocalRun {
+    Missing,
+    /// The local log contains everything that was received, and possibly more.
+    UpToDate,
+    /// The local log does not continue the received one.
+    Different,
 }
 
 #[derive(Debug)]
-pub struct Landed {
-    /// The jobs that ran there, and are done again.
+pub struct Restored {
+    /// The jobs that were running there; they run again here.
     pub lost: Vec<JobId>,
     pub integration: Option<(Option<CommitId>, CommitId)>,
     pub worktrees: usize,
 }
 
-pub fn standing(arrived: &Arrived, directory: &RunDirectory) -> Result<Standing> {
+pub fn local_run(received: &ReceivedState, directory: &RunDirectory) -> Result<LocalRun> {
     if !directory.log().exists() {
-        return Ok(Standing::New);
+        return Ok(LocalRun::Missing);
     }
     let (log, _) = run_log::read_durable(&directory.log())?;
-    Ok(if continues(&log, &arrived.manifest) { Standing::Known } else { Standing::Other })
+    Ok(if continues(&log, &received.manifest) { LocalRun::UpToDate } else { LocalRun::Different })
 }
 
-impl Landing<'_> {
-    /// Remembers that the remote is at what arrived, so that the next push continues from there.
-    pub fn remember(&self, arrived: &Arrived) -> Result<()> {
-        let seen = seen_reference(self.remote, &arrived.manifest.run_id);
-        Ok(point_reference(self.repository, &seen, &arrived.commit)?)
+impl Destination<'_> {
+    /// Records the received commit as the state of the remote, so that the next push continues from there.
+    pub fn remember(&self, received: &ReceivedState) -> Result<()> {
+        let seen = seen_reference(self.remote, &received.manifest.run_id);
+        Ok(point_reference(self.repository, &seen, &received.commit)?)
     }
 
-    /// Puts down a run that is not here.
+    /// Restores a run that this clone does not have.
     ///
     /// # Errors
-    /// [`StateSyncError`]; what arrived damaged, or does not fit in, is refused before anything is made.
-    pub fn put_down(&self, arrived: &Arrived) -> Result<Landed> {
+    /// A state that is damaged or conflicts with this clone is refused before anything is written ([`StateSyncError`]).
+    pub fn restore(&self, received: &ReceivedState) -> Result<Restored> {
         if self.remote.is_shallow_here()? {
-            return Err(StateSyncError::Shallow);
+            return Err(StateSyncError::Shallow.into());
         }
-        let contents = arrived.open(self.repository)?;
-        let integration = self.integration(arrived, &contents.state)?;
-        let missing = self.missing(arrived)?;
-        run_files::put_down(self.directory, &contents.files)?;
+        let contents = received.open(self.repository)?;
+        let integration = self.integration(received, &contents.state)?;
+        let missing = self.missing(received)?;
+        run_files::restore(self.directory, &contents.files)?;
         for (name, commit) in &missing {
             point_reference(self.repository, name, commit)?;
         }
         if let Some((from, to)) = &integration {
-            self.move_integration(arrived, from.as_ref(), to)?;
+            self.move_integration(received, from.as_ref(), to)?;
         }
-        let run = &arrived.manifest.run_id;
+        let run = &received.manifest.run_id;
         let slots = open_all(self.pool, run, &contents.state, &contents.records)?;
         let lost: Vec<JobId> = sorted(contents.state.running_jobs());
         let worktrees = slots.len();
-        self.write_log(arrived, &contents, slots, &lost)?;
-        self.remember(arrived)?;
-        Ok(Landed { lost, integration, worktrees })
+        self.write_log(received, &contents, slots, &lost)?;
+        self.remember(received)?;
+        Ok(Restored { lost, integration, worktrees })
     }
 
-    fn missing(&self, arrived: &Arrived) -> Result<Vec<(String, CommitId)>> {
-        let manifest = &arrived.manifest;
+    fn missing(&self, received: &ReceivedState) -> Result<Vec<(String, CommitId)>> {
+        let manifest = &received.manifest;
         let branches = manifest.branches.iter().map(|(name, commit)| (format!("refs/heads/{name}"), commit));
         let references = manifest.references.iter().map(|(name, commit)| (name.clone(), commit));
         let mut missing = Vec::new();
@@ -98,7 +100,7 @@ impl Landing<'_> {
                 Some(found) => {
                     let (found, wanted, run) =
                         (found.short().to_owned(), commit.short().to_owned(), manifest.run_id.clone());
-                    return Err(StateSyncError::InTheWay { name, found, wanted, run });
+                    return Err(StateSyncError::InTheWay { name, found, wanted, run }.into());
                 }
                 None => missing.push((name, commit.clone())),
             }
@@ -107,8 +109,8 @@ impl Landing<'_> {
     }
 
     /// Where the integration branch has to go from and to: only where this run merges into it, and only forward.
-    fn integration(&self, arrived: &Arrived, state: &RunState) -> Result<Option<(Option<CommitId>, CommitId)>> {
-        let (branch, there) = (&arrived.manifest.base_branch, &arrived.manifest.integration);
+    fn integration(&self, received: &ReceivedState, state: &RunState) -> Result<Option<(Option<CommitId>, CommitId)>> {
+        let (branch, there) = (&received.manifest.base_branch, &received.manifest.integration);
         let Some(here) = self.repository.branch_commit(branch)? else { return Ok(Some((None, there.clone()))) };
         let merges_here = state.started().is_some_and(|started| started.options.merge == MergeMode::Local);
         if !merges_here || self.repository.is_ancestor(there, &here)? {
@@ -116,49 +118,55 @@ impl Landing<'_> {
         }
         if !self.repository.is_ancestor(&here, there)? {
             let (here, there) = (here.short().to_owned(), there.short().to_owned());
-            let (branch, run) = (branch.clone(), arrived.manifest.run_id.clone());
-            return Err(StateSyncError::Diverged { branch, here, there, run });
+            let (branch, run) = (branch.clone(), received.manifest.run_id.clone());
+            return Err(StateSyncError::Diverged { branch, here, there, run }.into());
         }
         match obstacle_to_publishing(self.repository, branch, &here, there)? {
-            Some(obstacle) => Err(obstructed(branch, &obstacle)),
+            Some(obstacle) => Err(obstructed(branch, &obstacle).into()),
             None => Ok(Some((Some(here), there.clone()))),
         }
     }
 
-    fn move_integration(&self, arrived: &Arrived, from: Option<&CommitId>, to: &CommitId) -> Result<()> {
-        let branch = &arrived.manifest.base_branch;
+    fn move_integration(&self, received: &ReceivedState, from: Option<&CommitId>, to: &CommitId) -> Result<()> {
+        let branch = &received.manifest.base_branch;
         let Some(from) = from else {
             return Ok(point_reference(self.repository, &format!("refs/heads/{branch}"), to)?);
         };
         match publish(self.repository, branch, from, to)? {
             Publication::Published | Publication::AlreadyThere => Ok(()),
-            other => Err(obstructed(branch, &other)),
+            other => Err(obstructed(branch, &other).into()),
         }
     }
 
-    /// The log as it arrived, and after it what became of the run by coming here.
-    fn write_log(&self, arrived: &Arrived, contents: &Contents, slots: Vec<(u32, u32)>, lost: &[JobId]) -> Result<()> {
+    /// Writes the received log, followed by the events of the move to this clone.
+    fn write_log(
+        &self,
+        received: &ReceivedState,
+        contents: &Contents,
+        slots: Vec<(u32, u32)>,
+        lost: &[JobId],
+    ) -> Result<()> {
         let to = Place {
             host: self.host.to_owned(),
             repository: self.repository.main_worktree().to_owned(),
             worktree_root: self.pool.root().to_owned(),
         };
-        let moved = Event::RunMoved(Box::new(RunMoved { from: arrived.manifest.place(), to, slots }));
-        let ended = lost.iter().map(|job| self.lost(job, arrived));
+        let moved = Event::RunMoved(Box::new(RunMoved { from: received.manifest.place(), to, slots }));
+        let ended = lost.iter().map(|job| self.lost(job, received));
         let events: Vec<Event> = std::iter::once(moved).chain(ended).collect();
         Ok(Journal::install(&self.directory.log(), &contents.log, self.now, &events)?)
     }
 
     /// The end of a job that ran elsewhere: as if it had been stopped, which uses no retry.
-    fn lost(&self, job: &JobId, arrived: &Arrived) -> Event {
+    fn lost(&self, job: &JobId, received: &ReceivedState) -> Event {
         let exit = JobExit {
             cause: ExitCause::Stopped,
             exit_code: 143,
             command: job.to_string(),
-            started_at: arrived.manifest.at,
+            started_at: received.manifest.at,
             finished_at: self.now,
             tail: Vec::new(),
-            notes: format!("it ran on {}, and nothing is known of it since", arrived.manifest.host),
+            notes: format!("it ran on {}, and nothing is known of it since", received.manifest.host),
         };
         Event::JobExited { job: job.clone(), exit, report: None, reading: None, transcript: None }
     }
