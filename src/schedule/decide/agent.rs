@@ -7,7 +7,7 @@ use crate::model::{
 };
 use crate::schedule::action::Action;
 use crate::schedule::decide::deciding::{Deciding, plan_job, run_gate};
-use crate::schedule::decide::failure_routing::{checkpoint_failed, gate_failure};
+use crate::schedule::decide::failure_routing::checkpoint_failed;
 use crate::schedule::state::agent::{AgentStep, RestartFrom};
 use crate::schedule::state::gate::Gate;
 
@@ -97,7 +97,7 @@ fn verify(deciding: &mut Deciding, lane: LaneIndex, agent: usize, gate: &Gate) {
     match gate {
         Gate::Due => plan_job(deciding, lane, JobRole::Verify { agent: plan.name.clone(), task }),
         Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
-        Gate::Failed(gate) => note_failure(deciding, lane, agent, true, gate_failure("the task's gate failed", gate)),
+        Gate::Failed(gate) => note_failure(deciding, lane, agent, true, gate.failure("the task's gate failed")),
         Gate::Passed => {}
     }
 }

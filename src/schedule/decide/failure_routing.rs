@@ -4,34 +4,16 @@ use crate::diagnose::{Delegate, re_delegation};
 use crate::event::{Event, LaneStage};
 use crate::model::must_haves::tally;
 use crate::model::text::headline;
-use crate::model::{Diagnosis, ExitCause, Failure, FailureClass, FailureKind, Lane, LaneIndex, Round, Verdict};
+use crate::model::{Diagnosis, Failure, FailureClass, FailureKind, Lane, LaneIndex, Round, Verdict};
 use crate::schedule::action::Action;
 use crate::schedule::decide::deciding::{Deciding, move_on};
 use crate::schedule::state::agent::AgentStep;
 use crate::schedule::state::gate::FailedGate;
-use crate::schedule::state::in_vain::MOST;
 use crate::schedule::state::lane::LaneState;
 
-/// The failure that a gate's exit is, told as "`what`: …".
-pub(crate) fn gate_failure(what: &str, gate: &FailedGate) -> Failure {
-    let exit = &gate.exit;
-    let command = headline(&exit.command, 120);
-    let message = match exit.cause {
-        ExitCause::Lost => format!("{what}: the supervisor of `{command}` died {MOST} times: {}", exit.notes),
-        _ => format!("{what}: `{command}` exited with code {}", exit.exit_code),
-    };
-    Failure {
-        command: Some(exit.command.clone()),
-        exit_code: Some(exit.exit_code),
-        log: exit.tail.clone(),
-        diagnosis: gate.diagnosis.clone(),
-        ..Failure::new(FailureKind::Gate, message)
-    }
-}
-
-/// The same for a gate that judges what several agents did: it names those whose work is in.
+/// The failure of a gate that judges what several agents did: it names those whose work is in.
 fn joint_failure(what: &str, gate: &FailedGate, state: &LaneState, plan: &Lane) -> Failure {
-    let mut failure = gate_failure(what, gate);
+    let mut failure = gate.failure(what);
     let merged: Vec<&str> = state.merged_agents().into_iter().map(|agent| plan.agents[agent].name.as_str()).collect();
     if merged.len() > 1 {
         failure.message.push_str(&format!(" (merged: {})", merged.join(", ")));

@@ -5,7 +5,7 @@ use crate::model::{
     Approval, Checkpoint, CheckpointStatus, CommitId, Failure, FailureKind, JobRole, LaneIndex, MergeMode, Stage,
 };
 use crate::schedule::action::Action;
-use crate::schedule::decide::deciding::{Deciding, move_on, plan_job, reach};
+use crate::schedule::decide::deciding::{Deciding, leave_branch, move_on, plan_job, reach};
 use crate::schedule::decide::failure_routing::{search_first, send_back, tests_failed};
 use crate::schedule::decide::proposal::propose;
 use crate::schedule::state::RunState;
@@ -50,14 +50,6 @@ fn announce(deciding: &mut Deciding, lane: LaneIndex) {
     let checkpoint = Checkpoint::new(Stage::PrePr, CheckpointStatus::InProgress);
     let head_sha = state.lane(lane).head.clone();
     reach(deciding, lane, Checkpoint { head_sha, target_branch, context, ..checkpoint });
-}
-
-/// The lane is complete as it stands on its branch.
-pub(crate) fn leave_branch(deciding: &mut Deciding, lane: LaneIndex) {
-    let lane_state = deciding.state.lane(lane);
-    if let (Some(commit), Some(onto)) = (lane_state.head.clone(), lane_state.base.clone()) {
-        deciding.note(Event::LaneMerged { lane: deciding.state.plan.lane(lane).id.clone(), commit, onto });
-    }
 }
 
 /// The lane cannot be merged: the branch does not take what was made for the commit where it is.

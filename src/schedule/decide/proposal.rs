@@ -6,8 +6,7 @@ use crate::event::Event;
 use crate::model::retry::{LONGEST_BACKOFF, backoff};
 use crate::model::{LaneIndex, PullRequest, Timestamp};
 use crate::schedule::action::Action;
-use crate::schedule::decide::deciding::Deciding;
-use crate::schedule::decide::merge::leave_branch;
+use crate::schedule::decide::deciding::{Deciding, leave_branch};
 use crate::schedule::state::RunState;
 use crate::schedule::state::proposal::ForgeOutage;
 

@@ -1,6 +1,8 @@
 //! How far a list of commands is.
 
-use crate::model::{Diagnosis, JobExit, JobId};
+use crate::model::text::headline;
+use crate::model::{Diagnosis, ExitCause, Failure, FailureKind, JobExit, JobId};
+use crate::schedule::state::in_vain::MOST;
 
 /// The progress of a list of commands.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -31,6 +33,25 @@ impl Gate {
         match self {
             Self::Running(job) => Some(job),
             _ => None,
+        }
+    }
+}
+
+impl FailedGate {
+    /// The failure that its exit is; the message begins with `what`.
+    pub(crate) fn failure(&self, what: &str) -> Failure {
+        let exit = &self.exit;
+        let command = headline(&exit.command, 120);
+        let message = match exit.cause {
+            ExitCause::Lost => format!("{what}: the supervisor of `{command}` died {MOST} times: {}", exit.notes),
+            _ => format!("{what}: `{command}` exited with code {}", exit.exit_code),
+        };
+        Failure {
+            command: Some(exit.command.clone()),
+            exit_code: Some(exit.exit_code),
+            log: exit.tail.clone(),
+            diagnosis: self.diagnosis.clone(),
+            ..Failure::new(FailureKind::Gate, message)
         }
     }
 }

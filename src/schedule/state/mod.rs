@@ -15,7 +15,9 @@ use std::sync::Arc;
 use crate::event::{Event, LaneStage, RunOutcome, RunStarted, StopReason, Worktree};
 use crate::model::plan::SPECIALIST_TIME_LIMIT;
 use crate::model::text::shell_line;
-use crate::model::{Agent, CommitId, HumanGate, JobId, JobRole, LaneId, LaneIndex, Plan, Round, Timestamp, Usage};
+use crate::model::{
+    Agent, CommitId, HumanGate, JobId, JobRole, LaneId, LaneIndex, MergeMode, Plan, Round, Timestamp, Usage,
+};
 use crate::schedule::state::gate::Gate;
 use crate::schedule::state::in_vain::InVain;
 use crate::schedule::state::indexes::LaneIndexes;
@@ -102,6 +104,11 @@ impl RunState {
     /// The first event, if there was one.
     pub fn started(&self) -> Option<&RunStarted> {
         self.started.as_deref()
+    }
+
+    /// How finished lanes reach the integration branch.
+    pub(crate) fn merge_mode(&self) -> Option<MergeMode> {
+        self.started.as_ref().map(|started| started.options.merge)
     }
 
     /// Why no more agents may be started, if the budget is used up.

@@ -1,8 +1,7 @@
 //! What is known of a lane's branch on the remote, and of its pull request.
 
 use crate::event::Event;
-use crate::model::{CommitId, MergeMode, Outage, PullRequest, Timestamp};
-use crate::schedule::state::RunState;
+use crate::model::{CommitId, Outage, PullRequest, Timestamp};
 
 /// What the remote and the forge have of a lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -57,12 +56,5 @@ impl ProposalState {
     /// Whether the forge has what the lane holds at `head`.
     pub(crate) fn is_made_for(&self, head: Option<&CommitId>) -> bool {
         self.pull_request.as_ref().is_some_and(|(_, made_for)| made_for.as_ref() == head)
-    }
-}
-
-impl RunState {
-    /// How finished lanes reach the integration branch.
-    pub(crate) fn merge_mode(&self) -> Option<MergeMode> {
-        self.started.as_ref().map(|started| started.options.merge)
     }
 }
