@@ -32,9 +32,9 @@ impl Executor {
     }
 
     pub(super) fn stage_merge(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
-        let head = state.lane(lane).head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
-        let (moment, worktree) = (self.moment(lane, state), state.lane(lane).worktree.clone());
-        let base = state.lane(lane).base.clone().ok_or(ExecutorError::Missing("what the lane stands on"))?;
+        let head = state.lane(lane).head().cloned().ok_or(ExecutorError::Missing("where the lane stands"))?;
+        let (moment, worktree) = (self.moment(lane, state), state.lane(lane).worktree().cloned());
+        let base = state.lane(lane).base().cloned().ok_or(ExecutorError::Missing("what the lane stands on"))?;
         Ok(self.task(lane, state, move |executor| {
             let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
             let onto = executor.integration()?;
@@ -67,7 +67,7 @@ impl Executor {
     }
 
     pub(super) fn publish_merge(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
-        let staged = state.lane(lane).staged.clone().ok_or(ExecutorError::Missing("what is to be merged"))?;
+        let staged = state.lane(lane).staged().cloned().ok_or(ExecutorError::Missing("what is to be merged"))?;
         Ok(self.task(lane, state, move |executor| {
             let id = executor.id(lane);
             let branch = &executor.facts.base_branch;

@@ -11,7 +11,7 @@ use crate::schedule::RunState;
 impl Executor {
     /// Reads what is committed, never the worktree: what an agent left there is not what is merged.
     pub(super) fn check_must_haves(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
-        let head = state.lane(lane).head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
+        let head = state.lane(lane).head().cloned().ok_or(ExecutorError::Missing("where the lane stands"))?;
         Ok(self.task(lane, state, move |executor| {
             let entries = executor.repository.entries(&head)?;
             let asked = &executor.plan.lane(lane).must_haves;

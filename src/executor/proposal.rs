@@ -27,8 +27,8 @@ struct Facts {
 impl Executor {
     /// Pushes the lane's branch: over what this run pushed before, and over nothing else.
     pub(super) fn push_branch(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Result<Task, ExecutorError> {
-        let head = state.lane(lane).head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?;
-        let ours = state.lane(lane).proposal.announced.clone();
+        let head = state.lane(lane).head().cloned().ok_or(ExecutorError::Missing("where the lane stands"))?;
+        let ours = state.lane(lane).proposal().announced().to_vec();
         Ok(self.task(lane, state, move |executor| {
             let pushed = executor.push(lane, &head, &ours);
             let (remote, branch) = (executor.forge()?.remote().to_owned(), executor.lane_branch(lane));
@@ -68,9 +68,9 @@ impl Executor {
     ) -> Result<Task, ExecutorError> {
         let lane_state = state.lane(lane);
         let facts = Facts {
-            head: lane_state.head.clone().ok_or(ExecutorError::Missing("where the lane stands"))?,
+            head: lane_state.head().cloned().ok_or(ExecutorError::Missing("where the lane stands"))?,
             target: state.proposal_target(lane),
-            known: lane_state.proposal.pull_request.as_ref().map(|(known, _)| known.clone()),
+            known: lane_state.proposal().pull_request().cloned(),
             before: state.proposals_before(lane),
         };
         Ok(self.task(lane, state, move |executor| {

@@ -29,15 +29,14 @@ impl Executor {
     pub(super) fn holdings(&self, lane: LaneIndex, state: &RunState) -> Vec<Holding> {
         let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
         let mut found = Vec::new();
-        if let Some(worktree) = lane_state.worktree.clone() {
-            let head = lane_state.head.clone().unwrap_or_else(|| worktree.head.clone());
-            let tested = lane_state.staged.as_ref().filter(|staged| staged.moved && !plan.tests.is_empty());
-            let opened = match tested {
+        if let Some(worktree) = lane_state.worktree().cloned() {
+            let head = lane_state.head().cloned().unwrap_or_else(|| worktree.head.clone());
+            let opened = match lane_state.merge_under_test(plan) {
                 Some(staged) => Worktree { branch: String::new(), head: staged.commit.clone(), ..worktree },
                 None => worktree,
             };
             let shares = |agent: Option<usize>| agent.is_none_or(|agent| plan.shares_worktree(agent));
-            let unsaved = |agent: usize| plan.shares_worktree(agent) && is_uncommitted(&lane_state.agents[agent]);
+            let unsaved = |agent: usize| plan.shares_worktree(agent) && is_uncommitted(&lane_state.agents()[agent]);
             found.push(Holding {
                 holder: self.holder(lane, None),
                 worktree: opened,
@@ -46,7 +45,7 @@ impl Executor {
                 unsaved: (0..plan.agents.len()).any(unsaved),
             });
         }
-        for (agent, worker) in lane_state.agents.iter().enumerate() {
+        for (agent, worker) in lane_state.agents().iter().enumerate() {
             let Some(worktree) = worker.worktree.clone().filter(|_| !plan.shares_worktree(agent)) else { continue };
             let head = worker.head.clone().unwrap_or_else(|| worktree.head.clone());
             found.push(Holding {
@@ -65,7 +64,7 @@ impl Executor {
         let at = |job: &crate::model::JobId| {
             job.agent().and_then(|name| plan.agents.iter().position(|agent| agent.name == *name))
         };
-        state.lane(lane).running.iter().any(|job| own(at(job)))
+        state.lane(lane).running().iter().any(|job| own(at(job)))
     }
 
     /// Carries out `work`. Where git refuses, what the run log names and is missing is restored, and it is tried again.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::event::{Event, Record, RunOutcome, RunStarted, Worktree};
 use crate::git::Holder;
-use crate::model::{AgentName, CommitId, JobId, Lane, LaneId, MergeMode, Plan};
+use crate::model::{AgentName, CommitId, JobId, Lane, LaneId, Plan};
 use crate::projection::RunHistory;
 use crate::projection::history::JobHistory;
 use crate::schedule::{AgentStep, Fault, LaneState, RunState};
@@ -108,8 +108,8 @@ impl Expected {
         let mut found = BTreeMap::new();
         for at in state.plan().indices() {
             let (lane, plan) = (state.lane(at), state.plan().lane(at));
-            if lane.is_left_to_do() && !lane.rolling_back {
-                found.extend(self.of_lane(state, lane, plan));
+            if lane.is_left_to_do() && !lane.is_half_rolled_back() {
+                found.extend(self.of_lane(lane, plan));
                 found.extend(of_agents(lane, plan));
             }
         }
@@ -122,28 +122,26 @@ impl Expected {
     }
 
     /// The lane's own worktree. It is on no branch while the lane's tests judge its merge.
-    fn of_lane(&self, state: &RunState, lane: &LaneState, plan: &Lane) -> Option<(Owned, Holding)> {
-        let mut worktree = lane.worktree.clone()?;
-        let mut head = lane.head.clone().unwrap_or_else(|| worktree.head.clone());
-        let merges_here = state.started().is_some_and(|started| started.options.merge == MergeMode::Local);
-        let staged = lane.staged.as_ref().filter(|staged| staged.moved && merges_here && !plan.tests.is_empty());
-        if let Some(staged) = staged {
+    fn of_lane(&self, lane: &LaneState, plan: &Lane) -> Option<(Owned, Holding)> {
+        let mut worktree = lane.worktree().cloned()?;
+        let mut head = lane.head().cloned().unwrap_or_else(|| worktree.head.clone());
+        if let Some(staged) = lane.merge_under_test(plan) {
             worktree.branch.clear();
             head = staged.commit.clone();
         }
         let works_there = |job: &JobId| self.workplace(job).1.is_none();
-        let shares = |&at: &usize| plan.shares_worktree(at) && is_unjudged(&lane.agents[at].step);
-        let unjudged = lane.running.iter().any(works_there) || (0..lane.agents.len()).any(|at| shares(&at));
-        Some(((Some(plan.id.clone()), None), Holding { worktree, head, unjudged: unjudged && lane.end.is_none() }))
+        let shares = |&at: &usize| plan.shares_worktree(at) && is_unjudged(&lane.agents()[at].step);
+        let unjudged = lane.running().iter().any(works_there) || (0..lane.agents().len()).any(|at| shares(&at));
+        Some(((Some(plan.id.clone()), None), Holding { worktree, head, unjudged: unjudged && lane.end().is_none() }))
     }
 }
 
 fn of_agents(lane: &LaneState, plan: &Lane) -> impl Iterator<Item = (Owned, Holding)> {
-    let own = lane.agents.iter().zip(&plan.agents).filter(|(worker, _)| worker.step != AgentStep::Done);
+    let own = lane.agents().iter().zip(&plan.agents).filter(|(worker, _)| worker.step != AgentStep::Done);
     own.filter_map(|(worker, agent)| {
         let worktree = worker.worktree.clone()?;
         let head = worker.head.clone().unwrap_or_else(|| worktree.head.clone());
-        let unjudged = lane.end.is_none() && is_unjudged(&worker.step);
+        let unjudged = lane.end().is_none() && is_unjudged(&worker.step);
         Some(((Some(plan.id.clone()), Some(agent.name.clone())), Holding { worktree, head, unjudged }))
     })
 }

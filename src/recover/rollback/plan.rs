@@ -101,15 +101,15 @@ fn to_put_back(state: &RunState, records: &[Record], lane: LaneIndex) -> LaneToP
             _ => {}
         }
     }
-    let pull_request = lane_state.proposal.pull_request.as_ref().map(|(it, _)| it.url.clone());
-    let standing = match &lane_state.end {
-        _ if lane_state.rolling_back => "half rolled back",
-        _ if lane_state.merged.is_some() && pull_request.is_some() => "proposed",
-        _ if lane_state.merged.is_some() => "merged",
+    let pull_request = lane_state.proposal().pull_request().map(|it| it.url.clone());
+    let standing = match lane_state.end() {
+        _ if lane_state.is_half_rolled_back() => "half rolled back",
+        _ if lane_state.merged().is_some() && pull_request.is_some() => "proposed",
+        _ if lane_state.merged().is_some() => "merged",
         Some(LaneEnd::Failed(_)) => "failed",
         Some(LaneEnd::Blocked(_)) => "blocked",
         _ => "unfinished",
     };
-    let (stage, head) = (lane_state.stage, lane_state.head.clone());
+    let (stage, head) = (lane_state.stage(), lane_state.head().cloned());
     LaneToPutBack { lane, stage, standing: standing.to_owned(), landed, owns_branches, head, pull_request, kept }
 }

@@ -124,5 +124,5 @@ pub(crate) fn wait_for_jobs(deciding: &mut Deciding, lane: LaneIndex) {
 /// How long a lane may take when neither it nor a person is waited for.
 pub(crate) fn lane_deadline(state: &RunState, lane: LaneIndex) -> Option<(Timestamp, Duration)> {
     let limit = state.plan.lane(lane).timeout?;
-    Some((state.lane(lane).clock?.plus(limit), limit))
+    Some((state.lane(lane).clock.deadline(limit)?, limit))
 }

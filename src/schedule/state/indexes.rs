@@ -1,8 +1,8 @@
 //! Which lanes stand how: what [`crate::schedule::decide`] looks at instead of going over all lanes.
 //!
 //! A fold like the rest of the state: after each event the lane it touched is looked at anew, and those that it kept from
-//! beginning. So an event costs the logarithm of the number of lanes, whatever the plan; in debug builds `plain.rs`
-//! works the same out by going over all lanes, and both must agree.
+//! beginning. So an event costs the logarithm of the number of lanes, whatever the plan; in debug builds
+//! `recount` works the same out by going over all lanes, and both must agree.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -258,8 +258,7 @@ impl LaneIndexes {
 impl Marks {
     fn of(lane: &LaneState, plan: &Lane) -> Self {
         let begun = lane.stage != LaneStage::Waiting;
-        let complete = matches!(lane.end, Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left));
-        let over = lane.end.is_some() || lane.merged.is_some();
+        let (complete, over) = (lane.is_complete(), lane.is_over());
         let busy = begun && !complete && (lane.end.is_none() || !lane.is_quiet());
         Self {
             waits: !begun && lane.end.is_none() && lane.missing == 0 && lane.stopping.is_none(),

@@ -2,12 +2,18 @@
 
 pub(crate) mod agent;
 pub(crate) mod agent_phase;
+pub(crate) mod answers;
 pub(crate) mod gate;
 pub(crate) mod in_vain;
 pub(crate) mod indexes;
+pub(crate) mod intake;
 pub(crate) mod lane;
+pub(crate) mod lane_clock;
 pub(crate) mod lane_stage;
+pub(crate) mod merging;
 pub(crate) mod proposal;
+pub(crate) mod rework;
+pub(crate) mod validation;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -193,7 +199,7 @@ impl RunState {
         let approval = approval_at(state.stage).filter(|gate| plan.needs(*gate)).map(HumanGate::from);
         let tasks = (0..plan.agents.len()).filter_map(|agent| state.asks(plan, agent)).cloned().map(HumanGate::Task);
         let mut gates: Vec<HumanGate> = approval.into_iter().chain(tasks).collect();
-        gates.retain(|gate| !state.answers.contains_key(gate));
+        gates.retain(|gate| state.answers.get(gate).is_none());
         gates.dedup();
         gates
     }
@@ -210,11 +216,7 @@ impl RunState {
 
     /// Every job that was started or planned and has not ended.
     pub fn running_jobs(&self) -> impl Iterator<Item = &JobId> {
-        let last = match &self.final_gate {
-            Gate::Running(job) => Some(job),
-            _ => None,
-        };
-        self.lanes.iter().flat_map(|lane| &lane.running).chain(last)
+        self.lanes.iter().flat_map(|lane| &lane.running).chain(self.final_gate.job())
     }
 
     /// How long the path from where the lane stands to the end takes at most, in seconds.
