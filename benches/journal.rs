@@ -72,7 +72,7 @@ fn at_work(place: &Path) -> Smooth<Journal> {
     while world.run_loop.state().running_attempts() < LANES {
         world.step().unwrap();
     }
-    assert!(plan.indices().all(|lane| world.run_loop.state().lane(lane).stage == LaneStage::Implementation));
+    assert!(plan.indices().all(|lane| world.run_loop.state().lane(lane).stage() == LaneStage::Implementation));
     world
 }
 

@@ -67,12 +67,12 @@ fn gate(arguments: &Answer, directory: &RunDirectory, records: &[Record]) -> Res
 
 fn stage(state: &RunState, lane: &LaneId) -> Result<LaneStage> {
     let known = || state.plan().lanes.iter().map(|lane| &lane.id);
-    state.find(lane).map(|index| state.lane(index).stage).ok_or_else(|| unknown_lane(lane, known()))
+    state.find(lane).map(|index| state.lane(index).stage()).ok_or_else(|| unknown_lane(lane, known()))
 }
 
 fn standing(state: &RunState, lane: &LaneId, stage: LaneStage) -> String {
     let answer = approval_at(stage).and_then(|gate| {
-        let answer = state.lane(state.find(lane)?).answers.get(&gate.into())?;
+        let answer = state.lane(state.find(lane)?).answer(&gate.into())?;
         let word = if answer.approved { "approved" } else { "rejected" };
         let be = be(&gate.into());
         Some(format!("its {gate} {be} {word} already"))

@@ -1,7 +1,9 @@
 crate::model::word_enum! {
     /// The stages of a lane's life (SPEC §6).
+    #[derive(Default)]
     LaneStage {
         /// Not begun: waits for dependencies or for a place.
+        #[default]
         Waiting = "WAITING",
         /// Preconditions are checked.
         Init = "INIT",

@@ -8,30 +8,19 @@ use crate::git::{self, Checkout, CommitRequest, GitError, Merge, Mode, Snapshot}
 use crate::model::ownership::{Ownership, is_prohibited};
 use crate::model::text::headline;
 use crate::model::{CommitId, Failure, FailureKind, LaneIndex, Round, TaskId};
-use crate::schedule::{LaneState, RestartFrom, RunState};
-
-/// The commit that an agent began at. Agents that share the lane's worktree begin where the one before ended.
-pub(super) fn start_of(lane: &LaneState, agent: usize) -> Option<CommitId> {
-    let before = || lane.merges.last().map(|(_, head)| head.clone());
-    lane.agents[agent].start.clone().or_else(before).or_else(|| lane.base.clone())
-}
+use crate::schedule::{RestartFrom, RunState};
 
 impl Executor {
     pub(super) fn workplace(&self, lane: LaneIndex, agent: usize, state: &RunState) -> Result<Worktree, ExecutorError> {
-        let lane_state = state.lane(lane);
-        let own = if self.plan.lane(lane).shares_worktree(agent) {
-            &lane_state.worktree
-        } else {
-            &lane_state.agents[agent].worktree
-        };
-        own.clone().ok_or(ExecutorError::Missing("the agent's worktree"))
+        let own = state.lane(lane).workplace(self.plan.lane(lane), agent);
+        own.cloned().ok_or(ExecutorError::Missing("the agent's worktree"))
     }
 
     pub(super) fn commit_work(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
         let worktree = self.workplace(lane, agent, state)?;
-        let worker = &state.lane(lane).agents[agent];
-        let lane_state = state.lane(lane);
-        let start = start_of(lane_state, agent).ok_or(ExecutorError::Missing("the agent's first commit"))?;
+        let worker = &state.lane(lane).agents()[agent];
+        let start = state.lane(lane).start_of(agent).cloned();
+        let start = start.ok_or(ExecutorError::Missing("the agent's first commit"))?;
         let (task, moment) = (worker.task, self.moment(lane, state));
         let recorded = worker.head.clone().unwrap_or_else(|| start.clone());
         let task_start = worker.good.clone().unwrap_or_else(|| start.clone());
@@ -116,9 +105,9 @@ impl Executor {
 
     pub(super) fn merge_agent(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
-        let worktree = lane_state.worktree.clone().ok_or(ExecutorError::Missing("the lane's worktree"))?;
+        let worktree = lane_state.worktree().cloned().ok_or(ExecutorError::Missing("the lane's worktree"))?;
         let head = lane_head(state, lane)?;
-        let theirs = lane_state.agents[agent].head.clone().ok_or(ExecutorError::Missing("the agent's head"))?;
+        let theirs = lane_state.agents()[agent].head.clone().ok_or(ExecutorError::Missing("the agent's head"))?;
         let moment = self.moment(lane, state);
         Ok(self.task(lane, state, move |executor| {
             let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
@@ -219,7 +208,7 @@ impl Executor {
     /// Puts the agent's worktree where its next attempt starts from. Everything in it was saved before.
     pub(super) fn reset_agent(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
-        let worker = &lane_state.agents[agent];
+        let worker = &lane_state.agents()[agent];
         let mut points = if worker.restart == RestartFrom::LastGood { worker.good_points() } else { Vec::new() };
         if points.is_empty() {
             points.push(lane_head(state, lane)?);

@@ -43,12 +43,12 @@ impl Executor {
 
     fn search_lane(&self, lane: LaneIndex, state: &RunState) -> Result<Search, ExecutorError> {
         let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
-        let base = lane_state.base.clone().ok_or(ExecutorError::Missing("the lane's base"))?;
+        let base = lane_state.base().cloned().ok_or(ExecutorError::Missing("the lane's base"))?;
         let called = |(agent, head): &(usize, CommitId)| (plan.agents[*agent].name.to_string(), head.clone());
         Ok(Search {
             lane: Some(lane),
             base,
-            merges: lane_state.merges.iter().map(called).collect(),
+            merges: lane_state.merges().iter().map(called).collect(),
             judged: None,
             gate: plan.tests.clone(),
             environment: plan.env.clone(),

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::agent::start_of;
 use super::brief::{Brief, BriefFiles, Progress, lane_environment};
 use super::stream::CallSource;
 use super::timed::job_span;
@@ -256,13 +255,12 @@ impl Executor {
         };
         let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
         let agent = job.agent().and_then(|name| plan.agents.iter().position(|agent| agent.name == *name));
-        let own =
-            agent.filter(|&agent| !plan.shares_worktree(agent) && !matches!(job.role, JobRole::Checkpoint { .. }));
-        let worktree = own.map_or(&lane_state.worktree, |agent| &lane_state.agents[agent].worktree);
-        let worktree = worktree.clone().ok_or(ExecutorError::Missing("the job's worktree"))?;
+        let own = agent.filter(|_| !matches!(job.role, JobRole::Checkpoint { .. }));
+        let worktree = own.map_or(lane_state.worktree(), |agent| lane_state.workplace(plan, agent));
+        let worktree = worktree.cloned().ok_or(ExecutorError::Missing("the job's worktree"))?;
         let environment = || {
-            let base = lane_state.base.clone().unwrap_or_else(|| self.facts.base_commit.clone());
-            lane_environment(&self.facts.run_id, &self.plan.phase, plan, &worktree.path, &base, lane_state.port)
+            let base = lane_state.base().cloned().unwrap_or_else(|| self.facts.base_commit.clone());
+            lane_environment(&self.facts.run_id, &self.plan.phase, plan, &worktree.path, &base, lane_state.port())
         };
         let steps = match (&job.role, agent) {
             (JobRole::Attempt { .. }, Some(agent)) => return self.attempt(job, lane, agent, state, &worktree),
@@ -277,10 +275,12 @@ impl Executor {
             _ => Vec::new(),
         };
         let leaves = match (&job.role, agent) {
-            (JobRole::Verify { .. }, Some(agent)) => Some(Leaves { clean: true, since: start_of(lane_state, agent) }),
+            (JobRole::Verify { .. }, Some(agent)) => {
+                Some(Leaves { clean: true, since: lane_state.start_of(agent).cloned() })
+            }
             (JobRole::Setup { .. }, agent) => {
                 let mut users = agent.map_or(0..plan.agents.len(), |agent| agent..agent + 1);
-                Some(Leaves { clean: users.all(|agent| lane_state.agents[agent].attempt == 0), since: None })
+                Some(Leaves { clean: users.all(|agent| lane_state.agents()[agent].attempt == 0), since: None })
             }
             _ => None,
         };
@@ -329,15 +329,13 @@ impl Executor {
         worktree: &Worktree,
     ) -> Result<Described, ExecutorError> {
         let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
-        let worker = &lane_state.agents[agent];
+        let worker = &lane_state.agents()[agent];
         let (who, task) = (&plan.agents[agent], &plan.agents[agent].tasks[worker.task]);
         let directory = self.run.job(job);
         let status = self.lane_directory(lane).status_file(&who.name);
         let report = directory.join("report.md");
         let files = BriefFiles { directory, status, report };
-        let answers = lane_state.answers.values().map(|answer| &answer.message).filter(|said| !said.is_empty());
-        let remarks: Vec<String> = answers.chain(&lane_state.remarks).cloned().collect();
-        let base = lane_state.base.clone().unwrap_or_else(|| self.facts.base_commit.clone());
+        let base = lane_state.base().cloned().unwrap_or_else(|| self.facts.base_commit.clone());
         let reports = self.reports(lane, state);
         let brief = Brief {
             run: &self.facts.run_id,
@@ -349,14 +347,14 @@ impl Executor {
             max_retries: plan.retries,
             worktree: &worktree.path,
             base: &base,
-            port: lane_state.port,
+            port: lane_state.port(),
             failure_context: worker.failure_context(&task.id),
             salvaged: &worker.salvaged,
             last_chance: worker.rolled_back,
             progress: self.progress(job, agent, lane_state, plan),
             complaints: worker.past.last().map_or(&[], |failure| failure.complaints.as_slice()),
             reports: &reports,
-            remarks: &remarks,
+            remarks: &lane_state.remarks(),
         };
         let pretty = |mut value: serde_json::Value| {
             self.redactor.clean_json(&mut value);
@@ -403,7 +401,7 @@ impl Executor {
     }
 
     fn progress<'a>(&'a self, job: &JobId, agent: usize, lane: &'a LaneState, plan: &'a Lane) -> Progress<'a> {
-        let (worker, who) = (&lane.agents[agent], &plan.agents[agent]);
+        let (worker, who) = (&lane.agents()[agent], &plan.agents[agent]);
         let called = |task: &'a crate::model::Task| task.name.as_deref().unwrap_or(task.id.as_str());
         let before = job.number.checked_sub(1).filter(|&number| number > 0);
         let lines = before.map(|number| self.last_words(&JobId { number, ..job.clone() }, LAST_WORDS));
@@ -422,7 +420,7 @@ impl Executor {
         let of_agent = |agent: usize| {
             let who = &plan.agents[agent];
             let role = JobRole::Attempt { agent: who.name.clone(), task: who.tasks.first()?.id.clone() };
-            let number = state.lane(lane).agents[agent].attempt;
+            let number = state.lane(lane).agents()[agent].attempt;
             let job = JobId { lane: Some(plan.id.clone()), role, number };
             let text =
                 regular_file::read_left(&self.run.job(&job).join("report.md")).or_else(|| self.last_message(&job))?;

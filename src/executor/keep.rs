@@ -34,10 +34,10 @@ impl Executor {
     ) -> Prepared {
         let worktree = self.workplace(lane, agent, state)?;
         // Asked again after a crash, it finds the ref that it made before.
-        let at = state.lane(lane).agents[agent].keep_since.unwrap_or_else(|| self.clock.now());
+        let at = state.lane(lane).agents()[agent].keep_since.unwrap_or_else(|| self.clock.now());
         let moment = Moment { at, ..self.moment(lane, state) };
         let branch = self.agent_branch(lane, agent);
-        let start = state.lane(lane).base.clone().unwrap_or_else(|| self.facts.base_commit.clone());
+        let start = state.lane(lane).base().cloned().unwrap_or_else(|| self.facts.base_commit.clone());
         let committed = self.just_committed(lane, agent, reason, state);
         let executor = self.clone();
         Ok(Box::new(move |tell| {
@@ -77,7 +77,7 @@ impl Executor {
         reason: SnapshotReason,
         state: &RunState,
     ) -> Option<CommitId> {
-        let (who, worker) = (&self.plan.lane(lane).agents[agent], &state.lane(lane).agents[agent]);
+        let (who, worker) = (&self.plan.lane(lane).agents[agent], &state.lane(lane).agents()[agent]);
         let after_commit = reason == SnapshotReason::Task && who.round == Round::Implementation;
         let untouched = after_commit && !self.plan.is_gated(who.tasks.get(worker.task)?);
         worker.head.clone().filter(|_| untouched)

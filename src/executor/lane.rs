@@ -20,9 +20,9 @@ const DELETING: Duration = Duration::from_secs(10);
 impl Executor {
     pub(super) fn open_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
-        let known = lane_state.head.clone();
+        let known = lane_state.head().cloned();
         let start =
-            known.clone().or_else(|| lane_state.base.clone()).ok_or(ExecutorError::Missing("the lane's base"))?;
+            known.clone().or_else(|| lane_state.base().cloned()).ok_or(ExecutorError::Missing("the lane's base"))?;
         let mode = if known.is_some() { Mode::ExistingBranch } else { Mode::FreshBranch };
         let want = Checkout { branch: Some(self.lane_branch(lane)), start, mode, adopt: known.is_some() };
         Ok(self.task(lane, state, move |executor| {
@@ -34,7 +34,7 @@ impl Executor {
     pub(super) fn open_agent(self: &Arc<Self>, lane: LaneIndex, agent: usize, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
         let start = lane_head(state, lane)?;
-        let again = lane_state.agents[agent].start.is_some();
+        let again = lane_state.agents()[agent].start.is_some();
         let mode = if again { Mode::Reset } else { Mode::FreshBranch };
         let want = Checkout { branch: Some(self.agent_branch(lane, agent)), start, mode, adopt: again };
         Ok(self.task(lane, state, move |executor| {
@@ -66,9 +66,9 @@ impl Executor {
     /// Puts the lane onto the integration branch, or onto its merge with it; what it held stays in a snapshot.
     pub(super) fn reset_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
-        let rebuild = lane_state.rebuild.clone().ok_or(ExecutorError::Missing("the lane's new base"))?;
+        let rebuild = lane_state.rebuild().cloned().ok_or(ExecutorError::Missing("the lane's new base"))?;
         let head = lane_head(state, lane)?;
-        let (moment, worktree) = (self.moment(lane, state), lane_state.worktree.clone());
+        let (moment, worktree) = (self.moment(lane, state), lane_state.worktree().cloned());
         Ok(self.task(lane, state, move |executor| {
             let id = executor.id(lane);
             let mut events = match &worktree {
@@ -96,12 +96,12 @@ impl Executor {
     /// Releases everything of the lane: its slot, its links, the branches and snapshots whose work is merged.
     pub(super) fn clean_lane(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let lane_state = state.lane(lane);
-        let merged = lane_state.merged.clone().ok_or(ExecutorError::Missing("the lane's merge"))?;
+        let merged = lane_state.merged().cloned().ok_or(ExecutorError::Missing("the lane's merge"))?;
         let head = lane_head(state, lane)?;
         let moment = self.moment(lane, state);
-        let worktree = lane_state.worktree.clone();
+        let worktree = lane_state.worktree().cloned();
         let agents: Vec<usize> =
-            (0..lane_state.agents.len()).filter(|&agent| lane_state.agents[agent].start.is_some()).collect();
+            (0..lane_state.agents().len()).filter(|&agent| lane_state.agents()[agent].start.is_some()).collect();
         Ok(self.task(lane, state, move |executor| {
             let kept_by = [merged.clone(), head.clone()];
             let holder = executor.holder(lane, None);

@@ -33,8 +33,8 @@ impl Executor {
 
     pub(super) fn stage_merge(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let head = lane_head(state, lane)?;
-        let (moment, worktree) = (self.moment(lane, state), state.lane(lane).worktree.clone());
-        let base = state.lane(lane).base.clone().ok_or(ExecutorError::Missing("the lane's base"))?;
+        let (moment, worktree) = (self.moment(lane, state), state.lane(lane).worktree().cloned());
+        let base = state.lane(lane).base().cloned().ok_or(ExecutorError::Missing("the lane's base"))?;
         Ok(self.task(lane, state, move |executor| {
             let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
             let onto = executor.integration()?;
@@ -67,7 +67,7 @@ impl Executor {
     }
 
     pub(super) fn publish_merge(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
-        let staged = state.lane(lane).staged.clone().ok_or(ExecutorError::Missing("the staged merge"))?;
+        let staged = state.lane(lane).staged().cloned().ok_or(ExecutorError::Missing("the staged merge"))?;
         Ok(self.task(lane, state, move |executor| {
             let id = executor.id(lane);
             let branch = &executor.facts.base_branch;

@@ -132,11 +132,11 @@ impl Executor {
             Action::OpenWorktree { lane, agent: Some(agent) } => self.open_agent(lane, agent, state),
             Action::RunJob(ref job) => self.run_job(job, state),
             Action::StopJob { ref job, force } => Ok(self.stop_job(job, force)),
-            Action::CommitWork { lane, agent } => self.commit_work(lane, agent, state),
+            Action::CommitWork(lane, agent) => self.commit_work(lane, agent, state),
             Action::Snapshot { lane, agent, reason } => self.snapshot(lane, agent, reason, state),
-            Action::MergeAgent { lane, agent } => self.merge_agent(lane, agent, state),
-            Action::ReleaseAgent { lane, agent } => self.release_agent(lane, agent, state),
-            Action::ResetAgent { lane, agent } => self.reset_agent(lane, agent, state),
+            Action::MergeAgent(lane, agent) => self.merge_agent(lane, agent, state),
+            Action::ReleaseAgent(lane, agent) => self.release_agent(lane, agent, state),
+            Action::ResetAgent(lane, agent) => self.reset_agent(lane, agent, state),
             Action::ResetLane(lane) => self.reset_lane(lane, state),
             Action::StageMerge(lane) => self.stage_merge(lane, state),
             Action::PublishMerge(lane) => self.publish_merge(lane, state),
@@ -207,8 +207,8 @@ impl Executor {
 
     fn moment(&self, lane: LaneIndex, state: &RunState) -> Moment {
         let lane_state = state.lane(lane);
-        let at = lane_state.stands_since.unwrap_or_else(|| self.clock.now());
-        let (known, landed) = (lane_state.snapshots.clone(), lane_state.merged.is_some());
+        let at = lane_state.stands_since().unwrap_or_else(|| self.clock.now());
+        let (known, landed) = (lane_state.snapshots().to_vec(), lane_state.merged().is_some());
         Moment { lane, at, known, holdings: self.holdings(lane, state), landed }
     }
 
@@ -231,7 +231,7 @@ impl Executor {
 }
 
 fn lane_head(state: &RunState, lane: LaneIndex) -> Result<CommitId, ExecutorError> {
-    state.lane(lane).head.clone().ok_or(ExecutorError::Missing("the lane's head"))
+    state.lane(lane).head().cloned().ok_or(ExecutorError::Missing("the lane's head"))
 }
 
 /// The lane and the agent that an action is about.
@@ -240,11 +240,11 @@ fn subject(action: &Action, plan: &Plan) -> (Option<LaneId>, Option<AgentName>) 
     match *action {
         Action::RunJob(ref job) | Action::StopJob { ref job, .. } => (job.lane.clone(), job.agent().cloned()),
         Action::OpenWorktree { lane, agent: Some(agent) }
-        | Action::CommitWork { lane, agent }
+        | Action::CommitWork(lane, agent)
         | Action::Snapshot { lane, agent, .. }
-        | Action::MergeAgent { lane, agent }
-        | Action::ReleaseAgent { lane, agent }
-        | Action::ResetAgent { lane, agent } => (of_lane(lane), Some(plan.lane(lane).agents[agent].name.clone())),
+        | Action::MergeAgent(lane, agent)
+        | Action::ReleaseAgent(lane, agent)
+        | Action::ResetAgent(lane, agent) => (of_lane(lane), Some(plan.lane(lane).agents[agent].name.clone())),
         Action::OpenWorktree { lane, agent: None }
         | Action::CheckLane(lane)
         | Action::ResetLane(lane)

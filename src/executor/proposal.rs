@@ -28,7 +28,7 @@ impl Executor {
     /// Pushes the lane's branch: over what this run pushed before, and over nothing else.
     pub(super) fn push_branch(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let head = lane_head(state, lane)?;
-        let ours = state.lane(lane).proposal.announced.clone();
+        let ours = state.lane(lane).proposal().announced().to_vec();
         Ok(self.task(lane, state, move |executor| {
             let pushed = executor.push(lane, &head, &ours);
             let (remote, branch) = (executor.forge()?.remote().to_owned(), executor.lane_branch(lane));
@@ -66,7 +66,7 @@ impl Executor {
         let facts = Facts {
             head: lane_head(state, lane)?,
             target: state.proposal_target(lane),
-            known: lane_state.proposal.pull_request.as_ref().map(|(known, _)| known.clone()),
+            known: lane_state.proposal().pull_request().cloned(),
             before: state.proposals_before(lane),
         };
         Ok(self.task(lane, state, move |executor| {

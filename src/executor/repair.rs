@@ -37,19 +37,20 @@ pub(crate) struct OpenWorktree {
 
 pub(crate) fn open_worktrees(state: &RunState, lane: LaneIndex) -> Vec<OpenWorktree> {
     let (lane_state, plan) = (state.lane(lane), state.plan().lane(lane));
-    let open = |agent, worktree: &Option<Worktree>, head: &Option<CommitId>| {
-        let worktree = worktree.clone()?;
-        let head = head.clone().unwrap_or_else(|| worktree.head.clone());
+    let open = |agent, worktree: Option<&Worktree>, head: Option<&CommitId>| {
+        let worktree = worktree.cloned()?;
+        let head = head.cloned().unwrap_or_else(|| worktree.head.clone());
         Some(OpenWorktree { agent, worktree, head })
     };
-    let mut own = open(None, &lane_state.worktree, &lane_state.head);
-    let tested = lane_state.staged.as_ref().filter(|staged| staged.moved && !plan.tests.is_empty());
-    if let (Some(own), Some(staged)) = (&mut own, tested) {
+    let mut own = open(None, lane_state.worktree(), lane_state.head());
+    if let (Some(own), Some(staged)) = (&mut own, lane_state.merge_under_test(plan)) {
         own.worktree.branch.clear();
         own.worktree.head = staged.commit.clone();
     }
-    let agents = lane_state.agents.iter().enumerate().filter(|(agent, _)| !plan.shares_worktree(*agent));
-    own.into_iter().chain(agents.filter_map(|(at, agent)| open(Some(at), &agent.worktree, &agent.head))).collect()
+    let agents = lane_state.agents().iter().enumerate().filter(|(agent, _)| !plan.shares_worktree(*agent));
+    own.into_iter()
+        .chain(agents.filter_map(|(at, agent)| open(Some(at), agent.worktree.as_ref(), agent.head.as_ref())))
+        .collect()
 }
 
 impl Executor {
@@ -61,7 +62,7 @@ impl Executor {
                 None => other.is_none_or(|other| plan.shares_worktree(other)),
             };
             let branch = agent.map_or_else(|| self.lane_branch(lane), |agent| self.agent_branch(lane, agent));
-            let mut workers = state.lane(lane).agents.iter().enumerate();
+            let mut workers = state.lane(lane).agents().iter().enumerate();
             Holding {
                 holder: self.holder(lane, agent),
                 worktree,
@@ -78,7 +79,7 @@ impl Executor {
         let at = |job: &crate::model::JobId| {
             job.agent().and_then(|name| plan.agents.iter().position(|agent| agent.name == *name))
         };
-        state.lane(lane).running.iter().any(|job| own(at(job)))
+        state.lane(lane).running().iter().any(|job| own(at(job)))
     }
 
     /// Carries out `work`. Where git refuses, what the run log names and is missing is restored, and it is tried again.

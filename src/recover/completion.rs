@@ -19,7 +19,7 @@ pub fn partial_rounds(state: &RunState, run: &RunDirectory, now: Timestamp) -> V
         let mut completion = state.lane(lane).completion(plan, round);
         for ((_, standing), agent) in completion.agents.iter_mut().zip(plan.round(round)) {
             // The log has the result of an attempt that ended.
-            if let AgentStep::Running(job) = &state.lane(lane).agents[agent].step
+            if let AgentStep::Running(job) = &state.lane(lane).agents()[agent].step
                 && let Some((seen, status)) = look(state, run, job)
             {
                 *standing = classify(&seen, status.as_ref(), now);

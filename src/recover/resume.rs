@@ -118,7 +118,7 @@ pub fn check(run: &RunId, state: &RunState, records: &[Record]) -> Result<(), Re
         return Err(ResumeError::Complete(run.clone()));
     }
     let plan = state.plan();
-    let half_way = plan.indices().filter(|&lane| state.lane(lane).rolling_back);
+    let half_way = plan.indices().filter(|&lane| state.lane(lane).is_half_rolled_back());
     let lanes: Vec<LaneId> = half_way.map(|lane| plan.lane(lane).id.clone()).collect();
     if !lanes.is_empty() {
         return Err(ResumeError::HalfRolledBack { run: run.clone(), lanes });

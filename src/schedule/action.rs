@@ -7,7 +7,7 @@
 use crate::event::SnapshotReason;
 use crate::model::{JobId, LaneIndex};
 
-/// Something to be done. `agent` is an index into the lane's agents.
+/// Something to be done. An agent is an index into its lane's agents.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Action {
     /// Check the lane's preconditions and find its base. Answer: `LaneBased`.
@@ -29,12 +29,7 @@ pub enum Action {
         force: bool,
     },
     /// Commit what the agent left, and look at what it changed. Answer: `WorkCommitted` or `FailureNoted`.
-    CommitWork {
-        /// Which lane.
-        lane: LaneIndex,
-        /// Which agent.
-        agent: usize,
-    },
+    CommitWork(LaneIndex, usize),
     /// Keep the whole state of the agent's worktree. Answer: `SnapshotTaken` or `SnapshotFailed`.
     Snapshot {
         /// Which lane.
@@ -45,26 +40,11 @@ pub enum Action {
         reason: SnapshotReason,
     },
     /// Merge the agent's branch into the lane's. Answer: `AgentMerged` or `FailureNoted`.
-    MergeAgent {
-        /// Which lane.
-        lane: LaneIndex,
-        /// Which agent.
-        agent: usize,
-    },
+    MergeAgent(LaneIndex, usize),
     /// Give the agent's worktree back. Answer: `WorktreeReleased`.
-    ReleaseAgent {
-        /// Which lane.
-        lane: LaneIndex,
-        /// Which agent.
-        agent: usize,
-    },
+    ReleaseAgent(LaneIndex, usize),
     /// Put the agent's worktree where its next attempt starts from. Answer: `AgentReset`.
-    ResetAgent {
-        /// Which lane.
-        lane: LaneIndex,
-        /// Which agent.
-        agent: usize,
-    },
+    ResetAgent(LaneIndex, usize),
     /// Put the lane where it is built again from. Answer: `LaneReset`.
     ResetLane(LaneIndex),
     /// Make the lane's merge with the integration branch. Answer: `MergeStaged` or `FailureNoted`.
@@ -107,11 +87,11 @@ action_words! {
     Action::OpenWorktree { .. } => "open_worktree",
     Action::RunJob(_) => "run_job",
     Action::StopJob { .. } => "stop_job",
-    Action::CommitWork { .. } => "commit_work",
+    Action::CommitWork(..) => "commit_work",
     Action::Snapshot { .. } => "snapshot",
-    Action::MergeAgent { .. } => "merge_agent",
-    Action::ReleaseAgent { .. } => "release_agent",
-    Action::ResetAgent { .. } => "reset_agent",
+    Action::MergeAgent(..) => "merge_agent",
+    Action::ReleaseAgent(..) => "release_agent",
+    Action::ResetAgent(..) => "reset_agent",
     Action::ResetLane(_) => "reset_lane",
     Action::StageMerge(_) => "stage_merge",
     Action::PublishMerge(_) => "publish_merge",

@@ -19,5 +19,6 @@ pub use next_lane::{Claim, Hindrance, NextLane, hindrance, next_lane, rivalry};
 pub use state::agent::{AgentState, AgentStep, RestartFrom};
 pub use state::agent_phase::AgentPhase;
 pub use state::gate::{FailedGate, Gate};
-pub use state::lane::{LaneEnd, LaneState, Rebuild, approval_at};
+pub use state::lane::{LaneEnd, LaneState, approval_at};
+pub use state::merging::Rebuild;
 pub use state::{RunState, StopState};

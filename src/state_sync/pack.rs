@@ -107,12 +107,12 @@ fn branches(source: &Source, state: &RunState, started: &RunStarted) -> Result<B
 fn branches_of(state: &RunState, started: &RunStarted, lane: LaneIndex) -> Vec<(String, Option<CommitId>)> {
     let (lane_state, plan) = (state.lane(lane), state.plan().lane(lane));
     // A lane that is not merged locally is cleaned up and keeps its branch.
-    let unmerged = lane_state.merged.is_some() && started.options.merge != MergeMode::Local;
-    if lane_state.worktree.is_none() && !unmerged {
+    let unmerged = lane_state.merged().is_some() && started.options.merge != MergeMode::Local;
+    if lane_state.worktree().is_none() && !unmerged {
         return Vec::new();
     }
-    let mut branches = vec![(started.lane_branch(&plan.id), lane_state.head.clone())];
-    for (at, (agent, worker)) in plan.agents.iter().zip(&lane_state.agents).enumerate() {
+    let mut branches = vec![(started.lane_branch(&plan.id), lane_state.head().cloned())];
+    for (at, (agent, worker)) in plan.agents.iter().zip(lane_state.agents()).enumerate() {
         if worker.start.is_some() && !plan.shares_worktree(at) {
             let known = worker.head.clone().filter(|_| worker.worktree.is_some());
             branches.push((started.agent_branch(&plan.id, &agent.name), known));
@@ -123,7 +123,7 @@ fn branches_of(state: &RunState, started: &RunStarted, lane: LaneIndex) -> Vec<(
 
 fn references(source: &Source, state: &RunState) -> Result<BTreeMap<String, CommitId>> {
     let mut references = BTreeMap::new();
-    for (reference, _) in state.plan().indices().flat_map(|lane| &state.lane(lane).snapshots) {
+    for (reference, _) in state.plan().indices().flat_map(|lane| state.lane(lane).snapshots()) {
         let commit = source.repository.commit_at(reference)?;
         references.extend(commit.map(|commit| (reference.clone(), commit)));
     }
@@ -147,9 +147,9 @@ fn parents(source: &Source, manifest: &Manifest, state: &RunState) -> Result<Vec
 
 /// Commits of a lane that no ref need lead to.
 fn unnamed(lane: &LaneState) -> impl Iterator<Item = &CommitId> {
-    let staged = lane.staged.iter().flat_map(|staged| [&staged.onto, &staged.commit]);
-    let agents = lane.agents.iter().flat_map(|agent| agent.start.iter().chain(&agent.good).chain(&agent.passed));
-    staged.chain(agents).chain(&lane.base).chain(&lane.head)
+    let staged = lane.staged().into_iter().flat_map(|staged| [&staged.onto, &staged.commit]);
+    let agents = lane.agents().iter().flat_map(|agent| agent.start.iter().chain(&agent.good).chain(&agent.passed));
+    staged.chain(agents).chain(lane.base()).chain(lane.head())
 }
 
 fn tree(manifest: &Manifest, log: &[u8], files: Vec<RunFile>) -> serde_json::Result<Vec<RunFile>> {

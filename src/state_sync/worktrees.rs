@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::event::{Event, Record, Worktree};
 use crate::git::{self, Checkout, GitError, Holder, Pool};
 use crate::model::{AgentName, CommitId, LaneId, LaneIndex, RunId};
-use crate::schedule::{LaneEnd, RunState};
+use crate::schedule::RunState;
 
 type Who = (LaneId, Option<AgentName>);
 
@@ -37,11 +37,11 @@ pub(super) fn open_all(
 
 fn held(state: &RunState, lane: LaneIndex) -> Vec<(Option<AgentName>, &Worktree)> {
     let (lane_state, plan) = (state.lane(lane), state.plan().lane(lane));
-    if matches!(lane_state.end, Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left)) {
+    if lane_state.is_complete() {
         return Vec::new();
     }
-    let own = lane_state.worktree.iter().map(|worktree| (None, worktree));
-    let agents = plan.agents.iter().zip(&lane_state.agents);
+    let own = lane_state.worktree().into_iter().map(|worktree| (None, worktree));
+    let agents = plan.agents.iter().zip(lane_state.agents());
     let agents = agents.filter_map(|(agent, worker)| Some((Some(agent.name.clone()), worker.worktree.as_ref()?)));
     own.chain(agents).collect()
 }

@@ -47,7 +47,7 @@ pub struct Simulation {
 fn uncommitted(state: &RunState) -> Vec<JobId> {
     let of_lane = |lane: LaneIndex| {
         let plan = state.plan().lane(lane);
-        let agents = plan.agents.iter().zip(&state.lane(lane).agents);
+        let agents = plan.agents.iter().zip(state.lane(lane).agents());
         agents.filter(|(_, worker)| worker.step == AgentStep::Committing).map(|(agent, worker)| {
             let (agent, task) = (agent.name.clone(), agent.tasks[worker.task].id.clone());
             JobId { lane: Some(plan.id.clone()), role: JobRole::Attempt { agent, task }, number: worker.attempt }
@@ -407,7 +407,7 @@ impl Simulation {
     fn make_way(&mut self) -> Result<bool, String> {
         self.world.user.make_way();
         let waits = self.run_loop.state().plan().indices().any(|lane| {
-            let end = &self.run_loop.state().lane(lane).end;
+            let end = self.run_loop.state().lane(lane).end();
             matches!(end, Some(LaneEnd::Blocked(reason)) if USERS_TURN.iter().any(|why| reason.contains(why)))
         });
         if waits {
@@ -419,7 +419,7 @@ impl Simulation {
     fn ending(&mut self, code: u8) -> Result<Ending, String> {
         self.check_ending()?;
         let state = self.run_loop.state();
-        let word = |lane| match &state.lane(lane).end {
+        let word = |lane| match state.lane(lane).end() {
             Some(LaneEnd::Merged) => "merged",
             Some(LaneEnd::Failed(_)) => "failed",
             Some(LaneEnd::Blocked(_)) => "blocked",
@@ -432,7 +432,7 @@ impl Simulation {
     fn check_ending(&self) -> Result<(), String> {
         let state = self.run_loop.state();
         for lane in self.world.plan.indices() {
-            let merged = state.lane(lane).end == Some(LaneEnd::Merged);
+            let merged = state.lane(lane).end() == Some(&LaneEnd::Merged);
             if self.world.script.merge() == MergeMode::Pr {
                 self.check_proposal(lane, merged)?;
                 continue;
@@ -440,7 +440,7 @@ impl Simulation {
             let times = self.world.merges.iter().filter(|other| **other == lane).count();
             let id = &self.world.plan.lane(lane).id;
             if times != usize::from(merged) {
-                return Err(format!("{id} was merged {times} times and is said to be {:?}", state.lane(lane).end));
+                return Err(format!("{id} was merged {times} times and is said to be {:?}", state.lane(lane).end()));
             }
             if merged && !self.world.integrated().is_superset(&self.world.pieces(lane)) {
                 return Err(format!("work of {id} is not on the integration branch"));
@@ -457,9 +457,9 @@ impl Simulation {
     /// integration branch for it.
     fn check_proposal(&self, lane: LaneIndex, over: bool) -> Result<(), String> {
         let (state, id) = (self.run_loop.state().lane(lane), &self.world.plan.lane(lane).id);
-        let changed = state.head != state.base;
+        let changed = state.head() != state.base();
         match self.world.pulls.get(&lane) {
-            Some((1, head)) if !over || state.head.as_ref() == Some(head) => {}
+            Some((1, head)) if !over || state.head() == Some(head) => {}
             Some((count, _)) => return Err(format!("{id} has {count} pull requests, not one for its head")),
             None if over && changed => return Err(format!("{id} is over and has no pull request")),
             None => {}
@@ -528,7 +528,7 @@ impl Simulation {
 /// Has every lane in progress end, so that the resume that follows hands out again what they hold.
 fn forget_holds(state: &mut RunState, at: Timestamp) {
     for lane in state.plan().clone().indices() {
-        if state.lane(lane).has_begun() && state.lane(lane).end.is_none() && !state.lane(lane).is_merged() {
+        if state.lane(lane).has_begun() && state.lane(lane).end().is_none() && !state.lane(lane).is_merged() {
             let lane = state.plan().lane(lane).id.clone();
             let event = Event::LaneBlocked { lane, reason: String::new() };
             state.apply(&Record { seq: 0, at, event }).unwrap();

@@ -77,24 +77,24 @@ fn answer(action: &Action, state: &RunState, commit: &CommitId) -> Vec<Event> {
         Action::CheckLane(lane) => Event::LaneBased { lane: id(lane), base: head(), port: 1 },
         Action::OpenWorktree { lane, agent } => {
             let agent = agent.as_ref().map(|agent| name(lane, agent));
-            let head = state.lane(*lane).head.clone().unwrap_or_else(head);
+            let head = state.lane(*lane).head().cloned().unwrap_or_else(head);
             Event::WorktreeOpened { lane: id(lane), agent, worktree: worktree(head) }
         }
         Action::RunJob(job) => return job_done(job),
-        Action::CommitWork { lane, agent } => {
+        Action::CommitWork(lane, agent) => {
             let (lane, agent, head) = (id(lane), name(lane, agent), commit.clone());
             let changed = vec!["src/a.rs".to_owned()];
             Event::WorkCommitted { lane, agent, head, changed, prohibited: vec![], idle: Idle::No }
         }
         Action::Snapshot { lane, agent, reason } => snapshot(id(lane), name(lane, agent), *reason, commit),
-        Action::MergeAgent { lane, agent } => {
+        Action::MergeAgent(lane, agent) => {
             Event::AgentMerged { lane: id(lane), agent: name(lane, agent), head: commit.clone() }
         }
-        Action::ReleaseAgent { lane, agent } => Event::WorktreeReleased { lane: id(lane), agent: name(lane, agent) },
+        Action::ReleaseAgent(lane, agent) => Event::WorktreeReleased { lane: id(lane), agent: name(lane, agent) },
         Action::StageMerge(lane) => {
             Event::MergeStaged { lane: id(lane), onto: head(), commit: commit.clone(), moved: false }
         }
-        Action::PublishMerge(lane) => match &state.lane(*lane).staged {
+        Action::PublishMerge(lane) => match state.lane(*lane).staged() {
             Some(staged) => {
                 Event::LaneMerged { lane: id(lane), commit: staged.commit.clone(), onto: staged.onto.clone() }
             }

@@ -322,14 +322,14 @@ impl World {
                 vec![Event::LaneBased { lane: self.id(*lane), base, port: 1 }]
             }
             Action::OpenWorktree { lane, agent } => self.open_worktree(*lane, *agent, state),
-            Action::CommitWork { lane, agent } => self.commit_work(*lane, *agent, state),
+            Action::CommitWork(lane, agent) => self.commit_work(*lane, *agent, state),
             Action::Snapshot { lane, agent, reason } => vec![self.snapshot(*lane, *agent, *reason)],
-            Action::MergeAgent { lane, agent } => self.merge_agent(*lane, *agent, lane_branch, state),
-            Action::ReleaseAgent { lane, agent } => {
+            Action::MergeAgent(lane, agent) => self.merge_agent(*lane, *agent, lane_branch, state),
+            Action::ReleaseAgent(lane, agent) => {
                 self.open.remove(&(*lane, Some(*agent)));
                 vec![Event::WorktreeReleased { lane: self.id(*lane), agent: self.agent(*lane, *agent) }]
             }
-            Action::ResetAgent { lane, agent } => self.reset_agent(*lane, *agent, state),
+            Action::ResetAgent(lane, agent) => self.reset_agent(*lane, *agent, state),
             Action::ResetLane(lane) => self.reset_lane(*lane, state),
             Action::StageMerge(lane) => self.stage_merge(*lane, state),
             Action::PublishMerge(lane) => self.publish(*lane, state),
@@ -340,7 +340,7 @@ impl World {
                 vec![Event::LaneCleaned { lane: self.id(*lane), kept: vec![] }]
             }
             Action::BisectMerges(lane) => {
-                let culprit = lane.map(|lane| self.agent(lane, state.lane(lane).merges[0].0).to_string());
+                let culprit = lane.map(|lane| self.agent(lane, state.lane(lane).merges()[0].0).to_string());
                 vec![Event::MergesBisected { lane: lane.map(|lane| self.id(lane)), culprit, commit: None }]
             }
             Action::CheckMustHaves(lane) => vec![self.check_must_haves(*lane, state)],
@@ -353,7 +353,7 @@ impl World {
     /// The branch that a merge of an agent starts from.
     pub fn lane_branch_of(&self, action: &Action) -> Option<CommitId> {
         match action {
-            Action::MergeAgent { lane, .. } => self.lane_branches.get(lane).cloned(),
+            Action::MergeAgent(lane, _) => self.lane_branches.get(lane).cloned(),
             _ => None,
         }
     }
@@ -371,7 +371,7 @@ impl World {
         let lane_state = state.lane(lane);
         let head = match agent {
             None => {
-                let start = lane_state.base.clone().unwrap();
+                let start = lane_state.base().cloned().unwrap();
                 for dependency in self.plan.clone().dag().dependencies(lane) {
                     if !self.content(&start).is_superset(&self.pieces(*dependency)) {
                         self.complain(format!(
@@ -384,7 +384,7 @@ impl World {
                 self.lane_branches.entry(lane).or_insert(start).clone()
             }
             Some(agent) => {
-                let start = lane_state.head.clone().unwrap();
+                let start = lane_state.head().cloned().unwrap();
                 self.agent_branches.insert((lane, agent), start.clone());
                 start
             }
@@ -403,11 +403,10 @@ impl World {
 
     fn commit_work(&mut self, lane: LaneIndex, agent: usize, state: &RunState) -> Vec<Event> {
         let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
-        let worker = &lane_state.agents[agent];
+        let worker = &lane_state.agents()[agent];
         let task = plan.agents[agent].tasks[worker.task].id.clone();
         let (name, must_change) = (plan.agents[agent].name.clone(), plan.must_change_files(agent));
-        let before = lane_state.merges.last().map(|(_, head)| head);
-        let start = worker.start.as_ref().or(before).or(lane_state.base.as_ref()).unwrap();
+        let start = lane_state.start_of(agent).unwrap();
         let task_start = worker.good.as_ref().unwrap_or(start);
         let role = JobRole::Attempt { agent: name.clone(), task: task.clone() };
         let job = JobId { lane: Some(self.id(lane)), role, number: worker.attempt };
@@ -467,7 +466,7 @@ impl World {
         }
         let theirs = self.agent_branches[&(lane, agent)].clone();
         let head = if self.bug == Some(Bug::MergeForgotten) && self.dice.roll(4) == 0 {
-            state.lane(lane).head.clone().unwrap()
+            state.lane(lane).head().cloned().unwrap()
         } else {
             let ours = lane_branch.unwrap_or_else(|| self.lane_branches[&lane].clone());
             self.merge(&ours, &theirs)
@@ -480,10 +479,10 @@ impl World {
         if self.unkept.contains(&(lane, agent)) {
             self.complain(format!("work of {} that nobody could keep was thrown away", self.id(lane)));
         }
-        let worker = &state.lane(lane).agents[agent];
+        let worker = &state.lane(lane).agents()[agent];
         let head = match worker.restart {
-            RestartFrom::LaneHead => state.lane(lane).head.clone(),
-            _ => worker.good.clone().or(state.lane(lane).head.clone()),
+            RestartFrom::LaneHead => state.lane(lane).head().cloned(),
+            _ => worker.good.clone().or(state.lane(lane).head().cloned()),
         };
         let head = head.unwrap();
         if !self.plan.lane(lane).shares_worktree(agent) {
@@ -493,7 +492,7 @@ impl World {
     }
 
     fn reset_lane(&mut self, lane: LaneIndex, state: &RunState) -> Vec<Event> {
-        let base = match &state.lane(lane).rebuild {
+        let base = match state.lane(lane).rebuild() {
             Some(Rebuild::OnMerge(commit)) => commit.clone(),
             _ => self.integration.clone(),
         };
@@ -503,7 +502,7 @@ impl World {
 
     /// What a lane has depends on its head, however often and in which life one looks.
     fn check_must_haves(&mut self, lane: LaneIndex, state: &RunState) -> Event {
-        let head = state.lane(lane).head.clone().unwrap();
+        let head = state.lane(lane).head().cloned().unwrap();
         let lacking = self.script.lacking_heads(lane) as usize;
         let looked_at = self.looked_at.entry(lane).or_default();
         let known = looked_at.iter().find(|(known, _)| *known == head).map(|(_, holds)| *holds);
@@ -531,7 +530,7 @@ impl World {
             // Another name each time for the same branch, as if it had moved.
             onto = self.commit(self.integrated());
         }
-        let moved = state.lane(lane).base.as_ref() != Some(&onto);
+        let moved = state.lane(lane).base() != Some(&onto);
         vec![Event::MergeStaged { lane: id, onto, commit, moved }]
     }
 
@@ -543,7 +542,7 @@ impl World {
             self.complain(format!("{id} was merged without what it must have"));
         }
         self.expect_branch(lane, state);
-        let staged = state.lane(lane).staged.clone().unwrap();
+        let staged = state.lane(lane).staged().cloned().unwrap();
         let again = self.bug == Some(Bug::PublishTwice);
         if self.merges.contains(&lane) && !again {
             return vec![Event::LaneMerged { lane: id, commit: self.integration.clone(), onto: staged.onto }];
@@ -573,7 +572,7 @@ impl World {
         }
         let mut base = state.started().unwrap().base_commit.clone();
         for dependency in self.plan.clone().dag().dependencies(lane) {
-            if let Some(head) = &state.lane(*dependency).merged {
+            if let Some(head) = state.lane(*dependency).merged() {
                 base = self.merge(&base, head);
             }
         }
@@ -582,7 +581,7 @@ impl World {
 
     fn push_branch(&mut self, lane: LaneIndex, state: &RunState) -> Event {
         self.expect_checkpoint(lane, Stage::PrePr);
-        let (id, head) = (self.id(lane), state.lane(lane).head.clone().unwrap());
+        let (id, head) = (self.id(lane), state.lane(lane).head().cloned().unwrap());
         if let Some(event) = self.forge_out(lane, "push") {
             return event;
         }
@@ -596,7 +595,7 @@ impl World {
     }
 
     fn open_pull_request(&mut self, lane: LaneIndex, state: &RunState) -> Event {
-        let (id, head) = (self.id(lane), state.lane(lane).head.clone().unwrap());
+        let (id, head) = (self.id(lane), state.lane(lane).head().cloned().unwrap());
         if let Some(event) = self.forge_out(lane, "open") {
             return event;
         }
@@ -689,7 +688,7 @@ impl World {
 
     /// Only what is on record moves a lane's branch.
     fn expect_branch(&mut self, lane: LaneIndex, state: &RunState) {
-        if self.lane_branches.get(&lane) != state.lane(lane).head.as_ref() {
+        if self.lane_branches.get(&lane) != state.lane(lane).head() {
             self.complain(format!("the branch of {} is not where the run log has it", self.id(lane)));
         }
     }
@@ -697,7 +696,7 @@ impl World {
     /// The doctor looks at a stopped run: a lane whose merge is staged has its worktree at that merge, not at its branch.
     pub fn examine(&mut self, state: &RunState) {
         for lane in self.plan.clone().indices() {
-            if let (Some(staged), Some(Bug::StagedMergeIsDamage)) = (&state.lane(lane).staged, self.bug) {
+            if let (Some(staged), Some(Bug::StagedMergeIsDamage)) = (state.lane(lane).staged(), self.bug) {
                 self.lane_branches.insert(lane, staged.commit.clone());
             }
         }

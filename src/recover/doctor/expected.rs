@@ -109,8 +109,8 @@ impl Expected {
         let mut found = BTreeMap::new();
         for at in state.plan().indices() {
             let lane = state.lane(at);
-            if lane.is_left_to_do() && !lane.rolling_back {
-                let is_done = |agent: usize| lane.agents[agent].step == AgentStep::Done;
+            if lane.is_left_to_do() && !lane.is_half_rolled_back() {
+                let is_done = |agent: usize| lane.agents()[agent].step == AgentStep::Done;
                 let open = open_worktrees(state, at).into_iter().filter(|open| !open.agent.is_some_and(is_done));
                 found.extend(open.map(|open| self.holding(lane, state.plan().lane(at), open)));
             }
@@ -126,17 +126,17 @@ impl Expected {
     fn holding(&self, lane: &LaneState, plan: &Lane, open: OpenWorktree) -> (Owned, Holding) {
         let OpenWorktree { agent, worktree, head } = open;
         let works_there = |job: &JobId| self.workplace(job).1.is_none();
-        let is_unjudged = |at: usize| is_unjudged(&lane.agents[at].step);
+        let is_unjudged = |at: usize| is_unjudged(&lane.agents()[at].step);
         let unjudged = match agent {
             Some(agent) => is_unjudged(agent),
             None => {
-                let mut sharing = (0..lane.agents.len()).filter(|&at| plan.shares_worktree(at));
-                lane.running.iter().any(works_there) || sharing.any(is_unjudged)
+                let mut sharing = (0..lane.agents().len()).filter(|&at| plan.shares_worktree(at));
+                lane.running().iter().any(works_there) || sharing.any(is_unjudged)
             }
         };
         let head = if worktree.branch.is_empty() { worktree.head.clone() } else { head };
         let owned = (Some(plan.id.clone()), agent.map(|agent| plan.agents[agent].name.clone()));
-        (owned, Holding { worktree, head, unjudged: unjudged && lane.end.is_none() })
+        (owned, Holding { worktree, head, unjudged: unjudged && lane.end().is_none() })
     }
 }
 

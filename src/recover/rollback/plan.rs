@@ -101,16 +101,16 @@ fn lane_to_roll_back(state: &RunState, records: &[Record], lane: LaneIndex) -> L
             _ => {}
         }
     }
-    let pull_request = lane_state.proposal.pull_request.as_ref().map(|(it, _)| it.url.clone());
-    let standing = match &lane_state.end {
-        _ if lane_state.rolling_back => "half rolled back",
-        _ if lane_state.merged.is_some() && pull_request.is_some() => "proposed",
-        _ if lane_state.merged.is_some() => "merged",
+    let pull_request = lane_state.proposal().pull_request().map(|it| it.url.clone());
+    let standing = match lane_state.end() {
+        _ if lane_state.is_half_rolled_back() => "half rolled back",
+        _ if lane_state.merged().is_some() && pull_request.is_some() => "proposed",
+        _ if lane_state.merged().is_some() => "merged",
         Some(LaneEnd::Failed(_)) => "failed",
         Some(LaneEnd::Blocked(_)) => "blocked",
         _ => "unfinished",
     };
-    let (stage, head) = (lane_state.stage, lane_state.head.clone());
+    let (stage, head) = (lane_state.stage(), lane_state.head().cloned());
     LaneToRollBack {
         lane,
         stage,

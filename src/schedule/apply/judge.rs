@@ -1,13 +1,9 @@
-//! What the end of a job means: of an agent's attempt, and of a gate.
+//! What the end of an agent's attempt means.
 
 use crate::event::{AgentReport, Reading, SnapshotReason};
 use crate::model::job::TAIL_LINES;
-use crate::model::{
-    Agent, Diagnosis, ExitCause, Failure, FailureClass, FailureKind, JobExit, JobId, Round, Transcript,
-};
+use crate::model::{Agent, ExitCause, Failure, FailureKind, JobExit, Round, Transcript};
 use crate::schedule::state::agent::AgentStep;
-use crate::schedule::state::gate::{FailedGate, Gate};
-use crate::schedule::state::in_vain::{Decision, InVain};
 
 /// What is known of a job's end besides its exit.
 #[derive(Debug, Clone, Copy)]
@@ -35,7 +31,9 @@ pub(crate) fn judge(round: Round, exit: &JobExit, words: Words<'_>) -> AgentStep
         return AgentStep::Blocked(report.message.clone());
     }
     let trouble = match report {
-        _ if !exit.passed() => return AgentStep::Judging(exit_failure(exit, report, complaint)),
+        _ if !exit.passed() => {
+            return AgentStep::Judging(blame_outage(exit_failure(exit, report, complaint), words.reading));
+        }
         AgentReport { fault, .. } if !fault.is_empty() => fault.clone(),
         AgentReport { status, message, .. } if status == "ERROR" => format!("the agent reports an error: {message}"),
         _ if !complaint.is_empty() => complaint.to_owned(),
@@ -45,7 +43,20 @@ pub(crate) fn judge(round: Round, exit: &JobExit, words: Words<'_>) -> AgentStep
         _ if round == Round::Implementation => return AgentStep::Committing,
         _ => return AgentStep::Snapshotting,
     };
-    AgentStep::Judging(Failure { log: exit.tail.clone(), ..Failure::new(FailureKind::Report, trouble) })
+    let failure = Failure { log: exit.tail.clone(), ..Failure::new(FailureKind::Report, trouble) };
+    AgentStep::Judging(blame_outage(failure, words.reading))
+}
+
+/// An attempt that failed while something was out failed for that.
+fn blame_outage(mut failure: Failure, reading: Option<&Reading>) -> Failure {
+    if let Some(Reading::Outage(outage)) = reading {
+        failure.kind = outage.kind.into();
+        // What its own stream complained of stands there already.
+        if !failure.message.contains(&outage.line) {
+            failure.message = format!("{}: {}", failure.message, outage.line);
+        }
+    }
+    failure
 }
 
 fn exit_failure(exit: &JobExit, report: &AgentReport, complaint: &str) -> Failure {
@@ -100,56 +111,4 @@ pub(crate) fn idle_failure(agent: &Agent, said: &[String]) -> Failure {
         (words, cut) => format!("{what}; it said: …{}", &words[cut..]),
     };
     Failure { log: said.to_vec(), ..Failure::new(FailureKind::Idle, message) }
-}
-
-pub(crate) fn is_unknown(diagnosis: Option<&Diagnosis>) -> bool {
-    diagnosis.is_some_and(|diagnosis| diagnosis.class == FailureClass::Unknown)
-}
-
-impl Gate {
-    /// Takes the job's end in, if it is the job that is waited for. A stopped gate is due again, and so is one whose
-    /// supervisor died, which is not a word about the work: until it has died too often.
-    pub(crate) fn settle(&mut self, job: &JobId, exit: &JobExit, reading: Option<&Reading>, in_vain: &mut InVain) {
-        if self.job() != Some(job) {
-            return;
-        }
-        let decision = Decision::Gate(job.role.clone());
-        if exit.cause == ExitCause::Lost {
-            in_vain.count(decision.clone());
-        }
-        *self = match exit.cause {
-            ExitCause::Stopped => Self::Due,
-            ExitCause::Lost if !in_vain.is_used_up(&decision) => Self::Due,
-            _ if exit.passed() => Self::Passed,
-            _ => {
-                let diagnosis = match reading {
-                    Some(Reading::Diagnosis(diagnosis)) => Some(Box::new(diagnosis.clone())),
-                    _ => None,
-                };
-                Self::Failed(Box::new(FailedGate { exit: exit.clone(), diagnosis }))
-            }
-        };
-        if *self != Self::Due {
-            in_vain.forget(&decision);
-        }
-    }
-
-    /// Whether it failed with an output that nobody understands.
-    pub(crate) fn is_misunderstood(&self) -> bool {
-        matches!(self, Self::Failed(gate) if is_unknown(gate.diagnosis.as_deref()))
-    }
-
-    /// Makes a gate that passed due again.
-    pub(crate) fn run_again(&mut self) {
-        if *self == Self::Passed {
-            *self = Self::Due;
-        }
-    }
-
-    /// Makes a failed gate due again.
-    pub(crate) fn retry(&mut self) {
-        if matches!(self, Self::Failed(_)) {
-            *self = Self::Due;
-        }
-    }
 }

@@ -1,141 +1,271 @@
-//! Folding events into a lane.
+//! Folding events into a lane, and into what the run keeps of its lanes.
 
-use crate::event::Event;
-use crate::model::must_haves::any_broken;
-use crate::model::{Approval, HumanGate, Lane, Stage, TaskKind, Timestamp};
-use crate::schedule::state::agent::AgentStep;
-use crate::schedule::state::gate::Gate;
+use crate::event::{Event, LaneStage};
+use crate::model::{
+    Approval, Checkpoint, CommitId, Failure, HumanGate, Lane, LaneIndex, MergeMode, Round, Stage, TaskKind, Timestamp,
+};
+use crate::schedule::apply::Fault;
+use crate::schedule::apply::agent::subject;
+use crate::schedule::apply::judge::Words;
+use crate::schedule::state::RunState;
+use crate::schedule::state::agent::{AgentStep, RestartFrom};
+use crate::schedule::state::gate::{Gate, is_unknown};
 use crate::schedule::state::in_vain::Decision;
-use crate::schedule::state::lane::{Answer, LaneEnd, LaneState, Rebuild, StagedMerge};
+use crate::schedule::state::lane::{LaneEnd, LaneState};
+use crate::schedule::state::lane_stage::may_move;
+use crate::schedule::state::merging::{Rebuild, StagedMerge};
+use crate::schedule::state::rework::Rework;
+use crate::schedule::state::validation::{Search, Validation};
 
-pub(crate) fn apply_to_lane(lane: &mut LaneState, event: &Event, at: Timestamp) {
-    match event {
-        Event::StopRequested { force, .. } => lane.stopping = Some(lane.stopping.unwrap_or(false) || *force),
-        Event::GateAnswered { gate, approved, message, .. } => {
-            lane.answers.insert(gate.clone(), Answer { approved: *approved, message: message.clone() });
-        }
-        Event::LaneBased { base, port, .. } => {
-            lane.base = Some(base.clone());
-            lane.port = *port;
-        }
-        Event::WorktreeOpened { agent: None, worktree, .. } => {
-            lane.head = Some(worktree.head.clone());
-            lane.worktree = Some(worktree.clone());
-        }
-        Event::AgentMerged { head, .. } => lane.head = Some(head.clone()),
-        Event::FailureNoted { agent: None, failure, .. } => lane.failure = Some(failure.clone()),
-        Event::SnapshotTaken { commit, reference, .. } => lane.snapshots.push((reference.clone(), commit.clone())),
-        Event::LaneReset { base, .. } => {
-            lane.base = Some(base.clone());
-            lane.head = Some(base.clone());
-            lane.staged = None;
-            if lane.rebuild == Some(Rebuild::OnIntegration) {
-                lane.merges.clear();
+impl RunState {
+    pub(super) fn apply_to_lane(&mut self, lane: LaneIndex, event: &Event, at: Timestamp) -> Result<(), Fault> {
+        match event {
+            Event::LaneMoved { from, to, .. } => self.move_lane(lane, *from, *to, at)?,
+            Event::LaneMerged { commit, .. } => self.lane_merged(lane, commit),
+            Event::LaneRolledBack { integration, .. } => self.lane_rolled_back(lane, integration.as_ref()),
+            Event::CheckpointReached { checkpoint, .. } => self.checkpoint_reached(lane, checkpoint),
+            Event::LaneFailed { failure, .. } => self.end_lane(lane, LaneEnd::Failed(failure.clone())),
+            Event::LaneBlocked { reason, .. } => self.end_lane(lane, LaneEnd::Blocked(reason.clone())),
+            Event::StopRequested { force, .. } => self.stop_lane(lane, *force),
+            Event::JobPlanned { job } => self.job_planned(lane, job)?,
+            Event::JobExited { job, exit, report, reading, transcript } => {
+                let (reading, transcript) = (reading.as_deref(), transcript.as_deref());
+                self.job_exited(lane, job, exit, Words { report: report.as_ref(), reading, transcript }, at)?;
+            }
+            _ => {
+                self.lanes[lane.at()].apply(event, self.plan.lane(lane), at);
+                if let Some(agent) = subject(event) {
+                    self.worker(lane, agent)?.apply(event)?;
+                }
             }
         }
-        Event::MergeStaged { onto, commit, moved, .. } => {
-            lane.staged = Some(StagedMerge { onto: onto.clone(), commit: commit.clone(), moved: *moved });
+        Ok(())
+    }
+
+    fn move_lane(&mut self, lane: LaneIndex, from: LaneStage, to: LaneStage, at: Timestamp) -> Result<(), Fault> {
+        let (state, plan) = (&mut self.lanes[lane.at()], self.plan.lane(lane));
+        if state.stage != from || !may_move(from, to) {
+            return Err(Fault::ImpossibleMove { lane: plan.id.clone(), stands: state.stage, from, to });
         }
-        Event::MustHavesChecked { head, verdicts, .. } => lane.must_haves = Some((head.clone(), verdicts.clone())),
-        Event::MergeSuperseded { .. } => {
-            if let Some(staged) = lane.staged.take() {
-                lane.in_vain.count(Decision::Merge(staged.onto));
+        state.stage = to;
+        state.clock.move_on(at);
+        match to {
+            LaneStage::Requirements => state.answers.forget(&Approval::Plan.into()),
+            LaneStage::Implementation if from != LaneStage::Synthesis => {
+                state.reopen(plan);
+                self.merge_queue.retain(|&queued| queued != lane);
             }
-            lane.merged_tests = Gate::Due;
+            LaneStage::Review => state.excuse_all(false),
+            _ => {}
         }
-        Event::BranchPushed { .. } | Event::PullRequestOpened { .. } | Event::ForgeUnavailable { .. } => {
-            lane.proposal.apply(event, at);
+        Ok(())
+    }
+
+    fn lane_merged(&mut self, lane: LaneIndex, commit: &CommitId) {
+        self.merge_queue.retain(|&queued| queued != lane);
+        if !self.lanes[lane.at()].merging.finish(commit) {
+            return;
         }
-        Event::LaneCleaned { .. } => {
-            lane.end = Some(LaneEnd::Merged);
-            lane.worktree = None;
+        if self.merges_here() {
+            self.merges.push((lane, commit.clone()));
+            self.integration = Some(commit.clone());
         }
-        _ => {}
+        for dependant in self.plan.clone().dag().dependants(lane) {
+            self.lanes[dependant.at()].missing -= 1;
+            self.refresh(*dependant);
+        }
+    }
+
+    fn lane_rolled_back(&mut self, lane: LaneIndex, integration: Option<&CommitId>) {
+        let plan = self.plan.clone();
+        self.merge_queue.retain(|&queued| queued != lane);
+        // What is merged from now on is searched from here: the commits before hold what was put back.
+        if let Some(integration) = integration {
+            self.integration = Some(integration.clone());
+            self.merges.clear();
+            self.searched_from = Some(integration.clone());
+        }
+        self.unfinish();
+        // What the final gate saw is no more.
+        self.final_gate = Gate::Due;
+        self.final_worktree = None;
+        let state = &mut self.lanes[lane.at()];
+        self.running_attempts -= state.running.iter().filter(|job| job.is_attempt()).count();
+        let was_merged = state.is_merged();
+        let proposal = std::mem::take(&mut state.proposal).after_rollback();
+        let missing = self.missing(lane);
+        self.lanes[lane.at()] = LaneState { proposal, ..LaneState::new(plan.lane(lane), missing) };
+        for dependant in plan.dag().dependants(lane).iter().filter(|_| was_merged) {
+            self.lanes[dependant.at()].missing += 1;
+            self.refresh(*dependant);
+        }
+    }
+
+    fn checkpoint_reached(&mut self, lane: LaneIndex, checkpoint: &Checkpoint) {
+        let proposes = self.merge_mode() == Some(MergeMode::Pr);
+        let state = &mut self.lanes[lane.at()];
+        state.checkpoints.insert(checkpoint.stage);
+        if checkpoint.stage != Stage::PrePr {
+            return;
+        }
+        if let Some(head) = checkpoint.head_sha.as_ref().filter(|_| proposes) {
+            state.proposal.announced.push(head.clone());
+        }
+        if !self.merge_queue.contains(&lane) {
+            self.merge_queue.push_back(lane);
+        }
+    }
+
+    fn end_lane(&mut self, lane: LaneIndex, end: LaneEnd) {
+        self.merge_queue.retain(|&queued| queued != lane);
+        let state = &mut self.lanes[lane.at()];
+        if matches!(end, LaneEnd::Failed(_)) {
+            state.agents.iter_mut().for_each(|agent| agent.give_up());
+        }
+        state.end = Some(end);
+    }
+
+    /// The lanes behind it in the queue go on; a resume lets it reach its last checkpoint again.
+    fn stop_lane(&mut self, lane: LaneIndex, force: bool) {
+        self.merge_queue.retain(|&queued| queued != lane);
+        let stopping = &mut self.lanes[lane.at()].stopping;
+        *stopping = Some(stopping.unwrap_or(false) || force);
     }
 }
 
 impl LaneState {
-    /// Back to the implementation: what came after it is done again.
-    pub(crate) fn reopen(&mut self) {
-        self.in_vain.forget_all();
-        self.tests = Gate::Due;
-        self.merged_tests = Gate::Due;
-        self.must_haves = None;
-        self.bisected = false;
-        self.culprit = None;
-        self.staged = None;
-        self.answers.remove(&Approval::Changes.into());
-        self.checkpoints.remove(&Stage::AfterLaneTests);
-        self.checkpoints.remove(&Stage::PrePr);
-    }
-
-    /// The time that a person took to answer does not count.
-    pub(crate) fn note_waiting(&mut self, plan: &Lane, at: Timestamp) {
-        match (self.is_parked(plan), self.parked_since) {
-            (true, None) => self.parked_since = Some(at),
-            (false, Some(since)) => {
-                self.clock = self.clock.map(|clock| clock.plus(at.since(since)));
-                self.parked_since = None;
+    fn apply(&mut self, event: &Event, plan: &Lane, at: Timestamp) {
+        match event {
+            Event::GateAnswered { gate, approved, message, .. } => {
+                self.answers.give(gate.clone(), *approved, message);
+            }
+            Event::LaneBased { base, port, .. } => {
+                self.base = Some(base.clone());
+                self.port = *port;
+            }
+            Event::WorktreeOpened { agent: None, worktree, .. } => {
+                self.head = Some(worktree.head.clone());
+                self.worktree = Some(worktree.clone());
+            }
+            Event::FailureNoted { agent: None, failure, .. } => self.failure = Some(failure.clone()),
+            Event::SnapshotTaken { commit, reference, .. } => self.snapshots.push((reference.clone(), commit.clone())),
+            Event::AgentMerged { head, .. } => self.head = Some(head.clone()),
+            Event::LaneReset { base, .. } => self.reset(base, plan),
+            Event::MergeStaged { onto, commit, moved, .. } => {
+                self.merging.staged = Some(StagedMerge { onto: onto.clone(), commit: commit.clone(), moved: *moved });
+            }
+            Event::MergeSuperseded { .. } => self.supersede(),
+            Event::MergesBisected { culprit, .. } => {
+                let guilty = plan.agents.iter().position(|agent| Some(agent.name.as_str()) == culprit.as_deref());
+                self.validation.search = guilty.map_or(Search::FoundNothing, Search::Found);
+            }
+            Event::MustHavesChecked { head, verdicts, .. } => self.validation.check(head, verdicts),
+            Event::BranchPushed { .. } | Event::PullRequestOpened { .. } | Event::ForgeUnavailable { .. } => {
+                self.proposal.apply(event, at);
+            }
+            Event::LaneCleaned { .. } => {
+                self.end = Some(LaneEnd::Merged);
+                self.worktree = None;
+            }
+            Event::RollbackBegun { .. } => {
+                if !std::mem::replace(&mut self.rolling_back, true) {
+                    self.clock.begin_rollback(at);
+                }
             }
             _ => {}
         }
     }
 
-    pub(crate) fn begin_rollback(&mut self, at: Timestamp) {
-        if !self.rolling_back {
-            self.stands_since = Some(at);
+    /// It stands on another base; what did not merge is done again.
+    fn reset(&mut self, base: &CommitId, plan: &Lane) {
+        self.base = Some(base.clone());
+        self.head = Some(base.clone());
+        self.merging.staged = None;
+        if self.merging.rebuild.take() != Some(Rebuild::OnIntegration) {
+            return;
         }
-        self.rolling_back = true;
+        self.intake.begin_again();
+        for agent in plan.round(Round::Implementation) {
+            if self.agents[agent].step == AgentStep::Done {
+                self.agents[agent].restart_work(0);
+                self.agents[agent].restart = RestartFrom::LaneHead;
+                self.ask_again(plan, agent);
+            }
+        }
     }
 
-    pub(crate) fn order_intake(&mut self) {
-        let agents = &self.agents;
-        self.intake.retain(|&agent| matches!(agents[agent].step, AgentStep::Merging | AgentStep::Gating(_)));
-        let new = (0..agents.len()).filter(|&agent| agents[agent].step == AgentStep::Merging);
-        let new: Vec<usize> = new.filter(|agent| !self.intake.contains(agent)).collect();
-        self.intake.extend(new);
+    fn supersede(&mut self) {
+        if let Some(staged) = self.merging.staged.take() {
+            self.in_vain.count(Decision::Merge(staged.onto));
+        }
+        self.validation.merged_tests = Gate::Due;
+    }
+
+    /// Back to the implementation: what came after it is done again.
+    fn reopen(&mut self, plan: &Lane) {
+        self.in_vain.forget_all();
+        self.validation = Validation::default();
+        self.merging.staged = None;
+        self.answers.forget(&Approval::Changes.into());
+        self.checkpoints.remove(&Stage::AfterLaneTests);
+        self.checkpoints.remove(&Stage::PrePr);
+        for reviewer in plan.round(Round::Review) {
+            self.agents[reviewer].restart_work(0);
+        }
+    }
+
+    /// A gate that failed on the work of one agent and is given to another is judged again with that one's work.
+    pub(super) fn leave_gate_to(&mut self, assignee: usize, failure: &Failure) {
+        for (agent, worker) in self.agents.iter_mut().enumerate() {
+            if agent != assignee && matches!(worker.step, AgentStep::Gating(Gate::Failed(_))) {
+                worker.step = AgentStep::Done;
+            }
+        }
+        if is_unknown(failure.diagnosis.as_deref()) {
+            self.rework.misunderstood += 1;
+            self.rework.assignee = Some(assignee);
+        }
+    }
+
+    pub(super) fn excuse_all(&mut self, excused: bool) {
+        self.agents.iter_mut().for_each(|worker| worker.excused = excused);
     }
 
     /// Another life of the run: failures and blocks are tried again with a fresh count.
-    pub(crate) fn revive(&mut self, has_checkpoint_gate: bool, at: Timestamp) {
+    pub(super) fn revive(&mut self, has_checkpoint_gate: bool, at: Timestamp) {
         // Only what had ended gets a fresh count: a crash in the middle must not give a lane more tries than it has.
-        if matches!(self.end, Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_))) {
+        if self.gave_up() {
             self.end = None;
-            self.rework = 0;
-            self.misunderstood = 0;
-            self.assignee = None;
+            self.rework = Rework::default();
             // A no that ended the lane is asked about again; any other has not been acted upon yet.
-            self.answers.retain(|_, answer| answer.approved);
+            self.answers.forget_rejections();
         }
         // What was lost with the machine says nothing of the work, however often that happens.
         self.in_vain.forget_all();
         self.stopping = None;
         self.failure = None;
         self.proposal.out = None;
-        self.clock = self.clock.map(|_| at);
-        self.parked_since = self.parked_since.map(|_| at);
-        for gate in [&mut self.setup, &mut self.tests, &mut self.merged_tests] {
-            gate.retry();
-        }
-        self.must_haves.take_if(|(_, verdicts)| any_broken(verdicts));
+        self.clock.restart(at);
+        self.setup.retry();
+        self.validation.retry();
         // A lane that stood in the queue when it ended reaches its last checkpoint again.
-        if self.merged.is_none() {
+        if self.merged().is_none() {
             self.checkpoints.remove(&Stage::PrePr);
         }
         for (agent, worker) in self.agents.iter_mut().enumerate() {
-            worker.revive(has_checkpoint_gate, self.merges.iter().any(|(merged, _)| *merged == agent));
+            worker.revive(has_checkpoint_gate, self.intake.has(agent));
         }
         // The tests judge what all agents brought: the agent that is to fix that is excused.
         if self.agents.iter().any(|worker| worker.excused && !worker.failed_in_task()) {
-            self.agents.iter_mut().for_each(|worker| worker.excused = true);
+            self.excuse_all(true);
         }
     }
 
     /// Answers that have to be given anew when the agent does its work again: what it showed is no more.
-    pub(crate) fn ask_again(&mut self, plan: &Lane, agent: usize) {
+    pub(super) fn ask_again(&mut self, plan: &Lane, agent: usize) {
         let from = self.agents[agent].task;
         for task in plan.agents[agent].tasks[from..].iter().filter(|task| task.kind == TaskKind::HumanVerify) {
-            self.answers.remove(&HumanGate::Task(task.id.clone()));
+            self.answers.forget(&HumanGate::Task(task.id.clone()));
         }
     }
 }

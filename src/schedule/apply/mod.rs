@@ -10,13 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::event::{Event, LaneStage, Record, RunStarted};
-use crate::model::{AgentName, Approval, Budget, Checkpoint, LaneId, LaneIndex, MergeMode, Plan, Stage, Timestamp};
-use crate::schedule::apply::lane::apply_to_lane;
-use crate::schedule::state::agent::{AgentState, AgentStep};
+use crate::model::{AgentName, Budget, LaneId, LaneIndex, MergeMode, Plan, Timestamp};
+use crate::schedule::apply::agent::Worker;
+use crate::schedule::state::agent::AgentState;
 use crate::schedule::state::agent_phase::AgentPhase;
 use crate::schedule::state::gate::Gate;
-use crate::schedule::state::lane::{LaneEnd, LaneState, agent_index};
-use crate::schedule::state::lane_stage::may_move;
+use crate::schedule::state::lane::{LaneEnd, agent_index};
 use crate::schedule::state::{RunState, StopState};
 
 /// An event that cannot follow from those before it: the log was damaged or belongs to another plan.
@@ -60,15 +59,28 @@ impl RunState {
     /// # Errors
     /// A [`Fault`]; the state is then not to be used any more.
     pub fn apply(&mut self, record: &Record) -> Result<(), Fault> {
-        let touched = self.apply_event(&record.event, record.at)?;
-        if let Some(lane) = touched {
-            self.pass_answered_tasks(lane)?;
-            let plan = self.plan.clone();
-            self.lanes[lane.at()].note_waiting(plan.lane(lane), record.at);
-            self.refresh(lane);
+        let event = &record.event;
+        if let Some(id) = event.lane() {
+            let lane = self.find(id).ok_or_else(|| Fault::UnknownLane(id.clone()))?;
+            self.apply_to_lane(lane, event, record.at)?;
+            self.settle(lane, record.at)?;
+        } else {
+            self.apply_to_run(event, record.at);
         }
         #[cfg(debug_assertions)]
         self.check_lists();
+        Ok(())
+    }
+
+    /// What follows from an event in its lane, whatever the event was.
+    fn settle(&mut self, lane: LaneIndex, at: Timestamp) -> Result<(), Fault> {
+        for agent in 0..self.lane(lane).agents.len() {
+            self.worker_at(lane, agent).pass_answered_task()?;
+        }
+        let (state, plan) = (&mut self.lanes[lane.at()], self.plan.lane(lane));
+        state.agents.iter_mut().for_each(|agent| agent.note_keeping(at));
+        state.clock.park(state.is_parked(plan), at);
+        self.refresh(lane);
         Ok(())
     }
 
@@ -82,34 +94,6 @@ impl RunState {
             state.apply(record).map_err(|fault| (record.seq, fault))?;
         }
         Ok(state)
-    }
-
-    fn apply_event(&mut self, event: &Event, at: Timestamp) -> Result<Option<LaneIndex>, Fault> {
-        let Some(id) = event.lane() else {
-            self.apply_to_run(event, at);
-            return Ok(None);
-        };
-        let lane = self.find(id).ok_or_else(|| Fault::UnknownLane(id.clone()))?;
-        match event {
-            Event::LaneMoved { from, to, .. } => self.move_lane(lane, *from, *to, at)?,
-            Event::LaneMerged { commit, .. } => self.lane_merged(lane, commit.clone()),
-            Event::LaneRolledBack { integration, .. } => self.lane_rolled_back(lane, integration.clone()),
-            Event::CheckpointReached { checkpoint, .. } => self.checkpoint_reached(lane, checkpoint),
-            Event::LaneFailed { failure, .. } => self.lane_failed(lane, failure.clone()),
-            Event::LaneBlocked { reason, .. } => self.end_lane(lane, LaneEnd::Blocked(reason.clone())),
-            _ => {
-                match event {
-                    Event::RollbackBegun { .. } => self.lanes[lane.at()].begin_rollback(at),
-                    // The lanes behind it go on; a resume lets it reach its last checkpoint again.
-                    Event::StopRequested { .. } => self.merge_queue.retain(|&queued| queued != lane),
-                    _ => {}
-                }
-                apply_to_lane(&mut self.lanes[lane.at()], event, at);
-                self.apply_to_agents(lane, event, at)?;
-                self.lanes[lane.at()].agents.iter_mut().for_each(|agent| agent.note_keeping(at));
-            }
-        }
-        Ok(Some(lane))
     }
 
     fn apply_to_run(&mut self, event: &Event, at: Timestamp) {
@@ -156,8 +140,7 @@ impl RunState {
             }
         }
         for index in self.plan.indices() {
-            let done = |&&dependency: &&LaneIndex| !self.lane(dependency).is_merged();
-            self.lanes[index.at()].missing = self.plan.dag().dependencies(index).iter().filter(done).count();
+            self.lanes[index.at()].missing = self.missing(index);
             self.refresh(index);
         }
     }
@@ -176,16 +159,13 @@ impl RunState {
         self.resumes = number;
         self.alive_since = Some(at);
         self.stop = None;
-        self.finished = None;
-        self.blocked = None;
-        self.pool_emptied = false;
+        self.unfinish();
         self.final_gate.retry();
         self.final_in_vain.forget_all();
         // The user may have fixed the integration branch: the gate judges what it is now.
         if self.final_gate == Gate::Due {
             self.final_worktree = None;
         }
-        self.bisected = false;
         let has_checkpoint_gate = !self.plan.gates.checkpoint.is_empty();
         for index in self.plan.indices() {
             self.lanes[index.at()].revive(has_checkpoint_gate, at);
@@ -216,113 +196,18 @@ impl RunState {
         }
     }
 
-    fn move_lane(&mut self, lane: LaneIndex, from: LaneStage, to: LaneStage, at: Timestamp) -> Result<(), Fault> {
-        let plan = self.plan.clone();
-        let state = &mut self.lanes[lane.at()];
-        if state.stage != from || !may_move(from, to) {
-            return Err(Fault::ImpossibleMove { lane: plan.lane(lane).id.clone(), stands: state.stage, from, to });
-        }
-        state.stage = to;
-        state.clock = state.clock.or(Some(at));
-        state.stands_since = Some(at);
-        if to == LaneStage::Implementation && from != LaneStage::Synthesis {
-            state.reopen();
-            for reviewer in plan.lane(lane).round(crate::model::Round::Review) {
-                state.agents[reviewer].restart_work(0);
-            }
-            self.merge_queue.retain(|&queued| queued != lane);
-        }
-        if to == LaneStage::Review {
-            state.agents.iter_mut().for_each(|worker| worker.excused = false);
-        }
-        if to == LaneStage::Requirements {
-            state.answers.remove(&Approval::Plan.into());
-        }
-        Ok(())
-    }
-
-    fn lane_merged(&mut self, lane: LaneIndex, commit: crate::model::CommitId) {
-        self.merge_queue.retain(|&queued| queued != lane);
-        let state = &mut self.lanes[lane.at()];
-        if state.merged.replace(commit.clone()).is_some() {
-            return;
-        }
-        state.staged = None;
-        if self.merges_here() {
-            self.merges.push((lane, commit.clone()));
-            self.integration = Some(commit);
-        }
-        for dependant in self.plan.clone().dag().dependants(lane) {
-            self.lanes[dependant.at()].missing -= 1;
-            self.refresh(*dependant);
-        }
-    }
-
-    fn lane_rolled_back(&mut self, lane: LaneIndex, integration: Option<crate::model::CommitId>) {
-        let plan = self.plan.clone();
-        self.merge_queue.retain(|&queued| queued != lane);
-        let undone = integration.clone();
-        self.integration = integration.or(self.integration.take());
-        // What is merged from now on is searched from here: the commits before hold what was put back.
-        if let Some(integration) = &undone {
-            self.merges.clear();
-            self.searched_from = Some(integration.clone());
-        }
-        self.unfinish();
-        self.running_attempts -= self.lane(lane).running.iter().filter(|job| job.is_attempt()).count();
-        let was_merged = self.lane(lane).is_merged();
-        let missing = plan.dag().dependencies(lane).iter().filter(|d| !self.lane(**d).is_merged()).count();
-        let proposal = std::mem::take(&mut self.lanes[lane.at()].proposal).after_rollback();
-        self.lanes[lane.at()] = LaneState { proposal, ..LaneState::new(plan.lane(lane), missing) };
-        if was_merged {
-            for dependant in plan.dag().dependants(lane) {
-                self.lanes[dependant.at()].missing += 1;
-                self.refresh(*dependant);
-            }
-        }
-    }
-
-    /// There is work left again, and what the final gate saw is no more.
+    /// There is work left again.
     fn unfinish(&mut self) {
         self.finished = None;
         self.blocked = None;
         self.pool_emptied = false;
-        self.final_gate = Gate::Due;
         self.bisected = false;
-        self.final_worktree = None;
-    }
-
-    fn checkpoint_reached(&mut self, lane: LaneIndex, checkpoint: &Checkpoint) {
-        let proposes = self.merge_mode() == Some(MergeMode::Pr);
-        let state = &mut self.lanes[lane.at()];
-        state.checkpoints.insert(checkpoint.stage);
-        if checkpoint.stage != Stage::PrePr {
-            return;
-        }
-        state.proposal.announced.extend(checkpoint.head_sha.clone().filter(|_| proposes));
-        if !self.merge_queue.contains(&lane) {
-            self.merge_queue.push_back(lane);
-        }
-    }
-
-    fn lane_failed(&mut self, lane: LaneIndex, failure: crate::model::Failure) {
-        for agent in &mut self.lanes[lane.at()].agents {
-            if let AgentStep::Failed(failure) = &agent.step {
-                agent.step = AgentStep::GaveUp(failure.clone());
-                agent.abandon();
-            }
-        }
-        self.end_lane(lane, LaneEnd::Failed(failure));
-    }
-
-    fn end_lane(&mut self, lane: LaneIndex, end: LaneEnd) {
-        self.merge_queue.retain(|&queued| queued != lane);
-        self.lanes[lane.at()].end = Some(end);
     }
 
     /// Keeps what [`crate::schedule::decide`] looks at in step with the lane.
     fn refresh(&mut self, index: LaneIndex) {
-        self.lanes[index.at()].order_intake();
+        let state = &mut self.lanes[index.at()];
+        state.intake.line_up(&state.agents);
         self.indexes.place(index, &self.lanes[index.at()], self.plan.lane(index));
     }
 
@@ -331,9 +216,20 @@ impl RunState {
         self.merge_mode() == Some(MergeMode::Local)
     }
 
+    /// How many dependencies of the lane are not merged.
+    fn missing(&self, lane: LaneIndex) -> usize {
+        self.plan.dag().dependencies(lane).iter().filter(|dependency| !self.lane(**dependency).is_merged()).count()
+    }
+
     /// The lane's agent of that name.
-    pub(crate) fn agent_at(&self, lane: LaneIndex, name: &AgentName) -> Result<usize, Fault> {
+    fn worker(&mut self, lane: LaneIndex, name: &AgentName) -> Result<Worker<'_>, Fault> {
         let plan = self.plan.lane(lane);
-        agent_index(plan, name).ok_or_else(|| Fault::UnknownAgent(plan.id.clone(), name.clone()))
+        let unknown = || Fault::UnknownAgent(plan.id.clone(), name.clone());
+        let agent = agent_index(plan, name).ok_or_else(unknown)?;
+        Ok(self.worker_at(lane, agent))
+    }
+
+    fn worker_at(&mut self, lane: LaneIndex, at: usize) -> Worker<'_> {
+        Worker { plan: &self.plan, lane: self.plan.lane(lane), state: &mut self.lanes[lane.at()], at }
     }
 }

@@ -7,7 +7,7 @@ use crate::model::{
 };
 use crate::schedule::action::Action;
 use crate::schedule::decide::deciding::{Deciding, plan_job, run_gate};
-use crate::schedule::decide::failure_routing::{checkpoint_failed, gate_failure};
+use crate::schedule::decide::failure_routing::checkpoint_failed;
 use crate::schedule::state::agent::{AgentStep, RestartFrom};
 use crate::schedule::state::gate::Gate;
 
@@ -23,7 +23,7 @@ pub(crate) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usiz
             }
         }
         AgentStep::Running(job) => deciding.want(Action::RunJob(job.clone())),
-        AgentStep::Committing => deciding.want(Action::CommitWork { lane, agent }),
+        AgentStep::Committing => deciding.want(Action::CommitWork(lane, agent)),
         AgentStep::Verifying(gate) => verify(deciding, lane, agent, gate),
         AgentStep::Snapshotting => deciding.want(Action::Snapshot { lane, agent, reason: SnapshotReason::Task }),
         AgentStep::Salvaging(..) if worker.unkept.is_some() => {}
@@ -37,7 +37,7 @@ pub(crate) fn decide_agent(deciding: &mut Deciding, lane: LaneIndex, agent: usiz
         }
         AgentStep::Failed(failure) => retry(deciding, lane, agent, failure),
         AgentStep::Done if worker.worktree.is_some() && !plan.shares_worktree(agent) => {
-            deciding.want(Action::ReleaseAgent { lane, agent });
+            deciding.want(Action::ReleaseAgent(lane, agent));
         }
         AgentStep::Done | AgentStep::Blocked(_) | AgentStep::GaveUp(_) => {}
     }
@@ -51,7 +51,7 @@ fn begin_task(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
         return deciding.want(Action::OpenWorktree { lane, agent: Some(agent) });
     }
     if worker.restart != RestartFrom::Here {
-        return deciding.want(Action::ResetAgent { lane, agent });
+        return deciding.want(Action::ResetAgent(lane, agent));
     }
     let name = plan.agents[agent].name.clone();
     let task = &plan.agents[agent].tasks[worker.task];
@@ -97,7 +97,7 @@ fn verify(deciding: &mut Deciding, lane: LaneIndex, agent: usize, gate: &Gate) {
     match gate {
         Gate::Due => plan_job(deciding, lane, JobRole::Verify { agent: plan.name.clone(), task }),
         Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
-        Gate::Failed(gate) => note_failure(deciding, lane, agent, true, gate_failure("the task's gate failed", gate)),
+        Gate::Failed(gate) => note_failure(deciding, lane, agent, true, gate.failure("the task's gate failed")),
         Gate::Passed => {}
     }
 }
@@ -107,7 +107,7 @@ fn merge(deciding: &mut Deciding, lane: LaneIndex, agent: usize) {
     let state = deciding.state;
     let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
     if !plan.shares_worktree(agent) {
-        return deciding.want(Action::MergeAgent { lane, agent });
+        return deciding.want(Action::MergeAgent(lane, agent));
     }
     let head = lane_state.agents[agent].head.clone().or_else(|| lane_state.head.clone());
     if let Some(head) = head {
@@ -145,7 +145,7 @@ fn retry(deciding: &mut Deciding, lane: LaneIndex, agent: usize, failure: &Failu
     let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
     let worker = &lane_state.agents[agent];
     let Some(level) = lane_state.next_level(plan, agent) else { return };
-    let used = if worker.failed_in_task() { worker.retries } else { lane_state.rework };
+    let used = if worker.failed_in_task() { worker.retries } else { lane_state.rework.rounds };
     let count = match level {
         RetryLevel::Retry => used + 1,
         RetryLevel::Rollback => plan.retries,
@@ -181,10 +181,8 @@ pub(crate) fn answered_no(deciding: &mut Deciding, lane: LaneIndex, agent: usize
     let state = deciding.state;
     let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
     let Some(task) = lane_state.asks(plan, agent) else { return };
-    let Some(answer) = lane_state.answers.get(&HumanGate::Task(task.clone())).filter(|answer| !answer.approved) else {
-        return;
-    };
-    let reason = format!("task {task} was rejected: {}", answer.message);
+    let Some(said) = lane_state.answers.rejection(&HumanGate::Task(task.clone())) else { return };
+    let reason = format!("task {task} was rejected: {said}");
     let tasks = &plan.agents[agent].tasks;
     let before = tasks[..lane_state.agents[agent].task].iter().rfind(|task| !task.kind.is_human());
     deciding.note(match before {

@@ -2,14 +2,34 @@
 
 use std::time::Duration;
 
-use crate::event::{Event, LaneStage};
+use crate::event::{Event, LaneStage, RunOutcome};
 use crate::model::{Checkpoint, JobId, JobRole, LaneIndex, Timestamp};
 use crate::schedule::action::Action;
-use crate::schedule::decide::Decisions;
-use crate::schedule::decide::failure_routing::gate_failure;
 use crate::schedule::state::RunState;
 use crate::schedule::state::agent::AgentStep;
 use crate::schedule::state::gate::Gate;
+
+/// What follows from a state at a moment.
+#[derive(Debug, Default)]
+pub struct Decisions {
+    /// To be appended and applied before anything else happens.
+    pub events: Vec<Event>,
+    /// Wanted now; not to be acted upon while there are events.
+    pub actions: Vec<Action>,
+    /// When to ask again even if nothing happens.
+    pub wake_at: Option<Timestamp>,
+    /// The run has come to its end, once nothing that was acted upon is under way any more.
+    pub finish: Option<Finish>,
+}
+
+/// How a run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Finish {
+    /// In one word.
+    pub outcome: RunOutcome,
+    /// The exit code that says so (SPEC §2).
+    pub code: u8,
+}
 
 /// The decisions in the making, with what is left to give away.
 pub(crate) struct Deciding<'a> {
@@ -49,6 +69,14 @@ pub(crate) fn reach(deciding: &mut Deciding, lane: LaneIndex, checkpoint: Checkp
     deciding.note(Event::CheckpointReached { lane: Some(id), checkpoint });
 }
 
+/// The lane is complete as it stands on its branch.
+pub(crate) fn leave_branch(deciding: &mut Deciding, lane: LaneIndex) {
+    let lane_state = deciding.state.lane(lane);
+    if let (Some(commit), Some(onto)) = (lane_state.head.clone(), lane_state.base.clone()) {
+        deciding.note(Event::LaneMerged { lane: deciding.state.plan.lane(lane).id.clone(), commit, onto });
+    }
+}
+
 /// Runs a list of commands; says whether it is over with success. A setup that fails ends the lane: no agent of it
 /// could fix that.
 pub(crate) fn run_gate(deciding: &mut Deciding, lane: LaneIndex, gate: &Gate, role: JobRole, nothing: bool) -> bool {
@@ -58,7 +86,7 @@ pub(crate) fn run_gate(deciding: &mut Deciding, lane: LaneIndex, gate: &Gate, ro
         Gate::Due => plan_job(deciding, lane, role),
         Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
         Gate::Failed(gate) => {
-            let failure = gate_failure("the setup failed", gate);
+            let failure = gate.failure("the setup failed");
             let id = deciding.state.plan.lane(lane).id.clone();
             deciding.note(Event::FailureNoted { lane: id, agent: None, task: None, failure });
         }
@@ -96,5 +124,5 @@ pub(crate) fn wait_for_jobs(deciding: &mut Deciding, lane: LaneIndex) {
 /// How long a lane may take when neither it nor a person is waited for.
 pub(crate) fn lane_deadline(state: &RunState, lane: LaneIndex) -> Option<(Timestamp, Duration)> {
     let limit = state.plan.lane(lane).timeout?;
-    Some((state.lane(lane).clock?.plus(limit), limit))
+    Some((state.lane(lane).clock.deadline(limit)?, limit))
 }

@@ -4,35 +4,18 @@ use crate::diagnose::{Delegate, re_delegation};
 use crate::event::{Event, LaneStage};
 use crate::model::must_haves::tally;
 use crate::model::text::headline;
-use crate::model::{Diagnosis, ExitCause, Failure, FailureClass, FailureKind, Lane, LaneIndex, Round, Verdict};
+use crate::model::{Diagnosis, Failure, FailureClass, FailureKind, Lane, LaneIndex, Round, Verdict};
 use crate::schedule::action::Action;
 use crate::schedule::decide::deciding::{Deciding, move_on};
 use crate::schedule::state::agent::AgentStep;
 use crate::schedule::state::gate::FailedGate;
-use crate::schedule::state::in_vain::MOST;
 use crate::schedule::state::lane::LaneState;
+use crate::schedule::state::validation::Search;
 
-/// The failure that a gate's exit is, told as "`what`: …".
-pub(crate) fn gate_failure(what: &str, gate: &FailedGate) -> Failure {
-    let exit = &gate.exit;
-    let command = headline(&exit.command, 120);
-    let message = match exit.cause {
-        ExitCause::Lost => format!("{what}: the supervisor of `{command}` died {MOST} times: {}", exit.notes),
-        _ => format!("{what}: `{command}` exited with code {}", exit.exit_code),
-    };
-    Failure {
-        command: Some(exit.command.clone()),
-        exit_code: Some(exit.exit_code),
-        log: exit.tail.clone(),
-        diagnosis: gate.diagnosis.clone(),
-        ..Failure::new(FailureKind::Gate, message)
-    }
-}
-
-/// The same for a gate that judges what several agents did: it names those whose work is in.
+/// The failure of a gate that judges what several agents did: it names those whose work is in.
 fn joint_failure(what: &str, gate: &FailedGate, state: &LaneState, plan: &Lane) -> Failure {
-    let mut failure = gate_failure(what, gate);
-    let merged: Vec<&str> = state.merged_agents().into_iter().map(|agent| plan.agents[agent].name.as_str()).collect();
+    let mut failure = gate.failure(what);
+    let merged: Vec<&str> = state.intake.agents().into_iter().map(|agent| plan.agents[agent].name.as_str()).collect();
     if merged.len() > 1 {
         failure.message.push_str(&format!(" (merged: {})", merged.join(", ")));
     }
@@ -46,7 +29,7 @@ pub(crate) fn checkpoint_failed(deciding: &mut Deciding, lane: LaneIndex, agent:
     let failure = joint_failure("the checkpoint gate failed", gate, lane_state, plan);
     let assignee = match delegate(gate.diagnosis.as_deref(), FailureClass::Unknown) {
         // What nobody understands is given to an agent once, with the log; then a person has to look.
-        Delegate::Escalate if lane_state.misunderstood > 0 => None,
+        Delegate::Escalate if lane_state.rework.misunderstood > 0 => None,
         delegate => Some(lane_state.assignee(plan, delegate, gate.diagnosis.as_deref(), agent)),
     };
     let name = assignee.map(|assignee| plan.agents[assignee].name.clone());
@@ -57,7 +40,7 @@ pub(crate) fn checkpoint_failed(deciding: &mut Deciding, lane: LaneIndex, agent:
 pub(crate) fn search_first(deciding: &mut Deciding, lane: LaneIndex) -> bool {
     let lane_state = deciding.state.lane(lane);
     let wanted = deciding.state.started().is_some_and(|started| started.options.bisect_merges);
-    let search = wanted && !lane_state.bisected && lane_state.merges.len() > 1;
+    let search = wanted && lane_state.validation.search == Search::Due && lane_state.merges().len() > 1;
     if search {
         deciding.want(Action::BisectMerges(Some(lane)));
     }
@@ -69,13 +52,17 @@ pub(crate) fn tests_failed(deciding: &mut Deciding, lane: LaneIndex, what: &str,
     let state = deciding.state;
     let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
     let mut failure = joint_failure(what, gate, lane_state, plan);
-    if let Some(culprit) = lane_state.culprit {
+    let culprit = match lane_state.validation.search {
+        Search::Found(culprit) => Some(culprit),
+        Search::Due | Search::FoundNothing => None,
+    };
+    if let Some(culprit) = culprit {
         failure.message.push_str(&format!("; they first fail with the merge of {}", plan.agents[culprit].name));
     }
     let delegate = delegate(gate.diagnosis.as_deref(), FailureClass::Test);
     let last = plan.last_worker();
     let assignee = last.map(|last| lane_state.assignee(plan, delegate, gate.diagnosis.as_deref(), last));
-    let assignee = lane_state.culprit.or(assignee);
+    let assignee = culprit.or(assignee);
     send_back_to(deciding, lane, assignee, failure);
 }
 
@@ -137,7 +124,7 @@ impl LaneState {
             let changed = &self.agents[**agent].changed;
             diagnosis.findings.iter().any(|finding| changed.iter().any(|path| finding.may_name(path)))
         };
-        self.merged_agents().iter().rev().find(touched).copied()
+        self.intake.agents().iter().rev().find(touched).copied()
     }
 }
 

@@ -57,7 +57,7 @@ pub(crate) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
 fn is_set_up(deciding: &mut Deciding, lane: LaneIndex) -> bool {
     let state = deciding.state;
     let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
-    let works_there = lane_state.stage > LaneStage::Classified && lane_state.merged.is_none();
+    let works_there = lane_state.stage > LaneStage::Classified && lane_state.merged().is_none();
     let nothing = !works_there || lane_state.worktree.is_none() || plan.setup.is_empty();
     run_gate(deciding, lane, &lane_state.setup, JobRole::Setup { agent: None }, nothing)
 }
@@ -112,7 +112,7 @@ fn round(deciding: &mut Deciding, lane: LaneIndex, round: Round) {
     let state = deciding.state;
     let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
     // A lane without an agent that may fix it ends as it is, with its work on its branch.
-    if lane_state.rebuild.is_some() && !plan.round(round).any(|agent| lane_state.agent_end(plan, agent).is_some()) {
+    if lane_state.rebuild().is_some() && !plan.round(round).any(|agent| lane_state.agent_end(plan, agent).is_some()) {
         return deciding.want(Action::ResetLane(lane));
     }
     for agent in plan.round(round) {
@@ -158,21 +158,17 @@ fn round_over(deciding: &mut Deciding, lane: LaneIndex, round: Round) {
 fn synthesis(deciding: &mut Deciding, lane: LaneIndex) {
     let state = deciding.state;
     let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
-    match lane_state.answers.get(&Approval::Plan.into()) {
-        Some(answer) if !answer.approved => {
-            let reason = format!("the plan was rejected: {}", answer.message);
-            match plan.round(Round::Requirements).next_back() {
-                Some(agent) => {
-                    let (lane_id, agent) = (plan.id.clone(), Some(plan.agents[agent].name.clone()));
-                    let failure = Failure::new(FailureKind::Rejected, reason);
-                    deciding.note(Event::FailureNoted { lane: lane_id, agent, task: None, failure });
-                    move_on(deciding, lane, LaneStage::Requirements);
-                }
-                None => deciding.note(Event::LaneBlocked { lane: plan.id.clone(), reason }),
-            }
-        }
-        _ => move_on(deciding, lane, LaneStage::Implementation),
-    }
+    let Some(said) = lane_state.answers.rejection(&Approval::Plan.into()) else {
+        return move_on(deciding, lane, LaneStage::Implementation);
+    };
+    let reason = format!("the plan was rejected: {said}");
+    let Some(agent) = plan.round(Round::Requirements).next_back() else {
+        return deciding.note(Event::LaneBlocked { lane: plan.id.clone(), reason });
+    };
+    let agent = Some(plan.agents[agent].name.clone());
+    let failure = Failure::new(FailureKind::Rejected, reason);
+    deciding.note(Event::FailureNoted { lane: plan.id.clone(), agent, task: None, failure });
+    move_on(deciding, lane, LaneStage::Requirements);
 }
 
 /// The lane's tests and the checkpoint that records them.
@@ -185,7 +181,7 @@ fn validation(deciding: &mut Deciding, lane: LaneIndex) {
         ..Checkpoint::new(Stage::AfterLaneTests, status)
     };
     let commands: Vec<String> = plan.tests.iter().map(ToString::to_string).collect();
-    match &lane_state.tests {
+    match &lane_state.validation.tests {
         Gate::Due if commands.is_empty() => {
             validated(deciding, lane, checkpoint(CheckpointStatus::Complete, "the lane has no tests"));
         }
@@ -217,14 +213,9 @@ fn validated(deciding: &mut Deciding, lane: LaneIndex, passed: Checkpoint) {
         return move_on(deciding, lane, LaneStage::Review);
     }
     let enforced = state.started().is_some_and(|started| started.options.must_haves == MustHavesRule::Enforce);
-    match &lane_state.must_haves {
-        Some((head, verdicts)) if Some(head) == lane_state.head.as_ref() => {
-            if enforced && any_broken(verdicts) {
-                must_haves_missing(deciding, lane, verdicts);
-            } else {
-                move_on(deciding, lane, LaneStage::Review);
-            }
-        }
-        _ => deciding.want(Action::CheckMustHaves(lane)),
+    match lane_state.validation.must_haves(lane_state.head()) {
+        None => deciding.want(Action::CheckMustHaves(lane)),
+        Some(verdicts) if enforced && any_broken(verdicts) => must_haves_missing(deciding, lane, verdicts),
+        Some(_) => move_on(deciding, lane, LaneStage::Review),
     }
 }

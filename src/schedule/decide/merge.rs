@@ -5,7 +5,7 @@ use crate::model::{
     Approval, Checkpoint, CheckpointStatus, CommitId, Failure, FailureKind, JobRole, LaneIndex, MergeMode, Stage,
 };
 use crate::schedule::action::Action;
-use crate::schedule::decide::deciding::{Deciding, move_on, plan_job, reach};
+use crate::schedule::decide::deciding::{Deciding, leave_branch, move_on, plan_job, reach};
 use crate::schedule::decide::failure_routing::{search_first, send_back, tests_failed};
 use crate::schedule::decide::proposal::propose;
 use crate::schedule::state::RunState;
@@ -15,14 +15,14 @@ use crate::schedule::state::in_vain::{Decision, MOST};
 pub(crate) fn decide_merge(deciding: &mut Deciding, lane: LaneIndex) {
     let state = deciding.state;
     let lane_state = state.lane(lane);
-    if lane_state.merged.is_some() {
+    if lane_state.merged().is_some() {
         return move_on(deciding, lane, LaneStage::Complete);
     }
-    if lane_state.rebuild.is_some() {
+    if lane_state.rebuild().is_some() {
         return move_on(deciding, lane, LaneStage::Implementation);
     }
-    if let Some(answer) = lane_state.answers.get(&Approval::Changes.into()).filter(|answer| !answer.approved) {
-        let message = format!("the changes were rejected: {}", answer.message);
+    if let Some(said) = lane_state.answers.rejection(&Approval::Changes.into()) {
+        let message = format!("the changes were rejected: {said}");
         return send_back(deciding, lane, Failure::new(FailureKind::Rejected, message));
     }
     if !lane_state.checkpoints.contains(&Stage::PrePr) {
@@ -52,14 +52,6 @@ fn announce(deciding: &mut Deciding, lane: LaneIndex) {
     reach(deciding, lane, Checkpoint { head_sha, target_branch, context, ..checkpoint });
 }
 
-/// The lane is complete as it stands on its branch.
-pub(crate) fn leave_branch(deciding: &mut Deciding, lane: LaneIndex) {
-    let lane_state = deciding.state.lane(lane);
-    if let (Some(commit), Some(onto)) = (lane_state.head.clone(), lane_state.base.clone()) {
-        deciding.note(Event::LaneMerged { lane: deciding.state.plan.lane(lane).id.clone(), commit, onto });
-    }
-}
-
 /// The lane cannot be merged: the branch does not take what was made for the commit where it is.
 fn refused(state: &RunState, lane: LaneIndex, onto: &CommitId) -> Event {
     let branch = state.started().map_or("the integration branch", |started| started.base_branch.as_str());
@@ -74,7 +66,7 @@ fn refused(state: &RunState, lane: LaneIndex, onto: &CommitId) -> Event {
 fn merge(deciding: &mut Deciding, lane: LaneIndex) {
     let state = deciding.state;
     let lane_state = state.lane(lane);
-    let Some(staged) = &lane_state.staged else {
+    let Some(staged) = lane_state.staged() else {
         return deciding.want(Action::StageMerge(lane));
     };
     if lane_state.in_vain.is_used_up(&Decision::Merge(staged.onto.clone())) {
@@ -83,7 +75,7 @@ fn merge(deciding: &mut Deciding, lane: LaneIndex) {
     if !staged.moved || state.plan.lane(lane).tests.is_empty() {
         return deciding.want(Action::PublishMerge(lane));
     }
-    match &lane_state.merged_tests {
+    match &lane_state.validation.merged_tests {
         Gate::Due => plan_job(deciding, lane, JobRole::MergedTests),
         Gate::Running(job) => deciding.want(Action::RunJob(job.clone())),
         Gate::Passed => deciding.want(Action::PublishMerge(lane)),

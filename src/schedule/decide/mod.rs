@@ -11,6 +11,8 @@ mod merge;
 mod proposal;
 mod soon;
 
+pub use deciding::{Decisions, Finish};
+
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
 
@@ -22,28 +24,6 @@ use crate::schedule::decide::lane::decide_lane;
 use crate::schedule::state::RunState;
 use crate::schedule::state::gate::Gate;
 use crate::schedule::state::lane::LaneEnd;
-
-/// What follows from a state at a moment.
-#[derive(Debug, Default)]
-pub struct Decisions {
-    /// To be appended and applied before anything else happens.
-    pub events: Vec<Event>,
-    /// Wanted now; not to be acted upon while there are events.
-    pub actions: Vec<Action>,
-    /// When to ask again even if nothing happens.
-    pub wake_at: Option<Timestamp>,
-    /// The run has come to its end, once nothing that was acted upon is under way any more.
-    pub finish: Option<Finish>,
-}
-
-/// How a run ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Finish {
-    /// In one word.
-    pub outcome: RunOutcome,
-    /// The exit code that says so (SPEC §2).
-    pub code: u8,
-}
 
 /// What follows from `state` at `now`. Pure: the same arguments give the same decisions.
 pub fn decide(state: &RunState, now: Timestamp) -> Decisions {

@@ -6,8 +6,7 @@ use crate::event::Event;
 use crate::model::retry::{LONGEST_BACKOFF, backoff};
 use crate::model::{LaneIndex, PullRequest, Timestamp};
 use crate::schedule::action::Action;
-use crate::schedule::decide::deciding::Deciding;
-use crate::schedule::decide::merge::leave_branch;
+use crate::schedule::decide::deciding::{Deciding, leave_branch};
 use crate::schedule::state::RunState;
 use crate::schedule::state::proposal::ForgeOutage;
 
@@ -23,7 +22,7 @@ pub(crate) fn propose(deciding: &mut Deciding, lane: LaneIndex) {
         deciding.note(Event::Noted { lane: Some(state.plan.lane(lane).id.clone()), message });
         return leave_branch(deciding, lane);
     }
-    if lane_state.proposal.is_made_for(lane_state.head.as_ref()) {
+    if lane_state.proposal.is_made_for(lane_state.head()) {
         return leave_branch(deciding, lane);
     }
     if let Some(out) = &lane_state.proposal.out
@@ -66,7 +65,7 @@ impl RunState {
 
     /// The pull requests that have to be merged before the lane's.
     pub fn proposals_before(&self, lane: LaneIndex) -> Vec<PullRequest> {
-        let of = |lane: LaneIndex| self.lane(lane).proposal.pull_request.as_ref().map(|(it, _)| it.clone());
+        let of = |lane: LaneIndex| self.lane(lane).proposal.pull_request().cloned();
         self.proposed_before(lane).into_iter().filter_map(of).collect()
     }
 
@@ -75,7 +74,7 @@ impl RunState {
         let dag = self.plan.dag();
         let (mut found, mut open) = (BTreeSet::new(), dag.dependencies(lane).to_vec());
         while let Some(next) = open.pop() {
-            if matches!(self.lane(next).proposal.pull_request, Some((_, Some(_)))) {
+            if self.lane(next).proposal.is_open() {
                 found.insert(next);
             } else {
                 open.extend(dag.dependencies(next));

@@ -31,7 +31,7 @@ impl RunState {
     pub(crate) fn leaving(&self) -> usize {
         let is_merged = |lane: &&LaneIndex| {
             let state = self.lane(**lane);
-            state.merged.is_some() && state.end.is_none() && !self.indexes.is_held_back(**lane)
+            state.merged().is_some() && state.end.is_none() && !self.indexes.is_held_back(**lane)
         };
         self.coming().len() + self.indexes.active().iter().filter(is_merged).count()
     }
@@ -53,7 +53,7 @@ impl RunState {
             && (plan.setup.is_empty() || lane.setup == Gate::Passed)
             && self.plan.gates.checkpoint.is_empty()
             && self.merge_mode() != Some(MergeMode::Pr);
-        by_itself && lane.merged.is_none() && lane.is_on_its_way(plan, &self.plan)
+        by_itself && lane.merged().is_none() && lane.is_on_its_way(plan, &self.plan)
     }
 }
 
@@ -64,7 +64,7 @@ impl LaneState {
 
     fn is_on_its_way(&self, lane: &Lane, plan: &Plan) -> bool {
         let worked = (LaneStage::Implementation..=LaneStage::AwaitingUserApproval).contains(&self.stage);
-        let sound = self.end.is_none() && self.stopping.is_none() && self.failure.is_none() && self.rebuild.is_none();
+        let sound = self.end.is_none() && self.stopping.is_none() && self.failure.is_none() && self.rebuild().is_none();
         let done = |agent: usize| self.agents[agent].is_nearly_done(&lane.agents[agent], plan);
         worked && sound && lane.round(Round::Implementation).all(done)
     }

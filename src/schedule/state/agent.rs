@@ -8,7 +8,7 @@ use crate::schedule::state::agent_phase::AgentPhase;
 use crate::schedule::state::gate::Gate;
 
 /// One agent of a lane.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct AgentState {
     /// Where its work stands, in the words of seed 000.
     pub phase: AgentPhase,
@@ -87,9 +87,10 @@ pub struct OutageState {
 }
 
 /// What comes next for an agent.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub enum AgentStep {
     /// Its next attempt can begin once its worktree is open and there is a place.
+    #[default]
     Ready,
     /// Its next task is a person's, who is asked.
     Asking,
@@ -122,9 +123,10 @@ pub enum AgentStep {
 }
 
 /// Where a retry starts from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RestartFrom {
     /// The worktree as the failed attempt left it.
+    #[default]
     Here,
     /// The last state that passed its gate.
     LastGood,
@@ -133,35 +135,6 @@ pub enum RestartFrom {
 }
 
 impl AgentState {
-    pub(crate) fn new() -> Self {
-        Self {
-            phase: AgentPhase::Initialized,
-            step: AgentStep::Ready,
-            task: 0,
-            retries: 0,
-            attempt: 0,
-            worktree: None,
-            setup: Gate::Due,
-            start: None,
-            head: None,
-            changed: Vec::new(),
-            good: None,
-            passed: Vec::new(),
-            past: Vec::new(),
-            rolled_back: false,
-            excused: false,
-            outage: None,
-            salvaged: Vec::new(),
-            restart: RestartFrom::Here,
-            session: None,
-            rejection: None,
-            claims_completion: false,
-            said: Vec::new(),
-            keep_since: None,
-            unkept: None,
-        }
-    }
-
     /// The entries of `failure_context` for an attempt at `task`: of that task and of the agent's work as a whole.
     pub fn failure_context(&self, task: &TaskId) -> Vec<String> {
         let concerns = |failure: &&PastFailure| failure.task.as_ref().is_none_or(|about| about == task);
@@ -229,15 +202,65 @@ impl AgentState {
         self.claims_completion && first_time && self.task + 1 == tasks && self.head == self.start
     }
 
-    /// An attempt that failed while something was out failed for that.
-    pub(crate) fn blame_outage(&mut self, reading: Option<&Reading>) {
-        if let (AgentStep::Judging(failure), Some(Reading::Outage(outage))) = (&mut self.step, reading) {
-            failure.kind = outage.kind.into();
-            // What its own stream complained of stands there already.
-            if !failure.message.contains(&outage.line) {
-                failure.message = format!("{}: {}", failure.message, outage.line);
-            }
+    /// Its worktree is where its next attempt starts from.
+    pub(crate) fn reset(&mut self, head: &CommitId) {
+        if self.restart == RestartFrom::LaneHead {
+            self.start = Some(head.clone());
+            self.passed.clear();
+        } else if self.good.as_ref() != Some(head) {
+            self.fall_back_to(head);
         }
+        self.stand_at(head);
+    }
+
+    pub(crate) fn open(&mut self, worktree: &Worktree) {
+        self.worktree = Some(worktree.clone());
+        self.start = Some(worktree.head.clone());
+        self.passed.clear();
+        self.stand_at(&worktree.head);
+        if self.phase == AgentPhase::Initialized {
+            self.phase = AgentPhase::Planning;
+        }
+    }
+
+    fn stand_at(&mut self, head: &CommitId) {
+        self.restart = RestartFrom::Here;
+        self.session = None;
+        self.head = Some(head.clone());
+        self.good = Some(head.clone());
+    }
+
+    pub(crate) fn release(&mut self) {
+        self.worktree = None;
+        self.setup = Gate::Due;
+    }
+
+    /// Its task passed with its branch where it stands.
+    pub(crate) fn pass_task(&mut self) {
+        self.good = self.head.clone();
+        self.passed.extend(self.head.clone());
+        self.retries = 0;
+        self.rolled_back = false;
+        self.excused = false;
+        self.session = None;
+    }
+
+    pub(crate) fn remember(&mut self, task: Option<&TaskId>, failure: &Failure) {
+        let context = if failure.kind.is_outage() { Vec::new() } else { failure.context(self.attempt) };
+        let findings = failure.diagnosis.iter().flat_map(|diagnosis| &diagnosis.findings);
+        let complaints = findings.map(ToString::to_string).collect();
+        self.past.push(PastFailure { task: task.cloned(), context, signature: failure.signature(), complaints });
+    }
+
+    /// Counts how long something outside has been out, at most `limit`.
+    pub(crate) fn note_outage(&mut self, reading: Option<&Reading>, at: Timestamp, limit: Duration) {
+        let Some(Reading::Outage(outage)) = reading else {
+            self.outage = None;
+            return;
+        };
+        let (since, waits) = self.outage.map_or((at, 0), |known| (known.since, known.waits));
+        let given_up = at.since(since) >= limit;
+        self.outage = Some(OutageState { since, waits, retry_after: outage.retry_after, given_up });
     }
 
     /// Has the gate run again that the work did not pass, before anybody is paid to work on it: the user may have changed
@@ -272,9 +295,13 @@ impl AgentState {
         self.keep_since = keeping.then_some(self.keep_since.unwrap_or(at));
     }
 
-    pub(crate) fn abandon(&mut self) {
-        if self.phase.may_become(AgentPhase::Abandoned) {
-            self.phase = AgentPhase::Abandoned;
+    /// Its lane failed: if it waits for a retry, none is left.
+    pub(crate) fn give_up(&mut self) {
+        if let AgentStep::Failed(failure) = &self.step {
+            self.step = AgentStep::GaveUp(failure.clone());
+            if self.phase.may_become(AgentPhase::Abandoned) {
+                self.phase = AgentPhase::Abandoned;
+            }
         }
     }
 

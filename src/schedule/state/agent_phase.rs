@@ -2,8 +2,10 @@
 
 crate::model::word_enum! {
     /// Where an agent's work stands.
+    #[derive(Default)]
     AgentPhase {
         /// Nothing was done.
+        #[default]
         Initialized = "INITIALIZED",
         /// Its worktree and prompt are made.
         Planning = "PLANNING",

@@ -258,8 +258,7 @@ impl LaneIndexes {
 impl Marks {
     fn of(lane: &LaneState, plan: &Lane) -> Self {
         let begun = lane.stage != LaneStage::Waiting;
-        let complete = matches!(lane.end, Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left));
-        let over = lane.end.is_some() || lane.merged.is_some();
+        let (complete, over) = (lane.is_complete(), lane.is_over());
         let busy = begun && !complete && (lane.end.is_none() || !lane.is_quiet());
         Self {
             waits: !begun && lane.end.is_none() && lane.missing == 0 && lane.stopping.is_none(),

@@ -1,91 +1,54 @@
 //! One lane: where it is, what it has, and what was decided about it.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 
 use crate::event::{Event, LaneStage, Worktree};
 use crate::model::{
     AgentName, Approval, CommitId, Failure, HumanGate, JobId, Lane, RetryLevel, Round, Stage, TaskId, Timestamp,
-    Verdict,
 };
 use crate::schedule::state::agent::{AgentState, AgentStep};
+use crate::schedule::state::answers::{Answer, Answers};
 use crate::schedule::state::gate::Gate;
 use crate::schedule::state::in_vain::InVain;
+use crate::schedule::state::intake::Intake;
+use crate::schedule::state::lane_clock::LaneClock;
+use crate::schedule::state::merging::{Merging, Rebuild, StagedMerge};
 use crate::schedule::state::proposal::ProposalState;
+use crate::schedule::state::rework::Rework;
+use crate::schedule::state::validation::Validation;
 
 /// One lane.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct LaneState {
-    /// Where it stands.
-    pub stage: LaneStage,
-    /// How it ended, if it did.
-    pub end: Option<LaneEnd>,
+    pub(in crate::schedule) stage: LaneStage,
+    pub(in crate::schedule) end: Option<LaneEnd>,
     /// Dependencies that are not merged yet.
-    pub missing: usize,
-    /// What it is built on.
-    pub base: Option<CommitId>,
-    /// The first of its ports; 0 before it has any.
-    pub port: u16,
-    /// Its own worktree.
-    pub worktree: Option<Worktree>,
-    /// Its branch's head.
-    pub head: Option<CommitId>,
-    /// Its `setup` commands.
-    pub setup: Gate,
-    /// Its agents, in the order of the plan.
-    pub agents: Vec<AgentState>,
-    /// Agents whose work is taken into the lane, one at a time, first come first served.
-    pub intake: VecDeque<usize>,
-    /// Merges of agents into the lane since it stands on its base, oldest first: whose, and the lane's head after it.
-    pub merges: Vec<(usize, CommitId)>,
-    /// The merges were searched for the one that broke the tests that failed last.
-    pub bisected: bool,
-    /// The agent whose merge that search found.
-    pub culprit: Option<usize>,
-    /// How often a gate failed on the lane as a whole and nobody could tell of which kind that was.
-    pub misunderstood: u32,
-    /// The agent that is to fix that, until its work is in the lane again.
-    pub assignee: Option<usize>,
-    /// Its tests, on its branch.
-    pub tests: Gate,
-    /// Its tests, on the merged result.
-    pub merged_tests: Gate,
-    /// What became of its must-haves, and at which head.
-    pub must_haves: Option<(CommitId, Vec<Verdict>)>,
-    /// The checkpoints it reached on its present way.
-    pub checkpoints: BTreeSet<Stage>,
-    /// The answers that people gave.
-    pub answers: BTreeMap<HumanGate, Answer>,
+    pub(in crate::schedule) missing: usize,
+    pub(in crate::schedule) base: Option<CommitId>,
+    pub(in crate::schedule) port: u16,
+    pub(in crate::schedule) worktree: Option<Worktree>,
+    pub(in crate::schedule) head: Option<CommitId>,
+    pub(in crate::schedule) setup: Gate,
+    pub(in crate::schedule) agents: Vec<AgentState>,
+    pub(in crate::schedule) intake: Intake,
+    pub(in crate::schedule) validation: Validation,
+    pub(in crate::schedule) rework: Rework,
+    pub(in crate::schedule) merging: Merging,
+    pub(in crate::schedule) proposal: ProposalState,
+    pub(in crate::schedule) answers: Answers,
     /// What people said when they resumed the run, oldest first.
-    pub remarks: Vec<String>,
-    /// How often it was sent back to its agents.
-    pub rework: u32,
-    /// A merge that is made and not published.
-    pub staged: Option<StagedMerge>,
-    /// What the lane must be put onto before its agents go on.
-    pub rebuild: Option<Rebuild>,
-    /// The integration branch with its work in it; with `--merge none` and `pr` the lane's own head.
-    pub merged: Option<CommitId>,
-    /// What the remote and the forge have of it.
-    pub proposal: ProposalState,
-    /// Jobs that were started and have not ended.
-    pub running: BTreeSet<JobId>,
-    /// It was asked to stop; nothing new begins in it.
-    pub stopping: Option<bool>,
+    pub(in crate::schedule) remarks: Vec<String>,
+    pub(in crate::schedule) clock: LaneClock,
+    /// The checkpoints it reached on its present way.
+    pub(in crate::schedule) checkpoints: BTreeSet<Stage>,
+    pub(in crate::schedule) snapshots: Vec<(String, CommitId)>,
+    pub(in crate::schedule) running: BTreeSet<JobId>,
+    /// It was asked to stop, perhaps by force; nothing new begins in it.
+    pub(in crate::schedule) stopping: Option<bool>,
     /// A failure that was noted for the lane and has not been acted upon.
-    pub failure: Option<Failure>,
-    /// Since when its time limit counts.
-    pub clock: Option<Timestamp>,
-    /// When it came to its stage, or somebody began to put it back; a resume changes nothing of that. What is kept of
-    /// its worktree is named by it, so that who is asked again finds what was kept before.
-    pub stands_since: Option<Timestamp>,
-    /// Since when it waits for a person.
-    pub parked_since: Option<Timestamp>,
-    /// The refs that keep its snapshots, and what they keep.
-    pub snapshots: Vec<(String, CommitId)>,
-    /// Somebody began to put it back and has not come to the end of that.
-    pub rolling_back: bool,
-    /// Decisions that came to nothing and are made again.
-    pub(crate) in_vain: InVain,
+    pub(in crate::schedule) failure: Option<Failure>,
+    pub(in crate::schedule) rolling_back: bool,
+    pub(in crate::schedule) in_vain: InVain,
 }
 
 /// How a lane ended.
@@ -103,74 +66,115 @@ pub enum LaneEnd {
     Blocked(String),
 }
 
-/// A person's answer at a gate.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    /// Yes or no.
-    pub approved: bool,
-    /// What was said.
-    pub message: String,
-}
-
-/// A merge that is made and not published.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StagedMerge {
-    /// The integration branch it was made for.
-    pub onto: CommitId,
-    /// The merge.
-    pub commit: CommitId,
-    /// Whether the lane's tests have not seen all that it holds.
-    pub moved: bool,
-}
-
-/// What a lane is put onto before its agents go on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Rebuild {
-    /// The integration branch alone: the lane's work does not merge and is done again.
-    OnIntegration,
-    /// The lane's own work merged with the integration branch: it merges, and its tests fail.
-    OnMerge(CommitId),
-}
-
 impl LaneState {
     pub(crate) fn new(lane: &Lane, missing: usize) -> Self {
-        Self {
-            stage: LaneStage::Waiting,
-            end: None,
-            missing,
-            base: None,
-            port: 0,
-            worktree: None,
-            head: None,
-            setup: Gate::Due,
-            agents: lane.agents.iter().map(|_| AgentState::new()).collect(),
-            intake: VecDeque::new(),
-            merges: Vec::new(),
-            bisected: false,
-            culprit: None,
-            misunderstood: 0,
-            assignee: None,
-            tests: Gate::Due,
-            merged_tests: Gate::Due,
-            must_haves: None,
-            checkpoints: BTreeSet::new(),
-            answers: BTreeMap::new(),
-            remarks: Vec::new(),
-            rework: 0,
-            staged: None,
-            rebuild: None,
-            merged: None,
-            proposal: ProposalState::default(),
-            running: BTreeSet::new(),
-            stopping: None,
-            failure: None,
-            clock: None,
-            stands_since: None,
-            parked_since: None,
-            snapshots: Vec::new(),
-            rolling_back: false,
-            in_vain: InVain::default(),
-        }
+        Self { missing, agents: vec![AgentState::default(); lane.agents.len()], ..Self::default() }
+    }
+
+    /// Where it stands.
+    pub fn stage(&self) -> LaneStage {
+        self.stage
+    }
+
+    /// How it ended, if it did.
+    pub fn end(&self) -> Option<&LaneEnd> {
+        self.end.as_ref()
+    }
+
+    /// What it is built on.
+    pub fn base(&self) -> Option<&CommitId> {
+        self.base.as_ref()
+    }
+
+    /// Its branch's head.
+    pub fn head(&self) -> Option<&CommitId> {
+        self.head.as_ref()
+    }
+
+    /// The first of its ports; 0 before it has any.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its own worktree.
+    pub fn worktree(&self) -> Option<&Worktree> {
+        self.worktree.as_ref()
+    }
+
+    /// Where the agent works; the lane's worktree if it shares that.
+    pub fn workplace(&self, plan: &Lane, agent: usize) -> Option<&Worktree> {
+        if plan.shares_worktree(agent) { self.worktree.as_ref() } else { self.agents[agent].worktree.as_ref() }
+    }
+
+    /// Its agents, in the order of the plan.
+    pub fn agents(&self) -> &[AgentState] {
+        &self.agents
+    }
+
+    /// The commit that an agent began at. Agents that share the lane's worktree begin where the one before ended.
+    pub fn start_of(&self, agent: usize) -> Option<&CommitId> {
+        let before = || self.intake.merges().last().map(|(_, head)| head);
+        self.agents[agent].start.as_ref().or_else(before).or(self.base.as_ref())
+    }
+
+    /// Merges of agents into it since it stands on its base, oldest first: whose, and its head after it.
+    pub fn merges(&self) -> &[(usize, CommitId)] {
+        self.intake.merges()
+    }
+
+    /// A merge into the integration branch that is made and not published.
+    pub fn staged(&self) -> Option<&StagedMerge> {
+        self.merging.staged.as_ref()
+    }
+
+    /// The merge that its tests judge in its worktree, which is on no branch meanwhile.
+    pub fn merge_under_test(&self, plan: &Lane) -> Option<&StagedMerge> {
+        self.staged().filter(|staged| staged.moved && !plan.tests.is_empty())
+    }
+
+    /// What it must be put onto before its agents go on.
+    pub fn rebuild(&self) -> Option<&Rebuild> {
+        self.merging.rebuild.as_ref()
+    }
+
+    /// The integration branch with its work in it; with `--merge none` and `pr` the lane's own head.
+    pub fn merged(&self) -> Option<&CommitId> {
+        self.merging.merged.as_ref()
+    }
+
+    /// What the remote and the forge have of it.
+    pub fn proposal(&self) -> &ProposalState {
+        &self.proposal
+    }
+
+    /// The refs that keep its snapshots, and what they keep.
+    pub fn snapshots(&self) -> &[(String, CommitId)] {
+        &self.snapshots
+    }
+
+    /// Jobs that were started and have not ended.
+    pub fn running(&self) -> &BTreeSet<JobId> {
+        &self.running
+    }
+
+    /// When it came to its stage, or its rollback began.
+    pub fn stands_since(&self) -> Option<Timestamp> {
+        self.clock.stands_since()
+    }
+
+    /// Whether its rollback began and is not finished.
+    pub fn is_half_rolled_back(&self) -> bool {
+        self.rolling_back
+    }
+
+    /// What people said of it, in their answers and when they resumed the run.
+    pub fn remarks(&self) -> Vec<String> {
+        self.answers.messages().chain(&self.remarks).cloned().collect()
+    }
+
+    /// The answer that was given at a gate.
+    pub fn answer(&self, gate: &HumanGate) -> Option<&Answer> {
+        self.answers.get(gate)
     }
 
     /// Whether anything of it was made that is still there.
@@ -180,7 +184,22 @@ impl LaneState {
 
     /// Whether its work is where it belongs, now or from an earlier run.
     pub fn is_merged(&self) -> bool {
-        self.merged.is_some() || self.end == Some(LaneEnd::MergedBefore)
+        self.merged().is_some() || self.end == Some(LaneEnd::MergedBefore)
+    }
+
+    /// Whether it failed or is blocked, which a resume tries again.
+    pub(crate) fn gave_up(&self) -> bool {
+        matches!(self.end, Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_)))
+    }
+
+    /// Whether there is nothing left to do in it.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.end, Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left))
+    }
+
+    /// Whether it ended or its work is where it belongs.
+    pub(crate) fn is_over(&self) -> bool {
+        self.end.is_some() || self.merged().is_some()
     }
 
     /// Whether this run has work to do in it.
@@ -190,21 +209,13 @@ impl LaneState {
 
     /// Whether it can do nothing before a person says something.
     pub fn is_parked(&self, plan: &Lane) -> bool {
-        let unanswered = |gate: Approval| plan.needs(gate) && !self.answers.contains_key(&gate.into());
+        let unanswered = |gate: Approval| plan.needs(gate) && self.answers.get(&gate.into()).is_none();
         self.is_stopped() || self.waits_for_people(plan) || approval_at(self.stage).is_some_and(unanswered)
     }
 
     /// Whether it was asked to stop and nothing of it is left running.
     pub fn is_stopped(&self) -> bool {
         self.stopping.is_some() && self.is_quiet()
-    }
-
-    /// Agents whose work is in the lane, in the order in which it came, the last time each.
-    pub(crate) fn merged_agents(&self) -> Vec<usize> {
-        let last = |&(at, (agent, _)): &(usize, &(usize, CommitId))| {
-            self.merges[at + 1..].iter().all(|(later, _)| later != agent)
-        };
-        self.merges.iter().enumerate().filter(last).map(|(_, (agent, _))| *agent).collect()
     }
 
     /// Whether no agent of it is at work and nothing that one did waits to be judged, committed, kept or merged.
@@ -225,11 +236,6 @@ impl LaneState {
         self.running.is_empty() && !self.agents.iter().any(salvaging)
     }
 
-    /// Whether a person already said yes at `gate`.
-    pub fn approved(&self, gate: &HumanGate) -> bool {
-        self.answers.get(gate).is_some_and(|answer| answer.approved)
-    }
-
     /// The person's task that the agent waits for.
     pub fn asks<'p>(&self, plan: &'p Lane, agent: usize) -> Option<&'p TaskId> {
         let worker = &self.agents[agent];
@@ -241,7 +247,7 @@ impl LaneState {
         let Some(round) = current_round(plan, self.stage) else { return false };
         let mut asks = false;
         for agent in plan.round(round) {
-            let unanswered = |task: &TaskId| !self.answers.contains_key(&HumanGate::Task(task.clone()));
+            let unanswered = |task: &TaskId| self.answers.get(&HumanGate::Task(task.clone())).is_none();
             match &self.agents[agent].step {
                 AgentStep::Asking if self.asks(plan, agent).is_some_and(unanswered) => asks = true,
                 AgentStep::Done if self.agents[agent].worktree.is_none() || plan.shares_worktree(agent) => {}
@@ -259,7 +265,7 @@ impl LaneState {
     /// put back once; the lane as a whole is only retried, because only a task has a last state that passed.
     pub(crate) fn next_level(&self, plan: &Lane, agent: usize) -> Option<RetryLevel> {
         let worker = &self.agents[agent];
-        let retries = if worker.failed_in_task() { worker.retries } else { self.rework };
+        let retries = if worker.failed_in_task() { worker.retries } else { self.rework.rounds };
         let may_roll_back = worker.failed_in_task() && plan.retries > 0;
         match worker.outage {
             Some(outage) if outage.given_up => None,
@@ -271,10 +277,9 @@ impl LaneState {
         }
     }
 
-    /// Whether another agent is being taken into the lane: its branch and its worktree change for one at a time, and
-    /// the checkpoint gate judges one at a time.
+    /// Whether another agent is being taken into the lane.
     pub(crate) fn waits_for_its_turn(&self, agent: usize) -> bool {
-        self.agents[agent].step == AgentStep::Merging && self.intake.front() != Some(&agent)
+        self.agents[agent].step == AgentStep::Merging && !self.intake.is_turn_of(agent)
     }
 
     /// Whether nothing more will come of the agent in this life of the run.

@@ -2,12 +2,18 @@
 
 pub(crate) mod agent;
 pub(crate) mod agent_phase;
+pub(crate) mod answers;
 pub(crate) mod gate;
 pub(crate) mod in_vain;
 pub(crate) mod indexes;
+pub(crate) mod intake;
 pub(crate) mod lane;
+pub(crate) mod lane_clock;
 pub(crate) mod lane_stage;
+pub(crate) mod merging;
 pub(crate) mod proposal;
+pub(crate) mod rework;
+pub(crate) mod validation;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -15,7 +21,9 @@ use std::sync::Arc;
 use crate::event::{Event, LaneStage, RunOutcome, RunStarted, StopReason, Worktree};
 use crate::model::plan::SPECIALIST_TIME_LIMIT;
 use crate::model::text::shell_line;
-use crate::model::{Agent, CommitId, HumanGate, JobId, JobRole, LaneId, LaneIndex, Plan, Round, Timestamp, Usage};
+use crate::model::{
+    Agent, CommitId, HumanGate, JobId, JobRole, LaneId, LaneIndex, MergeMode, Plan, Round, Timestamp, Usage,
+};
 use crate::schedule::state::gate::Gate;
 use crate::schedule::state::in_vain::InVain;
 use crate::schedule::state::indexes::LaneIndexes;
@@ -104,6 +112,11 @@ impl RunState {
         self.started.as_deref()
     }
 
+    /// How finished lanes reach the integration branch.
+    pub(crate) fn merge_mode(&self) -> Option<MergeMode> {
+        self.started.as_ref().map(|started| started.options.merge)
+    }
+
     /// Why no more agents may be started, if the budget is used up.
     pub(crate) fn budget_exhausted(&self) -> Option<String> {
         let started = self.started.as_ref()?;
@@ -186,7 +199,7 @@ impl RunState {
         let approval = approval_at(state.stage).filter(|gate| plan.needs(*gate)).map(HumanGate::from);
         let tasks = (0..plan.agents.len()).filter_map(|agent| state.asks(plan, agent)).cloned().map(HumanGate::Task);
         let mut gates: Vec<HumanGate> = approval.into_iter().chain(tasks).collect();
-        gates.retain(|gate| !state.answers.contains_key(gate));
+        gates.retain(|gate| state.answers.get(gate).is_none());
         gates.dedup();
         gates
     }
@@ -203,11 +216,7 @@ impl RunState {
 
     /// Every job that was started or planned and has not ended.
     pub fn running_jobs(&self) -> impl Iterator<Item = &JobId> {
-        let last = match &self.final_gate {
-            Gate::Running(job) => Some(job),
-            _ => None,
-        };
-        self.lanes.iter().flat_map(|lane| &lane.running).chain(last)
+        self.lanes.iter().flat_map(|lane| &lane.running).chain(self.final_gate.job())
     }
 
     /// How long the path from where the lane stands to the end takes at most, in seconds.

@@ -1,21 +1,19 @@
 //! What is known of a lane's branch on the remote, and of its pull request.
 
 use crate::event::Event;
-use crate::model::{CommitId, MergeMode, Outage, PullRequest, Timestamp};
-use crate::schedule::state::RunState;
+use crate::model::{CommitId, Outage, PullRequest, Timestamp};
 
 /// What the remote and the forge have of a lane.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProposalState {
-    /// Heads of its branch that were to be pushed, in all of its lives: what the remote has of it is one of them, or
-    /// somebody else's.
-    pub announced: Vec<CommitId>,
+    pub(in crate::schedule) announced: Vec<CommitId>,
     /// What the remote has of its branch.
-    pub pushed: Option<CommitId>,
-    /// Its pull request, and the head that it was opened or brought up to date for; `None`: in an earlier life.
-    pub pull_request: Option<(PullRequest, Option<CommitId>)>,
+    pub(in crate::schedule) pushed: Option<CommitId>,
+    pull_request: Option<PullRequest>,
+    /// The head that the pull request was opened or brought up to date for in this life of the lane.
+    made_for: Option<CommitId>,
     /// The remote or the forge cannot be reached.
-    pub(crate) out: Option<ForgeOutage>,
+    pub(in crate::schedule) out: Option<ForgeOutage>,
 }
 
 /// A remote or a forge that cannot be reached.
@@ -30,6 +28,26 @@ pub(crate) struct ForgeOutage {
 }
 
 impl ProposalState {
+    /// Heads of its branch that were to be pushed, in all of its lives: what the remote has of it is one of them, or
+    /// was pushed by another program.
+    pub fn announced(&self) -> &[CommitId] {
+        &self.announced
+    }
+
+    /// Its pull request, which may be of an earlier life.
+    pub fn pull_request(&self) -> Option<&PullRequest> {
+        self.pull_request.as_ref()
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        self.made_for.is_some()
+    }
+
+    /// Whether the forge has what the lane holds at `head`.
+    pub(crate) fn is_made_for(&self, head: Option<&CommitId>) -> bool {
+        self.pull_request.is_some() && self.made_for.as_ref() == head
+    }
+
     pub(crate) fn apply(&mut self, event: &Event, at: Timestamp) {
         match event {
             Event::BranchPushed { head, .. } => {
@@ -37,7 +55,8 @@ impl ProposalState {
                 self.out = None;
             }
             Event::PullRequestOpened { pull_request, head, .. } => {
-                self.pull_request = Some((pull_request.clone(), Some(head.clone())));
+                self.pull_request = Some(pull_request.clone());
+                self.made_for = Some(head.clone());
                 self.out = None;
             }
             Event::ForgeUnavailable { outage, .. } => {
@@ -50,19 +69,6 @@ impl ProposalState {
 
     /// What is left of it when the lane is put back: the remote and the forge still have what was brought there.
     pub(crate) fn after_rollback(self) -> Self {
-        let pull_request = self.pull_request.map(|(it, _)| (it, None));
-        Self { announced: self.announced, pull_request, ..Self::default() }
-    }
-
-    /// Whether the forge has what the lane holds at `head`.
-    pub(crate) fn is_made_for(&self, head: Option<&CommitId>) -> bool {
-        self.pull_request.as_ref().is_some_and(|(_, made_for)| made_for.as_ref() == head)
-    }
-}
-
-impl RunState {
-    /// How finished lanes reach the integration branch.
-    pub(crate) fn merge_mode(&self) -> Option<MergeMode> {
-        self.started.as_ref().map(|started| started.options.merge)
+        Self { announced: self.announced, pull_request: self.pull_request, ..Self::default() }
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn findings(facts: &RunFacts, expected: &Expected) -> Vec<Finding> {
     found.extend(state.blocked().map(|reason| blocked(facts, reason)));
     for (lane, plan) in state.plan().indices().map(|at| (state.lane(at), state.plan().lane(at))) {
         // A lane that only waits for another one is not reported itself.
-        if let (Some(LaneEnd::Blocked(reason)), true) = (&lane.end, lane.stage != LaneStage::Waiting) {
+        if let (Some(LaneEnd::Blocked(reason)), true) = (lane.end(), lane.stage() != LaneStage::Waiting) {
             found.push(blocked(facts, reason).of(&(Some(plan.id.clone()), None)));
         }
     }

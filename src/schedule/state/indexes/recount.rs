@@ -23,7 +23,7 @@ impl RunState {
         assert_eq!(indexes.active, self.those(|lane| self.is_active(lane)), "active lanes");
         self.check_held_back();
         assert_eq!(indexes.any_failed(), self.lanes.iter().any(|lane| matches!(lane.end, Some(LaneEnd::Failed(_)))));
-        assert_eq!(indexes.all_complete(), self.lanes.iter().all(is_complete));
+        assert_eq!(indexes.all_complete(), self.lanes.iter().all(LaneState::is_complete));
     }
 
     fn those(&self, are: impl Fn(LaneIndex) -> bool) -> BTreeSet<LaneIndex> {
@@ -33,7 +33,7 @@ impl RunState {
     fn is_ready(&self, index: LaneIndex) -> bool {
         let lane = self.lane(index);
         let waits = lane.stage == LaneStage::Waiting && lane.end.is_none() && lane.stopping.is_none();
-        let over = |lane: LaneIndex| self.lane(lane).end.is_some() || self.lane(lane).merged.is_some();
+        let over = |lane: LaneIndex| self.lane(lane).is_over();
         let preceded = self.plan.sequences.iter().any(|&(first, then)| then == index && !over(first));
         waits && lane.missing == 0 && !preceded && !self.excluders(index).any(|other| holds(self.lane(other)))
     }
@@ -50,7 +50,7 @@ impl RunState {
     fn is_active(&self, index: LaneIndex) -> bool {
         let lane = self.lane(index);
         let goes_on = lane.stage != LaneStage::Waiting && (lane.end.is_none() || !lane.is_quiet());
-        goes_on && !is_complete(lane) && !lane.is_parked(self.plan.lane(index))
+        goes_on && !lane.is_complete() && !lane.is_parked(self.plan.lane(index))
     }
 
     /// Lanes that are not held back may run at once, and each of those held back must not run beside them.
@@ -80,10 +80,5 @@ fn ready(indexes: &LaneIndexes) -> BTreeSet<LaneIndex> {
 }
 
 fn holds(lane: &LaneState) -> bool {
-    let over = lane.end.is_some() || lane.merged.is_some();
-    lane.stage != LaneStage::Waiting && !(over && lane.is_quiet())
-}
-
-fn is_complete(lane: &LaneState) -> bool {
-    matches!(lane.end, Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left))
+    lane.stage != LaneStage::Waiting && !(lane.is_over() && lane.is_quiet())
 }

@@ -1,0 +1,45 @@
+//! What judges the work of a lane as a whole.
+
+use crate::model::must_haves::any_broken;
+use crate::model::{CommitId, Verdict};
+use crate::schedule::state::gate::Gate;
+
+/// The tests and the must-haves of a lane since it last came from its agents.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Validation {
+    /// Its tests, on its branch.
+    pub(in crate::schedule) tests: Gate,
+    /// Its tests, on the merged result.
+    pub(in crate::schedule) merged_tests: Gate,
+    pub(in crate::schedule) search: Search,
+    must_haves: Option<(CommitId, Vec<Verdict>)>,
+}
+
+/// The search for the merge of an agent that broke the tests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Search {
+    #[default]
+    Due,
+    FoundNothing,
+    /// The merge of this agent.
+    Found(usize),
+}
+
+impl Validation {
+    /// What became of the must-haves at that head.
+    pub(crate) fn must_haves(&self, head: Option<&CommitId>) -> Option<&[Verdict]> {
+        let (at, verdicts) = self.must_haves.as_ref()?;
+        (Some(at) == head).then_some(verdicts)
+    }
+
+    pub(crate) fn check(&mut self, head: &CommitId, verdicts: &[Verdict]) {
+        self.must_haves = Some((head.clone(), verdicts.to_vec()));
+    }
+
+    /// What failed is tried again.
+    pub(crate) fn retry(&mut self) {
+        self.tests.retry();
+        self.merged_tests.retry();
+        self.must_haves.take_if(|(_, verdicts)| any_broken(verdicts));
+    }
+}
