@@ -60,8 +60,6 @@ pub enum GitError {
     Unreadable { path: PathBuf, what: String, reason: String },
     #[error("{path} is in the middle of {which}; finish or abort it there")]
     OperationInProgress { path: PathBuf, which: &'static str },
-    #[error("{lock} exists: another git works there, or died; if none does, delete the file")]
-    IndexLocked { lock: PathBuf },
     #[error("{lock} exists: another git changes refs, or died; if no git runs in this repository, delete the file")]
     RefsLocked { lock: PathBuf },
     #[error(
