@@ -62,13 +62,7 @@ impl Executor {
         let mut trailers = self.trailers(&id);
         trailers.extend([("Agent", name.as_str()), ("Task", task.id.as_str())]);
         let message = format!("{id}: {subject}");
-        let request = CommitRequest {
-            worktree: &worktree.path,
-            message: &message,
-            trailers: &trailers,
-            since: start,
-            nobody_else: true,
-        };
+        let request = CommitRequest { worktree: &worktree.path, message: &message, trailers: &trailers, since: start };
         let mut committed = git::commit_all(&self.repository, &request)?;
         if let Err(gone) = self.repository.vouch_for(&worktree.path) {
             // Files that were being removed are no deletions of the agent's.

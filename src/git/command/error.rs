@@ -51,8 +51,6 @@ pub enum GitError {
     Unreadable { path: PathBuf, what: String, reason: String },
     #[error("{path} is in the middle of {which}")]
     OperationInProgress { path: PathBuf, which: &'static str },
-    #[error("{lock} exists: another git works there, or died")]
-    IndexLocked { lock: PathBuf },
     #[error("{lock} exists: another git changes refs, or died")]
     RefsLocked { lock: PathBuf },
     #[error(
@@ -107,7 +105,6 @@ impl GitError {
                 .to_owned(),
             Self::Unreadable { .. } => "give read permission or shorten the path, or remove it".to_owned(),
             Self::OperationInProgress { .. } => "finish or abort it there".to_owned(),
-            Self::IndexLocked { .. } => "if none does, delete the file".to_owned(),
             Self::RefsLocked { .. } => "if no git runs in this repository, delete the file".to_owned(),
             Self::Astray { branch, .. } => format!("check out `{branch}` there"),
             Self::NotOurs { .. } => "move it away".to_owned(),

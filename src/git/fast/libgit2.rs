@@ -30,6 +30,14 @@ impl Repository {
     }
 }
 
+/// The first paragraph of a commit's message, as one line.
+pub(crate) fn subject_of(repository: &Repository, commit: &CommitId) -> Option<String> {
+    repository.in_process(|git| {
+        let commit = git.find_commit(oid(commit)?)?;
+        Ok(String::from_utf8_lossy(commit.summary_bytes().unwrap_or_default()).into_owned())
+    })
+}
+
 /// Where the ref `name` (a full name) leads to; `Some(None)`: there is no such ref.
 pub(crate) fn commit_at(repository: &Repository, name: &str) -> Option<Option<CommitId>> {
     repository.in_process(|git| match git.find_reference(name) {
@@ -42,20 +50,62 @@ pub(crate) fn is_ancestor(repository: &Repository, ancestor: &CommitId, descenda
     repository.in_process(|git| descends(git, oid(ancestor)?, oid(descendant)?))
 }
 
-/// The paths in which two commits differ, each with its modes in them; 0: it is not there.
-pub(crate) fn differences(repository: &Repository, from: &CommitId, to: &CommitId) -> Option<Vec<(Vec<u8>, [u32; 2])>> {
+/// The refs whose names match `pattern`, each with the object that it leads to, which may be lost.
+pub(crate) fn references(repository: &Repository, pattern: &str) -> Option<Vec<(String, CommitId)>> {
+    let broken = || git2::Error::from_str("it leads nowhere");
+    repository.in_process(|git| {
+        let named = |reference: git2::Reference<'_>| {
+            let object = reference.resolve()?.target().ok_or_else(broken)?;
+            Ok((reference.name()?.to_owned(), commit_id(object)?))
+        };
+        git.references_glob(pattern)?.map(|reference| named(reference?)).collect()
+    })
+}
+
+/// What two commits, or a commit and an index, hold differently: paths, each with its modes in them; 0: it is not there.
+pub(crate) type Differences = Vec<(Vec<u8>, [u32; 2])>;
+
+pub(crate) fn differences(repository: &Repository, from: &CommitId, to: &CommitId) -> Option<Differences> {
     repository.in_process(|git| {
         let tree = |commit: &CommitId| git.find_commit(oid(commit)?)?.tree();
-        // Without it a file that became a link or a submodule is reported as two paths.
-        let mut options = git2::DiffOptions::new();
-        options.include_typechange(true);
-        let diff = git.diff_tree_to_tree(Some(&tree(from)?), Some(&tree(to)?), Some(&mut options))?;
-        let difference = |delta: git2::DiffDelta<'_>| {
-            let path = delta.new_file().path_bytes().or(delta.old_file().path_bytes()).unwrap_or_default().to_vec();
-            (path, [delta.old_file().mode().into(), delta.new_file().mode().into()])
-        };
-        Ok(diff.deltas().map(difference).collect())
+        Ok(listed(&git.diff_tree_to_tree(Some(&tree(from)?), Some(&tree(to)?), Some(&mut with_changed_types()))?))
     })
+}
+
+/// How the index in `file` differs from `commit`.
+pub(crate) fn staged(repository: &Repository, file: &Path, commit: &CommitId) -> Option<Differences> {
+    repository.in_process(|git| {
+        let (tree, index) = (git.find_commit(oid(commit)?)?.tree()?, open_index(file)?);
+        Ok(listed(&git.diff_tree_to_index(Some(&tree), Some(&index), Some(&mut with_changed_types()))?))
+    })
+}
+
+/// Without it a file that became a link or a submodule is reported as two paths.
+fn with_changed_types() -> git2::DiffOptions {
+    let mut options = git2::DiffOptions::new();
+    options.include_typechange(true);
+    options
+}
+
+fn listed(diff: &git2::Diff<'_>) -> Differences {
+    let difference = |delta: git2::DiffDelta<'_>| {
+        let path = delta.new_file().path_bytes().or(delta.old_file().path_bytes()).unwrap_or_default().to_vec();
+        (path, [delta.old_file().mode().into(), delta.new_file().mode().into()])
+    };
+    diff.deltas().map(difference).collect()
+}
+
+fn open_index(file: &Path) -> Result<git2::Index, git2::Error> {
+    let index = git2::Index::open(file)?;
+    // To git, what is only intended to be added (`git add -N`) is not staged.
+    let intended = |entry: git2::IndexEntry| entry.flags_extended & IndexEntryExtendedFlag::INTENT_TO_ADD.bits() != 0;
+    if index.iter().any(intended) { Err(git2::Error::from_str("it has no content yet")) } else { Ok(index) }
+}
+
+/// The tree of the index in `file`, written and not yet durable.
+pub(crate) fn tree_of_index(repository: &Repository, file: &Path) -> Option<String> {
+    let write = |git: &git2::Repository| Ok(open_index(file)?.write_tree_to(git)?.to_string());
+    repository.may_write_in_process().then(|| repository.in_process(write)).flatten()
 }
 
 pub(crate) fn tree_of(repository: &Repository, commit: &CommitId) -> Option<String> {
@@ -134,16 +184,36 @@ pub(crate) fn blob_of(bytes: &[u8]) -> Option<String> {
     Oid::hash_object(ObjectType::Blob, bytes).ok().map(|blob| blob.to_string())
 }
 
-/// The paths of the index in `file`, each with whether it is assumed to be unchanged and whether it is skipped.
-pub(crate) fn index_flags(file: &Path) -> Option<Vec<(Vec<u8>, [bool; 2])>> {
-    let index = git2::Index::open(file).ok()?;
-    let flags = index.iter().map(|entry| {
-        let assumed = entry.flags & IndexEntryFlag::VALID.bits() != 0;
-        let skipped = entry.flags_extended & IndexEntryExtendedFlag::SKIP_WORKTREE.bits() != 0;
-        (entry.path, [assumed, skipped])
-    });
-    Some(flags.collect())
+/// A commit's message as `git commit --cleanup=whitespace` stores it.
+pub(crate) fn clean_message(text: &str) -> String {
+    git2::message_prettify(text, None).unwrap_or_else(|_| text.to_owned())
 }
+
+/// What an index says of a path.
+pub(crate) struct IndexEntry {
+    pub(crate) path: Vec<u8>,
+    pub(crate) mode: u32,
+    /// Whether it is one side of a conflict.
+    pub(crate) conflicts: bool,
+    /// Whether git assumes it to be unchanged.
+    pub(crate) assumed: bool,
+    pub(crate) skipped: bool,
+}
+
+pub(crate) fn index_entries(file: &Path) -> Option<Vec<IndexEntry>> {
+    let index = git2::Index::open(file).ok()?;
+    let entry = |entry: git2::IndexEntry| IndexEntry {
+        path: entry.path,
+        mode: entry.mode,
+        conflicts: entry.flags & STAGE != 0,
+        assumed: entry.flags & IndexEntryFlag::VALID.bits() != 0,
+        skipped: entry.flags_extended & IndexEntryExtendedFlag::SKIP_WORKTREE.bits() != 0,
+    };
+    Some(index.iter().map(entry).collect())
+}
+
+/// The bits of an entry's flags that are not 0 in a conflict.
+const STAGE: u16 = 0x3000;
 
 /// Whether the index in `file` exists and cannot be read.
 pub(crate) fn is_damaged_index(file: &Path) -> bool {

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::fs::{atomic, regular_file};
 use crate::git::command::{Result, io_error};
-use crate::git::query::staged;
+use crate::git::query::Difference;
 use crate::git::repo::{Repository, commit_ids};
 use crate::model::CommitId;
 
@@ -61,8 +61,8 @@ pub(crate) fn earlier_tip(
     tip: &CommitId,
 ) -> Result<Option<CommitId>> {
     let Some(first) = read(repository)?.remove(branch) else { return Ok(None) };
-    let differing =
-        |commit: &CommitId| -> Result<BTreeSet<String>> { Ok(staged(worktree, commit)?.into_iter().collect()) };
+    let paths = |differences: Vec<Difference>| differences.into_iter().map(|it| it.path).collect::<BTreeSet<_>>();
+    let differing = |commit: &CommitId| repository.staged(worktree, None, commit).map(paths);
     let now = differing(tip)?;
     if now.is_empty() {
         return Ok(None);
@@ -70,7 +70,7 @@ pub(crate) fn earlier_tip(
     let tips = earlier_tips(repository, tip)?;
     let Some(oldest) = tips.iter().position(|tip| *tip == first) else { return Ok(None) };
     for earlier in tips.into_iter().take(oldest + 1).rev() {
-        let brought: BTreeSet<String> = repository.changed_paths(&earlier, tip)?.into_iter().collect();
+        let brought = paths(repository.differences(&earlier, tip)?);
         if !brought.is_empty() && brought.is_subset(&now) && brought.is_disjoint(&differing(&earlier)?) {
             return Ok(Some(earlier));
         }

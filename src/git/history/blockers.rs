@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use crate::git::command::{Git, Result, nul_separated, path_text};
-use crate::git::query::{Difference, operation_in};
+use crate::git::query::{Difference, index_entries, operation_in};
 use crate::git::repo::Repository;
 use crate::model::CommitId;
 
@@ -74,7 +74,10 @@ pub(crate) fn blockers(repository: &Repository, worktree: &Path, from: &CommitId
         return Ok(Blockers::new(vec![format!("in the middle of {which}")], "finish or abort it there"));
     }
     let moving = moving(repository, from, to)?;
-    let changed = changed(worktree, |path| meets(&moving, path))?;
+    let changed = match is_tracked(repository, worktree, &moving, [from, to])? {
+        true => changed(worktree, |path| meets(&moving, path))?,
+        false => Vec::new(),
+    };
     let mut in_the_way = in_the_way(repository, worktree, from, to)?;
     in_the_way.retain(|path| !changed.contains(path));
     let remedy = match (changed.is_empty(), in_the_way.is_empty()) {
@@ -83,6 +86,17 @@ pub(crate) fn blockers(repository: &Repository, worktree: &Path, from: &CommitId
         (false, false) => "commit or stash what is changed there, and move what is in the way to another place",
     };
     Ok(Blockers::new([changed, in_the_way].concat(), remedy))
+}
+
+/// Whether `from` or the index holds any of the paths that are to move: where all are new, no tracked file can be changed.
+fn is_tracked(
+    repository: &Repository,
+    worktree: &Path,
+    moving: &BTreeSet<Vec<u8>>,
+    [from, to]: [&CommitId; 2],
+) -> Result<bool> {
+    Ok(repository.differences(from, to)?.iter().any(|it| it.from != 0)
+        || index_entries(worktree)?.iter().any(|entry| meets(moving, &entry.path)))
 }
 
 const COMPARED: usize = 64;

@@ -50,13 +50,13 @@ impl Checkout<'_> {
         let paths = moving(self.repository, from, to)?;
         self.note(&paths)?;
         let staged = self.staged(from, true)?;
-        if nul_separated(&staged).any(|path| meets(&paths, path)) {
+        if staged.iter().any(|path| meets(&paths, path)) {
             let touched = self.in_neither(from, to, &paths)?;
             if !touched.is_empty() {
                 return Ok(Ready::Touched(touched));
             }
         }
-        let half_way = self.half_way(from, &staged, &paths)?;
+        let half_way = self.half_way(from, staged, &paths)?;
         Ok(Ready::Yes(Move { half_way, paths }))
     }
 
@@ -82,8 +82,8 @@ impl Checkout<'_> {
     /// The tree of `from` with what our index holds at `paths`, if that is something else. Git does not take a half-way
     /// change of a directory to a file for one, so it needs the tree. What the user staged elsewhere is no part of it: git
     /// would take it back.
-    fn half_way(&self, from: &CommitId, staged: &[u8], paths: &BTreeSet<Vec<u8>>) -> Result<Option<String>> {
-        let (half_way, elsewhere): (Vec<_>, Vec<_>) = nul_separated(staged).partition(|path| meets(paths, path));
+    fn half_way(&self, from: &CommitId, staged: Vec<Vec<u8>>, paths: &BTreeSet<Vec<u8>>) -> Result<Option<String>> {
+        let (half_way, elsewhere): (Vec<_>, Vec<_>) = staged.into_iter().partition(|path| meets(paths, path));
         if half_way.is_empty() {
             return Ok(None);
         }
@@ -93,7 +93,7 @@ impl Checkout<'_> {
         let git = || self.git().variable("GIT_INDEX_FILE", self.own("tree"));
         git().args(["read-tree", from.as_str()]).run()?;
         let none = "0".repeat(from.as_str().len());
-        let gone = half_way.iter().flat_map(|path| [b"0 ", none.as_bytes(), b"\t", path, b"\0"].concat());
+        let gone = half_way.iter().flat_map(|path| [b"0 ", none.as_bytes(), b"\t", &path, b"\0"].concat());
         let held = self.git().args(["ls-files", "--stage", "-z"]).run()?;
         let path_of = |entry: &[u8]| entry.splitn(2, |&byte| byte == b'\t').nth(1).map(<[u8]>::to_vec);
         let held = nul_separated(&held).filter(|entry| path_of(entry).is_some_and(|path| meets(paths, &path)));
@@ -102,11 +102,11 @@ impl Checkout<'_> {
         Ok(Some(git().arg("write-tree").line()?))
     }
 
-    /// The paths that our index holds otherwise than `commit` does, as git lists them with `-z`.
-    fn staged(&self, commit: &CommitId, with_links: bool) -> Result<Vec<u8>> {
-        let git = self.git().args(["diff-index", "--cached", "-z", "--name-only", "--no-renames"]);
-        let git = if with_links { git } else { git.arg("--ignore-submodules=all") };
-        Ok(git.arg(commit.as_str()).run()?)
+    /// The paths that our index holds otherwise than `commit` does.
+    fn staged(&self, commit: &CommitId, with_links: bool) -> Result<Vec<Vec<u8>>> {
+        let mut staged = self.repository.staged(self.worktree, Some(&self.own_index()), commit)?;
+        staged.retain(|it| with_links || !it.is_of_links());
+        Ok(staged.into_iter().map(|it| it.path).collect())
     }
 
     /// Removes those of `touched` that are the beginning of what was being written there when the disk was full or git
@@ -177,13 +177,12 @@ impl Checkout<'_> {
 
     /// Those of `paths` that our index holds as neither of two commits does.
     fn in_neither(&self, one: &CommitId, other: &CommitId, paths: &BTreeSet<Vec<u8>>) -> Result<Vec<Vec<u8>>> {
-        let one = self.staged(one, false)?;
-        let one: Vec<&[u8]> = nul_separated(&one).filter(|path| meets(paths, path)).collect();
-        if one.is_empty() {
-            return Ok(Vec::new());
+        let mut found = self.staged(one, false)?;
+        found.retain(|path| meets(paths, path));
+        if !found.is_empty() {
+            let other = self.staged(other, false)?;
+            found.retain(|path| other.contains(path));
         }
-        let other = self.staged(other, false)?;
-        let other: BTreeSet<&[u8]> = nul_separated(&other).collect();
-        Ok(one.into_iter().filter(|path| other.contains(path)).map(<[u8]>::to_vec).collect())
+        Ok(found)
     }
 }

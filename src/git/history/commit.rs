@@ -1,5 +1,6 @@
 //! Committing what an agent left uncommitted, on whatever its worktree has checked out.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
@@ -7,8 +8,12 @@ use std::path::Path;
 
 use crate::git::command::{Git, GitError, Result, path_text};
 use crate::git::fast::durable;
-use crate::git::history::{index_lock, remove_dead_locks, run_identified};
-use crate::git::query::{Head, Survey, as_hook_left, clear_flags, distrust_times, refuse_operation, survey, untracked};
+use crate::git::fast::libgit2::{self, IndexEntry, RefUpdate};
+use crate::git::history::{detach_head, make_commit, remove_dead_locks, set_own_reference};
+use crate::git::query::{
+    Head, LINK, as_hook_left, clear_flags, distrust_times, index_entries, refuse_operation, refuse_unreadable_in,
+    untracked,
+};
 use crate::git::repo::{Repository, branch_reference, git_directory, holding_worktree};
 use crate::model::CommitId;
 
@@ -20,8 +25,6 @@ pub struct CommitRequest<'a> {
     pub trailers: &'a [(&'a str, &'a str)],
     /// A commit whose objects are durable; those that came after it are made so, the agent's own commits included.
     pub since: &'a CommitId,
-    /// Whether no program but Lanekeeper can be at work in the worktree, so that git's locks there are dead processes'.
-    pub nobody_else: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,66 +36,80 @@ pub struct Committed {
     pub embedded: Vec<String>,
 }
 
-/// Commits everything in a worktree that is neither committed nor ignored; nothing of that kind is as good.
+/// Commits everything in a worktree, in which no other program is at work, that is neither committed nor ignored; nothing
+/// of that kind is as good.
 ///
 /// # Errors
-/// [`GitError::OperationInProgress`], also for unresolved conflicts; [`GitError::IndexLocked`].
+/// [`GitError::OperationInProgress`], also for unresolved conflicts.
 pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Result<Committed> {
     let worktree = request.worktree;
     refuse_operation(worktree)?;
     holding_worktree(worktree, |lock| {
-        if request.nobody_else {
-            remove_dead_locks(worktree)?;
-        } else if let Some(lock) = index_lock(worktree)? {
-            return Err(GitError::IndexLocked { lock });
-        }
+        remove_dead_locks(worktree)?;
         clear_flags(worktree)?;
         distrust_times(worktree, &git_directory(worktree)?.join("index"));
-        let found = survey(worktree)?;
-        if found.conflicts {
-            return Err(GitError::OperationInProgress { path: worktree.to_owned(), which: "resolving conflicts" });
-        }
-        let embedded = found.embedded.iter().map(|path| path_text(path)).collect();
-        Ok(Committed { head: commit(repository, request, found, lock)?, embedded })
+        let embedded = stage_everything(worktree, lock)?;
+        let embedded = embedded.iter().map(|path| path_text(path)).collect();
+        Ok(Committed { head: commit_staged(repository, request, lock)?, embedded })
     })
 }
 
-fn commit(repository: &Repository, request: &CommitRequest<'_>, mut found: Survey, lock: &File) -> Result<CommitId> {
-    let from_hook = as_hook_left(request.worktree)?;
-    found.differing.retain(|path| !from_hook.contains(path));
-    let head = match &found.head {
-        Some(head) if !found.staged && found.differing.is_empty() => head.clone(),
-        // Repositories within the worktree and what a hook left are not the agent's work.
-        _ => commit_with_git(repository, request, &[found.embedded, from_hook].concat(), lock)?,
-    };
-    make_durable(repository, &head, request.since)?;
-    Ok(head.commit)
-}
-
-fn commit_with_git(
-    repository: &Repository,
-    request: &CommitRequest<'_>,
-    left_out: &[Vec<u8>],
-    lock: &File,
-) -> Result<Head> {
-    let worktree = request.worktree;
-    add_all(Git::new(worktree).comparing_carefully().without_hooks().stdin(lock), left_out).run()?;
-    let git = Git::new(worktree).without_hooks().stdin(lock);
-    let git = git.args(["commit", "--quiet", "--no-verify", "--allow-empty-message", "--cleanup=whitespace"]);
-    let committed = run_identified(git.arg("-m").arg(message(request.message, request.trailers)));
-    let nothing = ["diff", "--cached", "--quiet", "--ignore-submodules=none"];
-    // What differs on disk need not do so in git: line ends, for example.
-    if committed.is_err() && !Git::new(worktree).args(nothing).yes()? {
-        committed?;
+/// Stages everything but what a hook left, and returns the repositories within the worktree, which are not staged either.
+fn stage_everything(worktree: &Path, lock: &File) -> Result<Vec<Vec<u8>>> {
+    let before = index_entries(worktree)?;
+    if before.iter().any(|entry| entry.conflicts) {
+        return Err(GitError::OperationInProgress { path: worktree.to_owned(), which: "resolving conflicts" });
     }
-    repository.head_at(worktree)
+    let git = || Git::new(worktree).comparing_carefully().without_hooks().unsynced().stdin(lock);
+    let mut embedded = add_everything(worktree, git, &as_hook_left(worktree)?)?;
+    let links = |entries: Vec<IndexEntry>| entries.into_iter().filter(|it| it.mode == LINK).map(|it| it.path);
+    let known: BTreeSet<Vec<u8>> = links(before).collect();
+    // Git has staged a link to a commit that is nowhere else.
+    let new: Vec<Vec<u8>> = links(index_entries(worktree)?).filter(|path| !known.contains(path)).collect();
+    if !new.is_empty() {
+        git().input(new.join(&0)).args(["update-index", "--force-remove", "-z", "--stdin"]).run()?;
+        embedded.extend(new);
+    }
+    Ok(embedded)
 }
 
-fn make_durable(repository: &Repository, head: &Head, since: &CommitId) -> Result<()> {
-    durable::objects(repository, &head.commit, std::slice::from_ref(since))?;
-    match &head.branch {
-        Some(branch) => durable::reference(repository, &branch_reference(branch)),
-        None => Ok(()),
+/// Commits what is staged; nothing is as good. Everything that came after the request's known commit is durable then.
+fn commit_staged(repository: &Repository, request: &CommitRequest<'_>, lock: &File) -> Result<CommitId> {
+    let worktree = request.worktree;
+    let (branch, old) = match repository.head_at(worktree) {
+        Ok(head) => (head.branch, Some(head.commit)),
+        Err(GitError::UnbornHead { .. }) => (Head::branch_of(worktree)?, None),
+        Err(error) => return Err(error),
+    };
+    let text = libgit2::clean_message(&message(request.message, request.trailers));
+    let parents: Vec<&CommitId> = old.iter().collect();
+    let commit = match &old {
+        // What differs on disk need not do so in git: line ends, for example.
+        Some(old) if repository.staged(worktree, None, old)?.is_empty() => old.clone(),
+        _ => make_commit(repository, &staged_tree(repository, worktree)?, &parents, &text)?,
+    };
+    durable::objects(repository, &commit, std::slice::from_ref(request.since))?;
+    let why = format!("commit: {}", text.lines().next().unwrap_or_default());
+    match branch.map(|branch| branch_reference(&branch)) {
+        None if old.as_ref() != Some(&commit) => detach_head(repository, worktree, &commit, &why, lock)?,
+        None => {}
+        Some(name) => {
+            let update = RefUpdate { name: &name, old: old.as_ref(), to: &commit, why: &why };
+            if old.as_ref() != Some(&commit) && !set_own_reference(repository, worktree, &update)? {
+                let found = repository.commit_at(&name)?;
+                let expected = old.unwrap_or(commit);
+                return Err(GitError::ReferenceMoved { reference: name, expected, found });
+            }
+            durable::reference(repository, &name)?;
+        }
+    }
+    Ok(commit)
+}
+
+fn staged_tree(repository: &Repository, worktree: &Path) -> Result<String> {
+    match libgit2::tree_of_index(repository, &git_directory(worktree)?.join("index")) {
+        Some(tree) => Ok(tree),
+        None => Ok(Git::new(worktree).arg("write-tree").line()?),
     }
 }
 
@@ -111,8 +128,35 @@ pub(crate) fn embedded_in(worktree: &Path) -> Result<Vec<Vec<u8>>> {
     Ok(entries.filter_map(|path| path.strip_suffix(b"/").map(<[u8]>::to_vec)).collect())
 }
 
+/// Adds everything in `worktree`, but the paths `left_out`, to the index of `git`. Returns the repositories within that were
+/// left out, too, because git gives up at one that has no commit.
+pub(crate) fn add_everything<'a>(
+    worktree: &Path,
+    git: impl Fn() -> Git<'a>,
+    left_out: &[Vec<u8>],
+) -> Result<Vec<Vec<u8>>> {
+    let (mut tries, mut embedded) = (1, Vec::new());
+    loop {
+        let git = add_all(git(), &[left_out, &embedded].concat());
+        let output = git.attempt()?;
+        // Git leaves out what it cannot read, and only warns.
+        refuse_unreadable_in(worktree, &output)?;
+        if output.status.success() {
+            return Ok(embedded);
+        }
+        if tries == TRIES {
+            return Err(git.failure(&output).into());
+        }
+        tries += 1;
+        embedded = embedded_in(worktree)?;
+    }
+}
+
+/// How often everything is added: an agent at work may remove a file between the listing and the reading.
+const TRIES: u32 = 3;
+
 /// `git add` of everything but the paths `left_out`.
-pub(crate) fn add_all<'a>(git: Git<'a>, left_out: &[Vec<u8>]) -> Git<'a> {
+fn add_all<'a>(git: Git<'a>, left_out: &[Vec<u8>]) -> Git<'a> {
     // A user's `core.safecrlf=true` would refuse a file with mixed line ends, and with it all the work.
     let git = git.configured("core.safecrlf=false").configured("advice.addEmbeddedRepo=false");
     let excluded =

@@ -73,7 +73,7 @@ pub(crate) fn revert(
         // The user took it out by hand.
         tree if repository.tree_of(tip)? == tree => Ok(Revert::NothingToUndo(None)),
         tree => {
-            let subject = repository.show("%s", merge)?;
+            let subject = repository.subject_of(merge)?;
             let message = format!("Revert \"{subject}\"\n\n{}{merge}, reversing\nchanges made to {onto}.\n", UNDOES);
             seal(repository, &tree, &[tip], &with_trailers(&message, trailers)).map(Revert::Done)
         }

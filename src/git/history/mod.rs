@@ -18,9 +18,9 @@ pub(crate) mod undone;
 pub(crate) use blockers::{Blockers, blockers, in_the_way, meets, moving};
 pub(crate) use checkout_files::Ready;
 pub(crate) use checkout_sync::{A_PUBLICATION, Advance, Checkout, SyncOutcome, advance_checkout, finish};
-pub(crate) use commit::{add_all, embedded_in, message};
+pub(crate) use commit::{add_everything, embedded_in, message};
 pub(crate) use identity::{make_commit, run_identified};
 pub(crate) use references::{
-    index_lock, move_branch, reference_lock, remove_dead_locks, set_own_reference, set_reference,
+    detach_head, index_lock, move_branch, reference_lock, remove_dead_locks, set_own_reference, set_reference,
 };
 pub(crate) use reserved::{Reserved, with_reserved};

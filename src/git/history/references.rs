@@ -18,7 +18,8 @@ use crate::model::CommitId;
 /// [`GitError::ReferenceMoved`] when the branch is at neither of them.
 pub fn move_branch(repository: &Repository, branch: &str, from: &CommitId, to: &CommitId) -> Result<()> {
     let name = branch_reference(branch);
-    if set_own_reference(repository, &RefUpdate { name: &name, old: Some(from), to, why: "lanekeeper: move" })? {
+    let update = RefUpdate { name: &name, old: Some(from), to, why: "lanekeeper: move" };
+    if set_own_reference(repository, repository.main_worktree(), &update)? {
         return Ok(());
     }
     match repository.commit_at(&name)? {
@@ -27,16 +28,14 @@ pub fn move_branch(repository: &Repository, branch: &str, from: &CommitId, to: &
     }
 }
 
-/// Sets a ref, one of Lanekeeper's. `false`: it is not where it must be.
+/// Sets a ref, one of Lanekeeper's, which `worktree` may have checked out. `false`: it is not where it must be.
 ///
 /// Without a process where possible: one that dies in the middle leaves a lock on the ref, which the next to change it
 /// recognizes, and [`remove_dead_reference_locks`] removes. A ref of the user's is never locked in that way.
-pub(crate) fn set_own_reference(repository: &Repository, update: &RefUpdate<'_>) -> Result<bool> {
-    alone(repository, update.name, |lock| {
-        match libgit2::set_reference(repository, repository.main_worktree(), update) {
-            Some(()) => Ok(true),
-            None => set_by(repository.git().stdin(lock), repository, update),
-        }
+pub(crate) fn set_own_reference(repository: &Repository, worktree: &Path, update: &RefUpdate<'_>) -> Result<bool> {
+    alone(repository, update.name, |lock| match libgit2::set_reference(repository, worktree, update) {
+        Some(()) => Ok(true),
+        None => set_by(Git::new(worktree).stdin(lock), repository, update),
     })
 }
 
@@ -114,6 +113,22 @@ pub(crate) fn remove_dead_locks(worktree: &Path) -> Result<()> {
     let common = own.join(read_line(&own.join("commondir")).unwrap_or_default());
     if let Some(reference) = read_line(&own.join("HEAD")).as_deref().and_then(|head| head.strip_prefix("ref: ")) {
         atomic::remove_durably(&reference_lock(&common, reference))?;
+    }
+    Ok(())
+}
+
+/// Puts the head of `worktree` on no branch, at `commit`.
+pub(crate) fn detach_head(
+    repository: &Repository,
+    worktree: &Path,
+    commit: &CommitId,
+    why: &str,
+    lock: &File,
+) -> Result<()> {
+    if libgit2::detach(repository, worktree, commit, why).is_none() {
+        // Not `git checkout --detach`, which would run the user's hooks for nothing.
+        let git = Git::new(worktree).without_hooks().stdin(lock);
+        git.args(["update-ref", "--no-deref", "-m", why, "HEAD", commit.as_str()]).run()?;
     }
     Ok(())
 }

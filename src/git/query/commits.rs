@@ -97,8 +97,17 @@ impl Repository {
         Ok(path_text(&git.run()?))
     }
 
-    /// The refs whose names begin with `prefix`, each with its commit.
+    pub(crate) fn subject_of(&self, commit: &CommitId) -> Result<String> {
+        libgit2::subject_of(self, commit).map_or_else(|| self.show("%s", commit), Ok)
+    }
+
+    /// The refs whose names begin with the directory `prefix` or, where it has a `*`, match it, each with its commit.
     pub fn references(&self, prefix: &str) -> Result<Vec<(String, CommitId)>> {
+        let pattern =
+            if prefix.contains('*') { prefix.to_owned() } else { format!("{}/*", prefix.trim_end_matches('/')) };
+        if let Some(known) = libgit2::references(self, &pattern) {
+            return Ok(known);
+        }
         let listing = self.git().args(["for-each-ref", "--format=%(objectname) %(refname)", prefix]).line()?;
         let pairs = listing.lines().filter_map(|line| line.split_once(' '));
         pairs.map(|(commit, name)| Ok((name.to_owned(), commit_id(commit.as_bytes())?))).collect()

@@ -1,8 +1,10 @@
 //! How two commits differ.
 
-use crate::git::command::{Result, nul_separated, path_text};
+use std::path::Path;
+
+use crate::git::command::{Git, Result, nul_separated, path_text};
 use crate::git::fast::libgit2;
-use crate::git::repo::Repository;
+use crate::git::repo::{Repository, git_directory};
 use crate::model::CommitId;
 
 pub(crate) struct Difference {
@@ -14,7 +16,7 @@ pub(crate) struct Difference {
 }
 
 /// The mode of a link to a commit of another repository.
-const LINK: u32 = 0o160_000;
+pub(crate) const LINK: u32 = 0o160_000;
 
 impl Repository {
     /// The paths in which two commits differ, a renamed file under both names.
@@ -23,12 +25,22 @@ impl Repository {
             return Ok(Vec::new());
         }
         if let Some(known) = libgit2::differences(self, from, to) {
-            return Ok(known.into_iter().map(|(path, [from, to])| Difference { path, from, to }).collect());
+            return Ok(known.into_iter().map(Difference::from).collect());
         }
         let git = self.git().args(["diff-tree", "-r", "-z", "--no-renames", from.as_str(), to.as_str()]);
-        let listing = git.run()?;
-        let parts: Vec<&[u8]> = nul_separated(&listing).collect();
-        Ok(parts.chunks_exact(2).filter_map(|pair| difference(pair[0], pair[1])).collect())
+        Ok(read(&git.run()?))
+    }
+
+    /// How the index of `worktree`, or the one in `file`, differs from `commit`.
+    pub(crate) fn staged(&self, worktree: &Path, file: Option<&Path>, commit: &CommitId) -> Result<Vec<Difference>> {
+        let file =
+            file.map_or_else(|| git_directory(worktree).map(|it| it.join("index")), |file| Ok(file.to_owned()))?;
+        if let Some(known) = libgit2::staged(self, &file, commit) {
+            return Ok(known.into_iter().map(Difference::from).collect());
+        }
+        let git = Git::new(worktree).reading_only().variable("GIT_INDEX_FILE", file);
+        let git = git.args(["diff-index", "--cached", "-z", "--no-renames", "--ignore-submodules=none"]);
+        Ok(read(&git.arg(commit.as_str()).run()?))
     }
 
     /// The same without the modes.
@@ -54,6 +66,23 @@ impl Repository {
         let paths = nul_separated(&listing).filter_map(|entry| entry.splitn(2, |&byte| byte == b'\n').nth(1));
         Ok(paths.map(path_text).collect())
     }
+}
+
+impl From<(Vec<u8>, [u32; 2])> for Difference {
+    fn from((path, [from, to]): (Vec<u8>, [u32; 2])) -> Self {
+        Self { path, from, to }
+    }
+}
+
+impl Difference {
+    pub(crate) fn is_of_links(&self) -> bool {
+        [self.from, self.to].iter().all(|mode| [0, LINK].contains(mode))
+    }
+}
+
+fn read(listing: &[u8]) -> Vec<Difference> {
+    let parts: Vec<&[u8]> = nul_separated(listing).collect();
+    parts.chunks_exact(2).filter_map(|pair| difference(pair[0], pair[1])).collect()
 }
 
 /// Reads `:100644 100755 OBJECT OBJECT M`.

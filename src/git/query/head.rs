@@ -107,9 +107,3 @@ impl Repository {
         Some(Head { branch: Some(branch), commit: libgit2::commit_at(self, &name)?? })
     }
 }
-
-/// The paths that the index of `worktree` does not hold as `commit` does.
-pub(crate) fn staged(worktree: &Path, commit: &CommitId) -> Result<Vec<String>> {
-    let staged = ["diff", "--cached", "--name-only", "-z", "--no-renames", commit.as_str()];
-    Ok(Git::new(worktree).reading_only().args(staged).paths()?)
-}

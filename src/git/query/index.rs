@@ -1,5 +1,6 @@
 //! Private copies of a worktree's index, and what makes git look at every file in spite of it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -10,8 +11,9 @@ use std::time::{Duration, SystemTime};
 use crate::fs::handle::set_modified;
 use crate::fs::regular_file::Links;
 use crate::fs::{atomic, directory, regular_file};
-use crate::git::command::{Git, Result, io_error, nul_separated};
-use crate::git::fast::libgit2;
+use crate::git::command::{Git, Result, io_error, nul_separated, path_text};
+use crate::git::fast::libgit2::{self, IndexEntry};
+use crate::git::query::split_tab;
 use crate::git::repo::git_directory;
 
 /// Copies the worktree's index, so that what it knows of unchanged files need not be found out again.
@@ -66,22 +68,9 @@ pub(crate) fn has_flags(worktree: &Path) -> Result<bool> {
 }
 
 fn flagged<'a>(worktree: &Path, index: &Path, git: &impl Fn() -> Git<'a>) -> Result<Flagged> {
-    if !index.exists() {
-        return Ok(Flagged::default());
-    }
-    let flags: Vec<(Vec<u8>, [bool; 2])> = match libgit2::index_flags(index) {
-        Some(flags) => flags,
-        // `H path`: `S` is a file that is skipped, a small letter one that is assumed to be unchanged.
-        None => nul_separated(&git().args(["ls-files", "-v", "-z"]).run()?)
-            .filter_map(|line| {
-                let (tag, path) = (line.first()?, line.get(2..)?);
-                Some((path.to_vec(), [tag.is_ascii_lowercase(), tag.eq_ignore_ascii_case(&b'S')]))
-            })
-            .collect(),
-    };
     let on_disk = |path: &[u8]| fs::symlink_metadata(worktree.join(OsStr::from_bytes(path))).is_ok();
     let mut found = Flagged::default();
-    for (path, [assumed, skipped]) in flags {
+    for IndexEntry { path, assumed, skipped, .. } in entries_in(index, git)? {
         if skipped && on_disk(&path) {
             found.skipped.push(path.clone());
         }
@@ -90,6 +79,56 @@ fn flagged<'a>(worktree: &Path, index: &Path, git: &impl Fn() -> Git<'a>) -> Res
         }
     }
     Ok(found)
+}
+
+/// What the index of `worktree` holds.
+pub(crate) fn index_entries(worktree: &Path) -> Result<Vec<IndexEntry>> {
+    entries_in(&git_directory(worktree)?.join("index"), &|| Git::new(worktree).reading_only())
+}
+
+fn entries_in<'a>(index: &Path, git: &impl Fn() -> Git<'a>) -> Result<Vec<IndexEntry>> {
+    if !index.exists() {
+        return Ok(Vec::new());
+    }
+    if let Some(known) = libgit2::index_entries(index) {
+        return Ok(known);
+    }
+    let listing = git().args(["ls-files", "-v", "--stage", "-z"]).run()?;
+    Ok(nul_separated(&listing).filter_map(listed).collect())
+}
+
+/// Reads `H 100644 OBJECT 0\tpath`: `S` is a file that is skipped, a small letter one that is assumed to be unchanged.
+fn listed(line: &[u8]) -> Option<IndexEntry> {
+    let (facts, path) = split_tab(line)?;
+    let tag = facts.first()?;
+    Some(IndexEntry {
+        path: path.to_vec(),
+        mode: u32::from_str_radix(&path_text(facts.get(2..8)?), 8).ok()?,
+        conflicts: facts.last() != Some(&b'0'),
+        assumed: tag.is_ascii_lowercase(),
+        skipped: tag.eq_ignore_ascii_case(&b'S'),
+    })
+}
+
+/// Whether `worktree` holds anything that its index does not name: a file, ignored or not, or an empty directory.
+pub(crate) fn has_untracked(worktree: &Path) -> Result<bool> {
+    let tracked = index_entries(worktree)?.into_iter().map(|entry| entry.path).collect();
+    Ok(holds_untracked(worktree, b"", &tracked))
+}
+
+/// The same for a directory, whose path in the worktree is `prefix`; also where it cannot be read.
+fn holds_untracked(directory: &Path, prefix: &[u8], tracked: &BTreeSet<Vec<u8>>) -> bool {
+    let is_untracked = |entry: fs::DirEntry| {
+        let path = [prefix, entry.file_name().as_bytes()].concat();
+        if tracked.contains(&path) || path == b".git" {
+            return false;
+        }
+        let below = [&path, &b"/"[..]].concat();
+        let is_above_tracked = tracked.range(below.clone()..).next().is_some_and(|next| next.starts_with(&below));
+        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        !is_above_tracked || !is_directory || holds_untracked(&entry.path(), &below, tracked)
+    };
+    fs::read_dir(directory).map_or(true, |mut entries| entries.any(|entry| entry.map_or(true, is_untracked)))
 }
 
 /// Has git read every file of `worktree` again, whatever the index in the file `index` knows of it, where a program can

@@ -9,11 +9,11 @@ pub(crate) mod operation;
 pub(crate) mod status;
 
 pub(crate) use commits::split_tab;
-pub(crate) use differences::Difference;
-pub(crate) use head::{Head, HeadFile, head_of, staged};
+pub(crate) use differences::{Difference, LINK};
+pub(crate) use head::{Head, HeadFile, head_of};
 pub(crate) use hook::{as_hook_left, forget_left_behind, left_something, run_post_checkout};
-pub(crate) use index::{clear_flags, clear_flags_in, copy_index, distrust_times, has_flags};
-pub(crate) use operation::{operation_in, quit_operations, refuse_operation};
-pub(crate) use status::{
-    Survey, differing_from_head, refuse_uncommitted, refuse_unreadable_in, survey, untracked, worktree_changes,
+pub(crate) use index::{
+    clear_flags, clear_flags_in, copy_index, distrust_times, has_flags, has_untracked, index_entries,
 };
+pub(crate) use operation::{operation_in, quit_operations, refuse_operation};
+pub(crate) use status::{differing_from_head, refuse_uncommitted, refuse_unreadable_in, untracked, worktree_changes};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Output;
 
 use crate::git::command::{Git, GitError, Result, io_error, nul_separated, path_text};
-use crate::git::query::{Head, as_hook_left, clear_flags_in, copy_index, has_flags};
+use crate::git::query::{as_hook_left, clear_flags_in, copy_index, has_flags};
 use crate::model::CommitId;
 use crate::model::text::headline;
 
@@ -48,77 +48,13 @@ fn list(git: Git<'_>, untracked: &str) -> Result<Vec<Vec<u8>>> {
     Ok(nul_separated(&listing).map(|entry| entry.get(3..).unwrap_or_default().to_vec()).collect())
 }
 
-#[derive(Debug, Default)]
-pub(crate) struct Survey {
-    /// Where it stands; `None`: on a branch without a commit.
-    pub head: Option<Head>,
-    /// Whether the index holds conflicts that nobody resolved.
-    pub conflicts: bool,
-    /// Whether the index is not as the head is.
-    pub staged: bool,
-    /// The paths that are not as they are in the index; those that are not in it and not ignored, every one by itself.
-    pub differing: Vec<Vec<u8>>,
-    /// The repositories within the worktree that are not in the index.
-    pub embedded: Vec<Vec<u8>>,
-}
-
-const SURVEY: &[&str] =
-    &["status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", "--no-renames", "--ignore-submodules=dirty"];
-
-impl Survey {
-    fn read(answer: &[u8]) -> Self {
-        let (mut found, mut commit, mut branch) = (Self::default(), None, None);
-        for line in nul_separated(answer) {
-            let (kind, rest) = line.split_at_checked(2).unwrap_or((line, b""));
-            match kind {
-                b"# " => match path_text(rest).split_once(' ') {
-                    Some(("branch.oid", name)) => commit = CommitId::new(name).ok(),
-                    Some(("branch.head", name)) => branch = (name != "(detached)").then(|| name.to_owned()),
-                    _ => {}
-                },
-                b"? " => match rest.strip_suffix(b"/") {
-                    Some(embedded) => found.embedded.push(embedded.to_vec()),
-                    None => found.differing.push(rest.to_vec()),
-                },
-                b"u " => found.conflicts = true,
-                _ => found.tracked(rest),
-            }
-        }
-        found.head = commit.map(|commit| Head { branch, commit });
-        found
-    }
-
-    /// A tracked file: `XY sub mode mode mode object object path`, where `X` is the index beside the head, and `Y` the
-    /// file beside the index.
-    fn tracked(&mut self, line: &[u8]) {
-        self.staged |= line.first() != Some(&b'.');
-        if line.get(1) != Some(&b'.') {
-            self.differing.extend(line.splitn(8, |&byte| byte == b' ').nth(7).map(<[u8]>::to_vec));
-        }
-    }
-}
-
-/// Looks at the whole worktree once. Git notes in the index which files it compared; the next command need not read them.
-pub(crate) fn survey(worktree: &Path) -> Result<Survey> {
-    survey_with(worktree, Git::new(worktree))
-}
-
-fn survey_with(worktree: &Path, git: Git<'_>) -> Result<Survey> {
-    let git = git.comparing_carefully().configured("status.showUntrackedFiles=all").args(SURVEY);
-    let output = git.attempt()?;
-    if !output.status.success() {
-        return Err(git.failure(&output).into());
-    }
-    refuse_unreadable_in(worktree, &output)?;
-    Ok(Survey::read(&output.stdout))
-}
-
 /// Refuses a worktree in which something cannot be read: no snapshot could hold it. An agent may be at work there.
 pub(crate) fn refuse_unreadable(worktree: &Path) -> Result<()> {
-    match survey_with(worktree, Git::new(worktree).reading_only()) {
-        Err(unreadable @ GitError::Unreadable { .. }) => Err(unreadable),
-        _ => Ok(()),
-    }
+    let git = Git::new(worktree).reading_only().comparing_carefully();
+    let git = git.args(["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all"]);
+    let output = git.arg("--ignore-submodules=dirty").attempt()?;
+    // What else git refuses is found later.
+    if output.status.success() { refuse_unreadable_in(worktree, &output) } else { Ok(()) }
 }
 
 /// The same by what a git command printed that looked at the whole `worktree`.

@@ -9,8 +9,8 @@ use std::path::Path;
 use crate::fs::atomic;
 use crate::fs::directory::with_suffix;
 use crate::git::command::{Git, Result};
-use crate::git::history::{add_all, embedded_in};
-use crate::git::query::{clear_flags_in, copy_index, distrust_times, refuse_unreadable_in};
+use crate::git::history::add_everything;
+use crate::git::query::{clear_flags_in, copy_index, distrust_times};
 use crate::git::repo::{git_directory, holding};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl<'a> SnapshotIndex<'a> {
         }
         clear_flags_in(self.worktree, self.file, || self.git())?;
         distrust_times(self.worktree, self.file);
-        self.add_everything()?;
+        add_everything(self.worktree, || self.git(), &[])?;
         Ok(self.git().arg("write-tree").line()?)
     }
 
@@ -63,27 +63,4 @@ impl<'a> SnapshotIndex<'a> {
         self.git().input(listing).args(["update-index", "-z", "--index-info"]).run()?;
         Ok(())
     }
-
-    fn add_everything(&self) -> Result<()> {
-        let mut tries = 1;
-        // A repository within the worktree that has no commit makes git give up, so it must be looked for then.
-        let mut embedded = Vec::new();
-        loop {
-            let git = add_all(self.git(), &embedded);
-            let output = git.attempt()?;
-            // Git leaves out what it cannot read, and only warns.
-            refuse_unreadable_in(self.worktree, &output)?;
-            if output.status.success() {
-                return Ok(());
-            }
-            if tries == TRIES {
-                return Err(git.failure(&output).into());
-            }
-            tries += 1;
-            embedded = embedded_in(self.worktree)?;
-        }
-    }
 }
-
-/// How often everything is added: an agent at work may remove a file between the listing and the reading.
-const TRIES: u32 = 3;

@@ -9,7 +9,7 @@ use crate::git::fast::libgit2::RefUpdate;
 use crate::git::fast::{durable, libgit2};
 use crate::git::history::{make_commit, remove_dead_locks, set_own_reference};
 use crate::git::query::{clear_flags, head_of, left_something, quit_operations};
-use crate::git::repo::{Repository, commit_id, holding_worktree};
+use crate::git::repo::{Repository, holding_worktree};
 use crate::git::snapshot::{Start, tree_of};
 use crate::git::worktree::forget_update;
 use crate::model::{CommitId, LaneId, PhaseId, Timestamp};
@@ -103,7 +103,7 @@ pub fn keep(repository: &Repository, reference: &str, commit: CommitId) -> Resul
     let mut number = 1;
     loop {
         let update = RefUpdate { name: &name, old: None, to: &commit, why: "lanekeeper: snapshot" };
-        if set_own_reference(repository, &update)? {
+        if set_own_reference(repository, repository.main_worktree(), &update)? {
             return Ok(Snapshot { commit, reference: name });
         }
         if let Some(known) = repository.commit_at(&name)?
@@ -117,16 +117,16 @@ pub fn keep(repository: &Repository, reference: &str, commit: CommitId) -> Resul
     }
 }
 
+/// The snapshots that [`keep`] saved under `reference`, or under it with a number, and whose first line is `message`.
 pub(crate) fn kept_under(repository: &Repository, reference: &str, message: &str) -> Result<Vec<Snapshot>> {
-    let git = repository.git().args(["for-each-ref", "--format=%(objectname) %(refname) %(subject)"]);
-    let listing = git.arg(reference).arg(format!("{reference}-*")).line()?;
-    let end = format!(" {message}");
-    let named = listing.lines().filter_map(|line| line.strip_suffix(&end)?.split_once(' '));
-    // A name with a space is the beginning of another message.
-    let exact = named.filter(|(_, name)| !name.contains(' '));
-    exact
-        .map(|(commit, name)| Ok(Snapshot { commit: commit_id(commit.as_bytes())?, reference: name.to_owned() }))
-        .collect()
+    let mut found = Vec::new();
+    for (name, commit) in repository.references(&format!("{reference}*"))? {
+        let is_its = name.strip_prefix(reference).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+        if is_its && repository.subject_of(&commit)? == message {
+            found.push(Snapshot { commit, reference: name });
+        }
+    }
+    Ok(found)
 }
 
 /// The refs of a phase's snapshots, each with its lane. No commit is looked at: it may be damaged.

@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::event::Worktree;
 use crate::fs::{atomic, directory};
-use crate::git::command::{Git, GitError, Result};
-use crate::git::fast::libgit2;
-use crate::git::history::remove_dead_locks;
+use crate::git::command::{GitError, Result};
+use crate::git::history::{detach_head, remove_dead_locks};
 use crate::git::query::{Head, refuse_operation, refuse_uncommitted};
 use crate::git::repo::{Guarded, Repository, holding_worktree};
 use crate::git::worktree::{Claim, CreationQueue, Holder, Occupant, Progress, RELEASED, Turn, is_untouched, occupant};
@@ -238,13 +237,7 @@ impl Pool {
         let head = self.repository.head_at(path)?;
         self.refuse_unmerged(path, &head.commit, kept_by)?;
         remove_dead_locks(path)?;
-        if libgit2::detach(&self.repository, path, &head.commit, RELEASED).is_some() {
-            return Ok(());
-        }
-        // Not `git checkout --detach`, which would run the user's hooks for nothing.
-        let git = Git::new(path).without_hooks().stdin(lock);
-        git.args(["update-ref", "--no-deref", "-m", RELEASED, "HEAD", head.commit.as_str()]).run()?;
-        Ok(())
+        detach_head(&self.repository, path, &head.commit, RELEASED, lock)
     }
 
     pub(crate) fn refuse_unmerged(&self, path: &Path, head: &CommitId, kept_by: &[CommitId]) -> Result<()> {

@@ -9,7 +9,8 @@ use crate::git::command::{Git, GitError, Result};
 use crate::git::fast::durable;
 use crate::git::history::{reference_lock, remove_dead_locks};
 use crate::git::query::{
-    clear_flags, forget_left_behind, quit_operations, refuse_operation, refuse_uncommitted, run_post_checkout,
+    clear_flags, forget_left_behind, has_untracked, quit_operations, refuse_operation, refuse_uncommitted,
+    run_post_checkout,
 };
 use crate::git::repo::{Guarded, branch_reference, git_directory, holding_worktree};
 use crate::git::worktree::{Checkout, Claim, Holder, Mode, Occupant, Pool, Progress, Turn, blocker, make, occupant};
@@ -110,7 +111,9 @@ impl Pool {
         self.clear_the_way(&path, want.branch.as_ref().filter(|_| again), interrupted, lock)?;
         let before = self.repository.head_at(&path)?.commit;
         let head = self.write_files(&path, &before, &arguments, lock)?;
-        Git::new(&path).stdin(lock).args(["clean", if keep_ignored { "-ffdq" } else { "-ffdxq" }]).run()?;
+        if has_untracked(&path)? {
+            Git::new(&path).stdin(lock).args(["clean", if keep_ignored { "-ffdq" } else { "-ffdxq" }]).run()?;
+        }
         // The next checkout need not wait for the user's hook.
         drop(turn);
         if let Some(failure) = run_post_checkout(&self.repository, &path, &before, &head, lock)? {

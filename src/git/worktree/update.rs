@@ -1,13 +1,12 @@
 //! Moves a worktree's branch to its head, or its files to its branch.
 
-use std::fs::File;
 use std::path::Path;
 
 use crate::fs::{atomic, regular_file};
-use crate::git::command::{Git, GitError, Result};
+use crate::git::command::{Git, GitError, Result, path_text};
 use crate::git::fast::durable;
 use crate::git::history::{move_branch, remove_dead_locks};
-use crate::git::query::{refuse_operation, staged};
+use crate::git::query::refuse_operation;
 use crate::git::repo::{Repository, branch_reference, git_directory, holding_worktree};
 use crate::model::CommitId;
 
@@ -51,7 +50,7 @@ pub fn adopt_head(repository: &Repository, worktree: &Path, branch: &str) -> Res
 }
 
 /// Brings `worktree` up to `to`, after its `branch` was moved there from `from` by a merge made elsewhere. Untracked
-/// files stay; one that is in the way is an error of git's, and nothing is done.
+/// files stay; one that is in the way is an error of git's: no file is touched, and [`is_half_updated`] is true.
 ///
 /// # Errors
 /// [`GitError::Dirty`] when tracked files are changed, [`GitError::Astray`] when another branch is checked out,
@@ -75,26 +74,18 @@ pub fn set_worktree_to(
             remove_dead_locks(worktree)?;
             Git::new(worktree).stdin(lock).args(["read-tree", "--reset", "-u", to.as_str()]).run()?;
         } else {
-            let paths = differing(worktree, from)?;
+            let paths = differing(repository, worktree, from)?;
             if !paths.is_empty() {
-                return match differing(worktree, to)?.is_empty() {
+                return match differing(repository, worktree, to)?.is_empty() {
                     true => Ok(atomic::remove_durably(&intent)?),
                     false => Err(GitError::Dirty { path: worktree.to_owned(), paths }),
                 };
             }
-            // What is in the way is reported before anything is touched.
-            update(worktree, from, to, lock, true)?;
             atomic::write(&intent, to.as_str().as_bytes())?;
-            update(worktree, from, to, lock, false)?;
+            Git::new(worktree).stdin(lock).args(["read-tree", "-m", "-u", from.as_str(), to.as_str()]).run()?;
         }
         Ok(atomic::remove_durably(&intent)?)
     })
-}
-
-fn update(worktree: &Path, from: &CommitId, to: &CommitId, lock: &File, dry_run: bool) -> Result<()> {
-    let git = Git::new(worktree).stdin(lock).args(["read-tree", "-m", "-u"]).args(dry_run.then_some("--dry-run"));
-    git.args([from.as_str(), to.as_str()]).run()?;
-    Ok(())
 }
 
 /// Forgets that [`set_worktree_to`] was cut short in `worktree`, because all of it was written again.
@@ -108,10 +99,10 @@ pub fn is_half_updated(worktree: &Path) -> Result<bool> {
 }
 
 /// The tracked paths whose staged or, where nothing is staged, present content is not that of `commit`.
-fn differing(worktree: &Path, commit: &CommitId) -> Result<Vec<String>> {
-    let staged = staged(worktree, commit)?;
+fn differing(repository: &Repository, worktree: &Path, commit: &CommitId) -> Result<Vec<String>> {
+    let staged = repository.staged(worktree, None, commit)?;
     if !staged.is_empty() {
-        return Ok(staged);
+        return Ok(staged.iter().map(|it| path_text(&it.path)).collect());
     }
     let present = ["diff", "--name-only", "-z", "--no-renames", commit.as_str()];
     Ok(Git::new(worktree).reading_only().args(present).paths()?)

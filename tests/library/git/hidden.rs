@@ -109,7 +109,6 @@ pinned_tests! {
                     message: "work",
                     trailers: &[],
                     since: &slot.head,
-                    nobody_else: true,
                 };
                 commit_all(&world.repository(), &request).unwrap();
                 assert_eq!(git(&slot.path, &["show", "HEAD:a.txt", "HEAD:src/b.rs"]), "work\nwork");
@@ -140,7 +139,7 @@ pinned_tests! {
         assert_eq!(kept(&world, &slot.path, &slot.head, "src/b.rs"), "b");
         assert_eq!(kept(&world, &slot.path, &slot.head, "a.txt"), "work");
         let request =
-            CommitRequest { worktree: &slot.path, message: "work", trailers: &[], since: &slot.head, nobody_else: true };
+            CommitRequest { worktree: &slot.path, message: "work", trailers: &[], since: &slot.head };
         commit_all(&world.repository(), &request).unwrap();
         assert_eq!(git(&slot.path, &["show", "HEAD:src/b.rs"]), "b");
         assert!(!slot.path.join("src").exists());

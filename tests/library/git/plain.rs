@@ -15,13 +15,8 @@ fn lane(world: &World) -> Worktree {
 }
 
 fn commit_in(repository: &Repository, slot: &Worktree) -> Committed {
-    let request = CommitRequest {
-        worktree: &slot.path,
-        message: "work",
-        trailers: &[("Run", "r1")],
-        since: &slot.head,
-        nobody_else: true,
-    };
+    let request =
+        CommitRequest { worktree: &slot.path, message: "work", trailers: &[("Run", "r1")], since: &slot.head };
     commit_all(repository, &request).unwrap()
 }
 
@@ -44,7 +39,7 @@ fn commands(trace: &Path) -> Vec<String> {
 }
 
 pinned_tests! {
-    fn a_commit_takes_three_commands_and_its_snapshot_none() {
+    fn a_commit_takes_one_command_and_its_snapshot_none() {
         let world = World::new();
         let (slot, repository) = (lane(&world), world.repository());
         let trace = traced();
@@ -53,9 +48,9 @@ pinned_tests! {
         let keep = |head| snapshot_of_head(&repository, &slot.path, head, reference, "kept").unwrap();
         let kept = keep(&committed.head).unwrap();
         // And once for all lanes what the settings say.
-        let (expected, commands) = ([" status ", " add ", " commit ", " config "], commands(&trace));
+        let (expected, commands) = ([" add ", " config "], commands(&trace));
         let as_expected = |(command, word): (&String, &&str)| command.contains(*word);
-        assert!(commands.len() == 4 && commands.iter().zip(&expected).all(as_expected), "{commands:#?}");
+        assert!(commands.len() == 2 && commands.iter().zip(&expected).all(as_expected), "{commands:#?}");
         assert_eq!(keep(&committed.head).unwrap().reference, kept.reference);
         assert_eq!(status(&slot.path), "");
         let shown = git(&world.main, &["show", "-s", "--format=%T %P %an", kept.commit.as_str()]);

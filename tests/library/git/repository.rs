@@ -59,7 +59,7 @@ pinned_tests! {
         let slot = pool.open(&holder("A", None), &fresh("lane/P1/A", &base)).unwrap();
         write(&slot.path.join("new"), "x");
         let request = lanekeeper::git::CommitRequest {
-            worktree: &slot.path, message: "work", trailers: &[], since: &base, nobody_else: true,
+            worktree: &slot.path, message: "work", trailers: &[], since: &base,
         };
         let head = lanekeeper::git::commit_all(&repository, &request).unwrap().head;
         assert_eq!(repository.changed_paths(&base, &head).unwrap(), ["new"]);
@@ -186,7 +186,6 @@ fn without_a_name_commits_are_lanekeepers() {
             message: "work",
             trailers: &[("Run", "r1")],
             since: &base,
-            nobody_else: false,
         };
         lanekeeper::git::commit_all(&world.repository(), &request).unwrap();
         let shown = git(&world.main, &["show", "-s", "--format=%an <%ae> %cn <%ce>%n%(trailers)"]);

@@ -18,13 +18,12 @@ fn lane(world: &World) -> Worktree {
     world.pool(4).open(&holder("A", None), &fresh("lane/P1/A", &world.head())).unwrap()
 }
 
-fn commit_in(world: &World, slot: &Worktree, nobody_else: bool) -> Result<Committed, GitError> {
+fn commit_in(world: &World, slot: &Worktree) -> Result<Committed, GitError> {
     let request = CommitRequest {
         worktree: &slot.path,
         message: "work",
         trailers: &[("Run", "r1"), ("Lane", "A")],
         since: &slot.head,
-        nobody_else,
     };
     commit_all(&world.repository(), &request)
 }
@@ -58,8 +57,8 @@ pinned_tests! {
         fs::remove_file(slot.path.join("a.txt")).unwrap();
         write(&slot.path.join("x.log"), "ignored");
         let before = world.users_state();
-        let first = commit_in(&world, &slot, true).unwrap();
-        assert_eq!(commit_in(&world, &slot, true).unwrap(), first);
+        let first = commit_in(&world, &slot).unwrap();
+        assert_eq!(commit_in(&world, &slot).unwrap(), first);
         assert_eq!(status(&slot.path), "");
         assert_eq!(world.repository().changed_paths(&slot.head, &first.head).unwrap().len(), names.len() + 1);
         assert_eq!(git(&slot.path, &["show", "-s", "--format=%s|%(trailers:separator=%x2C)"]), "work|Run: r1,Lane: A");
@@ -76,7 +75,7 @@ pinned_tests! {
         write(&slot.path.join("clone/file"), "x");
         commit(&slot.path.join("clone"), "inner");
         write(&slot.path.join("work"), "x");
-        let committed = commit_in(&world, &slot, true).unwrap();
+        let committed = commit_in(&world, &slot).unwrap();
         assert_eq!(committed.embedded, ["clone", "sub dir/empty"]);
         assert_eq!(world.repository().changed_paths(&slot.head, &committed.head).unwrap(), ["work"]);
         git(&slot.path, &["add", "clone"]);
@@ -99,27 +98,25 @@ pinned_tests! {
         write(&slot.path.join("a.txt"), "theirs\n");
         commit(&slot.path, "theirs");
         assert!(!git_output(&slot.path, &["merge", "lane/P1/A"]).status.success());
-        let merging = commit_in(&world, &slot, true);
+        let merging = commit_in(&world, &slot);
         assert!(matches!(merging, Err(GitError::OperationInProgress { which: "a merge", .. })));
         git(&slot.path, &["merge", "--quit"]);
-        let conflicted = commit_in(&world, &slot, true);
+        let conflicted = commit_in(&world, &slot);
         assert!(matches!(conflicted, Err(GitError::OperationInProgress { which: "resolving conflicts", .. })));
         git(&slot.path, &["reset", "-q", "--hard"]);
         assert!(!git_output(&slot.path, &["rebase", "lane/P1/A"]).status.success());
-        let rebasing = commit_in(&world, &slot, true);
+        let rebasing = commit_in(&world, &slot);
         assert!(matches!(rebasing, Err(GitError::OperationInProgress { which: "a rebase", .. })));
         assert!(adopt_head(&world.repository(), &slot.path, "lane/P1/A").is_err());
     }
 
-    fn a_lock_on_the_index_is_removed_only_when_its_owner_is_known_to_be_dead() {
+    fn a_lock_that_a_dead_git_left_on_the_index_is_removed() {
         let world = World::new();
         let slot = lane(&world);
         let lock = world.main.join(".git/worktrees/01/index.lock");
         fs::write(&lock, "").unwrap();
         write(&slot.path.join("work"), "x");
-        assert!(matches!(commit_in(&world, &slot, false), Err(GitError::IndexLocked { lock: named }) if named == lock));
-        assert!(lock.exists());
-        commit_in(&world, &slot, true).unwrap();
+        commit_in(&world, &slot).unwrap();
         assert_eq!(status(&slot.path), "");
     }
 
@@ -276,10 +273,10 @@ pinned_tests! {
         let slot = lane(&world);
         git(&slot.path, &["config", "core.autocrlf", "input"]);
         write(&slot.path.join("a.txt"), "a\r\n");
-        assert_eq!(commit_in(&world, &slot, true).unwrap().head, slot.head);
+        assert_eq!(commit_in(&world, &slot).unwrap().head, slot.head);
         (0..70).for_each(|number| write(&slot.path.join(format!("many/{number}")), "x"));
         fs::remove_dir_all(slot.path.join("src")).unwrap();
-        let head = commit_in(&world, &slot, true).unwrap().head;
+        let head = commit_in(&world, &slot).unwrap().head;
         assert_eq!(world.repository().changed_paths(&slot.head, &head).unwrap().len(), 71);
         assert_eq!(status(&slot.path), "");
     }
@@ -316,7 +313,7 @@ pinned_tests! {
         write(&slot.path.join("other/new"), "x");
         let kept = snapshot_of(&world, &slot.path, &slot.head);
         assert!(["other/file", "other/new"].iter().all(|name| tree(&world, &kept.commit).contains(&name.to_string())));
-        let head = commit_in(&world, &slot, true).unwrap().head;
+        let head = commit_in(&world, &slot).unwrap().head;
         assert_eq!(world.repository().changed_paths(&slot.head, &head).unwrap(), ["other/new"]);
         restore(&slot.path, &head).unwrap();
         assert_eq!(status(&slot.path), "");
@@ -505,7 +502,7 @@ pinned_tests! {
         git(&world.main, &["config", "core.sharedRepository", "group"]);
         let slot = lane(&world);
         write(&slot.path.join("src/b.rs"), "shared\n");
-        let committed = commit_in(&world, &slot, true).unwrap();
+        let committed = commit_in(&world, &slot).unwrap();
         let directory = world.main.join(".git/objects").join(&committed.head.as_str()[..2]);
         assert_ne!(fs::metadata(directory).unwrap().permissions().mode() & 0o020, 0);
     }
