@@ -13,7 +13,7 @@ use crate::model::{CommitId, LaneIndex, PullRequest};
 use crate::schedule::RunState;
 use crate::store::run_log;
 
-/// How many lines of what went wrong are looked at for something that is out.
+/// How many lines of an error are searched for signs of an outage.
 const LOOKED_AT: usize = 20;
 
 /// What of the state a pull request is made of.

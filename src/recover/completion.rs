@@ -38,7 +38,7 @@ fn look(state: &RunState, run: &RunDirectory, job: &JobId) -> Option<(Observatio
     (seen != Observation::Absent).then_some((seen, status))
 }
 
-/// The seed's table. An exit outweighs whatever the agent wrote: `COMPLETE` with exit code 1 is an error.
+/// The seed's table. An exit takes precedence over what the agent wrote: `COMPLETE` with exit code 1 is an error.
 fn classify(seen: &Observation, status: Option<&AgentStatus>, now: Timestamp) -> Standing {
     let age = status.and_then(|status| Some(now.since(status.updated_at?)));
     let word = status.map(|status| status.report.status.as_str()).unwrap_or_default();

@@ -24,7 +24,7 @@ pub struct PruneOptions {
     pub keep: Option<u32>,
     /// Only what is older than this; `None`: all.
     pub older_than: Option<Duration>,
-    /// Only holders of unmerged work too.
+    /// Also remove the only copies of unmerged work.
     pub force: bool,
 }
 
@@ -47,7 +47,7 @@ impl Fate {
     }
 }
 
-/// What becomes of each of `snapshots`, which stand in the order in which they were taken.
+/// The fate of each of `snapshots`, which are in the order in which they were taken.
 pub fn fates(snapshots: &[Candidate], options: &PruneOptions, now: Timestamp) -> Vec<Fate> {
     (0..snapshots.len()).map(|at| fate(snapshots, at, options, now)).collect()
 }

@@ -3,6 +3,8 @@
 use crate::model::{RunId, Timestamp};
 use crate::projection::cells::clean;
 
+pub(super) use anyhow::Result;
+
 /// Why a run's state was not pushed or not pulled; nothing was changed unless the message says so.
 #[derive(Debug, thiserror::Error)]
 pub enum StateSyncError {

@@ -7,10 +7,10 @@ use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::bail;
 
 use super::Source;
-use super::error::StateSyncError;
+use super::error::{Result, StateSyncError};
 use super::send::send;
 use crate::event::{Event, Record};
 use crate::git::{GitError, Remote};

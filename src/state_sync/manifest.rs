@@ -5,9 +5,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use anyhow::Result;
-
-use super::error::StateSyncError;
+use super::error::{Result, StateSyncError};
 use crate::event::{Place, RunOutcome};
 use crate::model::{CommitId, PhaseId, RunId, Timestamp};
 use crate::projection::cells::clean;

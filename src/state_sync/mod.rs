@@ -15,11 +15,10 @@ mod secrets;
 mod send;
 mod worktrees;
 
-use anyhow::Result;
-
 use crate::git::{Remote, Repository, forget_reference};
 use crate::model::RunId;
 use crate::store::RunDirectory;
+use error::Result;
 
 pub use error::StateSyncError;
 pub use follow::Follower;

@@ -6,9 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use anyhow::Result;
-
-use super::error::StateSyncError;
+use super::error::{Result, StateSyncError};
 use super::manifest::{FORMAT, Manifest, NAME};
 use super::{Source, outgoing_reference, secrets};
 use crate::event::{Record, RunStarted};

@@ -1,7 +1,6 @@
 //! Whether the work of a run is on the remote's own branches, so that its state is not the only place that has it.
 
-use anyhow::Result;
-
+use super::error::Result;
 use super::manifest::Manifest;
 use crate::git::{Remote, Repository, branch_reference};
 use crate::model::CommitId;

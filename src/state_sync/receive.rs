@@ -3,9 +3,7 @@
 use std::path::{Component, Path};
 use std::sync::Arc;
 
-use anyhow::Result;
-
-use super::error::StateSyncError;
+use super::error::{Result, StateSyncError};
 use super::manifest::{self, Manifest};
 use super::pack::{FILES, LOG};
 use super::{STATES, incoming_reference, state_reference};

@@ -5,9 +5,7 @@
 
 use std::path::Path;
 
-use anyhow::Result;
-
-use super::error::StateSyncError;
+use super::error::{Result, StateSyncError};
 use super::receive::{Contents, ReceivedState};
 use super::seen_reference;
 use super::send::continues;

@@ -1,8 +1,6 @@
 //! Pushes a run's state: one ref, moved only if the remote is where this clone left it, or at a state that the log continues.
 
-use anyhow::Result;
-
-use super::error::StateSyncError;
+use super::error::{Result, StateSyncError};
 use super::manifest::Manifest;
 use super::pack::{Packed, pack};
 use super::receive::{ReceivedState, fetch};

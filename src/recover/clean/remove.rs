@@ -18,7 +18,7 @@ pub fn remove(around: &Surroundings<'_>, run: &Traces, found: Vec<Leftover>) -> 
     let mut left: Vec<Leftover> = Vec::new();
     let mut emptied = false;
     for mut leftover in found {
-        // Slots go before the refs that make it safe to let them go.
+        // Slots first: the refs that are removed later hold their commits.
         if !matches!(leftover.thing, Thing::Held(_)) && !std::mem::replace(&mut emptied, true) {
             empty_pool(around, run, &mut left);
         }

@@ -21,16 +21,16 @@ pub struct LaneTraces {
     /// Where its work is, if it is complete: a merge, or the branch's head where nothing is merged.
     pub landed: Option<CommitId>,
     pub pull_request: Option<String>,
-    /// The branches that it and its agents worked on, without `refs/heads/`. Once they were removed they are nothing of
-    /// this run's any more: another one may use the names.
+    /// The branches that it and its agents worked on, without `refs/heads/`. Removed ones are not
+    /// listed: another run may use their names.
     pub branches: BTreeSet<String>,
     pub snapshots: BTreeMap<String, CommitId>,
-    /// The same of its lives that were rolled back.
+    /// Those from before its rollbacks.
     pub rolled_back: BTreeMap<String, CommitId>,
 }
 
 impl Traces {
-    /// Reads them from a run's log; `None`: it does not begin with the beginning of a run.
+    /// Reads them from a run's log; `None`: its first record does not start a run.
     pub fn of(records: &[Record]) -> Option<Self> {
         let Event::RunStarted(started) = &records.first()?.event else { return None };
         let (lanes, jobs) = (BTreeMap::new(), BTreeSet::new());

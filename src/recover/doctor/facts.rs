@@ -57,7 +57,7 @@ pub enum LogSeen {
     Missing,
     Empty,
     Newer(String),
-    /// It cannot be read, for example for want of permission.
+    /// It cannot be read, for example because of its permissions.
     Unreadable(String),
     /// Every line before the end is a record.
     Whole {
@@ -81,7 +81,7 @@ pub struct PlanSeen {
     pub changed: bool,
     /// Whether another program changed the pinned one: it is neither what the run wrote nor what its source holds.
     pub edited: bool,
-    /// What in the log does not fit, and in which line.
+    /// The line of the log that does not fit, and why.
     pub contradiction: Option<(u64, Fault)>,
 }
 
@@ -90,9 +90,9 @@ pub struct TaskSeen {
     pub lane: LaneId,
     pub path: PathBuf,
     pub exists: bool,
-    /// What it holds, if that is JSON.
+    /// Its contents, if they are JSON.
     pub raw: Option<Value>,
-    /// What it holds, if that is what it should be.
+    /// Its contents, if they are valid.
     pub found: Option<TaskFile>,
     pub expected: TaskFile,
     /// Whether a file that differs is one that a killed Lanekeeper had not brought up to date.
@@ -174,7 +174,7 @@ pub struct SharedFacts {
     pub damaged_indexes: Vec<IndexTrouble>,
     pub stray_references: Vec<(String, CommitId)>,
     pub stray_supervisors: Vec<(ProcessId, PathBuf)>,
-    /// How much is free where, in bytes, of how much.
+    /// Free and total bytes of each disk.
     pub disks: Vec<(PathBuf, u64, u64)>,
 }
 

@@ -96,7 +96,7 @@ pub enum Cure {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Escalation {
     pub issue: String,
-    /// What is known of where things stand, a line each.
+    /// The known state, a line each.
     pub current_state: Vec<String>,
     pub recovery_attempts: String,
     pub impact: String,

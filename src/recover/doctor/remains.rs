@@ -53,7 +53,7 @@ fn pool(scope: &Scope<'_>) -> Pool {
     Pool::new(scope.repository.clone(), scope.worktree_root, u32::MAX, true)
 }
 
-/// Looks for everything that bears the names of the run's lanes and agents.
+/// Finds everything that has the names of the run's lanes and agents.
 pub(super) fn remains(scope: &Scope<'_>, facts: &RunFacts, records: &[CheckpointRecord]) -> Result<Remains, GitError> {
     let own: Vec<CheckpointRecord> = records.iter().filter(|it| it.run_id == facts.run).cloned().collect();
     let slots = pool(scope).slots_seen()?;

@@ -1,5 +1,4 @@
-//! Repairs: each does one thing, finds when asked again that it is done, and throws away nothing but locks of the dead
-//! and caches.
+//! Repairs: each does one thing, is idempotent, and deletes only caches and locks of dead processes.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

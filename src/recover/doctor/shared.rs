@@ -142,7 +142,7 @@ fn lane_part(reference: &str) -> Option<&str> {
     Some(reference.split_once("/checkpoint/")?.1.split_once('/')?.0)
 }
 
-/// Supervisors whose job runs according to no log. Those of runs that a live session works on do not count.
+/// Supervisors of jobs that no log has as running. Those of runs that a live session works on do not count.
 fn stray_supervisors(scope: &Scope<'_>, runs: &[RunFacts]) -> Vec<(crate::model::ProcessId, PathBuf)> {
     let root = scope.state.path();
     let has_run = |job: &Path| {

@@ -199,7 +199,7 @@ fn are_found(checkpoints: &[CheckpointRecord], found: &[&CheckpointRecord]) -> b
     checkpoints.len() == found.len() && checkpoints.iter().all(is_there)
 }
 
-/// Whether the last life of a run came to its end, and so wrote what follows from its log.
+/// Whether the last process of a run ended normally, and so wrote the files that follow from its log.
 fn has_ended(events: &[Record]) -> bool {
     let ends = |event: &Event| match event {
         Event::RunFinished { .. } => Some(true),

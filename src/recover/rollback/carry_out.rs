@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Context;
 
 use super::merges::{self, Reverted};
 use super::plan::{KeptWork, LaneToRollBack, RollbackPlan};
-use super::work;
+use super::{Result, work};
 use crate::event::{Event, Record, SnapshotReason};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::timed::sync_log;
@@ -21,7 +21,7 @@ use crate::store::Journal;
 pub struct RolledBackLane {
     pub lane: LaneId,
     pub kept: Vec<KeptWork>,
-    /// What was in the place of worktrees of its, and was moved there.
+    /// New paths of files that were found where its worktrees should be.
     pub aside: Vec<PathBuf>,
     /// The commit that undid its merge, if it was merged.
     pub undone_by: Option<CommitId>,
@@ -205,7 +205,7 @@ impl Rollback<'_> {
         Ok(moved)
     }
 
-    /// Gives the slot of the final gate back, which judged what is no more. What the gate left in it is no work.
+    /// Releases the slot of the final gate, whose result no longer applies. Files that the gate left are discarded.
     fn release_final(&self) -> Result<()> {
         let executor = self.executor;
         let slots = executor.pool.held_by(&executor.facts.run_id)?;
@@ -215,7 +215,7 @@ impl Rollback<'_> {
         Ok(())
     }
 
-    /// A run that holds nothing any more needs no pool until it is resumed.
+    /// A run without slots needs no pool until it is resumed.
     fn empty_pool(&mut self) -> Result<()> {
         let executor = self.executor;
         let run = &executor.facts.run_id;

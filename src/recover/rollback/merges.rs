@@ -1,9 +1,7 @@
 //! Reverts merged work on the integration branch.
 
-use anyhow::Result;
-
-use super::RollbackError;
 use super::plan::LaneToRollBack;
+use super::{Result, RollbackError};
 use crate::executor::Executor;
 use crate::git::{self, Publication, Revert};
 use crate::model::{CommitId, LaneIndex};

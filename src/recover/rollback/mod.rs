@@ -3,7 +3,7 @@
 //! [`plan()`] determines what that means; [`carry_out`] does it. Nothing is thrown away: what is uncommitted is
 //! snapshotted and what a branch alone holds gets a ref before anything is touched, and merged work is undone by a
 //! commit on top. Each step finds out whether it was done before, so a rollback that died is finished by the same
-//! command; until then `rollback_begun` in the run log keeps a resume from building on half of a lane.
+//! command; until then `rollback_begun` in the run log prevents a resume that would build on half of a lane.
 
 mod carry_out;
 mod merges;
@@ -11,6 +11,8 @@ mod plan;
 mod work;
 
 use std::path::PathBuf;
+
+use anyhow::Result;
 
 use crate::git::Blockers;
 use crate::model::{CommitId, LaneId};

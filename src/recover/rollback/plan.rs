@@ -15,7 +15,7 @@ pub struct RollbackPlan {
     pub jobs: Vec<JobId>,
 }
 
-/// A lane that has begun and is reset to where it had not.
+/// A lane that has begun and is to be rolled back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaneToRollBack {
     pub lane: LaneIndex,

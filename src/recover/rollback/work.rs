@@ -2,10 +2,8 @@
 
 use std::path::PathBuf;
 
-use anyhow::Result;
-
-use super::RollbackError;
 use super::plan::{KeptWork, LaneToRollBack};
+use super::{Result, RollbackError};
 use crate::executor::Executor;
 use crate::git::{self, HeldSlot};
 use crate::model::{AgentName, CommitId, LaneIndex};

@@ -69,8 +69,8 @@ fn nothing_lost(salvage: &Salvage) -> String {
     format!("line {} is no record of the run, and none is missing", lines.join(", "))
 }
 
-/// What exists that the intact beginning of a log does not know. If there is nothing, the run is where it would
-/// if it had been killed there.
+/// What exists that the intact beginning of a log does not know. If there is nothing, the run is in the
+/// same state as if it had been killed there.
 fn later(records: &[Record], stranded: usize, remains: &Remains) -> Vec<String> {
     let Some(expected) = Expected::of(records) else { return vec!["how the run began".to_owned()] };
     let mut later = Vec::new();

@@ -153,7 +153,7 @@ fn damaged_index(index: &IndexTrouble) -> Option<Finding> {
     }
 }
 
-/// Less than this is little on any disk, in bytes.
+/// Less free space than this is reported on any disk, in bytes.
 const LITTLE: u64 = 1 << 30;
 
 fn disk(path: &std::path::Path, free: u64, all: u64) -> Option<Finding> {
