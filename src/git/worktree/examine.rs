@@ -169,7 +169,7 @@ impl Pool {
 
     fn slot_seen(&self, number: u32) -> Slot {
         let (path, claim) = (self.slot(number), self.claim_file(number));
-        let read = || Claim::read(&claim).map_err(|error| error.to_string());
+        let read = || Claim::read(&claim).map_err(|error| error.with_remedy());
         let (holder, checkout) = match read() {
             Ok(Some(claim)) => (Ok(Some(claim.holder)), Some(claim.progress.into())),
             Ok(None) => (Ok(None), None),
@@ -199,7 +199,7 @@ impl Pool {
             }
             Ok(work)
         });
-        looked.unwrap_or_else(|error: GitError| vec![error.to_string()])
+        looked.unwrap_or_else(|error: GitError| vec![error.with_remedy()])
     }
 
     /// Worktrees of this pool that git has on record, that have no holder, and that are gone.

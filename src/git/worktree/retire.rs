@@ -77,7 +77,7 @@ impl Pool {
     fn removal_blocker(&self, path: &Path, found: &Occupant) -> Option<String> {
         match found {
             Occupant::Ours(entry) => blocker(&self.repository, path, entry, None),
-            Occupant::Stranger => Some(GitError::NotOurs { path: path.to_owned() }.to_string()),
+            Occupant::Stranger => Some(GitError::NotOurs { path: path.to_owned() }.with_remedy()),
             Occupant::Nothing | Occupant::HalfMade => None,
         }
     }
@@ -86,7 +86,7 @@ impl Pool {
     fn put_aside(&self, number: u32, run: &RunId) -> Result<(), Option<String>> {
         let path = self.slot(number);
         let found = occupant(&self.repository, &path);
-        let claim = Claim::read(&self.claim_file(number)).map_err(|error| Some(error.to_string()))?;
+        let claim = Claim::read(&self.claim_file(number)).map_err(|error| Some(error.with_remedy()))?;
         let done = match (claim, &found) {
             (Some(claim), _) if claim.holder.run != *run || !self.owns(&claim) => return Err(None),
             (Some(_), Occupant::Nothing) => atomic::remove_durably(&self.claim_file(number)).map_err(GitError::from),
@@ -96,7 +96,7 @@ impl Pool {
                 None => self.repository.holding(Guarded::Admin, |_| self.remove_slot(&path, found)),
             },
         };
-        done.map_err(|error| Some(error.to_string()))
+        done.map_err(|error| Some(error.with_remedy()))
     }
 
     fn remove_slot(&self, path: &Path, found: &Occupant) -> Result<()> {

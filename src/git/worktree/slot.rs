@@ -97,7 +97,7 @@ pub(crate) fn blocker(repository: &Repository, path: &Path, entry: &Path, likely
     let checked = refuse_operation(path)
         .and_then(|()| refuse_uncommitted(path))
         .and_then(|()| refuse_unreachable(repository, path, entry, likely));
-    checked.err().map(|error| error.to_string())
+    checked.err().map(|error| error.with_remedy())
 }
 
 pub(crate) const SET_ASIDE: &str = "was in the place of a worktree that an agent or somebody else removed; look at it, \
