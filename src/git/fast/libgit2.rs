@@ -19,7 +19,8 @@ impl Repository {
         &self,
         question: impl FnOnce(&git2::Repository) -> Result<T, git2::Error>,
     ) -> Option<T> {
-        open(self.common_dir()).and_then(|git| question(&git)).ok()
+        let common = self.common_dir();
+        self.handles().with([common, common], || open(common), question)
     }
 
     /// Whether libgit2 may write into the repository: what others are to write to as well (`core.sharedRepository`) gets its
@@ -66,33 +67,34 @@ pub(crate) fn references(repository: &Repository, pattern: &str) -> Option<Vec<(
 pub(crate) type Differences = Vec<(Vec<u8>, [u32; 2])>;
 
 pub(crate) fn differences(repository: &Repository, from: &CommitId, to: &CommitId) -> Option<Differences> {
-    repository.in_process(|git| {
-        let tree = |commit: &CommitId| git.find_commit(oid(commit)?)?.tree();
-        Ok(listed(&git.diff_tree_to_tree(Some(&tree(from)?), Some(&tree(to)?), Some(&mut with_changed_types()))?))
-    })
+    repository.in_process(|git| compared(git, from, git.find_commit(oid(to)?)?.tree_id()))
 }
 
 /// How the index in `file` differs from `commit`.
 pub(crate) fn staged(repository: &Repository, file: &Path, commit: &CommitId) -> Option<Differences> {
-    repository.in_process(|git| {
-        let (tree, index) = (git.find_commit(oid(commit)?)?.tree()?, open_index(file)?);
-        Ok(listed(&git.diff_tree_to_index(Some(&tree), Some(&index), Some(&mut with_changed_types()))?))
-    })
+    let compare = || {
+        let git = open(repository.common_dir())?;
+        // The index knows the trees of directories that are as they were; the others are made in memory.
+        git.odb()?.add_new_mempack_backend(FIRST)?;
+        compared(&git, commit, open_index(file)?.write_tree_to(&git)?)
+    };
+    compare().ok()
 }
 
-/// Without it a file that became a link or a submodule is reported as two paths.
-fn with_changed_types() -> git2::DiffOptions {
+/// The priority of a place for objects before which no other comes.
+const FIRST: i32 = 1000;
+
+fn compared(git: &git2::Repository, from: &CommitId, to: Oid) -> Result<Differences, git2::Error> {
+    // Without it a file that became a link or a submodule is reported as two paths.
     let mut options = git2::DiffOptions::new();
     options.include_typechange(true);
-    options
-}
-
-fn listed(diff: &git2::Diff<'_>) -> Differences {
+    let from = git.find_commit(oid(from)?)?.tree()?;
+    let diff = git.diff_tree_to_tree(Some(&from), Some(&git.find_tree(to)?), Some(&mut options))?;
     let difference = |delta: git2::DiffDelta<'_>| {
         let path = delta.new_file().path_bytes().or(delta.old_file().path_bytes()).unwrap_or_default().to_vec();
         (path, [delta.old_file().mode().into(), delta.new_file().mode().into()])
     };
-    diff.deltas().map(difference).collect()
+    Ok(diff.deltas().map(difference).collect())
 }
 
 fn open_index(file: &Path) -> Result<git2::Index, git2::Error> {
@@ -238,7 +240,12 @@ pub(super) fn change<T>(
         });
         written.ok()?;
     }
-    open_durable(place, &settings).and_then(|git| act(&git)).ok()
+    let opened = || open_durable(place, &settings);
+    if place == repository.main_worktree() {
+        return repository.handles().with([place, repository.common_dir()], opened, act);
+    }
+    // Not kept: a worktree may be made again.
+    opened().and_then(|git| act(&git)).ok()
 }
 
 fn open_durable(place: &Path, settings: &Path) -> Result<git2::Repository, git2::Error> {
