@@ -84,17 +84,45 @@ pub(crate) fn staged(repository: &Repository, file: &Path, commit: &CommitId) ->
 /// The priority of a place for objects before which no other comes.
 const FIRST: i32 = 1000;
 
+/// Not libgit2's own comparison, which reads the directories that are the same in both, too.
 fn compared(git: &git2::Repository, from: &CommitId, to: Oid) -> Result<Differences, git2::Error> {
-    // Without it a file that became a link or a submodule is reported as two paths.
-    let mut options = git2::DiffOptions::new();
-    options.include_typechange(true);
-    let from = git.find_commit(oid(from)?)?.tree()?;
-    let diff = git.diff_tree_to_tree(Some(&from), Some(&git.find_tree(to)?), Some(&mut options))?;
-    let difference = |delta: git2::DiffDelta<'_>| {
-        let path = delta.new_file().path_bytes().or(delta.old_file().path_bytes()).unwrap_or_default().to_vec();
-        (path, [delta.old_file().mode().into(), delta.new_file().mode().into()])
-    };
-    Ok(diff.deltas().map(difference).collect())
+    let mut found = Vec::new();
+    compare(git, [Some(git.find_commit(oid(from)?)?.tree_id()), Some(to)], b"", &mut found)?;
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Compares two directories, each a tree or nothing, at `prefix`.
+fn compare(
+    git: &git2::Repository,
+    [from, to]: [Option<Oid>; 2],
+    prefix: &[u8],
+    found: &mut Differences,
+) -> Result<(), git2::Error> {
+    let (mut before, after) = (entries(git, from)?, entries(git, to)?);
+    let mut pairs: Vec<_> = after.into_iter().map(|(name, new)| (before.remove(&name), Some(new), name)).collect();
+    pairs.extend(before.into_iter().map(|(name, old)| (Some(old), None, name)));
+    for (old, new, name) in pairs.into_iter().filter(|(old, new, _)| old != new) {
+        let path = [prefix, &name].concat();
+        let tree = |entry: Option<(Oid, u32)>| entry.filter(|(_, mode)| *mode == TREE).map(|(tree, _)| tree);
+        let mode = |entry: Option<(Oid, u32)>| entry.map_or(0, |(_, mode)| if mode == TREE { 0 } else { mode });
+        if tree(old).is_some() || tree(new).is_some() {
+            compare(git, [tree(old), tree(new)], &[&path, &b"/"[..]].concat(), found)?;
+        }
+        if mode(old) != 0 || mode(new) != 0 {
+            found.push((path, [mode(old), mode(new)]));
+        }
+    }
+    Ok(())
+}
+
+/// The mode of a directory.
+const TREE: u32 = 0o040_000;
+
+fn entries(git: &git2::Repository, tree: Option<Oid>) -> Result<BTreeMap<Vec<u8>, (Oid, u32)>, git2::Error> {
+    let Some(tree) = tree else { return Ok(BTreeMap::new()) };
+    let entry = |it: git2::TreeEntry<'_>| (it.name_bytes().to_vec(), (it.id(), it.filemode_raw().cast_unsigned()));
+    Ok(git.find_tree(tree)?.iter().map(entry).collect())
 }
 
 fn open_index(file: &Path) -> Result<git2::Index, git2::Error> {
