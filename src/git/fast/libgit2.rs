@@ -19,7 +19,8 @@ impl Repository {
         &self,
         question: impl FnOnce(&git2::Repository) -> Result<T, git2::Error>,
     ) -> Option<T> {
-        open(self.common_dir()).and_then(|git| question(&git)).ok()
+        let common = self.common_dir();
+        self.handles().with([common, common], || open(common), question)
     }
 
     /// Whether libgit2 may write into the repository: what others are to write to as well (`core.sharedRepository`) gets its
@@ -66,33 +67,62 @@ pub(crate) fn references(repository: &Repository, pattern: &str) -> Option<Vec<(
 pub(crate) type Differences = Vec<(Vec<u8>, [u32; 2])>;
 
 pub(crate) fn differences(repository: &Repository, from: &CommitId, to: &CommitId) -> Option<Differences> {
-    repository.in_process(|git| {
-        let tree = |commit: &CommitId| git.find_commit(oid(commit)?)?.tree();
-        Ok(listed(&git.diff_tree_to_tree(Some(&tree(from)?), Some(&tree(to)?), Some(&mut with_changed_types()))?))
-    })
+    repository.in_process(|git| compared(git, from, git.find_commit(oid(to)?)?.tree_id()))
 }
 
 /// How the index in `file` differs from `commit`.
 pub(crate) fn staged(repository: &Repository, file: &Path, commit: &CommitId) -> Option<Differences> {
-    repository.in_process(|git| {
-        let (tree, index) = (git.find_commit(oid(commit)?)?.tree()?, open_index(file)?);
-        Ok(listed(&git.diff_tree_to_index(Some(&tree), Some(&index), Some(&mut with_changed_types()))?))
-    })
-}
-
-/// Without it a file that became a link or a submodule is reported as two paths.
-fn with_changed_types() -> git2::DiffOptions {
-    let mut options = git2::DiffOptions::new();
-    options.include_typechange(true);
-    options
-}
-
-fn listed(diff: &git2::Diff<'_>) -> Differences {
-    let difference = |delta: git2::DiffDelta<'_>| {
-        let path = delta.new_file().path_bytes().or(delta.old_file().path_bytes()).unwrap_or_default().to_vec();
-        (path, [delta.old_file().mode().into(), delta.new_file().mode().into()])
+    let compare = || {
+        let git = open(repository.common_dir())?;
+        // The index knows the trees of directories that are as they were; the others are made in memory.
+        git.odb()?.add_new_mempack_backend(FIRST)?;
+        compared(&git, commit, open_index(file)?.write_tree_to(&git)?)
     };
-    diff.deltas().map(difference).collect()
+    compare().ok()
+}
+
+/// The priority of a place for objects before which no other comes.
+const FIRST: i32 = 1000;
+
+/// Not libgit2's own comparison, which reads the directories that are the same in both, too.
+fn compared(git: &git2::Repository, from: &CommitId, to: Oid) -> Result<Differences, git2::Error> {
+    let mut found = Vec::new();
+    compare(git, [Some(git.find_commit(oid(from)?)?.tree_id()), Some(to)], b"", &mut found)?;
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Compares two directories, each a tree or nothing, at `prefix`.
+fn compare(
+    git: &git2::Repository,
+    [from, to]: [Option<Oid>; 2],
+    prefix: &[u8],
+    found: &mut Differences,
+) -> Result<(), git2::Error> {
+    let (mut before, after) = (entries(git, from)?, entries(git, to)?);
+    let mut pairs: Vec<_> = after.into_iter().map(|(name, new)| (before.remove(&name), Some(new), name)).collect();
+    pairs.extend(before.into_iter().map(|(name, old)| (Some(old), None, name)));
+    for (old, new, name) in pairs.into_iter().filter(|(old, new, _)| old != new) {
+        let path = [prefix, &name].concat();
+        let tree = |entry: Option<(Oid, u32)>| entry.filter(|(_, mode)| *mode == TREE).map(|(tree, _)| tree);
+        let mode = |entry: Option<(Oid, u32)>| entry.map_or(0, |(_, mode)| if mode == TREE { 0 } else { mode });
+        if tree(old).is_some() || tree(new).is_some() {
+            compare(git, [tree(old), tree(new)], &[&path, &b"/"[..]].concat(), found)?;
+        }
+        if mode(old) != 0 || mode(new) != 0 {
+            found.push((path, [mode(old), mode(new)]));
+        }
+    }
+    Ok(())
+}
+
+/// The mode of a directory.
+const TREE: u32 = 0o040_000;
+
+fn entries(git: &git2::Repository, tree: Option<Oid>) -> Result<BTreeMap<Vec<u8>, (Oid, u32)>, git2::Error> {
+    let Some(tree) = tree else { return Ok(BTreeMap::new()) };
+    let entry = |it: git2::TreeEntry<'_>| (it.name_bytes().to_vec(), (it.id(), it.filemode_raw().cast_unsigned()));
+    Ok(git.find_tree(tree)?.iter().map(entry).collect())
 }
 
 fn open_index(file: &Path) -> Result<git2::Index, git2::Error> {
@@ -238,7 +268,12 @@ pub(super) fn change<T>(
         });
         written.ok()?;
     }
-    open_durable(place, &settings).and_then(|git| act(&git)).ok()
+    let opened = || open_durable(place, &settings);
+    if place == repository.main_worktree() {
+        return repository.handles().with([place, repository.common_dir()], opened, act);
+    }
+    // Not kept: a worktree may be made again.
+    opened().and_then(|git| act(&git)).ok()
 }
 
 fn open_durable(place: &Path, settings: &Path) -> Result<git2::Repository, git2::Error> {

@@ -112,3 +112,39 @@ fn other_programs_may_take_what_is_open_away() {
         assert_eq!(holds(&next), Some(()));
     }
 }
+
+#[test]
+fn commits_and_indexes_differ_as_git_lists_it() {
+    let place = Place::new();
+    let mut commits = vec![place.commit()];
+    for (path, text) in [("a", "1"), ("d/x", "1"), ("d/y/z", "1"), ("d.txt", "1"), ("d/x", "2")] {
+        place.write(path, text);
+        commits.push(place.commit());
+    }
+    // A directory becomes a file, and a file a link.
+    fs::remove_dir_all(place.root.join("d")).unwrap();
+    place.write("d", "1");
+    fs::remove_file(place.root.join("a")).unwrap();
+    std::os::unix::fs::symlink("d", place.root.join("a")).unwrap();
+    commits.push(place.commit());
+    let listed = |text: String| -> Differences {
+        let line = |line: &str| {
+            let (facts, path) = line.split_once('\t').unwrap();
+            let mode = |at: usize| u32::from_str_radix(&facts[at..at + 6], 8).unwrap();
+            (path.as_bytes().to_vec(), [mode(1), mode(8)])
+        };
+        text.lines().map(line).collect()
+    };
+    let (repository, index) = (place.repository(), place.root.join(".git/index"));
+    for from in &commits {
+        for to in &commits {
+            let by_git = listed(place.git(&["diff-tree", "-r", "--no-renames", from.as_str(), to.as_str()]));
+            assert_eq!(differences(&repository, from, to), Some(by_git));
+        }
+        let by_git = listed(place.git(&["diff-index", "--cached", "--no-renames", from.as_str()]));
+        assert_eq!(staged(&repository, &index, from), Some(by_git));
+    }
+    place.write("intended", "1");
+    place.git(&["add", "--intent-to-add", "intended"]);
+    assert_eq!(staged(&repository, &index, &commits[0]), None);
+}

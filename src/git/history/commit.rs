@@ -83,10 +83,11 @@ fn commit_staged(repository: &Repository, request: &CommitRequest<'_>, lock: &Fi
     };
     let text = libgit2::clean_message(&message(request.message, request.trailers));
     let parents: Vec<&CommitId> = old.iter().collect();
+    let tree = staged_tree(repository, worktree)?;
     let commit = match &old {
         // What differs on disk need not do so in git: line ends, for example.
-        Some(old) if repository.staged(worktree, None, old)?.is_empty() => old.clone(),
-        _ => make_commit(repository, &staged_tree(repository, worktree)?, &parents, &text)?,
+        Some(old) if repository.tree_of(old)? == tree => old.clone(),
+        _ => make_commit(repository, &tree, &parents, &text)?,
     };
     durable::objects(repository, &commit, std::slice::from_ref(request.since))?;
     let why = format!("commit: {}", text.lines().next().unwrap_or_default());

@@ -13,7 +13,7 @@ use crate::git::history::{
     Advance, Blockers, SyncOutcome, advance_checkout, blockers, finish, index_lock, set_reference,
 };
 use crate::git::query::{operation_in, worktree_changes};
-use crate::git::repo::{Guarded, Repository, branch_reference};
+use crate::git::repo::{Guarded, Repository, Stamps, branch_reference};
 use crate::model::CommitId;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,16 +81,28 @@ pub fn settle_checkouts(repository: &Repository, branch: &str) -> Result<Option<
 /// than 0.2 s writes files, and holds the index lock meanwhile.
 pub fn settle_switches(repository: &Repository, branch: &str) -> Result<Option<Publication>> {
     let began = Instant::now();
+    let (mut looked, mut blocked) = (None, None);
     while let Some(age) = behind::since_publication(repository, branch)? {
         // Before the look: a switch that ends in between is seen by it.
         let switching = index_lock(repository.main_worktree())?.is_some() && began.elapsed() < LONGEST_SWITCH;
-        let blocked = settle_checkouts(repository, branch)?;
-        if (age >= A_SWITCH || began.elapsed() >= A_SWITCH) && !switching {
+        let over = (age >= A_SWITCH || began.elapsed() >= A_SWITCH) && !switching;
+        let now = Some((checkouts(repository)?, repository.branch_commit(branch)?));
+        if over || looked != now {
+            blocked = settle_checkouts(repository, branch)?;
+            looked = now;
+        }
+        if over {
             return Ok(blocked);
         }
         thread::sleep(BETWEEN_LOOKS);
     }
     Ok(None)
+}
+
+/// What every `git switch` changes.
+fn checkouts(repository: &Repository) -> Result<Stamps> {
+    let directories = repository.all_worktrees()?.into_iter().map(|entry| entry.directory);
+    Ok(Stamps::of(directories.flat_map(|directory| ["HEAD", "index"].map(|file| directory.join(file)))))
 }
 
 /// What would prevent [`publish`] from moving `branch` from `onto` to `commit` now; nothing is changed.

@@ -35,8 +35,7 @@ impl Configuration {
     fn read(repository: &Repository) -> Result<Self> {
         let main = repository.main_worktree();
         // Before they are read: what changes meanwhile is read again.
-        let mut files = Stamps::default();
-        usual_files(repository.common_dir()).into_iter().for_each(|file| files.add(file));
+        let mut files = Stamps::of(usual_files(repository.common_dir()));
         let listing = repository.git().args(["config", "--null", "--list", "--show-origin"]).run()?;
         let mut values = HashMap::new();
         let parts: Vec<&[u8]> = listing.split(|&byte| byte == 0).collect();
@@ -69,7 +68,7 @@ impl Configuration {
 }
 
 /// Where settings of the repository whose common directory is `common` usually are, whether or not there are any now.
-fn usual_files(common: &Path) -> Vec<PathBuf> {
+pub(crate) fn usual_files(common: &Path) -> Vec<PathBuf> {
     let mut files = vec![common.join("config")];
     files.extend(std::env::home_dir().map(|home| home.join(".gitconfig")));
     let named = std::env::var_os("XDG_CONFIG_HOME").filter(|name| !name.is_empty()).map(PathBuf::from);
@@ -79,12 +78,18 @@ fn usual_files(common: &Path) -> Vec<PathBuf> {
 }
 
 /// Files, each with its modification and change time, inode and size as they were; `None`: it did not exist.
-#[derive(Debug, Default)]
-struct Stamps(Vec<(PathBuf, Option<Stamp>)>);
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stamps(Vec<(PathBuf, Option<Stamp>)>);
 
 type Stamp = [i64; 6];
 
 impl Stamps {
+    pub(crate) fn of(files: impl IntoIterator<Item = PathBuf>) -> Self {
+        let mut stamps = Self::default();
+        files.into_iter().for_each(|file| stamps.add(file));
+        stamps
+    }
+
     fn add(&mut self, file: PathBuf) {
         if !self.0.iter().any(|(known, _)| *known == file) {
             let now = stamp(&file);
@@ -92,7 +97,7 @@ impl Stamps {
         }
     }
 
-    fn are_current(&self) -> bool {
+    pub(crate) fn are_current(&self) -> bool {
         self.0.iter().all(|(file, then)| stamp(file) == *then)
     }
 }

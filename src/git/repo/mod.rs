@@ -2,12 +2,14 @@
 
 pub(crate) mod configuration;
 pub(crate) mod git_dir;
+pub(crate) mod handles;
 pub(crate) mod known_objects;
 pub(crate) mod lock;
 pub(crate) mod repository;
 
-pub(crate) use configuration::{Configuration, KnownConfiguration};
+pub(crate) use configuration::{Configuration, KnownConfiguration, Stamps, usual_files};
 pub(crate) use git_dir::{WorktreeEntry, entry_named_by, git_directory, read_line, registered_place, same_place};
+pub(crate) use handles::Handles;
 pub(crate) use known_objects::{DurableObjects, RecentObjects, loose};
 pub(crate) use lock::{Guarded, holding, holding_worktree};
 pub(crate) use repository::{Repository, branch_reference, commit_id, commit_ids};

@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use crate::fs::{atomic, regular_file, remove_unfinished};
 use crate::git::command::{Git, GitError, Result, io_error, path_text};
-use crate::git::repo::{Configuration, DurableObjects, Guarded, KnownConfiguration, RecentObjects, git_directory};
+use crate::git::repo::{
+    Configuration, DurableObjects, Guarded, Handles, KnownConfiguration, RecentObjects, git_directory,
+};
 use crate::model::CommitId;
 
 /// A repository with a main worktree; clones share what this process remembers of it.
@@ -19,6 +21,7 @@ pub struct Repository {
     known_configuration: KnownConfiguration,
     durable_objects: DurableObjects,
     recent_objects: RecentObjects,
+    handles: Handles,
 }
 
 impl Repository {
@@ -41,6 +44,7 @@ impl Repository {
             known_configuration: KnownConfiguration::default(),
             durable_objects: DurableObjects::default(),
             recent_objects: RecentObjects::default(),
+            handles: Handles::default(),
         };
         repository.refuse_foreign_ref_format()?;
         Ok(repository)
@@ -102,6 +106,10 @@ impl Repository {
 
     pub(crate) fn recent_objects(&self) -> &RecentObjects {
         &self.recent_objects
+    }
+
+    pub(crate) fn handles(&self) -> &Handles {
+        &self.handles
     }
 
     /// Git's settings as they are now.
