@@ -15,6 +15,7 @@ use super::bugs::Bug;
 use super::dice::Dice;
 use super::plans::Script;
 use super::user::{Deed, User};
+use super::watch::Watch;
 
 pub struct World {
     pub plan: Arc<Plan>,
@@ -48,6 +49,11 @@ pub struct World {
     announced: HashSet<(LaneId, CommitId)>,
     /// How many pull requests the forge has for each lane, and for which head they were last brought up to date.
     pub pulls: BTreeMap<LaneIndex, (usize, CommitId)>,
+    /// The heads of lanes that their tests passed at, and the merges.
+    tested: HashSet<CommitId>,
+    /// Merges that hold more than the head that was tested.
+    moved: HashSet<CommitId>,
+    pub watch: Watch,
     pub violations: Vec<String>,
     commits: u32,
 }
@@ -60,12 +66,15 @@ pub struct SimJob {
     pub ends_at: i64,
     pub stopped: bool,
     pub exit: Option<End>,
+    /// What it tests.
+    judges: Option<CommitId>,
 }
 
 impl World {
     pub fn new(plan: Arc<Plan>, script: Script, dice: Dice, bug: Option<Bug>) -> Self {
         let leaves_rebases = script.user_leaves_rebases();
         let mut world = Self {
+            watch: Watch::new(plan.clone()),
             plan,
             script,
             bug,
@@ -90,6 +99,8 @@ impl World {
             remote: BTreeMap::new(),
             announced: HashSet::new(),
             pulls: BTreeMap::new(),
+            tested: HashSet::new(),
+            moved: HashSet::new(),
             violations: Vec::new(),
             commits: 0,
         };
@@ -154,6 +165,9 @@ impl World {
         for job in due {
             let stopped = self.jobs[&job].stopped;
             let outcome = if stopped { (exit(ExitCause::Stopped, 143), None, None) } else { self.outcome(&job) };
+            if outcome.0.passed() {
+                self.tested.extend(self.jobs[&job].judges.clone());
+            }
             self.jobs.get_mut(&job).unwrap().exit = Some(outcome);
         }
     }
@@ -258,6 +272,7 @@ impl World {
     /// What is on disk now, as far as something must be there before it is acted upon.
     pub fn learn(&mut self, durable: &[Record]) {
         for record in durable {
+            self.violations.extend(self.watch.see(&record.event));
             match &record.event {
                 Event::JobPlanned { job } => drop(self.planned.insert(job.clone())),
                 Event::CheckpointReached { lane: Some(lane), checkpoint } => {
@@ -268,6 +283,10 @@ impl World {
                 }
                 Event::LaneMerged { lane, .. } | Event::LaneFailed { lane, .. } | Event::LaneBlocked { lane, .. } => {
                     self.holding.remove(&self.plan.find(lane).unwrap());
+                }
+                Event::LaneRolledBack { lane, .. } => {
+                    self.holding.remove(&self.plan.find(lane).unwrap());
+                    self.checkpoints.retain(|(of, _)| of != lane);
                 }
                 _ => {}
             }
@@ -282,7 +301,7 @@ impl World {
     }
 
     /// Starts a job unless it was started before; the supervisor's promise.
-    pub fn start(&mut self, job: &JobId) {
+    pub fn start(&mut self, job: &JobId, state: &RunState) {
         if !self.planned.contains(job) {
             self.complain(format!("{job} was not on disk before it was started"));
         }
@@ -297,17 +316,53 @@ impl World {
             Some(known) if again && known.exit.is_none() => known.starts += 1,
             Some(_) => {}
             None => {
+                let judges = self.judged_by(job, state);
                 self.holding.extend(self.lane_of(job));
-                self.jobs.insert(job.clone(), SimJob { starts: 1, ends_at, stopped: false, exit: None });
+                self.jobs.insert(job.clone(), SimJob { starts: 1, ends_at, stopped: false, exit: None, judges });
             }
         }
+    }
+
+    fn judged_by(&self, job: &JobId, state: &RunState) -> Option<CommitId> {
+        let lane = self.lane_of(job)?;
+        match job.role {
+            JobRole::Tests => self.lane_branches.get(&lane).cloned(),
+            JobRole::MergedTests => state.lane(lane).staged().map(|staged| staged.commit.clone()),
+            _ => None,
+        }
+    }
+
+    /// Stops a job whose lane is rolled back.
+    pub fn end(&mut self, job: &JobId) -> Event {
+        self.stop(job, true);
+        let stopped = (exit(ExitCause::Stopped, 143), None, None);
+        let (exit, ..) = self.jobs.get_mut(job).unwrap().exit.get_or_insert(stopped).clone();
+        Event::JobExited { job: job.clone(), exit, report: None, reading: None, transcript: None }
+    }
+
+    /// Whether the lane is not on the integration branch and can begin again with the same outcome.
+    pub fn may_roll_back(&self, lane: LaneIndex) -> bool {
+        !self.merges.contains(&lane) && !self.script.is_idle_once(lane)
+    }
+
+    /// Removes the branches and worktrees of the lane; its work is in snapshots.
+    pub fn roll_back(&mut self, lane: LaneIndex) {
+        self.lane_branches.remove(&lane);
+        self.agent_branches.retain(|(of, _), _| *of != lane);
+        self.open.retain(|(of, _)| *of != lane);
+        self.unkept.retain(|(of, _)| *of != lane);
     }
 
     pub fn stop(&mut self, job: &JobId, force: bool) {
         let now = self.now;
         let grace = if force { 0 } else { i64::from(self.dice.roll(5)) };
-        let known =
-            self.jobs.entry(job.clone()).or_insert(SimJob { starts: 0, ends_at: now, stopped: true, exit: None });
+        let known = self.jobs.entry(job.clone()).or_insert(SimJob {
+            starts: 0,
+            ends_at: now,
+            stopped: true,
+            exit: None,
+            judges: None,
+        });
         if known.exit.is_none() {
             known.stopped = true;
             known.ends_at = known.ends_at.min(now + grace);
@@ -394,11 +449,24 @@ impl World {
         vec![Event::WorktreeOpened { lane: self.id(lane), agent, worktree: worktree("b", head) }]
     }
 
-    fn branch(&self, lane: LaneIndex, agent: usize) -> CommitId {
+    fn branch(&mut self, lane: LaneIndex, agent: usize) -> CommitId {
         if self.plan.lane(lane).shares_worktree(agent) {
-            return self.lane_branches[&lane].clone();
+            return self.lane_branch(lane);
         }
-        self.agent_branches[&(lane, agent)].clone()
+        let known = self.agent_branches.get(&(lane, agent)).cloned();
+        self.expect_known(known, lane)
+    }
+
+    fn lane_branch(&mut self, lane: LaneIndex) -> CommitId {
+        let known = self.lane_branches.get(&lane).cloned();
+        self.expect_known(known, lane)
+    }
+
+    fn expect_known(&mut self, branch: Option<CommitId>, lane: LaneIndex) -> CommitId {
+        branch.unwrap_or_else(|| {
+            self.complain(format!("{} needs a branch that is not there", self.id(lane)));
+            self.integration.clone()
+        })
     }
 
     fn commit_work(&mut self, lane: LaneIndex, agent: usize, state: &RunState) -> Vec<Event> {
@@ -464,11 +532,11 @@ impl World {
             let failure = Failure::new(FailureKind::Conflict, "conflict");
             return vec![Event::FailureNoted { lane: id, agent: Some(name), task: None, failure }];
         }
-        let theirs = self.agent_branches[&(lane, agent)].clone();
+        let theirs = self.branch(lane, agent);
         let head = if self.bug == Some(Bug::MergeForgotten) && self.dice.roll(4) == 0 {
             state.lane(lane).head().cloned().unwrap()
         } else {
-            let ours = lane_branch.unwrap_or_else(|| self.lane_branches[&lane].clone());
+            let ours = lane_branch.unwrap_or_else(|| self.lane_branch(lane));
             self.merge(&ours, &theirs)
         };
         self.lane_branches.insert(lane, head.clone());
@@ -525,12 +593,14 @@ impl World {
             return vec![Event::FailureNoted { lane: id, agent, task: None, failure }];
         }
         let mut onto = self.integration.clone();
-        let commit = self.merge(&onto, &self.lane_branches[&lane].clone());
+        let theirs = self.lane_branch(lane);
+        let commit = self.merge(&onto, &theirs);
         if self.bug == Some(Bug::RefusalForgotten) && self.user.rebasing {
             // Another name each time for the same branch, as if it had moved.
             onto = self.commit(self.integrated());
         }
         let moved = state.lane(lane).base() != Some(&onto);
+        self.moved.extend(moved.then(|| commit.clone()));
         vec![Event::MergeStaged { lane: id, onto, commit, moved }]
     }
 
@@ -553,6 +623,7 @@ impl World {
         if let Some(obstacle) = self.user.obstacle() {
             return vec![Event::LaneBlocked { lane: id, reason: format!("{obstacle}; the user is in the way") }];
         }
+        self.expect_tested(lane, state);
         let content = self.content(&staged.commit);
         if !content.is_superset(&self.pieces(lane)) {
             self.complain(format!("{id} was merged without all of its work"));
@@ -690,6 +761,15 @@ impl World {
     fn expect_branch(&mut self, lane: LaneIndex, state: &RunState) {
         if self.lane_branches.get(&lane) != state.lane(lane).head() {
             self.complain(format!("the branch of {} is not where the run log has it", self.id(lane)));
+        }
+    }
+
+    /// The lane's tests passed at its head, and at the merge if that holds more.
+    fn expect_tested(&mut self, lane: LaneIndex, state: &RunState) {
+        let merge = state.lane(lane).staged().map(|staged| &staged.commit).filter(|merge| self.moved.contains(*merge));
+        let untested = state.lane(lane).head().into_iter().chain(merge).any(|commit| !self.tested.contains(commit));
+        if untested && !self.plan.lane(lane).tests.is_empty() {
+            self.complain(format!("{} was merged without its tests", self.id(lane)));
         }
     }
 
