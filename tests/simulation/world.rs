@@ -1,13 +1,16 @@
 //! The world that survives a crash: jobs, git, and what was written down.
 
+mod jobs;
+mod merging;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use lanekeeper::event::{AgentReport, Event, Idle, Reading, Record, SnapshotReason, Worktree};
 use lanekeeper::model::checkpoint::CommitId;
 use lanekeeper::model::{
-    Demand, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, Lane, LaneId, LaneIndex, MergeMode,
-    MustHavesRule, Outage, OutageKind, Plan, PullRequest, Round, Stage, TaskId, Timestamp, Verdict,
+    Demand, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, Lane, LaneId, LaneIndex, Plan, Round,
+    Stage, TaskId, Timestamp, Verdict,
 };
 use lanekeeper::schedule::{Action, Rebuild, RestartFrom, RunState};
 
@@ -152,114 +155,6 @@ impl World {
         plan.round(Round::Implementation).flat_map(of_agent).collect()
     }
 
-    /// Lets the jobs that are due end.
-    pub fn let_time_pass(&mut self) {
-        let due: Vec<JobId> = self
-            .jobs
-            .iter()
-            .filter(|(_, job)| job.exit.is_none() && job.ends_at <= self.now)
-            .map(|(id, _)| id.clone())
-            .collect();
-        let mut due = due;
-        due.sort();
-        for job in due {
-            let stopped = self.jobs[&job].stopped;
-            let outcome = if stopped { (exit(ExitCause::Stopped, 143), None, None) } else { self.outcome(&job) };
-            if outcome.0.passed() {
-                self.tested.extend(self.jobs[&job].judges.clone());
-            }
-            self.jobs.get_mut(&job).unwrap().exit = Some(outcome);
-        }
-    }
-
-    pub fn running_attempts(&self) -> usize {
-        self.jobs.iter().filter(|(id, job)| id.is_attempt() && job.exit.is_none()).count()
-    }
-
-    /// Lanes of which a job runs, and those that hold what they need between two jobs.
-    pub fn lanes_at_work(&self) -> BTreeSet<LaneIndex> {
-        let running = self.jobs.iter().filter(|(_, job)| job.exit.is_none()).filter_map(|(id, _)| self.lane_of(id));
-        running.chain(self.holding.iter().copied()).collect()
-    }
-
-    fn lane_of(&self, job: &JobId) -> Option<LaneIndex> {
-        self.plan.find(job.lane.as_ref()?)
-    }
-
-    /// The machine dies: nothing that ran goes on, and nobody wrote down how it ended.
-    pub fn lose_power(&mut self) {
-        for job in self.jobs.values_mut().filter(|job| job.exit.is_none()) {
-            job.exit = Some((exit(ExitCause::Stopped, -1), None, None));
-        }
-    }
-
-    /// The machine is lost with everything that ran on it, also with ends that nobody wrote down: they count for nothing.
-    pub fn lose_machine(&mut self, open: &[JobId]) -> Vec<Event> {
-        self.lose_power();
-        let stopped = || exit(ExitCause::Stopped, 143);
-        for job in open {
-            let Some(known) = self.jobs.get_mut(job) else { continue };
-            let told = known.exit.replace((stopped(), None, None));
-            if told.is_some_and(|(exit, _, _)| exit.cause != ExitCause::Stopped) {
-                *self.tries.entry(self.key_of(job)).or_default() -= 1;
-            }
-        }
-        let ended = |job: &JobId| Event::JobExited {
-            job: job.clone(),
-            exit: stopped(),
-            report: None,
-            reading: None,
-            transcript: None,
-        };
-        open.iter().map(ended).collect()
-    }
-
-    /// What jobs of the same kind have in common.
-    fn key_of(&self, job: &JobId) -> String {
-        let lane = self.lane_of(job);
-        match &job.role {
-            JobRole::Tests | JobRole::MergedTests => format!("{lane:?} tests"),
-            role => format!("{lane:?} {role:?}"),
-        }
-    }
-
-    /// How a job ends depends on how often its like was tried before, never on when or in which life it ran.
-    fn outcome(&mut self, job: &JobId) -> End {
-        let lane = self.lane_of(job);
-        let key = self.key_of(job);
-        let tries = self.tries.entry(key.clone()).or_default();
-        *tries += 1;
-        let lost = self.script.lost_supervisors(&key, job);
-        if *tries <= lost {
-            return (exit(ExitCause::Lost, -1), None, None);
-        }
-        let out = lost + self.script.outages(&key, job);
-        if *tries <= out {
-            let outage = Outage { kind: OutageKind::Quota, line: "429".into(), retry_after: None };
-            return (exit(ExitCause::Exited, 1), None, Some(Box::new(Reading::Outage(outage))));
-        }
-        let failures = self.script.failures(&key, job);
-        let fails = *tries <= out + failures;
-        if let (JobRole::Attempt { agent, task }, Some(lane)) = (&job.role, lane)
-            && !fails
-            && *tries - out - failures <= self.script.idle_passes(lane, agent.as_str(), task)
-        {
-            self.idle.insert(job.clone());
-        }
-        let reviewer = lane.zip(job.agent()).is_some_and(|(lane, name)| {
-            self.plan.lane(lane).agents.iter().any(|agent| agent.name == *name && agent.round == Round::Review)
-        });
-        if reviewer && job.is_attempt() {
-            let decision = if fails { "REJECTED" } else { "APPROVED" }.to_owned();
-            return (exit(ExitCause::Exited, 0), Some(AgentReport { decision, ..AgentReport::default() }), None);
-        }
-        match (fails, self.dice.clone().of(&key) % 3) {
-            (false, _) => (exit(ExitCause::Exited, 0), None, None),
-            (true, 0) => (exit(ExitCause::TimedOut, 124), None, None),
-            (true, _) => (exit(ExitCause::Exited, 1), None, None),
-        }
-    }
-
     /// A person's answer: sometimes no, the first time, to a task that has one before it.
     pub fn answer(&mut self, lane: &Lane, gate: HumanGate) -> Event {
         let first = |task: &TaskId| lane.agents.iter().any(|agent| agent.tasks[0].id == *task);
@@ -300,46 +195,6 @@ impl World {
         }
     }
 
-    /// Starts a job unless it was started before; the supervisor's promise.
-    pub fn start(&mut self, job: &JobId, state: &RunState) {
-        if !self.planned.contains(job) {
-            self.complain(format!("{job} was not on disk before it was started"));
-        }
-        if job.is_attempt()
-            && let Some(lane) = self.lane_of(job)
-        {
-            self.expect_checkpoint(lane, Stage::AfterLaneStart);
-        }
-        let ends_at = self.now + 1 + i64::from(self.dice.roll(60));
-        let again = self.bug == Some(Bug::StartTwice);
-        match self.jobs.get_mut(job) {
-            Some(known) if again && known.exit.is_none() => known.starts += 1,
-            Some(_) => {}
-            None => {
-                let judges = self.judged_by(job, state);
-                self.holding.extend(self.lane_of(job));
-                self.jobs.insert(job.clone(), SimJob { starts: 1, ends_at, stopped: false, exit: None, judges });
-            }
-        }
-    }
-
-    fn judged_by(&self, job: &JobId, state: &RunState) -> Option<CommitId> {
-        let lane = self.lane_of(job)?;
-        match job.role {
-            JobRole::Tests => self.lane_branches.get(&lane).cloned(),
-            JobRole::MergedTests => state.lane(lane).staged().map(|staged| staged.commit.clone()),
-            _ => None,
-        }
-    }
-
-    /// Stops a job whose lane is rolled back.
-    pub fn end(&mut self, job: &JobId) -> Event {
-        self.stop(job, true);
-        let stopped = (exit(ExitCause::Stopped, 143), None, None);
-        let (exit, ..) = self.jobs.get_mut(job).unwrap().exit.get_or_insert(stopped).clone();
-        Event::JobExited { job: job.clone(), exit, report: None, reading: None, transcript: None }
-    }
-
     /// Whether the lane is not on the integration branch and can begin again with the same outcome.
     pub fn may_roll_back(&self, lane: LaneIndex) -> bool {
         !self.merges.contains(&lane) && !self.script.is_idle_once(lane)
@@ -351,22 +206,6 @@ impl World {
         self.agent_branches.retain(|(of, _), _| *of != lane);
         self.open.retain(|(of, _)| *of != lane);
         self.unkept.retain(|(of, _)| *of != lane);
-    }
-
-    pub fn stop(&mut self, job: &JobId, force: bool) {
-        let now = self.now;
-        let grace = if force { 0 } else { i64::from(self.dice.roll(5)) };
-        let known = self.jobs.entry(job.clone()).or_insert(SimJob {
-            starts: 0,
-            ends_at: now,
-            stopped: true,
-            exit: None,
-            judges: None,
-        });
-        if known.exit.is_none() {
-            known.stopped = true;
-            known.ends_at = known.ends_at.min(now + grace);
-        }
     }
 
     /// Carries out what is no job; the same promises as the real executors: done already is found done.
@@ -582,125 +421,6 @@ impl World {
         Event::MustHavesChecked { lane: self.id(lane), head, verdicts: vec![verdict] }
     }
 
-    fn stage_merge(&mut self, lane: LaneIndex, state: &RunState) -> Vec<Event> {
-        self.expect_checkpoint(lane, Stage::PrePr);
-        self.expect_branch(lane, state);
-        let id = self.id(lane);
-        if self.fails_once(&format!("{lane:?} conflict"), self.script.lane_conflict(lane)) {
-            let agent = self.plan.lane(lane).round(Round::Implementation).next_back();
-            let agent = agent.map(|agent| self.agent(lane, agent));
-            let failure = Failure::new(FailureKind::Conflict, "conflict");
-            return vec![Event::FailureNoted { lane: id, agent, task: None, failure }];
-        }
-        let mut onto = self.integration.clone();
-        let theirs = self.lane_branch(lane);
-        let commit = self.merge(&onto, &theirs);
-        if self.bug == Some(Bug::RefusalForgotten) && self.user.rebasing {
-            // Another name each time for the same branch, as if it had moved.
-            onto = self.commit(self.integrated());
-        }
-        let moved = state.lane(lane).base() != Some(&onto);
-        self.moved.extend(moved.then(|| commit.clone()));
-        vec![Event::MergeStaged { lane: id, onto, commit, moved }]
-    }
-
-    fn publish(&mut self, lane: LaneIndex, state: &RunState) -> Vec<Event> {
-        let id = self.id(lane);
-        let has = self.looked_at.get(&lane).and_then(|heads| heads.last()).map(|(_, holds)| *holds);
-        let needs = !self.plan.lane(lane).must_haves.is_empty();
-        if needs && (has.is_none() || has == Some(false) && self.script.must_haves() == MustHavesRule::Enforce) {
-            self.complain(format!("{id} was merged without what it must have"));
-        }
-        self.expect_branch(lane, state);
-        let staged = state.lane(lane).staged().cloned().unwrap();
-        let again = self.bug == Some(Bug::PublishTwice);
-        if self.merges.contains(&lane) && !again {
-            return vec![Event::LaneMerged { lane: id, commit: self.integration.clone(), onto: staged.onto }];
-        }
-        if (self.integration != staged.onto || self.user.rebasing) && !again {
-            return vec![Event::MergeSuperseded { lane: id }];
-        }
-        if let Some(obstacle) = self.user.obstacle() {
-            return vec![Event::LaneBlocked { lane: id, reason: format!("{obstacle}; the user is in the way") }];
-        }
-        self.expect_tested(lane, state);
-        let content = self.content(&staged.commit);
-        if !content.is_superset(&self.pieces(lane)) {
-            self.complain(format!("{id} was merged without all of its work"));
-        }
-        if !content.is_superset(&self.integrated()) {
-            self.complain(format!("the merge of {id} lost what was merged before"));
-        }
-        self.merges.push(lane);
-        self.publish_beside_user(staged.commit.clone());
-        vec![Event::LaneMerged { lane: id, commit: staged.commit, onto: staged.onto }]
-    }
-
-    /// Where nothing is merged, a lane starts from the merge of what it depends on.
-    fn base(&mut self, lane: LaneIndex, state: &RunState) -> CommitId {
-        if self.script.merge() == MergeMode::Local {
-            return self.integration.clone();
-        }
-        let mut base = state.started().unwrap().base_commit.clone();
-        for dependency in self.plan.clone().dag().dependencies(lane) {
-            if let Some(head) = state.lane(*dependency).merged() {
-                base = self.merge(&base, head);
-            }
-        }
-        base
-    }
-
-    fn push_branch(&mut self, lane: LaneIndex, state: &RunState) -> Event {
-        self.expect_checkpoint(lane, Stage::PrePr);
-        let (id, head) = (self.id(lane), state.lane(lane).head().cloned().unwrap());
-        if let Some(event) = self.forge_out(lane, "push") {
-            return event;
-        }
-        if !self.announced.contains(&(id.clone(), head.clone())) {
-            self.complain(format!("{id} was pushed at a head that no checkpoint on disk names"));
-        }
-        if self.bug != Some(Bug::PushForgotten) {
-            self.remote.insert(lane, head.clone());
-        }
-        Event::BranchPushed { lane: id, remote: "origin".into(), branch: "b".into(), head }
-    }
-
-    fn open_pull_request(&mut self, lane: LaneIndex, state: &RunState) -> Event {
-        let (id, head) = (self.id(lane), state.lane(lane).head().cloned().unwrap());
-        if let Some(event) = self.forge_out(lane, "open") {
-            return event;
-        }
-        if self.remote.get(&lane) != Some(&head) {
-            self.complain(format!("the pull request of {id} was opened before its branch was pushed"));
-        }
-        if !self.content(&head).is_superset(&self.pieces(lane)) {
-            self.complain(format!("the pull request of {id} was opened without all of its work"));
-        }
-        let target = state.proposal_target(lane);
-        let opened = |of: &LaneIndex| self.pulls.contains_key(of);
-        if target != "main"
-            && !self.plan.indices().any(|of| target.ends_with(&format!("/{}", self.id(of))) && opened(&of))
-        {
-            self.complain(format!("the pull request of {id} builds on {target}, which has none"));
-        }
-        let again = self.bug == Some(Bug::OpenTwice);
-        let known = self.pulls.entry(lane).or_insert((0, head.clone()));
-        let updated = known.0 > 0;
-        *known = (if again { known.0 + 1 } else { 1 }, head.clone());
-        let pull_request = PullRequest { url: "https://f/1".into(), number: Some(1), base: target };
-        Event::PullRequestOpened { lane: id, pull_request, head, updated }
-    }
-
-    /// The forge is out at first, for fewer tries than there are.
-    fn forge_out(&mut self, lane: LaneIndex, what: &str) -> Option<Event> {
-        let key = format!("{lane:?} {what}");
-        let out = self.script.forge_outages(&key);
-        let tries = self.tries.entry(key).or_default();
-        *tries += 1;
-        let outage = Outage { kind: OutageKind::Network, line: "connection refused".into(), retry_after: None };
-        (*tries <= out).then(|| Event::ForgeUnavailable { lane: self.id(lane), outage })
-    }
-
     fn fails_once(&mut self, key: &str, fails: bool) -> bool {
         let tries = self.tries.entry(key.to_owned()).or_default();
         *tries += 1;
@@ -761,15 +481,6 @@ impl World {
     fn expect_branch(&mut self, lane: LaneIndex, state: &RunState) {
         if self.lane_branches.get(&lane) != state.lane(lane).head() {
             self.complain(format!("the branch of {} is not where the run log has it", self.id(lane)));
-        }
-    }
-
-    /// The lane's tests passed at its head, and at the merge if that holds more.
-    fn expect_tested(&mut self, lane: LaneIndex, state: &RunState) {
-        let merge = state.lane(lane).staged().map(|staged| &staged.commit).filter(|merge| self.moved.contains(*merge));
-        let untested = state.lane(lane).head().into_iter().chain(merge).any(|commit| !self.tested.contains(commit));
-        if untested && !self.plan.lane(lane).tests.is_empty() {
-            self.complain(format!("{} was merged without its tests", self.id(lane)));
         }
     }
 
