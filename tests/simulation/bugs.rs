@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lanekeeper::event::{Event, Idle, Record};
-use lanekeeper::model::{Plan, PlanParts};
+use lanekeeper::event::{Event, Idle, LaneStage, Record};
+use lanekeeper::model::{CommitId, ExitCause, Failure, FailureKind, JobRole, Plan, PlanParts, RetryLevel};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bug {
@@ -53,6 +53,26 @@ pub enum Bug {
     IdleAgentIsDone,
     /// A doctor takes a worktree at a staged merge for damage, and moves the lane's branch there.
     StagedMergeIsDamage,
+    /// A retry is not counted.
+    RetryIsFree,
+    /// A merge that the branch moved away from counts as published.
+    SupersededIsMerged,
+    /// A snapshot that failed counts as taken.
+    UnkeptIsKept,
+    /// A person's no counts as yes.
+    NoIsYes,
+    /// What agents cost is not counted.
+    CostForgotten,
+    /// The run does not stop at the first failure.
+    FailFastForgotten,
+    /// A lane that was rolled back continues where it stood.
+    RollbackForgotten,
+    /// A lane goes from its agents to its reviewers without its tests.
+    TestsSkipped,
+    /// A merge is published before it is tested.
+    MergeUntested,
+    /// A lane fails instead of retrying.
+    GivesUpEarly,
 }
 
 impl Bug {
@@ -80,6 +100,16 @@ impl Bug {
         Self::RefusalForgotten,
         Self::IdleAgentIsDone,
         Self::StagedMergeIsDamage,
+        Self::RetryIsFree,
+        Self::SupersededIsMerged,
+        Self::UnkeptIsKept,
+        Self::NoIsYes,
+        Self::CostForgotten,
+        Self::FailFastForgotten,
+        Self::RollbackForgotten,
+        Self::TestsSkipped,
+        Self::MergeUntested,
+        Self::GivesUpEarly,
     ];
 }
 
@@ -109,12 +139,12 @@ pub fn event_as_seen(event: Event, bug: Option<Bug>) -> Event {
     match (event, bug) {
         (Event::JobExited { job, mut exit, report, reading, transcript }, Some(Bug::FailureIsSuccess)) => {
             exit.exit_code = 0;
-            exit.cause = lanekeeper::model::ExitCause::Exited;
+            exit.cause = ExitCause::Exited;
             Event::JobExited { job, exit, report, reading, transcript }
         }
         (Event::JobExited { job, mut exit, report, reading, transcript }, Some(Bug::LostGateFails)) => {
-            if exit.cause == lanekeeper::model::ExitCause::Lost {
-                exit.cause = lanekeeper::model::ExitCause::Exited;
+            if exit.cause == ExitCause::Lost {
+                exit.cause = ExitCause::Exited;
             }
             Event::JobExited { job, exit, report, reading, transcript }
         }
@@ -130,4 +160,52 @@ pub fn event_as_seen(event: Event, bug: Option<Bug>) -> Event {
         }
         (event, _) => event,
     }
+}
+
+/// The event that a scheduler with that bug decides upon, in place of `event`.
+pub fn event_as_decided(event: Event, bug: Option<Bug>) -> Event {
+    match (event, bug) {
+        (Event::JobPlanned { job }, Some(Bug::TestsSkipped)) if job.role == JobRole::Tests => {
+            let (from, to) = (LaneStage::Validation, LaneStage::Review);
+            Event::LaneMoved { lane: job.lane.unwrap(), from, to }
+        }
+        (Event::RetryPlanned { lane, .. }, Some(Bug::GivesUpEarly)) => {
+            Event::LaneFailed { lane, failure: Failure::new(FailureKind::Crash, "") }
+        }
+        (event, _) => event,
+    }
+}
+
+/// The record as a state with that bug applies it; the log has it as it was.
+pub fn record_as_applied(record: Record, bug: Option<Bug>) -> Record {
+    let commit = || CommitId::new(&"0".repeat(40)).unwrap();
+    let event = match (record.event, bug) {
+        (Event::RetryPlanned { lane, agent, not_before, checkpoint, .. }, Some(Bug::RetryIsFree)) => {
+            Event::RetryPlanned { lane, agent, level: RetryLevel::Wait, not_before, checkpoint }
+        }
+        (Event::MergeSuperseded { lane }, Some(Bug::SupersededIsMerged)) => {
+            Event::LaneMerged { lane, commit: commit(), onto: commit() }
+        }
+        (Event::SnapshotFailed { lane, agent, reason, .. }, Some(Bug::UnkeptIsKept)) => {
+            Event::SnapshotTaken { lane, agent, reason, commit: commit(), reference: String::new() }
+        }
+        (Event::GateAnswered { lane, gate, message, .. }, Some(Bug::NoIsYes)) => {
+            Event::GateAnswered { lane, gate, approved: true, message }
+        }
+        (Event::JobExited { job, exit, report, reading, .. }, Some(Bug::CostForgotten)) => {
+            Event::JobExited { job, exit, report, reading, transcript: None }
+        }
+        (Event::MergeStaged { lane, onto, commit, .. }, Some(Bug::MergeUntested)) => {
+            Event::MergeStaged { lane, onto, commit, moved: false }
+        }
+        (Event::RunStarted(mut started), Some(Bug::FailFastForgotten)) => {
+            started.options.fail_fast = false;
+            Event::RunStarted(started)
+        }
+        (Event::LaneRolledBack { lane, .. }, Some(Bug::RollbackForgotten)) => {
+            Event::Noted { lane: Some(lane), message: String::new() }
+        }
+        (event, _) => event,
+    };
+    Record { event, ..record }
 }

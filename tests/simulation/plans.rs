@@ -211,8 +211,13 @@ impl Script {
         if self.of(&format!("{key} forge")).is_multiple_of(4) { 2 } else { 0 }
     }
 
-    /// Whether a person says no to the task once before saying yes. A task that is done again for that would change
-    /// something where the others of its agent do not yet.
+    /// Whether tasks of the lane change nothing once. One that is done again for another reason would change something
+    /// where the others of its agent do not yet.
+    pub fn is_idle_once(&self, lane: LaneIndex) -> bool {
+        self.of(&format!("L{} cause", lane.0)) % 12 == 8
+    }
+
+    /// Whether a person says no to the task once before saying yes.
     pub fn person_refuses(&self, lane: &LaneId, gate: &str) -> bool {
         let idle_once = self.of(&format!("{lane} cause")) % 12 == 8;
         !idle_once && self.of(&format!("{lane} {gate} person")).is_multiple_of(3)

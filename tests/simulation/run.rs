@@ -1,16 +1,17 @@
-//! One simulated run: a run_loop, its actions under way, crashes, and what must hold throughout.
+//! One simulated run: a run loop, its actions under way, and what must hold throughout.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lanekeeper::engine::run_loop::{Log, RunLoop, Step};
-use lanekeeper::event::{Event, LaneStage, Place, Record, RunMoved, RunOutcome, RunStarted, StopReason};
-use lanekeeper::model::{CommitId, ExitCause, FailureKind, JobId, JobRole, LaneId, LaneIndex, MergeMode, Timestamp};
-use lanekeeper::schedule::{Action, AgentStep, LaneEnd, RunState};
+use lanekeeper::event::{Event, Record, RunOutcome, RunStarted};
+use lanekeeper::model::{CommitId, Dollars, JobId, Timestamp, Transcript, Usage};
+use lanekeeper::schedule::{Action, LaneEnd, LaneState, RunState};
 
-use super::beginning::{owner, run_started};
-use super::bugs::{Bug, event_as_seen, plan_as_seen, record_as_kept};
+use super::beginning::run_started;
+use super::bugs::{Bug, event_as_decided, event_as_seen, plan_as_seen, record_as_applied, record_as_kept};
 use super::dice::Dice;
+use super::disturbances::Disturbances;
 use super::plans::{Script, random_plan};
 use super::world::World;
 
@@ -23,15 +24,14 @@ pub struct Ending {
 }
 
 pub struct Simulation {
-    world: World,
-    crashes: u32,
-    /// How often the user still asks the run, or one of its lanes, to stop.
-    stops: u32,
+    pub world: World,
+    /// What will still happen.
+    pub left: Disturbances,
     /// The run, or a lane, was asked to stop since it was last resumed.
-    is_stopping: bool,
-    run_loop: RunLoop<Memory>,
-    under_way: Vec<UnderWay>,
-    wake_at: Option<Timestamp>,
+    pub is_stopping: bool,
+    pub run_loop: RunLoop<Memory>,
+    pub under_way: Vec<UnderWay>,
+    pub wake_at: Option<Timestamp>,
     late: Vec<Event>,
     /// Whether people answer while the run continues; else once it has ended for want of an answer.
     answered_live: bool,
@@ -43,20 +43,7 @@ pub struct Simulation {
     learned: usize,
 }
 
-/// Attempts that ended well and whose work is in a worktree only.
-fn uncommitted(state: &RunState) -> Vec<JobId> {
-    let of_lane = |lane: LaneIndex| {
-        let plan = state.plan().lane(lane);
-        let agents = plan.agents.iter().zip(state.lane(lane).agents());
-        agents.filter(|(_, worker)| worker.step == AgentStep::Committing).map(|(agent, worker)| {
-            let (agent, task) = (agent.name.clone(), agent.tasks[worker.task].id.clone());
-            JobId { lane: Some(plan.id.clone()), role: JobRole::Attempt { agent, task }, number: worker.attempt }
-        })
-    };
-    state.plan().indices().flat_map(of_lane).collect()
-}
-
-struct UnderWay {
+pub struct UnderWay {
     action: Action,
     /// The lane's branch when the action was prepared: a real merge reads it first and moves it last.
     lane_branch: Option<CommitId>,
@@ -68,10 +55,16 @@ struct UnderWay {
 /// A log whose last records may not survive.
 #[derive(Default)]
 pub struct Memory {
-    durable: Vec<Record>,
-    waiting: Vec<Record>,
+    pub durable: Vec<Record>,
+    pub waiting: Vec<Record>,
     next: u64,
     bug: Option<Bug>,
+}
+
+impl Memory {
+    pub fn of(durable: Vec<Record>, next: u64, bug: Option<Bug>) -> Self {
+        Self { durable, waiting: vec![], next, bug }
+    }
 }
 
 impl Log for Memory {
@@ -79,9 +72,9 @@ impl Log for Memory {
 
     fn append(&mut self, at: Timestamp, event: &Event) -> Result<Record, Self::Error> {
         self.next += 1;
-        let record = Record { seq: self.next, at, event: event.clone() };
+        let record = Record { seq: self.next, at, event: event_as_decided(event.clone(), self.bug) };
         self.waiting.extend(record_as_kept(record.clone(), self.bug));
-        Ok(record)
+        Ok(record_as_applied(record, self.bug))
     }
 
     fn sync(&mut self) -> Result<(), Self::Error> {
@@ -97,9 +90,6 @@ const SLOW: i64 = 300;
 
 const MAX_PARALLEL: u32 = 3;
 
-/// Why a lane is blocked until the user has done something.
-const USERS_TURN: &[&str] = &["cannot be kept", "the user is in the way", "git operation in progress"];
-
 pub fn simulate(seed: u64, crashes: u32, bug: Option<Bug>) -> Result<Ending, String> {
     let mut dice = Dice::new(seed);
     let plan = Arc::new(random_plan(&mut dice));
@@ -108,8 +98,7 @@ pub fn simulate(seed: u64, crashes: u32, bug: Option<Bug>) -> Result<Ending, Str
     let run_loop = RunLoop::new(Memory { bug, ..Memory::default() }, RunState::new(plan_as_seen(&plan, bug)));
     let mut simulation = Simulation {
         world,
-        crashes,
-        stops: crashes / 2,
+        left: Disturbances::new(seed, crashes),
         is_stopping: false,
         run_loop,
         under_way: Vec::new(),
@@ -125,13 +114,13 @@ pub fn simulate(seed: u64, crashes: u32, bug: Option<Bug>) -> Result<Ending, Str
 
 impl Simulation {
     fn run(&mut self) -> Result<Ending, String> {
-        let started = started(&self.world);
+        let started = started(&self.world, self.left);
+        self.world.watch.fail_fast = started.options.fail_fast;
+        self.world.watch.budget = started.options.budget;
         self.take_in(vec![Event::RunStarted(Box::new(started))], vec![])?;
         for _ in 0..20_000 {
             if let Some((outcome, code)) = self.run_loop.state().finished() {
-                let wants_more =
-                    |it: &mut Self| Ok::<_, String>(it.answer_and_resume()? || it.make_way()? || it.resume_stopped()?);
-                if outcome != RunOutcome::Done && wants_more(self)? {
+                if outcome != RunOutcome::Done && self.continue_run()? {
                     continue;
                 }
                 return self.ending(code);
@@ -142,13 +131,8 @@ impl Simulation {
     }
 
     fn step(&mut self) -> Result<(), String> {
-        if self.crashes > 0 && self.world.dice.roll(25) == 0 {
-            self.crashes -= 1;
-            return self.crash();
-        }
-        if self.stops > 0 && self.world.dice.roll(25) == 0 {
-            self.stops -= 1;
-            return self.ask_to_stop();
+        if self.disturb()? {
+            return Ok(());
         }
         if self.world.dice.roll(self.busy) == 0 {
             self.world.let_user_act();
@@ -171,7 +155,7 @@ impl Simulation {
             _ => way.acts_at,
         };
         let next = self.under_way.iter().map(moment).chain(self.wake_at.map(Timestamp::unix_millis)).min();
-        let next = next.ok_or("nothing is under way and the run is not over: a deadlock")?;
+        let next = next.ok_or_else(|| format!("a deadlock: nothing is under way at {}", self.standing()))?;
         self.world.now = self.world.now.max(next);
         self.world.let_time_pass();
         Ok(())
@@ -188,11 +172,12 @@ impl Simulation {
                     if !self.world.jobs.contains_key(job)
                         || self.world.bug == Some(Bug::StartTwice) && self.world.dice.roll(3) == 0
                     {
-                        self.world.start(job);
+                        self.world.start(job, self.run_loop.state());
                     }
                     if let Some((exit, report, reading)) = self.world.jobs[job].exit.clone() {
                         let job = job.clone();
-                        way.answer = Some(vec![Event::JobExited { job, exit, report, reading, transcript: None }]);
+                        let transcript = job.is_attempt().then(|| Box::new(transcript()));
+                        way.answer = Some(vec![Event::JobExited { job, exit, report, reading, transcript }]);
                     }
                 }
                 Action::StopJob { job, force } => {
@@ -268,7 +253,7 @@ impl Simulation {
         words.into_iter().map(renamed).collect()
     }
 
-    fn take_in(&mut self, events: Vec<Event>, finished: Vec<Action>) -> Result<(), String> {
+    pub fn take_in(&mut self, events: Vec<Event>, finished: Vec<Action>) -> Result<(), String> {
         let now = self.world.time();
         let step: Step = self.run_loop.absorb(events, finished, now).map_err(|error| error.to_string())?;
         let durable = &self.run_loop.log().durable;
@@ -288,100 +273,12 @@ impl Simulation {
         }
     }
 
-    fn durable(&self) -> Vec<Record> {
+    pub fn durable(&self) -> Vec<Record> {
         self.run_loop.log().durable.clone()
     }
 
-    /// The user stops the run, one lane of it, or its time limit passes.
-    fn ask_to_stop(&mut self) -> Result<(), String> {
-        let lanes = self.world.plan.lanes.len() as u32;
-        let lane = self.world.dice.roll(2 * lanes);
-        let lane = self.world.plan.lanes.get(lane as usize).map(|lane| lane.id.clone());
-        let reasons = [StopReason::Interrupt, StopReason::Terminate, StopReason::Request, StopReason::Timeout];
-        let reason = if lane.is_some() { StopReason::Request } else { reasons[self.world.dice.roll(4) as usize] };
-        self.is_stopping = true;
-        let force = self.world.dice.roll(3) == 0;
-        self.take_in(vec![Event::StopRequested { lane, reason, force }], vec![])
-    }
-
-    /// Resumes a run that was stopped; says whether it was.
-    fn resume_stopped(&mut self) -> Result<bool, String> {
-        let stopped = std::mem::take(&mut self.is_stopping);
-        if stopped {
-            self.resume(self.durable())?;
-        }
-        Ok(stopped)
-    }
-
-    /// Lanekeeper dies; sometimes the machine with it. What was not durable may be gone, or half of it.
-    fn crash(&mut self) -> Result<(), String> {
-        if self.world.dice.roll(4) == 0 {
-            self.world.lose_power();
-        }
-        let log = self.run_loop.log();
-        let kept = self.world.dice.roll(1 + log.waiting.len() as u32) as usize;
-        let mut records: Vec<Record> = log.durable.iter().chain(&log.waiting[..kept]).cloned().collect();
-        if self.world.dice.roll(3) == 0 {
-            self.move_elsewhere(&mut records)?;
-        }
-        self.resume(records)
-    }
-
-    /// The run is taken to another machine: what is written down there before anybody goes on with it.
-    fn move_elsewhere(&mut self, records: &mut Vec<Record>) -> Result<(), String> {
-        let mut state = RunState::new(plan_as_seen(&self.world.plan, self.world.bug));
-        for record in records.iter() {
-            state.apply(record).map_err(|fault| format!("replay: {fault}"))?;
-        }
-        let mut lost: Vec<JobId> = state.running_jobs().cloned().collect();
-        lost.sort();
-        let place = |host: &str| Place { host: host.into(), repository: "/r".into(), worktree_root: "/w".into() };
-        let moved = RunMoved { from: place("ci"), to: place("desk"), slots: vec![] };
-        self.world.lose_machine(&uncommitted(&state));
-        let ended = self.world.lose_machine(&lost);
-        for event in std::iter::once(Event::RunMoved(Box::new(moved))).chain(ended) {
-            let seq = records.last().map_or(0, |record| record.seq) + 1;
-            records.push(Record { seq, at: self.world.time(), event });
-        }
-        Ok(())
-    }
-
-    fn resume(&mut self, records: Vec<Record>) -> Result<(), String> {
-        self.under_way.clear();
-        self.is_stopping = false;
-        self.wake_at = None;
-        let bug = self.world.bug;
-        let mut state = RunState::new(plan_as_seen(&self.world.plan, bug));
-        for record in &records {
-            let forgotten = bug == Some(Bug::NamesReused)
-                && matches!(record.event, Event::JobPlanned { .. } | Event::JobExited { .. });
-            if !forgotten {
-                state.apply(record).map_err(|fault| format!("replay: {fault}"))?;
-            }
-        }
-        self.world.examine(&state);
-        if bug == Some(Bug::HoldForgotten) {
-            forget_holds(&mut state, self.world.time());
-        }
-        let (next, number) = (records.last().map_or(0, |record| record.seq), state.resumes() + 1);
-        self.run_loop = RunLoop::new(Memory { durable: records, waiting: vec![], next, bug }, state);
-        self.take_in(
-            vec![Event::RunResumed {
-                plan_sha256: None,
-                pinned_sha256: None,
-                number,
-                owner: owner(),
-                timeout: None,
-                budget: None,
-                message: String::new(),
-                message_for: None,
-            }],
-            vec![],
-        )
-    }
-
     /// People answer every open gate; says whether there was one.
-    fn answer_people(&mut self) -> Result<bool, String> {
+    pub fn answer_people(&mut self) -> Result<bool, String> {
         let state = self.run_loop.state();
         let plan = state.plan().clone();
         let open = |lane| state.open_gates(lane).into_iter().map(move |gate| (lane, gate));
@@ -393,27 +290,14 @@ impl Simulation {
         Ok(asked)
     }
 
-    /// The same for a run that has ended because nobody answered.
-    fn answer_and_resume(&mut self) -> Result<bool, String> {
-        let asked = self.answer_people()?;
-        if asked {
-            self.resume(self.durable())?;
-        }
-        Ok(asked)
-    }
-
-    /// The user makes room for what could not be kept, or makes way for the integration branch, and resumes; says
-    /// whether anything waited for that.
-    fn make_way(&mut self) -> Result<bool, String> {
-        self.world.user.make_way();
-        let waits = self.run_loop.state().plan().indices().any(|lane| {
-            let end = self.run_loop.state().lane(lane).end();
-            matches!(end, Some(LaneEnd::Blocked(reason)) if USERS_TURN.iter().any(|why| reason.contains(why)))
-        });
-        if waits {
-            self.resume(self.durable())?;
-        }
-        Ok(waits)
+    /// Where each lane that is not complete stands, with what its agents wait for.
+    fn standing(&self) -> String {
+        let state = self.run_loop.state();
+        let open = state.plan().indices().map(|lane| state.lane(lane)).filter(|lane| !lane.is_complete());
+        let steps = |lane: &LaneState| lane.agents().iter().map(|agent| agent.step.clone()).collect::<Vec<_>>();
+        let words: Vec<String> =
+            open.map(|lane| format!("{} {:?} {:?}", lane.stage(), lane.end(), steps(lane))).collect();
+        words.join("; ")
     }
 
     fn ending(&mut self, code: u8) -> Result<Ending, String> {
@@ -428,118 +312,20 @@ impl Simulation {
         let lanes = state.plan().indices().map(word).collect();
         Ok(Ending { lanes, code, integrated: self.world.integrated() })
     }
-
-    fn check_ending(&self) -> Result<(), String> {
-        let state = self.run_loop.state();
-        for lane in self.world.plan.indices() {
-            let merged = state.lane(lane).end() == Some(&LaneEnd::Merged);
-            if self.world.script.merge() == MergeMode::Pr {
-                self.check_proposal(lane, merged)?;
-                continue;
-            }
-            let times = self.world.merges.iter().filter(|other| **other == lane).count();
-            let id = &self.world.plan.lane(lane).id;
-            if times != usize::from(merged) {
-                return Err(format!("{id} was merged {times} times and is said to be {:?}", state.lane(lane).end()));
-            }
-            if merged && !self.world.integrated().is_superset(&self.world.pieces(lane)) {
-                return Err(format!("work of {id} is not on the integration branch"));
-            }
-        }
-        if self.world.jobs.values().any(|job| job.exit.is_none()) {
-            return Err("a job outlived the run".to_owned());
-        }
-        self.check_sequences()?;
-        self.check_tasks_done_once()
-    }
-
-    /// A lane that is over has one pull request, for its head, unless it changed nothing; and nobody moved the
-    /// integration branch for it.
-    fn check_proposal(&self, lane: LaneIndex, over: bool) -> Result<(), String> {
-        let (state, id) = (self.run_loop.state().lane(lane), &self.world.plan.lane(lane).id);
-        let changed = state.head() != state.base();
-        match self.world.pulls.get(&lane) {
-            Some((1, head)) if !over || state.head() == Some(head) => {}
-            Some((count, _)) => return Err(format!("{id} has {count} pull requests, not one for its head")),
-            None if over && changed => return Err(format!("{id} is over and has no pull request")),
-            None => {}
-        }
-        match self.world.merges.is_empty() {
-            true => Ok(()),
-            false => Err("a lane was merged that was to be proposed".to_owned()),
-        }
-    }
-
-    /// Of two lanes that keep an order the second never began while the first one was still to come.
-    fn check_sequences(&self) -> Result<(), String> {
-        let mut over: BTreeSet<LaneId> = BTreeSet::new();
-        let plan = &self.world.plan;
-        for record in self.durable() {
-            match &record.event {
-                Event::LaneMerged { lane, .. } | Event::LaneFailed { lane, .. } | Event::LaneBlocked { lane, .. } => {
-                    over.insert(lane.clone());
-                }
-                Event::LaneMoved { lane, from: LaneStage::Waiting, .. } => {
-                    let waits = |(first, then): &&(LaneIndex, LaneIndex)| {
-                        plan.lane(*then).id == *lane && !over.contains(&plan.lane(*first).id)
-                    };
-                    if let Some((first, _)) = plan.sequences.iter().find(waits) {
-                        return Err(format!("{lane} began before {} was over", plan.lane(*first).id));
-                    }
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Every task that passed ran to success exactly once for each time its work was asked for.
-    fn check_tasks_done_once(&self) -> Result<(), String> {
-        let mut passed: BTreeMap<(String, String), usize> = BTreeMap::new();
-        for (id, job) in &self.world.jobs {
-            let success =
-                job.exit.as_ref().is_some_and(|(exit, ..)| exit.cause == ExitCause::Exited && exit.exit_code == 0);
-            if let (JobRole::Attempt { agent, task }, true) = (&id.role, success)
-                && agent.as_str() != "reviewer"
-            {
-                *passed.entry((format!("{:?}", id.lane), task.to_string())).or_default() += 1;
-            }
-        }
-        let durable = self.durable();
-        for ((lane, task), times) in passed {
-            let asked_again = |record: &&Record| {
-                let again = match &record.event {
-                    Event::FailureNoted { task, failure, .. } => {
-                        task.is_none() || matches!(failure.kind, FailureKind::Rejected | FailureKind::Idle)
-                    }
-                    _ => false,
-                };
-                again && format!("{:?}", record.event.lane().cloned()) == lane
-            };
-            let allowed = 1 + durable.iter().filter(asked_again).count();
-            if times > allowed {
-                return Err(format!("task {task} of {lane} was done {times} times, wanted {allowed}"));
-            }
-        }
-        Ok(())
-    }
 }
 
-/// Has every lane in progress end, so that the resume that follows hands out again what they hold.
-fn forget_holds(state: &mut RunState, at: Timestamp) {
-    for lane in state.plan().clone().indices() {
-        if state.lane(lane).has_begun() && state.lane(lane).end().is_none() && !state.lane(lane).is_merged() {
-            let lane = state.plan().lane(lane).id.clone();
-            let event = Event::LaneBlocked { lane, reason: String::new() };
-            state.apply(&Record { seq: 0, at, event }).unwrap();
-        }
-    }
-}
-
-fn started(world: &World) -> RunStarted {
+fn started(world: &World, disturbances: Disturbances) -> RunStarted {
     let extra = u32::from(world.bug == Some(Bug::OnePlaceTooMany));
     let mut started = run_started(&world.plan, &world.integration, MAX_PARALLEL + extra);
     started.options.merge = world.script.merge();
+    started.options.fail_fast = disturbances.fail_fast;
+    started.options.budget = disturbances.budget;
     started.options.must_haves = world.script.must_haves();
     started
+}
+
+/// What an attempt costs: a dollar each.
+fn transcript() -> Transcript {
+    let usage = Usage { cost: Dollars::new(1.0), ..Usage::default() };
+    Transcript { usage, ..Transcript::default() }
 }

@@ -1,13 +1,16 @@
 //! The world that survives a crash: jobs, git, and what was written down.
 
+mod jobs;
+mod merging;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use lanekeeper::event::{AgentReport, Event, Idle, Reading, Record, SnapshotReason, Worktree};
 use lanekeeper::model::checkpoint::CommitId;
 use lanekeeper::model::{
-    Demand, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, Lane, LaneId, LaneIndex, MergeMode,
-    MustHavesRule, Outage, OutageKind, Plan, PullRequest, Round, Stage, TaskId, Timestamp, Verdict,
+    Demand, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, Lane, LaneId, LaneIndex, Plan, Round,
+    Stage, TaskId, Timestamp, Verdict,
 };
 use lanekeeper::schedule::{Action, Rebuild, RestartFrom, RunState};
 
@@ -15,6 +18,7 @@ use super::bugs::Bug;
 use super::dice::Dice;
 use super::plans::Script;
 use super::user::{Deed, User};
+use super::watch::Watch;
 
 pub struct World {
     pub plan: Arc<Plan>,
@@ -48,6 +52,11 @@ pub struct World {
     announced: HashSet<(LaneId, CommitId)>,
     /// How many pull requests the forge has for each lane, and for which head they were last brought up to date.
     pub pulls: BTreeMap<LaneIndex, (usize, CommitId)>,
+    /// The heads of lanes that their tests passed at, and the merges.
+    tested: HashSet<CommitId>,
+    /// Merges that hold more than the head that was tested.
+    moved: HashSet<CommitId>,
+    pub watch: Watch,
     pub violations: Vec<String>,
     commits: u32,
 }
@@ -60,12 +69,15 @@ pub struct SimJob {
     pub ends_at: i64,
     pub stopped: bool,
     pub exit: Option<End>,
+    /// What it tests.
+    judges: Option<CommitId>,
 }
 
 impl World {
     pub fn new(plan: Arc<Plan>, script: Script, dice: Dice, bug: Option<Bug>) -> Self {
         let leaves_rebases = script.user_leaves_rebases();
         let mut world = Self {
+            watch: Watch::new(plan.clone()),
             plan,
             script,
             bug,
@@ -90,6 +102,8 @@ impl World {
             remote: BTreeMap::new(),
             announced: HashSet::new(),
             pulls: BTreeMap::new(),
+            tested: HashSet::new(),
+            moved: HashSet::new(),
             violations: Vec::new(),
             commits: 0,
         };
@@ -141,111 +155,6 @@ impl World {
         plan.round(Round::Implementation).flat_map(of_agent).collect()
     }
 
-    /// Lets the jobs that are due end.
-    pub fn let_time_pass(&mut self) {
-        let due: Vec<JobId> = self
-            .jobs
-            .iter()
-            .filter(|(_, job)| job.exit.is_none() && job.ends_at <= self.now)
-            .map(|(id, _)| id.clone())
-            .collect();
-        let mut due = due;
-        due.sort();
-        for job in due {
-            let stopped = self.jobs[&job].stopped;
-            let outcome = if stopped { (exit(ExitCause::Stopped, 143), None, None) } else { self.outcome(&job) };
-            self.jobs.get_mut(&job).unwrap().exit = Some(outcome);
-        }
-    }
-
-    pub fn running_attempts(&self) -> usize {
-        self.jobs.iter().filter(|(id, job)| id.is_attempt() && job.exit.is_none()).count()
-    }
-
-    /// Lanes of which a job runs, and those that hold what they need between two jobs.
-    pub fn lanes_at_work(&self) -> BTreeSet<LaneIndex> {
-        let running = self.jobs.iter().filter(|(_, job)| job.exit.is_none()).filter_map(|(id, _)| self.lane_of(id));
-        running.chain(self.holding.iter().copied()).collect()
-    }
-
-    fn lane_of(&self, job: &JobId) -> Option<LaneIndex> {
-        self.plan.find(job.lane.as_ref()?)
-    }
-
-    /// The machine dies: nothing that ran goes on, and nobody wrote down how it ended.
-    pub fn lose_power(&mut self) {
-        for job in self.jobs.values_mut().filter(|job| job.exit.is_none()) {
-            job.exit = Some((exit(ExitCause::Stopped, -1), None, None));
-        }
-    }
-
-    /// The machine is lost with everything that ran on it, also with ends that nobody wrote down: they count for nothing.
-    pub fn lose_machine(&mut self, open: &[JobId]) -> Vec<Event> {
-        self.lose_power();
-        let stopped = || exit(ExitCause::Stopped, 143);
-        for job in open {
-            let Some(known) = self.jobs.get_mut(job) else { continue };
-            let told = known.exit.replace((stopped(), None, None));
-            if told.is_some_and(|(exit, _, _)| exit.cause != ExitCause::Stopped) {
-                *self.tries.entry(self.key_of(job)).or_default() -= 1;
-            }
-        }
-        let ended = |job: &JobId| Event::JobExited {
-            job: job.clone(),
-            exit: stopped(),
-            report: None,
-            reading: None,
-            transcript: None,
-        };
-        open.iter().map(ended).collect()
-    }
-
-    /// What jobs of the same kind have in common.
-    fn key_of(&self, job: &JobId) -> String {
-        let lane = self.lane_of(job);
-        match &job.role {
-            JobRole::Tests | JobRole::MergedTests => format!("{lane:?} tests"),
-            role => format!("{lane:?} {role:?}"),
-        }
-    }
-
-    /// How a job ends depends on how often its like was tried before, never on when or in which life it ran.
-    fn outcome(&mut self, job: &JobId) -> End {
-        let lane = self.lane_of(job);
-        let key = self.key_of(job);
-        let tries = self.tries.entry(key.clone()).or_default();
-        *tries += 1;
-        let lost = self.script.lost_supervisors(&key, job);
-        if *tries <= lost {
-            return (exit(ExitCause::Lost, -1), None, None);
-        }
-        let out = lost + self.script.outages(&key, job);
-        if *tries <= out {
-            let outage = Outage { kind: OutageKind::Quota, line: "429".into(), retry_after: None };
-            return (exit(ExitCause::Exited, 1), None, Some(Box::new(Reading::Outage(outage))));
-        }
-        let failures = self.script.failures(&key, job);
-        let fails = *tries <= out + failures;
-        if let (JobRole::Attempt { agent, task }, Some(lane)) = (&job.role, lane)
-            && !fails
-            && *tries - out - failures <= self.script.idle_passes(lane, agent.as_str(), task)
-        {
-            self.idle.insert(job.clone());
-        }
-        let reviewer = lane.zip(job.agent()).is_some_and(|(lane, name)| {
-            self.plan.lane(lane).agents.iter().any(|agent| agent.name == *name && agent.round == Round::Review)
-        });
-        if reviewer && job.is_attempt() {
-            let decision = if fails { "REJECTED" } else { "APPROVED" }.to_owned();
-            return (exit(ExitCause::Exited, 0), Some(AgentReport { decision, ..AgentReport::default() }), None);
-        }
-        match (fails, self.dice.clone().of(&key) % 3) {
-            (false, _) => (exit(ExitCause::Exited, 0), None, None),
-            (true, 0) => (exit(ExitCause::TimedOut, 124), None, None),
-            (true, _) => (exit(ExitCause::Exited, 1), None, None),
-        }
-    }
-
     /// A person's answer: sometimes no, the first time, to a task that has one before it.
     pub fn answer(&mut self, lane: &Lane, gate: HumanGate) -> Event {
         let first = |task: &TaskId| lane.agents.iter().any(|agent| agent.tasks[0].id == *task);
@@ -258,6 +167,7 @@ impl World {
     /// What is on disk now, as far as something must be there before it is acted upon.
     pub fn learn(&mut self, durable: &[Record]) {
         for record in durable {
+            self.violations.extend(self.watch.see(&record.event));
             match &record.event {
                 Event::JobPlanned { job } => drop(self.planned.insert(job.clone())),
                 Event::CheckpointReached { lane: Some(lane), checkpoint } => {
@@ -268,6 +178,10 @@ impl World {
                 }
                 Event::LaneMerged { lane, .. } | Event::LaneFailed { lane, .. } | Event::LaneBlocked { lane, .. } => {
                     self.holding.remove(&self.plan.find(lane).unwrap());
+                }
+                Event::LaneRolledBack { lane, .. } => {
+                    self.holding.remove(&self.plan.find(lane).unwrap());
+                    self.checkpoints.retain(|(of, _)| of != lane);
                 }
                 _ => {}
             }
@@ -281,37 +195,17 @@ impl World {
         }
     }
 
-    /// Starts a job unless it was started before; the supervisor's promise.
-    pub fn start(&mut self, job: &JobId) {
-        if !self.planned.contains(job) {
-            self.complain(format!("{job} was not on disk before it was started"));
-        }
-        if job.is_attempt()
-            && let Some(lane) = self.lane_of(job)
-        {
-            self.expect_checkpoint(lane, Stage::AfterLaneStart);
-        }
-        let ends_at = self.now + 1 + i64::from(self.dice.roll(60));
-        let again = self.bug == Some(Bug::StartTwice);
-        match self.jobs.get_mut(job) {
-            Some(known) if again && known.exit.is_none() => known.starts += 1,
-            Some(_) => {}
-            None => {
-                self.holding.extend(self.lane_of(job));
-                self.jobs.insert(job.clone(), SimJob { starts: 1, ends_at, stopped: false, exit: None });
-            }
-        }
+    /// Whether the lane is not on the integration branch and can begin again with the same outcome.
+    pub fn may_roll_back(&self, lane: LaneIndex) -> bool {
+        !self.merges.contains(&lane) && !self.script.is_idle_once(lane)
     }
 
-    pub fn stop(&mut self, job: &JobId, force: bool) {
-        let now = self.now;
-        let grace = if force { 0 } else { i64::from(self.dice.roll(5)) };
-        let known =
-            self.jobs.entry(job.clone()).or_insert(SimJob { starts: 0, ends_at: now, stopped: true, exit: None });
-        if known.exit.is_none() {
-            known.stopped = true;
-            known.ends_at = known.ends_at.min(now + grace);
-        }
+    /// Removes the branches and worktrees of the lane; its work is in snapshots.
+    pub fn roll_back(&mut self, lane: LaneIndex) {
+        self.lane_branches.remove(&lane);
+        self.agent_branches.retain(|(of, _), _| *of != lane);
+        self.open.retain(|(of, _)| *of != lane);
+        self.unkept.retain(|(of, _)| *of != lane);
     }
 
     /// Carries out what is no job; the same promises as the real executors: done already is found done.
@@ -394,11 +288,24 @@ impl World {
         vec![Event::WorktreeOpened { lane: self.id(lane), agent, worktree: worktree("b", head) }]
     }
 
-    fn branch(&self, lane: LaneIndex, agent: usize) -> CommitId {
+    fn branch(&mut self, lane: LaneIndex, agent: usize) -> CommitId {
         if self.plan.lane(lane).shares_worktree(agent) {
-            return self.lane_branches[&lane].clone();
+            return self.lane_branch(lane);
         }
-        self.agent_branches[&(lane, agent)].clone()
+        let known = self.agent_branches.get(&(lane, agent)).cloned();
+        self.expect_known(known, lane)
+    }
+
+    fn lane_branch(&mut self, lane: LaneIndex) -> CommitId {
+        let known = self.lane_branches.get(&lane).cloned();
+        self.expect_known(known, lane)
+    }
+
+    fn expect_known(&mut self, branch: Option<CommitId>, lane: LaneIndex) -> CommitId {
+        branch.unwrap_or_else(|| {
+            self.complain(format!("{} needs a branch that is not there", self.id(lane)));
+            self.integration.clone()
+        })
     }
 
     fn commit_work(&mut self, lane: LaneIndex, agent: usize, state: &RunState) -> Vec<Event> {
@@ -464,11 +371,11 @@ impl World {
             let failure = Failure::new(FailureKind::Conflict, "conflict");
             return vec![Event::FailureNoted { lane: id, agent: Some(name), task: None, failure }];
         }
-        let theirs = self.agent_branches[&(lane, agent)].clone();
+        let theirs = self.branch(lane, agent);
         let head = if self.bug == Some(Bug::MergeForgotten) && self.dice.roll(4) == 0 {
             state.lane(lane).head().cloned().unwrap()
         } else {
-            let ours = lane_branch.unwrap_or_else(|| self.lane_branches[&lane].clone());
+            let ours = lane_branch.unwrap_or_else(|| self.lane_branch(lane));
             self.merge(&ours, &theirs)
         };
         self.lane_branches.insert(lane, head.clone());
@@ -512,122 +419,6 @@ impl World {
         let (holds, about) = (Some(holds), "work".to_owned());
         let verdict = Verdict { kind: Demand::Artifact, about, asked: vec![], holds, why: vec![] };
         Event::MustHavesChecked { lane: self.id(lane), head, verdicts: vec![verdict] }
-    }
-
-    fn stage_merge(&mut self, lane: LaneIndex, state: &RunState) -> Vec<Event> {
-        self.expect_checkpoint(lane, Stage::PrePr);
-        self.expect_branch(lane, state);
-        let id = self.id(lane);
-        if self.fails_once(&format!("{lane:?} conflict"), self.script.lane_conflict(lane)) {
-            let agent = self.plan.lane(lane).round(Round::Implementation).next_back();
-            let agent = agent.map(|agent| self.agent(lane, agent));
-            let failure = Failure::new(FailureKind::Conflict, "conflict");
-            return vec![Event::FailureNoted { lane: id, agent, task: None, failure }];
-        }
-        let mut onto = self.integration.clone();
-        let commit = self.merge(&onto, &self.lane_branches[&lane].clone());
-        if self.bug == Some(Bug::RefusalForgotten) && self.user.rebasing {
-            // Another name each time for the same branch, as if it had moved.
-            onto = self.commit(self.integrated());
-        }
-        let moved = state.lane(lane).base() != Some(&onto);
-        vec![Event::MergeStaged { lane: id, onto, commit, moved }]
-    }
-
-    fn publish(&mut self, lane: LaneIndex, state: &RunState) -> Vec<Event> {
-        let id = self.id(lane);
-        let has = self.looked_at.get(&lane).and_then(|heads| heads.last()).map(|(_, holds)| *holds);
-        let needs = !self.plan.lane(lane).must_haves.is_empty();
-        if needs && (has.is_none() || has == Some(false) && self.script.must_haves() == MustHavesRule::Enforce) {
-            self.complain(format!("{id} was merged without what it must have"));
-        }
-        self.expect_branch(lane, state);
-        let staged = state.lane(lane).staged().cloned().unwrap();
-        let again = self.bug == Some(Bug::PublishTwice);
-        if self.merges.contains(&lane) && !again {
-            return vec![Event::LaneMerged { lane: id, commit: self.integration.clone(), onto: staged.onto }];
-        }
-        if (self.integration != staged.onto || self.user.rebasing) && !again {
-            return vec![Event::MergeSuperseded { lane: id }];
-        }
-        if let Some(obstacle) = self.user.obstacle() {
-            return vec![Event::LaneBlocked { lane: id, reason: format!("{obstacle}; the user is in the way") }];
-        }
-        let content = self.content(&staged.commit);
-        if !content.is_superset(&self.pieces(lane)) {
-            self.complain(format!("{id} was merged without all of its work"));
-        }
-        if !content.is_superset(&self.integrated()) {
-            self.complain(format!("the merge of {id} lost what was merged before"));
-        }
-        self.merges.push(lane);
-        self.publish_beside_user(staged.commit.clone());
-        vec![Event::LaneMerged { lane: id, commit: staged.commit, onto: staged.onto }]
-    }
-
-    /// Where nothing is merged, a lane starts from the merge of what it depends on.
-    fn base(&mut self, lane: LaneIndex, state: &RunState) -> CommitId {
-        if self.script.merge() == MergeMode::Local {
-            return self.integration.clone();
-        }
-        let mut base = state.started().unwrap().base_commit.clone();
-        for dependency in self.plan.clone().dag().dependencies(lane) {
-            if let Some(head) = state.lane(*dependency).merged() {
-                base = self.merge(&base, head);
-            }
-        }
-        base
-    }
-
-    fn push_branch(&mut self, lane: LaneIndex, state: &RunState) -> Event {
-        self.expect_checkpoint(lane, Stage::PrePr);
-        let (id, head) = (self.id(lane), state.lane(lane).head().cloned().unwrap());
-        if let Some(event) = self.forge_out(lane, "push") {
-            return event;
-        }
-        if !self.announced.contains(&(id.clone(), head.clone())) {
-            self.complain(format!("{id} was pushed at a head that no checkpoint on disk names"));
-        }
-        if self.bug != Some(Bug::PushForgotten) {
-            self.remote.insert(lane, head.clone());
-        }
-        Event::BranchPushed { lane: id, remote: "origin".into(), branch: "b".into(), head }
-    }
-
-    fn open_pull_request(&mut self, lane: LaneIndex, state: &RunState) -> Event {
-        let (id, head) = (self.id(lane), state.lane(lane).head().cloned().unwrap());
-        if let Some(event) = self.forge_out(lane, "open") {
-            return event;
-        }
-        if self.remote.get(&lane) != Some(&head) {
-            self.complain(format!("the pull request of {id} was opened before its branch was pushed"));
-        }
-        if !self.content(&head).is_superset(&self.pieces(lane)) {
-            self.complain(format!("the pull request of {id} was opened without all of its work"));
-        }
-        let target = state.proposal_target(lane);
-        let opened = |of: &LaneIndex| self.pulls.contains_key(of);
-        if target != "main"
-            && !self.plan.indices().any(|of| target.ends_with(&format!("/{}", self.id(of))) && opened(&of))
-        {
-            self.complain(format!("the pull request of {id} builds on {target}, which has none"));
-        }
-        let again = self.bug == Some(Bug::OpenTwice);
-        let known = self.pulls.entry(lane).or_insert((0, head.clone()));
-        let updated = known.0 > 0;
-        *known = (if again { known.0 + 1 } else { 1 }, head.clone());
-        let pull_request = PullRequest { url: "https://f/1".into(), number: Some(1), base: target };
-        Event::PullRequestOpened { lane: id, pull_request, head, updated }
-    }
-
-    /// The forge is out at first, for fewer tries than there are.
-    fn forge_out(&mut self, lane: LaneIndex, what: &str) -> Option<Event> {
-        let key = format!("{lane:?} {what}");
-        let out = self.script.forge_outages(&key);
-        let tries = self.tries.entry(key).or_default();
-        *tries += 1;
-        let outage = Outage { kind: OutageKind::Network, line: "connection refused".into(), retry_after: None };
-        (*tries <= out).then(|| Event::ForgeUnavailable { lane: self.id(lane), outage })
     }
 
     fn fails_once(&mut self, key: &str, fails: bool) -> bool {

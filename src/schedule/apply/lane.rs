@@ -167,10 +167,9 @@ impl LaneState {
                 self.end = Some(LaneEnd::Merged);
                 self.worktree = None;
             }
-            Event::RollbackBegun { .. } => {
-                if !std::mem::replace(&mut self.rolling_back, true) {
-                    self.clock.begin_rollback(at);
-                }
+            Event::RollbackBegun { .. } if !self.rolling_back => {
+                self.rolling_back = true;
+                self.clock.begin_rollback(at);
             }
             _ => {}
         }

@@ -6,7 +6,7 @@ use crate::model::{
     AgentName, Checkpoint, CheckpointStatus, Failure, FailureKind, HumanGate, JobRole, LaneIndex, RetryLevel, Stage,
 };
 use crate::schedule::action::Action;
-use crate::schedule::decide::deciding::{Deciding, plan_job, run_gate};
+use crate::schedule::decide::deciding::{Deciding, plan_job, run_gate, wait_for_jobs};
 use crate::schedule::decide::failure_routing::checkpoint_failed;
 use crate::schedule::state::agent::{AgentStep, RestartFrom};
 use crate::schedule::state::gate::Gate;
@@ -84,10 +84,11 @@ fn start_attempt(deciding: &mut Deciding, lane: LaneIndex, agent: usize, name: A
 /// left half committed.
 fn out_of_budget(deciding: &mut Deciding, lane: LaneIndex, exhausted: String) {
     let state = deciding.state;
-    if state.lane(lane).is_at_rest() {
-        let reason = exhausted;
-        deciding.note(Event::LaneBlocked { lane: state.plan.lane(lane).id.clone(), reason });
+    let plan = state.plan.lane(lane);
+    if state.lane(lane).is_at_rest(plan) {
+        return deciding.note(Event::LaneBlocked { lane: plan.id.clone(), reason: exhausted });
     }
+    wait_for_jobs(deciding, lane);
 }
 
 fn verify(deciding: &mut Deciding, lane: LaneIndex, agent: usize, gate: &Gate) {

@@ -12,7 +12,6 @@ use crate::schedule::decide::deciding::{
 };
 use crate::schedule::decide::failure_routing::{must_haves_missing, search_first, send_back, tests_failed};
 use crate::schedule::decide::merge::decide_merge;
-use crate::schedule::state::agent::AgentStep;
 use crate::schedule::state::gate::Gate;
 use crate::schedule::state::lane::first_round;
 
@@ -115,14 +114,8 @@ fn round(deciding: &mut Deciding, lane: LaneIndex, round: Round) {
     if lane_state.rebuild().is_some() && !plan.round(round).any(|agent| lane_state.agent_end(plan, agent).is_some()) {
         return deciding.want(Action::ResetLane(lane));
     }
-    for agent in plan.round(round) {
-        if !lane_state.waits_for_its_turn(agent) {
-            decide_agent(deciding, lane, agent);
-        }
-        if plan.shares_worktree(agent) && lane_state.agents[agent].step != AgentStep::Done {
-            // Agents that share a worktree take turns.
-            break;
-        }
+    for agent in lane_state.in_turn(plan, round).filter(|&agent| !lane_state.waits_for_its_turn(agent)) {
+        decide_agent(deciding, lane, agent);
     }
     if plan.round(round).all(|agent| lane_state.agents[agent].is_over(plan.shares_worktree(agent))) {
         return round_over(deciding, lane, round);

@@ -45,6 +45,11 @@ pub fn decide(state: &RunState, now: Timestamp) -> Decisions {
         } else {
             decide_lane(&mut deciding, lane);
         }
+        let has_failed = |event: &Event| matches!(event, Event::LaneFailed { .. });
+        if started.options.fail_fast && deciding.out.events.last().is_some_and(has_failed) {
+            // The stop follows from it, and nothing may be planned beside it.
+            return deciding.out;
+        }
     }
     if state.stop.is_none() {
         admit(&mut deciding, limit);

@@ -218,16 +218,22 @@ impl LaneState {
         self.stopping.is_some() && self.is_quiet()
     }
 
-    /// Whether no agent of it is at work and nothing that one did waits to be judged, committed, kept or merged.
-    pub(crate) fn is_at_rest(&self) -> bool {
-        let rests = |step: &AgentStep| match step {
-            AgentStep::Ready | AgentStep::Asking | AgentStep::Retrying(_) => true,
-            AgentStep::Done | AgentStep::Blocked(_) | AgentStep::GaveUp(_) => true,
-            AgentStep::Running(_) | AgentStep::Committing | AgentStep::Verifying(_) | AgentStep::Snapshotting => false,
-            AgentStep::Salvaging(..) | AgentStep::Merging | AgentStep::Gating(_) => false,
-            AgentStep::Judging(_) | AgentStep::Failed(_) => false,
+    /// Whether no agent of it is at work and nothing that one did waits to be judged, committed, kept or merged. An
+    /// agent that ends the lane once the others rest does nothing more either.
+    pub(crate) fn is_at_rest(&self, plan: &Lane) -> bool {
+        let waits = |agent: usize| match self.agents[agent].step {
+            AgentStep::Ready | AgentStep::Asking | AgentStep::Retrying(_) | AgentStep::Done => true,
+            _ => self.agent_end(plan, agent).is_some(),
         };
-        self.running.is_empty() && self.agents.iter().all(|agent| rests(&agent.step))
+        let round = current_round(plan, self.stage);
+        self.running.is_empty() && round.is_none_or(|round| self.in_turn(plan, round).all(waits))
+    }
+
+    /// The agents of a round that may move now: those that share a worktree take turns.
+    pub(crate) fn in_turn(&self, plan: &Lane, round: Round) -> impl Iterator<Item = usize> {
+        let has_turn = |agent: &usize| plan.shares_worktree(*agent) && self.agents[*agent].step != AgentStep::Done;
+        let last = plan.round(round).find(has_turn).unwrap_or(usize::MAX);
+        plan.round(round).take_while(move |agent| *agent <= last)
     }
 
     /// Whether no job of it runs and nothing that a job left waits to be kept.

@@ -1,0 +1,248 @@
+//! What disturbs a simulated run: stops, crashes, limits, another machine, rollbacks; and how it continues.
+
+use lanekeeper::engine::run_loop::RunLoop;
+use lanekeeper::event::{Event, Place, Record, RunMoved, StopReason};
+use lanekeeper::model::{Budget, Dollars, JobId, JobRole, LaneIndex, Timestamp};
+use lanekeeper::schedule::{AgentStep, LaneEnd, RunState};
+
+use super::beginning::owner;
+use super::bugs::{Bug, plan_as_seen, record_as_applied};
+use super::run::{Memory, Simulation};
+
+/// Why a lane is blocked until the user has done something.
+const USERS_TURN: &[&str] = &["cannot be kept", "the user is in the way", "git operation in progress"];
+
+/// How often a run is disturbed, and the limits that it has at first.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Disturbances {
+    pub crashes: u32,
+    /// How often the user asks the run, or one of its lanes, to stop.
+    pub stops: u32,
+    /// How often the user rolls a lane back before the run is resumed.
+    pub rollbacks: u32,
+    /// The run stops at the first failure, until the user continues it without that.
+    pub fail_fast: bool,
+    pub budget: Budget,
+}
+
+impl Disturbances {
+    pub fn new(seed: u64, crashes: u32) -> Self {
+        let has = |every: u64| crashes > 0 && seed % every == 1;
+        let budget = Budget { cost: Dollars::new((seed % 7) as f64).filter(|_| has(5)), tokens: None };
+        Self { crashes, stops: crashes / 2, rollbacks: crashes / 2, fail_fast: has(3), budget }
+    }
+}
+
+/// Attempts that ended well and whose work is in a worktree only.
+fn uncommitted(state: &RunState) -> Vec<JobId> {
+    let of_lane = |lane: LaneIndex| {
+        let plan = state.plan().lane(lane);
+        let agents = plan.agents.iter().zip(state.lane(lane).agents());
+        agents.filter(|(_, worker)| worker.step == AgentStep::Committing).map(|(agent, worker)| {
+            let (agent, task) = (agent.name.clone(), agent.tasks[worker.task].id.clone());
+            JobId { lane: Some(plan.id.clone()), role: JobRole::Attempt { agent, task }, number: worker.attempt }
+        })
+    };
+    state.plan().indices().flat_map(of_lane).collect()
+}
+
+impl Simulation {
+    /// Something happens to a run in progress; whether anything did.
+    pub fn disturb(&mut self) -> Result<bool, String> {
+        if self.left.crashes > 0 && self.world.dice.roll(25) == 0 {
+            self.left.crashes -= 1;
+            self.crash()?;
+        } else if self.left.stops > 0 && self.world.dice.roll(25) == 0 {
+            self.left.stops -= 1;
+            self.ask_to_stop()?;
+        } else {
+            return Ok(false);
+        }
+        Ok(true)
+    }
+
+    /// The user resumes a run that has ended and can continue; whether it does.
+    pub fn continue_run(&mut self) -> Result<bool, String> {
+        Ok(self.answer_and_resume()? || self.make_way()? || self.resume_stopped()? || self.resume_without_limits()?)
+    }
+
+    /// The user stops the run, one lane of it, or its time limit passes.
+    fn ask_to_stop(&mut self) -> Result<(), String> {
+        let lanes = self.world.plan.lanes.len() as u32;
+        let lane = self.world.dice.roll(2 * lanes);
+        let lane = self.world.plan.lanes.get(lane as usize).map(|lane| lane.id.clone());
+        let reasons = [StopReason::Interrupt, StopReason::Terminate, StopReason::Request, StopReason::Timeout];
+        let reason = if lane.is_some() { StopReason::Request } else { reasons[self.world.dice.roll(4) as usize] };
+        self.is_stopping = true;
+        let force = self.world.dice.roll(3) == 0;
+        self.take_in(vec![Event::StopRequested { lane, reason, force }], vec![])
+    }
+
+    /// Resumes a run that was stopped; says whether it was.
+    fn resume_stopped(&mut self) -> Result<bool, String> {
+        let stopped = std::mem::take(&mut self.is_stopping);
+        if stopped {
+            self.resume(self.durable())?;
+        }
+        Ok(stopped)
+    }
+
+    /// Lanekeeper dies; sometimes the machine with it. What was not durable may be gone, or half of it.
+    fn crash(&mut self) -> Result<(), String> {
+        if self.world.dice.roll(4) == 0 {
+            self.world.lose_power();
+        }
+        let log = self.run_loop.log();
+        let kept = self.world.dice.roll(1 + log.waiting.len() as u32) as usize;
+        let mut records: Vec<Record> = log.durable.iter().chain(&log.waiting[..kept]).cloned().collect();
+        if self.world.dice.roll(3) == 0 {
+            self.move_elsewhere(&mut records)?;
+        }
+        self.resume(records)
+    }
+
+    /// The run is taken to another machine: what is written down there before anybody goes on with it.
+    fn move_elsewhere(&mut self, records: &mut Vec<Record>) -> Result<(), String> {
+        let state = self.replay(records)?;
+        let mut lost: Vec<JobId> = state.running_jobs().cloned().collect();
+        lost.sort();
+        let place = |host: &str| Place { host: host.into(), repository: "/r".into(), worktree_root: "/w".into() };
+        let moved = RunMoved { from: place("ci"), to: place("desk"), slots: vec![] };
+        self.world.lose_machine(&uncommitted(&state));
+        let ended = self.world.lose_machine(&lost);
+        self.write(records, std::iter::once(Event::RunMoved(Box::new(moved))).chain(ended));
+        Ok(())
+    }
+
+    fn resume(&mut self, records: Vec<Record>) -> Result<(), String> {
+        self.resume_with(records, None)
+    }
+
+    fn resume_with(&mut self, mut records: Vec<Record>, budget: Option<Budget>) -> Result<(), String> {
+        if self.left.rollbacks > 0 && self.world.dice.roll(3) == 0 {
+            self.left.rollbacks -= 1;
+            self.roll_back(&mut records)?;
+        }
+        self.under_way.clear();
+        self.is_stopping = false;
+        self.wake_at = None;
+        let bug = self.world.bug;
+        let mut state = self.replay(&records)?;
+        self.world.examine(&state);
+        if bug == Some(Bug::HoldForgotten) {
+            forget_holds(&mut state, self.world.time());
+        }
+        let (next, number) = (records.last().map_or(0, |record| record.seq), state.resumes() + 1);
+        self.run_loop = RunLoop::new(Memory::of(records, next, bug), state);
+        self.take_in(
+            vec![Event::RunResumed {
+                plan_sha256: None,
+                pinned_sha256: None,
+                number,
+                owner: owner(),
+                timeout: None,
+                budget,
+                message: String::new(),
+                message_for: None,
+            }],
+            vec![],
+        )
+    }
+
+    fn replay(&self, records: &[Record]) -> Result<RunState, String> {
+        let bug = self.world.bug;
+        let mut state = RunState::new(plan_as_seen(&self.world.plan, bug));
+        for record in records {
+            let forgotten = bug == Some(Bug::NamesReused)
+                && matches!(record.event, Event::JobPlanned { .. } | Event::JobExited { .. });
+            if !forgotten {
+                let record = record_as_applied(record.clone(), bug);
+                state.apply(&record).map_err(|fault| format!("replay: {fault}"))?;
+            }
+        }
+        Ok(state)
+    }
+
+    /// Appends to the log of a run that is not in progress.
+    fn write(&self, records: &mut Vec<Record>, events: impl IntoIterator<Item = Event>) {
+        for event in events {
+            let seq = records.last().map_or(0, |record| record.seq) + 1;
+            records.push(Record { seq, at: self.world.time(), event });
+        }
+    }
+
+    /// The user rolls back a lane on which nothing is built, as the command does: its jobs are stopped first.
+    fn roll_back(&mut self, records: &mut Vec<Record>) -> Result<(), String> {
+        let state = self.replay(records)?;
+        let may = |lane: &LaneIndex| {
+            let dependants = state.plan().dag().dependants(*lane);
+            let is_built_upon = dependants.iter().any(|dependant| state.lane(*dependant).has_begun());
+            state.lane(*lane).has_begun() && !is_built_upon && self.world.may_roll_back(*lane)
+        };
+        let lanes: Vec<LaneIndex> = state.plan().indices().filter(may).collect();
+        let at = self.world.dice.roll(lanes.len() as u32) as usize;
+        let Some(&index) = lanes.get(at) else { return Ok(()) };
+        let lane = state.plan().lane(index).id.clone();
+        let ended: Vec<Event> = state.lane(index).running().iter().map(|job| self.world.end(job)).collect();
+        self.write(records, [Event::RollbackBegun { lane: lane.clone() }]);
+        self.write(records, ended);
+        self.write(records, [Event::LaneRolledBack { lane, integration: None, kept: vec![] }]);
+        self.world.roll_back(index);
+        Ok(())
+    }
+
+    /// The user continues a run that has reached a limit of its own without it.
+    fn resume_without_limits(&mut self) -> Result<bool, String> {
+        let state = self.run_loop.state();
+        let failed_fast = state.stop().is_some_and(|stop| stop.reason == StopReason::FailFast);
+        let waits =
+            |lane| matches!(state.lane(lane).end(), Some(LaneEnd::Blocked(why)) if why.contains("budget reached"));
+        let is_over_budget = state.plan().indices().any(waits);
+        if !failed_fast && !is_over_budget {
+            return Ok(false);
+        }
+        let mut records = self.durable();
+        for record in &mut records {
+            if let Event::RunStarted(started) = &mut record.event {
+                started.options.fail_fast &= !failed_fast;
+            }
+        }
+        self.world.watch.fail_fast &= !failed_fast;
+        self.resume_with(records, is_over_budget.then(Budget::default))?;
+        Ok(true)
+    }
+
+    /// The same for a run that has ended because nobody answered.
+    fn answer_and_resume(&mut self) -> Result<bool, String> {
+        let asked = self.answer_people()?;
+        if asked {
+            self.resume(self.durable())?;
+        }
+        Ok(asked)
+    }
+
+    /// The user makes room for what could not be kept, or makes way for the integration branch, and resumes; says
+    /// whether anything waited for that.
+    fn make_way(&mut self) -> Result<bool, String> {
+        self.world.user.make_way();
+        let waits = self.run_loop.state().plan().indices().any(|lane| {
+            let end = self.run_loop.state().lane(lane).end();
+            matches!(end, Some(LaneEnd::Blocked(reason)) if USERS_TURN.iter().any(|why| reason.contains(why)))
+        });
+        if waits {
+            self.resume(self.durable())?;
+        }
+        Ok(waits)
+    }
+}
+
+/// Has every lane in progress end, so that the resume that follows hands out again what they hold.
+fn forget_holds(state: &mut RunState, at: Timestamp) {
+    for lane in state.plan().clone().indices() {
+        if state.lane(lane).has_begun() && state.lane(lane).end().is_none() && !state.lane(lane).is_merged() {
+            let lane = state.plan().lane(lane).id.clone();
+            let event = Event::LaneBlocked { lane, reason: String::new() };
+            state.apply(&Record { seq: 0, at, event }).unwrap();
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! Jobs of the simulated world: how they run, end and are lost.
+
+use std::collections::BTreeSet;
+
+use lanekeeper::event::{AgentReport, Event, Reading};
+use lanekeeper::model::{CommitId, ExitCause, JobId, JobRole, LaneIndex, Outage, OutageKind, Round, Stage};
+use lanekeeper::schedule::RunState;
+
+use super::super::bugs::Bug;
+use super::{End, SimJob, World, exit};
+
+impl World {
+    /// Lets the jobs that are due end.
+    pub fn let_time_pass(&mut self) {
+        let due: Vec<JobId> = self
+            .jobs
+            .iter()
+            .filter(|(_, job)| job.exit.is_none() && job.ends_at <= self.now)
+            .map(|(id, _)| id.clone())
+            .collect();
+        let mut due = due;
+        due.sort();
+        for job in due {
+            let stopped = self.jobs[&job].stopped;
+            let outcome = if stopped { (exit(ExitCause::Stopped, 143), None, None) } else { self.outcome(&job) };
+            if outcome.0.passed() {
+                self.tested.extend(self.jobs[&job].judges.clone());
+            }
+            self.jobs.get_mut(&job).unwrap().exit = Some(outcome);
+        }
+    }
+
+    pub fn running_attempts(&self) -> usize {
+        self.jobs.iter().filter(|(id, job)| id.is_attempt() && job.exit.is_none()).count()
+    }
+
+    /// Lanes of which a job runs, and those that hold what they need between two jobs.
+    pub fn lanes_at_work(&self) -> BTreeSet<LaneIndex> {
+        let running = self.jobs.iter().filter(|(_, job)| job.exit.is_none()).filter_map(|(id, _)| self.lane_of(id));
+        running.chain(self.holding.iter().copied()).collect()
+    }
+
+    pub(super) fn lane_of(&self, job: &JobId) -> Option<LaneIndex> {
+        self.plan.find(job.lane.as_ref()?)
+    }
+
+    /// The machine dies: nothing that ran goes on, and nobody wrote down how it ended.
+    pub fn lose_power(&mut self) {
+        for job in self.jobs.values_mut().filter(|job| job.exit.is_none()) {
+            job.exit = Some((exit(ExitCause::Stopped, -1), None, None));
+        }
+    }
+
+    /// The machine is lost with everything that ran on it, also with ends that nobody wrote down: they count for nothing.
+    pub fn lose_machine(&mut self, open: &[JobId]) -> Vec<Event> {
+        self.lose_power();
+        let stopped = || exit(ExitCause::Stopped, 143);
+        for job in open {
+            let Some(known) = self.jobs.get_mut(job) else { continue };
+            let told = known.exit.replace((stopped(), None, None));
+            if told.is_some_and(|(exit, _, _)| exit.cause != ExitCause::Stopped) {
+                *self.tries.entry(self.key_of(job)).or_default() -= 1;
+            }
+        }
+        let ended = |job: &JobId| Event::JobExited {
+            job: job.clone(),
+            exit: stopped(),
+            report: None,
+            reading: None,
+            transcript: None,
+        };
+        open.iter().map(ended).collect()
+    }
+
+    /// What jobs of the same kind have in common.
+    pub(super) fn key_of(&self, job: &JobId) -> String {
+        let lane = self.lane_of(job);
+        match &job.role {
+            JobRole::Tests | JobRole::MergedTests => format!("{lane:?} tests"),
+            role => format!("{lane:?} {role:?}"),
+        }
+    }
+
+    /// How a job ends depends on how often its like was tried before, never on when or in which life it ran.
+    pub(super) fn outcome(&mut self, job: &JobId) -> End {
+        let lane = self.lane_of(job);
+        let key = self.key_of(job);
+        let tries = self.tries.entry(key.clone()).or_default();
+        *tries += 1;
+        let lost = self.script.lost_supervisors(&key, job);
+        if *tries <= lost {
+            return (exit(ExitCause::Lost, -1), None, None);
+        }
+        let out = lost + self.script.outages(&key, job);
+        if *tries <= out {
+            let outage = Outage { kind: OutageKind::Quota, line: "429".into(), retry_after: None };
+            return (exit(ExitCause::Exited, 1), None, Some(Box::new(Reading::Outage(outage))));
+        }
+        let failures = self.script.failures(&key, job);
+        let fails = *tries <= out + failures;
+        if let (JobRole::Attempt { agent, task }, Some(lane)) = (&job.role, lane)
+            && !fails
+            && *tries - out - failures <= self.script.idle_passes(lane, agent.as_str(), task)
+        {
+            self.idle.insert(job.clone());
+        }
+        let reviewer = lane.zip(job.agent()).is_some_and(|(lane, name)| {
+            self.plan.lane(lane).agents.iter().any(|agent| agent.name == *name && agent.round == Round::Review)
+        });
+        if reviewer && job.is_attempt() {
+            let decision = if fails { "REJECTED" } else { "APPROVED" }.to_owned();
+            return (exit(ExitCause::Exited, 0), Some(AgentReport { decision, ..AgentReport::default() }), None);
+        }
+        match (fails, self.dice.clone().of(&key) % 3) {
+            (false, _) => (exit(ExitCause::Exited, 0), None, None),
+            (true, 0) => (exit(ExitCause::TimedOut, 124), None, None),
+            (true, _) => (exit(ExitCause::Exited, 1), None, None),
+        }
+    }
+
+    /// Starts a job unless it was started before; the supervisor's promise.
+    pub fn start(&mut self, job: &JobId, state: &RunState) {
+        if !self.planned.contains(job) {
+            self.complain(format!("{job} was not on disk before it was started"));
+        }
+        if job.is_attempt()
+            && let Some(lane) = self.lane_of(job)
+        {
+            self.expect_checkpoint(lane, Stage::AfterLaneStart);
+        }
+        let ends_at = self.now + 1 + i64::from(self.dice.roll(60));
+        let again = self.bug == Some(Bug::StartTwice);
+        match self.jobs.get_mut(job) {
+            Some(known) if again && known.exit.is_none() => known.starts += 1,
+            Some(_) => {}
+            None => {
+                let judges = self.judged_by(job, state);
+                self.holding.extend(self.lane_of(job));
+                self.jobs.insert(job.clone(), SimJob { starts: 1, ends_at, stopped: false, exit: None, judges });
+            }
+        }
+    }
+
+    pub(super) fn judged_by(&self, job: &JobId, state: &RunState) -> Option<CommitId> {
+        let lane = self.lane_of(job)?;
+        match job.role {
+            JobRole::Tests => self.lane_branches.get(&lane).cloned(),
+            JobRole::MergedTests => state.lane(lane).staged().map(|staged| staged.commit.clone()),
+            _ => None,
+        }
+    }
+
+    /// Stops a job whose lane is rolled back.
+    pub fn end(&mut self, job: &JobId) -> Event {
+        self.stop(job, true);
+        let stopped = (exit(ExitCause::Stopped, 143), None, None);
+        let (exit, ..) = self.jobs.get_mut(job).unwrap().exit.get_or_insert(stopped).clone();
+        Event::JobExited { job: job.clone(), exit, report: None, reading: None, transcript: None }
+    }
+
+    pub fn stop(&mut self, job: &JobId, force: bool) {
+        let now = self.now;
+        let grace = if force { 0 } else { i64::from(self.dice.roll(5)) };
+        let known = self.jobs.entry(job.clone()).or_insert(SimJob {
+            starts: 0,
+            ends_at: now,
+            stopped: true,
+            exit: None,
+            judges: None,
+        });
+        if known.exit.is_none() {
+            known.stopped = true;
+            known.ends_at = known.ends_at.min(now + grace);
+        }
+    }
+}
