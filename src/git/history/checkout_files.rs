@@ -93,7 +93,7 @@ impl Checkout<'_> {
         let git = || self.git().variable("GIT_INDEX_FILE", self.own("tree"));
         git().args(["read-tree", from.as_str()]).run()?;
         let none = "0".repeat(from.as_str().len());
-        let gone = half_way.iter().flat_map(|path| [b"0 ", none.as_bytes(), b"\t", &path, b"\0"].concat());
+        let gone = half_way.iter().flat_map(|path| [b"0 ", none.as_bytes(), b"\t", path, b"\0"].concat());
         let held = self.git().args(["ls-files", "--stage", "-z"]).run()?;
         let path_of = |entry: &[u8]| entry.splitn(2, |&byte| byte == b'\t').nth(1).map(<[u8]>::to_vec);
         let held = nul_separated(&held).filter(|entry| path_of(entry).is_some_and(|path| meets(paths, &path)));

@@ -48,10 +48,31 @@ pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Resul
         remove_dead_locks(worktree)?;
         clear_flags(worktree)?;
         distrust_times(worktree, &git_directory(worktree)?.join("index"));
+        let before = Before::of(repository, worktree)?;
+        if let Some(own) = &before.head {
+            // While the index is as the agent committed it: what git has lost of that is stored again from there.
+            durable::objects(repository, own, std::slice::from_ref(request.since))?;
+        }
         let embedded = stage_everything(worktree, lock)?;
         let embedded = embedded.iter().map(|path| path_text(path)).collect();
-        Ok(Committed { head: commit_staged(repository, request, lock)?, embedded })
+        Ok(Committed { head: commit_staged(repository, request, before, lock)?, embedded })
     })
+}
+
+/// What a worktree has checked out.
+struct Before {
+    branch: Option<String>,
+    head: Option<CommitId>,
+}
+
+impl Before {
+    fn of(repository: &Repository, worktree: &Path) -> Result<Self> {
+        match repository.head_at(worktree) {
+            Ok(head) => Ok(Self { branch: head.branch, head: Some(head.commit) }),
+            Err(GitError::UnbornHead { .. }) => Ok(Self { branch: Head::branch_of(worktree)?, head: None }),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// Stages everything but what a hook left, and returns the repositories within the worktree, which are not staged either.
@@ -74,13 +95,13 @@ fn stage_everything(worktree: &Path, lock: &File) -> Result<Vec<Vec<u8>>> {
 }
 
 /// Commits what is staged; nothing is as good. Everything that came after the request's known commit is durable then.
-fn commit_staged(repository: &Repository, request: &CommitRequest<'_>, lock: &File) -> Result<CommitId> {
+fn commit_staged(
+    repository: &Repository,
+    request: &CommitRequest<'_>,
+    Before { branch, head: old }: Before,
+    lock: &File,
+) -> Result<CommitId> {
     let worktree = request.worktree;
-    let (branch, old) = match repository.head_at(worktree) {
-        Ok(head) => (head.branch, Some(head.commit)),
-        Err(GitError::UnbornHead { .. }) => (Head::branch_of(worktree)?, None),
-        Err(error) => return Err(error),
-    };
     let text = libgit2::clean_message(&message(request.message, request.trailers));
     let parents: Vec<&CommitId> = old.iter().collect();
     let tree = staged_tree(repository, worktree)?;

@@ -101,11 +101,15 @@ impl Repository {
         libgit2::subject_of(self, commit).map_or_else(|| self.show("%s", commit), Ok)
     }
 
-    /// The refs whose names begin with the directory `prefix` or, where it has a `*`, match it, each with its commit.
+    /// The ref `prefix` and those below it or, where it has a `*`, those that match it, each with its commit.
     pub fn references(&self, prefix: &str) -> Result<Vec<(String, CommitId)>> {
-        let pattern =
-            if prefix.contains('*') { prefix.to_owned() } else { format!("{}/*", prefix.trim_end_matches('/')) };
-        if let Some(known) = libgit2::references(self, &pattern) {
+        let below = prefix.trim_end_matches('/');
+        let (pattern, all) =
+            if prefix.contains('*') { (prefix.to_owned(), true) } else { (format!("{below}*"), false) };
+        if let Some(mut known) = libgit2::references(self, &pattern) {
+            let is_below =
+                |name: &str| name.strip_prefix(below).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+            known.retain(|(name, _)| all || is_below(name));
             return Ok(known);
         }
         let listing = self.git().args(["for-each-ref", "--format=%(objectname) %(refname)", prefix]).line()?;
