@@ -12,6 +12,9 @@ use super::run::{Memory, Simulation};
 /// Why a lane is blocked until the user has done something.
 const USERS_TURN: &[&str] = &["cannot be kept", "the user is in the way", "git operation in progress"];
 
+/// Far more than a run that ends needs.
+const MOST_RESUMES: u32 = 100;
+
 /// How often a run is disturbed, and the limits that it has at first.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Disturbances {
@@ -133,6 +136,9 @@ impl Simulation {
             forget_holds(&mut state, self.world.time());
         }
         let (next, number) = (records.last().map_or(0, |record| record.seq), state.resumes() + 1);
+        if number > MOST_RESUMES {
+            return Err("the run is resumed without end".into());
+        }
         self.run_loop = RunLoop::new(Memory::of(records, next, bug), state);
         self.take_in(
             vec![Event::RunResumed {
