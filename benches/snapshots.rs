@@ -102,8 +102,7 @@ impl Tree {
     fn compare_commits(&self) -> Result<()> {
         let ours = |_| -> Result<()> {
             let since = &self.repository.head_at(&self.place)?.commit;
-            let request =
-                CommitRequest { worktree: &self.place, message: "work", trailers: &[], since, nobody_else: true };
+            let request = CommitRequest { worktree: &self.place, message: "work", trailers: &[], since };
             commit_all(&self.repository, &request)?;
             Ok(())
         };
