@@ -10,11 +10,11 @@ use super::status::screen;
 use super::{Context, ExitStatus, Hint, RepositoryContext, now};
 use crate::fs::{atomic, regular_file};
 use crate::model::{Ci, Plan, Redactor, ReportFormat, RunId};
+use crate::progress::styles_for;
 use crate::projection::RunHistory;
 use crate::projection::report::ExecutionReport;
 use crate::projection::styles::Styles;
 use crate::projection::summary::SummaryContext;
-use crate::report::styles_for;
 use crate::store::lock::is_held;
 use crate::store::{LogContents, RunDirectory, StateDirectory, run_log};
 

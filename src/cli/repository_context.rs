@@ -18,8 +18,8 @@ use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::{Plan, Redactor, RunId};
 use crate::plan::planning_files;
 use crate::process;
+use crate::progress::projections::{ProjectionError, ProjectionWriter};
 use crate::projection::pull_request::pull_request;
-use crate::report::projections::{ProjectionError, ProjectionWriter};
 use crate::settings::{Layer, Settings};
 use crate::store::{Holder, StateDirectory};
 

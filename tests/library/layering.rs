@@ -72,7 +72,7 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "git" | "forge" => Some(vec!["model", "event", "fs", "time_limit", "timing"]),
         "fs" | "time_limit" => Some(vec![]),
         "timing" => Some(vec!["model", "fs"]),
-        "report" => Some(vec!["model", "event", "projection", "store", "git", "fs", "timing"]),
+        "progress" => Some(vec!["model", "event", "projection", "store", "git", "fs", "timing"]),
         "state_sync" => Some(vec!["model", "event", "schedule", "projection", "store", "git", "process", "fs"]),
         "recover" => {
             Some(vec!["model", "event", "schedule", "projection", "store", "git", "process", "fs", "executor"])
@@ -80,7 +80,7 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "executor" => Some([&["model", "event", "schedule", "diagnose", "runner", "fs", "timing"], DOORS].concat()),
         "engine" => Some(vec!["model", "event", "schedule", "store", "git", "fs", "timing", "executor"]),
         "cli" => {
-            Some([PURE, DOORS, &["state_sync", "recover", "executor", "engine", "report", "timing", "fs"]].concat())
+            Some([PURE, DOORS, &["state_sync", "recover", "executor", "engine", "progress", "timing", "fs"]].concat())
         }
         _ => None,
     }
@@ -266,14 +266,14 @@ fn rooms_import_and_name_only_what_they_may() {
 
 #[test]
 fn planted_violations_are_found() {
-    let rooms = ["model", "event", "schedule", "projection", "store", "git", "report", "engine"].map(str::to_owned);
+    let rooms = ["model", "event", "schedule", "projection", "store", "git", "progress", "engine"].map(str::to_owned);
     let planted = [
         ("model", "use crate::event::Event;"),
         ("projection", "use crate::{model::Plan, schedule::RunState};"),
         ("git", "fn f() { let _ = crate::store::Journal::open; }"),
         ("schedule", "use super::super::projection::RunHistory;"),
-        ("report", "use crate::*;"),
-        ("engine", "macro_rules! m { () => { $crate::report::Plain } }"),
+        ("progress", "use crate::*;"),
+        ("engine", "macro_rules! m { () => { $crate::progress::Plain } }"),
         ("settings", "use std::{fmt, fs};"),
         ("schedule", "fn f() -> u64 { let at = std::time::Instant::now(); 0 }"),
         ("projection", "fn f() { let _ = chrono::Utc::now(); }"),

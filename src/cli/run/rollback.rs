@@ -11,11 +11,11 @@ use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::event::{Record, RunStarted};
 use crate::model::text::shell_line;
 use crate::model::{LaneId, Plan, RunId, Stage};
+use crate::progress::projections::ProjectionWriter;
 use crate::projection::commands::Commands;
 use crate::recover::rollback::{
     KeptWork, LaneToRollBack, RollbackError, RollbackPlan, RolledBackLane, carry_out, plan,
 };
-use crate::report::projections::ProjectionWriter;
 use crate::store::StateDirectory;
 
 pub(crate) fn rollback(context: &Context, arguments: &Rollback) -> Result<ExitStatus> {
