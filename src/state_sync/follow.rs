@@ -111,7 +111,7 @@ impl Pusher {
         if let Err(error) = &outcome
             && !std::mem::replace(&mut self.warned, true)
         {
-            let reason = error.downcast_ref().map_or_else(|| error.to_string(), GitError::with_remedy);
+            let reason = GitError::reason(error);
             tracing::warn!("the state of run {} was not pushed: {reason}; the run continues", self.source.run);
         }
         outcome

@@ -52,6 +52,43 @@ fn a_dirty_checkout_of_the_base_branch_blocks_the_merge_and_loses_nothing() {
     env.assert_nothing_left(&["main"]);
 }
 
+/// Old and foreign programs wrote trees with permissions that git does not compare.
+#[test]
+fn files_of_a_tree_with_mode_100664_count_as_unchanged() {
+    let env = TestEnv::new();
+    let tree = "git cat-file tree 'HEAD^{tree}' | LC_ALL=C sed 's/100644 README/100664 README/' \
+                | git hash-object -t tree -w --literally --stdin";
+    let commit = format!("git reset -q --hard $(git commit-tree -p HEAD -m foreign $({tree}))");
+    assert!(
+        std::process::Command::new("sh")
+            .args(["-c", &commit])
+            .current_dir(env.path("repo"))
+            .status()
+            .unwrap()
+            .success()
+    );
+    assert_ne!(env.git(&["rev-parse", "HEAD^{tree}"]), env.git(&["rev-parse", "HEAD~1^{tree}"]));
+    assert_eq!(env.git(&["diff", "--raw", "HEAD~1", "HEAD"]), "");
+    let start = env.git(&["rev-parse", "main"]);
+    env.plan(
+        r#"
+[[lane]]
+id = "IDLE"
+owns = ["d/**"]
+command = "true"
+allow_empty = true
+[[lane]]
+id = "EDIT"
+depends_on = ["IDLE"]
+command = "echo more >> README.md"
+"#,
+    );
+    env.execute(&[]).exits(0);
+    assert_eq!(env.read("repo/README.md"), "A project.\nmore\n");
+    assert_eq!(env.git(&["rev-parse", "main^1"]), start, "the idle lane was merged");
+    assert_eq!(env.git(&["status", "--porcelain"]), "");
+}
+
 #[test]
 fn files_that_no_lane_touches_block_nothing_whatever_the_user_did_to_them() {
     let env = TestEnv::new();

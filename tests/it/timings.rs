@@ -95,6 +95,7 @@ fn secrets_are_no_part_of_it() {
     ));
     env.execute(&["--timings", "../scratch/trace.json"]).exits(0);
     let text = env.scratch("trace.json");
+    assert!(text.contains("\"git commit-tree\""), "{text}");
     assert!(text.contains("with [redacted:API_TOKEN]") && !text.contains(SECRET), "{text}");
 }
 

@@ -115,7 +115,7 @@ impl<'a> Git<'a> {
 
     /// Does not make each object durable: the caller does that for all of them at once.
     pub(crate) fn unsynced(self) -> Self {
-        self.configured("core.fsync=none")
+        self.configured("core.fsync=none,pack,pack-metadata")
     }
 
     /// Keeps the variables that configure how git reaches other machines, and never asks the user.

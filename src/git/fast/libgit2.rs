@@ -74,7 +74,7 @@ pub(crate) fn differences(repository: &Repository, from: &CommitId, to: &CommitI
 pub(crate) fn staged(repository: &Repository, file: &Path, commit: &CommitId) -> Option<Differences> {
     let compare = || {
         let git = open(repository.common_dir())?;
-        // The index knows the trees of directories that are as they were; the others are made in memory.
+        // Trees that the index has not kept are made in memory.
         git.odb()?.add_new_mempack_backend(FIRST)?;
         compared(&git, commit, open_index(file)?.write_tree_to(&git)?)
     };
@@ -121,8 +121,22 @@ const TREE: u32 = 0o040_000;
 
 fn entries(git: &git2::Repository, tree: Option<Oid>) -> Result<BTreeMap<Vec<u8>, (Oid, u32)>, git2::Error> {
     let Some(tree) = tree else { return Ok(BTreeMap::new()) };
-    let entry = |it: git2::TreeEntry<'_>| (it.name_bytes().to_vec(), (it.id(), it.filemode_raw().cast_unsigned()));
+    let entry = |it: git2::TreeEntry<'_>| (it.name_bytes().to_vec(), (it.id(), canonical(it.filemode_raw())));
     Ok(git.find_tree(tree)?.iter().map(entry).collect())
+}
+
+/// The mode as git compares it: trees of old or foreign programs have files with other permissions, such as 100664.
+fn canonical(mode: i32) -> u32 {
+    match mode.cast_unsigned() {
+        file if file & 0o170_000 == 0o100_000 => {
+            if file & 0o100 == 0 {
+                0o100_644
+            } else {
+                0o100_755
+            }
+        }
+        other => other,
+    }
 }
 
 fn open_index(file: &Path) -> Result<git2::Index, git2::Error> {

@@ -42,6 +42,20 @@ impl Place {
         self.commit_id("HEAD")
     }
 
+    /// A commit like the head, but with the permissions that old and foreign programs gave to files.
+    fn with_foreign_modes(&self) -> CommitId {
+        let tree = Git::new(&self.root).args(["cat-file", "tree", "HEAD^{tree}"]).run().unwrap();
+        let tree = tree.split(|&byte| byte == 0).map(|part| {
+            // Each part ends with the mode and the name of the entry whose object the next one begins with.
+            let at = part.windows(7).position(|window| window == b"100644 ");
+            at.map_or_else(|| part.to_vec(), |at| [&part[..at], b"100664 ", &part[at + 7..]].concat())
+        });
+        let tree = tree.collect::<Vec<_>>().join(&0);
+        let git = Git::new(&self.root).input(tree);
+        let tree = git.args(["hash-object", "-t", "tree", "-w", "--literally", "--stdin"]).line().unwrap();
+        self.commit_id(&self.git(&["commit-tree", "-p", "HEAD", "-m", "foreign", &tree]))
+    }
+
     fn commit_id(&self, name: &str) -> CommitId {
         commit_id(self.git(&["rev-parse", name]).as_bytes()).unwrap()
     }
@@ -127,6 +141,7 @@ fn commits_and_indexes_differ_as_git_lists_it() {
     fs::remove_file(place.root.join("a")).unwrap();
     std::os::unix::fs::symlink("d", place.root.join("a")).unwrap();
     commits.push(place.commit());
+    commits.push(place.with_foreign_modes());
     let listed = |text: String| -> Differences {
         let line = |line: &str| {
             let (facts, path) = line.split_once('\t').unwrap();

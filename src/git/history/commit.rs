@@ -50,7 +50,7 @@ pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Resul
         distrust_times(worktree, &git_directory(worktree)?.join("index"));
         let before = Before::of(repository, worktree)?;
         if let Some(own) = &before.head {
-            // While the index is as the agent committed it: what git has lost of that is stored again from there.
+            // Before the index changes: from it the caller restores what git has lost of the agent's own commits.
             durable::objects(repository, own, std::slice::from_ref(request.since))?;
         }
         let embedded = stage_everything(worktree, lock)?;
@@ -107,7 +107,9 @@ fn commit_staged(
     let tree = staged_tree(repository, worktree)?;
     let commit = match &old {
         // What differs on disk need not do so in git: line ends, for example.
-        Some(old) if repository.tree_of(old)? == tree => old.clone(),
+        Some(old) if repository.tree_of(old)? == tree || repository.staged(worktree, None, old)?.is_empty() => {
+            old.clone()
+        }
         _ => make_commit(repository, &tree, &parents, &text)?,
     };
     durable::objects(repository, &commit, std::slice::from_ref(request.since))?;
@@ -150,8 +152,8 @@ pub(crate) fn embedded_in(worktree: &Path) -> Result<Vec<Vec<u8>>> {
     Ok(entries.filter_map(|path| path.strip_suffix(b"/").map(<[u8]>::to_vec)).collect())
 }
 
-/// Adds everything in `worktree`, but the paths `left_out`, to the index of `git`. Returns the repositories within that were
-/// left out, too, because git gives up at one that has no commit.
+/// Adds everything in `worktree`, but the paths `left_out`, to the index of `git`. Git gives up at a repository within that
+/// has no commit; then all repositories within are left out and returned.
 pub(crate) fn add_everything<'a>(
     worktree: &Path,
     git: impl Fn() -> Git<'a>,

@@ -12,7 +12,8 @@ pub(crate) struct Handles(Arc<Mutex<Vec<Handle>>>);
 
 struct Handle {
     place: PathBuf,
-    /// The files that libgit2 reads when it opens a repository, and not again.
+    /// The files that libgit2 reads when it opens a repository, and not again, and the directory of the packs, which it
+    /// keeps open after git has removed them.
     read: Stamps,
     git: git2::Repository,
 }
@@ -55,7 +56,7 @@ impl Handles {
 }
 
 fn read_at_opening(common: &Path) -> Vec<PathBuf> {
-    let more = ["shallow", "info/grafts", "objects/info/alternates"].map(|file| common.join(file));
+    let more = ["shallow", "info/grafts", "objects/info/alternates", "objects/pack"].map(|file| common.join(file));
     usual_files(common).into_iter().chain(more).collect()
 }
 

@@ -93,7 +93,8 @@ pub(crate) fn forget_update(worktree: &Path) -> Result<()> {
     Ok(atomic::remove_durably(&git_directory(worktree)?.join(UPDATE))?)
 }
 
-/// Whether [`set_worktree_to`] was cut short in `worktree`, by a crash or a full disk; the next one finishes it.
+/// Whether [`set_worktree_to`] was cut short in `worktree`, by a crash or a full disk, or refused by git; the next one
+/// finishes it.
 pub fn is_half_updated(worktree: &Path) -> Result<bool> {
     Ok(git_directory(worktree)?.join(UPDATE).exists())
 }

@@ -26,7 +26,7 @@ pub fn remove(around: &Surroundings<'_>, run: &Traces, found: Vec<Leftover>) -> 
             let blocked = matches!(leftover.thing, Thing::Log(_)) && left.iter().any(Leftover::was_refused);
             let removed = match &leftover.thing {
                 _ if blocked => Err("something of the run could not be removed".to_owned()),
-                thing => remove_one(around, run, thing, &base).map_err(|error| error.to_string()),
+                thing => remove_one(around, run, thing, &base).map_err(|error| GitError::reason(&error)),
             };
             if let Err(reason) = removed {
                 leftover.refuse(&reason);
@@ -42,7 +42,7 @@ pub fn remove(around: &Surroundings<'_>, run: &Traces, found: Vec<Leftover>) -> 
 fn empty_pool(around: &Surroundings<'_>, run: &Traces, left: &mut [Leftover]) {
     let kept = match around.pool.empty(&run.started.run_id, None) {
         Ok(kept) => kept,
-        Err(error) => return tracing::warn!("the pool cannot be emptied: {error}"),
+        Err(error) => return tracing::warn!("the pool cannot be emptied: {}", error.with_remedy()),
     };
     for slot in kept {
         let about = |leftover: &&mut Leftover| matches!(&leftover.thing, Thing::Held(held) if held.path == slot.path);

@@ -86,7 +86,11 @@ fn out_of_budget(deciding: &mut Deciding, lane: LaneIndex, exhausted: String) {
     let state = deciding.state;
     let plan = state.plan.lane(lane);
     if state.lane(lane).is_at_rest(plan) {
-        return deciding.note(Event::LaneBlocked { lane: plan.id.clone(), reason: exhausted });
+        let mut ends = (0..plan.agents.len()).filter_map(|agent| state.lane(lane).agent_end(plan, agent));
+        // Without retries left a lane has failed, whatever the budget.
+        let failed = ends.find(|end| matches!(end, Event::LaneFailed { .. }));
+        let blocked = || Event::LaneBlocked { lane: plan.id.clone(), reason: exhausted };
+        return deciding.note(failed.unwrap_or_else(blocked));
     }
     wait_for_jobs(deciding, lane);
 }
