@@ -2,6 +2,7 @@
 //! branch, and `git status` shows nothing but what they changed.
 
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::support::{TestEnv, wait_until};
 
@@ -284,9 +285,11 @@ impl SwitchDuringPublication {
         let switch = switch.spawn().expect("git");
         wait_until("the switch", || env.path("scratch/switching").exists());
         env.write("scratch/go", "");
-        // B begins once A is merged and cleaned up, with all looks at checkouts that follow a publication.
         wait_until("B", || env.path("scratch/b-began").exists());
         wait_until("A's end", || !env.events("lane_cleaned").is_empty());
+        // Checkouts are looked at for 0.2 s after a publication, and nothing tells when that is over.
+        let cleaned = Instant::now();
+        wait_until("the looks at checkouts", || cleaned.elapsed() > Duration::from_secs(1));
         Self { env, switch }
     }
 
