@@ -73,8 +73,11 @@ pub(crate) fn blockers(repository: &Repository, worktree: &Path, from: &CommitId
     if let Some(which) = operation_in(worktree)? {
         return Ok(Blockers::new(vec![format!("in the middle of {which}")], "finish or abort it there"));
     }
-    let moving = moving(repository, from, to)?;
-    let changed = match is_tracked(repository, worktree, &moving, [from, to])? {
+    let differences = repository.differences(from, to)?;
+    let any_tracked = differences.iter().any(|difference| difference.from != 0);
+    let moving: BTreeSet<Vec<u8>> = differences.into_iter().map(|difference| difference.path).collect();
+    // Where all are new, no tracked file can be changed.
+    let changed = match any_tracked || index_entries(worktree)?.iter().any(|entry| meets(&moving, &entry.path)) {
         true => changed(worktree, |path| meets(&moving, path))?,
         false => Vec::new(),
     };
@@ -86,17 +89,6 @@ pub(crate) fn blockers(repository: &Repository, worktree: &Path, from: &CommitId
         (false, false) => "commit or stash what is changed there, and move what is in the way to another place",
     };
     Ok(Blockers::new([changed, in_the_way].concat(), remedy))
-}
-
-/// Whether `from` or the index holds any of the paths that are to move: where all are new, no tracked file can be changed.
-fn is_tracked(
-    repository: &Repository,
-    worktree: &Path,
-    moving: &BTreeSet<Vec<u8>>,
-    [from, to]: [&CommitId; 2],
-) -> Result<bool> {
-    Ok(repository.differences(from, to)?.iter().any(|it| it.from != 0)
-        || index_entries(worktree)?.iter().any(|entry| meets(moving, &entry.path)))
 }
 
 const COMPARED: usize = 64;
