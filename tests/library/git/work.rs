@@ -503,7 +503,7 @@ pinned_tests! {
         let slot = lane(&world);
         // A commit whose name begins as that of an older object is stored in the directory of that one.
         let is_new = (0..20).any(|number| {
-            write(&slot.path.join("src/b.rs"), &format!("shared {number}\n"));
+            write(&slot.path.join("src/b.rs"), format!("shared {number}\n"));
             let there = |name: &str| world.main.join(".git/objects").join(&name[..2]);
             let before: Vec<bool> = (0..256).map(|byte| there(&format!("{byte:02x}")).exists()).collect();
             let head = commit_in(&world, &slot).unwrap().head;
