@@ -20,7 +20,7 @@ use crate::model::{
     Transcript,
 };
 use crate::process::{self, Observation};
-use crate::schedule::{LaneState, RestartFrom, RunState};
+use crate::schedule::{LaneState, RunState};
 use crate::store::lane_files;
 use crate::timing::TARGET;
 
@@ -379,7 +379,7 @@ impl Executor {
             environment.entry(name.clone()).or_insert_with(|| value.clone());
         }
         let timeout = who.time_limit(worker.task, &self.plan.timeouts, self.facts.options.specialist_timeout);
-        let session = worker.session.as_ref().filter(|_| worker.restart == RestartFrom::Here);
+        let session = runner.and_then(|runner| lane_state.continued_session(plan, agent, runner));
         let command = attempt_command(who, runner, session, &files);
         let mut described = self.gate(job, vec![command], worktree, environment);
         described.session = session.cloned();

@@ -35,6 +35,8 @@ pub struct RunnerText {
     pub continuation: Option<Vec<String>>,
     /// Run in place of `command` to continue a session.
     pub continue_command: Option<Vec<String>>,
+    /// Whether a session can also be continued in another worktree than the one in which it began.
+    pub continue_anywhere: Option<bool>,
     /// Set for the program, unless the user's environment says something else.
     pub environment: Option<BTreeMap<String, String>>,
     /// What it needs in order to be let in by its service.
@@ -71,6 +73,7 @@ impl RunnerText {
             prompt: self.prompt.or(other.prompt),
             continuation: self.continuation.or_else(|| kept(other.continuation)),
             continue_command: self.continue_command.or_else(|| kept(other.continue_command)),
+            continue_anywhere: self.continue_anywhere.or(other.continue_anywhere),
             environment: self.environment.or(other.environment),
             key: self.key.or(other.key.filter(|_| !own_command)),
             event: self.event.or(other.event),
@@ -94,6 +97,7 @@ impl RunnerText {
             install: self.install,
             continuation: self.continuation,
             continue_command: self.continue_command.map(full),
+            continue_anywhere: self.continue_anywhere.unwrap_or_default(),
             command: match command {
                 CommandLine::Arguments(arguments) => CommandLine::Arguments(full(arguments)),
                 line @ CommandLine::Shell(_) => line,
@@ -121,6 +125,8 @@ pub struct Runner {
     pub prompt: PromptWay,
     pub continuation: Option<Vec<String>>,
     pub continue_command: Option<Vec<String>>,
+    #[serde(default)]
+    pub continue_anywhere: bool,
     pub environment: BTreeMap<String, String>,
     pub key: KeyRule,
     pub event: Vec<EventRule>,

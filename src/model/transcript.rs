@@ -3,6 +3,7 @@
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Sub};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -37,12 +38,13 @@ pub struct Transcript {
 }
 
 impl Transcript {
-    /// The session that the next attempt can continue. One that continued `before` and broke off without reporting
+    /// The session of a program in `worktree` that the next attempt can continue. One that continued `before` and broke off without reporting
     /// what it used has used at least as much as that had.
-    pub fn continuable(&self, before: Option<&Session>) -> Option<Session> {
+    pub fn continuable(&self, before: Option<&Session>, worktree: &Path) -> Option<Session> {
         let id = self.session.clone()?;
         let known = before.filter(|before| before.id == id).map(|before| before.usage);
-        Some(Session { id, usage: self.session_usage.or(known).unwrap_or_default() })
+        let usage = self.session_usage.or(known).unwrap_or_default();
+        Some(Session { id, usage, worktree: worktree.to_owned() })
     }
 }
 
@@ -51,6 +53,8 @@ pub struct Session {
     pub id: String,
     /// What it has used so far, where the program tells that of the session as a whole.
     pub usage: Usage,
+    /// Where the program ran.
+    pub worktree: PathBuf,
 }
 
 /// What agents used. Sums of attempts make that of a lane, sums of lanes that of a run.
@@ -290,13 +294,16 @@ mod tests {
     #[test]
     fn a_session_that_tells_nothing_has_used_what_it_had() {
         let used = |tokens| Usage { input_tokens: tokens, ..Usage::default() };
-        let before = Session { id: "s".into(), usage: used(1000) };
+        let before = Session { id: "s".into(), usage: used(1000), worktree: "/w".into() };
         let transcript =
             |id: &str, usage| Transcript { session: Some(id.into()), session_usage: usage, ..Transcript::default() };
-        assert_eq!(transcript("s", None).continuable(Some(&before)), Some(before.clone()));
-        assert_eq!(transcript("s", Some(used(1500))).continuable(Some(&before)).unwrap().usage, used(1500));
-        assert_eq!(transcript("t", None).continuable(Some(&before)).unwrap().usage, Usage::default());
-        assert_eq!(Transcript::default().continuable(Some(&before)), None);
+        assert_eq!(transcript("s", None).continuable(Some(&before), Path::new("/w")), Some(before.clone()));
+        assert_eq!(
+            transcript("s", Some(used(1500))).continuable(Some(&before), Path::new("/w")).unwrap().usage,
+            used(1500)
+        );
+        assert_eq!(transcript("t", None).continuable(Some(&before), Path::new("/w")).unwrap().usage, Usage::default());
+        assert_eq!(Transcript::default().continuable(Some(&before), Path::new("/w")), None);
     }
 
     #[test]

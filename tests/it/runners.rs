@@ -108,6 +108,26 @@ fn a_retry_goes_on_with_the_session_and_is_told_what_failed() {
 }
 
 #[test]
+fn the_last_task_goes_on_with_its_session_after_the_tests_failed() {
+    let env = TestEnv::new();
+    let script = format!(
+        "if [ $LANEKEEPER_TASK$LANEKEEPER_ATTEMPT = 21 ]; then echo bad > one.txt; else {WRITE} fi\n\
+         sed \"s/4d8b4655/0000000$LANEKEEPER_TASK/\" '{}'\n",
+        stream("claude", "write")
+    );
+    program(&env, "claude", &script);
+    let lane = "[[lane]]\nid = \"ONE\"\nrunner = \"claude\"\ntests = [\"grep -q good one.txt\"]\n";
+    let task = |id, file| format!("[[lane.task]]\nid = \"{id}\"\nprompt = \"Write {file}\"\n");
+    env.plan(&format!("{lane}{}{}", task(1, "other.txt"), task(2, "one.txt")));
+    started_with_key(&env, &[]).exits(0);
+    let arguments = env.scratch("arguments-ONE");
+    let resumed: Vec<Option<&str>> =
+        arguments.lines().map(|line| line.split_once("--resume ").map(|(_, session)| session)).collect();
+    assert_eq!(resumed, [None, None, Some("00000002-f317-4d29-b663-d678b1613395")]);
+    assert!(env.scratch("prompt-ONE-2").contains("grep -q good one.txt"), "what failed is told all the same");
+}
+
+#[test]
 fn a_session_that_is_gone_costs_no_retry_and_the_next_attempt_begins_a_new_one() {
     let env = TestEnv::new();
     let (gone, written) = (stream("claude", "no-session"), stream("claude", "write"));

@@ -1,3 +1,5 @@
+use std::path::Path;
+
 use super::*;
 use crate::model::runner::RunnerText;
 
@@ -86,7 +88,8 @@ fn what_a_session_used_before_is_not_counted_again() {
     let runner = runner(
         "[[event]]\nsession = '/id'\ntotals = 'session'\ninput_tokens = '/in'\ncost = '/usd'\n[[event]]\ntotals = true\noutput_tokens = '/out'",
     );
-    let before = Session { id: "s".into(), usage: Usage { input_tokens: 300, ..Usage::default() } };
+    let before =
+        Session { id: "s".into(), usage: Usage { input_tokens: 300, ..Usage::default() }, worktree: "/w".into() };
     let read = |line: &str| {
         let mut stream = Stream::new(&runner);
         stream.read(line);
@@ -94,7 +97,7 @@ fn what_a_session_used_before_is_not_counted_again() {
     };
     let transcript = read(r#"{"id":"s","in":650}"#);
     assert_eq!((transcript.usage.input_tokens, transcript.session_usage.unwrap().input_tokens), (350, 650));
-    assert_eq!(transcript.continuable(None).unwrap().usage.input_tokens, 650);
+    assert_eq!(transcript.continuable(None, Path::new("/w")).unwrap().usage.input_tokens, 650);
     assert_eq!(read(r#"{"id":"other","in":650}"#).usage.input_tokens, 650);
     assert_eq!(read(r#"{"id":"s","out":650}"#).usage.output_tokens, 650);
 }

@@ -162,6 +162,7 @@ impl<'a> Worker<'a> {
                 // What a specialist left is never merged: its next attempt starts without it.
                 if kept.is_ok() && !merges {
                     worker.restart = RestartFrom::LaneHead;
+                    worker.session = None;
                 }
                 worker.salvaged.extend(kept.ok().cloned());
                 worker.step = failure.map_or(AgentStep::Ready, AgentStep::Failed);
@@ -175,6 +176,9 @@ impl<'a> Worker<'a> {
         let plan = self.of_plan();
         let worker = self.agent();
         worker.pass_task();
+        if worker.task < plan.last_own_task() {
+            worker.session = None;
+        }
         if worker.task + 1 < plan.tasks.len() {
             worker.task += 1;
             worker.step = AgentStep::Ready;
@@ -206,12 +210,7 @@ impl<'a> Worker<'a> {
         let keep = self.what_to_keep(task, failure);
         self.agent().restart = self.restart_after(task, failure);
         if task.is_none() {
-            let plan = self.of_plan();
-            self.agent().restart_work(match failure.kind {
-                FailureKind::Conflict => 0,
-                FailureKind::Idle => plan.first_own_task(),
-                _ => plan.last_own_task(),
-            });
+            self.rework(failure);
         }
         self.state.ask_again(self.lane, self.at);
         self.agent().step = match keep {
@@ -219,6 +218,21 @@ impl<'a> Worker<'a> {
             None => AgentStep::Failed(failure.clone()),
         };
         Ok(())
+    }
+
+    /// Has the agent work on its tasks again after a failure of the whole of its work. If that is in the lane, the
+    /// program still knows what it did, and its session goes on.
+    fn rework(&mut self, failure: &Failure) {
+        let plan = self.of_plan();
+        let worker = self.agent();
+        let session = worker.session.take();
+        let (task, session) = match failure.kind {
+            FailureKind::Conflict => (0, None),
+            FailureKind::Idle => (plan.first_own_task(), None),
+            _ => (plan.last_own_task(), session),
+        };
+        worker.restart_work(task);
+        worker.session = session;
     }
 
     fn what_to_keep(&self, task: Option<&TaskId>, failure: &Failure) -> Option<SnapshotReason> {

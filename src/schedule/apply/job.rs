@@ -140,6 +140,10 @@ impl Worker<'_> {
 
     /// What the attempt reported, and the session in which the next one can continue.
     fn hear(&mut self, exit: &JobExit, Words { report, reading, transcript }: Words<'_>) {
+        let runner = self.plan.runner(self.of_plan());
+        let session = |runner| self.state.continued_session(self.lane, self.at, runner);
+        let continued = runner.and_then(session).cloned();
+        let place = self.state.workplace(self.lane, self.at).map(|worktree| worktree.path.clone()).unwrap_or_default();
         let agent = self.agent();
         agent.rejection = report.filter(|report| report.rejects()).map(|report| report.feedback.clone());
         agent.claims_completion = report.is_some_and(|report| report.own && report.status == "COMPLETE");
@@ -147,7 +151,7 @@ impl Worker<'_> {
         let names_session = transcript.is_some_and(|transcript| transcript.session.is_some());
         let out = matches!(reading, Some(Reading::Outage(_)));
         let failed = exit.cause == ExitCause::Exited && exit.exit_code != 0;
-        agent.excused |= agent.session.is_some() && failed && !names_session && !out;
-        agent.session = transcript.and_then(|transcript| transcript.continuable(agent.session.as_ref()));
+        agent.excused |= continued.is_some() && failed && !names_session && !out;
+        agent.session = transcript.and_then(|transcript| transcript.continuable(continued.as_ref(), &place));
     }
 }

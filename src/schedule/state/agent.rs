@@ -46,7 +46,7 @@ pub struct AgentState {
     pub salvaged: Vec<String>,
     /// Where its next attempt starts from.
     pub restart: RestartFrom,
-    /// The session of its runner in which the next attempt can go on.
+    /// The session of its last attempt.
     pub session: Option<Session>,
     /// What a reviewer that said no wants changed.
     pub rejection: Option<String>,
@@ -207,8 +207,11 @@ impl AgentState {
         if self.restart == RestartFrom::LaneHead {
             self.start = Some(head.clone());
             self.passed.clear();
-        } else if self.good.as_ref() != Some(head) {
-            self.fall_back_to(head);
+        } else {
+            self.session = None;
+            if self.good.as_ref() != Some(head) {
+                self.fall_back_to(head);
+            }
         }
         self.stand_at(head);
     }
@@ -225,7 +228,6 @@ impl AgentState {
 
     fn stand_at(&mut self, head: &CommitId) {
         self.restart = RestartFrom::Here;
-        self.session = None;
         self.head = Some(head.clone());
         self.good = Some(head.clone());
     }
@@ -242,7 +244,6 @@ impl AgentState {
         self.retries = 0;
         self.rolled_back = false;
         self.excused = false;
-        self.session = None;
     }
 
     pub(crate) fn remember(&mut self, task: Option<&TaskId>, failure: &Failure) {

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::event::{Event, LaneStage, Worktree};
 use crate::model::{
-    AgentName, Approval, CommitId, Failure, HumanGate, JobId, Lane, RetryLevel, Round, Stage, TaskId, Timestamp,
+    AgentName, Approval, CommitId, Failure, HumanGate, JobId, Lane, RetryLevel, Round, Runner, Session, Stage, TaskId,
+    Timestamp,
 };
-use crate::schedule::state::agent::{AgentState, AgentStep};
+use crate::schedule::state::agent::{AgentState, AgentStep, RestartFrom};
 use crate::schedule::state::answers::{Answer, Answers};
 use crate::schedule::state::gate::Gate;
 use crate::schedule::state::in_vain::InVain;
@@ -104,6 +105,14 @@ impl LaneState {
     /// Where the agent works; the lane's worktree if it shares that.
     pub fn workplace(&self, plan: &Lane, agent: usize) -> Option<&Worktree> {
         if plan.shares_worktree(agent) { self.worktree.as_ref() } else { self.agents[agent].worktree.as_ref() }
+    }
+
+    /// The session in which an agent's next attempt goes on with the program that `runner` describes.
+    pub fn continued_session(&self, plan: &Lane, agent: usize, runner: &Runner) -> Option<&Session> {
+        let worktree = &self.workplace(plan, agent)?.path;
+        let worker = &self.agents[agent];
+        let session = worker.session.as_ref().filter(|_| worker.restart == RestartFrom::Here)?;
+        (runner.continue_anywhere || session.worktree == *worktree).then_some(session)
     }
 
     /// Its agents, in the order of the plan.
