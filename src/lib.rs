@@ -22,6 +22,7 @@ pub mod plan;
 pub mod process;
 pub mod progress;
 pub mod projection;
+pub(crate) mod prompt;
 mod recover;
 pub mod runner;
 pub mod schedule;

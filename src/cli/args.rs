@@ -193,7 +193,7 @@ pub(crate) enum Plan {
     /// Validate a plan; report every problem with its location
     Check(PlanFile),
     /// Show lanes, waves, the critical path and ownership overlaps
-    Show(PlanFile),
+    Show(PlanShow),
     /// Draw the dependencies between the lanes
     Graph(PlanGraph),
     /// Write the plan in the native format (TOML)
@@ -208,6 +208,15 @@ pub(crate) struct PlanFile {
     pub(crate) plan: PathBuf,
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct PlanShow {
+    #[command(flatten)]
+    pub(crate) file: PlanFile,
+    /// Print the first prompt of each agent for each of its tasks instead
+    #[arg(long)]
+    pub(crate) prompts: bool,
 }
 
 #[derive(Debug, clap::Args)]

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use super::args::{Format, GraphLanguage, Plan as PlanCommand, PlanFile, PlanGraph, ReadingArgs};
+use super::args::{Format, GraphLanguage, Plan as PlanCommand, PlanFile, PlanGraph, PlanShow, ReadingArgs};
 use super::run::{PlanText, invalid, phase_sequence, report};
 use super::{Context, ExitStatus, Hint, Result};
 use crate::model::text::counted;
 use crate::model::{CommandLine, UNSET_RUNNER};
 use crate::plan::{self, Reading, explain, graph, native_toml};
+use crate::prompt::{self, Prompt};
 use crate::settings::{Layer, Settings};
 
 type What<'a> = dyn Fn(&Path) -> Result<ExitStatus> + 'a;
@@ -19,7 +20,8 @@ pub(super) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus
             return Ok(ExitStatus::Done);
         }
         PlanCommand::Check(file) => (file, &|path| check(context, path, &file.reading)),
-        PlanCommand::Show(file) => (file, &|path| show(context, path, &file.reading)),
+        PlanCommand::Show(show) if show.prompts => (&show.file, &|path| prompts(context, path, &show.file.reading)),
+        PlanCommand::Show(PlanShow { file, .. }) => (file, &|path| show(context, path, &file.reading)),
         PlanCommand::Graph(graph) => (&graph.file, &|path| draw(context, path, graph)),
         PlanCommand::Convert(file) => (file, &|path| convert(context, path, &file.reading)),
     };
@@ -40,6 +42,14 @@ pub(super) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus
 fn show(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
     let explanation = explain::explain(&valid(context, path, how)?.1);
     context.printer.print(&explanation, &serde_json::json!(explanation))
+}
+
+fn prompts(context: &Context, path: &Path, how: &ReadingArgs) -> Result<ExitStatus> {
+    let plan = valid(context, path, how)?.1;
+    let prompts = prompt::preview(&plan)?;
+    let title = |it: &Prompt<'_>| format!("==> {} · {} · task {} <==", it.lane, it.agent, it.task);
+    let text: Vec<String> = prompts.iter().map(|it| format!("{}\n\n{}", title(it), it.text)).collect();
+    context.printer.print(text.join("\n"), &serde_json::json!(prompts))
 }
 
 fn draw(context: &Context, path: &Path, arguments: &PlanGraph) -> Result<ExitStatus> {

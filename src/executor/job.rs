@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::brief::{Brief, BriefFiles, Progress, lane_environment};
+use super::brief::{Brief, BriefFiles, lane_environment};
 use super::stream::CallSource;
 use super::timed::job_span;
 use super::watch::Watched;
@@ -16,11 +16,12 @@ use crate::git::{self, GitError};
 use crate::model::job::StatusSpec;
 use crate::model::runner::PromptWay;
 use crate::model::{
-    Agent, CommandLine, CommitId, ExitCause, JobExit, JobId, JobRole, JobSpec, Lane, LaneIndex, Round, Runner, Session,
+    Agent, CommandLine, CommitId, ExitCause, JobExit, JobId, JobRole, JobSpec, LaneIndex, Round, Runner, Session,
     Transcript,
 };
 use crate::process::{self, Observation};
-use crate::schedule::{LaneState, RunState};
+use crate::prompt::{ReportValues, Templates, Values};
+use crate::schedule::RunState;
 use crate::store::lane_files;
 use crate::timing::TARGET;
 
@@ -336,7 +337,8 @@ impl Executor {
         let report = directory.join("report.md");
         let files = BriefFiles { directory, status, report };
         let base = lane_state.base().cloned().unwrap_or_else(|| self.facts.base_commit.clone());
-        let reports = self.reports(lane, state);
+        let failures = worker.failure_context(&task.id);
+        let prompt = self.prompt(job, lane, agent, state, &failures)?;
         let brief = Brief {
             run: &self.facts.run_id,
             phase: &self.plan.phase,
@@ -348,20 +350,14 @@ impl Executor {
             worktree: &worktree.path,
             base: &base,
             port: lane_state.port(),
-            failure_context: worker.failure_context(&task.id),
-            salvaged: &worker.salvaged,
-            last_chance: worker.rolled_back,
-            progress: self.progress(job, agent, lane_state, plan),
-            complaints: worker.past.last().map_or(&[], |failure| failure.complaints.as_slice()),
-            reports: &reports,
-            remarks: &lane_state.remarks(),
+            failure_context: &failures,
         };
         let pretty = |mut value: serde_json::Value| {
             self.redactor.clean_json(&mut value);
             format!("{value:#}\n").into_bytes()
         };
         let contents = vec![
-            (BriefFiles::PROMPT, self.redactor.redact(&brief.prompt()).into_owned().into_bytes()),
+            (BriefFiles::PROMPT, self.redactor.redact(&prompt).into_owned().into_bytes()),
             (BriefFiles::TASK, pretty(brief.task_file())),
             (BriefFiles::FAILURE_CONTEXT, pretty(serde_json::json!(brief.failure_context))),
         ];
@@ -400,22 +396,43 @@ impl Executor {
         Ok(described)
     }
 
-    fn progress<'a>(&'a self, job: &JobId, agent: usize, lane: &'a LaneState, plan: &'a Lane) -> Progress<'a> {
-        let (worker, who) = (&lane.agents()[agent], &plan.agents[agent]);
-        let called = |task: &'a crate::model::Task| task.name.as_deref().unwrap_or(task.id.as_str());
+    fn prompt(
+        &self,
+        job: &JobId,
+        lane: LaneIndex,
+        agent: usize,
+        state: &RunState,
+        failures: &[String],
+    ) -> Result<String, ExecutorError> {
+        let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
+        let (worker, who) = (&lane_state.agents()[agent], &plan.agents[agent]);
+        let base = lane_state.base().unwrap_or(&self.facts.base_commit);
+        let head = worker.head.as_ref().or(lane_state.head()).unwrap_or(base);
         let before = job.number.checked_sub(1).filter(|&number| number > 0);
-        let lines = before.map(|number| self.last_words(&JobId { number, ..job.clone() }, LAST_WORDS));
-        Progress {
-            done: who.tasks[..worker.task].iter().map(called).collect(),
+        let last_words = before.map(|number| self.last_words(&JobId { number, ..job.clone() }, LAST_WORDS));
+        let last_words = last_words.unwrap_or_default();
+        let (reports, remarks) = (self.reports(lane, state), lane_state.remarks());
+        let values = Values {
+            base: base.as_str(),
+            head: head.as_str(),
             branch: worker.worktree.as_ref().map_or("", |worktree| worktree.branch.as_str()),
-            head: worker.head.as_ref(),
+            reports: &reports,
+            remarks: &remarks,
+            done: who.tasks[..worker.task].iter().map(crate::model::Task::title).collect(),
             changed: &worker.changed,
-            last_words: lines.unwrap_or_default(),
-        }
+            last_words: &last_words,
+            complaints: worker.past.last().map_or(&[], |failure| failure.complaints.as_slice()),
+            attempt: job.number,
+            failures,
+            last_chance: worker.rolled_back,
+            salvaged: worker.salvaged.last().map(String::as_str),
+            ..Values::planned(&self.plan, plan, agent, &who.tasks[worker.task])
+        };
+        Ok(Templates::new(&self.plan.prompts)?.render(who.round, &values)?)
     }
 
     /// What the agents of the requirements round left: their report, else the end of what they wrote.
-    fn reports(&self, lane: LaneIndex, state: &RunState) -> Vec<(String, String)> {
+    fn reports(&self, lane: LaneIndex, state: &RunState) -> Vec<ReportValues> {
         let plan = self.plan.lane(lane);
         let of_agent = |agent: usize| {
             let who = &plan.agents[agent];
@@ -424,7 +441,7 @@ impl Executor {
             let job = JobId { lane: Some(plan.id.clone()), role, number };
             let text =
                 regular_file::read_left(&self.run.job(&job).join("report.md")).or_else(|| self.last_message(&job))?;
-            Some((who.name.to_string(), text))
+            Some(ReportValues { agent: who.name.to_string(), text })
         };
         plan.round(Round::Requirements).filter_map(of_agent).collect()
     }

@@ -87,6 +87,8 @@ pub(crate) enum ExecutorError {
     File(#[from] crate::fs::FileError),
     #[error("the run log does not record {0}; run `lanekeeper status` and compare")]
     Missing(&'static str),
+    #[error("the prompt cannot be made: {0}")]
+    Prompt(#[from] crate::prompt::PromptError),
     #[error("{0}")]
     Precondition(String),
 }

@@ -60,6 +60,9 @@ pub struct PlanParts {
     /// The runners of its agents, by name, as they were described when the plan was read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub runners: BTreeMap<String, Runner>,
+    /// The repository's own templates of prompts, by name, as they were when the plan was read.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub prompts: BTreeMap<String, String>,
 }
 
 /// An edge that is not in the lane's list of dependencies.
@@ -312,6 +315,13 @@ pub const TASK_TIME_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// The longest a specialist may take unless the plan says otherwise (seed 002).
 pub const SPECIALIST_TIME_LIMIT: Duration = Duration::from_secs(5 * 60);
+
+impl Task {
+    /// Its name, else its id.
+    pub fn title(&self) -> &str {
+        self.name.as_deref().unwrap_or(self.id.as_str())
+    }
+}
 
 impl Agent {
     /// The last of its tasks that is not a person's; the first, if all are.

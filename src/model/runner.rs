@@ -125,7 +125,7 @@ pub struct Runner {
     pub prompt: PromptWay,
     pub continuation: Option<Vec<String>>,
     pub continue_command: Option<Vec<String>>,
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub continue_anywhere: bool,
     pub environment: BTreeMap<String, String>,
     pub key: KeyRule,

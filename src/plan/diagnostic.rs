@@ -77,6 +77,12 @@ impl Diagnostic {
         })
     }
 
+    /// A fault of the file at `path`, which holds `text`, in `line`, which counts from 1.
+    pub fn at_line(severity: Severity, path: &str, text: &str, line: usize, message: &str, help: &str) -> Self {
+        let excerpt = Excerpt::new(text.lines().nth(line - 1).unwrap_or_default(), 0);
+        Self::new(severity, path, (line, 1), message, Some(help), excerpt)
+    }
+
     /// Whether the plan cannot be used because of this.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error

@@ -127,6 +127,10 @@ settings! {
         Kind::Path, value::path, flags ["--worktree-root"],
         default "`<repository>.lanes`, beside the repository" = |at| at.sibling(".lanes")
     }
+    /// The directory that holds the repository's own templates of prompts.
+    prompts: PathBuf {
+        Kind::Path, value::path, default "`.lanekeeper/prompts`" = |at| at.repository.join(".lanekeeper/prompts")
+    }
     /// The file that holds the checkpoint records.
     checkpoint_path: PathBuf {
         Kind::Path, value::path, flags ["--checkpoint-path"],
@@ -276,7 +280,7 @@ fn some<T>(read: impl Fn(&str) -> Result<T, String>) -> impl Fn(&str) -> Result<
 impl Layer {
     /// The same with its paths as `place` makes them of what was written.
     pub fn place_paths(mut self, place: impl Fn(&Path) -> PathBuf) -> Self {
-        for setting in [&mut self.worktree_root, &mut self.checkpoint_path].into_iter().flatten() {
+        for setting in [&mut self.worktree_root, &mut self.prompts, &mut self.checkpoint_path].into_iter().flatten() {
             setting.value = place(&setting.value);
         }
         if let Some(path) = self.log_path.as_mut().and_then(|setting| setting.value.as_mut()) {

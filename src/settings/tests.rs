@@ -137,6 +137,7 @@ fn plan() -> Plan {
         interfaces: Vec::new(),
         skipped: Vec::new(),
         runners: std::collections::BTreeMap::new(),
+        prompts: std::collections::BTreeMap::new(),
     })
     .unwrap()
 }
@@ -167,7 +168,7 @@ fn a_plan_is_stronger_than_files_and_weaker_than_variables_and_flags() {
 #[test]
 fn the_documented_defaults_are_the_real_ones() {
     let defaults = Settings::defaults(&surroundings());
-    let worked_out = ["max_parallel", "worktree_root", "checkpoint_path"];
+    let worked_out = ["max_parallel", "worktree_root", "prompts", "checkpoint_path"];
     for (key, row) in KEYS.iter().zip(defaults.rows()).filter(|(key, _)| !worked_out.contains(&key.name)) {
         match row.value {
             serde_json::Value::Null => assert_eq!(row.absent, key.default),

@@ -36,6 +36,7 @@ mod must_haves;
 mod output;
 mod people;
 mod person;
+mod prompts;
 mod pull_requests;
 mod reading;
 mod recovery;

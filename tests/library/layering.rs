@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-const PURE: &[&str] = &["model", "event", "runner", "diagnose", "schedule", "plan", "settings", "shell", "projection"];
+const PURE: &[&str] =
+    &["model", "event", "runner", "diagnose", "schedule", "plan", "settings", "shell", "projection", "prompt"];
 const DOORS: &[&str] = &["store", "git", "process", "forge"];
 
 /// What a pure room may not name: the world, the clock, chance.
@@ -62,7 +63,7 @@ const WRITES: &[&[&str]] = &[
 fn may_import(room: &str) -> Option<Vec<&'static str>> {
     match room {
         "model" => Some(vec![]),
-        "event" | "diagnose" | "runner" | "shell" => Some(vec!["model"]),
+        "event" | "diagnose" | "runner" | "shell" | "prompt" => Some(vec!["model"]),
         "schedule" => Some(vec!["model", "event", "diagnose"]),
         "settings" => Some(vec!["model", "event", "runner"]),
         "projection" => Some(vec!["model", "event", "shell"]),
@@ -77,7 +78,9 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "recover" => {
             Some(vec!["model", "event", "schedule", "projection", "store", "git", "process", "fs", "executor"])
         }
-        "executor" => Some([&["model", "event", "schedule", "diagnose", "runner", "fs", "timing"], DOORS].concat()),
+        "executor" => {
+            Some([&["model", "event", "schedule", "diagnose", "runner", "prompt", "fs", "timing"], DOORS].concat())
+        }
         "engine" => Some(vec!["model", "event", "schedule", "store", "git", "fs", "timing", "executor"]),
         "cli" => {
             Some([PURE, DOORS, &["state_sync", "recover", "executor", "engine", "progress", "timing", "fs"]].concat())

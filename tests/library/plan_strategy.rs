@@ -62,6 +62,7 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
                 interfaces,
                 skipped: Vec::new(),
                 runners: Default::default(),
+                prompts: Default::default(),
             })
             .unwrap()
         },

@@ -15,6 +15,7 @@ mod pinned_plan;
 mod plan_changes;
 mod plan_file;
 mod preflight;
+mod prompts;
 mod request;
 mod resume;
 mod rollback;

@@ -1,11 +1,12 @@
 //! Reading a plan from disk: its text, its prompt files, every fault at once.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
+use super::prompts;
 use crate::cli::args::{Format, ReadingArgs};
 use crate::cli::{Context, ExitStatus, Hint, Result};
 use crate::fs::regular_file::{self, Links};
@@ -77,8 +78,11 @@ impl PlanText {
         let options = ReadOptions { allow_unknown, ..*options };
         let source = Source { files: &files, beside: &self.beside, format, fallbacks, options };
         let mut reading = plan::read(&source, &load, &runners);
-        reading.plan = reading.plan.map(|plan| settled(plan, settings, &catalogue));
-        let faulty: Vec<Diagnostic> = reading.plan.iter().flat_map(|plan| self.faulty_gates(plan)).collect();
+        let place = &settings.prompts.value;
+        let (templates, mut faulty) = prompts::read(place);
+        reading.plan = reading.plan.map(|plan| settled(plan, settings, &catalogue, templates));
+        faulty.extend(reading.plan.iter().flat_map(|plan| self.faulty_gates(plan)));
+        faulty.extend(reading.plan.iter().filter_map(|plan| prompts::check(plan, place)));
         reading.plan = reading.plan.filter(|_| !faulty.iter().any(Diagnostic::is_error));
         reading.diagnostics.extend(faulty);
         reading
@@ -188,8 +192,8 @@ pub(super) fn names_in(directory: &Path) -> Vec<String> {
     names
 }
 
-/// The plan with the runners that it uses, and with what the settings say of its lanes and agents.
-fn settled(plan: Plan, settings: &Settings, catalogue: &Catalogue) -> Plan {
+/// The plan with the runners and templates that it uses, and with what the settings say of its lanes and agents.
+fn settled(plan: Plan, settings: &Settings, catalogue: &Catalogue, prompts: BTreeMap<String, String>) -> Plan {
     let mut parts = PlanParts::from(plan.clone());
     if let Some(retries) = settings.retries.value.filter(|_| settings.retries.origin.outranks_plan()) {
         parts.lanes.iter_mut().for_each(|lane| lane.retries = retries);
@@ -204,6 +208,7 @@ fn settled(plan: Plan, settings: &Settings, catalogue: &Catalogue) -> Plan {
     let agents = parts.lanes.iter().flat_map(|lane| &lane.agents);
     let used = agents.filter_map(|agent| Some((agent.runner.clone(), catalogue.get(&agent.runner)?)));
     parts.runners = used.collect();
+    parts.prompts = prompts;
     Plan::new(parts).unwrap_or(plan)
 }
 

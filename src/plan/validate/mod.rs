@@ -71,6 +71,7 @@ pub(super) fn validate(mut draft: PlanDraft, context: &Context<'_>) -> Option<Pl
         skipped: draft.skipped.clone(),
         // Runners are not described in the plan: the caller adds them.
         runners: std::collections::BTreeMap::new(),
+        prompts: Default::default(),
     };
     Plan::new(parts).ok()
 }

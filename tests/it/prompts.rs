@@ -1,0 +1,113 @@
+//! Prompts: what agents are told, and templates of the repository's own.
+
+use crate::support::TestEnv;
+
+const PLAN: &str = r#"
+[gates]
+atomic = ["test -d ."]
+checkpoint = ["true # checkpoint"]
+[[lane]]
+id = "L"
+owns = ["work.txt"]
+retries = 1
+tests = ["grep -q good work.txt"]
+[[lane.agent]]
+name = "engineer"
+command = "if [ $LANEKEEPER_ATTEMPT = 1 ]; then echo bad > work.txt; else echo good > work.txt; fi"
+[[lane.agent]]
+name = "critic"
+round = "review"
+command = '''cp "$LANEKEEPER_PROMPT_FILE" "$SCRATCH/review.md"
+sed -n 's/^    \(git .*\)/\1/p' "$LANEKEEPER_PROMPT_FILE" | sh > "$SCRATCH/review-shows" 2>&1
+printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEKEEPER_STATUS_FILE"'''
+prompt = "Be strict."
+[[lane.task]]
+agent = "engineer"
+id = "1"
+name = "the work"
+prompt = "Write work.txt."
+verify = ["test -f work.txt"]
+"#;
+
+/// Puts a template of the repository's own in place.
+fn template(env: &TestEnv, name: &str, text: &str) {
+    env.write(&format!("repo/.lanekeeper/prompts/{name}"), text);
+}
+
+#[test]
+fn a_prompt_names_what_judges_the_work_and_a_review_says_what_to_look_at() {
+    let env = TestEnv::new();
+    env.plan(PLAN);
+    env.execute(&[]).exits(0);
+    let first = env.attempt_file("L", "engineer", 1, "prompt.md");
+    assert!(first.starts_with("Write work.txt.\n"), "{first}");
+    for told in ["    test -f work.txt\n    test -d .\n", "    true # checkpoint\n", "    grep -q good work.txt\n"] {
+        assert!(first.contains(told), "{told}: {first}");
+    }
+    assert!(first.contains("- work.txt") && first.contains("$LANEKEEPER_STATUS_FILE"), "{first}");
+    let second = env.attempt_file("L", "engineer", 2, "prompt.md");
+    assert!(second.contains("## This is attempt 2\n\nEarlier attempts failed."), "{second}");
+    let review = env.scratch("review.md");
+    for told in ["Be strict.", "This is a review", "task 1, the work\n\nWrite work.txt.", "    grep -q good work.txt\n"]
+    {
+        assert!(review.contains(told), "{told}: {review}");
+    }
+    let shown = env.scratch("review-shows");
+    assert!(shown.contains("work.txt | 1 +") && shown.contains("+good") && !shown.contains("fatal"), "{shown}");
+}
+
+#[test]
+fn plan_show_prints_the_prompts_that_agents_get() {
+    let env = TestEnv::new();
+    env.plan(PLAN);
+    let plan = env.path("plan.toml");
+    let shown = env.lanekeeper(&["plan", "show", plan.to_str().unwrap(), "--prompts"]).exits(0).stdout;
+    env.execute(&[]).exits(0);
+    let first = env.attempt_file("L", "engineer", 1, "prompt.md");
+    assert!(shown.contains(&format!("==> L · engineer · task 1 <==\n\n{first}")), "{shown}");
+    assert!(shown.contains("==> L · critic · task review <==") && shown.contains("git diff BASE HEAD"), "{shown}");
+}
+
+#[test]
+fn a_template_of_the_repository_is_pinned_when_the_run_starts() {
+    let env = TestEnv::new();
+    template(&env, "implementation.md", "Team rules.\n\n{{ task.prompt }}{% include \"history.md\" %}");
+    let plan = PLAN.replace("command = \"if", "command = \"[ $LANEKEEPER_ATTEMPT = 1 ] && exit 3; if");
+    env.plan(&plan.replace("retries = 1", "retries = 0"));
+    env.execute(&[]).exits(1);
+    assert_eq!(env.attempt_file("L", "engineer", 1, "prompt.md"), "Team rules.\n\nWrite work.txt.\n");
+    template(&env, "implementation.md", "{{ nonsense");
+    env.resume(&[]).exits(0);
+    let last = env.attempt_file("L", "engineer", 2, "prompt.md");
+    assert!(last.starts_with("Team rules.\n\nWrite work.txt.\n\n## This is attempt 2"), "{last}");
+}
+
+#[test]
+fn a_faulty_template_is_refused_with_its_place_before_anything_starts() {
+    let cases = [
+        ("implementation.md", "\n{{ taks.prompt }}", "implementation.md:2:1: error: `taks` is none of"),
+        ("implementation.md", "{{ task.promt }} {{ attempt }}", "implementation.md:1:1: error: undefined value"),
+        ("history.md", "{% if attempt %}", "history.md:1:1: error: syntax error"),
+        ("implementation.md", "{{ task.prompt }}", "a retry gets the same prompt"),
+        ("implementation.md", "{{ attempt }}{% include \"team.md\" %}", "template not found"),
+    ];
+    for (name, text, expected) in cases {
+        let env = TestEnv::new();
+        env.plan(PLAN);
+        template(&env, name, text);
+        let refused = env.execute(&[]).exits(2).stderr;
+        assert!(refused.contains(expected) && refused.contains("docs/prompts.md"), "{text}: {refused}");
+        assert!(!env.path("repo/.git/refs/heads/lane").exists(), "{text}");
+    }
+}
+
+#[test]
+fn a_template_with_a_misspelt_name_is_named() {
+    let env = TestEnv::new();
+    env.plan(PLAN);
+    template(&env, "implementaton.md", "never used");
+    template(&env, "team.md", "may be included");
+    let told = env.execute(&[]).exits(0).stderr;
+    assert!(told.contains("implementaton.md:1:1: warning") && told.contains("`implementation.md`"), "{told}");
+    assert!(!told.contains("team.md"), "{told}");
+}
