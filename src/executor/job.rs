@@ -451,12 +451,12 @@ impl Executor {
 /// since.
 fn attempt_command(who: &Agent, runner: Option<&Runner>, session: Option<&Session>, files: &BriefFiles) -> CommandLine {
     let Some(runner) = runner else { return who.command.clone() };
-    let continued = session.and_then(|session| runner.continued(&who.command, &session.id));
+    let command = runner.invocation(&who.command, &who.options, session.map(|session| session.id.as_str()));
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let (prompt, attempt) = (text(&files.prompt()), text(&files.directory));
     let agent = files.status.parent().map(text).unwrap_or_default();
     let places = [("prompt_file", prompt.as_str()), ("attempt_directory", &attempt), ("agent_directory", &agent)];
-    Runner::filled(&continued.unwrap_or_else(|| who.command.clone()), &places)
+    Runner::filled(&command, &places)
 }
 
 /// The agent's report: its status file, overridden by its result file.

@@ -46,7 +46,8 @@ pub use merged_plan::{MergedPlan, PlanningFiles};
 pub use must_haves::{Artifact, Demand, KeyLink, MustHaves, MustHavesRule, Verdict};
 pub use outage::{Outage, OutageKind};
 pub use plan::{
-    Agent, Approval, Gates, Lane, MergeMode, Plan, PlanFormat, PlanParts, Round, Task, TaskKind, Timeouts, UNSET_RUNNER,
+    Agent, AgentOptions, Approval, Gates, Lane, MergeMode, Plan, PlanFormat, PlanParts, Round, Task, TaskKind,
+    Timeouts, UNSET_RUNNER,
 };
 pub use progress::Progress;
 pub use pull_request::{ForgeChoice, PullRequest};

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::command::CommandLine;
 use super::outage::OutageKind;
+use super::plan::AgentOptions;
 use super::word::word_enum;
 
 /// A runner as it is described; absent values come from the runner in `like`.
@@ -35,6 +36,8 @@ pub struct RunnerText {
     pub continuation: Option<Vec<String>>,
     /// Run in place of `command` to continue a session.
     pub continue_command: Option<Vec<String>>,
+    /// The arguments that tell the program an agent's option, with `{value}` in them.
+    pub options: Option<BTreeMap<String, Vec<String>>>,
     /// Whether a session can also be continued in another worktree than the one in which it began.
     pub continue_anywhere: Option<bool>,
     /// Set for the program, unless the user's environment says something else.
@@ -73,6 +76,7 @@ impl RunnerText {
             prompt: self.prompt.or(other.prompt),
             continuation: self.continuation.or_else(|| kept(other.continuation)),
             continue_command: self.continue_command.or_else(|| kept(other.continue_command)),
+            options: self.options.or(other.options.filter(|_| !own_command)),
             continue_anywhere: self.continue_anywhere.or(other.continue_anywhere),
             environment: self.environment.or(other.environment),
             key: self.key.or(other.key.filter(|_| !own_command)),
@@ -97,6 +101,7 @@ impl RunnerText {
             install: self.install,
             continuation: self.continuation,
             continue_command: self.continue_command.map(full),
+            options: self.options.unwrap_or_default(),
             continue_anywhere: self.continue_anywhere.unwrap_or_default(),
             command: match command {
                 CommandLine::Arguments(arguments) => CommandLine::Arguments(full(arguments)),
@@ -125,6 +130,8 @@ pub struct Runner {
     pub prompt: PromptWay,
     pub continuation: Option<Vec<String>>,
     pub continue_command: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub options: BTreeMap<String, Vec<String>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub continue_anywhere: bool,
     pub environment: BTreeMap<String, String>,
@@ -146,18 +153,35 @@ impl Runner {
         !self.event.is_empty()
     }
 
-    /// The command that continues `session`; `None`: the runner cannot continue one.
-    pub fn continued(&self, command: &CommandLine, session: &str) -> Option<CommandLine> {
-        // An agent with its own command does not get the runner's way to continue a session.
+    /// What is run for an agent with this `command` and these `options`, in `session` if there is one that can be
+    /// continued. An agent with its own command gets that as it is.
+    pub fn invocation(&self, command: &CommandLine, options: &AgentOptions, session: Option<&str>) -> CommandLine {
         if *command != self.command {
-            return None;
+            return command.clone();
         }
-        let arguments = match (&self.continue_command, &self.continuation, command) {
-            (Some(whole), _, _) => whole.clone(),
-            (None, Some(added), CommandLine::Arguments(arguments)) => [arguments.as_slice(), added].concat(),
-            _ => return None,
+        let added = self.option_arguments(options);
+        let continuation = session.and(self.continuation.as_ref()).cloned().unwrap_or_default();
+        let arguments = match (session.and(self.continue_command.as_ref()), command) {
+            (Some(whole), _) => [whole.as_slice(), &added].concat(),
+            (None, CommandLine::Arguments(arguments)) => [arguments.as_slice(), &added, &continuation].concat(),
+            (None, CommandLine::Shell(_)) => return command.clone(),
         };
-        Some(Self::filled(&CommandLine::Arguments(arguments), &[("session", session)]))
+        Self::filled(&CommandLine::Arguments(arguments), &[("session", session.unwrap_or_default())])
+    }
+
+    fn option_arguments(&self, options: &AgentOptions) -> Vec<String> {
+        let fill = |(name, value): (&str, String)| {
+            let arguments = self.options.get(name)?;
+            Some(arguments.iter().map(|argument| argument.replace("{value}", &value)).collect::<Vec<_>>())
+        };
+        options.given().into_iter().filter_map(fill).flatten().collect()
+    }
+
+    /// The options of an agent with this `command` that its program cannot be told.
+    pub fn unknown_options(&self, command: &CommandLine, options: &AgentOptions) -> Vec<&'static str> {
+        let is_told = *command == self.command && matches!(command, CommandLine::Arguments(_));
+        let given = options.given().into_iter().map(|(name, _)| name);
+        given.filter(|name| !is_told || !self.options.contains_key(*name)).collect()
     }
 
     /// `command` with values in the place of `{name}` in its arguments. A shell line stays as it is (SPEC §13).
@@ -342,6 +366,7 @@ mod tests {
             program: Some("agent".into()),
             command: Some(CommandLine::Arguments(words(&["agent", "--print"]))),
             continuation: Some(words(&["--resume", "{session}"])),
+            options: Some([("effort".to_owned(), words(&["--effort={value}"]))].into()),
             key: Some(KeyRule { variables: words(&["A_KEY"]), ..KeyRule::default() }),
             event: Some(vec![EventRule { tool_call: Some(ToolCallPlaces::default()), ..EventRule::default() }]),
             ..RunnerText::default()
@@ -353,10 +378,17 @@ mod tests {
         let text = RunnerText { arguments: Some(words(&["--model", "small"])), ..RunnerText::default() };
         let runner = text.or(known()).complete().unwrap();
         assert_eq!(runner.command.to_string(), "agent --print --model small");
-        let continued = runner.continued(&runner.command, "s1").unwrap();
-        assert_eq!(continued.to_string(), "agent --print --model small --resume s1");
+        let none = AgentOptions::default();
+        let run = |options, session| runner.invocation(&runner.command, options, session).to_string();
+        assert_eq!(run(&none, Some("s1")), "agent --print --model small --resume s1");
+        let options = AgentOptions { effort: Some("high".into()), max_turns: Some(7), ..none.clone() };
+        assert_eq!(run(&options, None), "agent --print --model small '--effort=high'");
+        assert_eq!(run(&options, Some("s1")), "agent --print --model small '--effort=high' --resume s1");
+        assert_eq!(runner.unknown_options(&runner.command, &options), ["max_turns"]);
         assert!(runner.tells_tool_calls() && !runner.key.is_empty());
-        assert_eq!(runner.continued(&CommandLine::Arguments(words(&["mine"])), "s1"), None);
+        let mine = CommandLine::Arguments(words(&["mine"]));
+        assert_eq!(runner.invocation(&mine, &options, Some("s1")), mine);
+        assert_eq!(runner.unknown_options(&mine, &options), ["effort", "max_turns"]);
     }
 
     #[test]
@@ -364,7 +396,7 @@ mod tests {
         let text = RunnerText { command: Some(CommandLine::Shell("mine {session}".into())), ..RunnerText::default() };
         let runner = text.or(known()).complete().unwrap();
         assert!(runner.tells_tool_calls() && runner.key.is_empty() && runner.program.is_none());
-        assert_eq!(runner.continued(&runner.command, "s1"), None);
+        assert_eq!(runner.invocation(&runner.command, &AgentOptions::default(), Some("s1")), runner.command);
         assert_eq!(RunnerText::default().complete(), None);
     }
 

@@ -108,6 +108,7 @@ fn plan_lane(id: &str, depends_on: Vec<LaneIndex>, approval: &[Approval]) -> Lan
         round: Round::Implementation,
         command: CommandLine::Shell("true".to_owned()),
         runner: "command".to_owned(),
+        options: Default::default(),
         env: Default::default(),
         timeout: None,
         allow_empty: false,

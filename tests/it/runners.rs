@@ -128,6 +128,24 @@ fn the_last_task_goes_on_with_its_session_after_the_tests_failed() {
 }
 
 #[test]
+fn a_program_is_told_the_options_that_it_knows_and_the_others_are_named() {
+    let env = TestEnv::new();
+    program(&env, "claude", &format!("{WRITE}cat '{}'\n", stream("claude", "write")));
+    program(&env, "codex", &format!("{WRITE}cat '{}'\n", stream("codex", "write")));
+    let plan = TWO_LANES.replace("runner = \"claude\"", "runner = \"claude\"\nmodel = \"opus\"");
+    let plan = plan.replace("id = \"ONE\"", "id = \"ONE\"\neffort = \"high\"\nmax_turns = 40\nbudget = 2.5");
+    env.plan(&plan.replace("id = \"TWO\"", "id = \"TWO\"\nrunner = \"codex\"\nmodel = \"o9\"\nbudget = \"$1\""));
+    let plan = env.path("plan.toml");
+    let arguments = ["execute-phase", plan.to_str().unwrap(), "--run-id", RUN];
+    let keys = [("ANTHROPIC_API_KEY", "k-for-tests"), ("CODEX_API_KEY", "k-for-tests")];
+    let told = env.lanekeeper_with(&arguments, |command| command.envs(keys)).exits(0).stderr;
+    let first = env.scratch("arguments-ONE");
+    assert!(first.trim_end().ends_with(" --model opus --effort high --max-turns 40 --max-budget-usd 2.5"), "{first}");
+    assert!(env.scratch("arguments-TWO").trim_end().ends_with(" --model o9"));
+    assert!(told.contains("plan.toml:19:1: warning: codex of lane TWO does not get `budget`"), "{told}");
+}
+
+#[test]
 fn a_session_that_is_gone_costs_no_retry_and_the_next_attempt_begins_a_new_one() {
     let env = TestEnv::new();
     let (gone, written) = (stream("claude", "no-session"), stream("claude", "write"));

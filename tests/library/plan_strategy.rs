@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use lanekeeper::model::plan::{AgentWorktrees, Interface, OwnershipRule, RetryFrom};
 use lanekeeper::model::{
-    Agent, Approval, Artifact, CommandLine, Gates, KeyLink, Lane, LaneIndex, MergeMode, MustHaves, Plan, PlanParts,
-    Round, Task, TaskKind, Timeouts,
+    Agent, AgentOptions, Approval, Artifact, CommandLine, Dollars, Gates, KeyLink, Lane, LaneIndex, MergeMode,
+    MustHaves, Plan, PlanParts, Round, Task, TaskKind, Timeouts,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -226,30 +226,44 @@ fn agent() -> impl Strategy<Value = Agent> {
         command().prop_map(|command| ("codex".to_owned(), command)),
         command().prop_map(|command| ("command".to_owned(), command)),
     ];
-    (program, env(), option::of(time()), text()).prop_map(|((runner, command), env, timeout, prompt)| {
-        let task = Task {
-            id: "1".parse().unwrap(),
-            name: None,
-            kind: TaskKind::Auto,
-            prompt,
-            verify: Vec::new(),
-            max_time: None,
-            files: Vec::new(),
-            interfaces: Vec::new(),
-            acceptance_criteria: Vec::new(),
-            allow_empty: false,
-        };
-        let name = "some-agent".parse().unwrap();
-        Agent {
-            name,
-            round: Round::Implementation,
-            command,
-            runner,
-            env,
-            timeout,
-            allow_empty: false,
-            tasks: vec![task],
-        }
+    (program, env(), option::of(time()), text(), options()).prop_map(
+        |((runner, command), env, timeout, prompt, options)| {
+            let task = Task {
+                id: "1".parse().unwrap(),
+                name: None,
+                kind: TaskKind::Auto,
+                prompt,
+                verify: Vec::new(),
+                max_time: None,
+                files: Vec::new(),
+                interfaces: Vec::new(),
+                acceptance_criteria: Vec::new(),
+                allow_empty: false,
+            };
+            let name = "some-agent".parse().unwrap();
+            Agent {
+                name,
+                round: Round::Implementation,
+                command,
+                runner,
+                options,
+                env,
+                timeout,
+                allow_empty: false,
+                tasks: vec![task],
+            }
+        },
+    )
+}
+
+fn options() -> impl Strategy<Value = AgentOptions> {
+    let word = || option::of(select(&["large", "high", "a/b"][..]).prop_map(str::to_owned));
+    let budget = option::of((1..1000_u32).prop_map(|cents| Dollars::new(f64::from(cents) / 100.0).unwrap()));
+    (word(), word(), option::of(1..1_000_000_u32), budget).prop_map(|(model, effort, max_turns, budget)| AgentOptions {
+        model,
+        effort,
+        max_turns,
+        budget,
     })
 }
 

@@ -135,6 +135,7 @@ fn agent(name: &str, round: Round, tasks: u32) -> Agent {
         round,
         command: shell("agent"),
         runner: "command".to_owned(),
+        options: Default::default(),
         env: BTreeMap::new(),
         timeout: None,
         allow_empty: false,

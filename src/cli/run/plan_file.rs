@@ -11,7 +11,7 @@ use crate::cli::args::{Format, ReadingArgs};
 use crate::cli::{Context, ExitStatus, Hint, Result};
 use crate::fs::regular_file::{self, Links};
 use crate::model::text::{counted, headline};
-use crate::model::{CommandLine, Plan, PlanParts, Round};
+use crate::model::{Agent, CommandLine, Lane, Plan, PlanParts, Round};
 use crate::plan::{self, Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Severity, Source, SourceFile};
 use crate::runner::Catalogue;
 use crate::settings::{Origin, Settings};
@@ -82,6 +82,7 @@ impl PlanText {
         let (templates, mut faulty) = prompts::read(place);
         reading.plan = reading.plan.map(|plan| settled(plan, settings, &catalogue, templates));
         faulty.extend(reading.plan.iter().flat_map(|plan| self.faulty_gates(plan)));
+        faulty.extend(reading.plan.iter().flat_map(|plan| self.unknown_options(plan)));
         faulty.extend(reading.plan.iter().filter_map(|plan| prompts::check(plan, place)));
         reading.plan = reading.plan.filter(|_| !faulty.iter().any(Diagnostic::is_error));
         reading.diagnostics.extend(faulty);
@@ -112,6 +113,32 @@ impl PlanText {
             (!asked.status.success()).then(refused)
         };
         known.iter().filter_map(harmless).chain(odd.iter().filter_map(refusal)).collect()
+    }
+
+    /// Options of agents that their programs cannot be told, at the line below the lane's id that sets them.
+    fn unknown_options(&self, plan: &Plan) -> Vec<Diagnostic> {
+        let of_agent = |agent: &Agent| match plan.runner(agent) {
+            Some(runner) => runner.unknown_options(&agent.command, &agent.options),
+            None => agent.options.given().into_iter().map(|(name, _)| name).collect(),
+        };
+        let of_lane = |lane: &Lane| {
+            let unknown = lane.agents.iter().flat_map(|agent| of_agent(agent).into_iter().map(move |it| (it, agent)));
+            unknown.map(|(name, agent)| self.unknown_option(lane, agent, name)).collect::<Vec<_>>()
+        };
+        plan.lanes.iter().flat_map(of_lane).collect()
+    }
+
+    fn unknown_option(&self, lane: &Lane, agent: &Agent, name: &str) -> Diagnostic {
+        let message =
+            format!("{} of lane {} does not get `{name}`: its runner has no option for it", agent.name, lane.id);
+        let help = format!("`[runners.{}.options]` in lanekeeper.toml can add one; see docs/runners.md", agent.runner);
+        let found = self.files.iter().find_map(|(path, text)| {
+            let mut lines = (1..).zip(text.lines()).skip_while(|(_, line)| !line.contains(lane.id.as_str())).peekable();
+            let lane = lines.peek()?.0;
+            Some((path, text, lines.find(|(_, line)| line.contains(name)).map_or(lane, |(line, _)| line)))
+        });
+        let (path, text, line) = found.map_or(("", "", 1), |(path, text, line)| (path.as_str(), text.as_str(), line));
+        Diagnostic::at_line(Severity::Warning, path, text, line, &message, &help)
     }
 
     /// The whole plan, and what of it is left to do; `None`: nothing. Only GSD plans record what is done.

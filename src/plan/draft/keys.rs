@@ -26,6 +26,7 @@ pub(super) enum Shape {
     /// A whole number from the first to the second.
     Number(u32, u32),
     Flag,
+    Dollars,
     Duration,
     Word(fn() -> Vec<&'static str>),
     Words(fn() -> Vec<&'static str>),

@@ -10,14 +10,14 @@ mod values;
 
 use std::time::Duration;
 
-use crate::model::plan::{AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
-use crate::model::{Approval, Artifact, CommandLine, Gates, KeyLink, MergeMode, MustHaves, Round, TaskKind};
-use crate::plan::source_text::{At, Span};
+use crate::model::plan::{AgentOptions, AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
+use crate::model::{Approval, Artifact, CommandLine, Dollars, Gates, KeyLink, MergeMode, MustHaves, Round, TaskKind};
+use crate::plan::source_text::{At, Span, value};
 use fields::Fields;
 pub(super) use fields::plan as from_tree;
 use keys::Shape::{
-    Command, Commands, Duration as Time, Env, Flag, FullText, Id, Ids, Number, Pools, Table as Nested, Tables, Text,
-    Texts, Word, Words,
+    Command, Commands, Dollars as Money, Duration as Time, Env, Flag, FullText, Id, Ids, Number, Pools,
+    Table as Nested, Tables, Text, Texts, Word, Words,
 };
 use keys::{Field, Key, Table, draft, filled_by_no_key, table, words};
 
@@ -165,6 +165,11 @@ draft! {
         program: ProgramDraft = [
             "runner": FullText, "The runner that the command of the lane's agents comes from.";
             "command": Command, "The command of the lane's agents."];
+        options: OptionsDraft = [
+            "model": FullText, "The model of the lane's agents, in their program's words.";
+            "effort": FullText, "How hard they think, in their program's words, such as high.";
+            "max_turns": Number(1, 1_000_000), "The most turns of one attempt.";
+            "budget": Money, "The most that one attempt may cost, in US dollars."];
         prompt: PromptDraft = [
             "prompt": Text, "The prompt of agents that have none.";
             "prompt_file": FullText, "The same, in a file beside the plan."];
@@ -204,6 +209,7 @@ impl LaneDraft {
         if !self.program.is_given() {
             self.program.clone_from(&defaults.program);
         }
+        self.options.fill(&defaults.options);
         if self.prompt.text.is_none() && self.prompt.file.is_none() {
             self.prompt.clone_from(&defaults.prompt);
         }
@@ -233,6 +239,49 @@ impl Field for ProgramDraft {
         let before = fields.faults.errors();
         let (command, runner) = (fields.read("command"), fields.read("runner"));
         Self { command, runner, faulty: fields.faults.errors() > before }
+    }
+}
+
+/// What the agents' programs are told.
+#[derive(Debug, Default, Clone)]
+pub(super) struct OptionsDraft {
+    pub(super) model: Option<At<String>>,
+    pub(super) effort: Option<At<String>>,
+    pub(super) max_turns: Option<At<u32>>,
+    pub(super) budget: Option<At<Dollars>>,
+}
+
+impl OptionsDraft {
+    /// Takes from `others` what is not set here.
+    fn fill(&mut self, others: &Self) {
+        let Self { model, effort, max_turns, budget } = others.clone();
+        self.model = self.model.take().or(model);
+        self.effort = self.effort.take().or(effort);
+        self.max_turns = self.max_turns.take().or(max_turns);
+        self.budget = self.budget.take().or(budget);
+    }
+
+    /// These options, with those of `lane` for what is not set here.
+    pub(super) fn within(&self, lane: &Self) -> AgentOptions {
+        let mut all = self.clone();
+        all.fill(lane);
+        AgentOptions {
+            model: value(&all.model),
+            effort: value(&all.effort),
+            max_turns: value(&all.max_turns),
+            budget: value(&all.budget),
+        }
+    }
+}
+
+impl Field for OptionsDraft {
+    fn read(fields: &mut Fields<'_>, _: &[&'static str]) -> Self {
+        Self {
+            model: fields.read("model"),
+            effort: fields.read("effort"),
+            max_turns: fields.read("max_turns"),
+            budget: fields.read("budget"),
+        }
     }
 }
 
@@ -289,6 +338,11 @@ draft! {
         program: ProgramDraft = [
             "runner": FullText, "The runner that the command comes from. Default: the lane's.";
             "command": Command, "What is run for each of its tasks. Default: the lane's."];
+        options: OptionsDraft = [
+            "model": FullText, "The model, in its program's words. Default: the lane's.";
+            "effort": FullText, "How hard it thinks, in its program's words, such as high. Default: the lane's.";
+            "max_turns": Number(1, 1_000_000), "The most turns of one attempt. Default: the lane's.";
+            "budget": Money, "The most that one attempt may cost, in US dollars. Default: the lane's."];
         timeout: Option<At<Duration>> = ["timeout": Time, "One attempt at a task that has no limit of its own."];
         env: Vec<(At<String>, String)> = ["env": Env, "Added to the environment of its attempts."];
         prompt: PromptDraft = [

@@ -43,6 +43,7 @@ fn shape(shape: &Shape) -> Value {
         Shape::Flag => json!({ "type": "boolean" }),
         Shape::Number(least, u32::MAX) => json!({ "type": "integer", "minimum": least }),
         Shape::Number(least, most) => json!({ "type": "integer", "minimum": least, "maximum": most }),
+        Shape::Dollars => json!({ "type": ["number", "string"], "exclusiveMinimum": 0 }),
         Shape::Duration => json!({ "type": "string", "pattern": r"^\s*([0-9]+\s*[a-zA-Zµ]+\s*)+$" }),
         Shape::Word(words) => json!({ "enum": words() }),
         Shape::Words(words) => one_or_more(json!({ "enum": words() })),

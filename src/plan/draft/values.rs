@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::keys::{Key, Shape, Word, words};
-use crate::model::CommandLine;
+use crate::model::{CommandLine, Dollars};
 use crate::plan::faults::{Faults, nearest, quoted};
 use crate::plan::source_text::{At, Span};
 use crate::plan::tree::{Node, Value};
@@ -121,6 +121,19 @@ impl FromNode for bool {
             Value::Boolean(flag) => Some(flag),
             other => wrong_kind("`true` or `false`", &other, node.span, faults),
         }
+    }
+}
+
+/// More than nothing.
+impl FromNode for At<Dollars> {
+    fn from_node(node: Node, _: &Key, faults: &Faults<'_>) -> Option<Self> {
+        let text = written(node, faults)?;
+        match text.value.parse::<Dollars>() {
+            Ok(amount) if amount > Dollars::default() => return Some(At::new(amount, text.span)),
+            Ok(_) => faults.error(text.span, "a budget is more than nothing"),
+            Err(help) => faults.error(text.span, format!("{} is no amount: {help}", quoted(&text.value))),
+        }
+        None
     }
 }
 

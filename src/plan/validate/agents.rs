@@ -88,6 +88,7 @@ fn agent(member: Member<'_>, tasks: &[Assigned<'_>], around: &LaneContext<'_>) -
         round: member.round,
         command: member.command,
         runner: member.runner,
+        options: member.draft.options.within(&around.lane.options),
         env: env(&member.draft.env),
         timeout: value(&member.draft.timeout),
         tasks,

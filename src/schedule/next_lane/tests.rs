@@ -25,6 +25,7 @@ fn lane(id: &str, depends_on: &[u32], minutes: u64, uses: &[&str]) -> Lane {
         round: Round::Implementation,
         command: CommandLine::Shell("true".to_owned()),
         runner: "command".to_owned(),
+        options: Default::default(),
         env: Default::default(),
         timeout: None,
         allow_empty: false,

@@ -181,6 +181,9 @@ fn write_program(agent: &Agent, runners: &Runners<'_>, table: &mut Map<String, V
     let known = runner.and_then(runners);
     table.insert("runner".to_owned(), runner.into());
     table.insert("command".to_owned(), json!(unless_default(Some(&agent.command), known.as_ref())));
+    if let Ok(Value::Object(options)) = serde_json::to_value(&agent.options) {
+        table.extend(options);
+    }
 }
 
 fn agent_table(agent: &Agent, lane: &Lane, without_tasks: bool, runners: &Runners<'_>) -> Value {
