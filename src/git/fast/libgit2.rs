@@ -7,7 +7,7 @@ use std::sync::Once;
 use git2::{ConfigLevel, ErrorCode, IndexEntryExtendedFlag, IndexEntryFlag, ObjectType, Oid, RepositoryOpenFlags};
 
 use crate::fs::{atomic, regular_file, remove_unfinished};
-use crate::git::repo::{Guarded, Repository};
+use crate::git::repo::{Guarded, Repository, Stamps};
 use crate::model::CommitId;
 
 /// Objects and refs are on disk before libgit2 reports them, as with the git program. It has no other way to be configured so.
@@ -53,14 +53,17 @@ pub(crate) fn is_ancestor(repository: &Repository, ancestor: &CommitId, descenda
 
 /// The refs whose names match `pattern`, each with the object that it leads to, which may be lost.
 pub(crate) fn references(repository: &Repository, pattern: &str) -> Option<Vec<(String, CommitId)>> {
+    // They are listed before the others, so one that `git pack-refs` moves there meanwhile may be missed.
+    let packed = Stamps::of([repository.common_dir().join("packed-refs")]);
     let broken = || git2::Error::from_str("it leads nowhere");
-    repository.in_process(|git| {
+    let listed = repository.in_process(|git| {
         let named = |reference: git2::Reference<'_>| {
             let object = reference.resolve()?.target().ok_or_else(broken)?;
             Ok((reference.name()?.to_owned(), commit_id(object)?))
         };
         git.references_glob(pattern)?.map(|reference| named(reference?)).collect()
-    })
+    });
+    listed.filter(|_| packed.are_current())
 }
 
 /// What two commits, or a commit and an index, hold differently: paths, each with its modes in them; 0: it is not there.

@@ -1,0 +1,36 @@
+//! Git commands that fail, and other gits at the same moment.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::git::support::*;
+
+pinned_tests! {
+    fn no_ref_is_missed_that_is_packed_at_the_same_moment() {
+        let world = World::new();
+        let (repository, head) = (world.repository(), world.head());
+        let names: Vec<String> = (0..20).map(|number| format!("refs/lanekeeper/checkpoint/P1-A/{number:02}")).collect();
+        let (loose, packed) = (|name: &String| world.main.join(".git").join(name), world.main.join(".git/packed-refs"));
+        let pack = |listed: &[String]| {
+            let lines: String = listed.iter().map(|name| format!("{head} {name}\n")).collect();
+            write(&packed.with_extension("new"), format!("# pack-refs with: peeled fully-peeled sorted \n{lines}"));
+            fs::rename(packed.with_extension("new"), &packed).unwrap();
+        };
+        names.iter().for_each(|name| write(&loose(name), format!("{head}\n")));
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // As `git pack-refs` does it, and back.
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    pack(&names);
+                    names.iter().for_each(|name| fs::remove_file(loose(name)).unwrap());
+                    names.iter().for_each(|name| write(&loose(name), format!("{head}\n")));
+                    pack(&[]);
+                }
+            });
+            let missed = (0..200).find(|_| repository.references("refs/lanekeeper/checkpoint").unwrap().len() != names.len());
+            is_over.store(true, Ordering::Relaxed);
+            assert_eq!(missed, None);
+        });
+    }
+}
