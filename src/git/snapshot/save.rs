@@ -53,7 +53,7 @@ pub(crate) fn snapshot_of_all_files(repository: &Repository, request: &SnapshotR
 
 fn snapshot_from(repository: &Repository, request: &SnapshotRequest<'_>, start: Start) -> Result<Snapshot> {
     let tree = tree_of(request.worktree, start)?;
-    let commit = make_commit(repository, &tree, &[request.head], request.message)?;
+    let commit = make_commit(repository, request.worktree, &tree, &[request.head], request.message)?;
     durable::objects(repository, &commit, std::slice::from_ref(request.since))?;
     keep(repository, request.reference, commit)
 }
@@ -70,7 +70,7 @@ pub fn snapshot_of_head(
     if repository.head_at(worktree)?.commit != *head || left_something(worktree)? {
         return Ok(None);
     }
-    let commit = make_commit(repository, &repository.tree_of(head)?, &[head], message)?;
+    let commit = make_commit(repository, worktree, &repository.tree_of(head)?, &[head], message)?;
     durable::objects(repository, &commit, std::slice::from_ref(head))?;
     keep(repository, reference, commit).map(Some)
 }

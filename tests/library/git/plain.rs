@@ -15,8 +15,8 @@ fn lane(world: &World) -> Worktree {
 }
 
 fn commit_in(repository: &Repository, slot: &Worktree) -> Committed {
-    let request =
-        CommitRequest { worktree: &slot.path, message: "work", trailers: &[("Run", "r1")], since: &slot.head };
+    let (worktree, branch, since) = (&slot.path, &slot.branch, &slot.head);
+    let request = CommitRequest { worktree, branch, message: "work", trailers: &[("Run", "r1")], since };
     commit_all(repository, &request).unwrap()
 }
 
@@ -64,6 +64,18 @@ pinned_tests! {
         assert_eq!(keep(&committed.head), None);
         fs::remove_file(world.main.join(".git/worktrees/01/lanekeeper.hook")).unwrap();
         assert_eq!(keep(&world.head()), None);
+    }
+
+    fn work_is_in_the_name_that_its_worktree_is_configured_with() {
+        let world = World::new();
+        let (slot, repository) = (lane(&world), world.repository());
+        git(&world.main, &["config", "extensions.worktreeConfig", "true"]);
+        git(&slot.path, &["config", "--worktree", "user.name", "Agent"]);
+        let head = commit_in(&repository, &slot).head;
+        let kept = snapshot_of_head(&repository, &slot.path, &head, "refs/lanekeeper/checkpoint/P1-A/1", "kept");
+        for commit in [head, kept.unwrap().unwrap().commit] {
+            assert_eq!(git(&world.main, &["show", "-s", "--format=%an %cn", commit.as_str()]), "Agent Agent");
+        }
     }
 
     fn attributes_are_minded_wherever_they_stand() {

@@ -3,9 +3,26 @@
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use lanekeeper::git::{CommitRequest, commit_all};
+
 use crate::git::support::*;
 
 pinned_tests! {
+    fn a_filter_that_failed_is_not_run_again() {
+        let world = World::new();
+        let slot = world.pool(1).open(&holder("A", None), &fresh("lane/P1/A", &world.head())).unwrap();
+        let runs = world.main.with_file_name("runs");
+        write(&world.main.join(".git/info/attributes"), "*.txt filter=broken\n");
+        git(&world.main, &["config", "filter.broken.clean", &format!("echo >>{}; exit 1", runs.display())]);
+        git(&world.main, &["config", "filter.broken.required", "true"]);
+        write(&slot.path.join("work.txt"), "x");
+        let (worktree, branch, since) = (&slot.path, &slot.branch, &slot.head);
+        let request = CommitRequest { worktree, branch, message: "work", trailers: &[], since };
+        let error = commit_all(&world.repository(), &request).unwrap_err().to_string();
+        assert!(error.contains("clean filter 'broken' failed"), "{error}");
+        assert_eq!(fs::read_to_string(runs).unwrap(), "\n");
+    }
+
     fn no_ref_is_missed_that_is_packed_at_the_same_moment() {
         let world = World::new();
         let (repository, head) = (world.repository(), world.head());
