@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lanekeeper::git::{CommitRequest, commit_all};
+use lanekeeper::git::{CommitRequest, commit_all, is_half_updated, move_branch, set_worktree_to};
 
 use crate::git::support::*;
 
@@ -21,6 +21,28 @@ pinned_tests! {
         let error = commit_all(&world.repository(), &request).unwrap_err().to_string();
         assert!(error.contains("clean filter 'broken' failed"), "{error}");
         assert_eq!(fs::read_to_string(runs).unwrap(), "\n");
+    }
+
+    fn an_update_that_git_refuses_leaves_nothing_to_finish() {
+        let world = World::new();
+        let (repository, base) = (world.repository(), world.head());
+        let slot = world.pool(1).open(&holder("A", None), &fresh("lane/P1/A", &base)).unwrap();
+        git(&world.main, &["checkout", "-q", "--detach"]);
+        write(&world.main.join("new"), "merged\n");
+        write(&world.main.join("a.txt"), "merged\n");
+        let merged = commit(&world.main, "merged");
+        move_branch(&repository, "lane/P1/A", &base, &merged).unwrap();
+        let follow = || set_worktree_to(&repository, &slot.path, "lane/P1/A", [&base, &merged]);
+        for in_the_way in ["new", "new/inner"] {
+            write(&slot.path.join(in_the_way), "untracked\n");
+            follow().unwrap_err();
+            assert!(!is_half_updated(&slot.path).unwrap(), "{in_the_way}");
+            assert_eq!(fs::read_to_string(slot.path.join(in_the_way)).unwrap(), "untracked\n");
+            assert_eq!(fs::read_to_string(slot.path.join("a.txt")).unwrap(), "a\n");
+            fs::remove_file(slot.path.join(in_the_way)).unwrap();
+        }
+        follow().unwrap();
+        assert_eq!(status(&slot.path), "");
     }
 
     fn no_ref_is_missed_that_is_packed_at_the_same_moment() {
