@@ -1,7 +1,7 @@
 //! Git commands that fail, and other gits at the same moment.
 
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::Path;
 
 use lanekeeper::git::{CommitRequest, commit_all, is_half_updated, move_branch, set_worktree_to};
 
@@ -50,26 +50,31 @@ pinned_tests! {
         let (repository, head) = (world.repository(), world.head());
         let names: Vec<String> = (0..20).map(|number| format!("refs/lanekeeper/checkpoint/P1-A/{number:02}")).collect();
         let (loose, packed) = (|name: &String| world.main.join(".git").join(name), world.main.join(".git/packed-refs"));
-        let pack = |listed: &[String]| {
-            let lines: String = listed.iter().map(|name| format!("{head} {name}\n")).collect();
-            write(&packed.with_extension("new"), format!("# pack-refs with: peeled fully-peeled sorted \n{lines}"));
-            fs::rename(packed.with_extension("new"), &packed).unwrap();
+        let replace = |path: &Path, text: String| {
+            write(&path.with_extension("lock"), text);
+            fs::rename(path.with_extension("lock"), path).unwrap();
         };
-        names.iter().for_each(|name| write(&loose(name), format!("{head}\n")));
-        let is_over = AtomicBool::new(false);
-        std::thread::scope(|scope| {
-            // As `git pack-refs` does it, and back.
-            scope.spawn(|| {
-                while !is_over.load(Ordering::Relaxed) {
-                    pack(&names);
+        let unpack = || names.iter().for_each(|name| replace(&loose(name), format!("{head}\n")));
+        // Each time with another size: several changes have the same time here.
+        let pack = |round: usize, listed: &[String]| {
+            let lines: String = listed.iter().map(|name| format!("{head} {name}\n")).collect();
+            let other = format!("{head} refs/other/{}\n", "x".repeat(1 + round % 200));
+            replace(&packed, format!("# pack-refs with: peeled fully-peeled sorted \n{lines}{other}"));
+        };
+        for round in 0..50 {
+            unpack();
+            pack(round, &[]);
+            std::thread::scope(|scope| {
+                // As `git pack-refs` does it.
+                let packer = scope.spawn(|| {
+                    pack(round, &names);
                     names.iter().for_each(|name| fs::remove_file(loose(name)).unwrap());
-                    names.iter().for_each(|name| write(&loose(name), format!("{head}\n")));
-                    pack(&[]);
+                });
+                while !packer.is_finished() {
+                    let found = repository.references("refs/lanekeeper/checkpoint").unwrap();
+                    assert_eq!(found.len(), names.len(), "round {round}");
                 }
             });
-            let missed = (0..200).find(|_| repository.references("refs/lanekeeper/checkpoint").unwrap().len() != names.len());
-            is_over.store(true, Ordering::Relaxed);
-            assert_eq!(missed, None);
-        });
+        }
     }
 }
