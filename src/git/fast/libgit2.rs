@@ -66,15 +66,22 @@ pub(crate) fn references(repository: &Repository, pattern: &str) -> Option<Vec<(
     listed.filter(|_| packed.are_current())
 }
 
-/// What two commits, or a commit and an index, hold differently: paths, each with its modes in them; 0: it is not there.
-pub(crate) type Differences = Vec<(Vec<u8>, [u32; 2])>;
+/// A path that two commits, or a commit and an index, hold differently.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Difference {
+    pub(crate) path: Vec<u8>,
+    /// Its mode in the first; 0: it is not there.
+    pub(crate) from: u32,
+    /// Its mode in the second.
+    pub(crate) to: u32,
+}
 
-pub(crate) fn differences(repository: &Repository, from: &CommitId, to: &CommitId) -> Option<Differences> {
+pub(crate) fn differences(repository: &Repository, from: &CommitId, to: &CommitId) -> Option<Vec<Difference>> {
     repository.in_process(|git| compared(git, from, git.find_commit(oid(to)?)?.tree_id()))
 }
 
 /// How the index in `file` differs from `commit`.
-pub(crate) fn staged(repository: &Repository, file: &Path, commit: &CommitId) -> Option<Differences> {
+pub(crate) fn staged(repository: &Repository, file: &Path, commit: &CommitId) -> Option<Vec<Difference>> {
     let compare = || {
         let git = open(repository.common_dir())?;
         // Trees that the index has not kept are made in memory.
@@ -88,7 +95,7 @@ pub(crate) fn staged(repository: &Repository, file: &Path, commit: &CommitId) ->
 const FIRST: i32 = 1000;
 
 /// Not libgit2's own comparison, which reads the directories that are the same in both, too.
-fn compared(git: &git2::Repository, from: &CommitId, to: Oid) -> Result<Differences, git2::Error> {
+fn compared(git: &git2::Repository, from: &CommitId, to: Oid) -> Result<Vec<Difference>, git2::Error> {
     let mut found = Vec::new();
     compare(git, [Some(git.find_commit(oid(from)?)?.tree_id()), Some(to)], b"", &mut found)?;
     found.sort_unstable();
@@ -100,7 +107,7 @@ fn compare(
     git: &git2::Repository,
     [from, to]: [Option<Oid>; 2],
     prefix: &[u8],
-    found: &mut Differences,
+    found: &mut Vec<Difference>,
 ) -> Result<(), git2::Error> {
     let (mut before, after) = (entries(git, from)?, entries(git, to)?);
     let mut pairs: Vec<_> = after.into_iter().map(|(name, new)| (before.remove(&name), Some(new), name)).collect();
@@ -112,8 +119,9 @@ fn compare(
         if tree(old).is_some() || tree(new).is_some() {
             compare(git, [tree(old), tree(new)], &[&path, &b"/"[..]].concat(), found)?;
         }
-        if mode(old) != 0 || mode(new) != 0 {
-            found.push((path, [mode(old), mode(new)]));
+        let (from, to) = (mode(old), mode(new));
+        if from != 0 || to != 0 {
+            found.push(Difference { path, from, to });
         }
     }
     Ok(())

@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use crate::git::command::{Git, Result, nul_separated, path_text};
-use crate::git::query::{Difference, index_entries, operation_in};
+use crate::git::fast::libgit2::Difference;
+use crate::git::query::{index_entries, operation_in};
 use crate::git::repo::Repository;
 use crate::model::CommitId;
 

@@ -29,7 +29,7 @@ impl Head {
     }
 }
 
-pub(crate) enum HeadFile {
+enum HeadFile {
     /// The full name of a ref.
     Reference(String),
     /// It is detached.
@@ -38,7 +38,7 @@ pub(crate) enum HeadFile {
 
 impl HeadFile {
     /// Reads the head in git's directory for a worktree. `None`: only git can.
-    pub(crate) fn read(directory: &Path) -> Option<Self> {
+    fn read(directory: &Path) -> Option<Self> {
         let file = directory.join("HEAD");
         // Git wrote links once.
         let line = read_line(&file).filter(|_| !file.is_symlink())?;
@@ -48,7 +48,7 @@ impl HeadFile {
         }
     }
 
-    pub(crate) fn branch(self) -> Option<String> {
+    fn branch(self) -> Option<String> {
         match self {
             Self::Reference(name) => Some(short_name(name)),
             Self::Commit(_) => None,

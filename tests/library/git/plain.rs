@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lanekeeper::event::Worktree;
-use lanekeeper::git::{CommitRequest, Committed, Repository, commit_all, snapshot_of_head};
+use lanekeeper::git::{CommitRequest, Committed, Repository, SnapshotRequest, commit_all, snapshot_of_head};
 
 use crate::git::support::*;
 
@@ -45,7 +45,10 @@ pinned_tests! {
         let trace = traced();
         let committed = commit_in(&repository, &slot);
         let reference = "refs/lanekeeper/checkpoint/P1-A/1";
-        let keep = |head| snapshot_of_head(&repository, &slot.path, head, reference, "kept").unwrap();
+        let keep = |head| {
+            let request = SnapshotRequest { worktree: &slot.path, reference, message: "kept", head, since: head };
+            snapshot_of_head(&repository, &request).unwrap()
+        };
         let kept = keep(&committed.head).unwrap();
         // And once for all lanes what the settings say.
         let (expected, commands) = ([" add ", " config "], commands(&trace));
@@ -72,8 +75,10 @@ pinned_tests! {
         git(&world.main, &["config", "extensions.worktreeConfig", "true"]);
         git(&slot.path, &["config", "--worktree", "user.name", "Agent"]);
         let head = commit_in(&repository, &slot).head;
-        let kept = snapshot_of_head(&repository, &slot.path, &head, "refs/lanekeeper/checkpoint/P1-A/1", "kept");
-        for commit in [head, kept.unwrap().unwrap().commit] {
+        let (worktree, reference) = (&slot.path, "refs/lanekeeper/checkpoint/P1-A/1");
+        let request = SnapshotRequest { worktree, reference, message: "kept", head: &head, since: &head };
+        let kept = snapshot_of_head(&repository, &request).unwrap().unwrap();
+        for commit in [&head, &kept.commit] {
             assert_eq!(git(&world.main, &["show", "-s", "--format=%an %cn", commit.as_str()]), "Agent Agent");
         }
     }
