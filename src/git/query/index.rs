@@ -63,8 +63,10 @@ pub(crate) fn has_flags(worktree: &Path) -> Result<bool> {
 }
 
 /// The options that remove flags, each with whether an entry has that flag.
-const FLAGS: [(&str, fn(&Path, &IndexEntry) -> bool); 2] =
+const FLAGS: [(&str, HasFlag); 2] =
     [("--no-assume-unchanged", |_, entry| entry.assumed), ("--no-skip-worktree", is_skipped)];
+
+type HasFlag = fn(&Path, &IndexEntry) -> bool;
 
 /// Whether a path is skipped although it is on disk: the others are left out of the worktree by a sparse selection.
 fn is_skipped(worktree: &Path, entry: &IndexEntry) -> bool {
