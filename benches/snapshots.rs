@@ -47,7 +47,7 @@ impl Tree {
     /// Everything is in one pack, as after a clone, and the index knows all of it.
     fn plant(place: &Path, files: usize) -> Result<Self> {
         fs::create_dir_all(place)?;
-        git(place, &["init", "--quiet"])?;
+        git(place, &["init", "--quiet", "--initial-branch=main"])?;
         git(place, &["config", "user.name", "x"])?;
         git(place, &["config", "user.email", "x@example.invalid"])?;
         // Nothing goes on behind our back.
@@ -102,7 +102,8 @@ impl Tree {
     fn compare_commits(&self) -> Result<()> {
         let ours = |_| -> Result<()> {
             let since = &self.repository.head_at(&self.place)?.commit;
-            let request = CommitRequest { worktree: &self.place, message: "work", trailers: &[], since };
+            let (worktree, branch) = (&self.place, "main");
+            let request = CommitRequest { worktree, branch, message: "work", trailers: &[], since };
             commit_all(&self.repository, &request)?;
             Ok(())
         };

@@ -13,7 +13,10 @@ use crate::event::Event;
 use crate::model::RunId;
 use crate::model::text::{counted, shell_line};
 use crate::process::{self, Observation};
-use crate::recover::clean::{Leftover, Surroundings, Thing, Traces, remove, remove_run, survey};
+use crate::recover::clean::{
+    Leftover, Surroundings, Thing, begun_lanes, has_begun, is_finished, remove, remove_run, survey,
+};
+use crate::recover::doctor::Expected;
 use crate::settings::Layer;
 use crate::store::{Journal, RunDirectory, RunLock, StateDirectory, lock, run_log};
 
@@ -78,24 +81,24 @@ fn is_agreed(context: &Context, arguments: &Clean, found: &[Cleaned]) -> Result<
 /// The repository, and all that is known of its runs.
 struct Place<'a> {
     within: RepositoryContext<'a>,
-    known: BTreeMap<RunId, Traces>,
+    known: BTreeMap<RunId, Expected>,
 }
 
 impl Place<'_> {
-    fn with<T>(&self, run: &RunId, arguments: &Clean, work: impl FnOnce(&Surroundings<'_>, &Traces) -> T) -> T {
-        let (traces, directory) = (&self.known[run], self.within.state.run(run));
-        let (repository, options) = (&self.within.repository, &traces.started.options);
+    fn with<T>(&self, run: &RunId, arguments: &Clean, work: impl FnOnce(&Surroundings<'_>, &Expected) -> T) -> T {
+        let (logged, directory) = (&self.known[run], self.within.state.run(run));
+        let (repository, options) = (&self.within.repository, &logged.started.options);
         let pool = self.within.pool(&options.worktree_root, options.keep_caches);
         let (force, logs) = (arguments.force, arguments.logs);
-        work(&Surroundings { repository, pool: &pool, directory: &directory, force, logs }, traces)
+        work(&Surroundings { repository, pool: &pool, directory: &directory, force, logs }, logged)
     }
 }
 
 /// Looks for what a run left. Nothing is changed.
 fn look_at(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Cleaned> {
-    let (traces, directory) = (&place.known[&run], place.within.state.run(&run));
+    let (logged, directory) = (&place.known[&run], place.within.state.run(&run));
     let reason = match () {
-        () if arguments.run.is_none() && !traces.is_finished() => Some("it is not finished"),
+        () if arguments.run.is_none() && !is_finished(logged) => Some("it is not finished"),
         () if lock::is_held(&directory.lock()) => Some("a live session holds it"),
         () => None,
     };
@@ -111,7 +114,7 @@ fn remove_from(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Clean
     directory.create()?;
     let lock = RunLock::acquire(&directory.lock(), &place.within.holder(&run))?;
     let mut found =
-        place.with(&run, arguments, |around, traces| anyhow::Ok(remove(around, traces, survey(around, traces)?)))?;
+        place.with(&run, arguments, |around, logged| anyhow::Ok(remove(around, logged, survey(around, logged)?)))?;
     match found.last_mut().filter(|last| matches!(last.thing, Thing::Log(_))) {
         None => record(&directory, &place.known[&run], &found)?,
         Some(log) if log.goes() => {
@@ -126,14 +129,15 @@ fn remove_from(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Clean
 }
 
 /// Records that the lanes whose unmerged work was removed are as if they had not begun: a resume begins them again.
-fn record(directory: &RunDirectory, traces: &Traces, found: &[Leftover]) -> Result<()> {
-    if traces.is_finished() {
+fn record(directory: &RunDirectory, logged: &Expected, found: &[Leftover]) -> Result<()> {
+    if is_finished(logged) {
         return Ok(());
     }
     let (mut journal, _) = Journal::open(&directory.log())?;
     let left: Vec<String> = found.iter().filter(|it| !it.goes()).map(|it| it.thing.name()).collect();
-    for (lane, _) in traces.lanes.iter().filter(|(_, lane)| lane.begun && lane.landed.is_none()) {
-        journal.append(now(), &Event::LaneRolledBack { lane: lane.clone(), integration: None, kept: left.clone() })?;
+    for lane in begun_lanes(logged).into_iter().filter(|lane| has_begun(lane) && lane.merge_commit.is_none()) {
+        journal
+            .append(now(), &Event::LaneRolledBack { lane: lane.id.clone(), integration: None, kept: left.clone() })?;
     }
     Ok(journal.sync()?)
 }
@@ -141,16 +145,16 @@ fn record(directory: &RunDirectory, traces: &Traces, found: &[Leftover]) -> Resu
 type Unreadable = BTreeMap<RunId, String>;
 
 /// Every run that has a log, and why the others cannot be judged.
-fn known_runs(state: &StateDirectory) -> Result<(BTreeMap<RunId, Traces>, Unreadable)> {
+fn known_runs(state: &StateDirectory) -> Result<(BTreeMap<RunId, Expected>, Unreadable)> {
     let (mut known, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
     for run in state.runs()? {
         let damaged =
             |log: &run_log::LogContents| log.damage.first().map(|damage| format!("its log is damaged: {damage}"));
         let reason = match run_log::read(&state.run(&run).log()) {
             Err(error) => error.to_string(),
-            Ok(log) => match (damaged(&log), Traces::of(&log.records)) {
-                (None, Some(traces)) => {
-                    known.insert(run, traces);
+            Ok(log) => match (damaged(&log), Expected::of(&log.records)) {
+                (None, Some(logged)) => {
+                    known.insert(run, logged);
                     continue;
                 }
                 (Some(damage), _) => damage,
@@ -166,7 +170,7 @@ fn known_runs(state: &StateDirectory) -> Result<(BTreeMap<RunId, Traces>, Unread
 fn refuse(
     state: &StateDirectory,
     run: &RunId,
-    known: &BTreeMap<RunId, Traces>,
+    known: &BTreeMap<RunId, Expected>,
     unreadable: &Unreadable,
     arguments: &Clean,
 ) -> Result<()> {
@@ -175,7 +179,7 @@ fn refuse(
         return Err(ExitStatus::Corrupted.error(message));
     }
     existing(state, run)?;
-    let Some(traces) = known.get(run) else { return Ok(()) };
+    let Some(logged) = known.get(run) else { return Ok(()) };
     let words = |name: &str| command(state, &[name, run.as_str()]);
     if lock::is_held(&state.run(run).lock()) {
         let message = format!("run {run} is held by a live session, so nothing was removed");
@@ -185,13 +189,13 @@ fn refuse(
         let seen = process::observe(&state.run(run).job(job));
         matches!(seen, Ok(Observation::Running(_) | Observation::Starting))
     };
-    if let Some(job) = traces.jobs.iter().find(runs) {
+    if let Some(job) = logged.unended_jobs().find(runs) {
         let message = format!("{job} of run {run} still runs, so nothing was removed");
         return Err(ExitStatus::Held
             .error(message)
             .hint(format!("to stop it and keep its work: {}", words("rollback"))));
     }
-    if !traces.is_finished() && !arguments.force {
+    if !is_finished(logged) && !arguments.force {
         let message = format!("run {run} is not finished, so nothing was removed");
         return Err(ExitStatus::InvalidOperation
             .error(message)

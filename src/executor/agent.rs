@@ -62,7 +62,8 @@ impl Executor {
         let mut trailers = self.trailers(&id);
         trailers.extend([("Agent", name.as_str()), ("Task", task.id.as_str())]);
         let message = format!("{id}: {subject}");
-        let request = CommitRequest { worktree: &worktree.path, message: &message, trailers: &trailers, since: start };
+        let (path, trailers) = (&worktree.path, &trailers[..]);
+        let request = CommitRequest { worktree: path, branch: &branch, message: &message, trailers, since: start };
         let mut committed = git::commit_all(&self.repository, &request)?;
         if let Err(gone) = self.repository.vouch_for(&worktree.path) {
             // Files that were being removed are no deletions of the agent's.
@@ -70,8 +71,8 @@ impl Executor {
             return Err(gone.into());
         }
         if !self.repository.is_related(start, &committed.head)? {
-            committed.head =
-                self.repository.graft(&branch, &committed.head, recorded, &git::message(&message, &trailers))?;
+            let message = git::message(&message, trailers);
+            committed.head = self.repository.graft(&worktree.path, &branch, [&committed.head, recorded], &message)?;
         }
         let changed = self.repository.changed_paths(start, &committed.head)?;
         let changed = git::not_left_behind(&worktree.path, &committed.head, changed)?;

@@ -93,8 +93,10 @@ impl Executor {
         if let Some(head) = committed {
             self.repository.vouch_for(path)?;
             let (reference, message) = (self.snapshot_reference(keeping.lane, keeping.at), self.message(keeping, ""));
+            let (reference, message) = (&reference, &message);
+            let request = SnapshotRequest { worktree: path, reference, message, head, since: head };
             // What goes wrong here is found and reported below.
-            if let Ok(Some(kept)) = git::snapshot_of_head(&self.repository, path, head, &reference, &message) {
+            if let Ok(Some(kept)) = git::snapshot_of_head(&self.repository, &request) {
                 return Ok(kept);
             }
         }

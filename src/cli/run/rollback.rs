@@ -13,9 +13,8 @@ use crate::model::text::shell_line;
 use crate::model::{LaneId, Plan, RunId, Stage};
 use crate::progress::projections::ProjectionWriter;
 use crate::projection::commands::Commands;
-use crate::recover::rollback::{
-    KeptWork, LaneToRollBack, RollbackError, RollbackPlan, RolledBackLane, carry_out, plan,
-};
+use crate::projection::history::SnapshotView;
+use crate::recover::rollback::{LaneToRollBack, RollbackError, RollbackPlan, RolledBackLane, carry_out, plan};
 use crate::store::StateDirectory;
 
 pub(crate) fn rollback(context: &Context, arguments: &Rollback) -> Result<ExitStatus> {
@@ -130,7 +129,7 @@ fn as_text(lane: &LaneToRollBack, done: &RolledBackLane, base: &str) -> Vec<Stri
     lines
 }
 
-fn commands_for(work: &KeptWork) -> [String; 2] {
+fn commands_for(work: &SnapshotView) -> [String; 2] {
     let name = format!("restored-{}", work.commit.short());
     [shell_line(["git", "log", &work.reference]), shell_line(["git", "checkout", "-b", &name, &work.reference])]
 }

@@ -7,7 +7,7 @@ use std::sync::Once;
 use git2::{ConfigLevel, ErrorCode, IndexEntryExtendedFlag, IndexEntryFlag, ObjectType, Oid, RepositoryOpenFlags};
 
 use crate::fs::{atomic, regular_file, remove_unfinished};
-use crate::git::repo::{Guarded, Repository};
+use crate::git::repo::{Guarded, Repository, Stamps};
 use crate::model::CommitId;
 
 /// Objects and refs are on disk before libgit2 reports them, as with the git program. It has no other way to be configured so.
@@ -53,25 +53,35 @@ pub(crate) fn is_ancestor(repository: &Repository, ancestor: &CommitId, descenda
 
 /// The refs whose names match `pattern`, each with the object that it leads to, which may be lost.
 pub(crate) fn references(repository: &Repository, pattern: &str) -> Option<Vec<(String, CommitId)>> {
+    // They are listed before the others, so one that `git pack-refs` moves there meanwhile may be missed.
+    let packed = Stamps::of([repository.common_dir().join("packed-refs")]);
     let broken = || git2::Error::from_str("it leads nowhere");
-    repository.in_process(|git| {
+    let listed = repository.in_process(|git| {
         let named = |reference: git2::Reference<'_>| {
             let object = reference.resolve()?.target().ok_or_else(broken)?;
             Ok((reference.name()?.to_owned(), commit_id(object)?))
         };
         git.references_glob(pattern)?.map(|reference| named(reference?)).collect()
-    })
+    });
+    listed.filter(|_| packed.are_current())
 }
 
-/// What two commits, or a commit and an index, hold differently: paths, each with its modes in them; 0: it is not there.
-pub(crate) type Differences = Vec<(Vec<u8>, [u32; 2])>;
+/// A path that two commits, or a commit and an index, hold differently.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Difference {
+    pub(crate) path: Vec<u8>,
+    /// Its mode in the first; 0: it is not there.
+    pub(crate) from: u32,
+    /// Its mode in the second.
+    pub(crate) to: u32,
+}
 
-pub(crate) fn differences(repository: &Repository, from: &CommitId, to: &CommitId) -> Option<Differences> {
+pub(crate) fn differences(repository: &Repository, from: &CommitId, to: &CommitId) -> Option<Vec<Difference>> {
     repository.in_process(|git| compared(git, from, git.find_commit(oid(to)?)?.tree_id()))
 }
 
 /// How the index in `file` differs from `commit`.
-pub(crate) fn staged(repository: &Repository, file: &Path, commit: &CommitId) -> Option<Differences> {
+pub(crate) fn staged(repository: &Repository, file: &Path, commit: &CommitId) -> Option<Vec<Difference>> {
     let compare = || {
         let git = open(repository.common_dir())?;
         // Trees that the index has not kept are made in memory.
@@ -85,7 +95,7 @@ pub(crate) fn staged(repository: &Repository, file: &Path, commit: &CommitId) ->
 const FIRST: i32 = 1000;
 
 /// Not libgit2's own comparison, which reads the directories that are the same in both, too.
-fn compared(git: &git2::Repository, from: &CommitId, to: Oid) -> Result<Differences, git2::Error> {
+fn compared(git: &git2::Repository, from: &CommitId, to: Oid) -> Result<Vec<Difference>, git2::Error> {
     let mut found = Vec::new();
     compare(git, [Some(git.find_commit(oid(from)?)?.tree_id()), Some(to)], b"", &mut found)?;
     found.sort_unstable();
@@ -97,7 +107,7 @@ fn compare(
     git: &git2::Repository,
     [from, to]: [Option<Oid>; 2],
     prefix: &[u8],
-    found: &mut Differences,
+    found: &mut Vec<Difference>,
 ) -> Result<(), git2::Error> {
     let (mut before, after) = (entries(git, from)?, entries(git, to)?);
     let mut pairs: Vec<_> = after.into_iter().map(|(name, new)| (before.remove(&name), Some(new), name)).collect();
@@ -109,8 +119,9 @@ fn compare(
         if tree(old).is_some() || tree(new).is_some() {
             compare(git, [tree(old), tree(new)], &[&path, &b"/"[..]].concat(), found)?;
         }
-        if mode(old) != 0 || mode(new) != 0 {
-            found.push((path, [mode(old), mode(new)]));
+        let (from, to) = (mode(old), mode(new));
+        if from != 0 || to != 0 {
+            found.push(Difference { path, from, to });
         }
     }
     Ok(())

@@ -142,11 +142,11 @@ fn commits_and_indexes_differ_as_git_lists_it() {
     std::os::unix::fs::symlink("d", place.root.join("a")).unwrap();
     commits.push(place.commit());
     commits.push(place.with_foreign_modes());
-    let listed = |text: String| -> Differences {
+    let listed = |text: String| -> Vec<Difference> {
         let line = |line: &str| {
             let (facts, path) = line.split_once('\t').unwrap();
             let mode = |at: usize| u32::from_str_radix(&facts[at..at + 6], 8).unwrap();
-            (path.as_bytes().to_vec(), [mode(1), mode(8)])
+            Difference { path: path.as_bytes().to_vec(), from: mode(1), to: mode(8) }
         };
         text.lines().map(line).collect()
     };

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::fs::{atomic, regular_file};
 use crate::git::command::{Result, io_error};
-use crate::git::query::Difference;
+use crate::git::fast::libgit2::Difference;
 use crate::git::repo::{Repository, commit_ids};
 use crate::model::CommitId;
 

@@ -7,7 +7,8 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use crate::git::command::{Git, Result, nul_separated, path_text};
-use crate::git::query::{Difference, index_entries, operation_in};
+use crate::git::fast::libgit2::Difference;
+use crate::git::query::{index_entries, operation_in};
 use crate::git::repo::Repository;
 use crate::model::CommitId;
 
@@ -75,13 +76,13 @@ pub(crate) fn blockers(repository: &Repository, worktree: &Path, from: &CommitId
     }
     let differences = repository.differences(from, to)?;
     let any_tracked = differences.iter().any(|difference| difference.from != 0);
-    let moving: BTreeSet<Vec<u8>> = differences.into_iter().map(|difference| difference.path).collect();
+    let moving = moving(&differences);
     // Where all are new, no tracked file can be changed.
     let changed = match any_tracked || index_entries(worktree)?.iter().any(|entry| meets(&moving, &entry.path)) {
         true => changed(worktree, |path| meets(&moving, path))?,
         false => Vec::new(),
     };
-    let mut in_the_way = in_the_way(repository, worktree, from, to)?;
+    let mut in_the_way = in_the_way(worktree, &differences)?;
     in_the_way.retain(|path| !changed.contains(path));
     let remedy = match (changed.is_empty(), in_the_way.is_empty()) {
         (_, true) => return Ok(Blockers::changed(changed)),
@@ -93,8 +94,8 @@ pub(crate) fn blockers(repository: &Repository, worktree: &Path, from: &CommitId
 
 const COMPARED: usize = 64;
 
-pub(crate) fn moving(repository: &Repository, from: &CommitId, to: &CommitId) -> Result<BTreeSet<Vec<u8>>> {
-    Ok(repository.differences(from, to)?.into_iter().map(|difference| difference.path).collect())
+pub(crate) fn moving(differences: &[Difference]) -> BTreeSet<Vec<u8>> {
+    differences.iter().map(|difference| difference.path.clone()).collect()
 }
 
 /// Whether `path` is one of `moving`, or a directory above or a file below one.
@@ -141,13 +142,7 @@ fn differs_in_line_ends_only(worktree: &Path, path: &[u8]) -> Result<bool> {
 
 /// The user's untracked files, ignored ones included, where a new file has to be written. Git itself would overwrite ignored
 /// ones.
-pub(crate) fn in_the_way(
-    repository: &Repository,
-    worktree: &Path,
-    from: &CommitId,
-    to: &CommitId,
-) -> Result<Vec<String>> {
-    let differences = repository.differences(from, to)?;
+pub(crate) fn in_the_way(worktree: &Path, differences: &[Difference]) -> Result<Vec<String>> {
     let with = |wanted: fn(&Difference) -> bool| {
         differences.iter().filter(|it| wanted(it)).map(|it| PathBuf::from(os_text(&it.path))).collect::<Vec<_>>()
     };

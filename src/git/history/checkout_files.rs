@@ -47,7 +47,7 @@ impl Checkout<'_> {
     pub(crate) fn make_ready(&self, from: &CommitId, to: &CommitId) -> Result<Ready> {
         self.remove_own()?;
         copy_index(self.worktree, &self.own_index())?;
-        let paths = moving(self.repository, from, to)?;
+        let paths = moving(&self.repository.differences(from, to)?);
         self.note(&paths)?;
         let staged = self.staged(from, true)?;
         if staged.iter().any(|path| meets(&paths, path)) {

@@ -195,7 +195,7 @@ impl<'a> Checkout<'a> {
         let found = match is_behind {
             // What is staged is not the user's, so only what is to move is looked at.
             true => {
-                let found = in_the_way(self.repository, self.worktree, onto, commit)?;
+                let found = in_the_way(self.worktree, &self.repository.differences(onto, commit)?)?;
                 if found.is_empty() { Blockers::default() } else { Blockers::changed_behind(found, branch, onto) }
             }
             false => blockers(self.repository, self.worktree, onto, commit)?,

@@ -1,4 +1,4 @@
-//! Committing what an agent left uncommitted, on whatever its worktree has checked out.
+//! Committing what an agent left uncommitted in its worktree.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -9,10 +9,9 @@ use std::path::Path;
 use crate::git::command::{Git, GitError, Result, path_text};
 use crate::git::fast::durable;
 use crate::git::fast::libgit2::{self, IndexEntry, RefUpdate};
-use crate::git::history::{detach_head, make_commit, remove_dead_locks, set_own_reference};
+use crate::git::history::{make_commit, remove_dead_locks, set_own_reference};
 use crate::git::query::{
-    Head, LINK, as_hook_left, clear_flags, distrust_times, index_entries, refuse_operation, refuse_unreadable_in,
-    untracked,
+    LINK, as_hook_left, clear_flags, distrust_times, index_entries, refuse_operation, refuse_unreadable_in, untracked,
 };
 use crate::git::repo::{Repository, branch_reference, git_directory, holding_worktree};
 use crate::model::CommitId;
@@ -20,6 +19,8 @@ use crate::model::CommitId;
 #[derive(Debug, Clone, Copy)]
 pub struct CommitRequest<'a> {
     pub worktree: &'a Path,
+    /// The branch that is checked out there, without `refs/heads/`.
+    pub branch: &'a str,
     pub message: &'a str,
     /// `Run`, `Lane`, …, with their values.
     pub trailers: &'a [(&'a str, &'a str)],
@@ -40,44 +41,26 @@ pub struct Committed {
 /// of that kind is as good.
 ///
 /// # Errors
-/// [`GitError::OperationInProgress`], also for unresolved conflicts.
+/// [`GitError::OperationInProgress`], also for unresolved conflicts; [`GitError::Astray`] when another branch is checked out.
 pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Result<Committed> {
     let worktree = request.worktree;
     refuse_operation(worktree)?;
     holding_worktree(worktree, |lock| {
         remove_dead_locks(worktree)?;
-        clear_flags(worktree)?;
+        let entries = clear_flags(worktree)?;
         distrust_times(worktree, &git_directory(worktree)?.join("index"));
-        let before = Before::of(repository, worktree)?;
-        if let Some(own) = &before.head {
-            // Before the index changes: from it the caller restores what git has lost of the agent's own commits.
-            durable::objects(repository, own, std::slice::from_ref(request.since))?;
-        }
-        let embedded = stage_everything(worktree, lock)?;
+        let before = repository.head_on(worktree, request.branch)?;
+        // Before the index changes: from it the caller restores what git has lost of the agent's own commits.
+        durable::objects(repository, &before, std::slice::from_ref(request.since))?;
+        let embedded = stage_everything(worktree, entries, lock)?;
         let embedded = embedded.iter().map(|path| path_text(path)).collect();
-        Ok(Committed { head: commit_staged(repository, request, before, lock)?, embedded })
+        Ok(Committed { head: commit_staged(repository, request, before)?, embedded })
     })
 }
 
-/// What a worktree has checked out.
-struct Before {
-    branch: Option<String>,
-    head: Option<CommitId>,
-}
-
-impl Before {
-    fn of(repository: &Repository, worktree: &Path) -> Result<Self> {
-        match repository.head_at(worktree) {
-            Ok(head) => Ok(Self { branch: head.branch, head: Some(head.commit) }),
-            Err(GitError::UnbornHead { .. }) => Ok(Self { branch: Head::branch_of(worktree)?, head: None }),
-            Err(error) => Err(error),
-        }
-    }
-}
-
 /// Stages everything but what a hook left, and returns the repositories within the worktree, which are not staged either.
-fn stage_everything(worktree: &Path, lock: &File) -> Result<Vec<Vec<u8>>> {
-    let before = index_entries(worktree)?;
+/// `before`: what the index holds.
+fn stage_everything(worktree: &Path, before: Vec<IndexEntry>, lock: &File) -> Result<Vec<Vec<u8>>> {
     if before.iter().any(|entry| entry.conflicts) {
         return Err(GitError::OperationInProgress { path: worktree.to_owned(), which: "resolving conflicts" });
     }
@@ -94,39 +77,24 @@ fn stage_everything(worktree: &Path, lock: &File) -> Result<Vec<Vec<u8>>> {
     Ok(embedded)
 }
 
-/// Commits what is staged; nothing is as good. Everything that came after the request's known commit is durable then.
-fn commit_staged(
-    repository: &Repository,
-    request: &CommitRequest<'_>,
-    Before { branch, head: old }: Before,
-    lock: &File,
-) -> Result<CommitId> {
+/// Commits what is staged on top of `old`; nothing is as good. Everything that came after the request's known commit is
+/// durable then.
+fn commit_staged(repository: &Repository, request: &CommitRequest<'_>, old: CommitId) -> Result<CommitId> {
     let worktree = request.worktree;
     let text = libgit2::clean_message(&message(request.message, request.trailers));
-    let parents: Vec<&CommitId> = old.iter().collect();
     let tree = staged_tree(repository, worktree)?;
-    let commit = match &old {
-        // What differs on disk need not do so in git: line ends, for example.
-        Some(old) if repository.tree_of(old)? == tree || repository.staged(worktree, None, old)?.is_empty() => {
-            old.clone()
-        }
-        _ => make_commit(repository, &tree, &parents, &text)?,
-    };
+    // What differs on disk need not do so in git: line ends, for example.
+    let unchanged = repository.tree_of(&old)? == tree || repository.staged(worktree, None, &old)?.is_empty();
+    let commit = if unchanged { old.clone() } else { make_commit(repository, worktree, &tree, &[&old], &text)? };
     durable::objects(repository, &commit, std::slice::from_ref(request.since))?;
     let why = format!("commit: {}", text.lines().next().unwrap_or_default());
-    match branch.map(|branch| branch_reference(&branch)) {
-        None if old.as_ref() != Some(&commit) => detach_head(repository, worktree, &commit, &why, lock)?,
-        None => {}
-        Some(name) => {
-            let update = RefUpdate { name: &name, old: old.as_ref(), to: &commit, why: &why };
-            if old.as_ref() != Some(&commit) && !set_own_reference(repository, worktree, &update)? {
-                let found = repository.commit_at(&name)?;
-                let expected = old.unwrap_or(commit);
-                return Err(GitError::ReferenceMoved { reference: name, expected, found });
-            }
-            durable::reference(repository, &name)?;
-        }
+    let name = branch_reference(request.branch);
+    let update = RefUpdate { name: &name, old: Some(&old), to: &commit, why: &why };
+    if !unchanged && !set_own_reference(repository, worktree, &update)? {
+        let found = repository.commit_at(&name)?;
+        return Err(GitError::ReferenceMoved { reference: name, expected: old, found });
     }
+    durable::reference(repository, &name)?;
     Ok(commit)
 }
 
@@ -168,7 +136,8 @@ pub(crate) fn add_everything<'a>(
         if output.status.success() {
             return Ok(embedded);
         }
-        if tries == TRIES {
+        // A filter that failed would fail again.
+        if tries == TRIES || String::from_utf8_lossy(&output.stderr).contains(": clean filter '") {
             return Err(git.failure(&output).into());
         }
         tries += 1;

@@ -1,5 +1,7 @@
 //! In whose name Lanekeeper's commits are made.
 
+use std::path::Path;
+
 use crate::git::command::{Git, Result};
 use crate::git::fast::libgit2;
 use crate::git::repo::{Repository, commit_id};
@@ -28,25 +30,36 @@ pub(crate) fn run_identified(git: Git<'_>) -> Result<Vec<u8>> {
 const VARIABLES: &[&str] = &["GIT_AUTHOR_", "GIT_COMMITTER_", "EMAIL"];
 const SETTINGS: &[&str] = &["author.name", "author.email", "committer.name", "committer.email", "i18n.commitencoding"];
 
-/// Makes a commit in the user's name, or in Lanekeeper's where none is configured; not yet durable.
+/// Makes a commit in the name that the user has configured for `worktree`, or in Lanekeeper's; not yet durable.
 pub(crate) fn make_commit(
     repository: &Repository,
+    worktree: &Path,
     tree: &str,
     parents: &[&CommitId],
     message: &str,
 ) -> Result<CommitId> {
-    if let Some(commit) = commit_in_process(repository, tree, parents, message) {
+    if let Some(commit) = commit_in_process(repository, worktree, tree, parents, message) {
         return Ok(commit);
     }
-    let git = repository.git().args(["commit-tree", tree, "-m", message]);
+    let git = Git::new(worktree).args(["commit-tree", tree, "-m", message]);
     commit_id(&run_identified(git.args(parents.iter().flat_map(|parent| ["-p", parent.as_str()])))?)
 }
 
 /// `None`: the git program has to, or would do it differently: libgit2 does not find all settings of git's.
-fn commit_in_process(repository: &Repository, tree: &str, parents: &[&CommitId], message: &str) -> Option<CommitId> {
+fn commit_in_process(
+    repository: &Repository,
+    worktree: &Path,
+    tree: &str,
+    parents: &[&CommitId],
+    message: &str,
+) -> Option<CommitId> {
     let overrides =
         |(name, _): (std::ffi::OsString, _)| VARIABLES.iter().any(|start| name.to_string_lossy().starts_with(start));
     let settings = repository.configuration().ok()?;
+    // They are those of the main worktree.
+    if worktree != repository.main_worktree() && !settings.is_uniform() {
+        return None;
+    }
     if std::env::vars_os().any(overrides) || SETTINGS.iter().any(|name| settings.get(name).is_some()) {
         return None;
     }

@@ -130,7 +130,7 @@ fn merged_tree(
 }
 
 fn seal(repository: &Repository, tree: &str, parents: &[&CommitId], message: &str) -> Result<CommitId> {
-    let commit = make_commit(repository, tree, parents, message)?;
+    let commit = make_commit(repository, repository.main_worktree(), tree, parents, message)?;
     durable::objects(repository, &commit, &[parents[0].clone()])?;
     Ok(commit)
 }

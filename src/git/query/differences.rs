@@ -3,17 +3,9 @@
 use std::path::Path;
 
 use crate::git::command::{Git, Result, nul_separated, path_text};
-use crate::git::fast::libgit2;
+use crate::git::fast::libgit2::{self, Difference};
 use crate::git::repo::{Repository, git_directory};
 use crate::model::CommitId;
-
-pub(crate) struct Difference {
-    pub(crate) path: Vec<u8>,
-    /// Its mode in the first; 0: it is not there.
-    pub(crate) from: u32,
-    /// Its mode in the second.
-    pub(crate) to: u32,
-}
 
 /// The mode of a link to a commit of another repository.
 pub(crate) const LINK: u32 = 0o160_000;
@@ -25,7 +17,7 @@ impl Repository {
             return Ok(Vec::new());
         }
         if let Some(known) = libgit2::differences(self, from, to) {
-            return Ok(known.into_iter().map(Difference::from).collect());
+            return Ok(known);
         }
         let git = self.git().args(["diff-tree", "-r", "-z", "--no-renames", from.as_str(), to.as_str()]);
         Ok(read(&git.run()?))
@@ -36,7 +28,7 @@ impl Repository {
         let file =
             file.map_or_else(|| git_directory(worktree).map(|it| it.join("index")), |file| Ok(file.to_owned()))?;
         if let Some(known) = libgit2::staged(self, &file, commit) {
-            return Ok(known.into_iter().map(Difference::from).collect());
+            return Ok(known);
         }
         let git = Git::new(worktree).reading_only().variable("GIT_INDEX_FILE", file);
         let git = git.args(["diff-index", "--cached", "-z", "--no-renames", "--ignore-submodules=none"]);
@@ -65,12 +57,6 @@ impl Repository {
         let listing = git.args(["--get-regexp", r"^submodule\..*\.path$"]).attempt()?.stdout;
         let paths = nul_separated(&listing).filter_map(|entry| entry.splitn(2, |&byte| byte == b'\n').nth(1));
         Ok(paths.map(path_text).collect())
-    }
-}
-
-impl From<(Vec<u8>, [u32; 2])> for Difference {
-    fn from((path, [from, to]): (Vec<u8>, [u32; 2])) -> Self {
-        Self { path, from, to }
     }
 }
 

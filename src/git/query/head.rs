@@ -21,9 +21,15 @@ impl Head {
         }
         Ok(Git::new(worktree).args(["symbolic-ref", "--quiet", "HEAD"]).line_if_any()?.map(short_name))
     }
+
+    /// That it is the head of `worktree` and does not continue `branch`, which should be checked out there.
+    pub(crate) fn astray(self, worktree: &Path, branch: &str) -> GitError {
+        let (worktree, branch) = (worktree.to_owned(), branch.to_owned());
+        GitError::Astray { worktree, head: self.commit, on: self.branch, branch }
+    }
 }
 
-pub(crate) enum HeadFile {
+enum HeadFile {
     /// The full name of a ref.
     Reference(String),
     /// It is detached.
@@ -32,7 +38,7 @@ pub(crate) enum HeadFile {
 
 impl HeadFile {
     /// Reads the head in git's directory for a worktree. `None`: only git can.
-    pub(crate) fn read(directory: &Path) -> Option<Self> {
+    fn read(directory: &Path) -> Option<Self> {
         let file = directory.join("HEAD");
         // Git wrote links once.
         let line = read_line(&file).filter(|_| !file.is_symlink())?;
@@ -42,7 +48,7 @@ impl HeadFile {
         }
     }
 
-    pub(crate) fn branch(self) -> Option<String> {
+    fn branch(self) -> Option<String> {
         match self {
             Self::Reference(name) => Some(short_name(name)),
             Self::Commit(_) => None,
@@ -85,6 +91,12 @@ impl Repository {
     /// Where `worktree`, one of this repository's, stands now; without a process if possible.
     pub fn head_at(&self, worktree: &Path) -> Result<Head> {
         self.written_head(worktree).map_or_else(|| head_of(worktree), Ok)
+    }
+
+    /// The head of `worktree`, which has to be on `branch`.
+    pub(crate) fn head_on(&self, worktree: &Path, branch: &str) -> Result<CommitId> {
+        let head = self.head_at(worktree)?;
+        if head.branch.as_deref() == Some(branch) { Ok(head.commit) } else { Err(head.astray(worktree, branch)) }
     }
 
     /// Makes sure that `worktree` stands on a commit: what is committed on a branch that is gone has no history, and can

@@ -34,51 +34,43 @@ pub(crate) fn copy_index(worktree: &Path, index: &Path) -> Result<()> {
     }
 }
 
-/// Paths of an index that git was told not to compare with it, by `git update-index --assume-unchanged` or
+/// Removes the flags from the index of `worktree`, in which no agent is at work. Returns what the index holds.
+///
+/// Flagged paths are those that git was told not to compare with the index, by `git update-index --assume-unchanged` or
 /// `--skip-worktree`. What an agent changes in them is work like any other.
-#[derive(Default)]
-struct Flagged {
-    assumed: Vec<Vec<u8>>,
-    /// Those that are on disk all the same: the others are left out of the worktree by a sparse selection.
-    skipped: Vec<Vec<u8>>,
-}
-
-/// Removes the flags from the index of `worktree`, in which no agent is at work.
-pub(crate) fn clear_flags(worktree: &Path) -> Result<()> {
+pub(crate) fn clear_flags(worktree: &Path) -> Result<Vec<IndexEntry>> {
     let index = git_directory(worktree)?.join("index");
     clear_flags_in(worktree, &index, || Git::new(worktree).without_hooks())
 }
 
 /// The same in the file `index`, on which `git` works.
-pub(crate) fn clear_flags_in<'a>(worktree: &Path, index: &Path, git: impl Fn() -> Git<'a>) -> Result<()> {
-    let flagged = flagged(worktree, index, &git)?;
-    for (option, paths) in [("--no-assume-unchanged", flagged.assumed), ("--no-skip-worktree", flagged.skipped)] {
+pub(crate) fn clear_flags_in<'a>(worktree: &Path, index: &Path, git: impl Fn() -> Git<'a>) -> Result<Vec<IndexEntry>> {
+    let entries = entries_in(index, &git)?;
+    for (option, has_flag) in FLAGS {
+        let flagged = entries.iter().filter(|entry| has_flag(worktree, entry));
+        let paths: Vec<&[u8]> = flagged.map(|entry| entry.path.as_slice()).collect();
         if !paths.is_empty() {
             git().input(paths.join(&0)).args(["update-index", option, "-z", "--stdin"]).run()?;
         }
     }
-    Ok(())
+    Ok(entries)
 }
 
 /// Whether the index of `worktree` has flags.
 pub(crate) fn has_flags(worktree: &Path) -> Result<bool> {
-    let index = git_directory(worktree)?.join("index");
-    let flagged = flagged(worktree, &index, &|| Git::new(worktree).reading_only())?;
-    Ok(!flagged.assumed.is_empty() || !flagged.skipped.is_empty())
+    let entries = index_entries(worktree)?;
+    Ok(FLAGS.iter().any(|(_, has_flag)| entries.iter().any(|entry| has_flag(worktree, entry))))
 }
 
-fn flagged<'a>(worktree: &Path, index: &Path, git: &impl Fn() -> Git<'a>) -> Result<Flagged> {
-    let on_disk = |path: &[u8]| fs::symlink_metadata(worktree.join(OsStr::from_bytes(path))).is_ok();
-    let mut found = Flagged::default();
-    for IndexEntry { path, assumed, skipped, .. } in entries_in(index, git)? {
-        if skipped && on_disk(&path) {
-            found.skipped.push(path.clone());
-        }
-        if assumed {
-            found.assumed.push(path);
-        }
-    }
-    Ok(found)
+/// The options that remove flags, each with whether an entry has that flag.
+const FLAGS: [(&str, HasFlag); 2] =
+    [("--no-assume-unchanged", |_, entry| entry.assumed), ("--no-skip-worktree", is_skipped)];
+
+type HasFlag = fn(&Path, &IndexEntry) -> bool;
+
+/// Whether a path is skipped although it is on disk: the others are left out of the worktree by a sparse selection.
+fn is_skipped(worktree: &Path, entry: &IndexEntry) -> bool {
+    entry.skipped && fs::symlink_metadata(worktree.join(OsStr::from_bytes(&entry.path))).is_ok()
 }
 
 /// What the index of `worktree` holds.

@@ -52,27 +52,22 @@ pub(crate) fn snapshot_of_all_files(repository: &Repository, request: &SnapshotR
 }
 
 fn snapshot_from(repository: &Repository, request: &SnapshotRequest<'_>, start: Start) -> Result<Snapshot> {
-    let tree = tree_of(request.worktree, start)?;
-    let commit = make_commit(repository, &tree, &[request.head], request.message)?;
-    durable::objects(repository, &commit, std::slice::from_ref(request.since))?;
-    keep(repository, request.reference, commit)
+    keep_tree(repository, request, &tree_of(request.worktree, start)?)
 }
 
 /// The same where a worktree holds what its head holds, because all that was in it was committed just now: nothing is
 /// looked at. `None`: that is not so, or a hook left something that is in no commit.
-pub fn snapshot_of_head(
-    repository: &Repository,
-    worktree: &Path,
-    head: &CommitId,
-    reference: &str,
-    message: &str,
-) -> Result<Option<Snapshot>> {
-    if repository.head_at(worktree)?.commit != *head || left_something(worktree)? {
+pub fn snapshot_of_head(repository: &Repository, request: &SnapshotRequest<'_>) -> Result<Option<Snapshot>> {
+    if repository.head_at(request.worktree)?.commit != *request.head || left_something(request.worktree)? {
         return Ok(None);
     }
-    let commit = make_commit(repository, &repository.tree_of(head)?, &[head], message)?;
-    durable::objects(repository, &commit, std::slice::from_ref(head))?;
-    keep(repository, reference, commit).map(Some)
+    keep_tree(repository, request, &repository.tree_of(request.head)?).map(Some)
+}
+
+fn keep_tree(repository: &Repository, request: &SnapshotRequest<'_>, tree: &str) -> Result<Snapshot> {
+    let commit = make_commit(repository, request.worktree, tree, &[request.head], request.message)?;
+    durable::objects(repository, &commit, std::slice::from_ref(request.since))?;
+    keep(repository, request.reference, commit)
 }
 
 /// Whether tracked files of a worktree, in which no agent is at work, are not as its head has them.

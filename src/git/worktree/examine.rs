@@ -7,7 +7,7 @@ use crate::fs::directory;
 use crate::git::command::{GitError, Result, path_text};
 use crate::git::fast::libgit2::is_damaged_index;
 use crate::git::history::{Advance, embedded_in, index_lock};
-use crate::git::query::{Head, HeadFile, head_of, worktree_changes};
+use crate::git::query::{Head, head_of, worktree_changes};
 use crate::git::repo::{
     Repository, WorktreeEntry, entry_named_by, git_directory, read_line, registered_place, same_place,
 };
@@ -99,9 +99,9 @@ impl Repository {
     pub(crate) fn worktree_state(&self, path: &Path, branch: &str) -> Result<WorktreeState> {
         match occupant(self, path) {
             // A power cut may leave git's note of what is checked out empty.
-            Occupant::Ours(entry) => Ok(match checked_out(path, &entry) {
-                Some(on) => WorktreeState::Present(present(path, entry, branch, on)),
-                None => WorktreeState::Forgotten(entry),
+            Occupant::Ours(entry) => Ok(match Head::branch_of(path) {
+                Ok(on) => WorktreeState::Present(present(path, entry, branch, on)),
+                Err(_) => WorktreeState::Forgotten(entry),
             }),
             Occupant::Nothing | Occupant::HalfMade => {
                 Ok(self.moved_to(path, branch)?.map_or(WorktreeState::Missing, WorktreeState::Moved))
@@ -237,15 +237,6 @@ fn present(path: &Path, entry: PathBuf, branch: &str, checked_out: Option<String
     let known = WorktreeEntry { directory: entry, worktree: path.to_owned() };
     let on_branch = checked_out.as_deref().unwrap_or_default() == branch || known.holds(branch);
     Present { on_branch, checked_out, locked }
-}
-
-/// The branch that is checked out in a worktree, if it can be read without git, which gives up where the branch itself is
-/// damaged; `Some(None)`: none is, `None`: unknown.
-fn checked_out(path: &Path, entry: &Path) -> Option<Option<String>> {
-    match HeadFile::read(entry) {
-        Some(head) => Some(head.branch()),
-        None => Head::branch_of(path).ok(),
-    }
 }
 
 fn leads_to(worktree: &Path, entry: &Path) -> bool {

@@ -277,10 +277,16 @@ impl Repository {
         set_reference(self, self.main_worktree(), &update).map(drop)
     }
 
-    /// Puts what `head`, at which `branch` is, holds on top of `onto`. A commit in a worktree whose branch was deleted
-    /// begins a history of its own, which cannot be merged.
-    pub(crate) fn graft(&self, branch: &str, head: &CommitId, onto: &CommitId, message: &str) -> Result<CommitId> {
-        let commit = make_commit(self, &self.tree_of(head)?, &[onto], message)?;
+    /// Puts what `head`, at which `branch` and `worktree` are, holds on top of `onto`. A commit in a worktree whose branch
+    /// was deleted begins a history of its own, which cannot be merged.
+    pub(crate) fn graft(
+        &self,
+        worktree: &Path,
+        branch: &str,
+        [head, onto]: [&CommitId; 2],
+        message: &str,
+    ) -> Result<CommitId> {
+        let commit = make_commit(self, worktree, &self.tree_of(head)?, &[onto], message)?;
         durable::objects(self, &commit, std::slice::from_ref(onto))?;
         move_branch(self, branch, head, &commit)?;
         Ok(commit)

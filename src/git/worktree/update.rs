@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::fs::{atomic, regular_file};
-use crate::git::command::{Git, GitError, Result, path_text};
+use crate::git::command::{Git, GitError, ProgramError, Result, path_text};
 use crate::git::fast::durable;
 use crate::git::history::{move_branch, remove_dead_locks};
 use crate::git::query::refuse_operation;
@@ -30,12 +30,7 @@ pub fn adopt_head(repository: &Repository, worktree: &Path, branch: &str) -> Res
         let tip =
             repository.branch_commit(branch)?.ok_or_else(|| GitError::BranchMissing { branch: branch.to_owned() })?;
         if !repository.is_ancestor(&tip, &head.commit)? {
-            return Err(GitError::Astray {
-                worktree: worktree.to_owned(),
-                head: head.commit,
-                on: head.branch,
-                branch: branch.to_owned(),
-            });
+            return Err(head.astray(worktree, branch));
         }
         if let Some(place) = repository.where_checked_out(branch)? {
             return Err(GitError::BranchInTheWay { branch: branch.to_owned(), place: Some(place) });
@@ -50,7 +45,7 @@ pub fn adopt_head(repository: &Repository, worktree: &Path, branch: &str) -> Res
 }
 
 /// Brings `worktree` up to `to`, after its `branch` was moved there from `from` by a merge made elsewhere. Untracked
-/// files stay; one that is in the way is an error of git's: no file is touched, and [`is_half_updated`] is true.
+/// files stay; one that is in the way is an error of git's, and no file is touched.
 ///
 /// # Errors
 /// [`GitError::Dirty`] when tracked files are changed, [`GitError::Astray`] when another branch is checked out,
@@ -65,8 +60,7 @@ pub fn set_worktree_to(
     holding_worktree(worktree, |lock| {
         let head = repository.head_at(worktree)?;
         if head.branch.as_deref() != Some(branch) || head.commit != *to {
-            let (worktree, branch) = (worktree.to_owned(), branch.to_owned());
-            return Err(GitError::Astray { worktree, head: head.commit, on: head.branch, branch });
+            return Err(head.astray(worktree, branch));
         }
         let intent = git_directory(worktree)?.join(UPDATE);
         let half_done = regular_file::read(&intent).is_ok_and(|target| target == to.as_str().as_bytes());
@@ -82,10 +76,22 @@ pub fn set_worktree_to(
                 };
             }
             atomic::write(&intent, to.as_str().as_bytes())?;
-            Git::new(worktree).stdin(lock).args(["read-tree", "-m", "-u", from.as_str(), to.as_str()]).run()?;
+            let git = Git::new(worktree).stdin(lock).args(["read-tree", "-m", "-u", from.as_str(), to.as_str()]);
+            if let Err(error) = git.run() {
+                if is_refusal(&error) {
+                    atomic::remove_durably(&intent)?;
+                }
+                return Err(error.into());
+            }
         }
         Ok(atomic::remove_durably(&intent)?)
     })
+}
+
+/// Whether git found a file in the way before it changed anything.
+fn is_refusal(error: &ProgramError) -> bool {
+    let words = ["would be overwritten by merge", "would be removed by merge", "would lose untracked files"];
+    matches!(error, ProgramError::Failed { stderr, .. } if words.iter().any(|words| stderr.contains(words)))
 }
 
 /// Forgets that [`set_worktree_to`] was cut short in `worktree`, because all of it was written again.
@@ -93,8 +99,7 @@ pub(crate) fn forget_update(worktree: &Path) -> Result<()> {
     Ok(atomic::remove_durably(&git_directory(worktree)?.join(UPDATE))?)
 }
 
-/// Whether [`set_worktree_to`] was cut short in `worktree`, by a crash or a full disk, or refused by git; the next one
-/// finishes it.
+/// Whether [`set_worktree_to`] was cut short in `worktree`, by a crash or a full disk; the next one finishes it.
 pub fn is_half_updated(worktree: &Path) -> Result<bool> {
     Ok(git_directory(worktree)?.join(UPDATE).exists())
 }

@@ -60,6 +60,8 @@ pub struct LaneHistory {
     pub last_failure: Option<FailureView>,
     pub failures: Vec<FailureView>,
     pub snapshots: Vec<SnapshotView>,
+    /// How many of them were taken before its last rollback.
+    pub(super) old_snapshots: usize,
     pub checkpoints: Vec<CheckpointView>,
     pub must_haves: Vec<Verdict>,
 
@@ -76,6 +78,7 @@ pub struct LaneHistory {
     /// The integration branch after the lane's merge.
     pub merge_commit: Option<CommitId>,
     pub pull_request: Option<PullRequest>,
+    pub(super) is_cleaned: bool,
     /// What was kept at cleanup or rollback, each with the reason.
     pub kept: Vec<String>,
     /// When git worked for it.
@@ -179,6 +182,7 @@ impl LaneHistory {
             last_failure: None,
             failures: Vec::new(),
             snapshots: Vec::new(),
+            old_snapshots: 0,
             checkpoints: Vec::new(),
             must_haves: Vec::new(),
             asking: Vec::new(),
@@ -189,6 +193,7 @@ impl LaneHistory {
             merges: Vec::new(),
             merge_commit: None,
             pull_request: None,
+            is_cleaned: false,
             kept: Vec::new(),
             git: Vec::new(),
             statuses: Vec::new(),
@@ -213,6 +218,11 @@ impl LaneHistory {
     pub fn merge(&self) -> Option<(&CommitId, &CommitId)> {
         let last = self.merges.iter().rfind(|merge| merge.agent.is_none() && self.merge_commit.is_some())?;
         Some((last.onto.as_ref()?, &last.commit))
+    }
+
+    /// Its snapshots from before its last rollback, and those since.
+    pub fn snapshots_by_rollback(&self) -> (&[SnapshotView], &[SnapshotView]) {
+        self.snapshots.split_at(self.old_snapshots)
     }
 
     pub fn attempts(&self) -> usize {

@@ -73,7 +73,10 @@ impl LaneHistory {
             }
             Event::PullRequestOpened { pull_request, .. } => self.pull_request = Some(pull_request.clone()),
             Event::MustHavesChecked { verdicts, .. } => self.must_haves.clone_from(verdicts),
-            Event::LaneCleaned { kept, .. } => self.kept.clone_from(kept),
+            Event::LaneCleaned { kept, .. } => {
+                self.is_cleaned = true;
+                self.kept.clone_from(kept);
+            }
             Event::LaneFailed { failure, .. } => self.failed(failure, at),
             Event::LaneBlocked { reason, .. } => self.ended(Ending::Blocked(reason.clone()), at),
             Event::LaneRolledBack { kept, .. } => self.rolled_back(kept, at),
@@ -269,6 +272,8 @@ impl LaneHistory {
     fn rolled_back(&mut self, kept: &[String], at: Timestamp) {
         self.ended(Ending::RolledBack, at);
         self.kept = kept.to_vec();
+        self.is_cleaned = false;
+        self.old_snapshots = self.snapshots.len();
         if self.stage != LaneStage::Waiting {
             self.transitions.push((self.stage, LaneStage::Waiting, at));
         }

@@ -104,6 +104,12 @@ impl RunHistory {
         all.filter(|(_, snapshot)| !snapshot.reason.is_on_the_way())
     }
 
+    /// Whether the branches of `lane` are its own. Those of a lane that was merged and cleaned up are gone, and whatever has
+    /// their names now is another run's.
+    pub(crate) fn owns_branches(&self, lane: &LaneHistory) -> bool {
+        !(self.run.merges() && lane.is_cleaned && lane.kept.is_empty())
+    }
+
     /// How many lanes this run has nothing left to do for.
     pub(crate) fn done(&self) -> usize {
         self.counts.iter().filter(|(state, _)| state.is_done()).map(|(_, count)| count).sum()

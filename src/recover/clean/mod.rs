@@ -5,16 +5,34 @@
 
 mod remove;
 mod survey;
-mod traces;
 
 use std::path::PathBuf;
 
+use crate::event::LaneStage;
 use crate::git::HeldSlot;
 use crate::model::{CommitId, LaneId};
+use crate::projection::history::LaneHistory;
+use crate::recover::doctor::Expected;
 
 pub use remove::{remove, remove_run};
 pub use survey::{Surroundings, survey};
-pub use traces::Traces;
+
+/// Whether nothing is left to do or to resume: all is done, or everything that began was rolled back.
+pub fn is_finished(run: &Expected) -> bool {
+    run.done() || !run.history.lanes().iter().any(has_begun)
+}
+
+/// Whether a lane has begun and was not rolled back since.
+pub fn has_begun(lane: &LaneHistory) -> bool {
+    lane.stage != LaneStage::Waiting
+}
+
+/// The lanes that have begun, also those that were rolled back, by name.
+pub fn begun_lanes(run: &Expected) -> Vec<&LaneHistory> {
+    let mut lanes: Vec<_> = run.history.lanes().iter().filter(|lane| !lane.transitions.is_empty()).collect();
+    lanes.sort_by_key(|lane| &lane.id);
+    lanes
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {

@@ -5,14 +5,15 @@ use std::io;
 
 use anyhow::{Result, bail, ensure};
 
-use super::{Leftover, Surroundings, Thing, Traces};
+use super::{Leftover, Surroundings, Thing};
 use crate::fs::atomic;
 use crate::git::{self, GitError};
 use crate::model::CommitId;
+use crate::recover::doctor::Expected;
 use crate::store::{RunDirectory, RunLock};
 
 /// Removes all of `found` that may be removed, except the log. Returns the same list with the results.
-pub fn remove(around: &Surroundings<'_>, run: &Traces, found: Vec<Leftover>) -> Vec<Leftover> {
+pub fn remove(around: &Surroundings<'_>, run: &Expected, found: Vec<Leftover>) -> Vec<Leftover> {
     let base = around.repository.branch_commit(&run.started.base_branch).ok().flatten();
     let base = base.unwrap_or_else(|| run.started.base_commit.clone());
     let mut left: Vec<Leftover> = Vec::new();
@@ -39,7 +40,7 @@ pub fn remove(around: &Surroundings<'_>, run: &Traces, found: Vec<Leftover>) -> 
     left
 }
 
-fn empty_pool(around: &Surroundings<'_>, run: &Traces, left: &mut [Leftover]) {
+fn empty_pool(around: &Surroundings<'_>, run: &Expected, left: &mut [Leftover]) {
     let kept = match around.pool.empty(&run.started.run_id, None) {
         Ok(kept) => kept,
         Err(error) => return tracing::warn!("the pool cannot be emptied: {}", error.with_remedy()),
@@ -52,7 +53,7 @@ fn empty_pool(around: &Surroundings<'_>, run: &Traces, left: &mut [Leftover]) {
     }
 }
 
-fn remove_one(around: &Surroundings<'_>, run: &Traces, thing: &Thing, base: &CommitId) -> Result<()> {
+fn remove_one(around: &Surroundings<'_>, run: &Expected, thing: &Thing, base: &CommitId) -> Result<()> {
     match thing {
         Thing::Held(slot) => {
             around.pool.throw_away(slot, base)?;

@@ -1,9 +1,12 @@
 //! Finds what a run left, and decides what may be removed. Nothing is changed here.
 
-use super::traces::{LaneTraces, Traces};
-use super::{Leftover, Thing, Verdict};
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Leftover, Thing, Verdict, begun_lanes};
 use crate::git::{self, GitError, HeldSlot, Pool, Repository};
 use crate::model::CommitId;
+use crate::projection::history::LaneHistory;
+use crate::recover::doctor::Expected;
 use crate::store::{LaneDirectory, RunDirectory};
 
 #[derive(Debug)]
@@ -18,11 +21,12 @@ pub struct Surroundings<'a> {
 }
 
 /// Everything that the run left, in the order in which it can be removed.
-pub fn survey(around: &Surroundings<'_>, run: &Traces) -> Result<Vec<Leftover>, GitError> {
+pub fn survey(around: &Surroundings<'_>, run: &Expected) -> Result<Vec<Leftover>, GitError> {
     let base = around.repository.branch_commit(&run.started.base_branch)?;
     let judge = Judge { around, run, base };
     let mut found = judge.worktrees()?;
-    for (id, lane) in &run.lanes {
+    for lane in begun_lanes(run) {
+        let id = &lane.id;
         found.extend(judge.branches(lane)?);
         found.extend(judge.snapshots(lane)?);
         let path = LaneDirectory::new(around.pool.root(), &run.started.run_id, id).path();
@@ -52,7 +56,7 @@ pub fn survey(around: &Surroundings<'_>, run: &Traces) -> Result<Vec<Leftover>, 
 
 struct Judge<'a> {
     around: &'a Surroundings<'a>,
-    run: &'a Traces,
+    run: &'a Expected,
     /// The integration branch; `None`: it is gone, so nothing counts as merged.
     base: Option<CommitId>,
 }
@@ -82,10 +86,10 @@ impl Judge<'_> {
         self.merged_or_kept(&git::head_of(&slot.path)?.commit)
     }
 
-    fn branches(&self, lane: &LaneTraces) -> Result<Vec<Leftover>, GitError> {
+    fn branches(&self, lane: &LaneHistory) -> Result<Vec<Leftover>, GitError> {
         let mut found = Vec::new();
         let held = self.around.pool.held_by(&self.run.started.run_id)?;
-        for name in &lane.branches {
+        for name in self.branches_of(lane) {
             let Some(at) = self.around.repository.branch_commit(name)? else { continue };
             let places = self.around.repository.all_checked_out(name)?;
             let elsewhere = places.iter().find(|place| held.iter().all(|slot| slot.path != **place));
@@ -94,30 +98,39 @@ impl Judge<'_> {
                 None => self.merged_or_kept(&at)?,
             };
             let verdict = match (&lane.pull_request, verdict) {
-                (Some(url), Verdict::Keep(reason)) => Verdict::Keep(format!("{reason}; its pull request: {url}")),
+                (Some(pull_request), Verdict::Keep(reason)) => {
+                    Verdict::Keep(format!("{reason}; its pull request: {}", pull_request.url))
+                }
                 (_, verdict) => verdict,
             };
-            found.push(Leftover { thing: Thing::Branch(name.clone(), at), verdict });
+            found.push(Leftover { thing: Thing::Branch(name.to_owned(), at), verdict });
         }
         Ok(found)
     }
 
-    fn snapshots(&self, lane: &LaneTraces) -> Result<Vec<Leftover>, GitError> {
-        let merged = match &lane.landed {
-            Some(landed) => self.is_merged(landed)?,
-            None => false,
+    /// The branches that the lane and its agents worked on, without `refs/heads/`.
+    fn branches_of<'l>(&self, lane: &'l LaneHistory) -> BTreeSet<&'l str> {
+        let of_agents = lane.agents.iter().filter_map(|agent| agent.branch.as_deref());
+        of_agents.chain(lane.workplace.branch()).filter(|_| self.run.history.owns_branches(lane)).collect()
+    }
+
+    fn snapshots(&self, lane: &LaneHistory) -> Result<Vec<Leftover>, GitError> {
+        let merged = lane.merge_commit.as_ref().map_or(Ok(false), |commit| self.is_merged(commit))?;
+        let verdict = match merged {
+            true => Verdict::Remove("its lane is merged".to_owned()),
+            false => self.unless_forced("holds work that is not merged".to_owned()),
         };
+        let of_rolled_back = self.unless_forced("holds work that was rolled back".to_owned());
+        let (rolled_back, others) = lane.snapshots_by_rollback();
+        let rolled_back = rolled_back.iter().map(|snapshot| (snapshot, &of_rolled_back));
+        let all = rolled_back.chain(others.iter().map(|snapshot| (snapshot, &verdict)));
+        let by_name: BTreeMap<_, _> = all.map(|(it, verdict)| (&it.reference, (&it.commit, verdict))).collect();
         let mut found = Vec::new();
-        let all = lane.snapshots.iter().map(|it| (it, merged)).chain(lane.rolled_back.iter().map(|it| (it, false)));
-        for ((name, expected), merged) in all {
+        for (name, (expected, verdict)) in by_name {
             let Some(at) = self.around.repository.commit_at(name)? else { continue };
-            let verdict = match merged {
-                _ if at != *expected => Verdict::Keep("it was moved by another program".to_owned()),
-                true => Verdict::Remove("its lane is merged".to_owned()),
-                false if lane.rolled_back.contains_key(name) => {
-                    self.unless_forced("holds work that was rolled back".to_owned())
-                }
-                false => self.unless_forced("holds work that is not merged".to_owned()),
+            let verdict = match at == *expected {
+                true => verdict.clone(),
+                false => Verdict::Keep("it was moved by another program".to_owned()),
             };
             found.push(Leftover { thing: Thing::Snapshot(name.clone(), at), verdict });
         }

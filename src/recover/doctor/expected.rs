@@ -60,9 +60,13 @@ impl Expected {
     }
 
     /// Every job that was ever planned.
-    pub(crate) fn known_jobs(&self) -> impl Iterator<Item = &JobId> {
-        let of_lanes = self.history.lanes().iter().flat_map(|lane| lane.jobs.all());
-        of_lanes.chain(self.history.run.jobs.all()).map(|job: &JobHistory| &job.job)
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = &JobHistory> {
+        self.history.lanes().iter().flat_map(|lane| lane.jobs.all()).chain(self.history.run.jobs.all())
+    }
+
+    /// Jobs without a recorded end; of a lane that was rolled back, too.
+    pub(crate) fn unended_jobs(&self) -> impl Iterator<Item = &JobId> {
+        self.jobs().filter(|job| job.exit.is_none()).map(|job| &job.job)
     }
 
     /// The refs of all snapshots.

@@ -68,28 +68,24 @@ fn index_troubles(
 ) -> Result<Vec<IndexTrouble>, GitError> {
     let mut found = Vec::new();
     let used = |worktree: &Path| process::at_work_in(worktree, "git").map(|gits| !gits.is_empty());
-    if let Some(path) = in_worktree(scope.repository, scope.repository.main_worktree())? {
-        let worktree = scope.repository.main_worktree().to_owned();
-        let in_use = used(&worktree);
-        if in_worktree(scope.repository, &worktree)?.is_some() {
-            found.push(IndexTrouble { path, in_use, worktree, pool: None });
+    let mut look = |worktree: &Path, pool: Option<&PathBuf>, is_held: bool| -> Result<(), GitError> {
+        let Some(path) = in_worktree(scope.repository, worktree)? else { return Ok(()) };
+        let in_use = if is_held { Some(true) } else { used(worktree) };
+        // The git that had it may have ended since it was seen.
+        if in_worktree(scope.repository, worktree)?.is_some() {
+            found.push(IndexTrouble { path, worktree: worktree.to_owned(), pool: pool.cloned(), in_use });
         }
-    }
+        Ok(())
+    };
+    look(scope.repository.main_worktree(), None, false)?;
     for (root, slots) in &shared.slots {
         for slot in slots.iter().filter(|slot| slot.ours) {
-            // A live session may remove the slot at any moment.
-            let trouble = || in_worktree(scope.repository, &slot.path).ok().flatten();
-            let Some(path) = trouble() else { continue };
             let holder = slot.holder.as_ref().ok().and_then(Option::as_ref);
             let held = holder.is_some_and(|holder| shared.held.contains(&holder.run));
-            let busy = runs.iter().flat_map(|run| &run.holdings);
-            let busy = busy.filter(|it| it.busy.is_some()).any(|it| it.holding.worktree.path == slot.path);
-            let in_use = if held || busy { Some(true) } else { used(&slot.path) };
-            // The git that had it may have ended since it was seen.
-            if trouble().is_none() {
-                continue;
-            }
-            found.push(IndexTrouble { path, worktree: slot.path.clone(), pool: Some(root.clone()), in_use });
+            let mut busy = runs.iter().flat_map(|run| &run.holdings).filter(|it| it.busy.is_some());
+            let is_held = held || busy.any(|it| it.holding.worktree.path == slot.path);
+            // A live session may remove the slot at any moment.
+            let _ = look(&slot.path, Some(root), is_held);
         }
     }
     Ok(found)

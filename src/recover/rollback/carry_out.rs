@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 
 use super::merges::{self, Reverted};
-use super::plan::{KeptWork, LaneToRollBack, RollbackPlan};
+use super::plan::{LaneToRollBack, RollbackPlan};
 use super::{Result, work};
 use crate::event::{Event, Record, SnapshotReason};
 use crate::executor::crash::{CrashPoint, crash_point};
@@ -14,13 +14,14 @@ use crate::executor::{Executor, Keeping};
 use crate::git::{self, Snapshot};
 use crate::model::{AgentName, CommitId, LaneId, Timestamp};
 use crate::process;
+use crate::projection::history::SnapshotView;
 use crate::schedule::RunState;
 use crate::store::Journal;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolledBackLane {
     pub lane: LaneId,
-    pub kept: Vec<KeptWork>,
+    pub kept: Vec<SnapshotView>,
     /// New paths of files that were found where its worktrees should be.
     pub aside: Vec<PathBuf>,
     /// The commit that undid its merge, if it was merged.
@@ -121,7 +122,7 @@ impl Rollback<'_> {
 
     /// Keeps everything of the lane that nothing else holds: what is uncommitted in its worktrees, and what is on its
     /// branches alone. Returns all saved work of the lane, earlier snapshots included.
-    fn keep(&mut self, lane: &LaneToRollBack) -> Result<Vec<KeptWork>> {
+    fn keep(&mut self, lane: &LaneToRollBack) -> Result<Vec<SnapshotView>> {
         let (executor, at) = (self.executor, self.began(lane));
         let mut kept = work::existing(executor, &lane.kept)?;
         let mut heads = Vec::new();
@@ -160,15 +161,21 @@ impl Rollback<'_> {
         lane: &LaneToRollBack,
         agent: Option<AgentName>,
         Snapshot { commit, reference }: Snapshot,
-    ) -> Result<KeptWork> {
+    ) -> Result<SnapshotView> {
         crash_point(CrashPoint::RollbackStep("keep"));
-        let work = KeptWork { agent: agent.clone(), commit: commit.clone(), reference: reference.clone() };
-        let (lane, reason) = (self.id(lane), SnapshotReason::Rollback);
+        let (lane, reason, at) = (self.id(lane), SnapshotReason::Rollback, self.executor.clock.now());
+        let (agent_name, name) = (agent.clone(), reference.clone());
+        let work = SnapshotView { agent: agent_name, reason, commit: commit.clone(), reference: name, at };
         self.record(vec![Event::SnapshotTaken { lane, agent, reason, commit, reference }])?;
         Ok(work)
     }
 
-    fn take_apart(&mut self, lane: &LaneToRollBack, kept: Vec<KeptWork>, undone: &Reverted) -> Result<RolledBackLane> {
+    fn take_apart(
+        &mut self,
+        lane: &LaneToRollBack,
+        kept: Vec<SnapshotView>,
+        undone: &Reverted,
+    ) -> Result<RolledBackLane> {
         let id = self.id(lane);
         let aside = self.release(lane)?;
         crash_point(CrashPoint::RollbackStep("release"));

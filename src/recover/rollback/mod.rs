@@ -19,7 +19,7 @@ use crate::model::{CommitId, LaneId};
 use crate::recover::resume::names;
 
 pub use carry_out::{RolledBackLane, carry_out, check_worktrees};
-pub use plan::{KeptWork, LaneToRollBack, RollbackPlan, plan};
+pub use plan::{LaneToRollBack, RollbackPlan, plan};
 
 /// Why a rollback cannot be done, where the user can change that.
 #[derive(Debug, thiserror::Error)]

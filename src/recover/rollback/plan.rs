@@ -2,7 +2,9 @@
 
 use super::RollbackError;
 use crate::event::{Event, LaneStage, Record};
-use crate::model::{AgentName, CommitId, JobId, LaneId, LaneIndex, MergeMode};
+use crate::model::{CommitId, JobId, LaneId, LaneIndex};
+use crate::projection::RunHistory;
+use crate::projection::history::SnapshotView;
 use crate::schedule::{LaneEnd, RunState};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +31,7 @@ pub struct LaneToRollBack {
     /// Where its pull request is, which a rollback leaves as it is.
     pub pull_request: Option<String>,
     /// Earlier snapshots of it; a merge may have removed these refs.
-    pub kept: Vec<KeptWork>,
+    pub kept: Vec<SnapshotView>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,13 +40,6 @@ pub struct MergeToRevert {
     pub seq: u64,
     pub commit: CommitId,
     pub onto: CommitId,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptWork {
-    pub agent: Option<AgentName>,
-    pub commit: CommitId,
-    pub reference: String,
 }
 
 /// Plans the rollback of the lanes `asked`; none asked: of all lanes that have begun.
@@ -72,8 +67,9 @@ pub fn plan(state: &RunState, records: &[Record], asked: &[LaneId]) -> Result<Ro
         }
     }
     let downwards = || plan.dag().order().iter().rev().copied().filter(|lane| chosen.contains(lane));
-    let lanes: Vec<LaneToRollBack> =
-        downwards().filter(|&lane| begun(lane)).map(|lane| lane_to_roll_back(state, records, lane)).collect();
+    let history = RunHistory::default().after(records);
+    let to_roll_back = downwards().filter(|&lane| begun(lane));
+    let lanes: Vec<_> = to_roll_back.map(|lane| lane_to_roll_back(state, &history, records, lane)).collect();
     let concerns = |job: &&JobId| job.lane.as_ref().is_none_or(|lane| lanes.iter().any(|it| name(it.lane) == *lane));
     let mut jobs: Vec<JobId> = state.running_jobs().filter(concerns).cloned().collect();
     jobs.sort();
@@ -82,25 +78,14 @@ pub fn plan(state: &RunState, records: &[Record], asked: &[LaneId]) -> Result<Ro
     Ok(RollbackPlan { lanes, untouched, jobs })
 }
 
-fn lane_to_roll_back(state: &RunState, records: &[Record], lane: LaneIndex) -> LaneToRollBack {
+fn lane_to_roll_back(state: &RunState, history: &RunHistory, records: &[Record], lane: LaneIndex) -> LaneToRollBack {
     let (lane_state, id) = (state.lane(lane), &state.plan().lane(lane).id);
-    let merges = state.started().is_some_and(|started| started.options.merge == MergeMode::Local);
-    let (mut to_revert, mut kept, mut owns_branches) = (None, Vec::new(), true);
-    for record in records.iter().filter(|record| record.event.lane() == Some(id)) {
-        match &record.event {
-            Event::LaneRolledBack { .. } => (to_revert, kept, owns_branches) = (None, Vec::new(), true),
-            Event::LaneCleaned { kept, .. } => owns_branches = !merges || !kept.is_empty(),
-            // A staged merge may have been published by a Lanekeeper that died before it could say so.
-            Event::MergeStaged { onto, commit, .. } | Event::LaneMerged { onto, commit, .. } => {
-                let merge = MergeToRevert { seq: record.seq, commit: commit.clone(), onto: onto.clone() };
-                to_revert = Some(merge).filter(|merge| merges && merge.commit != merge.onto);
-            }
-            Event::SnapshotTaken { agent, commit, reference, .. } => {
-                kept.push(KeptWork { agent: agent.clone(), commit: commit.clone(), reference: reference.clone() });
-            }
-            _ => {}
-        }
-    }
+    let lane_history = history.lane(id);
+    let kept = lane_history.map_or(Vec::new(), |lane| lane.snapshots_by_rollback().1.to_vec());
+    let owns_branches = lane_history.is_none_or(|lane| history.owns_branches(lane));
+    let own = records.iter().rev().filter(|record| record.event.lane() == Some(id));
+    let merge = own.take_while(|record| !matches!(record.event, Event::LaneRolledBack { .. })).find_map(merge_in);
+    let merge = merge.filter(|merge| history.run.merges() && merge.commit != merge.onto);
     let pull_request = lane_state.proposal().pull_request().map(|it| it.url.clone());
     let standing = match lane_state.end() {
         _ if lane_state.is_half_rolled_back() => "half rolled back",
@@ -111,14 +96,16 @@ fn lane_to_roll_back(state: &RunState, records: &[Record], lane: LaneIndex) -> L
         _ => "unfinished",
     };
     let (stage, head) = (lane_state.stage(), lane_state.head().cloned());
-    LaneToRollBack {
-        lane,
-        stage,
-        standing: standing.to_owned(),
-        merge: to_revert,
-        owns_branches,
-        head,
-        pull_request,
-        kept,
+    let standing = standing.to_owned();
+    LaneToRollBack { lane, stage, standing, merge, owns_branches, head, pull_request, kept }
+}
+
+/// The merge that a record names. A staged one may have been published by a Lanekeeper that died before it could say so.
+fn merge_in(record: &Record) -> Option<MergeToRevert> {
+    match &record.event {
+        Event::MergeStaged { onto, commit, .. } | Event::LaneMerged { onto, commit, .. } => {
+            Some(MergeToRevert { seq: record.seq, commit: commit.clone(), onto: onto.clone() })
+        }
+        _ => None,
     }
 }

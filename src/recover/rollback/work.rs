@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use super::plan::{KeptWork, LaneToRollBack};
+use super::plan::LaneToRollBack;
 use super::{Result, RollbackError};
 use crate::executor::Executor;
 use crate::git::{self, HeldSlot};
 use crate::model::{AgentName, CommitId, LaneIndex};
+use crate::projection::history::SnapshotView;
 
 pub(super) fn held(executor: &Executor, lane: LaneIndex) -> Result<Vec<HeldSlot>> {
     let id = &executor.plan.lane(lane).id;
@@ -33,7 +34,7 @@ pub(super) fn check(executor: &Executor, lane: &LaneToRollBack) -> Result<()> {
     Ok(())
 }
 
-pub(super) fn existing(executor: &Executor, kept: &[KeptWork]) -> Result<Vec<KeptWork>> {
+pub(super) fn existing(executor: &Executor, kept: &[SnapshotView]) -> Result<Vec<SnapshotView>> {
     let commits: Vec<CommitId> = kept.iter().map(|work| work.commit.clone()).collect();
     let damaged = git::damaged(&executor.repository, &commits)?;
     let mut found = Vec::new();

@@ -106,6 +106,7 @@ pinned_tests! {
                 }
                 let request = CommitRequest {
                     worktree: &slot.path,
+                    branch: &slot.branch,
                     message: "work",
                     trailers: &[],
                     since: &slot.head,
@@ -138,8 +139,8 @@ pinned_tests! {
         write(&slot.path.join("a.txt"), "work\n");
         assert_eq!(kept(&world, &slot.path, &slot.head, "src/b.rs"), "b");
         assert_eq!(kept(&world, &slot.path, &slot.head, "a.txt"), "work");
-        let request =
-            CommitRequest { worktree: &slot.path, message: "work", trailers: &[], since: &slot.head };
+        let (worktree, branch, since) = (&slot.path, &slot.branch, &slot.head);
+        let request = CommitRequest { worktree, branch, message: "work", trailers: &[], since };
         commit_all(&world.repository(), &request).unwrap();
         assert_eq!(git(&slot.path, &["show", "HEAD:src/b.rs"]), "b");
         assert!(!slot.path.join("src").exists());

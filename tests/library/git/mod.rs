@@ -11,6 +11,7 @@ mod plain;
 mod pool;
 mod provision;
 mod publish;
+mod refused;
 mod remote;
 mod repository;
 mod takeover;

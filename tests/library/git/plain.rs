@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use lanekeeper::event::Worktree;
-use lanekeeper::git::{CommitRequest, Committed, Repository, commit_all, snapshot_of_head};
+use lanekeeper::git::{CommitRequest, Committed, Repository, SnapshotRequest, commit_all, snapshot_of_head};
 
 use crate::git::support::*;
 
@@ -15,8 +15,8 @@ fn lane(world: &World) -> Worktree {
 }
 
 fn commit_in(repository: &Repository, slot: &Worktree) -> Committed {
-    let request =
-        CommitRequest { worktree: &slot.path, message: "work", trailers: &[("Run", "r1")], since: &slot.head };
+    let (worktree, branch, since) = (&slot.path, &slot.branch, &slot.head);
+    let request = CommitRequest { worktree, branch, message: "work", trailers: &[("Run", "r1")], since };
     commit_all(repository, &request).unwrap()
 }
 
@@ -45,7 +45,10 @@ pinned_tests! {
         let trace = traced();
         let committed = commit_in(&repository, &slot);
         let reference = "refs/lanekeeper/checkpoint/P1-A/1";
-        let keep = |head| snapshot_of_head(&repository, &slot.path, head, reference, "kept").unwrap();
+        let keep = |head| {
+            let request = SnapshotRequest { worktree: &slot.path, reference, message: "kept", head, since: head };
+            snapshot_of_head(&repository, &request).unwrap()
+        };
         let kept = keep(&committed.head).unwrap();
         // And once for all lanes what the settings say.
         let (expected, commands) = ([" add ", " config "], commands(&trace));
@@ -64,6 +67,20 @@ pinned_tests! {
         assert_eq!(keep(&committed.head), None);
         fs::remove_file(world.main.join(".git/worktrees/01/lanekeeper.hook")).unwrap();
         assert_eq!(keep(&world.head()), None);
+    }
+
+    fn work_is_in_the_name_that_its_worktree_is_configured_with() {
+        let world = World::new();
+        let (slot, repository) = (lane(&world), world.repository());
+        git(&world.main, &["config", "extensions.worktreeConfig", "true"]);
+        git(&slot.path, &["config", "--worktree", "user.name", "Agent"]);
+        let head = commit_in(&repository, &slot).head;
+        let (worktree, reference) = (&slot.path, "refs/lanekeeper/checkpoint/P1-A/1");
+        let request = SnapshotRequest { worktree, reference, message: "kept", head: &head, since: &head };
+        let kept = snapshot_of_head(&repository, &request).unwrap().unwrap();
+        for commit in [&head, &kept.commit] {
+            assert_eq!(git(&world.main, &["show", "-s", "--format=%an %cn", commit.as_str()]), "Agent Agent");
+        }
     }
 
     fn attributes_are_minded_wherever_they_stand() {

@@ -59,7 +59,7 @@ pinned_tests! {
         let slot = pool.open(&holder("A", None), &fresh("lane/P1/A", &base)).unwrap();
         write(&slot.path.join("new"), "x");
         let request = lanekeeper::git::CommitRequest {
-            worktree: &slot.path, message: "work", trailers: &[], since: &base,
+            worktree: &slot.path, branch: &slot.branch, message: "work", trailers: &[], since: &base,
         };
         let head = lanekeeper::git::commit_all(&repository, &request).unwrap().head;
         assert_eq!(repository.changed_paths(&base, &head).unwrap(), ["new"]);
@@ -178,11 +178,11 @@ fn without_a_name_commits_are_lanekeepers() {
     fn body() {
         let world = World::new();
         fs::write(std::env::var_os("GIT_CONFIG_GLOBAL").unwrap(), "").unwrap();
-        git(&world.main, &["checkout", "-q", "--detach"]);
         write(&world.main.join("a.txt"), "b\n");
         let base = world.head();
         let request = lanekeeper::git::CommitRequest {
             worktree: &world.main,
+            branch: "main",
             message: "work",
             trailers: &[("Run", "r1")],
             since: &base,

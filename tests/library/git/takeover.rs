@@ -246,7 +246,8 @@ fn whole_life(main: &Path, base: &CommitId) {
         let reference = "refs/lanekeeper/checkpoint/P1-A/1";
         let request = SnapshotRequest { worktree: &slot.path, reference, message: "kept", head: base, since: base };
         snapshot(&repository, &request).unwrap();
-        let request = CommitRequest { worktree: &slot.path, message: "work", trailers: &[], since: base };
+        let (worktree, branch) = (&slot.path, &slot.branch);
+        let request = CommitRequest { worktree, branch, message: "work", trailers: &[], since: base };
         let head = commit_all(&repository, &request).unwrap().head;
         assert_eq!(repository.changed_paths(base, &head).unwrap(), ["work"]);
         pool.release(&held_by, &[head]).unwrap();

@@ -21,6 +21,7 @@ fn lane(world: &World) -> Worktree {
 fn commit_in(world: &World, slot: &Worktree) -> Result<Committed, GitError> {
     let request = CommitRequest {
         worktree: &slot.path,
+        branch: &slot.branch,
         message: "work",
         trailers: &[("Run", "r1"), ("Lane", "A")],
         since: &slot.head,
@@ -97,14 +98,15 @@ pinned_tests! {
         git(&slot.path, &["checkout", "-q", "-b", "theirs", world.head().as_str()]);
         write(&slot.path.join("a.txt"), "theirs\n");
         commit(&slot.path, "theirs");
-        assert!(!git_output(&slot.path, &["merge", "lane/P1/A"]).status.success());
+        git(&slot.path, &["checkout", "-q", "lane/P1/A"]);
+        assert!(!git_output(&slot.path, &["merge", "theirs"]).status.success());
         let merging = commit_in(&world, &slot);
         assert!(matches!(merging, Err(GitError::OperationInProgress { which: "a merge", .. })));
         git(&slot.path, &["merge", "--quit"]);
         let conflicted = commit_in(&world, &slot);
         assert!(matches!(conflicted, Err(GitError::OperationInProgress { which: "resolving conflicts", .. })));
         git(&slot.path, &["reset", "-q", "--hard"]);
-        assert!(!git_output(&slot.path, &["rebase", "lane/P1/A"]).status.success());
+        assert!(!git_output(&slot.path, &["rebase", "theirs"]).status.success());
         let rebasing = commit_in(&world, &slot);
         assert!(matches!(rebasing, Err(GitError::OperationInProgress { which: "a rebase", .. })));
         assert!(adopt_head(&world.repository(), &slot.path, "lane/P1/A").is_err());
@@ -128,6 +130,8 @@ pinned_tests! {
         git(&slot.path, &["checkout", "-q", "-b", "my-own"]);
         let work = commit(&slot.path, "work");
         write(&slot.path.join("unsaved"), "x");
+        let on_another = commit_in(&world, &slot);
+        assert!(matches!(on_another, Err(GitError::Astray { on: Some(branch), .. }) if branch == "my-own"));
         for _ in 0..2 {
             assert_eq!(adopt().unwrap(), work);
         }

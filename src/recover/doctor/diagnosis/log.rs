@@ -83,7 +83,7 @@ fn later(records: &[Record], stranded: usize, remains: &Remains) -> Vec<String> 
         let lane = it.lane.as_ref().map_or("the phase".to_owned(), |lane| format!("lane {lane}"));
         format!("checkpoint {} of {lane}: {} at {}", it.stage, it.status, it.timestamp)
     }));
-    let known_jobs: Vec<_> = expected.known_jobs().map(crate::model::JobId::directory).collect();
+    let known_jobs: Vec<_> = expected.jobs().map(|job| job.job.directory()).collect();
     later.extend(remains.jobs.iter().filter(|it| !known_jobs.contains(it)).map(|it| format!("job {}", it.display())));
     let snapshot = |name: &str| expected.snapshots().any(|known| known == name);
     later.extend(remains.snapshots.iter().filter(|(name, _)| !snapshot(name)).map(|(name, _)| name.clone()));
