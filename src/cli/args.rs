@@ -161,6 +161,8 @@ pub(crate) enum Command {
     },
     /// Serve runs to agents by the Model Context Protocol, over standard input and output
     Mcp,
+    /// Send a notification to the targets that are set, to try them
+    Notify,
     /// See a run with failures, a kill and a resume in a scratch repository
     Demo(Demo),
     /// Write a shell's completion script to standard output

@@ -18,6 +18,7 @@ mod log_error;
 mod logs;
 mod manual;
 mod mcp;
+mod notify;
 mod plan;
 mod printer;
 mod report;
@@ -88,6 +89,7 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
         Command::Clean(arguments) => clean::run(context, &arguments),
         Command::Doctor(arguments) => doctor::run(context, &arguments),
         Command::Init(arguments) => init::run(context, &arguments),
+        Command::Notify => notify::run(context),
         Command::Mcp => mcp::run(context),
         Command::Hook { event } => Ok(hook::run(global, context.printer, event)),
         Command::Completions { shell } => manual::completions(context, shell),

@@ -49,7 +49,7 @@ pub use plan::{
     Agent, AgentOptions, Approval, Gates, Lane, MergeMode, Plan, PlanFormat, PlanParts, Round, Task, TaskKind,
     Timeouts, UNSET_RUNNER,
 };
-pub use progress::Progress;
+pub use progress::{NotifyOn, Progress};
 pub use pull_request::{ForgeChoice, PullRequest};
 pub use redact::Redactor;
 pub use reporting::{Ci, ReportFormat};

@@ -16,3 +16,15 @@ word_enum! {
         None = "none",
     }
 }
+
+word_enum! {
+    /// What people are notified of.
+    NotifyOn {
+        /// Somebody must answer, or do something.
+        NeedsYou = "needs_you",
+        /// A lane or the run failed.
+        Failed = "failed",
+        /// The run is done.
+        Done = "done",
+    }
+}

@@ -17,11 +17,13 @@ use crate::projection::styles::Styles;
 
 mod jsonl;
 mod live;
+mod notifier;
 mod plain;
 pub mod projections;
 
 pub(crate) use jsonl::Jsonl;
 pub(crate) use live::Live;
+pub(crate) use notifier::Notifier;
 pub(crate) use plain::Plain;
 
 /// Shows a run. A reporter that returns an error is not called again.

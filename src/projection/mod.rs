@@ -9,6 +9,7 @@ pub(crate) mod history;
 mod interfaces;
 pub(crate) mod line;
 mod next_steps;
+pub(crate) mod notification;
 pub(crate) mod pull_request;
 pub(crate) mod report;
 pub(crate) mod snapshots;

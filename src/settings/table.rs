@@ -259,6 +259,18 @@ settings! {
     ci: Ci {
         Kind::Choice(words::<Ci>), value::choice, flags ["--ci"], default "auto" = |_| Ci::Auto
     }
+    /// The program and its arguments that get each notification, as JSON on standard input.
+    notify_command: Option<Vec<String>> {
+        Kind::List, some(value::arguments), default "none" = |_| None
+    }
+    /// The address that each notification is posted to as JSON, or `$NAME`, the variable that holds it.
+    notify_webhook: Option<String> {
+        Kind::Text, some(value::webhook), default "none" = |_| None
+    }
+    /// Whether notifications are shown on the desktop.
+    notify_desktop: bool {
+        Kind::Boolean, value::boolean, default "false" = |_| false
+    }
     /// What opens pull requests with `merge = "pr"`.
     forge: ForgeChoice {
         Kind::Choice(words::<ForgeChoice>), value::choice, default "auto" = |_| ForgeChoice::Auto

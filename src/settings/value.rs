@@ -40,6 +40,15 @@ pub fn runner(text: &str) -> Result<String, String> {
     AgentName::new(text).map(String::from).map_err(|error| error.to_string())
 }
 
+pub fn webhook(text: &str) -> Result<String, String> {
+    let valid = !text.is_empty() && !text.contains(char::is_whitespace);
+    if valid {
+        Ok(text.to_owned())
+    } else {
+        Err("an address, or `$NAME` for a variable with one, is needed".to_owned())
+    }
+}
+
 pub fn session(text: &str) -> Result<String, String> {
     if text.trim().is_empty() || text.contains(char::is_control) {
         return Err(format!("{text:?} names no session"));

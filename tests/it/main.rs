@@ -33,6 +33,7 @@ mod mcp;
 mod merge;
 mod misbehaving;
 mod must_haves;
+mod notify;
 mod output;
 mod people;
 mod person;

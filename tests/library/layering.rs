@@ -82,9 +82,10 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
             Some([&["model", "event", "schedule", "diagnose", "runner", "prompt", "fs", "timing"], DOORS].concat())
         }
         "engine" => Some(vec!["model", "event", "schedule", "store", "git", "fs", "timing", "executor"]),
-        "cli" => {
-            Some([PURE, DOORS, &["state_sync", "recover", "executor", "engine", "progress", "timing", "fs"]].concat())
-        }
+        "cli" => Some(
+            [PURE, DOORS, &["state_sync", "recover", "executor", "engine", "progress", "timing", "time_limit", "fs"]]
+                .concat(),
+        ),
         _ => None,
     }
 }

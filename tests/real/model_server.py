@@ -22,8 +22,9 @@ its base URL, such as http://127.0.0.1:PORT/write/v1:
     decline   says that it will not do it
     empty     answers with an empty text
 
-Which file is written stands in the prompt, on a line `LANE FILE: path`; each such path counts as a lane. It prints
-its port and serves until it is killed. `--log FILE` keeps the requests, one JSON line each.
+Which file is written stands in the prompt, on a line `LANE FILE: path`; each such path counts as a lane. If the prompt
+is that of a review, the model runs the command that shows the changes instead, with the program's shell, and approves
+them if there are any. It prints its port and serves until it is killed. `--log FILE` keeps the requests, one JSON line each.
 """
 
 import argparse
@@ -35,6 +36,7 @@ import time
 import uuid
 
 LANE_FILE = re.compile(r"LANE FILE: ([\w./$-]+)")
+REVIEW = re.compile(r"git diff --stat (\w{40} \w{40})")
 DONE = "The file is written."
 # What is said in scenarios in which no tool is used.
 SPOKEN = {
@@ -128,8 +130,23 @@ def tool(tools, names):
     return next((name for name in names if name in tools), None)
 
 
-def script_for(path):
+def verdict_script(request):
+    """What a reviewer runs that does as the prompt says; None if the prompt is not that of a review."""
+    shown = [commits for text in texts(request) for commits in REVIEW.findall(text)]
+    if not shown:
+        return None
+    approval = json.dumps({"status": "COMPLETE", "decision": "APPROVED"})
+    return f"git diff --stat {shown[-1]} | grep '|' && printf '%s' '{approval}' > \"$LANEKEEPER_STATUS_FILE\""
+
+
+def uses_shell(scenario, request):
+    return scenario == "shell" or verdict_script(request) is not None
+
+
+def script_for(path, request):
     """A shell line without substitutions of commands, which Gemini CLI refuses."""
+    if verdict := verdict_script(request):
+        return verdict
     directory = path.rpartition("/")[0] or "."
     return f'mkdir -p "{directory}" && printf "%s\\n" "{path} is written" > "{path}"'
 
@@ -154,8 +171,8 @@ class Anthropic:
         path = wanted_in(scenario, request["messages"], lambda turn: '"tool_result"' in json.dumps(turn))
         if path and tools:
             own = {"name": "Write", "input": {"file_path": path, "content": content_of(path)}}
-            shell = {"name": "Bash", "input": {"command": script_for(path), "description": "Writes the file"}}
-            return {"type": "tool_use", "id": new_id("toolu"), **(shell if scenario == "shell" else own)}
+            shell = {"name": "Bash", "input": {"command": script_for(path, request), "description": "Writes the file"}}
+            return {"type": "tool_use", "id": new_id("toolu"), **(shell if uses_shell(scenario, request) else own)}
         return {"type": "text", "text": said_in(scenario)}
 
     @classmethod
@@ -210,7 +227,7 @@ class Responses:
         path = wanted_in(scenario, turns, lambda turn: str(turn.get("type", "")).endswith("call_output"))
         name = tool(tools, ["exec_command", "shell_command", "shell"])
         if path and name:
-            script = script_for(path)
+            script = script_for(path, request)
             arguments = {
                 "exec_command": {"cmd": script},
                 "shell_command": {"command": script},
@@ -262,8 +279,8 @@ class Gemini:
         path = wanted_in(scenario, turns, lambda turn: any("functionResponse" in part for part in turn.get("parts", [])))
         if path and declared:
             own = {"name": "write_file", "args": {"file_path": path, "content": content_of(path)}}
-            shell = {"name": "run_shell_command", "args": {"command": script_for(path)}}
-            return {"functionCall": shell if scenario == "shell" else own}
+            shell = {"name": "run_shell_command", "args": {"command": script_for(path, request)}}
+            return {"functionCall": shell if uses_shell(scenario, request) else own}
         if "complexity_score" in json.dumps(request):
             return {"text": json.dumps({"complexity_reasoning": "One small file.", "complexity_score": 10})}
         return {"text": said_in(scenario)}
@@ -292,9 +309,9 @@ class Chat:
         path = wanted_in(scenario, request["messages"], lambda turn: turn["role"] == "tool")
         if path and tools:
             own = {"name": "write", "arguments": json.dumps({"filePath": path, "content": content_of(path)})}
-            shell = {"name": "bash", "arguments": json.dumps({"command": script_for(path), "description": "Writes"})}
+            shell = {"name": "bash", "arguments": json.dumps({"command": script_for(path, request), "description": "Writes"})}
             call = {"index": 0, "id": new_id("call"), "type": "function"}
-            call["function"] = shell if scenario == "shell" else own
+            call["function"] = shell if uses_shell(scenario, request) else own
             return {"role": "assistant", "content": None, "tool_calls": [call]}
         if path and not tools and "SEARCH/REPLACE" in json.dumps(request["messages"]):
             block = f"{path}\n```\n<<<<<<< SEARCH\n=======\n{content_of(path)}>>>>>>> REPLACE\n```\n"

@@ -10,7 +10,7 @@ use super::switches::SwitchWatch;
 use crate::cli::args::Format;
 use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
-use crate::cli::{ci, report};
+use crate::cli::{ci, notify, report};
 use crate::engine::{Sight, drive};
 use crate::event::{Event, RunStarted};
 use crate::executor::{Executor, RunClock};
@@ -49,7 +49,8 @@ pub(super) fn execute(
     let mut waits = context.timings.as_ref().map(|timings| Waits::new(timings, &within.settings, &run.plan, &view));
     // The writer of projections may still need it; it would take memory for as long as the run takes.
     drop(run.records);
-    let mut fan_out = reporters(context, &within.settings, view, run.plan.clone(), &directory);
+    let fan_out = reporters(context, &within.settings, view, run.plan.clone(), &directory);
+    let mut fan_out = notify::reporter(within, &directory, fan_out);
     let ended = drive(executor, run.journal, run.state, first, &mut |sight| match sight {
         Sight::Records(records) => {
             projections.send(records);

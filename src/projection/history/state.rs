@@ -59,6 +59,11 @@ impl LaneState {
         matches!(self, Self::Merged | Self::Proposed)
     }
 
+    /// Whether a person must answer before the lane goes on.
+    pub fn needs_person(self) -> bool {
+        matches!(self, Self::NeedsApproval(_) | Self::NeedsPerson)
+    }
+
     /// Whether the lane is at work, or would be if the user answered.
     pub fn is_active(self) -> bool {
         match self {

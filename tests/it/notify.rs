@@ -1,0 +1,108 @@
+//! Notifications of people who do not watch a run.
+
+use serde_json::Value;
+
+use crate::support::{RUN, TestEnv, wait_until};
+
+const APPROVAL: &str = "[[lane]]\nid = \"A\"\napproval = [\"changes\"]\ncommand = \"echo a > a.txt\"\n";
+const FAILS: &str = "[[lane]]\nid = \"B\"\nretries = 0\ncommand = \"echo secret-of-mine; exit 3\"\n";
+
+fn settings(env: &TestEnv, text: &str) {
+    env.write("repo/lanekeeper.toml", text);
+    env.commit("settings");
+}
+
+/// The notifications that the program `tell` got, by event and lane.
+fn told(env: &TestEnv, count: usize) -> Vec<Value> {
+    let place = env.path("scratch/told");
+    let read = || std::fs::read_to_string(&place).unwrap_or_default();
+    wait_until("the notifications", || read().lines().count() >= count);
+    read().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+const TELL: &str = "#!/bin/sh\ntext=$(cat)\nprintf '%s\\n' \"$text\" >> \"$SCRATCH/told\"\n";
+
+#[test]
+fn a_command_gets_what_needs_somebody_what_failed_and_how_the_run_ended() {
+    let env = TestEnv::new();
+    env.program("tell", TELL);
+    settings(&env, "notify_command = [\"tell\"]\n");
+    env.plan(&format!("{APPROVAL}{FAILS}"));
+    env.execute(&[]).exits(1);
+    let told = told(&env, 3);
+    assert_eq!(told.len(), 3, "{told:?}");
+    let about = |event: &str, lane: Value| {
+        let found = told.iter().find(|it| it["event"] == event && it["lane"] == lane);
+        found.unwrap_or_else(|| panic!("no {event} of {lane}: {told:?}"))
+    };
+    let question = about("needs_you", "A".into());
+    assert_eq!((&question["run_id"], &question["title"]), (&RUN.into(), &"P1 A needs you".into()));
+    assert!(question["commands"][0].as_str().unwrap().contains(&format!("approve {RUN} A")), "{question}");
+    let failed = about("failed", "B".into());
+    assert!(failed["message"].as_str().unwrap().contains("exited with code 3"), "{failed}");
+    assert_eq!(about("failed", Value::Null)["title"], "P1 failed");
+}
+
+#[test]
+fn a_question_is_told_once_also_when_the_run_is_resumed() {
+    let env = TestEnv::new();
+    env.program("tell", TELL);
+    settings(&env, "notify_command = [\"tell\"]\n");
+    env.plan(APPROVAL);
+    env.execute(&[]).exits(3);
+    told(&env, 2);
+    env.lanekeeper(&["approve", RUN, "A"]).exits(0);
+    env.resume(&[]).exits(0);
+    let told = told(&env, 3);
+    let events: Vec<&str> = told.iter().map(|it| it["event"].as_str().unwrap()).collect();
+    assert_eq!(events.iter().filter(|event| **event == "done").count(), 1, "{told:?}");
+    assert_eq!(told.iter().filter(|it| it["lane"] == "A").count(), 1, "{told:?}");
+}
+
+#[test]
+fn a_webhook_gets_json_and_its_address_is_in_no_command_line_and_no_file() {
+    let env = TestEnv::new();
+    env.program("curl", "#!/bin/sh\necho \"$*\" >> \"$SCRATCH/arguments\"\n{ cat; } >> \"$SCRATCH/request\"\nexit 7\n");
+    settings(&env, "notify_webhook = \"$HOOK\"\n");
+    env.plan("[[lane]]\nid = \"A\"\nname = \"the \\\"best\\\"\"\ncommand = \"echo a > a.txt\"\n");
+    let plan = env.path("plan.toml");
+    let arguments = ["execute-phase", plan.to_str().unwrap(), "--run-id", RUN];
+    let address = "https://hooks.example.org/T0KEN";
+    env.lanekeeper_with(&arguments, |command| command.env("HOOK", address)).exits(0);
+    let log = env.path(&format!("repo/.claude/ai-dev-kit/run-logs/{RUN}/notify.log"));
+    wait_until("the failure", || std::fs::read_to_string(&log).is_ok_and(|text| text.contains("exit status: 7")));
+    let request = env.scratch("request");
+    assert!(request.starts_with(&format!("url = \"{address}\"\n")), "{request}");
+    let data = request.lines().find_map(|line| line.strip_prefix("data-raw = ")).unwrap();
+    let sent: Value = serde_json::from_str(&serde_json::from_str::<String>(data).unwrap()).unwrap();
+    assert_eq!((&sent["event"], &sent["title"]), (&"done".into(), &"P1 is done".into()));
+    assert!(!env.scratch("arguments").contains("T0KEN"));
+    for file in crate::support::all_files(&env.path("repo")) {
+        let bytes = std::fs::read(&file).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&bytes).contains("T0KEN"), "{}", file.display());
+    }
+}
+
+#[test]
+fn a_target_that_never_answers_delays_no_run() {
+    let env = TestEnv::new();
+    env.program("stuck", "#!/bin/sh\ntouch \"$SCRATCH/stuck\"\nexec wait-for never\n");
+    settings(&env, "notify_command = [\"stuck\"]\n");
+    env.plan("[[lane]]\nid = \"A\"\ncommand = \"echo a > a.txt\"\n");
+    env.execute(&[]).exits(0);
+    wait_until("the target", || env.path("scratch/stuck").exists());
+}
+
+#[test]
+fn targets_can_be_tried_and_a_wrong_one_is_an_error() {
+    let env = TestEnv::new();
+    env.lanekeeper(&["notify"]).exits(2).says(&["no target for notifications"]);
+    settings(&env, "notify_command = [\"no-such-program\"]\n");
+    env.lanekeeper(&["notify"]).exits(1).says(&["cannot run `no-such-program`"]);
+    env.program("tell", TELL);
+    settings(&env, "notify_command = [\"tell\"]\n");
+    env.lanekeeper(&["notify"]).exits(0);
+    assert_eq!(told(&env, 1)[0]["title"], "Lanekeeper");
+    settings(&env, "notify_webhook = \"two words\"\n");
+    env.lanekeeper(&["notify"]).exits(2).says(&["lanekeeper.toml:1:18", "an address"]);
+}
