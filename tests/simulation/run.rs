@@ -309,7 +309,11 @@ impl Simulation {
             Some(LaneEnd::Blocked(_)) => "blocked",
             _ => "other",
         };
-        let lanes = state.plan().indices().map(word).collect();
+        let lanes: Vec<&str> = state.plan().indices().map(word).collect();
+        let expected = self.world.expected();
+        if (&lanes, code) != (&expected.0, expected.1) {
+            return Err(format!("the run ended with {lanes:?} and {code}, not with {expected:?}"));
+        }
         Ok(Ending { lanes, code, integrated: self.world.integrated() })
     }
 }

@@ -1,5 +1,6 @@
 //! The world that survives a crash: jobs, git, and what was written down.
 
+mod expected;
 mod jobs;
 mod merging;
 
