@@ -151,3 +151,6 @@ impl Worker<'_> {
         agent.session = transcript.and_then(|transcript| transcript.continuable(agent.session.as_ref()));
     }
 }
+
+#[cfg(test)]
+mod tests;
