@@ -1,11 +1,11 @@
-//! Plans for the unit tests of this module.
+//! Plans and their parts for the unit tests of this module.
 
 use std::time::Duration;
 
 use crate::model::plan::{AgentWorktrees, RetryFrom};
 use crate::model::{
-    Agent, AgentName, CommandLine, Gates, Lane, LaneId, LaneIndex, PhaseId, Plan, PlanParts, Round, Task, TaskId,
-    TaskKind, Timeouts,
+    Agent, AgentName, CommandLine, CommitId, ExitCause, Gates, JobExit, Lane, LaneId, LaneIndex, PhaseId, Plan,
+    PlanParts, Round, Task, TaskId, TaskKind, Timeouts, Timestamp,
 };
 
 /// A lane with one agent, `engineer`, and its one task.
@@ -72,4 +72,24 @@ pub(in crate::schedule) fn plan(lanes: Vec<Lane>, exclusions: &[(u32, u32)]) -> 
         runners: std::collections::BTreeMap::new(),
     };
     Plan::new(parts).unwrap()
+}
+
+pub(in crate::schedule) fn commit(number: u32) -> CommitId {
+    CommitId::new(&format!("{number:040x}")).unwrap()
+}
+
+pub(in crate::schedule) fn moment(millis: i64) -> Timestamp {
+    Timestamp::from_unix_millis(millis)
+}
+
+pub(in crate::schedule) fn exit(cause: ExitCause, exit_code: i32) -> JobExit {
+    JobExit {
+        cause,
+        exit_code,
+        command: "agent --go".into(),
+        started_at: moment(0),
+        finished_at: moment(0),
+        tail: vec!["a".into(), " ".into(), "b".into()],
+        notes: "why".into(),
+    }
 }

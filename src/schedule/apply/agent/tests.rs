@@ -1,11 +1,7 @@
 use super::*;
 use crate::event::Event;
 use crate::model::{LaneId, Session, Usage};
-use crate::schedule::sample_plans::{lane, plan};
-
-fn commit(number: u32) -> CommitId {
-    CommitId::new(&format!("{number:040x}")).unwrap()
-}
+use crate::schedule::sample_plans::{commit, lane, plan};
 
 fn taken(reason: SnapshotReason, reference: &str) -> Event {
     let agent = Some(AgentName::new("engineer").unwrap());

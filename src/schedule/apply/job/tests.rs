@@ -1,21 +1,8 @@
 use super::*;
 use crate::event::AgentReport;
 use crate::model::{Outage, OutageKind, Session, Transcript, Usage};
-use crate::schedule::sample_plans::{lane, plan};
+use crate::schedule::sample_plans::{exit, lane, plan};
 use crate::schedule::state::agent::AgentState;
-
-fn exit(cause: ExitCause, exit_code: i32) -> JobExit {
-    let moment = Timestamp::from_unix_millis(0);
-    JobExit {
-        cause,
-        exit_code,
-        command: "agent".into(),
-        started_at: moment,
-        finished_at: moment,
-        tail: Vec::new(),
-        notes: String::new(),
-    }
-}
 
 /// An agent that continued `session`, after such an attempt.
 fn heard(session: Option<&str>, exit: &JobExit, words: Words<'_>) -> AgentState {

@@ -1,19 +1,6 @@
 use super::*;
-use crate::model::{Outage, OutageKind, TaskId, Timestamp};
-use crate::schedule::sample_plans::lane;
-
-fn exit(cause: ExitCause, exit_code: i32) -> JobExit {
-    let moment = Timestamp::from_unix_millis(0);
-    JobExit {
-        cause,
-        exit_code,
-        command: "agent --go".into(),
-        started_at: moment,
-        finished_at: moment,
-        tail: vec!["a".into(), " ".into(), "b".into()],
-        notes: "why".into(),
-    }
-}
+use crate::model::{Outage, OutageKind, TaskId};
+use crate::schedule::sample_plans::{exit, lane};
 
 fn report(status: &str, decision: &str, message: &str) -> AgentReport {
     AgentReport { status: status.into(), decision: decision.into(), message: message.into(), ..AgentReport::default() }
