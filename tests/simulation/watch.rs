@@ -1,5 +1,6 @@
 //! What must hold of the records of a run, in the order in which they become durable.
 
+mod beginnings;
 mod finish;
 mod looks;
 mod restarts;
@@ -8,7 +9,7 @@ mod stops;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use lanekeeper::event::{Event, LaneStage};
+use lanekeeper::event::{Event, LaneStage, Record};
 use lanekeeper::model::{Budget, HumanGate, JobId, JobRole, Lane, LaneId, Plan, Round, TaskId, Usage};
 
 /// Far more than the agents of a lane may use, outages included.
@@ -28,6 +29,7 @@ pub struct Watch {
     /// Tasks that have to be done again before their lane may be merged.
     again: BTreeMap<LaneId, BTreeSet<TaskId>>,
     pub stops: stops::Stops,
+    beginnings: beginnings::Beginnings,
     restarts: restarts::Restarts,
     looks: looks::Looks,
     pub finish: finish::Finish,
@@ -45,6 +47,7 @@ impl Watch {
             retries: BTreeMap::new(),
             again: BTreeMap::new(),
             stops: Default::default(),
+            beginnings: Default::default(),
             restarts: Default::default(),
             looks: Default::default(),
             finish: Default::default(),
@@ -52,10 +55,12 @@ impl Watch {
     }
 
     /// What is wrong with a record that follows those before it.
-    pub fn see(&mut self, event: &Event) -> Vec<String> {
+    pub fn see(&mut self, record: &Record) -> Vec<String> {
+        let event = &record.event;
         let parts = [
             self.see_itself(event),
             self.stops.see(event),
+            self.beginnings.see(&self.plan, record),
             self.restarts.see(&self.plan, event),
             self.looks.see(&self.plan, event),
             self.finish.see(&self.plan, event),

@@ -168,7 +168,7 @@ impl World {
     /// What is on disk now, as far as something must be there before it is acted upon.
     pub fn learn(&mut self, durable: &[Record]) {
         for record in durable {
-            self.violations.extend(self.watch.see(&record.event));
+            self.violations.extend(self.watch.see(record));
             match &record.event {
                 Event::JobPlanned { job } => drop(self.planned.insert(job.clone())),
                 Event::CheckpointReached { lane: Some(lane), checkpoint } => {
