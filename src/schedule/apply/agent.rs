@@ -288,4 +288,5 @@ impl<'a> Worker<'a> {
 }
 
 #[cfg(test)]
+#[path = "agent_tests.rs"]
 mod tests;
