@@ -85,3 +85,6 @@ impl LaneState {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,8 @@ mod apply;
 mod completion;
 mod decide;
 mod next_lane;
+#[cfg(test)]
+mod sample_plans;
 mod state;
 
 pub use action::Action;

@@ -29,8 +29,28 @@ impl Simulation {
         if self.world.jobs.values().any(|job| job.exit.is_none()) {
             return Err("a job outlived the run".to_owned());
         }
+        self.check_reasons()?;
         self.check_sequences()?;
         self.check_tasks_done_once()
+    }
+
+    /// A lane that never began names what keeps it, and how that ended.
+    fn check_reasons(&self) -> Result<(), String> {
+        let (state, plan) = (self.run_loop.state(), &self.world.plan);
+        for lane in plan.indices().filter(|lane| !state.lane(*lane).has_begun()) {
+            let reason = |on: &LaneIndex| {
+                let how = match state.lane(*on).end() {
+                    Some(LaneEnd::Failed(_)) => "failed",
+                    _ => "is blocked",
+                };
+                Some(LaneEnd::Blocked(format!("it depends on {}, which {how}", plan.lane(*on).id)))
+            };
+            let end = state.lane(lane).end();
+            if !plan.dag().dependencies(lane).iter().any(|on| reason(on).as_ref() == end) {
+                return Err(format!("{} ended with {end:?}", plan.lane(lane).id));
+            }
+        }
+        Ok(())
     }
 
     /// A lane that is over has one pull request, for its head, unless it changed nothing; and nobody moved the

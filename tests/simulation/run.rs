@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lanekeeper::engine::run_loop::{Log, RunLoop, Step};
 use lanekeeper::event::{Event, Record, RunOutcome, RunStarted};
-use lanekeeper::model::{CommitId, Dollars, JobId, Timestamp, Transcript, Usage};
+use lanekeeper::model::{CommitId, Dollars, JobId, MergeMode, Timestamp, Transcript, Usage};
 use lanekeeper::schedule::{Action, LaneEnd, LaneState, RunState};
 
 use super::beginning::run_started;
@@ -117,6 +117,7 @@ impl Simulation {
         let started = started(&self.world, self.left);
         self.world.watch.fail_fast = started.options.fail_fast;
         self.world.watch.budget = started.options.budget;
+        self.world.watch.finish.merges_here = started.options.merge == MergeMode::Local;
         self.take_in(vec![Event::RunStarted(Box::new(started))], vec![])?;
         for _ in 0..20_000 {
             if let Some((outcome, code)) = self.run_loop.state().finished() {
@@ -267,9 +268,21 @@ impl Simulation {
             let lane_branch = self.world.lane_branch_of(&action);
             self.under_way.push(UnderWay { action, lane_branch, acts_at, answers_at, answer: None });
         }
+        self.check_stops();
         match self.world.violations.first() {
             Some(violation) => Err(violation.clone()),
             None => Ok(()),
+        }
+    }
+
+    /// What runs in a lane that is to stop is being stopped, as hard as that was asked for.
+    fn check_stops(&mut self) {
+        for job in self.run_loop.state().running_jobs().filter(|job| job.lane.is_some()) {
+            let Some(force) = self.world.watch.stops.force(job.lane.as_ref()) else { continue };
+            let stop = Action::StopJob { job: job.clone(), force };
+            if !self.under_way.iter().any(|way| way.action == stop) {
+                self.world.violations.push(format!("{job} is not stopped, by force: {force}"));
+            }
         }
     }
 
@@ -309,7 +322,11 @@ impl Simulation {
             Some(LaneEnd::Blocked(_)) => "blocked",
             _ => "other",
         };
-        let lanes = state.plan().indices().map(word).collect();
+        let lanes: Vec<&str> = state.plan().indices().map(word).collect();
+        let expected = self.world.expected();
+        if (&lanes, code) != (&expected.0, expected.1) {
+            return Err(format!("the run ended with {lanes:?} and {code}, not with {expected:?}"));
+        }
         Ok(Ending { lanes, code, integrated: self.world.integrated() })
     }
 }

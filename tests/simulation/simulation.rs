@@ -71,6 +71,7 @@ fn phases_take_hardly_longer_than_they_must_and_never_longer_than_by_waves() {
     let worse = all.iter().enumerate().filter(|(_, one)| one.is_worse_than_waves());
     let worse: Vec<String> = worse.map(|(seed, one)| format!("seed {seed}, {} places", one.parallel)).collect();
     assert!(worse.is_empty(), "these phases take longer than by waves: {worse:?}");
+    assert!(all.iter().all(|one| one.ratio() >= 1.0), "a phase takes less time than is possible");
     let mean = all.iter().map(makespan::Makespans::ratio).sum::<f64>() / all.len() as f64;
     assert!(mean <= 1.05, "{mean:.3} times the lower bound");
 }

@@ -1,9 +1,15 @@
 //! What must hold of the records of a run, in the order in which they become durable.
 
+mod beginnings;
+mod finish;
+mod looks;
+mod restarts;
+mod stops;
+
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
-use lanekeeper::event::{Event, LaneStage};
+use lanekeeper::event::{Event, LaneStage, Record};
 use lanekeeper::model::{Budget, HumanGate, JobId, JobRole, Lane, LaneId, Plan, Round, TaskId, Usage};
 
 /// Far more than the agents of a lane may use, outages included.
@@ -22,6 +28,11 @@ pub struct Watch {
     retries: BTreeMap<LaneId, u32>,
     /// Tasks that have to be done again before their lane may be merged.
     again: BTreeMap<LaneId, BTreeSet<TaskId>>,
+    pub stops: stops::Stops,
+    beginnings: beginnings::Beginnings,
+    restarts: restarts::Restarts,
+    looks: looks::Looks,
+    pub finish: finish::Finish,
 }
 
 impl Watch {
@@ -35,11 +46,29 @@ impl Watch {
             exited: HashSet::new(),
             retries: BTreeMap::new(),
             again: BTreeMap::new(),
+            stops: Default::default(),
+            beginnings: Default::default(),
+            restarts: Default::default(),
+            looks: Default::default(),
+            finish: Default::default(),
         }
     }
 
     /// What is wrong with a record that follows those before it.
-    pub fn see(&mut self, event: &Event) -> Option<String> {
+    pub fn see(&mut self, record: &Record) -> Vec<String> {
+        let event = &record.event;
+        let parts = [
+            self.see_itself(event),
+            self.stops.see(event),
+            self.beginnings.see(&self.plan, record),
+            self.restarts.see(&self.plan, event),
+            self.looks.see(&self.plan, event),
+            self.finish.see(&self.plan, event),
+        ];
+        parts.into_iter().flatten().collect()
+    }
+
+    fn see_itself(&mut self, event: &Event) -> Option<String> {
         match event {
             Event::LaneFailed { .. } => self.failed = true,
             Event::RunResumed { budget, .. } => {

@@ -1,5 +1,6 @@
 //! The world that survives a crash: jobs, git, and what was written down.
 
+mod expected;
 mod jobs;
 mod merging;
 
@@ -167,7 +168,7 @@ impl World {
     /// What is on disk now, as far as something must be there before it is acted upon.
     pub fn learn(&mut self, durable: &[Record]) {
         for record in durable {
-            self.violations.extend(self.watch.see(&record.event));
+            self.violations.extend(self.watch.see(record));
             match &record.event {
                 Event::JobPlanned { job } => drop(self.planned.insert(job.clone())),
                 Event::CheckpointReached { lane: Some(lane), checkpoint } => {

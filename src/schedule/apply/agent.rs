@@ -300,3 +300,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+#[path = "agent_tests.rs"]
+mod tests;

@@ -155,3 +155,6 @@ impl Worker<'_> {
         agent.session = transcript.and_then(|transcript| transcript.continuable(continued.as_ref(), &place));
     }
 }
+
+#[cfg(test)]
+mod tests;

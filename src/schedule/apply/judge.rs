@@ -112,3 +112,6 @@ pub(crate) fn idle_failure(agent: &Agent, said: &[String]) -> Failure {
     };
     Failure { log: said.to_vec(), ..Failure::new(FailureKind::Idle, message) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -134,3 +134,6 @@ fn called(plan: &Lane, name: &str) -> Option<usize> {
     let first_word = |agent: &usize| plan.agents[*agent].name.as_str().split(['-', '_', '.']).next() == Some(name);
     plan.round(Round::Implementation).find(exact).or_else(|| plan.round(Round::Implementation).find(first_word))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,78 +1,7 @@
-use std::time::Duration;
-
 use super::Claim::{Free, Left, Live, Merged};
 use super::*;
-use crate::model::plan::{AgentWorktrees, RetryFrom};
-use crate::model::{
-    Agent, AgentName, CommandLine, Gates, Lane, LaneId, PhaseId, PlanParts, Round, Task, TaskId, TaskKind, Timeouts,
-};
-
-fn lane(id: &str, depends_on: &[u32], minutes: u64, uses: &[&str]) -> Lane {
-    let task = Task {
-        id: TaskId::new("1").unwrap(),
-        name: None,
-        kind: TaskKind::Auto,
-        prompt: String::new(),
-        verify: Vec::new(),
-        max_time: Some(Duration::from_secs(60 * minutes)),
-        files: Vec::new(),
-        interfaces: Vec::new(),
-        acceptance_criteria: Vec::new(),
-        allow_empty: false,
-    };
-    let agent = Agent {
-        name: AgentName::new("engineer").unwrap(),
-        round: Round::Implementation,
-        command: CommandLine::Shell("true".to_owned()),
-        runner: "command".to_owned(),
-        options: Default::default(),
-        env: Default::default(),
-        timeout: None,
-        allow_empty: false,
-        tasks: vec![task],
-    };
-    Lane {
-        id: LaneId::new(id).unwrap(),
-        name: None,
-        depends_on: depends_on.iter().copied().map(LaneIndex).collect(),
-        owns: Vec::new(),
-        ownership: Default::default(),
-        must_haves: Default::default(),
-        tests: Vec::new(),
-        approval: Vec::new(),
-        timeout: None,
-        retries: 3,
-        uses: uses.iter().map(|&pool| pool.to_owned()).collect(),
-        setup: Vec::new(),
-        copy: Vec::new(),
-        env: Default::default(),
-        resume: RetryFrom::Continue,
-        agent_worktrees: AgentWorktrees::On,
-        agents: vec![agent],
-    }
-}
-
-fn plan(lanes: Vec<Lane>, exclusions: &[(u32, u32)]) -> Plan {
-    let parts = PlanParts {
-        phase: PhaseId::new("P1").unwrap(),
-        title: None,
-        base_branch: None,
-        max_parallel: None,
-        merge: None,
-        timeouts: Timeouts::default(),
-        pools: [("two".to_owned(), 2)].into(),
-        gates: Gates::default(),
-        lanes,
-        exclusions: exclusions.iter().map(|&(one, other)| (LaneIndex(one), LaneIndex(other))).collect(),
-        sequences: Vec::new(),
-        added_edges: Vec::new(),
-        interfaces: Vec::new(),
-        skipped: Vec::new(),
-        runners: std::collections::BTreeMap::new(),
-        prompts: std::collections::BTreeMap::new(),
-    };
-    Plan::new(parts).unwrap()
-}
+use crate::model::PlanParts;
+use crate::schedule::sample_plans::{lane, plan};
 
 /// `A` alone, `B` before `C`, `D` after `A` and `C`; `B` begins the longest way.
 fn diamond() -> Plan {
@@ -141,4 +70,15 @@ fn a_pool_is_shared_by_all_sessions() {
     assert_eq!(hindrance(&pooled("two"), &[Live, Free, Free], B), None);
     assert_eq!(hindrance(&pooled("two"), &[Live, Live, Free], C), Some(Hindrance::PoolInUse("two".to_owned())));
     assert_eq!(hindrance(&pooled("unsized"), &[Live, Free, Free], B), Some(Hindrance::PoolInUse("unsized".to_owned())));
+}
+
+#[test]
+fn a_lane_that_comes_later_in_turn_goes_last_until_the_first_one_is_merged() {
+    let lanes = vec![lane("A", &[], 1, &[]), lane("B", &[], 9, &[]), lane("C", &[], 5, &[])];
+    let parts = PlanParts::from(plan(lanes, &[]));
+    let in_turn = Plan::new(PlanParts { sequences: vec![(A, B)], ..parts }).unwrap();
+    assert_eq!(next_lane(&in_turn, &[Free; 3], None), NextLane::Lane(C));
+    assert_eq!(next_lane(&in_turn, &[Free, Free, Merged], None), NextLane::Lane(A));
+    assert_eq!(next_lane(&in_turn, &[Merged, Free, Free], None), NextLane::Lane(B));
+    assert_eq!(next_lane(&in_turn, &[Live, Free, Merged], None), NextLane::Lane(B));
 }

@@ -333,3 +333,6 @@ impl PastFailure {
 
 /// How many failures in a row have to be the same for the retries to end early.
 const ALIKE: usize = 3;
+
+#[cfg(test)]
+mod tests;

@@ -107,3 +107,6 @@ impl FailedGate {
 pub(crate) fn is_unknown(diagnosis: Option<&Diagnosis>) -> bool {
     diagnosis.is_some_and(|diagnosis| diagnosis.class == FailureClass::Unknown)
 }
+
+#[cfg(test)]
+mod tests;

@@ -52,3 +52,6 @@ impl Intake {
         self.queue.extend(new);
     }
 }
+
+#[cfg(test)]
+mod tests;

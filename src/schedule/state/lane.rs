@@ -357,3 +357,6 @@ pub fn approval_at(stage: LaneStage) -> Option<Approval> {
 pub(crate) fn agent_index(lane: &Lane, name: &AgentName) -> Option<usize> {
     lane.agents.iter().position(|agent| agent.name == *name)
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,3 +49,6 @@ impl LaneClock {
         self.parked_since = self.parked_since.map(|_| at);
     }
 }
+
+#[cfg(test)]
+mod tests;

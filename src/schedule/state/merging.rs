@@ -53,3 +53,6 @@ impl Merging {
         is_new
     }
 }
+
+#[cfg(test)]
+mod tests;

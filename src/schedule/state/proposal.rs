@@ -72,3 +72,6 @@ impl ProposalState {
         Self { announced: self.announced, pull_request: self.pull_request, ..Self::default() }
     }
 }
+
+#[cfg(test)]
+mod tests;

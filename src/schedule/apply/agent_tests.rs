@@ -1,0 +1,77 @@
+use super::*;
+use crate::event::Event;
+use crate::model::{LaneId, Session, Usage};
+use crate::schedule::sample_plans::{commit, lane, plan};
+
+fn taken(reason: SnapshotReason, reference: &str) -> Event {
+    let agent = Some(AgentName::new("engineer").unwrap());
+    Event::SnapshotTaken { lane: id(), agent, reason, commit: commit(1), reference: reference.to_owned() }
+}
+
+fn id() -> LaneId {
+    LaneId::new("A").unwrap()
+}
+
+/// The lane of one agent after an event that is about that agent.
+fn after(event: &Event, lane: Lane, prepare: impl Fn(&mut LaneState)) -> LaneState {
+    let plan = plan(vec![lane], &[]);
+    let mut state = LaneState::new(&plan.lanes[0], 0);
+    prepare(&mut state);
+    Worker { plan: &plan, lane: &plan.lanes[0], state: &mut state, at: 0 }.apply(event).unwrap();
+    state
+}
+
+fn plain() -> Lane {
+    lane("A", &[], 1, &[])
+}
+
+#[test]
+fn snapshots_of_what_is_nowhere_else_outlive_the_merge() {
+    let lost = Event::WorktreeLost { lane: id(), agent: Some(AgentName::new("engineer").unwrap()) };
+    for event in [lost, taken(SnapshotReason::External, "refs/c")] {
+        let state = after(&event, plain(), |state| {
+            state.snapshots = vec![("refs/a".to_owned(), commit(1)), ("refs/b".to_owned(), commit(2))];
+            state.agents[0].salvaged = vec!["refs/a".to_owned()];
+            state.agents[0].session = Some(Session { id: "s".into(), usage: Usage::default(), worktree: "/w".into() });
+        });
+        assert_eq!(state.snapshots, [("refs/b".to_owned(), commit(2))]);
+        assert_eq!(state.agents[0].session.is_none(), matches!(event, Event::WorktreeLost { .. }));
+    }
+}
+
+#[test]
+fn only_the_snapshot_that_is_waited_for_counts() {
+    let step = |step: AgentStep, reason| {
+        let prepare = |state: &mut LaneState| {
+            state.agents[0].step = step.clone();
+            state.agents[0].phase = AgentPhase::Checkpointing;
+        };
+        after(&taken(reason, "refs/a"), plain(), prepare).agents.remove(0).step
+    };
+    assert_eq!(step(AgentStep::Snapshotting, SnapshotReason::Failure), AgentStep::Snapshotting);
+    assert_eq!(step(AgentStep::Snapshotting, SnapshotReason::Task), AgentStep::Merging);
+    let salvaging = AgentStep::Salvaging(SnapshotReason::Timeout, None);
+    assert_eq!(step(salvaging.clone(), SnapshotReason::Stop), salvaging);
+    assert_eq!(step(salvaging, SnapshotReason::Timeout), AgentStep::Ready);
+}
+
+#[test]
+fn work_is_refused_that_is_not_the_agents_own_or_not_there() {
+    let committed = |prohibited: &[&str], lane: Lane| {
+        let prohibited = prohibited.iter().map(|path| path.to_string()).collect();
+        let (agent, changed) = (AgentName::new("engineer").unwrap(), Vec::new());
+        let event = Event::WorkCommitted { lane: id(), agent, head: commit(1), changed, prohibited, idle: Idle::No };
+        let prepare = |state: &mut LaneState| {
+            state.agents[0].phase = AgentPhase::Executing;
+            state.agents[0].start = Some(commit(1));
+            state.agents[0].claims_completion = true;
+        };
+        after(&event, lane, prepare).agents.remove(0).step
+    };
+    let AgentStep::Judging(failure) = committed(&["x", "y"], plain()) else { panic!("it passed") };
+    assert_eq!((failure.kind, failure.paths), (FailureKind::Ownership, vec!["x".to_owned(), "y".to_owned()]));
+    let AgentStep::Judging(failure) = committed(&[], plain()) else { panic!("it passed") };
+    assert_eq!(failure.kind, FailureKind::Report);
+    let reads_only = Lane { ownership: OwnershipRule::Nothing, ..plain() };
+    assert_eq!(committed(&[], reads_only), AgentStep::Snapshotting);
+}

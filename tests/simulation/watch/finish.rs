@@ -1,0 +1,58 @@
+//! What belongs to the end of a run: the final gate, the search for what broke it, and an empty pool.
+
+use std::collections::BTreeSet;
+
+use lanekeeper::event::{Event, RunOutcome};
+use lanekeeper::model::{ExitCause, JobRole, LaneId, Plan};
+
+#[derive(Default)]
+pub struct Finish {
+    /// Whether finished lanes are merged into the integration branch.
+    pub merges_here: bool,
+    merged: BTreeSet<LaneId>,
+    /// Since the run was last resumed.
+    life: Life,
+}
+
+#[derive(Default)]
+struct Life {
+    gate_failed: bool,
+    searched: bool,
+    pool_emptied: bool,
+    stopped: bool,
+}
+
+impl Finish {
+    pub fn see(&mut self, plan: &Plan, event: &Event) -> Option<String> {
+        match event {
+            Event::RunResumed { .. } => self.life = Life::default(),
+            Event::StopRequested { lane: None, .. } => self.life.stopped = true,
+            Event::LaneMerged { lane, .. } => drop(self.merged.insert(lane.clone())),
+            Event::LaneRolledBack { lane, .. } => drop(self.merged.remove(lane)),
+            Event::MergesBisected { lane: None, .. } => self.life.searched = true,
+            Event::PoolEmptied { .. } => self.life.pool_emptied = true,
+            Event::JobPlanned { job } if job.role == JobRole::Final => {
+                let is_due = self.merges_here && self.merged.len() == plan.lanes.len();
+                return (!is_due).then(|| "the final gate runs before every lane is merged here".to_owned());
+            }
+            Event::JobExited { job, exit, .. } if job.role == JobRole::Final => {
+                let judges = matches!(exit.cause, ExitCause::Exited | ExitCause::TimedOut);
+                self.life.gate_failed = judges && !exit.passed();
+            }
+            Event::RunFinished { outcome, .. } if !self.life.stopped => return self.finished(*outcome),
+            _ => {}
+        }
+        None
+    }
+
+    fn finished(&self, outcome: RunOutcome) -> Option<String> {
+        let search = self.life.gate_failed && self.merged.len() > 1;
+        match () {
+            () if self.life.pool_emptied != (outcome != RunOutcome::Blocked) => {
+                Some(format!("the run is {outcome}; its pool was emptied: {}", self.life.pool_emptied))
+            }
+            () if self.life.searched != search => Some(format!("merges were searched: {}", self.life.searched)),
+            () => None,
+        }
+    }
+}

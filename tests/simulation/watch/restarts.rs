@@ -1,0 +1,76 @@
+//! Where an agent starts again after a failure in a task: what it left is put back if the plan or the level of the retry
+//! says so, and is never put back otherwise. What specialists leave is never taken further.
+
+use std::collections::BTreeSet;
+
+use lanekeeper::event::Event;
+use lanekeeper::model::plan::RetryFrom;
+use lanekeeper::model::{AgentName, JobRole, Lane, LaneId, Plan, RetryLevel, Round};
+
+type Worker = (LaneId, AgentName);
+
+#[derive(Default)]
+pub struct Restarts {
+    /// Agents whose last failure was in a task.
+    failed_in_task: BTreeSet<Worker>,
+    put_back: BTreeSet<Worker>,
+    left: BTreeSet<Worker>,
+}
+
+impl Restarts {
+    pub fn see(&mut self, plan: &Plan, event: &Event) -> Option<String> {
+        match event {
+            Event::FailureNoted { lane, agent: Some(agent), task, .. } => {
+                let worker = (lane.clone(), agent.clone());
+                self.forget(&worker);
+                if task.is_some() {
+                    self.failed_in_task.insert(worker);
+                }
+            }
+            Event::RetryPlanned { lane, agent, level, .. } => {
+                let worker = (lane.clone(), agent.clone());
+                let plan = plan.lane(plan.find(lane)?);
+                let is_fresh = plan.resume == RetryFrom::Fresh;
+                match self.failed_in_task.contains(&worker) {
+                    true if is_fresh || *level == RetryLevel::Rollback => self.put_back.insert(worker),
+                    true if is_merged(plan, agent) => self.left.insert(worker),
+                    _ => false,
+                };
+            }
+            Event::RunResumed { .. } => self.left.clear(),
+            Event::WorktreeOpened { lane, agent: Some(agent), .. } => self.forget(&(lane.clone(), agent.clone())),
+            Event::AgentReset { lane, agent, .. } => {
+                let worker = (lane.clone(), agent.clone());
+                if self.left.contains(&worker) {
+                    return Some(format!("{agent} of {lane} lost what its failed attempt left"));
+                }
+                self.forget(&worker);
+            }
+            Event::LaneRolledBack { lane, .. } => {
+                for workers in [&mut self.failed_in_task, &mut self.put_back, &mut self.left] {
+                    workers.retain(|(of, _)| of != lane);
+                }
+            }
+            Event::JobPlanned { job } => {
+                let JobRole::Attempt { agent, .. } = &job.role else { return None };
+                let worker = (job.lane.clone()?, agent.clone());
+                if self.put_back.contains(&worker) {
+                    return Some(format!("{job} starts from what failed"));
+                }
+                self.forget(&worker);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn forget(&mut self, worker: &Worker) {
+        for workers in [&mut self.failed_in_task, &mut self.put_back, &mut self.left] {
+            workers.remove(worker);
+        }
+    }
+}
+
+fn is_merged(lane: &Lane, agent: &AgentName) -> bool {
+    lane.round(Round::Implementation).any(|at| lane.agents[at].name == *agent)
+}
