@@ -4,6 +4,7 @@ mod callers;
 mod execution;
 mod records;
 mod state;
+mod target;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 
 use super::error::exit_code_table;
-use crate::model::{AgentName, HumanGate, LaneId, ReportFormat, RunId, Word};
+use crate::model::{HumanGate, ReportFormat, Word};
 use crate::settings::value;
 
 pub(crate) use callers::{CiService, HookEvent, Init};
@@ -23,6 +24,7 @@ pub(crate) use records::{
     Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, PruneCheckpoints, RestoreCheckpoint,
 };
 pub(crate) use state::{DropState, PullState, PushState, RemoteArgs, State};
+pub(crate) use target::{AgentArgs, LaneArgs, Name, RunArg, UnfinishedRunArg};
 
 /// Runs a phase plan as parallel lanes in git worktrees, and survives being killed.
 #[derive(Debug, Parser)]
@@ -230,8 +232,8 @@ pub(crate) enum GraphLanguage {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Status {
-    /// The run; if left out, the only unfinished one, else the newest
-    pub(crate) run: Option<RunId>,
+    #[command(flatten)]
+    pub(crate) run: RunArg,
     /// Keep the display up to date until the run ends
     #[arg(long, conflicts_with = "settings")]
     pub(crate) watch: bool,
@@ -242,12 +244,8 @@ pub(crate) struct Status {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Logs {
-    /// The run
-    pub(crate) run: RunId,
-    /// Only this lane
-    pub(crate) lane: Option<LaneId>,
-    /// Only this agent of the lane
-    pub(crate) agent: Option<AgentName>,
+    #[command(flatten)]
+    pub(crate) target: AgentArgs,
     /// Print the raw output, without interpreting event streams
     #[arg(long)]
     pub(crate) raw: bool,
@@ -258,8 +256,8 @@ pub(crate) struct Logs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Report {
-    /// The run; if left out, the only unfinished one, else the newest
-    pub(crate) run: Option<RunId>,
+    #[command(flatten)]
+    pub(crate) run: RunArg,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -267,10 +265,8 @@ pub(crate) struct Report {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Stop {
-    /// The run
-    pub(crate) run: RunId,
-    /// Only this lane
-    pub(crate) lane: Option<LaneId>,
+    #[command(flatten)]
+    pub(crate) target: LaneArgs,
     /// Kill the agents instead of asking them to end
     #[arg(long)]
     pub(crate) force: bool,
@@ -278,10 +274,10 @@ pub(crate) struct Stop {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Answer {
-    /// The run
-    pub(crate) run: RunId,
-    /// The lane that waits
-    pub(crate) lane: LaneId,
+    /// The run: its id, the beginning of its id, or @latest [default: the unfinished run in which LANE waits]
+    pub(crate) run: Option<Name>,
+    /// The lane that waits; may be left out when only one lane of the run does
+    pub(crate) lane: Option<Name>,
     /// The gate: plan, changes or a task; may be left out when the lane waits at one
     #[arg(long, value_name = "plan|changes|TASK")]
     pub(crate) gate: Option<HumanGate>,
@@ -292,8 +288,8 @@ pub(crate) struct Answer {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Clean {
-    /// The run; all finished ones if left out
-    pub(crate) run: Option<RunId>,
+    /// The run: its id, the beginning of its id, or @latest [default: all finished runs]
+    pub(crate) run: Option<Name>,
     /// Remove unmerged work too
     #[arg(long)]
     pub(crate) force: bool,
@@ -310,8 +306,8 @@ pub(crate) struct Clean {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Doctor {
-    /// The run; all of them if left out
-    pub(crate) run: Option<RunId>,
+    /// The run: its id, the beginning of its id, or @latest [default: all runs]
+    pub(crate) run: Option<Name>,
     /// Repair what can be repaired; without this, nothing is written
     #[arg(long)]
     pub(crate) fix: bool,

@@ -24,6 +24,7 @@ mod report;
 mod repository_context;
 mod run;
 mod runs;
+mod select;
 mod signals;
 mod state;
 mod status;

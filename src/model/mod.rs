@@ -40,7 +40,7 @@ pub use diagnosis::{Diagnosis, FailureClass, Finding};
 pub use failure::{Failure, FailureKind};
 pub use git_variables::{is_foreign_git_variable, is_transport_variable};
 pub use human_gate::HumanGate;
-pub use id::{AgentName, LaneId, PhaseId, RunId, TaskId};
+pub use id::{AgentName, InvalidId, LaneId, PhaseId, RunId, TaskId};
 pub use job::{ExitCause, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
 pub use merged_plan::{MergedPlan, PlanningFiles};
 pub use must_haves::{Artifact, Demand, KeyLink, MustHaves, MustHavesRule, Verdict};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{GlobalArgs, choice};
+use super::{GlobalArgs, UnfinishedRunArg, choice};
 use crate::model::{Ci, Dollars, LaneId, MergeMode, PlanFormat, RunId, Stage};
 use crate::settings::{Layer, OnConflict, OnLockConflict, Origin, Progress, Setting, absolute, value};
 
@@ -155,8 +155,8 @@ pub(crate) struct ControlArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
-    /// The run; may be left out when exactly one is unfinished
-    pub(crate) run: Option<RunId>,
+    #[command(flatten)]
+    pub(crate) run: UnfinishedRunArg,
     /// How long the run may take from now on, such as 90s, 2h or none [default: as long as when it began]
     #[arg(long, value_name = "DURATION", value_parser = value::limit)]
     pub(crate) timeout: Option<Limit>,
@@ -175,8 +175,8 @@ pub(crate) struct Resume {
 
 #[derive(Debug, Args)]
 pub(crate) struct Rollback {
-    /// The run; may be left out when exactly one is unfinished
-    pub(crate) run: Option<RunId>,
+    #[command(flatten)]
+    pub(crate) run: UnfinishedRunArg,
     /// Only this lane; repeatable
     #[arg(long = "lane", value_name = "LANE")]
     pub(crate) lanes: Vec<LaneId>,

@@ -11,7 +11,8 @@ use super::request::{Adoption, RunRequest};
 use super::run_intent::{Outcome, Position, outcome};
 use super::{resume, rollback, start};
 use crate::cli::args::{ExecuteLane, ExecutePhase, ReadingArgs, Resume};
-use crate::cli::runs::{half_done, named_or_only_unfinished};
+use crate::cli::runs::half_done;
+use crate::cli::select::Selector;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::git;
 use crate::model::{LaneId, MergeMode};
@@ -50,7 +51,7 @@ pub(crate) fn execute_lane(context: &Context, arguments: &ExecuteLane) -> Result
 /// `resume`: the run, and the phases that it records as coming after it.
 pub(crate) fn resume_run(context: &Context, arguments: &Resume) -> Result<ExitStatus> {
     let within = RepositoryContext::open_for_work(context, arguments.layer())?;
-    let run = named_or_only_unfinished(&within.state, arguments.run.as_ref())?;
+    let run = Selector::new(context, &within.state).unfinished(arguments.run.run.as_ref())?;
     let adoption = Adoption {
         message: arguments.message.clone(),
         message_for: arguments.message_for.clone(),
