@@ -128,10 +128,18 @@ pub(crate) enum Command {
     /// Read a plan without running anything
     #[command(subcommand)]
     Plan(Plan),
+    /// List all runs, the newest first: their states, merged lanes, ages and costs
+    List,
     /// Show the state of a run, what it waits for and what to type next
     Status(Status),
     /// Show what the agents and gates of a run wrote
     Logs(Logs),
+    /// Show what a lane or an agent changed, with git's pager, colours and settings
+    Diff(Diff),
+    /// Print the path of a lane's or an agent's worktree
+    Path(AgentArgs),
+    /// Open a lane's or an agent's worktree in an editor
+    Open(Open),
     /// Report on a run as text, JSON, Markdown, JUnit or Code Quality
     Report(Report),
     /// Stop a run, or one lane of it, so that it can be resumed
@@ -252,6 +260,33 @@ pub(crate) struct Logs {
     /// Follow the output
     #[arg(short, long)]
     pub(crate) follow: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Diff {
+    #[command(flatten)]
+    pub(crate) target: AgentArgs,
+    /// Show a diffstat instead of the changes
+    #[arg(long)]
+    pub(crate) stat: bool,
+    /// Show only the names of changed files
+    #[arg(long, conflicts_with = "stat")]
+    pub(crate) name_only: bool,
+    /// Show the changes in the user's diff tool (git difftool)
+    #[arg(long, conflicts_with_all = ["stat", "name_only"])]
+    pub(crate) tool: bool,
+    /// More arguments for git diff, such as -w, or -- and paths
+    #[arg(last = true, value_name = "GIT ARGUMENTS")]
+    pub(crate) git: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Open {
+    #[command(flatten)]
+    pub(crate) target: AgentArgs,
+    /// Run this shell line in the worktree [default: $VISUAL or $EDITOR with the directory]
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) with: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]

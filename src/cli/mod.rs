@@ -10,10 +10,12 @@ mod confirm;
 mod context;
 mod demo;
 mod diagnostics;
+mod diff;
 mod doctor;
 mod error;
 mod hook;
 mod init;
+mod list;
 mod log_error;
 mod logs;
 mod manual;
@@ -32,6 +34,7 @@ mod stop;
 mod this_process;
 mod timings;
 mod wait_policy;
+mod worktree;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -93,9 +96,13 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
         Command::Hook { event } => Ok(hook::run(global, context.printer, event)),
         Command::Completions { shell } => manual::completions(context, shell),
         Command::Man { dir } => manual::man(context, dir.as_deref()),
+        Command::List => list::run(context),
         Command::Status(arguments) if arguments.settings => status::settings(context),
         Command::Status(arguments) => status::run(context, &arguments),
         Command::Logs(arguments) => logs::run(context, &arguments),
+        Command::Path(arguments) => worktree::path(context, &arguments),
+        Command::Open(arguments) => worktree::open(context, &arguments),
+        Command::Diff(arguments) => diff::run(context, &arguments),
         Command::Report(arguments) => report::run(context, &arguments, global.format),
         Command::Stop(arguments) => stop::run(context, &arguments),
         Command::Approve(arguments) => answer::run(context, &arguments, true),

@@ -85,6 +85,17 @@ pub(super) struct LogOfRun {
 
 /// The logs of all runs, those that are kept elsewhere included. Logs that cannot be read are passed over.
 pub(super) fn logs(state: &StateDirectory) -> Result<Vec<LogOfRun>> {
+    let look = |(run, state): (RunId, StateDirectory)| {
+        let directory = state.run(&run);
+        let held = is_held(&directory.lock());
+        let records = run_log::read(&directory.log()).ok()?.records;
+        Some(LogOfRun { program: state.program(), held, records })
+    };
+    Ok(all_runs(state)?.into_iter().filter_map(look).collect())
+}
+
+/// Every run and where its log is, those that are kept elsewhere included; the newest first, but for those.
+pub(super) fn all_runs(state: &StateDirectory) -> Result<Vec<(RunId, StateDirectory)>> {
     let usual = state.clone().with_usual_logs();
     let mut runs: Vec<(RunId, StateDirectory)> = usual.runs()?.into_iter().map(|run| (run, usual.clone())).collect();
     for place in elsewhere(&usual).into_iter().chain([state.clone()]) {
@@ -92,13 +103,7 @@ pub(super) fn logs(state: &StateDirectory) -> Result<Vec<LogOfRun>> {
             place.runs()?.into_iter().filter(|run| runs.iter().all(|(it, _)| it != run)).collect();
         runs.extend(unknown.into_iter().map(|run| (run, place.clone())));
     }
-    let look = |(run, state): (RunId, StateDirectory)| {
-        let directory = state.run(&run);
-        let held = is_held(&directory.lock());
-        let records = run_log::read(&directory.log()).ok()?.records;
-        Some(LogOfRun { program: state.program(), held, records })
-    };
-    Ok(runs.into_iter().filter_map(look).collect())
+    Ok(runs)
 }
 
 /// Where runs have their logs that are not in the usual place, according to their checkpoints.

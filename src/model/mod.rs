@@ -38,7 +38,7 @@ pub use command::CommandLine;
 pub use dag::{Dag, LaneIndex};
 pub use diagnosis::{Diagnosis, FailureClass, Finding};
 pub use failure::{Failure, FailureKind};
-pub use git_variables::{is_foreign_git_variable, is_transport_variable};
+pub use git_variables::{is_display_variable, is_foreign_git_variable, is_transport_variable};
 pub use human_gate::HumanGate;
 pub use id::{AgentName, InvalidId, LaneId, PhaseId, RunId, TaskId};
 pub use job::{ExitCause, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};

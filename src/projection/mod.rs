@@ -1,6 +1,7 @@
 //! What a run's events mean for users and for other programs: one fold, [`RunHistory`], and views of it.
 
 pub(crate) mod cells;
+pub(crate) mod changes;
 pub(crate) mod checkpoints;
 pub(crate) mod commands;
 pub(crate) mod escalation;
@@ -11,6 +12,7 @@ pub(crate) mod line;
 mod next_steps;
 pub(crate) mod pull_request;
 pub(crate) mod report;
+pub(crate) mod run_list;
 pub(crate) mod snapshots;
 pub(crate) mod styles;
 pub(crate) mod summary;

@@ -74,7 +74,7 @@ impl<'h> Summary<'h> {
     }
 
     fn stopping(&self) -> bool {
-        self.history.run.stop.is_some() && self.history.run.finished.is_none()
+        stopping(self.history)
     }
 
     pub fn json(&self) -> Value {
@@ -156,14 +156,23 @@ impl<'h> Summary<'h> {
     }
 
     pub fn standing(&self) -> &'static str {
-        match self.history.run.outcome {
-            Some(outcome) => outcome.word(),
-            None if self.history.run.started.is_none() => "not begun",
-            None if !self.held => "interrupted",
-            None if self.stopping() => "stopping",
-            None => "running",
-        }
+        standing(self.history, self.held)
     }
+}
+
+/// The state of the run in a word. `held`: whether a live process works on it.
+pub(super) fn standing(history: &RunHistory, held: bool) -> &'static str {
+    match history.run.outcome {
+        Some(outcome) => outcome.word(),
+        None if history.run.started.is_none() => "not begun",
+        None if !held => "interrupted",
+        None if stopping(history) => "stopping",
+        None => "running",
+    }
+}
+
+fn stopping(history: &RunHistory) -> bool {
+    history.run.stop.is_some() && history.run.finished.is_none()
 }
 
 impl Serialize for Summary<'_> {

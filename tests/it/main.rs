@@ -14,6 +14,7 @@ mod corpus;
 #[cfg(target_os = "linux")]
 mod crash;
 mod dag;
+mod diff;
 #[path = "../documents/mod.rs"]
 mod documents;
 mod error_log;
@@ -29,6 +30,7 @@ mod idle;
 mod init;
 mod jobs;
 mod lane_plans;
+mod list;
 mod mcp;
 mod merge;
 mod misbehaving;
@@ -36,6 +38,7 @@ mod must_haves;
 mod output;
 mod people;
 mod person;
+mod places;
 mod pull_requests;
 mod reading;
 mod recovery;

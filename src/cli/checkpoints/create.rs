@@ -9,10 +9,11 @@ use crate::cli::args::CreateCheckpoint;
 use crate::cli::ask::lock_or_ask;
 use crate::cli::runs::{require_plan, unknown, unknown_lane};
 use crate::cli::select::{Selector, Target};
+use crate::cli::worktree::{held_slot, shares};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::{Event, SnapshotReason};
 use crate::executor::{Executor, Keeping};
-use crate::git::{HeldSlot, Snapshot};
+use crate::git::Snapshot;
 use crate::model::{AgentName, LaneId, LaneIndex, Plan, RunId};
 use crate::projection::snapshots::snapshots;
 use crate::store::{Journal, Request};
@@ -25,7 +26,7 @@ pub(super) fn run(within: &RepositoryContext<'_>, arguments: &CreateCheckpoint) 
     let lane = lane_of(&plan, place, agent)?;
     let executor = within.executor(started(&run)?, &plan)?;
     let holder = agent.filter(|agent| !shares(&plan, lane, agent));
-    let slot = held(&executor, place, holder)?.ok_or_else(|| nothing_there(&target))?;
+    let slot = held_slot(&executor.pool, &run.run, (place, holder))?.ok_or_else(|| nothing_there(&target))?;
     let keeping = Keeping { lane, agent, at: now(), reason: SnapshotReason::Request };
     let kept = executor.keep_worktree_saying(&keeping, &slot.path, &arguments.message)?;
     record(within, &run, &executor, (place, agent), &kept)?;
@@ -42,19 +43,6 @@ fn lane_of(plan: &Plan, lane: &LaneId, agent: Option<&AgentName>) -> Result<Lane
         }
         _ => Ok(at),
     }
-}
-
-/// Whether the agent works in the lane's own worktree.
-pub(super) fn shares(plan: &Plan, lane: LaneIndex, agent: &AgentName) -> bool {
-    let plan = plan.lane(lane);
-    plan.agents.iter().position(|known| known.name == *agent).is_some_and(|agent| plan.shares_worktree(agent))
-}
-
-/// The slot in which the agent, or without one the lane, works.
-pub(super) fn held(executor: &Executor, lane: &LaneId, agent: Option<&AgentName>) -> Result<Option<HeldSlot>> {
-    let slots = executor.pool.held_by(&executor.facts.run_id)?;
-    let of = |slot: &HeldSlot| slot.holder.lane.as_ref() == Some(lane) && slot.holder.agent.as_ref() == agent;
-    Ok(slots.into_iter().find(|slot| slot.provisioned && of(slot)))
 }
 
 fn nothing_there(target: &Target) -> anyhow::Error {

@@ -14,11 +14,11 @@ use crate::projection::snapshots::{KeptSnapshot, snapshots};
 use crate::store::{RunDirectory, run_log};
 
 /// What is known of one run.
-pub(super) struct RunRecords {
-    pub(super) run: RunId,
-    pub(super) directory: RunDirectory,
-    pub(super) plan: Option<Plan>,
-    pub(super) records: Vec<Record>,
+pub(crate) struct RunRecords {
+    pub(crate) run: RunId,
+    pub(crate) directory: RunDirectory,
+    pub(crate) plan: Option<Plan>,
+    pub(crate) records: Vec<Record>,
 }
 
 /// A snapshot whose ref exists, and its run.
@@ -34,7 +34,7 @@ pub(super) fn records_of_named(within: &RepositoryContext<'_>, run: Option<&Name
     records_of(within, Selector::new(within.context, &within.state).run(run)?)
 }
 
-pub(super) fn records_of(within: &RepositoryContext<'_>, run: RunId) -> Result<RunRecords> {
+pub(crate) fn records_of(within: &RepositoryContext<'_>, run: RunId) -> Result<RunRecords> {
     let directory = within.state.run(&run);
     let records = read_log(within.context, &directory)?.records;
     Ok(RunRecords { run, plan: pinned_plan(&directory), directory, records })
@@ -129,7 +129,7 @@ fn gone(reference: &str) -> anyhow::Error {
     ExitStatus::InvalidState.error(message)
 }
 
-pub(super) fn started(run: &RunRecords) -> Result<&RunStarted> {
+pub(crate) fn started(run: &RunRecords) -> Result<&RunStarted> {
     match run.records.first().map(|record| &record.event) {
         Some(Event::RunStarted(started)) => Ok(started),
         _ => Err(ExitStatus::Corrupted.error(format!("the log of run {} does not begin with its start", run.run))),

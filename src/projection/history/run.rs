@@ -1,15 +1,17 @@
 //! The run itself, as its events so far describe it.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 
 use super::job::Jobs;
 use super::lane::Span;
 use super::lane_events::git_span;
 use super::waits::{MergeQueue, Wait};
-use super::workplace::Workplace;
+use super::workplace::{Workplace, worktree_link};
 use crate::event::{Event, Owner, Record, RunOutcome, RunStarted, StopReason};
 use crate::model::{
-    Budget, CommitId, JobExit, LaneId, MergeMode, PhaseId, Plan, RunId, Timestamp, Usage, plan::Interface,
+    AgentName, Budget, CommitId, JobExit, LaneId, MergeMode, PhaseId, Plan, RunId, Timestamp, Usage, plan::Interface,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -91,6 +93,11 @@ impl RunFacts {
     /// Empty before the run was started.
     pub fn base_branch(&self) -> &str {
         self.start.as_ref().map_or("", |start| &start.base_branch)
+    }
+
+    /// The link to the worktree of a lane or an agent that is named after it.
+    pub fn link(&self, lane: &LaneId, agent: Option<&AgentName>) -> Option<PathBuf> {
+        self.start.as_ref().map(|start| worktree_link(start, lane, agent))
     }
 
     /// Whether this run merges finished lanes into the integration branch.
