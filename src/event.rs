@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::time::optional_millis;
 use crate::model::{
-    AgentName, Budget, Checkpoint, CommitId, Diagnosis, Failure, HumanGate, JobExit, JobId, LaneId, Outage, ProcessId,
-    PullRequest, RetryLevel, TaskId, Timestamp, Transcript, Verdict,
+    AgentName, Budget, ChangeSize, Checkpoint, CommitId, Diagnosis, Failure, HumanGate, JobExit, JobId, LaneId, Outage,
+    ProcessId, PullRequest, RetryLevel, TaskId, Timestamp, Transcript, Verdict,
 };
 
 pub use about::RecordStatus;
@@ -276,6 +276,14 @@ pub enum Event {
         head: CommitId,
         /// What became of each thing that was asked for, in the order of the plan.
         verdicts: Vec<Verdict>,
+    },
+    /// How much the lane changed was found out, for the user who is asked to approve it.
+    ChangesMeasured {
+        lane: LaneId,
+        /// The lane's head that was measured.
+        head: CommitId,
+        /// Since the newest state of the integration branch that the lane holds.
+        changes: ChangeSize,
     },
     /// What the lane no longer needs is gone.
     LaneCleaned {

@@ -7,38 +7,30 @@ use serde_json::json;
 use super::args::{Answer, Name};
 use super::ask::lock_or_ask;
 use super::repository_context::{holder, redactor, session_id};
+use super::run::{Adoption, resume_with};
 use super::runs::{command, named_few, pinned_plan, read_log, require_plan, state, unfinished, unknown_lane};
 use super::select::Selector;
-use super::{Context, ExitStatus, Hint, Result, now};
+use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::{Event, LaneStage, Record};
 use crate::model::{Approval, HumanGate, LaneId, LaneIndex, RunId};
 use crate::recover::resume::replay;
 use crate::schedule::{RunState, approval_at};
+use crate::settings::Settings;
 use crate::store::{Journal, Request, RunDirectory, StateDirectory, run_log};
 
 /// Hands the answer to the process that works on the run, or writes it into the run log for the next resume.
 pub(super) fn run(context: &Context, arguments: &Answer, approved: bool) -> Result<ExitStatus> {
     let (state, settings) = state(context)?;
     let place = place(context, &state, arguments)?;
-    let (directory, lane) = (state.run(&place.run), &place.lane);
-    let redactor = pinned_plan(&directory).map(|plan| redactor(&settings, &plan)).unwrap_or_default();
-    let message = redactor.redact(&arguments.message).into_owned();
-    directory.create()?;
-    let holder = holder(&state, &session_id(&settings), &place.run);
-    let mut asked = None;
-    let lock = lock_or_ask(&directory, &holder, || {
-        let gate = place.gate(arguments.gate.as_ref(), &directory, &read_log(context, &directory)?.records)?;
-        asked = Some(gate.clone());
-        Ok(Request::Answer { lane: lane.clone(), gate, approved, message: message.clone() })
-    })?;
-    if let (None, Some(gate)) = (&lock, &asked) {
-        return report(context, &state, &place, gate, approved, true);
+    let (gate, live) = place.answer(context, (&state, &settings), arguments, approved)?;
+    if !arguments.then.resume || live {
+        return report(context, &state, &place, &gate, approved, live);
     }
-    let (mut journal, records) = Journal::open(&directory.log())?;
-    let gate = place.gate(arguments.gate.as_ref(), &directory, &records)?;
-    journal.append(now(), &Event::GateAnswered { lane: lane.clone(), gate: gate.clone(), approved, message })?;
-    journal.sync()?;
-    report(context, &state, &place, &gate, approved, false)
+    let (lane, word) = (&place.lane, word(approved));
+    context.printer.note(format!("The {} of {lane} {} {word}.", gate.for_people(), be(&gate)));
+    let layer = arguments.then.layer();
+    let within = RepositoryContext::open_for_work(context, layer.clone())?;
+    resume_with(&within, &place.run, &Adoption::after_answer(&arguments.then), layer)
 }
 
 /// The lane that is answered.
@@ -97,6 +89,34 @@ fn only_waiting(state: &StateDirectory, run: &RunId) -> Result<LaneId> {
 }
 
 impl Place {
+    /// Records the answer; the gate that was meant, and whether a process works on the run.
+    fn answer(
+        &self,
+        context: &Context,
+        (state, settings): (&StateDirectory, &Settings),
+        arguments: &Answer,
+        approved: bool,
+    ) -> Result<(HumanGate, bool)> {
+        let directory = state.run(&self.run);
+        let redactor = pinned_plan(&directory).map(|plan| redactor(settings, &plan)).unwrap_or_default();
+        let (lane, message) = (&self.lane, redactor.redact(&arguments.message).into_owned());
+        directory.create()?;
+        let mut asked = None;
+        let lock = lock_or_ask(&directory, &holder(state, &session_id(settings), &self.run), || {
+            let gate = self.gate(arguments.gate.as_ref(), &directory, &read_log(context, &directory)?.records)?;
+            asked = Some(gate.clone());
+            Ok(Request::Answer { lane: lane.clone(), gate, approved, message: message.clone() })
+        })?;
+        if let (None, Some(gate)) = (&lock, asked) {
+            return Ok((gate, true));
+        }
+        let (mut journal, records) = Journal::open(&directory.log())?;
+        let gate = self.gate(arguments.gate.as_ref(), &directory, &records)?;
+        journal.append(now(), &Event::GateAnswered { lane: lane.clone(), gate: gate.clone(), approved, message })?;
+        journal.sync()?;
+        Ok((gate, false))
+    }
+
     /// The gate at which the lane waits; one that was named must be open.
     fn gate(&self, named: Option<&HumanGate>, directory: &RunDirectory, records: &[Record]) -> Result<HumanGate> {
         let plan = require_plan(&self.run, directory)?;
@@ -132,7 +152,7 @@ fn stage(state: &RunState, lane: &LaneId) -> Result<LaneStage> {
 fn standing(state: &RunState, lane: &LaneId, stage: LaneStage) -> String {
     let answer = approval_at(stage).and_then(|gate| {
         let answer = state.lane(state.find(lane)?).answer(&gate.into())?;
-        let word = if answer.approved { "approved" } else { "rejected" };
+        let word = word(answer.approved);
         let be = be(&gate.into());
         Some(format!("its {gate} {be} {word} already"))
     });
@@ -148,7 +168,7 @@ fn report(
     live: bool,
 ) -> Result<ExitStatus> {
     let Place { run, lane } = place;
-    let word = if approved { "approved" } else { "rejected" };
+    let word = word(approved);
     let next = match live {
         true => "the run continues.".to_owned(),
         false => {
@@ -159,6 +179,10 @@ fn report(
         format_args!("The {} of {lane} {} {word}; {next}\n", gate.for_people(), be(gate)),
         &json!({"run_id": run, "lane": lane, "gate": gate, "approved": approved, "live": live}),
     )
+}
+
+fn word(approved: bool) -> &'static str {
+    if approved { "approved" } else { "rejected" }
 }
 
 /// A plan was, changes were.

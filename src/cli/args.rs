@@ -18,7 +18,7 @@ use crate::settings::value;
 
 pub(crate) use callers::{CiService, HookEvent, Init};
 pub(crate) use execution::{
-    ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, ReadingArgs, Resume, Rollback,
+    ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, ReadingArgs, Resume, Rollback, ThenResume,
 };
 pub(crate) use records::{
     Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, PruneCheckpoints, RestoreCheckpoint,
@@ -319,6 +319,8 @@ pub(crate) struct Answer {
     /// Text for the agents
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) message: String,
+    #[command(flatten)]
+    pub(crate) then: ThenResume,
 }
 
 #[derive(Debug, clap::Args)]

@@ -47,6 +47,7 @@ impl Event {
             | Self::MergeSuperseded { lane }
             | Self::LaneMerged { lane, .. }
             | Self::MustHavesChecked { lane, .. }
+            | Self::ChangesMeasured { lane, .. }
             | Self::BranchPushed { lane, .. }
             | Self::PullRequestOpened { lane, .. }
             | Self::ForgeUnavailable { lane, .. }

@@ -42,6 +42,7 @@ impl Event {
             | Self::JobPlanned { .. }
             | Self::JobStarted { .. }
             | Self::WorkCommitted { .. }
+            | Self::ChangesMeasured { .. }
             | Self::SnapshotTaken { .. }
             | Self::AgentMerged { .. }
             | Self::AgentReset { .. }

@@ -1,5 +1,6 @@
 //! The words of the field as types. Nothing here does anything but hold and check data.
 
+mod change_size;
 pub mod checkpoint;
 pub mod checkpoint_record;
 pub mod command;
@@ -32,6 +33,7 @@ mod tree_entry;
 pub mod withheld;
 pub(crate) mod word;
 
+pub use change_size::ChangeSize;
 pub use checkpoint::{Checkpoint, CheckpointStatus, CommitId, Stage};
 pub use checkpoint_record::{CheckpointRecord, GitState};
 pub use command::CommandLine;

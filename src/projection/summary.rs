@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
+use super::approvals::{outlook, size_of, unheeded};
 use super::cells::{clean, cut};
 use super::commands::Commands;
 use super::escalation::{Escalation, escalations};
@@ -298,7 +299,7 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
         (_, Some(WaitingFor::Place)) if history.run.finished.is_some() => "not begun".to_owned(),
         (_, Some(WaitingFor::Place)) => "waits for a place".to_owned(),
         (_, Some(WaitingFor::Until(moment))) => format!("tries again at {} UTC", moment.0.format("%H:%M:%S")),
-        (_, Some(WaitingFor::Approval(gate))) => format!("of its {gate}"),
+        (_, Some(WaitingFor::Approval(gate))) => format!("of its {gate}{}", size_of(lane, *gate)),
         (_, Some(WaitingFor::Person(tasks))) => {
             format!("for task {}", tasks.iter().map(TaskId::as_str).collect::<Vec<_>>().join(" and task "))
         }
@@ -310,7 +311,10 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
             0 => String::new(),
             _ => format!("kept {}", clean(&lane.kept.join(", "))),
         },
-        (LaneState::Stopped, None) => format!("in {}", lane.stage),
+        (LaneState::Stopped, None) => match unheeded(history, lane) {
+            Some(answer) => outlook(answer).to_owned(),
+            None => format!("in {}", lane.stage),
+        },
         (state, None) if state.is_active() => activity(lane),
         _ => String::new(),
     }

@@ -338,10 +338,11 @@ pub(super) fn every_event() -> Vec<Event> {
             lane: lane.clone(),
             outage: Outage { kind: OutageKind::Network, line: "connection refused".into(), retry_after: None },
         },
-        Event::GitWorked { lane: Some(lane), took_ms: 120 },
+        Event::GitWorked { lane: Some(lane.clone()), took_ms: 120 },
         Event::WorktreeMadeAhead { at_hand: 3, error: String::new() },
         Event::PhaseBlocked { reason: "the integration branch is gone".into() },
         Event::PoolEmptied { kept: vec!["/repo.lanes/slots/01: still held".into()] },
+        Event::ChangesMeasured { lane, head: commit('c'), changes: ChangeSize { files: 3, added: 12, removed: 4 } },
     ]);
     events
 }

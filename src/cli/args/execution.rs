@@ -100,6 +100,9 @@ pub(crate) struct ExecutionArgs {
     /// Find the merge that broke a lane's tests or the final gate
     #[arg(long)]
     pub(crate) bisect_merges: bool,
+    /// Wait for answers of the user instead of ending when lanes need nothing else
+    #[arg(long, conflicts_with = "rollback")]
+    pub(crate) wait: bool,
     /// Show what would be done, and do nothing
     #[arg(long, conflicts_with_all = ["resume", "rollback"])]
     pub(crate) dry_run: bool,
@@ -166,11 +169,28 @@ pub(crate) struct Resume {
     /// Send the message only to the agents of this lane [default: all lanes]
     #[arg(long, value_name = "LANE", requires = "message")]
     pub(crate) message_for: Option<LaneId>,
+    /// Wait for answers of the user instead of ending when lanes need nothing else
+    #[arg(long)]
+    pub(crate) wait: bool,
     /// Write a Chrome trace of the run to FILE, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE")]
     pub(crate) timings: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) control: ControlArgs,
+}
+
+/// Resuming at once, after another change to a run.
+#[derive(Debug, Args)]
+pub(crate) struct ThenResume {
+    /// Resume the run at once, if no process works on it
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Wait for further answers of the user instead of ending when lanes need nothing else
+    #[arg(long, requires = "resume")]
+    pub(crate) wait: bool,
+    /// How progress is shown [default: auto]
+    #[arg(long, value_name = "HOW", value_parser = choice::<Progress>(), requires = "resume")]
+    pub(crate) progress: Option<Progress>,
 }
 
 #[derive(Debug, Args)]
@@ -240,6 +260,13 @@ impl ControlArgs {
             ci: flag("--ci", &self.ci),
             ..Layer::default()
         }
+    }
+}
+
+impl ThenResume {
+    /// The layer of settings that these flags make.
+    pub(crate) fn layer(&self) -> Layer {
+        Layer { progress: flag("--progress", &self.progress), ..Layer::default() }
     }
 }
 

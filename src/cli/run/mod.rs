@@ -25,7 +25,7 @@ mod switches;
 pub(super) use locked_run::{LockedRun, Reach, adopt};
 pub(super) use locks::lock_phase;
 pub(super) use phase_sequence::phase_sequence;
-pub(super) use phases::{execute_lane, execute_phase, resume_run};
+pub(super) use phases::{execute_lane, execute_phase, resume_run, resume_with};
 pub(super) use plan_file::{PlanText, invalid, report};
 pub(super) use preflight::check as preflight;
 pub(super) use request::Adoption;

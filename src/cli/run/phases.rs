@@ -15,7 +15,7 @@ use crate::cli::runs::half_done;
 use crate::cli::select::Selector;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::git;
-use crate::model::{LaneId, MergeMode};
+use crate::model::{LaneId, MergeMode, RunId};
 use crate::plan::explain;
 use crate::settings::{Layer, Layers, Settings, absolute};
 
@@ -55,10 +55,22 @@ pub(crate) fn resume_run(context: &Context, arguments: &Resume) -> Result<ExitSt
     let adoption = Adoption {
         message: arguments.message.clone(),
         message_for: arguments.message_for.clone(),
+        wait: arguments.wait,
         ..Adoption::of(&arguments.control)
     };
-    let resumed = resume::resume(&within, &run, &adoption)?;
-    let (reading, layer) = (ReadingArgs::default(), resume::as_before(&resumed.started).or(arguments.layer()));
+    resume_with(&within, &run, &adoption, arguments.layer())
+}
+
+/// Resumes a run with the settings of `layer`, with which `within` was opened.
+pub(crate) fn resume_with(
+    within: &RepositoryContext<'_>,
+    run: &RunId,
+    adoption: &Adoption,
+    layer: Layer,
+) -> Result<ExitStatus> {
+    let context = within.context;
+    let resumed = resume::resume(within, run, adoption)?;
+    let (reading, layer) = (ReadingArgs::default(), resume::as_before(&resumed.started).or(layer));
     let phases = Phases::new(context, layer, &reading)?;
     let ended = PhaseEnd { status: resumed.status, next: resumed.started.options.next_phases };
     follow(context, ended, &|plan, rest| phases.begin(plan, Position::Roadmap, RunRequest::default().later(rest)))

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::cli::args::{ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent};
+use crate::cli::args::{ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, ThenResume};
 use crate::event::RunOptions;
 use crate::model::{Budget, LaneId, RunId};
 use crate::settings::{OnConflict, OnLockConflict, Settings};
@@ -27,9 +27,15 @@ pub(crate) struct Adoption {
     pub(super) message: String,
     /// The lane whose agents see the message; `None`: all.
     pub(super) message_for: Option<LaneId>,
+    /// Whether the run stays while a lane waits for the user.
+    pub(super) wait: bool,
 }
 
 impl Adoption {
+    pub(crate) fn after_answer(then: &ThenResume) -> Self {
+        Self { wait: then.wait, ..Self::default() }
+    }
+
     pub(super) fn of(control: &ControlArgs) -> Self {
         let ControlArgs { accept_plan_change, on_conflict, .. } = *control;
         Self { accept_plan_change, on_conflict, ..Self::default() }
@@ -68,7 +74,7 @@ impl RunRequest {
             alone,
             intent: execution.intent(),
             run_id: execution.run_id.clone(),
-            adoption: Adoption::of(&execution.control),
+            adoption: Adoption { wait: execution.wait, ..Adoption::of(&execution.control) },
             dry_run: execution.dry_run,
             ..Self::default()
         }

@@ -80,7 +80,7 @@ pub(super) fn resume(within: &RepositoryContext<'_>, run: &RunId, adoption: &Ado
     let external = settle(within, &locked, &view, adoption)?;
     let resumed = resumed(within, &locked, adoption);
     let started = locked.started.clone();
-    let status = execute(within, locked, view, [vec![resumed], unrecorded, external].concat(), forge)?;
+    let status = execute(within, locked, view, ([vec![resumed], unrecorded, external].concat(), adoption.wait), forge)?;
     Ok(Resumed { status, started })
 }
 

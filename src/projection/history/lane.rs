@@ -9,8 +9,8 @@ use super::state::LaneState;
 use super::workplace::Workplace;
 use crate::event::{LaneStage, SnapshotReason};
 use crate::model::{
-    Agent, AgentName, Approval, CheckpointStatus, CommitId, Failure, HumanGate, JobId, JobRole, Lane, LaneId,
-    PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, Verdict,
+    Agent, AgentName, Approval, ChangeSize, CheckpointStatus, CommitId, Failure, HumanGate, JobId, JobRole, Lane,
+    LaneId, PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, Verdict,
 };
 
 pub type Span = (Timestamp, Timestamp);
@@ -62,6 +62,8 @@ pub struct LaneHistory {
     pub snapshots: Vec<SnapshotView>,
     pub checkpoints: Vec<CheckpointView>,
     pub must_haves: Vec<Verdict>,
+    /// How much it changed, where the user is asked to approve that.
+    pub changes: Option<ChangeSize>,
 
     /// Agents that wait for the user, each with the task.
     pub asking: Vec<(AgentName, TaskId)>,
@@ -70,6 +72,8 @@ pub struct LaneHistory {
     pub answers: Vec<AnswerView>,
     /// Approvals that were given, and are still valid.
     pub(super) approved: Vec<Approval>,
+    /// What was rejected and is not reworked yet.
+    pub(super) rejected: Vec<Approval>,
 
     pub(super) merging: bool,
     pub merges: Vec<MergeView>,
@@ -181,10 +185,12 @@ impl LaneHistory {
             snapshots: Vec::new(),
             checkpoints: Vec::new(),
             must_haves: Vec::new(),
+            changes: None,
             asking: Vec::new(),
             refused: Vec::new(),
             answers: Vec::new(),
             approved: Vec::new(),
+            rejected: Vec::new(),
             merging: false,
             merges: Vec::new(),
             merge_commit: None,

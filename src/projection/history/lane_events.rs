@@ -72,6 +72,7 @@ impl LaneHistory {
                 self.merges.push(MergeView { at, agent: None, commit: commit.clone(), onto: Some(onto.clone()) });
             }
             Event::PullRequestOpened { pull_request, .. } => self.pull_request = Some(pull_request.clone()),
+            Event::ChangesMeasured { changes, .. } => self.changes = Some(*changes),
             Event::MustHavesChecked { verdicts, .. } => self.must_haves.clone_from(verdicts),
             Event::LaneCleaned { kept, .. } => self.kept.clone_from(kept),
             Event::LaneFailed { failure, .. } => self.failed(failure, at),
@@ -116,7 +117,8 @@ impl LaneHistory {
         match gate {
             HumanGate::Approval(gate) => {
                 self.approved.retain(|answered| answered != gate);
-                self.approved.extend(approved.then_some(*gate));
+                self.rejected.retain(|answered| answered != gate);
+                if approved { &mut self.approved } else { &mut self.rejected }.push(*gate);
             }
             HumanGate::Task(task) => {
                 let asking = std::mem::take(&mut self.asking);
@@ -131,6 +133,7 @@ impl LaneHistory {
         // What was approved was the lane's content then: after more work the question is asked again.
         if to < self.stage {
             self.approved.retain(|&gate| gate == Approval::Plan && to > LaneStage::Synthesis);
+            self.rejected.clear();
             self.merging = false;
         }
         if to != LaneStage::Waiting {
@@ -148,6 +151,7 @@ impl LaneHistory {
         self.base = Some(base.clone());
         self.workplace.stands_at(base);
         self.approved.clear();
+        self.rejected.clear();
         self.merging = false;
     }
 
@@ -281,6 +285,7 @@ impl LaneHistory {
         self.merging = false;
         self.must_haves.clear();
         self.approved.clear();
+        self.rejected.clear();
         self.asking.clear();
         self.agents.clear();
         self.statuses.clear();

@@ -160,6 +160,7 @@ impl LaneState {
                 self.validation.search = guilty.map_or(Search::FoundNothing, Search::Found);
             }
             Event::MustHavesChecked { head, verdicts, .. } => self.validation.check(head, verdicts),
+            Event::ChangesMeasured { head, changes, .. } => self.validation.measure(head, *changes),
             Event::BranchPushed { .. } | Event::PullRequestOpened { .. } | Event::ForgeUnavailable { .. } => {
                 self.proposal.apply(event, at);
             }

@@ -64,6 +64,8 @@ impl RunState {
             let lane = self.find(id).ok_or_else(|| Fault::UnknownLane(id.clone()))?;
             self.apply_to_lane(lane, event, record.at)?;
             self.settle(lane, record.at)?;
+            // The pool of a run that failed otherwise may have been emptied while the lane waited.
+            self.pool_emptied &= !matches!(event, Event::GateAnswered { .. });
         } else {
             self.apply_to_run(event, record.at);
         }

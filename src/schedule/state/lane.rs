@@ -207,9 +207,15 @@ impl LaneState {
         !self.is_merged() && self.end != Some(LaneEnd::Left)
     }
 
+    /// Whether a person must approve; nobody is asked to approve an empty change.
+    pub(crate) fn needs(&self, plan: &Lane, gate: Approval) -> bool {
+        let is_empty = || self.validation.changes(self.head()).is_some_and(|changes| changes.is_empty());
+        plan.needs(gate) && !(gate == Approval::Changes && is_empty())
+    }
+
     /// Whether it can do nothing before a person says something.
     pub fn is_parked(&self, plan: &Lane) -> bool {
-        let unanswered = |gate: Approval| plan.needs(gate) && self.answers.get(&gate.into()).is_none();
+        let unanswered = |gate: Approval| self.needs(plan, gate) && self.answers.get(&gate.into()).is_none();
         self.is_stopped() || self.waits_for_people(plan) || approval_at(self.stage).is_some_and(unanswered)
     }
 
