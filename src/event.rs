@@ -69,6 +69,9 @@ pub enum Event {
         /// The lane whose agents are meant; `None`: all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_for: Option<LaneId>,
+        /// Only these lanes go on, the others stay as they are; empty: all go on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        lanes: Vec<LaneId>,
     },
     /// The run was asked to stop, or one lane of it.
     StopRequested {
@@ -301,6 +304,12 @@ pub enum Event {
     LaneBlocked {
         lane: LaneId,
         /// What must change, and how.
+        reason: String,
+    },
+    /// The user leaves the lane out from now on: what depends on it goes on as if it had no work. Its work is kept.
+    LaneSkipped {
+        lane: LaneId,
+        /// Why, in the user's words; may be empty.
         reason: String,
     },
     /// A lane is about to be rolled back; nothing was changed yet. The run cannot continue before that is finished.

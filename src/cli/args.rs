@@ -18,7 +18,8 @@ use crate::settings::value;
 
 pub(crate) use callers::{CiService, HookEvent, Init};
 pub(crate) use execution::{
-    ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, ReadingArgs, Resume, Rollback, ThenResume,
+    ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, ReadingArgs, Resume, Retry, Rollback, Skip,
+    ThenResume,
 };
 pub(crate) use records::{
     Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, PruneCheckpoints, RestoreCheckpoint,
@@ -123,6 +124,12 @@ pub(crate) enum Command {
     /// Resume an interrupted, failed or blocked run
     #[command(after_long_help = exit_code_table())]
     Resume(Resume),
+    /// Run a failed or blocked lane again with fresh retries, and then what depends on it
+    #[command(after_long_help = exit_code_table())]
+    Retry(Retry),
+    /// Leave a lane out: what depends on it goes on as if it had no work, and its work is kept
+    #[command(after_long_help = exit_code_table())]
+    Skip(Skip),
     /// Reset lanes to their starting point, saving their work first
     Rollback(Rollback),
     /// Read a plan without running anything

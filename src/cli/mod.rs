@@ -83,6 +83,8 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
         Command::ExecutePhase(arguments) => run::execute_phase(context, &arguments),
         Command::ExecuteLane(arguments) => run::execute_lane(context, &arguments),
         Command::Resume(arguments) => run::resume_run(context, &arguments),
+        Command::Retry(arguments) => run::retry_lane(context, &arguments),
+        Command::Skip(arguments) => run::skip_lane(context, &arguments),
         Command::Plan(command) => plan::run(context, &command),
         Command::Demo(arguments) => demo::run(context, &arguments),
         Command::Rollback(arguments) => run::rollback(context, &arguments),

@@ -54,6 +54,7 @@ impl Event {
             | Self::LaneCleaned { lane, .. }
             | Self::LaneFailed { lane, .. }
             | Self::LaneBlocked { lane, .. }
+            | Self::LaneSkipped { lane, .. }
             | Self::RollbackBegun { lane }
             | Self::LaneRolledBack { lane, .. } => Some(lane),
         }
@@ -79,6 +80,7 @@ impl Event {
             Self::MustHavesChecked { verdicts, .. } if any_broken(verdicts) => RecordStatus::Error,
             Self::RunFinished { outcome: RunOutcome::Failed, .. } => RecordStatus::Error,
             Self::LaneBlocked { .. } | Self::PhaseBlocked { .. } => RecordStatus::Blocked,
+            Self::LaneSkipped { .. } => RecordStatus::Skipped,
             Self::RunFinished { outcome: RunOutcome::Blocked, .. } => RecordStatus::Blocked,
             _ => RecordStatus::Ok,
         }

@@ -144,6 +144,8 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
         }
         Event::LaneFailed { lane, failure } => lasting(Tone::Bad, format!("{lane}: failed: {}", failure.message)),
         Event::LaneBlocked { lane, reason } => lasting(Tone::Warn, format!("{lane}: blocked: {reason}")),
+        Event::LaneSkipped { lane, reason } if reason.is_empty() => lasting(Tone::Warn, format!("{lane}: skipped")),
+        Event::LaneSkipped { lane, reason } => lasting(Tone::Warn, format!("{lane}: skipped: {reason}")),
         Event::LaneRolledBack { lane, kept, .. } => {
             let kept = if kept.is_empty() { String::new() } else { format!(", kept {}", kept.join(", ")) };
             lasting(Tone::Warn, format!("{lane}: rolled back{kept}"))
@@ -343,7 +345,7 @@ fn run_finished(history: &RunHistory, outcome: RunOutcome, at: Timestamp) -> Opt
         RunOutcome::Failed => Tone::Bad,
         RunOutcome::Blocked | RunOutcome::Stopped => Tone::Warn,
     };
-    let all = history.lanes().iter().filter(|lane| !lane.skipped).count();
+    let all = history.lanes().iter().filter(|lane| lane.state != LaneState::Skipped).count();
     let how = if history.run.proposes() { "done" } else { "merged" };
     lasting(tone, format!("run {outcome}{took}: {} of {} {how}", history.done(), counted(all, "lane")))
 }

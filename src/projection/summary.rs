@@ -307,6 +307,7 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
             format!("{}; must-haves: {}", merged_note(history, lane), tally(&lane.must_haves))
         }
         (LaneState::Merged | LaneState::Proposed, None) => merged_note(history, lane),
+        (LaneState::Skipped, None) => lane.left_out.as_deref().map(clean).unwrap_or_default(),
         (LaneState::RolledBack, None) => match lane.kept.len() {
             0 => String::new(),
             _ => format!("kept {}", clean(&lane.kept.join(", "))),

@@ -281,6 +281,7 @@ impl Story {
             budget: None,
             message: String::new(),
             message_for: None,
+            lanes: Vec::new(),
         })
     }
 }

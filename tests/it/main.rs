@@ -45,6 +45,7 @@ mod recovery;
 mod removed;
 mod report;
 mod resume;
+mod resume_lanes;
 mod retry;
 mod review;
 mod run_log_lost;

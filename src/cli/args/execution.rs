@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{GlobalArgs, UnfinishedRunArg, choice};
+use super::{GlobalArgs, LaneArgs, UnfinishedRunArg, choice};
 use crate::model::{Ci, Dollars, LaneId, MergeMode, PlanFormat, RunId, Stage};
 use crate::settings::{Layer, OnConflict, OnLockConflict, Origin, Progress, Setting, absolute, value};
 
@@ -172,11 +172,39 @@ pub(crate) struct Resume {
     /// Wait for answers of the user instead of ending when lanes need nothing else
     #[arg(long)]
     pub(crate) wait: bool,
+    /// Only this lane and what it depends on go on, the others stay as they are; repeatable
+    #[arg(long = "lane", value_name = "LANE")]
+    pub(crate) lanes: Vec<LaneId>,
     /// Write a Chrome trace of the run to FILE, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE")]
     pub(crate) timings: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) control: ControlArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Retry {
+    #[command(flatten)]
+    pub(crate) target: LaneArgs,
+    /// Add this text to the next prompt of each agent of the lane
+    #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(crate) message: String,
+    /// Wait for answers of the user instead of ending when lanes need nothing else
+    #[arg(long)]
+    pub(crate) wait: bool,
+    #[command(flatten)]
+    pub(crate) control: ControlArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Skip {
+    #[command(flatten)]
+    pub(crate) target: LaneArgs,
+    /// Why, for the record
+    #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(crate) message: String,
+    #[command(flatten)]
+    pub(crate) then: ThenResume,
 }
 
 /// Resuming at once, after another change to a run.

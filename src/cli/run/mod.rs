@@ -19,15 +19,17 @@ mod request;
 mod resume;
 mod rollback;
 mod run_intent;
+mod skip;
 mod start;
 mod switches;
 
 pub(super) use locked_run::{LockedRun, Reach, adopt};
 pub(super) use locks::lock_phase;
 pub(super) use phase_sequence::phase_sequence;
-pub(super) use phases::{execute_lane, execute_phase, resume_run, resume_with};
+pub(super) use phases::{execute_lane, execute_phase, resume_run, resume_with, retry_lane};
 pub(super) use plan_file::{PlanText, invalid, report};
 pub(super) use preflight::check as preflight;
 pub(super) use request::Adoption;
 pub(super) use resume::complete_files;
 pub(super) use rollback::{refusal as rollback_refusal, rollback};
+pub(super) use skip::skip_lane;

@@ -7,10 +7,10 @@ use super::claims::merged_before;
 use super::existing_run::{base_branch, latest_run, no_run};
 use super::phase_sequence::phase_sequence;
 use super::plan_file::{PlanFile, PlanText};
-use super::request::{Adoption, RunRequest};
+use super::request::{Adoption, ResumeReach, RunRequest};
 use super::run_intent::{Outcome, Position, outcome};
 use super::{resume, rollback, start};
-use crate::cli::args::{ExecuteLane, ExecutePhase, ReadingArgs, Resume};
+use crate::cli::args::{ExecuteLane, ExecutePhase, ReadingArgs, Resume, Retry};
 use crate::cli::runs::half_done;
 use crate::cli::select::Selector;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
@@ -56,9 +56,19 @@ pub(crate) fn resume_run(context: &Context, arguments: &Resume) -> Result<ExitSt
         message: arguments.message.clone(),
         message_for: arguments.message_for.clone(),
         wait: arguments.wait,
+        reach: if arguments.lanes.is_empty() { ResumeReach::All } else { ResumeReach::Only(arguments.lanes.clone()) },
         ..Adoption::of(&arguments.control)
     };
     resume_with(&within, &run, &adoption, arguments.layer())
+}
+
+/// `retry`: one lane that failed or is blocked again, with fresh retries.
+pub(crate) fn retry_lane(context: &Context, arguments: &Retry) -> Result<ExitStatus> {
+    let layer = arguments.control.layer();
+    let within = RepositoryContext::open_for_work(context, layer.clone())?;
+    let target = Selector::new(context, &within.state).target(&arguments.target.names())?;
+    let lane = target.lane("retry")?.clone();
+    resume_with(&within, &target.run, &Adoption::retry(lane, arguments), layer)
 }
 
 /// Resumes a run with the settings of `layer`, with which `within` was opened.

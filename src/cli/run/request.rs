@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::cli::args::{ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, ThenResume};
+use crate::cli::args::{ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Retry, ThenResume};
 use crate::event::RunOptions;
 use crate::model::{Budget, LaneId, RunId};
 use crate::settings::{OnConflict, OnLockConflict, Settings};
@@ -18,6 +18,17 @@ pub(super) enum Alone {
     Next,
 }
 
+/// Which lanes a resume continues.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum ResumeReach {
+    #[default]
+    All,
+    /// These and what they depend on.
+    Only(Vec<LaneId>),
+    /// One that failed or is blocked, what it depends on, and what depends on it.
+    Retry(LaneId),
+}
+
 /// What a command that adopts a run was asked for.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Adoption {
@@ -29,9 +40,21 @@ pub(crate) struct Adoption {
     pub(super) message_for: Option<LaneId>,
     /// Whether the run stays while a lane waits for the user.
     pub(super) wait: bool,
+    /// Which lanes go on.
+    pub(super) reach: ResumeReach,
 }
 
 impl Adoption {
+    pub(crate) fn retry(lane: LaneId, arguments: &Retry) -> Self {
+        Self {
+            message: arguments.message.clone(),
+            message_for: Some(lane.clone()).filter(|_| !arguments.message.is_empty()),
+            wait: arguments.wait,
+            reach: ResumeReach::Retry(lane),
+            ..Self::of(&arguments.control)
+        }
+    }
+
     pub(crate) fn after_answer(then: &ThenResume) -> Self {
         Self { wait: then.wait, ..Self::default() }
     }

@@ -43,6 +43,8 @@ pub struct LaneHistory {
     pub merged_before: bool,
     /// Whether this run leaves it out.
     pub skipped: bool,
+    /// Why the user left it out.
+    pub left_out: Option<String>,
     pub stopping: bool,
     /// How it ended, if it ended without a merge.
     pub ending: Option<Ending>,
@@ -172,6 +174,7 @@ impl LaneHistory {
             last: None,
             merged_before: false,
             skipped: false,
+            left_out: None,
             stopping: false,
             ending: None,
             base: None,

@@ -4,6 +4,7 @@ use super::job::{AgentStatus, Retry};
 use super::lane::{
     AgentHistory, AnswerView, CheckpointView, Ending, FailureView, LaneHistory, MergeView, SnapshotView,
 };
+use super::state::LaneState;
 use super::workplace::Workplace;
 use crate::event::{AgentReport, Event, LaneStage, Record, SnapshotReason};
 use crate::model::{
@@ -77,10 +78,20 @@ impl LaneHistory {
             Event::LaneCleaned { kept, .. } => self.kept.clone_from(kept),
             Event::LaneFailed { failure, .. } => self.failed(failure, at),
             Event::LaneBlocked { reason, .. } => self.ended(Ending::Blocked(reason.clone()), at),
+            Event::LaneSkipped { reason, .. } => {
+                self.left_out = Some(reason.clone());
+                (self.ending, self.finished) = (None, Some(at));
+            }
             Event::LaneRolledBack { kept, .. } => self.rolled_back(kept, at),
             Event::GitWorked { took_ms, .. } => self.git.push(git_span(at, *took_ms)),
             _ => {}
         }
+    }
+
+    /// It stays as it is while others go on.
+    pub(super) fn set_aside(&mut self) {
+        let waits = matches!(self.state, LaneState::NeedsApproval(_) | LaneState::NeedsPerson);
+        self.stopping = self.stopping || (self.ending.is_none() && !waits);
     }
 
     /// Failed, blocked and rolled back lanes are tried again, and stop requests no longer apply.
@@ -284,6 +295,7 @@ impl LaneHistory {
         self.delayed_until = None;
         self.merging = false;
         self.must_haves.clear();
+        (self.changes, self.left_out) = (None, None);
         self.approved.clear();
         self.rejected.clear();
         self.asking.clear();

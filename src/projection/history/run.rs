@@ -173,6 +173,7 @@ impl RunFacts {
                 self.notes.push(NoteView { at: record.at, lane: lane.clone(), message: message.clone() });
             }
             Event::LaneMerged { commit, .. } if self.merges() => self.integration = Some(commit.clone()),
+            Event::LaneSkipped { .. } => self.reopen(),
             Event::LaneRolledBack { integration, .. } => {
                 self.integration = integration.clone().or(self.integration.take());
                 self.reopen();

@@ -17,7 +17,7 @@ pub(super) fn state_of(lane: &LaneHistory, run: &RunFacts) -> LaneState {
     if lane.is_merged() {
         return if lane.pull_request.is_some() { LaneState::Proposed } else { LaneState::Merged };
     }
-    if lane.skipped {
+    if lane.skipped || lane.left_out.is_some() {
         return LaneState::Skipped;
     }
     let halted = run.finished.is_some() || ((run.stop.is_some() || lane.stopping) && lane.jobs.running.is_empty());

@@ -60,6 +60,8 @@ pub enum LaneEnd {
     MergedBefore,
     /// It is not part of this run.
     Left,
+    /// The user leaves it out: it counts as merged without work.
+    Skipped,
     /// No retry is left.
     Failed(Failure),
     /// Something outside must change first.
@@ -184,7 +186,7 @@ impl LaneState {
 
     /// Whether its work is where it belongs, now or from an earlier run.
     pub fn is_merged(&self) -> bool {
-        self.merged().is_some() || self.end == Some(LaneEnd::MergedBefore)
+        self.merged().is_some() || matches!(self.end, Some(LaneEnd::MergedBefore | LaneEnd::Skipped))
     }
 
     /// Whether it failed or is blocked, which a resume tries again.
@@ -194,7 +196,7 @@ impl LaneState {
 
     /// Whether there is nothing left to do in it.
     pub fn is_complete(&self) -> bool {
-        matches!(self.end, Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left))
+        matches!(self.end, Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left | LaneEnd::Skipped))
     }
 
     /// Whether it ended or its work is where it belongs.
