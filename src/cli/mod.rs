@@ -6,6 +6,7 @@ mod ask;
 mod checkpoints;
 mod ci;
 mod clean;
+mod complete;
 mod confirm;
 mod context;
 mod demo;
@@ -53,6 +54,8 @@ use crate::timing::Timings;
 
 /// Does what the command line says; the first argument is the program's own name.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    // A shell that completes sets a variable; then candidates are printed, and the program ends.
+    clap_complete::CompleteEnv::with_factory(complete::command).complete();
     let parsed = Args::try_parse_from(&arguments);
     let format = parsed.as_ref().map_or_else(|_| Format::asked_for(&arguments), |args| args.global.data_format());
     let printer = Printer::new(format);

@@ -131,3 +131,26 @@ fn a_lane_may_be_skipped_before_it_begins_and_the_run_resumed_at_once() {
     assert_eq!(attempts(&env, "C"), 0);
     assert_eq!([state(&env, "A"), state(&env, "B"), state(&env, "C")], ["merged", "merged", "skipped"]);
 }
+
+#[test]
+fn a_lane_is_tried_again_with_another_prompt_and_another_runner() {
+    let env = TestEnv::new();
+    env.program("mine", "#!/bin/sh\ncat > \"$SCRATCH/prompt\"; echo a > a.txt\n");
+    env.write("repo/lanekeeper.toml", "[runners.mine]\ncommand = [\"mine\"]\nprompt = \"stdin\"\nkey = {}\n");
+    env.commit("configured");
+    env.plan("[[lane]]\nid = \"A\"\nretries = 0\nprompt = \"as planned\"\ncommand = 'exit 1'\n");
+    env.execute(&[]).exits(1);
+    env.write("better.md", "do it in small steps\n");
+    env.lanekeeper(&["retry", "A", "--runner", "min"]).exits(2).says(&["has no runner `min`"]).hints("`mine`");
+    env.lanekeeper(&["retry", "A", "--prompt-file", "nowhere"]).exits(2).says(&["nowhere cannot be read"]);
+    env.lanekeeper(&["retry", "A", "--runner", "mine", "--prompt-file", "../better.md"]).exits(0);
+    let prompt = env.scratch("prompt");
+    assert!(prompt.contains("do it in small steps") && !prompt.contains("as planned"), "{prompt}");
+    let noted = env
+        .events("noted")
+        .iter()
+        .any(|note| note["message"] == "agent: task 1 is retried by the runner mine and with another prompt");
+    assert!(noted, "{:?}", env.events("noted"));
+    assert!(env.events("run_resumed")[0]["pinned_sha256"].is_string());
+    assert!(env.holds("main", "a.txt"));
+}

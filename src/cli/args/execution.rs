@@ -189,6 +189,12 @@ pub(crate) struct Retry {
     /// Add this text to the next prompt of each agent of the lane
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) message: String,
+    /// Use the text of this file as the prompt of the task that failed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prompt_file: Option<PathBuf>,
+    /// Have the agent that failed run by this runner from now on
+    #[arg(long, value_name = "NAME", value_parser = value::runner)]
+    pub(crate) runner: Option<String>,
     /// Wait for answers of the user instead of ending when lanes need nothing else
     #[arg(long)]
     pub(crate) wait: bool,

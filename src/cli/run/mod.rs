@@ -17,6 +17,7 @@ mod plan_file;
 mod preflight;
 mod request;
 mod resume;
+mod retry;
 mod rollback;
 mod run_intent;
 mod skip;

@@ -14,6 +14,7 @@ use crate::cli::args::{ExecuteLane, ExecutePhase, ReadingArgs, Resume, Retry};
 use crate::cli::runs::half_done;
 use crate::cli::select::Selector;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
+use crate::fs::regular_file::{self, Links};
 use crate::git;
 use crate::model::{LaneId, MergeMode, RunId};
 use crate::plan::explain;
@@ -68,7 +69,23 @@ pub(crate) fn retry_lane(context: &Context, arguments: &Retry) -> Result<ExitSta
     let within = RepositoryContext::open_for_work(context, layer.clone())?;
     let target = Selector::new(context, &within.state).target(&arguments.target.names())?;
     let lane = target.lane("retry")?.clone();
-    resume_with(&within, &target.run, &Adoption::retry(lane, arguments), layer)
+    let prompt = arguments.prompt_file.as_deref().map(|file| prompt_in(context, file)).transpose()?;
+    resume_with(&within, &target.run, &Adoption::retry(lane, arguments, prompt), layer)
+}
+
+/// The longest prompt that is read from a file, in bytes.
+const LONGEST_PROMPT: u64 = 1 << 20;
+
+fn prompt_in(context: &Context, file: &Path) -> Result<String> {
+    let path = absolute(&context.directory, file);
+    let text = regular_file::read_text_with(&path, Links::Follow, LONGEST_PROMPT);
+    let text = text.map_err(|error| {
+        ExitStatus::Usage.error(format!("the prompt file {} cannot be read: {error}", path.display()))
+    })?;
+    match text.trim().is_empty() {
+        true => Err(ExitStatus::Usage.error(format!("the prompt file {} is empty", path.display()))),
+        false => Ok(text),
+    }
 }
 
 /// Resumes a run with the settings of `layer`, with which `within` was opened.

@@ -26,7 +26,15 @@ pub(crate) enum ResumeReach {
     /// These and what they depend on.
     Only(Vec<LaneId>),
     /// One that failed or is blocked, what it depends on, and what depends on it.
-    Retry(LaneId),
+    Retry(LaneId, Replacement),
+}
+
+/// What a retry does in another way than the plan says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Replacement {
+    pub(super) runner: Option<String>,
+    /// The text of a prompt.
+    pub(super) prompt: Option<String>,
 }
 
 /// What a command that adopts a run was asked for.
@@ -45,12 +53,13 @@ pub(crate) struct Adoption {
 }
 
 impl Adoption {
-    pub(crate) fn retry(lane: LaneId, arguments: &Retry) -> Self {
+    pub(crate) fn retry(lane: LaneId, arguments: &Retry, prompt: Option<String>) -> Self {
+        let replacement = Replacement { runner: arguments.runner.clone(), prompt };
         Self {
             message: arguments.message.clone(),
             message_for: Some(lane.clone()).filter(|_| !arguments.message.is_empty()),
             wait: arguments.wait,
-            reach: ResumeReach::Retry(lane),
+            reach: ResumeReach::Retry(lane, replacement),
             ..Self::of(&arguments.control)
         }
     }

@@ -11,6 +11,7 @@ use super::locked_run::{LockedRun, Reach, adopt};
 use super::pinned_plan::{Pinned, Pinning};
 use super::preflight;
 use super::request::{Adoption, ResumeReach};
+use super::retry;
 use crate::cli::repository_context::redactor;
 use crate::cli::runs::{command, unknown_lane};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
@@ -55,6 +56,8 @@ pub(super) fn resume(within: &RepositoryContext<'_>, run: &RunId, adoption: &Ado
     let mut locked = adopt_with_plan_file(within, run, adoption)?;
     settle_checkouts(within, &locked.started.base_branch);
     let lanes = reached(&locked, adoption)?;
+    let (changed, noted) = retry::changed(within, locked, adoption)?;
+    locked = changed;
     check_message(&locked, adoption)?;
     if let Err(refusal) = check(run, &locked.state, &locked.records) {
         if matches!(refusal, ResumeError::Complete(_)) {
@@ -81,7 +84,13 @@ pub(super) fn resume(within: &RepositoryContext<'_>, run: &RunId, adoption: &Ado
     let external = settle(within, &locked, &view, adoption)?;
     let resumed = resumed(within, &locked, adoption, lanes);
     let started = locked.started.clone();
-    let status = execute(within, locked, view, ([vec![resumed], unrecorded, external].concat(), adoption.wait), forge)?;
+    let status = execute(
+        within,
+        locked,
+        view,
+        ([vec![resumed], noted.into_iter().collect(), unrecorded, external].concat(), adoption.wait),
+        forge,
+    )?;
     Ok(Resumed { status, started })
 }
 
@@ -127,7 +136,7 @@ fn reached(locked: &LockedRun, adoption: &Adoption) -> Result<Vec<LaneId>> {
     let lanes = match &adoption.reach {
         ResumeReach::All => return Ok(Vec::new()),
         ResumeReach::Only(lanes) => lanes.iter().map(|lane| left_to_do(locked, lane)).collect::<Result<_>>()?,
-        ResumeReach::Retry(lane) => {
+        ResumeReach::Retry(lane, _) => {
             let index = left_to_do(locked, lane)?;
             let gave_up = locked.state.lane(index).gave_up();
             let standing = || format!("lane {lane} neither failed nor is it blocked, so there is nothing to retry");
