@@ -33,6 +33,15 @@ fn a_lane_is_compared_with_where_it_started_and_not_with_what_others_merged() {
 }
 
 #[test]
+fn what_was_merged_into_the_lane_is_not_its_change() {
+    let env = waiting();
+    let worktree = fs::canonicalize(env.path(&format!("repo.lanes/{RUN}/L/code"))).expect("a worktree");
+    env.git_in(&worktree, &["merge", "--quiet", "--no-edit", "main"]);
+    assert!(worktree.join("m.txt").exists());
+    assert_eq!(names(&env, &["L"]), ["l.txt", "src/one.rs"]);
+}
+
+#[test]
 fn a_merged_lane_shows_what_its_merge_brought() {
     let env = waiting();
     assert_eq!(names(&env, &["M"]), ["m.txt"]);
