@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::time::optional_millis;
 use crate::model::{
-    AgentName, Budget, Checkpoint, CommitId, Diagnosis, Failure, HumanGate, JobExit, JobId, LaneId, Outage, ProcessId,
-    PullRequest, RetryLevel, TaskId, Timestamp, Transcript, Verdict,
+    AgentName, Budget, ChangeSize, Checkpoint, CommitId, Diagnosis, Failure, HumanGate, JobExit, JobId, LaneId, Outage,
+    ProcessId, PullRequest, RetryLevel, TaskId, Timestamp, Transcript, Verdict,
 };
 
 pub use about::RecordStatus;
@@ -69,6 +69,9 @@ pub enum Event {
         /// The lane whose agents are meant; `None`: all.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message_for: Option<LaneId>,
+        /// Only these lanes go on, the others stay as they are; empty: all go on.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        lanes: Vec<LaneId>,
     },
     /// The run was asked to stop, or one lane of it.
     StopRequested {
@@ -277,6 +280,14 @@ pub enum Event {
         /// What became of each thing that was asked for, in the order of the plan.
         verdicts: Vec<Verdict>,
     },
+    /// How much the lane changed was found out, for the user who is asked to approve it.
+    ChangesMeasured {
+        lane: LaneId,
+        /// The lane's head that was measured.
+        head: CommitId,
+        /// Since the newest state of the integration branch that the lane holds.
+        changes: ChangeSize,
+    },
     /// What the lane no longer needs is gone.
     LaneCleaned {
         lane: LaneId,
@@ -293,6 +304,12 @@ pub enum Event {
     LaneBlocked {
         lane: LaneId,
         /// What must change, and how.
+        reason: String,
+    },
+    /// The user leaves the lane out from now on: what depends on it goes on as if it had no work. Its work is kept.
+    LaneSkipped {
+        lane: LaneId,
+        /// Why, in the user's words; may be empty.
         reason: String,
     },
     /// A lane is about to be rolled back; nothing was changed yet. The run cannot continue before that is finished.

@@ -186,6 +186,7 @@ pub fn resume(count: u32, place: &Path) {
         budget: None,
         message: String::new(),
         message_for: None,
+        lanes: Vec::new(),
     };
     let records = world.take_in(vec![resumed], vec![]).unwrap();
     told("first action");

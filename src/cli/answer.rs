@@ -4,63 +4,142 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::args::Answer;
+use super::args::{Answer, Name};
 use super::ask::lock_or_ask;
 use super::repository_context::{holder, redactor, session_id};
-use super::runs::{command, existing, pinned_plan, read_log, require_plan, state, unknown_lane};
-use super::{Context, ExitStatus, Result, now};
+use super::run::{Adoption, resume_with};
+use super::runs::{command, named_few, pinned_plan, read_log, require_plan, state, unfinished, unknown_lane};
+use super::select::Selector;
+use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::{Event, LaneStage, Record};
-use crate::model::{Approval, HumanGate, LaneId};
+use crate::model::{Approval, HumanGate, LaneId, LaneIndex, RunId};
 use crate::recover::resume::replay;
 use crate::schedule::{RunState, approval_at};
-use crate::store::{Journal, Request, RunDirectory, StateDirectory};
+use crate::settings::Settings;
+use crate::store::{Journal, Request, RunDirectory, StateDirectory, run_log};
 
 /// Hands the answer to the process that works on the run, or writes it into the run log for the next resume.
 pub(super) fn run(context: &Context, arguments: &Answer, approved: bool) -> Result<ExitStatus> {
     let (state, settings) = state(context)?;
-    let directory = existing(&state, &arguments.run)?;
-    let redactor = pinned_plan(&directory).map(|plan| redactor(&settings, &plan)).unwrap_or_default();
-    let (lane, message) = (&arguments.lane, redactor.redact(&arguments.message).into_owned());
-    directory.create()?;
-    let holder = holder(&state, &session_id(&settings), &arguments.run);
-    let mut asked = None;
-    let lock = lock_or_ask(&directory, &holder, || {
-        let gate = gate(arguments, &directory, &read_log(context, &directory)?.records)?;
-        asked = Some(gate.clone());
-        Ok(Request::Answer { lane: lane.clone(), gate, approved, message: message.clone() })
-    })?;
-    if let (None, Some(gate)) = (&lock, &asked) {
-        return report(context, &state, arguments, gate, approved, true);
+    let place = place(context, &state, arguments)?;
+    let (gate, live) = place.answer(context, (&state, &settings), arguments, approved)?;
+    if !arguments.then.resume || live {
+        return report(context, &state, &place, &gate, approved, live);
     }
-    let (mut journal, records) = Journal::open(&directory.log())?;
-    let gate = gate(arguments, &directory, &records)?;
-    journal.append(now(), &Event::GateAnswered { lane: lane.clone(), gate: gate.clone(), approved, message })?;
-    journal.sync()?;
-    report(context, &state, arguments, &gate, approved, false)
+    let (lane, word) = (&place.lane, word(approved));
+    context.printer.note(format!("The {} of {lane} {} {word}.", gate.for_people(), be(&gate)));
+    let layer = arguments.then.layer();
+    let within = RepositoryContext::open_for_work(context, layer.clone())?;
+    resume_with(&within, &place.run, &Adoption::after_answer(&arguments.then), layer)
 }
 
-/// The gate at which the lane waits; one that was named must be open.
-fn gate(arguments: &Answer, directory: &RunDirectory, records: &[Record]) -> Result<HumanGate> {
-    let plan = require_plan(&arguments.run, directory)?;
-    let state = replay(&arguments.run, &Arc::new(plan), records)?;
-    let (lane, stage) = (&arguments.lane, stage(&state, &arguments.lane)?);
-    let open = state.find(lane).map(|index| state.open_gates(index)).unwrap_or_default();
-    match (open.as_slice(), &arguments.gate) {
-        ([only], None) => Ok(only.clone()),
-        ([], _) => {
-            let message = format!("lane {lane} does not wait for an answer: {}", standing(&state, lane, stage));
-            Err(ExitStatus::InvalidOperation.error(message))
+/// The lane that is answered.
+struct Place {
+    run: RunId,
+    lane: LaneId,
+}
+
+/// A lane without a run is one of the unfinished run in which it waits; a run without a lane means the one that waits.
+fn place(context: &Context, state: &StateDirectory, arguments: &Answer) -> Result<Place> {
+    let selector = Selector::new(context, state);
+    let names: Vec<&Name> = arguments.run.iter().chain(&arguments.lane).collect();
+    let target = selector.target_within(&names, |lane| {
+        let waiting = lane.map(|lane| runs_waiting_in(state, lane)).transpose()?.unwrap_or_default();
+        match waiting.as_slice() {
+            [] => selector.default_run(),
+            [only] => Ok(Some(only.clone())),
+            several => Err(ambiguous(several)),
         }
-        (open, Some(named)) if open.contains(named) => Ok(named.clone()),
-        (open, named) => {
-            let gates = open.iter().map(HumanGate::for_people).collect::<Vec<_>>().join(" and its ");
-            let message = match named {
-                Some(named) => {
-                    format!("lane {lane} waits for an answer to its {gates}, not to its {}", named.for_people())
-                }
-                None => format!("lane {lane} waits for an answer to its {gates}: say which with --gate"),
-            };
-            Err(ExitStatus::InvalidOperation.error(message))
+    })?;
+    let lane = target.lane.map_or_else(|| only_waiting(state, &target.run), Ok)?;
+    Ok(Place { run: target.run, lane })
+}
+
+fn ambiguous(runs: &[RunId]) -> anyhow::Error {
+    let names = named_few(runs.iter().map(RunId::as_str));
+    ExitStatus::Usage.error("the lane waits for an answer in several runs").hint(format!("name the run: {names}"))
+}
+
+/// The unfinished runs in which the lane waits for an answer, the newest first. Those that cannot be read have none.
+fn runs_waiting_in(state: &StateDirectory, lane: &Name) -> Result<Vec<RunId>> {
+    let waits =
+        |run: &RunId| lanes_waiting(state, run).is_ok_and(|lanes| lanes.iter().any(|it| it.as_str() == lane.as_str()));
+    Ok(unfinished(state)?.into_iter().map(|(run, _)| run).filter(waits).collect())
+}
+
+fn lanes_waiting(state: &StateDirectory, run: &RunId) -> Result<Vec<LaneId>> {
+    let directory = state.run(run);
+    let plan = Arc::new(require_plan(run, &directory)?);
+    let replayed = replay(run, &plan, &run_log::read(&directory.log())?.records)?;
+    let waits = |lane: &LaneIndex| !replayed.open_gates(*lane).is_empty();
+    Ok(plan.indices().filter(waits).map(|lane| plan.lane(lane).id.clone()).collect())
+}
+
+fn only_waiting(state: &StateDirectory, run: &RunId) -> Result<LaneId> {
+    let mut waiting = lanes_waiting(state, run)?;
+    match waiting.len() {
+        1 => Ok(waiting.remove(0)),
+        0 => Err(ExitStatus::InvalidOperation.error(format!("no lane of run {run} waits for an answer"))),
+        count => {
+            let names = named_few(waiting.iter().map(LaneId::as_str));
+            let error = ExitStatus::Usage.error(format!("{count} lanes of run {run} wait for an answer"));
+            Err(error.hint(format!("name the one you mean: {names}")))
+        }
+    }
+}
+
+impl Place {
+    /// Records the answer; the gate that was meant, and whether a process works on the run.
+    fn answer(
+        &self,
+        context: &Context,
+        (state, settings): (&StateDirectory, &Settings),
+        arguments: &Answer,
+        approved: bool,
+    ) -> Result<(HumanGate, bool)> {
+        let directory = state.run(&self.run);
+        let redactor = pinned_plan(&directory).map(|plan| redactor(settings, &plan)).unwrap_or_default();
+        let (lane, message) = (&self.lane, redactor.redact(&arguments.message).into_owned());
+        directory.create()?;
+        let mut asked = None;
+        let lock = lock_or_ask(&directory, &holder(state, &session_id(settings), &self.run), || {
+            let gate = self.gate(arguments.gate.as_ref(), &directory, &read_log(context, &directory)?.records)?;
+            asked = Some(gate.clone());
+            Ok(Request::Answer { lane: lane.clone(), gate, approved, message: message.clone() })
+        })?;
+        if let (None, Some(gate)) = (&lock, asked) {
+            return Ok((gate, true));
+        }
+        let (mut journal, records) = Journal::open(&directory.log())?;
+        let gate = self.gate(arguments.gate.as_ref(), &directory, &records)?;
+        journal.append(now(), &Event::GateAnswered { lane: lane.clone(), gate: gate.clone(), approved, message })?;
+        journal.sync()?;
+        Ok((gate, false))
+    }
+
+    /// The gate at which the lane waits; one that was named must be open.
+    fn gate(&self, named: Option<&HumanGate>, directory: &RunDirectory, records: &[Record]) -> Result<HumanGate> {
+        let plan = require_plan(&self.run, directory)?;
+        let state = replay(&self.run, &Arc::new(plan), records)?;
+        let (lane, stage) = (&self.lane, stage(&state, &self.lane)?);
+        let open = state.find(lane).map(|index| state.open_gates(index)).unwrap_or_default();
+        match (open.as_slice(), named) {
+            ([only], None) => Ok(only.clone()),
+            ([], _) => {
+                let message = format!("lane {lane} does not wait for an answer: {}", standing(&state, lane, stage));
+                Err(ExitStatus::InvalidOperation.error(message))
+            }
+            (open, Some(named)) if open.contains(named) => Ok(named.clone()),
+            (open, named) => {
+                let gates = open.iter().map(HumanGate::for_people).collect::<Vec<_>>().join(" and its ");
+                let message = match named {
+                    Some(named) => {
+                        format!("lane {lane} waits for an answer to its {gates}, not to its {}", named.for_people())
+                    }
+                    None => format!("lane {lane} waits for an answer to its {gates}: say which with --gate"),
+                };
+                Err(ExitStatus::InvalidOperation.error(message))
+            }
         }
     }
 }
@@ -73,7 +152,7 @@ fn stage(state: &RunState, lane: &LaneId) -> Result<LaneStage> {
 fn standing(state: &RunState, lane: &LaneId, stage: LaneStage) -> String {
     let answer = approval_at(stage).and_then(|gate| {
         let answer = state.lane(state.find(lane)?).answer(&gate.into())?;
-        let word = if answer.approved { "approved" } else { "rejected" };
+        let word = word(answer.approved);
         let be = be(&gate.into());
         Some(format!("its {gate} {be} {word} already"))
     });
@@ -83,13 +162,13 @@ fn standing(state: &RunState, lane: &LaneId, stage: LaneStage) -> String {
 fn report(
     context: &Context,
     state: &StateDirectory,
-    arguments: &Answer,
+    place: &Place,
     gate: &HumanGate,
     approved: bool,
     live: bool,
 ) -> Result<ExitStatus> {
-    let Answer { run, lane, .. } = arguments;
-    let word = if approved { "approved" } else { "rejected" };
+    let Place { run, lane } = place;
+    let word = word(approved);
     let next = match live {
         true => "the run continues.".to_owned(),
         false => {
@@ -100,6 +179,10 @@ fn report(
         format_args!("The {} of {lane} {} {word}; {next}\n", gate.for_people(), be(gate)),
         &json!({"run_id": run, "lane": lane, "gate": gate, "approved": approved, "live": live}),
     )
+}
+
+fn word(approved: bool) -> &'static str {
+    if approved { "approved" } else { "rejected" }
 }
 
 /// A plan was, changes were.

@@ -4,6 +4,7 @@ mod callers;
 mod execution;
 mod records;
 mod state;
+mod target;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,17 +13,19 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 
 use super::error::exit_code_table;
-use crate::model::{AgentName, HumanGate, LaneId, ReportFormat, RunId, Word};
+use crate::model::{HumanGate, ReportFormat, Word};
 use crate::settings::value;
 
 pub(crate) use callers::{CiService, HookEvent, Init};
 pub(crate) use execution::{
-    ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, ReadingArgs, Resume, Rollback,
+    ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, ReadingArgs, Resume, Retry, Rollback, Skip,
+    ThenResume,
 };
 pub(crate) use records::{
     Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, PruneCheckpoints, RestoreCheckpoint,
 };
 pub(crate) use state::{DropState, PullState, PushState, RemoteArgs, State};
+pub(crate) use target::{AgentArgs, LaneArgs, Name, RunArg, UnfinishedRunArg};
 
 /// Runs a phase plan as parallel lanes in git worktrees, and survives being killed.
 #[derive(Debug, Parser)]
@@ -121,15 +124,29 @@ pub(crate) enum Command {
     /// Resume an interrupted, failed or blocked run
     #[command(after_long_help = exit_code_table())]
     Resume(Resume),
+    /// Run a failed or blocked lane again with fresh retries, and then what depends on it
+    #[command(after_long_help = exit_code_table())]
+    Retry(Retry),
+    /// Leave a lane out: what depends on it goes on as if it had no work, and its work is kept
+    #[command(after_long_help = exit_code_table())]
+    Skip(Skip),
     /// Reset lanes to their starting point, saving their work first
     Rollback(Rollback),
     /// Read a plan without running anything
     #[command(subcommand)]
     Plan(Plan),
+    /// List all runs, the newest first: their states, merged lanes, ages and costs
+    List,
     /// Show the state of a run, what it waits for and what to type next
     Status(Status),
     /// Show what the agents and gates of a run wrote
     Logs(Logs),
+    /// Show what a lane or an agent changed, with git's pager, colours and settings
+    Diff(Diff),
+    /// Print the path of a lane's or an agent's worktree
+    Path(AgentArgs),
+    /// Open a lane's or an agent's worktree in an editor
+    Open(Open),
     /// Report on a run as text, JSON, Markdown, JUnit or Code Quality
     Report(Report),
     /// Stop a run, or one lane of it, so that it can be resumed
@@ -241,8 +258,8 @@ pub(crate) enum GraphLanguage {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Status {
-    /// The run; if left out, the only unfinished one, else the newest
-    pub(crate) run: Option<RunId>,
+    #[command(flatten)]
+    pub(crate) run: RunArg,
     /// Keep the display up to date until the run ends
     #[arg(long, conflicts_with = "settings")]
     pub(crate) watch: bool,
@@ -253,12 +270,8 @@ pub(crate) struct Status {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Logs {
-    /// The run
-    pub(crate) run: RunId,
-    /// Only this lane
-    pub(crate) lane: Option<LaneId>,
-    /// Only this agent of the lane
-    pub(crate) agent: Option<AgentName>,
+    #[command(flatten)]
+    pub(crate) target: AgentArgs,
     /// Print the raw output, without interpreting event streams
     #[arg(long)]
     pub(crate) raw: bool,
@@ -268,9 +281,36 @@ pub(crate) struct Logs {
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct Diff {
+    #[command(flatten)]
+    pub(crate) target: AgentArgs,
+    /// Show a diffstat instead of the changes
+    #[arg(long)]
+    pub(crate) stat: bool,
+    /// Show only the names of changed files
+    #[arg(long, conflicts_with = "stat")]
+    pub(crate) name_only: bool,
+    /// Show the changes in the user's diff tool (git difftool)
+    #[arg(long, conflicts_with_all = ["stat", "name_only"])]
+    pub(crate) tool: bool,
+    /// More arguments for git diff, such as -w, or -- and paths
+    #[arg(last = true, value_name = "GIT ARGUMENTS")]
+    pub(crate) git: Vec<OsString>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Open {
+    #[command(flatten)]
+    pub(crate) target: AgentArgs,
+    /// Run this shell line in the worktree [default: $VISUAL or $EDITOR with the directory]
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) with: Option<String>,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct Report {
-    /// The run; if left out, the only unfinished one, else the newest
-    pub(crate) run: Option<RunId>,
+    #[command(flatten)]
+    pub(crate) run: RunArg,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -278,10 +318,8 @@ pub(crate) struct Report {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Stop {
-    /// The run
-    pub(crate) run: RunId,
-    /// Only this lane
-    pub(crate) lane: Option<LaneId>,
+    #[command(flatten)]
+    pub(crate) target: LaneArgs,
     /// Kill the agents instead of asking them to end
     #[arg(long)]
     pub(crate) force: bool,
@@ -289,22 +327,24 @@ pub(crate) struct Stop {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Answer {
-    /// The run
-    pub(crate) run: RunId,
-    /// The lane that waits
-    pub(crate) lane: LaneId,
+    /// The run: its id, the beginning of its id, or @latest [default: the unfinished run in which LANE waits]
+    pub(crate) run: Option<Name>,
+    /// The lane that waits; may be left out when only one lane of the run does
+    pub(crate) lane: Option<Name>,
     /// The gate: plan, changes or a task; may be left out when the lane waits at one
     #[arg(long, value_name = "plan|changes|TASK")]
     pub(crate) gate: Option<HumanGate>,
     /// Text for the agents
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) message: String,
+    #[command(flatten)]
+    pub(crate) then: ThenResume,
 }
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Clean {
-    /// The run; all finished ones if left out
-    pub(crate) run: Option<RunId>,
+    /// The run: its id, the beginning of its id, or @latest [default: all finished runs]
+    pub(crate) run: Option<Name>,
     /// Remove unmerged work too
     #[arg(long)]
     pub(crate) force: bool,
@@ -321,8 +361,8 @@ pub(crate) struct Clean {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Doctor {
-    /// The run; all of them if left out
-    pub(crate) run: Option<RunId>,
+    /// The run: its id, the beginning of its id, or @latest [default: all runs]
+    pub(crate) run: Option<Name>,
     /// Repair what can be repaired; without this, nothing is written
     #[arg(long)]
     pub(crate) fix: bool,

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::args::Clean;
+use super::args::{Clean, Name};
 use super::confirm::{can_ask, confirms};
-use super::runs::{command, existing};
+use super::runs::command;
+use super::select::Selector;
 use super::wait_policy::wait_for_refs;
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::Event;
@@ -31,8 +32,9 @@ pub(super) fn run(context: &Context, arguments: &Clean) -> Result<ExitStatus> {
     if !arguments.dry_run {
         wait_for_refs(context, &within.repository)?;
     }
+    let only = arguments.run.as_ref().map(|run| Selector::new(context, &within.state).named(run)).transpose()?;
     let (known, unreadable) = known_runs(&within.state)?;
-    let chosen: Vec<RunId> = match &arguments.run {
+    let chosen: Vec<RunId> = match &only {
         Some(run) => {
             refuse(&within.state, run, &known, &unreadable, arguments)?;
             vec![run.clone()]
@@ -71,7 +73,7 @@ fn is_agreed(context: &Context, arguments: &Clean, found: &[Cleaned]) -> Result<
     }
     let flags = [(arguments.force, "--force"), (arguments.logs, "--logs"), (true, "--yes")];
     let flags = flags.into_iter().filter_map(|(given, flag)| given.then_some(flag));
-    let again = ["lanekeeper", "clean"].into_iter().chain(arguments.run.as_ref().map(RunId::as_str)).chain(flags);
+    let again = ["lanekeeper", "clean"].into_iter().chain(arguments.run.as_ref().map(Name::as_str)).chain(flags);
     Err(ExitStatus::Usage
         .error("nothing removed: cannot ask for confirmation without a terminal")
         .hint(format!("to remove it without being asked: {}", shell_line(again)))
@@ -178,7 +180,6 @@ fn refuse(
         let message = format!("run {run} cannot be judged, so nothing was removed: {reason}");
         return Err(ExitStatus::Corrupted.error(message));
     }
-    existing(state, run)?;
     let Some(logged) = known.get(run) else { return Ok(()) };
     let words = |name: &str| command(state, &[name, run.as_str()]);
     if lock::is_held(&state.run(run).lock()) {

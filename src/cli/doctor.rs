@@ -10,6 +10,7 @@ use super::error::is_held;
 use super::repository_context::check_directory;
 use super::run::{PlanText, lock_phase, preflight, rollback_refusal};
 use super::runs::existing;
+use super::select::Selector;
 use super::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::RunStarted;
 use crate::executor::crash::{CrashPoint, crash_point};
@@ -31,9 +32,11 @@ pub(super) fn run(context: &Context, arguments: &args::Doctor) -> Result<ExitSta
         settings.log_path.value = None;
         within = within.with_settings(settings);
     }
-    let doctor = Doctor { within, only: arguments.run.as_ref() };
+    let only =
+        arguments.run.as_ref().map(|run| Selector::new(context, &within.state).named_or_lost(run)).transpose()?;
+    let doctor = Doctor { within, only: only.as_ref() };
     let facts = doctor.look(&BTreeSet::new())?;
-    if let Some(run) = arguments.run.as_ref().filter(|_| facts.runs.is_empty()) {
+    if let Some(run) = only.as_ref().filter(|_| facts.runs.is_empty()) {
         existing(&doctor.within.state, run)?;
     }
     let visit = match arguments.fix {

@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::args::LogError;
 use super::repository_context::redactor;
-use super::runs::{existing, pinned_plan};
+use super::runs::pinned_plan;
+use super::select::Selector;
 use super::{Context, ExitStatus, RepositoryContext, Result, now};
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::process;
@@ -17,7 +18,7 @@ pub(super) fn run(context: &Context, arguments: &LogError) -> Result<ExitStatus>
     let mut plan = None;
     let path = match &arguments.run {
         Some(run) => {
-            let directory = existing(&state, run)?;
+            let directory = state.run(&Selector::new(context, &state).named(run)?);
             directory.create()?;
             plan = pinned_plan(&directory);
             directory.errors()

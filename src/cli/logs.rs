@@ -7,10 +7,11 @@ use anyhow::{Context as _, Result};
 use serde_json::json;
 
 use super::args::{self, Format};
-use super::runs::{existing, pinned_plan, read_log, require_lane, state, unknown};
+use super::runs::{pinned_plan, read_log, state};
+use super::select::{Selector, Target};
 use super::{Context, ExitStatus};
 use crate::event::{Event, Record};
-use crate::model::{AgentName, ExitCause, JobExit, JobId, Plan};
+use crate::model::{ExitCause, JobExit, JobId, Plan};
 use crate::process::{self, NewLines};
 use crate::runner::Stream;
 use crate::store::lock::is_held;
@@ -19,13 +20,13 @@ use crate::store::{Follower, RunDirectory};
 /// Writes the output of every attempt and gate, in the order in which they began.
 pub(super) fn run(context: &Context, arguments: &args::Logs) -> Result<ExitStatus> {
     let (state, _) = state(context)?;
-    let directory = existing(&state, &arguments.run)?;
+    let target = Selector::new(context, &state).target(&arguments.target.names())?;
+    let directory = state.run(&target.run);
     let records = read_log(context, &directory)?.records;
     let plan = pinned_plan(&directory);
-    check_names(arguments, plan.as_ref(), &records)?;
     let runners = plan.as_ref().filter(|_| !arguments.raw);
     let mut printed =
-        Printed { context, arguments, directory: &directory, plan: runners, jobs: Vec::new(), last: None };
+        Printed { context, target: &target, directory: &directory, plan: runners, jobs: Vec::new(), last: None };
     if arguments.follow {
         follow(&mut printed)?;
     } else {
@@ -36,24 +37,6 @@ pub(super) fn run(context: &Context, arguments: &args::Logs) -> Result<ExitStatu
         context.printer.note("Nothing was written yet.");
     }
     Ok(ExitStatus::Done)
-}
-
-/// Refuses lanes and agents that neither the plan nor the log knows.
-fn check_names(arguments: &args::Logs, plan: Option<&Plan>, records: &[Record]) -> Result<()> {
-    let Some(lane) = &arguments.lane else { return Ok(()) };
-    require_lane(plan, records, lane)?;
-    let Some(agent) = &arguments.agent else { return Ok(()) };
-    let planned = plan.iter().flat_map(|plan| &plan.lanes).filter(|known| known.id == *lane);
-    let of_plan = planned.flat_map(|lane| &lane.agents).map(|agent| &agent.name);
-    let of_log = records.iter().filter_map(|record| match &record.event {
-        Event::JobPlanned { job } if job.lane.as_ref() == Some(lane) => job.agent(),
-        _ => None,
-    });
-    let agents: Vec<&str> = of_plan.chain(of_log).map(AgentName::as_str).collect();
-    if agents.contains(&agent.as_str()) {
-        return Ok(());
-    }
-    Err(unknown(&format!("lane {lane}"), "agent", agent.as_str(), &agents))
 }
 
 const LOOK: Duration = Duration::from_millis(200);
@@ -92,7 +75,7 @@ struct Output<'p> {
 
 struct Printed<'a> {
     context: &'a Context,
-    arguments: &'a args::Logs,
+    target: &'a Target,
     directory: &'a RunDirectory,
     /// Its runners interpret the output; `None`: it is printed raw.
     plan: Option<&'a Plan>,
@@ -123,8 +106,8 @@ impl Printed<'_> {
     }
 
     fn is_wanted(&self, job: &JobId) -> bool {
-        let lane = self.arguments.lane.as_ref().is_none_or(|lane| job.lane.as_ref() == Some(lane));
-        lane && self.arguments.agent.as_ref().is_none_or(|agent| job.agent() == Some(agent))
+        let lane = self.target.lane.as_ref().is_none_or(|lane| job.lane.as_ref() == Some(lane));
+        lane && self.target.agent.as_ref().is_none_or(|agent| job.agent() == Some(agent))
     }
 
     /// Prints whole lines that were added; with `all` also lines without an end, and a header for jobs that wrote nothing.

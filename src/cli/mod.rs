@@ -6,14 +6,17 @@ mod ask;
 mod checkpoints;
 mod ci;
 mod clean;
+mod complete;
 mod confirm;
 mod context;
 mod demo;
 mod diagnostics;
+mod diff;
 mod doctor;
 mod error;
 mod hook;
 mod init;
+mod list;
 mod log_error;
 mod logs;
 mod manual;
@@ -25,6 +28,7 @@ mod report;
 mod repository_context;
 mod run;
 mod runs;
+mod select;
 mod signals;
 mod state;
 mod status;
@@ -32,6 +36,7 @@ mod stop;
 mod this_process;
 mod timings;
 mod wait_policy;
+mod worktree;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -50,6 +55,8 @@ use crate::timing::Timings;
 
 /// Does what the command line says; the first argument is the program's own name.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
+    // A shell that completes sets a variable; then candidates are printed, and the program ends.
+    clap_complete::CompleteEnv::with_factory(complete::command).complete();
     let parsed = Args::try_parse_from(&arguments);
     let format = parsed.as_ref().map_or_else(|_| Format::asked_for(&arguments), |args| args.global.data_format());
     let printer = Printer::new(format);
@@ -80,6 +87,8 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
         Command::ExecutePhase(arguments) => run::execute_phase(context, &arguments),
         Command::ExecuteLane(arguments) => run::execute_lane(context, &arguments),
         Command::Resume(arguments) => run::resume_run(context, &arguments),
+        Command::Retry(arguments) => run::retry_lane(context, &arguments),
+        Command::Skip(arguments) => run::skip_lane(context, &arguments),
         Command::Plan(command) => plan::run(context, &command),
         Command::Demo(arguments) => demo::run(context, &arguments),
         Command::Rollback(arguments) => run::rollback(context, &arguments),
@@ -94,9 +103,13 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
         Command::Hook { event } => Ok(hook::run(global, context.printer, event)),
         Command::Completions { shell } => manual::completions(context, shell),
         Command::Man { dir } => manual::man(context, dir.as_deref()),
+        Command::List => list::run(context),
         Command::Status(arguments) if arguments.settings => status::settings(context),
         Command::Status(arguments) => status::run(context, &arguments),
         Command::Logs(arguments) => logs::run(context, &arguments),
+        Command::Path(arguments) => worktree::path(context, &arguments),
+        Command::Open(arguments) => worktree::open(context, &arguments),
+        Command::Diff(arguments) => diff::run(context, &arguments),
         Command::Report(arguments) => report::run(context, &arguments, global.format),
         Command::Stop(arguments) => stop::run(context, &arguments),
         Command::Approve(arguments) => answer::run(context, &arguments, true),

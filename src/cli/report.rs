@@ -5,7 +5,8 @@ use anyhow::{Context as _, Result};
 use super::args;
 use super::ci;
 use super::repository_context::redactor;
-use super::runs::{beginning, named_or_newest, pinned_plan, read_begun_log, state};
+use super::runs::{beginning, pinned_plan, read_begun_log, state};
+use super::select::Selector;
 use super::status::screen;
 use super::{Context, ExitStatus, Hint, RepositoryContext, now};
 use crate::fs::{atomic, regular_file};
@@ -18,10 +19,10 @@ use crate::projection::summary::SummaryContext;
 use crate::store::lock::is_held;
 use crate::store::{LogContents, RunDirectory, StateDirectory, run_log};
 
-/// Writes the report of the run that was named, else of the only unfinished one, else of the newest.
+/// Writes the report of a run.
 pub(super) fn run(context: &Context, arguments: &args::Report, format: ReportFormat) -> Result<ExitStatus> {
     let (state, settings) = state(context)?;
-    let run = named_or_newest(&state, arguments.run.as_ref())?;
+    let run = Selector::new(context, &state).run(arguments.run.run.as_ref())?;
     let directory = state.run(&run);
     // Looked at before the log: what a process that has ended wrote last is in the log by then.
     let held = is_held(&directory.lock());

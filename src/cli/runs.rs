@@ -85,6 +85,17 @@ pub(super) struct LogOfRun {
 
 /// The logs of all runs, those that are kept elsewhere included. Logs that cannot be read are passed over.
 pub(super) fn logs(state: &StateDirectory) -> Result<Vec<LogOfRun>> {
+    let look = |(run, state): (RunId, StateDirectory)| {
+        let directory = state.run(&run);
+        let held = is_held(&directory.lock());
+        let records = run_log::read(&directory.log()).ok()?.records;
+        Some(LogOfRun { program: state.program(), held, records })
+    };
+    Ok(all_runs(state)?.into_iter().filter_map(look).collect())
+}
+
+/// Every run and where its log is, those that are kept elsewhere included; the newest first, but for those.
+pub(super) fn all_runs(state: &StateDirectory) -> Result<Vec<(RunId, StateDirectory)>> {
     let usual = state.clone().with_usual_logs();
     let mut runs: Vec<(RunId, StateDirectory)> = usual.runs()?.into_iter().map(|run| (run, usual.clone())).collect();
     for place in elsewhere(&usual).into_iter().chain([state.clone()]) {
@@ -92,13 +103,7 @@ pub(super) fn logs(state: &StateDirectory) -> Result<Vec<LogOfRun>> {
             place.runs()?.into_iter().filter(|run| runs.iter().all(|(it, _)| it != run)).collect();
         runs.extend(unknown.into_iter().map(|run| (run, place.clone())));
     }
-    let look = |(run, state): (RunId, StateDirectory)| {
-        let directory = state.run(&run);
-        let held = is_held(&directory.lock());
-        let records = run_log::read(&directory.log()).ok()?.records;
-        Some(LogOfRun { program: state.program(), held, records })
-    };
-    Ok(runs.into_iter().filter_map(look).collect())
+    Ok(runs)
 }
 
 /// Where runs have their logs that are not in the usual place, according to their checkpoints.
@@ -124,43 +129,6 @@ fn is_done(records: &[Record]) -> bool {
     last == Some(Some(RunOutcome::Done))
 }
 
-/// The run that was named, or the only one that is unfinished (SPEC §2).
-pub(super) fn named_or_only_unfinished(state: &StateDirectory, run: Option<&RunId>) -> Result<RunId> {
-    if let Some(run) = run {
-        return existing(state, run).map(|_| run.clone());
-    }
-    let mut runs = unfinished(state)?;
-    match runs.len() {
-        1 => Ok(runs.remove(0).0),
-        0 => Err(ExitStatus::InvalidState.error("no unfinished run in this repository").hint(listed(state))),
-        _ => {
-            let names: Vec<&str> = runs.iter().map(|(run, _)| run.as_str()).collect();
-            let message = format!("{} runs are unfinished, so name the one you mean", runs.len());
-            Err(ExitStatus::Usage.error(message).hint(format!("the newest first: {}", names.join(", "))))
-        }
-    }
-}
-
-/// The run that was named, else the only unfinished one, else the newest.
-pub(super) fn named_or_newest(state: &StateDirectory, run: Option<&RunId>) -> Result<RunId> {
-    match run {
-        Some(run) => existing(state, run).map(|_| run.clone()),
-        None => {
-            let logs = state.logs_at_a_glance()?;
-            only_or_newest(state, &logs, &unfinished_of(state, &logs))
-        }
-    }
-}
-
-/// The only one of the `unfinished` runs, else the newest of all.
-pub(super) fn only_or_newest(state: &StateDirectory, logs: &Logs, unfinished: &[(RunId, RunStarted)]) -> Result<RunId> {
-    if let [(only, _)] = unfinished {
-        return Ok(only.clone());
-    }
-    let none = || ExitStatus::InvalidState.error("no runs in this repository yet").hint(listed(state));
-    state.newest(logs)?.ok_or_else(none)
-}
-
 /// The files of a run that has a log.
 pub(super) fn existing(state: &StateDirectory, run: &RunId) -> Result<RunDirectory> {
     if state.has(run) {
@@ -175,13 +143,17 @@ pub(super) fn existing(state: &StateDirectory, run: &RunId) -> Result<RunDirecto
 /// How many runs are called by name.
 const NAMED: usize = 5;
 
-fn listed(state: &StateDirectory) -> String {
-    let runs = state.runs().unwrap_or_default();
-    let names: Vec<&str> = runs.iter().take(NAMED).map(RunId::as_str).collect();
-    match names.len() {
-        0 => "start one: lanekeeper execute-phase PLAN".to_owned(),
-        _ => format!("the newest runs: {}", names.join(", ")),
+pub(super) fn listed(state: &StateDirectory) -> String {
+    match state.runs().unwrap_or_default() {
+        runs if runs.is_empty() => "start one: lanekeeper execute-phase PLAN".to_owned(),
+        runs => format!("the newest runs: {}", named_few(runs.iter().map(RunId::as_str))),
     }
+}
+
+/// The first few names.
+pub(super) fn named_few<'a>(names: impl ExactSizeIterator<Item = &'a str>) -> String {
+    let more = if names.len() > NAMED { ", …" } else { "" };
+    names.take(NAMED).collect::<Vec<_>>().join(", ") + more
 }
 
 /// What the log of a run holds; damage is a warning.
@@ -249,13 +221,6 @@ pub(super) fn open_jobs(records: &[Record]) -> Vec<JobId> {
     jobs
 }
 
-/// Refuses a lane that neither the plan nor the log has.
-pub(super) fn require_lane(plan: Option<&Plan>, records: &[Record], lane: &LaneId) -> Result<()> {
-    let planned = plan.iter().flat_map(|plan| &plan.lanes).map(|lane| &lane.id);
-    let known: BTreeSet<&LaneId> = planned.chain(records.iter().filter_map(|record| record.event.lane())).collect();
-    if known.contains(lane) { Ok(()) } else { Err(unknown_lane(lane, known.into_iter())) }
-}
-
 /// Bad usage: the run has no such lane.
 pub(super) fn unknown_lane<'a>(lane: &LaneId, known: impl Iterator<Item = &'a LaneId>) -> anyhow::Error {
     let known: Vec<&str> = known.map(LaneId::as_str).collect();
@@ -266,9 +231,7 @@ pub(super) fn unknown_lane<'a>(lane: &LaneId, known: impl Iterator<Item = &'a La
 pub(super) fn unknown(place: &str, kind: &str, name: &str, known: &[&str]) -> anyhow::Error {
     let error = ExitStatus::Usage.error(format!("{place} has no {kind} `{name}`"));
     did_you_mean(error, name, known, || {
-        let more = if known.len() > NAMED { ", …" } else { "" };
-        let named = known.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-        (!known.is_empty()).then(|| format!("it has {named}{more}"))
+        (!known.is_empty()).then(|| format!("it has {}", named_few(known.iter().copied())))
     })
 }
 

@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::args::{self, Format};
 use super::ci::is_unattended;
 use super::error::OutputError;
-use super::runs::{beginning, existing, only_or_newest, read_begun_log, state, unfinished_of};
+use super::runs::{beginning, read_begun_log, state, unfinished_of};
+use super::select::{Selector, newest};
 use super::{Context, ExitStatus, Result, now};
 use crate::event::RunStarted;
 use crate::model::RunId;
@@ -28,15 +29,15 @@ pub(super) fn settings(context: &Context) -> Result<ExitStatus> {
     context.printer.print(table(&settings), &json(&settings))
 }
 
-/// Shows the run that was named, else the only unfinished one, else the newest.
+/// Shows the run that was named, else the newest unfinished one, else the newest.
 pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitStatus> {
     let (state, _) = state(context)?;
-    let (run, unfinished) = match &arguments.run {
-        Some(run) => (existing(&state, run).map(|_| run.clone())?, Vec::new()),
+    let (run, unfinished) = match &arguments.run.run {
+        Some(name) => (Selector::new(context, &state).named(name)?, Vec::new()),
         None => {
             let logs = state.logs_at_a_glance()?;
             let unfinished = unfinished_of(&state, &logs);
-            (only_or_newest(&state, &logs, &unfinished)?, unfinished)
+            (newest(&state, &logs, &unfinished)?, unfinished)
         }
     };
     let directory = state.run(&run);

@@ -8,54 +8,49 @@ use serde_json::json;
 use super::args;
 use super::ask::lock_or_ask;
 use super::repository_context::{holder, session_id};
-use super::runs::{existing, open_jobs, pinned_plan, read_log, require_lane, state};
+use super::runs::{open_jobs, read_log, state};
+use super::select::{Selector, Target};
 use super::{Context, ExitStatus, Result};
-use crate::event::Record;
 use crate::model::JobId;
 use crate::model::text::counted;
 use crate::process::{self, Observation, ProcessError, StopOutcome};
-use crate::store::{Request, RunDirectory};
+use crate::store::Request;
 
 /// Asks the process that works on the run to stop it; if there is none, stops the agents that outlived theirs.
 pub(super) fn run(context: &Context, arguments: &args::Stop) -> Result<ExitStatus> {
     let (state, settings) = state(context)?;
-    let directory = existing(&state, &arguments.run)?;
+    let target = Selector::new(context, &state).target(&arguments.target.names())?;
+    let directory = state.run(&target.run);
     let records = read_log(context, &directory)?.records;
-    if let Some(lane) = &arguments.lane {
-        require_lane(pinned_plan(&directory).as_ref(), &records, lane)?;
-    }
     if !directory.directory().is_dir() {
-        return report(context, arguments, "not_running", "is not running");
+        return report(context, &target, "not_running", "is not running");
     }
-    let holder = holder(&state, &session_id(&settings), &arguments.run);
-    let request = || Ok(Request::Stop { lane: arguments.lane.clone(), force: arguments.force });
+    let holder = holder(&state, &session_id(&settings), &target.run);
+    let request = || Ok(Request::Stop { lane: target.lane.clone(), force: arguments.force });
     match lock_or_ask(&directory, &holder, request)? {
-        Some(_lock) => stop_orphans(context, arguments, &directory, &records),
-        None => report(context, arguments, "stopping", "is stopping; what its agents did is kept"),
+        Some(_lock) => {
+            let concerned = |job: &JobId| target.lane.is_none() || job.lane == target.lane;
+            let open = open_jobs(&records).into_iter().filter(concerned).map(|job| directory.job(&job));
+            stop_orphans(context, &target, &open.collect::<Vec<_>>(), arguments.force)
+        }
+        None => report(context, &target, "stopping", "is stopping; what its agents did is kept"),
     }
 }
 
 /// Stops agents whose Lanekeeper is dead. A resume finds their exits.
-fn stop_orphans(
-    context: &Context,
-    arguments: &args::Stop,
-    directory: &RunDirectory,
-    records: &[Record],
-) -> Result<ExitStatus> {
-    let concerned = |job: &JobId| arguments.lane.is_none() || job.lane == arguments.lane;
-    let open: Vec<PathBuf> = open_jobs(records).into_iter().filter(concerned).map(|job| directory.job(&job)).collect();
-    let (asked, left) = stop_all(&open, arguments.force)
+fn stop_orphans(context: &Context, target: &Target, open: &[PathBuf], force: bool) -> Result<ExitStatus> {
+    let (asked, left) = stop_all(open, force)
         .map_err(|error| ExitStatus::Failed.error(format!("not everything was stopped: {error}")))?;
     let count = counted(asked, "job");
     match (asked, left) {
-        (0, _) => report(context, arguments, "not_running", "is not running"),
+        (0, _) => report(context, target, "not_running", "is not running"),
         (_, 0) => {
             let ended = format!("was not running; {count} that went on without it stopped");
-            report(context, arguments, "stopped", &ended)
+            report(context, target, "stopped", &ended)
         }
         (_, left) => {
             let ending = format!("was not running; {count} of it were asked to stop, {left} still ending");
-            report(context, arguments, "stopping", &ending)
+            report(context, target, "stopping", &ending)
         }
     }
 }
@@ -102,8 +97,8 @@ fn wait_for(jobs: &[&PathBuf]) -> Result<usize, ProcessError> {
     }
 }
 
-fn report(context: &Context, arguments: &args::Stop, result: &'static str, sentence: &str) -> Result<ExitStatus> {
-    let (run, lane) = (&arguments.run, &arguments.lane);
+fn report(context: &Context, target: &Target, result: &'static str, sentence: &str) -> Result<ExitStatus> {
+    let Target { run, lane, .. } = target;
     let what = lane.as_ref().map_or_else(|| format!("Run {run}"), |lane| format!("Lane {lane} of run {run}"));
     let json = json!({"run_id": run, "lane": lane, "result": result});
     context.printer.print(format_args!("{what} {sentence}.\n"), &json)

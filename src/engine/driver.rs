@@ -62,7 +62,8 @@ enum Message {
     Panicked(DriverError),
 }
 
-/// Runs a run to its end: `first` are the events that this life of the run begins with.
+/// Runs a run to its end: `first` are the events that this life of the run begins with. With `awaits_answers` it does not
+/// end while a lane waits for the user.
 ///
 /// # Errors
 /// [`DriverError`]; running jobs continue under their supervisors, and a resume finds them.
@@ -70,13 +71,14 @@ pub fn drive(
     executor: Arc<Executor>,
     journal: Journal,
     state: RunState,
-    first: Vec<Event>,
+    (first, awaits_answers): (Vec<Event>, bool),
     watch: &mut dyn FnMut(Sight<'_>),
 ) -> Result<Finish, DriverError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(4096).build()?;
     let ended = runtime.block_on(async {
         let (sender, inbox) = unbounded_channel();
-        let (run_loop, signals) = (RunLoop::new(journal, state), Signals::new()?);
+        let run_loop = RunLoop::new(journal, state).awaiting_answers(awaits_answers);
+        let signals = Signals::new()?;
         let mut driver =
             Driver { run_loop, executor, sender, inbox, signals, wake_at: None, taken: Vec::new(), panicked: None };
         driver.run(first, watch).await

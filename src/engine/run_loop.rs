@@ -32,6 +32,8 @@ pub struct RunLoop<L> {
     log: L,
     state: RunState,
     in_flight: HashSet<Action>,
+    /// Whether the run goes on while a lane waits for an answer of the user and nothing else is left to do.
+    awaits_answers: bool,
 }
 
 /// What follows from a batch of events.
@@ -65,7 +67,13 @@ const MOST_ROUNDS: u32 = 10_000;
 impl<L: Log> RunLoop<L> {
     /// A run whose state was folded from everything in `log`.
     pub fn new(log: L, state: RunState) -> Self {
-        Self { log, state, in_flight: HashSet::new() }
+        Self { log, state, in_flight: HashSet::new(), awaits_answers: false }
+    }
+
+    /// The same; while a lane waits for an answer of the user, the run does not end by itself.
+    #[must_use]
+    pub fn awaiting_answers(self, awaits_answers: bool) -> Self {
+        Self { awaits_answers, ..self }
     }
 
     /// The state, folded from every record so far.
@@ -116,7 +124,7 @@ impl<L: Log> RunLoop<L> {
             }
             decisions = decide(&self.state, now);
         }
-        if let Some(finish) = decisions.finish.filter(|_| self.is_idle()) {
+        if let Some(finish) = decisions.finish.filter(|_| self.is_idle() && !self.is_awaiting()) {
             self.append(&mut step, now, Event::RunFinished { outcome: finish.outcome, code: finish.code })?;
         }
         if !step.records.is_empty() {
@@ -125,6 +133,11 @@ impl<L: Log> RunLoop<L> {
         step.actions = decisions.actions.into_iter().filter(|action| self.in_flight.insert(action.clone())).collect();
         step.wake_at = decisions.wake_at;
         Ok(step)
+    }
+
+    /// Whether an answer of the user is waited for. A run that was asked to stop waits for none.
+    fn is_awaiting(&self) -> bool {
+        self.awaits_answers && self.state.stop().is_none() && self.state.asks_user()
     }
 
     fn append(&mut self, step: &mut Step, now: Timestamp, event: Event) -> Result<(), RunLoopError<L::Error>> {

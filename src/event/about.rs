@@ -47,12 +47,14 @@ impl Event {
             | Self::MergeSuperseded { lane }
             | Self::LaneMerged { lane, .. }
             | Self::MustHavesChecked { lane, .. }
+            | Self::ChangesMeasured { lane, .. }
             | Self::BranchPushed { lane, .. }
             | Self::PullRequestOpened { lane, .. }
             | Self::ForgeUnavailable { lane, .. }
             | Self::LaneCleaned { lane, .. }
             | Self::LaneFailed { lane, .. }
             | Self::LaneBlocked { lane, .. }
+            | Self::LaneSkipped { lane, .. }
             | Self::RollbackBegun { lane }
             | Self::LaneRolledBack { lane, .. } => Some(lane),
         }
@@ -78,6 +80,7 @@ impl Event {
             Self::MustHavesChecked { verdicts, .. } if any_broken(verdicts) => RecordStatus::Error,
             Self::RunFinished { outcome: RunOutcome::Failed, .. } => RecordStatus::Error,
             Self::LaneBlocked { .. } | Self::PhaseBlocked { .. } => RecordStatus::Blocked,
+            Self::LaneSkipped { .. } => RecordStatus::Skipped,
             Self::RunFinished { outcome: RunOutcome::Blocked, .. } => RecordStatus::Blocked,
             _ => RecordStatus::Ok,
         }

@@ -13,7 +13,9 @@ impl Event {
             Self::SnapshotFailed { error, .. } | Self::SnapshotDamaged { error, .. } => change(error),
             Self::WorktreeMadeAhead { error, .. } => change(error),
             Self::ForgeUnavailable { outage, .. } => change(&mut outage.line),
-            Self::LaneBlocked { reason, .. } | Self::PhaseBlocked { reason } => change(reason),
+            Self::LaneBlocked { reason, .. } | Self::LaneSkipped { reason, .. } | Self::PhaseBlocked { reason } => {
+                change(reason)
+            }
             Self::CheckpointReached { checkpoint, .. } | Self::RetryPlanned { checkpoint, .. } => {
                 in_checkpoint(checkpoint, change);
             }
@@ -42,6 +44,7 @@ impl Event {
             | Self::JobPlanned { .. }
             | Self::JobStarted { .. }
             | Self::WorkCommitted { .. }
+            | Self::ChangesMeasured { .. }
             | Self::SnapshotTaken { .. }
             | Self::AgentMerged { .. }
             | Self::AgentReset { .. }

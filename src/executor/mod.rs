@@ -7,6 +7,7 @@
 mod agent;
 mod bisect;
 mod brief;
+mod changes;
 mod clock;
 pub mod crash;
 mod intact;
@@ -147,6 +148,7 @@ impl Executor {
             Action::CleanLane(lane) => self.clean_lane(lane, state),
             Action::BisectMerges(lane) => self.bisect(lane, state),
             Action::CheckMustHaves(lane) => self.check_must_haves(lane, state),
+            Action::MeasureChanges(lane) => self.measure_changes(lane, state),
             Action::OpenFinal => self.open_final(state),
             Action::EmptyPool => Ok(self.empty_pool(state)),
         }
@@ -252,6 +254,7 @@ fn subject(action: &Action, plan: &Plan) -> (Option<LaneId>, Option<AgentName>) 
         | Action::ResetLane(lane)
         | Action::StageMerge(lane)
         | Action::CheckMustHaves(lane)
+        | Action::MeasureChanges(lane)
         | Action::PublishMerge(lane)
         | Action::PushBranch(lane)
         | Action::OpenPullRequest(lane)

@@ -35,10 +35,12 @@ pub(crate) use query::commits::{upstream_remote, written_url};
 pub use query::head::{Head, head_of};
 pub use query::hook::uncommitted;
 pub(crate) use query::hook::{Contents, not_left_behind, note_left_behind};
+pub use query::show::{FileChange, show};
 pub(crate) use query::status::refuse_unreadable;
 pub use query::status::uncommitted as uncommitted_paths;
 pub use repo::repository::Repository;
 pub(crate) use repo::repository::branch_reference;
+pub use snapshot::index::present_tree;
 pub use snapshot::intact::damaged;
 pub(crate) use snapshot::intact::restore_lost_objects;
 pub use snapshot::save::{

@@ -41,6 +41,15 @@ pub fn is_transport_variable(name: &OsStr) -> bool {
     TRANSPORT_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
+/// How names begin of variables that say how git shows something to the user.
+const DISPLAY_PREFIXES: &[&str] = &["GIT_PAGER", "GIT_EXTERNAL_DIFF", "GIT_DIFF_OPTS", "GIT_EDITOR", "GIT_CONFIG_"];
+
+/// Whether `name` is a variable of git's that counts where git works on the user's terminal.
+pub fn is_display_variable(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    DISPLAY_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

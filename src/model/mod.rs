@@ -1,5 +1,6 @@
 //! The words of the field as types. Nothing here does anything but hold and check data.
 
+mod change_size;
 pub mod checkpoint;
 pub mod checkpoint_record;
 pub mod command;
@@ -32,15 +33,16 @@ mod tree_entry;
 pub mod withheld;
 pub(crate) mod word;
 
+pub use change_size::ChangeSize;
 pub use checkpoint::{Checkpoint, CheckpointStatus, CommitId, Stage};
 pub use checkpoint_record::{CheckpointRecord, GitState};
 pub use command::CommandLine;
 pub use dag::{Dag, LaneIndex};
 pub use diagnosis::{Diagnosis, FailureClass, Finding};
 pub use failure::{Failure, FailureKind};
-pub use git_variables::{is_foreign_git_variable, is_transport_variable};
+pub use git_variables::{is_display_variable, is_foreign_git_variable, is_transport_variable};
 pub use human_gate::HumanGate;
-pub use id::{AgentName, LaneId, PhaseId, RunId, TaskId};
+pub use id::{AgentName, InvalidId, LaneId, PhaseId, RunId, TaskId};
 pub use job::{ExitCause, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
 pub use merged_plan::{MergedPlan, PlanningFiles};
 pub use must_haves::{Artifact, Demand, KeyLink, MustHaves, MustHavesRule, Verdict};

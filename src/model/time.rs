@@ -83,6 +83,14 @@ pub mod optional_millis {
     }
 }
 
+/// `3h ago`: for people, in the largest unit that fits.
+pub fn ago(duration: Duration) -> String {
+    const UNITS: [(u64, &str); 3] = [(86_400, "d"), (3600, "h"), (60, "m")];
+    let seconds = duration.as_secs();
+    let unit = UNITS.iter().find(|(length, _)| seconds >= *length);
+    unit.map_or_else(|| "just now".to_owned(), |(length, unit)| format!("{}{unit} ago", seconds / length))
+}
+
 /// `1m05s`, `12s`, `350ms`: for people, never read back.
 pub fn short(duration: Duration) -> String {
     let seconds = duration.as_secs();

@@ -42,6 +42,10 @@ impl Commands<'_> {
         self.of("logs", &[lane.as_str()])
     }
 
+    pub fn diff(&self, lane: &LaneId) -> Vec<String> {
+        self.of("diff", &[lane.as_str()])
+    }
+
     pub fn approve(&self, lane: &LaneId, gate: &HumanGate) -> Vec<String> {
         self.of("approve", &[lane.as_str(), "--gate", &gate.to_string()])
     }

@@ -40,7 +40,7 @@ pub fn escalations(history: &RunHistory, commands: &Commands<'_>) -> Vec<Escalat
         Some(Escalation {
             lane: Some(lane.id.clone()),
             issue: clean(issue),
-            current_state: standing(lane),
+            current_state: standing(history, lane),
             recovery_attempts: tried(lane),
             impact: impact(history, lane),
             options: options(history, lane, again, commands),
@@ -116,9 +116,9 @@ fn final_gate(history: &RunHistory, commands: &Commands<'_>) -> Option<Escalatio
 
 const SUSPECTS: usize = 3;
 
-fn standing(lane: &LaneHistory) -> String {
-    let place = match (lane.workplace.branch(), &lane.workplace.worktree) {
-        (Some(branch), Some(worktree)) => format!(", on branch {branch} in {}", worktree.path.display()),
+fn standing(history: &RunHistory, lane: &LaneHistory) -> String {
+    let place = match (lane.workplace.branch(), history.run.link(&lane.id, None)) {
+        (Some(branch), Some(link)) => format!(", on branch {branch} in {}", link.display()),
         _ => ", nothing of it was made yet".to_owned(),
     };
     format!("{}{place}", lane.stage)
@@ -198,7 +198,7 @@ mod tests {
         Lane SL-1 needs a decision. What you can do:
 
         Reason: TypeError: undefined is not a function
-        Stage: IMPLEMENTATION, on branch lane/P1/SL-1 in /w/slots/01
+        Stage: IMPLEMENTATION, on branch lane/P1/SL-1 in /w/P1-SL-AUTH-20251227/SL-1/code
         Attempts: 2 attempts (1 of 1 retries used by engineer)
         Impact: SL-2 depends on it; all work is in its worktree
 

@@ -2,14 +2,18 @@
 
 use chrono::FixedOffset;
 
+use super::approvals::size_of;
 use super::cells::{clean, cut};
+use super::commands::Commands;
 use super::history::{LaneState, RunHistory};
 use super::styles::{Styles, Tone};
 use crate::event::{AgentReport, Event, Idle, LaneStage, Record, RunOutcome, RunStarted, StopReason};
 use crate::model::must_haves::tally;
-use crate::model::text::counted;
+use crate::model::text::{counted, shell_line};
 use crate::model::time::short;
-use crate::model::{AgentName, ExitCause, JobExit, JobId, JobRole, LaneId, RetryLevel, Timestamp, Transcript, Verdict};
+use crate::model::{
+    AgentName, Approval, ExitCause, JobExit, JobId, JobRole, LaneId, RetryLevel, Timestamp, Transcript, Verdict,
+};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
@@ -110,6 +114,9 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
             passing(Tone::Plain, format!("{lane}: {} has moved; merging again on top of it", history.run.base_branch()))
         }
         Event::MustHavesChecked { lane, verdicts, .. } => must_haves_checked(lane, verdicts),
+        Event::ChangesMeasured { lane, changes, .. } if changes.is_empty() => {
+            lasting(Tone::Plain, format!("{lane}: changed nothing, so there is nothing to approve"))
+        }
         Event::MergesBisected { lane, culprit, commit } => {
             let what = lane.as_ref().map_or_else(|| "final gate".to_owned(), |lane| format!("{lane}: tests"));
             let at = commit.as_ref().map(|commit| format!(" ({})", commit.short())).unwrap_or_default();
@@ -137,6 +144,8 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
         }
         Event::LaneFailed { lane, failure } => lasting(Tone::Bad, format!("{lane}: failed: {}", failure.message)),
         Event::LaneBlocked { lane, reason } => lasting(Tone::Warn, format!("{lane}: blocked: {reason}")),
+        Event::LaneSkipped { lane, reason } if reason.is_empty() => lasting(Tone::Warn, format!("{lane}: skipped")),
+        Event::LaneSkipped { lane, reason } => lasting(Tone::Warn, format!("{lane}: skipped: {reason}")),
         Event::LaneRolledBack { lane, kept, .. } => {
             let kept = if kept.is_empty() { String::new() } else { format!(", kept {}", kept.join(", ")) };
             lasting(Tone::Warn, format!("{lane}: rolled back{kept}"))
@@ -157,6 +166,7 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
         | Event::PoolEmptied { .. }
         | Event::WorktreeMadeAhead { .. }
         | Event::GitWorked { .. }
+        | Event::ChangesMeasured { .. }
         | Event::PhaseBlocked { .. } => None,
     }
 }
@@ -195,10 +205,22 @@ fn stop_requested(lane: Option<&LaneId>, reason: StopReason, force: bool) -> Opt
     lasting(Tone::Warn, format!("{what}: stopping after {why}; {how}"))
 }
 
+/// The command that shows the changes, in parentheses.
+fn look(history: &RunHistory, lane: &LaneId, gate: Approval) -> String {
+    let run = history.run.run_id().filter(|_| gate == Approval::Changes);
+    let program = ["lanekeeper".to_owned()];
+    let command = |run| shell_line(Commands { program: &program, run }.diff(lane));
+    run.map(|run| format!(" ({})", command(run))).unwrap_or_default()
+}
+
 fn lane_moved(history: &RunHistory, lane: &LaneId, from: LaneStage, to: LaneStage) -> Option<Line> {
     let state = history.lane(lane).map(|lane| lane.state);
     if let Some(LaneState::NeedsApproval(gate)) = state {
-        return lasting(Tone::Warn, format!("{lane}: waits for your approval of its {gate}"));
+        let size = history.lane(lane).map(|lane| size_of(lane, gate)).unwrap_or_default();
+        return lasting(
+            Tone::Warn,
+            format!("{lane}: waits for your approval of its {gate}{size}{}", look(history, lane, gate)),
+        );
     }
     match (from, to) {
         (LaneStage::Waiting, _) => passing(Tone::Plain, format!("{lane}: starts")),
@@ -323,7 +345,7 @@ fn run_finished(history: &RunHistory, outcome: RunOutcome, at: Timestamp) -> Opt
         RunOutcome::Failed => Tone::Bad,
         RunOutcome::Blocked | RunOutcome::Stopped => Tone::Warn,
     };
-    let all = history.lanes().iter().filter(|lane| !lane.skipped).count();
+    let all = history.lanes().iter().filter(|lane| lane.state != LaneState::Skipped).count();
     let how = if history.run.proposes() { "done" } else { "merged" };
     lasting(tone, format!("run {outcome}{took}: {} of {} {how}", history.done(), counted(all, "lane")))
 }

@@ -1,6 +1,8 @@
 //! What a run's events mean for users and for other programs: one fold, [`RunHistory`], and views of it.
 
+mod approvals;
 pub(crate) mod cells;
+pub(crate) mod changes;
 pub(crate) mod checkpoints;
 pub(crate) mod commands;
 pub(crate) mod escalation;
@@ -12,6 +14,7 @@ mod next_steps;
 pub(crate) mod notification;
 pub(crate) mod pull_request;
 pub(crate) mod report;
+pub(crate) mod run_list;
 pub(crate) mod snapshots;
 pub(crate) mod styles;
 pub(crate) mod summary;

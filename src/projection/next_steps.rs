@@ -2,12 +2,13 @@
 
 use serde::Serialize;
 
+use super::approvals::{outlook, size_of, unheeded};
 use super::cells::clean;
 use super::commands::Commands;
 use super::history::{LaneHistory, LaneState, RunHistory};
 use crate::event::RunOutcome;
 use crate::model::text::{counted, shell_line};
-use crate::model::{AgentName, HumanGate, TaskId};
+use crate::model::{AgentName, Approval, HumanGate, TaskId};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NextStep {
@@ -32,6 +33,7 @@ pub fn next_steps(history: &RunHistory, program: &[String], held: bool) -> Vec<N
     if held && history.run.finished.is_none() {
         return steps;
     }
+    steps.extend(answered_lanes(history, &commands));
     steps.extend(failed_lanes(history, &commands));
     steps.extend(blocked_lanes(history, &commands));
     steps.extend(whole_run(history, &commands, steps.is_empty()));
@@ -43,18 +45,20 @@ fn questions(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep> {
     let mut steps = Vec::new();
     for lane in history.active() {
         let mut ask = |reason: String, gate: &HumanGate| {
-            let commands = vec![commands.approve(&lane.id, gate), commands.reject(&lane.id, gate)];
-            steps.push(NextStep { reason, commands });
+            let look = (*gate == Approval::Changes.into()).then(|| commands.diff(&lane.id));
+            let answers = [commands.approve(&lane.id, gate), commands.reject(&lane.id, gate)];
+            steps.push(NextStep { reason, commands: look.into_iter().chain(answers).collect() });
         };
         match lane.state {
             LaneState::NeedsApproval(gate) => {
-                ask(format!("{} waits for your approval of its {gate}.", lane.id), &gate.into());
+                let size = size_of(lane, gate);
+                ask(format!("{} waits for your approval of its {gate}{size}.", lane.id), &gate.into());
             }
             LaneState::NeedsPerson => {
                 let mut tasks: Vec<&TaskId> = lane.asking.iter().map(|(_, task)| task).collect();
                 tasks.dedup();
                 for task in tasks {
-                    ask(question(lane, task), &HumanGate::Task(task.clone()));
+                    ask(question(history, lane, task), &HumanGate::Task(task.clone()));
                 }
             }
             _ => {}
@@ -64,14 +68,23 @@ fn questions(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep> {
 }
 
 /// What the task asks, and where its work is.
-fn question(lane: &LaneHistory, task: &TaskId) -> String {
+fn question(history: &RunHistory, lane: &LaneHistory, task: &TaskId) -> String {
     let asked = lane.people.iter().find(|(id, _)| id == task).map(|(_, question)| format!(" ({})", clean(question)));
-    let of_agent = |name: &AgentName| lane.agent(name)?.workplace.worktree.as_ref();
-    let asking = lane.asking.iter().find(|(_, asked)| asked == task).and_then(|(agent, _)| of_agent(agent));
-    let place =
-        asking.or(lane.workplace.worktree.as_ref()).map(|worktree| format!(" Its work: {}.", worktree.path.display()));
+    let has_own = |name: &AgentName| lane.agent(name).is_some_and(|agent| agent.workplace.worktree.is_some());
+    let asking = lane.asking.iter().find(|(agent, asked)| asked == task && has_own(agent)).map(|(agent, _)| agent);
+    let is_there = asking.is_some() || lane.workplace.worktree.is_some();
+    let link = history.run.link(&lane.id, asking).filter(|_| is_there);
+    let place = link.map(|link| format!(" Its work: {}.", link.display()));
     let (lane, asked, place) = (&lane.id, asked.unwrap_or_default(), place.unwrap_or_default());
     format!("{lane} waits for you: task {task}{asked}.{place} What you say with -m reaches the agent.")
+}
+
+/// Lanes that were answered and wait for a resume.
+fn answered_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
+    let answered = |lane: &LaneHistory| Some(format!("{}: {}", lane.id, outlook(unheeded(history, lane)?)));
+    let answered: Vec<String> = history.lanes().iter().filter_map(answered).collect();
+    let commands = vec![commands.resume_of(&history.run)];
+    (!answered.is_empty()).then(|| NextStep { reason: answered.join("; "), commands })
 }
 
 fn failed_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
@@ -104,7 +117,8 @@ fn blocked_lanes(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep>
 }
 
 fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_else: bool) -> Option<NextStep> {
-    let was_stopped = || !lanes_that(history, LaneState::Stopped).is_empty();
+    let stopped = |lane: &LaneHistory| lane.state == LaneState::Stopped && unheeded(history, lane).is_none();
+    let was_stopped = || history.lanes().iter().any(stopped);
     let reason = match history.run.outcome {
         Some(RunOutcome::Done) => return Some(NextStep { reason: where_the_work_is(history), commands: Vec::new() }),
         Some(RunOutcome::Stopped) => "The run is stopped; no work is lost. Resume it, or roll it back:".to_owned(),

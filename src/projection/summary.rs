@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
+use super::approvals::{outlook, size_of, unheeded};
 use super::cells::{clean, cut};
 use super::commands::Commands;
 use super::escalation::{Escalation, escalations};
@@ -74,7 +75,7 @@ impl<'h> Summary<'h> {
     }
 
     fn stopping(&self) -> bool {
-        self.history.run.stop.is_some() && self.history.run.finished.is_none()
+        stopping(self.history)
     }
 
     pub fn json(&self) -> Value {
@@ -156,14 +157,23 @@ impl<'h> Summary<'h> {
     }
 
     pub fn standing(&self) -> &'static str {
-        match self.history.run.outcome {
-            Some(outcome) => outcome.word(),
-            None if self.history.run.started.is_none() => "not begun",
-            None if !self.held => "interrupted",
-            None if self.stopping() => "stopping",
-            None => "running",
-        }
+        standing(self.history, self.held)
     }
+}
+
+/// The state of the run in a word. `held`: whether a live process works on it.
+pub(super) fn standing(history: &RunHistory, held: bool) -> &'static str {
+    match history.run.outcome {
+        Some(outcome) => outcome.word(),
+        None if history.run.started.is_none() => "not begun",
+        None if !held => "interrupted",
+        None if stopping(history) => "stopping",
+        None => "running",
+    }
+}
+
+fn stopping(history: &RunHistory) -> bool {
+    history.run.stop.is_some() && history.run.finished.is_none()
 }
 
 impl Serialize for Summary<'_> {
@@ -289,7 +299,7 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
         (_, Some(WaitingFor::Place)) if history.run.finished.is_some() => "not begun".to_owned(),
         (_, Some(WaitingFor::Place)) => "waits for a place".to_owned(),
         (_, Some(WaitingFor::Until(moment))) => format!("tries again at {} UTC", moment.0.format("%H:%M:%S")),
-        (_, Some(WaitingFor::Approval(gate))) => format!("of its {gate}"),
+        (_, Some(WaitingFor::Approval(gate))) => format!("of its {gate}{}", size_of(lane, *gate)),
         (_, Some(WaitingFor::Person(tasks))) => {
             format!("for task {}", tasks.iter().map(TaskId::as_str).collect::<Vec<_>>().join(" and task "))
         }
@@ -297,11 +307,15 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
             format!("{}; must-haves: {}", merged_note(history, lane), tally(&lane.must_haves))
         }
         (LaneState::Merged | LaneState::Proposed, None) => merged_note(history, lane),
+        (LaneState::Skipped, None) => lane.left_out.as_deref().map(clean).unwrap_or_default(),
         (LaneState::RolledBack, None) => match lane.kept.len() {
             0 => String::new(),
             _ => format!("kept {}", clean(&lane.kept.join(", "))),
         },
-        (LaneState::Stopped, None) => format!("in {}", lane.stage),
+        (LaneState::Stopped, None) => match unheeded(history, lane) {
+            Some(answer) => outlook(answer).to_owned(),
+            None => format!("in {}", lane.stage),
+        },
         (state, None) if state.is_active() => activity(lane),
         _ => String::new(),
     }

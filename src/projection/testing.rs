@@ -283,6 +283,7 @@ impl Story {
             budget: None,
             message: String::new(),
             message_for: None,
+            lanes: Vec::new(),
         })
     }
 }

@@ -147,7 +147,7 @@ fn integration_moved(repository: &Repository, state: &RunState) -> Result<Option
 fn is_at_rest(state: &RunState, lane: LaneIndex) -> bool {
     let lane_state = state.lane(lane);
     match lane_state.end() {
-        Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left) => false,
+        Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left | LaneEnd::Skipped) => false,
         Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_)) => lane_state.is_quiet(),
         None => lane_state.is_quiet() && (state.finished().is_some() || lane_state.is_parked(state.plan().lane(lane))),
     }

@@ -62,6 +62,8 @@ pub enum Action {
     BisectMerges(Option<LaneIndex>),
     /// Look for what must be true of the lane's work. Answer: `MustHavesChecked`.
     CheckMustHaves(LaneIndex),
+    /// Find out how much the lane changed. Answer: `ChangesMeasured`.
+    MeasureChanges(LaneIndex),
     /// Check out the integration branch for the final gate. Answer: `FinalOpened`.
     OpenFinal,
     /// Remove the pool's free slots. Answer: `PoolEmptied`.
@@ -100,6 +102,7 @@ action_words! {
     Action::CleanLane(_) => "clean_lane",
     Action::BisectMerges(_) => "bisect_merges",
     Action::CheckMustHaves(_) => "check_must_haves",
+    Action::MeasureChanges(_) => "measure_changes",
     Action::OpenFinal => "open_final",
     Action::EmptyPool => "empty_pool",
 }

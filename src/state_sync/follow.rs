@@ -39,6 +39,7 @@ fn is_worth_pushing(event: &Event) -> bool {
             | Event::FailureNoted { .. }
             | Event::LaneFailed { .. }
             | Event::LaneBlocked { .. }
+            | Event::LaneSkipped { .. }
             | Event::PhaseBlocked { .. }
             | Event::LaneRolledBack { .. }
             | Event::LaneReset { .. }

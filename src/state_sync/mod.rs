@@ -24,7 +24,7 @@ pub use error::StateSyncError;
 pub use follow::Follower;
 pub use manifest::Manifest;
 pub use published::unpublished;
-pub use receive::{Offer, ReceivedState, fetch, offers};
+pub use receive::{Offer, ReceivedState, fetch, offers, runs_of};
 pub use restore::{Destination, LocalRun, Restored, local_run};
 pub use send::{drop_state, send};
 

@@ -40,14 +40,18 @@ pub(super) struct Contents {
     pub(super) files: Vec<RunFile>,
 }
 
-/// The states that a remote has, in the order of their names. Refs that no run can have are passed over.
-pub fn offers(repository: &Repository, remote: &Remote) -> Result<Vec<Offer>> {
+/// The runs whose states a remote has, in the order of their names. Refs that no run can have are passed over.
+pub fn runs_of(remote: &Remote) -> Result<Vec<(RunId, CommitId)>> {
     let named = |(name, commit): (String, CommitId)| {
         let run = RunId::new(name.strip_prefix(STATES)?).ok()?;
         Some((run, commit))
     };
-    let known: Vec<(RunId, CommitId)> = remote.references(&[STATES])?.into_iter().filter_map(named).collect();
-    let looked_at = known.into_iter().map(|(run, commit)| {
+    Ok(remote.references(&[STATES])?.into_iter().filter_map(named).collect())
+}
+
+/// The states that a remote has, in the order of their names; each is fetched.
+pub fn offers(repository: &Repository, remote: &Remote) -> Result<Vec<Offer>> {
+    let looked_at = runs_of(remote)?.into_iter().map(|(run, commit)| {
         let manifest = fetch(repository, remote, &run).map(|received| received.manifest);
         Offer { run, commit, manifest }
     });

@@ -34,6 +34,8 @@ pub struct Glance {
     pub worktree_root: PathBuf,
     /// How it ended for now; `None`: it works, or was interrupted.
     pub outcome: Option<RunOutcome>,
+    /// The lanes that were answered after it had ended.
+    pub answered: Vec<LaneId>,
     /// How long its log is, in bytes.
     pub length: u64,
 }
@@ -159,10 +161,11 @@ fn seen(log: &Path) -> io::Result<Seen> {
 fn glance(log: &Path) -> io::Result<Option<Glance>> {
     let file = regular_file::open(log)?;
     let length = file.metadata()?.len();
-    let mut outcome = None;
-    for tail in TAILS {
+    let (mut outcome, mut tail) = (None, Vec::new());
+    for most in TAILS {
         if outcome.is_none() {
-            outcome = last_outcome(&end(&file, length, tail)?);
+            tail = end(&file, length, most)?;
+            outcome = last_outcome(&tail);
         }
     }
     if outcome == Some(Some(RunOutcome::Done)) {
@@ -174,7 +177,8 @@ fn glance(log: &Path) -> io::Result<Option<Glance>> {
     Ok(match started {
         Some(Event::RunStarted(started)) if begun => {
             let worktree_root = worktree_root(&started, &file, length)?;
-            Some(Glance { started: *started, worktree_root, outcome: outcome.flatten(), length })
+            let (outcome, answered) = (outcome.flatten(), answered(&tail));
+            Some(Glance { started: *started, worktree_root, outcome, answered, length })
         }
         _ => None,
     })
@@ -203,6 +207,13 @@ const MOST: u64 = 1 << 18;
 /// Without one of these a run has nothing to continue: `recover::resume::has_begun`.
 const CHECKPOINT: &[u8] = b"\"event\":\"checkpoint_reached\"";
 const BLOCKED: &[u8] = b"\"event\":\"lane_blocked\"";
+
+/// The lanes that were answered after the run had ended.
+fn answered(tail: &[u8]) -> Vec<LaneId> {
+    let after = lines(tail).rev().take_while(|line| record::word_of(line) != Some("run_finished"));
+    let answers = after.filter(|line| record::word_of(line) == Some("gate_answered")).filter_map(event);
+    answers.filter_map(|answer| answer.lane().cloned()).collect()
+}
 
 /// The state of the run by the last line that has one; `None`: no line does.
 fn last_outcome(tail: &[u8]) -> Option<Option<RunOutcome>> {

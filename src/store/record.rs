@@ -194,7 +194,7 @@ fn notes(event: &Event) -> Option<&str> {
         Event::CheckpointReached { checkpoint, .. } => &checkpoint.context,
         Event::RetryPlanned { checkpoint, .. } => &checkpoint.context,
         Event::FailureNoted { failure, .. } | Event::LaneFailed { failure, .. } => &failure.message,
-        Event::LaneBlocked { reason, .. } => reason,
+        Event::LaneBlocked { reason, .. } | Event::LaneSkipped { reason, .. } => reason,
         Event::SnapshotFailed { error, .. } | Event::SnapshotDamaged { error, .. } => error,
         Event::GateAnswered { message, .. } | Event::RunResumed { message, .. } | Event::Noted { message, .. } => {
             message

@@ -49,6 +49,38 @@ pub(crate) fn read_some(path: &Path, mut wanted: impl FnMut(&str) -> bool) -> Re
     Ok(records)
 }
 
+/// The records of a run log whose line is `wanted`, by its event's word and its bytes. Lines that are not wanted are
+/// compared with their checksums only.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) fn read_checked(path: &Path, wanted: impl Fn(&str, &[u8]) -> bool) -> Result<LogContents, LogError> {
+    let bytes = regular_file::read(path).map_err(|error| cannot("read", path, error))?;
+    let (mut contents, mut scanner) = (LogContents::default(), Scanner::default());
+    let mut lines = bytes.split_inclusive(|&byte| byte == b'\n').peekable();
+    lines.peek().map_or(Ok(()), |first| scanner.check_format(path, first))?;
+    let mut number = 0;
+    while let Some(line) = lines.next() {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        number += 1;
+        let record = match record::is_intact(line) {
+            true if !record::word_of(line).is_some_and(|word| wanted(word, line)) => continue,
+            true => record::decode(line, &scanner.format).and_then(|line| scanner.of_this_run(line)),
+            false if lines.peek().is_none() => {
+                contents.torn_tail = true;
+                break;
+            }
+            false => Err(LineFault::Checksum),
+        };
+        match record {
+            Ok(record) => contents.records.push(record),
+            Err(fault) => contents.damage.push(Damage { line: number, fault }),
+        }
+    }
+    relocate(&mut contents.records);
+    Ok(contents)
+}
+
 /// A run log's bytes, all of them durable and whole lines, with the records in them. Damage is refused.
 pub(crate) fn read_durable(path: &Path) -> Result<(Vec<u8>, Vec<Record>), LogError> {
     let mut file = open_with(path, Links::Refuse).map_err(|source| open_error("open", path, source))?;

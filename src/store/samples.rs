@@ -161,6 +161,7 @@ pub(super) fn every_event() -> Vec<Event> {
             budget: None,
             message: String::new(),
             message_for: None,
+            lanes: Vec::new(),
         },
         Event::StopRequested { lane: None, reason: StopReason::Interrupt, force: false },
         Event::StopRequested { lane: Some(lane.clone()), reason: StopReason::Request, force: true },
@@ -291,6 +292,7 @@ pub(super) fn every_event() -> Vec<Event> {
             budget: Some(Budget { cost: Dollars::new(2.5), tokens: Some(1_000_000) }),
             message: String::new(),
             message_for: None,
+            lanes: Vec::new(),
         },
         Event::JobExited {
             job: job(attempt()),
@@ -313,6 +315,7 @@ pub(super) fn every_event() -> Vec<Event> {
             budget: None,
             message: "use the other library".into(),
             message_for: Some(self::lane()),
+            lanes: Vec::new(),
         },
         Event::CheckpointReached {
             lane: Some(lane.clone()),
@@ -338,10 +341,16 @@ pub(super) fn every_event() -> Vec<Event> {
             lane: lane.clone(),
             outage: Outage { kind: OutageKind::Network, line: "connection refused".into(), retry_after: None },
         },
-        Event::GitWorked { lane: Some(lane), took_ms: 120 },
+        Event::GitWorked { lane: Some(lane.clone()), took_ms: 120 },
         Event::WorktreeMadeAhead { at_hand: 3, error: String::new() },
         Event::PhaseBlocked { reason: "the integration branch is gone".into() },
         Event::PoolEmptied { kept: vec!["/repo.lanes/slots/01: still held".into()] },
+        Event::ChangesMeasured {
+            lane: lane.clone(),
+            head: commit('c'),
+            changes: ChangeSize { files: 3, added: 12, removed: 4 },
+        },
+        Event::LaneSkipped { lane, reason: "not needed any more".into() },
     ]);
     events
 }

@@ -109,3 +109,98 @@ fn an_answer_that_a_dead_lanekeeper_wrote_down_counts_once() {
     let left = std::fs::read_dir(env.path(&format!("repo/{STATE}/r1/requests"))).expect("requests");
     assert_eq!(left.count(), 0);
 }
+
+#[test]
+fn who_is_asked_sees_how_much_was_changed_and_how_to_look_at_it() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"L\"\napproval = [\"changes\"]\ncommand = 'echo a > a.txt; echo b >> README.md'\n");
+    let ended = env.execute(&[]).exits(3);
+    ended.says(&["L: waits for your approval of its changes: 2 files changed, +2 -0 (lanekeeper diff r1 L)\n"]);
+    let status = env.lanekeeper(&["status"]).exits(0).stdout;
+    assert!(status.contains("of its changes: 2 files changed, +2 -0"), "{status}");
+    let measured = env.events("changes_measured");
+    assert_eq!(measured[0]["changes"], serde_json::json!({"files": 2, "added": 2, "removed": 0}));
+}
+
+#[test]
+fn nobody_is_asked_to_approve_an_empty_change() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\napproval = [\"changes\"]\n\
+         [[lane.agent]]\nname = \"engineer\"\nround = \"implementation\"\nallow_empty = true\ncommand = 'true'\n\
+         [[lane]]\nid = \"M\"\ndepends_on = [\"L\"]\ncommand = 'echo m > m.txt'\n",
+    );
+    env.execute(&[]).exits(0).says(&["L: changed nothing, so there is nothing to approve"]);
+    assert_eq!(env.events("changes_measured")[0]["changes"]["files"], 0);
+    assert_eq!(env.events("gate_answered").len(), 0, "no answer is made up");
+    assert!(env.holds("main", "m.txt"));
+}
+
+#[test]
+fn an_answer_that_waits_for_a_resume_is_shown_as_such() {
+    for (gate, answer, expected) in [
+        ("changes", "approve", "approved, resume to merge"),
+        ("plan", "approve", "plan approved, resume to implement it"),
+        ("changes", "reject", "rejected, resume to rework it"),
+    ] {
+        let env = waiting(gate);
+        env.lanekeeper(&[answer, "L", "-m", "as seen"]).exits(0);
+        let status = env.lanekeeper(&["status"]).exits(0).stdout;
+        assert!(status.lines().any(|line| line.starts_with("L ") && line.contains(expected)), "{status}");
+        assert!(status.contains(&format!("\nL: {expected}\n  lanekeeper resume r1\n")), "{status}");
+        assert!(!status.contains("Lanes were stopped"), "{status}");
+    }
+}
+
+#[test]
+fn an_answer_may_resume_the_run_at_once() {
+    let env = waiting("changes");
+    env.lanekeeper(&["reject", "L", "-m", "too long", "--resume"]).exits(3).says(&["The changes of L were rejected."]);
+    assert_eq!(attempts(&env), 2);
+    let ended = env.lanekeeper(&["approve", "L", "--resume", "--progress", "json"]).exits(0);
+    assert_eq!(ended.json_lines().last().expect("a line")["event"], "run_finished");
+    assert_eq!(env.file_at("main", "n.txt"), "draft 2");
+    env.assert_nothing_left(&["main"]);
+    env.lanekeeper(&["approve", "L", "--progress", "json"]).exits(2).says(&["--resume"]);
+}
+
+#[test]
+fn a_run_that_waits_for_answers_takes_them_and_ends_when_none_is_left() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\napproval = [\"plan\", \"changes\"]\ncommand = 'echo l > l.txt'\n\
+         [[lane]]\nid = \"M\"\nretries = 0\ncommand = 'exit 1'\n",
+    );
+    let mut run = env.start(&["--wait"]);
+    for gate in ["SYNTHESIS", "AWAITING_USER_APPROVAL"] {
+        crate::support::wait_until(gate, || {
+            env.path(&format!("repo/{STATE}/r1.jsonl")).exists()
+                && env.events("lane_moved").iter().any(|moved| moved["lane"] == "L" && moved["to"] == gate)
+        });
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        assert!(!run.has_ended(), "it ended instead of waiting");
+        env.lanekeeper(&["approve", "L"]).exits(0);
+    }
+    run.wait().exits(1);
+    assert_eq!(env.file_at("main", "l.txt"), "l");
+    assert_eq!(env.events("run_finished").len(), 1);
+    let worktrees = env.git(&["worktree", "list"]);
+    assert_eq!(worktrees.lines().count(), 3, "all but those of M are removed:\n{worktrees}");
+    env.lanekeeper(&["clean", "--force", "--yes", "r1"]).exits(0);
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn a_run_that_waits_for_answers_ends_when_it_is_stopped_or_its_time_is_up() {
+    let env = waiting("changes");
+    env.resume(&["--wait", "--timeout", "300ms"]).exits(124);
+    let resumed = env.start_with(&["resume", "--wait", "--timeout", "none"], |command| command);
+    crate::support::wait_until("it waits", || env.events("run_resumed").len() == 2);
+    env.lanekeeper(&["stop"]).exits(0);
+    resumed.wait().exits(143);
+    let resumed = env.start_with(&["resume", "--wait"], |command| command);
+    crate::support::wait_until("it waits", || env.events("run_resumed").len() == 3);
+    resumed.signal(rustix::process::Signal::INT);
+    resumed.wait().exits(130);
+    env.lanekeeper(&["approve", "L", "--resume"]).exits(0);
+}

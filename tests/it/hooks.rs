@@ -179,6 +179,21 @@ fn a_stop_reminds_once_until_something_happens_and_never_blocks() {
 }
 
 #[test]
+fn a_session_learns_to_answer_where_nothing_but_an_answer_helps() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\napproval = [\"changes\"]\ncommand = 'echo a > a.txt'\n");
+    env.execute(&["--session-id", "s1"]).exits(3);
+    let said = || context(&hook(&env, "session-start", json!({"session_id": "s1"})), "SessionStart");
+    let waiting = said();
+    assert!(waiting.contains("lanekeeper approve r1 A --gate changes --resume\n"), "{waiting}");
+    assert!(waiting.contains("lanekeeper reject r1 A --gate changes -m 'what to change' --resume\n"), "{waiting}");
+    assert!(!waiting.contains("lanekeeper resume r1"), "{waiting}");
+    env.lanekeeper(&["approve", "A"]).exits(0);
+    let answered = said();
+    assert!(answered.contains("lanekeeper resume r1\n") && !answered.contains("approve r1"), "{answered}");
+}
+
+#[test]
 fn a_run_at_work_is_no_reason_to_remind() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo > \"$SCRATCH/began\"; wait-for go; echo a > a.txt'\n");

@@ -150,6 +150,7 @@ impl Simulation {
                 budget,
                 message: String::new(),
                 message_for: None,
+                lanes: Vec::new(),
             }],
             vec![],
         )

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use lanekeeper::event::{AgentReport, Event, Idle, Reading, Record, SnapshotReason, Worktree};
 use lanekeeper::model::checkpoint::CommitId;
 use lanekeeper::model::{
-    Demand, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, Lane, LaneId, LaneIndex, Plan, Round,
-    Stage, TaskId, Timestamp, Verdict,
+    ChangeSize, Demand, ExitCause, Failure, FailureKind, HumanGate, JobExit, JobId, JobRole, Lane, LaneId, LaneIndex,
+    Plan, Round, Stage, TaskId, Timestamp, Verdict,
 };
 use lanekeeper::schedule::{Action, Rebuild, RestartFrom, RunState};
 
@@ -239,6 +239,7 @@ impl World {
                 vec![Event::MergesBisected { lane: lane.map(|lane| self.id(lane)), culprit, commit: None }]
             }
             Action::CheckMustHaves(lane) => vec![self.check_must_haves(*lane, state)],
+            Action::MeasureChanges(lane) => vec![self.measure_changes(*lane, state)],
             Action::OpenFinal => vec![Event::FinalOpened { worktree: worktree("final", self.integration.clone()) }],
             Action::EmptyPool => vec![Event::PoolEmptied { kept: vec![] }],
             Action::RunJob(_) | Action::StopJob { .. } => unreachable!("jobs are started elsewhere"),
@@ -420,6 +421,12 @@ impl World {
         let (holds, about) = (Some(holds), "work".to_owned());
         let verdict = Verdict { kind: Demand::Artifact, about, asked: vec![], holds, why: vec![] };
         Event::MustHavesChecked { lane: self.id(lane), head, verdicts: vec![verdict] }
+    }
+
+    fn measure_changes(&self, lane: LaneIndex, state: &RunState) -> Event {
+        let head = state.lane(lane).head().cloned().unwrap();
+        let changes = ChangeSize { files: 1, ..ChangeSize::default() };
+        Event::ChangesMeasured { lane: self.id(lane), head, changes }
     }
 
     fn fails_once(&mut self, key: &str, fails: bool) -> bool {

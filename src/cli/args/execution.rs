@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{GlobalArgs, choice};
+use super::{GlobalArgs, LaneArgs, UnfinishedRunArg, choice};
 use crate::model::{Ci, Dollars, LaneId, MergeMode, PlanFormat, RunId, Stage};
 use crate::settings::{Layer, OnConflict, OnLockConflict, Origin, Progress, Setting, absolute, value};
 
@@ -100,6 +100,9 @@ pub(crate) struct ExecutionArgs {
     /// Find the merge that broke a lane's tests or the final gate
     #[arg(long)]
     pub(crate) bisect_merges: bool,
+    /// Wait for answers of the user instead of ending when lanes need nothing else
+    #[arg(long, conflicts_with = "rollback")]
+    pub(crate) wait: bool,
     /// Show what would be done, and do nothing
     #[arg(long, conflicts_with_all = ["resume", "rollback"])]
     pub(crate) dry_run: bool,
@@ -155,8 +158,8 @@ pub(crate) struct ControlArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct Resume {
-    /// The run; may be left out when exactly one is unfinished
-    pub(crate) run: Option<RunId>,
+    #[command(flatten)]
+    pub(crate) run: UnfinishedRunArg,
     /// How long the run may take from now on, such as 90s, 2h or none [default: as long as when it began]
     #[arg(long, value_name = "DURATION", value_parser = value::limit)]
     pub(crate) timeout: Option<Limit>,
@@ -166,6 +169,12 @@ pub(crate) struct Resume {
     /// Send the message only to the agents of this lane [default: all lanes]
     #[arg(long, value_name = "LANE", requires = "message")]
     pub(crate) message_for: Option<LaneId>,
+    /// Wait for answers of the user instead of ending when lanes need nothing else
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// Only this lane and what it depends on go on, the others stay as they are; repeatable
+    #[arg(long = "lane", value_name = "LANE")]
+    pub(crate) lanes: Vec<LaneId>,
     /// Write a Chrome trace of the run to FILE, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE")]
     pub(crate) timings: Option<PathBuf>,
@@ -174,9 +183,54 @@ pub(crate) struct Resume {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct Retry {
+    #[command(flatten)]
+    pub(crate) target: LaneArgs,
+    /// Add this text to the next prompt of each agent of the lane
+    #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(crate) message: String,
+    /// Use the text of this file as the prompt of the task that failed
+    #[arg(long, value_name = "FILE")]
+    pub(crate) prompt_file: Option<PathBuf>,
+    /// Have the agent that failed run by this runner from now on
+    #[arg(long, value_name = "NAME", value_parser = value::runner)]
+    pub(crate) runner: Option<String>,
+    /// Wait for answers of the user instead of ending when lanes need nothing else
+    #[arg(long)]
+    pub(crate) wait: bool,
+    #[command(flatten)]
+    pub(crate) control: ControlArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Skip {
+    #[command(flatten)]
+    pub(crate) target: LaneArgs,
+    /// Why, for the record
+    #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(crate) message: String,
+    #[command(flatten)]
+    pub(crate) then: ThenResume,
+}
+
+/// Resuming at once, after another change to a run.
+#[derive(Debug, Args)]
+pub(crate) struct ThenResume {
+    /// Resume the run at once, if no process works on it
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// Wait for further answers of the user instead of ending when lanes need nothing else
+    #[arg(long, requires = "resume")]
+    pub(crate) wait: bool,
+    /// How progress is shown [default: auto]
+    #[arg(long, value_name = "HOW", value_parser = choice::<Progress>(), requires = "resume")]
+    pub(crate) progress: Option<Progress>,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct Rollback {
-    /// The run; may be left out when exactly one is unfinished
-    pub(crate) run: Option<RunId>,
+    #[command(flatten)]
+    pub(crate) run: UnfinishedRunArg,
     /// Only this lane; repeatable
     #[arg(long = "lane", value_name = "LANE")]
     pub(crate) lanes: Vec<LaneId>,
@@ -240,6 +294,13 @@ impl ControlArgs {
             ci: flag("--ci", &self.ci),
             ..Layer::default()
         }
+    }
+}
+
+impl ThenResume {
+    /// The layer of settings that these flags make.
+    pub(crate) fn layer(&self) -> Layer {
+        Layer { progress: flag("--progress", &self.progress), ..Layer::default() }
     }
 }
 

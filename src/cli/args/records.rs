@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::Subcommand;
 
-use super::choice;
-use crate::model::{AgentName, LaneId, PhaseId, RunId, TaskId};
+use super::{AgentArgs, Name, RunArg, choice};
+use crate::model::{AgentName, LaneId, PhaseId, TaskId};
 use crate::settings::value;
 use crate::store::error_log::ErrorType;
 
@@ -33,7 +33,7 @@ pub(crate) struct LogError {
     pub(crate) details: String,
     /// The run, whose own error log is written then
     #[arg(long)]
-    pub(crate) run: Option<RunId>,
+    pub(crate) run: Option<Name>,
     /// The lane
     #[arg(long)]
     pub(crate) lane: Option<LaneId>,
@@ -58,8 +58,8 @@ pub(crate) enum Checkpoints {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct ListCheckpoints {
-    /// The run; if left out the only unfinished one, else the newest
-    pub(crate) run: Option<RunId>,
+    #[command(flatten)]
+    pub(crate) run: RunArg,
     /// Only this lane
     #[arg(long)]
     pub(crate) lane: Option<LaneId>,
@@ -67,12 +67,8 @@ pub(crate) struct ListCheckpoints {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct CreateCheckpoint {
-    /// The run
-    pub(crate) run: RunId,
-    /// The lane
-    pub(crate) lane: LaneId,
-    /// The agent whose worktree is kept; if left out the lane's own
-    pub(crate) agent: Option<AgentName>,
+    #[command(flatten)]
+    pub(crate) target: AgentArgs,
     /// What to say about it
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) message: String,
@@ -92,8 +88,8 @@ pub(crate) struct RestoreCheckpoint {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct PruneCheckpoints {
-    /// The run; if left out the only unfinished one, else the newest
-    pub(crate) run: Option<RunId>,
+    #[command(flatten)]
+    pub(crate) run: RunArg,
     /// Keep the newest N of each lane [default: checkpoint_keep]
     #[arg(long, value_name = "N", value_parser = value::count)]
     pub(crate) keep: Option<NonZeroU32>,

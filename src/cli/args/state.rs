@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 
-use crate::model::RunId;
+use super::{Name, RunArg};
 use crate::settings::{Layer, Origin, Setting, absolute, value};
 
 #[derive(Debug, Subcommand)]
@@ -28,8 +28,8 @@ pub(crate) struct RemoteArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct PushState {
-    /// The run [default: the only unfinished one, else the newest]
-    pub(crate) run: Option<RunId>,
+    #[command(flatten)]
+    pub(crate) run: RunArg,
     /// Overwrite what another machine pushed
     #[arg(long)]
     pub(crate) force: bool,
@@ -39,8 +39,8 @@ pub(crate) struct PushState {
 
 #[derive(Debug, Args)]
 pub(crate) struct PullState {
-    /// The run; may be left out when the remote has exactly one unfinished run of the branch that is checked out
-    pub(crate) run: Option<RunId>,
+    /// The run, or the beginning of its id [default: the remote's only unfinished run of the branch that is checked out]
+    pub(crate) run: Option<Name>,
     /// The directory for the run's worktrees [default: a sibling of the repository]
     #[arg(long, value_name = "DIR")]
     pub(crate) worktree_root: Option<PathBuf>,
@@ -58,8 +58,8 @@ impl PullState {
 
 #[derive(Debug, Args)]
 pub(crate) struct DropState {
-    /// The run; if left out, those of this branch that are finished and whose work the remote's branches have
-    pub(crate) run: Option<RunId>,
+    /// The run, or the beginning of its id [default: finished runs of this branch whose work the remote's branches have]
+    pub(crate) run: Option<Name>,
     /// Remove it although it is not finished or nothing else holds its work
     #[arg(long, requires = "run")]
     pub(crate) force: bool,

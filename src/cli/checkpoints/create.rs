@@ -7,58 +7,47 @@ use serde_json::json;
 use super::find::{RunRecords, records_of, started, ways_back};
 use crate::cli::args::CreateCheckpoint;
 use crate::cli::ask::lock_or_ask;
-use crate::cli::runs::{existing, require_plan, unknown, unknown_lane};
+use crate::cli::runs::{require_plan, unknown, unknown_lane};
+use crate::cli::select::{Selector, Target};
+use crate::cli::worktree::{held_slot, shares};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::{Event, SnapshotReason};
 use crate::executor::{Executor, Keeping};
-use crate::git::{HeldSlot, Snapshot};
-use crate::model::{AgentName, LaneId, LaneIndex, Plan};
+use crate::git::Snapshot;
+use crate::model::{AgentName, LaneId, LaneIndex, Plan, RunId};
 use crate::projection::snapshots::snapshots;
 use crate::store::{Journal, Request};
 
 pub(super) fn run(within: &RepositoryContext<'_>, arguments: &CreateCheckpoint) -> Result<ExitStatus> {
-    existing(&within.state, &arguments.run)?;
-    let run = records_of(within, Some(&arguments.run))?;
+    let target = Selector::new(within.context, &within.state).target(&arguments.target.names())?;
+    let (place, agent) = (target.lane("checkpoints create")?, target.agent.as_ref());
+    let run = records_of(within, target.run.clone())?;
     let plan = Arc::new(require_plan(&run.run, &run.directory)?);
-    let lane = lane_of(&plan, arguments)?;
+    let lane = lane_of(&plan, place, agent)?;
     let executor = within.executor(started(&run)?, &plan)?;
-    let agent = arguments.agent.as_ref().filter(|agent| !shares(&plan, lane, agent));
-    let slot = held(&executor, &arguments.lane, agent)?.ok_or_else(|| nothing_there(arguments))?;
-    let keeping = Keeping { lane, agent: arguments.agent.as_ref(), at: now(), reason: SnapshotReason::Request };
+    let holder = agent.filter(|agent| !shares(&plan, lane, agent));
+    let slot = held_slot(&executor.pool, &run.run, (place, holder))?.ok_or_else(|| nothing_there(&target))?;
+    let keeping = Keeping { lane, agent, at: now(), reason: SnapshotReason::Request };
     let kept = executor.keep_worktree_saying(&keeping, &slot.path, &arguments.message)?;
-    record(within, &run, &executor, arguments, &kept)?;
-    report(within, arguments, &kept)
+    record(within, &run, &executor, (place, agent), &kept)?;
+    report(within, run.run, &kept)
 }
 
-fn lane_of(plan: &Plan, arguments: &CreateCheckpoint) -> Result<LaneIndex> {
+fn lane_of(plan: &Plan, lane: &LaneId, agent: Option<&AgentName>) -> Result<LaneIndex> {
     let known = || plan.lanes.iter().map(|lane| &lane.id);
-    let lane = plan.find(&arguments.lane).ok_or_else(|| unknown_lane(&arguments.lane, known()))?;
-    let agents: Vec<&str> = plan.lane(lane).agents.iter().map(|agent| agent.name.as_str()).collect();
-    match &arguments.agent {
+    let at = plan.find(lane).ok_or_else(|| unknown_lane(lane, known()))?;
+    let agents: Vec<&str> = plan.lane(at).agents.iter().map(|agent| agent.name.as_str()).collect();
+    match agent {
         Some(agent) if !agents.contains(&agent.as_str()) => {
-            Err(unknown(&format!("lane {}", arguments.lane), "agent", agent.as_str(), &agents))
+            Err(unknown(&format!("lane {lane}"), "agent", agent.as_str(), &agents))
         }
-        _ => Ok(lane),
+        _ => Ok(at),
     }
 }
 
-/// Whether the agent works in the lane's own worktree.
-pub(super) fn shares(plan: &Plan, lane: LaneIndex, agent: &AgentName) -> bool {
-    let plan = plan.lane(lane);
-    plan.agents.iter().position(|known| known.name == *agent).is_some_and(|agent| plan.shares_worktree(agent))
-}
-
-/// The slot in which the agent, or without one the lane, works.
-pub(super) fn held(executor: &Executor, lane: &LaneId, agent: Option<&AgentName>) -> Result<Option<HeldSlot>> {
-    let slots = executor.pool.held_by(&executor.facts.run_id)?;
-    let of = |slot: &HeldSlot| slot.holder.lane.as_ref() == Some(lane) && slot.holder.agent.as_ref() == agent;
-    Ok(slots.into_iter().find(|slot| slot.provisioned && of(slot)))
-}
-
-fn nothing_there(arguments: &CreateCheckpoint) -> anyhow::Error {
-    let who = arguments.agent.as_ref().map_or_else(String::new, |agent| format!("/{agent}"));
-    let message = format!("{}{who} holds no worktree now, so there is nothing to keep", arguments.lane);
-    ExitStatus::InvalidState.error(message).hint(format!("to see its state: lanekeeper status {}", arguments.run))
+fn nothing_there(target: &Target) -> anyhow::Error {
+    let message = format!("{} holds no worktree now, so there is nothing to keep", target.place());
+    ExitStatus::InvalidState.error(message).hint(format!("to see its state: lanekeeper status {}", target.run))
 }
 
 /// Has the process that works on the run record the snapshot, or records it if there is none.
@@ -66,11 +55,11 @@ fn record(
     within: &RepositoryContext<'_>,
     run: &RunRecords,
     executor: &Executor,
-    arguments: &CreateCheckpoint,
+    (lane, agent): (&LaneId, Option<&AgentName>),
     kept: &Snapshot,
 ) -> Result<()> {
     run.directory.create()?;
-    let (lane, agent) = (arguments.lane.clone(), arguments.agent.clone());
+    let (lane, agent) = (lane.clone(), agent.cloned());
     let request = Request::Record { lane, agent, commit: kept.commit.clone(), reference: kept.reference.clone() };
     let Some(_lock) = lock_or_ask(&run.directory, &within.holder(&run.run), || Ok(request.clone()))? else {
         return Ok(());
@@ -81,14 +70,14 @@ fn record(
     Ok(journal.sync()?)
 }
 
-fn report(within: &RepositoryContext<'_>, arguments: &CreateCheckpoint, kept: &Snapshot) -> Result<ExitStatus> {
-    let run = records_of(within, Some(&arguments.run))?;
+fn report(within: &RepositoryContext<'_>, run: RunId, kept: &Snapshot) -> Result<ExitStatus> {
+    let run = records_of(within, run)?;
     let all = snapshots(&run.records, run.plan.as_ref());
     let taken = all.into_iter().find(|snapshot| snapshot.reference == kept.reference);
     let name = taken.map_or_else(|| kept.reference.clone(), |snapshot| snapshot.name);
     let [(_, restore), ..] = ways_back(&name);
     within.context.printer.print(
         format_args!("Kept as {name}\n  {}\nTo restore it:\n  {restore}\n", kept.reference),
-        &json!({"run_id": arguments.run, "name": name, "commit": kept.commit, "reference": kept.reference}),
+        &json!({"run_id": run.run, "name": name, "commit": kept.commit, "reference": kept.reference}),
     )
 }

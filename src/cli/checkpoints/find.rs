@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::cli::runs::{named_or_newest, pinned_plan, read_log};
+use crate::cli::args::Name;
+use crate::cli::runs::{pinned_plan, read_log};
+use crate::cli::select::Selector;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 use crate::event::{Event, Record, RunStarted};
 use crate::git;
@@ -12,11 +14,11 @@ use crate::projection::snapshots::{KeptSnapshot, snapshots};
 use crate::store::{RunDirectory, run_log};
 
 /// What is known of one run.
-pub(super) struct RunRecords {
-    pub(super) run: RunId,
-    pub(super) directory: RunDirectory,
-    pub(super) plan: Option<Plan>,
-    pub(super) records: Vec<Record>,
+pub(crate) struct RunRecords {
+    pub(crate) run: RunId,
+    pub(crate) directory: RunDirectory,
+    pub(crate) plan: Option<Plan>,
+    pub(crate) records: Vec<Record>,
 }
 
 /// A snapshot whose ref exists, and its run.
@@ -27,9 +29,12 @@ pub(super) struct Found {
     pub(super) damage: Option<String>,
 }
 
-/// The run that was named, else the only unfinished one, else the newest.
-pub(super) fn records_of(within: &RepositoryContext<'_>, run: Option<&RunId>) -> Result<RunRecords> {
-    let run = named_or_newest(&within.state, run)?;
+/// The run that was named, else the newest unfinished one, else the newest.
+pub(super) fn records_of_named(within: &RepositoryContext<'_>, run: Option<&Name>) -> Result<RunRecords> {
+    records_of(within, Selector::new(within.context, &within.state).run(run)?)
+}
+
+pub(crate) fn records_of(within: &RepositoryContext<'_>, run: RunId) -> Result<RunRecords> {
     let directory = within.state.run(&run);
     let records = read_log(within.context, &directory)?.records;
     Ok(RunRecords { run, plan: pinned_plan(&directory), directory, records })
@@ -87,7 +92,7 @@ pub(super) fn named(within: &RepositoryContext<'_>, name: &str) -> Result<Found>
 /// The newest snapshot of `LANE` or `LANE/AGENT` that can be read; a warning names newer ones that cannot.
 fn latest(within: &RepositoryContext<'_>, place: &str) -> Result<Found> {
     let (lane, agent) = place.split_once('/').map_or((place, None), |(lane, agent)| (lane, Some(agent)));
-    let all = existing(within, &records_of(within, None)?)?;
+    let all = existing(within, &records_of_named(within, None)?)?;
     let of_place = |found: &Found| {
         found.snapshot.lane.as_str() == lane
             && agent.is_none_or(|agent| found.snapshot.agent.as_ref().is_some_and(|name| name.as_str() == agent))
@@ -124,7 +129,7 @@ fn gone(reference: &str) -> anyhow::Error {
     ExitStatus::InvalidState.error(message)
 }
 
-pub(super) fn started(run: &RunRecords) -> Result<&RunStarted> {
+pub(crate) fn started(run: &RunRecords) -> Result<&RunStarted> {
     match run.records.first().map(|record| &record.event) {
         Some(Event::RunStarted(started)) => Ok(started),
         _ => Err(ExitStatus::Corrupted.error(format!("the log of run {} does not begin with its start", run.run))),

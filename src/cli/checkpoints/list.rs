@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::find::{Found, RunRecords, existing, records_of};
+use super::find::{Found, RunRecords, existing, records_of_named};
 use crate::cli::args::ListCheckpoints;
 use crate::cli::runs::unknown_lane;
 use crate::cli::{ExitStatus, RepositoryContext, Result};
@@ -15,7 +15,7 @@ use crate::projection::RunHistory;
 use crate::projection::checkpoints::{CheckpointFold, RunFiles};
 
 pub(super) fn run(within: &RepositoryContext<'_>, arguments: &ListCheckpoints) -> Result<ExitStatus> {
-    let run = records_of(within, arguments.run.as_ref())?;
+    let run = records_of_named(within, arguments.run.run.as_ref())?;
     if let (Some(lane), Some(plan)) = (&arguments.lane, &run.plan)
         && plan.find(lane).is_none()
     {

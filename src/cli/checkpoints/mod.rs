@@ -7,6 +7,8 @@ mod prune;
 mod restore;
 mod show;
 
+pub(super) use find::{RunRecords, records_of, started};
+
 use super::args::Checkpoints;
 use super::{Context, ExitStatus, RepositoryContext, Result};
 use crate::settings::Layer;

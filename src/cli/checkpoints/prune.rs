@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::find::{Found, RunRecords, existing, records_of, started};
+use super::find::{Found, RunRecords, existing, records_of_named, started};
 use crate::cli::args::PruneCheckpoints;
 use crate::cli::runs::newest_of_lanes;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
@@ -16,7 +16,7 @@ use crate::recover::prune::{Candidate, Fate, PruneOptions, fates};
 use crate::store::RunLock;
 
 pub(super) fn run(within: &RepositoryContext<'_>, arguments: &PruneCheckpoints) -> Result<ExitStatus> {
-    let run = records_of(within, arguments.run.as_ref())?;
+    let run = records_of_named(within, arguments.run.run.as_ref())?;
     let keep = arguments.keep.or(within.settings.checkpoint_keep.value).map(|keep| keep.get());
     let options = PruneOptions { keep, older_than: arguments.older_than, force: arguments.force };
     if (options.keep, options.older_than) == (None, None) {

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::create::{held, shares};
 use super::find::{Found, named, ways_back};
 use crate::cli::args::RestoreCheckpoint;
 use crate::cli::run::{Adoption, LockedRun, Reach, adopt};
 use crate::cli::runs::open_jobs;
+use crate::cli::worktree::{held_slot, shares};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::{Event, SnapshotReason};
 use crate::executor::{Executor, ExecutorError, Keeping};
@@ -96,7 +96,7 @@ fn worktree(locked: &LockedRun, executor: &Executor, found: &Found) -> Result<He
     let it = &found.snapshot;
     let lane = locked.plan.find(&it.lane);
     let own = it.agent.as_ref().filter(|agent| lane.is_none_or(|lane| !shares(&locked.plan, lane, agent)));
-    held(executor, &it.lane, own)?.ok_or_else(|| {
+    held_slot(&executor.pool, &executor.facts.run_id, (&it.lane, own))?.ok_or_else(|| {
         let message = format!("the worktree that {} came from is no longer in use", it.name);
         let error = ExitStatus::InvalidState.error(message);
         ways_back(&it.name)[1..].iter().fold(error, |error, (what, command)| error.hint(format!("{what}: {command}")))

@@ -10,7 +10,8 @@ use crate::cli::runs;
 use crate::event::{LaneStage, RunOutcome};
 use crate::fs::{atomic, regular_file};
 use crate::git::Surrounding;
-use crate::model::{RunId, TaskFile};
+use crate::model::{Approval, RunId, TaskFile};
+use crate::schedule::approval_at;
 use crate::store::lane_files::read_task;
 use crate::store::lock::is_held;
 use crate::store::{Glance, LaneDirectory, StateDirectory};
@@ -78,10 +79,30 @@ impl Here {
         let whose = if run.session == self.session { "This session's" } else { "Another session's" };
         let mut text = format!("{whose} {}", run.described());
         if !run.held {
-            text += &format!("\nTo continue: {}", self.command(run, "resume"));
+            text += &self.ways_on(run);
             text += &format!("\nTo roll it back instead: {}", self.command(run, "rollback"));
         }
         text + &format!("\nTo look, which changes nothing: {}", self.command(run, "status"))
+    }
+
+    /// The commands that continue the run: an answer where a lane waits for one, and a resume where that does something.
+    fn ways_on(&self, run: &Unfinished) -> String {
+        let waiting = run.waiting();
+        let of_lane = |(lane, gate): &(&TaskFile, Approval)| {
+            let (id, lane, gate) = (run.id().as_str(), lane.task_name.as_str(), gate.word());
+            let command = |words: &[&str]| runs::command(&self.state, words);
+            let approve = command(&["approve", id, lane, "--gate", gate, "--resume"]);
+            let reject = command(&["reject", id, lane, "--gate", gate, "-m", "what to change", "--resume"]);
+            format!(
+                "\nOnly the user may answer lane {lane}. To approve its {gate}: {approve}\nTo reject them: {reject}"
+            )
+        };
+        let mut text: String = waiting.iter().map(of_lane).collect();
+        let waits_only = run.glance.outcome == Some(RunOutcome::Blocked) && run.glance.answered.is_empty();
+        if waiting.is_empty() || !waits_only {
+            text += &format!("\nTo continue: {}", self.command(run, "resume"));
+        }
+        text
     }
 
     /// For a session that stops: its own runs without a live process, each once until something
@@ -92,7 +113,7 @@ impl Here {
             .own()
             .into_iter()
             .filter(due)
-            .map(|run| format!("Lanekeeper: {}\nTo continue: {}", run.described(), self.command(run, "resume")));
+            .map(|run| format!("Lanekeeper: {}{}", run.described(), self.ways_on(run)));
         let lines: Vec<String> = lines.collect();
         (!lines.is_empty()).then(|| lines.join("\n"))
     }
@@ -160,12 +181,20 @@ impl Unfinished {
     }
 
     fn stage(&self, task: &TaskFile) -> String {
-        let waits =
-            [LaneStage::Synthesis, LaneStage::AwaitingUserApproval].iter().any(|stage| stage.word() == task.state);
-        let waits =
-            waits && !self.held && matches!(self.glance.outcome, Some(RunOutcome::Blocked | RunOutcome::Failed));
-        let what = if task.state == LaneStage::Synthesis.word() { "plan" } else { "changes" };
-        let waits = if waits { format!(" (waits for an answer to its {what})") } else { String::new() };
+        let waits = self.asks(task).map(|gate| format!(" (waits for an answer to its {gate})")).unwrap_or_default();
         format!("lane {} is at {}{waits}", task.task_name, task.state)
+    }
+
+    /// The lanes that wait for an answer.
+    fn waiting(&self) -> Vec<(&TaskFile, Approval)> {
+        self.lanes.iter().filter_map(|(_, task)| Some((task, self.asks(task)?))).collect()
+    }
+
+    /// What the lane waits for, if it is an answer.
+    fn asks(&self, task: &TaskFile) -> Option<Approval> {
+        let at_rest = !self.held && matches!(self.glance.outcome, Some(RunOutcome::Blocked | RunOutcome::Failed));
+        let is_answered = || self.glance.answered.iter().any(|lane| lane.as_str() == task.task_name.as_str());
+        let stage = LaneStage::ALL.iter().find(|stage| stage.word() == task.state)?;
+        approval_at(*stage).filter(|_| at_rest && !is_answered())
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct ResumeTask {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct RunStatus {
-    /// The run, as RUN, or one of its lanes, as RUN/LANE; if left out the only unfinished run, else the newest.
+    /// The run, as RUN, or one of its lanes, as RUN/LANE; if left out the newest unfinished run, else the newest.
     #[serde(default)]
     pub(super) task_id: Option<String>,
 }

@@ -27,12 +27,12 @@ use crate::state_sync::{Follower, Source};
 use crate::store::RunDirectory;
 
 /// Works on a run until it ends, and prints how it did. `view` is what its records add up to; `first` are the events that
-/// this process begins with.
+/// this process begins with, and whether it waits for answers of the user.
 pub(super) fn execute(
     within: &RepositoryContext<'_>,
     run: LockedRun,
     view: RunHistory,
-    first: Vec<Event>,
+    first: (Vec<Event>, bool),
     forge: Option<Forge>,
 ) -> Result<ExitStatus> {
     let (context, directory) = (within.context, run.directory.clone());

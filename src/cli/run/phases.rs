@@ -7,14 +7,16 @@ use super::claims::merged_before;
 use super::existing_run::{base_branch, latest_run, no_run};
 use super::phase_sequence::phase_sequence;
 use super::plan_file::{PlanFile, PlanText};
-use super::request::{Adoption, RunRequest};
+use super::request::{Adoption, ResumeReach, RunRequest};
 use super::run_intent::{Outcome, Position, outcome};
 use super::{resume, rollback, start};
-use crate::cli::args::{ExecuteLane, ExecutePhase, ReadingArgs, Resume};
-use crate::cli::runs::{half_done, named_or_only_unfinished};
+use crate::cli::args::{ExecuteLane, ExecutePhase, ReadingArgs, Resume, Retry};
+use crate::cli::runs::half_done;
+use crate::cli::select::Selector;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
+use crate::fs::regular_file::{self, Links};
 use crate::git;
-use crate::model::{LaneId, MergeMode};
+use crate::model::{LaneId, MergeMode, RunId};
 use crate::plan::explain;
 use crate::settings::{Layer, Layers, Settings, absolute};
 
@@ -50,14 +52,52 @@ pub(crate) fn execute_lane(context: &Context, arguments: &ExecuteLane) -> Result
 /// `resume`: the run, and the phases that it records as coming after it.
 pub(crate) fn resume_run(context: &Context, arguments: &Resume) -> Result<ExitStatus> {
     let within = RepositoryContext::open_for_work(context, arguments.layer())?;
-    let run = named_or_only_unfinished(&within.state, arguments.run.as_ref())?;
+    let run = Selector::new(context, &within.state).unfinished(arguments.run.run.as_ref())?;
     let adoption = Adoption {
         message: arguments.message.clone(),
         message_for: arguments.message_for.clone(),
+        wait: arguments.wait,
+        reach: if arguments.lanes.is_empty() { ResumeReach::All } else { ResumeReach::Only(arguments.lanes.clone()) },
         ..Adoption::of(&arguments.control)
     };
-    let resumed = resume::resume(&within, &run, &adoption)?;
-    let (reading, layer) = (ReadingArgs::default(), resume::as_before(&resumed.started).or(arguments.layer()));
+    resume_with(&within, &run, &adoption, arguments.layer())
+}
+
+/// `retry`: one lane that failed or is blocked again, with fresh retries.
+pub(crate) fn retry_lane(context: &Context, arguments: &Retry) -> Result<ExitStatus> {
+    let layer = arguments.control.layer();
+    let within = RepositoryContext::open_for_work(context, layer.clone())?;
+    let target = Selector::new(context, &within.state).target(&arguments.target.names())?;
+    let lane = target.lane("retry")?.clone();
+    let prompt = arguments.prompt_file.as_deref().map(|file| prompt_in(context, file)).transpose()?;
+    resume_with(&within, &target.run, &Adoption::retry(lane, arguments, prompt), layer)
+}
+
+/// The longest prompt that is read from a file, in bytes.
+const LONGEST_PROMPT: u64 = 1 << 20;
+
+fn prompt_in(context: &Context, file: &Path) -> Result<String> {
+    let path = absolute(&context.directory, file);
+    let text = regular_file::read_text_with(&path, Links::Follow, LONGEST_PROMPT);
+    let text = text.map_err(|error| {
+        ExitStatus::Usage.error(format!("the prompt file {} cannot be read: {error}", path.display()))
+    })?;
+    match text.trim().is_empty() {
+        true => Err(ExitStatus::Usage.error(format!("the prompt file {} is empty", path.display()))),
+        false => Ok(text),
+    }
+}
+
+/// Resumes a run with the settings of `layer`, with which `within` was opened.
+pub(crate) fn resume_with(
+    within: &RepositoryContext<'_>,
+    run: &RunId,
+    adoption: &Adoption,
+    layer: Layer,
+) -> Result<ExitStatus> {
+    let context = within.context;
+    let resumed = resume::resume(within, run, adoption)?;
+    let (reading, layer) = (ReadingArgs::default(), resume::as_before(&resumed.started).or(layer));
     let phases = Phases::new(context, layer, &reading)?;
     let ended = PhaseEnd { status: resumed.status, next: resumed.started.options.next_phases };
     follow(context, ended, &|plan, rest| phases.begin(plan, Position::Roadmap, RunRequest::default().later(rest)))

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::cli::args::{ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent};
+use crate::cli::args::{ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, Retry, ThenResume};
 use crate::event::RunOptions;
 use crate::model::{Budget, LaneId, RunId};
 use crate::settings::{OnConflict, OnLockConflict, Settings};
@@ -18,6 +18,25 @@ pub(super) enum Alone {
     Next,
 }
 
+/// Which lanes a resume continues.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum ResumeReach {
+    #[default]
+    All,
+    /// These and what they depend on.
+    Only(Vec<LaneId>),
+    /// One that failed or is blocked, what it depends on, and what depends on it.
+    Retry(LaneId, Replacement),
+}
+
+/// What a retry does in another way than the plan says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Replacement {
+    pub(super) runner: Option<String>,
+    /// The text of a prompt.
+    pub(super) prompt: Option<String>,
+}
+
 /// What a command that adopts a run was asked for.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Adoption {
@@ -27,9 +46,28 @@ pub(crate) struct Adoption {
     pub(super) message: String,
     /// The lane whose agents see the message; `None`: all.
     pub(super) message_for: Option<LaneId>,
+    /// Whether the run stays while a lane waits for the user.
+    pub(super) wait: bool,
+    /// Which lanes go on.
+    pub(super) reach: ResumeReach,
 }
 
 impl Adoption {
+    pub(crate) fn retry(lane: LaneId, arguments: &Retry, prompt: Option<String>) -> Self {
+        let replacement = Replacement { runner: arguments.runner.clone(), prompt };
+        Self {
+            message: arguments.message.clone(),
+            message_for: Some(lane.clone()).filter(|_| !arguments.message.is_empty()),
+            wait: arguments.wait,
+            reach: ResumeReach::Retry(lane, replacement),
+            ..Self::of(&arguments.control)
+        }
+    }
+
+    pub(crate) fn after_answer(then: &ThenResume) -> Self {
+        Self { wait: then.wait, ..Self::default() }
+    }
+
     pub(super) fn of(control: &ControlArgs) -> Self {
         let ControlArgs { accept_plan_change, on_conflict, .. } = *control;
         Self { accept_plan_change, on_conflict, ..Self::default() }
@@ -68,7 +106,7 @@ impl RunRequest {
             alone,
             intent: execution.intent(),
             run_id: execution.run_id.clone(),
-            adoption: Adoption::of(&execution.control),
+            adoption: Adoption { wait: execution.wait, ..Adoption::of(&execution.control) },
             dry_run: execution.dry_run,
             ..Self::default()
         }

@@ -10,7 +10,8 @@ use super::forge;
 use super::locked_run::{LockedRun, Reach, adopt};
 use super::pinned_plan::{Pinned, Pinning};
 use super::preflight;
-use super::request::Adoption;
+use super::request::{Adoption, ResumeReach};
+use super::retry;
 use crate::cli::repository_context::redactor;
 use crate::cli::runs::{command, unknown_lane};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
@@ -18,7 +19,7 @@ use crate::event::{Event, Record, RunStarted};
 use crate::model::digest::sha256;
 use crate::model::text::{counted, shell_line};
 use crate::model::withheld::{EnvironmentOwner, Withheld};
-use crate::model::{Budget, LaneIndex, MergeMode, RunId};
+use crate::model::{Budget, LaneId, LaneIndex, MergeMode, RunId};
 use crate::process;
 use crate::projection::RunHistory;
 use crate::projection::commands::Commands;
@@ -54,6 +55,9 @@ pub(super) fn resume(within: &RepositoryContext<'_>, run: &RunId, adoption: &Ado
     within.state_remote()?;
     let mut locked = adopt_with_plan_file(within, run, adoption)?;
     settle_checkouts(within, &locked.started.base_branch);
+    let lanes = reached(&locked, adoption)?;
+    let (changed, noted) = retry::changed(within, locked, adoption)?;
+    locked = changed;
     check_message(&locked, adoption)?;
     if let Err(refusal) = check(run, &locked.state, &locked.records) {
         if matches!(refusal, ResumeError::Complete(_)) {
@@ -78,9 +82,15 @@ pub(super) fn resume(within: &RepositoryContext<'_>, run: &RunId, adoption: &Ado
     present(within, &locked, &view);
     let unrecorded = unrecorded_snapshots(&within.repository, &locked.started, &locked.state, &locked.records)?;
     let external = settle(within, &locked, &view, adoption)?;
-    let resumed = resumed(within, &locked, adoption);
+    let resumed = resumed(within, &locked, adoption, lanes);
     let started = locked.started.clone();
-    let status = execute(within, locked, view, [vec![resumed], unrecorded, external].concat(), forge)?;
+    let status = execute(
+        within,
+        locked,
+        view,
+        ([vec![resumed], noted.into_iter().collect(), unrecorded, external].concat(), adoption.wait),
+        forge,
+    )?;
     Ok(Resumed { status, started })
 }
 
@@ -120,6 +130,38 @@ fn refuse_missing_secrets(locked: &LockedRun) -> Result<()> {
         .hint(format!("restore the plan file, or set {names} in the environment of this command")))
 }
 
+/// The lanes that go on, with all that they need; empty: all.
+fn reached(locked: &LockedRun, adoption: &Adoption) -> Result<Vec<LaneId>> {
+    let dag = locked.plan.dag();
+    let lanes = match &adoption.reach {
+        ResumeReach::All => return Ok(Vec::new()),
+        ResumeReach::Only(lanes) => lanes.iter().map(|lane| left_to_do(locked, lane)).collect::<Result<_>>()?,
+        ResumeReach::Retry(lane, _) => {
+            let index = left_to_do(locked, lane)?;
+            let gave_up = locked.state.lane(index).gave_up();
+            let standing = || format!("lane {lane} neither failed nor is it blocked, so there is nothing to retry");
+            if !gave_up {
+                let resume = format!("to resume it: lanekeeper resume {} --lane {lane}", locked.started.run_id);
+                return Err(ExitStatus::InvalidOperation.error(standing()).hint(resume));
+            }
+            dag.with_dependants([index])
+        }
+    };
+    Ok(dag.with_dependencies(lanes).into_iter().map(|lane| locked.plan.lane(lane).id.clone()).collect())
+}
+
+/// Refuses a lane that the run does not have, or that is done.
+fn left_to_do(locked: &LockedRun, lane: &LaneId) -> Result<LaneIndex> {
+    let unknown = || unknown_lane(lane, locked.plan.lanes.iter().map(|lane| &lane.id));
+    let index = locked.plan.find(lane).ok_or_else(unknown)?;
+    match locked.state.lane(index).is_left_to_do() {
+        true => Ok(index),
+        false => {
+            Err(ExitStatus::InvalidOperation.error(format!("lane {lane} is done; there is nothing to resume in it")))
+        }
+    }
+}
+
 fn check_message(locked: &LockedRun, adoption: &Adoption) -> Result<()> {
     let Some(lane) = &adoption.message_for else { return Ok(()) };
     match locked.plan.find(lane) {
@@ -145,7 +187,7 @@ fn check_surroundings(within: &RepositoryContext<'_>, locked: &LockedRun) -> Res
     preflight::report_obstacles(within, &locked.started.base_branch, &locked.plan, lanes_left(locked))
 }
 
-fn resumed(within: &RepositoryContext<'_>, locked: &LockedRun, adoption: &Adoption) -> Event {
+fn resumed(within: &RepositoryContext<'_>, locked: &LockedRun, adoption: &Adoption, lanes: Vec<LaneId>) -> Event {
     let on_record = PlanOnRecord::of(&locked.records);
     let budget = locked.state.started().map(|started| started.options.budget);
     Event::RunResumed {
@@ -157,6 +199,7 @@ fn resumed(within: &RepositoryContext<'_>, locked: &LockedRun, adoption: &Adopti
         budget: new_budget(&within.settings, budget),
         message: adoption.message.trim().to_owned(),
         message_for: adoption.message_for.clone(),
+        lanes,
     }
 }
 

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::locked_run::{LockedRun, Reach, adopt};
 use super::request::Adoption;
 use crate::cli::args::Rollback;
-use crate::cli::runs::{command, named_or_only_unfinished, unknown_lane};
+use crate::cli::runs::{command, unknown_lane};
+use crate::cli::select::Selector;
 use crate::cli::wait_policy::wait_for_refs;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::event::{Record, RunStarted};
@@ -23,7 +24,7 @@ pub(crate) fn rollback(context: &Context, arguments: &Rollback) -> Result<ExitSt
         return Err(ExitStatus::Usage.error(message).hint("leave --to out"));
     }
     let within = RepositoryContext::open_for_work(context, arguments.control.layer())?;
-    let run = named_or_only_unfinished(&within.state, arguments.run.as_ref())?;
+    let run = Selector::new(context, &within.state).unfinished(arguments.run.run.as_ref())?;
     roll_back(&within, &run, &arguments.lanes, &Adoption::of(&arguments.control))
 }
 

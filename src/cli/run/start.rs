@@ -65,7 +65,7 @@ pub(super) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: 
     let locked = selection.begin(share)?;
     let first = vec![Event::RunStarted(Box::new(locked.started.clone()))];
     let view = RunHistory::for_plan(&locked.plan);
-    execute(within, locked, view, first, forge)
+    execute(within, locked, view, (first, request.adoption.wait), forge)
 }
 
 struct Selection<'a> {

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::list::standing;
+use super::run_of;
 use crate::cli::args::DropState;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::git::Remote;
@@ -16,7 +17,7 @@ type Kept = (RunId, Vec<String>);
 pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &DropState) -> Result<ExitStatus> {
     let offers = offers(&within.repository, remote)?;
     let (chosen, kept) = match &arguments.run {
-        Some(run) => (vec![named(within, remote, offers, run, arguments.force)?], Vec::new()),
+        Some(name) => (vec![named(within, remote, offers, &run_of(remote, name)?, arguments.force)?], Vec::new()),
         None => of_this_branch(within, remote, offers)?,
     };
     let mut dropped = Vec::new();

@@ -5,10 +5,14 @@ mod list;
 mod pull;
 mod push;
 
-use super::args::{RemoteArgs, State};
+use super::args::{Name, RemoteArgs, State};
+use super::runs::did_you_mean;
+use super::select::only_beginning_with;
 use super::{Context, ExitStatus, RepositoryContext, Result};
 use crate::git::Remote;
+use crate::model::RunId;
 use crate::settings::Layer;
+use crate::state_sync::{StateSyncError, runs_of};
 
 const REMOTE: &str = "origin";
 
@@ -27,6 +31,21 @@ pub(super) fn run(context: &Context, command: &State) -> Result<ExitStatus> {
         State::List(_) => list::run(&within, &remote),
         State::Drop(arguments) => drop::run(&within, &remote, arguments),
     }
+}
+
+/// The run that `name` means on a remote.
+fn run_of(remote: &Remote, name: &Name) -> Result<RunId> {
+    let runs: Vec<RunId> = runs_of(remote)?.into_iter().map(|(run, _)| run).collect();
+    if let Some(run) = runs.iter().find(|run| run.as_str() == name.as_str()) {
+        return Ok(run.clone());
+    }
+    if let Some(run) = only_beginning_with(name.as_str(), &runs)? {
+        return Ok(run);
+    }
+    let run = RunId::new(name.as_str()).map_err(|error| ExitStatus::Usage.error(error.to_string()))?;
+    let error = StateSyncError::NoState { remote: remote.name().to_owned(), run };
+    let known: Vec<&str> = runs.iter().map(RunId::as_str).collect();
+    Err(did_you_mean(error.into(), name.as_str(), &known, || None))
 }
 
 /// The remote that is named, else that of the settings.

@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use super::run_of;
 use crate::cli::args::PullState;
 use crate::cli::run::{Adoption, Reach, adopt, complete_files};
 use crate::cli::runs::command;
@@ -16,7 +17,7 @@ use crate::store::{RunLock, StateDirectory};
 
 pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &PullState) -> Result<ExitStatus> {
     let run = match &arguments.run {
-        Some(run) => run.clone(),
+        Some(name) => run_of(remote, name)?,
         None => only_unfinished(within, remote)?,
     };
     let received = fetch(&within.repository, remote, &run)?;

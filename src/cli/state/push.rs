@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use crate::cli::args::PushState;
-use crate::cli::runs::named_or_newest;
+use crate::cli::select::Selector;
 use crate::cli::{ExitStatus, RepositoryContext, Result, host};
 use crate::git::Remote;
 use crate::model::text::counted;
 use crate::state_sync::{Source, send};
 
 pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote, arguments: &PushState) -> Result<ExitStatus> {
-    let run = named_or_newest(&within.state, arguments.run.as_ref())?;
+    let run = Selector::new(within.context, &within.state).run(arguments.run.run.as_ref())?;
     let (directory, repository) = (within.state.run(&run), within.repository.clone());
     let source = Source { repository, directory, run: run.clone(), host: host() };
     let sent = send(&source, remote, arguments.force)?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::git::command::GitError;
 use crate::model::text::shell_line;
 use crate::model::time::short;
-use crate::model::{is_foreign_git_variable, is_transport_variable};
+use crate::model::{is_display_variable, is_foreign_git_variable, is_transport_variable};
 use crate::time_limit::output_within;
 use crate::timing::{TARGET, outside};
 
@@ -254,6 +254,19 @@ impl<'a> Git<'a> {
         });
         Ok(command)
     }
+}
+
+/// Runs git on the user's terminal, with the user's settings. The exit code; `None`: a signal ended it.
+pub(crate) fn for_user(directory: &Path, arguments: &[OsString]) -> Result<Option<i32>, ProgramError> {
+    let mut command = Command::new("git");
+    for (name, _) in std::env::vars_os() {
+        if is_foreign_git_variable(&name) && !is_display_variable(&name) {
+            command.env_remove(name);
+        }
+    }
+    let ended = command.arg("-C").arg(directory).args(arguments).status();
+    let start = |source| ProgramError::Start { directory: directory.to_owned(), source };
+    Ok(ended.map_err(start)?.code())
 }
 
 /// The oldest git that does everything that is asked of it.

@@ -6,6 +6,7 @@ pub(crate) mod head;
 pub(crate) mod hook;
 pub(crate) mod index;
 pub(crate) mod operation;
+pub(crate) mod show;
 pub(crate) mod status;
 
 pub(crate) use commits::split_tab;

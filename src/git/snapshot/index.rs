@@ -34,6 +34,11 @@ pub(crate) fn tree_of(worktree: &Path, start: Start) -> Result<String> {
     })
 }
 
+/// The tree that a worktree would be with all that is not committed in it.
+pub fn present_tree(worktree: &Path) -> Result<String> {
+    tree_of(worktree, Start::Index)
+}
+
 struct SnapshotIndex<'a> {
     worktree: &'a Path,
     file: &'a Path,

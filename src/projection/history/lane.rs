@@ -9,8 +9,8 @@ use super::state::LaneState;
 use super::workplace::Workplace;
 use crate::event::{LaneStage, SnapshotReason};
 use crate::model::{
-    Agent, AgentName, Approval, CheckpointStatus, CommitId, Failure, HumanGate, JobId, JobRole, Lane, LaneId,
-    PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, Verdict,
+    Agent, AgentName, Approval, ChangeSize, CheckpointStatus, CommitId, Failure, HumanGate, JobId, JobRole, Lane,
+    LaneId, PullRequest, RetryLevel, Stage, Task, TaskId, Timestamp, Usage, Verdict,
 };
 
 pub type Span = (Timestamp, Timestamp);
@@ -43,6 +43,8 @@ pub struct LaneHistory {
     pub merged_before: bool,
     /// Whether this run leaves it out.
     pub skipped: bool,
+    /// Why the user left it out.
+    pub left_out: Option<String>,
     pub stopping: bool,
     /// How it ended, if it ended without a merge.
     pub ending: Option<Ending>,
@@ -64,6 +66,8 @@ pub struct LaneHistory {
     pub(super) old_snapshots: usize,
     pub checkpoints: Vec<CheckpointView>,
     pub must_haves: Vec<Verdict>,
+    /// How much it changed, where the user is asked to approve that.
+    pub changes: Option<ChangeSize>,
 
     /// Agents that wait for the user, each with the task.
     pub asking: Vec<(AgentName, TaskId)>,
@@ -72,6 +76,8 @@ pub struct LaneHistory {
     pub answers: Vec<AnswerView>,
     /// Approvals that were given, and are still valid.
     pub(super) approved: Vec<Approval>,
+    /// What was rejected and is not reworked yet.
+    pub(super) rejected: Vec<Approval>,
 
     pub(super) merging: bool,
     pub merges: Vec<MergeView>,
@@ -171,6 +177,7 @@ impl LaneHistory {
             last: None,
             merged_before: false,
             skipped: false,
+            left_out: None,
             stopping: false,
             ending: None,
             base: None,
@@ -185,10 +192,12 @@ impl LaneHistory {
             old_snapshots: 0,
             checkpoints: Vec::new(),
             must_haves: Vec::new(),
+            changes: None,
             asking: Vec::new(),
             refused: Vec::new(),
             answers: Vec::new(),
             approved: Vec::new(),
+            rejected: Vec::new(),
             merging: false,
             merges: Vec::new(),
             merge_commit: None,

@@ -4,6 +4,7 @@ use super::job::{AgentStatus, Retry};
 use super::lane::{
     AgentHistory, AnswerView, CheckpointView, Ending, FailureView, LaneHistory, MergeView, SnapshotView,
 };
+use super::state::LaneState;
 use super::workplace::Workplace;
 use crate::event::{AgentReport, Event, LaneStage, Record, SnapshotReason};
 use crate::model::{
@@ -72,6 +73,7 @@ impl LaneHistory {
                 self.merges.push(MergeView { at, agent: None, commit: commit.clone(), onto: Some(onto.clone()) });
             }
             Event::PullRequestOpened { pull_request, .. } => self.pull_request = Some(pull_request.clone()),
+            Event::ChangesMeasured { changes, .. } => self.changes = Some(*changes),
             Event::MustHavesChecked { verdicts, .. } => self.must_haves.clone_from(verdicts),
             Event::LaneCleaned { kept, .. } => {
                 self.is_cleaned = true;
@@ -79,10 +81,20 @@ impl LaneHistory {
             }
             Event::LaneFailed { failure, .. } => self.failed(failure, at),
             Event::LaneBlocked { reason, .. } => self.ended(Ending::Blocked(reason.clone()), at),
+            Event::LaneSkipped { reason, .. } => {
+                self.left_out = Some(reason.clone());
+                (self.ending, self.finished) = (None, Some(at));
+            }
             Event::LaneRolledBack { kept, .. } => self.rolled_back(kept, at),
             Event::GitWorked { took_ms, .. } => self.git.push(git_span(at, *took_ms)),
             _ => {}
         }
+    }
+
+    /// It stays as it is while others go on.
+    pub(super) fn set_aside(&mut self) {
+        let waits = matches!(self.state, LaneState::NeedsApproval(_) | LaneState::NeedsPerson);
+        self.stopping = self.stopping || (self.ending.is_none() && !waits);
     }
 
     /// Failed, blocked and rolled back lanes are tried again, and stop requests no longer apply.
@@ -119,7 +131,8 @@ impl LaneHistory {
         match gate {
             HumanGate::Approval(gate) => {
                 self.approved.retain(|answered| answered != gate);
-                self.approved.extend(approved.then_some(*gate));
+                self.rejected.retain(|answered| answered != gate);
+                if approved { &mut self.approved } else { &mut self.rejected }.push(*gate);
             }
             HumanGate::Task(task) => {
                 let asking = std::mem::take(&mut self.asking);
@@ -134,6 +147,7 @@ impl LaneHistory {
         // What was approved was the lane's content then: after more work the question is asked again.
         if to < self.stage {
             self.approved.retain(|&gate| gate == Approval::Plan && to > LaneStage::Synthesis);
+            self.rejected.clear();
             self.merging = false;
         }
         if to != LaneStage::Waiting {
@@ -151,6 +165,7 @@ impl LaneHistory {
         self.base = Some(base.clone());
         self.workplace.stands_at(base);
         self.approved.clear();
+        self.rejected.clear();
         self.merging = false;
     }
 
@@ -285,7 +300,9 @@ impl LaneHistory {
         self.delayed_until = None;
         self.merging = false;
         self.must_haves.clear();
+        (self.changes, self.left_out) = (None, None);
         self.approved.clear();
+        self.rejected.clear();
         self.asking.clear();
         self.agents.clear();
         self.statuses.clear();

@@ -19,7 +19,7 @@ pub use lane::{AnswerView, Ending, FailureView, LaneHistory, SnapshotView, Span}
 pub use run::{InterfaceView, RunFacts};
 pub use state::{LaneState, WaitingFor};
 pub use waits::Wait;
-pub use workplace::Workplace;
+pub use workplace::{Workplace, worktree_link};
 
 /// A run, as its events so far describe it. Events in any order are accepted; lanes that no plan named are added at the
 /// end.
@@ -93,7 +93,7 @@ impl RunHistory {
     }
 
     fn missing_dependencies(&self, lane: &LaneHistory) -> WaitingFor {
-        let merged = |id: &LaneId| self.lane(id).is_some_and(|lane| lane.state.is_done());
+        let merged = |id: &LaneId| self.lane(id).is_some_and(|lane| lane.state.is_done() || lane.left_out.is_some());
         let missing: Vec<LaneId> = lane.depends_on.iter().filter(|id| !merged(id)).cloned().collect();
         if missing.is_empty() { WaitingFor::Place } else { WaitingFor::Lanes(missing) }
     }
@@ -152,7 +152,12 @@ impl RunHistory {
                     lane.skipped = !chosen.is_empty() && !chosen.contains(&lane.id);
                 }
             }
-            Event::RunResumed { .. } => self.lanes.iter_mut().for_each(LaneHistory::resumed),
+            Event::RunResumed { lanes, .. } => {
+                let goes_on = |lane: &LaneHistory| lanes.is_empty() || lanes.contains(&lane.id);
+                for lane in &mut self.lanes {
+                    if goes_on(lane) { lane.resumed() } else { lane.set_aside() }
+                }
+            }
             Event::StopRequested { .. } | Event::RunFinished { .. } => {}
             _ => return,
         }

@@ -1,15 +1,17 @@
 //! The run itself, as its events so far describe it.
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 
 use super::job::Jobs;
 use super::lane::Span;
 use super::lane_events::git_span;
 use super::waits::{MergeQueue, Wait};
-use super::workplace::Workplace;
+use super::workplace::{Workplace, worktree_link};
 use crate::event::{Event, Owner, Record, RunOutcome, RunStarted, StopReason};
 use crate::model::{
-    Budget, CommitId, JobExit, LaneId, MergeMode, PhaseId, Plan, RunId, Timestamp, Usage, plan::Interface,
+    AgentName, Budget, CommitId, JobExit, LaneId, MergeMode, PhaseId, Plan, RunId, Timestamp, Usage, plan::Interface,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -93,6 +95,11 @@ impl RunFacts {
         self.start.as_ref().map_or("", |start| &start.base_branch)
     }
 
+    /// The link to the worktree of a lane or an agent that is named after it.
+    pub fn link(&self, lane: &LaneId, agent: Option<&AgentName>) -> Option<PathBuf> {
+        self.start.as_ref().map(|start| worktree_link(start, lane, agent))
+    }
+
     /// Whether this run merges finished lanes into the integration branch.
     pub fn merges(&self) -> bool {
         self.start.as_ref().is_none_or(|start| start.options.merge == MergeMode::Local)
@@ -166,6 +173,7 @@ impl RunFacts {
                 self.notes.push(NoteView { at: record.at, lane: lane.clone(), message: message.clone() });
             }
             Event::LaneMerged { commit, .. } if self.merges() => self.integration = Some(commit.clone()),
+            Event::LaneSkipped { .. } => self.reopen(),
             Event::LaneRolledBack { integration, .. } => {
                 self.integration = integration.clone().or(self.integration.take());
                 self.reopen();

@@ -17,7 +17,7 @@ pub(super) fn state_of(lane: &LaneHistory, run: &RunFacts) -> LaneState {
     if lane.is_merged() {
         return if lane.pull_request.is_some() { LaneState::Proposed } else { LaneState::Merged };
     }
-    if lane.skipped {
+    if lane.skipped || lane.left_out.is_some() {
         return LaneState::Skipped;
     }
     let halted = run.finished.is_some() || ((run.stop.is_some() || lane.stopping) && lane.jobs.running.is_empty());
@@ -32,7 +32,9 @@ pub(super) fn state_of(lane: &LaneHistory, run: &RunFacts) -> LaneState {
 }
 
 fn state_by_stage(lane: &LaneHistory) -> LaneState {
-    let open = |gate: Approval| lane.approval.contains(&gate) && !lane.approved.contains(&gate);
+    let is_answered = |gate: Approval| lane.approved.contains(&gate) || lane.rejected.contains(&gate);
+    let open = |gate: Approval| lane.approval.contains(&gate) && !is_answered(gate);
+    let is_empty = || lane.changes.is_some_and(|changes| changes.is_empty());
     let tests_merge = lane.jobs.running.iter().any(|job| job.job.role == JobRole::MergedTests);
     match lane.stage {
         LaneStage::Waiting => LaneState::Waiting,
@@ -47,9 +49,10 @@ fn state_by_stage(lane: &LaneHistory) -> LaneState {
         LaneStage::Validation => LaneState::Testing,
         LaneStage::Review => LaneState::Reviewing,
         LaneStage::AwaitingUserApproval if tests_merge => LaneState::Testing,
-        LaneStage::AwaitingUserApproval if open(Approval::Changes) && !lane.merging => {
+        LaneStage::AwaitingUserApproval if open(Approval::Changes) && !lane.merging && !is_empty() => {
             LaneState::NeedsApproval(Approval::Changes)
         }
+        LaneStage::AwaitingUserApproval if lane.rejected.contains(&Approval::Changes) => LaneState::Running,
         LaneStage::AwaitingUserApproval => LaneState::Merging,
         LaneStage::Complete | LaneStage::Cleanup => LaneState::Merged,
     }

@@ -80,7 +80,7 @@ fn approvals_are_asked_for_until_answered_and_again_after_more_work() {
     let story = story.moved("SL-2", Implementation, AwaitingUserApproval);
     assert_eq!(state(&story, "SL-2"), LaneState::NeedsApproval(Approval::Changes));
     let story = story.then(answer(Approval::Changes.into(), true)).then(answer(Approval::Changes.into(), false));
-    assert_eq!(state(&story, "SL-2"), LaneState::NeedsApproval(Approval::Changes));
+    assert_eq!(state(&story, "SL-2"), LaneState::Running, "it goes back to its agents");
 }
 
 #[test]

@@ -68,6 +68,7 @@ impl MergeQueue {
             Event::LaneMerged { .. }
             | Event::LaneFailed { .. }
             | Event::LaneBlocked { .. }
+            | Event::LaneSkipped { .. }
             | Event::LaneRolledBack { .. }
             | Event::LaneMoved { to: LaneStage::Implementation, .. } => self.0.retain(|(queued, _)| queued != lane),
             _ => {}

@@ -1,7 +1,9 @@
 //! Where a lane or an agent works: its branch and its worktree.
 
-use crate::event::Worktree;
-use crate::model::CommitId;
+use std::path::PathBuf;
+
+use crate::event::{RunStarted, Worktree};
+use crate::model::{AgentName, CommitId, LaneId};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Workplace {
@@ -13,6 +15,13 @@ pub struct Workplace {
     pub worktree: Option<Worktree>,
     /// The commit with all that the worktree held when it was last left; `None` once a job has started in it.
     pub content: Option<CommitId>,
+}
+
+/// The link to a worktree that is named after its lane, and its agent.
+pub fn worktree_link(run: &RunStarted, lane: &LaneId, agent: Option<&AgentName>) -> PathBuf {
+    let lane = run.options.worktree_root.join(run.run_id.as_str()).join(lane.as_str());
+    let place = agent.map_or_else(|| lane.clone(), |agent| lane.join("agents").join(agent.as_str()));
+    place.join("code")
 }
 
 impl Workplace {

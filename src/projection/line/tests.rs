@@ -44,7 +44,7 @@ fn a_run_reads_as_a_story() {
     12:02:16 SL-1 engineer: attempt 2 (task 1) finished in 1m00s
     12:02:18 SL-1: tests started
     12:03:19 SL-1: tests passed in 1m00s
-    12:03:20 SL-1: waits for your approval of its changes
+    12:03:20 SL-1: waits for your approval of its changes (lanekeeper diff P1-SL-AUTH-20251227 SL-1)
     12:03:21 SL-1: changes approved: schöne Arbeit weiter so
     12:03:22 SL-1 engineer: changed 1 file
     12:03:23 SL-1 engineer: merged into the lane at cccccccccc

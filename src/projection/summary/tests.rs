@@ -41,6 +41,7 @@ fn a_run_that_goes_on_tells_who_works_and_who_waits() {
     SL-WEB     running         engineer  2         1h24m    task 1, retry 1 of 3
 
     SL-API waits for your approval of its changes.
+      lanekeeper diff P1-SL-AUTH-20251227 SL-API
       lanekeeper approve P1-SL-AUTH-20251227 SL-API --gate changes
       lanekeeper reject P1-SL-AUTH-20251227 SL-API --gate changes -m 'what to change'
     "#);

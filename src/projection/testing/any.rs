@@ -101,7 +101,8 @@ fn any_run_event() -> impl Strategy<Value = Event> {
             timeout: None,
             budget: None,
             message: String::new(),
-            message_for: None
+            message_for: None,
+            lanes: Vec::new(),
         }),
         (proptest::option::of(any_lane()), reason, any::<bool>())
             .prop_map(|(lane, reason, force)| Event::StopRequested { lane, reason, force }),

@@ -93,6 +93,7 @@ fn lane_to_roll_back(state: &RunState, history: &RunHistory, records: &[Record],
         _ if lane_state.merged().is_some() => "merged",
         Some(LaneEnd::Failed(_)) => "failed",
         Some(LaneEnd::Blocked(_)) => "blocked",
+        Some(LaneEnd::Skipped) => "skipped",
         _ => "unfinished",
     };
     let (stage, head) = (lane_state.stage(), lane_state.head().cloned());

@@ -26,6 +26,7 @@ impl RunState {
             Event::CheckpointReached { checkpoint, .. } => self.checkpoint_reached(lane, checkpoint),
             Event::LaneFailed { failure, .. } => self.end_lane(lane, LaneEnd::Failed(failure.clone())),
             Event::LaneBlocked { reason, .. } => self.end_lane(lane, LaneEnd::Blocked(reason.clone())),
+            Event::LaneSkipped { .. } => self.skip_lane(lane),
             Event::StopRequested { force, .. } => self.stop_lane(lane, *force),
             Event::JobPlanned { job } => self.job_planned(lane, job)?,
             Event::JobExited { job, exit, report, reading, transcript } => {
@@ -125,6 +126,17 @@ impl RunState {
         state.end = Some(end);
     }
 
+    /// What depends on it goes on as if it were merged.
+    fn skip_lane(&mut self, lane: LaneIndex) {
+        let was_merged = self.lanes[lane.at()].is_merged();
+        self.end_lane(lane, LaneEnd::Skipped);
+        self.unfinish();
+        for dependant in self.plan.clone().dag().dependants(lane).iter().filter(|_| !was_merged) {
+            self.lanes[dependant.at()].missing -= 1;
+            self.refresh(*dependant);
+        }
+    }
+
     /// The lanes behind it in the queue go on; a resume lets it reach its last checkpoint again.
     fn stop_lane(&mut self, lane: LaneIndex, force: bool) {
         self.merge_queue.retain(|&queued| queued != lane);
@@ -160,6 +172,7 @@ impl LaneState {
                 self.validation.search = guilty.map_or(Search::FoundNothing, Search::Found);
             }
             Event::MustHavesChecked { head, verdicts, .. } => self.validation.check(head, verdicts),
+            Event::ChangesMeasured { head, changes, .. } => self.validation.measure(head, *changes),
             Event::BranchPushed { .. } | Event::PullRequestOpened { .. } | Event::ForgeUnavailable { .. } => {
                 self.proposal.apply(event, at);
             }
@@ -257,6 +270,13 @@ impl LaneState {
         // The tests judge what all agents brought: the agent that is to fix that is excused.
         if self.agents.iter().any(|worker| worker.excused && !worker.failed_in_task()) {
             self.excuse_all(true);
+        }
+    }
+
+    /// It stays as it is while others go on: what has not ended and does not wait for the user counts as stopped.
+    pub(super) fn set_aside(&mut self, plan: &Lane) {
+        if self.end.is_none() && self.merged().is_none() && !self.is_parked(plan) {
+            self.stopping = Some(false);
         }
     }
 

@@ -64,6 +64,8 @@ impl RunState {
             let lane = self.find(id).ok_or_else(|| Fault::UnknownLane(id.clone()))?;
             self.apply_to_lane(lane, event, record.at)?;
             self.settle(lane, record.at)?;
+            // The pool of a run that failed otherwise may have been emptied while the lane waited.
+            self.pool_emptied &= !matches!(event, Event::GateAnswered { .. });
         } else {
             self.apply_to_run(event, record.at);
         }
@@ -99,9 +101,9 @@ impl RunState {
     fn apply_to_run(&mut self, event: &Event, at: Timestamp) {
         match event {
             Event::RunStarted(started) => self.run_started(started, at),
-            Event::RunResumed { number, timeout, budget, message, message_for, .. } => {
+            Event::RunResumed { number, timeout, budget, message, message_for, lanes, .. } => {
                 self.change_limits(*timeout, *budget);
-                self.run_resumed(*number, at);
+                self.run_resumed(*number, lanes, at);
                 self.hear(message, message_for.as_ref());
             }
             Event::StopRequested { reason, force, .. } => {
@@ -155,7 +157,7 @@ impl RunState {
     }
 
     /// Failed and blocked lanes get another chance: a resume says that something has changed.
-    fn run_resumed(&mut self, number: u32, at: Timestamp) {
+    fn run_resumed(&mut self, number: u32, lanes: &[LaneId], at: Timestamp) {
         self.resumes = number;
         self.alive_since = Some(at);
         self.stop = None;
@@ -168,7 +170,13 @@ impl RunState {
         }
         let has_checkpoint_gate = !self.plan.gates.checkpoint.is_empty();
         for index in self.plan.indices() {
-            self.lanes[index.at()].revive(has_checkpoint_gate, at);
+            let plan = self.plan.lane(index);
+            let lane = &mut self.lanes[index.at()];
+            if lanes.is_empty() || lanes.contains(&plan.id) {
+                lane.revive(has_checkpoint_gate, at);
+            } else {
+                lane.set_aside(plan);
+            }
             self.refresh(index);
         }
     }

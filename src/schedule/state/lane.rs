@@ -61,6 +61,8 @@ pub enum LaneEnd {
     MergedBefore,
     /// It is not part of this run.
     Left,
+    /// The user leaves it out: it counts as merged without work.
+    Skipped,
     /// No retry is left.
     Failed(Failure),
     /// Something outside must change first.
@@ -193,7 +195,7 @@ impl LaneState {
 
     /// Whether its work is where it belongs, now or from an earlier run.
     pub fn is_merged(&self) -> bool {
-        self.merged().is_some() || self.end == Some(LaneEnd::MergedBefore)
+        self.merged().is_some() || matches!(self.end, Some(LaneEnd::MergedBefore | LaneEnd::Skipped))
     }
 
     /// Whether it failed or is blocked, which a resume tries again.
@@ -203,7 +205,7 @@ impl LaneState {
 
     /// Whether there is nothing left to do in it.
     pub fn is_complete(&self) -> bool {
-        matches!(self.end, Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left))
+        matches!(self.end, Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left | LaneEnd::Skipped))
     }
 
     /// Whether it ended or its work is where it belongs.
@@ -216,9 +218,15 @@ impl LaneState {
         !self.is_merged() && self.end != Some(LaneEnd::Left)
     }
 
+    /// Whether a person must approve; nobody is asked to approve an empty change.
+    pub(crate) fn needs(&self, plan: &Lane, gate: Approval) -> bool {
+        let is_empty = || self.validation.changes(self.head()).is_some_and(|changes| changes.is_empty());
+        plan.needs(gate) && !(gate == Approval::Changes && is_empty())
+    }
+
     /// Whether it can do nothing before a person says something.
     pub fn is_parked(&self, plan: &Lane) -> bool {
-        let unanswered = |gate: Approval| plan.needs(gate) && self.answers.get(&gate.into()).is_none();
+        let unanswered = |gate: Approval| self.needs(plan, gate) && self.answers.get(&gate.into()).is_none();
         self.is_stopped() || self.waits_for_people(plan) || approval_at(self.stage).is_some_and(unanswered)
     }
 

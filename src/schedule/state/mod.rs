@@ -196,12 +196,17 @@ impl RunState {
         if state.end.is_some() {
             return Vec::new();
         }
-        let approval = approval_at(state.stage).filter(|gate| plan.needs(*gate)).map(HumanGate::from);
+        let approval = approval_at(state.stage).filter(|gate| state.needs(plan, *gate)).map(HumanGate::from);
         let tasks = (0..plan.agents.len()).filter_map(|agent| state.asks(plan, agent)).cloned().map(HumanGate::Task);
         let mut gates: Vec<HumanGate> = approval.into_iter().chain(tasks).collect();
         gates.retain(|gate| state.answers.get(gate).is_none());
         gates.dedup();
         gates
+    }
+
+    /// Whether a lane waits for an answer of the user.
+    pub fn asks_user(&self) -> bool {
+        self.plan().indices().any(|lane| !self.open_gates(lane).is_empty())
     }
 
     /// How often the run was resumed.

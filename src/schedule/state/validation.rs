@@ -1,7 +1,7 @@
 //! What judges the work of a lane as a whole.
 
 use crate::model::must_haves::any_broken;
-use crate::model::{CommitId, Verdict};
+use crate::model::{ChangeSize, CommitId, Verdict};
 use crate::schedule::state::gate::Gate;
 
 /// The tests and the must-haves of a lane since it last came from its agents.
@@ -13,6 +13,7 @@ pub(crate) struct Validation {
     pub(in crate::schedule) merged_tests: Gate,
     pub(in crate::schedule) search: Search,
     must_haves: Option<(CommitId, Vec<Verdict>)>,
+    changes: Option<(CommitId, ChangeSize)>,
 }
 
 /// The search for the merge of an agent that broke the tests.
@@ -34,6 +35,16 @@ impl Validation {
 
     pub(crate) fn check(&mut self, head: &CommitId, verdicts: &[Verdict]) {
         self.must_haves = Some((head.clone(), verdicts.to_vec()));
+    }
+
+    /// How much the lane changed up to that head, as far as that was measured.
+    pub(crate) fn changes(&self, head: Option<&CommitId>) -> Option<ChangeSize> {
+        let (at, changes) = self.changes.as_ref()?;
+        (Some(at) == head).then_some(*changes)
+    }
+
+    pub(crate) fn measure(&mut self, head: &CommitId, changes: ChangeSize) {
+        self.changes = Some((head.clone(), changes));
     }
 
     /// What failed is tried again.

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use super::cli_runs::{Run, waiting_run};
 use crate::support::{Ended, TestEnv};
 
 /// With a repository that has a linked worktree at `linked`, and a directory for the user's settings.
@@ -218,6 +219,31 @@ fn completions_are_made_for_every_shell_and_bash_can_read_its_own() {
     scratch.write("completions.bash", &script);
     let checked = Command::new("bash").arg("-n").arg(scratch.path("completions.bash")).output().expect("bash");
     assert!(checked.status.success() && checked.stderr.is_empty(), "{checked:?}");
+}
+
+/// What fish is offered for the last of `words`.
+fn offered(scratch: &TestEnv, words: &[&str]) -> Vec<String> {
+    let ended = scratch.lanekeeper_in(&[&["--", "lanekeeper"], words].concat(), &[("COMPLETE", "fish")]).exits(0);
+    let names = ended.stdout.lines().filter_map(|line| line.split('\t').next());
+    names.filter(|name| !name.starts_with('-')).map(str::to_owned).collect()
+}
+
+#[test]
+fn a_shell_completes_runs_lanes_and_agents() {
+    let scratch = TestEnv::new();
+    waiting_run(&scratch, "old-1");
+    let mut newer = Run::begun(&scratch, "newer-2", 3);
+    newer.checkpoint();
+    assert_eq!(offered(&scratch, &["status", ""]), ["newer-2", "old-1", "@latest"]);
+    assert_eq!(offered(&scratch, &["status", "o"]), ["old-1"]);
+    assert_eq!(offered(&scratch, &["logs", ""])[..3], ["SL-1", "SL-2", "newer-2"]);
+    assert_eq!(offered(&scratch, &["logs", "SL-1", ""]), ["engineer"]);
+    assert_eq!(offered(&scratch, &["logs", "old-1", "SL"]), ["SL-1", "SL-2"]);
+    assert_eq!(offered(&scratch, &["logs", "old-1", "SL-2", "e"]), ["engineer"]);
+    assert_eq!(offered(&scratch, &["resume", "--lane", "SL-2"]), ["SL-2"]);
+    assert!(offered(&scratch, &["execute-phase", "p.toml", "--runner", "c"]).contains(&"claude".to_owned()));
+    assert!(offered(&scratch, &["app"]).contains(&"approve".to_owned()));
+    assert_eq!(offered(&TestEnv::without_repository(), &["logs", ""]), [""; 0], "outside of a repository");
 }
 
 #[test]

@@ -32,7 +32,7 @@ name = "engineer"
 command = ["true"]
 "#;
 
-fn state(env: &TestEnv) -> StateDirectory {
+pub(super) fn state(env: &TestEnv) -> StateDirectory {
     StateDirectory::new(&env.path("repo"))
 }
 
@@ -47,7 +47,7 @@ fn start(env: &TestEnv, arguments: &[&str]) -> Child {
 }
 
 /// A run in which `SL-1` waits for an approval of its plan.
-fn waiting_run(env: &TestEnv, name: &str) -> Run {
+pub(super) fn waiting_run(env: &TestEnv, name: &str) -> Run {
     use LaneStage::{Classified, Init, Requirements, Synthesis, Waiting};
     let mut run = Run::begun(env, name, 0);
     run.moved(Waiting, Init);
@@ -61,14 +61,14 @@ fn waiting_run(env: &TestEnv, name: &str) -> Run {
 }
 
 /// A run whose log is written by the test.
-struct Run {
+pub(super) struct Run {
     directory: RunDirectory,
     journal: Journal,
     at: Timestamp,
 }
 
 impl Run {
-    fn begun(env: &TestEnv, name: &str, day: i64) -> Self {
+    pub(super) fn begun(env: &TestEnv, name: &str, day: i64) -> Self {
         let id = RunId::new(name).expect("a run id");
         let state = state(env);
         state.create().expect("the state directory");
@@ -99,12 +99,12 @@ impl Run {
         self.say(Event::LaneMoved { lane: lane("SL-1"), from, to });
     }
 
-    fn checkpoint(&mut self) {
+    pub(super) fn checkpoint(&mut self) {
         let checkpoint = Checkpoint::new(Stage::BeforeLaneStart, CheckpointStatus::Ready);
         self.say(Event::CheckpointReached { lane: Some(lane("SL-2")), checkpoint });
     }
 
-    fn job(&mut self, lane_id: &str, role: JobRole, output: &str) -> JobId {
+    pub(super) fn job(&mut self, lane_id: &str, role: JobRole, output: &str) -> JobId {
         let job = JobId { lane: Some(lane(lane_id)), role, number: 1 };
         self.say(Event::JobPlanned { job: job.clone() });
         self.write(&job, output);
@@ -127,7 +127,7 @@ impl Run {
         self.say(Event::JobExited { job: job.clone(), exit, report: None, reading: None, transcript: None });
     }
 
-    fn finished(&mut self, outcome: RunOutcome) {
+    pub(super) fn finished(&mut self, outcome: RunOutcome) {
         self.say(Event::RunFinished { outcome, code: 0 });
     }
 
@@ -137,7 +137,7 @@ impl Run {
         RunLock::acquire(&self.directory.lock(), &holder).expect("the lock")
     }
 
-    fn last(&self) -> Event {
+    pub(super) fn last(&self) -> Event {
         run_log::read(&self.directory.log()).expect("the log").records.pop().expect("a record").event
     }
 
@@ -205,7 +205,7 @@ fn owner() -> Owner {
     Owner { session_id: "s".into(), process: ProcessId::current(), host: "here".into() }
 }
 
-fn attempt() -> JobRole {
+pub(super) fn attempt() -> JobRole {
     JobRole::Attempt { agent: AgentName::new("engineer").expect("a name"), task: TaskId::new("1").expect("an id") }
 }
 
@@ -346,6 +346,7 @@ fn a_watched_run_is_shown_until_it_ends() {
         budget: None,
         message: String::new(),
         message_for: None,
+        lanes: Vec::new(),
     });
     objects.wait_for("\"resumes\":7");
     run.say(Event::Noted { lane: None, message: "hear, hear".into() });

@@ -8,4 +8,5 @@ mod corruption;
 mod demo;
 mod doctor;
 mod manifest;
+mod naming;
 mod rollback;

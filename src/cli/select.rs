@@ -1,0 +1,270 @@
+//! Which run, lane and agent the words of a command mean.
+
+use std::collections::BTreeSet;
+use std::iter;
+
+use super::args::Name;
+use super::runs::{did_you_mean, existing, listed, named_few, pinned_plan, unfinished_of, unknown};
+use super::{Context, ExitStatus, Hint, Result};
+use crate::event::{Event, Record, RunStarted};
+use crate::model::{AgentName, LaneId, Plan, RunId};
+use crate::store::{Logs, RunDirectory, StateDirectory, run_log};
+
+/// A run, and what of it is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    pub(super) run: RunId,
+    pub(super) lane: Option<LaneId>,
+    pub(super) agent: Option<AgentName>,
+}
+
+pub(super) struct Selector<'a> {
+    context: &'a Context,
+    state: &'a StateDirectory,
+}
+
+impl<'a> Selector<'a> {
+    pub(super) fn new(context: &'a Context, state: &'a StateDirectory) -> Self {
+        Self { context, state }
+    }
+
+    /// The run that is named, else the newest unfinished one, else the newest.
+    pub(super) fn run(&self, name: Option<&Name>) -> Result<RunId> {
+        match name {
+            Some(name) => self.named(name),
+            None => self.default_run()?.ok_or_else(|| no_run(self.state)),
+        }
+    }
+
+    /// The same for commands that make sense for unfinished runs only.
+    pub(super) fn unfinished(&self, name: Option<&Name>) -> Result<RunId> {
+        let Some(name) = name else {
+            let unfinished = unfinished_of(self.state, &self.state.logs_at_a_glance()?);
+            let none = || ExitStatus::InvalidState.error("no unfinished run in this repository");
+            return self.newest_of(&unfinished).ok_or_else(|| none().hint(listed(self.state)));
+        };
+        self.named(name)
+    }
+
+    /// The one run that `name` means.
+    pub(super) fn named(&self, name: &Name) -> Result<RunId> {
+        match self.exactly(name)? {
+            Some(run) => Ok(run),
+            None => self.beginning_with(name)?.ok_or_else(|| self.unknown_run(name)),
+        }
+    }
+
+    /// The same; where no run has the name, the name itself, for what is left of a run without a log.
+    pub(super) fn named_or_lost(&self, name: &Name) -> Result<RunId> {
+        let known = self.exactly(name)?.map_or_else(|| self.beginning_with(name), |run| Ok(Some(run)))?;
+        known.or_else(|| RunId::new(name.as_str()).ok()).ok_or_else(|| self.unknown_run(name))
+    }
+
+    /// What the words `[RUN] [LANE] [AGENT]` mean, of which the first may be missing.
+    pub(super) fn target(&self, names: &[&Name]) -> Result<Target> {
+        self.target_within(names, |_| self.default_run())
+    }
+
+    /// The same with another run that is meant if none is named: the one that `default` finds for the name of a lane.
+    pub(super) fn target_within(
+        &self,
+        names: &[&Name],
+        default: impl FnOnce(Option<&Name>) -> Result<Option<RunId>>,
+    ) -> Result<Target> {
+        let Some((first, rest)) = names.split_first() else {
+            let run = default(None)?.ok_or_else(|| no_run(self.state))?;
+            return Ok(Target { run, lane: None, agent: None });
+        };
+        if let Some(run) = self.exactly(first)? {
+            return self.within(run, rest);
+        }
+        let default = default(Some(first))?;
+        if let Some(run) = &default
+            && Members::of(self.state.run(run)).lane(first).is_some()
+        {
+            return self.within(run.clone(), names);
+        }
+        match self.beginning_with(first)? {
+            Some(run) => self.within(run, rest),
+            None => Err(self.neither(first, default)),
+        }
+    }
+
+    /// The newest unfinished run, else the newest.
+    pub(super) fn default_run(&self) -> Result<Option<RunId>> {
+        let logs = self.state.logs_at_a_glance()?;
+        let unfinished = unfinished_of(self.state, &logs);
+        self.newest_of(&unfinished).map_or_else(|| Ok(self.state.newest(&logs)?), |run| Ok(Some(run)))
+    }
+
+    /// The first of the runs; a note says so if there are more.
+    fn newest_of(&self, unfinished: &[(RunId, RunStarted)]) -> Option<RunId> {
+        let (first, others) = unfinished.split_first()?;
+        if !others.is_empty() {
+            let names = named_few(others.iter().map(|(run, _)| run.as_str()));
+            self.context.printer.note(format!("Run {}, the newest unfinished one. Others: {names}.", first.0));
+        }
+        Some(first.0.clone())
+    }
+
+    fn exactly(&self, name: &Name) -> Result<Option<RunId>> {
+        if name.is_latest() {
+            return self.latest().map(Some);
+        }
+        let run = RunId::new(name.as_str()).ok();
+        Ok(run.filter(|run| self.state.has(run)))
+    }
+
+    fn latest(&self) -> Result<RunId> {
+        newest(self.state, &self.state.logs_at_a_glance()?, &[])
+    }
+
+    fn beginning_with(&self, name: &Name) -> Result<Option<RunId>> {
+        only_beginning_with(name.as_str(), &self.state.runs()?)
+    }
+
+    /// The lane and the agent of `run` that `names` are.
+    fn within(&self, run: RunId, names: &[&Name]) -> Result<Target> {
+        let members = Members::of(self.state.run(&run));
+        let lane =
+            names.first().map(|name| members.lane(name).ok_or_else(|| members.unknown_lane(name))).transpose()?;
+        let agent = match (&lane, names.get(1)) {
+            (Some(lane), Some(name)) => Some(members.agent(lane, name)?),
+            _ => None,
+        };
+        match names.get(2) {
+            Some(name) => Err(ExitStatus::Usage.error(format!("unexpected argument `{name}`: there is no such run"))),
+            None => Ok(Target { run, lane, agent }),
+        }
+    }
+
+    fn unknown_run(&self, name: &Name) -> anyhow::Error {
+        match RunId::new(name.as_str()) {
+            Ok(run) => existing(self.state, &run).err().unwrap_or_else(|| no_run(self.state)),
+            Err(error) => ExitStatus::Usage.error(error.to_string()),
+        }
+    }
+
+    /// Why a word is neither a run nor a lane.
+    fn neither(&self, name: &Name, default: Option<RunId>) -> anyhow::Error {
+        let Some(run) = default else { return self.unknown_run(name) };
+        let lanes: BTreeSet<LaneId> = Members::of(self.state.run(&run)).lanes().collect();
+        let runs = self.state.runs().unwrap_or_default();
+        let known: Vec<&str> = lanes.iter().map(LaneId::as_str).chain(runs.iter().map(RunId::as_str)).collect();
+        let error =
+            ExitStatus::InvalidState.error(format!("there is no run `{name}` here, and run {run} has no such lane"));
+        did_you_mean(error, name.as_str(), &known, || Some(listed(self.state)))
+    }
+}
+
+impl Target {
+    /// `LANE` or `LANE/AGENT`.
+    pub(super) fn place(&self) -> String {
+        let parts = [self.lane.as_ref().map(LaneId::as_str), self.agent.as_ref().map(AgentName::as_str)];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("/")
+    }
+
+    /// The lane, where a command needs one.
+    pub(super) fn lane(&self, command: &str) -> Result<&LaneId> {
+        let missing = || ExitStatus::Usage.error(format!("no lane is named; run {} is meant", self.run));
+        self.lane.as_ref().ok_or_else(|| missing().hint(format!("name one: lanekeeper {command} {} LANE", self.run)))
+    }
+}
+
+/// The first of the `unfinished` runs, else the newest of all.
+pub(super) fn newest(state: &StateDirectory, logs: &Logs, unfinished: &[(RunId, RunStarted)]) -> Result<RunId> {
+    match unfinished {
+        [(first, _), ..] => Ok(first.clone()),
+        [] => state.newest(logs)?.ok_or_else(|| no_run(state)),
+    }
+}
+
+fn no_run(state: &StateDirectory) -> anyhow::Error {
+    ExitStatus::InvalidState.error("no runs in this repository yet").hint(listed(state))
+}
+
+/// The one of `runs` that begins with `start`, if any does.
+pub(super) fn only_beginning_with(start: &str, runs: &[RunId]) -> Result<Option<RunId>> {
+    let meant: Vec<&RunId> = runs.iter().filter(|run| run.as_str().starts_with(start)).collect();
+    if meant.len() < 2 {
+        return Ok(meant.first().copied().cloned());
+    }
+    let message = format!("`{start}` is the beginning of {} runs", meant.len());
+    let candidates = named_few(meant.iter().map(|run| run.as_str()));
+    Err(ExitStatus::Usage.error(message).hint(format!("the newest first: {candidates}")))
+}
+
+/// The lanes and agents of a run, by its plan, else by its log.
+struct Members {
+    directory: RunDirectory,
+    plan: Option<Plan>,
+}
+
+impl Members {
+    fn of(directory: RunDirectory) -> Self {
+        Self { plan: pinned_plan(&directory), directory }
+    }
+
+    fn lane(&self, name: &Name) -> Option<LaneId> {
+        self.lanes().find(|lane| lane.as_str() == name.as_str())
+    }
+
+    fn lanes(&self) -> impl Iterator<Item = LaneId> {
+        let planned = self.plan.iter().flat_map(|plan| &plan.lanes).map(|lane| lane.id.clone());
+        planned.chain(self.records().filter_map(|record| record.event.lane().cloned()))
+    }
+
+    fn agent(&self, lane: &LaneId, name: &Name) -> Result<AgentName> {
+        self.agents(lane).find(|agent| agent.as_str() == name.as_str()).ok_or_else(|| {
+            let known: BTreeSet<AgentName> = self.agents(lane).collect();
+            let known: Vec<&str> = known.iter().map(AgentName::as_str).collect();
+            unknown(&format!("lane {lane}"), "agent", name.as_str(), &known)
+        })
+    }
+
+    fn agents(&self, lane: &LaneId) -> impl Iterator<Item = AgentName> {
+        let planned = self.plan.iter().flat_map(|plan| &plan.lanes).filter(move |known| known.id == *lane);
+        let planned = planned.flat_map(|lane| &lane.agents).map(|agent| agent.name.clone());
+        planned.chain(self.records().filter_map(move |record| match record.event {
+            Event::JobPlanned { job } if job.lane.as_ref() == Some(lane) => job.agent().cloned(),
+            _ => None,
+        }))
+    }
+
+    /// What can be read of the log, which is not read before the first record is asked for: only a run whose plan was
+    /// replaced has lanes that the plan lacks.
+    fn records(&self) -> impl Iterator<Item = Record> {
+        let read = || run_log::read(&self.directory.log()).map(|contents| contents.records).unwrap_or_default();
+        iter::once_with(read).flatten()
+    }
+
+    fn unknown_lane(&self, name: &Name) -> anyhow::Error {
+        let lanes: BTreeSet<LaneId> = self.lanes().collect();
+        unknown("the run", "lane", name.as_str(), &lanes.iter().map(LaneId::as_str).collect::<Vec<_>>())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::CliError;
+
+    fn chosen(start: &str) -> Result<Option<RunId>> {
+        let runs = ["P1-SL-AUTH-2", "P1-SL-AUTH-1", "P2"].map(|name| RunId::new(name).unwrap());
+        only_beginning_with(start, &runs)
+    }
+
+    #[test]
+    fn a_beginning_means_the_only_run_that_has_it() {
+        assert_eq!(chosen("P2").unwrap().unwrap().as_str(), "P2");
+        assert_eq!(chosen("P1-SL-AUTH-1").unwrap().unwrap().as_str(), "P1-SL-AUTH-1");
+        assert_eq!(chosen("P3").unwrap(), None);
+    }
+
+    #[test]
+    fn a_beginning_of_several_runs_is_an_error_that_lists_them() {
+        let error = CliError::from(chosen("P1").unwrap_err());
+        assert_eq!((error.status, error.message.as_str()), (ExitStatus::Usage, "`P1` is the beginning of 2 runs"));
+        assert_eq!(error.hints, ["the newest first: P1-SL-AUTH-2, P1-SL-AUTH-1"]);
+    }
+}

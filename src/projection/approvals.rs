@@ -1,0 +1,26 @@
+//! What the user is asked to approve, and answers that only a resume acts on.
+
+use super::history::{AnswerView, LaneHistory, LaneState, RunHistory};
+use crate::model::{Approval, HumanGate};
+
+/// `: 3 files changed, +12 -4`, where that is known.
+pub(super) fn size_of(lane: &LaneHistory, gate: Approval) -> String {
+    let changes = lane.changes.filter(|_| gate == Approval::Changes);
+    changes.map(|changes| format!(": {changes}")).unwrap_or_default()
+}
+
+/// The lane's last answer, if it was given after the run had ended: no process has seen it yet.
+pub(super) fn unheeded<'h>(history: &RunHistory, lane: &'h LaneHistory) -> Option<&'h AnswerView> {
+    let ended = history.run.finished.filter(|_| lane.state == LaneState::Stopped)?;
+    lane.answers.last().filter(|answer| answer.at >= ended)
+}
+
+/// What was answered, and what a resume does with it.
+pub(super) fn outlook(answer: &AnswerView) -> &'static str {
+    match (&answer.gate, answer.approved) {
+        (HumanGate::Approval(Approval::Changes), true) => "approved, resume to merge",
+        (HumanGate::Approval(Approval::Plan), true) => "plan approved, resume to implement it",
+        (HumanGate::Task(_), true) => "answered, resume to continue",
+        (_, false) => "rejected, resume to rework it",
+    }
+}

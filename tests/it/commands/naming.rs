@@ -1,0 +1,137 @@
+//! How runs, lanes and agents are named on the command line, on run logs made by hand.
+
+use lanekeeper::event::{Event, RunOutcome};
+
+use super::cli_runs::{Run, attempt, waiting_run};
+use crate::support::TestEnv;
+
+/// An old unfinished run, a newer one, and a finished one that is newer still.
+fn three_runs() -> (TestEnv, [Run; 3]) {
+    let scratch = TestEnv::new();
+    let old = waiting_run(&scratch, "old-1");
+    let mut newer = Run::begun(&scratch, "newer-2", 3);
+    newer.checkpoint();
+    let mut done = Run::begun(&scratch, "done-3", 9);
+    done.checkpoint();
+    done.finished(RunOutcome::Done);
+    (scratch, [old, newer, done])
+}
+
+const SHOWN: &str = "Run newer-2, the newest unfinished one. Others: old-1.\n";
+
+#[test]
+fn a_run_is_an_id_the_beginning_of_one_the_latest_or_the_newest_unfinished() {
+    let (scratch, _runs) = three_runs();
+    let reported = |arguments: &[&str]| {
+        let ended = scratch.lanekeeper(&[&["report", "--format", "json"], arguments].concat()).exits(0);
+        (ended.json()["run_id"].as_str().expect("a run").to_owned(), ended.stderr)
+    };
+    for (named, run, note) in
+        [(&["old-1"][..], "old-1", ""), (&["ol"], "old-1", ""), (&["@latest"], "done-3", ""), (&[], "newer-2", SHOWN)]
+    {
+        assert_eq!(reported(named), (run.to_owned(), note.to_owned()), "{named:?}");
+    }
+}
+
+#[test]
+fn without_an_unfinished_run_the_newest_is_meant_and_nothing_can_be_resumed() {
+    let scratch = TestEnv::new();
+    for (name, day) in [("a", 0), ("b", 1)] {
+        let mut run = Run::begun(&scratch, name, day);
+        run.checkpoint();
+        run.finished(RunOutcome::Done);
+    }
+    assert!(scratch.lanekeeper(&["status"]).exits(0).stdout.contains("run b\n"));
+    for command in ["resume", "rollback"] {
+        scratch.lanekeeper(&[command]).exits(8).says(&["no unfinished run"]).hints("the newest runs: b, a");
+    }
+}
+
+#[test]
+fn a_beginning_of_several_ids_is_refused_with_all_of_them() {
+    let scratch = TestEnv::new();
+    Run::begun(&scratch, "P1-a", 0);
+    Run::begun(&scratch, "P1-b", 1);
+    Run::begun(&scratch, "P1", 2);
+    scratch.lanekeeper(&["status", "P1-"]).exits(2).says(&["beginning of 2 runs"]).hints("P1-b, P1-a");
+    let whole = scratch.lanekeeper(&["status", "P1"]).exits(0).stdout;
+    assert!(whole.contains("run P1\n"), "an id is itself, whatever else begins like it: {whole}");
+    scratch.lanekeeper(&["status", "P2-a"]).exits(8).hints("did you mean `P1-a`?");
+    scratch.lanekeeper(&["status", "@newest"]).exits(2).says(&["not with `@`"]);
+}
+
+#[test]
+fn every_command_that_takes_a_run_takes_the_beginning_of_its_id() {
+    let (scratch, _runs) = three_runs();
+    for command in [
+        &["status", "old"][..],
+        &["logs", "old"],
+        &["report", "old"],
+        &["stop", "old"],
+        &["checkpoints", "list", "old"],
+        &["checkpoints", "prune", "old", "--keep", "5"],
+        &["clean", "don", "--dry-run"],
+        &["approve", "old", "SL-1"],
+    ] {
+        let ended = scratch.lanekeeper(command).exits(0);
+        assert!(!ended.stdout.contains("newer-2"), "{command:?}: {}", ended.stdout);
+    }
+    scratch.lanekeeper(&["doctor", "old"]).says(&[]);
+    scratch.lanekeeper(&["doctor", "olf-1"]).exits(8).hints("did you mean `old-1`?");
+}
+
+#[test]
+fn a_lane_without_a_run_is_one_of_the_default_run() {
+    let (scratch, [_, mut newer, _]) = three_runs();
+    newer.job("SL-2", attempt(), "of the newer run\n");
+    let ended = scratch.lanekeeper(&["logs", "SL-2", "engineer"]).exits(0);
+    assert!(ended.stdout.contains("of the newer run"), "{}", ended.stdout);
+    assert_eq!(ended.stderr, SHOWN);
+    let ended = scratch.lanekeeper(&["logs", "old", "SL-2", "engineer"]).exits(0);
+    assert!(!ended.stdout.contains("of the newer run"), "{}", ended.stdout);
+    scratch
+        .lanekeeper(&["logs", "SL-22"])
+        .exits(8)
+        .says(&["run newer-2 has no such lane"])
+        .hints("did you mean `SL-2`?");
+    scratch.lanekeeper(&["logs", "SL-2", "engineer", "x"]).exits(2).says(&["unexpected argument `x`"]);
+    scratch.lanekeeper(&["logs", "SL-2", "enginer"]).exits(2).hints("did you mean `engineer`?");
+}
+
+#[test]
+fn a_word_is_a_whole_id_before_a_lane_and_a_lane_before_the_beginning_of_an_id() {
+    let scratch = TestEnv::new();
+    let mut whole = Run::begun(&scratch, "SL-1", 0);
+    whole.job("SL-2", attempt(), "in run SL-1\n");
+    let mut longer = Run::begun(&scratch, "SL-2-long", 1);
+    longer.job("SL-2", attempt(), "in run SL-2-long\n");
+    longer.checkpoint();
+    let logs = |words: &[&str]| scratch.lanekeeper(&[&["logs"], words].concat()).exits(0).stdout;
+    assert!(logs(&["SL-1"]).contains("in run SL-1"));
+    assert!(logs(&["SL-2"]).contains("in run SL-2-long"));
+    assert!(logs(&["SL-2-"]).contains("in run SL-2-long"));
+    assert!(!logs(&["SL-2-", "SL-1"]).contains("in run"));
+}
+
+#[test]
+fn an_answer_finds_the_run_in_which_the_lane_waits_and_the_lane_that_waits() {
+    let (scratch, [old, ..]) = three_runs();
+    scratch.lanekeeper(&["approve", "SL-1", "-m", "yes"]).exits(0);
+    assert!(matches!(old.last(), Event::GateAnswered { approved: true, .. }));
+    scratch.lanekeeper(&["approve", "SL-1"]).exits(7).says(&["lane SL-1 does not wait for an answer"]);
+    scratch.lanekeeper(&["approve"]).exits(7).says(&["no lane of run newer-2 waits"]);
+    let other = waiting_run(&scratch, "other");
+    scratch.lanekeeper(&["reject", "other"]).exits(0);
+    assert!(matches!(other.last(), Event::GateAnswered { approved: false, .. }));
+}
+
+#[test]
+fn an_answer_to_a_lane_that_waits_in_several_runs_is_refused() {
+    let scratch = TestEnv::new();
+    waiting_run(&scratch, "one");
+    let two = waiting_run(&scratch, "two");
+    scratch.lanekeeper(&["approve", "SL-1"]).exits(2).says(&["in several runs"]).hints("two, one");
+    scratch.lanekeeper(&["approve", "two", "SL-1"]).exits(0);
+    assert!(matches!(two.last(), Event::GateAnswered { approved: true, .. }));
+    scratch.lanekeeper(&["approve", "SL-1"]).exits(0);
+}

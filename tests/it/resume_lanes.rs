@@ -1,0 +1,156 @@
+//! Resuming some lanes of a run, and trying one again.
+
+use crate::support::{RUN, TestEnv, wait_until};
+
+/// `A` and `B` fail until something outside is fixed; `C` depends on `A`.
+fn failed() -> TestEnv {
+    let env = TestEnv::new();
+    let lane = |id: &str, depends_on: &str| {
+        let fixed = id.to_lowercase();
+        format!(
+            "[[lane]]\nid = \"{id}\"\nretries = 1\ndepends_on = [{depends_on}]\n\
+             command = 'test -e \"$SCRATCH/{fixed}\" && echo {id} > {fixed}.txt'\n"
+        )
+    };
+    env.plan(&format!("{}{}{}", lane("A", ""), lane("B", ""), lane("C", "\"A\"")));
+    env.execute(&[]).exits(1);
+    for file in ["a", "b", "c"] {
+        env.write(&format!("scratch/{file}"), "");
+    }
+    env
+}
+
+fn attempts(env: &TestEnv, lane: &str) -> usize {
+    env.events("job_planned").iter().filter(|job| job["lane"] == lane && job["task"] == "1").count()
+}
+
+fn state(env: &TestEnv, lane: &str) -> String {
+    let status = env.lanekeeper(&["status", RUN, "--format", "json"]).exits(0).json();
+    let lanes = status["lanes"].as_array().expect("lanes");
+    let found = lanes.iter().find(|it| it["lane"] == lane).expect("the lane");
+    found["state"].as_str().expect("a state").to_owned()
+}
+
+#[test]
+fn only_the_lanes_that_are_named_go_on_and_the_others_stay_as_they_are() {
+    let env = failed();
+    env.lanekeeper(&["resume", "--lane", "B"]).exits(1);
+    assert_eq!((attempts(&env, "A"), attempts(&env, "B"), attempts(&env, "C")), (3, 4, 0));
+    assert_eq!([state(&env, "A"), state(&env, "B"), state(&env, "C")], ["failed", "merged", "blocked"]);
+    env.resume(&[]).exits(0);
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn a_lane_that_is_named_brings_what_it_depends_on() {
+    let env = failed();
+    env.lanekeeper(&["resume", "--lane", "C"]).exits(1);
+    assert_eq!([state(&env, "A"), state(&env, "B"), state(&env, "C")], ["merged", "failed", "merged"]);
+}
+
+#[test]
+fn one_lane_is_tried_again_with_fresh_retries_a_remark_and_what_depends_on_it() {
+    let env = failed();
+    std::fs::remove_file(env.path("scratch/a")).expect("a file");
+    env.lanekeeper(&["retry", "A"]).exits(1);
+    assert_eq!((attempts(&env, "A"), attempts(&env, "B")), (6, 3), "its retries are fresh, and B is left alone");
+    env.write("scratch/a", "");
+    env.lanekeeper(&["retry", RUN, "A", "-m", "look at the fixture"]).exits(1);
+    assert!(env.attempt_file("A", "agent", 7, "prompt.md").contains("look at the fixture"));
+    assert_eq!([state(&env, "A"), state(&env, "B"), state(&env, "C")], ["merged", "failed", "merged"]);
+    env.lanekeeper(&["retry", "B"]).exits(0);
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn lanes_that_are_set_aside_are_not_begun_and_can_be_resumed() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\ncommand = 'touch \"$SCRATCH/a\"; wait-for go; echo a > a.txt'\n\
+         [[lane]]\nid = \"B\"\ncommand = 'touch \"$SCRATCH/b\"; wait-for go; echo b > b.txt'\n\
+         [[lane]]\nid = \"W\"\napproval = [\"plan\"]\ncommand = 'echo w > w.txt'\n",
+    );
+    let running = env.start(&["--max-parallel", "3"]);
+    wait_until("both", || env.path("scratch/a").exists() && env.path("scratch/b").exists());
+    env.lanekeeper(&["stop"]).exits(0);
+    running.wait().exits(143);
+    env.write("scratch/go", "");
+    env.lanekeeper(&["resume", "--lane", "A"]).exits(3);
+    assert_eq!([state(&env, "A"), state(&env, "B")], ["merged", "stopped"]);
+    assert_eq!(state(&env, "W"), "waiting for approval (plan)", "a question stays open");
+    assert_eq!(attempts(&env, "B"), 1);
+    env.resume(&[]).exits(3);
+    env.lanekeeper(&["approve", "W", "--resume"]).exits(0);
+    assert!(["a.txt", "b.txt", "w.txt"].iter().all(|file| env.holds("main", file)));
+}
+
+#[test]
+fn a_lane_with_nothing_to_do_is_refused() {
+    let env = failed();
+    env.lanekeeper(&["resume", "--lane", "D"]).exits(2).says(&["the run has no lane `D`"]);
+    env.lanekeeper(&["resume", "--lane", "B"]).exits(1);
+    env.lanekeeper(&["resume", "--lane", "B"]).exits(7).says(&["lane B is done"]);
+    env.lanekeeper(&["retry", "B"]).exits(7).says(&["lane B is done"]);
+    env.lanekeeper(&["retry"]).exits(2).says(&["no lane is named"]);
+    let waits = TestEnv::new();
+    waits.plan("[[lane]]\nid = \"L\"\napproval = [\"plan\"]\ncommand = 'true'\n");
+    waits.execute(&[]).exits(3);
+    waits.lanekeeper(&["retry", "L"]).exits(7).says(&["neither failed nor is it blocked"]).hints("resume r1 --lane L");
+}
+
+#[test]
+fn what_depends_on_a_skipped_lane_goes_on_without_its_work() {
+    let env = failed();
+    std::fs::remove_file(env.path("scratch/a")).expect("a file");
+    let said = env.lanekeeper(&["skip", "A", "-m", "not needed"]).exits(0).stdout;
+    assert!(said.contains("Lane A is skipped; C will go on without its work. Its work is kept."), "{said}");
+    assert!(said.contains("lanekeeper rollback r1 --lane A"), "{said}");
+    assert_eq!(state(&env, "A"), "skipped");
+    let status = env.lanekeeper(&["status"]).exits(0).stdout;
+    assert!(status.lines().any(|line| line.starts_with("A ") && line.contains("not needed")), "{status}");
+    env.resume(&[]).exits(0);
+    assert_eq!([state(&env, "A"), state(&env, "B"), state(&env, "C")], ["skipped", "merged", "merged"]);
+    assert!(env.git(&["branch", "--list", "lane/*"]).contains("lane/P1/A"), "its branch is kept");
+    env.lanekeeper(&["skip", "B"]).exits(7).says(&["lane B is done"]);
+}
+
+#[test]
+fn a_skipped_lane_is_taken_in_again_by_a_rollback() {
+    let env = failed();
+    env.lanekeeper(&["skip", "A"]).exits(0);
+    env.lanekeeper(&["rollback", "--lane", "A"]).exits(0);
+    env.resume(&[]).exits(0);
+    assert_eq!([state(&env, "A"), state(&env, "B"), state(&env, "C")], ["merged", "merged", "merged"]);
+}
+
+#[test]
+fn a_lane_may_be_skipped_before_it_begins_and_the_run_resumed_at_once() {
+    let env = failed();
+    std::fs::remove_file(env.path("scratch/c")).expect("a file");
+    env.lanekeeper(&["skip", "C", "--resume"]).exits(0).says(&["no other lane depends on it"]);
+    assert_eq!(attempts(&env, "C"), 0);
+    assert_eq!([state(&env, "A"), state(&env, "B"), state(&env, "C")], ["merged", "merged", "skipped"]);
+}
+
+#[test]
+fn a_lane_is_tried_again_with_another_prompt_and_another_runner() {
+    let env = TestEnv::new();
+    env.program("mine", "#!/bin/sh\ncat > \"$SCRATCH/prompt\"; echo a > a.txt\n");
+    env.write("repo/lanekeeper.toml", "[runners.mine]\ncommand = [\"mine\"]\nprompt = \"stdin\"\nkey = {}\n");
+    env.commit("configured");
+    env.plan("[[lane]]\nid = \"A\"\nretries = 0\nprompt = \"as planned\"\ncommand = 'exit 1'\n");
+    env.execute(&[]).exits(1);
+    env.write("better.md", "do it in small steps\n");
+    env.lanekeeper(&["retry", "A", "--runner", "min"]).exits(2).says(&["has no runner `min`"]).hints("`mine`");
+    env.lanekeeper(&["retry", "A", "--prompt-file", "nowhere"]).exits(2).says(&["nowhere cannot be read"]);
+    env.lanekeeper(&["retry", "A", "--runner", "mine", "--prompt-file", "../better.md"]).exits(0);
+    let prompt = env.scratch("prompt");
+    assert!(prompt.contains("do it in small steps") && !prompt.contains("as planned"), "{prompt}");
+    let noted = env
+        .events("noted")
+        .iter()
+        .any(|note| note["message"] == "agent: task 1 is retried by the runner mine and with another prompt");
+    assert!(noted, "{:?}", env.events("noted"));
+    assert!(env.events("run_resumed")[0]["pinned_sha256"].is_string());
+    assert!(env.holds("main", "a.txt"));
+}
