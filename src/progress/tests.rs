@@ -130,9 +130,9 @@ fn a_terminal_shows_what_goes_on_below_what_has_happened() {
     all.tick(at(99));
     insta::assert_snapshot!(term.contents(), @r#"
     10:00:00 run P1-SL-AUTH-20251227 of P1 started on main at aaaaaaaaaa
-    10:00:14 SL-1: merged into main at dddddddddd after 13.0s
-    P1 · 1 waiting · 1 running · 1 merged · 1m39s
-    SL-2 running   engineer 1 1m12s  said by 1
+    10:00:14 SL-1: merged into main at dddddddddd after 13s
+    P1 · 1 waiting · 1 running · 1 merged · 1m 39s
+    SL-2 running   engineer 1 1m 12s  said by 1
     "#);
     all.finish();
     assert!(!term.contents().contains("said by"), "{}", term.contents());
@@ -192,5 +192,5 @@ fn the_final_gate_is_shown_while_it_runs() {
     let gate = crate::model::JobId { lane: None, role: crate::model::JobRole::Final, number: 1 };
     show(&mut all, &Story::begun().then(Event::JobPlanned { job: gate }));
     all.tick(at(70));
-    assert!(term.contents().contains("final gate 1m09s  said by 1"), "{}", term.contents());
+    assert!(term.contents().contains("final gate 1m 09s  said by 1"), "{}", term.contents());
 }

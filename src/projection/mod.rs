@@ -2,6 +2,7 @@
 
 pub(crate) mod cells;
 pub(crate) mod checkpoints;
+pub(crate) mod clock;
 pub(crate) mod commands;
 pub(crate) mod escalation;
 pub(crate) mod failures;
@@ -16,6 +17,7 @@ pub(crate) mod styles;
 pub(crate) mod summary;
 mod table;
 pub(crate) mod tasks;
+pub(crate) mod times;
 #[cfg(test)]
 pub(crate) mod testing;
 

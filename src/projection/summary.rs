@@ -70,7 +70,7 @@ impl<'h> Summary<'h> {
     }
 
     pub fn elapsed(&self) -> Option<Duration> {
-        self.history.run.started.map(|started| self.until.since(started))
+        self.history.elapsed(self.until)
     }
 
     fn stopping(&self) -> bool {
@@ -198,7 +198,7 @@ impl<'h> LaneSummary<'h> {
     fn of(history: &'h RunHistory, lane: &'h LaneHistory, until: Timestamp) -> Self {
         let waiting_for = history.waiting_for(lane);
         let note = note(history, lane, waiting_for.as_ref());
-        Self { lane, elapsed: lane.elapsed(until), waiting_for, note }
+        Self { lane, elapsed: history.lane_elapsed(lane, until), waiting_for, note }
     }
 
     pub fn worktree(&self) -> Option<String> {

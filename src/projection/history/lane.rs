@@ -1,7 +1,5 @@
 //! One lane, as its events so far describe it.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
 use super::job::{AgentStatus, JobHistory, Jobs, Retry};
@@ -232,11 +230,6 @@ impl LaneHistory {
     pub fn retries_of(&self, agent: &AgentName) -> u32 {
         let own = self.retries.iter().filter(|retry| retry.agent == *agent && retry.level == RetryLevel::Retry);
         u32::try_from(own.count()).unwrap_or(u32::MAX)
-    }
-
-    /// How long it has taken until `now`, or took; `None` before it began.
-    pub fn elapsed(&self, now: Timestamp) -> Option<Duration> {
-        self.started.map(|started| self.finished.unwrap_or(now).since(started))
     }
 
     pub fn reason(&self) -> Option<&str> {

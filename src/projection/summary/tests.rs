@@ -32,13 +32,13 @@ fn a_run_that_goes_on_tells_who_works_and_who_waits() {
     let story = story.opened("SL-API", 3).wait(5000);
     let story = story.moved("SL-API", LaneStage::Implementation, LaneStage::AwaitingUserApproval);
     insta::assert_snapshot!(text(&story, true), @r#"
-    P1 Billing · running · 1h26m · run P1-SL-AUTH-20251227
+    P1 Billing · running · 1h 26m · run P1-SL-AUTH-20251227
 
     lane       state           agents    attempts  elapsed  note
-    SL-SCHEMA  merged          engineer  1         1m16s    dddddddddd
-    SL-API     needs approval  engineer  -         1h23m    of its changes
+    SL-SCHEMA  merged          engineer  1         1m 16s    dddddddddd
+    SL-API     needs approval  engineer  -         1h 23m    of its changes
     SL-DOCS    waiting         -         -         -        after SL-API
-    SL-WEB     running         engineer  2         1h24m    task 1, retry 1 of 3
+    SL-WEB     running         engineer  2         1h 24m    task 1, retry 1 of 3
 
     SL-API waits for your approval of its changes.
       lanekeeper approve P1-SL-AUTH-20251227 SL-API --gate changes
@@ -53,13 +53,13 @@ fn a_failed_run_says_what_to_read_and_what_to_type() {
     let story = story.blocked("SL-API", "main is checked out in /repo/会計 and dirty: commit or stash, then resume");
     let story = story.finished(RunOutcome::Failed, 1).wait(9000);
     insta::assert_snapshot!(text(&story, false), @r#"
-    P1 Billing · failed · 3m40s · run P1-SL-AUTH-20251227
+    P1 Billing · failed · 3m 40s · run P1-SL-AUTH-20251227
 
     lane       state    agents    attempts  elapsed  note
-    SL-SCHEMA  merged   engineer  1         1m16s    dddddddddd
+    SL-SCHEMA  merged   engineer  1         1m 16s    dddddddddd
     SL-API     blocked  -         -         -        main is checked out in /repo/…
     SL-DOCS    waiting  -         -         -        after SL-API (blocked)
-    SL-WEB     failed   engineer  2         2m17s    TypeError: undefined is not a …
+    SL-WEB     failed   engineer  2         2m 17s    TypeError: undefined is not a …
 
     SL-WEB failed. See why, then retry or roll back:
       lanekeeper logs P1-SL-AUTH-20251227 SL-WEB
@@ -95,7 +95,7 @@ fn a_stopped_and_an_interrupted_run_can_be_resumed() {
     let story = schema_merged().opened("SL-WEB", 1).then(stop);
     assert!(text(&story, true).contains(" · stopping · "));
     let stopped = text(&story.finished(RunOutcome::Stopped, 130), false);
-    assert!(stopped.contains("SL-WEB     stopped  engineer  -         9.0s     in IMPLEMENTATION\n"), "{stopped}");
+    assert!(stopped.contains("SL-WEB     stopped  engineer  -         9s     in IMPLEMENTATION\n"), "{stopped}");
     assert!(stopped.contains("The run is stopped") && stopped.contains("  lanekeeper resume P1-SL-AUTH-20251227\n"));
     let interrupted = text(&schema_merged().opened("SL-WEB", 1), false);
     assert!(interrupted.contains(" · interrupted · "), "{interrupted}");
@@ -132,7 +132,7 @@ fn every_width_is_kept_but_for_commands() {
         }
     }
     insta::assert_snapshot!(text_at(&story, 40), @r#"
-    P1 Billing · running · 1m30s · run P1-S…
+    P1 Billing · running · 1m 30s · run P1-S…
 
     lane       state    note
     SL-SCHEMA  merged   dddddddddd
