@@ -14,6 +14,7 @@ mod doctor;
 mod error;
 mod hook;
 mod init;
+mod last_said;
 mod log_error;
 mod logs;
 mod manual;

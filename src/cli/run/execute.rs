@@ -8,6 +8,7 @@ use chrono::{Local, Offset};
 use super::locked_run::LockedRun;
 use super::switches::SwitchWatch;
 use crate::cli::args::Format;
+use crate::cli::last_said::LastSaid;
 use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::cli::{ci, report};
@@ -18,7 +19,7 @@ use crate::forge::Forge;
 use crate::fs::{atomic, regular_file};
 use crate::model::{Ci, JobId, Plan};
 use crate::process;
-use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for};
+use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};
 use crate::projection::escalation::Escalation;
 use crate::projection::summary::{Summary, SummaryContext};
 use crate::projection::{RunHistory, failures};
@@ -119,15 +120,10 @@ fn reporters<'a>(
     let redraws = std::io::stderr().is_terminal() && watched;
     match choose(settings.progress.value, redraws, term) {
         Progress::Live => {
-            let directory = directory.clone();
-            let last_line = move |job: &JobId| {
-                let line = process::last_line(&process::output_log(&directory.job(job))).ok().flatten()?;
-                match plan.runner_of(job).filter(|runner| runner.has_stream()) {
-                    Some(runner) => crate::runner::shown(runner, &line),
-                    None => Some(line),
-                }
-            };
-            fan_out.with("live", Live::stderr(Box::new(last_line), offset, styles))
+            let last_said = LastSaid::new(directory.clone(), Some(plan));
+            let last_said = Box::new(move |job: &JobId| last_said.of(job));
+            let screen = Box::new(|| terminal_size(std::io::stderr(), 80));
+            fan_out.with("live", Live::new(std::io::stderr(), screen, last_said, offset, styles))
         }
         Progress::Plain | Progress::Auto => fan_out.with("plain", Plain::new(std::io::stderr(), offset, styles)),
         Progress::Json => fan_out.with("json", Jsonl::new(std::io::stdout())),

@@ -163,7 +163,7 @@ impl RunFacts {
             return;
         }
         for (from, until) in self.rests.iter_mut().filter(|(_, until)| exit.started_at < *until) {
-            *from = exit.finished_at.clamp(*from, *until);
+            *from = exit.finished_at.min(*until).max(*from);
         }
     }
 
