@@ -232,8 +232,10 @@ pub(crate) enum GraphLanguage {
 pub(crate) struct Status {
     /// The run; if left out, the only unfinished one, else the newest
     pub(crate) run: Option<RunId>,
+    /// Show only this lane: its attempts, gates, findings, output and what you can do
+    pub(crate) lane: Option<LaneId>,
     /// Keep the display up to date until the run ends
-    #[arg(long, conflicts_with = "settings")]
+    #[arg(long, conflicts_with_all = ["settings", "lane"])]
     pub(crate) watch: bool,
     /// Show every setting and where its value came from instead
     #[arg(long, conflicts_with = "run")]

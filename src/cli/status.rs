@@ -11,13 +11,14 @@ use super::args::{self, Format};
 use super::ci::is_unattended;
 use super::error::OutputError;
 use super::last_said::LastSaid;
-use super::runs::{beginning, existing, only_or_newest, pinned_plan, read_begun_log, state, unfinished_of};
+use super::runs::{beginning, existing, named_or_newest, only_or_newest, pinned_plan, read_begun_log, unknown_lane, state, unfinished_of};
 use super::{Context, ExitStatus, Result, now};
 use crate::event::RunStarted;
-use crate::model::RunId;
+use crate::model::{JobId, LaneId, RunId};
 use crate::model::safe_text;
 use crate::progress::{Block, Plain, Reporter, styles_for, terminal_size};
 use crate::projection::RunHistory;
+use crate::projection::lane_page::LanePage;
 use crate::projection::summary::{Summary, SummaryContext};
 use crate::settings::{Layer, json, table};
 use crate::store::lock::is_held;
@@ -32,7 +33,8 @@ pub(super) fn settings(context: &Context) -> Result<ExitStatus> {
 /// Shows the run that was named, else the only unfinished one, else the newest.
 pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitStatus> {
     let (state, _) = state(context)?;
-    let (run, unfinished) = match &arguments.run {
+    let (run, lane) = named(&state, arguments)?;
+    let (run, unfinished) = match &run {
         Some(run) => (existing(&state, run).map(|_| run.clone())?, Vec::new()),
         None => {
             let logs = state.logs_at_a_glance()?;
@@ -46,10 +48,43 @@ pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitSta
     }
     let contents = read_begun_log(context, &directory)?;
     let view = beginning(&directory).after(&contents.records);
+    if let Some(lane) = &lane {
+        return page(context, &state, &directory, &view, lane);
+    }
     let last_said = last_said(&directory);
     show(context, &summary(&state, &view, &directory).with_said(&|job| last_said.of(job)), arguments.watch)?;
     mention_others(context, &unfinished, &run)?;
     Ok(ExitStatus::Done)
+}
+
+/// Shows one lane.
+fn page(
+    context: &Context,
+    state: &StateDirectory,
+    directory: &RunDirectory,
+    view: &RunHistory,
+    lane: &LaneId,
+) -> Result<ExitStatus> {
+    let last_said = last_said(directory);
+    let summary = summary(state, view, directory).with_said(&|job| last_said.of(job));
+    let unknown = || unknown_lane(lane, view.lanes().iter().map(|lane| &lane.id));
+    let of_lane = summary.lanes.iter().find(|summary| summary.lane.id == *lane).ok_or_else(unknown)?;
+    let output_of = |job: &JobId| last_said.end_of(job, OUTPUT_LINES);
+    let page = LanePage { summary: &summary, lane: of_lane, program: &state.program(), output_of: &output_of };
+    context.printer.print(page.render(screen().1, styles_for(&io::stdout())), &page.json())
+}
+
+/// How much of a job's output the page of a lane shows.
+const OUTPUT_LINES: usize = 12;
+
+/// The run and the lane that are meant: a single word that names no run is a lane.
+fn named(state: &StateDirectory, arguments: &args::Status) -> Result<(Option<RunId>, Option<LaneId>)> {
+    let (run, lane) = (arguments.run.clone(), arguments.lane.clone());
+    let word = run.as_ref().filter(|run| lane.is_none() && !state.has(run)).map(|run| LaneId::new(run.as_str()));
+    let Some(Ok(word)) = word else { return Ok((run, lane)) };
+    let newest = named_or_newest(state, None)?;
+    let has = beginning(&state.run(&newest)).lane(&word).is_some();
+    Ok(if has { (Some(newest), Some(word)) } else { (run, lane) })
 }
 
 fn summary<'h>(state: &StateDirectory, view: &'h RunHistory, directory: &RunDirectory) -> Summary<'h> {

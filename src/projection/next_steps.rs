@@ -39,7 +39,7 @@ pub fn next_steps(history: &RunHistory, program: &[String], held: bool) -> Vec<N
 }
 
 /// What waits for the user: approvals of lanes, and tasks.
-fn questions(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep> {
+pub(super) fn questions(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep> {
     let mut steps = Vec::new();
     for lane in history.active() {
         let mut ask = |reason: String, gate: &HumanGate| {
@@ -103,7 +103,8 @@ fn blocked_lanes(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep>
     reasons.into_iter().map(step).collect()
 }
 
-fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_else: bool) -> Option<NextStep> {
+/// What the user may type about the run as a whole, and where its work is.
+pub(super) fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_else: bool) -> Option<NextStep> {
     let was_stopped = || !lanes_that(history, LaneState::Stopped).is_empty();
     let reason = match history.run.outcome {
         Some(RunOutcome::Done) => return Some(NextStep { reason: where_the_work_is(history), commands: Vec::new() }),

@@ -181,7 +181,7 @@ pub(super) fn milliseconds(duration: Option<Duration>) -> Option<u64> {
 }
 
 impl LaneSummary<'_> {
-    fn json(&self) -> Value {
+    pub(super) fn json(&self) -> Value {
         let lane = self.lane;
         json!({
             "lane": lane.id,
@@ -224,7 +224,7 @@ fn running(job: &JobHistory) -> Value {
     })
 }
 
-fn push_wrapped(text: &mut String, sentence: &str, width: usize) {
+pub(super) fn push_wrapped(text: &mut String, sentence: &str, width: usize) {
     let mut used = 0;
     for word in sentence.split_whitespace() {
         let cells = super::cells::width(word);

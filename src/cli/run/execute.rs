@@ -18,11 +18,11 @@ use crate::executor::{Executor, RunClock};
 use crate::forge::Forge;
 use crate::fs::{atomic, regular_file};
 use crate::model::{Ci, JobId, Plan};
-use crate::process;
 use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};
+use crate::projection::ending::ending;
 use crate::projection::escalation::Escalation;
 use crate::projection::summary::{Summary, SummaryContext};
-use crate::projection::{RunHistory, failures};
+use crate::projection::RunHistory;
 use crate::settings::{Origin, Progress, Settings};
 use crate::state_sync::{Follower, Source};
 use crate::store::RunDirectory;
@@ -131,9 +131,6 @@ fn reporters<'a>(
     }
 }
 
-/// How many escalations are printed; the others are in the file.
-const PRINTED: usize = 3;
-
 fn keep_escalations(context: &Context, summary: &Summary, directory: &RunDirectory) {
     let texts: Vec<String> = summary.escalations.iter().map(Escalation::render).collect();
     let kept = match texts.as_slice() {
@@ -141,11 +138,11 @@ fn keep_escalations(context: &Context, summary: &Summary, directory: &RunDirecto
         texts => atomic::write(&directory.escalations(), texts.join("\n---\n\n").as_bytes()),
     };
     if let Err(error) = kept {
-        context.printer.note(format!("the decision is printed below but not saved: {error}"));
+        context.printer.note(format!("the decisions are not saved: {error}"));
     }
 }
 
-/// The table at the end, and what to type next: on standard error, because standard output may be JSON events.
+/// What became of the run, and what to type next: on standard error, because standard output may be JSON events.
 fn summarize(within: &RepositoryContext<'_>, view: &RunHistory, started: &RunStarted) -> Result<()> {
     let (context, program, directory) = (within.context, within.state.program(), &within.state.run(&started.run_id));
     let summary = Summary::of(view, SummaryContext { now: now(), program: &program, held: false });
@@ -158,17 +155,8 @@ fn summarize(within: &RepositoryContext<'_>, view: &RunHistory, started: &RunSta
         return context.printer.json(&value);
     }
     let styles = styles_for(&std::io::stderr());
-    let output = |job: &JobId| process::output_log(&directory.job(job));
+    let text = ending(&summary, &program, terminal_size(std::io::stderr(), 80).1, styles);
     let looked_at = ci::service(&within.settings, &context.environment) == Ci::Github;
-    let say = |text: String| context.printer.note(if looked_at { ci::without_commands(&text) } else { text });
-    say(failures::failures(view, &output, 80, styles));
-    for escalation in summary.escalations.iter().take(PRINTED) {
-        say(escalation.render());
-    }
-    if summary.escalations.len() > PRINTED {
-        let (more, place) = (summary.escalations.len() - PRINTED, directory.escalations());
-        context.printer.note(format!("{more} more of these: {}", place.display()));
-    }
-    say(summary.render(80, styles));
+    context.printer.note(if looked_at { ci::without_commands(&text) } else { text });
     Ok(())
 }
