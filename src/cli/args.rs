@@ -7,12 +7,14 @@ mod state;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use chrono::{DateTime, NaiveTime};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 
 use super::error::exit_code_table;
-use crate::model::{AgentName, HumanGate, LaneId, ReportFormat, RunId, Word};
+use crate::model::{HumanGate, LaneId, ReportFormat, RunId, Timestamp, Word};
 use crate::settings::value;
 
 pub(crate) use callers::{CiService, HookEvent, Init};
@@ -246,10 +248,15 @@ pub(crate) struct Status {
 pub(crate) struct Logs {
     /// The run
     pub(crate) run: RunId,
-    /// Only this lane
-    pub(crate) lane: Option<LaneId>,
-    /// Only this agent of the lane
-    pub(crate) agent: Option<AgentName>,
+    /// Only these lanes. Of two words the second is an agent of the first lane, unless it is a lane
+    #[arg(value_name = "LANE")]
+    pub(crate) lanes: Vec<LaneId>,
+    /// Only the last N lines of each lane
+    #[arg(long, value_name = "N")]
+    pub(crate) tail: Option<usize>,
+    /// Only attempts and gates that ran after this: a duration ago (10m), a time of today (14:30) or a timestamp
+    #[arg(long, value_name = "DURATION|TIME", value_parser = since)]
+    pub(crate) since: Option<Since>,
     /// Print the raw output, without interpreting event streams
     #[arg(long)]
     pub(crate) raw: bool,
@@ -327,6 +334,26 @@ pub(crate) struct Demo {
     /// Where to make it, instead of a temporary directory
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+/// The moment that `logs --since` names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Since {
+    Ago(Duration),
+    At(Timestamp),
+    Today(NaiveTime),
+}
+
+fn since(text: &str) -> Result<Since, String> {
+    let time = ["%H:%M:%S", "%H:%M"].iter().find_map(|format| NaiveTime::parse_from_str(text, format).ok());
+    if let Some(time) = time {
+        return Ok(Since::Today(time));
+    }
+    if let Ok(moment) = DateTime::parse_from_rfc3339(text) {
+        return Ok(Since::At(Timestamp(moment.to_utc())));
+    }
+    let duration = value::duration(text).map(Since::Ago);
+    duration.map_err(|_| format!("`{text}` is none; write it as `10m`, `14:30` or `2026-01-31T14:30:00Z`"))
 }
 
 /// One of the words of `T`, which help and completions list.

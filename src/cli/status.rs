@@ -82,7 +82,7 @@ fn named(state: &StateDirectory, arguments: &args::Status) -> Result<(Option<Run
     let (run, lane) = (arguments.run.clone(), arguments.lane.clone());
     let word = run.as_ref().filter(|run| lane.is_none() && !state.has(run)).map(|run| LaneId::new(run.as_str()));
     let Some(Ok(word)) = word else { return Ok((run, lane)) };
-    let newest = named_or_newest(state, None)?;
+    let Ok(newest) = named_or_newest(state, None) else { return Ok((run, lane)) };
     let has = beginning(&state.run(&newest)).lane(&word).is_some();
     Ok(if has { (Some(newest), Some(word)) } else { (run, lane) })
 }

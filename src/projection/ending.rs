@@ -105,7 +105,7 @@ impl Items<'_, '_> {
         let exit = job.and_then(|job| lane.jobs.last_ended(|ended| ended.job == *job)?.exit.as_ref());
         let last_line = log.or_else(|| exit?.tail.last());
         let found = finding(failure.diagnosis.as_deref()).or_else(|| Some(clean(last_line?)));
-        let found = found.filter(|found| !found.is_empty() && !failure.message.contains(found.as_str()));
+        let found = found.filter(|found| !found.is_empty() && !failure.message.ends_with(found.as_str()));
         Some(Item {
             tone: Tone::Bad,
             what: std::iter::once(what).chain(found.map(|found| self.indented(&found))).collect(),

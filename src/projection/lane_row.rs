@@ -12,7 +12,7 @@ use crate::model::{AgentName, JobId, LaneId, TaskId, Timestamp};
 
 pub(crate) const COLUMNS: &[Column] = &[
     Column { heading: "lane", least: 8, usual: 0, dispensable: None },
-    Column { heading: "state", least: 8, usual: 9, dispensable: None },
+    Column { heading: "state", least: 14, usual: 9, dispensable: None },
     Column { heading: "agent", least: 8, usual: 0, dispensable: Some(2) },
     Column { heading: "task", least: 4, usual: 0, dispensable: Some(1) },
     Column { heading: "elapsed", least: 7, usual: 7, dispensable: Some(3) },
@@ -55,15 +55,25 @@ impl<'h> LaneSummary<'h> {
     pub(crate) fn row(&self) -> Vec<Cell> {
         let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
         let agents = agents(self.lane).into_iter().map(AgentName::as_str).collect::<Vec<_>>().join(", ");
-        let note = [self.note.as_str(), self.said.as_str()].into_iter().filter(|text| !text.is_empty());
         vec![
             (self.lane.id.to_string(), Tone::Plain),
             (brief(self.lane.state).to_owned(), tone(self.lane.state)),
             (or_dash(agents), Tone::Plain),
             (or_dash(tasks(self.lane)), Tone::Plain),
             (or_dash(self.elapsed.map(short).unwrap_or_default()), Tone::Plain),
-            (note.collect::<Vec<_>>().join(": "), Tone::Plain),
+            (self.note_and_said(), Tone::Plain),
         ]
+    }
+
+    /// The last words of an agent alone, those of a gate with its name.
+    fn note_and_said(&self) -> String {
+        let attempt = self.lane.jobs.running.last().is_some_and(|job| job.job.is_attempt());
+        match (self.note.as_str(), self.said.as_str()) {
+            (note, "") => note.to_owned(),
+            ("", said) => said.to_owned(),
+            (_, said) if attempt => said.to_owned(),
+            (note, said) => format!("{note}: {said}"),
+        }
     }
 }
 
@@ -156,6 +166,7 @@ fn note(
         (_, Some(WaitingFor::Lanes(lanes))) => waits_for_lanes(history, lanes),
         (_, Some(WaitingFor::Place)) if history.run.finished.is_some() => "not begun".to_owned(),
         (_, Some(WaitingFor::Place)) => "waits for a place".to_owned(),
+        (_, Some(WaitingFor::Until(moment))) if *moment <= until => "waits for a place".to_owned(),
         (_, Some(WaitingFor::Until(moment))) => format!("tries again in {}", short(moment.since(until))),
         (_, Some(WaitingFor::Approval(gate))) => format!("of its {gate}"),
         (_, Some(WaitingFor::Person(tasks))) => {

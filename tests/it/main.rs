@@ -29,6 +29,7 @@ mod idle;
 mod init;
 mod jobs;
 mod lane_plans;
+mod live;
 mod mcp;
 mod merge;
 mod misbehaving;
