@@ -11,11 +11,14 @@ use super::args::{self, Format};
 use super::ci::is_unattended;
 use super::error::OutputError;
 use super::last_said::LastSaid;
-use super::runs::{beginning, existing, named_or_newest, only_or_newest, pinned_plan, read_begun_log, unknown_lane, state, unfinished_of};
+use super::runs::{
+    beginning, existing, named_or_newest, only_or_newest, pinned_plan, read_begun_log, state, unfinished_of,
+    unknown_lane,
+};
 use super::{Context, ExitStatus, Result, now};
 use crate::event::RunStarted;
-use crate::model::{JobId, LaneId, RunId};
 use crate::model::safe_text;
+use crate::model::{JobId, LaneId, RunId};
 use crate::progress::{Block, Plain, Reporter, styles_for, terminal_size};
 use crate::projection::RunHistory;
 use crate::projection::lane_page::LanePage;

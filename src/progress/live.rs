@@ -13,7 +13,7 @@ use crate::model::safe_text::for_terminal;
 use crate::projection::RunHistory;
 use crate::projection::header::{counts, header};
 use crate::projection::history::LaneHistory;
-use crate::projection::lane_row::{self, LastSaid, LaneSummary, rank, row_of_run};
+use crate::projection::lane_row::{self, LaneSummary, LastSaid, rank, row_of_run};
 use crate::projection::line::{clock, narrate};
 use crate::projection::styles::{Styles, Tone};
 use crate::projection::table::rows;

@@ -6,12 +6,12 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use anstream::stream::RawStream;
-use anstream::{AutoStream, ColorChoice};
 use crate::event::Record;
 use crate::model::{Progress, Timestamp};
 use crate::projection::RunHistory;
 use crate::projection::styles::Styles;
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
 
 mod block;
 mod jsonl;

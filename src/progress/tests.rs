@@ -197,12 +197,12 @@ fn lanes_that_need_the_user_come_first() {
     insta::assert_snapshot!(picture(&story), @"
     P1 · 1/3 lanes · 1m 43s
     SL-2  running    engineer  1/1            1m 25s   said by 1
-    SL-3  running    engineer  1/1 attempt 2  1m 15s   retry 1 of 3: said by 2
+    SL-3  running    engineer  1/1 attempt 2  1m 15s   said by 2
     1 merged
     ");
     insta::assert_snapshot!(picture(&asks(story)), @"
     P1 · 1/3 lanes · 1m 44s
-    SL-3  needs approval  engineer  1/1 attempt 2  1m 16s   of its changes: said b…
+    SL-3  needs approval  engineer  1/1 attempt 2  1m 16s   said by 2
     SL-2  running         engineer  1/1            1m 26s   said by 1
     1 merged
     ");

@@ -9,9 +9,9 @@ use super::next_steps::{NextStep, questions, whole_run};
 use super::styles::{Styles, Tone};
 use super::summary::Summary;
 use crate::event::RunOutcome;
+use crate::model::Diagnosis;
 use crate::model::must_haves::{any_broken, tally};
 use crate::model::text::shell_line;
-use crate::model::Diagnosis;
 
 /// What a screen has room for, beside the totals and the commands at the end.
 const ITEM_LINES: usize = 18;
@@ -125,7 +125,8 @@ impl Items<'_, '_> {
             clean(&exit.command)
         );
         let gate = history.run.jobs.last_ended(|_| true);
-        let found = finding(gate.and_then(|gate| gate.diagnosis())).or_else(|| exit.tail.last().map(|line| clean(line)));
+        let found =
+            finding(gate.and_then(|gate| gate.diagnosis())).or_else(|| exit.tail.last().map(|line| clean(line)));
         let found = found.filter(|found| !found.is_empty()).map(|found| self.indented(&found));
         let what = std::iter::once(cut(&what, self.width)).chain(found).collect();
         Some(Item { tone: Tone::Bad, what, commands: Vec::new() })

@@ -31,7 +31,8 @@ pub(super) fn time_left(history: &RunHistory, now: Timestamp) -> Option<Duration
 /// The median time of the lanes that this run merged.
 fn typical(history: &RunHistory, now: Timestamp) -> Option<u64> {
     let merged = history.lanes().iter().filter(|lane| lane.merge_commit.is_some());
-    let mut took: Vec<u64> = merged.map(|lane| history.lane_times(lane, now)).map(|it| it.elapsed.saturating_sub(it.waiting)).collect();
+    let mut took: Vec<u64> =
+        merged.map(|lane| history.lane_times(lane, now)).map(|it| it.elapsed.saturating_sub(it.waiting)).collect();
     took.sort_unstable();
     (took.len() >= SAMPLES).then(|| took[took.len() / 2])
 }

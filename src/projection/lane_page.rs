@@ -71,7 +71,8 @@ impl LanePage<'_, '_> {
         let lane = self.lane.lane;
         let name = lane.name.as_deref().map(|name| format!(" {}", clean(name))).unwrap_or_default();
         let state = styles.paint(tone(lane.state), lane.state.word());
-        let mut text = format!("{} · {state}\n", styles.paint(Tone::Strong, &cut(&format!("{}{name}", lane.id), width)));
+        let mut text =
+            format!("{} · {state}\n", styles.paint(Tone::Strong, &cut(&format!("{}{name}", lane.id), width)));
         for (name, value) in self.facts() {
             let mut lines = String::new();
             push_wrapped(&mut lines, &clean(&value), width.saturating_sub(FACTS));
@@ -114,12 +115,7 @@ impl LanePage<'_, '_> {
         let retry = job.retry.as_deref().map(|retry| format!("{} after: {}", retry.describe(), clean(&retry.reason)));
         let used = job.transcript.as_ref().map(|transcript| transcript.usage.to_string());
         let note = [retry, command, used].into_iter().flatten().filter(|text| !text.is_empty()).collect::<Vec<_>>();
-        vec![
-            (job.label(), Tone::Plain),
-            result,
-            (short(to.since(from)), Tone::Plain),
-            (note.join(", "), Tone::Plain),
-        ]
+        vec![(job.label(), Tone::Plain), result, (short(to.since(from)), Tone::Plain), (note.join(", "), Tone::Plain)]
     }
 
     /// What was found in the output of the last failure.

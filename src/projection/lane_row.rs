@@ -153,12 +153,7 @@ fn task(lane: &LaneHistory, attempt: &JobId) -> String {
     if attempt.number > 1 { format!("{place} attempt {}", attempt.number) } else { place }
 }
 
-fn note(
-    history: &RunHistory,
-    lane: &LaneHistory,
-    waiting_for: Option<&WaitingFor>,
-    until: Timestamp,
-) -> String {
+fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFor>, until: Timestamp) -> String {
     if let Some(reason) = lane.reason() {
         return clean(reason);
     }

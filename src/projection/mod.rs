@@ -21,8 +21,8 @@ pub(crate) mod styles;
 pub(crate) mod summary;
 pub(crate) mod table;
 pub(crate) mod tasks;
-pub(crate) mod times;
 #[cfg(test)]
 pub(crate) mod testing;
+pub(crate) mod times;
 
 pub use history::RunHistory;

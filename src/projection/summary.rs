@@ -120,8 +120,11 @@ impl<'h> Summary<'h> {
             push_wrapped(&mut text, &clean(&gates), width);
         }
         self.push_must_haves(&mut text, width, styles);
-        if !self.usage().is_empty() {
+        if self.history.run.started.is_some() {
             text.push('\n');
+            push_wrapped(&mut text, &self.history.times(self.until).describe(), width);
+        }
+        if !self.usage().is_empty() {
             push_wrapped(&mut text, &format!("used by agents: {}", self.usage()), width);
         }
         for step in &self.next_steps {

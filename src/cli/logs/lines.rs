@@ -142,7 +142,8 @@ impl<'a> Lines<'a> {
         let place = lanes.iter().position(|lane| lane == job.label()).unwrap_or_default();
         let name = self.styles.paint(COLOURS[place % COLOURS.len()], &format!("{} |", pad(job.label(), column)));
         let time = at.map_or_else(|| " ".repeat(8), |at| clock(at, self.offset));
-        format!("{} {name} {text}\n", self.styles.paint(Tone::Faint, &time))
+        let gap = if text.is_empty() { "" } else { " " };
+        format!("{} {name}{gap}{text}\n", self.styles.paint(Tone::Faint, &time))
     }
 }
 

@@ -40,6 +40,8 @@ fn a_run_that_goes_on_tells_who_works_and_who_waits() {
     SL-DOCS    waiting         -         -              -        after SL-API
     SL-SCHEMA  merged          engineer  1/1            1m 16s   dddddddddd
 
+    1h 26m elapsed, 1h 25m of work, 1s waiting for you
+
     SL-API waits for your approval of its changes.
       lanekeeper approve P1-SL-AUTH-20251227 SL-API --gate changes
       lanekeeper reject P1-SL-AUTH-20251227 SL-API --gate changes -m 'what to change'
@@ -60,6 +62,8 @@ fn a_failed_run_says_what_to_read_and_what_to_type() {
     SL-API     blocked    -         -              -        main is checked out in …
     SL-DOCS    waiting    -         -              -        after SL-API (blocked)
     SL-SCHEMA  merged     engineer  1/1            1m 16s   dddddddddd
+
+    3m 40s elapsed, 3m 00s of work
 
     SL-WEB failed. See why, then retry or roll back:
       lanekeeper logs P1-SL-AUTH-20251227 SL-WEB
@@ -139,6 +143,8 @@ fn every_width_is_kept_but_for_commands() {
     SL-API     waiting    waits for a place
     SL-DOCS    waiting    after SL-API
     SL-SCHEMA  merged     dddddddddd
+
+    1m 30s elapsed, 1m 00s of work
     ");
 }
 
