@@ -8,12 +8,14 @@ mod target;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use chrono::{DateTime, NaiveTime};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 
 use super::error::exit_code_table;
-use crate::model::{HumanGate, ReportFormat, Word};
+use crate::model::{HumanGate, ReportFormat, Timestamp, Word};
 use crate::settings::value;
 
 pub(crate) use callers::{CiService, HookEvent, Init};
@@ -260,8 +262,10 @@ pub(crate) enum GraphLanguage {
 pub(crate) struct Status {
     #[command(flatten)]
     pub(crate) run: RunArg,
+    /// Show only this lane: its attempts, gates, findings, output and what you can do
+    pub(crate) lane: Option<Name>,
     /// Keep the display up to date until the run ends
-    #[arg(long, conflicts_with = "settings")]
+    #[arg(long, conflicts_with_all = ["settings", "lane"])]
     pub(crate) watch: bool,
     /// Show every setting and where its value came from instead
     #[arg(long, conflicts_with = "run")]
@@ -270,8 +274,16 @@ pub(crate) struct Status {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Logs {
-    #[command(flatten)]
-    pub(crate) target: AgentArgs,
+    /// [RUN] [LANE...]: a run, if the first word is one, and only these lanes. Of two lanes the second is an agent of the
+    /// first, unless it is a lane
+    #[arg(value_name = "RUN|LANE")]
+    pub(crate) names: Vec<Name>,
+    /// Only the last N lines of each lane
+    #[arg(long, value_name = "N")]
+    pub(crate) tail: Option<usize>,
+    /// Only attempts and gates that ran after this: a duration ago (10m), a time of today (14:30) or a timestamp
+    #[arg(long, value_name = "DURATION|TIME", value_parser = since)]
+    pub(crate) since: Option<Since>,
     /// Print the raw output, without interpreting event streams
     #[arg(long)]
     pub(crate) raw: bool,
@@ -376,6 +388,26 @@ pub(crate) struct Demo {
     /// Where to make it, instead of a temporary directory
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+}
+
+/// The moment that `logs --since` names.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Since {
+    Ago(Duration),
+    At(Timestamp),
+    Today(NaiveTime),
+}
+
+fn since(text: &str) -> Result<Since, String> {
+    let time = ["%H:%M:%S", "%H:%M"].iter().find_map(|format| NaiveTime::parse_from_str(text, format).ok());
+    if let Some(time) = time {
+        return Ok(Since::Today(time));
+    }
+    if let Ok(moment) = DateTime::parse_from_rfc3339(text) {
+        return Ok(Since::At(Timestamp(moment.to_utc())));
+    }
+    let duration = value::duration(text).map(Since::Ago);
+    duration.map_err(|_| format!("`{text}` is none; write it as `10m`, `14:30` or `2026-01-31T14:30:00Z`"))
 }
 
 /// One of the words of `T`, which help and completions list.

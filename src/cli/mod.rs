@@ -16,6 +16,7 @@ mod doctor;
 mod error;
 mod hook;
 mod init;
+mod last_said;
 mod list;
 mod log_error;
 mod logs;

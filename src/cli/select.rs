@@ -71,23 +71,48 @@ impl<'a> Selector<'a> {
         names: &[&Name],
         default: impl FnOnce(Option<&Name>) -> Result<Option<RunId>>,
     ) -> Result<Target> {
+        let (run, rest) = self.run_and_rest(names, default)?;
+        self.within(run, rest)
+    }
+
+    /// The run that the first of the words means, and the words that are left; the `default` one if that is a lane of it.
+    fn run_and_rest<'n>(
+        &self,
+        names: &'n [&'n Name],
+        default: impl FnOnce(Option<&Name>) -> Result<Option<RunId>>,
+    ) -> Result<(RunId, &'n [&'n Name])> {
         let Some((first, rest)) = names.split_first() else {
-            let run = default(None)?.ok_or_else(|| no_run(self.state))?;
-            return Ok(Target { run, lane: None, agent: None });
+            return Ok((default(None)?.ok_or_else(|| no_run(self.state))?, &[]));
         };
         if let Some(run) = self.exactly(first)? {
-            return self.within(run, rest);
+            return Ok((run, rest));
         }
         let default = default(Some(first))?;
         if let Some(run) = &default
             && Members::of(self.state.run(run)).lane(first).is_some()
         {
-            return self.within(run.clone(), names);
+            return Ok((run.clone(), names));
         }
         match self.beginning_with(first)? {
-            Some(run) => self.within(run, rest),
+            Some(run) => Ok((run, rest)),
             None => Err(self.neither(first, default)),
         }
+    }
+
+    /// What the words `[RUN] [LANE...]` or `[RUN] [LANE] [AGENT]` mean: of two words that are left the second is an agent of
+    /// the first, unless it is a lane.
+    pub(super) fn lanes(&self, names: &[&Name]) -> Result<(RunId, Vec<LaneId>, Option<AgentName>)> {
+        let (run, rest) = self.run_and_rest(names, |_| self.default_run())?;
+        let members = Members::of(self.state.run(&run));
+        if let [lane, agent] = rest
+            && members.lane(agent).is_none()
+        {
+            let target = self.within(run, &[*lane, *agent])?;
+            return Ok((target.run, target.lane.into_iter().collect(), target.agent));
+        }
+        let known = |name: &&Name| members.lane(name).ok_or_else(|| members.unknown_lane(name));
+        let lanes = rest.iter().map(known).collect::<Result<_>>()?;
+        Ok((run, lanes, None))
     }
 
     /// The newest unfinished run, else the newest.

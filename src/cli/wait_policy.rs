@@ -6,7 +6,7 @@ use super::error::is_held;
 use super::signals::Signals;
 use super::{CliError, Context, ExitStatus, Result};
 use crate::git::{GitError, Repository};
-use crate::model::time::short;
+use crate::model::time::exact;
 use crate::settings::{OnLockConflict, Settings};
 
 const PAUSE: Duration = Duration::from_millis(300);
@@ -31,7 +31,7 @@ pub(super) fn retry_while_held<T>(
         let wait = Wait::begun(&mut wait)?;
         wait.report(context, &error.message);
         if let Some(limit) = settings.timeout.value.filter(|limit| began.elapsed() >= *limit) {
-            let message = format!("waited {} in vain: {}", short(limit), error.message);
+            let message = format!("waited {} in vain: {}", exact(limit), error.message);
             return Err(CliError { status: ExitStatus::TimedOut, message, ..error }.into());
         }
         wait.pause()?;

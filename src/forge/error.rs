@@ -4,7 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use crate::model::text::shell_line;
-use crate::model::time::short;
+use crate::model::time::exact;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ForgeError {
@@ -25,7 +25,7 @@ pub enum ForgeError {
         code: Option<i32>,
         said: String,
     },
-    #[error("`{command}` was stopped after {}", short(*.limit))]
+    #[error("`{command}` was stopped after {}", exact(*.limit))]
     TimedOut { command: String, limit: Duration },
     #[error("`{command}` {expected}; it said: {said}")]
     Answer {

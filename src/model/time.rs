@@ -91,13 +91,29 @@ pub fn ago(duration: Duration) -> String {
     unit.map_or_else(|| "just now".to_owned(), |(length, unit)| format!("{}{unit} ago", seconds / length))
 }
 
-/// `1m05s`, `12s`, `350ms`: for people, never read back.
+/// How long something took, in whole seconds or minutes: `12s`, `3m 05s`, `1h 02m`. For people, never read back.
 pub fn short(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
-        0 => format!("{}ms", duration.as_millis()),
-        1..60 => format!("{}.{}s", seconds, duration.subsec_millis() / 100),
-        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        _ => format!("{}h{:02}m", seconds / 3600, seconds % 3600 / 60),
+        0..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h {:02}m", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+/// A limit as a user would type it: `100ms`, `10m`, `1h 30m`.
+pub fn exact(duration: Duration) -> String {
+    humantime::format_duration(duration).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_whole_seconds_and_limits_are_exact() {
+        let millis = [0, 999, 12_999, 60_000, 185_000, 3_599_999, 3_720_000, 90_000_000].map(Duration::from_millis);
+        assert_eq!(millis.map(short), ["0s", "0s", "12s", "1m 00s", "3m 05s", "59m 59s", "1h 02m", "25h 00m"]);
+        assert_eq!([100, 600_000, 5_400_000].map(Duration::from_millis).map(exact), ["100ms", "10m", "1h 30m"]);
     }
 }

@@ -93,6 +93,13 @@ impl Usage {
         self.input_tokens.saturating_add(self.cache_read_tokens).saturating_add(written)
     }
 
+    /// `34.5k tokens` and `$0.12`, where they are known and not zero.
+    pub fn spent(&self) -> Vec<String> {
+        let tokens = (self.tokens() > 0).then(|| format!("{} tokens", short_count(self.tokens())));
+        let cost = self.cost.filter(|cost| *cost > Dollars::default());
+        tokens.into_iter().chain(cost.map(|cost| cost.to_string())).collect()
+    }
+
     pub fn is_empty(&self) -> bool {
         Self { cost: None, ..*self } == Self::default() && self.cost.is_none_or(|cost| cost == Dollars::default())
     }
@@ -139,10 +146,7 @@ impl fmt::Display for Usage {
             let calls = usize::try_from(self.tool_calls).unwrap_or(usize::MAX);
             super::text::counted(calls, "tool call")
         });
-        let tokens = (self.tokens() > 0).then(|| format!("{} tokens", short_count(self.tokens())));
-        let cost = self.cost.filter(|cost| *cost > Dollars::default());
-        let parts: Vec<String> = [calls, tokens, cost.map(|cost| cost.to_string())].into_iter().flatten().collect();
-        f.write_str(&parts.join(", "))
+        f.write_str(&calls.into_iter().chain(self.spent()).collect::<Vec<_>>().join(", "))
     }
 }
 

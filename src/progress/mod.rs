@@ -6,21 +6,21 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use anstream::stream::RawStream;
-use anstream::{AutoStream, ColorChoice};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
 use crate::event::Record;
 use crate::model::{Progress, Timestamp};
 use crate::projection::RunHistory;
 use crate::projection::styles::Styles;
+use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
 
+mod block;
 mod jsonl;
 mod live;
 mod notifier;
 mod plain;
 pub mod projections;
 
+pub(crate) use block::Block;
 pub(crate) use jsonl::Jsonl;
 pub(crate) use live::Live;
 pub(crate) use notifier::Notifier;
@@ -101,15 +101,6 @@ pub(crate) fn choose(progress: Progress, stderr_is_terminal: bool, term: Option<
         Progress::Auto | Progress::Live => Progress::Plain,
         Progress::Plain | Progress::Json | Progress::None => progress,
     }
-}
-
-/// Lines on `target` that are redrawn together: the message of the bar.
-pub(crate) fn redrawn(target: ProgressDrawTarget) -> ProgressBar {
-    let bar = ProgressBar::with_draw_target(None, target);
-    if let Ok(style) = ProgressStyle::with_template("{msg}") {
-        bar.set_style(style);
-    }
-    bar
 }
 
 /// Rows and columns of a terminal; `columns` where `stream` is none.

@@ -2,10 +2,10 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use chrono::FixedOffset;
-use indicatif::{InMemoryTerm, ProgressDrawTarget};
 
 use super::*;
 use crate::event::{Event, LaneStage};
+use crate::model::Approval;
 use crate::projection::testing::*;
 
 /// A writer whose text can be read while somebody owns it.
@@ -114,29 +114,98 @@ fn progress_is_live_only_where_lines_can_be_redrawn() {
     }
 }
 
-fn live(term: &InMemoryTerm, rows: usize, columns: usize) -> Live<'static> {
-    let target = ProgressDrawTarget::term_like(Box::new(term.clone()));
-    let last_line = Box::new(|job: &crate::model::JobId| Some(format!("\u{1b}[2Jsaid by {}", job.number)));
-    Live::new(target, Box::new(move || (rows, columns)), last_line, utc(), Styles::plain())
+/// A terminal without a process, that a reporter draws on.
+#[derive(Clone)]
+struct Screen(Rc<RefCell<vt100::Parser>>);
+
+impl Screen {
+    fn new(rows: u16, columns: u16) -> Self {
+        Self(Rc::new(RefCell::new(vt100::Parser::new(rows, columns, 0))))
+    }
+
+    fn size(&self) -> (usize, usize) {
+        let (rows, columns) = self.0.borrow().screen().size();
+        (rows.into(), columns.into())
+    }
+
+    fn resize(&self, rows: u16, columns: u16) {
+        self.0.borrow_mut().screen_mut().set_size(rows, columns);
+    }
+
+    fn text(&self) -> String {
+        let text = self.0.borrow().screen().contents();
+        text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n")
+    }
+}
+
+impl io::Write for Screen {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // As the line discipline of a terminal does.
+        let text = String::from_utf8_lossy(bytes).replace('\n', "\r\n");
+        self.0.borrow_mut().process(text.as_bytes());
+        Ok(bytes.len())
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn live<W: io::Write>(out: W, screen: &Screen) -> Live<'static, W> {
+    let last_said = Box::new(|job: &crate::model::JobId| Some(format!("\u{1b}[2Jsaid by {}", job.number)));
+    let screen = screen.clone();
+    Live::new(out, Box::new(move || screen.size()), last_said, utc(), Styles::plain())
+}
+
+/// `SL-1` is merged, an agent of `SL-2` works, `SL-3` waits.
+fn one_of_three() -> Story {
+    let story = Story::begun().opened("SL-1", 1).merged("SL-1", 'd').opened("SL-2", 1);
+    story.job(&attempt("SL-2", "engineer", 1))
 }
 
 #[test]
 fn a_terminal_shows_what_goes_on_below_what_has_happened() {
-    let term = InMemoryTerm::new(12, 72);
-    let mut all = FanOut::new(view_of(&["SL-1", "SL-2", "SL-3"])).with("live", live(&term, 12, 72));
-    let story = Story::begun().opened("SL-1", 1).merged("SL-1", 'd').opened("SL-2", 1);
-    let story = story.job(&attempt("SL-2", "engineer", 1));
-    show(&mut all, &story);
+    let screen = Screen::new(12, 80);
+    let mut all = FanOut::new(view_of(&["SL-1", "SL-2", "SL-3"])).with("live", live(screen.clone(), &screen));
+    show(&mut all, &one_of_three());
     all.tick(at(99));
-    insta::assert_snapshot!(term.contents(), @r#"
+    insta::assert_snapshot!(screen.text(), @"
     10:00:00 run P1-SL-AUTH-20251227 of P1 started on main at aaaaaaaaaa
-    10:00:14 SL-1: merged into main at dddddddddd after 13.0s
-    P1 · 1 waiting · 1 running · 1 merged · 1m39s
-    SL-2 running   engineer 1 1m12s  said by 1
-    "#);
+    10:00:14 SL-1: merged into main at dddddddddd after 13s
+
+    P1 · 1/3 lanes · 1m 39s
+    SL-2  running    engineer  1/1  1m 21s   said by 1
+    1 waiting · 1 merged
+    ");
     all.finish();
-    assert!(!term.contents().contains("said by"), "{}", term.contents());
-    assert!(term.contents().contains("SL-1: merged into main"));
+    insta::assert_snapshot!(screen.text(), @"
+    10:00:00 run P1-SL-AUTH-20251227 of P1 started on main at aaaaaaaaaa
+    10:00:14 SL-1: merged into main at dddddddddd after 13s
+    ");
+}
+
+#[test]
+fn lanes_that_need_the_user_come_first() {
+    let screen = Screen::new(12, 80);
+    let story = one_of_three().opened("SL-3", 1).retried("SL-3", 1, 3).job(&attempt("SL-3", "engineer", 2));
+    let asks = |story: Story| story.moved("SL-3", LaneStage::Implementation, LaneStage::AwaitingUserApproval);
+    let lanes: [(&str, &[&str], &[Approval]); 3] =
+        [("SL-1", &[], &[]), ("SL-2", &[], &[]), ("SL-3", &[], &[Approval::Changes])];
+    let picture = |story: &Story| {
+        let view = RunHistory::for_plan(&plan(&lanes)).after(&story.records);
+        live(screen.clone(), &screen).picture(&view, story.now(), (12, 80)).join("\n")
+    };
+    insta::assert_snapshot!(picture(&story), @"
+    P1 · 1/3 lanes · 1m 43s
+    SL-2  running    engineer  1/1            1m 25s   said by 1
+    SL-3  running    engineer  1/1 attempt 2  1m 15s   said by 2
+    1 merged
+    ");
+    insta::assert_snapshot!(picture(&asks(story)), @"
+    P1 · 1/3 lanes · 1m 44s
+    SL-3  needs approval  engineer  1/1 attempt 2  1m 16s   said by 2
+    SL-2  running         engineer  1/1            1m 26s   said by 1
+    1 merged
+    ");
 }
 
 #[test]
@@ -147,50 +216,60 @@ fn a_small_terminal_is_never_overrun() {
     for name in &names {
         story = story.opened(name, 1).job(&attempt(name, "engineer", 1));
     }
-    for (rows, columns) in [(1, 1), (2, 5), (3, 10), (5, 30), (24, 80)] {
-        let term = InMemoryTerm::new(rows, columns);
-        let view = view_of(&names).after(&story.records);
-        let reporter = live(&term, rows.into(), columns.into());
-        let picture = reporter.picture(&view, at(1000));
-        assert!(picture.len() <= usize::from(rows).max(1), "{rows}: {picture:?}");
+    let view = view_of(&names).after(&story.records);
+    for (rows, columns) in [(1, 1), (2, 5), (3, 10), (5, 30), (10, 40), (24, 80), (40, 120)] {
+        let screen = Screen::new(rows, columns);
+        let picture = live(screen.clone(), &screen).picture(&view, at(1000), screen.size());
+        assert!(picture.len() < usize::from(rows).max(1), "{rows}: {picture:?}");
         let widest = picture.iter().map(|line| crate::projection::cells::width(line)).max();
-        assert!(widest < Some(usize::from(columns).max(1)), "{columns}: {picture:?}");
+        assert!(widest < Some(usize::from(columns)), "{columns}: {picture:?}");
     }
 }
 
 #[test]
-fn the_picture_is_redrawn_ten_times_a_second_at_most_whatever_the_clock_does() {
-    let term = InMemoryTerm::new(10, 60);
-    let mut reporter = live(&term, 10, 60);
+fn a_resized_terminal_keeps_what_is_above_and_nothing_of_the_block() {
+    let screen = Screen::new(24, 100);
+    let mut all = FanOut::new(view_of(&["SL-1", "SL-2", "SL-3"])).with("live", live(screen.clone(), &screen));
+    show(&mut all, &one_of_three());
+    for (second, (rows, columns)) in (100..).zip([(40, 120), (10, 40), (24, 80), (6, 20), (24, 80)]) {
+        screen.resize(rows, columns);
+        all.tick(at(second));
+        assert_eq!(screen.text().matches("P1 · 1/3").count(), 1, "{}", screen.text());
+    }
+    // Another writer's line ends up above the block.
+    io::Write::write_all(&mut screen.clone(), b"warning: of another writer\n").unwrap();
+    all.tick(at(200));
+    let text = screen.text();
+    let place = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"));
+    assert!(place("warning: of another writer\n\nP1 · 1/3") < place("SL-2"), "{text}");
+    all.finish();
+    assert!(!screen.text().contains("SL-2") && screen.text().contains("of another writer"), "{}", screen.text());
+}
+
+#[test]
+fn the_picture_is_redrawn_five_times_a_second_at_most_whatever_the_clock_does() {
+    let (page, screen) = (Page::default(), Screen::new(10, 60));
+    let mut reporter = live(page.clone(), &screen);
     let view = view_of(&["SL-1"]).after(&Story::begun().opened("SL-1", 1).records);
     let millis = |millis: u64| at(50).plus(std::time::Duration::from_millis(millis));
-    let redrawn = |reporter: &mut Live<'_>, now| {
-        term.moves_since_last_check();
+    let redrawn = |reporter: &mut Live<'_, Page>, now| {
+        let before = page.text().len();
         reporter.tick(&view, now).unwrap();
-        !term.moves_since_last_check().is_empty()
+        page.text().len() > before
     };
     assert!(redrawn(&mut reporter, millis(0)));
-    assert!(!redrawn(&mut reporter, millis(99)));
+    assert!(!redrawn(&mut reporter, millis(199)));
+    assert!(!redrawn(&mut reporter, millis(900)), "nothing has changed");
     assert!(redrawn(&mut reporter, millis(1100)));
     assert!(redrawn(&mut reporter, at(1)));
 }
 
 #[test]
-fn a_target_that_is_no_terminal_sees_nothing() {
-    let last_line = Box::new(|_: &crate::model::JobId| -> Option<String> { panic!("nothing is drawn") });
-    let hidden = Live::new(ProgressDrawTarget::hidden(), Box::new(|| (24, 80)), last_line, utc(), Styles::plain());
-    let mut all = FanOut::new(view_of(&["SL-1"])).with("live", hidden);
-    show(&mut all, &Story::begun().opened("SL-1", 1).job(&attempt("SL-1", "engineer", 1)).failed("SL-1"));
-    all.tick(at(500));
-    all.finish();
-}
-
-#[test]
 fn the_final_gate_is_shown_while_it_runs() {
-    let term = InMemoryTerm::new(10, 60);
-    let mut all = FanOut::new(view_of(&["SL-1"])).with("live", live(&term, 10, 60));
+    let screen = Screen::new(10, 80);
+    let mut all = FanOut::new(view_of(&["SL-1"])).with("live", live(screen.clone(), &screen));
     let gate = crate::model::JobId { lane: None, role: crate::model::JobRole::Final, number: 1 };
     show(&mut all, &Story::begun().then(Event::JobPlanned { job: gate }));
     all.tick(at(70));
-    assert!(term.contents().contains("final gate 1m09s  said by 1"), "{}", term.contents());
+    assert!(screen.text().contains("1m 09s   final gate: said by 1"), "{}", screen.text());
 }

@@ -34,6 +34,11 @@ impl Commands<'_> {
         self.of("status", &[])
     }
 
+    /// `lanekeeper status RUN LANE`.
+    pub fn lane_status(&self, lane: &LaneId) -> Vec<String> {
+        self.of("status", &[lane.as_str()])
+    }
+
     pub fn clean(&self) -> Vec<String> {
         self.of("clean", &[])
     }

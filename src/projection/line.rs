@@ -95,7 +95,7 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
         Event::RetryPlanned { lane, agent, level, not_before, checkpoint } => {
             let of = checkpoint.max_retries.map(|max| format!(" of {max}")).unwrap_or_default();
             let wait = not_before.since(record.at);
-            let when = if wait.is_zero() { String::new() } else { format!(" in {}", short(wait)) };
+            let when = if wait.as_secs() == 0 { String::new() } else { format!(" in {}", short(wait)) };
             let number = checkpoint.retry_attempt.map(|number| format!(" {number}")).unwrap_or_default();
             let what = match level {
                 RetryLevel::Retry => format!("retry{number}{of}{when}"),
@@ -329,7 +329,7 @@ fn must_haves_checked(lane: &LaneId, verdicts: &[Verdict]) -> Option<Line> {
 
 fn lane_merged(history: &RunHistory, id: &LaneId, commit: &str, at: Timestamp) -> Option<Line> {
     let lane = history.lane(id)?;
-    let took = lane.elapsed(at).map(|took| format!(" after {}", short(took))).unwrap_or_default();
+    let took = history.lane_elapsed(lane, at).map(|took| format!(" after {}", short(took))).unwrap_or_default();
     let text = if history.run.merges() {
         format!("{id}: merged into {} at {commit}{took}", history.run.base_branch())
     } else {
@@ -339,7 +339,7 @@ fn lane_merged(history: &RunHistory, id: &LaneId, commit: &str, at: Timestamp) -
 }
 
 fn run_finished(history: &RunHistory, outcome: RunOutcome, at: Timestamp) -> Option<Line> {
-    let took = history.run.started.map(|started| format!(" after {}", short(at.since(started)))).unwrap_or_default();
+    let took = history.elapsed(at).map(|took| format!(" after {}", short(took))).unwrap_or_default();
     let tone = match outcome {
         RunOutcome::Done => Tone::Good,
         RunOutcome::Failed => Tone::Bad,

@@ -41,7 +41,7 @@ pub fn next_steps(history: &RunHistory, program: &[String], held: bool) -> Vec<N
 }
 
 /// What waits for the user: approvals of lanes, and tasks.
-fn questions(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep> {
+pub(super) fn questions(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep> {
     let mut steps = Vec::new();
     for lane in history.active() {
         let mut ask = |reason: String, gate: &HumanGate| {
@@ -116,7 +116,8 @@ fn blocked_lanes(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep>
     reasons.into_iter().map(step).collect()
 }
 
-fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_else: bool) -> Option<NextStep> {
+/// What the user may type about the run as a whole, and where its work is.
+pub(super) fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_else: bool) -> Option<NextStep> {
     let stopped = |lane: &LaneHistory| lane.state == LaneState::Stopped && unheeded(history, lane).is_none();
     let was_stopped = || history.lanes().iter().any(stopped);
     let reason = match history.run.outcome {

@@ -96,12 +96,12 @@ fn tone(state: &str) -> Tone {
 }
 
 const COLUMNS: &[Column] = &[
-    Column { heading: "run", least: 12, dispensable: None },
-    Column { heading: "phase", least: 6, dispensable: Some(1) },
-    Column { heading: "state", least: 11, dispensable: None },
-    Column { heading: "merged", least: 6, dispensable: Some(3) },
-    Column { heading: "started", least: 7, dispensable: Some(4) },
-    Column { heading: "cost", least: 7, dispensable: Some(2) },
+    Column { heading: "run", least: 12, usual: 0, dispensable: None },
+    Column { heading: "phase", least: 6, usual: 0, dispensable: Some(1) },
+    Column { heading: "state", least: 11, usual: 0, dispensable: None },
+    Column { heading: "merged", least: 6, usual: 0, dispensable: Some(3) },
+    Column { heading: "started", least: 7, usual: 0, dispensable: Some(4) },
+    Column { heading: "cost", least: 7, usual: 0, dispensable: Some(2) },
 ];
 
 /// A table of at most `width` cells.

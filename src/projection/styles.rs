@@ -11,6 +11,9 @@ pub enum Tone {
     Busy,
     Faint,
     Strong,
+    /// Colours without a meaning, to tell things apart.
+    Blue,
+    Magenta,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +47,8 @@ fn style(tone: Tone) -> Option<Style> {
         Tone::Warn => Some(AnsiColor::Yellow.on_default()),
         Tone::Busy => Some(AnsiColor::Cyan.on_default()),
         Tone::Faint => Some(Style::new().dimmed()),
+        Tone::Blue => Some(AnsiColor::Blue.on_default()),
+        Tone::Magenta => Some(AnsiColor::Magenta.on_default()),
         Tone::Strong => Some(Style::new().bold()),
     }
 }

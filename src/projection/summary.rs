@@ -5,18 +5,19 @@ use std::time::Duration;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
-use super::approvals::{outlook, size_of, unheeded};
 use super::cells::{clean, cut};
 use super::commands::Commands;
 use super::escalation::{Escalation, escalations};
-use super::history::{JobHistory, LaneHistory, LaneState, Retry, RunHistory, WaitingFor};
+use super::header;
+use super::history::{JobHistory, Retry, RunHistory};
 use super::interfaces::{self, interfaces};
+pub use super::lane_row::LaneSummary;
+use super::lane_row::{COLUMNS, LastSaid, agents, rank};
 use super::next_steps::{NextStep, next_steps};
 use super::styles::{Styles, Tone};
-use super::table::{Cell, Column, lines};
+use super::table::{Cell, lines};
 use crate::model::must_haves::{any_broken, tally};
-use crate::model::time::short;
-use crate::model::{AgentName, LaneId, PhaseId, TaskId, Timestamp, Usage, Verdict};
+use crate::model::{Timestamp, Usage, Verdict};
 
 /// What a summary needs besides events.
 #[derive(Debug, Clone, Copy)]
@@ -41,14 +42,6 @@ pub struct Summary<'h> {
     pub escalations: Vec<Escalation>,
 }
 
-#[derive(Debug, Clone)]
-pub struct LaneSummary<'h> {
-    pub lane: &'h LaneHistory,
-    pub elapsed: Option<Duration>,
-    pub waiting_for: Option<WaitingFor>,
-    pub note: String,
-}
-
 impl<'h> Summary<'h> {
     pub fn of(history: &'h RunHistory, context: SummaryContext<'_>) -> Self {
         let run = &history.run;
@@ -70,8 +63,15 @@ impl<'h> Summary<'h> {
         self.lanes.iter().map(|lane| lane.lane.usage()).sum()
     }
 
+    /// With the last words of what runs, read by `last_said`.
+    #[must_use]
+    pub fn with_said(mut self, last_said: &LastSaid<'_>) -> Self {
+        self.lanes = self.lanes.into_iter().map(|lane| lane.with_said(last_said)).collect();
+        self
+    }
+
     pub fn elapsed(&self) -> Option<Duration> {
-        self.history.run.started.map(|started| self.until.since(started))
+        self.history.elapsed(self.until)
     }
 
     fn stopping(&self) -> bool {
@@ -79,7 +79,7 @@ impl<'h> Summary<'h> {
     }
 
     pub fn json(&self) -> Value {
-        let run = &self.history.run;
+        let (run, times) = (&self.history.run, self.history.times(self.until));
         json!({
             "run_id": run.run_id(),
             "phase": run.phase,
@@ -92,6 +92,9 @@ impl<'h> Summary<'h> {
             "started": run.started,
             "finished": run.finished,
             "elapsed_ms": milliseconds(self.elapsed()),
+            "work_ms": times.work,
+            "waiting_ms": times.waiting,
+            "idle_ms": times.idle,
             "resumes": run.resumes,
             "lanes": self.lanes.iter().map(LaneSummary::json).collect::<Vec<_>>(),
             "usage": self.usage(),
@@ -103,9 +106,11 @@ impl<'h> Summary<'h> {
 
     /// The summary as text, at most `width` cells wide but for commands and words that cannot be broken.
     pub fn render(&self, width: usize, styles: Styles) -> String {
-        let mut text = styles.paint(Tone::Strong, &cut(&self.headline(), width));
+        let mut text = styles.paint(Tone::Strong, &self.headline(width));
         text.push_str("\n\n");
-        let rows: Vec<Vec<Cell>> = self.lanes.iter().map(LaneSummary::row).collect();
+        let mut lanes: Vec<&LaneSummary<'_>> = self.lanes.iter().collect();
+        lanes.sort_by_key(|summary| rank(summary.lane.state));
+        let rows: Vec<Vec<Cell>> = lanes.into_iter().map(LaneSummary::row).collect();
         for line in lines(COLUMNS, &rows, width, styles) {
             text.push_str(&line);
             text.push('\n');
@@ -115,8 +120,11 @@ impl<'h> Summary<'h> {
             push_wrapped(&mut text, &clean(&gates), width);
         }
         self.push_must_haves(&mut text, width, styles);
-        if !self.usage().is_empty() {
+        if self.history.run.started.is_some() {
             text.push('\n');
+            push_wrapped(&mut text, &self.history.times(self.until).describe(), width);
+        }
+        if !self.usage().is_empty() {
             push_wrapped(&mut text, &format!("used by agents: {}", self.usage()), width);
         }
         for step in &self.next_steps {
@@ -146,14 +154,12 @@ impl<'h> Summary<'h> {
         }
     }
 
-    fn headline(&self) -> String {
-        let run = &self.history.run;
-        let phase = run.phase.as_ref().map_or("run", PhaseId::as_str);
-        let title = run.title.as_ref().map(|title| format!(" {}", clean(title))).unwrap_or_default();
-        let mut words = vec![format!("{phase}{title}"), self.standing().to_owned()];
-        words.extend(self.elapsed().map(short));
-        words.extend(run.run_id().map(|run| format!("run {run}")));
-        words.join(" · ")
+    fn headline(&self, width: usize) -> String {
+        let mut words = vec![header::subject(self.history), self.standing().to_owned()];
+        words.extend(header::progress(self.history, self.until));
+        words.extend(header::left(self.history, self.until).filter(|_| self.held));
+        words.extend(self.history.run.run_id().map(|run| format!("run {run}")));
+        header::fitting(&words, width)
     }
 
     pub fn standing(&self) -> &'static str {
@@ -186,36 +192,8 @@ pub(super) fn milliseconds(duration: Option<Duration>) -> Option<u64> {
     duration.map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
-const COLUMNS: &[Column] = &[
-    Column { heading: "lane", least: 8, dispensable: None },
-    Column { heading: "state", least: 10, dispensable: None },
-    Column { heading: "agents", least: 8, dispensable: Some(2) },
-    Column { heading: "attempts", least: 8, dispensable: Some(1) },
-    Column { heading: "elapsed", least: 7, dispensable: Some(3) },
-    Column { heading: "note", least: 12, dispensable: None },
-];
-
-/// The word for a state in the table, where room is scarce.
-fn brief(state: LaneState) -> &'static str {
-    match state {
-        LaneState::NeedsApproval(_) => "needs approval",
-        LaneState::NeedsPerson => "needs you",
-        state => state.word(),
-    }
-}
-
-impl<'h> LaneSummary<'h> {
-    fn of(history: &'h RunHistory, lane: &'h LaneHistory, until: Timestamp) -> Self {
-        let waiting_for = history.waiting_for(lane);
-        let note = note(history, lane, waiting_for.as_ref());
-        Self { lane, elapsed: lane.elapsed(until), waiting_for, note }
-    }
-
-    pub fn worktree(&self) -> Option<String> {
-        self.lane.workplace.worktree.as_ref().map(|worktree| worktree.path.to_string_lossy().into_owned())
-    }
-
-    fn json(&self) -> Value {
+impl LaneSummary<'_> {
+    pub(super) fn json(&self) -> Value {
         let lane = self.lane;
         json!({
             "lane": lane.id,
@@ -243,20 +221,6 @@ impl<'h> LaneSummary<'h> {
             "note": self.note,
         })
     }
-
-    fn row(&self) -> Vec<Cell> {
-        let or_dash = |text: String| if text.is_empty() { "-".to_owned() } else { text };
-        let agents = agents(self.lane).into_iter().map(AgentName::as_str).collect::<Vec<_>>().join(", ");
-        let attempts = Some(self.lane.attempts()).filter(|count| *count > 0).map(|count| count.to_string());
-        vec![
-            (self.lane.id.to_string(), Tone::Plain),
-            (brief(self.lane.state).to_owned(), tone(self.lane.state)),
-            (or_dash(agents), Tone::Plain),
-            (or_dash(attempts.unwrap_or_default()), Tone::Plain),
-            (or_dash(self.elapsed.map(short).unwrap_or_default()), Tone::Plain),
-            (self.note.clone(), Tone::Plain),
-        ]
-    }
 }
 
 fn retry(retry: &Retry) -> Value {
@@ -272,86 +236,7 @@ fn running(job: &JobHistory) -> Value {
     })
 }
 
-pub fn tone(state: LaneState) -> Tone {
-    match state {
-        LaneState::Merged | LaneState::Proposed => Tone::Good,
-        LaneState::Failed => Tone::Bad,
-        LaneState::Blocked | LaneState::Stopped | LaneState::NeedsApproval(_) | LaneState::NeedsPerson => Tone::Warn,
-        LaneState::RolledBack => Tone::Warn,
-        LaneState::Waiting | LaneState::Skipped => Tone::Faint,
-        LaneState::Starting | LaneState::Running | LaneState::Testing => Tone::Busy,
-        LaneState::Reviewing | LaneState::Merging => Tone::Busy,
-    }
-}
-
-/// The agents that work now; when none does, those that have done something.
-fn agents(lane: &LaneHistory) -> Vec<&AgentName> {
-    let current: Vec<&AgentName> = lane.jobs.running.iter().filter_map(|job| job.job.agent()).collect();
-    if current.is_empty() { lane.agents.iter().map(|agent| &agent.name).collect() } else { current }
-}
-
-fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFor>) -> String {
-    if let Some(reason) = lane.reason() {
-        return clean(reason);
-    }
-    match (lane.state, waiting_for) {
-        (_, Some(WaitingFor::Lanes(lanes))) => waits_for_lanes(history, lanes),
-        (_, Some(WaitingFor::Place)) if history.run.finished.is_some() => "not begun".to_owned(),
-        (_, Some(WaitingFor::Place)) => "waits for a place".to_owned(),
-        (_, Some(WaitingFor::Until(moment))) => format!("tries again at {} UTC", moment.0.format("%H:%M:%S")),
-        (_, Some(WaitingFor::Approval(gate))) => format!("of its {gate}{}", size_of(lane, *gate)),
-        (_, Some(WaitingFor::Person(tasks))) => {
-            format!("for task {}", tasks.iter().map(TaskId::as_str).collect::<Vec<_>>().join(" and task "))
-        }
-        (LaneState::Merged | LaneState::Proposed, None) if any_broken(&lane.must_haves) => {
-            format!("{}; must-haves: {}", merged_note(history, lane), tally(&lane.must_haves))
-        }
-        (LaneState::Merged | LaneState::Proposed, None) => merged_note(history, lane),
-        (LaneState::Skipped, None) => lane.left_out.as_deref().map(clean).unwrap_or_default(),
-        (LaneState::RolledBack, None) => match lane.kept.len() {
-            0 => String::new(),
-            _ => format!("kept {}", clean(&lane.kept.join(", "))),
-        },
-        (LaneState::Stopped, None) => match unheeded(history, lane) {
-            Some(answer) => outlook(answer).to_owned(),
-            None => format!("in {}", lane.stage),
-        },
-        (state, None) if state.is_active() => activity(lane),
-        _ => String::new(),
-    }
-}
-
-fn waits_for_lanes(history: &RunHistory, lanes: &[LaneId]) -> String {
-    let named = lanes.iter().map(|id| match history.lane(id).map(|lane| lane.state) {
-        Some(state @ (LaneState::Failed | LaneState::Blocked | LaneState::Stopped | LaneState::RolledBack)) => {
-            format!("{id} ({})", state.word())
-        }
-        _ => id.to_string(),
-    });
-    format!("after {}", named.collect::<Vec<_>>().join(", "))
-}
-
-fn merged_note(history: &RunHistory, lane: &LaneHistory) -> String {
-    let kept = if lane.kept.is_empty() { String::new() } else { format!("; kept {}", clean(&lane.kept.join(", "))) };
-    match &lane.merge_commit {
-        None => "by an earlier run".to_owned(),
-        Some(_) if let Some(it) = &lane.pull_request => format!("{}{kept}", clean(&it.url)),
-        Some(commit) if history.run.merges() => format!("{}{kept}", commit.short()),
-        Some(_) => format!("on {}{kept}", lane.workplace.branch().unwrap_or("its branch")),
-    }
-}
-
-fn activity(lane: &LaneHistory) -> String {
-    let doing = lane.jobs.running.iter().map(|job| match job.job.task() {
-        Some(task) => format!("task {task}"),
-        None => job.job.role.word().to_owned(),
-    });
-    let mut words: Vec<String> = doing.collect();
-    words.extend(lane.counted_retries().next_back().map(Retry::describe));
-    words.join(", ")
-}
-
-fn push_wrapped(text: &mut String, sentence: &str, width: usize) {
+pub(super) fn push_wrapped(text: &mut String, sentence: &str, width: usize) {
     let mut used = 0;
     for word in sentence.split_whitespace() {
         let cells = super::cells::width(word);

@@ -3,13 +3,14 @@
 use super::cells::{cut, pad, width};
 use super::styles::{Styles, Tone};
 
-pub(super) type Cell = (String, Tone);
+pub(crate) type Cell = (String, Tone);
 
-/// A column: its heading, the fewest cells it is cut down to, and when it is left out: the lowest number first, without a
-/// number never.
-pub(super) struct Column {
+/// A column: its heading, the fewest cells it is cut down to, how many it has at least where there is room, and when it is
+/// left out: the lowest number first, without a number never.
+pub(crate) struct Column {
     pub(super) heading: &'static str,
     pub(super) least: usize,
+    pub(super) usual: usize,
     pub(super) dispensable: Option<u8>,
 }
 
@@ -17,11 +18,16 @@ const GAP: &str = "  ";
 
 /// Lines of at most `limit` cells: headings, then a line a row. Where the width does not suffice, columns are left out,
 /// then the widest column that may still be cut is cut, then the line is.
-pub(super) fn lines(columns: &[Column], rows: &[Vec<Cell>], limit: usize, styles: Styles) -> Vec<String> {
+pub(crate) fn lines(columns: &[Column], rows: &[Vec<Cell>], limit: usize, styles: Styles) -> Vec<String> {
+    let headings: Vec<Cell> = columns.iter().map(|column| (column.heading.to_owned(), Tone::Strong)).collect();
+    self::rows(columns, &[&[headings], rows].concat(), limit, styles)
+}
+
+/// The same without headings.
+pub(crate) fn rows(columns: &[Column], rows: &[Vec<Cell>], limit: usize, styles: Styles) -> Vec<String> {
     let shown = shown(columns, limit);
     let widths = fit(columns, &shown, rows, limit);
-    let headings: Vec<Cell> = columns.iter().map(|column| (column.heading.to_owned(), Tone::Strong)).collect();
-    std::iter::once(&headings).chain(rows).map(|row| line(row, &shown, &widths, limit, styles)).collect()
+    rows.iter().map(|row| line(row, &shown, &widths, limit, styles)).collect()
 }
 
 fn shown(columns: &[Column], limit: usize) -> Vec<usize> {
@@ -39,7 +45,7 @@ fn gaps(columns: usize) -> usize {
 }
 
 fn fit(columns: &[Column], shown: &[usize], rows: &[Vec<Cell>], limit: usize) -> Vec<usize> {
-    let natural = |at: usize| rows.iter().map(|row| width(&row[at].0)).chain([width(columns[at].heading)]).max();
+    let natural = |at: usize| rows.iter().map(|row| width(&row[at].0)).chain([columns[at].usual]).max();
     let mut widths: Vec<usize> = shown.iter().map(|&at| natural(at).unwrap_or_default()).collect();
     while widths.iter().sum::<usize>() + gaps(shown.len()) > limit {
         let shrinkable = (0..widths.len()).filter(|&at| widths[at] > columns[shown[at]].least);

@@ -6,4 +6,4 @@ mod stream;
 
 pub use catalogue::{Catalogue, check};
 pub use said::Said;
-pub use stream::{Stream, shown};
+pub use stream::{Stream, said_in};

@@ -13,9 +13,14 @@ use crate::model::{Dollars, Session, Transcript, Usage};
 /// How much of a message is kept, in characters.
 const LONGEST_MESSAGE: usize = 2_000;
 
-/// What a single line of a stream says, in one line for people; `None`: nothing that they would want to know.
-pub fn shown(runner: &Runner, line: &str) -> Option<String> {
-    Stream::new(runner).read(line).iter().flat_map(Said::lines).last().filter(|line| !line.trim().is_empty())
+/// What these lines from anywhere in a stream say, in lines for people that are not blank.
+pub fn said_in(runner: &Runner, lines: &[String]) -> Vec<String> {
+    let mut stream = Stream::new(runner);
+    let mut said: Vec<Said> = lines.iter().flat_map(|line| stream.read(line)).collect();
+    said.extend(stream.flush());
+    // Part of an event is nothing to read.
+    said.retain(|said| !matches!(said, Said::Line(line) if line.trim_start().starts_with('{') || line.ends_with('}')));
+    said.iter().flat_map(Said::lines).filter(|line| !line.trim().is_empty()).collect()
 }
 
 /// Reads the event stream of a runner line by line, and folds it into a [`Transcript`].

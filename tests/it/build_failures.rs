@@ -68,7 +68,11 @@ fn what_nobody_understands_is_tried_once_and_then_escalated_with_the_log_kept() 
     let gate = "[gates]\ncheckpoint = ['echo >> $SCRATCH/gate; echo gibberish; exit 9']\n";
     env.plan(&plan(gate).replace("MORE", "retries = 5\n"));
     let ended = env.execute(&["--max-parallel", "1"]).exits(1);
-    ended.says(&["class    unknown", "gibberish", "output.log", "needs a decision. What you can do:"]);
+    ended.says(&["  gibberish\n  lanekeeper status r1 L\n"]);
+    let page = env.lanekeeper(&["status", "r1", "L"]).exits(0).stdout;
+    for said in ["\nunknown\n", "| gibberish", "output.log", "needs a decision. What you can do:"] {
+        assert!(page.contains(said), "{said} is not in {page}");
+    }
     // Who comes in while the first one fixes it changes nothing about that one try.
     let mut began: Vec<String> = env.scratch("began").lines().map(str::to_owned).collect();
     began.sort_unstable();

@@ -31,6 +31,7 @@ mod init;
 mod jobs;
 mod lane_plans;
 mod list;
+mod live;
 mod mcp;
 mod merge;
 mod misbehaving;

@@ -181,7 +181,7 @@ fn every_command_that_is_told_can_be_pasted_wherever_the_files_are() {
         elsewhere("[[lane]]\nid = \"L\"\nretries = 0\ncommand = '[ -e \"$SCRATCH/help\" ] && echo l > l.txt'\n");
     let mut commands = commands_in(&told);
     let words = |command: &str| commands.iter().any(|line| line.contains(&format!(" {command} r1")));
-    assert!(["resume", "rollback", "logs"].into_iter().all(words), "{commands:?}");
+    assert!(["resume", "rollback", "status"].into_iter().all(words), "{commands:?}");
     // What ends the run comes last.
     commands.sort_by_key(|line| line.contains(" rollback "));
     for line in &commands {

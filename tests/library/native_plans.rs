@@ -287,14 +287,14 @@ fn a_plan_is_shown_with_what_follows_from_it() {
     3 lanes, 2 waves, onto main, merge local, at most 4 agents at once
 
     SL-SCHEMA  Ledger schema
-      wave 1, at most 18m00s
+      wave 1, at most 18m
       owns src/ledger/**, migrations
       uses heavy
       setup  $ npm ci
       agent claude  $ claude --print
-        task 1: Tables, at most 10m00s
+        task 1: Tables, at most 10m
           verify  $ cargo check
-        task 2: Indexes, at most 8m00s
+        task 2: Indexes, at most 8m
       tests  $ cargo test ledger
 
     SL-API  HTTP API
@@ -304,22 +304,22 @@ fn a_plan_is_shown_with_what_follows_from_it() {
       approval plan, changes
       copy .env, target/**
       agent analyst (requirements)  $ claude --print
-        task report, at most 5m00s
+        task report, at most 5m
       agent engineer  $ ./agents/engineer.sh --fast
-        task routes, at most 30m00s
-        task notes: Tell in CHANGES.md what is new, at most 30m00s
+        task routes, at most 30m
+        task notes: Tell in CHANGES.md what is new, at most 30m
       agent tester  $ claude --print
-        task tests, at most 30m00s
-        task notes: Tell in CHANGES.md what is new, at most 30m00s
+        task tests, at most 30m
+        task notes: Tell in CHANGES.md what is new, at most 30m
       agent reviewer (review)  $ codex --print
-        task review, at most 30m00s
+        task review, at most 30m
 
     SL-DOCS
-      wave 1, at most 30m00s
+      wave 1, at most 30m
       owns docs, *.md
       setup  $ npm ci
       agent agent  $ ./write-docs.sh
-        task 1, at most 30m00s
+        task 1, at most 30m
 
     critical path  SL-SCHEMA -> SL-API (2h53m)
     kept apart     SL-SCHEMA, SL-DOCS
@@ -333,62 +333,62 @@ fn a_plan_is_shown_with_what_follows_from_it() {
     8 lanes, 3 waves
 
     first
-      wave 1, at most 10m00s
+      wave 1, at most 10m
       owns src/**
       agent agent  $ ./work.sh
-        task 1, at most 10m00s
+        task 1, at most 10m
       no gate: nothing judges the work before it is merged
 
     between
-      wave 2, at most 10m00s, after first
+      wave 2, at most 10m, after first
       agent agent  $ ./work.sh
-        task 1, at most 10m00s
+        task 1, at most 10m
       no gate: nothing judges the work before it is merged
 
     last
-      wave 3, at most 10m00s, after between
+      wave 3, at most 10m, after between
       owns src/main.rs
       agent agent  $ ./work.sh
-        task 1, at most 10m00s
+        task 1, at most 10m
       no gate: nothing judges the work before it is merged
 
     apart
-      wave 1, at most 10m00s
+      wave 1, at most 10m
       owns docs/**
       agent agent  $ ./work.sh
-        task 1, at most 10m00s
+        task 1, at most 10m
       no gate: nothing judges the work before it is merged
 
     apart-too
-      wave 1, at most 10m00s
+      wave 1, at most 10m
       owns docs/index.md
       agent agent  $ ./work.sh
-        task 1, at most 10m00s
+        task 1, at most 10m
       no gate: nothing judges the work before it is merged
 
     pooled
-      wave 1, at most 10m00s
+      wave 1, at most 10m
       owns schema.sql
       uses schema
       agent agent  $ ./work.sh
-        task 1, at most 10m00s
+        task 1, at most 10m
       no gate: nothing judges the work before it is merged
 
     pooled-too
-      wave 1, at most 10m00s
+      wave 1, at most 10m
       owns schema.sql
       uses schema
       agent agent  $ ./work.sh
-        task 1, at most 10m00s
+        task 1, at most 10m
       no gate: nothing judges the work before it is merged
 
     reader
-      wave 1, at most 10m00s
+      wave 1, at most 10m
       agent agent  $ ./work.sh
-        task 1, at most 10m00s
+        task 1, at most 10m
       no gate: nothing judges the work before it is merged
 
-    critical path  first -> between -> last (30m00s)
+    critical path  first -> between -> last (30m)
     kept apart     apart, apart-too
     shared files   first (src/**), last (src/main.rs), for example src/main.rs
     shared files   apart (docs/**), apart-too (docs/index.md), for example docs/index.md

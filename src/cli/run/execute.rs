@@ -8,6 +8,7 @@ use chrono::{Local, Offset};
 use super::locked_run::LockedRun;
 use super::switches::SwitchWatch;
 use crate::cli::args::Format;
+use crate::cli::last_said::LastSaid;
 use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::cli::{ci, notify, report};
@@ -17,11 +18,11 @@ use crate::executor::{Executor, RunClock};
 use crate::forge::Forge;
 use crate::fs::{atomic, regular_file};
 use crate::model::{Ci, JobId, Plan};
-use crate::process;
-use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for};
+use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};
+use crate::projection::RunHistory;
+use crate::projection::ending::ending;
 use crate::projection::escalation::Escalation;
 use crate::projection::summary::{Summary, SummaryContext};
-use crate::projection::{RunHistory, failures};
 use crate::settings::{Origin, Progress, Settings};
 use crate::state_sync::{Follower, Source};
 use crate::store::RunDirectory;
@@ -120,24 +121,16 @@ fn reporters<'a>(
     let redraws = std::io::stderr().is_terminal() && watched;
     match choose(settings.progress.value, redraws, term) {
         Progress::Live => {
-            let directory = directory.clone();
-            let last_line = move |job: &JobId| {
-                let line = process::last_line(&process::output_log(&directory.job(job))).ok().flatten()?;
-                match plan.runner_of(job).filter(|runner| runner.has_stream()) {
-                    Some(runner) => crate::runner::shown(runner, &line),
-                    None => Some(line),
-                }
-            };
-            fan_out.with("live", Live::stderr(Box::new(last_line), offset, styles))
+            let last_said = LastSaid::new(directory.clone(), Some(plan));
+            let last_said = Box::new(move |job: &JobId| last_said.of(job));
+            let screen = Box::new(|| terminal_size(std::io::stderr(), 80));
+            fan_out.with("live", Live::new(std::io::stderr(), screen, last_said, offset, styles))
         }
         Progress::Plain | Progress::Auto => fan_out.with("plain", Plain::new(std::io::stderr(), offset, styles)),
         Progress::Json => fan_out.with("json", Jsonl::new(std::io::stdout())),
         Progress::None => fan_out,
     }
 }
-
-/// How many escalations are printed; the others are in the file.
-const PRINTED: usize = 3;
 
 fn keep_escalations(context: &Context, summary: &Summary, directory: &RunDirectory) {
     let texts: Vec<String> = summary.escalations.iter().map(Escalation::render).collect();
@@ -146,11 +139,11 @@ fn keep_escalations(context: &Context, summary: &Summary, directory: &RunDirecto
         texts => atomic::write(&directory.escalations(), texts.join("\n---\n\n").as_bytes()),
     };
     if let Err(error) = kept {
-        context.printer.note(format!("the decision is printed below but not saved: {error}"));
+        context.printer.note(format!("the decisions are not saved: {error}"));
     }
 }
 
-/// The table at the end, and what to type next: on standard error, because standard output may be JSON events.
+/// What became of the run, and what to type next: on standard error, because standard output may be JSON events.
 fn summarize(within: &RepositoryContext<'_>, view: &RunHistory, started: &RunStarted) -> Result<()> {
     let (context, program, directory) = (within.context, within.state.program(), &within.state.run(&started.run_id));
     let summary = Summary::of(view, SummaryContext { now: now(), program: &program, held: false });
@@ -163,17 +156,8 @@ fn summarize(within: &RepositoryContext<'_>, view: &RunHistory, started: &RunSta
         return context.printer.json(&value);
     }
     let styles = styles_for(&std::io::stderr());
-    let output = |job: &JobId| process::output_log(&directory.job(job));
+    let text = ending(&summary, &program, terminal_size(std::io::stderr(), 80).1, styles);
     let looked_at = ci::service(&within.settings, &context.environment) == Ci::Github;
-    let say = |text: String| context.printer.note(if looked_at { ci::without_commands(&text) } else { text });
-    say(failures::failures(view, &output, 80, styles));
-    for escalation in summary.escalations.iter().take(PRINTED) {
-        say(escalation.render());
-    }
-    if summary.escalations.len() > PRINTED {
-        let (more, place) = (summary.escalations.len() - PRINTED, directory.escalations());
-        context.printer.note(format!("{more} more of these: {}", place.display()));
-    }
-    say(summary.render(80, styles));
+    context.printer.note(if looked_at { ci::without_commands(&text) } else { text });
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::git::command::GitError;
 use crate::model::text::shell_line;
-use crate::model::time::short;
+use crate::model::time::exact;
 use crate::model::{is_display_variable, is_foreign_git_variable, is_transport_variable};
 use crate::time_limit::output_within;
 use crate::timing::{TARGET, outside};
@@ -20,7 +20,7 @@ pub enum ProgramError {
     Start { directory: PathBuf, source: io::Error },
     #[error("`{command}` in {directory} {}: {}", ended(*.code), .stderr.trim())]
     Failed { command: String, directory: PathBuf, code: Option<i32>, stderr: String },
-    #[error("`{command}` in {directory} was stopped after {}", short(*.limit))]
+    #[error("`{command}` in {directory} was stopped after {}", exact(*.limit))]
     TimedOut { command: String, directory: PathBuf, limit: Duration },
 }
 

@@ -7,7 +7,7 @@ use super::{Explanation, InterfaceExplanation, LaneExplanation, Shared};
 use crate::model::plan::{EdgeOrigin, OwnershipRule, Skipped};
 use crate::model::safe_text::visible_line;
 use crate::model::text::counted;
-use crate::model::time::short;
+use crate::model::time::exact;
 use crate::model::{Agent, CommandLine, LaneId, MustHaves, Round, TaskId, UNSET_RUNNER};
 
 impl fmt::Display for Explanation {
@@ -16,7 +16,7 @@ impl fmt::Display for Explanation {
         self.title.iter().try_for_each(|title| write!(f, ": {}", visible_line(title)))?;
         writeln!(f, "\n{}", self.summary())?;
         self.lanes.iter().try_for_each(|lane| write!(f, "\n{lane}"))?;
-        writeln!(f, "\ncritical path  {} ({})", joined(&self.critical_path, " -> "), short(self.critical_time))?;
+        writeln!(f, "\ncritical path  {} ({})", joined(&self.critical_path, " -> "), exact(self.critical_time))?;
         for (one, other) in self.exclusions.iter().filter(|pair| self.turn(pair).is_none()) {
             writeln!(f, "kept apart     {one}, {other}")?;
         }
@@ -62,7 +62,7 @@ impl fmt::Display for LaneExplanation {
         write!(f, "{}", lane.id)?;
         lane.name.iter().try_for_each(|name| write!(f, "  {}", visible_line(name)))?;
         writeln!(f)?;
-        writeln!(f, "  wave {}, at most {}{}", self.wave, short(self.time), self.after())?;
+        writeln!(f, "  wave {}, at most {}{}", self.wave, exact(self.time), self.after())?;
         for (on, origin) in &self.because {
             match origin {
                 EdgeOrigin::Blocks => writeln!(f, "  after {on} because that one says that it blocks this one")?,
@@ -112,7 +112,7 @@ fn write_agent(f: &mut fmt::Formatter<'_>, agent: &Agent, limits_ms: &[u64]) -> 
         write!(f, "    task {}", task_title(&task.id, task.name.as_deref()))?;
         match task.kind.is_human() {
             true => writeln!(f, ", a person's ({})", task.kind)?,
-            false => writeln!(f, ", at most {}", short(Duration::from_millis(*limit)))?,
+            false => writeln!(f, ", at most {}", exact(Duration::from_millis(*limit)))?,
         }
         write_commands(f, "    ", "  verify", &task.verify)?;
     }

@@ -16,7 +16,7 @@ use super::status::StatusFile;
 use super::termination::{Signal, StopRequest, Termination};
 use crate::fs::regular_file::{Links, open_with};
 use crate::model::text::counted;
-use crate::model::time::short;
+use crate::model::time::exact;
 use crate::model::{CommandLine, ExitCause, JobExit, JobSpec, OnOrphan, ProcessId, is_foreign_git_variable};
 use crate::process::files::{JobFiles, Marker, TOKEN_VARIABLE, now};
 use crate::process::launch::LAUNCHER_VARIABLE;
@@ -227,7 +227,7 @@ impl<'a> Runner<'a> {
             requests.into_iter().filter_map(|request| self.termination.request(request, now)).collect();
         if let Some(signal) = self.termination.due(now) {
             if signal == Signal::Terminate {
-                self.notes.push(format!("the time limit of {} passed", short(self.spec.timeout.unwrap_or_default())));
+                self.notes.push(format!("the time limit of {} passed", exact(self.spec.timeout.unwrap_or_default())));
             }
             signals.push(signal);
         }

@@ -145,6 +145,11 @@ impl JobHistory {
         self.exit.as_ref().map_or((self.since, now), |exit| (exit.started_at, exit.finished_at))
     }
 
+    /// The same of a job without a known end: until `now` if its supervisor runs, else no time.
+    pub fn ran(&self, now: Timestamp) -> (Timestamp, Timestamp) {
+        self.span(if self.running { now } else { self.since })
+    }
+
     pub fn passed(&self) -> Option<bool> {
         self.exit.as_ref().map(JobExit::passed)
     }

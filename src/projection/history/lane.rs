@@ -1,7 +1,5 @@
 //! One lane, as its events so far describe it.
 
-use std::time::Duration;
-
 use serde::Serialize;
 
 use super::job::{AgentStatus, JobHistory, Jobs, Retry};
@@ -26,8 +24,8 @@ pub struct LaneHistory {
     pub approval: Vec<Approval>,
     /// The user's tasks and what each asks, where the plan is known.
     pub people: Vec<(TaskId, String)>,
-    /// The last task of each agent, where the plan is known.
-    pub(super) last_tasks: Vec<(AgentName, TaskId)>,
+    /// The tasks of each agent, where the plan is known.
+    pub tasks: Vec<(AgentName, Vec<TaskId>)>,
 
     /// Follows from the rest and from the run.
     pub state: LaneState,
@@ -168,7 +166,7 @@ impl LaneHistory {
             has_gate: None,
             approval: Vec::new(),
             people: Vec::new(),
-            last_tasks: Vec::new(),
+            tasks: Vec::new(),
             state: LaneState::Waiting,
             stage: LaneStage::Waiting,
             transitions: Vec::new(),
@@ -213,10 +211,10 @@ impl LaneHistory {
         let tasks = lane.agents.iter().flat_map(|agent| &agent.tasks).filter(|task| task.kind.is_human());
         let mut people: Vec<_> = tasks.map(|task| (task.id.clone(), question(task))).collect();
         people.dedup();
-        let last_task = |agent: &Agent| Some((agent.name.clone(), agent.tasks.last()?.id.clone()));
-        let last_tasks = lane.agents.iter().filter_map(last_task).collect();
+        let of_agent = |agent: &Agent| (agent.name.clone(), agent.tasks.iter().map(|task| task.id.clone()).collect());
+        let tasks = lane.agents.iter().map(of_agent).collect();
         let (name, approval) = (lane.name.clone(), lane.approval.clone());
-        Self { name, approval, people, last_tasks, ..Self::new(lane.id.clone()) }
+        Self { name, approval, people, tasks, ..Self::new(lane.id.clone()) }
     }
 
     pub fn is_merged(&self) -> bool {
@@ -251,11 +249,6 @@ impl LaneHistory {
     pub fn retries_of(&self, agent: &AgentName) -> u32 {
         let own = self.retries.iter().filter(|retry| retry.agent == *agent && retry.level == RetryLevel::Retry);
         u32::try_from(own.count()).unwrap_or(u32::MAX)
-    }
-
-    /// How long it has taken until `now`, or took; `None` before it began.
-    pub fn elapsed(&self, now: Timestamp) -> Option<Duration> {
-        self.started.map(|started| self.finished.unwrap_or(now).since(started))
     }
 
     pub fn reason(&self) -> Option<&str> {

@@ -211,7 +211,12 @@ impl LaneHistory {
 
     fn job_exited(&mut self, job: &JobId, exit: &JobExit, report: Option<&AgentReport>) {
         let (JobRole::Attempt { agent, task } | JobRole::Verify { agent, task }) = &job.role else { return };
-        let is_last = self.last_tasks.iter().find(|(name, _)| name == agent).is_none_or(|(_, last)| last == task);
+        let is_last = self
+            .tasks
+            .iter()
+            .find(|(name, _)| name == agent)
+            .and_then(|(_, tasks)| tasks.last())
+            .is_none_or(|last| last == task);
         let status = match (exit.cause, report.map(|report| report.status.as_str())) {
             // Not the agent's failure: it resumes where it was.
             (ExitCause::Stopped | ExitCause::Lost, _) => AgentStatus::Working,

@@ -18,7 +18,7 @@ pub use job::{JobHistory, Retry};
 pub use lane::{AnswerView, Ending, FailureView, LaneHistory, SnapshotView, Span};
 pub use run::{InterfaceView, RunFacts};
 pub use state::{LaneState, WaitingFor};
-pub use waits::Wait;
+pub use waits::{Wait, WaitReason};
 pub use workplace::{Workplace, worktree_link};
 
 /// A run, as its events so far describe it. Events in any order are accepted; lanes that no plan named are added at the

@@ -11,7 +11,8 @@ use super::waits::{MergeQueue, Wait};
 use super::workplace::{Workplace, worktree_link};
 use crate::event::{Event, Owner, Record, RunOutcome, RunStarted, StopReason};
 use crate::model::{
-    AgentName, Budget, CommitId, JobExit, LaneId, MergeMode, PhaseId, Plan, RunId, Timestamp, Usage, plan::Interface,
+    AgentName, Budget, CommitId, ExitCause, JobExit, LaneId, MergeMode, PhaseId, Plan, RunId, Timestamp, Usage,
+    plan::Interface,
 };
 
 #[derive(Debug, Clone, Default)]
@@ -46,7 +47,7 @@ pub struct RunFacts {
     /// Where the final gate runs.
     pub workplace: Workplace,
     pub notes: Vec<NoteView>,
-    /// When no process worked on the run.
+    /// When no process worked on the run, neither Lanekeeper nor a job that outlived it.
     pub rests: Vec<Span>,
     /// When git worked for no lane.
     pub git: Vec<Span>,
@@ -163,10 +164,24 @@ impl RunFacts {
         (self.outcome, self.code, self.finished) = (None, None, None);
     }
 
+    /// A job that outlived Lanekeeper worked on the run until its end.
+    fn worked_on(&mut self, exit: &JobExit) {
+        // Nothing is known of the end of a lost job.
+        if matches!(exit.cause, ExitCause::Lost | ExitCause::NotStarted) {
+            return;
+        }
+        for (from, until) in self.rests.iter_mut().filter(|(_, until)| exit.started_at < *until) {
+            *from = exit.finished_at.min(*until).max(*from);
+        }
+    }
+
     /// Notes what an event of any lane, or of none, means for the run. `last`: when the event before was recorded.
     pub(super) fn note(&mut self, record: &Record, last: Option<Timestamp>) {
         match &record.event {
-            Event::JobExited { transcript: Some(transcript), .. } => self.used += transcript.usage,
+            Event::JobExited { exit, transcript, .. } => {
+                self.used += transcript.as_ref().map(|transcript| transcript.usage).unwrap_or_default();
+                self.worked_on(exit);
+            }
             // Until then no process worked on the run, on this machine or another.
             Event::RunResumed { .. } | Event::RunMoved(_) => self.rests.extend(last.map(|last| (last, record.at))),
             Event::Noted { lane, message } => {

@@ -2,9 +2,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::event::{LaneStage, RunOutcome, StopReason};
-use crate::model::{Approval, CheckpointStatus, Stage};
+use crate::model::{Approval, CheckpointStatus, JobId, Stage};
 use crate::projection::checkpoints::CheckpointFold;
-use crate::projection::failures::failures;
+use crate::projection::ending::ending;
+use crate::projection::lane_page::LanePage;
 use crate::projection::line::narrate;
 use crate::projection::styles::Styles;
 use crate::projection::summary::{Summary, SummaryContext};
@@ -193,6 +194,12 @@ proptest! {
         let summary = Summary::of(&seen, SummaryContext { now: at(80), program: &program, held: width % 2 == 0 });
         summary.render(width, Styles::coloured());
         prop_assert!(serde_json::to_string(&summary).is_ok());
-        failures(&seen, &|job| job.directory(), width, Styles::plain());
+        ending(&summary, &program, width, Styles::plain());
+        for lane in &summary.lanes {
+            let output_of = |job: &JobId| (job.directory(), Vec::new());
+            let page = LanePage { summary: &summary, lane, program: &program, output_of: &output_of };
+            page.render(width, Styles::plain());
+            prop_assert!(page.json().is_object());
+        }
     }
 }

@@ -37,20 +37,20 @@ fn a_run_reads_as_a_story() {
     12:00:00 run P1-SL-AUTH-20251227 of P1 started on main at aaaaaaaaaa
     12:00:01 SL-1: starts
     12:00:10 SL-1 engineer: attempt 1 started (task 1)
-    12:01:11 SL-1 engineer: attempt 1 (task 1) failed after 1m00s (exit code 101): cargo test auth
+    12:01:11 SL-1 engineer: attempt 1 (task 1) failed after 1m 00s (exit code 101): cargo test auth
     12:01:12 SL-1 engineer: TypeError: undefined is not a function
-    12:01:13 SL-1 engineer: retry 1 of 3 in 5.0s
+    12:01:13 SL-1 engineer: retry 1 of 3 in 5s
     12:01:15 SL-1 engineer: attempt 2 started (task 1)
-    12:02:16 SL-1 engineer: attempt 2 (task 1) finished in 1m00s
+    12:02:16 SL-1 engineer: attempt 2 (task 1) finished in 1m 00s
     12:02:18 SL-1: tests started
-    12:03:19 SL-1: tests passed in 1m00s
+    12:03:19 SL-1: tests passed in 1m 00s
     12:03:20 SL-1: waits for your approval of its changes (lanekeeper diff P1-SL-AUTH-20251227 SL-1)
     12:03:21 SL-1: changes approved: schöne Arbeit weiter so
     12:03:22 SL-1 engineer: changed 1 file
     12:03:23 SL-1 engineer: merged into the lane at cccccccccc
-    12:03:27 SL-1: merged into main at dddddddddd after 3m26s
+    12:03:27 SL-1: merged into main at dddddddddd after 3m 26s
     12:03:31 SL-2: failed: TypeError: undefined is not a function
-    12:03:32 run failed after 3m32s: 1 of 2 lanes merged
+    12:03:32 run failed after 3m 32s: 1 of 2 lanes merged
     12:03:33 run resumed (number 1)
     "#);
 }

@@ -38,7 +38,7 @@ fn it_tells_what_was_done_and_how_to_go_on() {
     let expected = "Lane `SL-1` of phase P1 (Billing), run `P1-SL-AUTH-20251227`.\n\
         \nTo be merged after https://example.com/1.\n\
         \n## Work\n\n- `engineer` (implementation), 2 attempts\n  - task `1`: Tables\n\
-        \n## Tests\n\n- `cargo test ledger`\n\nExit code 0 after 1m00s.\n\
+        \n## Tests\n\n- `cargo test ledger`\n\nExit code 0 after 1m 00s.\n\
         \n## Must-haves\n\n";
     assert!(text.1.starts_with(expected), "{}", text.1);
     for part in [

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::clock::{Clock, Span, covered, milliseconds};
 use crate::model::{LaneId, Timestamp};
+use crate::projection::clock::{Clock, Span, covered, milliseconds};
 use crate::projection::history::{self, FailureView, JobHistory, LaneHistory, RunHistory};
 use crate::projection::summary::LaneSummary;
 
@@ -88,8 +88,7 @@ impl Reporter<'_> {
 
     pub(super) fn jobs<'h>(&self, jobs: impl Iterator<Item = &'h JobHistory>) -> Vec<JobReport<'h>> {
         let report = |job: &'h JobHistory| {
-            // The end of a job that does not run and has none will never be known.
-            let (started, ended) = job.span(if job.running { self.until } else { job.since });
+            let (started, ended) = job.ran(self.until);
             JobReport {
                 job,
                 started,

@@ -6,9 +6,10 @@ use super::escape::{fenced, html, inline};
 use super::lanes::{JobReport, LaneReport, last_runs};
 use super::{ExecutionReport, drawing, text};
 use crate::model::must_haves::tally;
-use crate::model::text::counted;
+use crate::model::text::{counted, shell_line};
 use crate::model::time::short;
 use crate::model::{Finding, Verdict};
+use crate::projection::escalation::Choice;
 use crate::projection::history::{FailureView, JobHistory, LaneHistory};
 
 const DRAWING: usize = 100;
@@ -19,6 +20,7 @@ pub fn markdown(report: &ExecutionReport<'_>, limit: usize) -> String {
     page.block(&head(report));
     lanes(&mut page, report);
     next_steps(&mut page, report);
+    decisions(&mut page, report);
     failures(&mut page, report);
     must_haves(&mut page, report);
     gates(&mut page, report);
@@ -117,6 +119,22 @@ fn next_steps(page: &mut Page, report: &ExecutionReport<'_>) {
         let commands: Vec<String> = step.shell_lines().collect();
         let commands = if commands.is_empty() { String::new() } else { fenced(&commands.join("\n"), "sh") };
         page.block(&format!("{heading}\n{}\n\n{commands}", inline(&step.reason)));
+    }
+}
+
+/// What only the user can decide, folded; the commands are those of [`next_steps`] and more.
+fn decisions(page: &mut Page, report: &ExecutionReport<'_>) {
+    for escalation in &report.summary.escalations {
+        let subject = escalation.lane.as_ref().map_or("the phase", |lane| lane.as_str());
+        let facts = [
+            ("reason", Some(escalation.issue.clone())),
+            ("stage", Some(escalation.current_state.clone())),
+            ("attempts", Some(escalation.recovery_attempts.clone())),
+            ("impact", Some(escalation.impact.clone())),
+        ];
+        let option = |choice: &Choice| format!("# {}\n{}", choice.what, shell_line(&choice.command));
+        let options: Vec<String> = escalation.options.iter().map(option).collect();
+        page.block(&details(&format!("To decide: {subject}"), &facts, std::iter::empty(), &options));
     }
 }
 

@@ -2,7 +2,6 @@
 //! written. [`ExecutionReport::render`] is the one place that a new format is added to.
 
 mod annotations;
-mod clock;
 mod code_quality;
 mod drawing;
 mod escape;
@@ -17,7 +16,6 @@ mod timeline;
 use super::history::RunHistory;
 use super::summary::{Summary, SummaryContext};
 use crate::model::PhaseId;
-use clock::Clock;
 use lanes::{JobReport, LaneReport, Reporter};
 use timeline::{Timeline, Times};
 
@@ -43,7 +41,7 @@ impl<'h> ExecutionReport<'h> {
         let summary = Summary::of(history, context);
         let run = &history.run;
         let until = summary.until;
-        let clock = Clock::new(run.started.unwrap_or(until), run.rests.clone());
+        let clock = history.clock(until);
         let reporter = Reporter { until, clock: &clock };
         let lanes = reporter.lanes(history, &summary.lanes);
         let final_gate = reporter.jobs(run.jobs.all());

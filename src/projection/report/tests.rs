@@ -53,11 +53,11 @@ fn the_time_of_a_run_is_told_beside_what_was_possible() {
     assert_eq!(times.delayed_ms, 5_000, "the first retry was put off");
     assert_eq!(times.makespan_ms, times.busy_ms + times.delayed_ms + times.git_ms + times.overhead_ms);
     insta::assert_snapshot!(drawing::lines(&report, 80).join("\n"), @"
-    * SL-1             |.###########..##########..                         | 2m25s
-        engineer/1 1 ! | ###########                                       | 1m00s
-        engineer/1 2   |              ##########                           | 1m00s
-    * SL-2             |                          ..###########=========== | 2m15s
-        engineer/1 1   |                            ###########            | 1m00s
+    * SL-1             |.###########..##########..                         | 2m 25s
+        engineer/1 1 ! | ###########                                       | 1m 00s
+        engineer/1 2   |              ##########                           | 1m 00s
+    * SL-2             |                          ..###########=========== | 2m 15s
+        engineer/1 1   |                            ###########            | 1m 00s
     ");
 }
 
@@ -74,7 +74,7 @@ fn the_overhead_of_a_lane_is_what_neither_jobs_nor_git_nor_waiting_took() {
     assert_eq!((report.times.lanes_ms, report.times.lanes_overhead_ms), (73_000, times.overhead_ms));
     assert_eq!(report.times.git_ms, 3500);
     let text = rendered(&report, ReportFormat::Text);
-    assert!(text.contains("Lanes: 1m13s in all, of which 8.5s (11.7 %)"), "{text}");
+    assert!(text.contains("Lanes: 1m 13s in all, of which 8s (11.7 %)"), "{text}");
 }
 
 #[test]

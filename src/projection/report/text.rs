@@ -6,6 +6,7 @@ use super::{ExecutionReport, drawing};
 use crate::model::AgentName;
 use crate::model::time::short;
 use crate::projection::cells::clean;
+use crate::projection::escalation::Escalation;
 use crate::projection::history::{LaneHistory, SnapshotView};
 use crate::projection::styles::{Styles, Tone};
 
@@ -19,10 +20,16 @@ pub(super) fn text(report: &ExecutionReport<'_>, width: usize, styles: Styles) -
     };
     section("Timeline", drawing::lines(report, width));
     section("Times", times(report));
+    section("To decide", decisions(report));
     section("Lanes without a gate", without_gate(report));
     section("What failed on the way", failures(report));
     section("Snapshots", snapshots(report));
     text
+}
+
+/// What only the user can decide, with the commands.
+fn decisions(report: &ExecutionReport<'_>) -> Vec<String> {
+    report.summary.escalations.iter().map(Escalation::render).collect()
 }
 
 /// The lanes whose work no gate judged, in a sentence.
@@ -71,8 +78,11 @@ pub(super) fn times(report: &ExecutionReport<'_>) -> Vec<String> {
             per_cent(times.lanes_overhead_ms, times.lanes_ms),
         ),
     ];
+    if times.waiting_ms > 0 {
+        lines.push(format!("Waiting for you: {}.", time(times.waiting_ms)));
+    }
     if times.at_rest_ms > 0 {
-        lines.push(format!("Idle between sessions: {}.", time(times.at_rest_ms)));
+        lines.push(format!("Idle: {}, in which no process worked on the run.", time(times.at_rest_ms)));
     }
     lines
 }

@@ -2,9 +2,9 @@
 
 use serde::Serialize;
 
-use super::clock::{Span, covered};
 use super::lanes::{JobReport, LaneReport, Reporter};
 use crate::model::{AgentName, Dag, LaneId, LaneIndex, TaskId, Timestamp};
+use crate::projection::clock::{Span, covered};
 use crate::projection::history::{self, RunHistory};
 
 /// All times are milliseconds on the run's clock, which stops while no process works on it.
@@ -33,8 +33,8 @@ pub struct Bar {
     pub critical: bool,
 }
 
-/// Where the time of a run went, in milliseconds. Time at rest is between the last event before a stop, an end or a crash
-/// and the resume after it; all others are without it.
+/// Where the time of a run went, in milliseconds; [`times::Times`](crate::projection::times::Times) defines the first
+/// four. All but the time at rest are without it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Times {
     pub makespan_ms: u64,
@@ -42,6 +42,8 @@ pub struct Times {
     pub at_rest_ms: u64,
     /// All attempts of agents together.
     pub work_ms: u64,
+    /// While at least one lane waited for a person.
+    pub waiting_ms: u64,
     /// The most agents that worked at once.
     pub max_parallel: u32,
     /// The agents and gates along the critical path.
@@ -121,9 +123,8 @@ impl Timed<'_> {
 
     fn times(&self, critical_path_ms: u64) -> Times {
         let (run, Reporter { until, clock }) = (&self.history.run, self.reporter);
-        let makespan_ms = clock.at(*until);
-        let attempts = self.lanes.iter().flat_map(|lane| &lane.attempts);
-        let work_ms = attempts.map(|job| job.span.1 - job.span.0).sum();
+        let of_run = self.history.times(*until);
+        let (makespan_ms, work_ms) = (of_run.elapsed, of_run.work);
         let max_parallel = run.start.as_ref().map_or(1, |start| start.options.max_parallel);
         let jobs = self.lanes.iter().flat_map(LaneReport::jobs).chain(self.final_gate);
         let mut spans: Vec<Span> = jobs.map(|job| job.span).collect();
@@ -136,8 +137,9 @@ impl Timed<'_> {
         let accounted = covered(spans);
         Times {
             makespan_ms,
-            at_rest_ms: clock.rested(*until),
+            at_rest_ms: of_run.idle,
             work_ms,
+            waiting_ms: of_run.waiting,
             max_parallel,
             critical_path_ms,
             lower_bound_ms: critical_path_ms.max(u64::div_ceil(work_ms, u64::from(max_parallel.max(1)))),

@@ -31,20 +31,22 @@ fn a_run_that_goes_on_tells_who_works_and_who_waits() {
     let story = schema_merged().opened("SL-WEB", 1).retried("SL-WEB", 1, 3).job(&attempt("SL-WEB", "engineer", 2));
     let story = story.opened("SL-API", 3).wait(5000);
     let story = story.moved("SL-API", LaneStage::Implementation, LaneStage::AwaitingUserApproval);
-    insta::assert_snapshot!(text(&story, true), @r#"
-    P1 Billing · running · 1h26m · run P1-SL-AUTH-20251227
+    insta::assert_snapshot!(text(&story, true), @"
+    P1 Billing · running · 1/4 lanes · 1h 26m · run P1-SL-AUTH-20251227
 
-    lane       state           agents    attempts  elapsed  note
-    SL-SCHEMA  merged          engineer  1         1m16s    dddddddddd
-    SL-API     needs approval  engineer  -         1h23m    of its changes
-    SL-DOCS    waiting         -         -         -        after SL-API
-    SL-WEB     running         engineer  2         1h24m    task 1, retry 1 of 3
+    lane       state           agent     task           elapsed  note
+    SL-API     needs approval  engineer  -              1h 23m   of its changes
+    SL-WEB     running         engineer  1/1 attempt 2  1h 24m   retry 1 of 3
+    SL-DOCS    waiting         -         -              -        after SL-API
+    SL-SCHEMA  merged          engineer  1/1            1m 16s   dddddddddd
+
+    1h 26m elapsed, 1h 25m of work, 1s waiting for you
 
     SL-API waits for your approval of its changes.
       lanekeeper diff P1-SL-AUTH-20251227 SL-API
       lanekeeper approve P1-SL-AUTH-20251227 SL-API --gate changes
       lanekeeper reject P1-SL-AUTH-20251227 SL-API --gate changes -m 'what to change'
-    "#);
+    ");
 }
 
 #[test]
@@ -53,14 +55,16 @@ fn a_failed_run_says_what_to_read_and_what_to_type() {
     let story = story.exited(&attempt("SL-WEB", "engineer", 2), 101).noted("SL-WEB").failed("SL-WEB");
     let story = story.blocked("SL-API", "main is checked out in /repo/会計 and dirty: commit or stash, then resume");
     let story = story.finished(RunOutcome::Failed, 1).wait(9000);
-    insta::assert_snapshot!(text(&story, false), @r#"
-    P1 Billing · failed · 3m40s · run P1-SL-AUTH-20251227
+    insta::assert_snapshot!(text(&story, false), @"
+    P1 Billing · failed · 1/4 lanes · 3m 40s · run P1-SL-AUTH-20251227
 
-    lane       state    agents    attempts  elapsed  note
-    SL-SCHEMA  merged   engineer  1         1m16s    dddddddddd
-    SL-API     blocked  -         -         -        main is checked out in /repo/…
-    SL-DOCS    waiting  -         -         -        after SL-API (blocked)
-    SL-WEB     failed   engineer  2         2m17s    TypeError: undefined is not a …
+    lane       state      agent     task           elapsed  note
+    SL-WEB     failed     engineer  1/1 attempt 2  2m 17s   TypeError: undefined is…
+    SL-API     blocked    -         -              -        main is checked out in …
+    SL-DOCS    waiting    -         -              -        after SL-API (blocked)
+    SL-SCHEMA  merged     engineer  1/1            1m 16s   dddddddddd
+
+    3m 40s elapsed, 3m 00s of work
 
     SL-WEB failed. See why, then retry or roll back:
       lanekeeper logs P1-SL-AUTH-20251227 SL-WEB
@@ -70,7 +74,7 @@ fn a_failed_run_says_what_to_read_and_what_to_type() {
     SL-API: blocked: main is checked out in /repo/会計 and dirty: commit or stash,
     then resume
       lanekeeper resume P1-SL-AUTH-20251227
-    "#);
+    ");
 }
 
 #[test]
@@ -96,7 +100,7 @@ fn a_stopped_and_an_interrupted_run_can_be_resumed() {
     let story = schema_merged().opened("SL-WEB", 1).then(stop);
     assert!(text(&story, true).contains(" · stopping · "));
     let stopped = text(&story.finished(RunOutcome::Stopped, 130), false);
-    assert!(stopped.contains("SL-WEB     stopped  engineer  -         9.0s     in IMPLEMENTATION\n"), "{stopped}");
+    assert!(stopped.contains("SL-WEB     stopped    engineer  -     9s       in IMPLEMENTATION\n"), "{stopped}");
     assert!(stopped.contains("The run is stopped") && stopped.contains("  lanekeeper resume P1-SL-AUTH-20251227\n"));
     let interrupted = text(&schema_merged().opened("SL-WEB", 1), false);
     assert!(interrupted.contains(" · interrupted · "), "{interrupted}");
@@ -132,15 +136,17 @@ fn every_width_is_kept_but_for_commands() {
             assert!(fits, "{width}: {line}");
         }
     }
-    insta::assert_snapshot!(text_at(&story, 40), @r#"
-    P1 Billing · running · 1m30s · run P1-S…
+    insta::assert_snapshot!(text_at(&story, 40), @"
+    P1 Billing · running · 1/4 lanes
 
-    lane       state    note
-    SL-SCHEMA  merged   dddddddddd
-    SL-API     waiting  waits for a place
-    SL-DOCS    waiting  after SL-API
-    SL-WEB     failed   会計モジュール が …
-    "#);
+    lane       state      note
+    SL-WEB     failed     会計モジュール が…
+    SL-API     waiting    waits for a place
+    SL-DOCS    waiting    after SL-API
+    SL-SCHEMA  merged     dddddddddd
+
+    1m 30s elapsed, 1m 00s of work
+    ");
 }
 
 fn text_at(story: &Story, width: usize) -> String {

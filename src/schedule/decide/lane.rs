@@ -31,7 +31,7 @@ pub(crate) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
     if let Some((deadline, limit)) = lane_deadline(state, lane)
         && deciding.due(deadline)
     {
-        let message = format!("the lane took longer than its timeout of {}", crate::model::time::short(limit));
+        let message = format!("the lane took longer than its timeout of {}", crate::model::time::exact(limit));
         return fail_when_quiet(deciding, lane, Failure::new(FailureKind::Timeout, message));
     }
     if !is_set_up(deciding, lane) {

@@ -369,14 +369,34 @@ fn logs_hold_what_every_job_wrote_in_the_order_of_the_jobs() {
     run.job("SL-1", JobRole::Tests, "three\n");
     run.job("SL-1", attempt(), "");
     let ended = scratch.lanekeeper(&["logs", "r"]);
-    let expected = "==> SL-2/engineer/1 attempt 1 · exit 3 <==\none\ntwo\n\n\
-                    ==> SL-1 tests 1 <==\nthree\n\n\
-                    ==> SL-1/engineer/1 attempt 1 <==\n";
-    assert_eq!((ended.code, ended.stdout.as_str()), (0, expected));
+    let lines: Vec<&str> = ended.stdout.lines().collect();
+    let without_times: Vec<&str> = lines.iter().map(|line| line.get(9..).unwrap_or(line)).collect();
+    let expected = [
+        "SL-2 | ==> SL-2/engineer/1 attempt 1",
+        "SL-2 | one",
+        "SL-2 | two",
+        "SL-2 | <== SL-2/engineer/1 attempt 1 · exit 3 after 0s",
+        "SL-1 | ==> SL-1 tests 1",
+        "SL-1 | three",
+        "SL-1 | ==> SL-1/engineer/1 attempt 1",
+    ];
+    assert_eq!((ended.code, without_times.as_slice()), (0, &expected[..]));
+    let has_time = |line: &&str| line.as_bytes()[2] == b':' && line.as_bytes()[5] == b':';
+    assert_eq!(lines.iter().filter(|line| has_time(line)).count(), 4, "{lines:?}");
+    let one = scratch.lanekeeper(&["logs", "r", "SL-2"]).stdout;
+    assert_eq!(one, "==> SL-2/engineer/1 attempt 1 · exit 3 <==\none\ntwo\n");
+    let tail = scratch.lanekeeper(&["logs", "r", "SL-2", "SL-1", "--tail", "1"]).stdout;
+    assert!(tail.contains("| two\n") && tail.contains("| three\n") && !tail.contains("| one\n"), "{tail}");
+    let since = |since: &str| scratch.lanekeeper(&["logs", "r", "--since", since]).stdout;
+    assert!(!since("1s").contains("two") && since("1s").contains("three"), "{}", since("1s"));
+    assert!(since("2020-01-31T14:30:00Z").contains("two"));
+    assert_eq!(scratch.lanekeeper(&["logs", "r", "--since", "soon"]).code, 2);
     assert_eq!(scratch.lanekeeper(&["logs", "r", "SL-1", "engineer"]).stdout.lines().count(), 1);
     let json = scratch.lanekeeper(&["logs", "r", "SL-2", "--format", "json"]).stdout;
     let lines: Vec<serde_json::Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&lines[1]["line"], &lines[1]["job"]["lane"]), (&"two".into(), &"SL-2".into()));
+    assert_eq!((&lines[1]["lane"], &lines[1]["agent"]), (&"SL-2".into(), &"engineer".into()));
+    assert_eq!(lines[1].get("time"), Some(&serde_json::Value::Null), "nobody saw when it was written");
     let wrong = scratch.lanekeeper(&["logs", "r", "SL-3"]);
     assert_eq!(wrong.code, 2);
     assert!(wrong.stderr.contains("the run has no lane `SL-3`\nhint: did you mean `SL-"), "{}", wrong.stderr);
@@ -403,17 +423,17 @@ fn followed_logs_go_on_until_the_run_ends() {
     run.exited(&second, 0);
     run.finished(RunOutcome::Done);
     let expected = [
-        "==> SL-1/engineer/1 attempt 1 <==",
-        "one",
-        "half a line",
-        "",
-        "==> SL-2/engineer/1 attempt 1 <==",
-        "from another",
-        "",
-        "==> SL-1/engineer/1 attempt 1 · exit 0 <==",
-        "last",
+        "SL-1 | ==> SL-1/engineer/1 attempt 1",
+        "SL-1 | one",
+        "SL-1 | half a line",
+        "SL-2 | ==> SL-2/engineer/1 attempt 1",
+        "SL-2 | from another",
+        "SL-1 | last",
+        "SL-1 | <== SL-1/engineer/1 attempt 1 · exit 0 after 0s",
+        "SL-2 | <== SL-2/engineer/1 attempt 1 · exit 0 after 0s",
     ];
-    assert_eq!(follow.end(), expected);
+    let lines: Vec<String> = follow.end().iter().map(|line| line.get(9..).unwrap_or_default().to_owned()).collect();
+    assert_eq!(lines, expected);
     drop(lock);
 }
 

@@ -3,6 +3,7 @@
 mod ended;
 mod lanes;
 mod running;
+mod terminal;
 mod users;
 
 use std::fs;
@@ -16,6 +17,7 @@ use tempfile::TempDir;
 
 pub(crate) use ended::Ended;
 pub(crate) use running::Running;
+pub(crate) use terminal::Terminal;
 pub(crate) use users::UsersCheckout;
 
 /// The run that tests start, unless they need another name.

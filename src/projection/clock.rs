@@ -3,45 +3,45 @@
 use crate::model::Timestamp;
 
 /// From when to when, in milliseconds since the run began.
-pub(super) type Span = (u64, u64);
+pub(crate) type Span = (u64, u64);
 
 /// The time since a run began, without what passed between an end, a crash or a stop and the resume after it.
 #[derive(Debug, Clone)]
-pub(super) struct Clock {
+pub(crate) struct Clock {
     start: Timestamp,
     rests: Vec<(Timestamp, Timestamp)>,
 }
 
 impl Clock {
     /// A clock that starts at `start` and stops from the first to the second of each of `rests`.
-    pub(super) fn new(start: Timestamp, rests: Vec<(Timestamp, Timestamp)>) -> Self {
+    pub(crate) fn new(start: Timestamp, rests: Vec<(Timestamp, Timestamp)>) -> Self {
         Self { start, rests }
     }
 
     /// What the clock shows at `at`, in milliseconds.
-    pub(super) fn at(&self, at: Timestamp) -> u64 {
+    pub(crate) fn at(&self, at: Timestamp) -> u64 {
         let rested = self.rests.iter().map(|&(from, to)| milliseconds(from.max(self.start), to.min(at)));
         milliseconds(self.start, at).saturating_sub(rested.sum())
     }
 
-    pub(super) fn span(&self, (from, to): (Timestamp, Timestamp)) -> Span {
+    pub(crate) fn span(&self, (from, to): (Timestamp, Timestamp)) -> Span {
         let from = self.at(from);
         (from, self.at(to).max(from))
     }
 
     /// How long it stood still until `at`, in milliseconds.
-    pub(super) fn rested(&self, at: Timestamp) -> u64 {
+    pub(crate) fn rested(&self, at: Timestamp) -> u64 {
         milliseconds(self.start, at) - self.at(at)
     }
 }
 
 /// From `from` to `to` in milliseconds; 0 where that is before it.
-pub(super) fn milliseconds(from: Timestamp, to: Timestamp) -> u64 {
+pub(crate) fn milliseconds(from: Timestamp, to: Timestamp) -> u64 {
     u64::try_from(to.since(from).as_millis()).unwrap_or(u64::MAX)
 }
 
 /// How much time `spans` cover together.
-pub(super) fn covered(mut spans: Vec<Span>) -> u64 {
+pub(crate) fn covered(mut spans: Vec<Span>) -> u64 {
     spans.sort_unstable();
     let (mut total, mut until) = (0, 0);
     for (from, to) in spans {

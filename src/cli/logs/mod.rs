@@ -1,0 +1,198 @@
+//! `logs`: what the agents and gates of a run wrote.
+
+mod lines;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use chrono::{Local, Offset};
+
+use super::args::{self, Since};
+use super::runs::{pinned_plan, read_log, state};
+use super::select::Selector;
+use super::{Context, ExitStatus, now};
+use crate::event::{Event, Record};
+use crate::model::{AgentName, JobId, LaneId, Plan, Timestamp};
+use crate::process::{self, NewLines};
+use crate::progress::styles_for;
+use crate::runner::Stream;
+use crate::store::lock::is_held;
+use crate::store::{Follower, RunDirectory};
+use lines::{Entry, Job, Lines, planned};
+
+/// Writes the output of every attempt and gate, in the order in which they began.
+pub(super) fn run(context: &Context, arguments: &args::Logs) -> Result<ExitStatus> {
+    let (state, _) = state(context)?;
+    let (run, lanes, agent) = Selector::new(context, &state).lanes(&arguments.names.iter().collect::<Vec<_>>())?;
+    let directory = state.run(&run);
+    let records = read_log(context, &directory)?.records;
+    let plan = pinned_plan(&directory);
+    let selection = Selection { lanes, agent, since: arguments.since.map(|since| moment(since, now())) };
+    let lanes = selection.named_lanes(plan.as_ref(), &records);
+    let offset = Local::now().offset().fix();
+    let mut lines = Lines::new(context, lanes, styles_for(&std::io::stdout()), offset);
+    arguments.tail.into_iter().for_each(|tail| lines.hold(tail));
+    let runners = plan.as_ref().filter(|_| !arguments.raw);
+    let mut printed =
+        Printed { selection, directory: &directory, plan: runners, jobs: Vec::new(), lines, is_news: false };
+    if arguments.follow {
+        follow(&mut printed)?;
+    } else {
+        printed.learn(&records);
+        printed.print(true)?;
+        printed.lines.release()?;
+    }
+    if printed.jobs.is_empty() {
+        context.printer.note("Nothing was written yet.");
+    }
+    Ok(ExitStatus::Done)
+}
+
+/// Whose output is wanted.
+struct Selection {
+    /// None: all.
+    lanes: Vec<LaneId>,
+    agent: Option<AgentName>,
+    /// Jobs that ended before it are left out.
+    since: Option<Timestamp>,
+}
+
+impl Selection {
+    fn wants(&self, job: &JobId) -> bool {
+        let lane = self.lanes.is_empty() || job.lane.as_ref().is_some_and(|lane| self.lanes.contains(lane));
+        lane && self.agent.as_ref().is_none_or(|agent| job.agent() == Some(agent))
+    }
+
+    /// Those of several lanes, in the order of the plan; `None`: there is one only.
+    fn named_lanes(&self, plan: Option<&Plan>, records: &[Record]) -> Option<Vec<String>> {
+        let planned = plan.iter().flat_map(|plan| &plan.lanes).map(|lane| &lane.id);
+        let mut lanes: Vec<String> = Vec::new();
+        for lane in planned.chain(records.iter().filter_map(|record| record.event.lane())) {
+            let wanted = self.lanes.is_empty() || self.lanes.contains(lane);
+            if wanted && !lanes.iter().any(|known| known == lane.as_str()) {
+                lanes.push(lane.to_string());
+            }
+        }
+        (lanes.len() > 1).then_some(lanes)
+    }
+}
+
+fn moment(since: Since, now: Timestamp) -> Timestamp {
+    let local = now.0.with_timezone(&Local);
+    match since {
+        Since::Ago(duration) => Timestamp::from_unix_millis(
+            now.unix_millis().saturating_sub(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)),
+        ),
+        Since::At(moment) => moment,
+        Since::Today(time) => {
+            let today = local.date_naive().and_time(time).and_local_timezone(Local).earliest();
+            today.map_or(now, |today| Timestamp(today.to_utc()))
+        }
+    }
+}
+
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Prints output until the run or its process ends.
+fn follow(printed: &mut Printed<'_>) -> Result<()> {
+    let mut log = Follower::new(&printed.directory.log());
+    let mut ended = false;
+    loop {
+        // Looked at before the log: what a process that has ended wrote last is in the log by then.
+        let held = is_held(&printed.directory.lock());
+        let news = log.poll()?.records;
+        let last = news.iter().rev().find_map(|record| record.event.run_outcome());
+        ended = last.map_or(ended, |outcome| outcome.is_some());
+        printed.learn(&news);
+        printed.print(ended || !held)?;
+        printed.lines.release()?;
+        if ended || !held {
+            return Ok(());
+        }
+        printed.is_news = true;
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// A job's output, as far as it was printed.
+struct Output<'p> {
+    job: Job,
+    /// Interprets output that is an event stream.
+    stream: Option<Stream<'p>>,
+    path: PathBuf,
+    offset: u64,
+    begun: bool,
+    done: bool,
+}
+
+struct Printed<'a> {
+    selection: Selection,
+    directory: &'a RunDirectory,
+    /// Its runners interpret the output; `None`: it is printed raw.
+    plan: Option<&'a Plan>,
+    jobs: Vec<Output<'a>>,
+    lines: Lines<'a>,
+    /// Whether lines are read soon after they are written.
+    is_news: bool,
+}
+
+impl Printed<'_> {
+    fn learn(&mut self, records: &[Record]) {
+        for record in records {
+            if let Some(job) = planned(record).filter(|job| self.selection.wants(&job.id)) {
+                let path = process::output_log(&self.directory.job(&job.id));
+                let runner = self.plan.and_then(|plan| plan.runner_of(&job.id));
+                let stream = runner.filter(|runner| runner.has_stream()).map(Stream::new);
+                self.jobs.push(Output { job, stream, path, offset: 0, begun: false, done: false });
+            }
+            if let Event::JobExited { job, exit, .. } = &record.event
+                && let Some(output) = self.jobs.iter_mut().rev().find(|output| output.job.id == *job)
+            {
+                output.job.exit = Some(exit.clone());
+            }
+        }
+        let since = self.selection.since;
+        let is_old = |job: &Job| job.exit.as_ref().zip(since).is_some_and(|(exit, since)| exit.finished_at < since);
+        self.jobs.retain(|output| output.offset > 0 || !is_old(&output.job));
+    }
+
+    /// Prints whole lines that were added; with `all` also lines without an end, and headers of jobs that wrote nothing.
+    fn print(&mut self, all: bool) -> Result<()> {
+        for at in 0..self.jobs.len() {
+            if !self.jobs[at].done {
+                let ended = all || self.jobs[at].job.exit.is_some();
+                self.write_new(at, ended)?;
+                self.jobs[at].done = ended;
+            }
+        }
+        Ok(())
+    }
+
+    fn write_new(&mut self, at: usize, ended: bool) -> Result<()> {
+        let output = &mut self.jobs[at];
+        if !std::mem::replace(&mut output.begun, true) {
+            self.lines.add(&output.job, Entry::Began);
+        }
+        loop {
+            let NewLines { lines, next } = process::lines_since(&output.path, output.offset, ended)
+                .with_context(|| format!("cannot read {}", output.path.display()))?;
+            let progress = next != output.offset;
+            output.offset = next;
+            let lines = match &mut output.stream {
+                Some(stream) => lines.iter().flat_map(|line| stream.read(line)).flat_map(|said| said.lines()).collect(),
+                None => lines,
+            };
+            let read = self.is_news.then(now);
+            lines.into_iter().for_each(|line| self.lines.add(&output.job, Entry::Line(line, read)));
+            self.lines.print()?;
+            if !progress {
+                break;
+            }
+        }
+        if ended {
+            self.lines.add(&output.job, Entry::Ended);
+        }
+        self.lines.print()
+    }
+}

@@ -1,0 +1,237 @@
+//! How a run ended, on one screen: what failed or needs the user, what became of the rest, and what to type next.
+
+use super::cells::{clean, cut, width as cells};
+use super::commands::Commands;
+use super::header;
+use super::history::{Ending, LaneHistory, LaneState};
+use super::lane_row::rank;
+use super::next_steps::{NextStep, questions, whole_run};
+use super::styles::{Styles, Tone};
+use super::summary::Summary;
+use crate::event::RunOutcome;
+use crate::model::Diagnosis;
+use crate::model::must_haves::{any_broken, tally};
+use crate::model::text::shell_line;
+
+/// What a screen has room for, beside the totals and the commands at the end.
+const ITEM_LINES: usize = 18;
+
+/// How many commands end the text.
+const COMMANDS: usize = 3;
+
+/// How many lines a reason may have that says what to do.
+const REASON_LINES: usize = 3;
+
+/// One thing that the user should look at.
+struct Item {
+    tone: Tone,
+    what: Vec<String>,
+    /// Never cut: a command is there to be copied.
+    commands: Vec<Vec<String>>,
+}
+
+/// The end of a run as text, at most `width` cells wide but for commands and addresses.
+pub(crate) fn ending(summary: &Summary<'_>, program: &[String], width: usize, styles: Styles) -> String {
+    let Some(run) = summary.history.run.run_id() else { return String::new() };
+    let commands = Commands { program, run };
+    let items = Items { summary, commands, width }.all();
+    let (shown, hidden) = fitting(&items);
+    let mut lines: Vec<String> = shown.iter().flat_map(|item| item.lines(styles)).collect();
+    if hidden > 0 {
+        lines.push(format!("and {hidden} more: {}", shell_line(commands.status())));
+    } else if !lines.is_empty() {
+        lines.push(String::new());
+    }
+    lines.extend(totals(summary, width, styles));
+    lines.extend(next(summary, &commands, width, styles));
+    lines.join("\n")
+}
+
+impl Item {
+    fn lines(&self, styles: Styles) -> Vec<String> {
+        let first = self.what.first().map(|line| styles.paint(self.tone, line));
+        let more = self.what.iter().skip(1).cloned();
+        let commands = self.commands.iter().map(|command| command_line(command, styles));
+        first.into_iter().chain(more).chain(commands).collect()
+    }
+}
+
+fn command_line(command: &[String], styles: Styles) -> String {
+    format!("  {}", styles.paint(Tone::Busy, &shell_line(command)))
+}
+
+/// The items that there is room for, and how many others there are.
+fn fitting(items: &[Item]) -> (&[Item], usize) {
+    let mut room = ITEM_LINES;
+    let fits = |item: &&Item| {
+        let left = room.checked_sub(item.what.len() + item.commands.len());
+        room = left.unwrap_or_default();
+        left.is_some()
+    };
+    let shown = items.iter().take_while(fits).count();
+    (&items[..shown], items.len() - shown)
+}
+
+struct Items<'s, 'h> {
+    summary: &'s Summary<'h>,
+    commands: Commands<'s>,
+    width: usize,
+}
+
+impl Items<'_, '_> {
+    /// What needs the user first.
+    fn all(&self) -> Vec<Item> {
+        let history = self.summary.history;
+        let mut lanes: Vec<&LaneHistory> = history.lanes().iter().collect();
+        lanes.sort_by_key(|lane| rank(lane.state));
+        let asked = questions(history, &self.commands).into_iter().map(|step| self.question(step));
+        let failed = lanes.iter().filter_map(|lane| self.failed(lane));
+        let mut items: Vec<Item> = asked.chain(failed).chain(self.final_gate()).collect();
+        items.extend(self.blocked(&lanes));
+        items.extend(lanes.iter().filter_map(|lane| self.lacking(lane)));
+        items
+    }
+
+    fn question(&self, step: NextStep) -> Item {
+        Item { tone: Tone::Warn, what: wrapped(&step.reason, self.width), commands: step.commands }
+    }
+
+    /// What failed, the first thing that was found, and where to read on.
+    fn failed(&self, lane: &LaneHistory) -> Option<Item> {
+        let Some(Ending::Failed(failure)) = &lane.ending else { return None };
+        let what = cut(&format!("{} failed: {}", lane.id, clean(&failure.message)), self.width);
+        let log = failure.log.last().or_else(|| lane.last_failure.as_ref()?.failure.log.last());
+        let job = lane.last_failure.as_ref().and_then(|last| last.job.as_ref());
+        let exit = job.and_then(|job| lane.jobs.last_ended(|ended| ended.job == *job)?.exit.as_ref());
+        let last_line = log.or_else(|| exit?.tail.last());
+        let found = finding(failure.diagnosis.as_deref()).or_else(|| Some(clean(last_line?)));
+        let found = found.filter(|found| !found.is_empty() && !failure.message.ends_with(found.as_str()));
+        Some(Item {
+            tone: Tone::Bad,
+            what: std::iter::once(what).chain(found.map(|found| self.indented(&found))).collect(),
+            commands: vec![self.commands.lane_status(&lane.id)],
+        })
+    }
+
+    fn final_gate(&self) -> Option<Item> {
+        let history = self.summary.history;
+        let exit = history.run.failed_final_gate()?;
+        let culprit = history.run.culprit.as_ref().map(|lane| format!(", since the merge of {lane}"));
+        let what = format!(
+            "the final gate failed on {}{} (exit code {}): {}",
+            history.run.base_branch(),
+            culprit.unwrap_or_default(),
+            exit.exit_code,
+            clean(&exit.command)
+        );
+        let gate = history.run.jobs.last_ended(|_| true);
+        let found =
+            finding(gate.and_then(|gate| gate.diagnosis())).or_else(|| exit.tail.last().map(|line| clean(line)));
+        let found = found.filter(|found| !found.is_empty()).map(|found| self.indented(&found));
+        let what = std::iter::once(cut(&what, self.width)).chain(found).collect();
+        Some(Item { tone: Tone::Bad, what, commands: Vec::new() })
+    }
+
+    /// Lanes that wait for the same thing are named together; those that wait for another lane are only counted.
+    fn blocked(&self, lanes: &[&LaneHistory]) -> Vec<Item> {
+        let blocked = self.summary.escalations.iter().filter_map(|escalation| {
+            let lane = lanes.iter().find(|lane| Some(&lane.id) == escalation.lane.as_ref())?;
+            (lane.state == LaneState::Blocked).then(|| (lane.id.to_string(), escalation.issue.clone()))
+        });
+        let mut reasons: Vec<(Vec<String>, String)> = Vec::new();
+        for (lane, reason) in blocked {
+            match reasons.iter_mut().find(|(_, known)| *known == reason) {
+                Some((lanes, _)) => lanes.push(lane),
+                None => reasons.push((vec![lane], reason)),
+            }
+        }
+        let item = |(lanes, reason): (Vec<String>, String)| {
+            let text = format!("{} blocked: {reason}", crate::model::text::listed(&lanes, 3));
+            Item { tone: Tone::Warn, what: wrapped(&text, self.width), commands: Vec::new() }
+        };
+        reasons.into_iter().map(item).collect()
+    }
+
+    /// A lane that is merged and lacks what it must have.
+    fn lacking(&self, lane: &LaneHistory) -> Option<Item> {
+        let lacks = lane.state.is_done() && any_broken(&lane.must_haves);
+        lacks.then(|| Item {
+            tone: Tone::Warn,
+            what: vec![cut(&format!("{}: must-haves: {}", lane.id, tally(&lane.must_haves)), self.width)],
+            commands: vec![self.commands.lane_status(&lane.id)],
+        })
+    }
+
+    fn indented(&self, text: &str) -> String {
+        cut(&format!("  {text}"), self.width)
+    }
+}
+
+/// The first complaint, and how many there are.
+pub(super) fn finding(diagnosis: Option<&Diagnosis>) -> Option<String> {
+    let diagnosis = diagnosis?;
+    let first = clean(&diagnosis.findings.first()?.to_string());
+    Some(if diagnosis.count > 1 { format!("{first} (and {} more)", diagnosis.count - 1) } else { first })
+}
+
+/// What became of the lanes, and what it took.
+fn totals(summary: &Summary<'_>, width: usize, styles: Styles) -> Vec<String> {
+    let history = summary.history;
+    let tone = match history.run.outcome {
+        Some(RunOutcome::Done) => Tone::Good,
+        Some(RunOutcome::Failed) => Tone::Bad,
+        _ => Tone::Warn,
+    };
+    let mut states: Vec<(LaneState, usize)> = history.counts().iter().map(|(state, count)| (*state, *count)).collect();
+    states.sort_by_key(|(state, _)| rank(*state));
+    let mut words = vec![format!("{} {}", header::subject(history), summary.standing())];
+    words.extend(states.iter().map(|(state, count)| format!("{count} {}", state.word())));
+    let mut took = vec![history.times(summary.until).describe()];
+    took.extend(history.run.used.spent());
+    vec![styles.paint(tone, &header::fitting(&words, width)), header::fitting(&took, width)]
+}
+
+/// Where the work is, and at most [`COMMANDS`] commands.
+fn next(summary: &Summary<'_>, commands: &Commands<'_>, width: usize, styles: Styles) -> Vec<String> {
+    let history = summary.history;
+    let of_run = summary.escalations.iter().find(|escalation| escalation.lane.is_none());
+    let mut lines = Vec::new();
+    let choices = match whole_run(history, commands, true) {
+        _ if let Some(escalation) = of_run => escalation.options.iter().map(|choice| choice.command.clone()).collect(),
+        Some(step) if history.run.outcome == Some(RunOutcome::Done) => {
+            // Addresses of pull requests are never cut.
+            lines.extend(step.reason.lines().map(str::to_owned));
+            step.commands
+        }
+        Some(step) => {
+            lines.extend(wrapped(&step.reason, width));
+            step.commands
+        }
+        None => {
+            let failed = history.lanes().iter().find(|lane| lane.state == LaneState::Failed);
+            let rollback = failed.map(|lane| commands.rollback(Some(&lane.id)));
+            std::iter::once(commands.resume_of(&history.run)).chain(rollback).collect()
+        }
+    };
+    lines.extend(choices.iter().take(COMMANDS).map(|command| command_line(command, styles)));
+    lines
+}
+
+/// `text` on at most [`REASON_LINES`] lines.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = vec![String::new()];
+    for word in clean(text).split_whitespace() {
+        let last = lines.len() - 1;
+        if lines[last].is_empty() {
+            lines[last].push_str(word);
+        } else if cells(&lines[last]) + 1 + cells(word) <= width || lines.len() == REASON_LINES {
+            lines[last].push_str(&format!(" {word}"));
+        } else {
+            lines.push(format!("  {word}"));
+        }
+    }
+    lines.into_iter().map(|line| cut(&line, width)).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! The first line about a run: how far it is, how long it takes and what it costs.
+
+use super::cells::{clean, cut, width};
+use super::eta::time_left;
+use super::history::{LaneState, RunHistory};
+use super::styles::{Styles, Tone};
+use crate::model::time::short;
+use crate::model::{PhaseId, Timestamp};
+
+/// `P1 Billing`.
+pub(super) fn subject(history: &RunHistory) -> String {
+    let phase = history.run.phase.as_ref().map_or("run", PhaseId::as_str);
+    history.run.title.as_ref().map_or_else(|| phase.to_owned(), |title| format!("{phase} {}", clean(title)))
+}
+
+/// `5/8 lanes`, the time, tokens and cost, and how long it will take if that can be said, the most important first.
+pub(crate) fn progress(history: &RunHistory, until: Timestamp) -> Vec<String> {
+    let all = history.lanes().iter().filter(|lane| lane.state != LaneState::Skipped).count();
+    let mut words = vec![format!("{}/{all} lanes", history.done())];
+    words.extend(history.elapsed(until).map(short));
+    words.extend(history.run.used.spent());
+    words
+}
+
+/// `about 4m left`; `None` while that cannot be said.
+pub(crate) fn left(history: &RunHistory, now: Timestamp) -> Option<String> {
+    let minutes = time_left(history, now)?.as_secs().div_ceil(60);
+    Some(match minutes {
+        0 | 1 => "about 1m left".to_owned(),
+        2..60 => format!("about {minutes}m left"),
+        _ => format!("about {}h {:02}m left", minutes / 60, minutes % 60),
+    })
+}
+
+/// The header while a run works.
+pub(crate) fn header(history: &RunHistory, now: Timestamp, cells: usize) -> String {
+    let mut words = vec![history.run.phase.as_ref().map_or("run", PhaseId::as_str).to_owned()];
+    words.extend(history.run.stop.map(|_| "stopping".to_owned()));
+    words.extend(progress(history, now));
+    words.extend(left(history, now));
+    fitting(&words, cells)
+}
+
+/// As many of `words` as fit into a line, the first at least.
+pub(crate) fn fitting(words: &[String], cells: usize) -> String {
+    let mut line = cut(words.first().map_or("", String::as_str), cells);
+    for word in words.iter().skip(1) {
+        if width(&line) + width(GAP) + width(word) > cells {
+            break;
+        }
+        line.push_str(GAP);
+        line.push_str(word);
+    }
+    line
+}
+
+const GAP: &str = " · ";
+
+/// The lanes that have no line of their own, counted: `2 failed · 3 waiting · 5 merged`.
+pub(crate) fn counts(history: &RunHistory, hidden: usize, cells: usize, styles: Styles) -> Option<String> {
+    let mut states: Vec<(LaneState, usize)> = history.counts().iter().map(|(state, count)| (*state, *count)).collect();
+    states.retain(|(state, _)| !state.is_active() && *state != LaneState::Skipped);
+    states.sort_by_key(|(state, _)| super::lane_row::rank(*state));
+    let more = (hidden > 0).then(|| format!("{hidden} more at work"));
+    let words: Vec<String> =
+        more.into_iter().chain(states.iter().map(|(state, count)| format!("{count} {}", state.word()))).collect();
+    (!words.is_empty()).then(|| styles.paint(Tone::Faint, &fitting(&words, cells)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::projection::testing::*;
+
+    #[test]
+    fn a_header_drops_whole_words_where_it_does_not_fit() {
+        let history = RunHistory::for_plan(&plan(&[("SL-1", &[], &[]), ("SL-2", &[], &[])]));
+        let story = Story::begun().opened("SL-1", 1).merged("SL-1", 'd');
+        let history = history.after(&story.records);
+        let shown = |cells| header(&history, at(99), cells);
+        assert_eq!(shown(80), "P1 · 1/2 lanes · 1m 39s");
+        assert_eq!(shown(20), "P1 · 1/2 lanes");
+        assert_eq!(shown(12), "P1");
+        assert_eq!(shown(1), "…");
+        let counted = |hidden| counts(&history, hidden, 80, Styles::plain());
+        assert_eq!(counted(3).as_deref(), Some("3 more at work · 1 waiting · 1 merged"));
+    }
+}

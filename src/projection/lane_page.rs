@@ -1,0 +1,194 @@
+//! Everything about one lane: `status RUN LANE`.
+
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::cells::{clean, cut};
+use super::commands::Commands;
+use super::escalation::Escalation;
+use super::history::{JobHistory, Retry};
+use super::lane_row::{LaneSummary, tone};
+use super::styles::{Styles, Tone};
+use super::summary::{Summary, push_wrapped};
+use super::table::{Cell, Column, lines};
+use crate::model::must_haves::tally;
+use crate::model::text::shell_line;
+use crate::model::time::short;
+use crate::model::{Diagnosis, JobId};
+
+/// Where the output of a job is, and its last lines.
+pub(crate) type OutputOf<'a> = dyn Fn(&JobId) -> (PathBuf, Vec<String>) + 'a;
+
+/// The page of one lane of a run.
+pub(crate) struct LanePage<'s, 'h> {
+    pub(crate) summary: &'s Summary<'h>,
+    pub(crate) lane: &'s LaneSummary<'h>,
+    pub(crate) program: &'s [String],
+    pub(crate) output_of: &'s OutputOf<'s>,
+}
+
+const JOBS: &[Column] = &[
+    Column { heading: "what", least: 24, usual: 0, dispensable: None },
+    Column { heading: "result", least: 8, usual: 0, dispensable: None },
+    Column { heading: "elapsed", least: 7, usual: 0, dispensable: Some(2) },
+    Column { heading: "note", least: 12, usual: 0, dispensable: Some(1) },
+];
+
+/// The cells of the names of facts.
+const FACTS: usize = 10;
+
+const FINDINGS: usize = 5;
+
+impl LanePage<'_, '_> {
+    /// As text, at most `width` cells wide but for commands and words that cannot be broken.
+    pub(crate) fn render(&self, width: usize, styles: Styles) -> String {
+        let mut text = self.head(width, styles);
+        let rows: Vec<Vec<Cell>> = self.lane.lane.jobs.all().map(|job| self.row(job)).collect();
+        if !rows.is_empty() {
+            text.push_str(&format!("\n{}\n", lines(JOBS, &rows, width, styles).join("\n")));
+        }
+        self.push_findings(&mut text, width);
+        self.push_output(&mut text, width, styles);
+        self.push_must_haves(&mut text, width, styles);
+        self.push_commands(&mut text, width, styles);
+        text
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        let (lane, times) = (self.lane.lane, self.summary.history.lane_times(self.lane.lane, self.summary.until));
+        let mut value = self.lane.json();
+        value["run_id"] = json!(self.summary.history.run.run_id());
+        value["work_ms"] = json!(times.work);
+        value["waiting_ms"] = json!(times.waiting);
+        value["idle_ms"] = json!(times.idle);
+        value["failures"] = json!(lane.failures);
+        value["escalation"] = json!(self.escalation());
+        value
+    }
+
+    fn head(&self, width: usize, styles: Styles) -> String {
+        let lane = self.lane.lane;
+        let name = lane.name.as_deref().map(|name| format!(" {}", clean(name))).unwrap_or_default();
+        let state = styles.paint(tone(lane.state), lane.state.word());
+        let mut text =
+            format!("{} · {state}\n", styles.paint(Tone::Strong, &cut(&format!("{}{name}", lane.id), width)));
+        for (name, value) in self.facts() {
+            let mut lines = String::new();
+            push_wrapped(&mut lines, &clean(&value), width.saturating_sub(FACTS));
+            let lines = lines.trim_end().replace('\n', &format!("\n{:FACTS$}", ""));
+            text.push_str(&format!("{:FACTS$}{lines}\n", name));
+        }
+        text
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let (lane, history) = (self.lane.lane, self.summary.history);
+        let times = lane.started.map(|_| history.lane_times(lane, self.summary.until).describe());
+        let retries = lane.counted_retries().next_back().map(Retry::used);
+        let kept = lane.snapshots.last().map(|snapshot| snapshot.reference.clone());
+        let all = [
+            ("run", history.run.run_id().map(ToString::to_string)),
+            ("stage", Some(lane.stage.to_string())),
+            ("note", Some(self.lane.note.clone()).filter(|note| !note.is_empty())),
+            ("after", Some(lane.depends_on.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", "))),
+            ("times", times),
+            ("used", Some(lane.usage().to_string())),
+            ("retries", retries),
+            ("branch", lane.workplace.branch().map(str::to_owned)),
+            ("worktree", self.lane.worktree()),
+            ("snapshot", kept),
+        ];
+        let known = all.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        known.filter(|(_, value)| !value.is_empty()).collect()
+    }
+
+    fn row(&self, job: &JobHistory) -> Vec<Cell> {
+        let (from, to) = job.ran(self.summary.until);
+        let result = match job.passed() {
+            _ if job.running => ("running".to_owned(), Tone::Busy),
+            Some(true) => (job.ending(), Tone::Good),
+            Some(false) => (job.ending(), Tone::Bad),
+            None => (job.ending(), Tone::Plain),
+        };
+        let command = job.exit.as_ref().filter(|_| !job.job.is_attempt()).map(|exit| clean(&exit.command));
+        let retry = job.retry.as_deref().map(|retry| format!("{} after: {}", retry.describe(), clean(&retry.reason)));
+        let used = job.transcript.as_ref().map(|transcript| transcript.usage.to_string());
+        let note = [retry, command, used].into_iter().flatten().filter(|text| !text.is_empty()).collect::<Vec<_>>();
+        vec![(job.label(), Tone::Plain), result, (short(to.since(from)), Tone::Plain), (note.join(", "), Tone::Plain)]
+    }
+
+    /// What was found in the output of the last failure.
+    fn push_findings(&self, text: &mut String, width: usize) {
+        let failure = self.lane.lane.last_failure.as_ref();
+        let Some(diagnosis) = failure.and_then(|failure| failure.failure.diagnosis.as_deref()) else { return };
+        text.push_str(&format!("\n{}\n", class(diagnosis)));
+        for finding in diagnosis.findings.iter().take(FINDINGS) {
+            text.push_str(&format!("{}\n", cut(&format!("  {}", clean(&finding.to_string())), width)));
+        }
+    }
+
+    /// The end of what runs, else of what failed last, wrote.
+    fn push_output(&self, text: &mut String, width: usize, styles: Styles) {
+        let lane = self.lane.lane;
+        let failed = lane.last_failure.as_ref().and_then(|failure| failure.job.as_ref()).filter(|_| !lane.is_merged());
+        let Some(job) = lane.jobs.running.last().map(|job| &job.job).or(failed) else { return };
+        let (path, tail) = (self.output_of)(job);
+        text.push_str(&format!("\n{}\n", path.display()));
+        for line in tail {
+            let line = cut(&clean(&line), width.saturating_sub(4));
+            text.push_str(&format!("  {} {line}\n", styles.paint(Tone::Faint, "|")));
+        }
+    }
+
+    fn push_must_haves(&self, text: &mut String, width: usize, styles: Styles) {
+        let verdicts = &self.lane.lane.must_haves;
+        if verdicts.is_empty() {
+            return;
+        }
+        text.push_str(&format!("\nmust-haves: {}\n", tally(verdicts)));
+        for verdict in verdicts {
+            let (word, tone) = match verdict.holds {
+                Some(true) => ("holds", Tone::Good),
+                Some(false) => ("missing", Tone::Bad),
+                None => ("not checked", Tone::Faint),
+            };
+            let line = format!("{word:<12}{}", clean(&verdict.describe()));
+            text.push_str(&format!("  {}\n", styles.paint(tone, &cut(&line, width.saturating_sub(2)))));
+        }
+    }
+
+    /// What the user can decide, else where to read on.
+    fn push_commands(&self, text: &mut String, width: usize, styles: Styles) {
+        text.push('\n');
+        if let Some(escalation) = self.escalation() {
+            return text.push_str(&escalation.render());
+        }
+        let lane = self.lane.lane;
+        let asked = |command: &&Vec<String>| command.iter().any(|word| word == lane.id.as_str());
+        let steps = self.summary.next_steps.iter().filter(|step| step.commands.iter().any(|it| asked(&it)));
+        for step in steps {
+            push_wrapped(text, &step.reason, width);
+            for line in step.shell_lines() {
+                text.push_str(&format!("  {}\n", styles.paint(Tone::Busy, &line)));
+            }
+        }
+        let Some(run) = self.summary.history.run.run_id() else { return };
+        let logs = shell_line(Commands { program: self.program, run }.logs(&lane.id));
+        text.push_str(&format!("  {}\n", styles.paint(Tone::Busy, &logs)));
+    }
+
+    fn escalation(&self) -> Option<&Escalation> {
+        self.summary.escalations.iter().find(|escalation| escalation.lane.as_ref() == Some(&self.lane.lane.id))
+    }
+}
+
+/// `compilation (rustc), 3 in all`.
+fn class(diagnosis: &Diagnosis) -> String {
+    let tool = diagnosis.tool.as_ref().map(|tool| format!(" ({tool})")).unwrap_or_default();
+    let count = if diagnosis.count > 1 { format!(", {} in all", diagnosis.count) } else { String::new() };
+    format!("{}{tool}{count}", diagnosis.class)
+}
+
+#[cfg(test)]
+mod tests;

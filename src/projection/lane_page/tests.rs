@@ -1,0 +1,99 @@
+use super::*;
+use crate::event::Event;
+use crate::model::{Failure, FailureKind};
+use crate::projection::RunHistory;
+use crate::projection::summary::SummaryContext;
+use crate::projection::testing::*;
+
+fn page(story: &Story, width: usize, held: bool) -> String {
+    let history = RunHistory::for_plan(&plan(&[("SL-1", &[], &[]), ("SL-2", &["SL-1"], &[])])).after(&story.records);
+    let program = program();
+    let summary = Summary::of(&history, SummaryContext { now: story.now(), program: &program, held });
+    let output_of = |job: &JobId| {
+        let path = PathBuf::from("/repo/läufe/r1").join(job.directory()).join("output.log");
+        (path, vec!["Test failed: AuthService.register".to_owned(), "会計 \u{1b}[2J".repeat(30)])
+    };
+    let page = LanePage { summary: &summary, lane: &summary.lanes[0], program: &program, output_of: &output_of };
+    page.render(width, Styles::plain())
+}
+
+fn failed_twice() -> Story {
+    let second = attempt("SL-1", "engineer", 2);
+    let story = Story::begun().opened("SL-1", 1).retried("SL-1", 1, 1).job(&second).exited(&second, 101);
+    story.noted("SL-1").failed("SL-1")
+}
+
+#[test]
+fn a_failed_lane_says_what_was_tried_what_it_wrote_and_what_can_be_done() {
+    insta::assert_snapshot!(page(&failed_twice(), 80, false), @"
+    SL-1 · failed
+    run       P1-SL-AUTH-20251227
+    stage     IMPLEMENTATION
+    note      TypeError: undefined is not a function
+    times     2m 17s elapsed, 2m 00s of work
+    retries   1 of 1
+    branch    lane/P1/SL-1
+    worktree  /w/slots/01
+
+    what                         result         elapsed  note
+    attempt 1 of engineer at t…  exit code 101  1m 00s
+    attempt 2 of engineer at t…  exit code 101  1m 00s   retry 1 of 1 after: TypeEr…
+
+    /repo/läufe/r1/lanes/SL-1/agents/engineer/tasks/1/attempt-2/output.log
+      | Test failed: AuthService.register
+      | 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 …
+
+    Lane SL-1 needs a decision. What you can do:
+
+    Reason: TypeError: undefined is not a function
+    Stage: IMPLEMENTATION, on branch lane/P1/SL-1 in /w/slots/01
+    Attempts: 2 attempts (1 of 1 retries used by engineer)
+    Impact: SL-2 depends on it; all work is in its worktree
+
+    1. Fix the cause (plan, environment or the lane's worktree), then resume; retries start over.
+       lanekeeper resume P1-SL-AUTH-20251227
+    2. Start the lane over. Its work is saved first; rollback prints where.
+       lanekeeper rollback P1-SL-AUTH-20251227 --lane SL-1
+    3. Abandon the lane: other lanes are not touched, its branch and worktree stay.
+       lanekeeper status P1-SL-AUTH-20251227
+    ");
+}
+
+#[test]
+fn a_lane_at_work_shows_what_runs() {
+    let story = Story::begun().opened("SL-1", 1).job(&attempt("SL-1", "engineer", 1)).wait(65);
+    insta::assert_snapshot!(page(&story, 80, true), @"
+    SL-1 · running
+    run       P1-SL-AUTH-20251227
+    stage     IMPLEMENTATION
+    times     1m 15s elapsed, 1m 06s of work
+    branch    lane/P1/SL-1
+    worktree  /w/slots/01
+
+    what                             result   elapsed  note
+    attempt 1 of engineer at task 1  running  1m 06s
+
+    /repo/läufe/r1/lanes/SL-1/agents/engineer/tasks/1/attempt-1/output.log
+      | Test failed: AuthService.register
+      | 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 …
+
+      lanekeeper logs P1-SL-AUTH-20251227 SL-1
+    ");
+}
+
+#[test]
+fn an_old_failure_that_was_fixed_is_not_blamed() {
+    let full = Failure::new(FailureKind::State, "No space left on device");
+    let story = Story::begun().opened("SL-1", 1).retried("SL-1", 1, 3);
+    let text = page(&story.then(Event::LaneFailed { lane: lane("SL-1"), failure: full }), 80, false);
+    assert!(!text.contains("output.log") && text.contains("note      No space left"), "{text}");
+}
+
+#[test]
+fn every_width_is_kept_but_for_commands_and_names() {
+    for width in [40, 80, 200] {
+        for line in page(&failed_twice(), width, true).lines().filter(|line| !line.contains(['/', '-'])) {
+            assert!(super::super::cells::width(line) <= width, "{width}: {line}");
+        }
+    }
+}

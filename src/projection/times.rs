@@ -1,0 +1,150 @@
+//! How long a run and its lanes took: the one definition of each time that is shown.
+
+use std::time::Duration;
+
+use super::clock::{Clock, Span, covered};
+use super::history::{LaneHistory, LaneState, RunHistory, WaitReason};
+use crate::model::Timestamp;
+use crate::model::time::short;
+
+/// In milliseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Times {
+    /// From the start to the end, or until now, without idle time.
+    pub elapsed: u64,
+    /// All attempts of agents, added up.
+    pub work: u64,
+    /// While at least one lane waited for a person: an approval, or a task.
+    pub waiting: u64,
+    /// While no process worked on the run: from the last event before a stop, an end or a crash, or from the end of the
+    /// last job that outlived it, to the resume.
+    pub idle: u64,
+}
+
+impl Times {
+    /// `1h 02m elapsed, 3m 05s of work`, without what is zero but for the first.
+    pub fn describe(&self) -> String {
+        let others = [(self.work, "of work"), (self.waiting, "waiting for you"), (self.idle, "idle")];
+        let others = others.into_iter().filter(|(ms, _)| *ms >= 1000);
+        let words = std::iter::once((self.elapsed, "elapsed")).chain(others);
+        words.map(|(ms, what)| format!("{} {what}", short(Duration::from_millis(ms)))).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl RunHistory {
+    /// The clock of the run, which stops while no process works on it.
+    pub(crate) fn clock(&self, until: Timestamp) -> Clock {
+        Clock::new(self.run.started.unwrap_or(until), self.run.rests.clone())
+    }
+
+    /// How long the run has taken until `until`; `None` before it began.
+    pub(crate) fn elapsed(&self, until: Timestamp) -> Option<Duration> {
+        self.run.started.map(|_| Duration::from_millis(self.clock(until).at(until)))
+    }
+
+    /// How long a lane has taken until `until`, or took; `None` before it began.
+    pub(crate) fn lane_elapsed(&self, lane: &LaneHistory, until: Timestamp) -> Option<Duration> {
+        let (from, to) = self.clock(until).span((lane.started?, lane.finished.unwrap_or(until)));
+        Some(Duration::from_millis(to.saturating_sub(from)))
+    }
+
+    pub(crate) fn times(&self, until: Timestamp) -> Times {
+        let clock = self.clock(until);
+        Times {
+            elapsed: clock.at(until),
+            work: self.lanes().iter().map(|lane| work(lane, &clock, until)).sum(),
+            waiting: covered(self.lanes().iter().flat_map(|lane| self.questions(lane, &clock, until)).collect()),
+            idle: clock.rested(until),
+        }
+    }
+
+    pub(crate) fn lane_times(&self, lane: &LaneHistory, until: Timestamp) -> Times {
+        let clock = self.clock(until);
+        let Some(started) = lane.started else { return Times::default() };
+        let end = lane.finished.unwrap_or(until);
+        let (from, to) = clock.span((started, end));
+        Times {
+            elapsed: to.saturating_sub(from),
+            work: work(lane, &clock, until),
+            waiting: covered(self.questions(lane, &clock, until)),
+            idle: clock.rested(end).saturating_sub(clock.rested(started)),
+        }
+    }
+
+    /// When `lane` waited for a person, and since when it does.
+    fn questions(&self, lane: &LaneHistory, clock: &Clock, until: Timestamp) -> Vec<Span> {
+        let answered = self.run.waits.iter().filter(|wait| wait.lane == lane.id && wait.reason == WaitReason::Person);
+        let asks = matches!(lane.state, LaneState::NeedsApproval(_) | LaneState::NeedsPerson);
+        let open = lane.last.filter(|_| asks).map(|since| (since, until));
+        answered.map(|wait| (wait.from, wait.until)).chain(open).map(|span| clock.span(span)).collect()
+    }
+}
+
+fn work(lane: &LaneHistory, clock: &Clock, until: Timestamp) -> u64 {
+    let attempts = lane.jobs.all().filter(|job| job.job.is_attempt());
+    attempts.map(|job| clock.span(job.ran(until))).map(|(from, to)| to.saturating_sub(from)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Event, LaneStage};
+    use crate::model::{Approval, ExitCause, JobExit, JobId};
+    use crate::projection::testing::*;
+
+    fn history(story: &Story) -> RunHistory {
+        RunHistory::for_plan(&plan(&[("SL-1", &[], &[Approval::Changes])])).after(&story.records)
+    }
+
+    fn ended_at(job: &JobId, started: i64, finished: i64, cause: ExitCause) -> Event {
+        let exit = JobExit {
+            cause,
+            exit_code: 0,
+            command: String::new(),
+            started_at: at(started),
+            finished_at: at(finished),
+            tail: Vec::new(),
+            notes: String::new(),
+        };
+        Event::JobExited { job: job.clone(), exit, report: None, reading: None, transcript: None }
+    }
+
+    #[test]
+    fn a_night_between_two_sessions_is_idle_and_nothing_else() {
+        let job = attempt("SL-1", "engineer", 1);
+        // The job is planned and started in seconds 9 and 10; nine hours later the run is resumed.
+        let story = Story::begun().opened("SL-1", 1).job(&job).wait(32_400).resumed();
+        let story = story.then(ended_at(&job, 10, 32_411, ExitCause::Lost)).wait(60);
+        let (now, history) = (story.now(), history(&story));
+        let times = history.times(now);
+        assert_eq!((times.elapsed, times.idle), (72_000, 32_401_000));
+        assert!(times.work < 2_000, "{times:?}");
+        assert_eq!(history.lane_times(&history.lanes()[0], now).elapsed, 71_000);
+        assert_eq!(history.elapsed(now), Some(Duration::from_secs(72)));
+        assert_eq!(times.describe(), "1m 12s elapsed, 9h 00m idle");
+    }
+
+    #[test]
+    fn an_agent_that_outlives_its_lanekeeper_works_on_the_run() {
+        let job = attempt("SL-1", "engineer", 1);
+        let story = Story::begun().opened("SL-1", 1).job(&job).wait(32_400).resumed();
+        let story = story.then(ended_at(&job, 10, 3610, ExitCause::Exited));
+        let times = history(&story).times(story.now());
+        assert_eq!((times.work, times.idle), (3_600_000, 28_801_000));
+        assert_eq!(times.elapsed + times.idle, 32_413_000);
+    }
+
+    #[test]
+    fn a_question_is_waited_for_until_it_is_answered() {
+        let story = Story::begun().opened("SL-1", 1);
+        let story = story.moved("SL-1", LaneStage::Implementation, LaneStage::AwaitingUserApproval).wait(99);
+        assert_eq!(history(&story).times(story.now()).waiting, 100_000);
+        let answered = story.then(Event::GateAnswered {
+            lane: lane("SL-1"),
+            gate: Approval::Changes.into(),
+            approved: true,
+            message: String::new(),
+        });
+        assert_eq!(history(&answered).times(answered.wait(50).now()).waiting, 100_000);
+    }
+}

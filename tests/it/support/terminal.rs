@@ -1,0 +1,110 @@
+//! The binary on a terminal that the test reads.
+
+use std::fs::{File, OpenOptions};
+use std::io::Read;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+use vt100::Parser;
+
+use super::{PATIENCE, wait_until};
+
+/// What a process wrote to its terminal, and what that shows.
+struct Shown {
+    screen: Parser,
+    bytes: Vec<u8>,
+}
+
+/// A pseudo terminal, and the process that has it as standard output and standard error.
+pub(crate) struct Terminal {
+    master: File,
+    child: Child,
+    shown: Arc<Mutex<Shown>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Terminal {
+    /// Starts `command` on a terminal of so many rows and columns.
+    pub(crate) fn start(mut command: Command, rows: u16, columns: u16) -> Self {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+        grantpt(&master).and_then(|()| unlockpt(&master)).expect("a terminal");
+        let name = ptsname(&master, Vec::new()).expect("its name").into_string().expect("UTF-8");
+        tcsetwinsize(&master, size(rows, columns)).expect("its size");
+        let slave = OpenOptions::new().read(true).write(true).open(name).expect("its other end");
+        command.stdin(Stdio::null()).stdout(slave.try_clone().expect("a terminal")).stderr(slave);
+        let child = command.spawn().expect("the binary starts");
+        // The command holds the other end until it is gone.
+        drop(command);
+        let shown = Arc::new(Mutex::new(Shown { screen: Parser::new(rows, columns, 0), bytes: Vec::new() }));
+        let master = File::from(master);
+        let reader = read(master.try_clone().expect("a terminal"), Arc::clone(&shown));
+        Self { master, child, shown, reader: Some(reader) }
+    }
+
+    /// Changes its size. The process learns of it when it asks.
+    pub(crate) fn resize(&self, rows: u16, columns: u16) {
+        let mut shown = self.shown.lock().expect("the screen");
+        tcsetwinsize(&self.master, size(rows, columns)).expect("its size");
+        shown.screen.screen_mut().set_size(rows, columns);
+    }
+
+    /// The rows of the screen, and whether each is continued in the next one.
+    pub(crate) fn rows(&self) -> Vec<(String, bool)> {
+        let shown = self.shown.lock().expect("the screen");
+        let screen = shown.screen.screen();
+        let columns = screen.size().1;
+        let rows = screen.rows(0, columns).map(|row| row.trim_end().to_owned());
+        (0..).zip(rows).map(|(at, row)| (row, screen.row_wrapped(at))).collect()
+    }
+
+    pub(crate) fn text(&self) -> String {
+        self.rows().into_iter().map(|(row, _)| row + "\n").collect()
+    }
+
+    /// Everything that was written.
+    pub(crate) fn written(&self) -> String {
+        String::from_utf8_lossy(&self.shown.lock().expect("the screen").bytes).into_owned()
+    }
+
+    pub(crate) fn wait_for(&self, what: &str) {
+        let deadline = Instant::now() + PATIENCE / 3;
+        while !self.text().contains(what) {
+            assert!(Instant::now() < deadline, "waited in vain for {what}:\n{}", self.text());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Waits for the end of the process, and returns its exit code.
+    pub(crate) fn end(&mut self) -> Option<i32> {
+        wait_until("the end", || self.child.try_wait().expect("its status").is_some());
+        self.reader.take().expect("not ended before").join().expect("all is read");
+        self.child.wait().expect("its status").code()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn size(rows: u16, columns: u16) -> Winsize {
+    Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
+}
+
+/// Reads until no process has the terminal any more.
+fn read(mut master: File, shown: Arc<Mutex<Shown>>) -> JoinHandle<()> {
+    std::thread::spawn(move || {
+        let mut bytes = [0; 4096];
+        while let Ok(count @ 1..) = master.read(&mut bytes) {
+            let mut shown = shown.lock().expect("the screen");
+            shown.screen.process(&bytes[..count]);
+            shown.bytes.extend_from_slice(&bytes[..count]);
+        }
+    })
+}
