@@ -8,8 +8,7 @@ use clap::{Command, CommandFactory};
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 
 use super::args::Args;
-use super::runs::{pinned_plan, unfinished_of};
-use super::select::newest;
+use super::runs::pinned_plan;
 use crate::git::Surrounding;
 use crate::model::{AgentName, Lane, LaneId, Plan, RunId};
 use crate::projection::snapshots::snapshots as snapshots_of;
@@ -125,9 +124,12 @@ impl Here {
     }
 }
 
+/// The newest unfinished run, else the newest, by the ends of the logs: a shell waits for the answer.
 fn default_run(state: &StateDirectory) -> Option<RunId> {
-    let logs = state.logs_at_a_glance().ok()?;
-    newest(state, &logs, &unfinished_of(state, &logs)).ok()
+    let seen = state.unfinished_at_a_glance();
+    let runs = state.runs().ok()?;
+    let is_unfinished = |run: &&RunId| seen.iter().any(|glance| glance.started.run_id == **run);
+    runs.iter().find(is_unfinished).or(runs.first()).cloned()
 }
 
 /// The words that were typed so far, without the program, the command and the word that is typed now.

@@ -9,10 +9,13 @@ pub(super) fn size_of(lane: &LaneHistory, gate: Approval) -> String {
     changes.map(|changes| format!(": {changes}")).unwrap_or_default()
 }
 
-/// The lane's last answer, if it was given after the run had ended: no process has seen it yet.
+/// The last answer to a lane that does not move, if nothing came of it yet.
 pub(super) fn unheeded<'h>(history: &RunHistory, lane: &'h LaneHistory) -> Option<&'h AnswerView> {
     let ended = history.run.finished.filter(|_| lane.state == LaneState::Stopped)?;
-    lane.answers.last().filter(|answer| answer.at >= ended)
+    // The run may have been resumed for other lanes since: then the lane stands where it was approved.
+    let (_, _, moved) = lane.transitions.last()?;
+    let is_approval = |answer: &AnswerView| matches!(answer.gate, HumanGate::Approval(_)) && answer.at >= *moved;
+    lane.answers.last().filter(|answer| answer.at >= ended || is_approval(answer))
 }
 
 /// What was answered, and what a resume does with it.

@@ -152,6 +152,13 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_an_attempt_used_is_decisive_and_other_ends_of_jobs_are_not() {
+        let line = |job: &str| ListedRun::is_decisive("job_exited", job.as_bytes());
+        assert!(line("{\"event\":\"job_exited\",\"exit\":{},\"transcript\":{\"cost_usd\":1.5},\"crc\":\"0\"}"));
+        assert!(!line("{\"event\":\"job_exited\",\"exit\":{},\"crc\":\"0\"}"));
+    }
+
     proptest! {
         #[test]
         fn the_decisive_events_alone_say_what_all_of_them_say(mut all in any_records()) {

@@ -118,6 +118,16 @@ fn no_command_prints_anything_that_a_terminal_obeys() {
         &["state", "list", "--remote", "origin"],
         &["hook", "session-start"],
         &["stop", RUN],
+        &["list"],
+        // The changes themselves are git's to show, to its pager or as they are, like those of `git diff`.
+        &["diff", RUN, "W", "--stat"],
+        &["diff", RUN, "W", "--name-only"],
+        &["diff", HOSTILE],
+        &["path", RUN, "W"],
+        &["open", RUN, "W", "--with", "true"],
+        &["retry", RUN, "C", "--message", HOSTILE, "--progress", "plain"],
+        &["retry", RUN, "C", "--runner", HOSTILE],
+        &["retry", RUN, "C", "--prompt-file", HOSTILE],
         &["reject", RUN, "W", "--message", HOSTILE],
         &["approve", RUN, HOSTILE],
         &["resume", HOSTILE],
@@ -126,6 +136,8 @@ fn no_command_prints_anything_that_a_terminal_obeys() {
     }
     check(&["report", RUN], &["text", "json", "md", "junit", "codequality"]);
     check(&["resume", RUN, "--yes", "--progress", "plain", "--message", HOSTILE], &both);
+    check(&["skip", RUN, "C", "--message", HOSTILE], &both);
+    check(&["status", RUN], &both);
     check(&["rollback", RUN, "--yes"], &both);
     check(&["clean", RUN, "--yes", "--logs"], &both);
     let help = env.lanekeeper(&["--help"]).stdout;

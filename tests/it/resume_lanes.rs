@@ -85,6 +85,20 @@ fn lanes_that_are_set_aside_are_not_begun_and_can_be_resumed() {
 }
 
 #[test]
+fn an_answer_is_shown_until_its_lane_is_resumed() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\napproval = [\"changes\"]\ncommand = 'echo l > l.txt'\n\
+         [[lane]]\nid = \"M\"\nretries = 0\ncommand = 'exit 1'\n",
+    );
+    env.execute(&[]).exits(1);
+    env.lanekeeper(&["approve", "L"]).exits(0);
+    env.lanekeeper(&["retry", "M"]).exits(1);
+    let status = env.lanekeeper(&["status"]).exits(0).stdout;
+    assert!(status.contains("\nL: approved, resume to merge\n"), "{status}");
+}
+
+#[test]
 fn a_lane_with_nothing_to_do_is_refused() {
     let env = failed();
     env.lanekeeper(&["resume", "--lane", "D"]).exits(2).says(&["the run has no lane `D`"]);

@@ -198,6 +198,18 @@ fn pushing_and_pulling_again_changes_nothing() {
 }
 
 #[test]
+fn a_run_of_a_remote_is_named_by_the_beginning_of_its_id() {
+    let env = failed_and_pushed();
+    clone_into(&env, "other");
+    lanekeeper_in(&env, "other", &["state", "pull", "q1"]).exits(8).hints("did you mean `r1`?");
+    let pulled = lanekeeper_in(&env, "other", &["state", "pull", "r"]).exits(0);
+    assert!(pulled.stdout.contains("Pulled run r1"), "{}", pulled.stdout);
+    assert!(env.lanekeeper(&["state", "push", "r"]).exits(0).stdout.contains("Pushed run r1"));
+    env.lanekeeper(&["state", "drop", "r", "--force"]).exits(0);
+    env.lanekeeper(&["state", "drop", "r", "--force"]).exits(8).says(&["r"]);
+}
+
+#[test]
 fn whoever_pushes_second_is_refused_and_told_what_to_do() {
     let env = failed_and_pushed();
     clone_into(&env, "other");

@@ -2,7 +2,7 @@
 
 use lanekeeper::engine::run_loop::RunLoop;
 use lanekeeper::event::{Event, Place, Record, RunMoved, StopReason};
-use lanekeeper::model::{Budget, Dollars, JobId, JobRole, LaneIndex, Timestamp};
+use lanekeeper::model::{Budget, Dollars, JobId, JobRole, LaneId, LaneIndex, Timestamp};
 use lanekeeper::schedule::{AgentStep, LaneEnd, RunState};
 
 use super::beginning::owner;
@@ -140,6 +140,7 @@ impl Simulation {
             return Err("the run is resumed without end".into());
         }
         self.run_loop = RunLoop::new(Memory::of(records, next, bug), state);
+        let lanes = self.some_lanes();
         self.take_in(
             vec![Event::RunResumed {
                 plan_sha256: None,
@@ -150,10 +151,22 @@ impl Simulation {
                 budget,
                 message: String::new(),
                 message_for: None,
-                lanes: Vec::new(),
+                lanes,
             }],
             vec![],
         )
+    }
+
+    /// The lanes that the user resumes, with what they depend on; empty: all, as the next time.
+    fn some_lanes(&mut self) -> Vec<LaneId> {
+        if self.left.stops == 0 || self.world.dice.roll(4) != 0 {
+            return Vec::new();
+        }
+        self.is_stopping = true;
+        let plan = self.world.plan.clone();
+        let chosen = self.world.dice.roll(plan.lanes.len() as u32);
+        let lanes = plan.indices().nth(chosen as usize);
+        plan.dag().with_dependencies(lanes).into_iter().map(|lane| plan.lane(lane).id.clone()).collect()
     }
 
     fn replay(&self, records: &[Record]) -> Result<RunState, String> {

@@ -105,10 +105,12 @@ fn a_word_is_a_whole_id_before_a_lane_and_a_lane_before_the_beginning_of_an_id()
     whole.job("SL-2", attempt(), "in run SL-1\n");
     let mut longer = Run::begun(&scratch, "SL-2-long", 1);
     longer.job("SL-2", attempt(), "in run SL-2-long\n");
+    longer.job("SL-1", attempt(), "in its other lane\n");
     longer.checkpoint();
     let logs = |words: &[&str]| scratch.lanekeeper(&[&["logs"], words].concat()).exits(0).stdout;
     assert!(logs(&["SL-1"]).contains("in run SL-1"));
-    assert!(logs(&["SL-2"]).contains("in run SL-2-long"));
+    assert!(logs(&["SL-2"]).contains("in run SL-2-long") && !logs(&["SL-2"]).contains("in its other lane"));
+    assert!(logs(&["SL-2-"]).contains("in its other lane"));
     assert!(logs(&["SL-2-"]).contains("in run SL-2-long"));
     assert!(!logs(&["SL-2-", "SL-1"]).contains("in run"));
 }

@@ -28,7 +28,8 @@ say begin
 "#;
 
 /// Goes through every action that a run without a stop can come to: two tasks with gates, two agents in a lane, a
-/// failed attempt that begins afresh, a conflict that has a lane built again, a reviewer, and all kinds of gates.
+/// failed attempt that begins afresh, a conflict that has a lane built again, a reviewer, all kinds of gates, and an empty
+/// change that needs no approval.
 pub const EVERYTHING: PlanText = PlanText {
     plan: r#"
 phase = "P1"
@@ -85,6 +86,17 @@ round = "review"
 [[lane.task]]
 id = "1"
 prompt = "one"
+
+[[lane]]
+id = "epsilon"
+approval = ["changes"]
+[[lane.agent]]
+name = "maker"
+allow_empty = true
+[[lane.task]]
+id = "1"
+prompt = "one"
+allow_empty = true
 "#,
     // Gamma begins before beta is merged, and works on the same file at the same time: a conflict, every time.
     agent: r#"
@@ -93,6 +105,7 @@ beta/left/*) until_true 'grep -q "^begin gamma" ROOT/agents.log'; echo beta >>sh
 gamma/maker/1) echo half-done >left-behind.txt; exit 1 ;;
 gamma/maker/*) until_true 'git -C ROOT/disk/work cat-file -e main:shared.txt'; echo gamma >>shared.txt; write ;;
 delta/reviewer/*) printf '{"status":"COMPLETE","decision":"APPROVED","feedback":""}' >"$LANEKEEPER_STATUS_FILE" ;;
+epsilon/*) ;;
 *) write ;;
 esac
 "#,
