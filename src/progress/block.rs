@@ -27,8 +27,8 @@ impl<W: Write> Block<W> {
         Self { out, drawn: (Vec::new(), (0, 0)) }
     }
 
-    /// Writes the lines `above`, and `picture` below them: lines that are less wide than the terminal, fewer than it has
-    /// rows. Both are safe to show.
+    /// Writes the lines `above`, and `picture` below them: lines that are less wide than the terminal, fewer than it
+    /// has rows. Both are safe to show.
     pub(crate) fn draw(&mut self, above: &str, picture: Vec<String>, size: Size) -> io::Result<()> {
         let drawn = (picture, size);
         if above.is_empty() && drawn == self.drawn {

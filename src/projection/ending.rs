@@ -4,6 +4,7 @@ use super::cells::{clean, cut, width as cells};
 use super::commands::Commands;
 use super::header;
 use super::history::{Ending, LaneHistory, LaneState};
+use super::interfaces::{self, interfaces};
 use super::lane_row::rank;
 use super::next_steps::{NextStep, questions, whole_run};
 use super::styles::{Styles, Tone};
@@ -11,13 +12,16 @@ use super::summary::Summary;
 use crate::event::RunOutcome;
 use crate::model::Diagnosis;
 use crate::model::must_haves::{any_broken, tally};
-use crate::model::text::shell_line;
+use crate::model::text::{listed, shell_line};
 
-/// What a screen has room for, beside the totals and the commands at the end.
-const ITEM_LINES: usize = 18;
+/// What a screen has room for.
+const SCREEN: usize = 24;
 
 /// How many commands end the text.
 const COMMANDS: usize = 3;
+
+/// How many lanes are called by name that wait for the same thing.
+const NAMED: usize = 3;
 
 /// How many lines a reason may have that says what to do.
 const REASON_LINES: usize = 3;
@@ -35,16 +39,16 @@ pub(crate) fn ending(summary: &Summary<'_>, program: &[String], width: usize, st
     let Some(run) = summary.history.run.run_id() else { return String::new() };
     let commands = Commands { program, run };
     let items = Items { summary, commands, width }.all();
-    let (shown, hidden) = fitting(&items);
+    let end = [totals(summary, width, styles), next(summary, &commands, width, styles)].concat();
+    // A line says how many there are besides, or sets them apart.
+    let (shown, hidden) = fitting(&items, SCREEN.saturating_sub(end.len() + 1));
     let mut lines: Vec<String> = shown.iter().flat_map(|item| item.lines(styles)).collect();
     if hidden > 0 {
         lines.push(format!("and {hidden} more: {}", shell_line(commands.status())));
     } else if !lines.is_empty() {
         lines.push(String::new());
     }
-    lines.extend(totals(summary, width, styles));
-    lines.extend(next(summary, &commands, width, styles));
-    lines.join("\n")
+    [lines, end].concat().join("\n")
 }
 
 impl Item {
@@ -61,8 +65,7 @@ fn command_line(command: &[String], styles: Styles) -> String {
 }
 
 /// The items that there is room for, and how many others there are.
-fn fitting(items: &[Item]) -> (&[Item], usize) {
-    let mut room = ITEM_LINES;
+fn fitting(items: &[Item], mut room: usize) -> (&[Item], usize) {
     let fits = |item: &&Item| {
         let left = room.checked_sub(item.what.len() + item.commands.len());
         room = left.unwrap_or_default();
@@ -146,8 +149,9 @@ impl Items<'_, '_> {
             }
         }
         let item = |(lanes, reason): (Vec<String>, String)| {
-            let text = format!("{} blocked: {reason}", crate::model::text::listed(&lanes, 3));
-            Item { tone: Tone::Warn, what: wrapped(&text, self.width), commands: Vec::new() }
+            let text = format!("{} blocked: {reason}", listed(&lanes, NAMED));
+            let first = lanes.first().and_then(|lane| lane.parse().ok()).map(|lane| self.commands.lane_status(&lane));
+            Item { tone: Tone::Warn, what: wrapped(&text, self.width), commands: first.into_iter().collect() }
         };
         reasons.into_iter().map(item).collect()
     }
@@ -188,7 +192,9 @@ fn totals(summary: &Summary<'_>, width: usize, styles: Styles) -> Vec<String> {
     words.extend(states.iter().map(|(state, count)| format!("{count} {}", state.word())));
     let mut took = vec![history.times(summary.until).describe()];
     took.extend(history.run.used.spent());
-    vec![styles.paint(tone, &header::fitting(&words, width)), header::fitting(&took, width)]
+    let mut lines = vec![styles.paint(tone, &header::fitting(&words, width)), header::fitting(&took, width)];
+    lines.extend(interfaces::summary(&interfaces(history)).iter().flat_map(|gates| wrapped(gates, width)));
+    lines
 }
 
 /// Where the work is, and at most [`COMMANDS`] commands.

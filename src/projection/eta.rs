@@ -1,14 +1,15 @@
 //! How long a run will take from now on, as far as that can be said.
 //!
-//! The rule: every lane that is left takes as long as the median of the lanes that this run has merged, without the time
-//! in which they waited for a person. The run then takes the longest chain of lanes that depend on each other, or all of
-//! them divided by the places, whichever is longer. Nothing is said before [`SAMPLES`] lanes are merged, while a lane
-//! waits for a person or the run stops, and once lanes at work take longer than the median.
+//! The rule: every lane that is left takes as long as the median of the lanes that this run has merged, without the
+//! time in which they waited for a person. The run then takes the longest chain of lanes that depend on each other, or
+//! all of them divided by the places, whichever is longer. Nothing is said before [`SAMPLES`] lanes are merged, while a
+//! lane waits for a person or the run stops, and once a lane at work takes longer than the median.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use super::history::{LaneHistory, LaneState, RunHistory};
-use crate::model::{LaneId, Timestamp};
+use crate::model::{Dag, LaneId, LaneIndex, Timestamp};
 
 /// How many merged lanes a guess needs.
 const SAMPLES: usize = 3;
@@ -17,35 +18,56 @@ const SAMPLES: usize = 3;
 pub(super) fn time_left(history: &RunHistory, now: Timestamp) -> Option<Duration> {
     let run = &history.run;
     let asks = |lane: &LaneHistory| matches!(lane.state, LaneState::NeedsApproval(_) | LaneState::NeedsPerson);
-    if run.stop.is_some() || run.finished.is_some() || history.lanes().iter().any(asks) {
+    if run.stop.is_some() || run.finished.is_some() || history.done() < SAMPLES || history.active().any(asks) {
         return None;
     }
-    let typical = typical(history, now)?;
-    let left: Vec<u64> = history.lanes().iter().map(|lane| left(history, lane, typical, now)).collect::<Option<_>>()?;
+    let took = Took::of(history, now);
+    let typical = took.typical()?;
+    let left: Vec<u64> = history.lanes().iter().map(|lane| took.left(lane, typical)).collect::<Option<_>>()?;
     let places = run.start.as_ref().map_or(1, |start| u64::from(start.options.max_parallel.max(1)));
-    let longest = longest_chain(history, &left);
     let shared = left.iter().sum::<u64>() / places;
-    Some(Duration::from_millis(longest.max(shared))).filter(|left| !left.is_zero())
+    Some(Duration::from_millis(longest_chain(history, &left).max(shared))).filter(|left| !left.is_zero())
 }
 
-/// The median time of the lanes that this run merged.
-fn typical(history: &RunHistory, now: Timestamp) -> Option<u64> {
-    let merged = history.lanes().iter().filter(|lane| lane.merge_commit.is_some());
-    let mut took: Vec<u64> =
-        merged.map(|lane| history.lane_times(lane, now)).map(|it| it.elapsed.saturating_sub(it.waiting)).collect();
-    took.sort_unstable();
-    (took.len() >= SAMPLES).then(|| took[took.len() / 2])
+/// How long lanes took so far.
+struct Took<'h> {
+    history: &'h RunHistory,
+    /// In milliseconds, while they waited for a person.
+    waited: HashMap<&'h LaneId, u64>,
+    now: Timestamp,
 }
 
-/// What is left of a lane; `None` if it takes longer than usual.
-fn left(history: &RunHistory, lane: &LaneHistory, typical: u64, now: Timestamp) -> Option<u64> {
-    match lane.state {
-        LaneState::Waiting => Some(if can_begin(history, lane) { typical } else { 0 }),
-        state if state.is_active() => {
-            let times = history.lane_times(lane, now);
-            typical.checked_sub(times.elapsed.saturating_sub(times.waiting))
+impl<'h> Took<'h> {
+    fn of(history: &'h RunHistory, now: Timestamp) -> Self {
+        let (clock, mut waited) = (history.clock(now), HashMap::new());
+        for (lane, span) in history.answered() {
+            let (from, to) = clock.span(span);
+            *waited.entry(lane).or_default() += to - from;
         }
-        _ => Some(0),
+        Self { history, waited, now }
+    }
+
+    fn lane(&self, lane: &LaneHistory) -> u64 {
+        let elapsed = self.history.lane_elapsed(lane, self.now).unwrap_or_default().as_millis();
+        let waited = self.waited.get(&lane.id).copied().unwrap_or_default();
+        u64::try_from(elapsed).unwrap_or(u64::MAX).saturating_sub(waited)
+    }
+
+    /// The median time of the lanes that this run merged.
+    fn typical(&self) -> Option<u64> {
+        let merged = self.history.lanes().iter().filter(|lane| lane.merge_commit.is_some());
+        let mut took: Vec<u64> = merged.map(|lane| self.lane(lane)).collect();
+        took.sort_unstable();
+        (took.len() >= SAMPLES).then(|| took[took.len() / 2])
+    }
+
+    /// What is left of a lane; `None` if it takes longer than usual.
+    fn left(&self, lane: &LaneHistory, typical: u64) -> Option<u64> {
+        match lane.state {
+            LaneState::Waiting => Some(if can_begin(self.history, lane) { typical } else { 0 }),
+            state if state.is_active() => typical.checked_sub(self.lane(lane)),
+            _ => Some(0),
+        }
     }
 }
 
@@ -55,22 +77,15 @@ fn can_begin(history: &RunHistory, lane: &LaneHistory) -> bool {
     states.into_iter().all(|state| state.is_active() || state.is_done() || state == LaneState::Waiting)
 }
 
-/// The longest path through the dependencies. Lanes of a plan come in any order, so it is settled in rounds.
+/// The longest path through the dependencies; 0 where a damaged log describes no plan.
 fn longest_chain(history: &RunHistory, left: &[u64]) -> u64 {
-    let lanes = history.lanes();
-    let place = |id: &LaneId| lanes.iter().position(|lane| lane.id == *id);
-    let needs: Vec<Vec<usize>> = lanes.iter().map(|lane| lane.depends_on.iter().filter_map(place).collect()).collect();
-    let mut until = left.to_vec();
-    for _ in lanes {
-        let next: Vec<u64> = (0..lanes.len())
-            .map(|lane| left[lane] + needs[lane].iter().map(|&before| until[before]).max().unwrap_or_default())
-            .collect();
-        if next == until {
-            break;
-        }
-        until = next;
-    }
-    until.into_iter().max().unwrap_or_default()
+    let indexes: Vec<LaneIndex> = LaneIndex::first(left.len()).collect();
+    let places: HashMap<&LaneId, LaneIndex> =
+        history.lanes().iter().map(|lane| &lane.id).zip(indexes.iter().copied()).collect();
+    let needs = |lane: &LaneHistory| lane.depends_on.iter().filter_map(|id| places.get(id).copied()).collect();
+    let Ok(dag) = Dag::new(history.lanes().iter().map(needs).collect()) else { return 0 };
+    let weight = |lane: LaneIndex| left[lane.at()];
+    dag.critical_path(weight).into_iter().map(weight).sum()
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@ use super::styles::{Styles, Tone};
 
 pub(crate) type Cell = (String, Tone);
 
-/// A column: its heading, the fewest cells it is cut down to, how many it has at least where there is room, and when it is
-/// left out: the lowest number first, without a number never.
+/// A column: its heading, the fewest cells it is cut down to, how many it has at least where there is room, and when it
+/// is left out: the lowest number first, without a number never.
 pub(crate) struct Column {
     pub(super) heading: &'static str,
     pub(super) least: usize,

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::clock::{Clock, Span, covered};
+use super::clock::{Clock, covered};
 use super::history::{LaneHistory, LaneState, RunHistory, WaitReason};
-use crate::model::Timestamp;
 use crate::model::time::short;
+use crate::model::{LaneId, Timestamp};
 
 /// In milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -50,10 +50,11 @@ impl RunHistory {
 
     pub(crate) fn times(&self, until: Timestamp) -> Times {
         let clock = self.clock(until);
+        let questions = self.answered().chain(self.lanes().iter().filter_map(|lane| open_question(lane, until)));
         Times {
             elapsed: clock.at(until),
             work: self.lanes().iter().map(|lane| work(lane, &clock, until)).sum(),
-            waiting: covered(self.lanes().iter().flat_map(|lane| self.questions(lane, &clock, until)).collect()),
+            waiting: covered(questions.map(|(_, span)| clock.span(span)).collect()),
             idle: clock.rested(until),
         }
     }
@@ -63,21 +64,26 @@ impl RunHistory {
         let Some(started) = lane.started else { return Times::default() };
         let end = lane.finished.unwrap_or(until);
         let (from, to) = clock.span((started, end));
+        let questions = self.answered().filter(|(asking, _)| **asking == lane.id).chain(open_question(lane, until));
         Times {
             elapsed: to.saturating_sub(from),
             work: work(lane, &clock, until),
-            waiting: covered(self.questions(lane, &clock, until)),
+            waiting: covered(questions.map(|(_, span)| clock.span(span)).collect()),
             idle: clock.rested(end).saturating_sub(clock.rested(started)),
         }
     }
 
-    /// When `lane` waited for a person, and since when it does.
-    fn questions(&self, lane: &LaneHistory, clock: &Clock, until: Timestamp) -> Vec<Span> {
-        let answered = self.run.waits.iter().filter(|wait| wait.lane == lane.id && wait.reason == WaitReason::Person);
-        let asks = matches!(lane.state, LaneState::NeedsApproval(_) | LaneState::NeedsPerson);
-        let open = lane.last.filter(|_| asks).map(|since| (since, until));
-        answered.map(|wait| (wait.from, wait.until)).chain(open).map(|span| clock.span(span)).collect()
+    /// When lanes waited for a person, who has answered.
+    pub(super) fn answered(&self) -> impl Iterator<Item = (&LaneId, (Timestamp, Timestamp))> {
+        let asked = self.run.waits.iter().filter(|wait| wait.reason == WaitReason::Person);
+        asked.map(|wait| (&wait.lane, (wait.from, wait.until)))
     }
+}
+
+/// Since when a lane waits for a person, if it does.
+fn open_question(lane: &LaneHistory, until: Timestamp) -> Option<(&LaneId, (Timestamp, Timestamp))> {
+    let asks = matches!(lane.state, LaneState::NeedsApproval(_) | LaneState::NeedsPerson);
+    lane.last.filter(|_| asks).map(|since| (&lane.id, (since, until)))
 }
 
 fn work(lane: &LaneHistory, clock: &Clock, until: Timestamp) -> u64 {

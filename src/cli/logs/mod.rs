@@ -157,7 +157,7 @@ impl Printed<'_> {
         self.jobs.retain(|output| output.offset > 0 || !is_old(&output.job));
     }
 
-    /// Prints whole lines that were added; with `all` also lines without an end, and headers of jobs that wrote nothing.
+    /// Prints whole lines that were added; with `all` also lines without an end, and headers of jobs without output.
     fn print(&mut self, all: bool) -> Result<()> {
         for at in 0..self.jobs.len() {
             if !self.jobs[at].done {

@@ -77,6 +77,7 @@ fn questions_come_first_and_reasons_with_a_remedy_are_whole() {
       lanekeeper reject P1-SL-AUTH-20251227 SL-3 --gate changes -m 'what to change'
     SL-1, SL-2 blocked: main is checked out in /repo/checkout and dirty: commit or
       stash what is changed there, then resume
+      lanekeeper status P1-SL-AUTH-20251227 SL-1
 
     P1 Billing blocked · 1 waiting for approval (changes) · 2 blocked
     12s elapsed, 1s waiting for you

@@ -52,6 +52,16 @@ fn read(runner: &Runner, lines: &[&str], passed: bool) -> (Vec<String>, Transcri
 }
 
 #[test]
+fn lines_from_the_middle_of_a_stream_are_read_in_words_and_parts_of_events_left_out() {
+    let runner = runner(RULES);
+    let lines: Vec<String> = STEPS.iter().map(|line| (*line).to_owned()).collect();
+    let part = r#""name":"Write","input":{"path":"cut off"}}]}"#.to_owned();
+    let said = said_in(&runner, &[&[part], &lines[2..], &[r#"{"type":"step","mess"#.to_owned()]].concat());
+    assert_eq!(said, ["[Write] a.txt", "I write.", "Now.", "[Bash] rm -rf x"]);
+    assert_eq!(said_in(&runner, &lines[..1]), [""; 0], "nothing that a person would want to know");
+}
+
+#[test]
 fn a_stream_says_what_its_rules_find_in_it() {
     let runner = runner(RULES);
     let (said, transcript) = read(&runner, STEPS, false);
