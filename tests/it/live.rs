@@ -102,13 +102,14 @@ fn no_color_keeps_the_block_and_drops_the_colours() {
 
 #[test]
 fn services_and_plain_terminals_get_plain_lines() {
+    // All but colours.
+    let controls = Regex::new("\u{1b}(\\[[0-9;?]*[^0-9;?m]|[^\\[])").expect("a pattern");
     for variables in [&[("CI", "true")][..], &[("TERM", "dumb")], &[("CI", "true"), ("NO_COLOR", "1")]] {
         let env = TestEnv::new();
         env.write("scratch/go", "");
         let mut terminal = started(&env, variables, 24, 80);
         assert_eq!(terminal.end(), Some(3), "{variables:?}");
         let written = terminal.written();
-        let controls = Regex::new("\u{1b}(\\[[0-9;?]*[^0-9;?m]|[^\\[])").expect("a pattern");
         assert!(!controls.is_match(&written) && !written.contains("P1 · "), "{variables:?}: {written:?}");
         assert!(written.contains("B agent: attempt 1 started (task 1)"), "{written:?}");
         assert!(!has_fractions(&written), "{written:?}");
