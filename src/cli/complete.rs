@@ -30,6 +30,7 @@ fn with_completers(command: Command) -> Command {
         "run" => arg.add(ArgValueCompleter::new(runs)),
         "lane" if agent => arg.add(ArgValueCompleter::new(lanes_or_agents)),
         "lane" | "lanes" | "message_for" if !plan => arg.add(ArgValueCompleter::new(lanes)),
+        "names" => arg.add(ArgValueCompleter::new(names)),
         "agent" => arg.add(ArgValueCompleter::new(agents)),
         "runner" => arg.add(ArgValueCompleter::new(runners)),
         "name" => arg.add(ArgValueCompleter::new(snapshots)),
@@ -55,6 +56,16 @@ fn lanes_or_agents(current: &OsStr) -> Vec<CompletionCandidate> {
         Some(lane) => offered(current, agents_of(lane)),
         None => lanes(current),
     }
+}
+
+/// A word of `[RUN] [LANE...]` or `[RUN] [LANE] [AGENT]`.
+fn names(current: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(here) = Here::find() else { return Vec::new() };
+    if here.words.is_empty() {
+        return runs_or_lanes(current);
+    }
+    let others = here.lanes().into_iter().map(|lane| lane.id.to_string()).filter(|lane| !here.words.contains(lane));
+    offered(current, here.lane().into_iter().flat_map(agents_of).chain(others))
 }
 
 fn lanes(current: &OsStr) -> Vec<CompletionCandidate> {

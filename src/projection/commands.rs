@@ -30,6 +30,10 @@ impl Commands<'_> {
         }
     }
 
+    pub fn skip(&self, lane: &LaneId) -> Vec<String> {
+        self.of("skip", &[lane.as_str()])
+    }
+
     pub fn status(&self) -> Vec<String> {
         self.of("status", &[])
     }

@@ -160,11 +160,11 @@ fn unmerged_dependencies<'v>(history: &'v RunHistory, lane: &'v LaneHistory) -> 
 
 fn options(history: &RunHistory, lane: &LaneHistory, again: &str, commands: &Commands<'_>) -> Vec<Choice> {
     let over = "Start the lane over. Its work is saved first; rollback prints where.";
-    let abandon = "Abandon the lane: other lanes are not touched, its branch and worktree stay.";
+    let skip = "Leave the lane out: what depends on it goes on without its work, which is kept.";
     vec![
         choice(again, commands.resume_of(&history.run)),
         choice(over, commands.rollback(Some(&lane.id))),
-        choice(abandon, commands.status()),
+        choice(skip, commands.skip(&lane.id)),
     ]
 }
 
@@ -206,8 +206,8 @@ mod tests {
            lanekeeper resume r1
         2. Start the lane over. Its work is saved first; rollback prints where.
            lanekeeper rollback r1 --lane SL-1
-        3. Abandon the lane: other lanes are not touched, its branch and worktree stay.
-           lanekeeper status r1
+        3. Leave the lane out: what depends on it goes on without its work, which is kept.
+           lanekeeper skip r1 SL-1
         ");
     }
 

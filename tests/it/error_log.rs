@@ -143,7 +143,8 @@ fn an_error_of_no_run_is_recorded_beside_the_run_logs() {
     env.plan("[[lane]]\nid = \"A\"\nallow_empty = true\ncommand = 'true'\n");
     env.execute(&[]).exits(0);
     env.execute(&["--run-id", "errors"]).exits(2).says(&["errors"]);
-    env.lanekeeper(&["status", "errors"]).exits(2).says(&["a run cannot be called `errors`"]);
+    env.lanekeeper(&["status", "errors"]).exits(8).says(&["there is no run `errors` here"]);
+    env.lanekeeper(&["report", "errors"]).exits(2).says(&["a run cannot be called `errors`"]);
 }
 
 #[test]

@@ -119,6 +119,7 @@ fn no_command_prints_anything_that_a_terminal_obeys() {
         &["hook", "session-start"],
         &["stop", RUN],
         &["list"],
+        &["notify"],
         // The changes themselves are git's to show, to its pager or as they are, like those of `git diff`.
         &["diff", RUN, "W", "--stat"],
         &["diff", RUN, "W", "--name-only"],

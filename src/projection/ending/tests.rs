@@ -73,6 +73,7 @@ fn questions_come_first_and_reasons_with_a_remedy_are_whole() {
     let story = story.moved("SL-3", LaneStage::Implementation, LaneStage::AwaitingUserApproval);
     insta::assert_snapshot!(ended(&lanes, &story.finished(RunOutcome::Blocked, 3), 80), @"
     SL-3 waits for your approval of its changes.
+      lanekeeper diff P1-SL-AUTH-20251227 SL-3
       lanekeeper approve P1-SL-AUTH-20251227 SL-3 --gate changes
       lanekeeper reject P1-SL-AUTH-20251227 SL-3 --gate changes -m 'what to change'
     SL-1, SL-2 blocked: main is checked out in /repo/checkout and dirty: commit or

@@ -33,7 +33,7 @@ fn a_failed_lane_says_what_was_tried_what_it_wrote_and_what_can_be_done() {
     times     2m 17s elapsed, 2m 00s of work
     retries   1 of 1
     branch    lane/P1/SL-1
-    worktree  /w/slots/01
+    worktree  /w/P1-SL-AUTH-20251227/SL-1/code
 
     what                         result         elapsed  note
     attempt 1 of engineer at t…  exit code 101  1m 00s
@@ -46,7 +46,7 @@ fn a_failed_lane_says_what_was_tried_what_it_wrote_and_what_can_be_done() {
     Lane SL-1 needs a decision. What you can do:
 
     Reason: TypeError: undefined is not a function
-    Stage: IMPLEMENTATION, on branch lane/P1/SL-1 in /w/slots/01
+    Stage: IMPLEMENTATION, on branch lane/P1/SL-1 in /w/P1-SL-AUTH-20251227/SL-1/code
     Attempts: 2 attempts (1 of 1 retries used by engineer)
     Impact: SL-2 depends on it; all work is in its worktree
 
@@ -54,8 +54,8 @@ fn a_failed_lane_says_what_was_tried_what_it_wrote_and_what_can_be_done() {
        lanekeeper resume P1-SL-AUTH-20251227
     2. Start the lane over. Its work is saved first; rollback prints where.
        lanekeeper rollback P1-SL-AUTH-20251227 --lane SL-1
-    3. Abandon the lane: other lanes are not touched, its branch and worktree stay.
-       lanekeeper status P1-SL-AUTH-20251227
+    3. Leave the lane out: what depends on it goes on without its work, which is kept.
+       lanekeeper skip P1-SL-AUTH-20251227 SL-1
     ");
 }
 
@@ -68,7 +68,7 @@ fn a_lane_at_work_shows_what_runs() {
     stage     IMPLEMENTATION
     times     1m 15s elapsed, 1m 06s of work
     branch    lane/P1/SL-1
-    worktree  /w/slots/01
+    worktree  /w/P1-SL-AUTH-20251227/SL-1/code
 
     what                             result   elapsed  note
     attempt 1 of engineer at task 1  running  1m 06s

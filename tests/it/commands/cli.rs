@@ -234,10 +234,11 @@ fn a_shell_completes_runs_lanes_and_agents() {
     waiting_run(&scratch, "old-1");
     let mut newer = Run::begun(&scratch, "newer-2", 3);
     newer.checkpoint();
-    assert_eq!(offered(&scratch, &["status", ""]), ["newer-2", "old-1", "@latest"]);
+    assert_eq!(offered(&scratch, &["report", ""]), ["newer-2", "old-1", "@latest"]);
+    assert_eq!(offered(&scratch, &["status", ""])[..3], ["SL-1", "SL-2", "newer-2"]);
     assert_eq!(offered(&scratch, &["status", "o"]), ["old-1"]);
     assert_eq!(offered(&scratch, &["logs", ""])[..3], ["SL-1", "SL-2", "newer-2"]);
-    assert_eq!(offered(&scratch, &["logs", "SL-1", ""]), ["engineer"]);
+    assert_eq!(offered(&scratch, &["logs", "SL-1", ""]), ["engineer", "SL-2"]);
     assert_eq!(offered(&scratch, &["logs", "old-1", "SL"]), ["SL-1", "SL-2"]);
     assert_eq!(offered(&scratch, &["logs", "old-1", "SL-2", "e"]), ["engineer"]);
     assert_eq!(offered(&scratch, &["resume", "--lane", "SL-2"]), ["SL-2"]);

@@ -94,7 +94,7 @@ fn a_lane_without_a_run_is_one_of_the_default_run() {
         .exits(8)
         .says(&["run newer-2 has no such lane"])
         .hints("did you mean `SL-2`?");
-    scratch.lanekeeper(&["logs", "SL-2", "engineer", "x"]).exits(2).says(&["unexpected argument `x`"]);
+    scratch.lanekeeper(&["logs", "SL-2", "engineer", "x"]).exits(2).says(&["no lane `engineer`"]);
     scratch.lanekeeper(&["logs", "SL-2", "enginer"]).exits(2).hints("did you mean `engineer`?");
 }
 
