@@ -113,7 +113,7 @@ impl Color {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run every lane of a plan
-    #[command(after_long_help = exit_code_table())]
+    #[command(visible_alias = "run", after_long_help = exit_code_table())]
     ExecutePhase(ExecutePhase),
     /// Run one lane of a plan
     #[command(after_long_help = exit_code_table())]

@@ -34,6 +34,18 @@ fn main_page() -> Result<String> {
 
 fn write_pages(directory: &Path) -> Result<()> {
     let written = fs::create_dir_all(directory)
-        .and_then(|()| clap_mangen::generate_to(args::Args::command().disable_help_subcommand(true), directory));
+        .and_then(|()| clap_mangen::generate_to(args::Args::command().disable_help_subcommand(true), directory))
+        .and_then(|()| write_aliases(directory));
     written.with_context(|| format!("cannot write manual pages to {}", directory.display()))
+}
+
+/// Pages of other names for commands, which lead to the command's own.
+fn write_aliases(directory: &Path) -> std::io::Result<()> {
+    for command in args::Args::command().get_subcommands() {
+        for alias in command.get_visible_aliases() {
+            let text = format!(".so man1/lanekeeper-{}.1\n", command.get_name());
+            fs::write(directory.join(format!("lanekeeper-{alias}.1")), text)?;
+        }
+    }
+    Ok(())
 }

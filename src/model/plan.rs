@@ -351,8 +351,8 @@ impl AgentOptions {
     }
 }
 
-/// The longest an atomic task may take unless the plan says otherwise (seed 000).
-pub const TASK_TIME_LIMIT: Duration = Duration::from_secs(10 * 60);
+/// The longest an atomic task may take unless the plan says otherwise. Seed 000's 10 minutes ended agents at work.
+pub const TASK_TIME_LIMIT: Duration = Duration::from_secs(30 * 60);
 
 /// The longest a specialist may take unless the plan says otherwise (seed 002).
 pub const SPECIALIST_TIME_LIMIT: Duration = Duration::from_secs(5 * 60);

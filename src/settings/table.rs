@@ -103,7 +103,7 @@ settings! {
     /// How many agents may work at once.
     max_parallel: NonZeroU32 {
         Kind::Count, value::count, flags ["--max-parallel"],
-        default "the number of processors, at least 2" = Surroundings::cores_at_least_two
+        default "twice the number of processors, at least 4" = Surroundings::agents_at_once
     }
     /// The runner of agents for which the plan names neither a runner nor a command. As a flag or a variable: of all
     /// agents without a command of their own.
@@ -184,7 +184,7 @@ settings! {
     }
     /// How long one attempt at a task may take where the plan does not say, in the implementation round.
     task_timeout: Duration {
-        Kind::Duration, value::positive_duration, default "10m" = |_| TASK_TIME_LIMIT
+        Kind::Duration, value::positive_duration, default "30m" = |_| TASK_TIME_LIMIT
     }
     /// How long an agent of the requirements or the review round may take where the plan does not say.
     specialist_timeout: Duration {

@@ -171,7 +171,7 @@ fn the_documented_defaults_are_the_real_ones() {
     let worked_out = ["max_parallel", "worktree_root", "prompts", "checkpoint_path"];
     for (key, row) in KEYS.iter().zip(defaults.rows()).filter(|(key, _)| !worked_out.contains(&key.name)) {
         match row.value {
-            serde_json::Value::Null => assert_eq!(row.absent, key.default),
+            serde_json::Value::Null => assert_eq!(row.default, key.default),
             serde_json::Value::String(text) => assert_eq!(text, key.default, "{}", key.name),
             other => assert_eq!(other.to_string(), key.default, "{}", key.name),
         }
@@ -181,8 +181,8 @@ fn the_documented_defaults_are_the_real_ones() {
 }
 
 #[test]
-fn a_single_processor_still_runs_two_agents() {
-    for (cores, expected) in [(0, 2), (1, 2), (2, 2), (16, 16)] {
+fn a_processor_serves_two_agents_and_any_machine_four() {
+    for (cores, expected) in [(0, 4), (1, 4), (2, 4), (3, 6), (16, 32), (u32::MAX, u32::MAX)] {
         let defaults = Settings::defaults(&Surroundings { cores, ..surroundings() });
         assert_eq!(defaults.max_parallel.value.get(), expected);
     }

@@ -64,7 +64,7 @@ pub(crate) struct ExecutionArgs {
     /// The integration branch [default: the plan's, else the current branch]
     #[arg(long, value_name = "BRANCH", value_parser = value::branch)]
     pub(crate) base: Option<String>,
-    /// How many agents may work at once [default: the number of processors, at least 2]
+    /// How many agents may work at once [default: twice the number of processors, at least 4]
     #[arg(long, value_name = "N", value_parser = value::count)]
     pub(crate) max_parallel: Option<NonZeroU32>,
     /// The runner of every agent without its own command

@@ -35,7 +35,7 @@ draft! {
         base_branch: Option<At<String>> =
             ["base_branch": FullText, "The integration branch. Default: the branch that is checked out."];
         max_parallel: Option<At<u32>> =
-            ["max_parallel": Number(1, 10_000), "Agents at once. Default: the number of cores, at least 2."];
+            ["max_parallel": Number(1, 10_000), "Agents at once. Default: twice the number of processors, at least 4."];
         merge: Option<At<MergeMode>> =
             ["merge": Word(words::<MergeMode>), "How finished lanes reach the integration branch."];
         /// What lanes leave open.
