@@ -11,6 +11,7 @@ mod git_variables;
 mod human_gate;
 pub mod id;
 pub mod job;
+mod merge_choice;
 mod merged_plan;
 pub mod must_haves;
 pub mod outage;
@@ -42,12 +43,13 @@ pub use git_variables::{is_foreign_git_variable, is_transport_variable};
 pub use human_gate::HumanGate;
 pub use id::{AgentName, LaneId, PhaseId, RunId, TaskId};
 pub use job::{ExitCause, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
+pub use merge_choice::{MergeChoice, MergeMode, MergeStyle};
 pub use merged_plan::{MergedPlan, PlanningFiles};
 pub use must_haves::{Artifact, Demand, KeyLink, MustHaves, MustHavesRule, Verdict};
 pub use outage::{Outage, OutageKind};
 pub use plan::{
-    Agent, AgentOptions, Approval, Gates, Lane, MergeMode, Plan, PlanFormat, PlanParts, Round, Task, TaskKind,
-    Timeouts, UNSET_RUNNER,
+    Agent, AgentOptions, Approval, Gates, Lane, Plan, PlanFormat, PlanParts, Round, Task, TaskKind, Timeouts,
+    UNSET_RUNNER,
 };
 pub use progress::Progress;
 pub use pull_request::{ForgeChoice, PullRequest};

@@ -60,9 +60,8 @@ pub fn table(settings: &Settings) -> String {
     let key_width = widest(&|(_, row)| row.key.chars().count());
     // One long path must not push every origin out of sight.
     let value_width = widest(&|(shown, _)| shown.chars().count()).min(48);
-    let line = |(shown, row): &(String, Row)| {
-        format!("{:key_width$}  {shown:value_width$}  {}\n", row.key, row.source(shown))
-    };
+    let line =
+        |(shown, row): &(String, Row)| format!("{:key_width$}  {shown:value_width$}  {}\n", row.key, row.source(shown));
     rows.iter().map(line).collect()
 }
 

@@ -13,7 +13,7 @@ use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::plan::{SPECIALIST_TIME_LIMIT, TASK_TIME_LIMIT};
 use crate::model::retry::OUTAGE_LIMIT;
 use crate::model::runner::RunnerText;
-use crate::model::{Ci, Dollars, ForgeChoice, MergeMode, MustHavesRule, OnOrphan, SnapshotRules, Timeouts};
+use crate::model::{Ci, Dollars, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, SnapshotRules, Timeouts};
 use crate::runner::Catalogue;
 
 macro_rules! settings {
@@ -119,8 +119,8 @@ settings! {
         Kind::Boolean, value::boolean, default "false" = |_| false
     }
     /// How a finished lane reaches the integration branch.
-    merge: MergeMode {
-        Kind::Choice(words::<MergeMode>), value::choice, flags ["--merge"], default "local" = |_| MergeMode::Local
+    merge: MergeChoice {
+        Kind::Choice(words::<MergeChoice>), value::choice, flags ["--merge"], default "local" = |_| MergeChoice::Local
     }
     /// The directory that holds the worktrees.
     worktree_root: PathBuf {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::key::Kind;
 use super::*;
-use crate::model::{CommandLine, Gates, MergeMode, PhaseId, Plan, Timeouts, plan::PlanParts};
+use crate::model::{CommandLine, Gates, MergeChoice, PhaseId, Plan, Timeouts, plan::PlanParts};
 
 fn surroundings() -> Surroundings {
     Surroundings {
@@ -126,7 +126,7 @@ fn plan() -> Plan {
         title: None,
         base_branch: Some("plans-base".into()),
         max_parallel: Some(5),
-        merge: Some(MergeMode::None),
+        merge: Some(MergeChoice::None),
         timeouts,
         pools: BTreeMap::new(),
         gates: Gates::default(),
@@ -196,7 +196,7 @@ fn every_fault_is_told_at_once_with_its_place() {
         faults(text),
         [
             "1:1: unknown key `max_paralel` (did you mean `max_parallel`?)",
-            "2:9: `merge` is one of none, local, pr: `locl` is none of them, did you mean `local`?",
+            "2:9: `merge` is one of none, local, pr, merge, squash, rebase, ff: `locl` is none of them, did you mean `local`?",
             "4:11: `retries` is a number, not of type string",
             "5:12: `progress` is one of auto, live, plain, json, none, not of type integer",
             "6:11: `timeout` is a duration: `0s` is no time at all",
@@ -330,13 +330,13 @@ fn seed_002s_specialist_timeout_is_in_seconds() {
 
 #[test]
 fn a_wrong_variable_is_named() {
-    let variables = environment_of(&[("LANEKEEPER_MERGE", "rebase"), ("LANEKEEPER_KEEP_POOL", "maybe")]);
+    let variables = environment_of(&[("LANEKEEPER_MERGE", "octopus"), ("LANEKEEPER_KEEP_POOL", "maybe")]);
     let Faults(faults) = Layers::read(Layer::default(), &variables, &[], &surroundings()).unwrap_err();
     let shown: Vec<_> = faults.iter().map(ToString::to_string).collect();
     assert_eq!(
         shown,
         [
-            "`LANEKEEPER_MERGE` is one of none, local, pr: `rebase` is none of them",
+            "`LANEKEEPER_MERGE` is one of none, local, pr, merge, squash, rebase, ff: `octopus` is none of them",
             "`LANEKEEPER_KEEP_POOL` is true or false: `maybe` is neither",
         ]
     );

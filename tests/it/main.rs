@@ -31,6 +31,7 @@ mod jobs;
 mod lane_plans;
 mod mcp;
 mod merge;
+mod merge_styles;
 mod misbehaving;
 mod must_haves;
 mod output;

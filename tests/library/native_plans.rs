@@ -333,62 +333,62 @@ fn a_plan_is_shown_with_what_follows_from_it() {
     8 lanes, 3 waves
 
     first
-      wave 1, at most 10m00s
+      wave 1, at most 30m00s
       owns src/**
       agent agent  $ ./work.sh
-        task 1, at most 10m00s
+        task 1, at most 30m00s
       no gate: nothing judges the work before it is merged
 
     between
-      wave 2, at most 10m00s, after first
+      wave 2, at most 30m00s, after first
       agent agent  $ ./work.sh
-        task 1, at most 10m00s
+        task 1, at most 30m00s
       no gate: nothing judges the work before it is merged
 
     last
-      wave 3, at most 10m00s, after between
+      wave 3, at most 30m00s, after between
       owns src/main.rs
       agent agent  $ ./work.sh
-        task 1, at most 10m00s
+        task 1, at most 30m00s
       no gate: nothing judges the work before it is merged
 
     apart
-      wave 1, at most 10m00s
+      wave 1, at most 30m00s
       owns docs/**
       agent agent  $ ./work.sh
-        task 1, at most 10m00s
+        task 1, at most 30m00s
       no gate: nothing judges the work before it is merged
 
     apart-too
-      wave 1, at most 10m00s
+      wave 1, at most 30m00s
       owns docs/index.md
       agent agent  $ ./work.sh
-        task 1, at most 10m00s
+        task 1, at most 30m00s
       no gate: nothing judges the work before it is merged
 
     pooled
-      wave 1, at most 10m00s
+      wave 1, at most 30m00s
       owns schema.sql
       uses schema
       agent agent  $ ./work.sh
-        task 1, at most 10m00s
+        task 1, at most 30m00s
       no gate: nothing judges the work before it is merged
 
     pooled-too
-      wave 1, at most 10m00s
+      wave 1, at most 30m00s
       owns schema.sql
       uses schema
       agent agent  $ ./work.sh
-        task 1, at most 10m00s
+        task 1, at most 30m00s
       no gate: nothing judges the work before it is merged
 
     reader
-      wave 1, at most 10m00s
+      wave 1, at most 30m00s
       agent agent  $ ./work.sh
-        task 1, at most 10m00s
+        task 1, at most 30m00s
       no gate: nothing judges the work before it is merged
 
-    critical path  first -> between -> last (30m00s)
+    critical path  first -> between -> last (1h30m)
     kept apart     apart, apart-too
     shared files   first (src/**), last (src/main.rs), for example src/main.rs
     shared files   apart (docs/**), apart-too (docs/index.md), for example docs/index.md

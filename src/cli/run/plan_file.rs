@@ -225,6 +225,9 @@ fn settled(plan: Plan, settings: &Settings, catalogue: &Catalogue, prompts: BTre
     if let Some(retries) = settings.retries.value.filter(|_| settings.retries.origin.outranks_plan()) {
         parts.lanes.iter_mut().for_each(|lane| lane.retries = retries);
     }
+    if matches!(settings.merge.origin, Origin::Flag("--merge") | Origin::Environment(_)) {
+        parts.lanes.iter_mut().for_each(|lane| lane.merge_style = None);
+    }
     let time_limit = Some(settings.task_timeout.value)
         .filter(|_| settings.task_timeout.origin != Origin::Default && parts.timeouts.agent.is_none());
     let agents = parts.lanes.iter_mut().flat_map(|lane| &mut lane.agents);

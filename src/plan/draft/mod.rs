@@ -11,7 +11,7 @@ mod values;
 use std::time::Duration;
 
 use crate::model::plan::{AgentOptions, AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
-use crate::model::{Approval, Artifact, CommandLine, Dollars, Gates, KeyLink, MergeMode, MustHaves, Round, TaskKind};
+use crate::model::{Approval, Artifact, CommandLine, Dollars, Gates, KeyLink, MergeChoice, MustHaves, Round, TaskKind};
 use crate::plan::source_text::{At, Span, value};
 use fields::Fields;
 pub(super) use fields::plan as from_tree;
@@ -36,8 +36,8 @@ draft! {
             ["base_branch": FullText, "The integration branch. Default: the branch that is checked out."];
         max_parallel: Option<At<u32>> =
             ["max_parallel": Number(1, 10_000), "Agents at once. Default: twice the number of processors, at least 4."];
-        merge: Option<At<MergeMode>> =
-            ["merge": Word(words::<MergeMode>), "How finished lanes reach the integration branch."];
+        merge: Option<At<MergeChoice>> =
+            ["merge": Word(words::<MergeChoice>), "How finished lanes reach the integration branch. Default: local, a merge commit."];
         /// What lanes leave open.
         defaults: LaneDraft =
             ["defaults": Nested(LaneDraft::keys, &NOT_IN_DEFAULTS), "Lane keys for every lane that does not set them itself."];
@@ -158,8 +158,8 @@ draft! {
         env: Vec<(At<String>, String)> = ["env": Env, "Added to the environment of everything the lane runs."];
         resume: Option<At<RetryFrom>> =
             ["resume": Word(words::<RetryFrom>), "What a retry finds in its worktree. Default: continue."];
-        merge: Option<At<MergeMode>> =
-            ["merge": Word(words::<MergeMode>), "The same for all lanes; better written once, at the top."];
+        merge: Option<At<MergeChoice>> =
+            ["merge": Word(words::<MergeChoice>), "How the lane is merged: merge, squash, rebase or ff. Default: the plan's."];
         agent_worktrees: Option<At<AgentWorktrees>> = ["agent_worktrees": Word(words::<AgentWorktrees>),
             "Which agents get a worktree of their own. Default: on."];
         program: ProgramDraft = [

@@ -47,6 +47,7 @@ fn lane(id: &str, depends_on: &[u32], minutes: u64, uses: &[&str]) -> Lane {
         copy: Vec::new(),
         env: Default::default(),
         resume: RetryFrom::Continue,
+        merge_style: None,
         agent_worktrees: AgentWorktrees::On,
         agents: vec![agent],
     }

@@ -45,7 +45,7 @@ fn bad_usage_exits_with_2_and_says_so_on_standard_error() {
         &["--no-such-flag"],
         &["execute-phase"],
         &["execute-phase", "p.toml", "--max-parallel", "0"],
-        &["execute-phase", "p.toml", "--merge", "rebase"],
+        &["execute-phase", "p.toml", "--merge", "octopus"],
         &["execute-phase", "p.toml", "--base", "-x"],
         &["execute-phase", "p.toml", "--timeout", "soon"],
         &["execute-phase", "p.toml", "--lane", "../x"],
