@@ -33,6 +33,8 @@ pub(super) enum Shape {
     Command,
     Commands,
     Env,
+    /// Names with lists of values.
+    Matrix,
     Pools,
     /// A table of these keys, those but not named.
     Table(fn() -> &'static [Key], &'static [&'static str]),

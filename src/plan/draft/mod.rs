@@ -5,6 +5,7 @@
 
 mod fields;
 mod keys;
+mod matrix;
 pub mod schema;
 mod values;
 
@@ -16,7 +17,7 @@ use crate::plan::source_text::{At, Span, value};
 use fields::Fields;
 pub(super) use fields::plan as from_tree;
 use keys::Shape::{
-    Command, Commands, Dollars as Money, Duration as Time, Env, Flag, FullText, Id, Ids, Number, Pools,
+    Command, Commands, Dollars as Money, Duration as Time, Env, Flag, FullText, Id, Ids, Matrix, Number, Pools,
     Table as Nested, Tables, Text, Texts, Word, Words,
 };
 use keys::{Field, Key, Table, draft, filled_by_no_key, table, words};
@@ -25,7 +26,7 @@ use keys::{Field, Key, Table, draft, filled_by_no_key, table, words};
 const MAX_RETRIES: u32 = 100;
 
 /// Keys of a lane that cannot be the same for all.
-const NOT_IN_DEFAULTS: [&str; 6] = ["id", "name", "depends_on", "excludes", "wave", "must_haves"];
+const NOT_IN_DEFAULTS: [&str; 7] = ["id", "name", "matrix", "depends_on", "excludes", "wave", "must_haves"];
 
 draft! {
     PlanDraft = "a plan" {
@@ -126,6 +127,12 @@ table! {
     }
 }
 
+/// A key that is carried out before the keys are read: [`matrix`].
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Expanded;
+
+filled_by_no_key! { Expanded }
+
 draft! {
     /// A lane; `None` where the plan says nothing.
     LaneDraft = "a lane" {
@@ -133,6 +140,7 @@ draft! {
         id: Option<At<String>> =
             ["id": Id, "The lane's id, unique in the plan, for example SL-1.", or "name the lane, for example `SL-1`"];
         name: Option<At<String>> = ["name": Text, "What the lane is called."];
+        matrix: Expanded = ["matrix": Matrix, "Names with lists of values: one lane for each combination."];
         depends_on: Vec<At<String>> = ["depends_on": Ids, "Lanes that must be merged before this one starts."];
         /// Lanes that must come first although the lane's own list does not name them.
         also_after: Vec<(At<String>, EdgeOrigin)> = [];
