@@ -19,6 +19,7 @@ mod logs;
 mod manual;
 mod mcp;
 mod plan;
+mod plan_new;
 mod printer;
 mod report;
 mod repository_context;

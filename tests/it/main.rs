@@ -37,6 +37,7 @@ mod must_haves;
 mod output;
 mod people;
 mod person;
+mod plan_new;
 mod prompts;
 mod pull_requests;
 mod reading;

@@ -39,6 +39,13 @@ pub(crate) struct PlanText {
 }
 
 impl PlanText {
+    /// A plan whose text is not in its file yet.
+    pub(crate) fn of(path: &Path, text: &str) -> Self {
+        let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
+        let files = vec![(path.to_string_lossy().into_owned(), text.to_owned())];
+        Self { path: path.to_owned(), files, directory, beside: Vec::new() }
+    }
+
     /// Reads a plan's file that the user named, which may be a pipe, or those of the directory of a GSD phase.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         Self::open_by(path, regular_file::read_argument)
