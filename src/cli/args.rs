@@ -15,7 +15,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 
 use super::error::exit_code_table;
-use crate::model::{HumanGate, ReportFormat, Timestamp, Word};
+use crate::model::{HumanGate, LaneId, PhaseId, ReportFormat, Timestamp, Word};
 use crate::settings::value;
 
 pub(crate) use callers::{CiService, HookEvent, Init};
@@ -118,7 +118,7 @@ impl Color {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run every lane of a plan
-    #[command(after_long_help = exit_code_table())]
+    #[command(visible_alias = "run", after_long_help = exit_code_table())]
     ExecutePhase(ExecutePhase),
     /// Run one lane of a plan
     #[command(after_long_help = exit_code_table())]
@@ -221,6 +221,37 @@ pub(crate) enum Plan {
     Convert(PlanFile),
     /// Write the JSON Schema of the native format
     Schema,
+    /// Write a commented plan to start from
+    New(NewPlan),
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct NewPlan {
+    /// The file
+    #[arg(default_value = "plan.toml")]
+    pub(crate) file: PathBuf,
+    /// The id of the phase [default: P1]
+    #[arg(long, value_name = "ID")]
+    pub(crate) phase: Option<PhaseId>,
+    /// Name of a lane; repeatable
+    #[arg(long = "lane", value_name = "NAME")]
+    pub(crate) lanes: Vec<String>,
+    /// The runner of the agents [default: that of the settings, else claude]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) runner: Option<String>,
+    /// A command that must pass before a lane is merged
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) test: Option<String>,
+    /// Replace the file if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+impl NewPlan {
+    /// Whether it is left open what the plan is to say.
+    pub(crate) fn says_nothing(&self) -> bool {
+        self.phase.is_none() && self.lanes.is_empty() && self.runner.is_none() && self.test.is_none()
+    }
 }
 
 #[derive(Debug, clap::Args)]

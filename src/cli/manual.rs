@@ -9,6 +9,7 @@ use clap_mangen::Man;
 
 use super::args;
 use super::{Context, ExitStatus};
+use crate::fs::atomic;
 
 pub(super) fn completions(context: &Context, shell: clap_complete::Shell) -> Result<ExitStatus> {
     let mut script = Vec::new();
@@ -35,5 +36,17 @@ fn main_page() -> Result<String> {
 fn write_pages(directory: &Path) -> Result<()> {
     let written = fs::create_dir_all(directory)
         .and_then(|()| clap_mangen::generate_to(args::Args::command().disable_help_subcommand(true), directory));
-    written.with_context(|| format!("cannot write manual pages to {}", directory.display()))
+    written.with_context(|| format!("cannot write manual pages to {}", directory.display()))?;
+    write_aliases(directory)
+}
+
+/// Pages of other names for commands, which lead to the command's own.
+fn write_aliases(directory: &Path) -> Result<()> {
+    for command in args::Args::command().get_subcommands() {
+        for alias in command.get_visible_aliases() {
+            let text = format!(".so man1/lanekeeper-{}.1\n", command.get_name());
+            atomic::rewrite(&directory.join(format!("lanekeeper-{alias}.1")), text.as_bytes())?;
+        }
+    }
+    Ok(())
 }

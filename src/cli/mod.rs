@@ -24,6 +24,7 @@ mod manual;
 mod mcp;
 mod notify;
 mod plan;
+mod plan_new;
 mod printer;
 mod report;
 mod repository_context;

@@ -1,10 +1,10 @@
-//! `plan check|show|graph|convert|schema`: reading a plan; nothing of it is ever run here.
+//! `plan check|show|graph|convert|schema|new`: reading a plan; nothing of it is ever run here.
 
 use std::path::Path;
 
 use super::args::{Format, GraphLanguage, Plan as PlanCommand, PlanFile, PlanGraph, PlanShow, ReadingArgs};
 use super::run::{PlanText, invalid, phase_sequence, report};
-use super::{Context, ExitStatus, Hint, Result};
+use super::{Context, ExitStatus, Hint, Result, plan_new};
 use crate::model::text::counted;
 use crate::model::{CommandLine, UNSET_RUNNER};
 use crate::plan::{self, Reading, explain, graph, native_toml};
@@ -19,6 +19,7 @@ pub(super) fn run(context: &Context, command: &PlanCommand) -> Result<ExitStatus
             context.printer.json(&plan::schema::json_schema())?;
             return Ok(ExitStatus::Done);
         }
+        PlanCommand::New(new) => return plan_new::run(context, new),
         PlanCommand::Check(file) => (file, &|path| check(context, path, &file.reading)),
         PlanCommand::Show(show) if show.prompts => (&show.file, &|path| prompts(context, path, &show.file.reading)),
         PlanCommand::Show(PlanShow { file, .. }) => (file, &|path| show(context, path, &file.reading)),

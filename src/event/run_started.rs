@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::time::optional_millis;
 use crate::model::{
-    AgentName, Budget, CommitId, LaneId, MergeMode, MustHavesRule, PhaseId, PlanFormat, ProcessId, RunId,
+    AgentName, Budget, CommitId, LaneId, MergeMode, MergeStyle, MustHavesRule, PhaseId, PlanFormat, ProcessId, RunId,
 };
 
 /// The first event of a run: everything that the plan does not say.
@@ -54,6 +54,9 @@ pub struct RunOptions {
     pub max_parallel: u32,
     /// How finished lanes reach the integration branch.
     pub merge: MergeMode,
+    /// How lanes are merged here that do not say it themselves.
+    #[serde(default, skip_serializing_if = "MergeStyle::is_merge")]
+    pub merge_style: MergeStyle,
     /// Stop everything at the first failed lane.
     pub fail_fast: bool,
     /// Search the merge that broke a gate.

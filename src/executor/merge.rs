@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Executor, ExecutorError, Prepared, lane_head};
 use crate::event::Event;
-use crate::git::{self, Checkout, Merge, Mode, Publication};
+use crate::git::{self, Checkout, Integrated, Integration, Merge, Mode, Publication};
 use crate::model::{CommitId, LaneIndex};
 use crate::schedule::RunState;
 
@@ -39,23 +39,35 @@ impl Executor {
             let (id, plan) = (executor.id(lane), executor.plan.lane(lane));
             let onto = executor.integration()?;
             let name = plan.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
-            let message = format!("Merge lane {id}{name}");
             let reserved = executor.reserved(lane, (&onto, &head))?;
-            let trailers = executor.trailers(&id);
-            let commit = match git::merge(&executor.repository, &onto, &head, &message, &trailers, &reserved)? {
-                Merge::AlreadyIn => return Ok(vec![Event::LaneMerged { lane: id, commit: onto.clone(), onto }]),
-                Merge::Conflict(paths) => {
+            let integration = Integration {
+                style: plan.merge_style.unwrap_or(executor.facts.options.merge_style),
+                onto: &onto,
+                head: &head,
+                merge_message: &format!("Merge lane {id}{name}"),
+                squash_message: &format!("Lane {id}{name}"),
+                trailers: &executor.trailers(&id),
+                reserved: &reserved,
+            };
+            let (commit, squashed_instead) = match git::integrate(&executor.repository, &integration)? {
+                Integrated::AlreadyIn => return Ok(vec![Event::LaneMerged { lane: id, commit: onto.clone(), onto }]),
+                Integrated::Conflict(paths) => {
                     let assignee = plan.last_worker();
                     let with = format!("what was merged into {} meanwhile", executor.facts.base_branch);
                     return Ok(vec![executor.conflict(lane, assignee, paths, &with)]);
                 }
-                Merge::Done(commit) => commit,
+                Integrated::Done { commit, squashed_instead } => (commit, squashed_instead),
             };
             let moved = !executor.repository.is_ancestor(&onto, &head)?;
             let mut events = Vec::new();
+            if squashed_instead {
+                let message =
+                    "its commits cannot be put onto the branch one by one; they are one commit there".to_owned();
+                events.push(Event::Noted { lane: Some(id.clone()), message });
+            }
             if moved && !plan.tests.is_empty() {
                 if let Some(worktree) = &worktree {
-                    events = executor.reopen_if_lost(&worktree.path, &moment)?;
+                    events.extend(executor.reopen_if_lost(&worktree.path, &moment)?);
                 }
                 let want = Checkout { branch: None, start: commit.clone(), mode: Mode::Reset, adopt: true };
                 executor.pool.open(&executor.holder(lane, None), &want)?;
@@ -74,7 +86,7 @@ impl Executor {
             let merged =
                 Event::LaneMerged { lane: id.clone(), commit: staged.commit.clone(), onto: staged.onto.clone() };
             let published = match git::publish(&executor.repository, branch, &staged.onto, &staged.commit) {
-                // No ref leads to a staged merge. It holds nothing that the lane and the branch do not.
+                // No ref leads to a staged merge. Its files are made of those of the lane and the branch.
                 Err(_) if executor.is_lost(&staged.commit)? => return Ok(vec![Event::MergeSuperseded { lane: id }]),
                 published => published?,
             };

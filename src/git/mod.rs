@@ -21,6 +21,7 @@ pub(crate) use history::blockers::tracked_changes_where_checked_out;
 pub(crate) use history::bundle::{Bundle, write_bundle};
 pub(crate) use history::commit::message;
 pub use history::commit::{CommitRequest, Committed, commit_all};
+pub use history::integrate::{Integrated, Integration, integrate};
 pub use history::merge::{Merge, merge};
 pub(crate) use history::merge::{Revert, revert};
 pub(crate) use history::publish::obstacle_to_publishing;

@@ -12,6 +12,7 @@ mod git_variables;
 mod human_gate;
 pub mod id;
 pub mod job;
+mod merge_choice;
 mod merged_plan;
 pub mod must_haves;
 pub mod outage;
@@ -44,12 +45,13 @@ pub use git_variables::{is_display_variable, is_foreign_git_variable, is_transpo
 pub use human_gate::HumanGate;
 pub use id::{AgentName, InvalidId, LaneId, PhaseId, RunId, TaskId};
 pub use job::{ExitCause, JobExit, JobId, JobRole, JobSpec, OnOrphan, ProcessId};
+pub use merge_choice::{MergeChoice, MergeMode, MergeStyle};
 pub use merged_plan::{MergedPlan, PlanningFiles};
 pub use must_haves::{Artifact, Demand, KeyLink, MustHaves, MustHavesRule, Verdict};
 pub use outage::{Outage, OutageKind};
 pub use plan::{
-    Agent, AgentOptions, Approval, Gates, Lane, MergeMode, Plan, PlanFormat, PlanParts, Round, Task, TaskKind,
-    Timeouts, UNSET_RUNNER,
+    Agent, AgentOptions, Approval, Gates, Lane, Plan, PlanFormat, PlanParts, Round, Task, TaskKind, Timeouts,
+    UNSET_RUNNER,
 };
 pub use progress::{NotifyOn, Progress};
 pub use pull_request::{ForgeChoice, PullRequest};

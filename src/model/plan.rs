@@ -9,6 +9,7 @@ use super::command::CommandLine;
 use super::dag::{Cycle, Dag, LaneIndex};
 use super::id::{AgentName, LaneId, PhaseId, TaskId};
 use super::job::JobId;
+use super::merge_choice::{MergeChoice, MergeStyle};
 use super::must_haves::MustHaves;
 use super::runner::Runner;
 use super::time::{millis, optional_millis};
@@ -37,7 +38,7 @@ pub struct PlanParts {
     /// How many agents may run at once, where the plan says so.
     pub max_parallel: Option<u32>,
     /// How lanes reach the integration branch, where the plan says so.
-    pub merge: Option<MergeMode>,
+    pub merge: Option<MergeChoice>,
     pub timeouts: Timeouts,
     /// Resource pools: how many lanes that use one may run at once.
     pub pools: BTreeMap<String, u32>,
@@ -236,6 +237,9 @@ pub struct Lane {
     pub copy: Vec<String>,
     /// Added to the environment of everything the lane runs.
     pub env: BTreeMap<String, String>,
+    /// How it is merged here; `None`: as the run's other lanes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub merge_style: Option<MergeStyle>,
     /// What a retry finds in its worktree.
     pub resume: RetryFrom,
     /// Which agents get a worktree of their own.
@@ -351,8 +355,8 @@ impl AgentOptions {
     }
 }
 
-/// The longest an atomic task may take unless the plan says otherwise (seed 000).
-pub const TASK_TIME_LIMIT: Duration = Duration::from_secs(10 * 60);
+/// The longest an atomic task may take unless the plan says otherwise. Seed 000's 10 minutes ended agents at work.
+pub const TASK_TIME_LIMIT: Duration = Duration::from_secs(30 * 60);
 
 /// The longest a specialist may take unless the plan says otherwise (seed 002).
 pub const SPECIALIST_TIME_LIMIT: Duration = Duration::from_secs(5 * 60);
@@ -463,18 +467,6 @@ word_enum! {
         Plan = "plan",
         /// Before the merge.
         Changes = "changes",
-    }
-}
-
-word_enum! {
-    /// How a finished lane reaches the integration branch.
-    MergeMode {
-        /// The lane branch is left for a person.
-        None = "none",
-        /// Merged here.
-        Local = "local",
-        /// Pushed, and proposed in a pull request.
-        Pr = "pr",
     }
 }
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::overlap::{Owned, overlaps};
 use crate::model::plan::{EdgeOrigin, Interface, SPECIALIST_TIME_LIMIT, Skipped};
 use crate::model::time::millis;
-use crate::model::{Agent, Gates, Lane, LaneId, LaneIndex, MergeMode, Plan, Timeouts};
+use crate::model::{Agent, Gates, Lane, LaneId, LaneIndex, MergeChoice, Plan, Timeouts};
 use crate::shell::has_gate;
 
 /// How many pairs of lanes that share files are named.
@@ -22,7 +22,7 @@ pub struct Explanation {
     title: Option<String>,
     base_branch: Option<String>,
     max_parallel: Option<u32>,
-    merge: Option<MergeMode>,
+    merge: Option<MergeChoice>,
     lanes: Vec<LaneExplanation>,
     critical_path: Vec<LaneId>,
     /// The time limits along that way; no run takes longer that is never retried and never waits for a place.

@@ -130,6 +130,7 @@ fn plan_lane(id: &str, depends_on: Vec<LaneIndex>, approval: &[Approval]) -> Lan
         copy: Vec::new(),
         env: Default::default(),
         resume: RetryFrom::Continue,
+        merge_style: None,
         agent_worktrees: AgentWorktrees::On,
         agents: vec![engineer],
     }
@@ -304,6 +305,7 @@ pub(crate) fn started(lanes: &[&str]) -> Event {
         options: RunOptions {
             max_parallel: 2,
             merge: MergeMode::Local,
+            merge_style: Default::default(),
             fail_fast: false,
             bisect_merges: false,
             gsd_tracking: false,

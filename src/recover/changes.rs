@@ -26,7 +26,8 @@ pub(crate) struct ExternalChange {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct UndoneMerge {
     pub(crate) lane: LaneId,
-    pub(crate) merge: CommitId,
+    /// What `git cherry-pick -m 1` is given to bring it back: a commit, or several with options.
+    pub(crate) picked: Vec<String>,
     /// What happened, in a sentence without a full stop.
     pub(crate) message: String,
 }
@@ -105,7 +106,11 @@ fn undone_merges(repository: &Repository, history: &RunHistory) -> Result<Vec<Un
         };
         let message = format!("{branch} no longer has the work of {} (merged as {}): {what}", lane.id, merge.short());
         if history.run.notes.iter().all(|note| note.message != message) {
-            found.push(UndoneMerge { lane: lane.id.clone(), merge: merge.clone(), message });
+            let picked = match repository.parent_of(merge)?.as_ref() == Some(onto) {
+                true => vec![merge.short().to_owned()],
+                false => vec!["--first-parent".to_owned(), format!("{}..{}", onto.short(), merge.short())],
+            };
+            found.push(UndoneMerge { lane: lane.id.clone(), picked, message });
         }
     }
     Ok(found)

@@ -49,6 +49,7 @@ pub(in crate::schedule) fn lane(id: &str, depends_on: &[u32], minutes: u64, uses
         copy: Vec::new(),
         env: Default::default(),
         resume: RetryFrom::Continue,
+        merge_style: None,
         agent_worktrees: AgentWorktrees::On,
         agents: vec![agent],
     }

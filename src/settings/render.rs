@@ -11,14 +11,14 @@ pub struct Row {
     pub key: String,
     /// Its value; null where there is none.
     pub value: Value,
-    /// The text for no value.
-    pub absent: &'static str,
+    /// What holds where nothing is set, in words.
+    pub default: &'static str,
     pub origin: Origin,
 }
 
 impl Row {
     pub(super) fn new(key: &Key, value: Value, origin: &Origin) -> Self {
-        Self { key: key.name.to_owned(), value, absent: key.default, origin: origin.clone() }
+        Self { key: key.name.to_owned(), value, default: key.default, origin: origin.clone() }
     }
 
     /// A runner's command where nothing else is said of it, else all that is said.
@@ -30,15 +30,25 @@ impl Row {
         said.retain(|_, value| !value.is_null());
         let only_command = said.keys().all(|key| key == "command");
         let value = if only_command { said.remove("command").unwrap_or_default() } else { Value::Object(said) };
-        Self { key: format!("runners.{name}"), value, absent: "", origin: text.origin.clone() }
+        Self { key: format!("runners.{name}"), value, default: "", origin: text.origin.clone() }
     }
 
     fn shown(&self) -> String {
         match &self.value {
-            Value::Null => format!("({})", self.absent.replace('`', "")),
+            Value::Null => format!("({})", self.default.replace('`', "")),
             Value::String(text) => text.clone(),
             Value::Array(words) => crate::model::text::shell_line(words.iter().filter_map(Value::as_str)),
             other => other.to_string(),
+        }
+    }
+
+    /// Where the value comes from; of a default that depends on the surroundings, how it comes about.
+    fn source(&self, shown: &str) -> String {
+        match self.origin {
+            Origin::Default if !self.value.is_null() && shown != self.default => {
+                format!("default: {}", self.default.replace('`', ""))
+            }
+            _ => self.origin.to_string(),
         }
     }
 }
@@ -50,7 +60,9 @@ pub fn table(settings: &Settings) -> String {
     let key_width = widest(&|(_, row)| row.key.chars().count());
     // One long path must not push every origin out of sight.
     let value_width = widest(&|(shown, _)| shown.chars().count()).min(48);
-    rows.iter().map(|(shown, row)| format!("{:key_width$}  {shown:value_width$}  {}\n", row.key, row.origin)).collect()
+    let line =
+        |(shown, row): &(String, Row)| format!("{:key_width$}  {shown:value_width$}  {}\n", row.key, row.source(shown));
+    rows.iter().map(line).collect()
 }
 
 /// `[{key, value, layer, origin}]`; the layer is `flag`, `environment`, `plan`, `file` or `default`.

@@ -21,8 +21,10 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
-    pub(super) fn cores_at_least_two(&self) -> NonZeroU32 {
-        NonZeroU32::new(self.cores).unwrap_or(NonZeroU32::MIN).max(NonZeroU32::MIN.saturating_add(1))
+    /// Most agents wait for a model's answers, so a processor serves several (decision 34).
+    pub(super) fn agents_at_once(&self) -> NonZeroU32 {
+        const AT_LEAST: NonZeroU32 = NonZeroU32::new(4).expect("not zero");
+        NonZeroU32::new(self.cores.saturating_mul(2)).map_or(AT_LEAST, |number| number.max(AT_LEAST))
     }
 
     pub(super) fn sibling(&self, suffix: &str) -> PathBuf {

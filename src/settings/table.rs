@@ -13,7 +13,7 @@ use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::plan::{SPECIALIST_TIME_LIMIT, TASK_TIME_LIMIT};
 use crate::model::retry::OUTAGE_LIMIT;
 use crate::model::runner::RunnerText;
-use crate::model::{Ci, Dollars, ForgeChoice, MergeMode, MustHavesRule, OnOrphan, SnapshotRules, Timeouts};
+use crate::model::{Ci, Dollars, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, SnapshotRules, Timeouts};
 use crate::runner::Catalogue;
 
 macro_rules! settings {
@@ -103,7 +103,7 @@ settings! {
     /// How many agents may work at once.
     max_parallel: NonZeroU32 {
         Kind::Count, value::count, flags ["--max-parallel"],
-        default "the number of processors, at least 2" = Surroundings::cores_at_least_two
+        default "twice the number of processors, at least 4" = Surroundings::agents_at_once
     }
     /// The runner of agents for which the plan names neither a runner nor a command. As a flag or a variable: of all
     /// agents without a command of their own.
@@ -119,8 +119,8 @@ settings! {
         Kind::Boolean, value::boolean, default "false" = |_| false
     }
     /// How a finished lane reaches the integration branch.
-    merge: MergeMode {
-        Kind::Choice(words::<MergeMode>), value::choice, flags ["--merge"], default "local" = |_| MergeMode::Local
+    merge: MergeChoice {
+        Kind::Choice(words::<MergeChoice>), value::choice, flags ["--merge"], default "local" = |_| MergeChoice::Local
     }
     /// The directory that holds the worktrees.
     worktree_root: PathBuf {
@@ -184,7 +184,7 @@ settings! {
     }
     /// How long one attempt at a task may take where the plan does not say, in the implementation round.
     task_timeout: Duration {
-        Kind::Duration, value::positive_duration, default "10m" = |_| TASK_TIME_LIMIT
+        Kind::Duration, value::positive_duration, default "30m" = |_| TASK_TIME_LIMIT
     }
     /// How long an agent of the requirements or the review round may take where the plan does not say.
     specialist_timeout: Duration {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::key::Kind;
 use super::*;
-use crate::model::{CommandLine, Gates, MergeMode, PhaseId, Plan, Timeouts, plan::PlanParts};
+use crate::model::{CommandLine, Gates, MergeChoice, PhaseId, Plan, Timeouts, plan::PlanParts};
 
 fn surroundings() -> Surroundings {
     Surroundings {
@@ -126,7 +126,7 @@ fn plan() -> Plan {
         title: None,
         base_branch: Some("plans-base".into()),
         max_parallel: Some(5),
-        merge: Some(MergeMode::None),
+        merge: Some(MergeChoice::None),
         timeouts,
         pools: BTreeMap::new(),
         gates: Gates::default(),
@@ -171,7 +171,7 @@ fn the_documented_defaults_are_the_real_ones() {
     let worked_out = ["max_parallel", "worktree_root", "prompts", "checkpoint_path"];
     for (key, row) in KEYS.iter().zip(defaults.rows()).filter(|(key, _)| !worked_out.contains(&key.name)) {
         match row.value {
-            serde_json::Value::Null => assert_eq!(row.absent, key.default),
+            serde_json::Value::Null => assert_eq!(row.default, key.default),
             serde_json::Value::String(text) => assert_eq!(text, key.default, "{}", key.name),
             other => assert_eq!(other.to_string(), key.default, "{}", key.name),
         }
@@ -181,8 +181,8 @@ fn the_documented_defaults_are_the_real_ones() {
 }
 
 #[test]
-fn a_single_processor_still_runs_two_agents() {
-    for (cores, expected) in [(0, 2), (1, 2), (2, 2), (16, 16)] {
+fn a_processor_serves_two_agents_and_any_machine_four() {
+    for (cores, expected) in [(0, 4), (1, 4), (2, 4), (3, 6), (16, 32), (u32::MAX, u32::MAX)] {
         let defaults = Settings::defaults(&Surroundings { cores, ..surroundings() });
         assert_eq!(defaults.max_parallel.value.get(), expected);
     }
@@ -196,7 +196,7 @@ fn every_fault_is_told_at_once_with_its_place() {
         faults(text),
         [
             "1:1: unknown key `max_paralel` (did you mean `max_parallel`?)",
-            "2:9: `merge` is one of none, local, pr: `locl` is none of them, did you mean `local`?",
+            "2:9: `merge` is one of none, local, pr, merge, squash, rebase, ff: `locl` is none of them, did you mean `local`?",
             "4:11: `retries` is a number, not of type string",
             "5:12: `progress` is one of auto, live, plain, json, none, not of type integer",
             "6:11: `timeout` is a duration: `0s` is no time at all",
@@ -330,13 +330,13 @@ fn seed_002s_specialist_timeout_is_in_seconds() {
 
 #[test]
 fn a_wrong_variable_is_named() {
-    let variables = environment_of(&[("LANEKEEPER_MERGE", "rebase"), ("LANEKEEPER_KEEP_POOL", "maybe")]);
+    let variables = environment_of(&[("LANEKEEPER_MERGE", "octopus"), ("LANEKEEPER_KEEP_POOL", "maybe")]);
     let Faults(faults) = Layers::read(Layer::default(), &variables, &[], &surroundings()).unwrap_err();
     let shown: Vec<_> = faults.iter().map(ToString::to_string).collect();
     assert_eq!(
         shown,
         [
-            "`LANEKEEPER_MERGE` is one of none, local, pr: `rebase` is none of them",
+            "`LANEKEEPER_MERGE` is one of none, local, pr, merge, squash, rebase, ff: `octopus` is none of them",
             "`LANEKEEPER_KEEP_POOL` is true or false: `maybe` is neither",
         ]
     );

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::{OnLockConflict, Progress, nearest};
-use crate::model::{AgentName, Ci, Dollars, ForgeChoice, MergeMode, MustHavesRule, OnOrphan, Word};
+use crate::model::{AgentName, Ci, Dollars, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, Word};
 
 /// The words of a choice.
 pub fn words<T: Word>() -> Vec<&'static str> {
@@ -140,7 +140,7 @@ macro_rules! shown_as_serialized {
     ($($name:ty)*) => {$(impl ToJson for $name { fn to_json(&self) -> Value { json!(self) } })*};
 }
 shown_as_serialized! { bool u32 u64 NonZeroU32 Dollars String Vec<String> }
-shown_as_serialized! { Ci ForgeChoice MergeMode MustHavesRule OnLockConflict OnOrphan Progress }
+shown_as_serialized! { Ci ForgeChoice MergeChoice MustHavesRule OnLockConflict OnOrphan Progress }
 
 impl ToJson for PathBuf {
     fn to_json(&self) -> Value {

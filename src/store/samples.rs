@@ -52,6 +52,7 @@ pub(super) fn started() -> Event {
         options: RunOptions {
             max_parallel: 2,
             merge: MergeMode::Local,
+            merge_style: Default::default(),
             fail_fast: false,
             bisect_merges: false,
             gsd_tracking: false,

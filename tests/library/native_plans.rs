@@ -333,67 +333,88 @@ fn a_plan_is_shown_with_what_follows_from_it() {
     8 lanes, 3 waves
 
     first
-      wave 1, at most 10m
+      wave 1, at most 30m
       owns src/**
       agent agent  $ ./work.sh
-        task 1, at most 10m
+        task 1, at most 30m
       no gate: nothing judges the work before it is merged
 
     between
-      wave 2, at most 10m, after first
+      wave 2, at most 30m, after first
       agent agent  $ ./work.sh
-        task 1, at most 10m
+        task 1, at most 30m
       no gate: nothing judges the work before it is merged
 
     last
-      wave 3, at most 10m, after between
+      wave 3, at most 30m, after between
       owns src/main.rs
       agent agent  $ ./work.sh
-        task 1, at most 10m
+        task 1, at most 30m
       no gate: nothing judges the work before it is merged
 
     apart
-      wave 1, at most 10m
+      wave 1, at most 30m
       owns docs/**
       agent agent  $ ./work.sh
-        task 1, at most 10m
+        task 1, at most 30m
       no gate: nothing judges the work before it is merged
 
     apart-too
-      wave 1, at most 10m
+      wave 1, at most 30m
       owns docs/index.md
       agent agent  $ ./work.sh
-        task 1, at most 10m
+        task 1, at most 30m
       no gate: nothing judges the work before it is merged
 
     pooled
-      wave 1, at most 10m
+      wave 1, at most 30m
       owns schema.sql
       uses schema
       agent agent  $ ./work.sh
-        task 1, at most 10m
+        task 1, at most 30m
       no gate: nothing judges the work before it is merged
 
     pooled-too
-      wave 1, at most 10m
+      wave 1, at most 30m
       owns schema.sql
       uses schema
       agent agent  $ ./work.sh
-        task 1, at most 10m
+        task 1, at most 30m
       no gate: nothing judges the work before it is merged
 
     reader
-      wave 1, at most 10m
+      wave 1, at most 30m
       agent agent  $ ./work.sh
-        task 1, at most 10m
+        task 1, at most 30m
       no gate: nothing judges the work before it is merged
 
-    critical path  first -> between -> last (30m)
+    critical path  first -> between -> last (1h 30m)
     kept apart     apart, apart-too
     shared files   first (src/**), last (src/main.rs), for example src/main.rs
     shared files   apart (docs/**), apart-too (docs/index.md), for example docs/index.md
     shared files   pooled (schema.sql), pooled-too (schema.sql), for example schema.sql
     "##);
+}
+
+#[test]
+fn a_matrix_is_a_lane_for_each_combination() {
+    let plan = good("matrix.toml");
+    let ids: Vec<&str> = plan.lanes.iter().map(|lane| lane.id.as_str()).collect();
+    let builds = ["BUILD-linux-pg-16", "BUILD-linux-my", "BUILD-mac-pg-16", "BUILD-mac-my"];
+    assert_eq!(ids, [builds.as_slice(), &["PACK-3.9", "PACK-3.10", "SHIP"]].concat());
+    let lane = |id: &str| plan.lanes.iter().find(|lane| lane.id.as_str() == id).unwrap();
+    let mac = lane("BUILD-mac-pg-16");
+    assert_eq!(mac.name.as_deref(), Some("Build (mac, pg:16)"));
+    assert_eq!(mac.owns, ["build/mac-pg:16/**"]);
+    assert_eq!(mac.agents[0].tasks[0].prompt, "Build for mac. In CI it is called ${{ matrix.os }}.");
+    assert_eq!(mac.tests, [CommandLine::Shell("./test pg:16".to_owned())]);
+    assert_eq!(mac.env["OS"], "mac");
+    assert_eq!(lane("PACK-3.10").name.as_deref(), Some("Pack 3.10"));
+    let names = |id: &str| lane(id).depends_on.iter().map(|&at| plan.lane(at).id.as_str()).collect::<Vec<_>>();
+    assert_eq!(names("PACK-3.9"), builds);
+    assert_eq!(names("SHIP"), ["PACK-3.9", "PACK-3.10", "BUILD-linux-my"]);
+    assert!(lane("SHIP").agents[0].tasks[0].prompt.ends_with("{{ matrix.os }}"));
+    assert!(explain(&plan).to_string().contains("BUILD-linux-my  Build (linux, my)"));
 }
 
 #[test]

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use lanekeeper::model::plan::{AgentWorktrees, Interface, OwnershipRule, RetryFrom};
 use lanekeeper::model::{
-    Agent, AgentOptions, Approval, Artifact, CommandLine, Dollars, Gates, KeyLink, Lane, LaneIndex, MergeMode,
-    MustHaves, Plan, PlanParts, Round, Task, TaskKind, Timeouts,
+    Agent, AgentOptions, Approval, Artifact, CommandLine, Dollars, Gates, KeyLink, Lane, LaneIndex, MergeChoice,
+    MergeStyle, MustHaves, Plan, PlanParts, Round, Task, TaskKind, Timeouts,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -18,7 +18,7 @@ use proptest::sample::{select, subsequence};
 /// Any plan that a reader can make: one to four lanes, each with files of its own.
 pub(crate) fn plan() -> impl Strategy<Value = Plan> {
     let head = ("[A-Z][0-9]{1,3}", option::of(text()), option::of("[a-z]{1,8}/[a-z]{1,8}"), option::of(1..100u32));
-    let tail = (timeouts(), btree_map(text_key(), 1..9u32, 0..3), gates(), option::of(select(MergeMode::ALL)));
+    let tail = (timeouts(), btree_map(text_key(), 1..9u32, 0..3), gates(), option::of(select(MergeChoice::ALL)));
     let lanes = vec((lane(), any::<u8>(), any::<u8>(), any::<u8>()), 1..5);
     let interfaces = btree_map("IF-[0-9]", (text(), any::<bool>(), option::of(any::<u8>())), 0..3);
     (head, tail, lanes, interfaces).prop_map(
@@ -43,7 +43,8 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
                 exclusions.extend(earlier(at, excludes).map(|other| (other, index(at))));
                 lane
             });
-            let lanes = lanes.collect();
+            let mut lanes: Vec<Lane> = lanes.collect();
+            choose_styles(&mut lanes, merge);
             let exclusions = exclusions.into_iter().collect();
             let phase = phase.parse().unwrap();
             Plan::new(PlanParts {
@@ -67,6 +68,16 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
             .unwrap()
         },
     )
+}
+
+/// Leaves out what a reader would not keep: a style where nothing is merged, and the plan's own.
+fn choose_styles(lanes: &mut [Lane], merge: Option<MergeChoice>) {
+    let common = merge.map(MergeChoice::style);
+    for (at, lane) in lanes.iter_mut().enumerate() {
+        let is_of_all = at == 0 && common.is_none();
+        lane.merge_style =
+            lane.merge_style.filter(|style| !is_of_all && common != Some(None) && common != Some(Some(*style)));
+    }
 }
 
 fn index(at: usize) -> LaneIndex {
@@ -132,10 +143,11 @@ fn must_haves() -> impl Strategy<Value = MustHaves> {
 fn lane() -> impl Strategy<Value = Lane> {
     let said = (option::of(text()), vec("[a-z*?]{1,3}", 0..3), commands(), option::of(time()), 0..=100u32);
     let approval = subsequence(Approval::ALL.to_vec(), 0..=Approval::ALL.len());
-    let made = (approval, commands(), btree_set("[a-z]{1,4}", 0..3), env());
+    let merge = option::of(select(MergeStyle::ALL));
+    let made = (approval, commands(), btree_set("[a-z]{1,4}", 0..3), env(), merge);
     let kinds = (select(RetryFrom::ALL), select(AgentWorktrees::ALL), select(OwnershipRule::ALL), must_haves());
     (said, made, kinds, agents()).prop_map(
-        |((name, owns, tests, timeout, retries), (approval, setup, copy, env), kinds, agents)| {
+        |((name, owns, tests, timeout, retries), (approval, setup, copy, env, merge_style), kinds, agents)| {
             let (resume, agent_worktrees, ownership, must_haves) = kinds;
             let owns = owns.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
             let (depends_on, uses, copy) = (Vec::new(), Vec::new(), copy.into_iter().collect());
@@ -155,6 +167,7 @@ fn lane() -> impl Strategy<Value = Lane> {
                 setup,
                 copy,
                 env,
+                merge_style,
                 resume,
                 agent_worktrees,
                 agents,

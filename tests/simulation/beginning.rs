@@ -26,6 +26,7 @@ pub fn run_started(plan: &Plan, base: &CommitId, max_parallel: u32) -> RunStarte
         options: RunOptions {
             max_parallel,
             merge: MergeMode::Local,
+            merge_style: Default::default(),
             fail_fast: false,
             bisect_merges: true,
             gsd_tracking: false,

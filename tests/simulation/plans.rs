@@ -73,6 +73,7 @@ pub fn plain_lane(index: u32, depends_on: Vec<LaneIndex>, tasks: u32) -> Lane {
         copy: vec![],
         env: BTreeMap::new(),
         resume: RetryFrom::Continue,
+        merge_style: None,
         agent_worktrees: AgentWorktrees::On,
         agents: vec![agent("a0", Round::Implementation, tasks)],
     }
@@ -106,6 +107,7 @@ fn random_lane(dice: &mut Dice, index: u32) -> Lane {
         uses: if dice.roll(3) == 0 { vec!["heavy".to_owned()] } else { vec![] },
         setup: if dice.roll(6) == 0 { vec![shell("setup")] } else { vec![] },
         resume: if dice.roll(3) == 0 { RetryFrom::Fresh } else { RetryFrom::Continue },
+        merge_style: None,
         agent_worktrees: sharing[dice.roll(4) as usize],
         agents,
         ..plain_lane(index, depends_on, 1)

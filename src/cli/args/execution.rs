@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::{GlobalArgs, LaneArgs, UnfinishedRunArg, choice};
-use crate::model::{Ci, Dollars, LaneId, MergeMode, PlanFormat, RunId, Stage};
+use crate::model::{Ci, Dollars, LaneId, MergeChoice, PlanFormat, RunId, Stage};
 use crate::settings::{Layer, OnConflict, OnLockConflict, Origin, Progress, Setting, absolute, value};
 
 #[derive(Debug, Args)]
@@ -64,7 +64,7 @@ pub(crate) struct ExecutionArgs {
     /// The integration branch [default: the plan's, else the current branch]
     #[arg(long, value_name = "BRANCH", value_parser = value::branch)]
     pub(crate) base: Option<String>,
-    /// How many agents may work at once [default: the number of processors, at least 2]
+    /// How many agents may work at once [default: twice the number of processors, at least 4]
     #[arg(long, value_name = "N", value_parser = value::count)]
     pub(crate) max_parallel: Option<NonZeroU32>,
     /// The runner of every agent without its own command
@@ -74,8 +74,8 @@ pub(crate) struct ExecutionArgs {
     #[arg(long, value_name = "N", value_parser = value::number)]
     pub(crate) retries: Option<u32>,
     /// How a finished lane reaches the integration branch [default: local]
-    #[arg(long, value_name = "HOW", value_parser = choice::<MergeMode>())]
-    pub(crate) merge: Option<MergeMode>,
+    #[arg(long, value_name = "HOW", value_parser = choice::<MergeChoice>())]
+    pub(crate) merge: Option<MergeChoice>,
     /// The directory that holds the worktrees [default: a sibling of the repository]
     #[arg(long, value_name = "DIR")]
     pub(crate) worktree_root: Option<PathBuf>,

@@ -245,7 +245,8 @@ fn merged_by_cleaned(
         let ours = record.phase == plan.phase && *record.base_branch == *base && !known.contains(&record.run_id);
         let done = record.stage == Stage::PrePr && record.status == CheckpointStatus::Complete;
         if let (true, Some(lane), Some(head)) = (ours && done, record.lane, record.head_sha)
-            && within.repository.is_ancestor(&head, &tip).unwrap_or(false)
+            && (within.repository.is_ancestor(&head, &tip).unwrap_or(false)
+                || within.repository.names_lane(&tip, &record.run_id, &lane)?)
         {
             merged.push(lane);
         }

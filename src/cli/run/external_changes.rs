@@ -76,12 +76,18 @@ pub(super) fn settle_checkouts(within: &RepositoryContext<'_>, branch: &str) {
 fn work_is_gone(run: &RunId, branch: &str, undone: &[UndoneMerge]) -> anyhow::Error {
     let list: Vec<&str> = undone.iter().map(|undone| undone.message.as_str()).collect();
     let message = format!("merged work was taken out of the integration branch:\n  {}", list.join("\n  "));
-    let merges = undone.iter().map(|undone| undone.merge.short());
-    let restore: Vec<&str> = ["git", "cherry-pick", "-m", "1"].into_iter().chain(merges).collect();
+    let pick = |picked: &mut dyn Iterator<Item = &String>| {
+        shell_line(["git", "cherry-pick", "-m", "1"].into_iter().chain(picked.map(String::as_str)))
+    };
+    // Git takes a range and single commits together for one walk.
+    let restore = match undone.iter().all(|undone| undone.picked.len() == 1) {
+        true => pick(&mut undone.iter().flat_map(|undone| &undone.picked)),
+        false => undone.iter().map(|undone| pick(&mut undone.picked.iter())).collect::<Vec<_>>().join(" && "),
+    };
     let without = shell_line(["lanekeeper", "resume", run.as_str(), "--on-conflict", "override"]);
     ExitStatus::ExternalChanges
         .error(message)
-        .hint(format!("to restore it, on {branch}: {}", shell_line(restore)))
+        .hint(format!("to restore it, on {branch}: {restore}"))
         .hint(format!("to continue without it: {without}"))
 }
 

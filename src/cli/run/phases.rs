@@ -195,7 +195,7 @@ fn check_chain(plans: &[PathBuf], settings: &Settings) -> Result<()> {
     if let Some(missing) = plans.iter().find(|plan| !plan.exists()) {
         return Err(ExitStatus::Usage.error(format!("there is no plan {}", missing.display())));
     }
-    if plans.len() > 1 && settings.merge.value != MergeMode::Local {
+    if plans.len() > 1 && settings.merge.value.mode() != MergeMode::Local {
         let (merge, reason) = (settings.merge.value, "phases that follow each other build on what is merged");
         let message = format!("{reason}, and nothing is merged with `merge = {merge}`");
         return Err(ExitStatus::Usage.error(message).hint("run them one by one, or with --merge local"));

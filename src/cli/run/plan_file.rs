@@ -39,6 +39,13 @@ pub(crate) struct PlanText {
 }
 
 impl PlanText {
+    /// A plan whose text is not in its file yet.
+    pub(crate) fn of(path: &Path, text: &str) -> Self {
+        let directory = path.parent().unwrap_or(Path::new("/")).to_owned();
+        let files = vec![(path.to_string_lossy().into_owned(), text.to_owned())];
+        Self { path: path.to_owned(), files, directory, beside: Vec::new() }
+    }
+
     /// Reads a plan's file that the user named, which may be a pipe, or those of the directory of a GSD phase.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         Self::open_by(path, regular_file::read_argument)
@@ -224,6 +231,9 @@ fn settled(plan: Plan, settings: &Settings, catalogue: &Catalogue, prompts: BTre
     let mut parts = PlanParts::from(plan.clone());
     if let Some(retries) = settings.retries.value.filter(|_| settings.retries.origin.outranks_plan()) {
         parts.lanes.iter_mut().for_each(|lane| lane.retries = retries);
+    }
+    if matches!(settings.merge.origin, Origin::Flag("--merge") | Origin::Environment(_)) {
+        parts.lanes.iter_mut().for_each(|lane| lane.merge_style = None);
     }
     let time_limit = Some(settings.task_timeout.value)
         .filter(|_| settings.task_timeout.origin != Origin::Default && parts.timeouts.agent.is_none());

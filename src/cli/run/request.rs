@@ -122,7 +122,8 @@ impl RunRequest {
     pub(super) fn run_options(&self, settings: &Settings) -> RunOptions {
         RunOptions {
             max_parallel: settings.max_parallel.value.get(),
-            merge: settings.merge.value,
+            merge: settings.merge.value.mode(),
+            merge_style: settings.merge.value.style().unwrap_or_default(),
             fail_fast: settings.fail_fast.value,
             bisect_merges: settings.bisect_merges.value,
             gsd_tracking: settings.gsd_tracking.value,
@@ -154,7 +155,7 @@ mod tests {
 
     use super::*;
     use crate::cli::args::{Args, Command};
-    use crate::model::{Dollars, MergeMode, MustHavesRule, OnOrphan};
+    use crate::model::{Dollars, MergeMode, MergeStyle, MustHavesRule, OnOrphan};
     use crate::settings::{ConfigFile, Environment, Layers, Surroundings};
 
     fn request(arguments: &[&str], config: &str) -> (RunRequest, Settings) {
@@ -201,6 +202,7 @@ mod tests {
         let expected = RunOptions {
             max_parallel: 3,
             merge: MergeMode::None,
+            merge_style: MergeStyle::Merge,
             fail_fast: true,
             bisect_merges: false,
             gsd_tracking: false,

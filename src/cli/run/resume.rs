@@ -19,7 +19,7 @@ use crate::event::{Event, Record, RunStarted};
 use crate::model::digest::sha256;
 use crate::model::text::{counted, shell_line};
 use crate::model::withheld::{EnvironmentOwner, Withheld};
-use crate::model::{Budget, LaneId, LaneIndex, MergeMode, RunId};
+use crate::model::{Budget, LaneId, LaneIndex, MergeChoice, MergeMode, RunId};
 use crate::process;
 use crate::projection::RunHistory;
 use crate::projection::commands::Commands;
@@ -44,7 +44,7 @@ pub(super) fn as_before(started: &RunStarted) -> Layer {
     Layer {
         base: Some(setting(Some(started.base_branch.clone()))),
         max_parallel: NonZeroU32::new(options.max_parallel).map(setting),
-        merge: Some(setting(options.merge)),
+        merge: Some(setting(MergeChoice::of(options.merge, options.merge_style))),
         fail_fast: Some(setting(options.fail_fast)),
         bisect_merges: Some(setting(options.bisect_merges)),
         ..Layer::default()

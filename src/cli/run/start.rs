@@ -43,7 +43,7 @@ pub(super) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: 
     preflight::check(within.context, &plan.plan, plan.plan.indices().filter(wanted))?;
     preflight::note_gates(within.context, &plan.plan, &|lane| named.is_empty() || named.contains(lane));
     let run = request.run_id.clone().unwrap_or_else(|| new_run_id(&plan.plan));
-    let forge = forge::ready(within, within.settings.merge.value, &base)?;
+    let forge = forge::ready(within, within.settings.merge.value.mode(), &base)?;
     let worktree_root = &within.settings.worktree_root.value;
     within.prepare(worktree_root)?;
     within.ignore_runner_files(&plan.plan)?;
@@ -58,7 +58,7 @@ pub(super) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: 
         let lanes = share.lanes.iter().map(LaneId::as_str).collect::<Vec<_>>().join(", ");
         within.context.printer.note(format!("Lane {lanes} is next."));
     }
-    if within.settings.merge.value == MergeMode::Local {
+    if within.settings.merge.value.mode() == MergeMode::Local {
         let all = |lane: &LaneIndex| share.lanes.is_empty() || share.lanes.contains(&plan.plan.lane(*lane).id);
         preflight::report_obstacles(within, &base, &plan.plan, plan.plan.indices().filter(all))?;
     }

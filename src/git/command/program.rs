@@ -108,6 +108,11 @@ impl<'a> Git<'a> {
         self
     }
 
+    /// The same, where it is not set yet.
+    pub(crate) fn or_variable(self, name: &'static str, value: impl AsRef<OsStr>) -> Self {
+        if self.variables.iter().any(|(known, _)| *known == name) { self } else { self.variable(name, value) }
+    }
+
     /// Writes nothing for convenience, such as a refreshed index.
     pub(crate) fn reading_only(self) -> Self {
         self.variable("GIT_OPTIONAL_LOCKS", "0")

@@ -22,8 +22,45 @@ pub(crate) fn run_identified(git: Git<'_>) -> Result<Vec<u8>> {
     if !String::from_utf8_lossy(&output.stderr).contains("auto-detection is disabled") {
         return Err(git.failure(&output).into());
     }
-    let git = git.variable("GIT_AUTHOR_NAME", NAME).variable("GIT_AUTHOR_EMAIL", EMAIL);
+    let git = git.or_variable("GIT_AUTHOR_NAME", NAME).or_variable("GIT_AUTHOR_EMAIL", EMAIL);
     Ok(git.variable("GIT_COMMITTER_NAME", NAME).variable("GIT_COMMITTER_EMAIL", EMAIL).run()?)
+}
+
+/// Whose work a commit is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Author {
+    pub(crate) name: String,
+    pub(crate) email: String,
+    /// Seconds and the zone, as git stores them; `None`: now.
+    pub(crate) date: Option<String>,
+}
+
+/// Makes a commit of somebody's work on top of `parent`, in the name that the user has configured, or in Lanekeeper's;
+/// not yet durable.
+pub(crate) fn make_commit_of(
+    repository: &Repository,
+    author: &Author,
+    tree: &str,
+    parent: &CommitId,
+    message: &str,
+) -> Result<CommitId> {
+    let mut git = repository.git().args(["commit-tree", tree, "-p", parent.as_str(), "-F", "-"]);
+    // Git takes no empty name.
+    if !author.name.is_empty() && !author.email.is_empty() {
+        git = git.variable("GIT_AUTHOR_NAME", &author.name).variable("GIT_AUTHOR_EMAIL", &author.email);
+    }
+    if let Some(date) = &author.date {
+        git = git.variable("GIT_AUTHOR_DATE", format!("@{date}"));
+    }
+    commit_id(&run_identified(git.input(message.as_bytes().to_vec()))?)
+}
+
+impl Repository {
+    /// The name and the address that the user has configured.
+    pub(crate) fn configured_identity(&self) -> Option<(String, String)> {
+        let settings = self.configuration().ok()?;
+        Some((settings.get("user.name")?.to_owned(), settings.get("user.email")?.to_owned()))
+    }
 }
 
 /// What overrides `user.name` and `user.email`.

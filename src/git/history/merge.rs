@@ -29,17 +29,43 @@ pub fn merge(
     trailers: &[(&str, &str)],
     reserved: &[Reserved],
 ) -> Result<Merge> {
+    match merged_files(repository, ours, theirs, reserved)? {
+        MergedFiles::AlreadyIn => Ok(Merge::AlreadyIn),
+        MergedFiles::Conflict(paths) => Ok(Merge::Conflict(paths)),
+        MergedFiles::Tree(tree) => {
+            seal(repository, &tree, &[ours, theirs], &with_trailers(message, trailers)).map(Merge::Done)
+        }
+    }
+}
+
+/// The files of a merge.
+pub(crate) enum MergedFiles {
+    /// Ours holds theirs already.
+    AlreadyIn,
+    /// The paths that both changed.
+    Conflict(Vec<String>),
+    Tree(String),
+}
+
+pub(crate) fn merged_files(
+    repository: &Repository,
+    ours: &CommitId,
+    theirs: &CommitId,
+    reserved: &[Reserved],
+) -> Result<MergedFiles> {
     if repository.is_ancestor(theirs, ours)? {
-        return Ok(Merge::AlreadyIn);
+        return Ok(MergedFiles::AlreadyIn);
     }
     let merged = merged_tree(repository, None, ours, theirs)?;
     let is_reserved = |path: &String| reserved.iter().any(|file| file.path == *path);
     let conflicts: Vec<String> = merged.conflicts.into_iter().filter(|path| !is_reserved(path)).collect();
     if !conflicts.is_empty() {
-        return Ok(Merge::Conflict(conflicts));
+        return Ok(MergedFiles::Conflict(conflicts));
     }
-    let tree = if reserved.is_empty() { merged.tree } else { with_reserved(repository, &merged.tree, ours, reserved)? };
-    seal(repository, &tree, &[ours, theirs], &with_trailers(message, trailers)).map(Merge::Done)
+    match reserved {
+        [] => Ok(MergedFiles::Tree(merged.tree)),
+        reserved => with_reserved(repository, &merged.tree, ours, reserved).map(MergedFiles::Tree),
+    }
 }
 
 /// What came of undoing a merge. No ref was moved.
@@ -95,15 +121,15 @@ fn undone_by(repository: &Repository, commit: &CommitId, tip: &CommitId) -> Resu
     Ok(None)
 }
 
-struct MergedTree {
+pub(crate) struct MergedTree {
     /// With marks in the files that conflict.
-    tree: String,
+    pub(crate) tree: String,
     /// The paths that both changed.
-    conflicts: Vec<String>,
+    pub(crate) conflicts: Vec<String>,
 }
 
 /// Merges the trees of two commits, seen from `base` or else from where they parted.
-fn merged_tree(
+pub(crate) fn merged_tree(
     repository: &Repository,
     base: Option<&CommitId>,
     ours: &CommitId,
@@ -129,7 +155,8 @@ fn merged_tree(
     }
 }
 
-fn seal(repository: &Repository, tree: &str, parents: &[&CommitId], message: &str) -> Result<CommitId> {
+/// A durable commit.
+pub(crate) fn seal(repository: &Repository, tree: &str, parents: &[&CommitId], message: &str) -> Result<CommitId> {
     let commit = make_commit(repository, repository.main_worktree(), tree, parents, message)?;
     durable::objects(repository, &commit, &[parents[0].clone()])?;
     Ok(commit)

@@ -7,7 +7,9 @@ pub(crate) mod checkout_files;
 pub(crate) mod checkout_sync;
 pub(crate) mod commit;
 pub(crate) mod identity;
+pub(crate) mod integrate;
 pub(crate) mod merge;
+pub(crate) mod own_commits;
 pub(crate) mod publish;
 pub(crate) mod references;
 pub(crate) mod remote;
@@ -19,7 +21,7 @@ pub(crate) use blockers::{Blockers, blockers, in_the_way, meets, moving};
 pub(crate) use checkout_files::Ready;
 pub(crate) use checkout_sync::{A_PUBLICATION, Advance, Checkout, SyncOutcome, advance_checkout, finish};
 pub(crate) use commit::{add_everything, embedded_in, message};
-pub(crate) use identity::{make_commit, run_identified};
+pub(crate) use identity::{Author, make_commit, make_commit_of, run_identified};
 pub(crate) use references::{
     detach_head, index_lock, move_branch, reference_lock, remove_dead_locks, set_own_reference, set_reference,
 };

@@ -3,7 +3,7 @@
 use crate::git::command::{Result, nul_separated, path_text};
 use crate::git::fast::libgit2;
 use crate::git::repo::{Repository, branch_reference, commit_id, commit_ids};
-use crate::model::{CommitId, RunId, Timestamp, TreeEntry, TreeEntryKind};
+use crate::model::{CommitId, LaneId, RunId, Timestamp, TreeEntry, TreeEntryKind};
 
 impl Repository {
     /// Where the branch `name` is; `None`: there is no such branch.
@@ -125,6 +125,14 @@ impl Repository {
         let git = self.git().args(["rev-list", "--fixed-strings", "--grep", &format!("Run: {run}")]);
         let git = git.arg(branch_reference(branch)).arg("--not").args(known.iter().map(CommitId::as_str));
         commit_ids(&git.run()?)
+    }
+
+    /// Whether a commit that `tip` holds names the run and the lane in its trailers.
+    pub(crate) fn names_lane(&self, tip: &CommitId, run: &RunId, lane: &LaneId) -> Result<bool> {
+        let trailer = |name: &str, value: &str| format!("--grep=^{name}: {}$", value.replace('.', "\\."));
+        let git = self.git().args(["rev-list", "--max-count=1", "--all-match"]);
+        let git = git.args([trailer("Run", run.as_str()), trailer("Lane", lane.as_str())]);
+        Ok(!git.arg(tip.as_str()).run()?.is_empty())
     }
 
     /// Every file, link and submodule of a commit, sorted by path.

@@ -3,6 +3,7 @@
 
 use super::PlanDraft;
 use super::keys::{Field, Key, Shape, Table};
+use super::matrix;
 use super::values::FromNode;
 use crate::plan::faults::Faults;
 use crate::plan::source_text::{At, Span};
@@ -12,6 +13,7 @@ pub(in crate::plan) fn plan(mut root: Node, faults: &Faults<'_>) -> Option<PlanD
     if let Value::Table(entries) = &mut root.value {
         // For editors.
         entries.retain(|entry| entry.key.value != "$schema");
+        matrix::expand(entries, faults);
     }
     let (keys, owner) = (PlanDraft::keys().iter().collect(), PlanDraft::OWNER.to_owned());
     Fields::new(root, owner, keys, faults)?.table()

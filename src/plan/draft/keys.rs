@@ -3,7 +3,7 @@
 
 use super::fields::Fields;
 use crate::model::plan::{AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
-use crate::model::{Approval, MergeMode, Round, TaskKind};
+use crate::model::{Approval, MergeChoice, Round, TaskKind};
 use crate::plan::source_text::{At, Span};
 
 #[derive(Debug)]
@@ -33,6 +33,8 @@ pub(super) enum Shape {
     Command,
     Commands,
     Env,
+    /// Names with lists of values.
+    Matrix,
     Pools,
     /// A table of these keys, those but not named.
     Table(fn() -> &'static [Key], &'static [&'static str]),
@@ -99,7 +101,7 @@ macro_rules! words_of_keys {
     )*};
 }
 
-words_of_keys! { AgentWorktrees, Approval, MergeMode, OwnershipRule, RetryFrom, Round, TaskKind }
+words_of_keys! { AgentWorktrees, Approval, MergeChoice, OwnershipRule, RetryFrom, Round, TaskKind }
 
 /// Describes how a struct is read from a table.
 macro_rules! table {

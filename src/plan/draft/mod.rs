@@ -5,18 +5,19 @@
 
 mod fields;
 mod keys;
+mod matrix;
 pub mod schema;
 mod values;
 
 use std::time::Duration;
 
 use crate::model::plan::{AgentOptions, AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
-use crate::model::{Approval, Artifact, CommandLine, Dollars, Gates, KeyLink, MergeMode, MustHaves, Round, TaskKind};
+use crate::model::{Approval, Artifact, CommandLine, Dollars, Gates, KeyLink, MergeChoice, MustHaves, Round, TaskKind};
 use crate::plan::source_text::{At, Span, value};
 use fields::Fields;
 pub(super) use fields::plan as from_tree;
 use keys::Shape::{
-    Command, Commands, Dollars as Money, Duration as Time, Env, Flag, FullText, Id, Ids, Number, Pools,
+    Command, Commands, Dollars as Money, Duration as Time, Env, Flag, FullText, Id, Ids, Matrix, Number, Pools,
     Table as Nested, Tables, Text, Texts, Word, Words,
 };
 use keys::{Field, Key, Table, draft, filled_by_no_key, table, words};
@@ -25,7 +26,7 @@ use keys::{Field, Key, Table, draft, filled_by_no_key, table, words};
 const MAX_RETRIES: u32 = 100;
 
 /// Keys of a lane that cannot be the same for all.
-const NOT_IN_DEFAULTS: [&str; 6] = ["id", "name", "depends_on", "excludes", "wave", "must_haves"];
+const NOT_IN_DEFAULTS: [&str; 7] = ["id", "name", "matrix", "depends_on", "excludes", "wave", "must_haves"];
 
 draft! {
     PlanDraft = "a plan" {
@@ -35,9 +36,9 @@ draft! {
         base_branch: Option<At<String>> =
             ["base_branch": FullText, "The integration branch. Default: the branch that is checked out."];
         max_parallel: Option<At<u32>> =
-            ["max_parallel": Number(1, 10_000), "Agents at once. Default: the number of cores, at least 2."];
-        merge: Option<At<MergeMode>> =
-            ["merge": Word(words::<MergeMode>), "How finished lanes reach the integration branch."];
+            ["max_parallel": Number(1, 10_000), "Agents at once. Default: twice the number of processors, at least 4."];
+        merge: Option<At<MergeChoice>> =
+            ["merge": Word(words::<MergeChoice>), "How finished lanes reach the integration branch. Default: local, a merge commit."];
         /// What lanes leave open.
         defaults: LaneDraft =
             ["defaults": Nested(LaneDraft::keys, &NOT_IN_DEFAULTS), "Lane keys for every lane that does not set them itself."];
@@ -126,6 +127,12 @@ table! {
     }
 }
 
+/// A key that is carried out before the keys are read: [`matrix`].
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Expanded;
+
+filled_by_no_key! { Expanded }
+
 draft! {
     /// A lane; `None` where the plan says nothing.
     LaneDraft = "a lane" {
@@ -133,6 +140,7 @@ draft! {
         id: Option<At<String>> =
             ["id": Id, "The lane's id, unique in the plan, for example SL-1.", or "name the lane, for example `SL-1`"];
         name: Option<At<String>> = ["name": Text, "What the lane is called."];
+        matrix: Expanded = ["matrix": Matrix, "Names with lists of values: one lane for each combination."];
         depends_on: Vec<At<String>> = ["depends_on": Ids, "Lanes that must be merged before this one starts."];
         /// Lanes that must come first although the lane's own list does not name them.
         also_after: Vec<(At<String>, EdgeOrigin)> = [];
@@ -158,8 +166,8 @@ draft! {
         env: Vec<(At<String>, String)> = ["env": Env, "Added to the environment of everything the lane runs."];
         resume: Option<At<RetryFrom>> =
             ["resume": Word(words::<RetryFrom>), "What a retry finds in its worktree. Default: continue."];
-        merge: Option<At<MergeMode>> =
-            ["merge": Word(words::<MergeMode>), "The same for all lanes; better written once, at the top."];
+        merge: Option<At<MergeChoice>> =
+            ["merge": Word(words::<MergeChoice>), "How the lane is merged: merge, squash, rebase or ff. Default: the plan's."];
         agent_worktrees: Option<At<AgentWorktrees>> = ["agent_worktrees": Word(words::<AgentWorktrees>),
             "Which agents get a worktree of their own. Default: on."];
         program: ProgramDraft = [

@@ -51,6 +51,11 @@ fn shape(shape: &Shape) -> Value {
         // A list is a list of commands; only within it a list is one command.
         Shape::Commands => json!({ "anyOf": [line(), { "type": "array", "items": command() }] }),
         Shape::Env => json!({ "type": "object", "additionalProperties": { "type": ["string", "number", "boolean"] } }),
+        Shape::Matrix => {
+            let value = json!({ "type": ["string", "number", "boolean"] });
+            let values = json!({ "anyOf": [value.clone(), { "type": "array", "items": value, "minItems": 1, "uniqueItems": true }] });
+            json!({ "type": "object", "additionalProperties": values, "minProperties": 1 })
+        }
         Shape::Pools => json!({ "type": "object", "additionalProperties": { "type": "integer", "minimum": 1 } }),
         Shape::Table(keys, without) => table(keys(), without),
         Shape::Tables(keys) => json!({ "type": "array", "items": table(keys(), &[]) }),

@@ -77,6 +77,7 @@ impl fmt::Display for LaneExplanation {
         write_list(f, "uses", &lane.uses)?;
         write_list(f, "approval", &lane.approval)?;
         write_list(f, "copy", &lane.copy)?;
+        write_list(f, "merge", lane.merge_style.as_slice())?;
         write_commands(f, "  ", "setup", &lane.setup)?;
         for (agent, limits) in lane.agents.iter().zip(&self.task_limits_ms) {
             write_agent(f, agent, limits)?;

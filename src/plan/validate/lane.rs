@@ -7,7 +7,7 @@ use super::apart::glob_fault;
 use super::names::unknown;
 use super::order::called;
 use crate::model::plan::{AgentWorktrees, RetryFrom};
-use crate::model::{Lane, LaneId, LaneIndex};
+use crate::model::{Lane, LaneId, LaneIndex, MergeChoice};
 use crate::plan::draft::{LaneDraft, PlanDraft};
 use crate::plan::faults::{Faults, quoted};
 use crate::plan::source_text::{At, value};
@@ -45,6 +45,7 @@ pub(super) fn lane(
         setup: lane.setup.clone().unwrap_or_default(),
         copy: globs(&lane.copy, "copy"),
         env: env(&lane.env),
+        merge_style: value(&lane.merge).and_then(MergeChoice::style),
         resume: value(&lane.resume).unwrap_or(RetryFrom::Continue),
         agent_worktrees: value(&lane.agent_worktrees).unwrap_or(AgentWorktrees::On),
         agents: Some(agents).filter(|agents| !agents.is_empty())?,

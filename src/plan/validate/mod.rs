@@ -7,8 +7,8 @@ mod names;
 mod order;
 
 use crate::model::plan::Interface;
-use crate::model::{MergeMode, PhaseId, Plan, PlanParts, Timeouts};
-use crate::plan::draft::{InterfaceDraft, LaneDraft, PlanDraft};
+use crate::model::{MergeChoice, PhaseId, Plan, PlanParts, Timeouts};
+use crate::plan::draft::{InterfaceDraft, PlanDraft};
 use crate::plan::faults::{Faults, quoted};
 use crate::plan::source_text::{At, value};
 pub(super) use agents::{Context, NAMELESS, NO_RUNNER, ONLY_TASK, Runners, own_task};
@@ -28,6 +28,10 @@ pub(super) fn validate(mut draft: PlanDraft, context: &Context<'_>) -> Option<Pl
     let merge = merge(&draft, faults);
     let defaults = std::mem::take(&mut draft.defaults);
     draft.lanes.iter_mut().for_each(|lane| lane.fill(&defaults));
+    for lane in &mut draft.lanes {
+        let own = lane.merge.take().or_else(|| defaults.merge.clone());
+        lane.merge = own.filter(|own| Some(own.value.style()) != merge.map(MergeChoice::style));
+    }
     let draft = &draft;
     let phase = draft.phase.as_ref().and_then(|phase| names::id(phase, PhaseId::new, "a phase", faults));
     let ids = names::lane_ids(&draft.lanes, faults);
@@ -97,25 +101,28 @@ fn interfaces(draft: &PlanDraft, ids: &LaneIds<'_>, faults: &Faults<'_>) -> Vec<
     draft.interfaces.iter().map(interface).collect()
 }
 
-/// The one way in which all lanes are merged. A lane may repeat it, but there is one integration branch.
-fn merge(draft: &PlanDraft, faults: &Faults<'_>) -> Option<MergeMode> {
+/// What holds for all lanes. Lanes that are merged here may choose the style; whether they are is the same for all.
+fn merge(draft: &PlanDraft, faults: &Faults<'_>) -> Option<MergeChoice> {
     let general = value(&draft.merge).or(value(&draft.defaults.merge));
-    let effective = |lane: &LaneDraft| value(&lane.merge).or(general);
-    let common = general.or(draft.lanes.first().and_then(effective));
-    let own = draft.lanes.iter().filter_map(|lane| lane.merge.as_ref()).chain(draft.defaults.merge.as_ref());
-    for mode in own.filter(|mode| Some(mode.value) != common) {
-        different_merge(mode, faults);
-    }
-    let silent = draft.lanes.iter().any(|lane| effective(lane).is_none());
-    if let Some(mode) = draft.lanes.iter().filter_map(|lane| lane.merge.as_ref()).next().filter(|_| silent) {
-        different_merge(mode, faults);
+    let own = || draft.lanes.iter().filter_map(|lane| lane.merge.as_ref());
+    let all_say = own().count() == draft.lanes.len();
+    let common = general.or_else(|| own().next().filter(|_| all_say).map(|choice| choice.value));
+    for choice in own().chain(draft.defaults.merge.as_ref()) {
+        // Where nothing is said for all, a style is for the case that the settings have lanes merged here.
+        let agrees = match common {
+            Some(common) => choice.value.mode() == common.mode(),
+            None => choice.value.style().is_some(),
+        };
+        if !agrees {
+            different_merge(choice, faults);
+        }
     }
     common
 }
 
-fn different_merge(mode: &At<MergeMode>, faults: &Faults<'_>) {
-    let message = format!("`merge = \"{}\"` holds for this lane only, but lanes cannot differ in it", mode.value);
-    faults.error_with(mode.span, message, "write `merge` once, at the top of the plan");
+fn different_merge(choice: &At<MergeChoice>, faults: &Faults<'_>) {
+    let message = format!("`merge = \"{}\"` holds for this lane only, but lanes cannot differ in it", choice.value);
+    faults.error_with(choice.span, message, "write `merge` once, at the top of the plan");
 }
 
 fn branch(name: &At<String>, faults: &Faults<'_>) -> String {

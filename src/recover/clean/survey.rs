@@ -83,7 +83,8 @@ impl Judge<'_> {
         if !paths.is_empty() {
             return Ok(self.unless_forced(format!("holds uncommitted work: {}", paths.join(", "))));
         }
-        self.merged_or_kept(&git::head_of(&slot.path)?.commit)
+        let lane = slot.holder.lane.as_ref().and_then(|lane| self.run.history.lane(lane));
+        self.merged_or_kept(lane, &git::head_of(&slot.path)?.commit)
     }
 
     fn branches(&self, lane: &LaneHistory) -> Result<Vec<Leftover>, GitError> {
@@ -95,7 +96,7 @@ impl Judge<'_> {
             let elsewhere = places.iter().find(|place| held.iter().all(|slot| slot.path != **place));
             let verdict = match elsewhere {
                 Some(place) => Verdict::Keep(format!("checked out in {}", place.display())),
-                None => self.merged_or_kept(&at)?,
+                None => self.merged_or_kept(Some(lane), &at)?,
             };
             let verdict = match (&lane.pull_request, verdict) {
                 (Some(pull_request), Verdict::Keep(reason)) => {
@@ -115,8 +116,7 @@ impl Judge<'_> {
     }
 
     fn snapshots(&self, lane: &LaneHistory) -> Result<Vec<Leftover>, GitError> {
-        let merged = lane.merge_commit.as_ref().map_or(Ok(false), |commit| self.is_merged(commit))?;
-        let verdict = match merged {
+        let verdict = match self.has_landed(lane)? {
             true => Verdict::Remove("its lane is merged".to_owned()),
             false => self.unless_forced("holds work that is not merged".to_owned()),
         };
@@ -137,9 +137,21 @@ impl Judge<'_> {
         Ok(found)
     }
 
-    fn merged_or_kept(&self, commit: &CommitId) -> Result<Verdict, GitError> {
+    fn has_landed(&self, lane: &LaneHistory) -> Result<bool, GitError> {
+        lane.merge_commit.as_ref().map_or(Ok(false), |commit| self.is_merged(commit))
+    }
+
+    /// Whether the commit is in what was merged of the lane: a squash or a rebase made other commits of it.
+    fn is_in_merged(&self, lane: Option<&LaneHistory>, commit: &CommitId) -> Result<bool, GitError> {
+        let Some((lane, head)) = lane.and_then(|lane| Some((lane, lane.workplace.head.as_ref()?))) else {
+            return Ok(false);
+        };
+        Ok(self.has_landed(lane)? && self.around.repository.is_ancestor(commit, head)?)
+    }
+
+    fn merged_or_kept(&self, lane: Option<&LaneHistory>, commit: &CommitId) -> Result<Verdict, GitError> {
         let base = &self.run.started.base_branch;
-        Ok(match self.is_merged(commit)? {
+        Ok(match self.is_merged(commit)? || self.is_in_merged(lane, commit)? {
             true => Verdict::Remove(format!("merged into {base}")),
             false => self.unless_forced(format!("holds work that is not in {base}")),
         })

@@ -140,8 +140,13 @@ impl Rollback<'_> {
             heads.extend(executor.repository.branch_commit(&branch)?.map(|head| (agent, head)));
         }
         let merged = lane.merge.is_some();
-        // The branch of a lane that was merged is gone; its head is in the history that is about to be undone.
-        heads.extend(lane.head.clone().filter(|_| merged).map(|head| (None, head)));
+        // The branch of a lane that was merged is gone; its head is in the history that is about to be undone, or git may
+        // have removed it, if its commits were not merged themselves.
+        if let Some(head) = lane.head.clone().filter(|_| merged)
+            && executor.repository.has_commit(&head)?
+        {
+            heads.push((None, head));
+        }
         let integration = executor.integration()?;
         for (agent, head) in heads {
             let mut holders: Vec<&CommitId> = kept.iter().map(|work| &work.commit).collect();

@@ -46,7 +46,7 @@ fn bad_usage_exits_with_2_and_says_so_on_standard_error() {
         &["--no-such-flag"],
         &["execute-phase"],
         &["execute-phase", "p.toml", "--max-parallel", "0"],
-        &["execute-phase", "p.toml", "--merge", "rebase"],
+        &["execute-phase", "p.toml", "--merge", "octopus"],
         &["execute-phase", "p.toml", "--base", "-x"],
         &["execute-phase", "p.toml", "--timeout", "soon"],
         &["execute-phase", "p.toml", "--lane", "../x"],
@@ -62,6 +62,26 @@ fn bad_usage_exits_with_2_and_says_so_on_standard_error() {
         assert_eq!((ended.code, ended.stdout.as_str()), (2, ""), "{arguments:?}: {ended:?}");
         assert!(!ended.stderr.is_empty(), "{arguments:?}");
     }
+}
+
+#[test]
+fn run_is_short_for_execute_phase() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
+    let plan = env.path("plan.toml");
+    let ended = env.lanekeeper(&["run", plan.to_str().expect("text"), "--dry-run"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let help = env.lanekeeper(&["--help"]).stdout;
+    assert!(help.lines().any(|line| line.contains("execute-phase") && line.contains("[alias: run]")), "{help}");
+}
+
+#[test]
+fn a_default_that_depends_on_the_machine_shows_its_rule() {
+    let ended = TestEnv::new().lanekeeper(&["status", "--settings"]);
+    let line = ended.stdout.lines().find(|line| line.starts_with("max_parallel")).expect("the setting");
+    assert!(line.ends_with("default: twice the number of processors, at least 4"), "{line}");
+    let limit = ended.stdout.lines().find(|line| line.starts_with("task_timeout")).expect("the setting");
+    assert!(limit.contains("30m") && limit.ends_with("default"), "{limit}");
 }
 
 #[test]
@@ -256,6 +276,8 @@ fn the_manual_page_has_its_sections_and_there_is_one_for_every_command() {
         assert!(page.stdout.contains(part), "{part}");
     }
     assert_eq!(scratch.lanekeeper(&["man", "--dir", "pages"]).code, 0);
+    let alias = fs::read_to_string(scratch.path("repo/pages/lanekeeper-run.1")).expect("a page");
+    assert_eq!(alias, ".so man1/lanekeeper-execute-phase.1\n");
     for command in ["", "-execute-phase", "-plan-check", "-rollback"] {
         let page = scratch.path(&format!("repo/pages/lanekeeper{command}.1"));
         let text = fs::read_to_string(&page).expect("a page");

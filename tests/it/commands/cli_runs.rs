@@ -224,6 +224,7 @@ fn started(run_id: RunId) -> Event {
         options: RunOptions {
             max_parallel: 2,
             merge: MergeMode::Local,
+            merge_style: Default::default(),
             fail_fast: false,
             bisect_merges: false,
             gsd_tracking: false,

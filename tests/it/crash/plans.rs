@@ -3,14 +3,22 @@
 use std::path::Path;
 
 /// A plan and what its agents do; `ROOT` stands for the scratch directory.
+#[derive(Clone, Copy)]
 pub struct PlanText {
+    /// How its lanes are merged; nothing: as merge commits.
+    merge: &'static str,
     plan: &'static str,
     agent: &'static str,
 }
 
 impl PlanText {
     pub fn plan(&self, root: &Path) -> String {
-        self.plan.replace("ROOT", &root.to_string_lossy())
+        let merge = if self.merge.is_empty() { String::new() } else { format!("merge = \"{}\"\n", self.merge) };
+        merge + &self.plan.replace("ROOT", &root.to_string_lossy())
+    }
+
+    pub const fn merged_by(self, merge: &'static str) -> Self {
+        Self { merge, ..self }
     }
 
     /// The program of all agents: it says that it begins, works, and says that it has finished.
@@ -31,6 +39,7 @@ say begin
 /// failed attempt that begins afresh, a conflict that has a lane built again, a reviewer, all kinds of gates, and an empty
 /// change that needs no approval.
 pub const EVERYTHING: PlanText = PlanText {
+    merge: "",
     plan: r#"
 phase = "P1"
 max_parallel = 8
@@ -113,6 +122,7 @@ esac
 
 /// Agents and tests that wait until they are released, and no retries.
 pub const HELD: PlanText = PlanText {
+    merge: "",
     plan: r#"
 phase = "P1"
 max_parallel = 8
@@ -160,6 +170,7 @@ until_true 'test -e ROOT/agents-may-end'
 /// Gates that leave changes behind, which have to make room and are kept: in an agent's worktree when it is given back,
 /// and in the lane's when the second agent's work comes in and before its tests.
 pub const LITTERING: PlanText = PlanText {
+    merge: "",
     plan: r#"
 phase = "P1"
 max_parallel = 8
@@ -186,6 +197,7 @@ prompt = "one"
 /// What people and the world do to a run: an agent that ignores the end of its time, a quota that is out, a gate that
 /// fails once on what was merged, approvals before and after the work, and a task that is a person's.
 pub const TROUBLE: PlanText = PlanText {
+    merge: "",
     plan: r#"
 phase = "P1"
 max_parallel = 8
@@ -258,6 +270,7 @@ pub const QUESTIONS: [(&str, &str); 3] = [("beta", "plan"), ("beta", "changes"),
 
 /// Two lanes that begin at once; the tests of the one that is merged second wait on the merged result.
 pub const MOVED: PlanText = PlanText {
+    merge: "",
     plan: r#"
 phase = "P1"
 [defaults]
@@ -291,6 +304,7 @@ write
 
 /// One agent, whose first attempt fails.
 pub const RETRIED: PlanText = PlanText {
+    merge: "",
     plan: r#"
 phase = "P1"
 [defaults]

@@ -58,6 +58,33 @@ fn dies_and_is_fixed(point: &str) -> bool {
 }
 
 #[test]
+fn a_resume_fixes_a_death_on_the_way_of_any_merge_style() {
+    let points = ["stage_merge", "publish_merge", "clean_lane", "reset_lane"].map(|action| {
+        let most = if action == "reset_lane" { 1 } else { 4 };
+        (1..=most).flat_map(move |number| ["before", "after"].map(|when| format!("{when}_{action}:{number}")))
+    });
+    let points: Vec<String> = points.into_iter().flatten().collect();
+    for style in ["squash", "rebase", "ff"] {
+        let plan = EVERYTHING.merged_by(style);
+        let expected = undisturbed_run_of(&plan);
+        for_each(
+            &points,
+            |point| format!("{style} {point}"),
+            |point| {
+                let world = World::new(&plan);
+                assert!(world.go_on(Some(point)).wait().was_killed(), "no run comes to {point}");
+                assert_order(&world);
+                world.finish();
+                assert_ended_as(&expected, &world);
+                assert_nothing_began_twice(&world);
+                // A fast-forward takes the merges within a lane along.
+                assert!(style == "ff" || world.git(&["log", "--merges", "--format=%s", "main"]).is_empty());
+            },
+        );
+    }
+}
+
+#[test]
 fn what_gates_left_is_kept_once_however_often_lanekeeper_dies() {
     let expected = undisturbed_run_of(&LITTERING);
     assert_eq!(expected.references, "refs/heads/main\n", "what was put aside outlived the merge");

@@ -115,6 +115,7 @@ fn lane_table(plan: &Plan, index: LaneIndex, runners: &Runners<'_>) -> Value {
         "uses": lane.uses,
         "setup": lane.setup,
         "copy": lane.copy,
+        "merge": lane.merge_style,
         "resume": unless_default(lane.resume, RetryFrom::Continue),
         "agent_worktrees": unless_default(lane.agent_worktrees, AgentWorktrees::On),
         "max_time": only_task.and_then(|task| task.max_time).map(duration),
