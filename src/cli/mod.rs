@@ -24,6 +24,7 @@ mod printer;
 mod report;
 mod repository_context;
 mod run;
+mod run_id;
 mod runs;
 mod signals;
 mod state;
