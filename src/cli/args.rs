@@ -15,7 +15,7 @@ use super::error::exit_code_table;
 use crate::model::{AgentName, HumanGate, LaneId, ReportFormat, RunId, Word};
 use crate::settings::value;
 
-pub(crate) use callers::{CiService, HookEvent, Init};
+pub(crate) use callers::{AgentProgram, CiService, HookEvent, Init};
 pub(crate) use execution::{
     ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, ReadingArgs, Resume, Rollback,
 };
@@ -151,7 +151,7 @@ pub(crate) enum Command {
     Doctor(Doctor),
     /// Remove what finished runs left, but never unmerged work
     Clean(Clean),
-    /// Set a repository up for Claude Code: settings, slash commands, hooks, the MCP server
+    /// Set a repository up for coding agents' programs
     Init(Init),
     /// Answer a hook of Claude Code: JSON on standard input, JSON on standard output
     Hook {
