@@ -37,8 +37,6 @@ mod wait_policy;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use args::{Args, Command, Format, GlobalArgs};
 pub(crate) use context::Context;
 pub(crate) use error::{CliError, ExitStatus, Hint, Result};
@@ -51,7 +49,7 @@ use crate::timing::Timings;
 
 /// Does what the command line says; the first argument is the program's own name.
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
-    let parsed = Args::try_parse_from(&arguments);
+    let parsed = args::parse(&arguments);
     let format = parsed.as_ref().map_or_else(|_| Format::asked_for(&arguments), |args| args.global.data_format());
     let printer = Printer::new(format);
     let status = match parsed {
