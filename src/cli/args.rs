@@ -115,8 +115,8 @@ impl Color {
 }
 
 /// In two lines, because everything that is required is in it.
-const LOG_ERROR: &str = "lanekeeper log-error [OPTIONS] --phase <PHASE> --plan <PLAN> --task <TASK>
-       --specialist <AGENT> --error-type <TYPE> --details <TEXT>";
+const LOG_ERROR: &str = "lanekeeper log-error [OPTIONS] --phase <PHASE> --plan <PLAN>
+       --task <TASK> --specialist <AGENT> --error-type <TYPE> --details <TEXT>";
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

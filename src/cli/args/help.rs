@@ -100,7 +100,6 @@ mod tests {
         match path {
             "" => 45,
             "execute-phase" | "execute-lane" => 40,
-            "log-error" => 30,
             _ => 24,
         }
     }
