@@ -145,7 +145,10 @@ fn a_resumed_run_hears_the_context_and_outlives_the_server() {
 #[test]
 fn a_phase_is_started_and_outlives_the_server() {
     let env = TestEnv::new();
-    env.plan("[[lane]]\nid = \"A\"\ncommand = 'wait-for go; echo a > a.txt'\n[[lane]]\nid = \"B\"\ncommand = 'echo b > b.txt'\n");
+    env.plan(
+        "[[lane]]\nid = \"A\"\ncommand = 'wait-for go; echo a > a.txt'\n\
+         [[lane]]\nid = \"B\"\ncommand = 'echo b > b.txt'\n",
+    );
     let client = Client::new(&env);
     let plan = "../plan.toml";
     client.fails("ExecutePhase", json!({"plan": "no-such.toml"}), "USAGE");
@@ -169,7 +172,10 @@ fn a_phase_is_started_and_outlives_the_server() {
 #[test]
 fn the_last_lines_of_logs_are_read() {
     let env = TestEnv::new();
-    env.plan("[[lane]]\nid = \"A\"\ncommand = 'seq 1 5; echo a > a.txt'\n[[lane]]\nid = \"B\"\ncommand = 'echo of b; echo b > b.txt'\n");
+    env.plan(
+        "[[lane]]\nid = \"A\"\ncommand = 'seq 1 5; echo a > a.txt'\n\
+         [[lane]]\nid = \"B\"\ncommand = 'echo of b; echo b > b.txt'\n",
+    );
     env.execute(&[]).exits(0);
     let client = Client::new(&env);
     let answer = client.succeeds("ReadLogs", json!({"taskId": "r1/A", "agent": "agent", "lines": 2}));
