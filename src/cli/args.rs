@@ -1,7 +1,9 @@
 //! Arguments as typed.
 
 mod callers;
+mod examples;
 mod execution;
+mod help;
 mod records;
 mod state;
 mod target;
@@ -15,14 +17,16 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 
 use super::error::exit_code_table;
-use crate::model::{HumanGate, LaneId, PhaseId, ReportFormat, Timestamp, Word};
+use crate::model::{HumanGate, PhaseId, ReportFormat, Timestamp, Word};
 use crate::settings::value;
 
-pub(crate) use callers::{CiService, HookEvent, Init};
+pub(crate) use callers::{AgentProgram, CiService, HookEvent, Init};
+pub(crate) use examples::examples_of;
 pub(crate) use execution::{
     ControlArgs, ExecuteLane, ExecutePhase, ExecutionArgs, Intent, ReadingArgs, Resume, Retry, Rollback, Skip,
     ThenResume,
 };
+pub(crate) use help::{command, parse};
 pub(crate) use records::{
     Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, PruneCheckpoints, RestoreCheckpoint,
 };
@@ -31,7 +35,7 @@ pub(crate) use target::{AgentArgs, LaneArgs, Name, RunArg, UnfinishedRunArg};
 
 /// Runs a phase plan as parallel lanes in git worktrees, and survives being killed.
 #[derive(Debug, Parser)]
-#[command(name = "lanekeeper", version, after_help = exit_code_table(), max_term_width = 120)]
+#[command(name = "lanekeeper", version, after_long_help = exit_code_table(), max_term_width = 120)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) global: GlobalArgs,
@@ -43,29 +47,29 @@ pub(crate) struct Args {
 #[command(next_help_heading = "Global options")]
 pub(crate) struct GlobalArgs {
     /// Work as if started in this directory
-    #[arg(short = 'C', value_name = "DIR", global = true)]
+    #[arg(short = 'C', value_name = "DIR", global = true, hide_short_help = true)]
     pub(crate) directory: Option<PathBuf>,
     /// The file that holds the checkpoint records
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", global = true, hide_short_help = true)]
     pub(crate) checkpoint_path: Option<PathBuf>,
     /// Path of the run log, for a single run
-    #[arg(long, value_name = "FILE", global = true)]
+    #[arg(long, value_name = "FILE", global = true, hide_short_help = true)]
     pub(crate) log_path: Option<PathBuf>,
     /// Ignore keys of plans and configuration files that this version does not know, with a warning
-    #[arg(long, global = true)]
+    #[arg(long, global = true, hide_short_help = true)]
     pub(crate) allow_unknown: bool,
     /// Output format: text or json; `report` also writes md, junit and codequality
     #[arg(long, value_name = "FORMAT", value_parser = choice::<ReportFormat>(), default_value = "text",
-        hide_possible_values = true, global = true)]
+        hide_possible_values = true, global = true, hide_short_help = true)]
     pub(crate) format: ReportFormat,
     /// Write diagnostics to standard error; twice for more
-    #[arg(short, long, action = ArgAction::Count, global = true)]
+    #[arg(short, long, action = ArgAction::Count, global = true, hide_short_help = true)]
     pub(crate) verbose: u8,
     /// How diagnostics are written
-    #[arg(long, value_enum, default_value_t, value_name = "FORMAT", global = true)]
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT", global = true, hide_short_help = true)]
     pub(crate) log_format: Format,
     /// When to use colour
-    #[arg(long, value_enum, default_value_t, value_name = "WHEN", global = true)]
+    #[arg(long, value_enum, default_value_t, value_name = "WHEN", global = true, hide_short_help = true)]
     pub(crate) color: Color,
 }
 
@@ -115,6 +119,10 @@ impl Color {
     }
 }
 
+/// In two lines, because everything that is required is in it.
+const LOG_ERROR: &str = "lanekeeper log-error [OPTIONS] --phase <PHASE> --plan <PLAN>
+       --task <TASK> --specialist <AGENT> --error-type <TYPE> --details <TEXT>";
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run every lane of a plan
@@ -137,9 +145,9 @@ pub(crate) enum Command {
     /// Read a plan without running anything
     #[command(subcommand)]
     Plan(Plan),
-    /// List all runs, the newest first: their states, merged lanes, ages and costs
+    /// List all runs, the newest first
     List,
-    /// Show the state of a run, what it waits for and what to type next
+    /// Show a run: its state, what it waits for, what to type next
     Status(Status),
     /// Show what the agents and gates of a run wrote
     Logs(Logs),
@@ -164,25 +172,26 @@ pub(crate) enum Command {
     #[command(subcommand)]
     State(State),
     /// Record an error in the error log (for scripts and agents)
+    #[command(override_usage = LOG_ERROR)]
     LogError(LogError),
     /// Check the stored state and repair damage without losing work
     #[command(after_long_help = exit_code_table())]
     Doctor(Doctor),
     /// Remove what finished runs left, but never unmerged work
     Clean(Clean),
-    /// Set a repository up for Claude Code: settings, slash commands, hooks, the MCP server
+    /// Set a repository up for coding agents' programs
     Init(Init),
-    /// Answer a hook of Claude Code: JSON on standard input, JSON on standard output
+    /// Answer a hook of Claude Code: JSON in, JSON out
     Hook {
         /// What happened
         #[arg(value_enum)]
         event: HookEvent,
     },
-    /// Serve runs to agents by the Model Context Protocol, over standard input and output
+    /// Serve runs to agents by the Model Context Protocol
     Mcp,
     /// Send a notification to the targets that are set, to try them
     Notify,
-    /// See a run with failures, a kill and a resume in a scratch repository
+    /// See a run with failures, a kill and a resume
     Demo(Demo),
     /// Write a shell's completion script to standard output
     Completions {

@@ -29,6 +29,7 @@ mod printer;
 mod report;
 mod repository_context;
 mod run;
+mod run_id;
 mod runs;
 mod select;
 mod signals;
@@ -42,8 +43,6 @@ mod worktree;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
-
-use clap::Parser;
 
 use args::{Args, Command, Format, GlobalArgs};
 pub(crate) use context::Context;
@@ -59,7 +58,7 @@ use crate::timing::Timings;
 pub fn main(arguments: Vec<OsString>) -> ExitCode {
     // A shell that completes sets a variable; then candidates are printed, and the program ends.
     clap_complete::CompleteEnv::with_factory(complete::command).complete();
-    let parsed = Args::try_parse_from(&arguments);
+    let parsed = args::parse(&arguments);
     let format = parsed.as_ref().map_or_else(|_| Format::asked_for(&arguments), |args| args.global.data_format());
     let printer = Printer::new(format);
     let status = match parsed {

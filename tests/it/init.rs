@@ -145,3 +145,49 @@ fn a_workflow_is_written_where_it_is_asked_for_and_then_the_users_own() {
     env.lanekeeper(&["init", "--ci", "github"]).exits(0);
     assert_eq!(env.read("repo/.github/workflows/lanekeeper.yml"), "name: Ours by now\n");
 }
+
+#[test]
+fn other_programs_have_their_own_places() {
+    for (program, files) in [
+        (
+            "codex",
+            [".agents/skills/execute-lane/SKILL.md", ".agents/skills/execute-phase/SKILL.md", ".codex/config.toml"],
+        ),
+        (
+            "gemini",
+            [".gemini/commands/execute-lane.toml", ".gemini/commands/execute-phase.toml", ".gemini/settings.json"],
+        ),
+        ("opencode", [".opencode/command/execute-lane.md", ".opencode/command/execute-phase.md", "opencode.json"]),
+    ] {
+        let env = TestEnv::new();
+        let told = env.lanekeeper(&["init", "--commands", "--mcp", "--for", program, "--yes"]).exits(0);
+        assert_eq!(there(&env), files);
+        assert!(told.stdout.contains("No hooks."), "what it cannot do is said:\n{}", told.stdout);
+        let again = env.lanekeeper(&["init", "--commands", "--mcp", "--for", program]).exits(0);
+        assert!(again.stdout.contains("Everything is in place"), "{}", again.stdout);
+        env.lanekeeper(&["init", "--hooks", "--for", program]).says(&["no hooks for"]).hints("--for claude").exits(2);
+    }
+}
+
+#[test]
+fn programs_that_the_repository_uses_are_found() {
+    let env = TestEnv::new();
+    env.write("repo/GEMINI.md", "Mine.\n");
+    env.write("repo/.codex/config.toml", "model = \"x\" # mine");
+    let told = env.lanekeeper(&["init", "--mcp", "--yes"]).exits(0);
+    assert!(told.stdout.contains("Also for Codex, Gemini CLI"), "{}", told.stdout);
+    assert_eq!(there(&env), [".codex/config.toml", ".gemini/settings.json", ".mcp.json", "GEMINI.md"]);
+    assert!(env.read("repo/.codex/config.toml").starts_with("model = \"x\" # mine\n"));
+    let chosen = env.lanekeeper(&["init", "--mcp", "--for", "claude"]).exits(0);
+    assert!(!chosen.stdout.contains("Also for"), "{}", chosen.stdout);
+}
+
+#[test]
+fn files_of_other_programs_that_make_no_sense_are_refused_with_their_place() {
+    let env = TestEnv::new();
+    env.write("repo/.codex/config.toml", "a = 1\nb = = 2\n");
+    env.lanekeeper(&["init", "--yes"]).says(&[".codex/config.toml", "line 2, column 5"]).exits(2);
+    assert_eq!(there(&env), [".codex/config.toml"]);
+    env.write("repo/opencode.json", "{\n  // mine\n}\n");
+    env.lanekeeper(&["init", "--for", "opencode", "--yes"]).says(&["opencode.json", "line 2 column 3"]).exits(2);
+}

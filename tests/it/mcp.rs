@@ -78,12 +78,22 @@ fn the_tools_are_listed_with_what_they_take() {
     let tools = client.runtime.block_on(client.service.list_all_tools()).expect("tools");
     let mut names: Vec<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
     names.sort_unstable();
-    assert_eq!(names, ["CreateCheckpoint", "ListCheckpoints", "ResumeTask", "RollbackLane", "RunStatus"]);
+    let expected = [
+        "CreateCheckpoint",
+        "ExecutePhase",
+        "ListCheckpoints",
+        "ReadDiff",
+        "ReadLogs",
+        "ResumeTask",
+        "RollbackLane",
+        "RunStatus",
+    ];
+    assert_eq!(names, expected);
     for tool in &tools {
         assert!(tool.description.as_ref().is_some_and(|text| text.len() > 40), "{}", tool.name);
         let schema = Value::Object((*tool.input_schema).clone());
         let properties = schema["properties"].as_object().expect("properties");
-        assert!(properties.contains_key("taskId"), "{schema}");
+        assert!(properties.contains_key("taskId") || tool.name == "ExecutePhase", "{schema}");
         assert!(properties.values().all(|property| property["description"].is_string()), "{schema}");
         assert_eq!(schema["additionalProperties"], false, "{schema}");
     }
@@ -130,6 +140,55 @@ fn a_resumed_run_hears_the_context_and_outlives_the_server() {
     assert!(env.attempt_file("B", "agent", 2, "prompt.md").contains("- -- mind the \"quotes\""));
     let output = fs::read_to_string(answer["output"].as_str().expect("a path")).expect("what it printed");
     assert!(output.contains("Resuming run r1"), "{output}");
+}
+
+#[test]
+fn a_phase_is_started_and_outlives_the_server() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\ncommand = 'wait-for go; echo a > a.txt'\n\
+         [[lane]]\nid = \"B\"\ncommand = 'echo b > b.txt'\n",
+    );
+    let client = Client::new(&env);
+    let plan = "../plan.toml";
+    client.fails("ExecutePhase", json!({"plan": "no-such.toml"}), "USAGE");
+    client.fails("ExecutePhase", json!({"plan": plan, "lanes": ["C"]}), "USAGE");
+    client.fails("ExecutePhase", json!({"plan": plan, "base": "no-such-branch"}), "USAGE");
+    let answer = client.succeeds("ExecutePhase", json!({"plan": plan, "lanes": ["A"]}));
+    assert_eq!(answer["begun"], true, "{answer}");
+    let run = answer["run_id"].as_str().expect("a run").to_owned();
+    client.fails("ExecutePhase", json!({"plan": plan}), "HELD");
+    client.leave();
+    env.write("scratch/go", "");
+    wait_until("the end of the run", || {
+        env.lanekeeper(&["status", &run, "--format", "json"]).json()["outcome"] == "done"
+    });
+    assert!(!env.path("repo/b.txt").exists(), "only lane A was asked for");
+    let output = fs::read_to_string(answer["output"].as_str().expect("a path")).expect("what it printed");
+    assert!(output.contains(&run), "{output}");
+    fs::remove_file(answer["output"].as_str().expect("a path")).expect("removed");
+}
+
+#[test]
+fn the_last_lines_of_logs_are_read() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\ncommand = 'seq 1 5; echo a > a.txt'\n\
+         [[lane]]\nid = \"B\"\ncommand = 'echo of b; echo b > b.txt'\n",
+    );
+    env.execute(&[]).exits(0);
+    let client = Client::new(&env);
+    let answer = client.succeeds("ReadLogs", json!({"taskId": "r1/A", "agent": "agent", "lines": 2}));
+    let lines: Vec<&Value> = answer["lines"].as_array().expect("lines").iter().map(|it| &it["line"]).collect();
+    assert_eq!((lines, &answer["omitted"]), (vec![&json!("4"), &json!("5")], &json!(3)));
+    assert!(client.succeeds("ReadLogs", json!({"taskId": RUN})).to_string().contains("of b"));
+    client.fails("ReadLogs", json!({"taskId": RUN, "agent": "agent"}), "USAGE");
+    client.fails("ReadLogs", json!({"taskId": RUN, "lines": 0}), "USAGE");
+    client.fails("ReadLogs", json!({"taskId": "r1/C"}), "USAGE");
+    client.fails("ReadLogs", json!({"taskId": "no-such-run"}), "INVALID_STATE");
+    client.fails("ReadDiff", json!({"taskId": RUN}), "USAGE");
+    client.fails("ReadDiff", json!({"taskId": "r1/A", "agent": "--stat"}), "USAGE");
+    client.leave();
 }
 
 #[test]
@@ -216,5 +275,5 @@ fn garbage_is_passed_over_and_the_end_of_input_is_the_end() {
     let answers: Vec<Value> = said.lines().map(|line| serde_json::from_str(line).expect("the protocol only")).collect();
     assert_eq!(answers[0]["result"]["serverInfo"]["name"], "lanekeeper");
     let listed = answers.iter().find(|answer| answer["id"] == 2).expect("an answer to the last line");
-    assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(5));
+    assert_eq!(listed["result"]["tools"].as_array().map(Vec::len), Some(8));
 }

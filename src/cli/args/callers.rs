@@ -17,6 +17,11 @@ pub(crate) enum HookEvent {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Init {
+    /// The programs: claude, codex, gemini, opencode; separated by commas
+    ///
+    /// Default: Claude Code, and those that the repository has files of.
+    #[arg(long = "for", value_enum, value_name = "PROGRAMS", value_delimiter = ',', hide_possible_values = true)]
+    pub(crate) programs: Vec<AgentProgram>,
     /// Write lanekeeper.toml, with every setting as a comment
     #[arg(long)]
     pub(crate) config: bool,
@@ -26,7 +31,7 @@ pub(crate) struct Init {
     /// Enter the hooks into .claude/settings.json
     #[arg(long)]
     pub(crate) hooks: bool,
-    /// Enter the MCP server into .mcp.json
+    /// Enter the MCP server into the programs' files
     #[arg(long)]
     pub(crate) mcp: bool,
     /// Write a workflow for this CI service; repeatable
@@ -38,6 +43,19 @@ pub(crate) struct Init {
     /// Write without asking
     #[arg(long)]
     pub(crate) yes: bool,
+}
+
+/// Programs of coding agents that a repository is set up for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AgentProgram {
+    /// Claude Code.
+    Claude,
+    /// Codex.
+    Codex,
+    /// Gemini CLI.
+    Gemini,
+    /// opencode.
+    Opencode,
 }
 
 /// Services that there is a workflow for.

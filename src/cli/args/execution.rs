@@ -10,15 +10,24 @@ use super::{GlobalArgs, LaneArgs, UnfinishedRunArg, choice};
 use crate::model::{Ci, Dollars, LaneId, MergeChoice, PlanFormat, RunId, Stage};
 use crate::settings::{Layer, OnConflict, OnLockConflict, Origin, Progress, Setting, absolute, value};
 
+/// Headings of the options, in the order in which help shows them.
+const WHAT: &str = "What to run";
+const HOW: &str = "How to run it";
+const LIMITS: &str = "Limits";
+const SESSION: &str = "Sessions and output";
+const PLAN: &str = "Reading the plan";
+
 #[derive(Debug, Args)]
 pub(crate) struct ExecutePhase {
-    /// The plan, the directory of a GSD phase, or a roadmap: its phases one after the other
+    /// The plan, the directory of a GSD phase, or a roadmap
+    ///
+    /// The phases of a roadmap run one after the other.
     pub(crate) plan: PathBuf,
     /// Only this lane and what it depends on; repeatable
-    #[arg(long = "lane", value_name = "LANE")]
+    #[arg(long = "lane", value_name = "LANE", help_heading = WHAT)]
     pub(crate) lanes: Vec<LaneId>,
     /// Plan to run after this one; repeatable
-    #[arg(long = "next-phase", value_name = "PLAN", conflicts_with = "rollback")]
+    #[arg(long = "next-phase", value_name = "PLAN", conflicts_with = "rollback", help_heading = WHAT)]
     pub(crate) next_phases: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) execution: ExecutionArgs,
@@ -32,7 +41,7 @@ pub(crate) struct ExecuteLane {
     #[arg(required_unless_present = "next")]
     pub(crate) lane: Option<LaneId>,
     /// Run the first ready lane that no session is working on, instead of LANE
-    #[arg(long, conflicts_with_all = ["lane", "resume", "rollback", "new_run"])]
+    #[arg(long, conflicts_with_all = ["lane", "resume", "rollback", "new_run"], help_heading = WHAT)]
     pub(crate) next: bool,
     #[command(flatten)]
     pub(crate) execution: ExecutionArgs,
@@ -41,19 +50,20 @@ pub(crate) struct ExecuteLane {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub(crate) struct ReadingArgs {
     /// How the plan is written [default: detected from its text]
-    #[arg(long, value_name = "FORMAT", value_parser = choice::<PlanFormat>())]
+    #[arg(long, value_name = "FORMAT", value_parser = choice::<PlanFormat>(), help_heading = PLAN,
+        hide_short_help = true)]
     pub(crate) plan_format: Option<PlanFormat>,
     /// Also run GSD plans that are already done
-    #[arg(long)]
+    #[arg(long, help_heading = PLAN, hide_short_help = true)]
     pub(crate) redo: bool,
     /// Treat missing parts of a Markdown plan as errors
-    #[arg(long)]
+    #[arg(long, help_heading = PLAN, hide_short_help = true)]
     pub(crate) strict: bool,
     /// Treat open interface gates without a provider as errors
-    #[arg(long)]
+    #[arg(long, help_heading = PLAN, hide_short_help = true)]
     pub(crate) strict_gates: bool,
     /// Run the plan even if it is marked retired
-    #[arg(long)]
+    #[arg(long, help_heading = PLAN, hide_short_help = true)]
     pub(crate) force: bool,
 }
 
@@ -61,56 +71,69 @@ pub(crate) struct ReadingArgs {
 pub(crate) struct ExecutionArgs {
     #[command(flatten)]
     pub(crate) reading: ReadingArgs,
-    /// The integration branch [default: the plan's, else the current branch]
-    #[arg(long, value_name = "BRANCH", value_parser = value::branch)]
+    /// The integration branch [default: the plan's]
+    ///
+    /// Without one in the plan, the current branch.
+    #[arg(long, value_name = "BRANCH", value_parser = value::branch, help_heading = WHAT)]
     pub(crate) base: Option<String>,
-    /// How many agents may work at once [default: twice the number of processors, at least 4]
-    #[arg(long, value_name = "N", value_parser = value::count)]
+    /// How many agents may work at once
+    ///
+    /// Default: twice the number of processors, at least 4.
+    #[arg(long, value_name = "N", value_parser = value::count, help_heading = HOW)]
     pub(crate) max_parallel: Option<NonZeroU32>,
     /// The runner of every agent without its own command
-    #[arg(long, value_name = "NAME", value_parser = value::runner)]
+    #[arg(long, value_name = "NAME", value_parser = value::runner, help_heading = HOW)]
     pub(crate) runner: Option<String>,
-    /// How often a failed attempt is repeated [default: each lane's own]
-    #[arg(long, value_name = "N", value_parser = value::number)]
+    /// How often a failed attempt is repeated
+    ///
+    /// Default: each lane's own number.
+    #[arg(long, value_name = "N", value_parser = value::number, help_heading = HOW)]
     pub(crate) retries: Option<u32>,
-    /// How a finished lane reaches the integration branch [default: local]
-    #[arg(long, value_name = "HOW", value_parser = choice::<MergeChoice>())]
+    /// How finished lanes are merged [default: local]
+    ///
+    /// `local` merges them into the integration branch, as `squash`, `rebase` and `ff` do in their ways; `pr` opens pull
+    /// requests, `none` leaves their branches.
+    #[arg(long, value_name = "HOW", value_parser = choice::<MergeChoice>(), help_heading = HOW)]
     pub(crate) merge: Option<MergeChoice>,
     /// The directory that holds the worktrees [default: a sibling of the repository]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help_heading = HOW, hide_short_help = true)]
     pub(crate) worktree_root: Option<PathBuf>,
     /// Name of the run, new or to be resumed
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", help_heading = WHAT)]
     pub(crate) run_id: Option<RunId>,
-    /// Resume an unfinished run: the latest of this plan and base, or the one of --run-id
-    #[arg(long, conflicts_with_all = ["rollback", "new_run"])]
+    /// Resume an unfinished run of this plan
+    ///
+    /// The latest of this plan and base, or the one of --run-id.
+    #[arg(long, conflicts_with_all = ["rollback", "new_run"], help_heading = WHAT)]
     pub(crate) resume: bool,
-    /// Reset the lanes to their starting point, saving their work first
-    #[arg(long, conflicts_with = "new_run")]
+    /// Reset the lanes, saving their work first
+    #[arg(long, conflicts_with = "new_run", help_heading = WHAT)]
     pub(crate) rollback: bool,
-    /// Start beside an unfinished run; branches get the run's name as a suffix
-    #[arg(long)]
+    /// Start beside an unfinished run
+    ///
+    /// The branches of its lanes get the run's name as a suffix.
+    #[arg(long, help_heading = WHAT)]
     pub(crate) new_run: bool,
     /// Let independent lanes continue when one fails (the default)
-    #[arg(long, overrides_with = "fail_fast")]
+    #[arg(long, overrides_with = "fail_fast", help_heading = HOW, hide_short_help = true)]
     pub(crate) keep_going: bool,
     /// Stop everything when a lane fails
-    #[arg(long, overrides_with = "keep_going")]
+    #[arg(long, overrides_with = "keep_going", help_heading = HOW)]
     pub(crate) fail_fast: bool,
     /// Find the merge that broke a lane's tests or the final gate
-    #[arg(long)]
+    #[arg(long, help_heading = HOW, hide_short_help = true)]
     pub(crate) bisect_merges: bool,
     /// Wait for answers of the user instead of ending when lanes need nothing else
     #[arg(long, conflicts_with = "rollback")]
     pub(crate) wait: bool,
     /// Show what would be done, and do nothing
-    #[arg(long, conflicts_with_all = ["resume", "rollback"])]
+    #[arg(long, conflicts_with_all = ["resume", "rollback"], help_heading = WHAT)]
     pub(crate) dry_run: bool,
     /// How long the whole run may take, such as 90s or 2h
-    #[arg(long, value_name = "DURATION", value_parser = value::limit)]
+    #[arg(long, value_name = "DURATION", value_parser = value::limit, help_heading = LIMITS)]
     pub(crate) timeout: Option<Limit>,
     /// Write a Chrome trace of the run to FILE, for Perfetto or chrome://tracing
-    #[arg(long, value_name = "FILE", conflicts_with = "rollback")]
+    #[arg(long, value_name = "FILE", conflicts_with = "rollback", help_heading = SESSION, hide_short_help = true)]
     pub(crate) timings: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) control: ControlArgs,
@@ -125,34 +148,40 @@ pub(crate) type CountLimit = Option<u64>;
 #[derive(Debug, Args)]
 pub(crate) struct ControlArgs {
     /// Continue although the plan changed since the run began
-    #[arg(long)]
+    #[arg(long, help_heading = SESSION, hide_short_help = true)]
     pub(crate) accept_plan_change: bool,
     /// The session that owns the run [default: a new one]
-    #[arg(long, value_name = "ID", value_parser = value::session)]
+    #[arg(long, value_name = "ID", value_parser = value::session, help_heading = SESSION, hide_short_help = true)]
     pub(crate) session_id: Option<String>,
     /// What to do when a live session holds the run, the lane or the phase [default: fail]
-    #[arg(long, value_name = "WHAT", value_parser = choice::<OnLockConflict>())]
+    #[arg(long, value_name = "WHAT", value_parser = choice::<OnLockConflict>(), help_heading = SESSION,
+        hide_short_help = true)]
     pub(crate) on_lock_conflict: Option<OnLockConflict>,
     /// What to do when files were changed in the run's worktrees while none of its processes ran [default: fail]
-    #[arg(long, value_name = "WHAT", value_parser = choice::<OnConflict>(), default_value = "fail", hide_default_value = true)]
+    #[arg(long, value_name = "WHAT", value_parser = choice::<OnConflict>(), default_value = "fail",
+        hide_default_value = true, help_heading = SESSION, hide_short_help = true)]
     pub(crate) on_conflict: OnConflict,
-    /// How progress is shown [default: auto]
-    #[arg(long, value_name = "HOW", value_parser = choice::<Progress>())]
+    /// auto, live, plain, json or none [default: auto]
+    #[arg(long, value_name = "HOW", value_parser = choice::<Progress>(), hide_possible_values = true,
+        help_heading = SESSION)]
     pub(crate) progress: Option<Progress>,
-    /// Start no more agents once they have cost this many US dollars, or `none` [default: none]
-    #[arg(long, value_name = "DOLLARS", value_parser = value::dollars_limit)]
+    /// Start no more agents after this many US dollars
+    ///
+    /// Or `none`, which is the default.
+    #[arg(long, value_name = "DOLLARS", value_parser = value::dollars_limit, help_heading = LIMITS)]
     pub(crate) max_cost: Option<CostLimit>,
     /// Start no more agents once this many tokens are used, or `none` [default: none]
-    #[arg(long, value_name = "NUMBER", value_parser = value::count_limit)]
+    #[arg(long, value_name = "NUMBER", value_parser = value::count_limit, help_heading = LIMITS,
+        hide_short_help = true)]
     pub(crate) max_tokens: Option<CountLimit>,
     /// The git remote that the state is pushed to while the run is worked on [default: none]
-    #[arg(long, value_name = "NAME", value_parser = value::remote)]
+    #[arg(long, value_name = "NAME", value_parser = value::remote, help_heading = SESSION, hide_short_help = true)]
     pub(crate) state_remote: Option<String>,
     /// CI service to report to when the run ends [default: auto]
-    #[arg(long, value_name = "SERVICE", value_parser = choice::<Ci>())]
+    #[arg(long, value_name = "SERVICE", value_parser = choice::<Ci>(), help_heading = SESSION, hide_short_help = true)]
     pub(crate) ci: Option<Ci>,
     /// Do not ask for confirmation
-    #[arg(long)]
+    #[arg(long, help_heading = SESSION)]
     pub(crate) yes: bool,
 }
 
@@ -160,13 +189,15 @@ pub(crate) struct ControlArgs {
 pub(crate) struct Resume {
     #[command(flatten)]
     pub(crate) run: UnfinishedRunArg,
-    /// How long the run may take from now on, such as 90s, 2h or none [default: as long as when it began]
-    #[arg(long, value_name = "DURATION", value_parser = value::limit)]
+    /// How long the run may take from now on
+    ///
+    /// Such as 90s, 2h or none. Default: as long as when it began.
+    #[arg(long, value_name = "DURATION", value_parser = value::limit, help_heading = LIMITS)]
     pub(crate) timeout: Option<Limit>,
     /// Add this text to the next prompt of each agent
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) message: String,
-    /// Send the message only to the agents of this lane [default: all lanes]
+    /// Send the message only to this lane's agents
     #[arg(long, value_name = "LANE", requires = "message")]
     pub(crate) message_for: Option<LaneId>,
     /// Wait for answers of the user instead of ending when lanes need nothing else
@@ -176,7 +207,7 @@ pub(crate) struct Resume {
     #[arg(long = "lane", value_name = "LANE")]
     pub(crate) lanes: Vec<LaneId>,
     /// Write a Chrome trace of the run to FILE, for Perfetto or chrome://tracing
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", help_heading = SESSION, hide_short_help = true)]
     pub(crate) timings: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) control: ControlArgs,

@@ -23,7 +23,7 @@ pub(crate) struct LogError {
     #[arg(long)]
     pub(crate) task: TaskId,
     /// The agent
-    #[arg(long)]
+    #[arg(long, value_name = "AGENT")]
     pub(crate) specialist: AgentName,
     /// What kind of error
     #[arg(long, value_name = "TYPE", value_parser = choice::<ErrorType>())]

@@ -1,10 +1,11 @@
-//! Lanekeeper's entries in Claude Code's own files: hooks in `.claude/settings.json`, the server in `.mcp.json`. Pure.
+//! Lanekeeper's hooks in `.claude/settings.json` of Claude Code. Pure.
 //!
-//! Everything else in these files stays as it is, byte for byte.
+//! Everything else in this file stays as it is, byte for byte.
 
 use serde_json::{Value, json};
 
 use super::json_text::{indent_of, object_text, pretty, read_object};
+use super::server::{is_ours, unwritable};
 
 /// The events that we have hooks for, with the words that call them. Those with tools are called for every tool.
 const HOOKS: &[(&str, &str, bool)] = &[
@@ -78,34 +79,8 @@ fn is_our_line(command: &str, word: &str) -> bool {
     })
 }
 
-fn is_ours(program: &str) -> bool {
-    program.rsplit('/').next() == Some("lanekeeper")
-}
-
-/// `text`, a `.mcp.json`, with our server in it. Text that has it, wherever the program is, stays as it is.
-pub(super) fn with_server(text: &str) -> Result<String, String> {
-    let mut file = read_object(text)?;
-    let indent = indent_of(text);
-    let mut servers = read_object(file.get(SERVERS).unwrap_or_default()).map_err(|fault| within(SERVERS, &fault))?;
-    let there: Value = servers.get("lanekeeper").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    let serves = there["args"].as_array().is_some_and(|words| words.iter().any(|word| word == "mcp"));
-    if serves && there["command"].as_str().is_some_and(is_ours) {
-        return Ok(text.to_owned());
-    }
-    let server = json!({"type": "stdio", "command": "lanekeeper", "args": ["mcp"]});
-    servers.set("lanekeeper", pretty(&server, &indent, 2).map_err(unwritable)?).map_err(unwritable)?;
-    file.set(SERVERS, object_text(&servers, &indent, 1).map_err(unwritable)?).map_err(unwritable)?;
-    Ok(object_text(&file, &indent, 0).map_err(unwritable)? + "\n")
-}
-
-const SERVERS: &str = "mcpServers";
-
 fn within(place: &str, fault: &str) -> String {
     format!("`{place}`: {fault}")
-}
-
-fn unwritable(error: serde_json::Error) -> String {
-    format!("it cannot be written: {error}")
 }
 
 #[cfg(test)]
@@ -183,17 +158,5 @@ mod tests {
             let refused = with_hooks(text).unwrap_err();
             assert!(refused.contains(fault), "{text}: {refused}");
         }
-    }
-
-    #[test]
-    fn the_server_is_entered_beside_others_and_known_again() {
-        let once = with_server("{\"mcpServers\": {\"other\": {\"command\":   \"o\"}}}").unwrap();
-        assert!(once.contains("{\"command\":   \"o\"}"), "{once}");
-        assert_eq!(parsed(&once)["mcpServers"]["lanekeeper"]["args"], json!(["mcp"]));
-        assert_eq!(with_server(&once).unwrap(), once);
-        let elsewhere = r#"{"mcpServers": {"lanekeeper": {"command": "/opt/lanekeeper", "args": ["-v", "mcp"]}}}"#;
-        assert_eq!(with_server(elsewhere).unwrap(), elsewhere);
-        let stranger = with_server(r#"{"mcpServers": {"lanekeeper": {"command": "x"}}}"#).unwrap();
-        assert_eq!(parsed(&stranger)["mcpServers"]["lanekeeper"]["command"], "lanekeeper");
     }
 }

@@ -2,8 +2,11 @@
 //! written is shown first.
 
 mod claude;
+mod commands;
 mod files;
 mod json_text;
+mod programs;
+mod server;
 
 use std::path::Path;
 
@@ -16,15 +19,21 @@ use super::context::REPOSITORY_CONFIG;
 use super::{Context, ExitStatus, Hint, Result};
 use crate::settings;
 use files::{Change, write_all};
+use programs::Program;
 
 /// Shows what is missing, and writes it where that is wanted.
 pub(super) fn run(context: &Context, arguments: &Init) -> Result<ExitStatus> {
     let root = context.main_worktree()?;
-    let all = changes(&root, arguments)?;
+    let programs = programs::chosen(&root, &arguments.programs);
+    let all = changes(&root, arguments, &programs)?;
     let needed: Vec<&Change> = all.iter().filter(|change| change.is_needed()).collect();
     let text = context.printer.format() == Format::Text;
     if text {
-        context.printer.out(shown(&root, &needed))?;
+        context.printer.out(format!(
+            "{}{}",
+            programs::announced(&arguments.programs, &programs),
+            shown(&root, &needed)
+        ))?;
     }
     let wanted = !needed.is_empty()
         && !arguments.dry_run
@@ -32,11 +41,11 @@ pub(super) fn run(context: &Context, arguments: &Init) -> Result<ExitStatus> {
     if wanted {
         write_all(&root, &needed)?;
     }
-    finish(context, arguments, &root, &needed, wanted)
+    finish(context, arguments, &root, &programs, &needed, wanted)
 }
 
 /// Every file that was asked for, whether or not it has to change.
-fn changes(root: &Path, arguments: &Init) -> Result<Vec<Change>> {
+fn changes(root: &Path, arguments: &Init, programs: &[Program]) -> Result<Vec<Change>> {
     let Init { config, commands, hooks, mcp, ci, .. } = arguments;
     let usual = !(*config || *commands || *hooks || *mcp) && ci.is_empty();
     let mut all = Vec::new();
@@ -48,25 +57,22 @@ fn changes(root: &Path, arguments: &Init) -> Result<Vec<Change>> {
     for (_, name, text) in WORKFLOWS.iter().filter(|(service, ..)| ci.contains(service)) {
         all.push(Change::of(root, name, |old| Ok(old.unwrap_or(text).to_owned()))?);
     }
-    if usual || *commands {
-        for (name, text) in COMMANDS {
-            all.push(Change::of(root, name, |_| Ok((*text).to_owned()))?);
+    if *hooks {
+        programs::check_hooks(programs)?;
+    }
+    for program in programs {
+        if usual || *commands {
+            for (name, text) in (program.commands)() {
+                all.push(Change::of(root, name, |_| Ok(text))?);
+            }
         }
-    }
-    if usual || *hooks {
-        all.push(Change::of(root, ".claude/settings.json", |old| claude::with_hooks(old.unwrap_or_default()))?);
-    }
-    if usual || *mcp {
-        all.push(Change::of(root, ".mcp.json", |old| claude::with_server(old.unwrap_or_default()))?);
+        let entries = [program.hooks.filter(|_| usual || *hooks), Some(program.server).filter(|_| usual || *mcp)];
+        for (name, entry) in entries.into_iter().flatten() {
+            all.push(Change::of(root, name, |old| entry(old.unwrap_or_default()))?);
+        }
     }
     Ok(all)
 }
-
-/// The slash commands, each with its place in a repository.
-const COMMANDS: &[(&str, &str)] = &[
-    (".claude/commands/execute-phase.md", include_str!("../../../templates/commands/execute-phase.md")),
-    (".claude/commands/execute-lane.md", include_str!("../../../templates/commands/execute-lane.md")),
-];
 
 /// The workflows, each with its place in a repository. GitLab reads one file only, which may be there for other jobs.
 const WORKFLOWS: &[(CiService, &str, &str)] = &[
@@ -91,14 +97,21 @@ fn diff(change: &Change) -> String {
     diff.unified_diff().header(&from, &format!("b/{}", change.name)).to_string()
 }
 
-fn finish(context: &Context, arguments: &Init, root: &Path, needed: &[&Change], written: bool) -> Result<ExitStatus> {
+fn finish(
+    context: &Context,
+    arguments: &Init,
+    root: &Path,
+    programs: &[Program],
+    needed: &[&Change],
+    written: bool,
+) -> Result<ExitStatus> {
     if context.printer.format() == Format::Json {
         let files: Vec<Value> =
             needed.iter().map(|change| json!({"path": root.join(change.name), "diff": diff(change)})).collect();
         context.printer.json(&json!({"repository": root, "files": files, "written": written}))?;
     }
     match written {
-        true => report_written(context, root, needed)?,
+        true => report_written(context, root, programs, needed)?,
         false if needed.is_empty() || arguments.dry_run || can_ask(context) => {}
         false => {
             let error = ExitStatus::Usage.error("nothing written: cannot ask for confirmation without a terminal");
@@ -108,11 +121,12 @@ fn finish(context: &Context, arguments: &Init, root: &Path, needed: &[&Change], 
     Ok(ExitStatus::Done)
 }
 
-fn report_written(context: &Context, root: &Path, written: &[&Change]) -> Result<()> {
+fn report_written(context: &Context, root: &Path, programs: &[Program], written: &[&Change]) -> Result<()> {
     if context.printer.format() == Format::Text {
         let names: Vec<&str> = written.iter().map(|change| change.name).collect();
         let mut text = format!("\nWritten in {}:\n  {}\n", root.display(), names.join("\n  "));
-        text += "Commit the files your team should share. Claude Code picks them up in its next session.\n";
+        text += "Commit the files your team should share.\n";
+        text.extend(programs.iter().map(|program| format!("{} {}\n", program.name, program.note)));
         if names.contains(&GITLAB) {
             text += &format!("GitLab reads it once .gitlab-ci.yml says\n  include:\n    - local: {GITLAB}\n");
         }

@@ -1,9 +1,10 @@
 //! This same program as a child, and what it says as the answer of a tool.
 
-use std::io;
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, ExitStatus as Exit, Output, Stdio};
 
 use rmcp::model::CallToolResult;
 use serde_json::{Value, json};
@@ -41,18 +42,61 @@ impl Caller {
         Ok((self.program.clone(), places.chain(words.iter().cloned()).chain(format).collect()))
     }
 
-    /// Runs it to its end.
+    /// Runs it to its end, and reads its answer.
     pub(super) fn run(&self, words: &[String]) -> Outcome {
+        let text = self.output(words)?;
+        serde_json::from_str(&text).map_err(|error| failed(format!("its answer makes no sense: {error}")))
+    }
+
+    /// Runs it to its end; what it printed.
+    pub(super) fn output(&self, words: &[String]) -> Result<String> {
+        let Output { status, stdout, stderr } =
+            self.command(words)?.output().map_err(|error| failed(error.to_string()))?;
+        judge(status, &stderr)?;
+        Ok(String::from_utf8_lossy(&stdout).into_owned())
+    }
+
+    /// Runs it to its end; the last lines that it printed, at most so many, and how many were before them.
+    pub(super) fn last_lines(&self, words: &[String], most: usize) -> Result<(VecDeque<String>, usize)> {
+        let spawned = self.command(words)?.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+        let mut child = spawned.map_err(|error| failed(error.to_string()))?;
+        let printed = child.stdout.take();
+        // Both pipes are read at once, because either may be full first.
+        let reader = std::thread::spawn(move || printed.map(|printed| last_of(printed, most)));
+        let Output { status, stderr, .. } = child.wait_with_output().map_err(|error| failed(error.to_string()))?;
+        judge(status, &stderr)?;
+        let read = reader.join().ok().flatten().unwrap_or_else(|| Ok((VecDeque::new(), 0)));
+        read.map_err(|error| failed(error.to_string()))
+    }
+
+    fn command(&self, words: &[String]) -> Result<Command> {
         let (program, arguments) = self.call(words)?;
         let mut command = Command::new(program);
         command.arg0("lanekeeper").args(arguments).current_dir(&self.directory).stdin(Stdio::null());
-        let Output { status, stdout, stderr } = command.output().map_err(|error| failed(error.to_string()))?;
-        let said = String::from_utf8_lossy(&stderr);
-        if !status.success() {
-            return Err(refusal(&said).unwrap_or_else(|| failed(format!("it ended with {status}: {}", said.trim()))));
-        }
-        serde_json::from_slice(&stdout).map_err(|error| failed(format!("its answer makes no sense: {error}")))
+        Ok(command)
     }
+}
+
+fn last_of(printed: impl Read, most: usize) -> io::Result<(VecDeque<String>, usize)> {
+    let mut last = VecDeque::new();
+    let mut omitted = 0;
+    for line in BufReader::new(printed).lines() {
+        last.push_back(line?);
+        if last.len() > most {
+            last.pop_front();
+            omitted += 1;
+        }
+    }
+    Ok((last, omitted))
+}
+
+/// The error of a child that failed.
+fn judge(status: Exit, stderr: &[u8]) -> Result<()> {
+    if status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(stderr);
+    Err(refusal(&said).unwrap_or_else(|| failed(format!("it ended with {status}: {}", said.trim()))))
 }
 
 /// The last error in its machine form among the lines of `said`.
@@ -94,6 +138,13 @@ mod tests {
         let error = CliError::from(refusal(said).unwrap());
         assert_eq!((error.status, error.message.as_str(), error.hints.len()), (ExitStatus::InvalidState, "no", 1));
         assert!(refusal("{\"kind\":\"warning\"}\n").is_none());
+    }
+
+    #[test]
+    fn the_last_lines_are_kept_and_the_others_counted() {
+        let (last, omitted) = last_of("a\nb\nc".as_bytes(), 2).unwrap();
+        assert_eq!((last, omitted), (["b".to_owned(), "c".to_owned()].into(), 1));
+        assert_eq!(last_of("".as_bytes(), 2).unwrap(), (VecDeque::new(), 0));
     }
 
     #[test]

@@ -4,8 +4,11 @@
 //! refuses, and nothing but the protocol is ever written to standard output.
 
 mod child;
+mod detached;
 mod parameters;
+mod read;
 mod resume;
+mod start;
 
 use std::sync::Arc;
 
@@ -17,7 +20,10 @@ use rmcp::{ServerHandler, ServiceExt, tool, tool_handler, tool_router};
 
 use super::{Context, ExitStatus};
 use child::{Caller, Outcome, answer};
-use parameters::{CreateCheckpoint, ListCheckpoints, ResumeTask, RollbackLane, RunStatus, TaskId, taken};
+use parameters::{
+    CreateCheckpoint, ExecutePhase, ListCheckpoints, ReadDiff, ReadLogs, ResumeTask, RollbackLane, RunStatus, TaskId,
+    taken,
+};
 
 /// Serves until standard input ends.
 pub(super) fn run(context: &Context) -> Result<ExitStatus> {
@@ -53,6 +59,33 @@ impl Server {
 
 #[tool_router]
 impl Server {
+    #[tool(
+        name = "ExecutePhase",
+        description = "Start a run of a plan with Lanekeeper: its lanes work in parallel, each in its own git worktree. Answers once the run has begun or was refused; the run itself continues in the background and outlives this session. Only where the user asked for it. Errors: USAGE (no such plan, or it is not valid), INVALID_OPERATION (an unfinished run has these lanes: resume it), HELD (a live session works on them).",
+        annotations(title = "Start a run", destructive_hint = false, open_world_hint = true)
+    )]
+    async fn execute_phase(&self, Parameters(wanted): Parameters<ExecutePhase>) -> CallToolResult {
+        self.call(move |caller| start::execute(caller, &wanted)).await
+    }
+
+    #[tool(
+        name = "ReadLogs",
+        description = "The last lines that the agents and gates of a run wrote, each with its job. Changes nothing.",
+        annotations(title = "Logs of a run", read_only_hint = true, open_world_hint = false)
+    )]
+    async fn read_logs(&self, Parameters(wanted): Parameters<ReadLogs>) -> CallToolResult {
+        self.call(move |caller| read::logs(caller, &wanted)).await
+    }
+
+    #[tool(
+        name = "ReadDiff",
+        description = "What a lane of a run, or one of its agents, has changed: a diff, or with `stat` its summary. Changes nothing.",
+        annotations(title = "Changes of a lane", read_only_hint = true, open_world_hint = false)
+    )]
+    async fn read_diff(&self, Parameters(wanted): Parameters<ReadDiff>) -> CallToolResult {
+        self.call(move |caller| read::diff(caller, &wanted)).await
+    }
+
     #[tool(
         name = "ResumeTask",
         description = "Resume an unfinished run of Lanekeeper. Answers once the run has begun again or was refused; the run itself continues in the background and outlives this session. Errors: INVALID_OPERATION (the run, or the lane, is complete), INVALID_STATE (no such run, or no checkpoint), HELD (a live session works on it), EXTERNAL_CHANGES (files were changed meanwhile).",
@@ -146,5 +179,5 @@ impl ServerHandler for Server {
 }
 
 const INSTRUCTIONS: &str = "Lanekeeper runs phase plans as parallel lanes in git worktrees. Only its own commands move \
-them: do not merge lanes, remove worktrees or edit state files by hand. Resume, or roll back, only where the user asks \
-for it; an approval is given by the user with `lanekeeper approve`.";
+them: do not merge lanes, remove worktrees or edit state files by hand. Start, resume or roll back only where the user \
+asks for it; an approval is given by the user with `lanekeeper approve`.";

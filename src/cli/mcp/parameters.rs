@@ -6,6 +6,52 @@ use serde::Deserialize;
 use crate::cli::{ExitStatus, Hint, Result};
 use crate::model::{AgentName, LaneId, RunId};
 
+/// `ExecutePhase`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ExecutePhase {
+    /// The path of the plan, the directory of a GSD phase, or a roadmap; from the directory of the server.
+    pub(super) plan: String,
+    /// Only these lanes and what they depend on; if left out all lanes.
+    #[serde(default)]
+    pub(super) lanes: Vec<String>,
+    /// The integration branch; if left out the plan's, else the current branch.
+    #[serde(default)]
+    pub(super) base: Option<String>,
+    /// The runner of every agent without its own command, for example claude, codex or gemini.
+    #[serde(default)]
+    pub(super) runner: Option<String>,
+}
+
+/// `ReadLogs`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ReadLogs {
+    /// The run, as RUN, or one of its lanes, as RUN/LANE.
+    pub(super) task_id: String,
+    /// Only this agent of the lane.
+    #[serde(default)]
+    pub(super) agent: Option<String>,
+    /// How many lines, the last ones. Default: 200.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 2000))]
+    pub(super) lines: Option<u32>,
+}
+
+/// `ReadDiff`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ReadDiff {
+    /// The lane, as RUN/LANE.
+    pub(super) task_id: String,
+    /// Only the changes of this agent of the lane.
+    #[serde(default)]
+    pub(super) agent: Option<String>,
+    /// Only the names of the changed files and how many lines changed.
+    #[serde(default)]
+    pub(super) stat: bool,
+}
+
 /// `ResumeTask`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -85,6 +131,11 @@ pub(super) fn taken(task: &str) -> Result<TaskId> {
 /// The name of an agent.
 pub(super) fn agent(name: &str) -> Result<String> {
     AgentName::new(name).map(String::from).map_err(|error| usage(format!("agent: {error}")))
+}
+
+/// The name of a lane.
+pub(super) fn lane(name: &str) -> Result<LaneId> {
+    LaneId::new(name).map_err(|error| usage(format!("lanes: {error}")))
 }
 
 /// The longest context, in bytes: it becomes part of every prompt.

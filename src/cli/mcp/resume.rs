@@ -1,26 +1,14 @@
 //! `ResumeTask`: the run is resumed by a process of its own, which outlives the server and its client.
 
-use std::fs;
-use std::path::Path;
-use std::process::{Child, ExitStatus as Exit};
-use std::time::{Duration, Instant};
-
 use serde_json::{Value, json};
 
-use super::child::{Caller, Outcome, failed, refusal};
+use super::child::{Caller, Outcome, failed};
+use super::detached::{Start, Work, start};
 use super::parameters::{TaskId, context, usage};
 use crate::cli::runs::existing;
 use crate::cli::{ExitStatus, Hint, Result};
 use crate::event::Event;
-use crate::fs::{handle, regular_file};
 use crate::model::LaneId;
-use crate::process::{Output, start_detached};
-use crate::store::Follower;
-
-/// How long a resume may take to say in the run log that it has begun, before the answer is that it is about to.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-const LOOK: Duration = Duration::from_millis(20);
 
 /// Starts the resume of `task`, and waits until it has begun or was refused.
 pub(super) fn resume(caller: &Caller, task: &TaskId, additional: Option<&str>) -> Outcome {
@@ -31,18 +19,25 @@ pub(super) fn resume(caller: &Caller, task: &TaskId, additional: Option<&str>) -
     }
     directory.create()?;
     let path = directory.directory().join(format!("resume-{}.log", uuid::Uuid::now_v7()));
-    let output =
-        handle::append_new(&path).map_err(|error| failed(format!("{} cannot be made: {error}", path.display())))?;
-    let (program, arguments) = caller.call(&words(task, additional))?;
-    let mut log = Follower::new(&directory.log());
-    log.poll()?;
-    let child = start_detached(&program, &arguments, &caller.directory, Output::File(output), &[]);
-    let child = child.map_err(|error| failed(format!("the resume cannot be started: {error}")))?;
-    let begun = wait(child, &mut log, &path)?;
+    let words = words(task, additional);
+    let work = Work { words: &words, output: &path, log: &directory.log() };
+    let begun = match start(caller, &work, number_of_resume)? {
+        Start::Begun(number) => Some(number),
+        Start::NotYet => None,
+        Start::Ended(said) => return Err(failed(format!("resume had nothing to do: {}", said.trim()))),
+    };
     Ok(json!({
         "run_id": task.run, "lane": task.lane, "begun": begun.is_some(), "resume": begun, "output": path,
         "next": ["RunStatus", "ListCheckpoints"],
     }))
+}
+
+/// Which resume the process with this id began, counted by the run.
+fn number_of_resume(event: &Event, pid: i64) -> Option<u32> {
+    match event {
+        Event::RunResumed { number, owner, .. } if i64::from(owner.process.pid) == pid => Some(*number),
+        _ => None,
+    }
 }
 
 fn words(task: &TaskId, additional: Option<&str>) -> Vec<String> {
@@ -71,34 +66,4 @@ pub(super) fn lane_of(status: &Value, lane: &LaneId) -> Outcome {
         let known: Vec<&str> = lanes.iter().filter_map(|it| it["lane"].as_str()).collect();
         usage(format!("the run has no lane `{lane}`")).hint(format!("it has {}", known.join(", ")))
     })
-}
-
-/// Which resume it is, counted by the run; `None`: it has not begun yet.
-fn wait(mut child: Child, log: &mut Follower, output: &Path) -> Result<Option<u32>> {
-    let deadline = Instant::now() + PATIENCE;
-    let pid = i64::from(child.id());
-    loop {
-        // Looked at before the log: what a process that has ended wrote last is in the log by then.
-        let ended = child.try_wait().ok().flatten();
-        let begun = log.poll()?.records.into_iter().find_map(|record| match record.event {
-            Event::RunResumed { number, owner, .. } if i64::from(owner.process.pid) == pid => Some(number),
-            _ => None,
-        });
-        match (begun, ended) {
-            (None, Some(exit)) => return Err(refused(output, exit)),
-            (None, None) if Instant::now() < deadline => std::thread::sleep(LOOK),
-            (begun, _) => {
-                // Collected when it ends, if we are still here then.
-                std::thread::spawn(move || child.wait());
-                return Ok(begun);
-            }
-        }
-    }
-}
-
-/// What a resume said that ended without having begun.
-fn refused(output: &Path, exit: Exit) -> anyhow::Error {
-    let said = regular_file::read_text(output).unwrap_or_default();
-    let _ = fs::remove_file(output);
-    refusal(&said).unwrap_or_else(|| failed(format!("the resume ended with {exit}: {}", said.trim())))
 }

@@ -16,13 +16,14 @@ use super::preflight;
 use super::request::{Alone, RunRequest};
 use crate::cli::args::Intent;
 use crate::cli::repository_context::redactor;
+use crate::cli::run_id::new_run_id;
 use crate::cli::runs::did_you_mean;
 use crate::cli::wait_policy::retry_while_held;
-use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
+use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, owner};
 use crate::event::{Event, RunOptions, RunStarted};
 use crate::fs::{atomic, regular_file};
 use crate::model::digest::sha256;
-use crate::model::text::{headline, shell_line};
+use crate::model::text::shell_line;
 use crate::model::{LaneId, LaneIndex, MergeMode, Plan, RunId};
 use crate::projection::RunHistory;
 use crate::recover::resume::has_begun;
@@ -42,7 +43,7 @@ pub(super) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: 
     let wanted = |lane: &LaneIndex| named.is_empty() || named.contains(&plan.plan.lane(*lane).id);
     preflight::check(within.context, &plan.plan, plan.plan.indices().filter(wanted))?;
     preflight::note_gates(within.context, &plan.plan, &|lane| named.is_empty() || named.contains(lane));
-    let run = request.run_id.clone().unwrap_or_else(|| new_run_id(&plan.plan));
+    let run = request.run_id.clone().unwrap_or_else(|| new_run_id(plan.plan.phase.as_str()));
     let forge = forge::ready(within, within.settings.merge.value.mode(), &base)?;
     let worktree_root = &within.settings.worktree_root.value;
     within.prepare(worktree_root)?;
@@ -236,16 +237,4 @@ fn chosen_lanes(plan: &Plan, request: &RunRequest) -> Result<Vec<LaneId>> {
     let chosen = if request.alone == Alone::No { plan.dag().with_dependencies(indices) } else { indices };
     let chosen = chosen.into_iter().map(|index| plan.lane(index).id.clone());
     Ok(chosen.filter(|lane| !request.merged_before.contains(lane)).collect())
-}
-
-/// `P1-20260131-120000-1a2b`: the phase, the time, and digits that no other run has.
-fn new_run_id(plan: &Plan) -> RunId {
-    let moment = now().0.format("%Y%m%d-%H%M%S");
-    let unique = uuid::Uuid::now_v7().simple().to_string();
-    let phase: String = plan.phase.as_str().chars().take(40).collect();
-    let phase = phase.trim_end_matches(['.', '-']);
-    let id = format!("{phase}-{moment}-{}", &unique[unique.len() - 4..]);
-    RunId::new(&id).unwrap_or_else(|_| {
-        RunId::new(&format!("run-{}", headline(&unique, 40))).expect("hexadecimal digits make an id")
-    })
 }

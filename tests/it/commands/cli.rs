@@ -29,7 +29,7 @@ const SETTINGS: &[&str] = &["status", "--settings", "--format", "json"];
 
 #[test]
 fn help_goes_to_standard_output_and_lists_every_exit_code() {
-    for arguments in [["--help"].as_slice(), &["-h"], &["execute-phase", "--help"], &["help", "execute-lane"]] {
+    for arguments in [["--help"].as_slice(), &["execute-phase", "--help"], &["help", "execute-lane"]] {
         let help = TestEnv::without_repository().lanekeeper(arguments);
         assert_eq!((help.code, help.stderr.as_str()), (0, ""), "{arguments:?}");
         let table = help.stdout.split("Exit codes:").nth(1).expect("a table of exit codes");
@@ -272,17 +272,25 @@ fn the_manual_page_has_its_sections_and_there_is_one_for_every_command() {
     let scratch = TestEnv::without_repository();
     let page = scratch.lanekeeper(&["man"]);
     assert_eq!((page.code, page.stderr.as_str()), (0, ""));
-    for part in [".TH lanekeeper 1", ".SH NAME", ".SH SYNOPSIS", ".SH SUBCOMMANDS", "Exit codes:"] {
+    for part in
+        [".TH lanekeeper 1", ".SH NAME", ".SH SYNOPSIS", ".SH SUBCOMMANDS", ".SH \"EXIT STATUS\"", ".SH EXAMPLES"]
+    {
         assert!(page.stdout.contains(part), "{part}");
     }
     assert_eq!(scratch.lanekeeper(&["man", "--dir", "pages"]).code, 0);
     let alias = fs::read_to_string(scratch.path("repo/pages/lanekeeper-run.1")).expect("a page");
     assert_eq!(alias, ".so man1/lanekeeper-execute-phase.1\n");
+    let sentence = "Work as if started in this directory";
+    assert!(page.stdout.contains(sentence), "also what short help leaves out");
     for command in ["", "-execute-phase", "-plan-check", "-rollback"] {
         let page = scratch.path(&format!("repo/pages/lanekeeper{command}.1"));
         let text = fs::read_to_string(&page).expect("a page");
-        assert!(text.contains(".SH SYNOPSIS"), "{}", page.display());
+        assert!(text.contains(".SH SYNOPSIS") && text.contains(".SH EXAMPLES"), "{}", page.display());
     }
+    let plans = scratch.path("repo/pages/lanekeeper-plan.5");
+    assert!(fs::read_to_string(&plans).expect("a page").contains("THE TABLE lane"), "{}", plans.display());
+    assert_eq!(scratch.lanekeeper(&["man", "--dir", "share/man1"]).code, 0);
+    assert!(scratch.path("repo/share/man5/lanekeeper-plan.5").is_file(), "where `man` looks for it");
 }
 
 #[test]

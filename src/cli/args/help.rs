@@ -1,0 +1,166 @@
+//! The help of the commands: examples below each, and the commands of the program in groups.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+use clap::builder::StyledStr;
+use clap::{Command, CommandFactory, Error, FromArgMatches};
+
+use super::Args;
+use super::examples::{Example, examples_of};
+
+/// The commands by what they are for. A name that does not exist is not shown.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Work", &["execute-phase", "execute-lane", "resume", "stop", "rollback"]),
+    ("Look", &["list", "status", "logs", "diff", "path", "open", "report"]),
+    ("Answer", &["approve", "reject", "retry", "skip"]),
+    ("Plans", &["plan"]),
+    ("State and repair", &["checkpoints", "state", "doctor", "clean", "log-error"]),
+    ("Set-up", &["init", "hook", "mcp", "notify", "completions", "man", "demo"]),
+];
+
+/// The definition of the command line, with its help.
+pub(crate) fn command() -> Command {
+    let command = Args::command();
+    let template = template(&command);
+    with_examples(command, "").help_template(template)
+}
+
+/// Reads what was typed; the first argument is the program's own name.
+pub(crate) fn parse(arguments: &[OsString]) -> Result<Args, Error> {
+    let mut command = command();
+    let mut matches = command.try_get_matches_from_mut(arguments)?;
+    Args::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+}
+
+fn with_examples(command: Command, path: &str) -> Command {
+    let examples = example_lines(examples_of(path));
+    let long = match command.get_after_long_help() {
+        Some(table) => format!("{examples}\n\n{table}"),
+        None => examples.clone(),
+    };
+    let names: Vec<String> = command.get_subcommands().map(|command| command.get_name().to_owned()).collect();
+    names.into_iter().fold(command.after_help(examples).after_long_help(long), |command, name| {
+        let path = format!("{path} {name}");
+        command.mut_subcommand(name, |command| with_examples(command, path.trim_start()))
+    })
+}
+
+/// The examples with what they are for in a column of its own.
+fn example_lines(examples: &[Example]) -> String {
+    let width = examples.iter().map(|(line, _)| line.len()).max().unwrap_or_default();
+    examples.iter().fold("Examples:".to_owned(), |mut text, (line, about)| {
+        let _ = match about.is_empty() {
+            true => write!(text, "\n  {line}"),
+            false => write!(text, "\n  {line:width$}  # {about}"),
+        };
+        text
+    })
+}
+
+/// The help of the program: clap has no groups of commands.
+fn template(command: &Command) -> StyledStr {
+    let header = command.get_styles().get_header();
+    let mut text = "{about}\n\n{usage-heading} {usage}\n\n".to_owned();
+    for (group, names) in GROUPS {
+        let _ = writeln!(text, "{header}{group}:{header:#}");
+        for found in names.iter().filter_map(|name| command.find_subcommand(name)) {
+            let about = found.get_about().map(ToString::to_string).unwrap_or_default();
+            let _ = writeln!(text, "  {:<13}  {about}", found.get_name());
+        }
+    }
+    let _ = write!(text, "{header}Options:{header:#}\n{{options}}{{after-help}}");
+    text.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use unicode_width::UnicodeWidthStr;
+
+    use super::*;
+    use crate::cli::error::exit_code_table;
+
+    /// The commands with commands below them, each with its path.
+    fn all() -> Vec<(String, Command)> {
+        fn below(command: &Command, path: &str, all: &mut Vec<(String, Command)>) {
+            all.push((path.to_owned(), command.clone()));
+            for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+                below(inner, format!("{path} {}", inner.get_name()).trim_start(), all);
+            }
+        }
+        let mut command = command().term_width(80);
+        command.build();
+        let mut all = Vec::new();
+        below(&command, "", &mut all);
+        all
+    }
+
+    /// The most lines of a command's short help.
+    fn most_lines(path: &str) -> usize {
+        match path {
+            "" => 45,
+            "execute-phase" | "execute-lane" => 40,
+            _ => 24,
+        }
+    }
+
+    #[test]
+    fn short_help_fits_a_screen() {
+        for (path, mut command) in all() {
+            let text = command.render_help().to_string();
+            assert!(text.lines().count() <= most_lines(&path), "{path}: {}\n{text}", text.lines().count());
+            let wide = text.lines().find(|line| line.width() > 80);
+            assert_eq!(wide, None, "{path}");
+        }
+    }
+
+    #[test]
+    fn every_command_has_two_examples_that_parse() {
+        for (path, mut command) in all() {
+            let examples = examples_of(&path);
+            assert!(examples.len() >= 2, "{path} has {} examples", examples.len());
+            for (line, _) in examples {
+                let words = shlex::split(&line.replace("\\\n", "")).unwrap();
+                // A pipe or a file behind it, and what is in front of it, are the shell's.
+                let own = words.iter().position(|word| word == "lanekeeper").unwrap();
+                let words: Vec<OsString> = words[own..]
+                    .iter()
+                    .take_while(|word| !["|", ">"].contains(&word.as_str()))
+                    .map(OsString::from)
+                    .collect();
+                // `NAME add lanekeeper -- lanekeeper mcp` has the line behind the dashes.
+                let last = words.iter().rposition(|word| word == "lanekeeper").unwrap();
+                parse(&words[last..]).unwrap_or_else(|error| panic!("{line}: {error}"));
+            }
+            for text in [command.render_help(), command.render_long_help()] {
+                assert!(text.to_string().contains(examples[0].0), "{path} does not show its examples");
+            }
+        }
+    }
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        for command in command().get_subcommands() {
+            let name = command.get_name();
+            let groups = GROUPS.iter().flat_map(|(_, names)| *names).filter(|other| **other == name);
+            assert_eq!(groups.count(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn short_helps_are_these() {
+        let texts = all()
+            .into_iter()
+            .map(|(path, mut command)| format!("==== lanekeeper {path}\n\n{}\n", command.render_help()));
+        insta::assert_snapshot!(texts.collect::<String>());
+    }
+
+    #[test]
+    fn exit_codes_and_global_options_are_in_long_help_only() {
+        let (_, mut program) = all().swap_remove(0);
+        let (short, long) = (program.render_help().to_string(), program.render_long_help().to_string());
+        for text in [exit_code_table().as_str(), "--checkpoint-path"] {
+            assert!(long.contains(text) && !short.contains(text), "{text}");
+        }
+    }
+}

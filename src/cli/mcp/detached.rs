@@ -1,0 +1,80 @@
+//! This same program in a process of its own, which outlives the server and its client.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, ExitStatus as Exit};
+use std::time::{Duration, Instant};
+
+use super::child::{Caller, failed, refusal};
+use crate::cli::Result;
+use crate::event::Event;
+use crate::fs::{handle, regular_file};
+use crate::process::{Output, start_detached};
+use crate::store::Follower;
+
+/// How long the work may take to appear in the run log, before the answer is that it is about to.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What became of a process until the answer.
+pub(super) enum Start<T> {
+    /// The run log has its first event.
+    Begun(T),
+    NotYet,
+    /// It ended with success, and had nothing to do; with what it printed.
+    Ended(String),
+}
+
+/// What to start, where it prints, and where its first event is written.
+pub(super) struct Work<'a> {
+    pub(super) words: &'a [String],
+    pub(super) output: &'a Path,
+    pub(super) log: &'a Path,
+}
+
+/// Starts `work` and waits until `begun` finds its first event, given the process's id, or it was refused.
+pub(super) fn start<T>(caller: &Caller, work: &Work<'_>, begun: impl Fn(&Event, i64) -> Option<T>) -> Result<Start<T>> {
+    let output = handle::append_new(work.output)
+        .map_err(|error| failed(format!("{} cannot be made: {error}", work.output.display())))?;
+    let (program, arguments) = caller.call(work.words)?;
+    let mut log = Follower::new(work.log);
+    log.poll()?;
+    let child = start_detached(&program, &arguments, &caller.directory, Output::File(output), &[]);
+    let child = child.map_err(|error| failed(format!("{} cannot be started: {error}", work.words[0])))?;
+    wait(child, &mut log, work, begun)
+}
+
+fn wait<T>(
+    mut child: Child,
+    log: &mut Follower,
+    work: &Work<'_>,
+    begun: impl Fn(&Event, i64) -> Option<T>,
+) -> Result<Start<T>> {
+    let deadline = Instant::now() + PATIENCE;
+    let pid = i64::from(child.id());
+    loop {
+        // Looked at before the log: what a process that has ended wrote last is in the log by then.
+        let ended = child.try_wait().ok().flatten();
+        let found = log.poll()?.records.into_iter().find_map(|record| begun(&record.event, pid));
+        match (found, ended) {
+            (None, Some(exit)) => return ending(work, exit).map(Start::Ended),
+            (None, None) if Instant::now() < deadline => std::thread::sleep(LOOK),
+            (found, _) => {
+                // Collected when it ends, if we are still here then.
+                std::thread::spawn(move || child.wait());
+                return Ok(found.map_or(Start::NotYet, Start::Begun));
+            }
+        }
+    }
+}
+
+/// What a process printed that ended without having begun; its error if it failed.
+fn ending(work: &Work<'_>, exit: Exit) -> Result<String> {
+    let said = regular_file::read_text(work.output).unwrap_or_default();
+    let _ = fs::remove_file(work.output);
+    if exit.success() {
+        return Ok(said);
+    }
+    Err(refusal(&said).unwrap_or_else(|| failed(format!("{} ended with {exit}: {}", work.words[0], said.trim()))))
+}
