@@ -39,6 +39,8 @@ draft! {
             ["max_parallel": Number(1, 10_000), "Agents at once. Default: twice the number of processors, at least 4."];
         merge: Option<At<MergeChoice>> =
             ["merge": Word(words::<MergeChoice>), "How finished lanes reach the integration branch. Default: local, a merge commit."];
+        commit_message: Option<At<String>> =
+            ["commit_message": FullText, "The template of messages of commits that are made of agents' work."];
         /// What lanes leave open.
         defaults: LaneDraft =
             ["defaults": Nested(LaneDraft::keys, &NOT_IN_DEFAULTS), "Lane keys for every lane that does not set them itself."];

@@ -70,6 +70,7 @@ fn plan(lanes: Vec<Lane>, exclusions: &[(u32, u32)]) -> Plan {
         interfaces: Vec::new(),
         skipped: Vec::new(),
         runners: std::collections::BTreeMap::new(),
+        commit_message: None,
         prompts: std::collections::BTreeMap::new(),
     };
     Plan::new(parts).unwrap()
