@@ -8,6 +8,7 @@ use crate::git::{self, Checkout, CommitRequest, GitError, Merge, Mode, Snapshot}
 use crate::model::ownership::{Ownership, is_prohibited};
 use crate::model::text::headline;
 use crate::model::{CommitId, Failure, FailureKind, LaneIndex, Round, TaskId};
+use crate::prompt::{self, CommitValues};
 use crate::schedule::{RestartFrom, RunState};
 
 impl Executor {
@@ -21,7 +22,7 @@ impl Executor {
         let worker = &state.lane(lane).agents()[agent];
         let start = state.lane(lane).start_of(agent).cloned();
         let start = start.ok_or(ExecutorError::Missing("the agent's first commit"))?;
-        let (task, moment) = (worker.task, self.moment(lane, state));
+        let (task, attempt, moment) = (worker.task, worker.attempt, self.moment(lane, state));
         let recorded = worker.head.clone().unwrap_or_else(|| start.clone());
         let task_start = worker.good.clone().unwrap_or_else(|| start.clone());
         Ok(self.task(lane, state, move |executor| {
@@ -29,7 +30,7 @@ impl Executor {
             // A worktree that is gone stays gone here, and the commit fails: the agent's work went with it.
             let holding = moment.holding(&worktree.path);
             let found = holding.map_or(Ok(Vec::new()), |holding| executor.regain(holding, &moment, false))?;
-            match executor.commit((lane, agent, task), &worktree, [&start, &recorded, &task_start]) {
+            match executor.commit((lane, agent, task, attempt), &worktree, [&start, &recorded, &task_start]) {
                 Err(ExecutorError::Git(error)) => {
                     let message = mistake(error)?;
                     Ok(vec![Event::FailureNoted {
@@ -44,11 +45,27 @@ impl Executor {
         }))
     }
 
+    /// A commit's message as the plan wants it.
+    pub(super) fn commit_message(
+        &self,
+        template: &str,
+        lane: LaneIndex,
+        (agent, attempt): (&str, u32),
+        (task, task_name): (&str, &str),
+        files: &[String],
+    ) -> Result<String, ExecutorError> {
+        let plan = self.plan.lane(lane);
+        let (lane, lane_name) = (plan.id.as_str(), plan.name.as_deref().unwrap_or_default());
+        let (phase, run) = (self.facts.phase.as_str(), self.facts.run_id.as_str());
+        let values = CommitValues { phase, run, lane, lane_name, agent, attempt, task, task_name, files };
+        Ok(self.redactor.redact(&prompt::commit_message(template, &values)?).into_owned())
+    }
+
     /// Commits what is uncommitted in the worktree of an agent that began at `start`, whose task began at `task_start`, and
     /// that was last seen at `recorded`.
     fn commit(
         &self,
-        (lane, agent, task): (LaneIndex, usize, usize),
+        (lane, agent, task, attempt): (LaneIndex, usize, usize, u32),
         worktree: &Worktree,
         [start, recorded, task_start]: [&CommitId; 3],
     ) -> Answer {
@@ -61,7 +78,14 @@ impl Executor {
         let subject = if subject.is_empty() { format!("task {}", task.id) } else { subject };
         let mut trailers = self.trailers(&id);
         trailers.extend([("Agent", name.as_str()), ("Task", task.id.as_str())]);
-        let message = format!("{id}: {subject}");
+        let message = match &self.plan.commit_message {
+            None => format!("{id}: {subject}"),
+            Some(template) => {
+                let files =
+                    if template.contains("files") { git::uncommitted_paths(&worktree.path)? } else { Vec::new() };
+                self.commit_message(template, lane, (name.as_str(), attempt), (task.id.as_str(), &subject), &files)?
+            }
+        };
         let (path, trailers) = (&worktree.path, &trailers[..]);
         let request = CommitRequest { worktree: path, branch: &branch, message: &message, trailers, since: start };
         let mut committed = git::commit_all(&self.repository, &request)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Executor, ExecutorError, Prepared, lane_head};
 use crate::event::Event;
 use crate::git::{self, Checkout, Integrated, Integration, Merge, Mode, Publication};
-use crate::model::{CommitId, LaneIndex};
+use crate::model::{CommitId, LaneIndex, Round};
 use crate::schedule::RunState;
 
 impl Executor {
@@ -31,6 +31,18 @@ impl Executor {
         }
     }
 
+    /// The message of the one commit of a lane.
+    fn squash_message(&self, lane: LaneIndex, [base, head]: [&CommitId; 2]) -> Result<String, ExecutorError> {
+        let (id, plan) = (self.id(lane), self.plan.lane(lane));
+        let Some(template) = &self.plan.commit_message else {
+            return Ok(format!("Lane {id}{}", plan.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default()));
+        };
+        let files = self.repository.changed_paths(base, head)?;
+        let agents: Vec<&str> = plan.round(Round::Implementation).map(|at| plan.agents[at].name.as_str()).collect();
+        let task_name = plan.name.as_deref().unwrap_or(id.as_str());
+        self.commit_message(template, lane, (&agents.join(", "), 1), ("", task_name), &files)
+    }
+
     pub(super) fn stage_merge(self: &Arc<Self>, lane: LaneIndex, state: &RunState) -> Prepared {
         let head = lane_head(state, lane)?;
         let (moment, worktree) = (self.moment(lane, state), state.lane(lane).worktree().cloned());
@@ -40,12 +52,13 @@ impl Executor {
             let onto = executor.integration()?;
             let name = plan.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
             let reserved = executor.reserved(lane, (&onto, &head))?;
+            let squash_message = executor.squash_message(lane, [&base, &head])?;
             let integration = Integration {
                 style: plan.merge_style.unwrap_or(executor.facts.options.merge_style),
                 onto: &onto,
                 head: &head,
                 merge_message: &format!("Merge lane {id}{name}"),
-                squash_message: &format!("Lane {id}{name}"),
+                squash_message: &squash_message,
                 trailers: &executor.trailers(&id),
                 reserved: &reserved,
             };

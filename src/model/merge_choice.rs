@@ -36,6 +36,7 @@ word_enum! {
     }
 }
 
+#[allow(clippy::derivable_impls, reason = "the words are declared by a macro")]
 impl Default for MergeStyle {
     fn default() -> Self {
         Self::Merge

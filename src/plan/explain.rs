@@ -23,6 +23,7 @@ pub struct Explanation {
     base_branch: Option<String>,
     max_parallel: Option<u32>,
     merge: Option<MergeChoice>,
+    commit_message: Option<String>,
     lanes: Vec<LaneExplanation>,
     critical_path: Vec<LaneId>,
     /// The time limits along that way; no run takes longer that is never retried and never waits for a place.
@@ -96,6 +97,7 @@ pub fn explain(plan: &Plan) -> Explanation {
         base_branch: plan.base_branch.clone(),
         max_parallel: plan.max_parallel,
         merge: plan.merge,
+        commit_message: plan.commit_message.clone(),
         lanes: plan.indices().map(|lane| explain_lane(plan, lane, waves[lane.at()])).collect(),
         critical_time: Duration::from_millis(critical.iter().map(|&lane| weight(lane)).sum()),
         critical_path: critical.into_iter().map(id).collect(),

@@ -85,6 +85,7 @@ pub(crate) fn plan(lanes: &[(&str, &[&str], &[Approval])]) -> Plan {
         interfaces: Vec::new(),
         skipped: Vec::new(),
         runners: Default::default(),
+        commit_message: None,
         prompts: Default::default(),
     };
     Plan::new(parts).unwrap()

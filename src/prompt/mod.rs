@@ -1,5 +1,6 @@
 //! The prompts of agents: templates, which a repository can replace, and the values that they are filled with. Pure.
 
+mod commit;
 mod preview;
 mod values;
 
@@ -10,6 +11,7 @@ use minijinja::{AutoEscape, Environment, ErrorKind, Template, UndefinedBehavior}
 
 use crate::model::Round;
 
+pub use commit::{CommitValues, check_commit_message, commit_message};
 pub use preview::{Prompt, check, preview};
 pub use values::{ReportValues, Values};
 
@@ -68,9 +70,7 @@ impl<'t> Templates<'t> {
     /// # Errors
     /// A template that cannot be parsed.
     pub fn new(own: &'t BTreeMap<String, String>) -> Result<Self, PromptError> {
-        let mut environment = Environment::new();
-        environment.set_auto_escape_callback(|_| AutoEscape::None);
-        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        let mut environment = environment();
         environment.add_filter("code", code);
         for (name, text) in INCLUDED {
             environment.add_template(name, text)?;
@@ -97,7 +97,9 @@ impl<'t> Templates<'t> {
     /// # Errors
     /// The first fault.
     pub fn check(&self, round: Round, first: &Values<'_>) -> Result<(), PromptError> {
-        self.environment.templates().try_for_each(|(_, template)| self.check_variables(&template, first))?;
+        let known = names(first);
+        let check = |template: &Template<'_, '_>| check_variables(&self.environment, template, &known);
+        self.environment.templates().try_for_each(|(_, template)| check(&template))?;
         let failures = ["what failed".to_owned()];
         let second = Values { attempt: 2, failures: &failures, ..first.clone() };
         let last = Values { salvaged: Some("refs/x"), remarks: &failures, last_chance: true, ..second.clone() };
@@ -108,21 +110,32 @@ impl<'t> Templates<'t> {
         let reason = "a retry gets the same prompt as the first attempt: include `history.md`, or use `failures`";
         Err(PromptError { template: format!("{round}.md"), line: 1, reason: reason.to_owned() })
     }
+}
 
-    fn check_variables(&self, template: &Template<'_, '_>, values: &Values<'_>) -> Result<(), PromptError> {
-        let known = names(values);
-        let mut unknown: Vec<String> = template.undeclared_variables(false).into_iter().collect();
-        unknown.retain(|name| !known.contains(name) && self.environment.globals().all(|(global, _)| global != *name));
-        unknown.sort();
-        let Some(name) = unknown.first() else { return Ok(()) };
-        let line = template.source().lines().position(|line| line.contains(name)).map_or(1, |at| at + 1);
-        let reason = format!("`{name}` is none of {}", known.into_iter().collect::<Vec<_>>().join(", "));
-        Err(PromptError { template: template.name().to_owned(), line, reason })
-    }
+/// Where templates are made: text stays as it is, and what does not exist is an error.
+fn environment<'t>() -> Environment<'t> {
+    let mut environment = Environment::new();
+    environment.set_auto_escape_callback(|_| AutoEscape::None);
+    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment
+}
+
+fn check_variables(
+    environment: &Environment<'_>,
+    template: &Template<'_, '_>,
+    known: &BTreeSet<String>,
+) -> Result<(), PromptError> {
+    let mut unknown: Vec<String> = template.undeclared_variables(false).into_iter().collect();
+    unknown.retain(|name| !known.contains(name) && environment.globals().all(|(global, _)| global != *name));
+    unknown.sort();
+    let Some(name) = unknown.first() else { return Ok(()) };
+    let line = template.source().lines().position(|line| line.contains(name)).map_or(1, |at| at + 1);
+    let reason = format!("`{name}` is none of {}", known.iter().cloned().collect::<Vec<_>>().join(", "));
+    Err(PromptError { template: template.name().to_owned(), line, reason })
 }
 
 /// The names that templates can use.
-fn names(values: &Values<'_>) -> BTreeSet<String> {
+fn names(values: &impl serde::Serialize) -> BTreeSet<String> {
     match serde_json::to_value(values) {
         Ok(serde_json::Value::Object(fields)) => fields.into_iter().map(|(name, _)| name).collect(),
         _ => BTreeSet::new(),

@@ -73,6 +73,7 @@ pub(in crate::schedule) fn plan(lanes: Vec<Lane>, exclusions: &[(u32, u32)]) -> 
         skipped: Vec::new(),
         runners: std::collections::BTreeMap::new(),
         prompts: Default::default(),
+        commit_message: None,
     };
     Plan::new(parts).unwrap()
 }

@@ -75,6 +75,7 @@ fn plan_layer(plan: &Plan) -> Layer {
         base: plan.base_branch.clone().map(|base| Setting::new(Some(base), Origin::Plan)),
         max_parallel: plan.max_parallel.and_then(NonZeroU32::new).map(|count| Setting::new(count, Origin::Plan)),
         merge: plan.merge.map(|merge| Setting::new(merge, Origin::Plan)),
+        commit_message: plan.commit_message.clone().map(|text| Setting::new(Some(text), Origin::Plan)),
         kill_after: said.map(|duration| Setting::new(duration, Origin::Plan)),
         ..Layer::default()
     }

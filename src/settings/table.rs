@@ -122,6 +122,10 @@ settings! {
     merge: MergeChoice {
         Kind::Choice(words::<MergeChoice>), value::choice, flags ["--merge"], default "local" = |_| MergeChoice::Local
     }
+    /// The template of messages of commits that are made of agents' work.
+    commit_message: Option<String> {
+        Kind::Text, some(value::commit_message), default "the lane's id and the task's name" = |_| None
+    }
     /// The directory that holds the worktrees.
     worktree_root: PathBuf {
         Kind::Path, value::path, flags ["--worktree-root"],

@@ -137,6 +137,7 @@ fn plan() -> Plan {
         interfaces: Vec::new(),
         skipped: Vec::new(),
         runners: std::collections::BTreeMap::new(),
+        commit_message: None,
         prompts: std::collections::BTreeMap::new(),
     })
     .unwrap()

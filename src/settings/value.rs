@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::{OnLockConflict, Progress, nearest};
 use crate::model::{AgentName, Ci, Dollars, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, Word};
+use crate::prompt::check_commit_message;
 
 /// The words of a choice.
 pub fn words<T: Word>() -> Vec<&'static str> {
@@ -28,6 +29,11 @@ pub fn branch(text: &str) -> Result<String, String> {
         return Err(format!("{text:?} is no branch name"));
     }
     Ok(text.to_owned())
+}
+
+/// Reads a template of commit messages.
+pub fn commit_message(text: &str) -> Result<String, String> {
+    check_commit_message(text).map(|()| text.to_owned()).map_err(|error| error.reason)
 }
 
 /// Reads the name of a git remote. Whether there is one of that name is for git to say.

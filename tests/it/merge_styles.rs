@@ -187,3 +187,24 @@ fn lanes_that_are_merged_are_known_after_their_log_is_gone() {
         assert_eq!(history(&env).last().map(|it| it.ends_with("|1")), Some(true));
     }
 }
+
+#[test]
+fn a_template_makes_the_messages_of_commits_and_of_squashes() {
+    let template = "commit_message = \"{{ lane_name }}: {{ task_name }} by {{ agent }} {{ attempt }}\\n\\n{{ files | join(',') }}\"\n";
+    let lane =
+        "[[lane]]\nid = \"A\"\nname = \"First\"\ncommand = 'echo a > a.txt; echo b > b.txt'\nprompt = \"Do it\"\n";
+    let message = |env: &TestEnv, commit: &str| env.git(&["log", "-1", "--format=%B", commit]).trim().to_owned();
+    let env = run("ff", &(template.to_owned() + lane));
+    let trailers = format!("Run: {RUN}\nLane: A");
+    let expected = format!("First: Do it by agent 1\n\na.txt,b.txt\n\n{trailers}\nAgent: agent\nTask: 1");
+    assert_eq!(message(&env, "main"), expected);
+    let env = run("squash", &(template.to_owned() + lane));
+    assert_eq!(message(&env, "main"), format!("First: First by agent 1\n\na.txt,b.txt\n\n{trailers}"));
+    let env = TestEnv::new();
+    env.write("repo/lanekeeper.toml", "commit_message = \"{{ lame }}\"\n");
+    env.plan(lane);
+    env.execute(&[]).exits(2).says(&["lanekeeper.toml:1:18", "`lame` is none of"]);
+    env.write("repo/lanekeeper.toml", "");
+    env.plan(&("commit_message = \"{{ lane \"\n".to_owned() + lane));
+    env.execute(&[]).exits(2).says(&["plan.toml:2:18", "no template of a commit's message"]);
+}

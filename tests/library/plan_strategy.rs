@@ -18,11 +18,22 @@ use proptest::sample::{select, subsequence};
 /// Any plan that a reader can make: one to four lanes, each with files of its own.
 pub(crate) fn plan() -> impl Strategy<Value = Plan> {
     let head = ("[A-Z][0-9]{1,3}", option::of(text()), option::of("[a-z]{1,8}/[a-z]{1,8}"), option::of(1..100u32));
-    let tail = (timeouts(), btree_map(text_key(), 1..9u32, 0..3), gates(), option::of(select(MergeChoice::ALL)));
+    let tail = (
+        timeouts(),
+        btree_map(text_key(), 1..9u32, 0..3),
+        gates(),
+        option::of(select(MergeChoice::ALL)),
+        commit_message(),
+    );
     let lanes = vec((lane(), any::<u8>(), any::<u8>(), any::<u8>()), 1..5);
     let interfaces = btree_map("IF-[0-9]", (text(), any::<bool>(), option::of(any::<u8>())), 0..3);
     (head, tail, lanes, interfaces).prop_map(
-        |((phase, title, base_branch, max_parallel), (timeouts, pools, gates, merge), drawn, interfaces)| {
+        |(
+            (phase, title, base_branch, max_parallel),
+            (timeouts, pools, gates, merge, commit_message),
+            drawn,
+            interfaces,
+        )| {
             let interface = |(id, (text, closed, provider)): (String, (String, bool, Option<u8>))| {
                 let provider = provider.map(|lane| index(usize::from(lane) % drawn.len()));
                 Interface { id, text, closed, provider }
@@ -63,6 +74,7 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
                 interfaces,
                 skipped: Vec::new(),
                 runners: Default::default(),
+                commit_message,
                 prompts: Default::default(),
             })
             .unwrap()
@@ -82,6 +94,12 @@ fn choose_styles(lanes: &mut [Lane], merge: Option<MergeChoice>) {
 
 fn index(at: usize) -> LaneIndex {
     LaneIndex(u32::try_from(at).unwrap())
+}
+
+fn commit_message() -> impl Strategy<Value = Option<String>> {
+    option::of(
+        select(&["{{ lane }}: {{ task_name }}", "work\n\n\"{{ files | join(', ') }}\""][..]).prop_map(str::to_owned),
+    )
 }
 
 fn text() -> impl Strategy<Value = String> {

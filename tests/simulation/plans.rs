@@ -51,6 +51,7 @@ pub fn empty_plan() -> PlanParts {
         interfaces: Vec::new(),
         skipped: Vec::new(),
         runners: Default::default(),
+        commit_message: None,
         prompts: Default::default(),
     }
 }

@@ -88,8 +88,46 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "plan new",
+        &[
+            ("lanekeeper plan new plan.toml", "asks on a terminal"),
+            ("lanekeeper plan new --phase P1 --lane SL-API --runner claude", "printed"),
+        ],
+    ),
+    (
+        "retry",
+        &[
+            ("lanekeeper retry SL-API -m 'Use the v2 API'", "with advice"),
+            ("lanekeeper retry SL-API --runner codex", "with another program"),
+        ],
+    ),
+    (
+        "skip",
+        &[
+            ("lanekeeper skip SL-API -m 'done by hand'", "with a reason"),
+            ("lanekeeper skip r1 SL-API --resume", "and go on at once"),
+        ],
+    ),
+    ("list", &[("lanekeeper list", "all runs"), ("lanekeeper list --format json | jq .", "for programs")]),
+    (
+        "diff",
+        &[
+            ("lanekeeper diff SL-API --stat", "which files a lane changed"),
+            ("lanekeeper diff r1 SL-API agent", "what one agent changed"),
+        ],
+    ),
+    ("path", &[("lanekeeper path SL-API", "of a lane"), ("lanekeeper path SL-API agent", "of one of its agents")]),
+    (
+        "open",
+        &[
+            ("lanekeeper open SL-API", "in your editor"),
+            ("lanekeeper open SL-API --with 'git status'", "a command in it"),
+        ],
+    ),
+    (
         "status",
         &[
+            ("lanekeeper status SL-API", "everything about one lane"),
             ("lanekeeper status --watch", "the unfinished run, as it goes"),
             ("lanekeeper status --settings", "every setting and its origin"),
         ],
@@ -118,7 +156,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     (
         "approve",
         &[
-            ("lanekeeper approve r1 SL-1", "whatever it waits for"),
+            ("lanekeeper approve SL-1 --resume", "and go on at once"),
             ("lanekeeper approve r1 SL-1 --gate changes -m 'Well done'", "one gate"),
         ],
     ),

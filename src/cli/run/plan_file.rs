@@ -235,6 +235,9 @@ fn settled(plan: Plan, settings: &Settings, catalogue: &Catalogue, prompts: BTre
     if matches!(settings.merge.origin, Origin::Flag("--merge") | Origin::Environment(_)) {
         parts.lanes.iter_mut().for_each(|lane| lane.merge_style = None);
     }
+    if settings.commit_message.origin.outranks_plan() || parts.commit_message.is_none() {
+        parts.commit_message = settings.commit_message.value.clone().or(parts.commit_message);
+    }
     let time_limit = Some(settings.task_timeout.value)
         .filter(|_| settings.task_timeout.origin != Origin::Default && parts.timeouts.agent.is_none());
     let agents = parts.lanes.iter_mut().flat_map(|lane| &mut lane.agents);

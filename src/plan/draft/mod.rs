@@ -39,6 +39,8 @@ draft! {
             ["max_parallel": Number(1, 10_000), "Agents at once. Default: twice the number of processors, at least 4."];
         merge: Option<At<MergeChoice>> =
             ["merge": Word(words::<MergeChoice>), "How finished lanes reach the integration branch. Default: local, a merge commit."];
+        commit_message: Option<At<String>> =
+            ["commit_message": FullText, "The template of messages of commits that are made of agents' work."];
         /// What lanes leave open.
         defaults: LaneDraft =
             ["defaults": Nested(LaneDraft::keys, &NOT_IN_DEFAULTS), "Lane keys for every lane that does not set them itself."];
@@ -127,12 +129,6 @@ table! {
     }
 }
 
-/// A key that is carried out before the keys are read: [`matrix`].
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Expanded;
-
-filled_by_no_key! { Expanded }
-
 draft! {
     /// A lane; `None` where the plan says nothing.
     LaneDraft = "a lane" {
@@ -140,10 +136,11 @@ draft! {
         id: Option<At<String>> =
             ["id": Id, "The lane's id, unique in the plan, for example SL-1.", or "name the lane, for example `SL-1`"];
         name: Option<At<String>> = ["name": Text, "What the lane is called."];
-        matrix: Expanded = ["matrix": Matrix, "Names with lists of values: one lane for each combination."];
         depends_on: Vec<At<String>> = ["depends_on": Ids, "Lanes that must be merged before this one starts."];
         /// Lanes that must come first although the lane's own list does not name them.
-        also_after: Vec<(At<String>, EdgeOrigin)> = [];
+        also_after: Vec<(At<String>, EdgeOrigin)> =
+            // Carried out before the keys are read.
+            ["matrix": Matrix, "Names with lists of values: one lane for each combination."];
         excludes: Vec<At<String>> =
             ["excludes": Ids, "Lanes that never run at the same time as this one, in either order."];
         wave: Option<At<u32>> = ["wave": Number(0, u32::MAX), "Checked against the dependencies; orders nothing."];

@@ -31,6 +31,9 @@ impl fmt::Display for Explanation {
             let name = name.as_ref().map_or_else(String::new, |name| format!(" ({})", visible_line(name)));
             writeln!(f, "skipped        {lane}{name}: {}", visible_line(reason))?;
         }
+        if let Some(template) = &self.commit_message {
+            writeln!(f, "commits        {}", visible_line(template))?;
+        }
         write_commands(f, "", "after a task ", &self.gates.atomic)?;
         write_commands(f, "", "after a merge", &self.gates.checkpoint)?;
         write_commands(f, "", "at the end   ", &self.gates.last)

@@ -11,6 +11,7 @@ use crate::model::{MergeChoice, PhaseId, Plan, PlanParts, Timeouts};
 use crate::plan::draft::{InterfaceDraft, PlanDraft};
 use crate::plan::faults::{Faults, quoted};
 use crate::plan::source_text::{At, value};
+use crate::prompt::check_commit_message;
 pub(super) use agents::{Context, NAMELESS, NO_RUNNER, ONLY_TASK, Runners, own_task};
 pub(super) use apart::glob_fault;
 pub(super) use lane::RETRIES;
@@ -50,6 +51,7 @@ pub(super) fn validate(mut draft: PlanDraft, context: &Context<'_>) -> Option<Pl
     let base_branch = draft.base_branch.as_ref().map(|name| branch(name, faults));
     let lanes = draft.lanes.iter().zip(&ids.known).zip(edges);
     let lanes: Vec<_> = lanes.map(|((lane, id), edges)| lane::lane(draft, lane, id.clone(), edges, context)).collect();
+    let commit_message = draft.commit_message.as_ref().map(|text| commit_message(text, faults));
     if faults.any_error() {
         return None;
     }
@@ -75,6 +77,7 @@ pub(super) fn validate(mut draft: PlanDraft, context: &Context<'_>) -> Option<Pl
         skipped: draft.skipped.clone(),
         // Runners are not described in the plan: the caller adds them.
         runners: std::collections::BTreeMap::new(),
+        commit_message,
         prompts: Default::default(),
     };
     Plan::new(parts).ok()
@@ -123,6 +126,18 @@ fn merge(draft: &PlanDraft, faults: &Faults<'_>) -> Option<MergeChoice> {
 fn different_merge(choice: &At<MergeChoice>, faults: &Faults<'_>) {
     let message = format!("`merge = \"{}\"` holds for this lane only, but lanes cannot differ in it", choice.value);
     faults.error_with(choice.span, message, "write `merge` once, at the top of the plan");
+}
+
+fn commit_message(template: &At<String>, faults: &Faults<'_>) -> String {
+    if let Err(error) = check_commit_message(&template.value) {
+        let message = format!("this is no template of a commit's message: {}", error.reason);
+        faults.error_with(
+            template.span,
+            message,
+            "write for example `{{ lane }}: {{ task_name }}`; see docs/prompts.md",
+        );
+    }
+    template.value.clone()
 }
 
 fn branch(name: &At<String>, faults: &Faults<'_>) -> String {

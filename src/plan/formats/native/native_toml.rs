@@ -76,6 +76,7 @@ fn plan_table(plan: &Plan, runners: &Runners<'_>) -> Value {
         "base_branch": plan.base_branch,
         "max_parallel": plan.max_parallel,
         "merge": plan.merge,
+        "commit_message": plan.commit_message,
         "timeouts": given(timeouts),
         "pools": plan.pools,
         "gates": unless_default(&plan.gates, &Gates::default()),

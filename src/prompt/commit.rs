@@ -1,0 +1,84 @@
+//! The messages of commits that Lanekeeper makes of agents' work, from a template of the user's.
+
+use std::collections::BTreeSet;
+
+use minijinja::value::Serde;
+use serde::Serialize;
+
+use super::{PromptError, check_variables, environment, names};
+
+/// As messages call the template.
+const NAME: &str = "commit_message";
+
+/// What a template of a commit's message can show. `docs/prompts.md` describes each value.
+#[derive(Debug, Clone, Serialize)]
+pub struct CommitValues<'a> {
+    pub phase: &'a str,
+    pub run: &'a str,
+    pub lane: &'a str,
+    pub lane_name: &'a str,
+    pub agent: &'a str,
+    pub attempt: u32,
+    pub task: &'a str,
+    pub task_name: &'a str,
+    pub files: &'a [String],
+}
+
+/// The message without its trailers.
+///
+/// # Errors
+/// What the template does wrong with these values.
+pub fn commit_message(template: &str, values: &CommitValues<'_>) -> Result<String, PromptError> {
+    let mut environment = environment();
+    environment.add_template(NAME, template)?;
+    let text = environment.get_template(NAME)?.render(minijinja::Value::from(Serde(values)))?;
+    Ok(text.trim().to_owned())
+}
+
+/// What is wrong with a template, whatever is committed.
+///
+/// # Errors
+/// A template that cannot be parsed, that names what it has not, or that makes no message.
+pub fn check_commit_message(template: &str) -> Result<(), PromptError> {
+    let files = ["src/part.rs".to_owned()];
+    let (lane_name, agent, task) = ("Part", "agent", "1");
+    let values = CommitValues {
+        phase: "P1",
+        run: "r1",
+        lane: "SL-1",
+        lane_name,
+        agent,
+        attempt: 1,
+        task,
+        task_name: "Task",
+        files: &files,
+    };
+    let mut environment = environment();
+    environment.add_template(NAME, template)?;
+    let known: BTreeSet<String> = names(&values);
+    check_variables(&environment, &environment.get_template(NAME)?, &known)?;
+    let of_squash = CommitValues { lane_name: "", task: "", files: &[], ..values.clone() };
+    for values in [&values, &of_squash] {
+        if commit_message(template, values)?.is_empty() {
+            let reason = "the message may be empty: use for example `lane` and `task_name`".to_owned();
+            return Err(PromptError { template: NAME.to_owned(), line: 1, reason });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_commit_message;
+
+    #[test]
+    fn a_template_is_checked_before_anything_is_committed() {
+        let told = |template: &str| check_commit_message(template).map_err(|error| error.reason);
+        assert_eq!(told("{{ lane }}: {{ task_name }}{% if files %} ({{ files | length }}){% endif %}"), Ok(()));
+        let unknown = told("{% if false %}{{ lame }}{% endif %}x").unwrap_err();
+        assert!(unknown.starts_with("`lame` is none of agent, attempt, files, lane,"), "{unknown}");
+        assert!(told("{{ lane").unwrap_err().contains("syntax error"));
+        assert!(told("{{ lane_name }}").unwrap_err().contains("empty"));
+        assert!(told("{{ lane | nothing }}").unwrap_err().contains("unknown filter"));
+    }
+}
