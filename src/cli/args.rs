@@ -134,10 +134,14 @@ pub(crate) enum Command {
     /// Resume an interrupted, failed or blocked run
     #[command(after_long_help = exit_code_table())]
     Resume(Resume),
-    /// Run a failed or blocked lane again with fresh retries, and then what depends on it
+    /// Run a failed or blocked lane again with fresh retries
+    ///
+    /// And then what depends on it.
     #[command(after_long_help = exit_code_table())]
     Retry(Retry),
-    /// Leave a lane out: what depends on it goes on as if it had no work, and its work is kept
+    /// Leave a lane out; its work is kept
+    ///
+    /// What depends on it goes on as if it had no work.
     #[command(after_long_help = exit_code_table())]
     Skip(Skip),
     /// Reset lanes to their starting point, saving their work first
@@ -151,7 +155,7 @@ pub(crate) enum Command {
     Status(Status),
     /// Show what the agents and gates of a run wrote
     Logs(Logs),
-    /// Show what a lane or an agent changed, with git's pager, colours and settings
+    /// Show what a lane or an agent changed, as `git diff` does
     Diff(Diff),
     /// Print the path of a lane's or an agent's worktree
     Path(AgentArgs),

@@ -89,11 +89,12 @@ pub(crate) struct ExecutionArgs {
     /// Default: each lane's own number.
     #[arg(long, value_name = "N", value_parser = value::number, help_heading = HOW)]
     pub(crate) retries: Option<u32>,
-    /// How finished lanes are merged [default: local]
+    /// local, squash, rebase, ff, pr or none [default: local]
     ///
-    /// `local` merges them into the integration branch, as `squash`, `rebase` and `ff` do in their ways; `pr` opens pull
+    /// How finished lanes reach the integration branch: `local` merges them into the integration branch, as `squash`, `rebase` and `ff` do in their ways; `pr` opens pull
     /// requests, `none` leaves their branches.
-    #[arg(long, value_name = "HOW", value_parser = choice::<MergeChoice>(), help_heading = HOW)]
+    #[arg(long, value_name = "HOW", value_parser = choice::<MergeChoice>(), help_heading = HOW,
+        hide_possible_values = true)]
     pub(crate) merge: Option<MergeChoice>,
     /// The directory that holds the worktrees [default: a sibling of the repository]
     #[arg(long, value_name = "DIR", help_heading = HOW, hide_short_help = true)]
@@ -123,8 +124,10 @@ pub(crate) struct ExecutionArgs {
     /// Find the merge that broke a lane's tests or the final gate
     #[arg(long, help_heading = HOW, hide_short_help = true)]
     pub(crate) bisect_merges: bool,
-    /// Wait for answers of the user instead of ending when lanes need nothing else
-    #[arg(long, conflicts_with = "rollback")]
+    /// Wait for your answers instead of ending
+    ///
+    /// When lanes need nothing else.
+    #[arg(long, conflicts_with = "rollback", help_heading = HOW)]
     pub(crate) wait: bool,
     /// Show what would be done, and do nothing
     #[arg(long, conflicts_with_all = ["resume", "rollback"], help_heading = WHAT)]
@@ -200,10 +203,14 @@ pub(crate) struct Resume {
     /// Send the message only to this lane's agents
     #[arg(long, value_name = "LANE", requires = "message")]
     pub(crate) message_for: Option<LaneId>,
-    /// Wait for answers of the user instead of ending when lanes need nothing else
+    /// Wait for your answers instead of ending
+    ///
+    /// When lanes need nothing else.
     #[arg(long)]
     pub(crate) wait: bool,
-    /// Only this lane and what it depends on go on, the others stay as they are; repeatable
+    /// Only this lane and what it depends on; repeatable
+    ///
+    /// The others stay as they are.
     #[arg(long = "lane", value_name = "LANE")]
     pub(crate) lanes: Vec<LaneId>,
     /// Write a Chrome trace of the run to FILE, for Perfetto or chrome://tracing
@@ -217,16 +224,18 @@ pub(crate) struct Resume {
 pub(crate) struct Retry {
     #[command(flatten)]
     pub(crate) target: LaneArgs,
-    /// Add this text to the next prompt of each agent of the lane
+    /// Add this text to the next prompts of the lane
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) message: String,
-    /// Use the text of this file as the prompt of the task that failed
+    /// The prompt of the task that failed, from now on
     #[arg(long, value_name = "FILE")]
     pub(crate) prompt_file: Option<PathBuf>,
-    /// Have the agent that failed run by this runner from now on
+    /// The runner of the agent that failed, from now on
     #[arg(long, value_name = "NAME", value_parser = value::runner)]
     pub(crate) runner: Option<String>,
-    /// Wait for answers of the user instead of ending when lanes need nothing else
+    /// Wait for your answers instead of ending
+    ///
+    /// When lanes need nothing else.
     #[arg(long)]
     pub(crate) wait: bool,
     #[command(flatten)]
@@ -250,7 +259,9 @@ pub(crate) struct ThenResume {
     /// Resume the run at once, if no process works on it
     #[arg(long)]
     pub(crate) resume: bool,
-    /// Wait for further answers of the user instead of ending when lanes need nothing else
+    /// Wait for further answers instead of ending
+    ///
+    /// When lanes need nothing else.
     #[arg(long, requires = "resume")]
     pub(crate) wait: bool,
     /// How progress is shown [default: auto]

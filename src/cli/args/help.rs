@@ -11,10 +11,9 @@ use super::examples::{Example, examples_of};
 
 /// The commands by what they are for. A name that does not exist is not shown.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Work", &["execute-phase", "execute-lane", "resume", "stop", "rollback"]),
+    ("Work", &["plan", "execute-phase", "execute-lane", "resume", "stop", "rollback"]),
     ("Look", &["list", "status", "logs", "diff", "path", "open", "report"]),
     ("Answer", &["approve", "reject", "retry", "skip"]),
-    ("Plans", &["plan"]),
     ("State and repair", &["checkpoints", "state", "doctor", "clean", "log-error"]),
     ("Set-up", &["init", "hook", "mcp", "notify", "completions", "man", "demo"]),
 ];
@@ -98,8 +97,9 @@ mod tests {
     /// The most lines of a command's short help.
     fn most_lines(path: &str) -> usize {
         match path {
-            "" => 45,
+            "" => 46,
             "execute-phase" | "execute-lane" => 40,
+            "resume" | "retry" | "approve" | "reject" => 30,
             _ => 24,
         }
     }

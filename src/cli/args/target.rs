@@ -43,20 +43,26 @@ impl fmt::Display for Name {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArg {
-    /// The run: its id, the beginning of its id, or @latest [default: the newest unfinished run, else the newest]
+    /// The run, or the beginning of its id [default: the newest]
+    ///
+    /// Or @latest, the newest run. The default is the newest unfinished run, else the newest.
     pub(crate) run: Option<Name>,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct UnfinishedRunArg {
-    /// The run: its id, the beginning of its id, or @latest [default: the newest unfinished run]
+    /// The run, or the beginning of its id [default: the newest]
+    ///
+    /// Or @latest, the newest run. The default is the newest unfinished run.
     pub(crate) run: Option<Name>,
 }
 
 /// `[RUN] [LANE]`
 #[derive(Debug, Args)]
 pub(crate) struct LaneArgs {
-    /// The run: its id, the beginning of its id, or @latest [default: the newest unfinished run, else the newest]
+    /// The run, or the beginning of its id [default: the newest]
+    ///
+    /// Or @latest, the newest run. The default is the newest unfinished run, else the newest.
     ///
     /// Where a lane is named and no run, the first word is the lane. It is a run if a run has exactly this id; otherwise
     /// a lane if the default run has such a lane; otherwise the beginning of a run's id.

@@ -97,6 +97,6 @@ mod tests {
         assert_eq!(kind(&lane["owns"]), "string or list of: string");
         assert_eq!(kind(&lane["retries"]), "integer, 0 to 100");
         assert_eq!(kind(&lane["task"]), "list of: table");
-        assert_eq!(kind(&lane["merge"]), "none|local|pr");
+        assert_eq!(kind(&lane["merge"]), "none|local|pr|merge|squash|rebase|ff");
     }
 }
