@@ -298,7 +298,7 @@ fn a_plan_is_shown_with_what_follows_from_it() {
       tests  $ cargo test ledger
 
     SL-API  HTTP API
-      wave 2, at most 2h35m, after SL-SCHEMA
+      wave 2, at most 2h 35m, after SL-SCHEMA
       owns src/api/**
       uses heavy, database
       approval plan, changes
@@ -321,7 +321,7 @@ fn a_plan_is_shown_with_what_follows_from_it() {
       agent agent  $ ./write-docs.sh
         task 1, at most 30m
 
-    critical path  SL-SCHEMA -> SL-API (2h53m)
+    critical path  SL-SCHEMA -> SL-API (2h 53m)
     kept apart     SL-SCHEMA, SL-DOCS
     after a task   $ cargo check
     after a merge  $ cargo test

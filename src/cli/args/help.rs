@@ -65,7 +65,8 @@ fn template(command: &Command) -> StyledStr {
         let _ = writeln!(text, "{header}{group}:{header:#}");
         for found in names.iter().filter_map(|name| command.find_subcommand(name)) {
             let about = found.get_about().map(ToString::to_string).unwrap_or_default();
-            let _ = writeln!(text, "  {:<13}  {about}", found.get_name());
+            let alias = found.get_visible_aliases().map(|alias| format!(" [alias: {alias}]")).collect::<String>();
+            let _ = writeln!(text, "  {:<13}  {about}{alias}", found.get_name());
         }
     }
     let _ = write!(text, "{header}Options:{header:#}\n{{options}}{{after-help}}");

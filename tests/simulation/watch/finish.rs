@@ -7,6 +7,8 @@ use lanekeeper::model::{ExitCause, JobRole, LaneId, Plan};
 
 #[derive(Default)]
 pub struct Finish {
+    /// The final gate failed, in this life or an earlier one.
+    failed_once: bool,
     /// Whether finished lanes are merged into the integration branch.
     pub merges_here: bool,
     merged: BTreeSet<LaneId>,
@@ -38,6 +40,7 @@ impl Finish {
             Event::JobExited { job, exit, .. } if job.role == JobRole::Final => {
                 let judges = matches!(exit.cause, ExitCause::Exited | ExitCause::TimedOut);
                 self.life.gate_failed = judges && !exit.passed();
+                self.failed_once |= self.life.gate_failed;
             }
             Event::RunFinished { outcome, .. } if !self.life.stopped => return self.finished(*outcome),
             _ => {}
@@ -51,7 +54,11 @@ impl Finish {
             () if self.life.pool_emptied != (outcome != RunOutcome::Blocked) => {
                 Some(format!("the run is {outcome}; its pool was emptied: {}", self.life.pool_emptied))
             }
-            () if self.life.searched != search => Some(format!("merges were searched: {}", self.life.searched)),
+            () if search && !self.life.searched => Some("merges were not searched".to_owned()),
+            // The gate may have failed in an earlier life, which died before the search.
+            () if self.life.searched && !self.failed_once => {
+                Some("merges were searched, and no gate failed".to_owned())
+            }
             () => None,
         }
     }

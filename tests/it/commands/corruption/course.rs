@@ -94,7 +94,9 @@ fn resumed_with_what_it_asks_for(patient: &Patient) -> bool {
             // What failed before the damage is found to have failed.
             None if resumed.code == 1 => {}
             None => {
-                assert!(!was_put_back && said.contains("lanekeeper rollback r1 --lane SL-2"), "{said}");
+                assert!(!was_put_back && said.contains("lanekeeper status r1 SL-2"), "{said}");
+                let page = patient.scratch.lanekeeper(&["status", "r1", "SL-2"]).stdout;
+                assert!(page.contains("lanekeeper rollback r1 --lane SL-2"), "{page}");
                 follow(patient, &["lanekeeper rollback r1 --lane SL-2".to_owned()]);
                 was_put_back = true;
             }
