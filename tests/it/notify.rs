@@ -17,7 +17,7 @@ fn told(env: &TestEnv, count: usize) -> Vec<Value> {
     let place = env.path("scratch/told");
     let read = || std::fs::read_to_string(&place).unwrap_or_default();
     wait_until("the notifications", || read().lines().count() >= count);
-    read().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    read().lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
 const TELL: &str = "#!/bin/sh\ntext=$(cat)\nprintf '%s\\n' \"$text\" >> \"$SCRATCH/told\"\n";
