@@ -1,5 +1,6 @@
 //! The words of the field as types. Nothing here does anything but hold and check data.
 
+pub mod agent_options;
 mod change_size;
 pub mod checkpoint;
 pub mod checkpoint_record;
@@ -34,6 +35,7 @@ mod tree_entry;
 pub mod withheld;
 pub(crate) mod word;
 
+pub use agent_options::AgentOptions;
 pub use change_size::ChangeSize;
 pub use checkpoint::{Checkpoint, CheckpointStatus, CommitId, Stage};
 pub use checkpoint_record::{CheckpointRecord, GitState};
@@ -50,8 +52,7 @@ pub use merged_plan::{MergedPlan, PlanningFiles};
 pub use must_haves::{Artifact, Demand, KeyLink, MustHaves, MustHavesRule, Verdict};
 pub use outage::{Outage, OutageKind};
 pub use plan::{
-    Agent, AgentOptions, Approval, Gates, Lane, Plan, PlanFormat, PlanParts, Round, Task, TaskKind, Timeouts,
-    UNSET_RUNNER,
+    Agent, Approval, Gates, Lane, Plan, PlanFormat, PlanParts, Round, Task, TaskKind, Timeouts, UNSET_RUNNER,
 };
 pub use progress::{NotifyOn, Progress};
 pub use pull_request::{ForgeChoice, PullRequest};

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::agent_options::AgentOptions;
 use super::command::CommandLine;
 use super::dag::{Cycle, Dag, LaneIndex};
 use super::id::{AgentName, LaneId, PhaseId, TaskId};
@@ -13,7 +14,6 @@ use super::merge_choice::{MergeChoice, MergeStyle};
 use super::must_haves::MustHaves;
 use super::runner::Runner;
 use super::time::{millis, optional_millis};
-use super::transcript::Dollars;
 use super::word::word_enum;
 
 /// A phase: its lanes, the order between them, and the gates that its work must pass.
@@ -319,43 +319,6 @@ pub struct Agent {
     pub allow_empty: bool,
     /// Done one after another; never empty.
     pub tasks: Vec<Task>,
-}
-
-/// How an agent's program works, for programs that can be told so.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AgentOptions {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// A word of the program's own, such as `high`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub effort: Option<String>,
-    /// Of one attempt.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_turns: Option<u32>,
-    /// Of one attempt.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub budget: Option<Dollars>,
-}
-
-impl AgentOptions {
-    /// The names of all options.
-    pub const NAMES: [&str; 4] = ["model", "effort", "max_turns", "budget"];
-
-    pub fn is_empty(&self) -> bool {
-        *self == Self::default()
-    }
-
-    /// The options that are set, each with its name.
-    pub fn given(&self) -> Vec<(&'static str, String)> {
-        let values = [
-            self.model.clone(),
-            self.effort.clone(),
-            self.max_turns.map(|turns| turns.to_string()),
-            self.budget.map(|budget| budget.value().to_string()),
-        ];
-        Self::NAMES.into_iter().zip(values).filter_map(|(name, value)| Some((name, value?))).collect()
-    }
 }
 
 /// The longest an atomic task may take unless the plan says otherwise. Seed 000's 10 minutes ended agents at work.

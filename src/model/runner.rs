@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::agent_options::AgentOptions;
 use super::command::CommandLine;
 use super::outage::OutageKind;
-use super::plan::AgentOptions;
 use super::word::word_enum;
 
 /// A runner as it is described; absent values come from the runner in `like`.

@@ -11,7 +11,8 @@ mod values;
 
 use std::time::Duration;
 
-use crate::model::plan::{AgentOptions, AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
+use crate::model::AgentOptions;
+use crate::model::plan::{AgentWorktrees, EdgeOrigin, OwnershipRule, RetryFrom, Skipped};
 use crate::model::{Approval, Artifact, CommandLine, Dollars, Gates, KeyLink, MergeChoice, MustHaves, Round, TaskKind};
 use crate::plan::source_text::{At, Span, value};
 use fields::Fields;
