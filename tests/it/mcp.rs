@@ -170,7 +170,7 @@ fn a_phase_is_started_and_outlives_the_server() {
 }
 
 #[test]
-fn the_last_lines_of_logs_are_read() {
+fn the_last_lines_of_logs_and_changes_are_read() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"A\"\ncommand = 'seq 1 5; echo a > a.txt'\n\
@@ -186,6 +186,10 @@ fn the_last_lines_of_logs_are_read() {
     client.fails("ReadLogs", json!({"taskId": RUN, "lines": 0}), "USAGE");
     client.fails("ReadLogs", json!({"taskId": "r1/C"}), "USAGE");
     client.fails("ReadLogs", json!({"taskId": "no-such-run"}), "INVALID_STATE");
+    let changed = client.succeeds("ReadDiff", json!({"taskId": "r1/A"}));
+    assert_eq!(changed["diff"]["files"], json!([{"path": "a.txt", "added": 1, "removed": 0}]));
+    assert!(changed["diff"]["patch"].as_str().is_some_and(|patch| patch.ends_with("+a\n")), "{changed}");
+    assert_eq!(client.succeeds("ReadDiff", json!({"taskId": "r1/A", "stat": true}))["diff"]["patch"], json!(null));
     client.fails("ReadDiff", json!({"taskId": RUN}), "USAGE");
     client.fails("ReadDiff", json!({"taskId": "r1/A", "agent": "--stat"}), "USAGE");
     client.leave();

@@ -37,8 +37,12 @@ impl Caller {
 
     /// The program, and the words after its name: where the state is, what to do, and that a program reads the answer.
     pub(super) fn call(&self, words: &[String]) -> Result<(PathBuf, Vec<String>)> {
+        self.call_for("json", words)
+    }
+
+    fn call_for(&self, format: &str, words: &[String]) -> Result<(PathBuf, Vec<String>)> {
         let places = self.state()?.program().into_iter().skip(1);
-        let format = ["--format".to_owned(), "json".to_owned()];
+        let format = ["--format", format, "--color", "never"].map(str::to_owned);
         Ok((self.program.clone(), places.chain(words.iter().cloned()).chain(format).collect()))
     }
 
@@ -49,11 +53,13 @@ impl Caller {
     }
 
     /// Runs it to its end; what it printed.
-    pub(super) fn output(&self, words: &[String]) -> Result<String> {
-        let Output { status, stdout, stderr } =
-            self.command(words)?.output().map_err(|error| failed(error.to_string()))?;
-        judge(status, &stderr)?;
-        Ok(String::from_utf8_lossy(&stdout).into_owned())
+    fn output(&self, words: &[String]) -> Result<String> {
+        printed_by(self.command(words)?)
+    }
+
+    /// The same as text for people.
+    pub(super) fn text(&self, words: &[String]) -> Result<String> {
+        printed_by(self.command_of(self.call_for("text", words)?))
     }
 
     /// Runs it to its end; the last lines that it printed, at most so many, and how many were before them.
@@ -70,11 +76,20 @@ impl Caller {
     }
 
     fn command(&self, words: &[String]) -> Result<Command> {
-        let (program, arguments) = self.call(words)?;
+        Ok(self.command_of(self.call(words)?))
+    }
+
+    fn command_of(&self, (program, arguments): (PathBuf, Vec<String>)) -> Command {
         let mut command = Command::new(program);
         command.arg0("lanekeeper").args(arguments).current_dir(&self.directory).stdin(Stdio::null());
-        Ok(command)
+        command
     }
+}
+
+fn printed_by(mut command: Command) -> Result<String> {
+    let Output { status, stdout, stderr } = command.output().map_err(|error| failed(error.to_string()))?;
+    judge(status, &stderr)?;
+    Ok(String::from_utf8_lossy(&stdout).into_owned())
 }
 
 fn last_of(printed: impl Read, most: usize) -> io::Result<(VecDeque<String>, usize)> {

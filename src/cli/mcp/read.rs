@@ -24,22 +24,16 @@ pub(super) fn logs(caller: &Caller, wanted: &ReadLogs) -> Outcome {
     Ok(json!({"run_id": task.run, "lane": task.lane, "lines": lines, "omitted": omitted}))
 }
 
-/// What `diff` prints.
+/// What `diff` prints: which files differ, and unless `stat` is asked for how, as `patch`.
 pub(super) fn diff(caller: &Caller, wanted: &ReadDiff) -> Outcome {
     let task = taken(&wanted.task_id)?;
     let (run, lane) = task.clone().with_lane()?;
-    let mut words = words("diff", &task, wanted.agent.as_deref())?;
-    words.extend(wanted.stat.then(|| "--stat".to_owned()));
-    let text = caller.output(&words)?;
-    Ok(json!({"run_id": run, "lane": lane, "agent": wanted.agent, "diff": diff_of(text)}))
-}
-
-/// The answer as data if it is data, else the text itself.
-fn diff_of(text: String) -> Value {
-    match serde_json::from_str(&text) {
-        Ok(data @ Value::Object(_)) => data,
-        _ => text.into(),
+    let words = words("diff", &task, wanted.agent.as_deref())?;
+    let mut diff = caller.run(&words)?;
+    if !wanted.stat {
+        diff["patch"] = caller.text(&words)?.into();
     }
+    Ok(json!({"run_id": run, "lane": lane, "agent": wanted.agent, "diff": diff}))
 }
 
 /// `command RUN [LANE [AGENT]]`.
@@ -64,12 +58,5 @@ mod tests {
         assert_eq!(called("r1", None).unwrap(), ["diff", "r1"]);
         called("r1", Some("coder")).unwrap_err();
         called("r1/A", Some("--raw")).unwrap_err();
-    }
-
-    #[test]
-    fn a_diff_is_text_or_what_the_command_answers_with() {
-        assert_eq!(diff_of("diff --git a b\n".into()), "diff --git a b\n");
-        assert_eq!(diff_of("{\"files\": []}".into())["files"], json!([]));
-        assert_eq!(diff_of(String::new()), "");
     }
 }
