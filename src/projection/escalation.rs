@@ -77,7 +77,9 @@ fn advice(kind: FailureKind) -> &'static str {
         FailureKind::Idle => {
             "If the agent asked something, answer it in the plan or with -m, then resume. If its work may change nothing: `allow_empty = true`, and resume with --accept-plan-change."
         }
-        FailureKind::Conflict => "Settle the conflict on the lane's branch or on the integration branch, then resume.",
+        FailureKind::Conflict => {
+            "Settle the conflict on the integration branch, then resume: the lane is built again on top of it."
+        }
         FailureKind::Rejected => "Describe more precisely what is wanted, in the plan or with -m, then resume.",
         _ => "Fix the cause (plan, environment or the lane's worktree), then resume; retries start over.",
     }
