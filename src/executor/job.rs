@@ -59,7 +59,14 @@ fn sees_committed_work_only(job: &JobId) -> bool {
 impl Executor {
     /// Starts the job unless it was started before, in this life of the run or an earlier one, and waits for its end.
     pub(super) fn run_job(self: &Arc<Self>, job: &JobId, state: &RunState) -> Prepared {
-        let described = self.describe(job, state)?;
+        let described = match self.describe(job, state) {
+            Ok(described) => described,
+            // Without the job's end it would be wanted again for ever.
+            Err(error) => {
+                let events = blocked_job(job.clone(), &error, self.clock.now());
+                return Ok(Box::new(move |_| events));
+            }
+        };
         let mut moment = job.lane.as_ref().and_then(|lane| state.find(lane)).map(|lane| self.moment(lane, state));
         // What is prepared for the job itself is done before it runs.
         let own = moment.iter_mut().flat_map(|moment| &mut moment.holdings);

@@ -102,6 +102,16 @@ fn a_faulty_template_is_refused_with_its_place_before_anything_starts() {
 }
 
 #[test]
+fn a_template_that_fails_at_a_later_attempt_blocks_its_lane_once() {
+    let env = TestEnv::new();
+    let bad = "{{ task.prompt }}{% if last_words %}{{ failures[77].x }}{% endif %}{% include \"history.md\" %}";
+    template(&env, "implementation.md", bad);
+    env.plan("[[lane]]\nid = \"A\"\nretries = 2\ncommand = \"echo zz; exit 1\"\n");
+    env.execute(&["--timeout", "60s"]).exits(3).says(&["the prompt cannot be made"]);
+    assert_eq!(env.events("lane_blocked").len(), 1);
+}
+
+#[test]
 fn a_template_with_a_misspelt_name_is_named() {
     let env = TestEnv::new();
     env.plan(PLAN);
