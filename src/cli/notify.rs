@@ -47,7 +47,7 @@ pub(super) fn reporter<'a>(
         };
         match start() {
             Ok(child) => children.push_back(child),
-            Err(error) => tracing::warn!("nobody is notified: {error:#}"),
+            Err(error) => tracing::warn!("a notification cannot be sent: {error:#}"),
         }
     };
     fan_out.with("notifications", crate::progress::Notifier::new(notifications, send))

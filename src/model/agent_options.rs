@@ -1,4 +1,4 @@
-//! What a plan tells agents' programs besides the prompt.
+//! Options of agents' programs that a plan sets.
 
 use serde::{Deserialize, Serialize};
 

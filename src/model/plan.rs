@@ -306,7 +306,7 @@ pub struct Agent {
     /// The runner description the command comes from; `command` where the plan gave the command itself, `none` where
     /// nothing names one ([`UNSET_RUNNER`]).
     pub runner: String,
-    /// What its program is told besides the prompt.
+    /// Options of its program.
     #[serde(default, skip_serializing_if = "AgentOptions::is_empty")]
     pub options: AgentOptions,
     /// Added to the environment of its attempts.

@@ -20,7 +20,7 @@ word_enum! {
 word_enum! {
     /// What people are notified of.
     NotifyOn {
-        /// Somebody must answer, or do something.
+        /// A person must answer, or do something.
         NeedsYou = "needs_you",
         /// A lane or the run failed.
         Failed = "failed",

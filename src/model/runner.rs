@@ -36,7 +36,7 @@ pub struct RunnerText {
     pub continuation: Option<Vec<String>>,
     /// Run in place of `command` to continue a session.
     pub continue_command: Option<Vec<String>>,
-    /// The arguments that tell the program an agent's option, with `{value}` in them.
+    /// The arguments for each option of an agent, with `{value}` in them.
     pub options: Option<BTreeMap<String, Vec<String>>>,
     /// Whether a session can also be continued in another worktree than the one in which it began.
     pub continue_anywhere: Option<bool>,
@@ -177,7 +177,7 @@ impl Runner {
         options.given().into_iter().filter_map(fill).flatten().collect()
     }
 
-    /// The options of an agent with this `command` that its program cannot be told.
+    /// The options of an agent with this `command` that the runner has no arguments for.
     pub fn unknown_options(&self, command: &CommandLine, options: &AgentOptions) -> Vec<&'static str> {
         let is_told = *command == self.command && matches!(command, CommandLine::Arguments(_));
         let given = options.given().into_iter().map(|(name, _)| name);

@@ -1,4 +1,4 @@
-//! What people are told who do not watch a run: that it needs them, that something failed, that it is done.
+//! Notifications for people who do not watch a run: it needs them, something failed, or it is done.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ impl Notifications {
         Self { program, asked }
     }
 
-    /// What people are told because of `record`, which `history` includes.
+    /// The notifications because of `record`, which `history` includes.
     pub fn after(&mut self, record: &Record, history: &RunHistory) -> Vec<Notification> {
         let told = |event, lane: Option<&LaneId>, what: &str, message: &str, commands: Vec<String>| {
             let phase = history.run.phase.as_ref().map_or("run", PhaseId::as_str);

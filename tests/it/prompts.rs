@@ -1,4 +1,4 @@
-//! Prompts: what agents are told, and templates of the repository's own.
+//! Prompts: their contents, and templates of the repository's own.
 
 use crate::support::TestEnv;
 

@@ -124,7 +124,7 @@ fn the_last_task_goes_on_with_its_session_after_the_tests_failed() {
     let resumed: Vec<Option<&str>> =
         arguments.lines().map(|line| line.split_once("--resume ").map(|(_, session)| session)).collect();
     assert_eq!(resumed, [None, None, Some("00000002-f317-4d29-b663-d678b1613395")]);
-    assert!(env.scratch("prompt-ONE-2").contains("grep -q good one.txt"), "what failed is told all the same");
+    assert!(env.scratch("prompt-ONE-2").contains("grep -q good one.txt"), "the prompt has what failed all the same");
 }
 
 #[test]

@@ -53,7 +53,7 @@ pub(super) fn unwritable(error: serde_json::Error) -> String {
 
 const CODEX_ENTRY: &str = "[mcp_servers.lanekeeper]\ncommand = \"lanekeeper\"\nargs = [\"mcp\"]\n";
 
-/// `text`, a `config.toml` of Codex, with our server as its last table. What is there is not touched, so an entry of
+/// `text`, a `config.toml` of Codex, with our server as its last table. Existing text is not touched, so an entry of
 /// this name that starts something else is refused.
 pub(super) fn codex(text: &str) -> Result<String, String> {
     let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;

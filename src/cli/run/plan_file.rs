@@ -122,7 +122,7 @@ impl PlanText {
         known.iter().filter_map(harmless).chain(odd.iter().filter_map(refusal)).collect()
     }
 
-    /// Options of agents that their programs cannot be told, at the line below the lane's id that sets them.
+    /// Options of agents that their runners do not have, at the line below the lane's id that sets them.
     fn unknown_options(&self, plan: &Plan) -> Vec<Diagnostic> {
         let of_agent = |agent: &Agent| match plan.runner(agent) {
             Some(runner) => runner.unknown_options(&agent.command, &agent.options),

@@ -35,7 +35,7 @@ pub(crate) struct Author {
     pub(crate) date: Option<String>,
 }
 
-/// Makes a commit of somebody's work on top of `parent`, in the name that the user has configured, or in Lanekeeper's;
+/// Makes a commit of a person's or an agent's work on top of `parent`, in the name that the user has configured, or in Lanekeeper's;
 /// not yet durable.
 pub(crate) fn make_commit_of(
     repository: &Repository,

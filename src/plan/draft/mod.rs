@@ -248,7 +248,7 @@ impl Field for ProgramDraft {
     }
 }
 
-/// What the agents' programs are told.
+/// Options of the agents' programs.
 #[derive(Debug, Default, Clone)]
 pub(super) struct OptionsDraft {
     pub(super) model: Option<At<String>>,

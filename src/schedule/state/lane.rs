@@ -109,7 +109,7 @@ impl LaneState {
         if plan.shares_worktree(agent) { self.worktree.as_ref() } else { self.agents[agent].worktree.as_ref() }
     }
 
-    /// The session in which an agent's next attempt goes on with the program that `runner` describes.
+    /// The session that an agent's next attempt continues with the program that `runner` describes.
     pub fn continued_session(&self, plan: &Lane, agent: usize, runner: &Runner) -> Option<&Session> {
         let worktree = &self.workplace(plan, agent)?.path;
         let worker = &self.agents[agent];
@@ -218,7 +218,7 @@ impl LaneState {
         !self.is_merged() && self.end != Some(LaneEnd::Left)
     }
 
-    /// Whether a person must approve; nobody is asked to approve an empty change.
+    /// Whether a person must approve; an empty change needs no approval.
     pub(crate) fn needs(&self, plan: &Lane, gate: Approval) -> bool {
         let is_empty = || self.validation.changes(self.head()).is_some_and(|changes| changes.is_empty());
         plan.needs(gate) && !(gate == Approval::Changes && is_empty())
