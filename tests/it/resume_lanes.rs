@@ -72,6 +72,7 @@ fn lanes_that_are_set_aside_are_not_begun_and_can_be_resumed() {
     );
     let running = env.start(&["--max-parallel", "3"]);
     wait_until("both", || env.path("scratch/a").exists() && env.path("scratch/b").exists());
+    wait_until("the question", || state(&env, "W") == "waiting for approval (plan)");
     env.lanekeeper(&["stop"]).exits(0);
     running.wait().exits(143);
     env.write("scratch/go", "");
