@@ -201,6 +201,14 @@ pub enum Event {
         reference: String,
         error: String,
     },
+    /// A person moved the branch of a lane, or of an agent with a worktree of its own, while nothing of the run was at
+    /// work there: the lane has what it holds now, and is judged again.
+    BranchMoved {
+        lane: LaneId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<AgentName>,
+        head: CommitId,
+    },
     /// An agent's work is in the lane branch.
     AgentMerged {
         lane: LaneId,

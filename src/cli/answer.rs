@@ -7,7 +7,7 @@ use serde_json::json;
 use super::args::{Answer, Name};
 use super::ask::lock_or_ask;
 use super::repository_context::{holder, redactor, session_id};
-use super::run::{Adoption, resume_with};
+use super::run::{Adoption, refuse_unjudged, resume_with};
 use super::runs::{command, named_few, pinned_plan, read_log, require_plan, state, unfinished, unknown_lane};
 use super::select::Selector;
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
@@ -22,6 +22,9 @@ use crate::store::{Journal, Request, RunDirectory, StateDirectory, run_log};
 pub(super) fn run(context: &Context, arguments: &Answer, approved: bool) -> Result<ExitStatus> {
     let (state, settings) = state(context)?;
     let place = place(context, &state, arguments)?;
+    if approved {
+        refuse_unjudged(context, &state, &place.run, &place.lane)?;
+    }
     let (gate, live) = place.answer(context, (&state, &settings), arguments, approved)?;
     if !arguments.then.resume || live {
         return report(context, &state, &place, &gate, approved, live);

@@ -38,6 +38,7 @@ impl Event {
             | Self::SnapshotTaken { lane, .. }
             | Self::SnapshotFailed { lane, .. }
             | Self::SnapshotDamaged { lane, .. }
+            | Self::BranchMoved { lane, .. }
             | Self::AgentMerged { lane, .. }
             | Self::FailureNoted { lane, .. }
             | Self::RetryPlanned { lane, .. }

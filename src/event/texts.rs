@@ -46,6 +46,7 @@ impl Event {
             | Self::WorkCommitted { .. }
             | Self::ChangesMeasured { .. }
             | Self::SnapshotTaken { .. }
+            | Self::BranchMoved { .. }
             | Self::AgentMerged { .. }
             | Self::AgentReset { .. }
             | Self::LaneReset { .. }

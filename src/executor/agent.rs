@@ -61,6 +61,22 @@ impl Executor {
         Ok(self.redactor.redact(&prompt::commit_message(template, &values)?).into_owned())
     }
 
+    /// Takes in what a person did in a worktree at rest: commits `paths`, and has its branch where its head is.
+    pub(crate) fn take_in(
+        &self,
+        lane: LaneIndex,
+        worktree: &Worktree,
+        paths: &[String],
+    ) -> Result<CommitId, ExecutorError> {
+        let (id, path, branch) = (self.id(lane), &worktree.path, &worktree.branch);
+        self.repository.vouch_for(path)?;
+        git::adopt_head(&self.repository, path, branch)?;
+        let (message, trailers) = (format!("{id}: changes made by hand"), self.trailers(&id));
+        let since = &self.facts.base_commit;
+        let request = CommitRequest { worktree: path, branch, message: &message, trailers: &trailers, since };
+        Ok(git::commit_paths(&self.repository, &request, paths)?)
+    }
+
     /// Commits what is uncommitted in the worktree of an agent that began at `start`, whose task began at `task_start`, and
     /// that was last seen at `recorded`.
     fn commit(

@@ -98,6 +98,7 @@ impl Executor {
             Observation::Absent | Observation::Planned => {
                 self.prepare_workplace(job, worktree, moment, tell)?;
                 before = described.leaves.as_ref().filter(|leaves| !leaves.clean).map(|_| git::uncommitted(worktree));
+                git::forget_uncommitted(worktree)?;
                 // Else they lie there, and a supervisor that an earlier Lanekeeper launched may be about to use them.
                 if seen == Observation::Absent {
                     match moment {
@@ -127,12 +128,24 @@ impl Executor {
         {
             tracing::debug!("what {job} left in {} is not known: {error}", worktree.display());
         }
+        if self.may_rest_after(job, &exit)
+            && let Err(error) = git::note_uncommitted(worktree)
+        {
+            tracing::debug!("what is uncommitted in {} is not known: {error}", worktree.display());
+        }
         // A supervisor that died while no Lanekeeper ran died with the machine, not because of its agent.
         if exit.cause == ExitCause::Lost && matches!(seen, Observation::Lost(_)) {
             exit.cause = ExitCause::Stopped;
         }
         let report = described.files.as_ref().and_then(|(files, _)| read_report(files, &exit));
         Ok((exit, report))
+    }
+
+    /// Whether the job is a gate after which the lane may wait for a person, who may change what it judged.
+    fn may_rest_after(&self, job: &JobId, exit: &JobExit) -> bool {
+        let lane = job.lane.as_ref().and_then(|lane| self.plan.find(lane));
+        let is_asked_about = lane.is_some_and(|lane| !self.plan.lane(lane).approval.is_empty());
+        !job.is_attempt() && (is_asked_about || !exit.passed())
     }
 
     /// Notes what a setup or a gate wrote, if it is known what was uncommitted `before`.

@@ -174,9 +174,13 @@ impl Executor {
 
     fn refused(self: &Arc<Self>, action: &Action, error: ExecutorError) -> Task {
         let message = format!("{}: {error}", action.word());
-        let event = match subject(action, &self.plan).0 {
-            Some(lane) => Event::LaneBlocked { lane, reason: message },
-            None => Event::Noted { lane: None, message },
+        let event = match (action, subject(action, &self.plan).0) {
+            // The lane goes on without it, and would ask for it again after it was blocked.
+            (&Action::Snapshot { lane, agent, reason }, _) => {
+                self.snapshot_event(lane, &self.plan.lane(lane).agents[agent].name, reason, Err(error))
+            }
+            (_, Some(lane)) => Event::LaneBlocked { lane, reason: message },
+            (_, None) => Event::Noted { lane: None, message },
         };
         Box::new(move |_| vec![event])
     }

@@ -19,6 +19,7 @@ pub(crate) use command::program::require_version;
 pub use history::blockers::Blockers;
 pub(crate) use history::blockers::tracked_changes_where_checked_out;
 pub(crate) use history::bundle::{Bundle, write_bundle};
+pub(crate) use history::commit::commit_paths;
 pub(crate) use history::commit::message;
 pub use history::commit::{CommitRequest, Committed, commit_all};
 pub use history::integrate::{Integrated, Integration, integrate};
@@ -35,7 +36,9 @@ pub use history::undone::{Undone, undone};
 pub(crate) use query::commits::{upstream_remote, written_url};
 pub use query::head::{Head, head_of};
 pub use query::hook::uncommitted;
-pub(crate) use query::hook::{Contents, not_left_behind, note_left_behind};
+pub(crate) use query::hook::{
+    Contents, changed_by_hand, forget_uncommitted, not_left_behind, note_left_behind, note_uncommitted,
+};
 pub use query::show::{FileChange, show};
 pub(crate) use query::status::refuse_unreadable;
 pub use query::status::uncommitted as uncommitted_paths;

@@ -52,6 +52,8 @@ impl LaneWork {
             Event::WorktreeOpened { agent: Some(agent), worktree, .. } => {
                 self.agent(agent).branch.clone_from(&worktree.branch);
             }
+            Event::BranchMoved { agent: None, head, .. } => self.head = Some(head.clone()),
+            Event::BranchMoved { agent: Some(agent), .. } => self.agent(agent).merged = None,
             Event::AgentMerged { agent, head, .. } => {
                 let before = self.head.replace(head.clone());
                 self.agent(agent).merged = before.map(|before| (before, head.clone()));

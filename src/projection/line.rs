@@ -84,6 +84,12 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
                 format!("{}: what was kept as {} is damaged: {error}", who(lane, agent.as_ref()), commit.short());
             lasting(Tone::Warn, what)
         }
+        Event::BranchMoved { lane, agent, head } => {
+            let whose = agent.as_ref().map_or_else(|| lane.to_string(), |agent| format!("{lane} {agent}"));
+            let message =
+                format!("{whose}: its branch was moved by hand to {}; what it holds is judged again", head.short());
+            lasting(Tone::Warn, message)
+        }
         Event::AgentMerged { lane, agent, head } => {
             passing(Tone::Plain, format!("{lane} {agent}: merged into the lane at {}", head.short()))
         }

@@ -3,23 +3,47 @@
 //! The history has the last known content of each worktree: a head that was checked out or committed, or a snapshot.
 //! Nothing is reported where a job ran after that, or where a step may have been interrupted.
 
-use std::path::PathBuf;
-
 use crate::event::Worktree;
 use crate::git::{self, GitError, Repository, Undone};
-use crate::model::{AgentName, CommitId, LaneId, LaneIndex, MergeMode};
+use crate::model::{AgentName, CommitId, LaneId, LaneIndex, MergeMode, Plan};
 use crate::projection::RunHistory;
 use crate::projection::history::{LaneHistory, Workplace};
 use crate::schedule::{LaneEnd, RunState};
 
-/// A worktree with files that changed since it was last known.
+/// A worktree that changed since it was last known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ExternalChange {
-    pub(crate) lane: LaneId,
+    pub(crate) lane: LaneIndex,
     /// Whose worktree; `None`: the lane's.
     pub(crate) agent: Option<AgentName>,
-    pub(crate) worktree: PathBuf,
+    pub(crate) worktree: Worktree,
+    /// Files that changed and are committed nowhere.
     pub(crate) paths: Vec<String>,
+    pub(crate) moved: Option<Moved>,
+    /// An agent has something left to do there, and goes on with what it finds.
+    pub(crate) is_worked_on: bool,
+}
+
+/// A branch that a person moved.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Moved {
+    pub(crate) from: CommitId,
+    pub(crate) to: CommitId,
+    /// Whether it still has the work of the run.
+    pub(crate) continues: bool,
+}
+
+impl ExternalChange {
+    /// Whether the user decides if the run may continue with it.
+    pub(crate) fn needs_consent(&self) -> bool {
+        !self.paths.is_empty() || self.moved.as_ref().is_some_and(|moved| !moved.continues)
+    }
+
+    /// `SL-1`, or `SL-1 engineer`.
+    pub(crate) fn whose(&self, plan: &Plan) -> String {
+        let lane = &plan.lane(self.lane).id;
+        self.agent.as_ref().map_or_else(|| lane.to_string(), |agent| format!("{lane} {agent}"))
+    }
 }
 
 /// A merged lane whose work is no longer in the integration branch.
@@ -34,52 +58,62 @@ pub(crate) struct UndoneMerge {
 
 #[derive(Debug, Default)]
 pub(crate) struct ExternalChanges {
-    /// The user decides whether the run may continue with them.
-    pub(crate) conflicts: Vec<ExternalChange>,
+    pub(crate) changes: Vec<ExternalChange>,
     /// In the order in which the lanes were merged.
     pub(crate) undone: Vec<UndoneMerge>,
-    /// Branches that moved, each in a sentence: continuing loses nothing.
-    pub(crate) moved: Vec<String>,
+    /// What else the user should know, each in a sentence.
+    pub(crate) warnings: Vec<String>,
 }
 
-/// Looks for changes in every worktree at rest.
+/// Looks for changes in every worktree at rest of the lanes that `wanted` names.
 pub(crate) fn external_changes(
     repository: &Repository,
     state: &RunState,
     history: &RunHistory,
+    wanted: impl Fn(&LaneId) -> bool,
 ) -> Result<ExternalChanges, GitError> {
     let mut found = ExternalChanges::default();
-    for at in state.plan().indices().filter(|&at| is_at_rest(state, at)) {
-        let Some(lane) = history.lane(&state.plan().lane(at).id) else { continue };
+    let plan = state.plan();
+    for at in plan.indices().filter(|&at| wanted(&plan.lane(at).id) && is_at_rest(state, at)) {
+        let Some(lane) = history.lane(&plan.lane(at).id) else { continue };
         let mut workplaces: Vec<_> = lane.workplaces().collect();
         workplaces.sort_by_key(|(agent, _)| *agent);
         for (agent, workplace) in workplaces {
-            found.add(repository, &lane.id, agent, workplace);
+            found.add(repository, (state, at), agent, workplace);
         }
     }
-    found.moved.extend(integration_moved(repository, state)?);
+    found.warnings.extend(integration_moved(repository, state)?);
     found.undone = undone_merges(repository, history)?;
     Ok(found)
 }
 
 impl ExternalChanges {
-    fn add(&mut self, repository: &Repository, lane: &LaneId, agent: Option<&AgentName>, workplace: &Workplace) {
-        let Some(Worktree { path, .. }) = &workplace.worktree else { return };
-        if !path.join(".git").exists() || git::is_half_updated(path).unwrap_or(false) {
+    fn add(
+        &mut self,
+        repository: &Repository,
+        (state, lane): (&RunState, LaneIndex),
+        agent: Option<&AgentName>,
+        workplace: &Workplace,
+    ) {
+        let (lane_state, plan) = (state.lane(lane), state.plan().lane(lane));
+        let Some(worktree) = workplace.worktree.as_ref().filter(|worktree| !worktree.branch.is_empty()) else { return };
+        if !worktree.path.join(".git").exists() || git::is_half_updated(&worktree.path).unwrap_or(false) {
             return;
         }
-        let whose = agent.map_or_else(|| lane.to_string(), |agent| format!("{lane} {agent}"));
-        match changes_at(repository, workplace) {
+        let staged = lane_state.staged().map(|staged| &staged.commit).filter(|_| agent.is_none());
+        let index = agent.and_then(|agent| plan.agents.iter().position(|it| it.name == *agent));
+        let is_worked_on = lane_state.is_worked_on(plan, index);
+        let (agent, worktree) = (agent.cloned(), worktree.clone());
+        let mut change = ExternalChange { lane, agent, worktree, paths: Vec::new(), moved: None, is_worked_on };
+        match changes_at(repository, workplace, &change, staged) {
             Ok((moved, paths)) => {
-                self.moved.extend(moved.map(|moved| format!("{whose}: {moved}")));
-                let (lane, agent, worktree) = (lane.clone(), agent.cloned(), path.clone());
-                let change = ExternalChange { lane, agent, worktree, paths };
-                self.conflicts.extend(Some(change).filter(|change| !change.paths.is_empty()));
+                (change.moved, change.paths) = (moved, paths);
+                self.changes.extend(Some(change).filter(|change| change.moved.is_some() || !change.paths.is_empty()));
             }
             // For example a missing commit: the doctor reports it, and it is no reason to refuse.
             Err(error) => {
-                let place = path.display();
-                self.moved.push(format!("{whose}: whether {place} was changed is unknown: {}", error.with_remedy()));
+                let (whose, place) = (change.whose(state.plan()), change.worktree.path.display());
+                self.warnings.push(format!("{whose}: whether {place} was changed is unknown: {}", error.with_remedy()));
             }
         }
     }
@@ -116,26 +150,43 @@ fn undone_merges(repository: &Repository, history: &RunHistory) -> Result<Vec<Un
     Ok(found)
 }
 
-/// Where the branch moved, and the files that changed and are committed nowhere.
-fn changes_at(repository: &Repository, workplace: &Workplace) -> Result<(Option<String>, Vec<String>), GitError> {
-    let Workplace { worktree: Some(worktree), head: Some(known_head), content: Some(known), .. } = workplace else {
-        return Ok((None, Vec::new()));
+/// How the branch moved, and the files that changed and are committed nowhere. `staged`: a merge that may be checked out.
+fn changes_at(
+    repository: &Repository,
+    workplace: &Workplace,
+    ExternalChange { worktree, is_worked_on, .. }: &ExternalChange,
+    staged: Option<&CommitId>,
+) -> Result<(Option<Moved>, Vec<String>), GitError> {
+    let nothing = Ok((None, Vec::new()));
+    let (path, content) = (&worktree.path, workplace.content.as_ref());
+    let Some(recorded) = &workplace.head else { return nothing };
+    let Some(head) = present_head(repository, worktree)? else { return nothing };
+    // A snapshot is made on the head that the agent left.
+    let left =
+        content.filter(|content| *content != recorded).map(|content| repository.parent_of(content)).transpose()?;
+    let from = left.flatten().unwrap_or_else(|| recorded.clone());
+    let is_known = head == from || head == *recorded || Some(&head) == staged;
+    let moved = match is_known {
+        true => None,
+        false => Some(Moved { continues: repository.is_ancestor(&from, &head)?, from, to: head.clone() }),
     };
-    let Some(head) = head_of_branch(repository, worktree)? else { return Ok((None, Vec::new())) };
-    let paths = git::changed_since(repository, &worktree.path, known)?;
-    let paths = git::not_left_behind(&worktree.path, known_head, paths)?;
-    if head == *known_head {
-        return Ok((None, paths));
+    let Some(content) = content else {
+        // What an agent left that is not done is not known.
+        return Ok((moved, if *is_worked_on { Vec::new() } else { git::changed_by_hand(path)? }));
+    };
+    let paths = git::not_left_behind(path, recorded, git::changed_since(repository, path, content)?)?;
+    if head == *recorded {
+        return Ok((moved, paths));
     }
-    let (branch, from, to) = (&worktree.branch, known_head.short(), head.short());
-    let moved = format!("{branch} moved from {from} to {to}; the run continues with what it holds");
     // What was committed is not lost: the branch has it.
-    let dirty = git::changed_since(repository, &worktree.path, &head)?;
-    Ok((Some(moved), paths.into_iter().filter(|path| dirty.contains(path)).collect()))
+    let dirty = git::changed_since(repository, path, &head)?;
+    Ok((moved, paths.into_iter().filter(|path| dirty.contains(path)).collect()))
 }
 
-fn head_of_branch(repository: &Repository, worktree: &Worktree) -> Result<Option<CommitId>, GitError> {
-    if worktree.branch.is_empty() { Ok(None) } else { repository.branch_commit(&worktree.branch) }
+/// Where the worktree stands, if it is on its branch or on none; else where the branch is.
+fn present_head(repository: &Repository, worktree: &Worktree) -> Result<Option<CommitId>, GitError> {
+    let head = repository.head_at(&worktree.path).ok().filter(|head| head.branch.is_none());
+    head.map_or_else(|| repository.branch_commit(&worktree.branch), |head| Ok(Some(head.commit)))
 }
 
 fn integration_moved(repository: &Repository, state: &RunState) -> Result<Option<String>, GitError> {
@@ -151,6 +202,9 @@ fn integration_moved(repository: &Repository, state: &RunState) -> Result<Option
 /// Whether no step of Lanekeeper can have been interrupted in the lane.
 fn is_at_rest(state: &RunState, lane: LaneIndex) -> bool {
     let lane_state = state.lane(lane);
+    if lane_state.merged().is_some() {
+        return false;
+    }
     match lane_state.end() {
         Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left | LaneEnd::Skipped) => false,
         Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_)) => lane_state.is_quiet(),

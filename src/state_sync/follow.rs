@@ -33,6 +33,7 @@ fn is_worth_pushing(event: &Event) -> bool {
         Event::CheckpointReached { .. }
             | Event::SnapshotTaken { .. }
             | Event::WorkCommitted { .. }
+            | Event::BranchMoved { .. }
             | Event::AgentMerged { .. }
             | Event::LaneMerged { .. }
             | Event::LaneCleaned { .. }

@@ -351,7 +351,8 @@ pub(super) fn every_event() -> Vec<Event> {
             head: commit('c'),
             changes: ChangeSize { files: 3, added: 12, removed: 4 },
         },
-        Event::LaneSkipped { lane, reason: "not needed any more".into() },
+        Event::LaneSkipped { lane: lane.clone(), reason: "not needed any more".into() },
+        Event::BranchMoved { lane, agent: Some(self::agent()), head: commit('d') },
     ]);
     events
 }

@@ -4,6 +4,7 @@ mod agents;
 mod approvals;
 mod bad_input;
 mod build_failures;
+mod by_hand;
 mod chain;
 mod checkpoints;
 mod ci;

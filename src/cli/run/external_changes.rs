@@ -1,65 +1,116 @@
 //! What a resume does about changes that were made while the run was at rest (SPEC §9; seed 001, US-3.3), and about
 //! worktrees, branches and claims that were removed.
 
+use std::sync::Arc;
+
 use super::locked_run::LockedRun;
 use super::request::Adoption;
-use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::event::{Event, SnapshotReason};
-use crate::executor::Keeping;
-use crate::git::{self, Publication};
-use crate::model::RunId;
+use crate::cli::runs::require_plan;
+use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
+use crate::event::{Event, LaneStage, SnapshotReason};
+use crate::executor::{Executor, ExecutorError, Keeping};
+use crate::git::{self, Publication, Snapshot};
 use crate::model::text::{listed, shell_line};
+use crate::model::{LaneId, Plan, RunId};
 use crate::projection::RunHistory;
-use crate::recover::changes::{ExternalChange, UndoneMerge, external_changes};
-use crate::settings::OnConflict;
+use crate::recover::changes::{ExternalChange, Moved, UndoneMerge, external_changes};
+use crate::recover::resume::replay;
+use crate::settings::{Layer, OnConflict};
+use crate::store::{StateDirectory, run_log};
+
+type Outcome<T> = std::result::Result<T, ExecutorError>;
 
 /// How many files of a worktree are named.
 const NAMED: usize = 20;
 
-/// Warns of heads that moved; refuses changed files, or saves them; repairs what is missing. Returns the events that
-/// record it.
+/// Warns of branches that moved; refuses changed files and rewritten branches, or saves them; has the run continue with
+/// them, and repairs what is missing. Returns the events that record it. `lanes`: those that go on; empty: all.
 pub(super) fn settle(
     within: &RepositoryContext<'_>,
     locked: &LockedRun,
     history: &RunHistory,
     adoption: &Adoption,
+    lanes: &[LaneId],
 ) -> Result<Vec<Event>> {
-    let (context, run) = (within.context, &locked.started.run_id);
+    let (printer, run) = (&within.context.printer, &locked.started.run_id);
     let refuses = adoption.on_conflict == OnConflict::Fail;
     let executor = within.executor(&locked.started, &locked.plan)?;
-    let found = external_changes(&within.repository, &locked.state, history)?;
+    let goes_on = |lane: &LaneId| lanes.is_empty() || lanes.contains(lane);
+    let found = external_changes(&within.repository, &locked.state, history, goes_on)?;
     let mut events = Vec::new();
-    for moved in found.moved {
-        context.printer.warning(&moved, &[]);
-        events.push(Event::Noted { lane: None, message: moved });
+    for message in found.warnings {
+        printer.warning(&message, &[]);
+        events.push(Event::Noted { lane: None, message });
     }
     if refuses && !found.undone.is_empty() {
         return Err(work_is_gone(run, &locked.started.base_branch, &found.undone));
     }
     for undone in found.undone {
-        context.printer.warning(&undone.message, &[]);
+        printer.warning(&undone.message, &[]);
         events.push(Event::Noted { lane: Some(undone.lane), message: undone.message });
     }
-    if refuses && !found.conflicts.is_empty() {
-        return Err(refusal(run, &found.conflicts));
+    let asked: Vec<&ExternalChange> = found.changes.iter().filter(|change| change.needs_consent()).collect();
+    if refuses && !asked.is_empty() {
+        return Err(refusal(run, &locked.plan, &asked));
     }
-    for change in found.conflicts {
-        let Some(lane) = locked.state.find(&change.lane) else { continue };
-        let reason = SnapshotReason::External;
-        let keeping = Keeping { lane, agent: change.agent.as_ref(), at: now(), reason };
-        let kept = executor.keep_worktree(&keeping, &change.worktree);
-        let kept = kept.map_err(|error| {
-            let message = format!("what was changed in {} cannot be kept: {error}", change.worktree.display());
-            ExitStatus::Blocked.error(message)
+    for change in &found.changes {
+        let kept = keep(&executor, change).and_then(|kept| Ok((kept, take_in(&executor, locked, change)?)));
+        let (kept, taken) = kept.map_err(|error| {
+            let place = change.worktree.path.display();
+            ExitStatus::Blocked.error(format!("what was changed in {place} cannot be kept: {error}"))
         })?;
-        context.printer.note(format!("{}; kept as {}", described(&change), kept.reference));
-        let (lane, agent) = (change.lane, change.agent);
-        let (commit, reference) = (kept.commit, kept.reference);
-        events.push(Event::SnapshotTaken { lane, agent, reason, commit, reference });
+        let references: Vec<&str> = kept.iter().map(|kept| kept.reference.as_str()).collect();
+        printer.note(format!("{}; kept as {}", described(&locked.plan, change), references.join(" and ")));
+        let lane = &locked.plan.lane(change.lane).id;
+        events.extend(kept.into_iter().map(|Snapshot { commit, reference }| {
+            let (lane, agent, reason) = (lane.clone(), change.agent.clone(), SnapshotReason::External);
+            Event::SnapshotTaken { lane, agent, reason, commit, reference }
+        }));
+        events.extend(taken);
     }
     // Only now: a worktree that is locked again holds what is recorded, not what was changed.
     events.extend(executor.repair_all(&locked.state));
     Ok(events)
+}
+
+/// Refuses to approve changes that a person added to since the lane's tests and reviewers judged it.
+pub(crate) fn refuse_unjudged(context: &Context, state: &StateDirectory, run: &RunId, lane: &LaneId) -> Result<()> {
+    let plan = Arc::new(require_plan(run, &state.run(run))?);
+    let records = run_log::read(&state.run(run).log())?.records;
+    let (state, history) = (replay(run, &plan, &records)?, RunHistory::for_plan(&plan).after(records.iter()));
+    let awaits = state.find(lane).is_some_and(|lane| state.lane(lane).stage() == LaneStage::AwaitingUserApproval);
+    if !awaits {
+        return Ok(());
+    }
+    let within = RepositoryContext::open(context, Layer::default())?;
+    let found = external_changes(&within.repository, &state, &history, |other| other == lane)?;
+    let Some(change) = found.changes.first() else { return Ok(()) };
+    let consent = if change.needs_consent() { " --on-conflict override" } else { "" };
+    let message = format!("lane {lane} was changed by hand after it was judged: {}", described(&plan, change));
+    Err(ExitStatus::ExternalChanges
+        .error(message)
+        .hint(format!("to have that judged, and be asked again: lanekeeper resume {run} --lane {lane}{consent}")))
+}
+
+/// Keeps the worktree, and the commits that its branch no longer has.
+fn keep(executor: &Executor, change: &ExternalChange) -> Outcome<Vec<Snapshot>> {
+    let (lane, at) = (change.lane, now());
+    let keeping = Keeping { lane, agent: change.agent.as_ref(), at, reason: SnapshotReason::External };
+    let gone = change.moved.iter().filter(|moved| !moved.continues);
+    let mut kept: Vec<Snapshot> =
+        gone.map(|moved| executor.keep_commit(lane, &moved.from, at)).collect::<Outcome<_>>()?;
+    kept.push(executor.keep_worktree(&keeping, &change.worktree.path)?);
+    Ok(kept)
+}
+
+/// Has the lane continue with what was changed, unless an agent that is not done finds it there.
+fn take_in(executor: &Executor, locked: &LockedRun, change: &ExternalChange) -> Outcome<Vec<Event>> {
+    if change.is_worked_on {
+        return Ok(Vec::new());
+    }
+    let head = executor.take_in(change.lane, &change.worktree, &change.paths)?;
+    let (state, plan) = (locked.state.lane(change.lane), locked.plan.lane(change.lane));
+    Ok(state.branch_moved(plan, change.agent.as_ref(), head))
 }
 
 /// Brings checkouts of the integration branch into step that were left half-way or behind, by a crash or by a `git switch`
@@ -91,17 +142,25 @@ fn work_is_gone(run: &RunId, branch: &str, undone: &[UndoneMerge]) -> anyhow::Er
         .hint(format!("to continue without it: {without}"))
 }
 
-fn refusal(run: &RunId, conflicts: &[ExternalChange]) -> anyhow::Error {
-    let list: Vec<String> = conflicts.iter().map(described).collect();
-    let message = format!("files of run {run} were changed while nothing of it was at work:\n  {}", list.join("\n  "));
+fn refusal(run: &RunId, plan: &Plan, changes: &[&ExternalChange]) -> anyhow::Error {
+    let list: Vec<String> = changes.iter().map(|change| described(plan, change)).collect();
+    let message =
+        format!("worktrees of run {run} were changed while nothing of it was at work:\n  {}", list.join("\n  "));
     let go_on = shell_line(["lanekeeper", "resume", run.as_str(), "--on-conflict", "override"]);
     ExitStatus::ExternalChanges
         .error(message)
-        .hint(format!("to save them in a snapshot and continue with them: {go_on}"))
-        .hint("or restore them, then resume")
+        .hint(format!("to save the changes and continue with them: {go_on}"))
+        .hint("or undo them, then resume")
 }
 
-fn described(change: &ExternalChange) -> String {
-    let whose = change.agent.as_ref().map_or_else(|| "the lane".to_owned(), ToString::to_string);
-    format!("{} ({whose}): {} in {}", change.lane, listed(&change.paths, NAMED), change.worktree.display())
+fn described(plan: &Plan, change: &ExternalChange) -> String {
+    let moved = change.moved.as_ref().map(|Moved { from, to, continues }| {
+        let (branch, from, to) = (&change.worktree.branch, from.short(), to.short());
+        let lost = if *continues { String::new() } else { format!(" and no longer has {from}") };
+        format!("{branch} moved from {from} to {to}{lost}")
+    });
+    let files = (!change.paths.is_empty()).then(|| listed(&change.paths, NAMED));
+    let place = change.worktree.path.display();
+    let what: Vec<String> = moved.into_iter().chain(files.map(|files| format!("{files} in {place}"))).collect();
+    format!("{}: {}", change.whose(plan), what.join("; "))
 }

@@ -81,7 +81,7 @@ pub(super) fn resume(within: &RepositoryContext<'_>, run: &RunId, adoption: &Ado
     let view = RunHistory::for_plan(&locked.plan).after(locked.records.iter());
     present(within, &locked, &view);
     let unrecorded = unrecorded_snapshots(&within.repository, &locked.started, &locked.state, &locked.records)?;
-    let external = settle(within, &locked, &view, adoption)?;
+    let external = settle(within, &locked, &view, adoption, &lanes)?;
     let resumed = resumed(within, &locked, adoption, lanes);
     let started = locked.started.clone();
     let status = execute(

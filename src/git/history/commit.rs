@@ -58,6 +58,26 @@ pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Resul
     })
 }
 
+/// Commits `paths` of a worktree, in which no other program is at work, and what is staged there; nothing of that kind is
+/// as good. Returns the head.
+///
+/// # Errors
+/// As [`commit_all`].
+pub(crate) fn commit_paths(repository: &Repository, request: &CommitRequest<'_>, paths: &[String]) -> Result<CommitId> {
+    let worktree = request.worktree;
+    refuse_operation(worktree)?;
+    holding_worktree(worktree, |lock| {
+        remove_dead_locks(worktree)?;
+        let before = repository.head_on(worktree, request.branch)?;
+        let git = Git::new(worktree).comparing_carefully().without_hooks().stdin(lock);
+        let literal = paths.iter().map(|path| format!(":(top,literal){path}"));
+        if !paths.is_empty() {
+            git.args(["add", "--all", "--sparse", "--"]).args(literal).run()?;
+        }
+        commit_staged(repository, request, before)
+    })
+}
+
 /// Stages everything but what a hook left, and returns the repositories within the worktree, which are not staged either.
 /// `before`: what the index holds.
 fn stage_everything(worktree: &Path, before: Vec<IndexEntry>, lock: &File) -> Result<Vec<Vec<u8>>> {

@@ -35,7 +35,10 @@ pub(crate) fn run_post_checkout(
     let place = place.display();
     let git = Git::new(worktree).stdin(lock).args(["hook", "run", "--ignore-missing", "post-checkout", "--"]);
     let output = git.args([from.as_str(), to.as_str(), "1"]).attempt()?;
-    note(&notes(worktree)?, contents(worktree, differing_from_head(worktree)?)?)?;
+    let written = contents(worktree, differing_from_head(worktree)?)?;
+    if !written.is_empty() {
+        note(&notes(worktree)?, &written)?;
+    }
     if output.status.success() {
         return Ok(None);
     }
@@ -57,6 +60,7 @@ fn place_of_hook(repository: &Repository, worktree: &Path) -> Result<PathBuf> {
 /// Forgets what an earlier hook, setup or gate wrote in `worktree`.
 pub(crate) fn forget_left_behind(worktree: &Path) -> Result<()> {
     atomic::remove_durably(&leftovers(worktree)?)?;
+    forget_uncommitted(worktree)?;
     Ok(atomic::remove_durably(&notes(worktree)?)?)
 }
 
@@ -91,7 +95,29 @@ pub(crate) fn note_left_behind(worktree: &Path, before: &Contents, agents: &[Str
     let place = leftovers(worktree)?;
     let mut all = noted(&place)?;
     all.extend(left);
-    note(&place, all)
+    note(&place, &all)
+}
+
+/// Notes what is uncommitted in `worktree` now that a gate has ended there.
+pub(crate) fn note_uncommitted(worktree: &Path) -> Result<()> {
+    note(&at_the_end(worktree)?, &uncommitted(worktree)?)
+}
+
+/// Forgets it, because another gate begins.
+pub(crate) fn forget_uncommitted(worktree: &Path) -> Result<()> {
+    Ok(atomic::remove(&at_the_end(worktree)?)?)
+}
+
+/// The paths of `worktree` that are uncommitted, and were not, or held something else, when the last gate ended there;
+/// none where that is not known.
+pub(crate) fn changed_by_hand(worktree: &Path) -> Result<Vec<String>> {
+    let place = at_the_end(worktree)?;
+    if !place.exists() {
+        return Ok(Vec::new());
+    }
+    let known = noted(&place)?;
+    let changed = uncommitted(worktree)?.into_iter().filter(|(path, blob)| known.get(path) != Some(blob));
+    Ok(changed.map(|(path, _)| path_text(&path)).collect())
 }
 
 pub(crate) fn left_something(worktree: &Path) -> Result<bool> {
@@ -132,10 +158,12 @@ fn leftovers(worktree: &Path) -> Result<PathBuf> {
     Ok(git_directory(worktree)?.join("lanekeeper.left"))
 }
 
-fn note(place: &Path, found: Contents) -> Result<()> {
-    if found.is_empty() {
-        return Ok(());
-    }
+/// Where is noted what was uncommitted when the last gate ended.
+fn at_the_end(worktree: &Path) -> Result<PathBuf> {
+    Ok(git_directory(worktree)?.join("lanekeeper.uncommitted"))
+}
+
+fn note(place: &Path, found: &Contents) -> Result<()> {
     let mut text = Vec::new();
     for (path, blob) in found {
         text.extend_from_slice(blob.as_bytes());

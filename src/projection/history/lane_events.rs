@@ -40,6 +40,7 @@ impl LaneHistory {
                 self.agent_mut(agent);
                 self.workplace_of(Some(agent)).stands_at(head);
             }
+            Event::BranchMoved { agent, head, .. } => self.workplace_of(agent.as_ref()).stands_at(head),
             Event::AgentMerged { agent, head, .. } => {
                 self.agent_mut(agent);
                 self.workplace.stands_at(head);

@@ -1,6 +1,6 @@
 //! Folding events into a lane, and into what the run keeps of its lanes.
 
-use crate::event::{Event, LaneStage};
+use crate::event::{Event, LaneStage, SnapshotReason};
 use crate::model::{
     Approval, Checkpoint, CommitId, Failure, HumanGate, Lane, LaneIndex, MergeMode, Round, Stage, TaskKind, Timestamp,
 };
@@ -28,6 +28,10 @@ impl RunState {
             Event::LaneBlocked { reason, .. } => self.end_lane(lane, LaneEnd::Blocked(reason.clone())),
             Event::LaneSkipped { .. } => self.skip_lane(lane),
             Event::StopRequested { force, .. } => self.stop_lane(lane, *force),
+            Event::BranchMoved { agent: None, head, .. } => {
+                let has_checkpoint_gate = !self.plan.gates.checkpoint.is_empty();
+                self.lanes[lane.at()].stand_at(head, self.plan.lane(lane), has_checkpoint_gate);
+            }
             Event::JobPlanned { job } => self.job_planned(lane, job)?,
             Event::JobExited { job, exit, report, reading, transcript } => {
                 let (reading, transcript) = (reading.as_deref(), transcript.as_deref());
@@ -160,6 +164,8 @@ impl LaneState {
                 self.worktree = Some(worktree.clone());
             }
             Event::FailureNoted { agent: None, failure, .. } => self.failure = Some(failure.clone()),
+            // What a person did may be nowhere else: it outlives the merge.
+            Event::SnapshotTaken { reason: SnapshotReason::External, .. } => {}
             Event::SnapshotTaken { commit, reference, .. } => self.snapshots.push((reference.clone(), commit.clone())),
             Event::AgentMerged { head, .. } => self.head = Some(head.clone()),
             Event::LaneReset { base, .. } => self.reset(base, plan),
@@ -203,6 +209,26 @@ impl LaneState {
                 self.agents[agent].restart = RestartFrom::LaneHead;
                 self.ask_again(plan, agent);
             }
+        }
+    }
+
+    /// A person's commits are in it now, and are judged with what its agents brought.
+    fn stand_at(&mut self, head: &CommitId, plan: &Lane, has_checkpoint_gate: bool) {
+        self.head = Some(head.clone());
+        self.merging.rebuild = None;
+        let last = self.intake.agents().last().copied();
+        for agent in plan.round(Round::Implementation) {
+            let (shared, is_in_lane) = (plan.shares_worktree(agent), self.intake.has(agent));
+            let worker = &mut self.agents[agent];
+            match worker.step {
+                AgentStep::Ready if worker.failed_as_a_whole() && (shared || is_in_lane) => {}
+                AgentStep::Done if last == Some(agent) => {}
+                _ => continue,
+            }
+            worker.take_in(shared.then_some(head), has_checkpoint_gate);
+        }
+        for reviewer in plan.round(Round::Review) {
+            self.agents[reviewer].restart = RestartFrom::LaneHead;
         }
     }
 

@@ -156,6 +156,11 @@ impl AgentState {
         self.past.last().is_some_and(|failure| failure.task.is_some())
     }
 
+    /// Whether its last failure was of the whole of its work.
+    pub(crate) fn failed_as_a_whole(&self) -> bool {
+        self.past.last().is_some_and(|failure| failure.task.is_none())
+    }
+
     /// Whether it failed in the same way so often that trying the same again is hopeless.
     pub(crate) fn fails_alike(&self) -> bool {
         let last: Vec<&PastFailure> = self.past.iter().rev().take(ALIKE).collect();
@@ -277,6 +282,28 @@ impl AgentState {
             _ => return,
         }
         self.excused = true;
+    }
+
+    /// A person's work is taken into the lane in place of its own: from its branch, which is at `head`, or it is in the
+    /// lane already.
+    pub(crate) fn take_in(&mut self, head: Option<&CommitId>, has_checkpoint_gate: bool) {
+        self.step = match head {
+            Some(_) => AgentStep::Merging,
+            None if has_checkpoint_gate => AgentStep::Gating(Gate::Due),
+            None => AgentStep::Done,
+        };
+        self.head = head.cloned().or(self.head.take());
+        self.restart = RestartFrom::Here;
+        self.excused = true;
+    }
+
+    /// Whether it has something left to do in its worktree, whose changes it will commit.
+    pub(crate) fn is_at_a_task(&self) -> bool {
+        match self.step {
+            AgentStep::Done | AgentStep::Merging | AgentStep::Gating(_) => false,
+            AgentStep::Failed(_) | AgentStep::GaveUp(_) => self.failed_in_task(),
+            _ => true,
+        }
     }
 
     /// The worktree is another one, on another machine perhaps: what only the old one had is gone.

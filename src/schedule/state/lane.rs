@@ -122,6 +122,22 @@ impl LaneState {
         &self.agents
     }
 
+    /// Whether an agent is at a task in the worktree of `agent`, or of the lane; what else is changed there is committed
+    /// by no agent.
+    pub(crate) fn is_worked_on(&self, plan: &Lane, agent: Option<usize>) -> bool {
+        let at_a_task = |at: usize| plan.agents[at].round != Round::Implementation || self.agents[at].is_at_a_task();
+        let mut here = (0..self.agents.len()).filter(|&at| agent.map_or(plan.shares_worktree(at), |agent| agent == at));
+        here.any(at_a_task)
+    }
+
+    /// That a person moved the branch of the lane or of one of its agents; what was judged before is judged again.
+    pub(crate) fn branch_moved(&self, plan: &Lane, agent: Option<&AgentName>, head: CommitId) -> Vec<Event> {
+        let (lane, from, to) = (plan.id.clone(), self.stage, LaneStage::Implementation);
+        let moved = Event::BranchMoved { lane: lane.clone(), agent: agent.cloned(), head };
+        let back = Event::LaneMoved { lane, from, to };
+        std::iter::once(moved).chain((from > to).then_some(back)).collect()
+    }
+
     /// The commit that an agent began at. Agents that share the lane's worktree begin where the one before ended.
     pub fn start_of(&self, agent: usize) -> Option<&CommitId> {
         let before = || self.intake.merges().last().map(|(_, head)| head);

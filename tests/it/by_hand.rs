@@ -1,0 +1,174 @@
+//! What a person did in a worktree of a run that was not at work: it is judged and merged, or kept, and never counted by
+//! a gate without being merged.
+
+use crate::support::{Ended, TestEnv, wait_until};
+
+/// Where the lane works.
+fn worktree(env: &TestEnv, lane: &str) -> String {
+    env.lanekeeper(&["path", lane]).exits(0).stdout.trim().to_owned()
+}
+
+/// Runs a shell script in the worktree of `lane`.
+fn in_worktree(env: &TestEnv, lane: &str, script: &str) {
+    let place = worktree(env, lane);
+    let done = std::process::Command::new("sh")
+        .args(["-ec", script])
+        .current_dir(&place)
+        .envs([("GIT_AUTHOR_NAME", "P"), ("GIT_AUTHOR_EMAIL", "p@x"), ("GIT_COMMITTER_NAME", "P")])
+        .envs([("GIT_COMMITTER_EMAIL", "p@x"), ("GIT_EDITOR", "true")])
+        .output()
+        .expect("sh");
+    assert!(done.status.success(), "{script}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+const COMMIT_FIX: &str = "echo fix > fix.txt; git add fix.txt; git commit --quiet --message fix";
+
+fn overriding(env: &TestEnv) -> Ended {
+    env.resume(&[]).exits(5).hints("--on-conflict override");
+    env.resume(&["--on-conflict", "override"])
+}
+
+fn red() -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\nretries = 0\ntests = 'test -e fix.txt'\n\
+         command = 'echo run >> \"$SCRATCH/runs\"; echo a > a.txt'\n",
+    );
+    env.execute(&[]).exits(1);
+    env
+}
+
+#[test]
+fn a_commit_on_the_branch_of_a_lane_with_red_tests_is_judged_and_merged() {
+    let env = red();
+    in_worktree(&env, "A", COMMIT_FIX);
+    env.resume(&[]).exits(0);
+    assert!(env.holds("main", "fix.txt") && env.holds("main", "a.txt"));
+    assert_eq!(env.scratch("runs"), "run\n", "no agent was paid for it");
+}
+
+#[test]
+fn files_that_are_not_committed_are_asked_about_and_merged_where_that_is_wanted() {
+    let env = red();
+    in_worktree(&env, "A", "echo fix > fix.txt; echo b >> a.txt");
+    overriding(&env).exits(0);
+    assert_eq!((env.file_at("main", "fix.txt"), env.file_at("main", "a.txt")), ("fix".into(), "a\nb".into()));
+}
+
+#[test]
+fn what_a_gate_left_is_no_change_by_hand() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'echo a > a.txt'\n\
+         tests = 'echo junk > junk.txt; echo more >> a.txt; test -e \"$SCRATCH/green\"'\n",
+    );
+    env.execute(&[]).exits(1);
+    env.write("scratch/green", "");
+    env.resume(&[]).exits(0);
+    assert_eq!((env.holds("main", "junk.txt"), env.file_at("main", "a.txt")), (false, "a".into()));
+}
+
+/// B fails because its work conflicts with what A merged.
+fn conflicting(merge: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(&format!(
+        "merge = \"{merge}\"\n[[lane]]\nid = \"A\"\ncommand = 'wait-for b; echo a > same.txt'\n\
+         [[lane]]\nid = \"B\"\nretries = 0\n\
+         command = 'echo run >> \"$SCRATCH/runs\"; echo b > same.txt; touch \"$SCRATCH/b\"; wait-for a'\n"
+    ));
+    let run = env.start(&["--max-parallel", "2"]);
+    wait_until("A", || env.holds("main", "same.txt"));
+    env.write("scratch/a", "");
+    run.wait().exits(1);
+    env
+}
+
+const MERGE: &str = "git merge --quiet main >/dev/null || true; echo ab > same.txt; git add same.txt; \
+                     git commit --quiet --message merged";
+const REBASE: &str = "git rebase --quiet main >/dev/null 2>&1 || true; echo ab > same.txt; git add same.txt; \
+                      git rebase --continue >/dev/null 2>&1";
+
+#[test]
+fn a_conflict_that_was_settled_on_the_lanes_branch_is_settled() {
+    for style in ["merge", "squash", "rebase"] {
+        let env = conflicting(style);
+        in_worktree(&env, "B", MERGE);
+        env.resume(&[]).exits(0);
+        assert_eq!(
+            (env.file_at("main", "same.txt").as_str(), env.scratch("runs").as_str()),
+            ("ab", "run\n"),
+            "{style}"
+        );
+    }
+}
+
+#[test]
+fn a_rewritten_branch_is_asked_about_and_what_it_no_longer_has_is_kept() {
+    let env = conflicting("merge");
+    let before = env.git(&["rev-parse", "lane/P1/B"]);
+    in_worktree(&env, "B", REBASE);
+    overriding(&env).exits(0);
+    assert_eq!((env.file_at("main", "same.txt").as_str(), env.scratch("runs").as_str()), ("ab", "run\n"));
+    let kept = env.git(&["for-each-ref", "--contains", before.trim(), "refs/lanekeeper/checkpoint"]);
+    assert!(!kept.is_empty(), "the commits before the rebase are in no ref");
+}
+
+#[test]
+fn what_a_person_did_outlives_a_lane_that_is_built_again() {
+    let env = conflicting("merge");
+    in_worktree(&env, "B", COMMIT_FIX);
+    // It does not settle the conflict, so the lane is built again by its agent.
+    env.resume(&[]).exits(1);
+    env.resume(&[]).exits(0);
+    assert!(!env.holds("main", "fix.txt"));
+    let kept = env.git(&["for-each-ref", "--format=%(refname)", "refs/lanekeeper/checkpoint"]);
+    assert!(kept.lines().any(|name| env.holds(name, "fix.txt")), "{kept}");
+}
+
+#[test]
+fn a_fix_of_a_merge_whose_tests_failed_is_taken_from_its_detached_head() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\ncommand = 'wait-for b; echo a > a.txt'\n\
+         [[lane]]\nid = \"B\"\nretries = 0\ntests = 'test ! -e a.txt || test -e fix.txt'\n\
+         command = 'echo b > b.txt; touch \"$SCRATCH/b\"; wait-for a'\n",
+    );
+    let run = env.start(&["--max-parallel", "2"]);
+    wait_until("A", || env.holds("main", "a.txt"));
+    env.write("scratch/a", "");
+    run.wait().exits(1);
+    in_worktree(&env, "B", COMMIT_FIX);
+    env.resume(&[]).exits(0);
+    assert!(["a.txt", "b.txt", "fix.txt"].iter().all(|file| env.holds("main", file)));
+}
+
+#[test]
+fn only_what_was_judged_is_approved() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\napproval = [\"changes\"]\ncommand = 'echo a > a.txt'\n\
+         tests = 'ls >> \"$SCRATCH/judged\"; touch junk'\n",
+    );
+    env.execute(&[]).exits(3);
+    in_worktree(&env, "A", COMMIT_FIX);
+    env.lanekeeper(&["approve", "A"]).exits(5).says(&["changed by hand after it was judged"]).hints("--lane A");
+    env.lanekeeper(&["resume", "--lane", "A"]).exits(3);
+    assert!(env.scratch("judged").contains("fix.txt"), "{}", env.scratch("judged"));
+    env.lanekeeper(&["approve", "A", "--resume"]).exits(0);
+    assert!(env.holds("main", "fix.txt"));
+}
+
+#[test]
+fn an_agent_that_is_not_done_finds_what_a_person_committed() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'test -e fix.txt && echo a > a.txt'\n");
+    env.execute(&[]).exits(1);
+    let place = env.events("worktree_opened").into_iter().find(|event| event["agent"] == "agent").expect("one");
+    let place = place["worktree"]["path"].as_str().expect("a path").to_owned();
+    std::fs::write(std::path::Path::new(&place).join("fix.txt"), "fix\n").expect("a file");
+    env.git(&["-C", &place, "add", "fix.txt"]);
+    env.git(&["-C", &place, "commit", "--quiet", "--message", "fix"]);
+    env.resume(&[]).exits(0);
+    assert!(env.holds("main", "fix.txt") && env.holds("main", "a.txt"));
+    assert!(env.events("branch_moved").is_empty(), "the agent took it in");
+}
