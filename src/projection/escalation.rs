@@ -78,10 +78,10 @@ fn advice(kind: FailureKind) -> &'static str {
             "If the agent asked something, answer it in the plan or with -m, then resume. If its work may change nothing: `allow_empty = true`, and resume with --accept-plan-change."
         }
         FailureKind::Conflict => {
-            "Settle the conflict on the integration branch, then resume: the lane is built again on top of it."
+            "Merge the integration branch into the lane's in its worktree, commit, then resume: the lane is tested and merged without an agent."
         }
         FailureKind::Rejected => "Describe more precisely what is wanted, in the plan or with -m, then resume.",
-        _ => "Fix the cause (plan, environment or the lane's worktree), then resume; retries start over.",
+        _ => "Fix the cause (plan, environment, or the work with a commit in the lane's worktree), then resume; retries start over.",
     }
 }
 
@@ -204,7 +204,7 @@ mod tests {
         Attempts: 2 attempts (1 of 1 retries used by engineer)
         Impact: SL-2 depends on it; all work is in its worktree
 
-        1. Fix the cause (plan, environment or the lane's worktree), then resume; retries start over.
+        1. Fix the cause (plan, environment, or the work with a commit in the lane's worktree), then resume; retries start over.
            lanekeeper resume r1
         2. Start the lane over. Its work is saved first; rollback prints where.
            lanekeeper rollback r1 --lane SL-1
