@@ -1,6 +1,7 @@
 //! The prompts of agents: templates, which a repository can replace, and the values that they are filled with. Pure.
 
 mod commit;
+mod past;
 mod preview;
 mod values;
 
@@ -12,6 +13,7 @@ use minijinja::{AutoEscape, Environment, ErrorKind, Template, UndefinedBehavior}
 use crate::model::Round;
 
 pub use commit::{CommitValues, check_commit_message, commit_message};
+pub use past::PastFailures;
 pub use preview::{Prompt, check, preview};
 pub use values::{ReportValues, Values};
 
