@@ -403,13 +403,7 @@ impl Executor {
         Ok(described)
     }
 
-    fn prompt(
-        &self,
-        job: &JobId,
-        lane: LaneIndex,
-        agent: usize,
-        state: &RunState,
-    ) -> Result<String, ExecutorError> {
+    fn prompt(&self, job: &JobId, lane: LaneIndex, agent: usize, state: &RunState) -> Result<String, ExecutorError> {
         let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
         let (worker, who) = (&lane_state.agents()[agent], &plan.agents[agent]);
         let task = &who.tasks[worker.task];

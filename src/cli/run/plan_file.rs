@@ -85,14 +85,14 @@ impl PlanText {
         let options = ReadOptions { allow_unknown, ..*options };
         let source = Source { files: &files, beside: &self.beside, format, fallbacks, options };
         let mut reading = plan::read(&source, &load, &runners);
-        let place = &settings.prompts.value;
-        let (templates, mut faulty) = prompts::read(place);
+        let (templates, mut faulty) = prompts::read(&settings.prompts);
         reading.plan = reading.plan.map(|plan| settled(plan, settings, &catalogue, templates));
         faulty.extend(reading.plan.iter().flat_map(|plan| self.faulty_gates(plan)));
         faulty.extend(reading.plan.iter().flat_map(|plan| self.unknown_options(plan)));
-        faulty.extend(reading.plan.iter().filter_map(|plan| prompts::check(plan, place)));
+        faulty.extend(reading.plan.iter().flat_map(|plan| prompts::check(plan, &settings.prompts.value)));
         reading.plan = reading.plan.filter(|_| !faulty.iter().any(Diagnostic::is_error));
         reading.diagnostics.extend(faulty);
+        Diagnostic::sort(&mut reading.diagnostics);
         reading
     }
 
