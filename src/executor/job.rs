@@ -452,12 +452,11 @@ impl Executor {
 /// since.
 fn attempt_command(who: &Agent, runner: Option<&Runner>, session: Option<&Session>, files: &BriefFiles) -> CommandLine {
     let Some(runner) = runner else { return who.command.clone() };
-    let command = runner.invocation(&who.command, &who.options, session.map(|session| session.id.as_str()));
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let (prompt, attempt) = (text(&files.prompt()), text(&files.directory));
     let agent = files.status.parent().map(text).unwrap_or_default();
     let places = [("prompt_file", prompt.as_str()), ("attempt_directory", &attempt), ("agent_directory", &agent)];
-    Runner::filled(&command, &places)
+    runner.invocation(&who.command, &who.options, session.map(|session| session.id.as_str()), &places)
 }
 
 /// The agent's report: its status file, overridden by its result file.

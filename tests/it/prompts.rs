@@ -128,7 +128,9 @@ fn a_template_with_a_misspelt_name_is_named() {
     template(&env, "implementaton.md", "never used");
     template(&env, "Requirements.MD", "never used");
     template(&env, "review.txt", "never used");
-    ["team.md", "README", "scope.md", "scope.md~"].map(|name| template(&env, name, "may be there"));
+    for name in ["team.md", "README", "scope.md", "scope.md~"] {
+        template(&env, name, "may be there");
+    }
     let told = env.execute(&[]).exits(0).stderr;
     for (name, meant) in [("implementaton.md", "implementation.md"), ("Requirements.MD", "requirements.md")] {
         let warning = format!("{name}:1: warning: no prompt uses this template\n  help: did you mean `{meant}`?\n");
