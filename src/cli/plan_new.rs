@@ -7,15 +7,16 @@ use anyhow::Context as _;
 
 use super::args::NewPlan;
 use super::confirm::can_ask;
-use super::run::{PlanText, invalid, report};
+use super::run::PlanText;
 use super::{Context, ExitStatus, Hint, Result};
 use crate::fs::atomic;
 use crate::model::text::shell_line;
 use crate::model::{LaneId, PhaseId, PlanFormat};
-use crate::plan::ReadOptions;
-use crate::settings::Layer;
+use crate::plan::{Diagnostic, ReadOptions};
+use crate::settings::{Layer, Settings};
 
 /// What the plan is to say.
+#[derive(Clone)]
 struct Answers {
     phase: String,
     /// The id of each lane, and what it is called.
@@ -26,11 +27,11 @@ struct Answers {
 
 pub(super) fn run(context: &Context, arguments: &NewPlan) -> Result<ExitStatus> {
     let path = crate::settings::absolute(&context.directory, &arguments.file);
-    refuse_existing(&path, arguments)?;
+    refuse_target(&path, arguments)?;
     let settings = context.layers_anywhere(Layer::default())?.resolve(None);
     let runner = settings.runner.value.clone().unwrap_or_else(|| "claude".to_owned());
     let answers = if arguments.says_nothing() && can_ask(context) {
-        asked(context, runner)?
+        asked(context, &settings, &runner)?
     } else {
         Answers {
             phase: arguments.phase.as_ref().map_or_else(|| "P1".to_owned(), PhaseId::to_string),
@@ -39,13 +40,7 @@ pub(super) fn run(context: &Context, arguments: &NewPlan) -> Result<ExitStatus> 
             test: arguments.test.clone(),
         }
     };
-    let text = plan_text(&answers);
-    let reading = PlanText::of(&path, &text).read(&settings, &ReadOptions::default(), Some(PlanFormat::Toml));
-    if reading.plan.is_none() {
-        report(context, &reading.diagnostics);
-        return Err(invalid(&path, &reading.diagnostics));
-    }
-    atomic::rewrite(&path, text.as_bytes())?;
+    atomic::rewrite(&path, valid_text(&settings, &answers)?.as_bytes())?;
     let file = arguments.file.display().to_string();
     context.printer.out(format!(
         "Wrote {file}. Write the prompts, then:\n  {}\n  {}\n",
@@ -55,36 +50,94 @@ pub(super) fn run(context: &Context, arguments: &NewPlan) -> Result<ExitStatus> 
     Ok(ExitStatus::Done)
 }
 
-fn refuse_existing(path: &Path, arguments: &NewPlan) -> Result<()> {
-    if arguments.force || std::fs::symlink_metadata(path).is_err() {
-        return Ok(());
+/// The plan's text. Its faults have no place, because the file is not written yet.
+fn valid_text(settings: &Settings, answers: &Answers) -> Result<String> {
+    let text = plan_text(answers);
+    let reading =
+        PlanText::of(Path::new("/plan.toml"), &text).read(settings, &ReadOptions::default(), Some(PlanFormat::Toml));
+    if reading.plan.is_some() {
+        return Ok(text);
     }
+    let errors: Vec<Diagnostic> = reading.diagnostics.into_iter().filter(Diagnostic::is_error).collect();
+    let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
+    let help = errors.iter().find_map(|error| error.help.clone());
+    let error = ExitStatus::Usage.error(messages.join("\n"));
+    Err(match help {
+        Some(help) => error.hint(help),
+        None => error,
+    })
+}
+
+fn refuse_target(path: &Path, arguments: &NewPlan) -> Result<()> {
     let name = arguments.file.display();
-    Err(ExitStatus::Usage.error(format!("{name} exists already")).hint("name another file, or replace it: --force"))
+    let refused = |message: String, hint: String| Err(ExitStatus::Usage.error(message).hint(hint));
+    if let Some(extension) = path.extension().filter(|it| ["json", "yaml", "yml", "md"].iter().any(|other| it == other))
+    {
+        let message = format!("{name} would be a plan in TOML, and its name ends with .{}", extension.display());
+        return refused(message, format!("name it {}", arguments.file.with_extension("toml").display()));
+    }
+    if let Some(parent) = path.parent().filter(|parent| !parent.is_dir()) {
+        let create = shell_line(["mkdir", "-p", &parent.to_string_lossy()]);
+        return refused(format!("there is no directory {}", parent.display()), format!("create it: {create}"));
+    }
+    if path.is_dir() {
+        return refused(format!("{name} is a directory"), format!("name a file in it: {name}/plan.toml"));
+    }
+    if path.is_symlink() && !path.exists() {
+        let message = format!("{name} is a symbolic link to a file that does not exist");
+        return refused(message, "name another file, or remove the link".to_owned());
+    }
+    if path.exists() && !arguments.force {
+        return refused(format!("{name} exists already"), "name another file, or replace it: --force".to_owned());
+    }
+    Ok(())
 }
 
 /// Asks for each value; an empty answer takes what is proposed.
-fn asked(context: &Context, runner: String) -> Result<Answers> {
-    let ask = |question: &str, proposed: &str| -> Result<String> {
-        let shown = if proposed.is_empty() { String::new() } else { format!(" [{proposed}]") };
-        context.printer.out(format!("{question}{shown}: "))?;
-        let mut answer = String::new();
-        io::stdin().read_line(&mut answer).context("cannot read the answer")?;
-        Ok(Some(answer.trim()).filter(|answer| !answer.is_empty()).unwrap_or(proposed).to_owned())
-    };
-    let phase = ask("Id of the phase", "P1")?;
-    PhaseId::new(&phase).map_err(|error| ExitStatus::Usage.error(error.to_string()))?;
-    let mut names = Vec::new();
+fn asked(context: &Context, settings: &Settings, runner: &str) -> Result<Answers> {
+    let phase = ask(context, "Id of the phase", "P1", |text| {
+        PhaseId::new(text).map(|_| text.to_owned()).map_err(|error| ExitStatus::Usage.error(error.to_string()))
+    })?;
+    let mut names: Vec<String> = Vec::new();
     loop {
-        let name = ask(if names.is_empty() { "Name of a lane" } else { "Another lane, or nothing" }, "")?;
+        let question = if names.is_empty() { "Name of a lane" } else { "Another lane, or nothing" };
+        let name = ask(context, question, "", |name| {
+            let all = names.iter().cloned().chain(Some(name.to_owned()).filter(|name| !name.is_empty()));
+            lanes(&all.collect::<Vec<_>>()).map(|_| name.to_owned())
+        })?;
         if name.is_empty() {
             break;
         }
         names.push(name);
     }
-    let runner = ask("Runner of the agents", &runner)?;
-    let test = Some(ask("Command that must pass before a lane is merged, or nothing", "")?);
-    Ok(Answers { phase, lanes: lanes(&names)?, runner, test: test.filter(|test| !test.is_empty()) })
+    let mut answers = Answers { phase, lanes: lanes(&names)?, runner: runner.to_owned(), test: None };
+    answers.runner = ask(context, "Runner of the agents", runner, |name| {
+        valid_text(settings, &Answers { runner: name.to_owned(), ..answers.clone() }).map(|_| name.to_owned())
+    })?;
+    answers.test = ask(context, "Command that must pass before a lane is merged, or nothing", "", |line| {
+        let test = Some(line.to_owned()).filter(|line| !line.is_empty());
+        valid_text(settings, &Answers { test: test.clone(), ..answers.clone() }).map(|_| test)
+    })?;
+    Ok(answers)
+}
+
+/// Asks until `accept` takes the answer.
+fn ask<T>(context: &Context, question: &str, proposed: &str, accept: impl Fn(&str) -> Result<T>) -> Result<T> {
+    let shown = if proposed.is_empty() { String::new() } else { format!(" [{proposed}]") };
+    loop {
+        context.printer.out(format!("{question}{shown}: "))?;
+        let mut answer = String::new();
+        if io::stdin().read_line(&mut answer).context("cannot read the answer")? == 0 {
+            return Err(ExitStatus::Usage
+                .error("no answer; nothing was written")
+                .hint("flags answer the questions, too"));
+        }
+        let answer = Some(answer.trim()).filter(|answer| !answer.is_empty()).unwrap_or(proposed);
+        match accept(answer) {
+            Ok(accepted) => return Ok(accepted),
+            Err(error) => context.printer.note(format!("{error}. Try again.")),
+        }
+    }
 }
 
 /// An id for each name; without names one lane.

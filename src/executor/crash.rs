@@ -21,6 +21,8 @@ pub enum CrashPoint {
     AfterTask(&'static str),
     /// A worktree is saved and that is not recorded.
     Kept,
+    /// The pinned plan is replaced and that is not recorded.
+    PlanReplaced,
     /// A step of a rollback is done and is not written down; its word.
     RollbackStep(&'static str),
     /// The doctor has repaired something; the word of what was wrong.
@@ -28,7 +30,7 @@ pub enum CrashPoint {
 }
 
 impl CrashPoint {
-    /// Every point that a run may come to; the steps of a rollback and of the doctor are not among them.
+    /// Every point that a run may come to; those of a retry, a rollback and the doctor are not among them.
     pub fn all() -> impl Iterator<Item = Self> {
         let of_word = |&word| [Self::BeforeTask(word), Self::AfterTask(word)];
         [Self::BeforeSync, Self::AfterSync, Self::Kept].into_iter().chain(Action::WORDS.iter().flat_map(of_word))
@@ -50,6 +52,7 @@ impl CrashPoint {
             Self::BeforeTask(word) => format!("before_{word}"),
             Self::AfterTask(word) => format!("after_{word}"),
             Self::Kept => "kept".to_owned(),
+            Self::PlanReplaced => "plan_replaced".to_owned(),
             Self::RollbackStep(word) => format!("rollback_{word}"),
             Self::DoctorStep(word) => format!("doctor_{word}"),
         }

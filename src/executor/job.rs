@@ -20,7 +20,7 @@ use crate::model::{
     Transcript,
 };
 use crate::process::{self, Observation};
-use crate::prompt::{ReportValues, Templates, Values};
+use crate::prompt::{PastFailures, ReportValues, Templates, Values};
 use crate::schedule::RunState;
 use crate::store::lane_files;
 use crate::timing::TARGET;
@@ -358,7 +358,7 @@ impl Executor {
         let files = BriefFiles { directory, status, report };
         let base = lane_state.base().cloned().unwrap_or_else(|| self.facts.base_commit.clone());
         let failures = worker.failure_context(&task.id);
-        let prompt = self.prompt(job, lane, agent, state, &failures)?;
+        let prompt = self.prompt(job, lane, agent, state)?;
         let brief = Brief {
             run: &self.facts.run_id,
             phase: &self.plan.phase,
@@ -416,21 +416,15 @@ impl Executor {
         Ok(described)
     }
 
-    fn prompt(
-        &self,
-        job: &JobId,
-        lane: LaneIndex,
-        agent: usize,
-        state: &RunState,
-        failures: &[String],
-    ) -> Result<String, ExecutorError> {
+    fn prompt(&self, job: &JobId, lane: LaneIndex, agent: usize, state: &RunState) -> Result<String, ExecutorError> {
         let (lane_state, plan) = (state.lane(lane), self.plan.lane(lane));
         let (worker, who) = (&lane_state.agents()[agent], &plan.agents[agent]);
+        let task = &who.tasks[worker.task];
         let base = lane_state.base().unwrap_or(&self.facts.base_commit);
         let head = worker.head.as_ref().or(lane_state.head()).unwrap_or(base);
         let before = job.number.checked_sub(1).filter(|&number| number > 0);
         let last_words = before.map(|number| self.last_words(&JobId { number, ..job.clone() }, LAST_WORDS));
-        let last_words = last_words.unwrap_or_default();
+        let past = PastFailures::new(&worker.lessons(&task.id), last_words.unwrap_or_default());
         let (reports, remarks) = (self.reports(lane, state), lane_state.remarks());
         let values = Values {
             base: base.as_str(),
@@ -440,13 +434,13 @@ impl Executor {
             remarks: &remarks,
             done: who.tasks[..worker.task].iter().map(crate::model::Task::title).collect(),
             changed: &worker.changed,
-            last_words: &last_words,
-            complaints: worker.past.last().map_or(&[], |failure| failure.complaints.as_slice()),
+            last_words: &past.last_words,
+            complaints: &past.complaints,
             attempt: job.number,
-            failures,
+            failures: &past.failures,
             last_chance: worker.rolled_back,
             salvaged: worker.salvaged.last().map(String::as_str),
-            ..Values::planned(&self.plan, plan, agent, &who.tasks[worker.task])
+            ..Values::planned(&self.plan, plan, agent, task)
         };
         Ok(Templates::new(&self.plan.prompts)?.render(who.round, &values)?)
     }
@@ -471,12 +465,11 @@ impl Executor {
 /// since.
 fn attempt_command(who: &Agent, runner: Option<&Runner>, session: Option<&Session>, files: &BriefFiles) -> CommandLine {
     let Some(runner) = runner else { return who.command.clone() };
-    let command = runner.invocation(&who.command, &who.options, session.map(|session| session.id.as_str()));
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let (prompt, attempt) = (text(&files.prompt()), text(&files.directory));
     let agent = files.status.parent().map(text).unwrap_or_default();
     let places = [("prompt_file", prompt.as_str()), ("attempt_directory", &attempt), ("agent_directory", &agent)];
-    Runner::filled(&command, &places)
+    runner.invocation(&who.command, &who.options, session.map(|session| session.id.as_str()), &places)
 }
 
 /// The agent's report: its status file, overridden by its result file.

@@ -154,27 +154,39 @@ impl Runner {
     }
 
     /// What is run for an agent with this `command` and these `options`, in `session` if there is one that can be
-    /// continued. An agent with its own command gets that as it is.
-    pub fn invocation(&self, command: &CommandLine, options: &AgentOptions, session: Option<&str>) -> CommandLine {
+    /// continued, with `places` as in [`Runner::filled`]. Values of options stay as they are. An agent with its own command
+    /// gets none of them.
+    pub fn invocation(
+        &self,
+        command: &CommandLine,
+        options: &AgentOptions,
+        session: Option<&str>,
+        places: &[(&str, &str)],
+    ) -> CommandLine {
         if *command != self.command {
-            return command.clone();
+            return Self::filled(command, places);
         }
-        let added = self.option_arguments(options);
-        let continuation = session.and(self.continuation.as_ref()).cloned().unwrap_or_default();
-        let arguments = match (session.and(self.continue_command.as_ref()), command) {
-            (Some(whole), _) => [whole.as_slice(), &added].concat(),
-            (None, CommandLine::Arguments(arguments)) => [arguments.as_slice(), &added, &continuation].concat(),
+        let continuation = session.and(self.continuation.as_ref()).map_or(&[][..], Vec::as_slice);
+        let (before, after) = match (session.and(self.continue_command.as_ref()), command) {
+            (Some(whole), _) => (whole, &[][..]),
+            (None, CommandLine::Arguments(arguments)) => (arguments, continuation),
             (None, CommandLine::Shell(_)) => return command.clone(),
         };
-        Self::filled(&CommandLine::Arguments(arguments), &[("session", session.unwrap_or_default())])
+        let places = [&[("session", session.unwrap_or_default())], places].concat();
+        let fill = |arguments: &[String]| arguments.iter().map(|argument| fill(argument, &places)).collect();
+        let parts: [Vec<String>; 3] = [fill(before), self.option_arguments(options, &places), fill(after)];
+        CommandLine::Arguments(parts.concat())
     }
 
-    fn option_arguments(&self, options: &AgentOptions) -> Vec<String> {
-        let fill = |(name, value): (&str, String)| {
-            let arguments = self.options.get(name)?;
-            Some(arguments.iter().map(|argument| argument.replace("{value}", &value)).collect::<Vec<_>>())
+    fn option_arguments(&self, options: &AgentOptions, places: &[(&str, &str)]) -> Vec<String> {
+        let filled = |argument: &String, value: &str| {
+            argument.split("{value}").map(|part| fill(part, places)).collect::<Vec<_>>().join(value)
         };
-        options.given().into_iter().filter_map(fill).flatten().collect()
+        let arguments = |(name, value): (&str, String)| {
+            let arguments = self.options.get(name)?;
+            Some(arguments.iter().map(|argument| filled(argument, &value)).collect::<Vec<_>>())
+        };
+        options.given().into_iter().filter_map(arguments).flatten().collect()
     }
 
     /// The options of an agent with this `command` that the runner has no arguments for.
@@ -186,14 +198,17 @@ impl Runner {
 
     /// `command` with values in the place of `{name}` in its arguments. A shell line stays as it is (SPEC §13).
     pub fn filled(command: &CommandLine, values: &[(&str, &str)]) -> CommandLine {
-        let fill = |argument: &String| {
-            values.iter().fold(argument.clone(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
-        };
         match command {
             CommandLine::Shell(_) => command.clone(),
-            CommandLine::Arguments(arguments) => CommandLine::Arguments(arguments.iter().map(fill).collect()),
+            CommandLine::Arguments(arguments) => {
+                CommandLine::Arguments(arguments.iter().map(|argument| fill(argument, values)).collect())
+            }
         }
     }
+}
+
+fn fill(text: &str, values: &[(&str, &str)]) -> String {
+    values.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
 }
 
 word_enum! {
@@ -379,15 +394,18 @@ mod tests {
         let runner = text.or(known()).complete().unwrap();
         assert_eq!(runner.command.to_string(), "agent --print --model small");
         let none = AgentOptions::default();
-        let run = |options, session| runner.invocation(&runner.command, options, session).to_string();
+        let places = [("prompt_file", "/p")];
+        let run = |options, session| runner.invocation(&runner.command, options, session, &places).to_string();
         assert_eq!(run(&none, Some("s1")), "agent --print --model small --resume s1");
         let options = AgentOptions { effort: Some("high".into()), max_turns: Some(7), ..none.clone() };
         assert_eq!(run(&options, None), "agent --print --model small '--effort=high'");
         assert_eq!(run(&options, Some("s1")), "agent --print --model small '--effort=high' --resume s1");
+        let literal = AgentOptions { effort: Some("{session}{prompt_file}{value}".into()), ..none.clone() };
+        assert!(run(&literal, Some("s1")).contains("'--effort={session}{prompt_file}{value}' --resume s1"));
         assert_eq!(runner.unknown_options(&runner.command, &options), ["max_turns"]);
         assert!(runner.tells_tool_calls() && !runner.key.is_empty());
         let mine = CommandLine::Arguments(words(&["mine"]));
-        assert_eq!(runner.invocation(&mine, &options, Some("s1")), mine);
+        assert_eq!(runner.invocation(&mine, &options, Some("s1"), &places), mine);
         assert_eq!(runner.unknown_options(&mine, &options), ["effort", "max_turns"]);
     }
 
@@ -396,7 +414,7 @@ mod tests {
         let text = RunnerText { command: Some(CommandLine::Shell("mine {session}".into())), ..RunnerText::default() };
         let runner = text.or(known()).complete().unwrap();
         assert!(runner.tells_tool_calls() && runner.key.is_empty() && runner.program.is_none());
-        assert_eq!(runner.invocation(&runner.command, &AgentOptions::default(), Some("s1")), runner.command);
+        assert_eq!(runner.invocation(&runner.command, &AgentOptions::default(), Some("s1"), &[]), runner.command);
         assert_eq!(RunnerText::default().complete(), None);
     }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::source_text::{SourceText, Span};
 use crate::model::safe_text::visible_line;
 
 /// How bad a fault is.
@@ -36,8 +37,9 @@ pub struct Diagnostic {
     pub path: String,
     /// From 1.
     pub line: usize,
-    /// From 1, in characters.
-    pub column: usize,
+    /// From 1, in characters, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
     /// What is wrong, with the offending text.
     pub message: String,
     /// What to do about it.
@@ -58,7 +60,7 @@ impl Diagnostic {
         excerpt: Excerpt,
     ) -> Self {
         let (path, message, help) = (path.to_owned(), visible_line(message), help.map(visible_line));
-        Self { severity, path, line: place.0, column: place.1, message, help, excerpt }
+        Self { severity, path, line: place.0, column: Some(place.1), message, help, excerpt }
     }
 
     /// That `gate` is at fault, at the first place where one of `files`, each with its path and its text, holds its first
@@ -80,7 +82,23 @@ impl Diagnostic {
     /// A fault of the file at `path`, which holds `text`, in `line`, which counts from 1.
     pub fn at_line(severity: Severity, path: &str, text: &str, line: usize, message: &str, help: &str) -> Self {
         let excerpt = Excerpt::new(text.lines().nth(line - 1).unwrap_or_default(), 0);
-        Self::new(severity, path, (line, 1), message, Some(help), excerpt)
+        Self { column: None, ..Self::new(severity, path, (line, 1), message, Some(help), excerpt) }
+    }
+
+    /// The same at the byte `offset` of `text`.
+    pub fn at_offset(severity: Severity, path: &str, text: &str, offset: usize, message: &str, help: &str) -> Self {
+        SourceText::new(path, text).diagnostic(severity, Span::new(offset, offset), message, Some(help))
+    }
+
+    /// Sorts by line within each file; the files stay in the order in which they come first.
+    pub fn sort(all: &mut [Self]) {
+        let mut files: Vec<String> = Vec::new();
+        for fault in all.iter() {
+            if !files.contains(&fault.path) {
+                files.push(fault.path.clone());
+            }
+        }
+        all.sort_by_key(|fault| (files.iter().position(|file| *file == fault.path), fault.line));
     }
 
     /// Whether the plan cannot be used because of this.
@@ -89,13 +107,16 @@ impl Diagnostic {
     }
 }
 
-/// `plan.toml:12:5: error: …`, the line with a caret below, and the help on a line of its own.
+/// `plan.toml:12:5: error: …`, the line with a caret below where the column is known, and the help on a line of its own.
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { severity, path, line, column, message, help, excerpt } = self;
-        write!(f, "{path}:{line}:{column}: {severity}: {message}")?;
+        write!(f, "{path}:{line}:")?;
+        column.map_or(Ok(()), |column| write!(f, "{column}:"))?;
+        write!(f, " {severity}: {message}")?;
         if !excerpt.text.trim().is_empty() {
-            write!(f, "\n    {}\n    {}^", excerpt.text, excerpt.indent())?;
+            write!(f, "\n    {}", excerpt.text)?;
+            column.map_or(Ok(()), |_| write!(f, "\n    {}^", excerpt.indent()))?;
         }
         help.as_ref().map_or(Ok(()), |help| write!(f, "\n  help: {help}"))
     }

@@ -1,7 +1,7 @@
 //! The collection of a plan's faults: reading never stops at the first.
 
 use std::cell::RefCell;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::source_text::{SourceText, Span};
@@ -16,6 +16,8 @@ pub(super) struct Faults<'a> {
     pub(super) source: SourceText<'a>,
     unknown_keys: Severity,
     found: RefCell<Found>,
+    /// The lanes that a matrix stands for and its values, each with what the text has in its place.
+    copies: RefCell<HashMap<String, String>>,
 }
 
 #[derive(Default)]
@@ -30,7 +32,7 @@ struct Found {
 
 impl<'a> Faults<'a> {
     pub(super) fn new(source: SourceText<'a>) -> Self {
-        Self { source, unknown_keys: Severity::Error, found: RefCell::default() }
+        Self { source, unknown_keys: Severity::Error, found: RefCell::default(), copies: RefCell::default() }
     }
 
     /// Keys that are not known are ignored with a warning (`--allow-unknown`).
@@ -76,9 +78,21 @@ impl<'a> Faults<'a> {
         self.errors() >= MAX_LISTED
     }
 
+    /// From now on a fault whose message differs only in these words, as it is one of each copy of a lane, is noted once.
+    pub(super) fn note_copies<'w>(&self, in_text: &str, words: impl IntoIterator<Item = &'w String>) {
+        self.copies.borrow_mut().extend(words.into_iter().map(|word| (word.clone(), in_text.to_owned())));
+    }
+
+    /// The words of the message, as they are in the text.
+    fn without_copies(&self, message: &str) -> String {
+        let copies = self.copies.borrow();
+        let words = message.split(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '.' | '_' | '-'));
+        words.map(|word| copies.get(word).map_or(word, String::as_str)).collect::<Vec<_>>().join(" ")
+    }
+
     fn add(&self, severity: Severity, span: Span, message: &str, help: Option<&str>) {
         let found = &mut *self.found.borrow_mut();
-        if !found.seen.insert((span.start, message.to_owned())) {
+        if !found.seen.insert((span.start, self.without_copies(message))) {
             return;
         }
         let count = if severity == Severity::Error { &mut found.errors } else { &mut found.warnings };

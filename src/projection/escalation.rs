@@ -131,7 +131,7 @@ fn tried(lane: &LaneHistory) -> String {
     match lane.counted_retries().next_back() {
         None if lane.attempts() == 0 => "none".to_owned(),
         None => format!("{attempts}, no retry"),
-        Some(last) => format!("{attempts} ({} retries used by {})", last.used(), last.agent),
+        Some(last) => format!("{attempts} ({}: retry {})", last.agent, last.used()),
     }
 }
 
@@ -201,7 +201,7 @@ mod tests {
 
         Reason: TypeError: undefined is not a function
         Stage: IMPLEMENTATION, on branch lane/P1/SL-1 in /w/P1-SL-AUTH-20251227/SL-1/code
-        Attempts: 2 attempts (1 of 1 retries used by engineer)
+        Attempts: 2 attempts (engineer: retry 1 of 1)
         Impact: SL-2 depends on it; all work is in its worktree
 
         1. Fix the cause (plan, environment, or the work with a commit in the lane's worktree), then resume; retries start over.

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use minijinja::value::Serde;
 use serde::Serialize;
 
-use super::{PromptError, check_variables, environment, names};
+use super::{PromptError, check_variables, environment, names, render};
 
 /// As messages call the template.
 const NAME: &str = "commit_message";
@@ -31,8 +30,7 @@ pub struct CommitValues<'a> {
 pub fn commit_message(template: &str, values: &CommitValues<'_>) -> Result<String, PromptError> {
     let mut environment = environment();
     environment.add_template(NAME, template)?;
-    let text = environment.get_template(NAME)?.render(minijinja::Value::from(Serde(values)))?;
-    Ok(text.trim().to_owned())
+    Ok(render(&environment.get_template(NAME)?, values)?.trim().to_owned())
 }
 
 /// What is wrong with a template, whatever is committed.
@@ -60,8 +58,7 @@ pub fn check_commit_message(template: &str) -> Result<(), PromptError> {
     let of_squash = CommitValues { lane_name: "", task: "", files: &[], ..values.clone() };
     for values in [&values, &of_squash] {
         if commit_message(template, values)?.is_empty() {
-            let reason = "the message may be empty: use for example `lane` and `task_name`".to_owned();
-            return Err(PromptError { template: NAME.to_owned(), line: 1, reason });
+            return Err(PromptError::of(NAME, "the message may be empty: use for example `lane` and `task_name`"));
         }
     }
     Ok(())

@@ -1,18 +1,24 @@
 //! The prompts of agents: templates, which a repository can replace, and the values that they are filled with. Pure.
 
+mod check;
 mod commit;
+mod past;
 mod preview;
 mod values;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 
 use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, ErrorKind, Template, UndefinedBehavior};
+use serde::Serialize;
 
 use crate::model::Round;
 
+pub use check::check;
 pub use commit::{CommitValues, check_commit_message, commit_message};
-pub use preview::{Prompt, check, preview};
+pub use past::PastFailures;
+pub use preview::{Prompt, preview};
 pub use values::{ReportValues, Values};
 
 /// The templates that Lanekeeper includes, by name. Those of the rounds include the others.
@@ -38,27 +44,69 @@ pub struct PromptError {
     pub template: String,
     /// From 1.
     pub line: usize,
+    /// The byte of the template's text, where it is known.
+    pub offset: Option<usize>,
     pub reason: String,
+}
+
+impl PromptError {
+    /// A fault of a template as a whole.
+    fn of(template: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { template: template.into(), line: 1, offset: None, reason: reason.into() }
+    }
 }
 
 impl From<minijinja::Error> for PromptError {
     fn from(error: minijinja::Error) -> Self {
-        let (template, line) = (error.name().unwrap_or("template").to_owned(), error.line().unwrap_or(1));
-        let inner = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<minijinja::Error>());
-        match inner.filter(|_| error.kind() == ErrorKind::BadInclude) {
-            Some(inner) => Self {
-                template: inner.name().unwrap_or(&template).to_owned(),
-                line: inner.line().unwrap_or(line),
-                reason: reason(inner),
-            },
-            None => Self { reason: reason(&error), template, line },
-        }
+        let cause = cause(&error);
+        let name = cause.name().or(error.name()).unwrap_or("template");
+        let line = cause.line().or(error.line()).unwrap_or(1);
+        Self { line, offset: cause.range().map(|range| range.start), ..Self::of(name, reason(cause)) }
     }
+}
+
+/// The error in the template that is included, however deeply.
+fn cause(error: &minijinja::Error) -> &minijinja::Error {
+    let inner = std::error::Error::source(error).and_then(|source| source.downcast_ref::<minijinja::Error>());
+    inner.filter(|_| error.kind() == ErrorKind::BadInclude).map_or(error, cause)
 }
 
 fn reason(error: &minijinja::Error) -> String {
     let detail = error.detail().map(|detail| format!(": {detail}")).unwrap_or_default();
-    format!("{}{detail}", error.kind())
+    match error.kind() {
+        ErrorKind::OutOfFuel => "the template takes too many steps, perhaps in a loop".to_owned(),
+        ErrorKind::WriteFailure => format!("the template makes a text of more than {} MiB", MOST_TEXT >> 20),
+        kind => format!("{kind}{detail}"),
+    }
+}
+
+/// Steps of rendering one text; the library counts 64 bytes that are made as one, so this also limits the memory.
+const MOST_STEPS: u64 = 2_000_000;
+
+/// The most bytes of one text: as many as the text of a plan may have.
+const MOST_TEXT: usize = 16 << 20;
+
+/// A text that is being made.
+struct Text(Vec<u8>);
+
+impl io::Write for Text {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > MOST_TEXT {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn render(template: &Template<'_, '_>, values: &impl Serialize) -> Result<String, PromptError> {
+    let mut text = Text(Vec::new());
+    template.render_captured_to(minijinja::Value::from(Serde(values)), &mut text)?;
+    Ok(String::from_utf8_lossy(&text.0).into_owned())
 }
 
 /// The templates of a run: those that Lanekeeper includes, and those that the repository puts in their place or adds.
@@ -86,29 +134,16 @@ impl<'t> Templates<'t> {
     /// # Errors
     /// What the template does wrong with these values.
     pub fn render(&self, round: Round, values: &Values<'_>) -> Result<String, PromptError> {
-        let template = self.environment.get_template(&format!("{round}.md"))?;
-        let text = template.render(minijinja::Value::from(Serde(values)))?;
+        let text = render(&self.environment.get_template(&format!("{round}.md"))?, values)?;
         Ok(format!("{}\n", text.trim()))
     }
 
-    /// What is wrong with the prompts of an agent of `round`, whatever happens to it: a variable that does not exist, or
-    /// a retry that gets the same prompt as its first attempt.
-    ///
     /// # Errors
-    /// The first fault.
-    pub fn check(&self, round: Round, first: &Values<'_>) -> Result<(), PromptError> {
-        let known = names(first);
-        let check = |template: &Template<'_, '_>| check_variables(&self.environment, template, &known);
-        self.environment.templates().try_for_each(|(_, template)| check(&template))?;
-        let failures = ["what failed".to_owned()];
-        let second = Values { attempt: 2, failures: &failures, ..first.clone() };
-        let last = Values { salvaged: Some("refs/x"), remarks: &failures, last_chance: true, ..second.clone() };
-        self.render(round, &last)?;
-        if self.render(round, first)? != self.render(round, &second)? {
-            return Ok(());
-        }
-        let reason = "a retry gets the same prompt as the first attempt: include `history.md`, or use `failures`";
-        Err(PromptError { template: format!("{round}.md"), line: 1, reason: reason.to_owned() })
+    /// A variable that does not exist, in any template.
+    fn check_variables(&self, values: &Values<'_>) -> Result<(), PromptError> {
+        let known = names(values);
+        let check = |(_, template): (_, Template<'_, '_>)| check_variables(&self.environment, &template, &known);
+        self.environment.templates().try_for_each(check)
     }
 }
 
@@ -117,6 +152,7 @@ fn environment<'t>() -> Environment<'t> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::None);
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    environment.set_fuel(Some(MOST_STEPS));
     environment
 }
 
@@ -129,13 +165,14 @@ fn check_variables(
     unknown.retain(|name| !known.contains(name) && environment.globals().all(|(global, _)| global != *name));
     unknown.sort();
     let Some(name) = unknown.first() else { return Ok(()) };
-    let line = template.source().lines().position(|line| line.contains(name)).map_or(1, |at| at + 1);
+    let offset = template.source().find(name.as_str());
+    let line = offset.map_or(1, |offset| template.source()[..offset].matches('\n').count() + 1);
     let reason = format!("`{name}` is none of {}", known.iter().cloned().collect::<Vec<_>>().join(", "));
-    Err(PromptError { template: template.name().to_owned(), line, reason })
+    Err(PromptError { line, offset, ..PromptError::of(template.name(), reason) })
 }
 
 /// The names that templates can use.
-fn names(values: &impl serde::Serialize) -> BTreeSet<String> {
+fn names(values: &impl Serialize) -> BTreeSet<String> {
     match serde_json::to_value(values) {
         Ok(serde_json::Value::Object(fields)) => fields.into_iter().map(|(name, _)| name).collect(),
         _ => BTreeSet::new(),

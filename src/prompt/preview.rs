@@ -1,4 +1,4 @@
-//! The prompts of a plan's agents before a run: to show them, and to check the repository's templates.
+//! The prompts of a plan's agents before a run.
 
 use serde::Serialize;
 
@@ -28,22 +28,8 @@ pub fn preview<'p>(plan: &'p Plan) -> Result<Vec<Prompt<'p>>, PromptError> {
     tasks(plan).map(prompt).collect()
 }
 
-/// Renders what each agent of the plan gets at its first and at a later attempt, if the repository has templates.
-///
-/// # Errors
-/// What is wrong with a template.
-pub fn check(plan: &Plan) -> Result<(), PromptError> {
-    if plan.prompts.is_empty() {
-        return Ok(());
-    }
-    let templates = Templates::new(&plan.prompts)?;
-    tasks(plan).try_for_each(|(lane, agent, task)| {
-        templates.check(lane.agents[agent].round, &Values::planned(plan, lane, agent, task))
-    })
-}
-
 /// Every task that is an agent's, with its lane and the place of its agent in it.
-fn tasks<'p>(plan: &'p Plan) -> impl Iterator<Item = (&'p Lane, usize, &'p Task)> {
+pub(super) fn tasks<'p>(plan: &'p Plan) -> impl Iterator<Item = (&'p Lane, usize, &'p Task)> {
     let of_agent = |lane: &'p Lane, agent: usize| {
         let tasks = lane.agents[agent].tasks.iter().filter(|task| !task.kind.is_human());
         tasks.map(move |task| (lane, agent, task))

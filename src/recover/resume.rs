@@ -1,9 +1,12 @@
 //! Resumes a run: replays its log, checks its plan, refuses what may not be resumed (SPEC §9, seed 001).
 
 use std::collections::HashSet;
+use std::io;
 use std::sync::Arc;
 
 use crate::event::{Event, Record, RunOutcome, RunStarted};
+use crate::fs::regular_file;
+use crate::model::digest::sha256;
 use crate::model::{JobId, LaneId, Plan, RunId};
 use crate::process::{self, Observation, ProcessError};
 use crate::schedule::{Fault, RunState};
@@ -67,6 +70,20 @@ impl<'a> PlanOnRecord<'a> {
     pub fn is_foreign(&self, sha256: &str) -> bool {
         !self.pinned.is_empty() && self.pinned != sha256
     }
+}
+
+/// What the pinned plan's file holds, or held before a process died that replaced it and did not record that.
+///
+/// # Errors
+/// That the file cannot be read.
+pub fn pinned_text(directory: &RunDirectory, records: &[Record]) -> io::Result<Vec<u8>> {
+    let text = regular_file::read(directory.plan())?;
+    let on_record = PlanOnRecord::of(records);
+    if !on_record.is_foreign(&sha256(&text)) {
+        return Ok(text);
+    }
+    let previous = regular_file::read(directory.previous_plan()).ok();
+    Ok(previous.filter(|previous| !on_record.is_foreign(&sha256(previous))).unwrap_or(text))
 }
 
 /// Closes the jobs that started according to the log and of which nothing is on disk, because the run's directory was

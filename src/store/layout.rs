@@ -189,6 +189,11 @@ impl RunDirectory {
         self.directory().join("plan.json")
     }
 
+    /// The pinned plan before it was replaced last.
+    pub fn previous_plan(&self) -> PathBuf {
+        self.directory().join("plan.previous.json")
+    }
+
     /// A job's directory: its specification, output and exit.
     pub fn job(&self, job: &JobId) -> PathBuf {
         self.directory().join(job.directory())

@@ -153,3 +153,14 @@ fn the_name_of_a_run_whose_results_are_there_is_not_taken_again() {
     env.execute(&["--run-id=r2"]).exits(0);
     assert!(env.holds("main", "y.txt"));
 }
+
+#[test]
+fn findings_come_in_the_order_of_the_lines() {
+    let env = TestEnv::new();
+    let lane = |id: &str, key: &str| format!("[[lane]]\nid = \"{id}\"\n{key}\ncommand = 'true'\n");
+    env.plan(&format!("{}{}", lane("A", "effort = \"high\""), lane("B", "tests = [\"ls || true\"]")));
+    let plan = env.path("plan.toml");
+    let told = env.lanekeeper(&["plan", "check", plan.to_str().expect("UTF-8")]).exits(0).stderr;
+    let place = |place: &str| told.find(&format!("plan.toml:{place}: warning"));
+    assert!(place("4").is_some() && place("4") < place("8:11"), "{told}");
+}

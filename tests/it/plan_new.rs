@@ -1,6 +1,8 @@
 //! `plan new`: a plan to start from.
 
-use crate::support::TestEnv;
+use std::process::Command;
+
+use crate::support::{Terminal, TestEnv};
 
 #[test]
 fn the_plan_is_valid_and_says_what_the_flags_say() {
@@ -43,5 +45,64 @@ fn what_makes_no_plan_is_refused_and_writes_nothing() {
     env.lanekeeper(&["plan", "new", "x.toml", "--lane", "a b", "--lane", "a  b"]).exits(2).says(&["the id `a-b`"]);
     env.lanekeeper(&["plan", "new", "x.toml", "--lane", "?"]).exits(2).says(&["no id"]);
     env.lanekeeper(&["plan", "new", "x.toml", "--runner", "claud"]).exits(2).says(&["there is no runner `claud`"]);
+    let unbalanced = env.lanekeeper(&["plan", "new", "x.toml", "--test", "echo \""]).exits(2).stderr;
+    assert!(unbalanced.contains("error: the shell refuses the gate") && !unbalanced.contains(".toml"), "{unbalanced}");
     assert!(!env.path("repo/x.toml").exists());
+}
+
+#[test]
+fn a_file_that_cannot_be_the_plan_is_refused_with_what_to_do() {
+    let env = TestEnv::new();
+    let new = |file: &str| env.lanekeeper(&["plan", "new", file, "--force"]).exits(2);
+    new("p.json").says(&["p.json would be a plan in TOML"]).hints("name it p.toml");
+    new("a/b/p.toml").says(&["there is no directory"]).hints("mkdir -p");
+    std::os::unix::fs::symlink("nowhere", env.path("repo/link.toml")).expect("a link");
+    new("link.toml").says(&["link.toml is a symbolic link to a file that does not exist"]).hints("remove the link");
+    assert!(env.path("repo/link.toml").is_symlink());
+    std::fs::create_dir(env.path("repo/plans")).expect("a directory");
+    new("plans").says(&["plans is a directory"]).hints("plans/plan.toml");
+}
+
+/// `plan new` on a terminal.
+fn on_a_terminal(env: &TestEnv) -> Terminal {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lanekeeper"));
+    env.pin(&mut command).args(["plan", "new"]);
+    Terminal::asking(command)
+}
+
+#[test]
+fn a_wrong_answer_is_asked_for_again() {
+    let env = TestEnv::new();
+    let mut terminal = on_a_terminal(&env);
+    for (question, answer) in [
+        ("Id of the phase [P1]: ", "../x"),
+        ("Try again.\nId of the phase [P1]:", "P7"),
+        ("Name of a lane:", "?"),
+        ("no id can be made of the lane's name `?`. Try again.\nName of a lane:", "Ledger schema"),
+        ("Another lane, or nothing:", "Ledger  schema"),
+        ("two lanes would have the id `ledger-schema`. Try again.\nAnother lane, or nothing:", ""),
+        ("Runner of the agents [claude]:", "claud"),
+        ("there is no runner `claud`. Try again.\nRunner of the agents [claude]:", ""),
+        ("Command that must pass before a lane is merged, or nothing:", "echo \""),
+        ("Try again.\nCommand that must pass before a lane is merged, or nothing:", "make test"),
+    ] {
+        terminal.wait_for(question.trim_end());
+        terminal.enter(answer);
+    }
+    assert_eq!(terminal.end(), Some(0), "{}", terminal.text());
+    let plan = env.read("repo/plan.toml");
+    for line in ["phase = \"P7\"", "id = \"ledger-schema\"", "runner = \"claude\"", "tests = [\"make test\"]"] {
+        assert!(plan.contains(line), "{line}: {plan}");
+    }
+    assert_eq!(plan.matches("[[lane]]").count(), 1);
+}
+
+#[test]
+fn without_an_answer_nothing_is_written() {
+    let env = TestEnv::new();
+    let mut terminal = on_a_terminal(&env);
+    terminal.wait_for("Id of the phase");
+    terminal.enter("P7\n\u{4}");
+    assert_eq!(terminal.end(), Some(2), "{}", terminal.text());
+    assert!(!env.path("repo/plan.toml").exists());
 }

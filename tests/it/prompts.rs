@@ -85,10 +85,20 @@ fn a_template_of_the_repository_is_pinned_when_the_run_starts() {
 #[test]
 fn a_faulty_template_is_refused_with_its_place_before_anything_starts() {
     let cases = [
-        ("implementation.md", "\n{{ taks.prompt }}", "implementation.md:2:1: error: `taks` is none of"),
-        ("implementation.md", "{{ task.promt }} {{ attempt }}", "implementation.md:1:1: error: undefined value"),
-        ("history.md", "{% if attempt %}", "history.md:1:1: error: syntax error"),
-        ("implementation.md", "{{ task.prompt }}", "a retry gets the same prompt"),
+        ("implementation.md", "\n{{ taks.prompt }}", "implementation.md:2:4: error: `taks` is none of"),
+        ("implementation.md", "{{ attempt }} {{ task.promt }}", "implementation.md:1:18: error: undefined value"),
+        ("history.md", "{% if attempt %}", "history.md:1:15: error: syntax error"),
+        ("implementation.md", "{{ task.prompt }}", "implementation.md:1: error: a retry gets the same prompt"),
+        // Only together with another value, or without it.
+        ("history.md", "{{ attempt }}{% if remarks and not reports %}{{ remarks[7].x }}{% endif %}", "history.md:1:"),
+        ("history.md", "{{ attempt }}{% if last_words %}{{ complaints[0].x.y }}{% endif %}", "history.md:1:"),
+        // What does not end, or makes too much of little.
+        (
+            "scope.md",
+            "\n{%- for a in range(2000) %}{% for b in range(2000) %}{% endfor %}{% endfor %}",
+            "too many steps",
+        ),
+        ("scope.md", "{% for a in range(999) %}{{ '%99999d' | format(a) }}{% endfor %}", "of more than 16 MiB"),
         ("implementation.md", "{{ attempt }}{% include \"team.md\" %}", "template not found"),
     ];
     for (name, text, expected) in cases {
@@ -104,7 +114,7 @@ fn a_faulty_template_is_refused_with_its_place_before_anything_starts() {
 #[test]
 fn a_template_that_fails_at_a_later_attempt_blocks_its_lane_once() {
     let env = TestEnv::new();
-    let bad = "{{ task.prompt }}{% if last_words %}{{ failures[77].x }}{% endif %}{% include \"history.md\" %}";
+    let bad = "{{ task.prompt }}{% if attempt == 4 %}{{ failures[77].x }}{% endif %}{% include \"history.md\" %}";
     template(&env, "implementation.md", bad);
     env.plan("[[lane]]\nid = \"A\"\nretries = 2\ncommand = \"echo zz; exit 1\"\n");
     env.execute(&["--timeout", "60s"]).exits(3).says(&["the prompt cannot be made"]);
@@ -116,8 +126,50 @@ fn a_template_with_a_misspelt_name_is_named() {
     let env = TestEnv::new();
     env.plan(PLAN);
     template(&env, "implementaton.md", "never used");
-    template(&env, "team.md", "may be included");
+    template(&env, "Requirements.MD", "never used");
+    template(&env, "review.txt", "never used");
+    for name in ["team.md", "README", "scope.md", "scope.md~"] {
+        template(&env, name, "may be there");
+    }
     let told = env.execute(&[]).exits(0).stderr;
-    assert!(told.contains("implementaton.md:1:1: warning") && told.contains("`implementation.md`"), "{told}");
-    assert!(!told.contains("team.md"), "{told}");
+    for (name, meant) in [("implementaton.md", "implementation.md"), ("Requirements.MD", "requirements.md")] {
+        let warning = format!("{name}:1: warning: no prompt uses this template\n  help: did you mean `{meant}`?\n");
+        assert!(told.contains(&warning), "{told}");
+    }
+    assert!(told.contains("review.txt:1: warning") && told.matches("did you mean").count() == 3, "{told}");
+}
+
+#[test]
+fn a_template_without_the_text_of_the_task_is_named() {
+    let env = TestEnv::new();
+    env.plan(PLAN);
+    template(&env, "review.md", "Look at {{ head }}.{% include \"history.md\" %}");
+    let warning = "review.md:1: warning: the prompt does not have `task.prompt`, the text of the task";
+    let plan = env.path("plan.toml");
+    let told = env.lanekeeper(&["plan", "check", plan.to_str().expect("UTF-8")]).exits(0).stderr;
+    assert!(told.contains(warning), "{told}");
+    assert!(env.execute(&[]).exits(0).stderr.contains(warning), "a run starts without the warning");
+    template(&env, "review.md", "{% include \"team.md\" %}{% include \"history.md\" %}");
+    template(&env, "team.md", "{{ task.prompt | upper | lower }}: {{ task.prompt | indent }}");
+    let told = env.lanekeeper(&["plan", "check", plan.to_str().expect("UTF-8")]).exits(0).stderr;
+    assert!(!told.contains("task.prompt"), "{told}");
+}
+
+#[test]
+fn a_directory_of_templates_that_was_set_must_be_one() {
+    let env = TestEnv::new();
+    env.plan(PLAN);
+    let with = |directory: &str| {
+        let plan = env.path("plan.toml");
+        let check = ["plan", "check", plan.to_str().expect("UTF-8")];
+        env.lanekeeper_with(&check, |command| command.env("LANEKEEPER_PROMPTS", directory))
+    };
+    let missing = with("nowhere").exits(2).stderr;
+    assert!(missing.contains("does not exist (set by: LANEKEEPER_PROMPTS)"), "{missing}");
+    assert!(with("README.md").exits(2).stderr.contains("is not a directory"));
+    env.write("repo/own/team.md", "");
+    with("own").exits(0);
+    env.write("repo/.lanekeeper/prompts", "");
+    let file = env.execute(&[]).exits(2).stderr;
+    assert!(file.contains("is not a directory (set by: default)"), "{file}");
 }

@@ -147,8 +147,8 @@ fn a_lane_may_be_skipped_before_it_begins_and_the_run_resumed_at_once() {
     assert_eq!([state(&env, "A"), state(&env, "B"), state(&env, "C")], ["merged", "merged", "skipped"]);
 }
 
-#[test]
-fn a_lane_is_tried_again_with_another_prompt_and_another_runner() {
+/// A run whose lane `A` failed, beside the runner `mine` that would do it and a better prompt.
+fn failed_for_another_runner() -> TestEnv {
     let env = TestEnv::new();
     env.program("mine", "#!/bin/sh\ncat > \"$SCRATCH/prompt\"; echo a > a.txt\n");
     env.write("repo/lanekeeper.toml", "[runners.mine]\ncommand = [\"mine\"]\nprompt = \"stdin\"\nkey = {}\n");
@@ -156,6 +156,39 @@ fn a_lane_is_tried_again_with_another_prompt_and_another_runner() {
     env.plan("[[lane]]\nid = \"A\"\nretries = 0\nprompt = \"as planned\"\ncommand = 'exit 1'\n");
     env.execute(&[]).exits(1);
     env.write("better.md", "do it in small steps\n");
+    env
+}
+
+#[test]
+fn a_death_while_the_plan_of_a_run_is_replaced_leaves_the_old_plan_or_the_new_one() {
+    let dies = |env: &TestEnv, point: &str, arguments: &[&str]| {
+        let died = env.lanekeeper_with(arguments, |command| command.env("LANEKEEPER_CRASH_POINT", point));
+        assert!(died.was_killed(), "{arguments:?} does not come to {point}");
+    };
+    let retry = ["retry", "A", "--runner", "mine", "--prompt-file", "../better.md"];
+    for point in ["plan_replaced:1", "before_sync:1", "after_sync:1"] {
+        let env = failed_for_another_runner();
+        dies(&env, point, &retry);
+        env.lanekeeper(&["doctor", RUN]).exits(0);
+        if env.events("run_resumed").is_empty() {
+            // The old plan is put in place, where it dies again.
+            dies(&env, point, &["resume"]);
+            env.resume(&[]).exits(1);
+            assert!(!env.path("scratch/prompt").exists(), "the new plan was used");
+            dies(&env, point, &retry);
+            env.lanekeeper(&retry).exits(0);
+        } else {
+            env.resume(&[]).exits(0);
+        }
+        assert!(env.scratch("prompt").contains("do it in small steps"), "{point}");
+        env.lanekeeper(&["doctor", RUN]).exits(0);
+        env.assert_nothing_left(&["main"]);
+    }
+}
+
+#[test]
+fn a_lane_is_tried_again_with_another_prompt_and_another_runner() {
+    let env = failed_for_another_runner();
     env.lanekeeper(&["retry", "A", "--runner", "min"]).exits(2).says(&["has no runner `min`"]).hints("`mine`");
     env.lanekeeper(&["retry", "A", "--prompt-file", "nowhere"]).exits(2).says(&["nowhere cannot be read"]);
     env.lanekeeper(&["retry", "A", "--runner", "mine", "--prompt-file", "../better.md"]).exits(0);

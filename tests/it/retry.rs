@@ -38,6 +38,8 @@ fn a_retry_is_told_the_error_and_the_last_five_lines_of_every_earlier_attempt() 
     assert!(prompts[0] != prompts[1] && prompts[1] != prompts[2] && prompts[0] != prompts[2], "{prompts:?}");
     assert!(prompts.iter().all(|prompt| prompt.starts_with("Make it.")), "{prompts:?}");
     assert!(told.iter().all(|entry| prompts[2].contains(entry)), "{}", prompts[2]);
+    let once = "- Attempt 2: exited with code 7\n\n      line 1 of 2\n      line 2 of 2\n";
+    assert!(prompts[2].contains(once) && prompts[2].matches("line 7 of 2").count() == 1, "{}", prompts[2]);
 }
 
 #[test]

@@ -28,6 +28,28 @@ printf '{"status": "COMPLETE", "decision": "%s", "feedback": "name the columns"}
 }
 
 #[test]
+fn a_reviewer_reads_why_the_work_that_it_judges_again_was_sent_back() {
+    let env = TestEnv::new();
+    let reviewer = r#"
+if [ $LANEKEEPER_ATTEMPT = 1 ]; then decision=REJECTED; else decision=APPROVED; fi
+printf '{"status": "COMPLETE", "decision": "%s", "feedback": "name the columns"}' $decision > "$LANEKEEPER_STATUS_FILE""#;
+    env.plan(&lane(WORKS, reviewer, 3).replace("retries", "approval = [\"changes\"]\nretries"));
+    env.execute(&[]).exits(3);
+    env.lanekeeper(&["reject", "r1", "L", "-m", "too long"]).exits(0);
+    env.resume(&[]).exits(3);
+    let prompts = [1, 2, 3].map(|attempt| env.attempt_file("L", "critic", attempt, "prompt.md"));
+    assert!(!prompts[0].contains("attempt"), "{}", prompts[0]);
+    let told = "## This is attempt 3\n\nThe work was sent back, or its review failed, for these reasons. Judge whether the \
+                work settles them.\n\n\
+                - Attempt 1: critic rejected the work: name the columns\n\
+                - Attempt 2: a person rejected the changes: too long\n";
+    assert!(prompts[2].ends_with(told), "{}", prompts[2]);
+    assert!(prompts[1].contains("name the columns") && !prompts[1].contains("interrupted"), "{}", prompts[1]);
+    let engineer = env.attempt_file("L", "engineer", 3, "prompt.md");
+    assert!(engineer.contains("a person rejected the changes: too long"), "{engineer}");
+}
+
+#[test]
 fn work_that_is_rejected_for_ever_fails_the_lane() {
     let env = TestEnv::new();
     let reviewer =

@@ -141,8 +141,11 @@ fn a_program_is_told_the_options_that_it_knows_and_the_others_are_named() {
     let told = env.lanekeeper_with(&arguments, |command| command.envs(keys)).exits(0).stderr;
     let first = env.scratch("arguments-ONE");
     assert!(first.trim_end().ends_with(" --model opus --effort high --max-turns 40 --max-budget-usd 2.5"), "{first}");
+    let plan = env.path("plan.toml");
+    let shown = env.lanekeeper(&["plan", "show", plan.to_str().expect("UTF-8")]).exits(0).stdout;
+    assert!(shown.contains("\n    model opus, effort high, max_turns 40, budget $2.50\n"), "{shown}");
     assert!(env.scratch("arguments-TWO").trim_end().ends_with(" --model o9"));
-    assert!(told.contains("plan.toml:19:1: warning: codex of lane TWO does not get `budget`"), "{told}");
+    assert!(told.contains("plan.toml:19: warning: codex of lane TWO does not get `budget`"), "{told}");
 }
 
 #[test]

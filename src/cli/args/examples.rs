@@ -91,7 +91,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "plan new",
         &[
             ("lanekeeper plan new plan.toml", "asks on a terminal"),
-            ("lanekeeper plan new --phase P1 --lane SL-API --runner claude", "printed"),
+            ("lanekeeper plan new --phase P1 --lane SL-API --runner claude", "asks nothing"),
         ],
     ),
     (

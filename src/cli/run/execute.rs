@@ -14,15 +14,18 @@ use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host,
 use crate::cli::{ci, notify, report};
 use crate::engine::{Sight, drive};
 use crate::event::{Event, RunStarted};
+use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::{Executor, RunClock};
 use crate::forge::Forge;
 use crate::fs::{atomic, regular_file};
+use crate::model::digest::sha256;
 use crate::model::{Ci, JobId, Plan};
 use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};
 use crate::projection::RunHistory;
 use crate::projection::ending::ending;
 use crate::projection::escalation::Escalation;
 use crate::projection::summary::{Summary, SummaryContext};
+use crate::recover::resume::PlanOnRecord;
 use crate::settings::{Origin, Progress, Settings};
 use crate::state_sync::{Follower, Source};
 use crate::store::RunDirectory;
@@ -37,9 +40,7 @@ pub(super) fn execute(
     forge: Option<Forge>,
 ) -> Result<ExitStatus> {
     let (context, directory) = (within.context, run.directory.clone());
-    if regular_file::read(directory.plan()).ok().as_ref() != Some(&run.plan_text) {
-        atomic::write(&directory.plan(), &run.plan_text)?;
-    }
+    write_plan(&directory, &run)?;
     let clock = RunClock::set(now(), run.records.last().map(|record| record.at));
     let executor = Arc::new(Executor { forge, clock, ..within.executor(&run.started, &run.plan)? });
     executor.note_holders(&run.state);
@@ -83,6 +84,22 @@ pub(super) fn execute(
     let finish = ended?;
     summarize(within, &view, &run.started)?;
     Ok(ExitStatus::of_code(finish.code.into()).unwrap_or(ExitStatus::Failed))
+}
+
+/// Writes the pinned plan if its file has another one. What the run log has the checksum of is saved first: until it has
+/// that of the new plan, a death leaves the run with the old one.
+fn write_plan(directory: &RunDirectory, run: &LockedRun) -> Result<()> {
+    let written = regular_file::read(directory.plan()).ok();
+    if written.as_ref() == Some(&run.plan_text) {
+        return Ok(());
+    }
+    let on_record = PlanOnRecord::of(&run.records);
+    if let Some(written) = written.filter(|written| !on_record.is_foreign(&sha256(written))) {
+        atomic::write(&directory.previous_plan(), &written)?;
+    }
+    atomic::write(&directory.plan(), &run.plan_text)?;
+    crash_point(CrashPoint::PlanReplaced);
+    Ok(())
 }
 
 /// Writes the pinned plan again if its file is missing.

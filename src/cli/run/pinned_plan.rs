@@ -10,12 +10,11 @@ use super::request::Adoption;
 use crate::cli::error::SEE_DOCTOR;
 use crate::cli::{ExitStatus, Hint, RepositoryContext};
 use crate::event::{Record, RunStarted};
-use crate::fs::regular_file;
 use crate::model::digest::sha256;
 use crate::model::text::headline;
 use crate::model::{LaneId, Plan, RunId};
 use crate::plan::{ReadOptions, Reading};
-use crate::recover::resume::{PlanOnRecord, replay};
+use crate::recover::resume::{PlanOnRecord, pinned_text, replay};
 use crate::schedule::RunState;
 use crate::settings::Settings;
 use crate::store::RunDirectory;
@@ -78,7 +77,7 @@ impl Pinning<'_> {
         let (run, place) = (self.run(), directory.plan());
         let mut unknown = Vec::new();
         let mut parse = || -> Result<(Plan, Vec<u8>)> {
-            let text = regular_file::read(&place)?;
+            let text = pinned_text(directory, self.records)?;
             let mut reader = serde_json::Deserializer::from_slice(&text);
             let plan = serde_ignored::deserialize(&mut reader, |key| unknown.push(key.to_string()))?;
             reader.end()?;

@@ -85,14 +85,14 @@ impl PlanText {
         let options = ReadOptions { allow_unknown, ..*options };
         let source = Source { files: &files, beside: &self.beside, format, fallbacks, options };
         let mut reading = plan::read(&source, &load, &runners);
-        let place = &settings.prompts.value;
-        let (templates, mut faulty) = prompts::read(place);
+        let (templates, mut faulty) = prompts::read(&settings.prompts);
         reading.plan = reading.plan.map(|plan| settled(plan, settings, &catalogue, templates));
         faulty.extend(reading.plan.iter().flat_map(|plan| self.faulty_gates(plan)));
         faulty.extend(reading.plan.iter().flat_map(|plan| self.unknown_options(plan)));
-        faulty.extend(reading.plan.iter().filter_map(|plan| prompts::check(plan, place)));
+        faulty.extend(reading.plan.iter().flat_map(|plan| prompts::check(plan, &settings.prompts.value)));
         reading.plan = reading.plan.filter(|_| !faulty.iter().any(Diagnostic::is_error));
         reading.diagnostics.extend(faulty);
+        Diagnostic::sort(&mut reading.diagnostics);
         reading
     }
 
@@ -128,19 +128,27 @@ impl PlanText {
             Some(runner) => runner.unknown_options(&agent.command, &agent.options),
             None => agent.options.given().into_iter().map(|(name, _)| name).collect(),
         };
-        let of_lane = |lane: &Lane| {
-            let unknown = lane.agents.iter().flat_map(|agent| of_agent(agent).into_iter().map(move |it| (it, agent)));
-            unknown.map(|(name, agent)| self.unknown_option(lane, agent, name)).collect::<Vec<_>>()
-        };
-        plan.lanes.iter().flat_map(of_lane).collect()
+        let (mut seen, mut all) = (BTreeSet::new(), Vec::new());
+        for (lane, agent) in plan.lanes.iter().flat_map(|lane| lane.agents.iter().map(move |agent| (lane, agent))) {
+            for name in of_agent(agent) {
+                let fault = self.unknown_option(lane, agent, name);
+                // Lanes of one matrix share the place.
+                if seen.insert((fault.line, &agent.name, name)) {
+                    all.push(fault);
+                }
+            }
+        }
+        all
     }
 
     fn unknown_option(&self, lane: &Lane, agent: &Agent, name: &str) -> Diagnostic {
         let message =
             format!("{} of lane {} does not get `{name}`: its runner has no option for it", agent.name, lane.id);
         let help = format!("`[runners.{}.options]` in lanekeeper.toml can add one; see docs/runners.md", agent.runner);
-        let found = self.files.iter().find_map(|(path, text)| {
-            let mut lines = (1..).zip(text.lines()).skip_while(|(_, line)| !line.contains(lane.id.as_str())).peekable();
+        // A lane of a matrix has values behind the id in the text.
+        let ids = std::iter::successors(Some(lane.id.as_str()), |id| id.rsplit_once('-').map(|(id, _)| id));
+        let found = ids.flat_map(|id| self.files.iter().map(move |file| (id, file))).find_map(|(id, (path, text))| {
+            let mut lines = (1..).zip(text.lines()).skip_while(|(_, line)| !line.contains(id)).peekable();
             let lane = lines.peek()?.0;
             Some((path, text, lines.find(|(_, line)| line.contains(name)).map_or(lane, |(line, _)| line)))
         });

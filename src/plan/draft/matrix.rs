@@ -32,8 +32,12 @@ pub(super) fn expand(plan: &mut [Entry], faults: &Faults<'_>) {
             Some(axes) => {
                 check_placeholders(&lane, &axes, faults);
                 let copies: Vec<Node> = combinations(&axes).iter().map(|values| copy(&lane, values, faults)).collect();
-                let ids = copies.iter().filter_map(|copy| id_of(copy, faults)).collect();
-                expanded.extend(id_of(&lane, faults).map(|id| (id, ids)));
+                let ids: Vec<String> = copies.iter().filter_map(|copy| id_of(copy, faults)).collect();
+                axes.iter().for_each(|axis| faults.note_copies(&axis.name, &axis.values));
+                if let Some(id) = id_of(&lane, faults) {
+                    faults.note_copies(&id, &ids);
+                    expanded.insert(id, ids);
+                }
                 all.extend(copies);
             }
         }

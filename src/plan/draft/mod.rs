@@ -283,12 +283,24 @@ impl OptionsDraft {
 impl Field for OptionsDraft {
     fn read(fields: &mut Fields<'_>, _: &[&'static str]) -> Self {
         Self {
-            model: fields.read("model"),
-            effort: fields.read("effort"),
+            model: argument(fields, "model"),
+            effort: argument(fields, "effort"),
             max_turns: fields.read("max_turns"),
             budget: fields.read("budget"),
         }
     }
+}
+
+/// A text that becomes an argument of the program: one with a hyphen in front would be another option of it.
+fn argument(fields: &mut Fields<'_>, name: &str) -> Option<At<String>> {
+    let text: At<String> = fields.read(name)?;
+    if text.value.starts_with('-') {
+        let message = format!("`{name}` may not begin with a hyphen: the program would read it as an option");
+        let help = "add options of the program as `arguments` of its runner; see docs/runners.md";
+        fields.faults.error_with(text.span, message, help);
+        return None;
+    }
+    Some(text)
 }
 
 /// A prompt, here or in a file.

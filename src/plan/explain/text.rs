@@ -8,7 +8,7 @@ use crate::model::plan::{EdgeOrigin, OwnershipRule, Skipped};
 use crate::model::safe_text::visible_line;
 use crate::model::text::counted;
 use crate::model::time::exact;
-use crate::model::{Agent, CommandLine, LaneId, MustHaves, Round, TaskId, UNSET_RUNNER};
+use crate::model::{Agent, AgentOptions, CommandLine, LaneId, MustHaves, Round, TaskId, UNSET_RUNNER};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -112,6 +112,7 @@ fn write_agent(f: &mut fmt::Formatter<'_>, agent: &Agent, limits_ms: &[u64]) -> 
         true => writeln!(f, "  agent {}{round}  no runner is set", agent.name)?,
         false => writeln!(f, "  agent {}{round}  $ {}", agent.name, visible_line(&agent.command.to_string()))?,
     }
+    write_options(f, &agent.options)?;
     for (task, limit) in agent.tasks.iter().zip(limits_ms) {
         write!(f, "    task {}", task_title(&task.id, task.name.as_deref()))?;
         match task.kind.is_human() {
@@ -121,6 +122,18 @@ fn write_agent(f: &mut fmt::Formatter<'_>, agent: &Agent, limits_ms: &[u64]) -> 
         write_commands(f, "    ", "  verify", &task.verify)?;
     }
     Ok(())
+}
+
+/// `model opus, effort high, budget $1.50`.
+fn write_options(f: &mut fmt::Formatter<'_>, options: &AgentOptions) -> fmt::Result {
+    if options.is_empty() {
+        return Ok(());
+    }
+    let given = options.given().into_iter().map(|(name, value)| match (name, options.budget) {
+        ("budget", Some(budget)) => format!("budget {budget}"),
+        _ => format!("{name} {value}"),
+    });
+    writeln!(f, "    {}", visible_line(&given.collect::<Vec<_>>().join(", ")))
 }
 
 fn task_title(id: &TaskId, name: Option<&str>) -> String {

@@ -47,7 +47,7 @@ fn a_failed_lane_says_what_was_tried_what_it_wrote_and_what_can_be_done() {
 
     Reason: TypeError: undefined is not a function
     Stage: IMPLEMENTATION, on branch lane/P1/SL-1 in /w/P1-SL-AUTH-20251227/SL-1/code
-    Attempts: 2 attempts (1 of 1 retries used by engineer)
+    Attempts: 2 attempts (engineer: retry 1 of 1)
     Impact: SL-2 depends on it; all work is in its worktree
 
     1. Fix the cause (plan, environment or the lane's worktree), then resume; retries start over.

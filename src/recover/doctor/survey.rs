@@ -10,7 +10,6 @@ use anyhow::Result;
 use super::facts::*;
 use super::{remains, shared};
 use crate::event::{Event, Record, RunStarted};
-use crate::fs::regular_file;
 use crate::fs::regular_file::read_left;
 use crate::git::{GitError, Pool, Repository, Slot, SlotCheckout};
 use crate::model::digest::sha256;
@@ -20,7 +19,7 @@ use crate::projection::RunHistory;
 use crate::projection::checkpoints::{CheckpointFold, RunFiles};
 use crate::projection::tasks::task_file;
 use crate::recover::doctor::{Expected, Holding, Owned};
-use crate::recover::resume::PlanOnRecord;
+use crate::recover::resume::{PlanOnRecord, pinned_text};
 use crate::schedule::RunState;
 use crate::store::checkpoints::{self, CheckpointEntry};
 use crate::store::salvage::salvage;
@@ -76,10 +75,10 @@ fn run_facts(scope: &Scope<'_>, run: RunId, records: &[CheckpointRecord]) -> Res
         remains: None,
         run,
     };
-    let pinned = pinned(&facts.plan.path);
+    let pinned = pinned(&directory, &facts.log);
     let written = pinned.as_ref().and_then(|text| text.as_ref().ok()).map(sha256);
     facts.plan.pinned =
-        pinned.map(|text| serde_json::from_str::<Plan>(&text?).map(Arc::new).map_err(|error| error.to_string()));
+        pinned.map(|text| serde_json::from_slice::<Plan>(&text?).map(Arc::new).map_err(|error| error.to_string()));
     if held {
         return Ok(facts);
     }
@@ -166,9 +165,9 @@ fn whose(records: &[Record]) -> Option<&RunId> {
     }
 }
 
-fn pinned(path: &Path) -> Option<Result<String, String>> {
-    fs::symlink_metadata(path).ok()?;
-    Some(regular_file::read_text(path).map_err(|error| error.to_string()))
+fn pinned(directory: &RunDirectory, log: &LogSeen) -> Option<Result<Vec<u8>, String>> {
+    fs::symlink_metadata(directory.plan()).ok()?;
+    Some(pinned_text(directory, log.certain().unwrap_or_default()).map_err(|error| error.to_string()))
 }
 
 fn expected_checkpoints(

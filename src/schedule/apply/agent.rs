@@ -215,6 +215,7 @@ impl<'a> Worker<'a> {
         self.agent().restart = self.restart_after(task, failure);
         if task.is_none() {
             self.rework(failure);
+            self.state.inform_reviewers(self.lane, failure);
         }
         self.state.ask_again(self.lane, self.at);
         self.agent().step = match keep {

@@ -265,6 +265,18 @@ impl LaneState {
         }
     }
 
+    /// Why the lane is sent back after its review, for the reviewers that judge it again.
+    pub(super) fn inform_reviewers(&mut self, plan: &Lane, failure: &Failure) {
+        if self.stage <= LaneStage::Validation {
+            return;
+        }
+        for reviewer in plan.round(Round::Review) {
+            if self.agents[reviewer].attempt > 0 {
+                self.agents[reviewer].remember(None, failure);
+            }
+        }
+    }
+
     pub(super) fn excuse_all(&mut self, excused: bool) {
         self.agents.iter_mut().for_each(|worker| worker.excused = excused);
     }

@@ -187,7 +187,7 @@ pub(crate) fn answered_no(deciding: &mut Deciding, lane: LaneIndex, agent: usize
     let (lane_state, plan) = (state.lane(lane), state.plan.lane(lane));
     let Some(task) = lane_state.asks(plan, agent) else { return };
     let Some(said) = lane_state.answers.rejection(&HumanGate::Task(task.clone())) else { return };
-    let reason = format!("task {task} was rejected: {said}");
+    let reason = format!("a person rejected task {task}: {said}");
     let tasks = &plan.agents[agent].tasks;
     let before = tasks[..lane_state.agents[agent].task].iter().rfind(|task| !task.kind.is_human());
     deciding.note(match before {

@@ -158,7 +158,7 @@ fn synthesis(deciding: &mut Deciding, lane: LaneIndex) {
     let Some(said) = lane_state.answers.rejection(&Approval::Plan.into()) else {
         return move_on(deciding, lane, LaneStage::Implementation);
     };
-    let reason = format!("the plan was rejected: {said}");
+    let reason = format!("a person rejected the plan: {said}");
     let Some(agent) = plan.round(Round::Requirements).next_back() else {
         return deciding.note(Event::LaneBlocked { lane: plan.id.clone(), reason });
     };

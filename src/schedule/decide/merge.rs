@@ -22,7 +22,7 @@ pub(crate) fn decide_merge(deciding: &mut Deciding, lane: LaneIndex) {
         return move_on(deciding, lane, LaneStage::Implementation);
     }
     if let Some(said) = lane_state.answers.rejection(&Approval::Changes.into()) {
-        let message = format!("the changes were rejected: {said}");
+        let message = format!("a person rejected the changes: {said}");
         return send_back(deciding, lane, Failure::new(FailureKind::Rejected, message));
     }
     if !lane_state.checkpoints.contains(&Stage::PrePr) {

@@ -65,12 +65,11 @@ pub struct AgentState {
 pub struct PastFailure {
     /// In which task; `None`: of the whole of the agent's work.
     pub task: Option<TaskId>,
-    /// What it adds to `failure_context`; nothing for an outage, of which there is nothing to learn.
-    pub context: Vec<String>,
+    /// The number of the attempt that failed.
+    pub attempt: u32,
+    pub failure: Failure,
     /// What it has in common with the same failure.
     pub signature: String,
-    /// What a gate complained about, each with its place.
-    pub complaints: Vec<String>,
 }
 
 /// Something outside that is out, and how long one has waited for it.
@@ -135,10 +134,16 @@ pub enum RestartFrom {
 }
 
 impl AgentState {
-    /// The entries of `failure_context` for an attempt at `task`: of that task and of the agent's work as a whole.
+    /// What an attempt at `task` can learn from: failures of that task and of the agent's work as a whole, but no outages.
+    pub fn lessons(&self, task: &TaskId) -> Vec<(u32, &Failure)> {
+        let concerns = |past: &&PastFailure| past.task.as_ref().is_none_or(|about| about == task);
+        let lessons = self.past.iter().filter(concerns).map(|past| (past.attempt, &past.failure));
+        lessons.filter(|(_, failure)| !failure.kind.is_outage()).collect()
+    }
+
+    /// The entries of `failure_context` for an attempt at `task`.
     pub fn failure_context(&self, task: &TaskId) -> Vec<String> {
-        let concerns = |failure: &&PastFailure| failure.task.as_ref().is_none_or(|about| about == task);
-        self.past.iter().filter(concerns).flat_map(|failure| failure.context.clone()).collect()
+        self.lessons(task).into_iter().flat_map(|(attempt, failure)| failure.context(attempt)).collect()
     }
 
     /// Whether an attempt of it could begin once there is a place, now or in a moment: a gate may take long.
@@ -252,10 +257,8 @@ impl AgentState {
     }
 
     pub(crate) fn remember(&mut self, task: Option<&TaskId>, failure: &Failure) {
-        let context = if failure.kind.is_outage() { Vec::new() } else { failure.context(self.attempt) };
-        let findings = failure.diagnosis.iter().flat_map(|diagnosis| &diagnosis.findings);
-        let complaints = findings.map(ToString::to_string).collect();
-        self.past.push(PastFailure { task: task.cloned(), context, signature: failure.signature(), complaints });
+        let (failure, signature) = (failure.clone(), failure.signature());
+        self.past.push(PastFailure { task: task.cloned(), attempt: self.attempt, failure, signature });
     }
 
     /// Counts how long something outside has been out, at most `limit`.

@@ -1,7 +1,7 @@
 //! The binary on a terminal that the test reads.
 
 use std::fs::{File, OpenOptions};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -19,7 +19,7 @@ struct Shown {
     bytes: Vec<u8>,
 }
 
-/// A pseudo terminal, and the process that has it as standard output and standard error.
+/// A pseudo terminal, and the process that has it as standard output and standard error, and as standard input if it asks.
 pub(crate) struct Terminal {
     master: File,
     child: Child,
@@ -28,14 +28,31 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Starts `command` on a terminal of so many rows and columns.
+    /// Starts `command`, which cannot ask, on a terminal of so many rows and columns.
     pub(crate) fn start(mut command: Command, rows: u16, columns: u16) -> Self {
+        command.stdin(Stdio::null());
+        Self::open(rows, columns, command, |_, command| command)
+    }
+
+    /// Starts `command`, which can ask, on a terminal of 24 rows and 100 columns.
+    pub(crate) fn asking(command: Command) -> Self {
+        Self::open(24, 100, command, |slave, command| command.stdin(slave))
+    }
+
+    fn open(
+        rows: u16,
+        columns: u16,
+        mut command: Command,
+        input: impl FnOnce(File, &mut Command) -> &mut Command,
+    ) -> Self {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
         grantpt(&master).and_then(|()| unlockpt(&master)).expect("a terminal");
         let name = ptsname(&master, Vec::new()).expect("its name").into_string().expect("UTF-8");
         tcsetwinsize(&master, size(rows, columns)).expect("its size");
         let slave = OpenOptions::new().read(true).write(true).open(name).expect("its other end");
-        command.stdin(Stdio::null()).stdout(slave.try_clone().expect("a terminal")).stderr(slave);
+        let other_end = || slave.try_clone().expect("a terminal");
+        input(other_end(), &mut command).stdout(other_end()).stderr(other_end());
+        drop(slave);
         let child = command.spawn().expect("the binary starts");
         // The command holds the other end until it is gone.
         drop(command);
@@ -43,6 +60,11 @@ impl Terminal {
         let master = File::from(master);
         let reader = read(master.try_clone().expect("a terminal"), Arc::clone(&shown));
         Self { master, child, shown, reader: Some(reader) }
+    }
+
+    /// Types a line.
+    pub(crate) fn enter(&self, line: &str) {
+        (&self.master).write_all(format!("{line}\n").as_bytes()).expect("the terminal takes it");
     }
 
     /// Changes its size. The process learns of it when it asks.

@@ -7,16 +7,16 @@ fn task(id: &str) -> TaskId {
 }
 
 fn past(task: Option<TaskId>, signature: &str) -> PastFailure {
-    let context = vec![signature.to_owned()];
-    PastFailure { task, context, signature: signature.to_owned(), complaints: Vec::new() }
+    let failure = Failure::new(FailureKind::Crash, signature);
+    PastFailure { task, attempt: 1, failure, signature: signature.to_owned() }
 }
 
 #[test]
 fn an_attempt_learns_from_its_task_and_from_the_work_as_a_whole() {
     let past = vec![past(Some(task("1")), "one"), past(None, "all"), past(Some(task("2")), "two")];
     let agent = AgentState { past, ..AgentState::default() };
-    assert_eq!(agent.failure_context(&task("1")), ["one", "all"]);
-    assert_eq!(agent.failure_context(&task("2")), ["all", "two"]);
+    assert_eq!(agent.failure_context(&task("1")), ["Attempt 1: one", "Attempt 1: all"]);
+    assert_eq!(agent.failure_context(&task("2")), ["Attempt 1: all", "Attempt 1: two"]);
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn level(change: fn(&mut AgentState)) -> Option<RetryLevel> {
     let plan = Lane { retries: 2, ..lane("A", &[], 1, &[]) };
     let mut state = LaneState::new(&plan, 0);
     let task = Some(plan.agents[0].tasks[0].id.clone());
-    state.agents[0].past.push(PastFailure { task, context: vec![], signature: "x".into(), complaints: vec![] });
+    state.agents[0].past.push(PastFailure { task, attempt: 1, failure: failure(), signature: "x".into() });
     change(&mut state.agents[0]);
     state.next_level(&plan, 0)
 }
