@@ -309,7 +309,7 @@ pub(crate) struct Status {
     /// Show only this lane: its attempts, gates, findings, output and what you can do
     pub(crate) lane: Option<Name>,
     /// Keep the display up to date until the run ends
-    #[arg(long, conflicts_with_all = ["settings", "lane"])]
+    #[arg(long, conflicts_with = "settings")]
     pub(crate) watch: bool,
     /// Show every setting and where its value came from instead
     #[arg(long, conflicts_with = "run")]

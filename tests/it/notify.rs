@@ -134,7 +134,8 @@ fn a_relative_command_begins_at_the_root_and_its_end_is_reported() {
     env.write("repo/lanekeeper.toml", "notify_command = [\"./tools/tell\"]\n");
     std::fs::set_permissions(env.path("repo/tools/tell"), std::fs::Permissions::from_mode(0o755)).expect("a mode");
     let root = env.path("repo");
-    env.lanekeeper(&["-C", "deep", "notify"]).exits(1).says(&["killed by signal 9", root.to_str().unwrap()]);
+    let ended = env.lanekeeper_with(&["notify"], |command| command.current_dir(root.join("deep")));
+    ended.exits(1).says(&["killed by signal 9", root.to_str().unwrap()]);
 }
 
 #[test]
