@@ -15,15 +15,31 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// Runs `command` in a process group of its own. `None`: it took longer than `limit`, and the group was killed.
 ///
 /// What it says goes through files, not pipes: a helper that outlives it cannot keep us waiting.
-pub(crate) fn output_within(mut command: Command, limit: Duration) -> io::Result<Option<Output>> {
-    let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
+pub(crate) fn output_within(command: Command, limit: Duration) -> io::Result<Option<Output>> {
+    run(command, limit, |_| Ok(()))
+}
+
+/// The same for a program that may print without end: its files are emptied whenever they are larger than this.
+pub(crate) fn end_of_output_within(command: Command, limit: Duration) -> io::Result<Option<Output>> {
+    const LARGEST: u64 = 1 << 20;
+    run(command, limit, |file| if file.metadata()?.len() > LARGEST { file.set_len(0) } else { Ok(()) })
+}
+
+fn run(mut command: Command, limit: Duration, watch: fn(&File) -> io::Result<()>) -> io::Result<Option<Output>> {
+    let (stdout, stderr) = (appended_file()?, appended_file()?);
     command.process_group(0).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
     let mut child = command.spawn()?;
-    let Some(status) = wait_for(&mut child, limit)? else { return Ok(None) };
+    let watch = || watch(&stdout).and_then(|()| watch(&stderr));
+    let Some(status) = wait_for(&mut child, limit, watch)? else { return Ok(None) };
     Ok(Some(Output { status, stdout: whole(stdout)?, stderr: whole(stderr)? }))
 }
 
-fn wait_for(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+/// A file that goes on at its new end after it was emptied.
+fn appended_file() -> io::Result<File> {
+    Ok(tempfile::Builder::new().append(true).tempfile()?.into_file())
+}
+
+fn wait_for(child: &mut Child, limit: Duration, watch: impl Fn() -> io::Result<()>) -> io::Result<Option<ExitStatus>> {
     let deadline = Instant::now() + limit;
     loop {
         if let Some(status) = child.try_wait()? {
@@ -33,6 +49,7 @@ fn wait_for(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>
             kill(child)?;
             return Ok(None);
         }
+        watch()?;
         sleep(PAUSE);
     }
 }

@@ -309,7 +309,7 @@ pub(crate) struct Status {
     /// Show only this lane: its attempts, gates, findings, output and what you can do
     pub(crate) lane: Option<Name>,
     /// Keep the display up to date until the run ends
-    #[arg(long, conflicts_with_all = ["settings", "lane"])]
+    #[arg(long, conflicts_with = "settings")]
     pub(crate) watch: bool,
     /// Show every setting and where its value came from instead
     #[arg(long, conflicts_with = "run")]
@@ -383,12 +383,14 @@ pub(crate) struct Stop {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Answer {
-    /// The run: its id, the beginning of its id, or @latest [default: the unfinished run in which LANE waits]
+    /// The run, or the beginning of its id [default: the one that waits]
+    ///
+    /// Or @latest, the newest run. The default is the unfinished run in which LANE waits.
     pub(crate) run: Option<Name>,
-    /// The lane that waits; may be left out when only one lane of the run does
+    /// The lane [default: the only one that waits]
     pub(crate) lane: Option<Name>,
-    /// The gate: plan, changes or a task; may be left out when the lane waits at one
-    #[arg(long, value_name = "plan|changes|TASK")]
+    /// plan, changes or a task [default: the only one]
+    #[arg(long, value_name = "GATE")]
     pub(crate) gate: Option<HumanGate>,
     /// Text for the agents
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]

@@ -80,9 +80,10 @@ impl Printer {
         }
     }
 
-    /// Writes a line to standard error. A failure cannot be reported anywhere.
+    /// Writes a line to standard error, in one piece. A failure cannot be reported anywhere.
     fn error_line(self, text: &str) {
-        let _ = writeln!(anstream::stderr().lock(), "{}", self.safe(text.trim_end()));
+        let line = format!("{}\n", self.safe(text.trim_end()));
+        let _ = anstream::stderr().lock().write_all(line.as_bytes());
     }
 
     /// Writes why the command ends, and returns the status to end with.

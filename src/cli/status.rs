@@ -14,7 +14,7 @@ use super::last_said::LastSaid;
 use super::runs::{beginning, pinned_plan, read_begun_log, state, unfinished_of, unknown_lane};
 use super::select::{Selector, Target, newest};
 use super::{Context, ExitStatus, Result, now};
-use crate::event::RunStarted;
+use crate::event::{Record, RunStarted};
 use crate::model::safe_text;
 use crate::model::{JobId, LaneId, RunId};
 use crate::progress::{Block, Plain, Reporter, styles_for, terminal_size};
@@ -46,62 +46,68 @@ pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitSta
         }
     };
     let directory = state.run(&run);
+    let subject = Subject { state: &state, last_said: last_said(&directory), directory, lane };
     if arguments.watch {
-        watch(context, &state, &directory)?;
+        watch(context, &subject)?;
     }
-    let contents = read_begun_log(context, &directory)?;
-    let view = beginning(&directory).after(&contents.records);
-    if let Some(lane) = &lane {
-        return page(context, &state, &directory, &view, lane);
+    let contents = read_begun_log(context, &subject.directory)?;
+    let view = beginning(&subject.directory).after(&contents.records);
+    match context.printer.format() {
+        Format::Text => context.printer.out(subject.text(&view, screen().1)?)?,
+        // It is one document, and on a line of its own where there were others before it.
+        Format::Json if arguments.watch => context.printer.out(format_args!("{}\n", subject.json(&view)?))?,
+        Format::Json => context.printer.json(&subject.json(&view)?)?,
     }
-    let last_said = last_said(&directory);
-    show(context, &summary(&state, &view, &directory).with_said(&|job| last_said.of(job)), arguments.watch)?;
     mention_others(context, &unfinished, &run)?;
     Ok(ExitStatus::Done)
 }
 
-/// Shows one lane.
-fn page(
-    context: &Context,
-    state: &StateDirectory,
-    directory: &RunDirectory,
-    view: &RunHistory,
-    lane: &LaneId,
-) -> Result<ExitStatus> {
-    let last_said = last_said(directory);
-    let summary = summary(state, view, directory).with_said(&|job| last_said.of(job));
-    let unknown = || unknown_lane(lane, view.lanes().iter().map(|lane| &lane.id));
-    let of_lane = summary.lanes.iter().find(|summary| summary.lane.id == *lane).ok_or_else(unknown)?;
-    let output_of = |job: &JobId| last_said.end_of(job, OUTPUT_LINES);
-    let page = LanePage { summary: &summary, lane: of_lane, program: &state.program(), output_of: &output_of };
-    context.printer.print(page.render(screen().1, styles_for(&io::stdout())), &page.json())
+/// What is shown: a run, or one lane of it.
+struct Subject<'a> {
+    state: &'a StateDirectory,
+    directory: RunDirectory,
+    lane: Option<LaneId>,
+    last_said: LastSaid,
+}
+
+impl Subject<'_> {
+    fn text(&self, view: &RunHistory, width: usize) -> Result<String> {
+        let styles = styles_for(&io::stdout());
+        self.show(view, |summary| summary.render(width, styles), |page| page.render(width, styles))
+    }
+
+    fn json(&self, view: &RunHistory) -> Result<Value> {
+        self.show(view, |summary| summary.json(), |page| page.json())
+    }
+
+    fn show<T>(
+        &self,
+        view: &RunHistory,
+        of_run: impl Fn(&Summary<'_>) -> T,
+        of_lane: impl Fn(&LanePage<'_, '_>) -> T,
+    ) -> Result<T> {
+        let program = self.state.program();
+        let context = SummaryContext { now: now(), program: &program, held: is_held(&self.directory.lock()) };
+        let said = |job: &JobId| self.last_said.of(job);
+        let summary = Summary::of(view, context).with_said(&said);
+        let Some(lane) = &self.lane else { return Ok(of_run(&summary)) };
+        let unknown = || unknown_lane(lane, view.lanes().iter().map(|lane| &lane.id));
+        let lane = summary.lanes.iter().find(|summary| summary.lane.id == *lane).ok_or_else(unknown)?;
+        let output_of = |job: &JobId| self.last_said.end_of(job, OUTPUT_LINES);
+        Ok(of_lane(&LanePage { summary: &summary, lane, program: &program, output_of: &output_of }))
+    }
+
+    /// Whether a line about `record` belongs to it.
+    fn concerns(&self, record: &Record) -> bool {
+        self.lane.is_none() || record.event.lane().is_none_or(|lane| self.lane.as_ref() == Some(lane))
+    }
 }
 
 /// How much of a job's output the page of a lane shows.
 const OUTPUT_LINES: usize = 12;
 
-fn summary<'h>(state: &StateDirectory, view: &'h RunHistory, directory: &RunDirectory) -> Summary<'h> {
-    let program = state.program();
-    Summary::of(view, SummaryContext { now: now(), program: &program, held: is_held(&directory.lock()) })
-}
-
 fn last_said(directory: &RunDirectory) -> LastSaid {
     LastSaid::new(directory.clone(), pinned_plan(directory).map(Arc::new))
-}
-
-/// As JSON it is one document, and on a line of its own where there were others before it.
-fn show(context: &Context, summary: &Summary<'_>, watched: bool) -> Result<()> {
-    match context.printer.format() {
-        Format::Text => context.printer.out(summary.render(screen().1, styles_for(&io::stdout())))?,
-        Format::Json => {
-            let value = summary.json();
-            match watched {
-                true => context.printer.out(format_args!("{value}\n"))?,
-                false => context.printer.json(&value)?,
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Names the other unfinished runs, where the user named none.
@@ -122,35 +128,37 @@ const OTHERS: usize = 5;
 /// How often a watched run is looked at.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Shows the run until it ends or its process does.
-fn watch(context: &Context, state: &StateDirectory, directory: &RunDirectory) -> Result<()> {
-    let mut screen = Screen::new(context, last_said(directory));
-    let mut view = beginning(directory);
-    let mut log = Follower::new(&directory.log());
+/// Shows `subject` until the run ends or its process does.
+fn watch(context: &Context, subject: &Subject<'_>) -> Result<()> {
+    let mut screen = Screen::new(context);
+    let mut view = beginning(&subject.directory);
+    let mut log = Follower::new(&subject.directory.log());
     loop {
         // Looked at before the log: what a process that has ended wrote last is in the log by then.
-        let held = is_held(&directory.lock());
+        let held = is_held(&subject.directory.lock());
         for record in log.poll()?.records {
             view.apply(&record);
-            screen.record(&record, &view)?;
+            if subject.concerns(&record) {
+                screen.record(&record, &view)?;
+            }
         }
         if !held || view.run.finished.is_some() {
             return screen.clear();
         }
-        screen.draw(summary(state, &view, directory))?;
+        screen.draw(subject, &view)?;
         std::thread::sleep(LOOK);
     }
 }
 
 /// How a watched run is shown: redrawn on a terminal, as lines or as JSON objects elsewhere.
 enum Screen {
-    Redrawn(Block<io::Stdout>, LastSaid),
+    Redrawn(Block<io::Stdout>),
     Lines(Plain<io::Stdout>),
     Objects { context: super::printer::Printer, last: Value },
 }
 
 impl Screen {
-    fn new(context: &Context, last_said: LastSaid) -> Self {
+    fn new(context: &Context) -> Self {
         if context.printer.format() == Format::Json {
             return Self::Objects { context: context.printer, last: Value::Null };
         }
@@ -158,32 +166,33 @@ impl Screen {
         if dumb || !io::stdout().is_terminal() || is_unattended(&context.environment) {
             return Self::Lines(Plain::new(io::stdout(), Local::now().offset().fix(), styles_for(&io::stdout())));
         }
-        Self::Redrawn(Block::new(io::stdout()), last_said)
+        Self::Redrawn(Block::new(io::stdout()))
     }
 
-    fn record(&mut self, record: &crate::event::Record, view: &RunHistory) -> Result<()> {
+    fn record(&mut self, record: &Record, view: &RunHistory) -> Result<()> {
         match self {
             Self::Lines(plain) => Ok(plain.record(record, view).map_err(OutputError)?),
-            Self::Redrawn(..) | Self::Objects { .. } => Ok(()),
+            Self::Redrawn(_) | Self::Objects { .. } => Ok(()),
         }
     }
 
-    fn draw(&mut self, summary: Summary<'_>) -> Result<()> {
+    fn draw(&mut self, subject: &Subject<'_>, view: &RunHistory) -> Result<()> {
         match self {
             Self::Lines(_) => {}
-            Self::Redrawn(block, last_said) => {
+            Self::Redrawn(block) => {
                 let (rows, columns) = screen();
-                let summary = summary.with_said(&|job| last_said.of(job));
                 // The last column stays free, a full line would wrap on some terminals.
-                let text = summary.render(columns.saturating_sub(1), styles_for(&io::stdout()));
+                let text = subject.text(view, columns.saturating_sub(1))?;
                 let shown = text.lines().take(rows.saturating_sub(2));
                 let picture = shown.map(|line| safe_text::for_terminal(line).into_owned()).collect();
                 block.draw("", picture, (rows, columns)).map_err(OutputError)?;
             }
             Self::Objects { context, last } => {
-                let now = summary.json();
+                let now = subject.json(view)?;
                 let mut timeless = now.clone();
-                timeless["elapsed_ms"] = Value::Null;
+                for time in ["elapsed_ms", "work_ms", "waiting_ms", "idle_ms"] {
+                    timeless[time] = Value::Null;
+                }
                 if timeless != *last {
                     context.out(format_args!("{now}\n"))?;
                     *last = timeless;
@@ -195,7 +204,7 @@ impl Screen {
 
     fn clear(self) -> Result<()> {
         match self {
-            Self::Redrawn(mut block, _) => Ok(block.clear().map_err(OutputError)?),
+            Self::Redrawn(mut block) => Ok(block.clear().map_err(OutputError)?),
             Self::Lines(_) | Self::Objects { .. } => Ok(()),
         }
     }

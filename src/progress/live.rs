@@ -7,9 +7,9 @@ use chrono::FixedOffset;
 
 use super::Reporter;
 use super::block::{Block, Size};
-use crate::event::Record;
-use crate::model::Timestamp;
+use crate::event::{Event, Record};
 use crate::model::safe_text::for_terminal;
+use crate::model::{LaneId, Timestamp};
 use crate::projection::RunHistory;
 use crate::projection::header::{counts, header};
 use crate::projection::history::LaneHistory;
@@ -28,6 +28,8 @@ pub(crate) struct Live<'a, W> {
     styles: Styles,
     /// Lasting lines that are printed with the next picture.
     above: String,
+    /// The line of each lane's last failure, as long as it may be what ends the lane, which has one line then.
+    failures: Vec<(LaneId, String)>,
     drawn: Option<Timestamp>,
 }
 
@@ -45,7 +47,17 @@ impl<'a, W: Write> Live<'a, W> {
         offset: FixedOffset,
         styles: Styles,
     ) -> Self {
-        Self { block: Block::new(out), screen, last_said, offset, styles, above: String::new(), drawn: None }
+        let (above, failures) = (String::new(), Vec::new());
+        Self { block: Block::new(out), screen, last_said, offset, styles, above, failures, drawn: None }
+    }
+
+    /// Prints the lines of the failures of the lane that `event` is about, unless it ends because of them.
+    fn release_failures(&mut self, event: &Event) {
+        let concerned = |known: &LaneId| event.lane().is_none_or(|lane| lane == known);
+        let lines: String = self.failures.extract_if(.., |(lane, _)| concerned(lane)).map(|(_, line)| line).collect();
+        if !matches!(event, Event::LaneFailed { .. }) {
+            self.above.push_str(&lines);
+        }
     }
 
     fn draw(&mut self, history: &RunHistory, now: Timestamp) -> io::Result<()> {
@@ -81,9 +93,17 @@ impl<'a, W: Write> Live<'a, W> {
 
 impl<W: Write> Reporter for Live<'_, W> {
     fn record(&mut self, record: &Record, history: &RunHistory) -> io::Result<()> {
-        if let Some(line) = narrate(record, history).filter(|line| line.lasting) {
+        let line = narrate(record, history).filter(|line| line.lasting);
+        if line.is_some() || matches!(record.event, Event::JobPlanned { .. }) {
+            self.release_failures(&record.event);
+        }
+        if let Some(line) = line {
             let text = format!("{} {}", clock(record.at, self.offset), self.styles.paint(line.tone, &line.text));
-            self.above.push_str(&format!("{}\n", for_terminal(&text)));
+            let line = format!("{}\n", for_terminal(&text));
+            match &record.event {
+                Event::FailureNoted { lane, .. } => self.failures.push((lane.clone(), line)),
+                _ => self.above.push_str(&line),
+            }
         }
         self.draw(history, record.at)
     }
@@ -93,6 +113,7 @@ impl<W: Write> Reporter for Live<'_, W> {
     }
 
     fn finish(&mut self) -> io::Result<()> {
+        self.failures.drain(..).for_each(|(_, line)| self.above.push_str(&line));
         self.block.draw(&std::mem::take(&mut self.above), Vec::new(), (0, 0))?;
         self.block.clear()
     }

@@ -273,3 +273,21 @@ fn the_final_gate_is_shown_while_it_runs() {
     all.tick(at(70));
     assert!(screen.text().contains("1m 09s   final gate: said by 1"), "{}", screen.text());
 }
+
+#[test]
+fn a_lane_that_fails_leaves_one_line() {
+    let page = Page::default();
+    let live = Live::new(page.clone(), Box::new(|| (24, 80)), Box::new(|_| None), utc(), Styles::plain());
+    let mut all = FanOut::new(view_of(&["SL-1"])).with("live", live);
+    let job = attempt("SL-1", "engineer", 1);
+    let counted = "implementation agents: 0/1 complete, 1 errors, 0 timeouts, 0 missing".to_owned();
+    let story = Story::begun().opened("SL-1", 1).job(&job).exited(&job, 1).retried("SL-1", 1, 1).noted("SL-1");
+    let story = story.then(Event::Noted { lane: Some(lane("SL-1")), message: counted });
+    show(&mut all, &story.failed("SL-1"));
+    all.finish();
+    let lines: Vec<String> = page.text().lines().filter(|line| line.contains("SL-1")).map(str::to_owned).collect();
+    let lasting: Vec<&String> = lines.iter().filter(|line| line.contains(":")).collect();
+    assert_eq!(lasting.iter().filter(|line| line.contains("SL-1: failed")).count(), 1, "{lines:#?}");
+    assert!(!page.text().contains("0/1 complete"), "{lines:#?}");
+    assert_eq!(page.text().matches("undefined is not a function").count(), 2, "the retry and the end: {lines:#?}");
+}

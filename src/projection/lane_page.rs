@@ -106,8 +106,10 @@ impl LanePage<'_, '_> {
 
     fn row(&self, job: &JobHistory) -> Vec<Cell> {
         let (from, to) = job.ran(self.summary.until);
+        let wrong = job.rejected.as_deref().or(job.blocked()).map(clean);
         let result = match job.passed() {
             _ if job.running => ("running".to_owned(), Tone::Busy),
+            Some(true) if wrong.is_some() => (job.ending(), Tone::Bad),
             Some(true) => (job.ending(), Tone::Good),
             Some(false) => (job.ending(), Tone::Bad),
             None => (job.ending(), Tone::Plain),
@@ -115,7 +117,8 @@ impl LanePage<'_, '_> {
         let command = job.exit.as_ref().filter(|_| !job.job.is_attempt()).map(|exit| clean(&exit.command));
         let retry = job.retry.as_deref().map(|retry| format!("{} after: {}", retry.describe(), clean(&retry.reason)));
         let used = job.transcript.as_ref().map(|transcript| transcript.usage.to_string());
-        let note = [retry, command, used].into_iter().flatten().filter(|text| !text.is_empty()).collect::<Vec<_>>();
+        let note =
+            [wrong, retry, command, used].into_iter().flatten().filter(|text| !text.is_empty()).collect::<Vec<_>>();
         vec![(job.label(), Tone::Plain), result, (short(to.since(from)), Tone::Plain), (note.join(", "), Tone::Plain)]
     }
 

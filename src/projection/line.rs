@@ -156,6 +156,9 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
             let kept = if kept.is_empty() { String::new() } else { format!(", kept {}", kept.join(", ")) };
             lasting(Tone::Warn, format!("{lane}: rolled back{kept}"))
         }
+        Event::Noted { lane: Some(lane), message } if counts_agents(message) => {
+            passing(Tone::Plain, format!("{lane}: {message}"))
+        }
         Event::Noted { lane: Some(lane), message } => lasting(Tone::Plain, format!("{lane}: {message}")),
         Event::Noted { lane: None, message } => lasting(Tone::Plain, message.clone()),
         Event::RunFinished { outcome, .. } => run_finished(history, *outcome, record.at),
@@ -175,6 +178,11 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
         | Event::ChangesMeasured { .. }
         | Event::PhaseBlocked { .. } => None,
     }
+}
+
+/// Whether it counts the agents of a round that ended (`schedule/completion.rs`); what failed is reported besides.
+fn counts_agents(message: &str) -> bool {
+    message.contains(" agents: ") && message.ends_with(" missing")
 }
 
 fn passing(tone: Tone, text: String) -> Option<Line> {

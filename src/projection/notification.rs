@@ -30,13 +30,17 @@ pub struct Notifications {
     program: Vec<String>,
     /// The questions that are open.
     asked: BTreeSet<String>,
+    /// What people were asked for before, also at the run's last end.
+    known: BTreeSet<String>,
 }
 
 impl Notifications {
     /// For a run with this `history`, whose open questions are known already.
     pub fn new(history: &RunHistory, program: Vec<String>) -> Self {
-        let asked = questions(history, &program).into_iter().map(|step| step.reason).collect();
-        Self { program, asked }
+        let reasons = |steps: Vec<NextStep>| steps.into_iter().map(|step| step.reason).collect();
+        let asked = reasons(questions(history, &program));
+        let known = reasons(next_steps(history, &program, true));
+        Self { program, asked, known }
     }
 
     /// The notifications because of `record`, which `history` includes.
@@ -69,6 +73,9 @@ impl Notifications {
                     RunOutcome::Stopped => return Vec::new(),
                 };
                 let steps = next();
+                if *outcome == RunOutcome::Blocked && steps.iter().all(|step| self.known.contains(&step.reason)) {
+                    return Vec::new();
+                }
                 let commands = steps.iter().flat_map(NextStep::shell_lines).collect();
                 vec![told(event, None, what, &first(steps), commands)]
             }

@@ -27,6 +27,7 @@ pub use render::{json, table};
 pub use surroundings::{Environment, Surroundings, absolute};
 pub use table::{KEYS, Layer, Settings};
 pub use template::template;
+pub use value::Webhook;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::key::{Key, Kind};
 use super::render::Row;
-use super::value::{self, ToJson, words};
+use super::value::{self, ToJson, Webhook, words};
 use super::{OnLockConflict, Origin, Progress, Setting, Surroundings};
 use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::plan::{SPECIALIST_TIME_LIMIT, TASK_TIME_LIMIT};
@@ -268,7 +268,7 @@ settings! {
         Kind::List, some(value::arguments), default "none" = |_| None
     }
     /// The address that each notification is posted to as JSON, or `$NAME`, the variable that holds it.
-    notify_webhook: Option<String> {
+    notify_webhook: Option<Webhook> {
         Kind::Text, some(value::webhook), default "none" = |_| None
     }
     /// Whether notifications are shown on the desktop.

@@ -44,6 +44,7 @@ fn faults(text: &str) -> Vec<String> {
 /// Four values that are valid for `key`, different from each other where there are so many.
 fn samples(key: &Key) -> [String; 4] {
     [0, 1, 2, 3].map(|n| match key.kind {
+        Kind::Text if key.name == "notify_webhook" => format!("$HOOK_{n}"),
         Kind::Text => format!("name-{n}"),
         Kind::Path => format!("/tmp/place-{n}"),
         Kind::Count | Kind::CountLimit => (n + 11).to_string(),

@@ -1,5 +1,6 @@
 //! Values as text: how each kind of value is read from a flag, a variable or a file, and how it is shown.
 
+use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -46,10 +47,34 @@ pub fn runner(text: &str) -> Result<String, String> {
     AgentName::new(text).map(String::from).map_err(|error| error.to_string())
 }
 
-pub fn webhook(text: &str) -> Result<String, String> {
+/// The address of a webhook, whose path is a secret, or `$NAME`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Webhook(String);
+
+impl Webhook {
+    pub fn address(&self) -> &str {
+        &self.0
+    }
+
+    /// Without the parts that may be secret.
+    fn shown(&self) -> String {
+        let (scheme, rest) = self.0.split_once("://").unwrap_or(("https", &self.0));
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        if self.0.starts_with('$') { self.0.clone() } else { format!("{scheme}://{host}/…") }
+    }
+}
+
+impl fmt::Debug for Webhook {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown())
+    }
+}
+
+pub fn webhook(text: &str) -> Result<Webhook, String> {
     let valid = !text.is_empty() && !text.contains(char::is_whitespace);
     if valid {
-        Ok(text.to_owned())
+        Ok(Webhook(text.to_owned()))
     } else {
         Err("an address, or `$NAME` for a variable with one, is needed".to_owned())
     }
@@ -147,6 +172,12 @@ macro_rules! shown_as_serialized {
 }
 shown_as_serialized! { bool u32 u64 NonZeroU32 Dollars String Vec<String> }
 shown_as_serialized! { Ci ForgeChoice MergeChoice MustHavesRule OnLockConflict OnOrphan Progress }
+
+impl ToJson for Webhook {
+    fn to_json(&self) -> Value {
+        self.shown().into()
+    }
+}
 
 impl ToJson for PathBuf {
     fn to_json(&self) -> Value {

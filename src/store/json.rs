@@ -2,6 +2,7 @@
 //! as they are written.
 
 use std::fmt;
+use std::marker::PhantomData;
 
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -9,10 +10,16 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 /// An object as it is written, but for the white space between its members.
-#[derive(Debug, Default)]
-pub struct Object {
+#[derive(Debug)]
+pub struct Object<V = Box<RawValue>> {
     /// Names and values, in their order; a name may be repeated.
-    pub members: Vec<(String, Box<RawValue>)>,
+    pub members: Vec<(String, V)>,
+}
+
+impl<V> Default for Object<V> {
+    fn default() -> Self {
+        Self { members: Vec::new() }
+    }
 }
 
 impl Object {
@@ -37,22 +44,22 @@ impl Serialize for Object {
     }
 }
 
-impl<'de> Deserialize<'de> for Object {
+impl<'de, V: Deserialize<'de>> Deserialize<'de> for Object<V> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(Members(PhantomData))
     }
 }
 
-struct Members;
+struct Members<V>(PhantomData<V>);
 
-impl<'de> Visitor<'de> for Members {
-    type Value = Object;
+impl<'de, V: Deserialize<'de>> Visitor<'de> for Members<V> {
+    type Value = Object<V>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Object<V>, A::Error> {
         let mut members = Vec::new();
         while let Some(member) = map.next_entry()? {
             members.push(member);

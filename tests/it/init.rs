@@ -81,9 +81,7 @@ fn what_is_the_users_own_stays() {
     fs::set_permissions(env.path("repo/.claude/settings.json"), fs::Permissions::from_mode(0o600)).expect("a mode");
     env.write("repo/lanekeeper.toml", "max_parallel = 7\n");
     env.write("repo/.mcp.json", "{\"mcpServers\": {\"other\": {\"command\": \"o\"}}}\n");
-    env.write("repo/.claude/commands/execute-phase.md", "My own command.\n");
-    let shown = env.lanekeeper(&["init", "--yes"]).exits(0);
-    assert!(shown.stdout.contains("-My own command."), "what is lost is shown:\n{}", shown.stdout);
+    env.lanekeeper(&["init", "--yes"]).exits(0);
     assert_eq!(env.read("repo/lanekeeper.toml"), "max_parallel = 7\n");
     let merged = env.read("repo/.claude/settings.json");
     assert!(
@@ -98,11 +96,58 @@ fn what_is_the_users_own_stays() {
 }
 
 #[test]
-fn a_file_that_makes_no_sense_is_refused_with_its_place_and_nothing_is_written() {
+fn commands_of_the_user_are_named_and_replaced_only_by_force() {
     let env = TestEnv::new();
-    env.write("repo/.claude/settings.json", "{\n  \"model\": \"x\",\n}\n");
-    env.lanekeeper(&["init", "--yes"]).says(&[".claude/settings.json", "line 3 column 1"]).exits(2);
-    assert_eq!(there(&env), [".claude/settings.json"]);
+    let (own, earlier) = ("repo/.claude/commands/execute-phase.md", "repo/.claude/commands/execute-lane.md");
+    env.write(own, "My own command.\n");
+    let ours =
+        "---\ndescription: Run one lane of a phase plan in a git worktree with Lanekeeper, or resume or roll it back\n";
+    env.write(earlier, ours);
+    env.lanekeeper(&["init", "--yes"]).says(&[".claude/commands/execute-phase.md", "--force"]).exits(2);
+    assert_eq!((there(&env), env.read(own).as_str()), (FILES.map(str::to_owned).to_vec(), "My own command.\n"));
+    assert_ne!(env.read(earlier), ours, "what an earlier version wrote is updated");
+    let shown = env.lanekeeper(&["init", "--yes", "--force"]).exits(0);
+    assert!(shown.stdout.contains("-My own command."), "what is lost is shown:\n{}", shown.stdout);
+    assert_ne!(env.read(own), "My own command.\n");
+}
+
+#[test]
+fn settings_of_the_user_get_lines_and_lose_none() {
+    let env = TestEnv::new();
+    let settings = "{\r\n\t\"model\": \"x\", \"n\": 1.0,\r\n\t\"hooks\": { \"Stop\": [ {\"hooks\":  []} ] }\r\n}";
+    env.write("repo/.claude/settings.json", settings);
+    env.lanekeeper(&["init", "--yes", "--hooks"]).exits(0);
+    let merged = env.read("repo/.claude/settings.json");
+    assert!(merged.starts_with(settings.strip_suffix(" ] }\r\n}").unwrap()), "{merged}");
+    assert!(merged.ends_with(" }\r\n}") && !merged.replace("\r\n", "").contains('\n'), "{merged}");
+}
+
+#[test]
+fn a_list_of_programs_may_have_blanks() {
+    let env = TestEnv::new();
+    env.lanekeeper(&["init", "--mcp", "--for", "claude, codex", "--yes"]).exits(0);
+    assert_eq!(there(&env), [".codex/config.toml", ".mcp.json"]);
+    env.lanekeeper(&["init", "--for", "claude, codx"]).says(&["invalid value 'codx'", "codex"]).exits(2);
+}
+
+#[test]
+fn a_file_that_makes_no_sense_is_left_with_what_to_add_and_the_others_are_written() {
+    let env = TestEnv::new();
+    let own = "{\n  // mine\n  \"model\": \"x\"\n}\n";
+    env.write("repo/.claude/settings.json", own);
+    let fault = [".claude/settings.json", "line 2 column 3", "by hand", "lanekeeper hook stop"];
+    env.lanekeeper(&["init", "--yes"]).says(&fault).exits(2);
+    assert_eq!(
+        (there(&env), env.read("repo/.claude/settings.json").as_str()),
+        (FILES.map(str::to_owned).to_vec(), own)
+    );
+    let again = env.lanekeeper(&["init", "--yes"]).says(&fault).exits(2);
+    assert_eq!(again.stdout, "");
+}
+
+#[test]
+fn a_file_that_is_no_text_is_refused_and_nothing_is_written() {
+    let env = TestEnv::new();
     env.write("repo/.claude/settings.json", [0xff, 0xfe]);
     env.lanekeeper(&["init", "--yes"]).says(&[".claude/settings.json"]).exits(2);
     assert_eq!(there(&env), [".claude/settings.json"]);
@@ -187,7 +232,7 @@ fn files_of_other_programs_that_make_no_sense_are_refused_with_their_place() {
     let env = TestEnv::new();
     env.write("repo/.codex/config.toml", "a = 1\nb = = 2\n");
     env.lanekeeper(&["init", "--yes"]).says(&[".codex/config.toml", "line 2, column 5"]).exits(2);
-    assert_eq!(there(&env), [".codex/config.toml"]);
+    assert_eq!(env.read("repo/.codex/config.toml"), "a = 1\nb = = 2\n");
     env.write("repo/opencode.json", "{\n  // mine\n}\n");
     env.lanekeeper(&["init", "--for", "opencode", "--yes"]).says(&["opencode.json", "line 2 column 3"]).exits(2);
 }

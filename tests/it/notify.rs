@@ -1,5 +1,7 @@
 //! Notifications of people who do not watch a run.
 
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::Value;
 
 use crate::support::{RUN, TestEnv, wait_until};
@@ -51,9 +53,12 @@ fn a_question_is_told_once_also_when_the_run_is_resumed() {
     env.plan(APPROVAL);
     env.execute(&[]).exits(3);
     told(&env, 2);
+    env.resume(&[]).exits(3);
+    env.resume(&[]).exits(3);
     env.lanekeeper(&["approve", RUN, "A"]).exits(0);
     env.resume(&[]).exits(0);
     let told = told(&env, 3);
+    assert_eq!(told.len(), 3, "nothing is new at the first two resumes: {told:?}");
     let events: Vec<&str> = told.iter().map(|it| it["event"].as_str().unwrap()).collect();
     assert_eq!(events.iter().filter(|event| **event == "done").count(), 1, "{told:?}");
     assert_eq!(told.iter().filter(|it| it["lane"] == "A").count(), 1, "{told:?}");
@@ -70,7 +75,7 @@ fn a_webhook_gets_json_and_its_address_is_in_no_command_line_and_no_file() {
     let address = "https://hooks.example.org/T0KEN";
     env.lanekeeper_with(&arguments, |command| command.env("HOOK", address)).exits(0);
     let log = env.path(&format!("repo/.claude/ai-dev-kit/run-logs/{RUN}/notify.log"));
-    wait_until("the failure", || std::fs::read_to_string(&log).is_ok_and(|text| text.contains("exit status: 7")));
+    wait_until("the failure", || std::fs::read_to_string(&log).is_ok_and(|text| text.contains("exit code 7")));
     let request = env.scratch("request");
     assert!(request.starts_with(&format!("url = \"{address}\"\n")), "{request}");
     let data = request.lines().find_map(|line| line.strip_prefix("data-raw = ")).unwrap();
@@ -105,4 +110,46 @@ fn targets_can_be_tried_and_a_wrong_one_is_an_error() {
     assert_eq!(told(&env, 1)[0]["title"], "Lanekeeper");
     settings(&env, "notify_webhook = \"two words\"\n");
     env.lanekeeper(&["notify"]).exits(2).says(&["lanekeeper.toml:1:18", "an address"]);
+}
+
+#[test]
+fn only_2xx_is_an_answer_to_a_webhook() {
+    let env = TestEnv::new();
+    env.program("curl", "#!/bin/sh\nprintf 302\n");
+    settings(&env, "notify_webhook = \"https://hooks.example.org/T0KEN\"\n");
+    env.lanekeeper(&["notify"]).exits(1).says(&["answered with status 302"]);
+    env.program("curl", "#!/bin/sh\nprintf 204\n");
+    env.lanekeeper(&["notify"]).exits(0);
+    for format in ["text", "json"] {
+        let shown = env.lanekeeper(&["status", "--settings", "--format", format]).exits(0).stdout;
+        assert!(shown.contains("https://hooks.example.org/…") && !shown.contains("T0KEN"), "{shown}");
+    }
+}
+
+#[test]
+fn a_relative_command_begins_at_the_root_and_its_end_is_reported() {
+    let env = TestEnv::new();
+    env.write("repo/deep/x", "");
+    env.write("repo/tools/tell", "#!/bin/sh\npwd >&2\nkill -9 $$\n");
+    env.write("repo/lanekeeper.toml", "notify_command = [\"./tools/tell\"]\n");
+    std::fs::set_permissions(env.path("repo/tools/tell"), std::fs::Permissions::from_mode(0o755)).expect("a mode");
+    let root = env.path("repo");
+    let ended = env.lanekeeper_with(&["notify"], |command| command.current_dir(root.join("deep")));
+    ended.exits(1).says(&["killed by signal 9", root.to_str().unwrap()]);
+}
+
+#[test]
+fn what_a_command_prints_is_cut_and_the_log_stays_small() {
+    let env = TestEnv::new();
+    env.program("loud", "#!/bin/sh\nhead -c 100000 /dev/zero | tr '\\0' x >&2\necho the end >&2\nexit 1\n");
+    settings(&env, "notify_command = [\"loud\"]\n");
+    let log = env.path(&format!("repo/.claude/ai-dev-kit/run-logs/{RUN}/notify.log"));
+    let fill = format!("yes an old line | head -n 10000 > {}; echo a > a.txt", log.display());
+    env.plan(&format!("[[lane]]\nid = \"A\"\ncommand = \"{fill}\"\n"));
+    env.execute(&[]).exits(0);
+    let text = || std::fs::read_to_string(&log).unwrap_or_default();
+    wait_until("the entry", || text().trim_end().ends_with("the end"));
+    assert!(text().starts_with("an old line\n") && text().len() < 48 << 10, "{} bytes", text().len());
+    let entry = text();
+    assert!(entry.contains(" P1 is done: notify_command: `loud` ended with exit code 1: …xxx"), "{entry}");
 }

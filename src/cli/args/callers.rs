@@ -1,6 +1,9 @@
 //! Arguments of the commands for those who call Lanekeeper from somewhere else than a shell.
 
+use std::ffi::OsStr;
+
 use clap::ValueEnum;
+use clap::builder::{EnumValueParser, PossibleValue, TypedValueParser};
 
 /// What Claude Code calls a hook for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -20,7 +23,8 @@ pub(crate) struct Init {
     /// The programs: claude, codex, gemini, opencode; separated by commas
     ///
     /// Default: Claude Code, and those that the repository has files of.
-    #[arg(long = "for", value_enum, value_name = "PROGRAMS", value_delimiter = ',', hide_possible_values = true)]
+    #[arg(long = "for", value_parser = Trimmed::<AgentProgram>::new(), value_name = "PROGRAMS", value_delimiter = ',')]
+    #[arg(hide_possible_values = true)]
     pub(crate) programs: Vec<AgentProgram>,
     /// Write lanekeeper.toml, with every setting as a comment
     #[arg(long)]
@@ -43,6 +47,32 @@ pub(crate) struct Init {
     /// Write without asking
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Replace also command files that Lanekeeper did not write
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Reads a value of a list, which may have blanks around it.
+#[derive(Clone)]
+struct Trimmed<T: ValueEnum + Clone + Send + Sync + 'static>(EnumValueParser<T>);
+
+impl<T: ValueEnum + Clone + Send + Sync + 'static> Trimmed<T> {
+    fn new() -> Self {
+        Self(EnumValueParser::new())
+    }
+}
+
+impl<T: ValueEnum + Clone + Send + Sync + 'static> TypedValueParser for Trimmed<T> {
+    type Value = T;
+
+    fn parse_ref(&self, command: &clap::Command, arg: Option<&clap::Arg>, value: &OsStr) -> Result<T, clap::Error> {
+        let trimmed = value.to_str().map_or(value, |value| OsStr::new(value.trim()));
+        self.0.parse_ref(command, arg, trimmed)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        self.0.possible_values()
+    }
 }
 
 /// Programs of coding agents that a repository is set up for.

@@ -189,6 +189,7 @@ pub(crate) struct ControlArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("yes", |yes| yes.hide_short_help(true)))]
 pub(crate) struct Resume {
     #[command(flatten)]
     pub(crate) run: UnfinishedRunArg,
@@ -221,6 +222,7 @@ pub(crate) struct Resume {
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("yes", |yes| yes.hide_short_help(true)))]
 pub(crate) struct Retry {
     #[command(flatten)]
     pub(crate) target: LaneArgs,
@@ -264,8 +266,9 @@ pub(crate) struct ThenResume {
     /// When lanes need nothing else.
     #[arg(long, requires = "resume")]
     pub(crate) wait: bool,
-    /// How progress is shown [default: auto]
-    #[arg(long, value_name = "HOW", value_parser = choice::<Progress>(), requires = "resume")]
+    /// auto, live, plain, json or none [default: auto]
+    #[arg(long, value_name = "HOW", value_parser = choice::<Progress>(), hide_possible_values = true,
+        requires = "resume")]
     pub(crate) progress: Option<Progress>,
 }
 

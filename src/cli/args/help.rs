@@ -3,14 +3,22 @@
 use std::ffi::OsString;
 use std::fmt::Write as _;
 
-use clap::builder::StyledStr;
 use clap::{Command, CommandFactory, Error, FromArgMatches};
 
 use super::Args;
 use super::examples::{Example, examples_of};
 
-/// The commands by what they are for. A name that does not exist is not shown.
-const GROUPS: &[(&str, &[&str])] = &[
+type Groups = &'static [(&'static str, &'static [&'static str])];
+
+/// The commands of most days, in the program's short help.
+const MAIN: Groups = &[
+    ("Work", &["plan", "execute-phase", "resume", "approve", "retry"]),
+    ("Look", &["list", "status", "logs", "diff"]),
+    ("Set-up", &["init", "demo"]),
+];
+
+/// All commands by what they are for. A name that does not exist is not shown.
+const GROUPS: Groups = &[
     ("Work", &["plan", "execute-phase", "execute-lane", "resume", "stop", "rollback"]),
     ("Look", &["list", "status", "logs", "diff", "path", "open", "report"]),
     ("Answer", &["approve", "reject", "retry", "skip"]),
@@ -20,9 +28,7 @@ const GROUPS: &[(&str, &[&str])] = &[
 
 /// The definition of the command line, with its help.
 pub(crate) fn command() -> Command {
-    let command = Args::command();
-    let template = template(&command);
-    with_examples(command, "").help_template(template)
+    with_groups(with_examples(Args::command(), ""))
 }
 
 /// Reads what was typed; the first argument is the program's own name.
@@ -57,20 +63,33 @@ fn example_lines(examples: &[Example]) -> String {
     })
 }
 
-/// The help of the program: clap has no groups of commands.
-fn template(command: &Command) -> StyledStr {
+/// The help of the program: clap has no groups of commands. The short one fits 24 lines with the prompt below.
+fn with_groups(command: Command) -> Command {
+    let header = *command.get_styles().get_header();
+    let main = format!("{}\n  {:<13}  See all commands with --help", groups(&command, MAIN), "...");
+    let all = groups(&command, GROUPS);
+    let template = "{about}\n\n{usage-heading} {usage}\n\n{before-help}";
+    command
+        .help_template(format!("{template}{header}Options:{header:#}\n{{options}}{{after-help}}"))
+        .before_help(main)
+        .before_long_help(all)
+        .after_help("")
+}
+
+fn groups(command: &Command, groups: Groups) -> String {
     let header = command.get_styles().get_header();
-    let mut text = "{about}\n\n{usage-heading} {usage}\n\n".to_owned();
-    for (group, names) in GROUPS {
-        let _ = writeln!(text, "{header}{group}:{header:#}");
+    let mut text = String::new();
+    for (group, names) in groups {
+        // The line break is within the style, because clap counts the width of a line on from an unstyled one.
+        let gap = if text.is_empty() { "" } else { "\n" };
+        let _ = write!(text, "{header}{gap}{group}:{header:#}");
         for found in names.iter().filter_map(|name| command.find_subcommand(name)) {
             let about = found.get_about().map(ToString::to_string).unwrap_or_default();
             let alias = found.get_visible_aliases().map(|alias| format!(" [alias: {alias}]")).collect::<String>();
-            let _ = writeln!(text, "  {:<13}  {about}{alias}", found.get_name());
+            let _ = write!(text, "\n  {:<13}  {about}{alias}", found.get_name());
         }
     }
-    let _ = write!(text, "{header}Options:{header:#}\n{{options}}{{after-help}}");
-    text.into()
+    text
 }
 
 #[cfg(test)]
@@ -98,9 +117,9 @@ mod tests {
     /// The most lines of a command's short help.
     fn most_lines(path: &str) -> usize {
         match path {
-            "" => 46,
+            // The prompt is below it.
+            "" => 23,
             "execute-phase" | "execute-lane" => 40,
-            "resume" | "retry" | "approve" | "reject" => 30,
             _ => 24,
         }
     }
@@ -133,7 +152,8 @@ mod tests {
                 let last = words.iter().rposition(|word| word == "lanekeeper").unwrap();
                 parse(&words[last..]).unwrap_or_else(|error| panic!("{line}: {error}"));
             }
-            for text in [command.render_help(), command.render_long_help()] {
+            let short = (!path.is_empty()).then(|| command.render_help());
+            for text in short.into_iter().chain([command.render_long_help()]) {
                 assert!(text.to_string().contains(examples[0].0), "{path} does not show its examples");
             }
         }
@@ -146,6 +166,8 @@ mod tests {
             let groups = GROUPS.iter().flat_map(|(_, names)| *names).filter(|other| **other == name);
             assert_eq!(groups.count(), 1, "{name}");
         }
+        let all = GROUPS.iter().flat_map(|(_, names)| *names).collect::<Vec<_>>();
+        assert!(MAIN.iter().flat_map(|(_, names)| *names).all(|name| all.contains(&name)));
     }
 
     #[test]

@@ -4,8 +4,8 @@
 
 use serde_json::{Value, json};
 
-use super::json_text::{indent_of, object_text, pretty, read_object};
-use super::server::{is_ours, unwritable};
+use super::json_text::{get, push, set, within};
+use super::server::is_ours;
 
 /// The events that we have hooks for, with the words that call them. Those with tools are called for every tool.
 const HOOKS: &[(&str, &str, bool)] = &[
@@ -20,24 +20,25 @@ const TIMEOUT: u32 = 10;
 
 /// `text`, a `settings.json`, with our hooks in it, each once. Text that has them stays as it is.
 pub(super) fn with_hooks(text: &str) -> Result<String, String> {
-    let mut settings = read_object(text)?;
-    let indent = indent_of(text);
-    let mut hooks = read_object(settings.get("hooks").unwrap_or_default()).map_err(|fault| within("hooks", &fault))?;
-    let mut changed = false;
+    let mut text = text.to_owned();
     for &(event, word, has_tools) in HOOKS {
-        let old: Value = serde_json::from_str(hooks.get(event).unwrap_or("[]")).map_err(|error| error.to_string())?;
-        let place = format!("hooks.{event}");
-        let new = with_hook(&old, word, has_tools).ok_or_else(|| within(&place, "it is no list of hooks"))?;
-        if new != old {
-            changed = true;
-            hooks.set(event, pretty(&new, &indent, 2).map_err(unwritable)?).map_err(unwritable)?;
-        }
+        let path = ["hooks", event];
+        let known = get(&text, &path)?;
+        let old: Value = serde_json::from_str(known.unwrap_or("[]")).map_err(|error| error.to_string())?;
+        let new = with_hook(&old, word, has_tools).ok_or_else(|| within(&path, "it is no list of hooks"))?;
+        text = match added(&old, &new) {
+            Some(group) if known.is_some() => push(&text, &path, group)?,
+            _ if new == old => text,
+            _ => set(&text, &path, &new)?,
+        };
     }
-    if !changed {
-        return Ok(text.to_owned());
-    }
-    settings.set("hooks", object_text(&hooks, &indent, 1).map_err(unwritable)?).map_err(unwritable)?;
-    Ok(object_text(&settings, &indent, 0).map_err(unwritable)? + "\n")
+    Ok(text)
+}
+
+/// The last of `new`, if that is all in which it differs from `old`.
+fn added<'a>(old: &Value, new: &'a Value) -> Option<&'a Value> {
+    let (last, others) = new.as_array()?.split_last()?;
+    (old.as_array()? == others).then_some(last)
 }
 
 /// An event's groups with our hook in them once; `None`: they are no groups of hooks.
@@ -77,10 +78,6 @@ fn is_our_line(command: &str, word: &str) -> bool {
         [program, hook, name] => is_ours(program) && hook == "hook" && name == word,
         _ => false,
     })
-}
-
-fn within(place: &str, fault: &str) -> String {
-    format!("`{place}`: {fault}")
 }
 
 #[cfg(test)]

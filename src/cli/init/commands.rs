@@ -37,6 +37,11 @@ pub(super) fn opencode() -> Files {
     [(".opencode/command/execute-phase.md", command(PHASE)), (".opencode/command/execute-lane.md", command(LANE))]
 }
 
+/// Whether Lanekeeper wrote `old`, in any version, as the command that is now `new`: their descriptions are the same.
+pub(super) fn is_earlier(old: &str, new: &str) -> bool {
+    [PHASE, LANE].iter().map(|(_, text)| parts(text).0).any(|about| old.contains(about) && new.contains(about))
+}
+
 /// The description of a command, and its prompt without what only Claude Code fills in.
 fn parts(text: &str) -> (&str, String) {
     let (front, prompt) = text.trim_start_matches("---\n").split_once("---\n").unwrap_or_default();

@@ -16,12 +16,14 @@ pub(super) struct Change {
     pub(super) old: Option<String>,
     /// What it is to hold.
     pub(super) new: String,
+    /// Why it stays as it is, although something was to be written; what the user can do.
+    pub(super) left: Option<String>,
     /// Where it is once links are followed.
     place: PathBuf,
 }
 
 impl Change {
-    /// What becomes of the file `name` below `root`; `make` turns its old text into the new one.
+    /// What becomes of the file `name` below `root`; `make` turns its old text into the new one, or says why not.
     pub(super) fn of(
         root: &Path,
         name: &'static str,
@@ -29,12 +31,15 @@ impl Change {
     ) -> Result<Self> {
         let place = place(root, name)?;
         let old = read(&place).map_err(|error| refused(name, &error.to_string()))?;
-        let new = make(old.as_deref()).map_err(|fault| refused(name, &fault))?;
-        Ok(Self { name, old, new, place })
+        let (new, left) = match make(old.as_deref()) {
+            Ok(new) => (new, None),
+            Err(fault) => (old.clone().unwrap_or_default(), Some(fault)),
+        };
+        Ok(Self { name, old, new, left, place })
     }
 
     pub(super) fn is_needed(&self) -> bool {
-        self.old.as_ref() != Some(&self.new)
+        self.left.is_none() && self.old.as_ref() != Some(&self.new)
     }
 }
 

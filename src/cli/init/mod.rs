@@ -1,4 +1,4 @@
-//! `init`: sets a repository up for agents: settings, slash commands, hooks, the MCP server (SPEC §12). Whatever is to be
+//! `init`: sets a repository up for agents: settings, slash commands, hooks, the MCP server (SPEC §12). What is to be
 //! written is shown first.
 
 mod claude;
@@ -27,13 +27,9 @@ pub(super) fn run(context: &Context, arguments: &Init) -> Result<ExitStatus> {
     let programs = programs::chosen(&root, &arguments.programs);
     let all = changes(&root, arguments, &programs)?;
     let needed: Vec<&Change> = all.iter().filter(|change| change.is_needed()).collect();
-    let text = context.printer.format() == Format::Text;
-    if text {
-        context.printer.out(format!(
-            "{}{}",
-            programs::announced(&arguments.programs, &programs),
-            shown(&root, &needed)
-        ))?;
+    if context.printer.format() == Format::Text {
+        let announced = programs::announced(&arguments.programs, &programs);
+        context.printer.out(format!("{announced}{}", shown(&root, &all, &needed)))?;
     }
     let wanted = !needed.is_empty()
         && !arguments.dry_run
@@ -41,7 +37,17 @@ pub(super) fn run(context: &Context, arguments: &Init) -> Result<ExitStatus> {
     if wanted {
         write_all(&root, &needed)?;
     }
-    finish(context, arguments, &root, &programs, &needed, wanted)
+    finish(context, arguments, &root, &programs, &needed, wanted)?;
+    check_left(&all)
+}
+
+/// Names the files of the user that were left as they are although something was to be written into them.
+fn check_left(all: &[Change]) -> Result<ExitStatus> {
+    let left = all.iter().filter_map(|change| Some(format!("{}: {}", change.name, change.left.as_ref()?)));
+    match left.collect::<Vec<_>>().as_slice() {
+        [] => Ok(ExitStatus::Done),
+        left => Err(ExitStatus::Usage.error(format!("these files were not changed:\n{}", left.join("\n")))),
+    }
 }
 
 /// Every file that was asked for, whether or not it has to change.
@@ -63,15 +69,32 @@ fn changes(root: &Path, arguments: &Init, programs: &[Program]) -> Result<Vec<Ch
     for program in programs {
         if usual || *commands {
             for (name, text) in (program.commands)() {
-                all.push(Change::of(root, name, |_| Ok(text))?);
+                all.push(Change::of(root, name, |old| command(old, text, arguments.force))?);
             }
         }
         let entries = [program.hooks.filter(|_| usual || *hooks), Some(program.server).filter(|_| usual || *mcp)];
         for (name, entry) in entries.into_iter().flatten() {
-            all.push(Change::of(root, name, |old| entry(old.unwrap_or_default()))?);
+            all.push(Change::of(root, name, |old| entered(entry, old.unwrap_or_default()))?);
         }
     }
     Ok(all)
+}
+
+/// The text of a command's file. One of the user's own is not replaced.
+fn command(old: Option<&str>, new: String, force: bool) -> Result<String, String> {
+    match old {
+        Some(old) if !force && !commands::is_earlier(old, &new) => {
+            Err("Lanekeeper did not write it; rename it, or replace it with --force".to_owned())
+        }
+        _ => Ok(new),
+    }
+}
+
+fn entered(entry: programs::Entry, old: &str) -> Result<String, String> {
+    entry(old).map_err(|fault| match entry("") {
+        Ok(snippet) => format!("{fault}; add this by hand:\n{}", snippet.trim_end()),
+        Err(_) => fault,
+    })
 }
 
 /// The workflows, each with its place in a repository. GitLab reads one file only, which may be there for other jobs.
@@ -82,12 +105,12 @@ const WORKFLOWS: &[(CiService, &str, &str)] = &[
 
 const GITLAB: &str = ".gitlab/lanekeeper.yml";
 
-/// The changes as a unified diff, which `git apply` takes.
-fn shown(root: &Path, changes: &[&Change]) -> String {
-    match changes {
-        [] => format!("Everything is in place in {}.\n", root.display()),
-        changes => changes.iter().map(|change| diff(change)).collect(),
+/// The needed changes of `all` as a unified diff, which `git apply` takes.
+fn shown(root: &Path, all: &[Change], needed: &[&Change]) -> String {
+    if all.iter().all(|change| change.left.is_none() && !change.is_needed()) {
+        return format!("Everything is in place in {}.\n", root.display());
     }
+    needed.iter().map(|change| diff(change)).collect()
 }
 
 fn diff(change: &Change) -> String {
@@ -104,7 +127,7 @@ fn finish(
     programs: &[Program],
     needed: &[&Change],
     written: bool,
-) -> Result<ExitStatus> {
+) -> Result<()> {
     if context.printer.format() == Format::Json {
         let files: Vec<Value> =
             needed.iter().map(|change| json!({"path": root.join(change.name), "diff": diff(change)})).collect();
@@ -118,7 +141,7 @@ fn finish(
             return Err(error.hint("to write what is shown: lanekeeper init --yes, with the same flags"));
         }
     }
-    Ok(ExitStatus::Done)
+    Ok(())
 }
 
 fn report_written(context: &Context, root: &Path, programs: &[Program], written: &[&Change]) -> Result<()> {

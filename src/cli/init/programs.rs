@@ -7,7 +7,7 @@ use crate::cli::args::AgentProgram;
 use crate::cli::{ExitStatus, Hint, Result};
 
 /// The text of a file from the one that it has.
-type Entry = fn(&str) -> Result<String, String>;
+pub(super) type Entry = fn(&str) -> Result<String, String>;
 
 /// What `init` writes for a program.
 pub(super) struct Program {

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::json_text::{indent_of, object_text, pretty, read_object};
+use super::json_text::{get, set, with_line_ends_of};
 
 /// `text`, a `.mcp.json` of Claude Code, with our server in it.
 pub(super) fn claude(text: &str) -> Result<String, String> {
@@ -23,17 +23,9 @@ pub(super) fn opencode(text: &str) -> Result<String, String> {
 
 /// Text that has our server, wherever the program is, stays as it is.
 fn with_entry(text: &str, key: &str, entry: &Value) -> Result<String, String> {
-    let mut file = read_object(text)?;
-    let indent = indent_of(text);
-    let within = |fault: String| format!("`{key}`: {fault}");
-    let mut servers = read_object(file.get(key).unwrap_or_default()).map_err(within)?;
-    let known: Value = servers.get("lanekeeper").and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
-    if serves(&known) {
-        return Ok(text.to_owned());
-    }
-    servers.set("lanekeeper", pretty(entry, &indent, 2).map_err(unwritable)?).map_err(unwritable)?;
-    file.set(key, object_text(&servers, &indent, 1).map_err(unwritable)?).map_err(unwritable)?;
-    Ok(object_text(&file, &indent, 0).map_err(unwritable)? + "\n")
+    let path = [key, "lanekeeper"];
+    let known = get(text, &path)?.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    if serves(&known) { Ok(text.to_owned()) } else { set(text, &path, entry) }
 }
 
 /// Whether an entry starts our server: with the program's name and arguments apart, or in one list.
@@ -47,10 +39,6 @@ pub(super) fn is_ours(program: &str) -> bool {
     program.rsplit('/').next() == Some("lanekeeper")
 }
 
-pub(super) fn unwritable(error: serde_json::Error) -> String {
-    format!("it cannot be written: {error}")
-}
-
 const CODEX_ENTRY: &str = "[mcp_servers.lanekeeper]\ncommand = \"lanekeeper\"\nargs = [\"mcp\"]\n";
 
 /// `text`, a `config.toml` of Codex, with our server as its last table. Existing text is not touched, so an entry of
@@ -58,7 +46,7 @@ const CODEX_ENTRY: &str = "[mcp_servers.lanekeeper]\ncommand = \"lanekeeper\"\na
 pub(super) fn codex(text: &str) -> Result<String, String> {
     let table: toml::Table = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
     let known = table.get("mcp_servers").and_then(|servers| servers.get("lanekeeper"));
-    match known.map(|entry| serde_json::to_value(entry).map_err(unwritable)).transpose()? {
+    match known.map(|entry| serde_json::to_value(entry).unwrap_or_default()) {
         Some(entry) if serves(&entry) => return Ok(text.to_owned()),
         Some(_) => return Err("`mcp_servers.lanekeeper` starts another program; remove it".to_owned()),
         None => {}
@@ -68,7 +56,7 @@ pub(super) fn codex(text: &str) -> Result<String, String> {
         text if text.ends_with('\n') => "\n",
         _ => "\n\n",
     };
-    let new = format!("{text}{gap}{CODEX_ENTRY}");
+    let new = format!("{text}{}", with_line_ends_of(text, &format!("{gap}{CODEX_ENTRY}")));
     let fault = "it takes no further table; write it as tables of their own, [mcp_servers.NAME]";
     toml::from_str::<toml::Table>(&new).map(|_| new).map_err(|_| format!("`mcp_servers`: {fault}"))
 }

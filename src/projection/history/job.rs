@@ -1,7 +1,9 @@
 //! Jobs: agents' attempts and the runs of gates.
 
 use crate::event::{AgentReport, Event, Reading};
-use crate::model::{AgentName, Diagnosis, ExitCause, JobExit, JobId, Outage, RetryLevel, Timestamp, Transcript};
+use crate::model::{
+    AgentName, Diagnosis, ExitCause, Failure, FailureKind, JobExit, JobId, Outage, RetryLevel, Timestamp, Transcript,
+};
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobHistory {
@@ -20,6 +22,8 @@ pub struct JobHistory {
     pub reading: Option<Box<Reading>>,
     /// The retry that this attempt is.
     pub retry: Option<Box<Retry>>,
+    /// Why the attempt counts as failed although its program ended with 0.
+    pub rejected: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,6 +89,17 @@ impl Jobs {
         self.ended.iter().rev().find(|job| wanted(job))
     }
 
+    /// Notes that the work or the report of the last attempt of `agent` does not count.
+    pub(super) fn reject(&mut self, agent: &AgentName, failure: &Failure) {
+        use FailureKind::{Idle, Network, Ownership, Quota, Report};
+        let last = self.ended.iter_mut().rfind(|job| job.job.agent() == Some(agent));
+        let passed = last.filter(|job| job.job.is_attempt() && job.passed() == Some(true));
+        if let Some(job) = passed.filter(|_| matches!(failure.kind, Idle | Network | Ownership | Quota | Report)) {
+            let paths = if failure.paths.is_empty() { "" } else { ": " };
+            job.rejected = Some(format!("{}{paths}{}", failure.message, failure.paths.join(", ")));
+        }
+    }
+
     /// Planned, running, ended: the first end of a job is final. `retry`: that of a planned attempt.
     pub(super) fn apply(&mut self, event: &Event, at: Timestamp, retry: Option<Retry>) {
         let (job, supervised) = match event {
@@ -125,6 +140,7 @@ impl JobHistory {
             report: None,
             reading: None,
             retry: None,
+            rejected: None,
         }
     }
 
@@ -154,6 +170,12 @@ impl JobHistory {
         self.exit.as_ref().map(JobExit::passed)
     }
 
+    /// What the agent reported when it ended with 0 but is blocked.
+    pub fn blocked(&self) -> Option<&str> {
+        let report = self.report.as_deref().filter(|report| report.status == "BLOCKED" && !report.rejects())?;
+        (self.passed() == Some(true)).then_some(report.message.as_str())
+    }
+
     /// The end of the output of a job that did not pass, oldest line first.
     pub fn failed_tail(&self) -> &[String] {
         self.exit.as_ref().filter(|exit| !exit.passed()).map(|exit| exit.tail.as_slice()).unwrap_or_default()
@@ -175,7 +197,8 @@ impl JobHistory {
 
     /// Whether it failed otherwise than by being stopped.
     pub(super) fn failed_by_itself(&self) -> bool {
-        self.exit.as_ref().is_some_and(|exit| !exit.passed() && exit.cause != ExitCause::Stopped)
+        self.rejected.is_some()
+            || self.exit.as_ref().is_some_and(|exit| !exit.passed() && exit.cause != ExitCause::Stopped)
     }
 
     /// `attempt 2 of engineer at task 1`, `tests`, `checkpoint of engineer`; of gates without the number of the run.
@@ -195,6 +218,8 @@ impl JobHistory {
     pub fn ending(&self) -> String {
         let Some(exit) = &self.exit else { return "has not ended".to_owned() };
         match exit.cause {
+            ExitCause::Exited if self.rejected.is_some() => "rejected".to_owned(),
+            ExitCause::Exited if self.blocked().is_some() => "blocked".to_owned(),
             ExitCause::Exited if exit.exit_code == 0 => "passed".to_owned(),
             ExitCause::Exited => format!("exit code {}", exit.exit_code),
             ExitCause::TimedOut => "ran out of time".to_owned(),

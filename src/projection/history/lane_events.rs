@@ -59,6 +59,7 @@ impl LaneHistory {
             }
             Event::CheckpointReached { checkpoint, .. } => self.reached(checkpoint, at),
             Event::FailureNoted { agent, task, failure, .. } => {
+                agent.iter().for_each(|agent| self.jobs.reject(agent, failure));
                 let job = self.failed_job(agent.as_ref()).map(|job| job.job.clone());
                 let failure = failure.clone();
                 self.failure_noted(FailureView { at, agent: agent.clone(), task: task.clone(), job, failure });

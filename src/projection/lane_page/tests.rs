@@ -82,6 +82,25 @@ fn a_lane_at_work_shows_what_runs() {
 }
 
 #[test]
+fn an_attempt_whose_work_or_report_is_not_taken_did_not_pass() {
+    let job = attempt("SL-1", "engineer", 1);
+    let noted = |failure| {
+        let (lane, agent) = (lane("SL-1"), Some(agent("engineer")));
+        Event::FailureNoted { lane, agent, task: Some(task("1")), failure }
+    };
+    let foreign = Failure::new(FailureKind::Ownership, "changed files outside `owns`");
+    let foreign = Failure { paths: vec!["README.md".to_owned()], ..foreign };
+    let gate = Failure::new(FailureKind::Gate, "the gate failed");
+    for (failure, row) in
+        [(foreign, "rejected 1m 00s changed files outside `owns`: README.md"), (gate, "passed 1m 00s")]
+    {
+        let story = Story::begun().opened("SL-1", 1).job(&job).exited(&job, 0).then(noted(failure));
+        let text = page(&story, 100, true).split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(row), "{text}");
+    }
+}
+
+#[test]
 fn an_old_failure_that_was_fixed_is_not_blamed() {
     let full = Failure::new(FailureKind::State, "No space left on device");
     let story = Story::begun().opened("SL-1", 1).retried("SL-1", 1, 3);

@@ -336,7 +336,9 @@ fn a_watched_run_is_shown_until_it_ends() {
     let lock = run.hold();
     let mut objects = Watched::over(start(&scratch, &["status", "r", "--watch", "--format", "json"]));
     let mut lines = Watched::over(start(&scratch, &["status", "r", "--watch"]));
+    let mut lane = Watched::over(start(&scratch, &["status", "r", "SL-1", "--watch"]));
     objects.wait_for("\"resumes\":0");
+    lane.wait_for("SL-1");
     lines.wait_for("SL-1");
     run.say(Event::RunResumed {
         plan_sha256: None,
@@ -352,12 +354,18 @@ fn a_watched_run_is_shown_until_it_ends() {
     objects.wait_for("\"resumes\":7");
     run.say(Event::Noted { lane: None, message: "hear, hear".into() });
     lines.wait_for("hear, hear");
+    run.say(Event::Noted { lane: Some(LaneId::new("SL-2").unwrap()), message: "of the other".into() });
+    run.say(Event::Noted { lane: Some(LaneId::new("SL-1").unwrap()), message: "of the lane".into() });
+    lane.wait_for("of the lane");
     run.finished(RunOutcome::Blocked);
     let text = objects.end().join("\n");
     let summaries = serde_json::Deserializer::from_str(&text).into_iter::<serde_json::Value>();
     assert_eq!(summaries.last().unwrap().unwrap()["outcome"], "blocked", "{text}");
     let text = lines.end().join("\n");
     assert!(text.contains("P1 Billing · blocked"), "{text}");
+    let text = lane.end().join("\n");
+    assert!(text.contains("\nSL-1 · needs approval") || text.contains("\nSL-1 "), "the page of the lane:\n{text}");
+    assert!(!text.contains("of the other") && !text.contains("P1 Billing · blocked"), "{text}");
     drop(lock);
 }
 
