@@ -27,7 +27,7 @@ use crate::settings::{Origin, Progress, Settings};
 use crate::state_sync::{Follower, Source};
 use crate::store::RunDirectory;
 
-/// Works on a run until it ends, and prints how it did. `view` is what its records add up to; `first` are the events that
+/// Works on a run until it ends, and prints how it did; returns that and what its records add up to then. `view` is what its records add up to; `first` are the events that
 /// this process begins with, and whether it waits for answers of the user.
 pub(super) fn execute(
     within: &RepositoryContext<'_>,
@@ -35,7 +35,7 @@ pub(super) fn execute(
     view: RunHistory,
     first: (Vec<Event>, bool),
     forge: Option<Forge>,
-) -> Result<ExitStatus> {
+) -> Result<(ExitStatus, RunHistory)> {
     let (context, directory) = (within.context, run.directory.clone());
     if regular_file::read(directory.plan()).ok().as_ref() != Some(&run.plan_text) {
         atomic::write(&directory.plan(), &run.plan_text)?;
@@ -82,7 +82,7 @@ pub(super) fn execute(
     report::keep(within, &run.plan, &run.started.run_id);
     let finish = ended?;
     summarize(within, &view, &run.started)?;
-    Ok(ExitStatus::of_code(finish.code.into()).unwrap_or(ExitStatus::Failed))
+    Ok((ExitStatus::of_code(finish.code.into()).unwrap_or(ExitStatus::Failed), view))
 }
 
 /// Writes the pinned plan again if its file is missing.
