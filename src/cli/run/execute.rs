@@ -27,8 +27,9 @@ use crate::settings::{Origin, Progress, Settings};
 use crate::state_sync::{Follower, Source};
 use crate::store::RunDirectory;
 
-/// Works on a run until it ends, and prints how it did; returns that and what its records add up to then. `view` is what its records add up to; `first` are the events that
-/// this process begins with, and whether it waits for answers of the user.
+/// Works on a run until it ends, and prints how it did; returns that and what its records add up to then. `view` is what
+/// they add up to before; `first` are the events that this process begins with, and whether it waits for answers of the
+/// user.
 pub(super) fn execute(
     within: &RepositoryContext<'_>,
     run: LockedRun,

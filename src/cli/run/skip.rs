@@ -46,8 +46,8 @@ fn record(within: &RepositoryContext<'_>, mut locked: LockedRun, lane: &LaneId, 
     Ok(format!("Lane {lane} is skipped; {others}. Its work is kept.\nTo take it in again: {undo}"))
 }
 
-/// The rollback that takes a skipped lane in again. It names what depends on the lane, so that it is possible also after
-/// that was merged.
+/// The rollback that takes a skipped lane in again. It names the lanes that depend on it, so that it is possible also
+/// after those were merged.
 fn taking_in_again(within: &RepositoryContext<'_>, locked: &LockedRun, lane: LaneIndex) -> String {
     let (plan, run) = (&locked.plan, locked.started.run_id.as_str());
     let is_part = |lane: &LaneIndex| locked.state.lane(*lane).end() != Some(&LaneEnd::Left);
