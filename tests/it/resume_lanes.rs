@@ -173,6 +173,18 @@ fn a_lane_that_was_skipped_before_it_began_is_taken_in_again() {
 }
 
 #[test]
+fn a_lane_whose_merge_is_not_recorded_yet_is_not_skipped() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
+    let plan = env.path("plan.toml");
+    let words = ["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", RUN];
+    let ended = env.lanekeeper_with(&words, |command| command.env("LANEKEEPER_CRASH_POINT", "after_publish_merge:1"));
+    assert!(ended.was_killed() && env.holds("main", "a.txt"));
+    env.lanekeeper(&["skip", "A"]).exits(7).says(&["it cannot be skipped now"]).hints("lanekeeper resume r1");
+    env.resume(&[]).exits(0);
+}
+
+#[test]
 fn after_a_skip_the_status_shows_what_is_ready_and_what_was_answered() {
     let env = TestEnv::new();
     env.plan(

@@ -80,7 +80,7 @@ pub(super) fn refuse_over(
 
 fn refuse(within: &RepositoryContext<'_>, locked: &LockedRun, lane: &LaneId, index: LaneIndex) -> Result<()> {
     refuse_over(within, locked, index, "skip")?;
-    if !locked.state.lane(index).is_quiet() {
+    if is_published(within, locked, index)? || !locked.state.lane(index).is_quiet() {
         let run = locked.started.run_id.as_str();
         let resume = command(&within.state, &["resume", run]);
         let message = format!("lane {lane} was interrupted at work, so it cannot be skipped now");
@@ -90,4 +90,11 @@ fn refuse(within: &RepositoryContext<'_>, locked: &LockedRun, lane: &LaneId, ind
         )));
     }
     Ok(())
+}
+
+/// Whether the lane's work is on the integration branch, also if Lanekeeper died before it could record that.
+fn is_published(within: &RepositoryContext<'_>, locked: &LockedRun, lane: LaneIndex) -> Result<bool> {
+    let Some(staged) = locked.state.lane(lane).staged() else { return Ok(false) };
+    let tip = within.repository.branch_commit(&locked.started.base_branch)?;
+    Ok(tip.map_or(Ok(false), |tip| within.repository.is_ancestor(&staged.commit, &tip))?)
 }
