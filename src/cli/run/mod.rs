@@ -25,6 +25,7 @@ mod skip;
 mod start;
 mod switches;
 
+pub(super) use external_changes::settle_switches;
 pub(super) use locked_run::{LockedRun, Reach, adopt};
 pub(super) use locks::lock_phase;
 pub(super) use phase_sequence::phase_sequence;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::execute::execute;
-use super::external_changes::{settle, settle_checkouts};
+use super::external_changes::{settle, settle_checkouts, settle_switches};
 use super::forge;
 use super::locked_run::{LockedRun, Reach, adopt};
 use super::pinned_plan::{Pinned, Pinning};
@@ -63,6 +63,7 @@ pub(super) fn resume(within: &RepositoryContext<'_>, run: &RunId, adoption: &Ado
     if let Err(refusal) = check(run, &locked.state, &locked.records) {
         if matches!(refusal, ResumeError::Complete(_)) {
             complete_files(within, &locked)?;
+            settle_switches(within, &locked.started.base_branch);
         }
         return Err(refused(refusal, &within.state));
     }
