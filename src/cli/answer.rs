@@ -9,7 +9,7 @@ use super::ask::lock_or_ask;
 use super::repository_context::{holder, redactor, session_id};
 use super::run::{Adoption, refuse_unjudged, resume_with};
 use super::runs::{command, named_few, pinned_plan, read_log, require_plan, state, unfinished, unknown_lane};
-use super::select::Selector;
+use super::select::{DefaultRun, Selector};
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::{Event, LaneStage, Record};
 use crate::model::{Approval, HumanGate, LaneId, LaneIndex, RunId};
@@ -24,6 +24,9 @@ pub(super) fn run(context: &Context, arguments: &Answer, approved: bool) -> Resu
     let place = place(context, &state, arguments)?;
     if approved {
         refuse_unjudged(context, &state, &place.run, &place.lane)?;
+    }
+    if !approved && arguments.message.trim().is_empty() {
+        return Err(place.without_reason(&state));
     }
     let (gate, live) = place.answer(context, (&state, &settings), arguments, approved)?;
     if !arguments.then.resume || live {
@@ -50,7 +53,7 @@ fn place(context: &Context, state: &StateDirectory, arguments: &Answer) -> Resul
         let waiting = lane.map(|lane| runs_waiting_in(state, lane)).transpose()?.unwrap_or_default();
         match waiting.as_slice() {
             [] => selector.default_run(),
-            [only] => Ok(Some(only.clone())),
+            [only] => Ok(Some(DefaultRun::only(only.clone()))),
             several => Err(ambiguous(several)),
         }
     })?;
@@ -92,6 +95,12 @@ fn only_waiting(state: &StateDirectory, run: &RunId) -> Result<LaneId> {
 }
 
 impl Place {
+    fn without_reason(&self, state: &StateDirectory) -> anyhow::Error {
+        let error = ExitStatus::Usage.error("a rejection needs a reason: it is all that the agent knows of it");
+        let again = ["reject", self.run.as_str(), self.lane.as_str(), "-m", "what to change"];
+        error.hint(command(state, &again))
+    }
+
     /// Records the answer; the gate that was meant, and whether a process works on the run.
     fn answer(
         &self,

@@ -31,7 +31,7 @@ pub(crate) use records::{
     Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, PruneCheckpoints, RestoreCheckpoint,
 };
 pub(crate) use state::{DropState, PullState, PushState, RemoteArgs, State};
-pub(crate) use target::{AgentArgs, LaneArgs, Name, RunArg, UnfinishedRunArg};
+pub(crate) use target::{AgentArgs, LaneArgs, Name, RunArg};
 
 /// Runs a phase plan as parallel lanes in git worktrees, and survives being killed.
 #[derive(Debug, Parser)]
@@ -392,7 +392,7 @@ pub(crate) struct Answer {
     /// plan, changes or a task [default: the only one]
     #[arg(long, value_name = "GATE")]
     pub(crate) gate: Option<HumanGate>,
-    /// Text for the agents
+    /// Text for the agents; required to reject
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) message: String,
     #[command(flatten)]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::args::{Clean, Name};
 use super::confirm::{can_ask, confirms};
+use super::run::settle_switches;
 use super::runs::command;
 use super::select::Selector;
 use super::wait_policy::wait_for_refs;
@@ -115,6 +116,7 @@ fn remove_from(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Clean
     let directory = place.within.state.run(&run);
     directory.create()?;
     let lock = RunLock::acquire(&directory.lock(), &place.within.holder(&run))?;
+    settle_switches(&place.within, &place.known[&run].started.base_branch);
     let mut found =
         place.with(&run, arguments, |around, logged| anyhow::Ok(remove(around, logged, survey(around, logged)?)))?;
     match found.last_mut().filter(|last| matches!(last.thing, Thing::Log(_))) {

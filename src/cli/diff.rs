@@ -10,6 +10,7 @@ use super::runs::command;
 use super::select::{Selector, Target};
 use super::worktree::{held_slot, own_agent};
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result};
+use crate::event::Event;
 use crate::git::{self, FileChange};
 use crate::model::{AgentName, CommitId, LaneId};
 use crate::projection::changes::{AgentWork, LaneWork};
@@ -17,7 +18,7 @@ use crate::settings::Layer;
 
 pub(super) fn run(context: &Context, arguments: &Diff) -> Result<ExitStatus> {
     let within = RepositoryContext::open(context, Layer::default())?;
-    let target = Selector::new(context, &within.state).target(&arguments.target.names())?;
+    let target = Selector::new(context, &within.state).agent_target(&arguments.target.names())?;
     let lane = target.lane("diff")?;
     let change = change(&within, &target, lane)?;
     if context.printer.format() == Format::Json {
@@ -49,7 +50,7 @@ pub(super) fn change(within: &RepositoryContext<'_>, target: &Target, lane: &Lan
             of_agent(within, &run, (lane, agent), &its, &work)
         }
     }
-    .and_then(|change| change.ok_or_else(|| nothing(within, target)))
+    .and_then(|change| change.ok_or_else(|| nothing(within, target, &run)))
 }
 
 fn of_lane(within: &RepositoryContext<'_>, run: &RunRecords, lane: &LaneId, work: &LaneWork) -> Result<Option<Change>> {
@@ -112,10 +113,17 @@ fn tip(
     Ok(branch.or(kept).map(Tip::of))
 }
 
-fn nothing(within: &RepositoryContext<'_>, target: &Target) -> anyhow::Error {
-    let message = format!("{} has no work in run {}: it has not started", target.place(), target.run);
-    let status = command(&within.state, &["status", target.run.as_str()]);
-    ExitStatus::InvalidState.error(message).hint(format!("to see its state: {status}"))
+fn nothing(within: &RepositoryContext<'_>, target: &Target, run: &RunRecords) -> anyhow::Error {
+    let of_lane = run.records.iter().rev().filter(|record| record.event.lane() == target.lane.as_ref());
+    let rolled_back = of_lane.take(1).any(|record| matches!(record.event, Event::LaneRolledBack { .. }));
+    let why = if rolled_back { "it was rolled back" } else { "it has not started" };
+    let message = format!("{} has no work in run {}: {why}", target.place(), target.run);
+    let error = ExitStatus::InvalidState.error(message);
+    match rolled_back {
+        true => error
+            .hint(format!("its saved work: {}", command(&within.state, &["checkpoints", "list", target.run.as_str()]))),
+        false => error.hint(format!("to see its state: {}", command(&within.state, &["status", target.run.as_str()]))),
+    }
 }
 
 /// The words after `git`.

@@ -235,13 +235,20 @@ pub(super) fn unknown(place: &str, kind: &str, name: &str, known: &[&str]) -> an
     })
 }
 
-/// `error` with the one of `known` that `name` is most like, else with another hint.
+/// `error` with those of `known` that begin with `name`, else the one that is most like it, else with another hint.
 pub(super) fn did_you_mean(
     error: anyhow::Error,
     name: &str,
     known: &[&str],
     otherwise: impl FnOnce() -> Option<String>,
 ) -> anyhow::Error {
-    let near = nearest(name, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
-    near.or_else(otherwise).into_iter().fold(error, Hint::hint)
+    let near = || nearest(name, known.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+    elements(name, known).or_else(near).or_else(otherwise).into_iter().fold(error, Hint::hint)
+}
+
+/// The lanes that the plan's lane `name` with a matrix stands for, by their names.
+fn elements(name: &str, known: &[&str]) -> Option<String> {
+    let is_element = |id: &&&str| id.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+    let elements: Vec<&str> = known.iter().filter(is_element).copied().collect();
+    (elements.len() > 1).then(|| format!("did you mean one of {}?", named_few(elements.into_iter())))
 }

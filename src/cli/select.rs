@@ -18,6 +18,20 @@ pub(super) struct Target {
     pub(super) agent: Option<AgentName>,
 }
 
+/// The run that is meant if none is named: the newest unfinished one, else the newest.
+#[derive(Debug, Clone)]
+pub(super) struct DefaultRun {
+    run: RunId,
+    /// The other unfinished runs, the newest first.
+    others: Vec<RunId>,
+}
+
+impl DefaultRun {
+    pub(super) fn only(run: RunId) -> Self {
+        Self { run, others: Vec::new() }
+    }
+}
+
 pub(super) struct Selector<'a> {
     context: &'a Context,
     state: &'a StateDirectory,
@@ -32,18 +46,8 @@ impl<'a> Selector<'a> {
     pub(super) fn run(&self, name: Option<&Name>) -> Result<RunId> {
         match name {
             Some(name) => self.named(name),
-            None => self.default_run()?.ok_or_else(|| no_run(self.state)),
+            None => Ok(self.chosen(self.default_run()?.ok_or_else(|| no_run(self.state))?)),
         }
-    }
-
-    /// The same for commands that make sense for unfinished runs only.
-    pub(super) fn unfinished(&self, name: Option<&Name>) -> Result<RunId> {
-        let Some(name) = name else {
-            let unfinished = unfinished_of(self.state, &self.state.logs_at_a_glance()?);
-            let none = || ExitStatus::InvalidState.error("no unfinished run in this repository");
-            return self.newest_of(&unfinished).ok_or_else(|| none().hint(listed(self.state)));
-        };
-        self.named(name)
     }
 
     /// The one run that `name` means.
@@ -61,6 +65,12 @@ impl<'a> Selector<'a> {
     }
 
     /// What the words `[RUN] [LANE] [AGENT]` mean, of which the first may be missing.
+    pub(super) fn agent_target(&self, names: &[&Name]) -> Result<Target> {
+        let (run, rest) = self.run_and_rest(names, |_| self.default_run())?;
+        self.within(run, rest)
+    }
+
+    /// What the words `[RUN] [LANE]` mean, of which the first may be missing.
     pub(super) fn target(&self, names: &[&Name]) -> Result<Target> {
         self.target_within(names, |_| self.default_run())
     }
@@ -69,29 +79,44 @@ impl<'a> Selector<'a> {
     pub(super) fn target_within(
         &self,
         names: &[&Name],
-        default: impl FnOnce(Option<&Name>) -> Result<Option<RunId>>,
+        default: impl FnOnce(Option<&Name>) -> Result<Option<DefaultRun>>,
     ) -> Result<Target> {
         let (run, rest) = self.run_and_rest(names, default)?;
-        self.within(run, rest)
+        match rest {
+            [lane, other, ..] => Err(self.one_lane_only(&run, lane, other)),
+            rest => self.within(run, rest),
+        }
+    }
+
+    /// Why two words cannot stand for a lane; the first is one or an error says so.
+    fn one_lane_only(&self, run: &RunId, lane: &Name, other: &Name) -> anyhow::Error {
+        let members = Members::of(self.state.run(run));
+        match (members.lane(lane), members.lane(other)) {
+            (None, _) => members.unknown_lane(lane),
+            (Some(lane), Some(other)) => ExitStatus::Usage
+                .error(format!("{lane} and {other} are two lanes, and this command takes one"))
+                .hint("repeat it for each lane"),
+            (Some(lane), None) => ExitStatus::Usage.error(format!("unexpected argument `{other}` after lane {lane}")),
+        }
     }
 
     /// The run that the first of the words means, and the words that are left; the `default` one if that is a lane of it.
     fn run_and_rest<'n>(
         &self,
         names: &'n [&'n Name],
-        default: impl FnOnce(Option<&Name>) -> Result<Option<RunId>>,
+        default: impl FnOnce(Option<&Name>) -> Result<Option<DefaultRun>>,
     ) -> Result<(RunId, &'n [&'n Name])> {
         let Some((first, rest)) = names.split_first() else {
-            return Ok((default(None)?.ok_or_else(|| no_run(self.state))?, &[]));
+            return Ok((self.chosen(default(None)?.ok_or_else(|| no_run(self.state))?), &[]));
         };
         if let Some(run) = self.exactly(first)? {
             return Ok((run, rest));
         }
         let default = default(Some(first))?;
-        if let Some(run) = &default
-            && Members::of(self.state.run(run)).lane(first).is_some()
+        if let Some(default) = &default
+            && Members::of(self.state.run(&default.run)).lane(first).is_some()
         {
-            return Ok((run.clone(), names));
+            return Ok((self.chosen(default.clone()), names));
         }
         match self.beginning_with(first)? {
             Some(run) => Ok((run, rest)),
@@ -115,21 +140,20 @@ impl<'a> Selector<'a> {
         Ok((run, lanes, None))
     }
 
-    /// The newest unfinished run, else the newest.
-    pub(super) fn default_run(&self) -> Result<Option<RunId>> {
+    pub(super) fn default_run(&self) -> Result<Option<DefaultRun>> {
         let logs = self.state.logs_at_a_glance()?;
-        let unfinished = unfinished_of(self.state, &logs);
-        self.newest_of(&unfinished).map_or_else(|| Ok(self.state.newest(&logs)?), |run| Ok(Some(run)))
+        let mut unfinished = unfinished_of(self.state, &logs).into_iter().map(|(run, _)| run);
+        let Some(run) = unfinished.next() else { return Ok(self.state.newest(&logs)?.map(DefaultRun::only)) };
+        Ok(Some(DefaultRun { run, others: unfinished.collect() }))
     }
 
-    /// The first of the runs; a note says so if there are more.
-    fn newest_of(&self, unfinished: &[(RunId, RunStarted)]) -> Option<RunId> {
-        let (first, others) = unfinished.split_first()?;
-        if !others.is_empty() {
-            let names = named_few(others.iter().map(|(run, _)| run.as_str()));
-            self.context.printer.note(format!("Run {}, the newest unfinished one. Others: {names}.", first.0));
+    /// The default run, where it is the one that is meant; a note says so if there are more unfinished ones.
+    fn chosen(&self, default: DefaultRun) -> RunId {
+        if !default.others.is_empty() {
+            let names = named_few(default.others.iter().map(RunId::as_str));
+            self.context.printer.note(format!("Run {}, the newest unfinished one. Others: {names}.", default.run));
         }
-        Some(first.0.clone())
+        default.run
     }
 
     fn exactly(&self, name: &Name) -> Result<Option<RunId>> {
@@ -171,8 +195,8 @@ impl<'a> Selector<'a> {
     }
 
     /// Why a word is neither a run nor a lane.
-    fn neither(&self, name: &Name, default: Option<RunId>) -> anyhow::Error {
-        let Some(run) = default else { return self.unknown_run(name) };
+    fn neither(&self, name: &Name, default: Option<DefaultRun>) -> anyhow::Error {
+        let Some(DefaultRun { run, .. }) = default else { return self.unknown_run(name) };
         let lanes: BTreeSet<LaneId> = Members::of(self.state.run(&run)).lanes().collect();
         let runs = self.state.runs().unwrap_or_default();
         let known: Vec<&str> = lanes.iter().map(LaneId::as_str).chain(runs.iter().map(RunId::as_str)).collect();

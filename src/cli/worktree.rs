@@ -71,7 +71,7 @@ fn editor(context: &Context) -> Result<String> {
 
 fn worktree(context: &Context, arguments: &AgentArgs, word: &str) -> Result<(Target, PathBuf)> {
     let within = RepositoryContext::open(context, Layer::default())?;
-    let target = Selector::new(context, &within.state).target(&arguments.names())?;
+    let target = Selector::new(context, &within.state).agent_target(&arguments.names())?;
     let lane = target.lane(word)?;
     let run = records_of(&within, target.run.clone())?;
     let agent = own_agent(&run, &target, lane)?;
@@ -94,7 +94,7 @@ fn shown(started: &RunStarted, (lane, agent): (&LaneId, Option<&AgentName>), slo
 }
 
 fn none(within: &RepositoryContext<'_>, target: &Target) -> anyhow::Error {
-    let message = format!("{} has no worktree now: it has not started, or was merged", target.place());
+    let message = format!("{} has no worktree now: it has not started, was merged or was rolled back", target.place());
     let status = command(&within.state, &["status", target.run.as_str()]);
     ExitStatus::InvalidState.error(message).hint(format!("to see its state: {status}"))
 }

@@ -160,7 +160,7 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
     }
     match (lane.state, waiting_for) {
         (_, Some(WaitingFor::Lanes(lanes))) => waits_for_lanes(history, lanes),
-        (_, Some(WaitingFor::Place)) if history.run.finished.is_some() => "not begun".to_owned(),
+        (_, Some(WaitingFor::Place)) if history.run.finished.is_some() => "ready, resume to start".to_owned(),
         (_, Some(WaitingFor::Place)) => "waits for a place".to_owned(),
         (_, Some(WaitingFor::Until(moment))) if *moment <= until => "waits for a place".to_owned(),
         (_, Some(WaitingFor::Until(moment))) => format!("tries again in {}", short(moment.since(until))),

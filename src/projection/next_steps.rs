@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::approvals::{outlook, size_of, unheeded};
 use super::cells::clean;
 use super::commands::Commands;
-use super::history::{LaneHistory, LaneState, RunHistory};
+use super::history::{LaneHistory, LaneState, RunHistory, WaitingFor};
 use crate::event::RunOutcome;
 use crate::model::text::{counted, shell_line};
 use crate::model::{AgentName, Approval, HumanGate, TaskId};
@@ -122,6 +122,7 @@ pub(super) fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_e
     let was_stopped = || history.lanes().iter().any(stopped);
     let reason = match history.run.outcome {
         Some(RunOutcome::Done) => return Some(NextStep { reason: where_the_work_is(history), commands: Vec::new() }),
+        Some(RunOutcome::Stopped) if history.run.code.is_none() => ready_lanes(history),
         Some(RunOutcome::Stopped) => "The run is stopped; no work is lost. Resume it, or roll it back:".to_owned(),
         Some(RunOutcome::Blocked) if was_stopped() => {
             "Lanes were stopped; no work is lost. Resume the run, or roll it back:".to_owned()
@@ -134,6 +135,17 @@ pub(super) fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_e
         None => return None,
     };
     Some(NextStep { reason, commands: vec![commands.resume_of(&history.run), commands.rollback(None)] })
+}
+
+/// What a resume starts, after lanes of an ended run were skipped or rolled back.
+fn ready_lanes(history: &RunHistory) -> String {
+    let is_ready = |lane: &&LaneHistory| history.waiting_for(lane) == Some(WaitingFor::Place);
+    let ready: Vec<&LaneHistory> = history.lanes().iter().filter(is_ready).collect();
+    match ready.len() {
+        0 => "The run is not complete. Resume it, or roll it back:".to_owned(),
+        1 => format!("{} is ready. Resume the run, or roll it back:", names(&ready)),
+        _ => format!("{} are ready. Resume the run, or roll it back:", names(&ready)),
+    }
 }
 
 fn where_the_work_is(history: &RunHistory) -> String {

@@ -47,6 +47,21 @@ fn a_phase_that_fails_ends_the_chain_and_a_resume_goes_on_with_it() {
 }
 
 #[test]
+fn the_resume_of_one_lane_does_not_start_the_next_phase() {
+    let env = TestEnv::new();
+    let lane = |id: &str| format!("[[lane]]\nid = \"{id}\"\nretries = 0\ncommand = 'test -e \"$SCRATCH/{id}\"'\n");
+    env.plan(&[lane("A"), lane("B")].concat().replace("command", "allow_empty = true\ncommand"));
+    let next = phase(&env, "P2", "");
+    env.execute(&["--next-phase", &next]).exits(1);
+    env.write("scratch/A", "");
+    let ended = env.lanekeeper(&["resume", "--lane", "A"]).exits(0);
+    assert_eq!(signals(&ended.stdout), [] as [&str; 0]);
+    env.write("scratch/B", "");
+    let ended = env.lanekeeper(&["resume", "--lane", "B"]).exits(0);
+    assert_eq!(signals(&ended.stdout)[0], format!("PHASE_COMPLETE_CONTINUE: {next}"));
+}
+
+#[test]
 fn the_same_command_with_resume_passes_over_what_is_complete() {
     let env = TestEnv::new();
     let one = phase(&env, "P1", "");

@@ -189,6 +189,19 @@ const LIVE: [&str; 2] = ["running", "held"];
 const ENDS_ELSEWHERE: [&str; 3] = ["complete", "never-began", "unknown-run"];
 
 #[test]
+fn the_note_about_a_publication_that_a_kill_at_the_end_of_a_run_leaves_is_removed() {
+    let env = TestEnv::new();
+    env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
+    env.execute(&[]).exits(0);
+    let note = "repo/.git/lanekeeper/published.json";
+    for (command, code) in [(&["resume", "r1"][..], 7), (&["clean", "r1", "--yes"], 0)] {
+        env.write(note, format!("{{\"main\":\"{}\"}}", env.git(&["rev-parse", "main~1"])));
+        env.lanekeeper(command).exits(code);
+        assert!(!env.path(note).exists(), "{command:?}");
+    }
+}
+
+#[test]
 fn every_row_shows_as_it_says_and_what_it_says_to_type_works() {
     let rows = rows();
     let names: BTreeSet<&str> = rows.iter().map(|row| row.state.as_str()).collect();

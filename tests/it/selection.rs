@@ -32,6 +32,18 @@ fn a_lane_that_the_plan_does_not_have_is_bad_usage() {
 }
 
 #[test]
+fn the_name_of_a_lane_with_a_matrix_is_answered_with_its_elements() {
+    let env = with("[[lane]]\nid = \"T\"\nmatrix = { os = [\"a\", \"b\"] }\ncommand = 'touch {{ matrix.os }}'\n");
+    let elements = "did you mean one of T-a, T-b?";
+    env.execute(&["--lane", "T"]).exits(2).hints(elements);
+    env.execute(&[]).exits(0);
+    for command in [&["status", "T"][..], &["logs", "r1", "T"], &["retry", "T"], &["diff", "r1", "T"]] {
+        assert!(env.lanekeeper(command).stderr.contains(elements), "{command:?}");
+    }
+    env.lanekeeper(&["rollback", "--lane", "T"]).exits(2).hints(elements);
+}
+
+#[test]
 fn execute_lane_runs_one_lane_once_its_dependencies_are_merged() {
     let env = with(CHAIN);
     execute_lane(&env, "B", "r0").exits(3).says(&["B", "A"]);

@@ -67,6 +67,8 @@ pub enum Bug {
     FailFastForgotten,
     /// A lane that was rolled back continues where it stood.
     RollbackForgotten,
+    /// A lane that the user skipped is worked on.
+    SkipForgotten,
     /// A lane goes from its agents to its reviewers without its tests.
     TestsSkipped,
     /// A merge is published before it is tested.
@@ -107,6 +109,7 @@ impl Bug {
         Self::CostForgotten,
         Self::FailFastForgotten,
         Self::RollbackForgotten,
+        Self::SkipForgotten,
         Self::TestsSkipped,
         Self::MergeUntested,
         Self::GivesUpEarly,
@@ -202,7 +205,8 @@ pub fn record_as_applied(record: Record, bug: Option<Bug>) -> Record {
             started.options.fail_fast = false;
             Event::RunStarted(started)
         }
-        (Event::LaneRolledBack { lane, .. }, Some(Bug::RollbackForgotten)) => {
+        (Event::LaneSkipped { lane, .. }, Some(Bug::SkipForgotten))
+        | (Event::LaneRolledBack { lane, .. }, Some(Bug::RollbackForgotten)) => {
             Event::Noted { lane: Some(lane), message: String::new() }
         }
         (event, _) => event,

@@ -1,4 +1,4 @@
-//! What disturbs a simulated run: stops, crashes, limits, another machine, rollbacks; and how it continues.
+//! What disturbs a simulated run: stops, crashes, limits, another machine, rollbacks, skips; and how it continues.
 
 use lanekeeper::engine::run_loop::RunLoop;
 use lanekeeper::event::{Event, Place, Record, RunMoved, StopReason};
@@ -23,6 +23,8 @@ pub struct Disturbances {
     pub stops: u32,
     /// How often the user rolls a lane back before the run is resumed.
     pub rollbacks: u32,
+    /// How often the user skips a lane before the run is resumed, or after it has failed.
+    pub skips: u32,
     /// The run stops at the first failure, until the user continues it without that.
     pub fail_fast: bool,
     pub budget: Budget,
@@ -32,7 +34,8 @@ impl Disturbances {
     pub fn new(seed: u64, crashes: u32) -> Self {
         let has = |every: u64| crashes > 0 && seed % every == 1;
         let budget = Budget { cost: Dollars::new((seed % 7) as f64).filter(|_| has(5)), tokens: None };
-        Self { crashes, stops: crashes / 2, rollbacks: crashes / 2, fail_fast: has(3), budget }
+        let half = crashes / 2;
+        Self { crashes, stops: half, rollbacks: half, skips: 2 * u32::from(has(4)), fail_fast: has(3), budget }
     }
 }
 
@@ -66,7 +69,11 @@ impl Simulation {
 
     /// The user resumes a run that has ended and can continue; whether it does.
     pub fn continue_run(&mut self) -> Result<bool, String> {
-        Ok(self.answer_and_resume()? || self.make_way()? || self.resume_stopped()? || self.resume_without_limits()?)
+        Ok(self.answer_and_resume()?
+            || self.make_way()?
+            || self.resume_stopped()?
+            || self.resume_without_limits()?
+            || self.skip_and_resume()?)
     }
 
     /// The user stops the run, one lane of it, or its time limit passes.
@@ -125,6 +132,10 @@ impl Simulation {
         if self.left.rollbacks > 0 && self.world.dice.roll(3) == 0 {
             self.left.rollbacks -= 1;
             self.roll_back(&mut records)?;
+        }
+        if self.left.skips > 0 && self.world.dice.roll(3) == 0 {
+            self.left.skips -= 1;
+            self.skip(&mut records)?;
         }
         self.under_way.clear();
         self.is_stopping = false;
@@ -195,9 +206,8 @@ impl Simulation {
     fn roll_back(&mut self, records: &mut Vec<Record>) -> Result<(), String> {
         let state = self.replay(records)?;
         let may = |lane: &LaneIndex| {
-            let dependants = state.plan().dag().dependants(*lane);
-            let is_built_upon = dependants.iter().any(|dependant| state.lane(*dependant).has_begun());
-            state.lane(*lane).has_begun() && !is_built_upon && self.world.may_roll_back(*lane)
+            let mut dependants = state.plan().dag().with_dependants([*lane]).into_iter().filter(|other| other != lane);
+            began(&state, *lane) && !dependants.any(|other| began(&state, other)) && self.world.may_roll_back(*lane)
         };
         let lanes: Vec<LaneIndex> = state.plan().indices().filter(may).collect();
         let at = self.world.dice.roll(lanes.len() as u32) as usize;
@@ -209,6 +219,33 @@ impl Simulation {
         self.write(records, [Event::LaneRolledBack { lane, integration: None, kept: vec![] }]);
         self.world.roll_back(index);
         Ok(())
+    }
+
+    /// The user skips a lane that rests, as the command does.
+    fn skip(&mut self, records: &mut Vec<Record>) -> Result<(), String> {
+        let state = self.replay(records)?;
+        let may = |lane: &LaneIndex| {
+            let rests = state.lane(*lane).is_left_to_do() && state.lane(*lane).is_quiet();
+            rests && !self.world.merges.contains(lane)
+        };
+        let lanes: Vec<LaneIndex> = state.plan().indices().filter(may).collect();
+        let at = self.world.dice.roll(lanes.len() as u32) as usize;
+        let Some(&index) = lanes.get(at) else { return Ok(()) };
+        let lane = state.plan().lane(index).id.clone();
+        self.write(records, [Event::LaneSkipped { lane, reason: String::new() }]);
+        Ok(())
+    }
+
+    /// The user skips a lane of a run that has failed, and resumes it.
+    fn skip_and_resume(&mut self) -> Result<bool, String> {
+        if self.left.skips == 0 {
+            return Ok(false);
+        }
+        self.left.skips -= 1;
+        let mut records = self.durable();
+        self.skip(&mut records)?;
+        self.resume(records)?;
+        Ok(true)
     }
 
     /// The user continues a run that has reached a limit of its own without it.
@@ -254,6 +291,11 @@ impl Simulation {
         }
         Ok(waits)
     }
+}
+
+/// Whether there is something to roll back in the lane.
+fn began(state: &RunState, lane: LaneIndex) -> bool {
+    state.lane(lane).has_begun() || state.lane(lane).is_skipped()
 }
 
 /// Has every lane in progress end, so that the resume that follows hands out again what they hold.

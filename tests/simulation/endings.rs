@@ -37,7 +37,7 @@ impl Simulation {
     /// A lane that never began names what keeps it, and how that ended.
     fn check_reasons(&self) -> Result<(), String> {
         let (state, plan) = (self.run_loop.state(), &self.world.plan);
-        for lane in plan.indices().filter(|lane| !state.lane(*lane).has_begun()) {
+        for lane in plan.indices().filter(|lane| !state.lane(*lane).has_begun() && !state.lane(*lane).is_skipped()) {
             let reason = |on: &LaneIndex| {
                 let how = match state.lane(*on).end() {
                     Some(LaneEnd::Failed(_)) => "failed",
@@ -76,7 +76,10 @@ impl Simulation {
         let plan = &self.world.plan;
         for record in self.durable() {
             match &record.event {
-                Event::LaneMerged { lane, .. } | Event::LaneFailed { lane, .. } | Event::LaneBlocked { lane, .. } => {
+                Event::LaneMerged { lane, .. }
+                | Event::LaneFailed { lane, .. }
+                | Event::LaneBlocked { lane, .. }
+                | Event::LaneSkipped { lane, .. } => {
                     over.insert(lane.clone());
                 }
                 Event::LaneRolledBack { lane, .. } => drop(over.remove(lane)),

@@ -44,6 +44,8 @@ pub struct World {
     open: BTreeSet<(LaneIndex, Option<usize>)>,
     /// Lanes that have worked and are not over.
     holding: BTreeSet<LaneIndex>,
+    /// Lanes that the user leaves out.
+    skipped: BTreeSet<LaneIndex>,
     /// Agents whose work nobody could keep.
     unkept: HashSet<(LaneIndex, usize)>,
     /// Heads of lanes that were looked at for what the lane must have, and whether it was there.
@@ -98,6 +100,7 @@ impl World {
             agent_branches: BTreeMap::new(),
             open: BTreeSet::new(),
             holding: BTreeSet::new(),
+            skipped: BTreeSet::new(),
             unkept: HashSet::new(),
             looked_at: BTreeMap::new(),
             remote: BTreeMap::new(),
@@ -180,8 +183,13 @@ impl World {
                 Event::LaneMerged { lane, .. } | Event::LaneFailed { lane, .. } | Event::LaneBlocked { lane, .. } => {
                     self.holding.remove(&self.plan.find(lane).unwrap());
                 }
+                Event::LaneSkipped { lane, .. } => {
+                    self.holding.remove(&self.plan.find(lane).unwrap());
+                    self.skipped.insert(self.plan.find(lane).unwrap());
+                }
                 Event::LaneRolledBack { lane, .. } => {
                     self.holding.remove(&self.plan.find(lane).unwrap());
+                    self.skipped.remove(&self.plan.find(lane).unwrap());
                     self.checkpoints.retain(|(of, _)| of != lane);
                 }
                 _ => {}
@@ -269,7 +277,9 @@ impl World {
             None => {
                 let start = lane_state.base().cloned().unwrap();
                 for dependency in self.plan.clone().dag().dependencies(lane) {
-                    if !self.content(&start).is_superset(&self.pieces(*dependency)) {
+                    if !self.skipped.contains(dependency)
+                        && !self.content(&start).is_superset(&self.pieces(*dependency))
+                    {
                         self.complain(format!(
                             "{} started without the work of {}",
                             self.id(lane),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{GlobalArgs, LaneArgs, UnfinishedRunArg, choice};
+use super::{GlobalArgs, LaneArgs, RunArg, choice};
 use crate::model::{Ci, Dollars, LaneId, MergeChoice, PlanFormat, RunId, Stage};
 use crate::settings::{Layer, OnConflict, OnLockConflict, Origin, Progress, Setting, absolute, value};
 
@@ -192,7 +192,7 @@ pub(crate) struct ControlArgs {
 #[command(mut_arg("yes", |yes| yes.hide_short_help(true)))]
 pub(crate) struct Resume {
     #[command(flatten)]
-    pub(crate) run: UnfinishedRunArg,
+    pub(crate) run: RunArg,
     /// How long the run may take from now on
     ///
     /// Such as 90s, 2h or none. Default: as long as when it began.
@@ -275,7 +275,7 @@ pub(crate) struct ThenResume {
 #[derive(Debug, Args)]
 pub(crate) struct Rollback {
     #[command(flatten)]
-    pub(crate) run: UnfinishedRunArg,
+    pub(crate) run: RunArg,
     /// Only this lane; repeatable
     #[arg(long = "lane", value_name = "LANE")]
     pub(crate) lanes: Vec<LaneId>,

@@ -49,14 +49,6 @@ pub(crate) struct RunArg {
     pub(crate) run: Option<Name>,
 }
 
-#[derive(Debug, Args)]
-pub(crate) struct UnfinishedRunArg {
-    /// The run, or the beginning of its id [default: the newest]
-    ///
-    /// Or @latest, the newest run. The default is the newest unfinished run.
-    pub(crate) run: Option<Name>,
-}
-
 /// `[RUN] [LANE]`
 #[derive(Debug, Args)]
 pub(crate) struct LaneArgs {

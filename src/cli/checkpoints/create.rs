@@ -19,7 +19,7 @@ use crate::projection::snapshots::snapshots;
 use crate::store::{Journal, Request};
 
 pub(super) fn run(within: &RepositoryContext<'_>, arguments: &CreateCheckpoint) -> Result<ExitStatus> {
-    let target = Selector::new(within.context, &within.state).target(&arguments.target.names())?;
+    let target = Selector::new(within.context, &within.state).agent_target(&arguments.target.names())?;
     let (place, agent) = (target.lane("checkpoints create")?, target.agent.as_ref());
     let run = records_of(within, target.run.clone())?;
     let plan = Arc::new(require_plan(&run.run, &run.directory)?);

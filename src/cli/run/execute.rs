@@ -30,15 +30,16 @@ use crate::settings::{Origin, Progress, Settings};
 use crate::state_sync::{Follower, Source};
 use crate::store::RunDirectory;
 
-/// Works on a run until it ends, and prints how it did. `view` is what its records add up to; `first` are the events that
-/// this process begins with, and whether it waits for answers of the user.
+/// Works on a run until it ends, and prints how it did; returns that and what its records add up to then. `view` is what
+/// they add up to before; `first` are the events that this process begins with, and whether it waits for answers of the
+/// user.
 pub(super) fn execute(
     within: &RepositoryContext<'_>,
     run: LockedRun,
     view: RunHistory,
     first: (Vec<Event>, bool),
     forge: Option<Forge>,
-) -> Result<ExitStatus> {
+) -> Result<(ExitStatus, RunHistory)> {
     let (context, directory) = (within.context, run.directory.clone());
     write_plan(&directory, &run)?;
     let clock = RunClock::set(now(), run.records.last().map(|record| record.at));
@@ -83,7 +84,7 @@ pub(super) fn execute(
     report::keep(within, &run.plan, &run.started.run_id);
     let finish = ended?;
     summarize(within, &view, &run.started)?;
-    Ok(ExitStatus::of_code(finish.code.into()).unwrap_or(ExitStatus::Failed))
+    Ok((ExitStatus::of_code(finish.code.into()).unwrap_or(ExitStatus::Failed), view))
 }
 
 /// Writes the pinned plan if its file has another one. What the run log has the checksum of is saved first: until it has

@@ -25,7 +25,7 @@ mod skip;
 mod start;
 mod switches;
 
-pub(super) use external_changes::refuse_unjudged;
+pub(super) use external_changes::{refuse_unjudged, settle_switches};
 pub(super) use locked_run::{LockedRun, Reach, adopt};
 pub(super) use locks::lock_phase;
 pub(super) use phase_sequence::phase_sequence;

@@ -52,7 +52,7 @@ pub(crate) fn execute_lane(context: &Context, arguments: &ExecuteLane) -> Result
 /// `resume`: the run, and the phases that it records as coming after it.
 pub(crate) fn resume_run(context: &Context, arguments: &Resume) -> Result<ExitStatus> {
     let within = RepositoryContext::open_for_work(context, arguments.layer())?;
-    let run = Selector::new(context, &within.state).unfinished(arguments.run.run.as_ref())?;
+    let run = Selector::new(context, &within.state).run(arguments.run.run.as_ref())?;
     let adoption = Adoption {
         message: arguments.message.clone(),
         message_for: arguments.message_for.clone(),

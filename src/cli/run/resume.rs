@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::execute::execute;
-use super::external_changes::{settle, settle_checkouts};
+use super::external_changes::{settle, settle_checkouts, settle_switches};
 use super::forge;
 use super::locked_run::{LockedRun, Reach, adopt};
 use super::pinned_plan::{Pinned, Pinning};
 use super::preflight;
 use super::request::{Adoption, ResumeReach};
 use super::retry;
+use super::skip::refuse_over;
 use crate::cli::repository_context::redactor;
 use crate::cli::runs::{command, unknown_lane};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
@@ -23,7 +24,7 @@ use crate::model::{Budget, LaneId, LaneIndex, MergeChoice, MergeMode, RunId};
 use crate::process;
 use crate::projection::RunHistory;
 use crate::projection::commands::Commands;
-use crate::projection::history::LaneState;
+use crate::projection::history::{LaneHistory, LaneState};
 use crate::recover::completion::partial_rounds;
 use crate::recover::resume::{PlanOnRecord, ResumeError, check, close_removed_jobs, outlook, replay};
 use crate::recover::unrecorded::unrecorded_snapshots;
@@ -55,13 +56,14 @@ pub(super) fn resume(within: &RepositoryContext<'_>, run: &RunId, adoption: &Ado
     within.state_remote()?;
     let mut locked = adopt_with_plan_file(within, run, adoption)?;
     settle_checkouts(within, &locked.started.base_branch);
-    let lanes = reached(&locked, adoption)?;
+    let lanes = reached(within, &locked, adoption)?;
     let (changed, noted) = retry::changed(within, locked, adoption)?;
     locked = changed;
     check_message(&locked, adoption)?;
     if let Err(refusal) = check(run, &locked.state, &locked.records) {
         if matches!(refusal, ResumeError::Complete(_)) {
             complete_files(within, &locked)?;
+            settle_switches(within, &locked.started.base_branch);
         }
         return Err(refused(refusal, &within.state));
     }
@@ -82,16 +84,39 @@ pub(super) fn resume(within: &RepositoryContext<'_>, run: &RunId, adoption: &Ado
     present(within, &locked, &view);
     let unrecorded = unrecorded_snapshots(&within.repository, &locked.started, &locked.state, &locked.records)?;
     let external = settle(within, &locked, &view, adoption, &lanes)?;
-    let resumed = resumed(within, &locked, adoption, lanes);
-    let started = locked.started.clone();
-    let status = execute(
+    let resumed = resumed(within, &locked, adoption, lanes.clone());
+    let mut started = locked.started.clone();
+    let (ended, view) = execute(
         within,
         locked,
         view,
         ([vec![resumed], noted.into_iter().collect(), unrecorded, external].concat(), adoption.wait),
         forge,
     )?;
+    let status = status_of(&lanes, ended, &view);
+    if status != ended {
+        // Other lanes are left, so the next phase does not start.
+        started.options.next_phases = None;
+    }
     Ok(Resumed { status, started })
+}
+
+/// How the resume of `lanes` alone ended: by what became of them, as long as other lanes are left. Empty: all lanes.
+fn status_of(lanes: &[LaneId], ended: ExitStatus, view: &RunHistory) -> ExitStatus {
+    let is_left = |lane: &LaneHistory| !lane.state.is_done() && lane.state != LaneState::Skipped;
+    let (asked, others): (Vec<_>, Vec<_>) =
+        view.lanes().iter().filter(|lane| is_left(lane)).partition(|lane| lanes.contains(&lane.id));
+    match ended {
+        ExitStatus::Failed | ExitStatus::Blocked if !lanes.is_empty() && !others.is_empty() => {
+            let failed = asked.iter().any(|lane| lane.state == LaneState::Failed);
+            match (failed, asked.is_empty()) {
+                (true, _) => ExitStatus::Failed,
+                (false, false) => ExitStatus::Blocked,
+                (false, true) => ExitStatus::Done,
+            }
+        }
+        ended => ended,
+    }
 }
 
 /// Locks and replays a run, with the plan of its file if that changed and the change is accepted.
@@ -131,13 +156,15 @@ fn refuse_missing_secrets(locked: &LockedRun) -> Result<()> {
 }
 
 /// The lanes that go on, with all that they need; empty: all.
-fn reached(locked: &LockedRun, adoption: &Adoption) -> Result<Vec<LaneId>> {
+fn reached(within: &RepositoryContext<'_>, locked: &LockedRun, adoption: &Adoption) -> Result<Vec<LaneId>> {
     let dag = locked.plan.dag();
     let lanes = match &adoption.reach {
         ResumeReach::All => return Ok(Vec::new()),
-        ResumeReach::Only(lanes) => lanes.iter().map(|lane| left_to_do(locked, lane)).collect::<Result<_>>()?,
+        ResumeReach::Only(lanes) => {
+            lanes.iter().map(|lane| left_to_do(within, locked, lane, "resume")).collect::<Result<_>>()?
+        }
         ResumeReach::Retry(lane, _) => {
-            let index = left_to_do(locked, lane)?;
+            let index = left_to_do(within, locked, lane, "retry")?;
             let gave_up = locked.state.lane(index).gave_up();
             let standing = || format!("lane {lane} neither failed nor is it blocked, so there is nothing to retry");
             if !gave_up {
@@ -150,16 +177,12 @@ fn reached(locked: &LockedRun, adoption: &Adoption) -> Result<Vec<LaneId>> {
     Ok(dag.with_dependencies(lanes).into_iter().map(|lane| locked.plan.lane(lane).id.clone()).collect())
 }
 
-/// Refuses a lane that the run does not have, or that is done.
-fn left_to_do(locked: &LockedRun, lane: &LaneId) -> Result<LaneIndex> {
+/// Refuses a lane that the run does not have, or in which nothing is left to do.
+fn left_to_do(within: &RepositoryContext<'_>, locked: &LockedRun, lane: &LaneId, wanted: &str) -> Result<LaneIndex> {
     let unknown = || unknown_lane(lane, locked.plan.lanes.iter().map(|lane| &lane.id));
     let index = locked.plan.find(lane).ok_or_else(unknown)?;
-    match locked.state.lane(index).is_left_to_do() {
-        true => Ok(index),
-        false => {
-            Err(ExitStatus::InvalidOperation.error(format!("lane {lane} is done; there is nothing to resume in it")))
-        }
-    }
+    refuse_over(within, locked, index, wanted)?;
+    Ok(index)
 }
 
 fn check_message(locked: &LockedRun, adoption: &Adoption) -> Result<()> {

@@ -24,7 +24,7 @@ pub(crate) fn rollback(context: &Context, arguments: &Rollback) -> Result<ExitSt
         return Err(ExitStatus::Usage.error(message).hint("leave --to out"));
     }
     let within = RepositoryContext::open_for_work(context, arguments.control.layer())?;
-    let run = Selector::new(context, &within.state).unfinished(arguments.run.run.as_ref())?;
+    let run = Selector::new(context, &within.state).run(arguments.run.run.as_ref())?;
     roll_back(&within, &run, &arguments.lanes, &Adoption::of(&arguments.control))
 }
 

@@ -11,6 +11,7 @@ use crate::cli::select::Selector;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
 use crate::event::Event;
 use crate::model::{LaneId, LaneIndex};
+use crate::schedule::LaneEnd;
 
 pub(crate) fn skip_lane(context: &Context, arguments: &Skip) -> Result<ExitStatus> {
     let layer = arguments.then.layer();
@@ -41,16 +42,45 @@ fn record(within: &RepositoryContext<'_>, mut locked: LockedRun, lane: &LaneId, 
         [] => "no other lane depends on it".to_owned(),
         lanes => format!("{} will go on without its work", lanes.join(", ")),
     };
-    let undo = command(&within.state, &["rollback", locked.started.run_id.as_str(), "--lane", lane.as_str()]);
+    let undo = taking_in_again(within, &locked, index);
     Ok(format!("Lane {lane} is skipped; {others}. Its work is kept.\nTo take it in again: {undo}"))
 }
 
-fn refuse(within: &RepositoryContext<'_>, locked: &LockedRun, lane: &LaneId, index: LaneIndex) -> Result<()> {
-    let state = locked.state.lane(index);
-    if !state.is_left_to_do() {
-        return Err(ExitStatus::InvalidOperation.error(format!("lane {lane} is done, so it cannot be skipped")));
+/// The rollback that takes a skipped lane in again. It names the lanes that depend on it, so that it is possible also
+/// after those were merged.
+fn taking_in_again(within: &RepositoryContext<'_>, locked: &LockedRun, lane: LaneIndex) -> String {
+    let (plan, run) = (&locked.plan, locked.started.run_id.as_str());
+    let is_part = |lane: &LaneIndex| locked.state.lane(*lane).end() != Some(&LaneEnd::Left);
+    let lanes: Vec<LaneIndex> = plan.dag().with_dependants([lane]).into_iter().filter(is_part).collect();
+    let options = lanes.iter().flat_map(|lane| ["--lane", plan.lane(*lane).id.as_str()]);
+    command(&within.state, &["rollback", run].into_iter().chain(options).collect::<Vec<_>>())
+}
+
+/// Refuses a lane in which nothing is left that could be `wanted`: to skip, to retry, to resume.
+pub(super) fn refuse_over(
+    within: &RepositoryContext<'_>,
+    locked: &LockedRun,
+    lane: LaneIndex,
+    wanted: &str,
+) -> Result<()> {
+    let (id, state) = (&locked.plan.lane(lane).id, locked.state.lane(lane));
+    if state.is_left_to_do() {
+        return Ok(());
     }
-    if !state.is_quiet() {
+    let refused =
+        |is: &str| ExitStatus::InvalidOperation.error(format!("lane {id} {is}; there is nothing to {wanted}"));
+    Err(match state.end() {
+        Some(LaneEnd::Skipped) => {
+            refused("is skipped").hint(format!("to take it in again: {}", taking_in_again(within, locked, lane)))
+        }
+        Some(LaneEnd::Left) => refused("is not part of this run"),
+        _ => refused("is done"),
+    })
+}
+
+fn refuse(within: &RepositoryContext<'_>, locked: &LockedRun, lane: &LaneId, index: LaneIndex) -> Result<()> {
+    refuse_over(within, locked, index, "skip")?;
+    if is_published(within, locked, index)? || !locked.state.lane(index).is_quiet() {
         let run = locked.started.run_id.as_str();
         let resume = command(&within.state, &["resume", run]);
         let message = format!("lane {lane} was interrupted at work, so it cannot be skipped now");
@@ -60,4 +90,11 @@ fn refuse(within: &RepositoryContext<'_>, locked: &LockedRun, lane: &LaneId, ind
         )));
     }
     Ok(())
+}
+
+/// Whether the lane's work is on the integration branch, also if Lanekeeper died before it could record that.
+fn is_published(within: &RepositoryContext<'_>, locked: &LockedRun, lane: LaneIndex) -> Result<bool> {
+    let Some(staged) = locked.state.lane(lane).staged() else { return Ok(false) };
+    let tip = within.repository.branch_commit(&locked.started.base_branch)?;
+    Ok(tip.map_or(Ok(false), |tip| within.repository.is_ancestor(&staged.commit, &tip))?)
 }

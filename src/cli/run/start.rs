@@ -66,7 +66,7 @@ pub(super) fn start(within: &RepositoryContext<'_>, request: &RunRequest, plan: 
     let locked = selection.begin(share)?;
     let first = vec![Event::RunStarted(Box::new(locked.started.clone()))];
     let view = RunHistory::for_plan(&locked.plan);
-    execute(within, locked, view, (first, request.adoption.wait), forge)
+    Ok(execute(within, locked, view, (first, request.adoption.wait), forge)?.0)
 }
 
 struct Selection<'a> {

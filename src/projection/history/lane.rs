@@ -221,6 +221,17 @@ impl LaneHistory {
         self.merge_commit.is_some() || self.merged_before
     }
 
+    /// Whether it failed or is blocked.
+    pub(super) fn is_given_up(&self) -> bool {
+        matches!(self.ending, Some(Ending::Failed(_) | Ending::Blocked(_)))
+    }
+
+    /// Whether it did not begin because a lane that it depends on ended without a merge.
+    pub(super) fn is_blocked_by_lanes(&self) -> bool {
+        let is_blocked = matches!(self.ending, Some(Ending::Blocked(_)));
+        is_blocked && self.stage == LaneStage::Waiting && !self.depends_on.is_empty()
+    }
+
     /// Its merge: the integration branch before and after it.
     pub fn merge(&self) -> Option<(&CommitId, &CommitId)> {
         let last = self.merges.iter().rfind(|merge| merge.agent.is_none() && self.merge_commit.is_some())?;

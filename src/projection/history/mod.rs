@@ -123,6 +123,9 @@ impl RunHistory {
                 let index = self.position(lane);
                 self.note_waits(index, record);
                 self.lanes[index].apply(record);
+                if matches!(record.event, Event::LaneSkipped { .. } | Event::LaneRolledBack { .. }) {
+                    self.unblock_dependants();
+                }
                 self.refresh(index);
             }
             None => {
@@ -162,6 +165,18 @@ impl RunHistory {
             _ => return,
         }
         (0..self.lanes.len()).for_each(|index| self.refresh(index));
+    }
+
+    /// Lanes that were blocked by the end of another lane, and are not any more, wait again.
+    fn unblock_dependants(&mut self) {
+        let is_free = |history: &Self, lane: &LaneHistory| {
+            let stands = |lane: &LaneHistory| lane.skipped || lane.is_given_up();
+            lane.is_blocked_by_lanes() && !lane.depends_on.iter().filter_map(|id| history.lane(id)).any(stands)
+        };
+        while let Some(index) = self.lanes.iter().position(|lane| is_free(self, lane)) {
+            (self.lanes[index].ending, self.lanes[index].finished) = (None, None);
+            self.refresh(index);
+        }
     }
 
     /// `lanes` and everything they depend on, directly or not.

@@ -159,9 +159,15 @@ impl RunFacts {
         }
     }
 
-    /// There is something left to do again.
-    pub(super) fn reopen(&mut self) {
+    fn reopen(&mut self) {
         (self.outcome, self.code, self.finished) = (None, None, None);
+    }
+
+    /// There is something left to do in a run that has ended: it is stopped until it is resumed.
+    fn stop_ended(&mut self) {
+        if self.finished.is_some() {
+            (self.outcome, self.code) = (Some(RunOutcome::Stopped), None);
+        }
     }
 
     /// A job that outlived Lanekeeper worked on the run until its end.
@@ -188,10 +194,10 @@ impl RunFacts {
                 self.notes.push(NoteView { at: record.at, lane: lane.clone(), message: message.clone() });
             }
             Event::LaneMerged { commit, .. } if self.merges() => self.integration = Some(commit.clone()),
-            Event::LaneSkipped { .. } => self.reopen(),
+            Event::LaneSkipped { .. } => self.stop_ended(),
             Event::LaneRolledBack { integration, .. } => {
                 self.integration = integration.clone().or(self.integration.take());
-                self.reopen();
+                self.stop_ended();
             }
             _ => {}
         }

@@ -50,7 +50,7 @@ fn a_failed_lane_says_what_was_tried_what_it_wrote_and_what_can_be_done() {
     Attempts: 2 attempts (engineer: retry 1 of 1)
     Impact: SL-2 depends on it; all work is in its worktree
 
-    1. Fix the cause (plan, environment or the lane's worktree), then resume; retries start over.
+    1. Fix the cause (plan, environment, or the work with a commit in the lane's worktree), then resume; retries start over.
        lanekeeper resume P1-SL-AUTH-20251227
     2. Start the lane over. Its work is saved first; rollback prints where.
        lanekeeper rollback P1-SL-AUTH-20251227 --lane SL-1

@@ -26,10 +26,10 @@ pub use plan::{LaneToRollBack, RollbackPlan, plan};
 pub enum RollbackError {
     #[error("the plan has no lane `{0}`")]
     UnknownLane(LaneId),
-    #[error("{lane} cannot be rolled back without what was built on it: {}", names(.dependants))]
+    #[error("{lane} cannot be rolled back without the lanes that depend on it and have begun: {}", names(.dependants))]
     Dependants {
         lane: LaneId,
-        /// Those that were built on it and were not asked for.
+        /// Those that have begun and were not asked for.
         dependants: Vec<LaneId>,
         /// Everything that has to be rolled back together.
         all: Vec<LaneId>,

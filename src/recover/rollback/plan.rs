@@ -11,13 +11,13 @@ use crate::schedule::{LaneEnd, RunState};
 pub struct RollbackPlan {
     /// Each lane before those that it depends on.
     pub lanes: Vec<LaneToRollBack>,
-    /// Lanes that were asked for and have not begun.
+    /// Lanes that were asked for, have not begun and are not skipped.
     pub untouched: Vec<LaneId>,
     /// Jobs that may still run and must not: those of the lanes, and the final gate, which judges their work.
     pub jobs: Vec<JobId>,
 }
 
-/// A lane that has begun and is to be rolled back.
+/// A lane that has begun, or is skipped, and is to be rolled back.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaneToRollBack {
     pub lane: LaneIndex,
@@ -42,11 +42,11 @@ pub struct MergeToRevert {
     pub onto: CommitId,
 }
 
-/// Plans the rollback of the lanes `asked`; none asked: of all lanes that have begun.
+/// Plans the rollback of the lanes `asked`; none asked: of all lanes that have begun or are skipped.
 ///
 /// # Errors
-/// [`RollbackError::UnknownLane`], and [`RollbackError::Dependants`] where a lane that was not asked for was built on
-/// one that was.
+/// [`RollbackError::UnknownLane`], and [`RollbackError::Dependants`] where a lane that was not asked for depends on one
+/// that was, and has begun.
 pub fn plan(state: &RunState, records: &[Record], asked: &[LaneId]) -> Result<RollbackPlan, RollbackError> {
     let plan = state.plan();
     let mut chosen = Vec::new();
@@ -57,14 +57,16 @@ pub fn plan(state: &RunState, records: &[Record], asked: &[LaneId]) -> Result<Ro
         chosen = plan.indices().collect();
     }
     let name = |lane: LaneIndex| plan.lane(lane).id.clone();
-    let begun = |lane: LaneIndex| state.lane(lane).has_begun();
-    for &lane in chosen.iter().filter(|&&lane| begun(lane)) {
-        let after = plan.dag().with_dependants([lane]).into_iter();
-        let left: Vec<LaneId> = after.filter(|&it| begun(it) && !chosen.contains(&it)).map(name).collect();
-        if !left.is_empty() {
-            let all = chosen.iter().map(|&lane| name(lane)).chain(left.iter().cloned()).collect();
-            return Err(RollbackError::Dependants { lane: name(lane), dependants: left, all });
-        }
+    // A lane that was skipped before it began has nothing to reset, but a decision to undo.
+    let begun = |lane: LaneIndex| state.lane(lane).has_begun() || state.lane(lane).is_skipped();
+    let left = |lanes: Vec<LaneIndex>| {
+        let after = plan.dag().with_dependants(lanes).into_iter();
+        after.filter(|&it| begun(it) && !chosen.contains(&it)).map(name).collect::<Vec<LaneId>>()
+    };
+    let going: Vec<LaneIndex> = chosen.iter().copied().filter(|&lane| begun(lane)).collect();
+    if let Some(&lane) = going.iter().find(|&&lane| !left(vec![lane]).is_empty()) {
+        let all = chosen.iter().map(|&lane| name(lane)).chain(left(going.clone())).collect();
+        return Err(RollbackError::Dependants { lane: name(lane), dependants: left(vec![lane]), all });
     }
     let downwards = || plan.dag().order().iter().rev().copied().filter(|lane| chosen.contains(lane));
     let history = RunHistory::default().after(records);

@@ -283,6 +283,10 @@ impl LaneState {
 
     /// Another life of the run: failures and blocks are tried again with a fresh count.
     pub(super) fn revive(&mut self, has_checkpoint_gate: bool, at: Timestamp) {
+        // What it holds would be given to it again, and what it left unsaved would be saved.
+        if self.is_skipped() {
+            return;
+        }
         // Only what had ended gets a fresh count: a crash in the middle must not give a lane more tries than it has.
         if self.gave_up() {
             self.end = None;

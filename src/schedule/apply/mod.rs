@@ -179,6 +179,7 @@ impl RunState {
             }
             self.refresh(index);
         }
+        self.failed_before = self.indexes.failed();
     }
 
     /// Keeps what was said at a resume for the agents of `lane`, or of all lanes.

@@ -85,7 +85,7 @@ fn watch_limits(deciding: &mut Deciding) {
         && deciding.due(since.plus(limit))
     {
         deciding.note(stop(StopReason::Timeout));
-    } else if started.options.fail_fast && state.indexes.any_failed() {
+    } else if started.options.fail_fast && state.indexes.failed() > state.failed_before {
         deciding.note(stop(StopReason::FailFast));
     }
 }
@@ -143,7 +143,7 @@ fn conclude(deciding: &mut Deciding) {
         return deciding.want(Action::BisectMerges(None));
     }
     let (outcome, code) = match () {
-        () if state.indexes.any_failed() => (RunOutcome::Failed, 1),
+        () if state.indexes.failed() > 0 => (RunOutcome::Failed, 1),
         () if !gate_due || matches!(state.final_gate, Gate::Failed(_)) => (RunOutcome::Blocked, 3),
         () => (RunOutcome::Done, 0),
     };

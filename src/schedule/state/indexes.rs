@@ -129,9 +129,9 @@ impl LaneIndexes {
         self.held_back.contains(&lane)
     }
 
-    /// Whether a lane failed.
-    pub(crate) fn any_failed(&self) -> bool {
-        self.failed > 0
+    /// How many lanes failed.
+    pub(crate) fn failed(&self) -> usize {
+        self.failed
     }
 
     /// Whether there is nothing left to do in any lane.

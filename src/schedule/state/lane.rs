@@ -209,6 +209,11 @@ impl LaneState {
         self.stage != LaneStage::Waiting || self.rolling_back
     }
 
+    /// Whether the user leaves it out.
+    pub fn is_skipped(&self) -> bool {
+        self.end == Some(LaneEnd::Skipped)
+    }
+
     /// Whether its work is where it belongs, now or from an earlier run.
     pub fn is_merged(&self) -> bool {
         self.merged().is_some() || matches!(self.end, Some(LaneEnd::MergedBefore | LaneEnd::Skipped))

@@ -57,6 +57,8 @@ pub struct RunState {
     pub(crate) finished: Option<(RunOutcome, u8)>,
     pub(crate) pool_emptied: bool,
     pub(crate) resumes: u32,
+    /// How many lanes had failed when it was resumed and stay as they are.
+    pub(crate) failed_before: usize,
     /// What all attempts used, of lanes that were put back as well.
     pub(crate) used: Usage,
     /// When this life of the run began.
@@ -96,6 +98,7 @@ impl RunState {
             finished: None,
             pool_emptied: false,
             resumes: 0,
+            failed_before: 0,
             used: Usage::default(),
             alive_since: None,
             plan,

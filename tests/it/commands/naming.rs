@@ -34,26 +34,41 @@ fn a_run_is_an_id_the_beginning_of_one_the_latest_or_the_newest_unfinished() {
 }
 
 #[test]
-fn without_an_unfinished_run_the_newest_is_meant_and_nothing_can_be_resumed() {
+fn without_an_unfinished_run_every_command_means_the_newest_as_if_it_was_named() {
     let scratch = TestEnv::new();
     for (name, day) in [("a", 0), ("b", 1)] {
         let mut run = Run::begun(&scratch, name, day);
         run.checkpoint();
         run.finished(RunOutcome::Done);
     }
-    assert!(scratch.lanekeeper(&["status"]).exits(0).stdout.contains("run b\n"));
-    for command in ["resume", "rollback"] {
-        scratch.lanekeeper(&[command]).exits(8).says(&["no unfinished run"]).hints("the newest runs: b, a");
+    for (words, code) in [
+        (&["status"][..], 0),
+        (&["report"], 0),
+        (&["logs"], 0),
+        (&["checkpoints", "list"], 0),
+        (&["stop"], 0),
+        (&["resume"], 7),
+        (&["approve"], 7),
+        (&["rollback"], 0),
+    ] {
+        let unnamed = scratch.lanekeeper(words).exits(code);
+        let named = scratch.lanekeeper(&[words, &["b"]].concat());
+        assert_eq!(
+            (unnamed.code, unnamed.stdout, unnamed.stderr),
+            (named.code, named.stdout, named.stderr),
+            "{words:?}"
+        );
     }
 }
 
 #[test]
 fn a_beginning_of_several_ids_is_refused_with_all_of_them() {
     let scratch = TestEnv::new();
-    Run::begun(&scratch, "P1-a", 0);
-    Run::begun(&scratch, "P1-b", 1);
-    Run::begun(&scratch, "P1", 2);
-    scratch.lanekeeper(&["status", "P1-"]).exits(2).says(&["beginning of 2 runs"]).hints("P1-b, P1-a");
+    for (name, day) in [("P1-a", 0), ("P1-b", 1), ("P1", 2)] {
+        Run::begun(&scratch, name, day).checkpoint();
+    }
+    let ambiguous = scratch.lanekeeper(&["status", "P1-"]).exits(2).says(&["beginning of 2 runs"]).hints("P1-b, P1-a");
+    assert!(!ambiguous.stderr.contains("the newest unfinished one"), "{}", ambiguous.stderr);
     let whole = scratch.lanekeeper(&["status", "P1"]).exits(0).stdout;
     assert!(whole.contains("run P1\n"), "an id is itself, whatever else begins like it: {whole}");
     scratch.lanekeeper(&["status", "P2-a"]).exits(8).hints("did you mean `P1-a`?");
@@ -99,6 +114,15 @@ fn a_lane_without_a_run_is_one_of_the_default_run() {
 }
 
 #[test]
+fn a_command_for_one_lane_refuses_two() {
+    let (scratch, _runs) = three_runs();
+    for command in ["approve", "status", "stop", "retry", "skip"] {
+        scratch.lanekeeper(&[command, "SL-1", "SL-2"]).exits(2).says(&["SL-1 and SL-2 are two lanes"]);
+        scratch.lanekeeper(&[command, "SL-1", "engineer"]).exits(2).says(&["unexpected argument `engineer`"]);
+    }
+}
+
+#[test]
 fn a_word_is_a_whole_id_before_a_lane_and_a_lane_before_the_beginning_of_an_id() {
     let scratch = TestEnv::new();
     let mut whole = Run::begun(&scratch, "SL-1", 0);
@@ -123,7 +147,8 @@ fn an_answer_finds_the_run_in_which_the_lane_waits_and_the_lane_that_waits() {
     scratch.lanekeeper(&["approve", "SL-1"]).exits(7).says(&["lane SL-1 does not wait for an answer"]);
     scratch.lanekeeper(&["approve"]).exits(7).says(&["no lane of run newer-2 waits"]);
     let other = waiting_run(&scratch, "other");
-    scratch.lanekeeper(&["reject", "other"]).exits(0);
+    scratch.lanekeeper(&["reject", "other"]).exits(2).says(&["needs a reason"]).hints("reject other SL-1 -m");
+    scratch.lanekeeper(&["reject", "other", "-m", "smaller"]).exits(0);
     assert!(matches!(other.last(), Event::GateAnswered { approved: false, .. }));
 }
 

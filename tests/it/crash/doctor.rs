@@ -110,7 +110,7 @@ fn while_the_merged_result_is_tested() {
         |end| format!("{end:?}"),
         |end| {
             let world = World::new(&MOVED);
-            let lanekeeper = world.go_on(None);
+            let mut lanekeeper = world.go_on(None);
             wait_until("the tests of the merged result", || world.path("merged-tests").exists());
             wait_until("their record", || world.supervisors().len() == 1);
             doctor_agrees(&world);

@@ -132,7 +132,7 @@ fn a_machine_that_is_lost_is_no_failure_of_its_agents() {
 }
 
 /// Kills Lanekeeper and everything that it has started, all of it at once.
-fn lose_machine(world: &World, lanekeeper: Running) {
+fn lose_machine(world: &World, mut lanekeeper: Running) {
     wait_until("two supervisors", || world.supervisors().len() > 1);
     let supervisors = world.supervisors();
     let everything: Vec<i32> = supervisors.iter().flat_map(|supervisor| tree_of(supervisor.pid)).collect();
@@ -148,7 +148,7 @@ fn lose_machine(world: &World, lanekeeper: Running) {
 
 #[test]
 fn a_live_run_is_left_alone_and_a_dead_one_is_free() {
-    let (world, first) = held();
+    let (world, mut first) = held();
     let before = fs::read(world.run().unwrap().1.log()).unwrap();
     let (run, _) = world.run().unwrap();
     for words in [["resume", run.as_str()].as_slice(), &["execute-phase", PLAN, "--resume"]] {

@@ -178,7 +178,8 @@ impl World {
     pub fn finish_answering(&self, gates: &[(&str, &str)]) {
         for _ in 0..=gates.len() {
             if self.is_done() {
-                return;
+                // It may have died before it had removed all that it no longer needs.
+                return self.finish();
             }
             let ended = self.go_on(None).wait();
             assert!(matches!(ended.code, 0 | 3), "{ended:?}\n{}", self.story());

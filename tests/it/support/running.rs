@@ -34,8 +34,9 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).expect("it still runs");
     }
 
-    pub(crate) fn kill(&self) {
-        self.signal(Signal::KILL);
+    /// Kills it, unless it has ended by itself.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it can be killed");
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {

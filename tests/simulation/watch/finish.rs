@@ -12,6 +12,7 @@ pub struct Finish {
     /// Whether finished lanes are merged into the integration branch.
     pub merges_here: bool,
     merged: BTreeSet<LaneId>,
+    skipped: BTreeSet<LaneId>,
     /// Since the run was last resumed.
     life: Life,
 }
@@ -30,12 +31,16 @@ impl Finish {
             Event::RunResumed { .. } => self.life = Life::default(),
             Event::StopRequested { lane: None, .. } => self.life.stopped = true,
             Event::LaneMerged { lane, .. } => drop(self.merged.insert(lane.clone())),
-            Event::LaneRolledBack { lane, .. } => drop(self.merged.remove(lane)),
+            Event::LaneSkipped { lane, .. } => drop(self.skipped.insert(lane.clone())),
+            Event::LaneRolledBack { lane, .. } => {
+                self.merged.remove(lane);
+                self.skipped.remove(lane);
+            }
             Event::MergesBisected { lane: None, .. } => self.life.searched = true,
             Event::PoolEmptied { .. } => self.life.pool_emptied = true,
             Event::JobPlanned { job } if job.role == JobRole::Final => {
-                let is_due = self.merges_here && self.merged.len() == plan.lanes.len();
-                return (!is_due).then(|| "the final gate runs before every lane is merged here".to_owned());
+                let is_due = self.merges_here && self.merged.len() + self.skipped.len() == plan.lanes.len();
+                return (!is_due).then(|| "the final gate runs before every lane is merged here or skipped".to_owned());
             }
             Event::JobExited { job, exit, .. } if job.role == JobRole::Final => {
                 let judges = matches!(exit.cause, ExitCause::Exited | ExitCause::TimedOut);

@@ -13,8 +13,10 @@ impl World {
         let mut lanes: Vec<&'static str> = Vec::new();
         // Every dependency points backwards.
         for lane in self.plan.indices() {
-            let lacks = self.plan.dag().dependencies(lane).iter().any(|before| lanes[before.at()] != "merged");
+            let is_there = |before: &LaneIndex| matches!(lanes[before.at()], "merged" | "skipped");
+            let lacks = !self.plan.dag().dependencies(lane).iter().all(is_there);
             lanes.push(match () {
+                () if self.skipped.contains(&lane) => "skipped",
                 () if lacks => "blocked",
                 () if self.is_hopeless(lane) => "failed",
                 () => "merged",

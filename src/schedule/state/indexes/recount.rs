@@ -22,7 +22,8 @@ impl RunState {
         assert_eq!(indexes.holding, self.those(|lane| holds(self.lane(lane))), "lanes that hold something");
         assert_eq!(indexes.active, self.those(|lane| self.is_active(lane)), "active lanes");
         self.check_held_back();
-        assert_eq!(indexes.any_failed(), self.lanes.iter().any(|lane| matches!(lane.end, Some(LaneEnd::Failed(_)))));
+        let failed = self.lanes.iter().filter(|lane| matches!(lane.end, Some(LaneEnd::Failed(_))));
+        assert_eq!(indexes.failed(), failed.count());
         assert_eq!(indexes.all_complete(), self.lanes.iter().all(LaneState::is_complete));
     }
 
