@@ -81,7 +81,9 @@ fn advice(kind: FailureKind) -> &'static str {
             "Merge the integration branch into the lane's in its worktree, commit, then resume: the lane is tested and merged without an agent."
         }
         FailureKind::Rejected => "Describe more precisely what is wanted, in the plan or with -m, then resume.",
-        _ => "Fix the cause (plan, environment, or the work with a commit in the lane's worktree), then resume; retries start over.",
+        _ => {
+            "Fix the cause (plan, environment, or the work with a commit in the lane's worktree), then resume; retries start over."
+        }
     }
 }
 

@@ -36,7 +36,8 @@ pub(crate) struct Moved {
 impl ExternalChange {
     /// Whether the user decides if the run may continue with it.
     pub(crate) fn needs_consent(&self) -> bool {
-        !self.paths.is_empty() || self.moved.as_ref().is_some_and(|moved| !moved.continues)
+        let is_rewritten = self.moved.as_ref().is_some_and(|moved| !moved.continues);
+        !self.paths.is_empty() || is_rewritten && !self.is_worked_on
     }
 
     /// `SL-1`, or `SL-1 engineer`.
@@ -105,7 +106,8 @@ impl ExternalChanges {
         let is_worked_on = lane_state.is_worked_on(plan, index);
         let (agent, worktree) = (agent.cloned(), worktree.clone());
         let mut change = ExternalChange { lane, agent, worktree, paths: Vec::new(), moved: None, is_worked_on };
-        match changes_at(repository, workplace, &change, staged) {
+        let base = lane_state.base().filter(|_| change.agent.is_none());
+        match changes_at(repository, workplace, &change, [staged, base]) {
             Ok((moved, paths)) => {
                 (change.moved, change.paths) = (moved, paths);
                 self.changes.extend(Some(change).filter(|change| change.moved.is_some() || !change.paths.is_empty()));
@@ -150,12 +152,13 @@ fn undone_merges(repository: &Repository, history: &RunHistory) -> Result<Vec<Un
     Ok(found)
 }
 
-/// How the branch moved, and the files that changed and are committed nowhere. `staged`: a merge that may be checked out.
+/// How the branch moved, and the files that changed and are committed nowhere. `staged`: a merge that may be checked out;
+/// `base`: of a lane.
 fn changes_at(
     repository: &Repository,
     workplace: &Workplace,
     ExternalChange { worktree, is_worked_on, .. }: &ExternalChange,
-    staged: Option<&CommitId>,
+    [staged, base]: [Option<&CommitId>; 2],
 ) -> Result<(Option<Moved>, Vec<String>), GitError> {
     let nothing = Ok((None, Vec::new()));
     let (path, content) = (&worktree.path, workplace.content.as_ref());
@@ -165,7 +168,9 @@ fn changes_at(
     let left =
         content.filter(|content| *content != recorded).map(|content| repository.parent_of(content)).transpose()?;
     let from = left.flatten().unwrap_or_else(|| recorded.clone());
-    let is_known = head == from || head == *recorded || Some(&head) == staged;
+    // A lane without work has nothing to lose.
+    let is_empty = base == Some(recorded) && repository.is_ancestor(&head, recorded)?;
+    let is_known = is_empty || head == from || head == *recorded || Some(&head) == staged;
     let moved = match is_known {
         true => None,
         false => Some(Moved { continues: repository.is_ancestor(&from, &head)?, from, to: head.clone() }),

@@ -69,6 +69,10 @@ pub enum Bug {
     RollbackForgotten,
     /// A lane that the user skipped is worked on.
     SkipForgotten,
+    /// What a person committed on a lane's branch is not seen.
+    HandsNotSeen,
+    /// What a person committed on a lane's branch is merged as if it had been judged.
+    HandsNotJudged,
     /// A lane goes from its agents to its reviewers without its tests.
     TestsSkipped,
     /// A merge is published before it is tested.
@@ -110,6 +114,8 @@ impl Bug {
         Self::FailFastForgotten,
         Self::RollbackForgotten,
         Self::SkipForgotten,
+        Self::HandsNotSeen,
+        Self::HandsNotJudged,
         Self::TestsSkipped,
         Self::MergeUntested,
         Self::GivesUpEarly,

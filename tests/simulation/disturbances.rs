@@ -25,6 +25,8 @@ pub struct Disturbances {
     pub rollbacks: u32,
     /// How often the user skips a lane before the run is resumed, or after it has failed.
     pub skips: u32,
+    /// How often a person commits on the branches of lanes that rest before the run is resumed.
+    pub hands: u32,
     /// The run stops at the first failure, until the user continues it without that.
     pub fail_fast: bool,
     pub budget: Budget,
@@ -35,7 +37,15 @@ impl Disturbances {
         let has = |every: u64| crashes > 0 && seed % every == 1;
         let budget = Budget { cost: Dollars::new((seed % 7) as f64).filter(|_| has(5)), tokens: None };
         let half = crashes / 2;
-        Self { crashes, stops: half, rollbacks: half, skips: 2 * u32::from(has(4)), fail_fast: has(3), budget }
+        Self {
+            crashes,
+            stops: half,
+            rollbacks: half,
+            skips: 2 * u32::from(has(4)),
+            hands: half,
+            fail_fast: has(3),
+            budget,
+        }
     }
 }
 
@@ -150,22 +160,44 @@ impl Simulation {
         if number > MOST_RESUMES {
             return Err("the run is resumed without end".into());
         }
-        self.run_loop = RunLoop::new(Memory::of(records, next, bug), state);
         let lanes = self.some_lanes();
-        self.take_in(
-            vec![Event::RunResumed {
-                plan_sha256: None,
-                pinned_sha256: None,
-                number,
-                owner: owner(),
-                timeout: None,
-                budget,
-                message: String::new(),
-                message_for: None,
-                lanes,
-            }],
-            vec![],
-        )
+        let by_hand = self.commit_by_hand(&state, &lanes);
+        self.run_loop = RunLoop::new(Memory::of(records, next, bug), state);
+        let resumed = Event::RunResumed {
+            plan_sha256: None,
+            pinned_sha256: None,
+            number,
+            owner: owner(),
+            timeout: None,
+            budget,
+            message: String::new(),
+            message_for: None,
+            lanes,
+        };
+        self.take_in([vec![resumed], by_hand].concat(), vec![])
+    }
+
+    /// A person commits on the branches of lanes that rest, and that go on; what the resume records of it.
+    fn commit_by_hand(&mut self, state: &RunState, lanes: &[LaneId]) -> Vec<Event> {
+        if self.left.hands == 0 || self.world.dice.roll(2) == 0 {
+            return Vec::new();
+        }
+        self.left.hands -= 1;
+        let goes_on = |lane: &LaneId| lanes.is_empty() || lanes.contains(lane);
+        let plan = state.plan();
+        let chosen = plan.indices().filter(|&lane| goes_on(&plan.lane(lane).id) && rests(state, lane));
+        let mut events = Vec::new();
+        for lane in chosen {
+            let Some(head) = self.world.commit_by_hand(lane) else { continue };
+            let told = state.lane(lane).branch_moved(plan.lane(lane), None, head);
+            let seen = match self.world.bug {
+                Some(Bug::HandsNotSeen) => 0,
+                Some(Bug::HandsNotJudged) => 1,
+                _ => told.len(),
+            };
+            events.extend(told.into_iter().take(seen));
+        }
+        events
     }
 
     /// The lanes that the user resumes, with what they depend on; empty: all, as the next time.
@@ -291,6 +323,18 @@ impl Simulation {
         }
         Ok(waits)
     }
+}
+
+/// Whether nothing of the lane can be half done, and no agent takes in what a person changes there.
+fn rests(state: &RunState, lane: LaneIndex) -> bool {
+    let (lane_state, plan) = (state.lane(lane), state.plan().lane(lane));
+    let rests = match lane_state.end() {
+        Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_)) => true,
+        Some(_) => false,
+        None => lane_state.is_parked(plan),
+    };
+    let has_place = lane_state.worktree().is_some() && !lane_state.is_merged();
+    rests && has_place && lane_state.is_quiet() && !lane_state.is_worked_on(plan, None)
 }
 
 /// Whether there is something to roll back in the lane.

@@ -18,6 +18,7 @@ use lanekeeper::schedule::{Action, Rebuild, RestartFrom, RunState};
 use super::bugs::Bug;
 use super::dice::Dice;
 use super::plans::Script;
+use super::run::BY_HAND;
 use super::user::{Deed, User};
 use super::watch::Watch;
 
@@ -46,6 +47,8 @@ pub struct World {
     holding: BTreeSet<LaneIndex>,
     /// Lanes that the user leaves out.
     skipped: BTreeSet<LaneIndex>,
+    /// What people committed on the branches of lanes that are not built again since.
+    by_hand: BTreeMap<LaneIndex, BTreeSet<String>>,
     /// Agents whose work nobody could keep.
     unkept: HashSet<(LaneIndex, usize)>,
     /// Heads of lanes that were looked at for what the lane must have, and whether it was there.
@@ -101,6 +104,7 @@ impl World {
             open: BTreeSet::new(),
             holding: BTreeSet::new(),
             skipped: BTreeSet::new(),
+            by_hand: BTreeMap::new(),
             unkept: HashSet::new(),
             looked_at: BTreeMap::new(),
             remote: BTreeMap::new(),
@@ -209,8 +213,25 @@ impl World {
         !self.merges.contains(&lane) && !self.script.is_idle_once(lane)
     }
 
+    /// A person commits on the lane's branch; the commit. Who does the work of an idle agent or of one that never
+    /// succeeds changes what the run comes to.
+    pub fn commit_by_hand(&mut self, lane: LaneIndex) -> Option<CommitId> {
+        if self.is_hopeless(lane) || self.script.is_idle_once(lane) {
+            return None;
+        }
+        let head = self.lane_branches.get(&lane)?.clone();
+        let piece = format!("{}{BY_HAND}{}", self.id(lane), self.commits);
+        let mut content = self.content(&head);
+        content.insert(piece.clone());
+        self.by_hand.entry(lane).or_default().insert(piece);
+        let commit = self.commit(content);
+        self.lane_branches.insert(lane, commit.clone());
+        Some(commit)
+    }
+
     /// Removes the branches and worktrees of the lane; its work is in snapshots.
     pub fn roll_back(&mut self, lane: LaneIndex) {
+        self.by_hand.remove(&lane);
         self.lane_branches.remove(&lane);
         self.agent_branches.retain(|(of, _), _| *of != lane);
         self.open.retain(|(of, _)| *of != lane);
@@ -416,6 +437,8 @@ impl World {
             _ => self.integration.clone(),
         };
         self.lane_branches.insert(lane, base.clone());
+        let content = self.content(&base);
+        self.by_hand.entry(lane).or_default().retain(|piece| content.contains(piece));
         vec![Event::LaneReset { lane: self.id(lane), base }]
     }
 

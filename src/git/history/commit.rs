@@ -58,8 +58,7 @@ pub fn commit_all(repository: &Repository, request: &CommitRequest<'_>) -> Resul
     })
 }
 
-/// Commits `paths` of a worktree, in which no other program is at work, and what is staged there; nothing of that kind is
-/// as good. Returns the head.
+/// Commits `paths` of a worktree, in which no other program is at work, and nothing else. Returns the head.
 ///
 /// # Errors
 /// As [`commit_all`].
@@ -69,11 +68,14 @@ pub(crate) fn commit_paths(repository: &Repository, request: &CommitRequest<'_>,
     holding_worktree(worktree, |lock| {
         remove_dead_locks(worktree)?;
         let before = repository.head_on(worktree, request.branch)?;
-        let git = Git::new(worktree).comparing_carefully().without_hooks().stdin(lock);
-        let literal = paths.iter().map(|path| format!(":(top,literal){path}"));
-        if !paths.is_empty() {
-            git.args(["add", "--all", "--sparse", "--"]).args(literal).run()?;
+        if paths.is_empty() {
+            durable::objects(repository, &before, std::slice::from_ref(request.since))?;
+            return Ok(before);
         }
+        let git = || Git::new(worktree).comparing_carefully().without_hooks().stdin(lock);
+        git().args(["read-tree", "HEAD"]).run()?;
+        let literal = paths.iter().map(|path| format!(":(top,literal){path}"));
+        git().args(["add", "--all", "--sparse", "--"]).args(literal).run()?;
         commit_staged(repository, request, before)
     })
 }

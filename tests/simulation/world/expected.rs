@@ -34,7 +34,7 @@ impl World {
     }
 
     /// Whether no retry gets the lane through.
-    fn is_hopeless(&self, lane: LaneIndex) -> bool {
+    pub(super) fn is_hopeless(&self, lane: LaneIndex) -> bool {
         let plan = self.plan.lane(lane);
         let makes_commits = |agent: usize| {
             let works = plan.agents[agent].tasks.iter().any(|task| !task.kind.is_human());

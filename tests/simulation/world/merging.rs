@@ -56,6 +56,9 @@ impl World {
         if !content.is_superset(&self.pieces(lane)) {
             self.complain(format!("{id} was merged without all of its work"));
         }
+        if self.by_hand.get(&lane).is_some_and(|by_hand| !content.is_superset(by_hand)) {
+            self.complain(format!("{id} was merged without what a person committed"));
+        }
         if !content.is_superset(&self.integrated()) {
             self.complain(format!("the merge of {id} lost what was merged before"));
         }
