@@ -1,6 +1,6 @@
 //! The rounds before and after the implementation.
 
-use crate::support::TestEnv;
+use crate::support::{RUN, STATE, TestEnv};
 
 fn lane(command: &str, reviewer: &str, retries: u32) -> String {
     format!(
@@ -37,7 +37,8 @@ printf '{"status": "COMPLETE", "decision": "%s", "feedback": "name the columns"}
     env.execute(&[]).exits(3);
     env.lanekeeper(&["reject", "r1", "L", "-m", "too long"]).exits(0);
     env.resume(&[]).exits(3);
-    let prompts = [1, 2, 3].map(|attempt| env.attempt_file("L", "critic", attempt, "prompt.md"));
+    let directory = format!("repo/{STATE}/{RUN}/lanes/L/agents/critic/tasks/review");
+    let prompts = [1, 2, 3].map(|attempt| env.read(&format!("{directory}/attempt-{attempt}/prompt.md")));
     assert!(!prompts[0].contains("attempt"), "{}", prompts[0]);
     let told = "## This is attempt 3\n\nThe work was sent back, or its review failed, for these reasons. Judge whether the \
                 work settles them.\n\n\
