@@ -19,24 +19,22 @@ pub(crate) fn output_within(command: Command, limit: Duration) -> io::Result<Opt
     run(command, limit, |_| Ok(()))
 }
 
-/// The same for a program that may print without end: its files are emptied whenever they are larger than this.
+/// The same for a program that may print without end: it is killed once it has printed more than 16 MiB.
 pub(crate) fn end_of_output_within(command: Command, limit: Duration) -> io::Result<Option<Output>> {
-    const LARGEST: u64 = 1 << 20;
-    run(command, limit, |file| if file.metadata()?.len() > LARGEST { file.set_len(0) } else { Ok(()) })
+    const LARGEST: u64 = 16 << 20;
+    run(command, limit, |file| match file.metadata()?.len() {
+        length if length > LARGEST => Err(io::Error::other("it printed more than 16 MiB")),
+        _ => Ok(()),
+    })
 }
 
 fn run(mut command: Command, limit: Duration, watch: fn(&File) -> io::Result<()>) -> io::Result<Option<Output>> {
-    let (stdout, stderr) = (appended_file()?, appended_file()?);
+    let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command.process_group(0).stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
     let mut child = command.spawn()?;
     let watch = || watch(&stdout).and_then(|()| watch(&stderr));
     let Some(status) = wait_for(&mut child, limit, watch)? else { return Ok(None) };
     Ok(Some(Output { status, stdout: whole(stdout)?, stderr: whole(stderr)? }))
-}
-
-/// A file that goes on at its new end after it was emptied.
-fn appended_file() -> io::Result<File> {
-    Ok(tempfile::Builder::new().append(true).tempfile()?.into_file())
 }
 
 fn wait_for(child: &mut Child, limit: Duration, watch: impl Fn() -> io::Result<()>) -> io::Result<Option<ExitStatus>> {
@@ -49,7 +47,10 @@ fn wait_for(child: &mut Child, limit: Duration, watch: impl Fn() -> io::Result<(
             kill(child)?;
             return Ok(None);
         }
-        watch()?;
+        if let Err(error) = watch() {
+            kill(child)?;
+            return Err(error);
+        }
         sleep(PAUSE);
     }
 }

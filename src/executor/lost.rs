@@ -25,7 +25,7 @@ impl Executor {
         let start = tip.unwrap_or_else(|| worktree.head.clone());
         self.open(holder, &Checkout { branch, start, mode: Mode::FreshBranch, adopt: true }, moment.lane)?;
         events.push(Event::WorktreeLost { lane: self.id(moment.lane), agent: holder.agent.clone() });
-        events.push(Event::Noted { lane: Some(self.id(moment.lane)), message: message(&lost, holding) });
+        events.push(Event::Noted { lane: Some(self.id(moment.lane)), message: self.found_again(&lost, holding) });
         Ok(events)
     }
 
@@ -40,17 +40,18 @@ impl Executor {
         let kept = self.keep_commit(moment.lane, head, moment.at)?;
         Ok(vec![self.put_aside(moment.lane, None, kept)])
     }
-}
 
-fn message(lost: &Lost, holding: &Holding) -> String {
-    let whose = match &holding.holder.agent {
-        Some(agent) => format!("the worktree of {agent}"),
-        None => "the lane's worktree".to_owned(),
-    };
-    let found = match &lost.aside {
-        Some(aside) => format!("was replaced or damaged; what was there is now {}", aside.display()),
-        None => "was removed".to_owned(),
-    };
-    let place = holding.worktree.path.display();
-    format!("{whose} ({place}) {found}; it was opened again, and set-up commands were not run again")
+    fn found_again(&self, lost: &Lost, holding: &Holding) -> String {
+        let whose = match &holding.holder.agent {
+            Some(agent) => format!("the worktree of {agent}"),
+            None => "the lane's worktree".to_owned(),
+        };
+        let found = match &lost.aside {
+            Some(aside) => format!("was replaced or damaged; what was there is now {}", aside.display()),
+            None => "was removed".to_owned(),
+        };
+        let place = self.pool.shown(&holding.holder, &holding.worktree.path);
+        let place = place.display();
+        format!("{whose} ({place}) {found}; it was opened again, and set-up commands were not run again")
+    }
 }

@@ -155,7 +155,8 @@ impl Executor {
     pub(super) fn regain(&self, holding: &Holding, moment: &Moment, reopen: bool) -> Answer {
         let Holding { holder, worktree, .. } = holding;
         let mut events = Vec::new();
-        let place = worktree.path.display();
+        let place = self.pool.shown(holder, &worktree.path);
+        let place = place.display();
         match self.pool.restore_claim(holder, worktree)? {
             ClaimFound::Held => {}
             ClaimFound::Restored => events.push(self.note_repair(moment, format!("the claim on {place} was restored"))),
@@ -206,7 +207,7 @@ impl Executor {
         }
         let message = format!(
             "git had lost {restored} objects of {}; they were stored again from its files",
-            worktree.path.display()
+            self.pool.shown(&holding.holder, &worktree.path).display()
         );
         Ok(vec![self.note_repair(moment, message)])
     }

@@ -105,6 +105,14 @@ impl JobRole {
             Self::Final => "final",
         }
     }
+
+    /// In texts for people.
+    pub fn title(&self) -> &'static str {
+        match self {
+            Self::MergedTests => "tests after the merge",
+            other => other.word(),
+        }
+    }
 }
 
 impl fmt::Display for JobId {
@@ -117,7 +125,7 @@ impl fmt::Display for JobId {
         if !place.is_empty() {
             write!(f, "{} ", place.join("/"))?;
         }
-        write!(f, "{} {}", self.role.word(), self.number)
+        write!(f, "{} {}", self.role.title(), self.number)
     }
 }
 
@@ -225,5 +233,17 @@ word_enum! {
         NotStarted = "not_started",
         /// The supervisor died without recording an exit; not the agent's failure.
         Lost = "lost",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn people_read_plain_words_and_directories_keep_their_names() {
+        let job = JobId { lane: Some(LaneId::new("A").unwrap()), role: JobRole::MergedTests, number: 2 };
+        assert_eq!(job.to_string(), "A tests after the merge 2");
+        assert_eq!(job.directory(), PathBuf::from("lanes/A/merged-tests-2"));
     }
 }

@@ -87,7 +87,6 @@ impl LanePage<'_, '_> {
         let times = lane.started.map(|_| history.lane_times(lane, self.summary.until).describe());
         let retries = lane.counted_retries().next_back().map(Retry::used);
         let kept = lane.snapshots.last().map(|snapshot| snapshot.reference.clone());
-        let link = self.lane.worktree().and_then(|_| history.run.link(&lane.id, None));
         let all = [
             ("run", history.run.run_id().map(ToString::to_string)),
             ("stage", Some(lane.stage.to_string())),
@@ -97,7 +96,7 @@ impl LanePage<'_, '_> {
             ("used", Some(lane.usage().to_string())),
             ("retries", retries),
             ("branch", lane.workplace.branch().map(str::to_owned)),
-            ("worktree", link.map(|link| link.display().to_string())),
+            ("worktree", self.lane.worktree.clone()),
             ("snapshot", kept),
         ];
         let known = all.into_iter().filter_map(|(name, value)| Some((name, value?)));

@@ -30,6 +30,8 @@ pub struct LaneSummary<'h> {
     pub waiting_for: Option<WaitingFor>,
     /// Why it is in this state, or what runs.
     pub note: String,
+    /// The link to its worktree, while it has one.
+    pub worktree: Option<String>,
     /// What its agent or gate said last, where that is known.
     pub said: String,
 }
@@ -38,7 +40,9 @@ impl<'h> LaneSummary<'h> {
     pub(crate) fn of(history: &'h RunHistory, lane: &'h LaneHistory, until: Timestamp) -> Self {
         let waiting_for = history.waiting_for(lane);
         let note = note(history, lane, waiting_for.as_ref(), until);
-        Self { lane, elapsed: history.lane_elapsed(lane, until), waiting_for, note, said: String::new() }
+        let link = lane.workplace.worktree.as_ref().and_then(|_| history.run.link(&lane.id, None));
+        let worktree = link.map(|link| link.to_string_lossy().into_owned());
+        Self { lane, elapsed: history.lane_elapsed(lane, until), waiting_for, note, worktree, said: String::new() }
     }
 
     /// With the last words of what runs.
@@ -47,10 +51,6 @@ impl<'h> LaneSummary<'h> {
         let said = self.lane.jobs.running.last().and_then(|job| last_said(&job.job));
         self.said = said.map(|said| clean(&said)).unwrap_or_default();
         self
-    }
-
-    pub fn worktree(&self) -> Option<String> {
-        self.lane.workplace.worktree.as_ref().map(|worktree| worktree.path.to_string_lossy().into_owned())
     }
 
     pub(crate) fn row(&self) -> Vec<Cell> {
@@ -208,7 +208,7 @@ fn merged_note(history: &RunHistory, lane: &LaneHistory) -> String {
 
 /// The gates that run, and of an attempt that is none of the first ones, which retry it is.
 fn activity(lane: &LaneHistory) -> String {
-    let gates = lane.jobs.running.iter().filter(|job| !job.job.is_attempt()).map(|job| job.job.role.word().to_owned());
+    let gates = lane.jobs.running.iter().filter(|job| !job.job.is_attempt()).map(|job| job.job.role.title().to_owned());
     let retry = lane.jobs.running.iter().rev().find_map(|job| job.retry.as_deref()).map(Retry::describe);
     gates.chain(retry).collect::<Vec<_>>().join(", ")
 }

@@ -211,7 +211,7 @@ impl LaneSummary<'_> {
             "waiting_for": self.waiting_for,
             "reason": lane.reason(),
             "branch": lane.workplace.branch(),
-            "worktree": self.worktree(),
+            "worktree": self.worktree,
             "head": lane.workplace.head,
             "merge_commit": lane.merge_commit,
             "pull_request": lane.pull_request,

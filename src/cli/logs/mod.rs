@@ -34,8 +34,15 @@ pub(super) fn run(context: &Context, arguments: &args::Logs) -> Result<ExitStatu
     let mut lines = Lines::new(context, lanes, styles_for(&std::io::stdout()), offset);
     arguments.tail.into_iter().for_each(|tail| lines.hold(tail));
     let runners = plan.as_ref().filter(|_| !arguments.raw);
-    let mut printed =
-        Printed { selection, directory: &directory, plan: runners, jobs: Vec::new(), lines, is_news: false };
+    let mut printed = Printed {
+        selection,
+        directory: &directory,
+        plan: runners,
+        jobs: Vec::new(),
+        lines,
+        is_news: false,
+        left_out: 0,
+    };
     if arguments.follow {
         follow(&mut printed)?;
     } else {
@@ -43,9 +50,12 @@ pub(super) fn run(context: &Context, arguments: &args::Logs) -> Result<ExitStatu
         printed.print(true)?;
         printed.lines.release()?;
     }
-    if printed.jobs.is_empty() {
-        context.printer.note("Nothing was written yet.");
-    }
+    context.printer.note(match (printed.jobs.as_slice(), printed.left_out) {
+        ([], 0) => "Nothing was written yet.".to_owned(),
+        ([], left_out) => format!("No attempt or gate ran since then; without --since there are {left_out}."),
+        _ if arguments.tail == Some(0) => "--tail 0 shows no lines.".to_owned(),
+        _ => String::new(),
+    });
     Ok(ExitStatus::Done)
 }
 
@@ -135,6 +145,8 @@ struct Printed<'a> {
     lines: Lines<'a>,
     /// Whether lines are read soon after they are written.
     is_news: bool,
+    /// The jobs that ended too early to be wanted.
+    left_out: usize,
 }
 
 impl Printed<'_> {
@@ -154,7 +166,9 @@ impl Printed<'_> {
         }
         let since = self.selection.since;
         let is_old = |job: &Job| job.exit.as_ref().zip(since).is_some_and(|(exit, since)| exit.finished_at < since);
+        let all = self.jobs.len();
         self.jobs.retain(|output| output.offset > 0 || !is_old(&output.job));
+        self.left_out += all - self.jobs.len();
     }
 
     /// Prints whole lines that were added; with `all` also lines without an end, and headers of jobs without output.

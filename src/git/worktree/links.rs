@@ -20,6 +20,12 @@ impl Pool {
         Ok(atomic::link(slot, &link)?)
     }
 
+    /// What people call the worktree in `slot`: the link of `holder` if there is one, which is named after it.
+    pub fn shown(&self, holder: &Holder, slot: &Path) -> PathBuf {
+        let link = self.holder_directory(holder).map(|directory| directory.join("code"));
+        link.filter(|link| link.is_symlink()).unwrap_or_else(|| slot.to_owned())
+    }
+
     /// Removes the link of `holder`; none there is as good.
     pub fn unlink(&self, holder: &Holder) -> Result<()> {
         let Some(directory) = self.holder_directory(holder) else { return Ok(()) };

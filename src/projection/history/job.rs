@@ -203,7 +203,7 @@ impl JobHistory {
 
     /// `attempt 2 of engineer at task 1`, `tests`, `checkpoint of engineer`; of gates without the number of the run.
     pub fn label(&self) -> String {
-        let kind = self.job.role.word();
+        let kind = self.job.role.title();
         let mut text = if self.job.is_attempt() { format!("{kind} {}", self.job.number) } else { kind.to_owned() };
         if let Some(agent) = self.job.agent() {
             text.push_str(&format!(" of {agent}"));

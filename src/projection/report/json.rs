@@ -93,7 +93,7 @@ fn lane(report: &LaneReport<'_>) -> Value {
         "waited_ms": times.waited_ms,
         "overhead_ms": times.overhead_ms,
         "branch": lane.workplace.branch(),
-        "worktree": report.summary.worktree(),
+        "worktree": report.summary.worktree,
         "head": lane.workplace.head,
         "merge_commit": lane.merge_commit,
         "pull_request": lane.pull_request,

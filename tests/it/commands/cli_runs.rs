@@ -399,6 +399,10 @@ fn logs_hold_what_every_job_wrote_in_the_order_of_the_jobs() {
     let since = |since: &str| scratch.lanekeeper(&["logs", "r", "--since", since]).stdout;
     assert!(!since("1s").contains("two") && since("1s").contains("three"), "{}", since("1s"));
     assert!(since("2020-01-31T14:30:00Z").contains("two"));
+    let none = scratch.lanekeeper(&["logs", "r", "SL-2", "--since", "1s"]);
+    assert!(none.stderr.contains("without --since there are 1"), "{}", none.stderr);
+    let none = scratch.lanekeeper(&["logs", "r", "SL-2", "--tail", "0"]);
+    assert!(none.stderr.contains("--tail 0 shows no lines"), "{}{}", none.stdout, none.stderr);
     assert_eq!(scratch.lanekeeper(&["logs", "r", "--since", "soon"]).code, 2);
     assert_eq!(scratch.lanekeeper(&["logs", "r", "SL-1", "engineer"]).stdout.lines().count(), 1);
     let json = scratch.lanekeeper(&["logs", "r", "SL-2", "--format", "json"]).stdout;
