@@ -211,7 +211,7 @@ fn an_answer_finds_a_run_whose_files_are_elsewhere() {
         env.lanekeeper(&[command, &places].concat()).exits(0);
     }
     env.lanekeeper(&[&["status", "r2"][..], &places].concat()).exits(8).says(&["no run `r2`"]);
-    env.lanekeeper(&[&["resume"][..], &places].concat()).exits(8);
+    env.lanekeeper(&[&["resume"][..], &places].concat()).exits(7);
 }
 
 #[test]
