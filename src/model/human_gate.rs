@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_task_that_is_called_like_an_approval_is_told_from_it() {
+    fn a_task_that_is_called_like_an_approval_differs_from_it() {
         let task = HumanGate::Task(TaskId::new("plan").unwrap());
         assert_eq!(task.to_string().parse(), Ok(task));
         assert_eq!("plan".parse(), Ok(HumanGate::Approval(Approval::Plan)));

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn globs_that_never_meet_are_told_apart() {
+    fn globs_that_never_meet_are_recognized() {
         let pairs = [
             ("src/ledger/**", "src/ledger2/**"),
             ("src/*", "src/a/b"),

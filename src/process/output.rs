@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_told_once_and_whole() {
+    fn a_line_is_returned_once_and_whole() {
         let whole = with_output("one\ntwö\nthr".as_bytes(), |path| lines_since(path, 0, false).unwrap());
         assert_eq!(whole, NewLines { lines: vec!["one".into(), "twö".into()], next: 9 });
         let rest = with_output("one\ntwö\nthree".as_bytes(), |path| lines_since(path, 9, true).unwrap());

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_followed_is_told() {
+    fn what_cannot_be_followed_is_an_error() {
         let error = |text: &str| check(&toml::from_str(text).unwrap()).unwrap_err();
         assert_eq!(error("[[event]]\nsession = 'id'"), "`id` is no JSON pointer: it begins with `/`");
         assert_eq!(error("[outages]\nquota = ['(']"), "`(` is no regular expression");

@@ -191,7 +191,7 @@ fn a_processor_serves_two_agents_and_any_machine_four() {
 }
 
 #[test]
-fn every_fault_is_told_at_once_with_its_place() {
+fn every_fault_is_reported_at_once_with_its_place() {
     let text = "max_paralel = 3\nmerge = \"locl\"\n\nretries = \"two\"\nprogress = 7\ntimeout = \"0s\"\n\
                 session_id = \"x\"\nmax_parallel = -1\nworktree_root = \"\"\nkeep-pool = true\n";
     assert_eq!(
@@ -352,7 +352,7 @@ fn a_variable_that_is_no_text_is_a_fault_and_no_panic() {
 }
 
 #[test]
-fn a_misspelt_variable_is_a_warning_but_what_agents_are_told_is_not() {
+fn a_misspelt_variable_is_a_warning_but_a_variable_for_agents_is_not() {
     let misspelt = environment_of(&[("LANEKEEPER_MAX_PARALELL", "3")]);
     let layers = Layers::read(Layer::default(), &misspelt, &[], &surroundings()).unwrap();
     assert_eq!(layers.warnings[0].help.as_deref(), Some("did you mean `LANEKEEPER_MAX_PARALLEL`?"));

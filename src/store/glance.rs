@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_logs_each_is_told_for_what_it_is() {
+    fn each_of_many_logs_is_recognized() {
         let root = tempfile::tempdir().unwrap();
         let state = StateDirectory::new(root.path());
         state.create().unwrap();

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_holder_is_told_who_the_first_is() {
+    fn a_second_holder_learns_who_the_first_is() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.lock");
         assert!(!is_held(&path));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_who_ask_all_the_time_keep_nobody_out() {
+    fn readers_that_ask_all_the_time_block_no_holder() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("run.lock");
         drop(RunLock::acquire(&path, &holder("a")).unwrap());

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_malformed_request_is_set_aside_and_blocks_nobody() {
+    fn a_malformed_request_is_set_aside_and_blocks_no_other() {
         let directory = tempfile::tempdir().unwrap();
         let place = |name: &str| directory.path().join(name);
         fs::write(place("0.json"), "{\"request\":\"sto").unwrap();

@@ -77,7 +77,7 @@ fn a_run_that_is_alive_takes_the_answer_at_once() {
 }
 
 #[test]
-fn an_answer_that_nobody_waits_for_is_refused() {
+fn an_answer_without_a_question_is_refused() {
     let env = waiting("changes");
     env.lanekeeper(&["approve", "r1", "M"]).exits(7);
     env.lanekeeper(&["approve", "r1", "L", "--gate", "plan"]).exits(7).says(&["changes"]);
@@ -123,7 +123,7 @@ fn who_is_asked_sees_how_much_was_changed_and_how_to_look_at_it() {
 }
 
 #[test]
-fn nobody_is_asked_to_approve_an_empty_change() {
+fn an_empty_change_needs_no_approval() {
     let env = TestEnv::new();
     env.plan(
         "[[lane]]\nid = \"L\"\napproval = [\"changes\"]\n\

@@ -54,7 +54,7 @@ fn ids_that_could_leave_their_place_are_refused() {
 }
 
 #[test]
-fn all_faults_are_told_at_once() {
+fn all_faults_are_reported_at_once() {
     refused("[[lane]]\nid = \"A\"\ndepends_on = [\"Q\"]\ntimeout = \"soon\"\n[[lane]]\nid = \"A\"\nretries = -1\ncommand = ''\n")
         .says(&["plan.toml:4:", "plan.toml:5:", "plan.toml:7:", "plan.toml:8:"]);
 }

@@ -63,7 +63,7 @@ fn a_few_violations_of_style_are_fixed_by_who_came_last() {
 }
 
 #[test]
-fn what_nobody_understands_is_tried_once_and_then_escalated_with_the_log_kept() {
+fn an_unknown_failure_is_tried_once_and_then_escalated_with_the_log_kept() {
     let env = TestEnv::new();
     let gate = "[gates]\ncheckpoint = ['echo >> $SCRATCH/gate; echo gibberish; exit 9']\n";
     env.plan(&plan(gate).replace("MORE", "retries = 5\n"));

@@ -130,7 +130,7 @@ fn a_lane_at_work_shows_its_task_file_and_its_worktrees_under_its_own_name() {
 }
 
 #[test]
-fn the_state_is_nobody_elses_to_read() {
+fn the_state_is_readable_by_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");

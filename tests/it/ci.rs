@@ -70,7 +70,7 @@ fn what_an_agent_says_is_no_command_to_github() {
 }
 
 #[test]
-fn a_job_summary_that_is_full_or_cannot_be_written_is_told_and_stops_nothing() {
+fn a_job_summary_that_is_full_or_cannot_be_written_is_a_warning() {
     let env = env();
     env.write("scratch/summary.md", "x".repeat(1 << 20));
     on_github(&env, &[]).exits(1).says(&["the job summary", "full"]);

@@ -28,7 +28,7 @@ fn worktree(env: &TestEnv, agent: &str) -> String {
 }
 
 #[test]
-fn a_run_that_nobody_touched_goes_on_without_a_word() {
+fn an_untouched_run_resumes_without_a_warning() {
     let env = stopped();
     env.resume(&[]).exits(0);
     assert!(env.holds("main", "a.txt") && env.holds("main", "b.txt"));

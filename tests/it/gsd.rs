@@ -53,7 +53,7 @@ fn execute(env: &TestEnv, more: &[&str]) -> crate::support::Ended {
 }
 
 #[test]
-fn a_phase_runs_to_the_end_with_its_person_asked_and_nobody_at_one_file_twice() {
+fn a_phase_runs_to_its_end_asks_its_person_and_lets_no_two_lanes_share_a_file() {
     let env = phase();
     execute(&env, &[]).exits(3).says(&["01-03"]);
     env.lanekeeper(&["approve", "r1", "01-03", "--gate", "task:2"]).exits(0);
@@ -71,7 +71,7 @@ fn a_phase_runs_to_the_end_with_its_person_asked_and_nobody_at_one_file_twice() 
 }
 
 #[test]
-fn nobody_but_lanekeeper_writes_the_state_and_only_where_that_is_wanted() {
+fn only_lanekeeper_writes_the_state_and_only_where_that_is_wanted() {
     for tracking in [false, true] {
         let env = phase();
         env.write("repo/.planning/phases/01-base/01-03-SUMMARY.md", "done before\n");

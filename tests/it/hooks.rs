@@ -60,7 +60,7 @@ fn task(env: &TestEnv, lane: &str) -> Value {
 }
 
 #[test]
-fn a_session_is_told_of_its_unfinished_runs_and_of_others() {
+fn a_session_gets_a_list_of_its_unfinished_runs_and_of_others() {
     let env = waiting();
     let own = context(&hook(&env, "session-start", json!({"session_id": "s1", "source": "resume"})), "SessionStart");
     for said in [
@@ -236,7 +236,7 @@ fn an_agents_tool_calls_reach_its_lanekeeper() {
 }
 
 #[test]
-fn a_pipe_in_place_of_the_file_of_tool_calls_holds_nobody_up() {
+fn a_pipe_in_place_of_the_file_of_tool_calls_does_not_block() {
     let env = TestEnv::new();
     let pipe = env.path("scratch/pipe");
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());

@@ -37,7 +37,7 @@ fn an_agent_that_only_talks_is_not_merged_and_what_it_said_is_shown() {
 }
 
 #[test]
-fn the_retry_is_told_what_the_agent_said_and_that_nobody_answers() {
+fn the_retry_gets_what_the_agent_said_and_that_no_one_answers() {
     let env = TestEnv::new();
     let script = "[ \"$LANEKEEPER_ATTEMPT\" -gt 1 ] && echo a > a.txt; echo 'Which database?'";
     env.plan(&plan_of(script, ""));

@@ -50,7 +50,7 @@ fn the_diff_is_one_that_git_takes() {
 }
 
 #[test]
-fn where_nobody_can_be_asked_nothing_is_written_and_the_way_is_told() {
+fn without_a_terminal_nothing_is_written_and_a_hint_shows_how() {
     let env = TestEnv::new();
     let shown = env.lanekeeper(&["init"]).says(&["nothing written"]).hints("lanekeeper init --yes").exits(2);
     assert!(shown.stdout.contains("+++ b/lanekeeper.toml"), "{}", shown.stdout);

@@ -195,7 +195,7 @@ fn steps_run_in_order_and_the_first_that_fails_ends_the_job() {
 }
 
 #[test]
-fn a_death_by_signal_is_told_as_shells_tell_it() {
+fn a_death_by_signal_is_reported_as_shells_do() {
     assert_eq!(Job::shell("kill -SEGV $$").run().exit_code, 139);
 }
 
@@ -325,7 +325,7 @@ fn with_status(line: &str) -> Job {
 }
 
 #[test]
-fn a_status_is_kept_alive_and_then_told_from_the_exit() {
+fn a_status_is_kept_alive_and_then_follows_from_the_exit() {
     let job = with_status("while [ ! -e go ]; do sleep 0.05; done; exit 3");
     let launched = job.launch();
     job.until_written("agent/status.json");
@@ -430,7 +430,7 @@ fn an_exit_that_cannot_be_written_at_first_is_written_later() {
 }
 
 #[test]
-fn a_spec_that_cannot_be_read_is_told_as_an_exit() {
+fn a_spec_that_cannot_be_read_is_reported_as_an_exit() {
     let job = Job::shell("true");
     fs::create_dir_all(&job.directory).unwrap();
     fs::write(job.directory.join("spec.json"), "{").unwrap();
@@ -441,7 +441,7 @@ fn a_spec_that_cannot_be_read_is_told_as_an_exit() {
 }
 
 #[test]
-fn a_launcher_that_is_told_by_name_and_is_gone_ends_the_job() {
+fn a_launcher_that_is_named_and_is_gone_ends_the_job() {
     let mut job = Job::shell("sleep 1000");
     job.spec.on_orphan = OnOrphan::Stop;
     fs::create_dir_all(&job.directory).unwrap();

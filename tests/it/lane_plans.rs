@@ -71,7 +71,7 @@ fn the_gates_that_are_open_are_shown_while_the_lanes_that_close_them_are_not_mer
 }
 
 #[test]
-fn a_gate_that_nobody_closes_is_a_warning_or_where_that_is_wanted_an_error() {
+fn a_gate_that_no_lane_closes_is_a_warning_or_where_that_is_wanted_an_error() {
     let env =
         env(&PLAN.replace("provided**: IF-0-P4-TABLE", "provided**: none").replace("Blocks: SL-2", "Blocks: none"));
     let check = |more: &[&str]| env.lanekeeper(&[&["plan", "check", "P4.md"], more].concat());

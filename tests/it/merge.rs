@@ -152,7 +152,7 @@ fn a_lane_that_changes_nothing_is_merged_as_it_is() {
 }
 
 #[test]
-fn somebody_elses_branch_in_the_way_blocks_the_lane_and_stays() {
+fn a_foreign_branch_in_the_way_blocks_the_lane_and_stays() {
     let env = TestEnv::new();
     env.git(&["branch", "lane/P1/A"]);
     let theirs = env.git(&["rev-parse", "lane/P1/A"]);

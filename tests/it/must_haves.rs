@@ -28,7 +28,7 @@ pattern = "use\\s+pay"
 "#;
 
 #[test]
-fn what_is_missing_is_told_and_the_lane_goes_on() {
+fn what_is_missing_is_reported_and_the_lane_goes_on() {
     let env = TestEnv::new();
     env.plan(PLAN);
     let ended = env.execute(&[]).exits(0);

@@ -25,7 +25,7 @@ fn told(env: &TestEnv, count: usize) -> Vec<Value> {
 const TELL: &str = "#!/bin/sh\ntext=$(cat)\nprintf '%s\\n' \"$text\" >> \"$SCRATCH/told\"\n";
 
 #[test]
-fn a_command_gets_what_needs_somebody_what_failed_and_how_the_run_ended() {
+fn a_command_gets_what_needs_the_user_what_failed_and_how_the_run_ended() {
     let env = TestEnv::new();
     env.program("tell", TELL);
     settings(&env, "notify_command = [\"tell\"]\n");
@@ -46,7 +46,7 @@ fn a_command_gets_what_needs_somebody_what_failed_and_how_the_run_ended() {
 }
 
 #[test]
-fn a_question_is_told_once_also_when_the_run_is_resumed() {
+fn a_question_is_sent_once_also_when_the_run_is_resumed() {
     let env = TestEnv::new();
     env.program("tell", TELL);
     settings(&env, "notify_command = [\"tell\"]\n");

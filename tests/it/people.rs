@@ -55,7 +55,7 @@ fn a_no_sends_the_agent_back_to_the_task_before_and_is_followed_by_the_same_ques
 }
 
 #[test]
-fn a_no_to_a_first_task_blocks_the_lane_until_somebody_says_yes() {
+fn a_no_to_a_first_task_blocks_the_lane_until_a_yes() {
     let env = TestEnv::new();
     env.plan(&format!(
         "[[lane]]\nid = \"L\"\n{AGENT}[[lane.task]]\nid = \"key\"\ntype = \"checkpoint:human-action\"\n\

@@ -40,7 +40,7 @@ fn pulls(env: &TestEnv) -> String {
 }
 
 /// Puts a commit of somebody else's onto a branch of the remote.
-fn somebody_pushes(env: &TestEnv, branch: &str) -> String {
+fn another_user_pushes(env: &TestEnv, branch: &str) -> String {
     env.git_at("", &["clone", "--quiet", "origin.git", "theirs"]);
     env.git_at("theirs", &["checkout", "--quiet", "-B", "work"]);
     env.git_at("theirs", &["commit", "--quiet", "--allow-empty", "--message", "theirs"]);
@@ -169,9 +169,9 @@ fn a_forge_that_is_out_is_tried_a_few_times_before_a_person_is_asked() {
 }
 
 #[test]
-fn a_branch_that_somebody_else_pushed_is_not_overwritten() {
+fn a_branch_that_another_user_pushed_is_not_overwritten() {
     let env = world(ONE);
-    let theirs = somebody_pushes(&env, "lane/P1/A");
+    let theirs = another_user_pushes(&env, "lane/P1/A");
     env.execute(PR).exits(3).says(&["lane/P1/A on origin", "did not push", "git push origin --delete lane/P1/A"]);
     assert_eq!((remote_head(&env, "lane/P1/A"), pulls(&env)), (theirs, "0".to_owned()));
     env.git(&["push", "--quiet", "origin", "--delete", "lane/P1/A"]);
@@ -180,10 +180,10 @@ fn a_branch_that_somebody_else_pushed_is_not_overwritten() {
 }
 
 #[test]
-fn what_somebody_pushed_on_top_of_a_lane_is_not_overwritten() {
+fn what_another_user_pushed_on_top_of_a_lane_is_not_overwritten() {
     let env = world(ONE);
     env.execute(PR).exits(0);
-    let theirs = somebody_pushes(&env, "lane/P1/A");
+    let theirs = another_user_pushes(&env, "lane/P1/A");
     env.lanekeeper(&["rollback", "r1"]).exits(0);
     env.resume(&[]).exits(3).says(&["did not push"]);
     assert_eq!(remote_head(&env, "lane/P1/A"), theirs);
@@ -199,7 +199,7 @@ fn a_server_that_refuses_the_push_is_quoted() {
 }
 
 #[test]
-fn what_is_missing_is_told_before_the_first_lane() {
+fn what_is_missing_is_reported_before_the_first_lane() {
     let env = world(ONE);
     let plan = env.path("plan.toml");
     let arguments = [&["execute-phase", plan.to_str().unwrap(), "--run-id", "r1"], PR].concat();
@@ -220,14 +220,14 @@ fn what_is_missing_is_told_before_the_first_lane() {
 }
 
 #[test]
-fn a_base_branch_that_was_never_pushed_is_told_before_the_first_lane() {
+fn a_base_branch_that_was_never_pushed_is_reported_before_the_first_lane() {
     let env = world(ONE);
     env.git(&["switch", "--quiet", "--create", "feature"]);
     env.execute(PR).exits(3).says(&["no branch `feature` on origin"]).hints("git push --set-upstream origin feature");
 }
 
 #[test]
-fn a_command_of_the_users_opens_pull_requests_and_is_told_of_the_one_there_is() {
+fn a_command_of_the_user_opens_pull_requests_and_gets_the_existing_one() {
     let env = world(ONE);
     env.program(
         "propose",

@@ -105,7 +105,7 @@ fn only_reports_are_documents() {
 }
 
 #[test]
-fn a_run_that_goes_on_and_one_that_died_are_told_of_as_they_stand() {
+fn a_run_that_works_and_one_that_died_are_reported_as_they_are() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"L\"\ncommand = 'touch \"$SCRATCH/began\"; wait-for go; echo l > l.txt'\n");
     let run = env.start(&[]);
@@ -126,7 +126,7 @@ fn a_run_that_goes_on_and_one_that_died_are_told_of_as_they_stand() {
 }
 
 #[test]
-fn what_a_damaged_log_still_holds_is_told_with_a_warning() {
+fn what_a_damaged_log_still_holds_is_shown_with_a_warning() {
     let env = mixed();
     let path = format!("repo/{STATE}/{RUN}.jsonl");
     let log = env.read(&path).replacen("\"event\":\"lane_based\"", "\"event\":\"lane_biased\"", 1);

@@ -21,7 +21,7 @@ fn context(env: &TestEnv, attempt: u32) -> Vec<String> {
 }
 
 #[test]
-fn a_retry_is_told_the_error_and_the_last_five_lines_of_every_earlier_attempt() {
+fn a_retry_gets_the_error_and_the_last_five_lines_of_every_earlier_attempt() {
     let env = TestEnv::new();
     env.plan(&fails_before(3, 2));
     env.execute(&[]).exits(0);

@@ -81,7 +81,7 @@ fn a_reviewer_that_says_everything_but_a_decision_approves_nothing() {
 }
 
 #[test]
-fn a_reviewer_sees_merged_work_and_its_own_changes_reach_nobody() {
+fn a_reviewer_sees_merged_work_and_its_own_changes_are_discarded() {
     let env = TestEnv::new();
     let reviewer = r#"echo graffiti > graffiti.txt; rm work.txt
 printf '{"status": "COMPLETE", "decision": "APPROVED"}' > "$LANEKEEPER_STATUS_FILE""#;

@@ -91,7 +91,7 @@ fn a_runner_that_comes_along_is_called_read_and_added_up() {
 }
 
 #[test]
-fn a_retry_goes_on_with_the_session_and_is_told_what_failed() {
+fn a_retry_continues_the_session_and_gets_what_failed() {
     let env = TestEnv::new();
     let script = format!(
         "if [ $LANEKEEPER_ATTEMPT = 1 ]; then echo bad > one.txt; else {WRITE} fi\ncat '{}'\n",
@@ -128,7 +128,7 @@ fn the_last_task_goes_on_with_its_session_after_the_tests_failed() {
 }
 
 #[test]
-fn a_program_is_told_the_options_that_it_knows_and_the_others_are_named() {
+fn a_program_gets_the_options_that_it_knows_and_the_others_are_named() {
     let env = TestEnv::new();
     program(&env, "claude", &format!("{WRITE}cat '{}'\n", stream("claude", "write")));
     program(&env, "codex", &format!("{WRITE}cat '{}'\n", stream("codex", "write")));
@@ -239,7 +239,7 @@ fn a_budget_that_is_used_up_blocks_before_the_next_attempt_and_more_goes_on() {
 }
 
 #[test]
-fn what_is_missing_is_told_before_anything_begins() {
+fn what_is_missing_is_reported_before_anything_begins() {
     let env = TestEnv::new();
     env.plan(TWO_LANES);
     let empty_path = |env: &TestEnv| {

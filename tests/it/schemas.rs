@@ -18,7 +18,7 @@ fn env() -> TestEnv {
 }
 
 #[test]
-fn every_schema_names_its_dialect_and_is_told_of() {
+fn every_schema_names_its_dialect_and_is_documented() {
     let told = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/report.md")).expect("the document");
     for (name, text) in SCHEMAS {
         Schema::named(name);
@@ -67,7 +67,7 @@ fn the_log_and_the_progress_have_the_same_events() {
 }
 
 #[test]
-fn a_field_that_nobody_told_of_is_refused() {
+fn an_undocumented_field_is_refused() {
     let line = r#"{"seq":1,"ts":"2026-01-01T00:00:00.000Z","run_id":"r","phase":"P","lane":"-","task":"-","event":"noted","status":"ok","message":"x","crc":"00000000"}"#;
     let schema = Schema::named("run-log");
     schema.accepts(&parsed(line));

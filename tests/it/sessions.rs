@@ -184,7 +184,7 @@ fn a_plain_resume_takes_the_run_of_the_lane_that_is_named() {
 }
 
 #[test]
-fn nothing_is_taken_back_while_somebody_works_on_the_phase() {
+fn nothing_is_rolled_back_while_another_session_works_on_the_phase() {
     let env = with(TWO_AND_ONE);
     go(&env, &["A"]);
     lane(&env, &["A", "--run-id", "a"]).wait().exits(0);
@@ -270,7 +270,7 @@ fn a_dead_sessions_lane_is_taken_over_by_a_resume_only() {
 }
 
 #[test]
-fn who_waits_is_told_for_whom_and_goes_on_when_it_is_free() {
+fn a_session_that_waits_names_the_holder_and_continues_when_it_is_free() {
     let env = with(TWO_AND_ONE);
     let a = at_work(&env, "A");
     let plan = env.path("plan.toml");

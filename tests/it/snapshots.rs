@@ -51,7 +51,7 @@ fn an_agent_at_work_is_kept_from_time_to_time_and_left_alone() {
 }
 
 #[test]
-fn what_is_kept_of_an_agent_at_work_is_told_by_the_next_life_if_the_last_one_could_not() {
+fn a_snapshot_of_an_agent_at_work_is_recorded_by_the_next_life_if_the_last_one_could_not() {
     for ends_alone in [false, true] {
         let env = TestEnv::new();
         env.write("repo/lanekeeper.toml", "checkpoint_every = '1ms'\n");
@@ -107,7 +107,7 @@ fn tool_calls_are_counted_from_one_look_to_the_next() {
 }
 
 #[test]
-fn a_risky_tool_call_keeps_what_is_there_and_rubbish_harms_nobody() {
+fn a_risky_tool_call_takes_a_snapshot_and_rubbish_does_no_harm() {
     let env = TestEnv::new();
     let calls = "echo 'no json' >> \"$LANEKEEPER_TOOL_CALLS_FILE\"\n\
                  echo '{\"tool\":\"Bash\",\"input\":{\"command\":\"git reset --hard\"}}' >> \"$LANEKEEPER_TOOL_CALLS_FILE\"";
@@ -133,7 +133,7 @@ fn nothing_is_kept_on_the_way_where_that_is_switched_off_or_nothing_calls_for_it
 }
 
 #[test]
-fn a_snapshot_that_cannot_be_taken_is_told_and_fails_no_agent() {
+fn a_snapshot_that_cannot_be_taken_is_reported_and_fails_no_agent() {
     let env = TestEnv::new();
     env.write("repo/lanekeeper.toml", "checkpoint_every = '1ms'\n");
     env.commit("settings");
@@ -265,7 +265,7 @@ fn a_snapshot_can_be_had_elsewhere_and_never_over_something() {
 }
 
 #[test]
-fn a_live_run_records_a_snapshot_and_lets_nobody_restore_one() {
+fn a_live_run_records_a_snapshot_and_refuses_to_restore_one() {
     let env = TestEnv::new();
     env.plan("[[lane]]\nid = \"A\"\ncommand = 'echo half > half.txt; touch \"$SCRATCH/began\"; wait-for go'\n");
     let running = env.start(&["--merge", "none"]);

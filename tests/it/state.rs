@@ -210,7 +210,7 @@ fn a_run_of_a_remote_is_named_by_the_beginning_of_its_id() {
 }
 
 #[test]
-fn whoever_pushes_second_is_refused_and_told_what_to_do() {
+fn the_second_push_is_refused_with_what_to_do() {
     let env = failed_and_pushed();
     clone_into(&env, "other");
     lanekeeper_in(&env, "other", &["state", "pull"]).exits(0);
@@ -408,7 +408,7 @@ fn a_remote_that_is_down_does_not_stop_the_run_and_gets_the_state_later() {
 }
 
 #[test]
-fn nothing_to_pull_and_an_unknown_remote_are_told_apart() {
+fn nothing_to_pull_and_an_unknown_remote_are_different_errors() {
     let env = simple();
     env.lanekeeper(&["state", "pull"]).exits(8).says(&["origin has no unfinished run on main"]);
     env.lanekeeper(&["state", "pull", "r7"]).exits(8).says(&["origin has no state of run r7"]);
@@ -461,7 +461,7 @@ fn a_run_is_dropped_only_when_the_remotes_branch_holds_its_work() {
 }
 
 #[test]
-fn a_lane_that_nobody_merged_has_to_be_on_the_remote_before_its_run_is_dropped() {
+fn an_unmerged_lane_has_to_be_on_the_remote_before_its_run_is_dropped() {
     let env = cloned();
     env.write("repo/plan.toml", "phase = \"P1\"\n[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n");
     env.commit("a plan of one lane");

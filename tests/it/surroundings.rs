@@ -118,7 +118,7 @@ fn with_hook(script: &str, commit: &str) -> TestEnv {
 }
 
 #[test]
-fn a_hook_that_fails_is_told_of_once_and_undoes_no_checkout() {
+fn a_hook_that_fails_is_reported_once_and_undoes_no_checkout() {
     let env = with_hook("echo no such tool; exit 3", "true");
     env.execute(&[]).exits(0);
     let told: Vec<String> = env.events("noted").iter().map(ToString::to_string).collect();

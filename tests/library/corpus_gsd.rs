@@ -275,7 +275,7 @@ fn a_person_counts_the_same() {
 }
 
 #[test]
-fn each_plan_alone_is_told_for_one() {
+fn each_plan_alone_is_recognized_as_one() {
     for phase in phases() {
         for plan in &phase.plans {
             let directory = phase.directory.to_string_lossy();

@@ -262,7 +262,7 @@ fn plans_hold_what_a_person_counted() {
 }
 
 #[test]
-fn every_task_is_told_to_one_agent_once() {
+fn every_task_reaches_one_agent_once() {
     let Some(corpus) = corpus() else { return };
     for (name, text) in plans(&corpus) {
         let plan = plan(&name, &text);

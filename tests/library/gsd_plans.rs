@@ -122,7 +122,7 @@ fn prompts(reading: Reading) -> Vec<String> {
 }
 
 #[test]
-fn every_task_is_told_what_it_needs_and_the_last_one_the_rest() {
+fn every_task_gets_what_it_needs_and_the_last_one_the_rest() {
     let plan = good(read_phase("01-ledger", ReadOptions::default()));
     let tasks = &lane(&plan, "01-01").agents[0].tasks;
     for task in tasks {
@@ -177,7 +177,7 @@ fn nothing_of_a_task_is_lost_however_it_is_written() {
 }
 
 #[test]
-fn people_are_told_in_plain_text_what_is_asked_of_them() {
+fn people_read_in_plain_text_what_is_asked_of_them() {
     let tasks = prompts(read_phase("08-people", ReadOptions::default()));
     let look = "Look\n\nWhat was built:\n\nA page with a table.\n\nHow to verify:\n\n1. Open the page.\n\
                 2. Look at the table.\n\nHow to verify:\n\nnpm test\n\nHow to answer:\n\nSay \"approved\".";
@@ -237,7 +237,7 @@ fn where_all_plans_are_done_the_help_says_how_to_run_them_again() {
 }
 
 #[test]
-fn one_plan_alone_is_told_which_of_its_dependencies_are_missing() {
+fn one_plan_alone_gets_a_note_of_its_missing_dependencies() {
     let text = SMALL.replace("depends_on: []", "depends_on: [05-02, 05-03, 02, 04-01]").replace("wave: 1", "wave: 4");
     let files = [("05-web/05-01-PLAN.md".to_owned(), text)];
     let beside = ["05-02-PLAN.md", "05-02-SUMMARY.md", "05-03-PLAN.md"].map(str::to_owned);
@@ -269,7 +269,7 @@ fn format_of(path: &str, text: &str) -> Option<PlanFormat> {
 }
 
 #[test]
-fn plans_are_told_from_other_documents_by_what_they_hold() {
+fn plans_are_recognized_by_what_they_hold() {
     let task = "<objective>\nx\n</objective>\n<task>\n<action>y</action>\n</task>\n";
     let headings = "# Fix\n\n## Task 1: a\n\nDo a.\n\n## Task 2: b\n\nDo b.\n";
     let plans = [
@@ -347,7 +347,7 @@ fn every_monster_is_read_in_bounded_time() {
 }
 
 #[test]
-fn what_all_tasks_are_told_is_not_repeated_without_end() {
+fn what_all_tasks_get_is_not_repeated_without_end() {
     let long = "x".repeat(1 << 20);
     let text = format!("<objective>\n{long}\n</objective>\n{}", "<task><action>a</action></task>\n".repeat(500));
     let plan = good(read_text(&text));
@@ -356,7 +356,7 @@ fn what_all_tasks_are_told_is_not_repeated_without_end() {
 }
 
 #[test]
-fn gates_that_never_end_or_name_another_machine_are_only_told() {
+fn gates_that_never_end_or_name_another_machine_are_only_texts() {
     let checks = ["tail -f log", "ls /Users/someone/app/a", "ls app/(group)/page.tsx", "dune build"];
     let checks: String = checks.iter().map(|check| format!("<automated>{check}</automated>\n")).collect();
     let text = format!("<task type=\"auto\">\n<name>A</name>\n<verify>\n{checks}</verify>\n</task>\n");

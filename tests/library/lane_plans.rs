@@ -141,7 +141,7 @@ fn line_ends_and_marks_of_other_systems_change_nothing() {
 }
 
 #[test]
-fn every_task_is_told_once_and_in_its_own_prompt() {
+fn every_task_is_mentioned_once_and_in_its_own_prompt() {
     let plan = good(&text("one-line.md"));
     let prompts: Vec<&str> = tasks(&plan).map(|task| task.prompt.as_str()).collect();
     for told in [

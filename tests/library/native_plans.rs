@@ -225,7 +225,7 @@ fn the_digest_covers_the_text_and_every_prompt_file() {
 }
 
 #[test]
-fn the_format_can_be_told_instead_of_guessed() {
+fn the_format_can_be_given_instead_of_guessed() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/plans/ok/billing.json");
     let text = fs::read_to_string(path).unwrap().replace('\t', " ");
     let as_yaml = read_text("p", &text, Some(PlanFormat::Yaml));

@@ -73,7 +73,7 @@ fn a_path_is_a_file_a_directory_or_a_glob_and_may_carry_a_remark() {
 }
 
 #[test]
-fn lines_are_counted_and_told() {
+fn lines_are_counted_and_named() {
     let lines = |at: &str, wanted| artifact(Artifact { min_lines: Some(wanted), ..path(at) });
     assert_eq!(lines("src/cart/sum.ts", 4), (Some(true), String::new()));
     assert_eq!(lines("src/cart/sum.ts", 30), (Some(false), "4 of 30 lines".to_owned()));

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lost_race_is_told_from_a_server_that_cannot_write() {
+    fn a_lost_race_differs_from_a_server_that_cannot_write() {
         let stale = refusal("To /x\n!\tabc:refs/lanekeeper/a\t[rejected] (stale info)\nDone\n").unwrap();
         assert!(is_about_its_place(&stale, ""));
         let hook = refusal("!\tabc:refs/heads/c\t[remote rejected] (pre-receive hook declined)\n").unwrap();

@@ -87,7 +87,7 @@ mod tests {
     use crate::model::Gates;
 
     #[test]
-    fn every_key_is_told_of_in_the_documentation() {
+    fn every_key_is_in_the_documentation() {
         let text = include_str!("../../../docs/plans.md");
         let tables = [
             PlanDraft::keys(),

@@ -213,7 +213,7 @@ fn a_directory_that_a_crash_left_is_removed_before_the_lane_can_begin_again() {
 }
 
 #[test]
-fn failures_are_told_once_those_of_the_history_too() {
+fn failures_are_written_once_those_of_the_history_too() {
     let scene = Scene::new();
     let history = scene.told(&opened().noted("SL-1"));
     let writer = scene.begin(&history);

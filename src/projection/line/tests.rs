@@ -56,7 +56,7 @@ fn a_run_reads_as_a_story() {
 }
 
 #[test]
-fn what_goes_wrong_is_told_with_its_place() {
+fn what_goes_wrong_is_shown_with_its_place() {
     let conflict = Failure { paths: vec!["src/a.rs".into()], ..Failure::new(FailureKind::Conflict, "merge conflict") };
     let noted = Event::FailureNoted { lane: lane("SL-1"), agent: None, task: None, failure: conflict };
     let stop = Event::StopRequested { lane: None, reason: StopReason::Interrupt, force: false };
@@ -128,7 +128,7 @@ fn a_job_that_a_resume_attaches_to_does_not_start_again() {
 }
 
 #[test]
-fn what_a_supervisor_writes_for_a_silent_agent_is_not_told_as_its_words() {
+fn what_a_supervisor_writes_for_a_silent_agent_is_not_shown_as_its_words() {
     let report =
         |decision: &str| AgentReport { status: "COMPLETE".into(), decision: decision.into(), ..Default::default() };
     assert_eq!(said(Some(&report("PENDING"))), "");

@@ -42,7 +42,7 @@ fn rendered(report: &ExecutionReport<'_>, format: ReportFormat) -> String {
 }
 
 #[test]
-fn the_time_of_a_run_is_told_beside_what_was_possible() {
+fn the_time_of_a_run_is_shown_beside_what_was_possible() {
     let report = report(&fixed_and_failed());
     let times = &report.times;
     // Two attempts of a minute in one lane, an attempt and tests of a minute in the one after it.
@@ -100,7 +100,7 @@ fn an_attempt_that_is_a_retry_says_of_what() {
 }
 
 #[test]
-fn what_agents_used_is_told_of_attempts_lanes_and_the_run() {
+fn what_agents_used_is_reported_for_attempts_lanes_and_the_run() {
     let job = attempt("SL-1", "engineer", 1);
     let mut story = Story::begun().opened("SL-1", 1).job(&job).exited(&job, 0).merged("SL-1", 'd');
     let usage = Usage { input_tokens: 1200, cost: Dollars::new(0.25), ..Usage::default() };
@@ -173,7 +173,7 @@ fn annotations_are_ten_of_a_kind_at_most() {
 }
 
 #[test]
-fn secrets_of_the_plan_are_not_told() {
+fn secrets_of_the_plan_are_not_reported() {
     let mut parts = crate::model::PlanParts::from(two_lanes());
     parts.title = Some("Use s3cr3t-t0ken".to_owned());
     parts.lanes[0].name = Some("Lane s3cr3t-t0ken".to_owned());

@@ -118,7 +118,7 @@ fn a_run_that_is_done_says_where_its_work_is() {
 }
 
 #[test]
-fn time_stands_still_while_nobody_works() {
+fn time_stands_still_while_no_process_works() {
     let story = schema_merged().opened("SL-WEB", 1);
     let left = summary(&story, false).elapsed();
     assert_eq!(summary(&story.wait(100_000), false).elapsed(), left);

@@ -20,7 +20,7 @@ fn the_longest_remaining_path_goes_first() {
 }
 
 #[test]
-fn a_lane_that_somebody_has_is_passed_over() {
+fn a_lane_that_another_session_has_is_passed_over() {
     for taken in [Live, Left, Merged] {
         assert_eq!(next_lane(&diamond(), &[Free, taken, Free, Free], None), NextLane::Lane(A), "{taken:?}");
     }
@@ -44,7 +44,7 @@ fn a_preferred_lane_goes_first_only_if_it_may_begin() {
 }
 
 #[test]
-fn nothing_left_is_told_lane_by_lane_and_all_merged_is_something_else() {
+fn nothing_left_is_explained_lane_by_lane_and_differs_from_all_merged() {
     let waiting = [(A, Hindrance::Left), (B, Hindrance::Held), (C, Hindrance::Needs(vec![B]))];
     let expected = [&waiting[..], &[(LaneIndex(3), Hindrance::Needs(vec![A, C]))]].concat();
     assert_eq!(next_lane(&diamond(), &[Left, Live, Free, Free], None), NextLane::Nothing(expected));

@@ -150,7 +150,7 @@ fn all_damage_is_reported_at_once() {
 }
 
 #[test]
-fn a_missing_and_a_doubled_line_are_told_by_their_numbers() {
+fn a_missing_and_a_duplicate_line_are_reported_with_their_numbers() {
     let (log, records) = Log::with(&[started(), noted(None, "1"), noted(None, "2"), noted(None, "3")]);
     let lines = log.lines();
     log.set([&lines[0], &lines[2], &lines[3]].map(String::as_str).concat().as_bytes());

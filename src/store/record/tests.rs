@@ -143,7 +143,7 @@ fn unknown_fields_of_a_newer_minor_are_passed_over() {
 }
 
 #[test]
-fn an_unknown_word_in_a_known_event_is_told_from_an_unknown_event() {
+fn an_unknown_word_in_a_known_event_differs_from_an_unknown_event() {
     let event = Event::RunFinished { outcome: RunOutcome::Done, code: 0 };
     let line = forged(event, |body| body.replace("\"done\"", "\"dusty\""));
     let fault = decode(&line, "1.0").err().unwrap();

@@ -160,7 +160,7 @@ fn work_that_was_rolled_back_stays_without_force() {
 }
 
 #[test]
-fn a_branch_that_was_left_unmerged_stays_until_somebody_merges_it() {
+fn an_unmerged_branch_stays_until_it_is_merged() {
     let scratch = TestEnv::new();
     scratch.lanes(&[GOOD]);
     let arguments = ["execute-phase", "../plan.toml", "--run-id", "r1", "--progress", "none", "--merge", "none"];

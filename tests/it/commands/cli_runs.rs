@@ -517,7 +517,7 @@ fn an_answer_without_a_live_process_is_written_into_the_log() {
 }
 
 #[test]
-fn an_answer_that_nobody_waits_for_is_refused_and_not_written() {
+fn an_answer_without_a_question_is_refused_and_not_written() {
     let scratch = TestEnv::new();
     let run = waiting_run(&scratch, "r");
     let log = fs::read(run.directory.log()).unwrap();

@@ -76,7 +76,7 @@ fn assert_in_order(told: &str, parts: &[&str]) {
 }
 
 #[test]
-fn the_demo_happens_as_told_and_leaves_nothing_behind() {
+fn the_demo_happens_as_announced_and_leaves_nothing_behind() {
     let machine = Machine::new();
     let output = machine.demo(&[]);
     let (told, progress) = (text(&output.stdout), text(&output.stderr));

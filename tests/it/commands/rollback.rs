@@ -152,7 +152,7 @@ fn a_lane_that_others_were_built_on_does_not_go_alone() {
 }
 
 #[test]
-fn bad_usage_is_told_and_changes_nothing() {
+fn bad_usage_is_an_error_and_changes_nothing() {
     let scratch = TestEnv::new();
     scratch.lanes(&[ONE]);
     scratch.execute(&[]).exits(0);

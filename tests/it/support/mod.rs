@@ -215,10 +215,11 @@ impl TestEnv {
         self.git(&["for-each-ref", "--format=%(refname)"]).lines().map(str::to_owned).collect()
     }
 
-    /// The events of run [`RUN`].
+    /// The events of run [`RUN`], which may be alive: a line that is being written does not count yet.
     pub(crate) fn log(&self) -> Vec<Value> {
         let text = self.read(&format!("repo/{STATE}/{RUN}.jsonl"));
-        text.lines().map(|line| serde_json::from_str(line).expect("a whole line")).collect()
+        let whole = text.split_inclusive('\n').filter(|line| line.ends_with('\n'));
+        whole.map(|line| serde_json::from_str(line).expect("a record")).collect()
     }
 
     /// The events of one kind of run [`RUN`], in order.

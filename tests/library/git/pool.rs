@@ -149,7 +149,7 @@ pinned_tests! {
         assert_eq!(fs::read_to_string(next.path.join("target/cache")).unwrap(), "built");
     }
 
-    fn somebody_elses_branch_is_never_taken() {
+    fn a_foreign_branch_is_never_taken() {
         let world = World::new();
         let (base, pool) = (world.head(), world.pool(2));
         git(&world.main, &["branch", "lane/P1/A"]);

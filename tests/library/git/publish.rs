@@ -137,7 +137,7 @@ pinned_tests! {
         assert!(lock.exists());
     }
 
-    fn files_that_make_room_are_in_nobodys_way() {
+    fn files_that_make_room_are_in_no_ones_way() {
         let world = World::new();
         let base = world.head();
         let next = made_elsewhere(&world, |path| {
@@ -150,7 +150,7 @@ pinned_tests! {
         assert_eq!(status(&world.main), "");
     }
 
-    fn a_branch_that_nobody_has_checked_out_moves_by_itself() {
+    fn a_branch_that_is_not_checked_out_moves_by_itself() {
         let world = World::new();
         let base = world.head();
         let next = made_elsewhere(&world, |path| write(&path.join("new"), "new\n"));
@@ -380,7 +380,7 @@ pinned_tests! {
         }
     }
 
-    fn what_a_death_left_half_way_is_undone_for_somebody_else() {
+    fn what_a_death_left_half_way_is_undone_for_another_process() {
         for (death, leave) in DEATHS {
             let world = World::new();
             let (base, next) = (world.head(), many_kinds(&world));

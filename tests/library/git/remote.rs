@@ -74,7 +74,7 @@ pinned_tests! {
         assert!(matches!(error, GitError::Remote { .. }), "{error}");
     }
 
-    fn a_push_that_another_one_overtakes_is_told_as_moved() {
+    fn a_push_that_another_one_overtakes_is_reported_as_moved() {
         let world = World::new();
         let origin = origin(&world);
         let first = world.head();

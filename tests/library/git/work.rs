@@ -323,7 +323,7 @@ pinned_tests! {
         assert_eq!(status(&slot.path), "");
     }
 
-    fn a_dead_snapshots_lock_is_in_nobodys_way() {
+    fn a_dead_snapshots_lock_blocks_no_other() {
         let world = World::new();
         let slot = lane(&world);
         write(&world.directory.path().join("indexes/A.lock"), "");

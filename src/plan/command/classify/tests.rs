@@ -111,7 +111,7 @@ fn remarks_behind_a_command_are_cut_off() {
 }
 
 #[test]
-fn calls_of_unknown_programs_are_told_from_prose() {
+fn calls_of_unknown_programs_differ_from_prose() {
     let calls = [
         "forge test",
         "dune build",

@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn headings_of_tasks_are_told_from_others() {
+    fn headings_of_tasks_differ_from_others() {
         let cases = [
             ("## Task 1: Do it", "task heading 2"),
             ("### **Task 2** — more", "task heading 3"),

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn notes_are_told_apart_by_the_lanes_that_they_name() {
+    fn notes_differ_by_the_lanes_that_they_name() {
         let text = "# P1: A\n## E. Execution Notes\n- Only SL-1 matters\n  here.\n\n- For all.\n- SL-2 alone.\n### Order\n1. SL-1\n   ```\n   x\n   ```\n\n---\n";
         let mut names = Names::default();
         ["SL-1", "SL-2"].iter().for_each(|id| names.add(id));

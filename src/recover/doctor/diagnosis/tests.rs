@@ -44,7 +44,7 @@ fn a_disk_is_nearly_full_below_a_twentieth_and_below_a_gigabyte() {
 }
 
 #[test]
-fn a_lock_goes_only_from_a_worktree_of_ours_in_which_nobody_is_at_work() {
+fn a_lock_is_removed_only_from_a_worktree_of_the_pool_in_which_no_process_works() {
     let cure = |in_use: Option<bool>, pool: Option<&str>| {
         let lock = IndexTrouble {
             path: "/w/.git/index.lock".into(),
@@ -62,7 +62,7 @@ fn a_lock_goes_only_from_a_worktree_of_ours_in_which_nobody_is_at_work() {
 }
 
 #[test]
-fn a_damaged_claim_stays_while_a_run_may_have_it_that_nobody_can_look_at() {
+fn a_damaged_claim_stays_while_an_unreadable_run_may_have_it() {
     let slot = crate::git::Slot {
         number: 1,
         path: "/r/slots/01".into(),

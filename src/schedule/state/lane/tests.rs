@@ -78,7 +78,7 @@ fn each_stage_has_its_round_and_its_approval() {
 }
 
 #[test]
-fn what_people_said_is_told_in_order_and_a_no_is_forgotten_in_another_life() {
+fn answers_are_passed_on_in_order_and_a_no_is_forgotten_in_another_life() {
     let mut state = LaneState::default();
     let (plan, changes) = (HumanGate::from(Approval::Plan), HumanGate::from(Approval::Changes));
     state.answers.give(plan.clone(), true, "good");

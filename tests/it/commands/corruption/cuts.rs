@@ -51,7 +51,7 @@ fn of_a_status_file() {
 }
 
 #[test]
-fn of_a_jobs_files_are_read_by_nobody_any_more() {
+fn of_a_jobs_files_are_never_read_again() {
     let patient = Patient::new();
     for name in ["spec.json", "exit.json", "supervisor.json"] {
         at_every_tenth_byte(&job(&patient, name), |_| {

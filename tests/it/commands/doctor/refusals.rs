@@ -189,7 +189,7 @@ fn a_plan_that_is_gone_and_whose_source_has_changed_is_escalated() {
 }
 
 #[test]
-fn what_needs_nothing_done_is_told_and_is_no_failure() {
+fn what_needs_nothing_done_is_reported_and_is_no_failure() {
     let patient = Patient::new();
     let (slot, free) = (patient.lane_slot(), patient.scratch.path("repo.lanes/slots/09"));
     patient.scratch.git(&["worktree", "lock", "--reason", "mine", slot.to_str().unwrap()]);
@@ -255,7 +255,7 @@ fn a_lock_of_a_git_that_lives_is_no_finding() {
 }
 
 #[test]
-fn work_that_is_gone_from_the_repository_is_told() {
+fn work_that_is_gone_from_the_repository_is_reported() {
     let patient = Patient::new();
     let kept = patient.scratch.kept();
     fs::remove_dir_all(patient.slot()).unwrap();
@@ -353,7 +353,7 @@ fn a_worktree_in_which_an_agent_is_at_work_is_not_repaired() {
 }
 
 #[test]
-fn a_supervisor_whose_run_nobody_knows_is_named() {
+fn a_supervisor_of_an_unknown_run_is_named() {
     let (patient, supervisor, job) = orphaned();
     fs::rename(patient.scratch.log_file(), patient.scratch.path("backup")).unwrap();
     let looked = patient.look().exits(6);
@@ -367,7 +367,7 @@ fn a_supervisor_whose_run_nobody_knows_is_named() {
 }
 
 #[test]
-fn no_such_run_is_told() {
+fn an_unknown_run_is_an_error() {
     let patient = Patient::new();
     patient.scratch.lanekeeper(&["doctor", "r9"]).exits(8);
 }
