@@ -176,6 +176,8 @@ impl RunState {
                 lane.revive(has_checkpoint_gate, at);
             } else {
                 lane.set_aside(plan);
+                // The lanes behind it in the queue go on; a resume lets it reach its last checkpoint again.
+                self.merge_queue.retain(|&queued| queued != index);
             }
             self.refresh(index);
         }
