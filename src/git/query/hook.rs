@@ -168,7 +168,7 @@ fn note(place: &Path, found: &Contents) -> Result<()> {
     for (path, blob) in found {
         text.extend_from_slice(blob.as_bytes());
         text.push(b' ');
-        text.extend_from_slice(&path);
+        text.extend_from_slice(path);
         text.push(0);
     }
     Ok(atomic::write(place, &text)?)
