@@ -70,7 +70,16 @@ impl Executor {
     ) -> Result<CommitId, ExecutorError> {
         let (id, path, branch) = (self.id(lane), &worktree.path, &worktree.branch);
         self.repository.vouch_for(path)?;
-        git::adopt_head(&self.repository, path, branch)?;
+        self.refuse_embedded(path)?;
+        let head = git::adopt_head(&self.repository, path, branch)?;
+        let inner = self.repository.embedded_repositories(&self.facts.base_commit, &head)?;
+        if !inner.is_empty() {
+            let (place, inner) = (path.display(), inner.join(", "));
+            return Err(ExecutorError::Precondition(format!(
+                "{branch} in {place} has repositories in it, of which git keeps only the commit ({inner}); take them out \
+                 of its history, then resume"
+            )));
+        }
         let (message, trailers) = (format!("{id}: changes made by hand"), self.trailers(&id));
         let since = &self.facts.base_commit;
         let request = CommitRequest { worktree: path, branch, message: &message, trailers: &trailers, since };

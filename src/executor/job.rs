@@ -52,6 +52,10 @@ const LAST_WORDS: usize = 10;
 /// The name of a file in the attempt's directory, and what is written into it.
 type Sheet = (&'static str, Vec<u8>);
 
+fn judges_the_lane(job: &JobId) -> bool {
+    sees_committed_work_only(job) || job.role == JobRole::MergedTests
+}
+
 fn sees_committed_work_only(job: &JobId) -> bool {
     matches!(job.role, JobRole::Tests | JobRole::Checkpoint { .. })
 }
@@ -128,7 +132,8 @@ impl Executor {
         {
             tracing::debug!("what {job} left in {} is not known: {error}", worktree.display());
         }
-        if self.may_rest_after(job, &exit)
+        // The lane may come to rest now, and a person change what was judged.
+        if judges_the_lane(job)
             && let Err(error) = git::note_uncommitted(worktree)
         {
             tracing::debug!("what is uncommitted in {} is not known: {error}", worktree.display());
@@ -139,13 +144,6 @@ impl Executor {
         }
         let report = described.files.as_ref().and_then(|(files, _)| read_report(files, &exit));
         Ok((exit, report))
-    }
-
-    /// Whether the job is a gate after which the lane may wait for a person, who may change what it judged.
-    fn may_rest_after(&self, job: &JobId, exit: &JobExit) -> bool {
-        let lane = job.lane.as_ref().and_then(|lane| self.plan.find(lane));
-        let is_asked_about = lane.is_some_and(|lane| !self.plan.lane(lane).approval.is_empty());
-        !job.is_attempt() && (is_asked_about || !exit.passed())
     }
 
     /// Notes what a setup or a gate wrote, if it is known what was uncommitted `before`.
@@ -201,11 +199,30 @@ impl Executor {
         moment: &Moment,
         tell: &dyn Fn(Event),
     ) -> Result<(), ExecutorError> {
+        if sees_committed_work_only(job) {
+            self.refuse_other_head(worktree, moment)?;
+        }
         if sees_committed_work_only(job) && git::has_changes(worktree)? {
             self.keep_worktree(&moment.making_room(None), worktree)?;
             git::put_back(worktree)?;
         }
         self.record_put_aside(job, Some(moment), tell)
+    }
+
+    /// Refuses to have a gate judge another commit than the one that is merged; a resume takes it in.
+    fn refuse_other_head(&self, worktree: &Path, moment: &Moment) -> Result<(), ExecutorError> {
+        let Some((branch, recorded)) = moment.holding(worktree).and_then(|holding| holding.branch.as_ref()) else {
+            return Ok(());
+        };
+        let found = self.repository.head_at(worktree)?.commit;
+        if found == *recorded {
+            return Ok(());
+        }
+        let (place, found, recorded) = (worktree.display(), found.short(), recorded.short());
+        Err(ExecutorError::Precondition(format!(
+            "{place} was moved by hand from {recorded} to {found}; to have that judged and merged, make sure that \
+             {branch} is checked out there, and resume"
+        )))
     }
 
     /// Records what was put aside for a gate and is not in the run log yet.

@@ -170,7 +170,7 @@ impl Executor {
         }
     }
 
-    fn refuse_embedded(&self, path: &Path) -> Result<(), ExecutorError> {
+    pub(super) fn refuse_embedded(&self, path: &Path) -> Result<(), ExecutorError> {
         self.repository.vouch_for(path)?;
         let inner = git::embedded_repositories_in(path)?;
         if inner.is_empty() {

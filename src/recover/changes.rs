@@ -188,9 +188,9 @@ fn changes_at(
     Ok((moved, paths.into_iter().filter(|path| dirty.contains(path)).collect()))
 }
 
-/// Where the worktree stands, if it is on its branch or on none; else where the branch is.
+/// Where the worktree stands, on whatever branch, and else the branch that it should have.
 fn present_head(repository: &Repository, worktree: &Worktree) -> Result<Option<CommitId>, GitError> {
-    let head = repository.head_at(&worktree.path).ok().filter(|head| head.branch.is_none());
+    let head = repository.head_at(&worktree.path).ok();
     head.map_or_else(|| repository.branch_commit(&worktree.branch), |head| Ok(Some(head.commit)))
 }
 

@@ -172,3 +172,67 @@ fn an_agent_that_is_not_done_finds_what_a_person_committed() {
     assert!(env.holds("main", "fix.txt") && env.holds("main", "a.txt"));
     assert!(env.events("branch_moved").is_empty(), "the agent took it in");
 }
+
+#[test]
+fn a_fix_in_a_worktree_that_a_reviewer_shares_is_merged() {
+    for script in [COMMIT_FIX, "echo fix > fix.txt"] {
+        let env = TestEnv::new();
+        env.plan(
+            "[[lane]]\nid = \"A\"\nretries = 0\nagent_worktrees = \"off\"\ntests = 'test -e fix.txt'\n\
+             [[lane.agent]]\nname = \"one\"\ncommand = 'echo a > a.txt'\n\
+             [[lane.agent]]\nname = \"two\"\nround = \"review\"\n\
+             command = '''echo '{\"status\":\"COMPLETE\",\"decision\":\"APPROVED\"}' > \"$LANEKEEPER_STATUS_FILE\"'''\n",
+        );
+        env.execute(&[]).exits(1);
+        in_worktree(&env, "A", script);
+        env.resume(&["--on-conflict", "override"]).exits(0);
+        assert!(env.holds("main", "fix.txt"), "{script}");
+    }
+}
+
+#[test]
+fn a_fix_on_another_branch_is_merged_if_it_continues_the_lanes() {
+    let env = red();
+    in_worktree(&env, "A", &format!("git switch --quiet --create mine; {COMMIT_FIX}"));
+    env.resume(&[]).exits(0);
+    assert!(env.holds("main", "fix.txt") && env.holds("mine", "fix.txt"));
+}
+
+#[test]
+fn a_repository_within_the_work_is_refused_before_git_keeps_only_its_commit() {
+    let env = red();
+    in_worktree(
+        &env,
+        "A",
+        &format!(
+            "git init --quiet sub; cd sub; echo s > s; git add s; git commit --quiet -m s; cd ..; {COMMIT_FIX}; git add sub; git commit --quiet -m sub"
+        ),
+    );
+    env.resume(&[]).exits(3).says(&["sub"]);
+    assert!(!env.holds("main", "fix.txt"));
+}
+
+#[test]
+fn every_kind_of_change_is_committed_where_that_is_wanted() {
+    let env = TestEnv::new();
+    env.write("repo/.gitignore", "ignored/\n");
+    env.commit("ignore");
+    env.plan(
+        "[[lane]]\nid = \"A\"\nretries = 0\ntests = 'test -e fix.txt'\n\
+         command = 'echo a > a.txt; echo b > b.txt; echo c > c'\n",
+    );
+    env.execute(&[]).exits(1);
+    in_worktree(
+        &env,
+        "A",
+        "mkdir ignored; echo i > ignored/i; git add -f ignored/i; echo s > staged; git add staged; rm staged; \
+         rm a.txt; git mv b.txt 'n\"é w'; rm c; mkdir c; echo d > c/d; ln -s x link; echo fix > fix.txt",
+    );
+    overriding(&env).exits(0);
+    let files = env.files("main");
+    for file in ["ignored/i", "c/d", "link", "fix.txt"] {
+        assert!(files.iter().any(|name| name == file), "{file}: {files:?}");
+    }
+    assert!(["a.txt", "b.txt", "staged", "c"].iter().all(|gone| !files.iter().any(|name| name == gone)), "{files:?}");
+    assert!(files.iter().any(|name| name.contains("w")), "{files:?}");
+}

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lanekeeper::event::{Event, Idle, LaneStage, Record};
+use lanekeeper::event::{Event, Idle, LaneStage, Record, Worktree};
 use lanekeeper::model::{CommitId, ExitCause, Failure, FailureKind, JobRole, Plan, PlanParts, RetryLevel};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -210,6 +210,10 @@ pub fn record_as_applied(record: Record, bug: Option<Bug>) -> Record {
         (Event::RunStarted(mut started), Some(Bug::FailFastForgotten)) => {
             started.options.fail_fast = false;
             Event::RunStarted(started)
+        }
+        (Event::BranchMoved { lane, agent, head }, Some(Bug::HandsNotJudged)) => {
+            let worktree = Worktree { slot: 0, path: "/w".into(), branch: "b".into(), head };
+            Event::WorktreeOpened { lane, agent, worktree }
         }
         (Event::LaneSkipped { lane, .. }, Some(Bug::SkipForgotten))
         | (Event::LaneRolledBack { lane, .. }, Some(Bug::RollbackForgotten)) => {

@@ -174,28 +174,24 @@ impl Simulation {
             message_for: None,
             lanes,
         };
-        self.take_in([vec![resumed], by_hand].concat(), vec![])
+        self.take_in([by_hand, vec![resumed]].concat(), vec![])
     }
 
-    /// A person commits on the branches of lanes that rest, and that go on; what the resume records of it.
+    /// A person commits on the branches of lanes that rest, and that go on; what the resume finds of it, also of what one
+    /// before did not come to record.
     fn commit_by_hand(&mut self, state: &RunState, lanes: &[LaneId]) -> Vec<Event> {
-        if self.left.hands == 0 || self.world.dice.roll(2) == 0 {
-            return Vec::new();
-        }
-        self.left.hands -= 1;
+        let commits = self.left.hands > 0 && self.world.dice.roll(2) == 0;
+        self.left.hands -= u32::from(commits);
         let goes_on = |lane: &LaneId| lanes.is_empty() || lanes.contains(lane);
         let plan = state.plan();
-        let chosen = plan.indices().filter(|&lane| goes_on(&plan.lane(lane).id) && rests(state, lane));
         let mut events = Vec::new();
-        for lane in chosen {
-            let Some(head) = self.world.commit_by_hand(lane) else { continue };
-            let told = state.lane(lane).branch_moved(plan.lane(lane), None, head);
-            let seen = match self.world.bug {
-                Some(Bug::HandsNotSeen) => 0,
-                Some(Bug::HandsNotJudged) => 1,
-                _ => told.len(),
-            };
-            events.extend(told.into_iter().take(seen));
+        for lane in plan.indices().filter(|&lane| goes_on(&plan.lane(lane).id) && rests(state, lane)) {
+            if commits {
+                self.world.commit_by_hand(lane);
+            }
+            let moved = self.world.moved_branch(lane, state).filter(|_| self.world.bug != Some(Bug::HandsNotSeen));
+            let lane = plan.lane(lane).id.clone();
+            events.extend(moved.map(|head| Event::BranchMoved { lane, agent: None, head }));
         }
         events
     }
@@ -331,7 +327,7 @@ fn rests(state: &RunState, lane: LaneIndex) -> bool {
     let rests = match lane_state.end() {
         Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_)) => true,
         Some(_) => false,
-        None => lane_state.is_parked(plan),
+        None => lane_state.is_parked(plan) || state.finished().is_some(),
     };
     let has_place = lane_state.worktree().is_some() && !lane_state.is_merged();
     rests && has_place && lane_state.is_quiet() && !lane_state.is_worked_on(plan, None)

@@ -213,20 +213,24 @@ impl World {
         !self.merges.contains(&lane) && !self.script.is_idle_once(lane)
     }
 
-    /// A person commits on the lane's branch; the commit. Who does the work of an idle agent or of one that never
-    /// succeeds changes what the run comes to.
-    pub fn commit_by_hand(&mut self, lane: LaneIndex) -> Option<CommitId> {
+    /// A person commits on the lane's branch. Not in place of an agent that is idle or never succeeds: that changes what
+    /// the run comes to.
+    pub fn commit_by_hand(&mut self, lane: LaneIndex) {
+        let Some(head) = self.lane_branches.get(&lane).cloned() else { return };
         if self.is_hopeless(lane) || self.script.is_idle_once(lane) {
-            return None;
+            return;
         }
-        let head = self.lane_branches.get(&lane)?.clone();
         let piece = format!("{}{BY_HAND}{}", self.id(lane), self.commits);
         let mut content = self.content(&head);
         content.insert(piece.clone());
         self.by_hand.entry(lane).or_default().insert(piece);
         let commit = self.commit(content);
-        self.lane_branches.insert(lane, commit.clone());
-        Some(commit)
+        self.lane_branches.insert(lane, commit);
+    }
+
+    /// The lane's branch, if it is not where the run log has it.
+    pub fn moved_branch(&self, lane: LaneIndex, state: &RunState) -> Option<CommitId> {
+        self.lane_branches.get(&lane).filter(|head| state.lane(lane).head() != Some(*head)).cloned()
     }
 
     /// Removes the branches and worktrees of the lane; its work is in snapshots.

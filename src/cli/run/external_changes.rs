@@ -23,21 +23,28 @@ type Outcome<T> = std::result::Result<T, ExecutorError>;
 /// How many files of a worktree are named.
 const NAMED: usize = 20;
 
+/// What a resume records of what it found.
+pub(super) struct Settled {
+    /// Before anything else, also before the resume: a crash in between must not hide that a branch moved.
+    pub(super) moved: Vec<Event>,
+    pub(super) events: Vec<Event>,
+}
+
 /// Warns of branches that moved; refuses changed files and rewritten branches, or saves them; has the run continue with
-/// them, and repairs what is missing. Returns the events that record it. `lanes`: those that go on; empty: all.
+/// them, and repairs what is missing. `lanes`: those that go on; empty: all.
 pub(super) fn settle(
     within: &RepositoryContext<'_>,
     locked: &LockedRun,
     history: &RunHistory,
     adoption: &Adoption,
     lanes: &[LaneId],
-) -> Result<Vec<Event>> {
+) -> Result<Settled> {
     let (printer, run) = (&within.context.printer, &locked.started.run_id);
     let refuses = adoption.on_conflict == OnConflict::Fail;
     let executor = within.executor(&locked.started, &locked.plan)?;
     let goes_on = |lane: &LaneId| lanes.is_empty() || lanes.contains(lane);
     let found = external_changes(&within.repository, &locked.state, history, goes_on)?;
-    let mut events = Vec::new();
+    let (mut events, mut moved) = (Vec::new(), Vec::new());
     for message in found.warnings {
         printer.warning(&message, &[]);
         events.push(Event::Noted { lane: None, message });
@@ -66,11 +73,11 @@ pub(super) fn settle(
             let (lane, agent, reason) = (lane.clone(), change.agent.clone(), SnapshotReason::External);
             Event::SnapshotTaken { lane, agent, reason, commit, reference }
         }));
-        events.extend(taken);
+        moved.extend(taken);
     }
     // Only now: a worktree that is locked again holds what is recorded, not what was changed.
     events.extend(executor.repair_all(&locked.state));
-    Ok(events)
+    Ok(Settled { moved, events })
 }
 
 /// Refuses to approve changes that a person added to since the lane's tests and reviewers judged it.
@@ -104,13 +111,13 @@ fn keep(executor: &Executor, change: &ExternalChange) -> Outcome<Vec<Snapshot>> 
 }
 
 /// Has the lane continue with what was changed, unless an agent that is not done finds it there.
-fn take_in(executor: &Executor, locked: &LockedRun, change: &ExternalChange) -> Outcome<Vec<Event>> {
+fn take_in(executor: &Executor, locked: &LockedRun, change: &ExternalChange) -> Outcome<Option<Event>> {
     if change.is_worked_on {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let head = executor.take_in(change.lane, &change.worktree, &change.paths)?;
-    let (state, plan) = (locked.state.lane(change.lane), locked.plan.lane(change.lane));
-    Ok(state.branch_moved(plan, change.agent.as_ref(), head))
+    let (lane, agent) = (locked.plan.lane(change.lane).id.clone(), change.agent.clone());
+    Ok(Some(Event::BranchMoved { lane, agent, head }))
 }
 
 /// Brings checkouts of the integration branch into step that were left half-way or behind, by a crash or by a `git switch`

@@ -83,14 +83,17 @@ pub(super) fn resume(within: &RepositoryContext<'_>, run: &RunId, adoption: &Ado
     let view = RunHistory::for_plan(&locked.plan).after(locked.records.iter());
     present(within, &locked, &view);
     let unrecorded = unrecorded_snapshots(&within.repository, &locked.started, &locked.state, &locked.records)?;
-    let external = settle(within, &locked, &view, adoption, &lanes)?;
+    let settled = settle(within, &locked, &view, adoption, &lanes)?;
     let resumed = resumed(within, &locked, adoption, lanes.clone());
     let mut started = locked.started.clone();
     let (ended, view) = execute(
         within,
         locked,
         view,
-        ([vec![resumed], noted.into_iter().collect(), unrecorded, external].concat(), adoption.wait),
+        (
+            [settled.moved, vec![resumed], noted.into_iter().collect(), unrecorded, settled.events].concat(),
+            adoption.wait,
+        ),
         forge,
     )?;
     let status = status_of(&lanes, ended, &view);

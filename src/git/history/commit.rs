@@ -73,9 +73,15 @@ pub(crate) fn commit_paths(repository: &Repository, request: &CommitRequest<'_>,
             return Ok(before);
         }
         let git = || Git::new(worktree).comparing_carefully().without_hooks().stdin(lock);
+        if let Some(path) = paths.iter().find(|path| path.contains(char::REPLACEMENT_CHARACTER)) {
+            let (what, reason) = (path.clone(), "its name is not UTF-8; commit it yourself".to_owned());
+            return Err(GitError::Unreadable { path: worktree.to_owned(), what, reason });
+        }
         git().args(["read-tree", "HEAD"]).run()?;
-        let literal = paths.iter().map(|path| format!(":(top,literal){path}"));
-        git().args(["add", "--all", "--sparse", "--"]).args(literal).run()?;
+        // Also what is gone, ignored, or a directory now.
+        let update =
+            git().input(paths.join("\0").into_bytes()).args(["update-index", "--add", "--remove", "--replace", "-z"]);
+        update.arg("--stdin").run()?;
         commit_staged(repository, request, before)
     })
 }

@@ -40,7 +40,12 @@ impl LaneHistory {
                 self.agent_mut(agent);
                 self.workplace_of(Some(agent)).stands_at(head);
             }
-            Event::BranchMoved { agent, head, .. } => self.workplace_of(agent.as_ref()).stands_at(head),
+            Event::BranchMoved { agent, head, .. } => {
+                self.workplace_of(agent.as_ref()).stands_at(head);
+                if self.stage > LaneStage::Implementation {
+                    self.moved(self.stage, LaneStage::Implementation, at);
+                }
+            }
             Event::AgentMerged { agent, head, .. } => {
                 self.agent_mut(agent);
                 self.workplace.stands_at(head);

@@ -17,7 +17,6 @@ pub(super) fn subject(event: &Event) -> Option<&AgentName> {
     match event {
         Event::WorktreeOpened { agent, .. }
         | Event::WorktreeLost { agent, .. }
-        | Event::BranchMoved { agent, .. }
         | Event::FailureNoted { agent, .. }
         | Event::SnapshotTaken { agent, .. }
         | Event::SnapshotFailed { agent, .. } => agent.as_ref(),
@@ -60,9 +59,6 @@ impl<'a> Worker<'a> {
             Event::SnapshotFailed { reason, error, .. } => return self.snapshot_done(*reason, Err(error)),
             Event::FailureNoted { task, failure, .. } => return self.failed(task.as_ref(), failure),
             Event::RetryPlanned { level, not_before, .. } => return self.retry_planned(*level, *not_before),
-            Event::BranchMoved { head, .. } => {
-                self.agent().take_in(Some(head), false);
-            }
             Event::AgentMerged { head, .. } => self.merged(head),
             Event::AgentReset { head, .. } => self.agent().reset(head),
             Event::WorktreeOpened { worktree, .. } => self.agent().open(worktree),

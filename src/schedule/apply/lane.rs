@@ -2,7 +2,8 @@
 
 use crate::event::{Event, LaneStage, SnapshotReason};
 use crate::model::{
-    Approval, Checkpoint, CommitId, Failure, HumanGate, Lane, LaneIndex, MergeMode, Round, Stage, TaskKind, Timestamp,
+    AgentName, Approval, Checkpoint, CommitId, Failure, HumanGate, Lane, LaneIndex, MergeMode, Round, Stage, TaskKind,
+    Timestamp,
 };
 use crate::schedule::apply::Fault;
 use crate::schedule::apply::agent::subject;
@@ -28,10 +29,7 @@ impl RunState {
             Event::LaneBlocked { reason, .. } => self.end_lane(lane, LaneEnd::Blocked(reason.clone())),
             Event::LaneSkipped { .. } => self.skip_lane(lane),
             Event::StopRequested { force, .. } => self.stop_lane(lane, *force),
-            Event::BranchMoved { agent: None, head, .. } => {
-                let has_checkpoint_gate = !self.plan.gates.checkpoint.is_empty();
-                self.lanes[lane.at()].stand_at(head, self.plan.lane(lane), has_checkpoint_gate);
-            }
+            Event::BranchMoved { agent, head, .. } => self.branch_moved(lane, agent.as_ref(), head, at)?,
             Event::JobPlanned { job } => self.job_planned(lane, job)?,
             Event::JobExited { job, exit, report, reading, transcript } => {
                 let (reading, transcript) = (reading.as_deref(), transcript.as_deref());
@@ -62,6 +60,28 @@ impl RunState {
             }
             LaneStage::Review => state.excuse_all(false),
             _ => {}
+        }
+        Ok(())
+    }
+
+    /// What was judged before is judged again. One event says so: a part of it after a crash would merge what no gate saw.
+    fn branch_moved(
+        &mut self,
+        lane: LaneIndex,
+        agent: Option<&AgentName>,
+        head: &CommitId,
+        at: Timestamp,
+    ) -> Result<(), Fault> {
+        let stage = self.lanes[lane.at()].stage;
+        if stage > LaneStage::Implementation {
+            self.move_lane(lane, stage, LaneStage::Implementation, at)?;
+        }
+        match agent {
+            Some(agent) => self.worker(lane, agent)?.agent().take_in(Some(head), false),
+            None => {
+                let has_checkpoint_gate = !self.plan.gates.checkpoint.is_empty();
+                self.lanes[lane.at()].stand_at(head, self.plan.lane(lane), has_checkpoint_gate);
+            }
         }
         Ok(())
     }
@@ -212,23 +232,21 @@ impl LaneState {
         }
     }
 
-    /// A person's commits are in it now, and are judged with what its agents brought.
+    /// A person's commits are in it now, and are judged as what its last agent brought.
     fn stand_at(&mut self, head: &CommitId, plan: &Lane, has_checkpoint_gate: bool) {
         self.head = Some(head.clone());
         self.merging.rebuild = None;
-        let last = self.intake.agents().last().copied();
         for agent in plan.round(Round::Implementation) {
-            let (shared, is_in_lane) = (plan.shares_worktree(agent), self.intake.has(agent));
+            let is_there = plan.shares_worktree(agent) || self.intake.has(agent);
             let worker = &mut self.agents[agent];
-            match worker.step {
-                AgentStep::Ready if worker.failed_as_a_whole() && (shared || is_in_lane) => {}
-                AgentStep::Done if last == Some(agent) => {}
-                _ => continue,
+            if is_there && matches!(worker.step, AgentStep::Failed(_) | AgentStep::GaveUp(_)) {
+                worker.take_in(None, false);
             }
-            worker.take_in(shared.then_some(head), has_checkpoint_gate);
         }
-        for reviewer in plan.round(Round::Review) {
-            self.agents[reviewer].restart = RestartFrom::LaneHead;
+        let shared = plan.round(Round::Implementation).rfind(|&agent| plan.shares_worktree(agent));
+        let last = shared.or_else(|| self.intake.agents().last().copied());
+        if let Some(last) = last.filter(|&last| self.agents[last].step == AgentStep::Done) {
+            self.agents[last].take_in(shared.map(|_| head), has_checkpoint_gate);
         }
     }
 
@@ -248,7 +266,12 @@ impl LaneState {
         self.checkpoints.remove(&Stage::AfterLaneTests);
         self.checkpoints.remove(&Stage::PrePr);
         for reviewer in plan.round(Round::Review) {
-            self.agents[reviewer].restart_work(0);
+            let reviewer = &mut self.agents[reviewer];
+            // What one left is kept first; then it starts again from the lane's head, too.
+            if !matches!(reviewer.step, AgentStep::Salvaging(..)) {
+                reviewer.restart_work(0);
+                reviewer.restart = RestartFrom::LaneHead;
+            }
         }
     }
 

@@ -161,11 +161,6 @@ impl AgentState {
         self.past.last().is_some_and(|failure| failure.task.is_some())
     }
 
-    /// Whether its last failure was of the whole of its work.
-    pub(crate) fn failed_as_a_whole(&self) -> bool {
-        self.past.last().is_some_and(|failure| failure.task.is_none())
-    }
-
     /// Whether it failed in the same way so often that trying the same again is hopeless.
     pub(crate) fn fails_alike(&self) -> bool {
         let last: Vec<&PastFailure> = self.past.iter().rev().take(ALIKE).collect();

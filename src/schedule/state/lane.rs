@@ -125,17 +125,12 @@ impl LaneState {
     /// Whether an agent is at a task in the worktree of `agent`, or of the lane; what else is changed there is committed
     /// by no agent.
     pub fn is_worked_on(&self, plan: &Lane, agent: Option<usize>) -> bool {
-        let at_a_task = |at: usize| plan.agents[at].round != Round::Implementation || self.agents[at].is_at_a_task();
-        let mut here = (0..self.agents.len()).filter(|&at| agent.map_or(plan.shares_worktree(at), |agent| agent == at));
-        here.any(at_a_task)
-    }
-
-    /// That a person moved the branch of the lane or of one of its agents; what was judged before is judged again.
-    pub fn branch_moved(&self, plan: &Lane, agent: Option<&AgentName>, head: CommitId) -> Vec<Event> {
-        let (lane, from, to) = (plan.id.clone(), self.stage, LaneStage::Implementation);
-        let moved = Event::BranchMoved { lane: lane.clone(), agent: agent.cloned(), head };
-        let back = Event::LaneMoved { lane, from, to };
-        std::iter::once(moved).chain((from > to).then_some(back)).collect()
+        match agent {
+            Some(agent) => plan.agents[agent].round != Round::Implementation || self.agents[agent].is_at_a_task(),
+            None => plan
+                .round(Round::Implementation)
+                .any(|agent| plan.shares_worktree(agent) && self.agents[agent].is_at_a_task()),
+        }
     }
 
     /// The commit that an agent began at. Agents that share the lane's worktree begin where the one before ended.
