@@ -217,7 +217,8 @@ impl World {
     /// the run comes to.
     pub fn commit_by_hand(&mut self, lane: LaneIndex) {
         let Some(head) = self.lane_branches.get(&lane).cloned() else { return };
-        if self.is_hopeless(lane) || self.script.is_idle_once(lane) {
+        let is_unkept = self.unkept.iter().any(|(of, _)| *of == lane);
+        if self.is_hopeless(lane) || self.script.is_idle_once(lane) || is_unkept {
             return;
         }
         let piece = format!("{}{BY_HAND}{}", self.id(lane), self.commits);

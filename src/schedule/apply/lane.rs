@@ -237,9 +237,12 @@ impl LaneState {
         self.head = Some(head.clone());
         self.merging.rebuild = None;
         for agent in plan.round(Round::Implementation) {
-            let is_there = plan.shares_worktree(agent) || self.intake.has(agent);
+            let is_there = self.has_all_of(agent) && (plan.shares_worktree(agent) || self.intake.has(agent));
             let worker = &mut self.agents[agent];
-            if is_there && matches!(worker.step, AgentStep::Failed(_) | AgentStep::GaveUp(_)) {
+            if plan.shares_worktree(agent) {
+                worker.head = Some(head.clone());
+            }
+            if is_there && worker.failure().is_some() {
                 worker.take_in(None, false);
             }
         }

@@ -304,6 +304,14 @@ impl AgentState {
         }
     }
 
+    /// The failure that no retry has followed.
+    pub(crate) fn failure(&self) -> Option<&Failure> {
+        match &self.step {
+            AgentStep::Failed(failure) | AgentStep::GaveUp(failure) => Some(failure),
+            _ => None,
+        }
+    }
+
     /// The worktree is another one, on another machine perhaps: what only the old one had is gone.
     pub(crate) fn lose_what_is_not_committed(&mut self) {
         self.setup.run_again();

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::event::{Event, LaneStage, Worktree};
 use crate::model::{
-    AgentName, Approval, CommitId, Failure, HumanGate, JobId, Lane, RetryLevel, Round, Runner, Session, Stage, TaskId,
-    Timestamp,
+    AgentName, Approval, CommitId, Failure, FailureKind, HumanGate, JobId, Lane, RetryLevel, Round, Runner, Session,
+    Stage, TaskId, Timestamp,
 };
 use crate::schedule::state::agent::{AgentState, AgentStep, RestartFrom};
 use crate::schedule::state::answers::{Answer, Answers};
@@ -127,10 +127,17 @@ impl LaneState {
     pub fn is_worked_on(&self, plan: &Lane, agent: Option<usize>) -> bool {
         match agent {
             Some(agent) => plan.agents[agent].round != Round::Implementation || self.agents[agent].is_at_a_task(),
-            None => plan
-                .round(Round::Implementation)
-                .any(|agent| plan.shares_worktree(agent) && self.agents[agent].is_at_a_task()),
+            None => plan.round(Round::Implementation).filter(|&agent| plan.shares_worktree(agent)).any(|agent| {
+                let works_again = self.agents[agent].failure().is_some() && !self.has_all_of(agent);
+                works_again || self.agents[agent].is_at_a_task()
+            }),
         }
+    }
+
+    /// Whether the lane's branch has what the agent will bring, as long as it does not work again.
+    pub(crate) fn has_all_of(&self, agent: usize) -> bool {
+        let is_idle = |failure: &Failure| failure.kind == FailureKind::Idle;
+        self.intake.has(agent) || self.agents[agent].failure().is_some_and(is_idle)
     }
 
     /// The commit that an agent began at. Agents that share the lane's worktree begin where the one before ended.
