@@ -7,10 +7,17 @@ use super::styles::{Styles, Tone};
 use crate::model::time::short;
 use crate::model::{PhaseId, Timestamp};
 
+/// How wide a phase's title is at most, in cells: what became of the lanes stands behind it in the same line.
+const TITLE: usize = 30;
+
 /// `P1 Billing`.
 pub(super) fn subject(history: &RunHistory) -> String {
     let phase = history.run.phase.as_ref().map_or("run", PhaseId::as_str);
-    history.run.title.as_ref().map_or_else(|| phase.to_owned(), |title| format!("{phase} {}", clean(title)))
+    history
+        .run
+        .title
+        .as_ref()
+        .map_or_else(|| phase.to_owned(), |title| format!("{phase} {}", cut(&clean(title), TITLE)))
 }
 
 /// `5/8 lanes`, the time, tokens and cost, and how long it will take if that can be said, the most important first.
@@ -84,5 +91,13 @@ mod tests {
         assert_eq!(shown(1), "…");
         let counted = |hidden| counts(&history, hidden, 80, Styles::plain());
         assert_eq!(counted(3).as_deref(), Some("3 more at work · 1 waiting · 1 merged"));
+    }
+
+    #[test]
+    fn a_long_title_leaves_room_for_what_became_of_the_lanes() {
+        let mut history = RunHistory::for_plan(&plan(&[("SL-1", &[], &[])]));
+        history.run.phase = Some(PhaseId::new("P1").unwrap());
+        history.run.title = Some("Billing for everybody ".repeat(9));
+        assert_eq!(subject(&history), "P1 Billing for everybody Billing…");
     }
 }
