@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::brief::{Brief, BriefFiles, lane_environment};
+use super::gate::{Leaves, judges_the_lane};
 use super::stream::CallSource;
 use super::timed::job_span;
 use super::watch::Watched;
@@ -12,12 +13,11 @@ use super::{Executor, ExecutorError, Moment, Prepared, Task};
 use crate::diagnose;
 use crate::event::{AgentReport, Event, Reading, Worktree};
 use crate::fs::{atomic, directory, regular_file};
-use crate::git::{self, GitError};
+use crate::git;
 use crate::model::job::StatusSpec;
 use crate::model::runner::PromptWay;
 use crate::model::{
-    Agent, CommandLine, CommitId, ExitCause, JobExit, JobId, JobRole, JobSpec, LaneIndex, Round, Runner, Session,
-    Transcript,
+    Agent, CommandLine, ExitCause, JobExit, JobId, JobRole, JobSpec, LaneIndex, Round, Runner, Session, Transcript,
 };
 use crate::process::{self, Observation};
 use crate::prompt::{PastFailures, ReportValues, Templates, Values};
@@ -38,27 +38,11 @@ struct Described {
     leaves: Option<Leaves>,
 }
 
-/// A worktree in which a setup or a gate may leave files.
-struct Leaves {
-    /// Nothing can be uncommitted there when it begins.
-    clean: bool,
-    /// What differs since then was changed by the agent, also where a gate rewrites it.
-    since: Option<CommitId>,
-}
-
 /// How many of the last lines of an attempt the next prompt contains.
 const LAST_WORDS: usize = 10;
 
 /// The name of a file in the attempt's directory, and what is written into it.
 type Sheet = (&'static str, Vec<u8>);
-
-fn judges_the_lane(job: &JobId) -> bool {
-    sees_committed_work_only(job) || job.role == JobRole::MergedTests
-}
-
-fn sees_committed_work_only(job: &JobId) -> bool {
-    matches!(job.role, JobRole::Tests | JobRole::Checkpoint { .. })
-}
 
 impl Executor {
     /// Starts the job unless it was started before, in this life of the run or an earlier one, and waits for its end.
@@ -146,25 +130,6 @@ impl Executor {
         Ok((exit, report))
     }
 
-    /// Notes what a setup or a gate wrote, if it is known what was uncommitted `before`.
-    fn note_left_behind(
-        &self,
-        worktree: &Path,
-        leaves: &Leaves,
-        before: Option<Result<git::Contents, GitError>>,
-    ) -> Result<(), ExecutorError> {
-        let before = match before {
-            Some(before) => before?,
-            None if leaves.clean => git::Contents::new(),
-            None => return Ok(()),
-        };
-        let agents = match &leaves.since {
-            Some(since) => self.repository.changed_paths(since, &self.repository.head_at(worktree)?.commit)?,
-            None => Vec::new(),
-        };
-        Ok(git::note_left_behind(worktree, &before, &agents)?)
-    }
-
     /// Makes sure that the worktree exists, has a commit checked out, and, for gates, has no other contents.
     fn prepare_workplace(
         &self,
@@ -188,55 +153,6 @@ impl Executor {
             self.repository.refuse_missing_branch(workplace)?;
             self.clear_for_gate(job, workplace, moment, tell)
         })
-    }
-
-    /// A lane's gates and tests see committed work only (SPEC §3.1): what others changed in tracked files of its
-    /// worktree, an earlier gate perhaps, is put aside.
-    fn clear_for_gate(
-        &self,
-        job: &JobId,
-        worktree: &Path,
-        moment: &Moment,
-        tell: &dyn Fn(Event),
-    ) -> Result<(), ExecutorError> {
-        if sees_committed_work_only(job) {
-            self.refuse_other_head(worktree, moment)?;
-        }
-        if sees_committed_work_only(job) && git::has_changes(worktree)? {
-            self.keep_worktree(&moment.making_room(None), worktree)?;
-            git::put_back(worktree)?;
-        }
-        self.record_put_aside(job, Some(moment), tell)
-    }
-
-    /// Refuses to have a gate judge another commit than the one that is merged; a resume takes it in.
-    fn refuse_other_head(&self, worktree: &Path, moment: &Moment) -> Result<(), ExecutorError> {
-        let Some((branch, recorded)) = moment.holding(worktree).and_then(|holding| holding.branch.as_ref()) else {
-            return Ok(());
-        };
-        let found = self.repository.head_at(worktree)?.commit;
-        if found == *recorded {
-            return Ok(());
-        }
-        let (place, found, recorded) = (worktree.display(), found.short(), recorded.short());
-        Err(ExecutorError::Precondition(format!(
-            "{place} was moved by hand from {recorded} to {found}; to have that judged and merged, make sure that \
-             {branch} is checked out there, and resume"
-        )))
-    }
-
-    /// Records what was put aside for a gate and is not in the run log yet.
-    fn record_put_aside(
-        &self,
-        job: &JobId,
-        moment: Option<&Moment>,
-        tell: &dyn Fn(Event),
-    ) -> Result<(), ExecutorError> {
-        if let Some(moment) = moment.filter(|_| sees_committed_work_only(job)) {
-            let kept = self.unrecorded(moment, None)?;
-            kept.into_iter().for_each(|kept| tell(self.put_aside(moment.lane, None, kept)));
-        }
-        Ok(())
     }
 
     /// What the output means of a job that failed by itself, also if only its event stream shows the failure.

@@ -10,6 +10,7 @@ mod brief;
 mod changes;
 mod clock;
 pub mod crash;
+mod gate;
 mod intact;
 mod job;
 pub(crate) mod keep;
