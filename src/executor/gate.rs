@@ -54,10 +54,10 @@ impl Executor {
     ) -> Result<(), ExecutorError> {
         if sees_committed_work_only(job) {
             self.refuse_other_head(worktree, moment)?;
-        }
-        if sees_committed_work_only(job) && git::has_changes(worktree)? {
-            self.keep_worktree(&moment.making_room(None), worktree)?;
-            git::put_back(worktree)?;
+            if git::has_changes(worktree)? {
+                self.keep_worktree(&moment.making_room(None), worktree)?;
+                git::put_back(worktree)?;
+            }
         }
         self.record_put_aside(job, Some(moment), tell)
     }

@@ -20,7 +20,7 @@ pub(crate) struct ExternalChange {
     /// Files that changed and are committed nowhere.
     pub(crate) paths: Vec<String>,
     pub(crate) moved: Option<Moved>,
-    /// An agent has something left to do there, and goes on with what it finds.
+    /// An agent has something left to do there, and continues from what it finds.
     pub(crate) is_worked_on: bool,
 }
 
