@@ -30,7 +30,7 @@ pub(crate) use help::{command, parse};
 pub(crate) use records::{
     Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, PruneCheckpoints, RestoreCheckpoint,
 };
-pub(crate) use state::{DropState, PullState, PushState, RemoteArgs, State};
+pub(crate) use state::{DropState, PullState, PushState, RemoteArgs, State, Work};
 pub(crate) use target::{AgentArgs, LaneArgs, Name, RunArg};
 
 /// Runs a phase plan as parallel lanes in git worktrees, and survives being killed.
@@ -175,6 +175,9 @@ pub(crate) enum Command {
     /// Push a run to a git remote, and resume it elsewhere
     #[command(subcommand)]
     State(State),
+    /// Work on a run that was offered on a git remote (for jobs of a queue)
+    #[command(after_long_help = exit_code_table())]
+    Work(Work),
     /// Record an error in the error log (for scripts and agents)
     #[command(override_usage = LOG_ERROR)]
     LogError(LogError),

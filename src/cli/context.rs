@@ -65,10 +65,15 @@ impl Context {
 
     /// The same for the repository whose main worktree is `repository`.
     pub(crate) fn layers_in(&self, repository: PathBuf, flags: Layer) -> Result<Layers> {
+        let file = read_if_there(repository.join(REPOSITORY_CONFIG))?;
+        self.layers_above(repository, file, flags)
+    }
+
+    /// The same with `file` in place of the configuration file in the main worktree.
+    pub(crate) fn layers_above(&self, repository: PathBuf, file: Option<ConfigFile>, flags: Layer) -> Result<Layers> {
         let surroundings = self.surroundings(repository);
-        let paths = [Some(surroundings.repository.join(REPOSITORY_CONFIG)), self.user_config()];
-        let files = paths.into_iter().flatten().filter_map(|path| read_if_there(path).transpose());
-        let files = files.collect::<Result<Vec<_>, _>>()?;
+        let of_the_user = self.user_config().map(read_if_there).transpose()?.flatten();
+        let files: Vec<ConfigFile> = file.into_iter().chain(of_the_user).collect();
         let layers = Layers::read(flags.or(self.places.clone()), &self.environment, &files, &surroundings)?;
         for warning in &layers.warnings {
             self.printer.warning(warning, warning.help.as_slice());

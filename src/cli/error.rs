@@ -58,6 +58,7 @@ statuses! {
     Corrupted = 6, "corrupted", "corrupted state that could not be repaired";
     InvalidOperation = 7, "INVALID_OPERATION", "INVALID_OPERATION, such as the resume of a completed run";
     InvalidState = 8, "INVALID_STATE", "INVALID_STATE, such as a resume with no checkpoint";
+    NotOffered = 75, "not_offered", "the run was claimed by another process or withdrawn (`work`)";
     TimedOut = 124, "timed_out", "--timeout passed";
     Interrupted = 130, "interrupted", "stopped by SIGINT (Ctrl-C); resumable";
     Terminated = 143, "terminated", "stopped by SIGTERM; resumable";
@@ -306,6 +307,7 @@ fn of_state(error: &StateSyncError) -> CliError {
         StateSyncError::Superseded { remote, run, .. } => with(ExitStatus::Held)
             .hinted(format!("to take theirs: lanekeeper clean {run} --force --logs, then lanekeeper state pull {run}"))
             .hinted(format!("to keep this one: lanekeeper state push {run} --remote {remote} --force")),
+        StateSyncError::Fenced { .. } => with(ExitStatus::NotOffered),
         StateSyncError::Shallow => with(ExitStatus::Blocked)
             .hinted("fetch the rest: git fetch --unshallow (in GitHub Actions: fetch-depth: 0)"),
         StateSyncError::InTheWay { name, .. } => with(ExitStatus::Blocked)

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use rustix::fs::{Access, access};
@@ -21,6 +22,7 @@ use crate::process;
 use crate::progress::projections::{ProjectionError, ProjectionWriter};
 use crate::projection::pull_request::pull_request;
 use crate::settings::{Layer, Settings};
+use crate::state_sync::Claim;
 use crate::store::{Holder, StateDirectory};
 
 pub(crate) struct RepositoryContext<'a> {
@@ -30,6 +32,16 @@ pub(crate) struct RepositoryContext<'a> {
     pub(super) state: StateDirectory,
     /// The session that owns what this command starts.
     pub(super) session_id: String,
+    /// How this process pushes the run that it claimed, if it did.
+    pub(super) claimed: Option<Claimed>,
+}
+
+/// A run that only this process may push.
+#[derive(Debug, Clone)]
+pub(crate) struct Claimed {
+    pub(super) claim: Claim,
+    /// The shortest time between two pushes.
+    pub(super) push_every: Duration,
 }
 
 impl<'a> RepositoryContext<'a> {
@@ -48,7 +60,7 @@ impl<'a> RepositoryContext<'a> {
     pub(super) fn new(context: &'a Context, repository: Repository, settings: Settings) -> Self {
         let state = state_in(repository.main_worktree(), &settings);
         let session_id = session_id(&settings);
-        Self { context, repository, settings, state, session_id }
+        Self { context, repository, settings, state, session_id, claimed: None }
     }
 
     /// The same repository with other settings, as a separate session.

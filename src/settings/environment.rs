@@ -6,6 +6,8 @@ use super::{Environment, Fault, Key, Origin, Surroundings, absolute, nearest};
 /// Which diagnostics are written, where no `-v` says so: `info`, `lanekeeper::git=debug`.
 pub const LOG: &str = "LANEKEEPER_LOG";
 
+/// Where the user's caches are; default `$HOME/.cache`.
+pub const XDG_CACHE_HOME: &str = "XDG_CACHE_HOME";
 /// Where the user's configuration directory is; default `$HOME/.config`.
 pub const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 

@@ -18,8 +18,22 @@ use crate::git::{GitError, Remote};
 /// How long the end of a run waits for its last push.
 const LAST_PUSH: Duration = Duration::from_secs(60);
 
-/// The shortest rest between two pushes. After each one the thread rests as long as that took.
+/// The shortest rest between two pushes where no other is asked for. After each one the thread rests as long as that took.
 const SHORTEST_REST: Duration = Duration::from_millis(200);
+
+/// How a run is pushed while it is worked on.
+pub struct Pace {
+    /// The shortest rest between two pushes.
+    pub rest: Duration,
+    /// What is done once another process has the run, so that every later push is refused.
+    pub lost: Box<dyn FnOnce() + Send>,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { rest: SHORTEST_REST, lost: Box::new(|| {}) }
+    }
+}
 
 pub struct Follower {
     news: Option<Sender<()>>,
@@ -52,11 +66,11 @@ fn is_worth_pushing(event: &Event) -> bool {
 }
 
 impl Follower {
-    pub fn start(source: Source, remote: Remote) -> io::Result<Self> {
+    pub fn start(source: Source, remote: Remote, pace: Pace) -> io::Result<Self> {
         let (news, inbox) = mpsc::channel();
         let (report, ended) = mpsc::channel();
         let work = move || {
-            let outcome = Pusher { source, remote: remote.within(LAST_PUSH), warned: false }.follow(&inbox);
+            let outcome = Pusher { source, remote: remote.within(LAST_PUSH), warned: false }.follow(&inbox, pace);
             // The receiver may have given up.
             let _ = report.send(outcome);
         };
@@ -88,19 +102,19 @@ struct Pusher {
 }
 
 impl Pusher {
-    fn follow(mut self, inbox: &Receiver<()>) -> Result<()> {
+    fn follow(mut self, inbox: &Receiver<()>, pace: Pace) -> Result<()> {
         let (mut outcome, mut due) = (Ok(()), Instant::now());
         while inbox.recv().is_ok() {
             gather_until(due, inbox);
             let began = Instant::now();
             outcome = self.push();
             if let Err(error) = &outcome
-                && let Some(StateSyncError::Superseded { .. }) = error.downcast_ref()
+                && let Some(StateSyncError::Superseded { .. } | StateSyncError::Fenced { .. }) = error.downcast_ref()
             {
-                // Another clone has the run: every later push is refused.
+                (pace.lost)();
                 return outcome;
             }
-            due = Instant::now() + began.elapsed().max(SHORTEST_REST);
+            due = Instant::now() + began.elapsed().max(pace.rest);
         }
         match outcome {
             Ok(()) => Ok(()),

@@ -5,10 +5,12 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::claim::Claim;
 use super::error::{Result, StateSyncError};
 use crate::event::{Place, RunOutcome};
 use crate::model::{CommitId, PhaseId, RunId, Timestamp};
 use crate::projection::cells::clean;
+use crate::store::run_files::RunFile;
 
 /// The version of what is pushed, `major.minor`.
 pub(super) const FORMAT: &str = "1.0";
@@ -35,6 +37,9 @@ pub struct Manifest {
     /// The run's branches with unmerged work, without `refs/heads/`.
     pub branches: BTreeMap<String, CommitId>,
     pub references: BTreeMap<String, CommitId>,
+    /// The only process that may push the run; `None`: any whose log continues this state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<Claim>,
 }
 
 /// The part of a manifest that decides whether the rest can be read.
@@ -57,10 +62,23 @@ impl Manifest {
         let mut manifest: Self = serde_json::from_slice(bytes).map_err(|error| damaged(format!("{NAME}: {error}")))?;
         // It is shown in lists and messages.
         manifest.host = clean(&manifest.host);
+        manifest.claim.iter_mut().for_each(|claim| claim.host = clean(&claim.host));
         match manifest.fault(run) {
             Some(fault) => Err(damaged(format!("{NAME}: {fault}")).into()),
             None => Ok(manifest),
         }
+    }
+
+    /// The file of a state that holds it.
+    pub(super) fn file(&self) -> serde_json::Result<RunFile> {
+        let mut text = serde_json::to_vec_pretty(self)?;
+        text.push(b'\n');
+        Ok((NAME.to_owned(), text))
+    }
+
+    /// Whether the process that pushed it had ended the run, in whatever way.
+    pub(super) fn is_over(&self) -> bool {
+        self.outcome.is_some()
     }
 
     pub fn is_done(&self) -> bool {
@@ -143,6 +161,7 @@ mod tests {
             integration: commit('a'),
             branches: BTreeMap::from([("lane/P1/A".to_owned(), commit('b'))]),
             references: BTreeMap::from([("refs/lanekeeper/checkpoint/P1-A/t".to_owned(), commit('b'))]),
+            claim: None,
         }
     }
 

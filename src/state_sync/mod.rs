@@ -4,6 +4,7 @@
 //! that the log names are its parents. So a push is one ref that moves by compare-and-set, log and commits can never
 //! disagree, and nothing of the remote's branches is touched. `docs/state.md` describes how it is used.
 
+mod claim;
 mod error;
 mod follow;
 mod manifest;
@@ -20,8 +21,9 @@ use crate::model::RunId;
 use crate::store::RunDirectory;
 use error::Result;
 
+pub use claim::{Claim, claim, fetch_offer};
 pub use error::StateSyncError;
-pub use follow::Follower;
+pub use follow::{Follower, Pace};
 pub use manifest::Manifest;
 pub use published::unpublished;
 pub use receive::{Offer, ReceivedState, fetch, offers, runs_of};
@@ -36,6 +38,13 @@ pub struct Source {
     pub directory: RunDirectory,
     pub run: RunId,
     pub host: String,
+    /// What this process pushes under, where it claimed the run.
+    pub claim: Option<Claim>,
+}
+
+/// The run whose state `reference` holds; `None`: it holds that of none.
+pub fn run_of(reference: &str) -> Option<RunId> {
+    RunId::new(reference.strip_prefix(STATES)?).ok()
 }
 
 fn state_reference(run: &RunId) -> String {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::error::{Result, StateSyncError};
-use super::manifest::{FORMAT, Manifest, NAME};
+use super::manifest::{FORMAT, Manifest};
 use super::{Source, outgoing_reference, secrets};
 use crate::event::{Record, RunStarted};
 use crate::fs::regular_file;
@@ -48,6 +48,7 @@ pub(super) fn pack(source: &Source) -> Result<Packed> {
     let message = format!("Lanekeeper: run {} of phase {}, {} records", source.run, manifest.phase, manifest.records);
     let bundle = Bundle {
         files: &tree(&manifest, &log, files).map_err(|error| unreadable(error.to_string()))?,
+        tree: None,
         commits: &parents(source, &manifest, &state)?,
         message: &message,
         at: manifest.at,
@@ -86,6 +87,7 @@ fn describe(
         integration: integration.unwrap_or_else(|| started.base_commit.clone()),
         branches: branches(source, state, started)?,
         references: references(source, state)?,
+        claim: source.claim.clone(),
     })
 }
 
@@ -151,9 +153,7 @@ fn unnamed(lane: &LaneState) -> impl Iterator<Item = &CommitId> {
 }
 
 fn tree(manifest: &Manifest, log: &[u8], files: Vec<RunFile>) -> serde_json::Result<Vec<RunFile>> {
-    let mut text = serde_json::to_vec_pretty(manifest)?;
-    text.push(b'\n');
-    let mut tree = vec![(NAME.to_owned(), text)];
+    let mut tree = vec![manifest.file()?];
     let lines: Vec<&[u8]> = log.split_inclusive(|&byte| byte == b'\n').collect();
     let pieces = lines.chunks(RECORDS_IN_A_PIECE).zip(1..);
     tree.extend(pieces.map(|(piece, number): (_, u32)| (format!("{LOG}{number:06}.jsonl"), piece.concat())));

@@ -24,12 +24,12 @@ pub struct Offer {
 }
 
 /// A state that was fetched; its commits are here now.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ReceivedState {
     pub commit: CommitId,
     pub manifest: Manifest,
     pub(super) remote: String,
-    entries: Vec<TreeEntry>,
+    pub(super) entries: Vec<TreeEntry>,
 }
 
 /// The parts of a received state that were checked.
@@ -63,13 +63,23 @@ pub fn offers(repository: &Repository, remote: &Remote) -> Result<Vec<Offer>> {
 /// # Errors
 /// [`StateSyncError::NoState`], [`StateSyncError::Damaged`], [`StateSyncError::NewerFormat`], or what git says.
 pub fn fetch(repository: &Repository, remote: &Remote, run: &RunId) -> Result<ReceivedState> {
-    let (reference, incoming) = (state_reference(run), incoming_reference(run));
+    fetch_into(repository, remote, run, &incoming_reference(run))
+}
+
+/// The same by way of the ref `incoming`.
+pub(super) fn fetch_into(
+    repository: &Repository,
+    remote: &Remote,
+    run: &RunId,
+    incoming: &str,
+) -> Result<ReceivedState> {
+    let reference = state_reference(run);
     if !remote.references(&[&reference])?.iter().any(|(name, _)| *name == reference) {
         return Err(StateSyncError::NoState { remote: remote.name().to_owned(), run: run.clone() }.into());
     }
     remote.fetch(&[format!("+{reference}:{incoming}")])?;
-    let commit = repository.commit_at(&incoming);
-    forget_reference(repository, &incoming)?;
+    let commit = repository.commit_at(incoming);
+    forget_reference(repository, incoming)?;
     let missing = || GitError::NoCommitName { text: format!("{reference} leads to no commit") };
     let commit = commit?.ok_or_else(missing)?;
     let entries = repository.entries(&commit)?;

@@ -20,7 +20,8 @@ pub struct Sent {
 /// overwritten.
 ///
 /// # Errors
-/// [`StateSyncError::Superseded`] when another clone pushed a different continuation; nothing was pushed then.
+/// [`StateSyncError::Superseded`] when another clone pushed a different continuation, [`StateSyncError::Fenced`] when the
+/// claim of this process does not hold any more; nothing was pushed then.
 pub fn send(source: &Source, remote: &Remote, force: bool) -> Result<Sent> {
     let packed = pack(source)?;
     let seen = seen_reference(remote, &source.run);
@@ -28,7 +29,7 @@ pub fn send(source: &Source, remote: &Remote, force: bool) -> Result<Sent> {
     if !push(source, remote, &packed, expected.as_ref())? {
         let theirs = going_on_from(source, remote, &packed, force)?;
         if !push(source, remote, &packed, theirs.as_ref().map(|theirs| &theirs.commit))? {
-            return Err(superseded(remote, &packed.manifest).into());
+            return Err(refused(source, remote, &packed.manifest).into());
         }
     }
     point_reference(&source.repository, &seen, &packed.commit)?;
@@ -52,14 +53,29 @@ fn push(source: &Source, remote: &Remote, packed: &Packed, expected: Option<&Com
 /// What the remote has, if the local log continues it, for example after a push whose answer was lost.
 fn going_on_from(source: &Source, remote: &Remote, packed: &Packed, force: bool) -> Result<Option<ReceivedState>> {
     let received = match fetch(&source.repository, remote, &source.run) {
-        Err(error) if matches!(error.downcast_ref(), Some(StateSyncError::NoState { .. })) => return Ok(None),
+        Err(error) if matches!(error.downcast_ref(), Some(StateSyncError::NoState { .. })) => {
+            return if source.claim.is_some() { Err(fenced(remote, &source.run).into()) } else { Ok(None) };
+        }
         // What cannot be read is overwritten by force only.
         received => received?,
     };
-    if force || continues(&packed.log, &received.manifest) {
-        return Ok(Some(received));
+    let may_go_on = match &received.manifest.claim {
+        claim if source.claim.is_some() => *claim == source.claim,
+        Some(_) if !received.manifest.is_over() => force,
+        _ => force || continues(&packed.log, &received.manifest),
+    };
+    if may_go_on { Ok(Some(received)) } else { Err(refused(source, remote, &received.manifest).into()) }
+}
+
+fn refused(source: &Source, remote: &Remote, theirs: &Manifest) -> StateSyncError {
+    match source.claim {
+        Some(_) => fenced(remote, &source.run),
+        None => superseded(remote, theirs),
     }
-    Err(superseded(remote, &received.manifest).into())
+}
+
+pub(super) fn fenced(remote: &Remote, run: &RunId) -> StateSyncError {
+    StateSyncError::Fenced { remote: remote.name().to_owned(), run: run.clone() }
 }
 
 pub(super) fn continues(log: &[u8], earlier: &Manifest) -> bool {

@@ -68,5 +68,6 @@ mod supervision;
 mod support;
 mod surroundings;
 mod timings;
+mod work;
 mod worktrees;
 mod write_faults;

@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use crate::support::{Ended, RUN, Running, STATE, TestEnv, all_files, wait_until};
 
 /// The ref of the run's state on the remote.
-const PUSHED: &str = "refs/lanekeeper/state/r1";
+pub(crate) const PUSHED: &str = "refs/lanekeeper/state/r1";
 
 /// A is quick. B has a first task that is quick and a second one that waits for help, as C does once A is merged. D
 /// comes last.
@@ -38,7 +38,7 @@ command = 'echo began >> \"$SCRATCH/D\" && [ -e b2.txt ] && echo d > d.txt'
 ";
 
 /// A clone of a bare repository, with the plan committed.
-fn cloned() -> TestEnv {
+pub(crate) fn cloned() -> TestEnv {
     let env = TestEnv::without_repository();
     env.git_at("", &["init", "--quiet", "--bare", "origin.git"]);
     env.git_at("", &["clone", "--quiet", "origin.git", "repo"]);
@@ -48,17 +48,17 @@ fn cloned() -> TestEnv {
     env
 }
 
-fn clone_into(env: &TestEnv, below: &str) {
+pub(crate) fn clone_into(env: &TestEnv, below: &str) {
     env.git_at("", &["clone", "--quiet", "origin.git", below]);
 }
 
 /// The remote's branches, which nothing here may touch.
-fn branches(env: &TestEnv) -> String {
+pub(crate) fn branches(env: &TestEnv) -> String {
     env.git_at("origin.git", &["for-each-ref", "refs/heads", "refs/tags"])
 }
 
 /// The run log as the remote has it.
-fn pushed_log(env: &TestEnv) -> Vec<Value> {
+pub(crate) fn pushed_log(env: &TestEnv) -> Vec<Value> {
     let mut command = std::process::Command::new("git");
     env.pin(&mut command).current_dir(env.path("origin.git"));
     let output = command.args(["show", &format!("{PUSHED}:log/000001.jsonl")]).output().expect("git");
@@ -66,7 +66,7 @@ fn pushed_log(env: &TestEnv) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("a whole line")).collect()
 }
 
-fn has(log: &[Value], event: &str, lane: &str) -> bool {
+pub(crate) fn has(log: &[Value], event: &str, lane: &str) -> bool {
     log.iter().any(|record| record["event"] == event && record["lane"] == lane)
 }
 
@@ -114,7 +114,7 @@ fn delete(env: &TestEnv, below: &str) {
     }
 }
 
-fn lost_in_the_middle() -> TestEnv {
+pub(crate) fn lost_in_the_middle() -> TestEnv {
     let env = cloned();
     let lanekeeper = begin(&env);
     wait_for_the_middle(&env);
@@ -123,11 +123,11 @@ fn lost_in_the_middle() -> TestEnv {
     env
 }
 
-fn lanekeeper_in(env: &TestEnv, below: &str, arguments: &[&str]) -> Ended {
+pub(crate) fn lanekeeper_in(env: &TestEnv, below: &str, arguments: &[&str]) -> Ended {
     env.lanekeeper_with(arguments, |command| command.current_dir(env.path(below)))
 }
 
-fn count(env: &TestEnv, name: &str) -> usize {
+pub(crate) fn count(env: &TestEnv, name: &str) -> usize {
     env.scratch(name).lines().count()
 }
 
@@ -168,7 +168,7 @@ fn a_run_whose_machine_died_goes_on_in_a_new_clone_elsewhere() {
     assert!(after.iter().all(|line| !line.contains(&old)), "something still works with the old place");
 }
 
-fn simple() -> TestEnv {
+pub(crate) fn simple() -> TestEnv {
     let env = cloned();
     env.write("scratch/help", "");
     env

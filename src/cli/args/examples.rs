@@ -242,6 +242,19 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         ],
     ),
     (
+        "work",
+        &[
+            (
+                "lanekeeper work git@host:runs.git refs/lanekeeper/state/r1 \\\n      9fceb02d0ae598e95dc970b74767f19372d61af8",
+                "",
+            ),
+            (
+                "lanekeeper work /srv/runs.git refs/lanekeeper/state/r1 \\\n      9fceb02d0ae598e95dc970b74767f19372d61af8 --cache /scratch/lanekeeper",
+                "",
+            ),
+        ],
+    ),
+    (
         "log-error",
         &[
             (

@@ -22,7 +22,7 @@ const GROUPS: Groups = &[
     ("Work", &["plan", "execute-phase", "execute-lane", "resume", "stop", "rollback"]),
     ("Look", &["list", "status", "logs", "diff", "path", "open", "report"]),
     ("Answer", &["approve", "reject", "retry", "skip"]),
-    ("State and repair", &["checkpoints", "state", "doctor", "clean", "log-error"]),
+    ("State and repair", &["checkpoints", "state", "work", "doctor", "clean", "log-error"]),
     ("Set-up", &["init", "hook", "mcp", "notify", "completions", "man", "demo"]),
 ];
 

@@ -1,11 +1,14 @@
 //! Arguments of the commands that take state to a remote and back.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
 use super::{Name, RunArg};
+use crate::model::{CommitId, RunId};
 use crate::settings::{Layer, Origin, Setting, absolute, value};
+use crate::state_sync::run_of;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum State {
@@ -65,4 +68,30 @@ pub(crate) struct DropState {
     pub(crate) force: bool,
     #[command(flatten)]
     pub(crate) remote: RemoteArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Work {
+    /// The git repository on which the run is offered: a URL or a path
+    pub(crate) exchange: String,
+    /// The ref of the run's state
+    #[arg(value_name = "REF", value_parser = state_reference)]
+    pub(crate) reference: RunId,
+    /// The commit that was offered; any other one is left alone
+    #[arg(value_parser = commit)]
+    pub(crate) offer: CommitId,
+    /// Where clones and worktrees are kept for later runs [default: ~/.cache/lanekeeper]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) cache: Option<PathBuf>,
+    /// The shortest time between two pushes of the run's state; the last one is never delayed
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = value::duration)]
+    pub(crate) push_every: Duration,
+}
+
+fn state_reference(text: &str) -> Result<RunId, String> {
+    run_of(text).ok_or_else(|| "it is no ref of a run's state, such as refs/lanekeeper/state/r1".to_owned())
+}
+
+fn commit(text: &str) -> Result<CommitId, String> {
+    CommitId::new(text).map_err(|_| "it is no full name of a commit, which has 40 or 64 hexadecimal digits".to_owned())
 }

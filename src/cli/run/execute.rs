@@ -9,6 +9,7 @@ use super::locked_run::LockedRun;
 use super::switches::SwitchWatch;
 use crate::cli::args::Format;
 use crate::cli::last_said::LastSaid;
+use crate::cli::repository_context::Claimed;
 use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::cli::{ci, notify, report};
@@ -19,7 +20,8 @@ use crate::executor::{Executor, RunClock};
 use crate::forge::Forge;
 use crate::fs::{atomic, regular_file};
 use crate::model::digest::sha256;
-use crate::model::{Ci, JobId, Plan};
+use crate::model::retry::backoff;
+use crate::model::{Ci, JobId, Plan, RunId};
 use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};
 use crate::projection::RunHistory;
 use crate::projection::ending::ending;
@@ -27,8 +29,8 @@ use crate::projection::escalation::Escalation;
 use crate::projection::summary::{Summary, SummaryContext};
 use crate::recover::resume::PlanOnRecord;
 use crate::settings::{Origin, Progress, Settings};
-use crate::state_sync::{Follower, Source};
-use crate::store::RunDirectory;
+use crate::state_sync::{Follower, Pace, Source};
+use crate::store::{Request, RunDirectory, requests};
 
 /// Works on a run until it ends, and prints how it did; returns that and what its records add up to then. `view` is what
 /// they add up to before; `first` are the events that this process begins with, and whether it waits for answers of the
@@ -118,9 +120,23 @@ fn restore_plan(directory: &RunDirectory, text: &[u8]) {
 fn follower(within: &RepositoryContext<'_>, run: &LockedRun) -> Result<Option<Follower>> {
     let Some(remote) = within.state_remote()? else { return Ok(None) };
     let (repository, directory) = (within.repository.clone(), run.directory.clone());
-    let source = Source { repository, directory, run: run.started.run_id.clone(), host: host() };
-    let started = Follower::start(source, remote);
+    let claim = within.claimed.as_ref().map(|claimed| claimed.claim.clone());
+    let source = Source { repository, directory, run: run.started.run_id.clone(), host: host(), claim };
+    let pace = |claimed| pace_of_claim(claimed, &run.directory, &run.started.run_id);
+    let pace = within.claimed.as_ref().map(pace).unwrap_or_default();
+    let started = Follower::start(source, remote, pace);
     started.map(Some).map_err(|error| ExitStatus::Blocked.error(format!("cannot start a thread: {error}")))
+}
+
+/// Stops the run at once where another process has it. Many are pushed to the same remote, but not at the same moment.
+fn pace_of_claim(claimed: &Claimed, directory: &RunDirectory, run: &RunId) -> Pace {
+    let requests = directory.requests();
+    let lost = move || {
+        if let Err(error) = requests::submit(&requests, &Request::Stop { lane: None, force: true }) {
+            tracing::warn!("the run cannot be stopped: {error}");
+        }
+    };
+    Pace { rest: backoff(claimed.push_every, run.as_str(), 1), lost: Box::new(lost) }
 }
 
 fn reporters<'a>(

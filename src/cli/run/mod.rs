@@ -29,7 +29,7 @@ pub(super) use external_changes::{refuse_unjudged, settle_switches};
 pub(super) use locked_run::{LockedRun, Reach, adopt};
 pub(super) use locks::lock_phase;
 pub(super) use phase_sequence::phase_sequence;
-pub(super) use phases::{execute_lane, execute_phase, resume_run, resume_with, retry_lane};
+pub(super) use phases::{execute_lane, execute_phase, resume_claimed, resume_run, resume_with, retry_lane};
 pub(super) use plan_file::{PlanText, invalid, report};
 pub(super) use preflight::check as preflight;
 pub(super) use request::Adoption;

@@ -103,6 +103,11 @@ pub(crate) fn resume_with(
     follow(context, ended, &|plan, rest| phases.begin(plan, Position::Roadmap, RunRequest::default().later(rest)))
 }
 
+/// Resumes a run that this process claimed, and no phase after it.
+pub(crate) fn resume_claimed(within: &RepositoryContext<'_>, run: &RunId) -> Result<ExitStatus> {
+    Ok(resume::resume(within, run, &Adoption::default())?.status)
+}
+
 struct Phases<'a> {
     /// With the settings of no plan.
     general: RepositoryContext<'a>,

@@ -4,8 +4,9 @@ mod drop;
 mod list;
 mod pull;
 mod push;
+mod work;
 
-use super::args::{Name, RemoteArgs, State};
+use super::args::{Name, RemoteArgs, State, Work};
 use super::runs::did_you_mean;
 use super::select::only_beginning_with;
 use super::{Context, ExitStatus, RepositoryContext, Result};
@@ -31,6 +32,11 @@ pub(super) fn run(context: &Context, command: &State) -> Result<ExitStatus> {
         State::List(_) => list::run(&within, &remote),
         State::Drop(arguments) => drop::run(&within, &remote, arguments),
     }
+}
+
+/// `work`: works on a run that was offered on a remote.
+pub(super) fn work_on(context: &Context, arguments: &Work) -> Result<ExitStatus> {
+    work::run(context, arguments)
 }
 
 /// The run that `name` means on a remote.

@@ -71,7 +71,11 @@ fn is_merged_here(within: &RepositoryContext<'_>, manifest: &Manifest) -> Result
 }
 
 /// Restores the run if this clone does not have it; `None`: it has it, with everything that was pushed.
-fn restore(within: &RepositoryContext<'_>, remote: &Remote, received: &ReceivedState) -> Result<Option<Restored>> {
+pub(super) fn restore(
+    within: &RepositoryContext<'_>,
+    remote: &Remote,
+    received: &ReceivedState,
+) -> Result<Option<Restored>> {
     let (run, worktree_root) = (&received.manifest.run_id, &within.settings.worktree_root.value);
     within.prepare(worktree_root)?;
     let directory = within.state.run(run);
@@ -94,6 +98,11 @@ fn restore(within: &RepositoryContext<'_>, remote: &Remote, received: &ReceivedS
         }
         LocalRun::Different => Err(left_behind(received, remote, &within.state)),
     }
+}
+
+/// Whether this clone has all that was received of a run.
+pub(super) fn is_here(within: &RepositoryContext<'_>, received: &ReceivedState) -> Result<bool> {
+    Ok(local_run(received, &within.state.run(&received.manifest.run_id))? == LocalRun::UpToDate)
 }
 
 fn left_behind(received: &ReceivedState, remote: &Remote, state: &StateDirectory) -> anyhow::Error {

@@ -2,13 +2,15 @@
 
 use std::io::Write;
 
-use crate::git::command::{GitError, Result, io_error};
-use crate::git::repo::Repository;
+use crate::git::command::{Result, io_error};
+use crate::git::repo::{Repository, commit_id};
 use crate::model::{CommitId, Timestamp};
 
 /// The contents of one commit.
 #[derive(Debug)]
 pub(crate) struct Bundle<'a> {
+    /// The tree whose files it has besides; `None`: no others.
+    pub tree: Option<&'a str>,
     /// The files, each with its path; letters, digits, `.`, `_`, `-` and `/` only.
     pub files: &'a [(String, Vec<u8>)],
     /// The commits that it keeps: its parents, in this order.
@@ -23,24 +25,28 @@ pub(crate) fn write_bundle(repository: &Repository, reference: &str, bundle: &Bu
     let mut stream = Vec::new();
     write_stream(&mut stream, reference, bundle).map_err(io_error("write to", repository.common_dir()))?;
     let git = repository.git().without_hooks().input(stream);
-    git.args(["fast-import", "--quiet", "--force", "--done", "--date-format=raw"]).run()?;
-    let missing = || GitError::NoCommitName { text: format!("{reference} is not there") };
-    repository.commit_at(reference)?.ok_or_else(missing)
+    commit_id(&git.args(["fast-import", "--quiet", "--force", "--done", "--date-format=raw"]).run()?)
 }
 
 fn write_stream(stream: &mut Vec<u8>, reference: &str, bundle: &Bundle<'_>) -> std::io::Result<()> {
     let seconds = bundle.at.unix_millis().div_euclid(1000);
     writeln!(stream, "commit {reference}")?;
+    writeln!(stream, "mark :1")?;
     writeln!(stream, "committer Lanekeeper <lanekeeper@localhost> {seconds} +0000")?;
     write_data(stream, bundle.message.as_bytes())?;
     for (at, commit) in bundle.commits.iter().enumerate() {
         writeln!(stream, "{} {commit}", if at == 0 { "from" } else { "merge" })?;
     }
     writeln!(stream, "deleteall")?;
+    if let Some(tree) = bundle.tree {
+        writeln!(stream, "M 040000 {tree} \"\"")?;
+    }
     for (path, contents) in bundle.files {
         writeln!(stream, "M 100644 inline {path}")?;
         write_data(stream, contents)?;
     }
+    // Another process may move the ref at the same time, so the commit is not read from it.
+    writeln!(stream, "get-mark :1")?;
     writeln!(stream, "done")
 }
 

@@ -46,6 +46,13 @@ impl Remote {
         Ok(Self { repository, name, limit: LIMIT, ssh })
     }
 
+    /// The remote `name` with the address `url`; it is added if it is not there.
+    pub fn at(repository: &Repository, name: &str, url: &str) -> Result<Self> {
+        let key = format!("remote.{name}.url");
+        repository.git().args(["config", "--replace-all", &key, url]).run()?;
+        Self::named(repository, name)
+    }
+
     #[must_use]
     pub fn within(self, limit: Duration) -> Self {
         Self { limit, ..self }

@@ -50,6 +50,14 @@ impl Repository {
         Ok(repository)
     }
 
+    /// Makes a repository in `directory` in which nothing is checked out.
+    pub fn create(directory: &Path) -> Result<Self> {
+        fs::create_dir_all(directory).map_err(io_error("create", directory))?;
+        let git = Git::searching(directory).args(["init", "--quiet", "--template=", "--initial-branch=nothing"]);
+        git.run()?;
+        Self::locate(directory)
+    }
+
     /// Every other extension that git knows changes no file that Lanekeeper reads or writes itself: where libgit2
     /// refuses one, the git program is asked.
     fn refuse_foreign_ref_format(&self) -> Result<()> {

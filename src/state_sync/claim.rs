@@ -1,0 +1,80 @@
+//! Claims a run that was offered: of all processes that try, one wins, and from then on only it may push the run.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::error::{Result, StateSyncError};
+use super::manifest::Manifest;
+use super::receive::{ReceivedState, fetch_into};
+use super::send::fenced;
+use super::{incoming_reference, outgoing_reference, state_reference};
+use crate::git::{Bundle, PushRequest, Remote, Repository, forget_reference, write_bundle};
+use crate::model::{CommitId, RunId, Timestamp};
+
+/// What a process pushes a run under.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Claim {
+    /// Differs for every claim, so that no two claims are the same commit.
+    pub id: String,
+    pub host: String,
+    pub at: Timestamp,
+}
+
+impl Claim {
+    pub fn new(host: String, at: Timestamp) -> Self {
+        Self { id: Uuid::now_v7().to_string(), host, at }
+    }
+}
+
+/// Fetches the state of a run if it still is `offer`.
+///
+/// # Errors
+/// [`StateSyncError::Fenced`] when it is another one; otherwise as for [`super::fetch`].
+pub fn fetch_offer(
+    repository: &Repository,
+    remote: &Remote,
+    (run, offer): (&RunId, &CommitId),
+    claim: &Claim,
+) -> Result<ReceivedState> {
+    match fetch_into(repository, remote, run, &own(&incoming_reference(run), claim)) {
+        Ok(received) if received.commit == *offer => Ok(received),
+        Err(error) if !matches!(error.downcast_ref(), Some(StateSyncError::NoState { .. })) => Err(error),
+        _ => Err(fenced(remote, run).into()),
+    }
+}
+
+/// Puts `claim` into the state that was `offered`, unless another process was quicker. Returns the state as it is then.
+///
+/// # Errors
+/// [`StateSyncError::Fenced`] when it is not offered any more, or what git says. After another error it is unknown whether
+/// the claim holds; asked again, this finds out.
+pub fn claim(
+    repository: &Repository,
+    remote: &Remote,
+    offered: &ReceivedState,
+    claim: &Claim,
+) -> Result<ReceivedState> {
+    let manifest = Manifest { claim: Some(claim.clone()), ..offered.manifest.clone() };
+    let (run, outgoing) = (&manifest.run_id, own(&outgoing_reference(&manifest.run_id), claim));
+    let bundle = Bundle {
+        tree: Some(&repository.tree_of(&offered.commit)?),
+        files: &[manifest.file()?],
+        commits: std::slice::from_ref(&offered.commit),
+        message: &format!("Lanekeeper: run {run} is claimed"),
+        at: claim.at,
+    };
+    let commit = write_bundle(repository, &outgoing, &bundle)?;
+    let reference = &state_reference(run);
+    let request = PushRequest { reference, commit: Some(&commit), expected: Some(&offered.commit), hooks: false };
+    let holds = remote.push(&request)? || remote.references(&[reference])?.iter().any(|(_, there)| *there == commit);
+    forget_reference(repository, &outgoing)?;
+    if holds { Ok(ReceivedState { commit, manifest, ..offered.clone() }) } else { Err(fenced(remote, run).into()) }
+}
+
+/// A ref that no other process uses at the same time.
+fn own(reference: &str, claim: &Claim) -> String {
+    match reference.rsplit_once('/') {
+        Some((space, run)) => format!("{space}/{}/{run}", claim.id),
+        None => reference.to_owned(),
+    }
+}

@@ -1,0 +1,157 @@
+//! `work`: jobs of a queue that claim a run, work on it, and stop when it is given to another.
+
+use std::path::{Path, PathBuf};
+use std::sync::Barrier;
+use std::thread;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::state::{PUSHED, branches, clone_into, cloned, count, has, lost_in_the_middle, pushed_log};
+use crate::support::{Ended, RUN, Running, TestEnv, all_files, wait_until};
+
+/// Where the run's ref is on the remote; empty: nowhere.
+fn offer(env: &TestEnv) -> String {
+    env.git_at("origin.git", &["for-each-ref", "--format=%(objectname)", PUSHED])
+}
+
+fn manifest(env: &TestEnv) -> Value {
+    serde_json::from_str(&env.git_at("origin.git", &["show", &format!("{PUSHED}:state.json")])).expect("JSON")
+}
+
+fn arguments(env: &TestEnv, offer: &str, cache: &str) -> Vec<String> {
+    let origin = env.path("origin.git").display().to_string();
+    let words = ["work", &origin, PUSHED, offer, "--cache", cache, "--push-every", "0s"];
+    words.map(str::to_owned).to_vec()
+}
+
+fn work(env: &TestEnv, offer: &str, cache: &str) -> Ended {
+    let arguments = arguments(env, offer, cache);
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    env.lanekeeper_with(&words, |command| command.current_dir(env.path("")))
+}
+
+fn start_work(env: &TestEnv, offer: &str, cache: &str) -> Running {
+    let arguments = arguments(env, offer, cache);
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    env.start_with(&words, |command| command.current_dir(env.path("")))
+}
+
+/// Waits until the second task of B and the one of C wait for help, and the remote has what was done before.
+fn wait_for_both(env: &TestEnv, times: usize) {
+    wait_until("B and C to begin again", || ["B2", "C"].iter().all(|name| count(env, name) == times));
+    wait_until("the claim to be pushed", || has(&pushed_log(env), "job_started", "C"));
+}
+
+#[test]
+fn a_job_works_on_the_run_that_was_offered_and_pushes_its_end() {
+    let env = lost_in_the_middle();
+    let before = branches(&env);
+    env.write("scratch/help", "");
+    work(&env, &offer(&env), "node").exits(0);
+    assert_eq!(["A", "B1", "B2", "C", "D"].map(|lane| count(&env, lane)), [1, 1, 2, 2, 1]);
+    assert_eq!((manifest(&env)["outcome"].as_str(), branches(&env)), (Some("done"), before));
+    assert!(manifest(&env)["claim"]["host"].is_string());
+    let left = all_files(&env.path("node")).into_iter().filter(|path| path.to_string_lossy().contains("run-logs/r1"));
+    assert_eq!(left.count(), 0, "the remote has all of it");
+    clone_into(&env, "repo");
+    env.lanekeeper(&["state", "pull"]).exits(0);
+    assert!(env.holds("main", "d.txt"));
+}
+
+#[test]
+fn of_sixteen_jobs_for_one_offer_one_works() {
+    let env = cloned();
+    env.write(
+        "repo/plan.toml",
+        "phase = \"P1\"\n[[lane]]\nid = \"A\"\ncommand = 'echo began >> \"$SCRATCH/A\"; echo a > a'\n",
+    );
+    env.commit("a plan of one lane");
+    env.git(&["push", "--quiet", "origin", "main"]);
+    let crash = ("LANEKEEPER_CRASH_POINT", "before_run_job:1");
+    let arguments = ["execute-phase", "plan.toml", "--run-id", RUN];
+    env.lanekeeper_with(&arguments, |command| command.env(crash.0, crash.1)).exits(137);
+    env.lanekeeper(&["state", "push"]).exits(0);
+    let (offer, all) = (offer(&env), Barrier::new(16));
+    let codes: Vec<i32> = thread::scope(|scope| {
+        let job = |number: usize| {
+            let (env, offer, all) = (&env, &offer, &all);
+            scope.spawn(move || {
+                all.wait();
+                work(env, offer, &format!("node{}", number % 4)).code
+            })
+        };
+        let jobs: Vec<_> = (0..16).map(job).collect();
+        jobs.into_iter().map(|job| job.join().expect("no panic")).collect()
+    });
+    let of = |code: i32| codes.iter().filter(|it| **it == code).count();
+    assert_eq!((of(0), of(75), count(&env, "A")), (1, 15, 1), "{codes:?}");
+}
+
+#[test]
+fn another_offer_than_the_one_given_is_left_alone() {
+    let env = lost_in_the_middle();
+    let (there, other) = (offer(&env), env.git_at("origin.git", &["rev-parse", "main"]));
+    let refused = work(&env, &other, "node").exits(75);
+    assert!(refused.stderr.contains("another process claimed it, or it was withdrawn"), "{}", refused.stderr);
+    assert_eq!((offer(&env), count(&env, "B2")), (there, 1));
+    env.git_at("origin.git", &["update-ref", "-d", PUSHED]);
+    work(&env, &other, "node").exits(75);
+}
+
+#[test]
+fn a_job_whose_run_was_withdrawn_stops_its_agents_and_pushes_nothing() {
+    let env = lost_in_the_middle();
+    let withdrawn = offer(&env);
+    let job = start_work(&env, &withdrawn, "node");
+    wait_for_both(&env, 2);
+    env.git_at("origin.git", &["update-ref", PUSHED, &withdrawn]);
+    env.write("scratch/help", "");
+    let ended = job.wait().exits(75);
+    assert!(ended.stderr.contains("withdrawn"), "{}", ended.stderr);
+    assert_eq!((offer(&env), env.path("scratch/D").exists()), (withdrawn, false));
+}
+
+#[test]
+fn a_job_that_takes_over_from_a_dead_one_on_the_same_node_goes_on_there() {
+    let env = lost_in_the_middle();
+    let job = start_work(&env, &offer(&env), "node");
+    wait_for_both(&env, 2);
+    job.signal(Signal::KILL);
+    job.wait();
+    env.write("scratch/help", "");
+    // A git that the dead job had started may still push.
+    wait_until("the next job to claim the run", || work(&env, &offer(&env), "node").code == 0);
+    assert_eq!((manifest(&env)["outcome"].as_str(), count(&env, "A"), count(&env, "D")), (Some("done"), 1, 1));
+}
+
+#[test]
+fn a_job_that_is_asked_to_end_pushes_what_it_did() {
+    let env = lost_in_the_middle();
+    let job = start_work(&env, &offer(&env), "node");
+    wait_for_both(&env, 2);
+    job.signal(Signal::TERM);
+    job.wait().exits(143);
+    assert_eq!(manifest(&env)["outcome"], "stopped");
+    env.write("scratch/help", "");
+    work(&env, &offer(&env), "other-node").exits(0);
+    assert_eq!((manifest(&env)["outcome"].as_str(), count(&env, "D")), (Some("done"), 1));
+}
+
+#[test]
+fn an_exchange_that_cannot_be_reached_for_a_while_costs_no_work() {
+    let env = lost_in_the_middle();
+    let job = start_work(&env, &offer(&env), "node");
+    wait_for_both(&env, 2);
+    std::fs::rename(env.path("origin.git"), env.path("away.git")).expect("renamed");
+    env.write("scratch/help", "");
+    let has_ended = |path: &PathBuf| path.ends_with("r1.jsonl") && read(path).contains("run_finished");
+    wait_until("the run to end", || all_files(&env.path("node")).iter().any(has_ended));
+    std::fs::rename(env.path("away.git"), env.path("origin.git")).expect("renamed");
+    job.wait().exits(0);
+    assert_eq!((manifest(&env)["outcome"].as_str(), count(&env, "D")), (Some("done"), 1));
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_default()
+}
