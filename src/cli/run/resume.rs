@@ -90,10 +90,7 @@ pub(super) fn resume(within: &RepositoryContext<'_>, run: &RunId, adoption: &Ado
         within,
         locked,
         view,
-        (
-            [settled.moved, vec![resumed], noted.into_iter().collect(), unrecorded, settled.events].concat(),
-            adoption.wait,
-        ),
+        ([settled.moved, vec![resumed], noted, unrecorded, settled.events].concat(), adoption.wait),
         forge,
     )?;
     let status = status_of(&lanes, ended, &view);
@@ -166,18 +163,23 @@ fn reached(within: &RepositoryContext<'_>, locked: &LockedRun, adoption: &Adopti
         ResumeReach::Only(lanes) => {
             lanes.iter().map(|lane| left_to_do(within, locked, lane, "resume")).collect::<Result<_>>()?
         }
-        ResumeReach::Retry(lane, _) => {
-            let index = left_to_do(within, locked, lane, "retry")?;
-            let gave_up = locked.state.lane(index).gave_up();
-            let standing = || format!("lane {lane} neither failed nor is it blocked, so there is nothing to retry");
-            if !gave_up {
-                let resume = format!("to resume it: lanekeeper resume {} --lane {lane}", locked.started.run_id);
-                return Err(ExitStatus::InvalidOperation.error(standing()).hint(resume));
-            }
-            dag.with_dependants([index])
+        ResumeReach::Retry(lanes, _) => {
+            let given_up = lanes.iter().map(|lane| given_up(within, locked, lane)).collect::<Result<Vec<_>>>()?;
+            dag.with_dependants(given_up)
         }
     };
     Ok(dag.with_dependencies(lanes).into_iter().map(|lane| locked.plan.lane(lane).id.clone()).collect())
+}
+
+/// Refuses a lane that neither failed nor is blocked.
+fn given_up(within: &RepositoryContext<'_>, locked: &LockedRun, lane: &LaneId) -> Result<LaneIndex> {
+    let index = left_to_do(within, locked, lane, "retry")?;
+    if locked.state.lane(index).gave_up() {
+        return Ok(index);
+    }
+    let message = format!("lane {lane} neither failed nor is it blocked, so there is nothing to retry");
+    let resume = command(&within.state, &["resume", locked.started.run_id.as_str(), "--lane", lane.as_str()]);
+    Err(ExitStatus::InvalidOperation.error(message).hint(format!("to resume it: {resume}")))
 }
 
 /// Refuses a lane that the run does not have, or in which nothing is left to do.
@@ -226,6 +228,7 @@ fn resumed(within: &RepositoryContext<'_>, locked: &LockedRun, adoption: &Adopti
         message: adoption.message.trim().to_owned(),
         message_for: adoption.message_for.clone(),
         lanes,
+        retried: adoption.reach.retried().to_vec(),
     }
 }
 
