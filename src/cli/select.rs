@@ -207,7 +207,9 @@ impl<'a> Selector<'a> {
         let known: Vec<&str> = lanes.iter().map(LaneId::as_str).chain(runs.iter().map(RunId::as_str)).collect();
         let error =
             ExitStatus::InvalidState.error(format!("there is no run `{name}` here, and run {run} has no such lane"));
-        did_you_mean(error, name.as_str(), &known, || Some(listed(self.state)))
+        let lanes = || named_few(lanes.iter().map(LaneId::as_str));
+        let otherwise = || Some(format!("the lanes of run {run}: {}; {}", lanes(), listed(self.state)));
+        did_you_mean(error, name.as_str(), &known, otherwise)
     }
 }
 

@@ -363,3 +363,45 @@ fn the_agent_of_a_lane_that_is_retried_works_before_the_tests_that_failed_run_ag
     resumed.resume(&[]).exits(0);
     assert_eq!(resumed.scratch("log"), "agent\ntest\ntest\nagent\ntest\n");
 }
+
+/// `L` waits for an approval, `M` failed, and `N`, which depends on `M`, waits for it.
+fn failed_beside_a_question() -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\napproval = [\"changes\"]\ncommand = 'echo l > l.txt'\n\
+         [[lane]]\nid = \"M\"\nretries = 0\ncommand = 'exit 1'\n\
+         [[lane]]\nid = \"N\"\ndepends_on = [\"M\"]\ncommand = 'echo n > n.txt'\n\
+         [[lane]]\nid = \"O\"\ndepends_on = [\"L\"]\ncommand = 'echo o > o.txt'\n",
+    );
+    env.execute(&[]).exits(1);
+    env
+}
+
+#[test]
+fn an_answer_that_resumes_the_run_does_not_start_failed_lanes_again() {
+    let env = failed_beside_a_question();
+    env.lanekeeper(&["reject", "L", "-m", "shorter", "--resume"]).exits(3).says(&["lanekeeper retry r1 M"]);
+    assert_eq!((attempts(&env, "L"), attempts(&env, "M")), (2, 1));
+    env.lanekeeper(&["approve", "L", "--resume"]).exits(0);
+    assert_eq!(attempts(&env, "M"), 1);
+    assert_eq!(["L", "M", "N", "O"].map(|lane| state(&env, lane)), ["merged", "failed", "blocked", "merged"]);
+    env.resume(&[]).exits(1);
+    assert_eq!(attempts(&env, "M"), 2, "a resume starts them");
+}
+
+#[test]
+fn an_answer_that_nothing_waits_for_shows_what_to_do_instead() {
+    let env = failed_beside_a_question();
+    env.lanekeeper(&["approve", "L"]).exits(0);
+    env.lanekeeper(&["approve", "L", "--resume"]).exits(7).says(&["approved already"]).hints("lanekeeper resume r1");
+    env.lanekeeper(&["approve"]).exits(7).says(&["no lane of run r1 waits"]).hints("lanekeeper resume r1");
+    env.lanekeeper(&["approve", "M"]).exits(7).hints("lanekeeper retry r1 M");
+    env.resume(&[]).exits(1);
+    env.lanekeeper(&["reject", "L", "-m", "no"]).exits(7).hints("lanekeeper rollback r1 --lane L");
+}
+
+#[test]
+fn an_unknown_word_is_answered_with_the_lanes_of_the_run() {
+    let env = failed();
+    env.lanekeeper(&["retry", "NOSUCH"]).exits(8).hints("the lanes of run r1: A, B, C");
+}

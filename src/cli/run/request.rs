@@ -25,6 +25,8 @@ pub(crate) enum ResumeReach {
     All,
     /// These and what they depend on.
     Only(Vec<LaneId>),
+    /// All but those that failed, and what depends on these.
+    Unfailed,
     /// Some that failed or are blocked, what they depend on, and what depends on them.
     Retry(Vec<LaneId>, Replacement),
 }
@@ -34,7 +36,7 @@ impl ResumeReach {
     pub(super) fn retried(&self) -> &[LaneId] {
         match self {
             Self::Retry(lanes, _) => lanes,
-            Self::All | Self::Only(_) => &[],
+            Self::All | Self::Only(_) | Self::Unfailed => &[],
         }
     }
 }
@@ -73,7 +75,12 @@ impl Adoption {
         }
     }
 
+    /// After an answer: what it was given to and what is unfinished continues.
     pub(crate) fn after_answer(then: &ThenResume) -> Self {
+        Self { reach: ResumeReach::Unfailed, ..Self::after_change(then) }
+    }
+
+    pub(crate) fn after_change(then: &ThenResume) -> Self {
         Self { wait: then.wait, ..Self::default() }
     }
 

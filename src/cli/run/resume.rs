@@ -28,6 +28,7 @@ use crate::projection::history::{LaneHistory, LaneState};
 use crate::recover::completion::partial_rounds;
 use crate::recover::resume::{PlanOnRecord, ResumeError, check, close_removed_jobs, outlook, replay};
 use crate::recover::unrecorded::unrecorded_snapshots;
+use crate::schedule::LaneEnd;
 use crate::settings::{Layer, Origin, Setting, Settings};
 use crate::store::{Request, StateDirectory, checkpoints, requests};
 
@@ -160,6 +161,7 @@ fn reached(within: &RepositoryContext<'_>, locked: &LockedRun, adoption: &Adopti
     let dag = locked.plan.dag();
     let lanes = match &adoption.reach {
         ResumeReach::All => return Ok(Vec::new()),
+        ResumeReach::Unfailed => return Ok(unfailed(within, locked)),
         ResumeReach::Only(lanes) => {
             lanes.iter().map(|lane| left_to_do(within, locked, lane, "resume")).collect::<Result<_>>()?
         }
@@ -169,6 +171,22 @@ fn reached(within: &RepositoryContext<'_>, locked: &LockedRun, adoption: &Adopti
         }
     };
     Ok(dag.with_dependencies(lanes).into_iter().map(|lane| locked.plan.lane(lane).id.clone()).collect())
+}
+
+/// The lanes that continue without those that failed; empty: all. A note names those that failed.
+fn unfailed(within: &RepositoryContext<'_>, locked: &LockedRun) -> Vec<LaneId> {
+    let id = |lane: LaneIndex| locked.plan.lane(lane).id.clone();
+    let is_failed = |lane: &LaneIndex| matches!(locked.state.lane(*lane).end(), Some(LaneEnd::Failed(_)));
+    let failed: Vec<LaneIndex> = locked.plan.indices().filter(is_failed).collect();
+    if failed.is_empty() {
+        return Vec::new();
+    }
+    let names: Vec<LaneId> = failed.iter().map(|lane| id(*lane)).collect();
+    let words = ["retry", locked.started.run_id.as_str()].into_iter().chain(names.iter().map(LaneId::as_str));
+    let retry = command(&within.state, &words.collect::<Vec<_>>());
+    within.context.printer.note(format!("What failed stays as it is. To run it again: {retry}"));
+    let left_out = locked.plan.dag().with_dependants(failed);
+    locked.plan.indices().filter(|lane| !left_out.contains(lane)).map(id).collect()
 }
 
 /// Refuses a lane that neither failed nor is blocked.
