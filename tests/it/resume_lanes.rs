@@ -94,7 +94,7 @@ fn an_answer_is_shown_until_its_lane_is_resumed() {
     );
     env.execute(&[]).exits(1);
     env.lanekeeper(&["approve", "L"]).exits(0);
-    env.lanekeeper(&["retry", "M"]).exits(1);
+    env.lanekeeper(&["retry", "M"]).exits(1).says(&[" · 1 failed · 1 approved\n", "lanekeeper retry r1 M -m"]);
     let status = env.lanekeeper(&["status"]).exits(0).stdout;
     assert!(status.contains("\nL: approved, resume to merge\n"), "{status}");
 }
