@@ -296,7 +296,7 @@ fn retried_in_another_way() -> TestEnv {
 fn change_plan(env: &TestEnv, from: &str, to: &str) {
     let plan = std::fs::read_to_string(env.path("plan.toml")).expect("the plan");
     assert!(plan.contains(from), "{plan}");
-    env.write("plan.toml", &plan.replace(from, to));
+    env.write("plan.toml", plan.replace(from, to));
 }
 
 #[test]
