@@ -72,6 +72,10 @@ pub enum Event {
         /// Only these lanes go on, the others stay as they are; empty: all go on.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         lanes: Vec<LaneId>,
+        /// Those of them that the user asked to retry. The message reaches these alone, and their agents start before a
+        /// gate that failed runs again.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        retried: Vec<LaneId>,
     },
     /// The run was asked to stop, or one lane of it.
     StopRequested {

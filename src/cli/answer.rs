@@ -16,21 +16,22 @@ use crate::model::{Approval, HumanGate, LaneId, LaneIndex, RunId};
 use crate::recover::resume::replay;
 use crate::schedule::{RunState, approval_at};
 use crate::settings::Settings;
-use crate::store::{Journal, Request, RunDirectory, StateDirectory, run_log};
+use crate::store::lock::is_held;
+use crate::store::{Journal, Request, StateDirectory, run_log};
 
 /// Hands the answer to the process that works on the run, or writes it into the run log for the next resume.
 pub(super) fn run(context: &Context, arguments: &Answer, approved: bool) -> Result<ExitStatus> {
     let (state, settings) = state(context)?;
-    let place = place(context, &state, arguments)?;
+    let place = place(context, &state, arguments, approved)?;
     if approved {
         refuse_unjudged(context, &state, &place.run, &place.lane)?;
     }
     if !approved && arguments.message.trim().is_empty() {
-        return Err(place.without_reason(&state));
+        return Err(place.without_reason());
     }
-    let (gate, live) = place.answer(context, (&state, &settings), arguments, approved)?;
+    let (gate, live) = place.answer(context, &settings, arguments)?;
     if !arguments.then.resume || live {
-        return report(context, &state, &place, &gate, approved, live);
+        return place.report(context, &gate, live);
     }
     let (lane, word) = (&place.lane, word(approved));
     context.printer.note(format!("The {} of {lane} {} {word}.", gate.for_people(), be(&gate)));
@@ -40,13 +41,15 @@ pub(super) fn run(context: &Context, arguments: &Answer, approved: bool) -> Resu
 }
 
 /// The lane that is answered.
-struct Place {
+struct Place<'a> {
+    state: &'a StateDirectory,
     run: RunId,
     lane: LaneId,
+    approved: bool,
 }
 
 /// A lane without a run is one of the unfinished run in which it waits; a run without a lane means the one that waits.
-fn place(context: &Context, state: &StateDirectory, arguments: &Answer) -> Result<Place> {
+fn place<'a>(context: &Context, state: &'a StateDirectory, arguments: &Answer, approved: bool) -> Result<Place<'a>> {
     let selector = Selector::new(context, state);
     let names: Vec<&Name> = arguments.run.iter().chain(&arguments.lane).collect();
     let target = selector.target_within(&names, |lane| {
@@ -58,7 +61,7 @@ fn place(context: &Context, state: &StateDirectory, arguments: &Answer) -> Resul
         }
     })?;
     let lane = target.lane.map_or_else(|| only_waiting(state, &target.run), Ok)?;
-    Ok(Place { run: target.run, lane })
+    Ok(Place { state, run: target.run, lane, approved })
 }
 
 fn ambiguous(runs: &[RunId]) -> anyhow::Error {
@@ -85,7 +88,11 @@ fn only_waiting(state: &StateDirectory, run: &RunId) -> Result<LaneId> {
     let mut waiting = lanes_waiting(state, run)?;
     match waiting.len() {
         1 => Ok(waiting.remove(0)),
-        0 => Err(ExitStatus::InvalidOperation.error(format!("no lane of run {run} waits for an answer"))),
+        0 => {
+            let error = ExitStatus::InvalidOperation.error(format!("no lane of run {run} waits for an answer"));
+            let next = to_continue(state, run).filter(|_| !is_held(&state.run(run).lock()));
+            Err(next.into_iter().fold(error, Hint::hint))
+        }
         count => {
             let names = named_few(waiting.iter().map(LaneId::as_str));
             let error = ExitStatus::Usage.error(format!("{count} lanes of run {run} wait for an answer"));
@@ -94,28 +101,28 @@ fn only_waiting(state: &StateDirectory, run: &RunId) -> Result<LaneId> {
     }
 }
 
-impl Place {
-    fn without_reason(&self, state: &StateDirectory) -> anyhow::Error {
+/// The resume of the run, if it is not done.
+fn to_continue(state: &StateDirectory, run: &RunId) -> Option<String> {
+    let is_open = unfinished(state).is_ok_and(|runs| runs.iter().any(|(open, _)| open == run));
+    is_open.then(|| format!("to continue the run: {}", command(state, &["resume", run.as_str()])))
+}
+
+impl Place<'_> {
+    fn without_reason(&self) -> anyhow::Error {
         let error = ExitStatus::Usage.error("a rejection needs a reason: it is all that the agent knows of it");
         let again = ["reject", self.run.as_str(), self.lane.as_str(), "-m", "what to change"];
-        error.hint(command(state, &again))
+        error.hint(command(self.state, &again))
     }
 
     /// Records the answer; the gate that was meant, and whether a process works on the run.
-    fn answer(
-        &self,
-        context: &Context,
-        (state, settings): (&StateDirectory, &Settings),
-        arguments: &Answer,
-        approved: bool,
-    ) -> Result<(HumanGate, bool)> {
-        let directory = state.run(&self.run);
+    fn answer(&self, context: &Context, settings: &Settings, arguments: &Answer) -> Result<(HumanGate, bool)> {
+        let (state, approved, directory) = (self.state, self.approved, self.state.run(&self.run));
         let redactor = pinned_plan(&directory).map(|plan| redactor(settings, &plan)).unwrap_or_default();
         let (lane, message) = (&self.lane, redactor.redact(&arguments.message).into_owned());
         directory.create()?;
         let mut asked = None;
         let lock = lock_or_ask(&directory, &holder(state, &session_id(settings), &self.run), || {
-            let gate = self.gate(arguments.gate.as_ref(), &directory, &read_log(context, &directory)?.records)?;
+            let gate = self.gate(arguments.gate.as_ref(), &read_log(context, &directory)?.records, true)?;
             asked = Some(gate.clone());
             Ok(Request::Answer { lane: lane.clone(), gate, approved, message: message.clone() })
         })?;
@@ -123,15 +130,15 @@ impl Place {
             return Ok((gate, true));
         }
         let (mut journal, records) = Journal::open(&directory.log())?;
-        let gate = self.gate(arguments.gate.as_ref(), &directory, &records)?;
+        let gate = self.gate(arguments.gate.as_ref(), &records, false)?;
         journal.append(now(), &Event::GateAnswered { lane: lane.clone(), gate: gate.clone(), approved, message })?;
         journal.sync()?;
         Ok((gate, false))
     }
 
-    /// The gate at which the lane waits; one that was named must be open.
-    fn gate(&self, named: Option<&HumanGate>, directory: &RunDirectory, records: &[Record]) -> Result<HumanGate> {
-        let plan = require_plan(&self.run, directory)?;
+    /// The gate at which the lane waits; one that was named must be open. `live`: a process works on the run.
+    fn gate(&self, named: Option<&HumanGate>, records: &[Record], live: bool) -> Result<HumanGate> {
+        let plan = require_plan(&self.run, &self.state.run(&self.run))?;
         let state = replay(&self.run, &Arc::new(plan), records)?;
         let (lane, stage) = (&self.lane, stage(&state, &self.lane)?);
         let open = state.find(lane).map(|index| state.open_gates(index)).unwrap_or_default();
@@ -139,7 +146,10 @@ impl Place {
             ([only], None) => Ok(only.clone()),
             ([], _) => {
                 let message = format!("lane {lane} does not wait for an answer: {}", standing(&state, lane, stage));
-                Err(ExitStatus::InvalidOperation.error(message))
+                Err(self
+                    .instead(&state, live)
+                    .into_iter()
+                    .fold(ExitStatus::InvalidOperation.error(message), Hint::hint))
             }
             (open, Some(named)) if open.contains(named) => Ok(named.clone()),
             (open, named) => {
@@ -153,6 +163,38 @@ impl Place {
                 Err(ExitStatus::InvalidOperation.error(message))
             }
         }
+    }
+
+    /// What to do with a lane that waits for no answer.
+    fn instead(&self, state: &RunState, live: bool) -> Option<String> {
+        let (run, lane) = (self.run.as_str(), self.lane.as_str());
+        let standing = state.lane(state.find(&self.lane)?);
+        if live {
+            return None;
+        }
+        if standing.gave_up() {
+            return Some(format!("to run it again: {}", command(self.state, &["retry", run, lane])));
+        }
+        if standing.is_left_to_do() {
+            return to_continue(self.state, &self.run);
+        }
+        let rollback = || command(self.state, &["rollback", run, "--lane", lane]);
+        (!self.approved && standing.merged().is_some()).then(|| format!("to take its work back: {}", rollback()))
+    }
+
+    fn report(&self, context: &Context, gate: &HumanGate, live: bool) -> Result<ExitStatus> {
+        let Place { state, run, lane, approved } = self;
+        let word = word(*approved);
+        let next = match live {
+            true => "the run continues.".to_owned(),
+            false => {
+                format!("the run is not active; continue with:\n  {}", command(state, &["resume", run.as_str()]))
+            }
+        };
+        context.printer.print(
+            format_args!("The {} of {lane} {} {word}; {next}\n", gate.for_people(), be(gate)),
+            &json!({"run_id": run, "lane": lane, "gate": gate, "approved": approved, "live": live}),
+        )
     }
 }
 
@@ -169,28 +211,6 @@ fn standing(state: &RunState, lane: &LaneId, stage: LaneStage) -> String {
         Some(format!("its {gate} {be} {word} already"))
     });
     answer.unwrap_or_else(|| format!("it is at {stage}"))
-}
-
-fn report(
-    context: &Context,
-    state: &StateDirectory,
-    place: &Place,
-    gate: &HumanGate,
-    approved: bool,
-    live: bool,
-) -> Result<ExitStatus> {
-    let Place { run, lane } = place;
-    let word = word(approved);
-    let next = match live {
-        true => "the run continues.".to_owned(),
-        false => {
-            format!("the run is not active; continue with:\n  {}", command(state, &["resume", run.as_str()]))
-        }
-    };
-    context.printer.print(
-        format_args!("The {} of {lane} {} {word}; {next}\n", gate.for_people(), be(gate)),
-        &json!({"run_id": run, "lane": lane, "gate": gate, "approved": approved, "live": live}),
-    )
 }
 
 fn word(approved: bool) -> &'static str {

@@ -134,9 +134,10 @@ pub(crate) enum Command {
     /// Resume an interrupted, failed or blocked run
     #[command(after_long_help = exit_code_table())]
     Resume(Resume),
-    /// Run a failed or blocked lane again with fresh retries
+    /// Run failed or blocked lanes again with fresh retries
     ///
-    /// And then what depends on it.
+    /// And then what depends on them. Where a gate failed, the agent works before it runs again; `resume` runs the gate
+    /// first. What --prompt-file and --runner replace stays replaced until the plan file changes there.
     #[command(after_long_help = exit_code_table())]
     Retry(Retry),
     /// Leave a lane out; its work is kept

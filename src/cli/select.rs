@@ -135,9 +135,14 @@ impl<'a> Selector<'a> {
             let target = self.within(run, &[*lane, *agent])?;
             return Ok((target.run, target.lane.into_iter().collect(), target.agent));
         }
-        let known = |name: &&Name| members.lane(name).ok_or_else(|| members.unknown_lane(name));
-        let lanes = rest.iter().map(known).collect::<Result<_>>()?;
-        Ok((run, lanes, None))
+        Ok((run, members.all(rest)?, None))
+    }
+
+    /// What the words `[RUN] [LANE...]` mean.
+    pub(super) fn lanes_of(&self, names: &[&Name]) -> Result<(RunId, Vec<LaneId>)> {
+        let (run, rest) = self.run_and_rest(names, |_| self.default_run())?;
+        let lanes = Members::of(self.state.run(&run)).all(rest)?;
+        Ok((run, lanes))
     }
 
     pub(super) fn default_run(&self) -> Result<Option<DefaultRun>> {
@@ -202,7 +207,9 @@ impl<'a> Selector<'a> {
         let known: Vec<&str> = lanes.iter().map(LaneId::as_str).chain(runs.iter().map(RunId::as_str)).collect();
         let error =
             ExitStatus::InvalidState.error(format!("there is no run `{name}` here, and run {run} has no such lane"));
-        did_you_mean(error, name.as_str(), &known, || Some(listed(self.state)))
+        let lanes = || named_few(lanes.iter().map(LaneId::as_str));
+        let otherwise = || Some(format!("the lanes of run {run}: {}; {}", lanes(), listed(self.state)));
+        did_you_mean(error, name.as_str(), &known, otherwise)
     }
 }
 
@@ -215,9 +222,14 @@ impl Target {
 
     /// The lane, where a command needs one.
     pub(super) fn lane(&self, command: &str) -> Result<&LaneId> {
-        let missing = || ExitStatus::Usage.error(format!("no lane is named; run {} is meant", self.run));
-        self.lane.as_ref().ok_or_else(|| missing().hint(format!("name one: lanekeeper {command} {} LANE", self.run)))
+        self.lane.as_ref().ok_or_else(|| no_lane(&self.run, command))
     }
+}
+
+/// A command that needs a lane was given none.
+pub(super) fn no_lane(run: &RunId, command: &str) -> anyhow::Error {
+    let error = ExitStatus::Usage.error(format!("no lane is named; run {run} is meant"));
+    error.hint(format!("name one: lanekeeper {command} {run} LANE"))
 }
 
 /// The first of the `unfinished` runs, else the newest of all.
@@ -256,6 +268,15 @@ impl Members {
 
     fn lane(&self, name: &Name) -> Option<LaneId> {
         self.lanes().find(|lane| lane.as_str() == name.as_str())
+    }
+
+    /// The lanes that `names` are, each once.
+    fn all(&self, names: &[&Name]) -> Result<Vec<LaneId>> {
+        let known = |name: &&Name| self.lane(name).ok_or_else(|| self.unknown_lane(name));
+        let mut lanes = names.iter().map(known).collect::<Result<Vec<_>>>()?;
+        let mut seen = BTreeSet::new();
+        lanes.retain(|lane| seen.insert(lane.clone()));
+        Ok(lanes)
     }
 
     fn lanes(&self) -> impl Iterator<Item = LaneId> {

@@ -22,6 +22,7 @@ pub mod plan;
 mod progress;
 mod pull_request;
 pub mod redact;
+mod replaced;
 mod reporting;
 pub mod retry;
 pub mod runner;
@@ -57,6 +58,7 @@ pub use plan::{
 pub use progress::{NotifyOn, Progress};
 pub use pull_request::{ForgeChoice, PullRequest};
 pub use redact::Redactor;
+pub use replaced::{AgentPart, Replaced};
 pub use reporting::{Ci, ReportFormat};
 pub use retry::RetryLevel;
 pub use runner::Runner;

@@ -12,6 +12,7 @@ use super::id::{AgentName, LaneId, PhaseId, TaskId};
 use super::job::JobId;
 use super::merge_choice::{MergeChoice, MergeStyle};
 use super::must_haves::MustHaves;
+use super::replaced::Replaced;
 use super::runner::Runner;
 use super::time::{millis, optional_millis};
 use super::word::word_enum;
@@ -68,6 +69,9 @@ pub struct PlanParts {
     /// The repository's own templates of prompts, by name, as they were when the plan was read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub prompts: BTreeMap<String, String>,
+    /// What retries replaced in it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaced: Vec<Replaced>,
 }
 
 /// An edge that is not in the lane's list of dependencies.

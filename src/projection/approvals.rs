@@ -18,6 +18,15 @@ pub(super) fn unheeded<'h>(history: &RunHistory, lane: &'h LaneHistory) -> Optio
     lane.answers.last().filter(|answer| answer.at >= ended || is_approval(answer))
 }
 
+/// What became of a lane that waits for a resume only.
+pub(super) fn answered(answer: &AnswerView) -> &'static str {
+    match (&answer.gate, answer.approved) {
+        (HumanGate::Approval(_), true) => "approved",
+        (HumanGate::Task(_), true) => "answered",
+        (_, false) => "rejected",
+    }
+}
+
 /// What was answered, and what a resume does with it.
 pub(super) fn outlook(answer: &AnswerView) -> &'static str {
     match (&answer.gate, answer.approved) {

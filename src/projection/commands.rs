@@ -23,6 +23,12 @@ impl Commands<'_> {
         [self.resume(), run.budget.flags_for_more(&run.used)].concat()
     }
 
+    /// `lanekeeper retry RUN LANE -m 'what to change'`, with the same flags.
+    pub fn retry_of(&self, lane: &LaneId, run: &RunFacts) -> Vec<String> {
+        let retry = self.of("retry", &[lane.as_str(), "-m", "what to change"]);
+        [retry, run.budget.flags_for_more(&run.used)].concat()
+    }
+
     pub fn rollback(&self, lane: Option<&LaneId>) -> Vec<String> {
         match lane {
             Some(lane) => self.of("rollback", &["--lane", lane.as_str()]),

@@ -1,9 +1,12 @@
 //! How a run ended, on one screen: what failed or needs the user, what became of the rest, and what to type next.
 
+use std::collections::BTreeMap;
+
+use super::approvals::{answered, unheeded};
 use super::cells::{clean, cut, width as cells};
 use super::commands::Commands;
 use super::header;
-use super::history::{Ending, LaneHistory, LaneState};
+use super::history::{Ending, LaneHistory, LaneState, RunHistory};
 use super::interfaces::{self, interfaces};
 use super::lane_row::rank;
 use super::next_steps::{NextStep, questions, whole_run};
@@ -186,15 +189,24 @@ fn totals(summary: &Summary<'_>, width: usize, styles: Styles) -> Vec<String> {
         Some(RunOutcome::Failed) => Tone::Bad,
         _ => Tone::Warn,
     };
-    let mut states: Vec<(LaneState, usize)> = history.counts().iter().map(|(state, count)| (*state, *count)).collect();
-    states.sort_by_key(|(state, _)| rank(*state));
     let mut words = vec![format!("{} {}", header::subject(history), summary.standing())];
-    words.extend(states.iter().map(|(state, count)| format!("{count} {}", state.word())));
+    words.extend(counts(history).iter().map(|((_, word), count)| format!("{count} {word}")));
     let mut took = vec![history.times(summary.until).describe()];
     took.extend(history.run.used.spent());
     let mut lines = vec![styles.paint(tone, &header::fitting(&words, width)), header::fitting(&took, width)];
     lines.extend(interfaces::summary(&interfaces(history)).iter().flat_map(|gates| wrapped(gates, width)));
     lines
+}
+
+/// How many lanes are in which state, by the rank of the state. A lane that was answered and waits for a resume is not
+/// merely stopped.
+fn counts(history: &RunHistory) -> BTreeMap<(u8, &'static str), usize> {
+    let mut counts = BTreeMap::new();
+    for lane in history.lanes() {
+        let word = unheeded(history, lane).map_or_else(|| lane.state.word(), answered);
+        *counts.entry((rank(lane.state), word)).or_default() += 1;
+    }
+    counts
 }
 
 /// Where the work is, and at most [`COMMANDS`] commands.
@@ -215,8 +227,9 @@ fn next(summary: &Summary<'_>, commands: &Commands<'_>, width: usize, styles: St
         }
         None => {
             let failed = history.lanes().iter().find(|lane| lane.state == LaneState::Failed);
+            let retry = failed.map(|lane| commands.retry_of(&lane.id, &history.run));
             let rollback = failed.map(|lane| commands.rollback(Some(&lane.id)));
-            std::iter::once(commands.resume_of(&history.run)).chain(rollback).collect()
+            retry.into_iter().chain([commands.resume_of(&history.run)]).chain(rollback).collect()
         }
     };
     lines.extend(choices.iter().take(COMMANDS).map(|command| command_line(command, styles)));

@@ -165,11 +165,21 @@ fn unmerged_dependencies<'v>(history: &'v RunHistory, lane: &'v LaneHistory) -> 
 fn options(history: &RunHistory, lane: &LaneHistory, again: &str, commands: &Commands<'_>) -> Vec<Choice> {
     let over = "Start the lane over. Its work is saved first; rollback prints where.";
     let skip = "Leave the lane out: what depends on it goes on without its work, which is kept.";
-    vec![
-        choice(again, commands.resume_of(&history.run)),
-        choice(over, commands.rollback(Some(&lane.id))),
-        choice(skip, commands.skip(&lane.id)),
-    ]
+    let retry = can_advise(lane).then(|| {
+        let what = "Let its agent try again, with your advice in its prompt; other failed lanes stay as they are.";
+        choice(what, commands.retry_of(&lane.id, &history.run))
+    });
+    let mut options = vec![choice(again, commands.resume_of(&history.run))];
+    options.extend(retry);
+    options.push(choice(over, commands.rollback(Some(&lane.id))));
+    options.push(choice(skip, commands.skip(&lane.id)));
+    options
+}
+
+/// Whether it failed for a reason that its agent can do something about.
+fn can_advise(lane: &LaneHistory) -> bool {
+    let outage = |kind| matches!(kind, FailureKind::Network | FailureKind::Quota);
+    matches!(&lane.ending, Some(Ending::Failed(failure)) if !outage(failure.kind))
 }
 
 fn choice(what: impl Into<String>, command: Vec<String>) -> Choice {
@@ -208,9 +218,11 @@ mod tests {
 
         1. Fix the cause (plan, environment, or the work with a commit in the lane's worktree), then resume; retries start over.
            lanekeeper resume r1
-        2. Start the lane over. Its work is saved first; rollback prints where.
+        2. Let its agent try again, with your advice in its prompt; other failed lanes stay as they are.
+           lanekeeper retry r1 SL-1 -m 'what to change'
+        3. Start the lane over. Its work is saved first; rollback prints where.
            lanekeeper rollback r1 --lane SL-1
-        3. Leave the lane out: what depends on it goes on without its work, which is kept.
+        4. Leave the lane out: what depends on it goes on without its work, which is kept.
            lanekeeper skip r1 SL-1
         ");
     }

@@ -91,10 +91,11 @@ fn failed_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextSte
     let failed = lanes_that(history, LaneState::Failed);
     let first = failed.first()?;
     let mut choices: Vec<Vec<String>> = failed.iter().take(NAMED).map(|lane| commands.logs(&lane.id)).collect();
+    choices.push(commands.retry_of(&first.id, &history.run));
     choices.push(commands.resume_of(&history.run));
     choices.push(commands.rollback(Some(&first.id)));
     Some(NextStep {
-        reason: format!("{} failed. See why, then retry or roll back:", names(&failed)),
+        reason: format!("{} failed. See why, then retry, resume or roll back:", names(&failed)),
         commands: choices,
     })
 }

@@ -86,6 +86,7 @@ pub(crate) fn plan(lanes: &[(&str, &[&str], &[Approval])]) -> Plan {
         skipped: Vec::new(),
         runners: Default::default(),
         commit_message: None,
+        replaced: Vec::new(),
         prompts: Default::default(),
     };
     Plan::new(parts).unwrap()
@@ -286,6 +287,7 @@ impl Story {
             message: String::new(),
             message_for: None,
             lanes: Vec::new(),
+            retried: Vec::new(),
         })
     }
 }

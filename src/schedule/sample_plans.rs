@@ -74,6 +74,7 @@ pub(in crate::schedule) fn plan(lanes: Vec<Lane>, exclusions: &[(u32, u32)]) -> 
         runners: std::collections::BTreeMap::new(),
         prompts: Default::default(),
         commit_message: None,
+        replaced: Vec::new(),
     };
     Plan::new(parts).unwrap()
 }

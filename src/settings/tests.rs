@@ -139,6 +139,7 @@ fn plan() -> Plan {
         skipped: Vec::new(),
         runners: std::collections::BTreeMap::new(),
         commit_message: None,
+        replaced: Vec::new(),
         prompts: std::collections::BTreeMap::new(),
     })
     .unwrap()

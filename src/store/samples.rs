@@ -163,6 +163,7 @@ pub(super) fn every_event() -> Vec<Event> {
             message: String::new(),
             message_for: None,
             lanes: Vec::new(),
+            retried: Vec::new(),
         },
         Event::StopRequested { lane: None, reason: StopReason::Interrupt, force: false },
         Event::StopRequested { lane: Some(lane.clone()), reason: StopReason::Request, force: true },
@@ -294,6 +295,7 @@ pub(super) fn every_event() -> Vec<Event> {
             message: String::new(),
             message_for: None,
             lanes: Vec::new(),
+            retried: Vec::new(),
         },
         Event::JobExited {
             job: job(attempt()),
@@ -317,6 +319,7 @@ pub(super) fn every_event() -> Vec<Event> {
             message: "use the other library".into(),
             message_for: Some(self::lane()),
             lanes: Vec::new(),
+            retried: Vec::new(),
         },
         Event::CheckpointReached {
             lane: Some(lane.clone()),
@@ -352,7 +355,19 @@ pub(super) fn every_event() -> Vec<Event> {
             changes: ChangeSize { files: 3, added: 12, removed: 4 },
         },
         Event::LaneSkipped { lane: lane.clone(), reason: "not needed any more".into() },
-        Event::BranchMoved { lane, agent: Some(self::agent()), head: commit('d') },
+        Event::BranchMoved { lane: lane.clone(), agent: Some(self::agent()), head: commit('d') },
+        Event::RunResumed {
+            plan_sha256: None,
+            pinned_sha256: None,
+            number: 3,
+            owner: owner(),
+            timeout: None,
+            budget: None,
+            message: "in small steps".into(),
+            message_for: None,
+            lanes: vec![lane.clone()],
+            retried: vec![lane],
+        },
     ]);
     events
 }

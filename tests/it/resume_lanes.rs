@@ -94,7 +94,7 @@ fn an_answer_is_shown_until_its_lane_is_resumed() {
     );
     env.execute(&[]).exits(1);
     env.lanekeeper(&["approve", "L"]).exits(0);
-    env.lanekeeper(&["retry", "M"]).exits(1);
+    env.lanekeeper(&["retry", "M"]).exits(1).says(&[" · 1 failed · 1 approved\n", "lanekeeper retry r1 M -m"]);
     let status = env.lanekeeper(&["status"]).exits(0).stdout;
     assert!(status.contains("\nL: approved, resume to merge\n"), "{status}");
 }
@@ -282,4 +282,126 @@ fn a_lane_is_tried_again_with_another_prompt_and_another_runner() {
     assert!(noted, "{:?}", env.events("noted"));
     assert!(env.events("run_resumed")[0]["pinned_sha256"].is_string());
     assert!(env.holds("main", "a.txt"));
+}
+
+/// A run whose lane `A` was retried with another prompt and the runner `mine`, which fails until something is fixed.
+fn retried_in_another_way() -> TestEnv {
+    let env = failed_for_another_runner();
+    env.program("mine", "#!/bin/sh\ncat > \"$SCRATCH/prompt\"; test -e \"$SCRATCH/fixed\" && echo a > a.txt\n");
+    env.lanekeeper(&["retry", "A", "--runner", "mine", "--prompt-file", "../better.md"]).exits(1);
+    env.write("scratch/fixed", "");
+    env
+}
+
+fn change_plan(env: &TestEnv, from: &str, to: &str) {
+    let plan = std::fs::read_to_string(env.path("plan.toml")).expect("the plan");
+    assert!(plan.contains(from), "{plan}");
+    env.write("plan.toml", plan.replace(from, to));
+}
+
+#[test]
+fn what_a_retry_replaced_is_kept_when_a_changed_plan_is_accepted() {
+    let env = retried_in_another_way();
+    change_plan(&env, "[[lane]]", "[[lane]]\nid = \"B\"\ncommand = 'echo b > b.txt'\n[[lane]]");
+    let refused = env.resume(&[]).exits(2).says(&["lane B is new"]).hints("lanekeeper resume r1 --accept-plan-change");
+    assert!(!refused.stderr.contains("lane A"), "{}", refused.stderr);
+    env.resume(&["--accept-plan-change"]).exits(0);
+    let prompt = env.scratch("prompt");
+    assert!(prompt.contains("do it in small steps") && !prompt.contains("as planned"), "{prompt}");
+    assert!(env.holds("main", "a.txt") && env.holds("main", "b.txt"));
+}
+
+#[test]
+fn the_plan_file_wins_where_it_changed_what_a_retry_replaced() {
+    let env = retried_in_another_way();
+    change_plan(&env, "as planned", "as planned, but better");
+    let superseded = "lane A: the prompt of task 1 of the plan file replaces that of `retry`";
+    env.resume(&[]).exits(2).says(&["lane A says something else: task 1 (prompt)", superseded]);
+    env.resume(&["--accept-plan-change"]).exits(0).says(&[superseded]);
+    let prompt = env.scratch("prompt");
+    assert!(prompt.contains("as planned, but better") && !prompt.contains("small steps"), "{prompt}");
+}
+
+#[test]
+fn a_plan_file_that_has_what_a_retry_replaced_is_no_change() {
+    let env = retried_in_another_way();
+    change_plan(&env, "prompt = \"as planned\"", "prompt = \"do it in small steps\\n\"");
+    env.resume(&[]).exits(0);
+}
+
+#[test]
+fn several_lanes_are_retried_at_once() {
+    let env = failed();
+    env.lanekeeper(&["retry", "A", "NOSUCH"]).exits(2).says(&["the run has no lane `NOSUCH`"]).hints("it has A, B, C");
+    env.lanekeeper(&["retry", "B", "A", "B", "-m", "look at the fixture"]).exits(0);
+    assert_eq!((attempts(&env, "A"), attempts(&env, "B")), (4, 4));
+    for (lane, told) in [("A", true), ("B", true), ("C", false)] {
+        let attempt = if lane == "C" { 1 } else { 4 };
+        let prompt = env.attempt_file(lane, "agent", attempt, "prompt.md");
+        assert_eq!(prompt.contains("look at the fixture"), told, "{lane}: {prompt}");
+    }
+    env.assert_nothing_left(&["main"]);
+}
+
+#[test]
+fn the_agent_of_a_lane_that_is_retried_works_before_the_tests_that_failed_run_again() {
+    let tested = || {
+        let env = TestEnv::new();
+        env.plan(
+            "[[lane]]\nid = \"A\"\nretries = 0\ntests = ['echo test >> \"$SCRATCH/log\"; test -e good.txt']\n\
+             command = 'echo agent >> \"$SCRATCH/log\"; cp \"$LANEKEEPER_PROMPT_FILE\" \"$SCRATCH/prompt\"; \
+             echo $LANEKEEPER_ATTEMPT > a.txt; test $LANEKEEPER_ATTEMPT -eq 1 || echo > good.txt'\n",
+        );
+        env.execute(&[]).exits(1);
+        env
+    };
+    let env = tested();
+    env.lanekeeper(&["retry", "A"]).exits(0);
+    assert_eq!(env.scratch("log"), "agent\ntest\nagent\ntest\n");
+    assert!(env.scratch("prompt").contains("the lane's tests failed"), "{}", env.scratch("prompt"));
+    let resumed = tested();
+    resumed.resume(&[]).exits(0);
+    assert_eq!(resumed.scratch("log"), "agent\ntest\ntest\nagent\ntest\n");
+}
+
+/// `L` waits for an approval, `M` failed, and `N`, which depends on `M`, waits for it.
+fn failed_beside_a_question() -> TestEnv {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"L\"\napproval = [\"changes\"]\ncommand = 'echo l > l.txt'\n\
+         [[lane]]\nid = \"M\"\nretries = 0\ncommand = 'exit 1'\n\
+         [[lane]]\nid = \"N\"\ndepends_on = [\"M\"]\ncommand = 'echo n > n.txt'\n\
+         [[lane]]\nid = \"O\"\ndepends_on = [\"L\"]\ncommand = 'echo o > o.txt'\n",
+    );
+    env.execute(&[]).exits(1);
+    env
+}
+
+#[test]
+fn an_answer_that_resumes_the_run_does_not_start_failed_lanes_again() {
+    let env = failed_beside_a_question();
+    env.lanekeeper(&["reject", "L", "-m", "shorter", "--resume"]).exits(3).says(&["lanekeeper retry r1 M"]);
+    assert_eq!((attempts(&env, "L"), attempts(&env, "M")), (2, 1));
+    env.lanekeeper(&["approve", "L", "--resume"]).exits(0);
+    assert_eq!(attempts(&env, "M"), 1);
+    assert_eq!(["L", "M", "N", "O"].map(|lane| state(&env, lane)), ["merged", "failed", "blocked", "merged"]);
+    env.resume(&[]).exits(1);
+    assert_eq!(attempts(&env, "M"), 2, "a resume starts them");
+}
+
+#[test]
+fn an_answer_that_nothing_waits_for_shows_what_to_do_instead() {
+    let env = failed_beside_a_question();
+    env.lanekeeper(&["approve", "L"]).exits(0);
+    env.lanekeeper(&["approve", "L", "--resume"]).exits(7).says(&["approved already"]).hints("lanekeeper resume r1");
+    env.lanekeeper(&["approve"]).exits(7).says(&["no lane of run r1 waits"]).hints("lanekeeper resume r1");
+    env.lanekeeper(&["approve", "M"]).exits(7).hints("lanekeeper retry r1 M");
+    env.resume(&[]).exits(1);
+    env.lanekeeper(&["reject", "L", "-m", "no"]).exits(7).hints("lanekeeper rollback r1 --lane L");
+}
+
+#[test]
+fn an_unknown_word_is_answered_with_the_lanes_of_the_run() {
+    let env = failed();
+    env.lanekeeper(&["retry", "NOSUCH"]).exits(8).hints("the lanes of run r1: A, B, C");
 }

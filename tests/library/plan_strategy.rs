@@ -75,6 +75,7 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
                 skipped: Vec::new(),
                 runners: Default::default(),
                 commit_message,
+                replaced: Vec::new(),
                 prompts: Default::default(),
             })
             .unwrap()

@@ -172,7 +172,8 @@ impl Simulation {
             budget,
             message: String::new(),
             message_for: None,
-            lanes,
+            lanes: lanes.clone(),
+            retried: if number % 2 == 0 { lanes } else { Vec::new() },
         };
         self.take_in([by_hand, vec![resumed]].concat(), vec![])
     }

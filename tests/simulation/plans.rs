@@ -52,6 +52,7 @@ pub fn empty_plan() -> PlanParts {
         skipped: Vec::new(),
         runners: Default::default(),
         commit_message: None,
+        replaced: Vec::new(),
         prompts: Default::default(),
     }
 }

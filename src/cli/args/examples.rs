@@ -98,7 +98,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "retry",
         &[
             ("lanekeeper retry SL-API -m 'Use the v2 API'", "with advice"),
-            ("lanekeeper retry SL-API --runner codex", "with another program"),
+            ("lanekeeper retry SL-API SL-WEB", "two lanes"),
         ],
     ),
     (

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::{GlobalArgs, LaneArgs, RunArg, choice};
+use super::{GlobalArgs, LaneArgs, Name, RunArg, choice};
 use crate::model::{Ci, Dollars, LaneId, MergeChoice, PlanFormat, RunId, Stage};
 use crate::settings::{Layer, OnConflict, OnLockConflict, Origin, Progress, Setting, absolute, value};
 
@@ -224,9 +224,12 @@ pub(crate) struct Resume {
 #[derive(Debug, Args)]
 #[command(mut_arg("yes", |yes| yes.hide_short_help(true)))]
 pub(crate) struct Retry {
-    #[command(flatten)]
-    pub(crate) target: LaneArgs,
-    /// Add this text to the next prompts of the lane
+    /// [RUN] LANE...: a run, if the first word is one, and the lanes
+    ///
+    /// Without a run, the newest unfinished one, else the newest.
+    #[arg(value_name = "RUN|LANE")]
+    pub(crate) names: Vec<Name>,
+    /// Add this text to the next prompts of the lanes
     #[arg(short, long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     pub(crate) message: String,
     /// The prompt of the task that failed, from now on

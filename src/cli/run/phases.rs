@@ -12,7 +12,7 @@ use super::run_intent::{Outcome, Position, outcome};
 use super::{resume, rollback, start};
 use crate::cli::args::{ExecuteLane, ExecutePhase, ReadingArgs, Resume, Retry};
 use crate::cli::runs::half_done;
-use crate::cli::select::Selector;
+use crate::cli::select::{Selector, no_lane};
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::fs::regular_file::{self, Links};
 use crate::git;
@@ -63,14 +63,16 @@ pub(crate) fn resume_run(context: &Context, arguments: &Resume) -> Result<ExitSt
     resume_with(&within, &run, &adoption, arguments.layer())
 }
 
-/// `retry`: one lane that failed or is blocked again, with fresh retries.
+/// `retry`: lanes that failed or are blocked again, with fresh retries.
 pub(crate) fn retry_lane(context: &Context, arguments: &Retry) -> Result<ExitStatus> {
     let layer = arguments.control.layer();
     let within = RepositoryContext::open_for_work(context, layer.clone())?;
-    let target = Selector::new(context, &within.state).target(&arguments.target.names())?;
-    let lane = target.lane("retry")?.clone();
+    let (run, lanes) = Selector::new(context, &within.state).lanes_of(&arguments.names.iter().collect::<Vec<_>>())?;
+    if lanes.is_empty() {
+        return Err(no_lane(&run, "retry"));
+    }
     let prompt = arguments.prompt_file.as_deref().map(|file| prompt_in(context, file)).transpose()?;
-    resume_with(&within, &target.run, &Adoption::retry(lane, arguments, prompt), layer)
+    resume_with(&within, &run, &Adoption::retry(lanes, arguments, prompt), layer)
 }
 
 /// The longest prompt that is read from a file, in bytes.

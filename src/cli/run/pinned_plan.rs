@@ -7,7 +7,9 @@ use anyhow::{Context as _, Result};
 use super::plan_changes::differences;
 use super::plan_file::PlanText;
 use super::request::Adoption;
+use super::retry::carried_over;
 use crate::cli::error::SEE_DOCTOR;
+use crate::cli::runs::command;
 use crate::cli::{ExitStatus, Hint, RepositoryContext};
 use crate::event::{Record, RunStarted};
 use crate::model::digest::sha256;
@@ -150,18 +152,27 @@ impl Pinning<'_> {
             return Ok(None);
         }
         let reading = self.read_source(ids(pinned), false)?;
-        match reading.plan {
+        let (changed, superseded) = match reading.plan {
+            Some(plan) => carried_over(pinned, plan).map(|(plan, superseded)| (Some(plan), superseded))?,
+            None => (None, Vec::new()),
+        };
+        match changed {
             Some(plan) if plan == *pinned => Ok(None),
             // Also where only the settings changed that a plan is read with.
-            Some(plan) if self.adoption.accept_plan_change => self.replaced(plan, reading.sha256).map(Some),
+            Some(plan) if self.adoption.accept_plan_change => {
+                superseded.iter().for_each(|message| self.within.context.printer.warning(message, &[]));
+                self.replaced(plan, reading.sha256).map(Some)
+            }
             _ if reading.sha256 == PlanOnRecord::of(self.records).source && !edited => Ok(None),
             changed => {
                 let message = format!("{} has changed since run {run} started", path.display());
-                let differences = changed
+                let mut differences = changed
                     .map(|plan| differences(pinned, &plan))
                     .unwrap_or_else(|| vec!["it is not a valid plan any more".into()]);
+                differences.extend(superseded);
                 let error = ExitStatus::Usage.error(format!("{message}:\n  {}", differences.join("\n  ")));
-                Err(error.hint("restore the plan, or continue with the new one: --accept-plan-change"))
+                let accept = command(&self.within.state, &["resume", run.as_str(), "--accept-plan-change"]);
+                Err(error.hint(format!("restore the plan, or continue with the new one: {accept}")))
             }
         }
     }

@@ -23,7 +23,7 @@ pub(super) fn differences(before: &Plan, after: &Plan) -> Vec<String> {
         lines.push("the interface gates are others".to_owned());
     }
     let parts = changed_keys(before, after);
-    let listed = ["lanes", "gates", "interfaces", "exclusions", "sequences", "added_edges"];
+    let listed = ["lanes", "gates", "interfaces", "exclusions", "sequences", "added_edges", "replaced"];
     let rest: Vec<&str> = parts.iter().map(String::as_str).filter(|key| !listed.contains(key)).collect();
     if !rest.is_empty() {
         lines.push(format!("settings of the phase are others: {}", rest.join(", ")));

@@ -25,8 +25,20 @@ pub(crate) enum ResumeReach {
     All,
     /// These and what they depend on.
     Only(Vec<LaneId>),
-    /// One that failed or is blocked, what it depends on, and what depends on it.
-    Retry(LaneId, Replacement),
+    /// All but those that failed, and what depends on these.
+    Unfailed,
+    /// Some that failed or are blocked, what they depend on, and what depends on them.
+    Retry(Vec<LaneId>, Replacement),
+}
+
+impl ResumeReach {
+    /// The lanes that the user asked to retry.
+    pub(super) fn retried(&self) -> &[LaneId] {
+        match self {
+            Self::Retry(lanes, _) => lanes,
+            Self::All | Self::Only(_) | Self::Unfailed => &[],
+        }
+    }
 }
 
 /// What a retry does in another way than the plan says.
@@ -53,18 +65,22 @@ pub(crate) struct Adoption {
 }
 
 impl Adoption {
-    pub(crate) fn retry(lane: LaneId, arguments: &Retry, prompt: Option<String>) -> Self {
+    pub(crate) fn retry(lanes: Vec<LaneId>, arguments: &Retry, prompt: Option<String>) -> Self {
         let replacement = Replacement { runner: arguments.runner.clone(), prompt };
         Self {
             message: arguments.message.clone(),
-            message_for: Some(lane.clone()).filter(|_| !arguments.message.is_empty()),
             wait: arguments.wait,
-            reach: ResumeReach::Retry(lane, replacement),
+            reach: ResumeReach::Retry(lanes, replacement),
             ..Self::of(&arguments.control)
         }
     }
 
+    /// After an answer: what it was given to and what is unfinished continues.
     pub(crate) fn after_answer(then: &ThenResume) -> Self {
+        Self { reach: ResumeReach::Unfailed, ..Self::after_change(then) }
+    }
+
+    pub(crate) fn after_change(then: &ThenResume) -> Self {
         Self { wait: then.wait, ..Self::default() }
     }
 

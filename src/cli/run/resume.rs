@@ -28,6 +28,7 @@ use crate::projection::history::{LaneHistory, LaneState};
 use crate::recover::completion::partial_rounds;
 use crate::recover::resume::{PlanOnRecord, ResumeError, check, close_removed_jobs, outlook, replay};
 use crate::recover::unrecorded::unrecorded_snapshots;
+use crate::schedule::LaneEnd;
 use crate::settings::{Layer, Origin, Setting, Settings};
 use crate::store::{Request, StateDirectory, checkpoints, requests};
 
@@ -90,10 +91,7 @@ pub(super) fn resume(within: &RepositoryContext<'_>, run: &RunId, adoption: &Ado
         within,
         locked,
         view,
-        (
-            [settled.moved, vec![resumed], noted.into_iter().collect(), unrecorded, settled.events].concat(),
-            adoption.wait,
-        ),
+        ([settled.moved, vec![resumed], noted, unrecorded, settled.events].concat(), adoption.wait),
         forge,
     )?;
     let status = status_of(&lanes, ended, &view);
@@ -163,21 +161,43 @@ fn reached(within: &RepositoryContext<'_>, locked: &LockedRun, adoption: &Adopti
     let dag = locked.plan.dag();
     let lanes = match &adoption.reach {
         ResumeReach::All => return Ok(Vec::new()),
+        ResumeReach::Unfailed => return Ok(unfailed(within, locked)),
         ResumeReach::Only(lanes) => {
             lanes.iter().map(|lane| left_to_do(within, locked, lane, "resume")).collect::<Result<_>>()?
         }
-        ResumeReach::Retry(lane, _) => {
-            let index = left_to_do(within, locked, lane, "retry")?;
-            let gave_up = locked.state.lane(index).gave_up();
-            let standing = || format!("lane {lane} neither failed nor is it blocked, so there is nothing to retry");
-            if !gave_up {
-                let resume = format!("to resume it: lanekeeper resume {} --lane {lane}", locked.started.run_id);
-                return Err(ExitStatus::InvalidOperation.error(standing()).hint(resume));
-            }
-            dag.with_dependants([index])
+        ResumeReach::Retry(lanes, _) => {
+            let given_up = lanes.iter().map(|lane| given_up(within, locked, lane)).collect::<Result<Vec<_>>>()?;
+            dag.with_dependants(given_up)
         }
     };
     Ok(dag.with_dependencies(lanes).into_iter().map(|lane| locked.plan.lane(lane).id.clone()).collect())
+}
+
+/// The lanes that continue without those that failed; empty: all. A note names those that failed.
+fn unfailed(within: &RepositoryContext<'_>, locked: &LockedRun) -> Vec<LaneId> {
+    let id = |lane: LaneIndex| locked.plan.lane(lane).id.clone();
+    let is_failed = |lane: &LaneIndex| matches!(locked.state.lane(*lane).end(), Some(LaneEnd::Failed(_)));
+    let failed: Vec<LaneIndex> = locked.plan.indices().filter(is_failed).collect();
+    if failed.is_empty() {
+        return Vec::new();
+    }
+    let names: Vec<LaneId> = failed.iter().map(|lane| id(*lane)).collect();
+    let words = ["retry", locked.started.run_id.as_str()].into_iter().chain(names.iter().map(LaneId::as_str));
+    let retry = command(&within.state, &words.collect::<Vec<_>>());
+    within.context.printer.note(format!("What failed stays as it is. To run it again: {retry}"));
+    let left_out = locked.plan.dag().with_dependants(failed);
+    locked.plan.indices().filter(|lane| !left_out.contains(lane)).map(id).collect()
+}
+
+/// Refuses a lane that neither failed nor is blocked.
+fn given_up(within: &RepositoryContext<'_>, locked: &LockedRun, lane: &LaneId) -> Result<LaneIndex> {
+    let index = left_to_do(within, locked, lane, "retry")?;
+    if locked.state.lane(index).gave_up() {
+        return Ok(index);
+    }
+    let message = format!("lane {lane} neither failed nor is it blocked, so there is nothing to retry");
+    let resume = command(&within.state, &["resume", locked.started.run_id.as_str(), "--lane", lane.as_str()]);
+    Err(ExitStatus::InvalidOperation.error(message).hint(format!("to resume it: {resume}")))
 }
 
 /// Refuses a lane that the run does not have, or in which nothing is left to do.
@@ -226,6 +246,7 @@ fn resumed(within: &RepositoryContext<'_>, locked: &LockedRun, adoption: &Adopti
         message: adoption.message.trim().to_owned(),
         message_for: adoption.message_for.clone(),
         lanes,
+        retried: adoption.reach.retried().to_vec(),
     }
 }
 

@@ -7,28 +7,34 @@ use crate::cli::repository_context::redactor;
 use crate::cli::runs::unknown;
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result};
 use crate::event::{Event, Record};
-use crate::model::{Agent, AgentName, JobRole, LaneId, Plan, PlanParts, TaskId};
+use crate::model::digest::sha256;
+use crate::model::{Agent, AgentName, AgentPart, JobRole, Lane, LaneId, Plan, PlanParts, Replaced, TaskId};
 use crate::recover::resume::replay;
 
-/// The run with the changed plan, and the event that says so. `plan.json` is written, and its checksum recorded, when the
+/// The run with the changed plan, and the events that say so. `plan.json` is written, and its checksum recorded, when the
 /// run is resumed.
 pub(super) fn changed(
     within: &RepositoryContext<'_>,
     locked: LockedRun,
     adoption: &Adoption,
-) -> Result<(LockedRun, Option<Event>)> {
-    let ResumeReach::Retry(lane, replacement) = &adoption.reach else { return Ok((locked, None)) };
+) -> Result<(LockedRun, Vec<Event>)> {
+    let ResumeReach::Retry(lanes, replacement) = &adoption.reach else { return Ok((locked, Vec::new())) };
     if *replacement == Replacement::default() {
-        return Ok((locked, None));
+        return Ok((locked, Vec::new()));
     }
-    let (agent, task) = last_attempt(&locked.records, lane).ok_or_else(|| no_attempt(lane))?;
-    let plan = replaced(within, &locked.plan, lane, (&agent, &task), replacement)?;
+    let mut parts = PlanParts::from(Plan::clone(&locked.plan));
+    let mut noted = Vec::new();
+    for lane in lanes {
+        let (agent, task) = last_attempt(&locked.records, lane).ok_or_else(|| no_attempt(lane))?;
+        let message = format!("{agent}: task {task} is retried {}", words(replacement));
+        replace(within, &mut parts, (lane, &agent, task), replacement)?;
+        noted.push(Event::Noted { lane: Some(lane.clone()), message });
+    }
+    let plan = std::sync::Arc::new(plan_of(parts)?);
     let state = replay(&locked.started.run_id, &plan, &locked.records)?;
     let plan_text = plan_text(&plan, &within.settings)?;
     let journal = locked.journal.redacting(redactor(&within.settings, &plan));
-    let message = format!("{agent}: task {task} is retried {}", words(replacement));
-    let noted = Event::Noted { lane: Some(lane.clone()), message };
-    Ok((LockedRun { plan, plan_text, state, journal, ..locked }, Some(noted)))
+    Ok((LockedRun { plan, plan_text, state, journal, ..locked }, noted))
 }
 
 fn words(replacement: &Replacement) -> String {
@@ -55,28 +61,91 @@ fn no_attempt(lane: &LaneId) -> anyhow::Error {
     ExitStatus::InvalidOperation.error(message).hint("change the plan, and resume with --accept-plan-change")
 }
 
-fn replaced(
+fn replace(
     within: &RepositoryContext<'_>,
-    plan: &Plan,
-    lane: &LaneId,
-    (agent, task): (&AgentName, &TaskId),
+    parts: &mut PlanParts,
+    (lane, name, task): (&LaneId, &AgentName, TaskId),
     replacement: &Replacement,
-) -> Result<std::sync::Arc<Plan>> {
-    let mut parts = PlanParts::from(plan.clone());
-    let lanes = parts.lanes.iter_mut().filter(|it| it.id == *lane);
-    let Some(found) = lanes.flat_map(|lane| &mut lane.agents).find(|it| it.name == *agent) else {
-        return Err(no_attempt(lane));
-    };
+) -> Result<()> {
+    let PlanParts { lanes, runners, replaced, .. } = parts;
+    let agent = find(lanes, lane, name).ok_or_else(|| no_attempt(lane))?;
     if let Some(prompt) = &replacement.prompt {
-        found.tasks.iter_mut().filter(|it| it.id == *task).for_each(|task| task.prompt.clone_from(prompt));
+        remember(replaced, lane, agent, AgentPart::Prompt(task.clone()));
+        set_prompt(agent, &task, prompt);
     }
     if let Some(name) = &replacement.runner {
-        let runner = runner_for(within, found, name)?;
-        parts.runners.insert(name.clone(), runner);
+        remember(replaced, lane, agent, AgentPart::Runner);
+        let runner = runner_for(within, agent, name)?;
+        runners.insert(name.clone(), runner);
     }
-    let plan =
-        Plan::new(parts).map_err(|_| ExitStatus::Corrupted.error("the lanes of the plan depend on each other"))?;
-    Ok(plan.into())
+    Ok(())
+}
+
+/// Records that `part` is replaced; of several retries the first one replaces what the plan file has.
+fn remember(replaced: &mut Vec<Replaced>, lane: &LaneId, agent: &Agent, part: AgentPart) {
+    let is_same = |known: &Replaced| (&known.lane, &known.agent, &known.part) == (lane, &agent.name, &part);
+    if let Some(planned) = value_of(agent, &part)
+        && !replaced.iter().any(is_same)
+    {
+        let planned_sha256 = sha256(planned);
+        replaced.push(Replaced { lane: lane.clone(), agent: agent.name.clone(), part, planned_sha256 });
+    }
+}
+
+fn set_prompt(agent: &mut Agent, task: &TaskId, prompt: &str) {
+    agent.tasks.iter_mut().filter(|it| it.id == *task).for_each(|task| prompt.clone_into(&mut task.prompt));
+}
+
+fn find<'a>(lanes: &'a mut [Lane], lane: &LaneId, agent: &AgentName) -> Option<&'a mut Agent> {
+    lanes.iter_mut().filter(|it| it.id == *lane).flat_map(|lane| &mut lane.agents).find(|it| it.name == *agent)
+}
+
+fn plan_of(parts: PlanParts) -> Result<Plan> {
+    Plan::new(parts).map_err(|_| ExitStatus::Corrupted.error("the lanes of the plan depend on each other"))
+}
+
+/// What the agent has there, for comparison; `None`: it has no such task.
+fn value_of(agent: &Agent, part: &AgentPart) -> Option<String> {
+    match part {
+        AgentPart::Runner => Some(format!("{}: {:?}", agent.runner, agent.command)),
+        AgentPart::Prompt(task) => agent.tasks.iter().find(|it| it.id == *task).map(|task| task.prompt.clone()),
+    }
+}
+
+/// The `plan` of the plan file with what retries replaced in the `pinned` one, and what of that the plan file takes the
+/// place of, because it changed there.
+pub(super) fn carried_over(pinned: &Plan, plan: Plan) -> Result<(Plan, Vec<String>)> {
+    let mut before = PlanParts::from(pinned.clone());
+    let mut parts = PlanParts::from(plan);
+    let mut superseded = Vec::new();
+    for replaced in &pinned.replaced {
+        let Replaced { lane, agent, part, planned_sha256 } = replaced;
+        let (Some(old), Some(new)) = (find(&mut before.lanes, lane, agent), find(&mut parts.lanes, lane, agent)) else {
+            continue;
+        };
+        let (Some(retried), Some(planned)) = (value_of(old, part), value_of(new, part)) else { continue };
+        if planned != retried && sha256(&planned) != *planned_sha256 {
+            superseded.push(superseding(lane, part));
+            continue;
+        }
+        match part {
+            AgentPart::Runner => {
+                (new.runner, new.command) = (old.runner.clone(), old.command.clone());
+                parts.runners.extend(before.runners.remove_entry(&old.runner));
+            }
+            AgentPart::Prompt(task) => set_prompt(new, task, &retried),
+        }
+        parts.replaced.push(replaced.clone());
+    }
+    Ok((plan_of(parts)?, superseded))
+}
+
+fn superseding(lane: &LaneId, part: &AgentPart) -> String {
+    let part = match part {
+        AgentPart::Runner => "runner".to_owned(),
+        AgentPart::Prompt(task) => format!("prompt of task {task}"),
+    };
+    format!("lane {lane}: the {part} of the plan file replaces that of `retry`")
 }
 
 /// Has the agent run by the runner of that name.

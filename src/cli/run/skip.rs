@@ -21,7 +21,7 @@ pub(crate) fn skip_lane(context: &Context, arguments: &Skip) -> Result<ExitStatu
     let text = record(&within, adopt(&within, &target.run, &Adoption::default(), Reach::Own)?, lane, arguments)?;
     if arguments.then.resume {
         context.printer.note(text);
-        return resume_with(&within, &target.run, &Adoption::after_answer(&arguments.then), layer);
+        return resume_with(&within, &target.run, &Adoption::after_change(&arguments.then), layer);
     }
     let next = command(&within.state, &["resume", target.run.as_str()]);
     let json = json!({"run_id": target.run, "lane": lane, "reason": arguments.message});

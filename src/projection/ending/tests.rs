@@ -59,6 +59,7 @@ fn a_failed_run_names_the_lane_the_finding_and_the_commands() {
 
     P1 Billing failed · 1 failed · 1 blocked · 1 merged
     28s elapsed
+      lanekeeper retry P1-SL-AUTH-20251227 SL-1 -m 'what to change'
       lanekeeper resume P1-SL-AUTH-20251227
       lanekeeper rollback P1-SL-AUTH-20251227 --lane SL-1
     ");

@@ -66,8 +66,9 @@ fn a_failed_run_says_what_to_read_and_what_to_type() {
 
     3m 40s elapsed, 3m 00s of work
 
-    SL-WEB failed. See why, then retry or roll back:
+    SL-WEB failed. See why, then retry, resume or roll back:
       lanekeeper logs P1-SL-AUTH-20251227 SL-WEB
+      lanekeeper retry P1-SL-AUTH-20251227 SL-WEB -m 'what to change'
       lanekeeper resume P1-SL-AUTH-20251227
       lanekeeper rollback P1-SL-AUTH-20251227 --lane SL-WEB
 
@@ -91,7 +92,7 @@ fn many_failed_lanes_do_not_fill_the_screen() {
     let story = ["SL-API", "SL-DOCS", "SL-SCHEMA", "SL-WEB"].iter().fold(Story::begun(), failed);
     let steps = summary(&story.finished(RunOutcome::Failed, 1), false).next_steps;
     assert!(steps[0].reason.starts_with("SL-SCHEMA, SL-API, SL-DOCS, 1 more failed."), "{}", steps[0].reason);
-    assert_eq!(steps[0].commands.len(), 5);
+    assert_eq!(steps[0].commands.len(), 6);
 }
 
 #[test]

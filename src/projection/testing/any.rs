@@ -103,6 +103,7 @@ fn any_run_event() -> impl Strategy<Value = Event> {
             message: String::new(),
             message_for: None,
             lanes: Vec::new(),
+            retried: Vec::new(),
         }),
         (proptest::option::of(any_lane()), reason, any::<bool>())
             .prop_map(|(lane, reason, force)| Event::StopRequested { lane, reason, force }),

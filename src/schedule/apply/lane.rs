@@ -307,8 +307,9 @@ impl LaneState {
         self.agents.iter_mut().for_each(|worker| worker.excused = excused);
     }
 
-    /// Another life of the run: failures and blocks are tried again with a fresh count.
-    pub(super) fn revive(&mut self, has_checkpoint_gate: bool, at: Timestamp) {
+    /// Another life of the run: failures and blocks are tried again with a fresh count. `agent_first`: also where a gate
+    /// failed, which a resume runs again before an agent works.
+    pub(super) fn revive(&mut self, has_checkpoint_gate: bool, agent_first: bool, at: Timestamp) {
         // What it holds would be given to it again, and what it left unsaved would be saved.
         if self.is_skipped() {
             return;
@@ -333,7 +334,11 @@ impl LaneState {
             self.checkpoints.remove(&Stage::PrePr);
         }
         for (agent, worker) in self.agents.iter_mut().enumerate() {
-            worker.revive(has_checkpoint_gate, self.intake.has(agent));
+            let failed_gate = worker.gave_up_at_gate();
+            worker.revive();
+            if failed_gate && !agent_first {
+                worker.judge_again(has_checkpoint_gate, self.intake.has(agent));
+            }
         }
         // The tests judge what all agents brought: the agent that is to fix that is excused.
         if self.agents.iter().any(|worker| worker.excused && !worker.failed_in_task()) {

@@ -101,10 +101,10 @@ impl RunState {
     fn apply_to_run(&mut self, event: &Event, at: Timestamp) {
         match event {
             Event::RunStarted(started) => self.run_started(started, at),
-            Event::RunResumed { number, timeout, budget, message, message_for, lanes, .. } => {
+            Event::RunResumed { number, timeout, budget, message, message_for, lanes, retried, .. } => {
                 self.change_limits(*timeout, *budget);
-                self.run_resumed(*number, lanes, at);
-                self.hear(message, message_for.as_ref());
+                self.run_resumed(*number, (lanes, retried), at);
+                self.hear(message, message_for.as_ref().map_or(retried, std::slice::from_ref));
             }
             Event::StopRequested { reason, force, .. } => {
                 let earlier = self.stop.unwrap_or(StopState { reason: *reason, force: false });
@@ -156,8 +156,9 @@ impl RunState {
         started.options.budget = budget.unwrap_or(started.options.budget);
     }
 
-    /// Failed and blocked lanes get another chance: a resume says that something has changed.
-    fn run_resumed(&mut self, number: u32, lanes: &[LaneId], at: Timestamp) {
+    /// Failed and blocked lanes get another chance: a resume says that something has changed. Of the `retried` ones the
+    /// agents start before a gate that failed runs again.
+    fn run_resumed(&mut self, number: u32, (lanes, retried): (&[LaneId], &[LaneId]), at: Timestamp) {
         self.resumes = number;
         self.alive_since = Some(at);
         self.stop = None;
@@ -173,7 +174,7 @@ impl RunState {
             let plan = self.plan.lane(index);
             let lane = &mut self.lanes[index.at()];
             if lanes.is_empty() || lanes.contains(&plan.id) {
-                lane.revive(has_checkpoint_gate, at);
+                lane.revive(has_checkpoint_gate, retried.contains(&plan.id), at);
             } else {
                 lane.set_aside(plan);
                 // The lanes behind it in the queue go on; a resume lets it reach its last checkpoint again.
@@ -184,9 +185,9 @@ impl RunState {
         self.failed_before = self.indexes.failed();
     }
 
-    /// Keeps what was said at a resume for the agents of `lane`, or of all lanes.
-    fn hear(&mut self, message: &str, lane: Option<&LaneId>) {
-        let meant = |index: &LaneIndex| lane.is_none_or(|lane| self.plan.lane(*index).id == *lane);
+    /// Keeps what was said at a resume for the agents of `lanes`; empty: of all lanes.
+    fn hear(&mut self, message: &str, lanes: &[LaneId]) {
+        let meant = |index: &LaneIndex| lanes.is_empty() || lanes.contains(&self.plan.lane(*index).id);
         let meant: Vec<LaneIndex> = self.plan.indices().filter(meant).filter(|_| !message.is_empty()).collect();
         for index in meant {
             self.lanes[index.at()].remarks.push(message.to_owned());

@@ -268,7 +268,8 @@ impl AgentState {
     }
 
     /// Has the gate run again that the work did not pass, before anybody is paid to work on it: the user may have changed
-    /// the work, the plan, or what the gate needs.
+    /// the work, the plan, or what the gate needs. `has_checkpoint_gate`: the plan has a `checkpoint` gate; `is_in_lane`:
+    /// the agent's work is in the lane.
     pub(crate) fn judge_again(&mut self, has_checkpoint_gate: bool, is_in_lane: bool) {
         match self.restart {
             RestartFrom::Here if self.failed_in_task() => {
@@ -339,16 +340,15 @@ impl AgentState {
         }
     }
 
-    /// Another life of the run: what was given up is tried again with a fresh count. `has_checkpoint_gate`: the plan has a
-    /// `checkpoint` gate; `is_in_lane`: the agent's work is in the lane.
-    pub(crate) fn revive(&mut self, has_checkpoint_gate: bool, is_in_lane: bool) {
+    pub(crate) fn gave_up_at_gate(&self) -> bool {
+        matches!(&self.step, AgentStep::GaveUp(failure) if failure.kind == FailureKind::Gate)
+    }
+
+    /// Another life of the run: what was given up is tried again with a fresh count.
+    pub(crate) fn revive(&mut self) {
         self.setup.retry();
         self.unkept = None;
         match &self.step {
-            AgentStep::GaveUp(failure) if failure.kind == FailureKind::Gate => {
-                self.restart_work(self.task);
-                self.judge_again(has_checkpoint_gate, is_in_lane);
-            }
             AgentStep::GaveUp(_) | AgentStep::Blocked(_) => self.restart_work(self.task),
             _ => {}
         }

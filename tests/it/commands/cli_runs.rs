@@ -350,6 +350,7 @@ fn a_watched_run_is_shown_until_it_ends() {
         message: String::new(),
         message_for: None,
         lanes: Vec::new(),
+        retried: Vec::new(),
     });
     objects.wait_for("\"resumes\":7");
     run.say(Event::Noted { lane: None, message: "hear, hear".into() });

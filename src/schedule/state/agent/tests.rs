@@ -120,16 +120,18 @@ fn who_waited_for_a_retry_gives_up_and_another_life_begins_anew() {
     agent.give_up();
     assert_eq!((&agent.step, agent.phase), (&AgentStep::GaveUp(failure(FailureKind::Crash)), AgentPhase::Abandoned));
     agent.retries = 2;
-    agent.revive(true, true);
+    agent.revive();
     assert_eq!((agent.step, agent.retries, agent.task), (AgentStep::Ready, 0, 3));
     let revived = |step| {
         let mut agent = AgentState { step, past: vec![past(Some(task("1")), "x")], ..far() };
-        agent.revive(true, true);
+        agent.revive();
         agent.step
     };
     assert_eq!(revived(AgentStep::Blocked("why".into())), AgentStep::Ready);
-    assert_eq!(revived(AgentStep::GaveUp(failure(FailureKind::Gate))), AgentStep::Committing);
+    assert_eq!(revived(AgentStep::GaveUp(failure(FailureKind::Gate))), AgentStep::Ready);
     assert_eq!(revived(AgentStep::Done), AgentStep::Done);
+    let at_gate = |kind| AgentState { step: AgentStep::GaveUp(failure(kind)), ..far() }.gave_up_at_gate();
+    assert!(at_gate(FailureKind::Gate) && !at_gate(FailureKind::Crash));
 }
 
 #[test]
