@@ -12,7 +12,7 @@ use super::{Context, ExitStatus, Hint, Result};
 use crate::fs::atomic;
 use crate::model::text::shell_line;
 use crate::model::{LaneId, PhaseId, PlanFormat};
-use crate::plan::{Diagnostic, ReadOptions};
+use crate::plan::{Diagnostic, ReadOptions, starter_prompt};
 use crate::settings::{Layer, Settings};
 
 /// What the plan is to say.
@@ -40,7 +40,13 @@ pub(super) fn run(context: &Context, arguments: &NewPlan) -> Result<ExitStatus> 
             test: arguments.test.clone(),
         }
     };
-    atomic::rewrite(&path, valid_text(&settings, &answers)?.as_bytes())?;
+    for warning in check(&settings, &answers)? {
+        context.printer.warning(&warning.message, warning.help.as_slice());
+    }
+    if let Err(error) = context.main_worktree() {
+        context.printer.warning(error, &["lanekeeper runs plans in a git repository; create one: git init".to_owned()]);
+    }
+    atomic::rewrite(&path, plan_text(&answers, starter_prompt).as_bytes())?;
     let file = arguments.file.display().to_string();
     context.printer.out(format!(
         "Wrote {file}. Write the prompts, then:\n  {}\n  {}\n",
@@ -50,13 +56,14 @@ pub(super) fn run(context: &Context, arguments: &NewPlan) -> Result<ExitStatus> 
     Ok(ExitStatus::Done)
 }
 
-/// The plan's text. Its faults have no place, because the file is not written yet.
-fn valid_text(settings: &Settings, answers: &Answers) -> Result<String> {
-    let text = plan_text(answers);
+/// The warnings about the plan, once its prompts are written. Its faults have no place, because the file is not written
+/// yet.
+fn check(settings: &Settings, answers: &Answers) -> Result<Vec<Diagnostic>> {
+    let text = plan_text(answers, str::to_owned);
     let reading =
         PlanText::of(Path::new("/plan.toml"), &text).read(settings, &ReadOptions::default(), Some(PlanFormat::Toml));
     if reading.plan.is_some() {
-        return Ok(text);
+        return Ok(reading.diagnostics);
     }
     let errors: Vec<Diagnostic> = reading.diagnostics.into_iter().filter(Diagnostic::is_error).collect();
     let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
@@ -112,11 +119,11 @@ fn asked(context: &Context, settings: &Settings, runner: &str) -> Result<Answers
     }
     let mut answers = Answers { phase, lanes: lanes(&names)?, runner: runner.to_owned(), test: None };
     answers.runner = ask(context, "Runner of the agents", runner, |name| {
-        valid_text(settings, &Answers { runner: name.to_owned(), ..answers.clone() }).map(|_| name.to_owned())
+        check(settings, &Answers { runner: name.to_owned(), ..answers.clone() }).map(|_| name.to_owned())
     })?;
     answers.test = ask(context, "Command that must pass before a lane is merged, or nothing", "", |line| {
         let test = Some(line.to_owned()).filter(|line| !line.is_empty());
-        valid_text(settings, &Answers { test: test.clone(), ..answers.clone() }).map(|_| test)
+        check(settings, &Answers { test: test.clone(), ..answers.clone() }).map(|_| test)
     })?;
     Ok(answers)
 }
@@ -140,8 +147,9 @@ fn ask<T>(context: &Context, question: &str, proposed: &str, accept: impl Fn(&st
     }
 }
 
-/// An id for each name; without names one lane.
+/// An id for each name, which commas separate, too; without names one lane.
 fn lanes(names: &[String]) -> Result<Vec<(String, String)>> {
+    let names: Vec<&str> = names.iter().flat_map(|name| name.split_terminator(',')).map(str::trim).collect();
     if names.is_empty() {
         return Ok(vec![("SL-1".to_owned(), "First lane".to_owned())]);
     }
@@ -154,7 +162,7 @@ fn lanes(names: &[String]) -> Result<Vec<(String, String)>> {
         if lanes.iter().any(|(known, _)| *known == id) {
             return Err(ExitStatus::Usage.error(format!("two lanes would have the id `{id}`")));
         }
-        lanes.push((id, name.clone()));
+        lanes.push((id, name.to_owned()));
     }
     Ok(lanes)
 }
@@ -173,19 +181,22 @@ fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
 }
 
-fn plan_text(answers: &Answers) -> String {
+/// `prompt`: of a lane with that name.
+fn plan_text(answers: &Answers, prompt: impl Fn(&str) -> String) -> String {
     let test = match &answers.test {
         Some(test) => format!("tests = [{}]    # must pass before a lane is merged\n", quoted(test)),
         None => "# tests = [\"make test\"]    # must pass before a lane is merged\n".to_owned(),
     };
     let head = format!(
-        "# A plan for `lanekeeper run`. Every key: docs/plans.md, and `lanekeeper plan schema` for editors.\n\
+        "# A plan for `lanekeeper run`. Every key: `lanekeeper plan schema`, also for editors, and\n\
+         # lanekeeper-plan(5), which `lanekeeper man --dir DIR` writes.\n\
          phase = {}\n\
          # base_branch = \"main\"    # default: the branch that is checked out\n\
          # max_parallel = 4        # agents at once\n\
          # merge = \"squash\"        # or rebase, ff, pr, none; default: a merge commit\n\n\
          [defaults]                # for every lane that does not say otherwise\n\
-         runner = {}\n{test}\
+         runner = {}\n\
+         # command = 'my-agent --prompt-file \"$LANEKEEPER_PROMPT_FILE\"'    # in place of a runner\n{test}\
          # approval = [\"changes\"]  # wait for a person before the merge\n\n\
          # [gates]\n\
          # final = [\"make test\"]   # after the last lane, on the integration branch\n",
@@ -202,7 +213,7 @@ fn plan_text(answers: &Answers) -> String {
             quoted(id),
             quoted(name),
             quoted(&format!("src/{id}/**")),
-            quoted(&format!("Describe here what `{name}` is to do, and how one sees that it is done."))
+            quoted(&prompt(name))
         )
     });
     head + &lanes.collect::<String>()

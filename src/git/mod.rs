@@ -61,4 +61,4 @@ pub(crate) use worktree::nearby::Surrounding;
 pub use worktree::pool::{Checkout, Kept, Mode, Pool};
 pub use worktree::repair::ClaimFound;
 pub(crate) use worktree::repair::Lost;
-pub use worktree::update::{adopt_head, is_half_updated, set_worktree_to};
+pub use worktree::update::{adopt_head, head_that_continues, is_half_updated, set_worktree_to};

@@ -8,6 +8,9 @@ use crate::event::{Event, LaneStage};
 use crate::model::Approval;
 use crate::projection::testing::*;
 
+#[path = "width_tests.rs"]
+mod widths;
+
 /// A writer whose text can be read while somebody owns it.
 #[derive(Clone, Default)]
 struct Page(Rc<RefCell<Vec<u8>>>);

@@ -40,7 +40,8 @@ impl<'h> LaneSummary<'h> {
     pub(crate) fn of(history: &'h RunHistory, lane: &'h LaneHistory, until: Timestamp) -> Self {
         let waiting_for = history.waiting_for(lane);
         let note = note(history, lane, waiting_for.as_ref(), until);
-        let link = lane.workplace.worktree.as_ref().and_then(|_| history.run.link(&lane.id, None));
+        let place = lane.workplace.worktree.as_ref().filter(|_| !lane.is_cleaned);
+        let link = place.and_then(|_| history.run.link(&lane.id, None));
         let worktree = link.map(|link| link.to_string_lossy().into_owned());
         Self { lane, elapsed: history.lane_elapsed(lane, until), waiting_for, note, worktree, said: String::new() }
     }

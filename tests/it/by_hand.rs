@@ -199,6 +199,19 @@ fn a_fix_on_another_branch_is_merged_if_it_continues_the_lanes() {
 }
 
 #[test]
+fn a_head_that_does_not_continue_the_lanes_branch_is_refused_once_with_what_to_do() {
+    let env = red();
+    in_worktree(&env, "A", &format!("git switch --quiet --detach main; {COMMIT_FIX}"));
+    for arguments in [[].as_slice(), &["--on-conflict", "override"]] {
+        let refused = env.resume(arguments).exits(5).says(&["A: "]).hints("switch lane/P1/A && git -C");
+        assert!(!refused.stderr.contains("to save the changes and continue"), "{}", refused.stderr);
+    }
+    in_worktree(&env, "A", "git switch --quiet lane/P1/A && git merge --quiet 'HEAD@{1}'");
+    env.resume(&[]).exits(0);
+    assert!(env.holds("main", "fix.txt") && env.holds("main", "a.txt"));
+}
+
+#[test]
 fn a_repository_within_the_work_is_refused_before_git_keeps_only_its_commit() {
     let env = red();
     in_worktree(

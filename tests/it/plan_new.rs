@@ -4,12 +4,20 @@ use std::process::Command;
 
 use crate::support::{Terminal, TestEnv};
 
+/// Writes the prompts of the starter `file`.
+fn write_prompts(env: &TestEnv, file: &str) {
+    let starter = env.read(&format!("repo/{file}"));
+    assert!(starter.contains("Describe here what"), "{starter}");
+    env.write(&format!("repo/{file}"), starter.replace("Describe here what", "Do what"));
+}
+
 #[test]
 fn the_plan_is_valid_and_says_what_the_flags_say() {
     let env = TestEnv::new();
     let lanes = ["--lane", "Ledger schema", "--lane", "SL-API", "--phase", "P7"];
     let flags = ["--runner", "codex", "--test", "make \"test\""];
     env.lanekeeper(&[&["plan", "new", "new.toml"], lanes.as_slice(), &flags].concat()).exits(0);
+    write_prompts(&env, "new.toml");
     let shown = env.lanekeeper(&["plan", "show", "new.toml", "--format", "json"]).exits(0).json();
     assert_eq!(shown["phase"], "P7");
     let ids: Vec<_> = shown["lanes"].as_array().expect("lanes").iter().map(|it| it["lane"]["id"].clone()).collect();
@@ -23,6 +31,10 @@ fn the_plan_is_valid_and_says_what_the_flags_say() {
         all.replace("# final", "final").replace("# merge", "merge").replace("# max_", "max_").replace("# owns", "owns");
     env.write("repo/all.toml", all.replace("# approval", "approval"));
     env.lanekeeper(&["plan", "check", "all.toml"]).exits(0);
+    let own = env.read("repo/new.toml").replace("runner = ", "# runner = ").replace("# command", "command");
+    env.write("repo/own.toml", own);
+    let own = env.lanekeeper(&["plan", "show", "own.toml", "--format", "json"]).exits(0).stdout;
+    assert!(own.contains("my-agent --prompt-file"), "{own}");
 }
 
 #[test]
@@ -30,12 +42,60 @@ fn without_a_terminal_nothing_is_asked_and_nothing_replaced() {
     let env = TestEnv::new();
     let told = env.lanekeeper(&["plan", "new"]).exits(0);
     assert!(told.stdout.contains("lanekeeper run plan.toml"), "{}", told.stdout);
+    write_prompts(&env, "plan.toml");
     env.lanekeeper(&["plan", "check", "plan.toml"]).exits(0);
     let before = env.read("repo/plan.toml");
     env.lanekeeper(&["plan", "new", "--phase", "P2"]).exits(2).says(&["exists already"]).hints("--force");
     assert_eq!(env.read("repo/plan.toml"), before);
     env.lanekeeper(&["plan", "new", "--phase", "P2", "--force"]).exits(0);
     assert!(env.read("repo/plan.toml").contains("phase = \"P2\""));
+}
+
+#[test]
+fn no_agent_starts_with_the_prompt_of_the_starter() {
+    let env = TestEnv::new();
+    env.lanekeeper(&["plan", "new", "new.toml", "--lane", "A", "--runner", "codex"]).exits(0);
+    for arguments in [["plan", "check", "new.toml"].as_slice(), &["run", "new.toml"]] {
+        let refused = env.lanekeeper(arguments).exits(2).says(&["the prompt that `lanekeeper plan new` wrote"]);
+        assert!(refused.stderr.contains("new.toml:"), "{}", refused.stderr);
+    }
+    let prompt = env.read("repo/new.toml").lines().last().expect("a prompt").replace("prompt = ", "");
+    env.write("repo/work.txt", prompt.trim_matches('"'));
+    env.write(
+        "repo/file.toml",
+        "phase = \"P1\"\n[[lane]]\nid = \"A\"\nrunner = \"codex\"\nprompt_file = \"work.txt\"\n",
+    );
+    env.lanekeeper(&["plan", "check", "file.toml"]).exits(2).says(&["the prompt that `lanekeeper plan new` wrote"]);
+}
+
+#[test]
+fn commas_separate_lanes_and_ids_that_differ_by_case_are_warned_of() {
+    let env = TestEnv::new();
+    env.lanekeeper(&["plan", "new", "a.toml", "--lane", "add,sub, read me,", "--lane", "b"]).exits(0);
+    let ids = |file: &str| {
+        let text = env.read(file);
+        text.lines().filter(|line| line.starts_with("id = ")).map(|line| line[5..].replace('"', "")).collect::<Vec<_>>()
+    };
+    assert_eq!(ids("repo/a.toml"), ["add", "sub", "read-me", "b"]);
+    let told = env.lanekeeper(&["plan", "new", "b.toml", "--lane", "a,A"]).exits(0);
+    assert!(told.stderr.contains("`a` and `A` differ by case only"), "{}", told.stderr);
+    assert_eq!(ids("repo/b.toml"), ["a", "A"]);
+}
+
+#[test]
+fn outside_of_a_repository_a_plan_is_written_with_a_warning() {
+    let env = TestEnv::new();
+    let told = env.lanekeeper(&["plan", "new"]).exits(0);
+    assert_eq!(told.stderr, "");
+    std::fs::create_dir(env.path("scratch/none")).expect("a directory");
+    let place = env.path("scratch/none");
+    let told = env.lanekeeper_with(&["plan", "new"], |command| command.current_dir(&place)).exits(0);
+    assert!(
+        told.stderr.contains("warning: ") && told.stderr.contains("not inside a git repository"),
+        "{}",
+        told.stderr
+    );
+    assert!(told.stderr.contains("git init") && env.path("scratch/none/plan.toml").exists(), "{}", told.stderr);
 }
 
 #[test]

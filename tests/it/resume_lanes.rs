@@ -85,6 +85,24 @@ fn lanes_that_are_set_aside_are_not_begun_and_can_be_resumed() {
     assert!(["a.txt", "b.txt", "w.txt"].iter().all(|file| env.holds("main", file)));
 }
 
+/// A merge that a crash kept from the run log is no commit of the user's, also once other lanes ended the run.
+#[test]
+fn a_step_that_a_crash_interrupted_is_no_change_by_hand_once_another_lane_was_resumed() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\ncommand = 'echo a > a.txt'\n\
+         [[lane]]\nid = \"B\"\ncommand = 'wait-for go; echo b > b.txt'\n",
+    );
+    let plan = env.path("plan.toml");
+    let run = ["run", plan.to_str().expect("UTF-8"), "--max-parallel", "2", "--run-id", RUN];
+    env.lanekeeper_with(&run, |command| command.env("LANEKEEPER_CRASH_POINT", "after_merge_agent:1")).exits(137);
+    env.write("scratch/go", "");
+    env.lanekeeper(&["resume", "--lane", "B"]).exits(0);
+    let resumed = env.resume(&[]).exits(0);
+    assert!(!resumed.stderr.contains("kept as"), "{}", resumed.stderr);
+    assert!(["a.txt", "b.txt"].iter().all(|file| env.holds("main", file)));
+}
+
 #[test]
 fn an_answer_is_shown_until_its_lane_is_resumed() {
     let env = TestEnv::new();

@@ -38,6 +38,23 @@ fn every_agent_has_a_worktree_of_its_own() {
 }
 
 #[test]
+fn the_status_names_the_links_to_the_worktrees_by_lane() {
+    let env = TestEnv::new();
+    env.plan(
+        "[[lane]]\nid = \"A\"\nretries = 0\ncommand = 'exit 1'\n[[lane]]\nid = \"B\"\ncommand = 'echo b > b.txt'\n",
+    );
+    env.execute(&[]).exits(1);
+    let status = env.lanekeeper(&["status", "--format", "json"]).exits(0).json();
+    let link = PathBuf::from(status["lanes"][0]["worktree"].as_str().expect("a link"));
+    assert!(link.ends_with("r1/A/code") && link.is_symlink(), "{}", link.display());
+    assert_eq!(
+        link.canonicalize().expect("a worktree"),
+        env.path(env.lanekeeper(&["path", "A"]).stdout.trim()).canonicalize().unwrap()
+    );
+    assert!(link.join(".git").exists() && status["lanes"][1]["worktree"].is_null(), "{status}");
+}
+
+#[test]
 fn agents_share_the_lanes_worktree_where_they_are_alone_in_their_round() {
     let places = places("auto");
     assert_eq!(places, [places[0].clone(), places[0].clone(), places[0].clone()]);

@@ -331,7 +331,7 @@ fn rests(state: &RunState, lane: LaneIndex) -> bool {
         None => lane_state.is_parked(plan) || state.finished().is_some(),
     };
     let has_place = lane_state.worktree().is_some() && !lane_state.is_merged();
-    rests && has_place && lane_state.is_quiet() && !lane_state.is_worked_on(plan, None)
+    rests && has_place && lane_state.is_quiet() && !lane_state.is_interrupted() && !lane_state.is_worked_on(plan, None)
 }
 
 /// Whether there is something to roll back in the lane.

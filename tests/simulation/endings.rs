@@ -53,13 +53,13 @@ impl Simulation {
         Ok(())
     }
 
-    /// A lane that is over has one pull request, for its head, unless it changed nothing; and nobody moved the
-    /// integration branch for it.
+    /// A lane that is over has one pull request, for its head, unless it changed nothing: then it has none, or the one
+    /// from before a rollback as that was. And nobody moved the integration branch for it.
     fn check_proposal(&self, lane: LaneIndex, over: bool) -> Result<(), String> {
         let (state, id) = (self.run_loop.state().lane(lane), &self.world.plan.lane(lane).id);
         let changed = state.head() != state.base();
         match self.world.pulls.get(&lane) {
-            Some((1, head)) if !over || state.head() == Some(head) => {}
+            Some((1, head)) if !over || !changed || state.head() == Some(head) => {}
             Some((count, _)) => return Err(format!("{id} has {count} pull requests, not one for its head")),
             None if over && changed => return Err(format!("{id} is over and has no pull request")),
             None => {}

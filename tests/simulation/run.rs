@@ -101,6 +101,10 @@ const SLOW: i64 = 300;
 
 const MAX_PARALLEL: u32 = 3;
 
+/// After so many resumes people answer while the run continues: each resume gives failed lanes fresh retries, so that two
+/// lanes that keep failing could make people answer and resume without end.
+const PATIENCE: u32 = 50;
+
 pub fn simulate(seed: u64, crashes: u32, bug: Option<Bug>) -> Result<Ending, String> {
     let mut dice = Dice::new(seed);
     let plan = Arc::new(random_plan(&mut dice));
@@ -149,7 +153,7 @@ impl Simulation {
         if self.world.dice.roll(self.busy) == 0 {
             self.world.let_user_act();
         }
-        if self.answered_live {
+        if self.answered_live || self.run_loop.state().resumes() > PATIENCE {
             self.answer_people()?;
         }
         self.pass_time()?;

@@ -7,9 +7,9 @@ use super::locked_run::LockedRun;
 use super::request::Adoption;
 use crate::cli::runs::require_plan;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result, now};
-use crate::event::{Event, LaneStage, SnapshotReason};
+use crate::event::{Event, LaneStage, SnapshotReason, Worktree};
 use crate::executor::{Executor, ExecutorError, Keeping};
-use crate::git::{self, Publication, Snapshot};
+use crate::git::{self, GitError, Publication, Snapshot};
 use crate::model::text::{listed, shell_line};
 use crate::model::{LaneId, Plan, RunId};
 use crate::projection::RunHistory;
@@ -56,6 +56,9 @@ pub(super) fn settle(
         printer.warning(&undone.message, &[]);
         events.push(Event::Noted { lane: Some(undone.lane), message: undone.message });
     }
+    for change in found.changes.iter().filter(|change| !change.is_worked_on) {
+        refuse_astray(within, &locked.plan, change)?;
+    }
     let asked: Vec<&ExternalChange> = found.changes.iter().filter(|change| change.needs_consent()).collect();
     if refuses && !asked.is_empty() {
         return Err(refusal(run, &locked.plan, &asked));
@@ -78,6 +81,21 @@ pub(super) fn settle(
     // Only now: a worktree that is locked again holds what is recorded, not what was changed.
     events.extend(executor.repair_all(&locked.state));
     Ok(Settled { moved, events })
+}
+
+/// Refuses a head that does not continue the lane's branch and is not on it: it cannot be taken in, whatever the user
+/// agrees to.
+fn refuse_astray(within: &RepositoryContext<'_>, plan: &Plan, change: &ExternalChange) -> Result<()> {
+    let Worktree { path, branch, .. } = &change.worktree;
+    let Err(error) = git::head_that_continues(&within.repository, path, branch) else { return Ok(()) };
+    let GitError::Astray { head, .. } = &error else { return Ok(()) };
+    let place = path.to_string_lossy();
+    let switch = shell_line(["git", "-C", &place, "switch", branch]);
+    let merge = shell_line(["git", "-C", &place, "merge", head.short()]);
+    Err(ExitStatus::ExternalChanges
+        .error(format!("{}: {error}", change.whose(plan)))
+        .hint(format!("to add what is checked out to the lane: {switch} && {merge}"))
+        .hint(format!("to continue without it: {switch}")))
 }
 
 /// Refuses to approve changes that a person added to since the lane's tests and reviewers judged it.

@@ -6,7 +6,7 @@ use crate::fs::{atomic, regular_file};
 use crate::git::command::{Git, GitError, ProgramError, Result, path_text};
 use crate::git::fast::durable;
 use crate::git::history::{move_branch, remove_dead_locks};
-use crate::git::query::refuse_operation;
+use crate::git::query::{Head, refuse_operation};
 use crate::git::repo::{Repository, branch_reference, git_directory, holding_worktree};
 use crate::model::CommitId;
 
@@ -22,16 +22,11 @@ const UPDATE: &str = "lanekeeper.update";
 pub fn adopt_head(repository: &Repository, worktree: &Path, branch: &str) -> Result<CommitId> {
     refuse_operation(worktree)?;
     holding_worktree(worktree, |lock| {
-        let head = repository.head_at(worktree)?;
+        let (head, tip) = head_that_continues(repository, worktree, branch)?;
         if head.branch.as_deref() == Some(branch) {
             return Ok(head.commit);
         }
         remove_dead_locks(worktree)?;
-        let tip =
-            repository.branch_commit(branch)?.ok_or_else(|| GitError::BranchMissing { branch: branch.to_owned() })?;
-        if !repository.is_ancestor(&tip, &head.commit)? {
-            return Err(head.astray(worktree, branch));
-        }
         if let Some(place) = repository.where_checked_out(branch)? {
             return Err(GitError::BranchInTheWay { branch: branch.to_owned(), place: Some(place) });
         }
@@ -42,6 +37,23 @@ pub fn adopt_head(repository: &Repository, worktree: &Path, branch: &str) -> Res
         git.args(["symbolic-ref", "-m", "lanekeeper: back to the branch", "HEAD", &full]).run()?;
         Ok(head.commit)
     })
+}
+
+/// The head of `worktree`, and the tip of `branch`, which is checked out there or continued by the head.
+///
+/// # Errors
+/// [`GitError::Astray`] when the head does not continue the branch, [`GitError::BranchMissing`].
+pub fn head_that_continues(repository: &Repository, worktree: &Path, branch: &str) -> Result<(Head, CommitId)> {
+    let head = repository.head_at(worktree)?;
+    if head.branch.as_deref() == Some(branch) {
+        let tip = head.commit.clone();
+        return Ok((head, tip));
+    }
+    let tip = repository.branch_commit(branch)?.ok_or_else(|| GitError::BranchMissing { branch: branch.to_owned() })?;
+    match repository.is_ancestor(&tip, &head.commit)? {
+        true => Ok((head, tip)),
+        false => Err(head.astray(worktree, branch)),
+    }
 }
 
 /// Brings `worktree` up to `to`, after its `branch` was moved there from `from` by a merge made elsewhere. Untracked

@@ -9,7 +9,8 @@ use crate::model::{Agent, AgentName, CommandLine, Round, Task, TaskId, TaskKind,
 use crate::plan::Fallbacks;
 use crate::plan::draft::{AgentDraft, LaneDraft, PromptDraft, TaskDraft};
 use crate::plan::faults::{Faults, quoted};
-use crate::plan::source_text::{At, value};
+use crate::plan::source_text::{At, Span, value};
+use crate::plan::starter::is_starter_prompt;
 
 pub(in crate::plan) type Load<'a> = dyn Fn(&str) -> Result<String, String> + 'a;
 
@@ -176,10 +177,19 @@ fn prompt(draft: &PromptDraft, context: &Context<'_>) -> Option<String> {
             context.faults.error_with(file.span, "`prompt` and `prompt_file` exclude each other", "keep one of them");
             None
         }
-        (Some(text), None) => Some(text.value.clone()),
-        (None, Some(file)) => load_prompt(file, context),
+        (Some(text), None) => Some(written(text.value.clone(), text.span, context)),
+        (None, Some(file)) => load_prompt(file, context).map(|text| written(text, file.span, context)),
         (None, None) => None,
     }
+}
+
+/// The prompt, which the user has written: an agent that gets the one of `plan new` costs money for nothing.
+fn written(prompt: String, span: Span, context: &Context<'_>) -> String {
+    if is_starter_prompt(&prompt) {
+        let help = "write what the agent is to do, and how it can see that it is done";
+        context.faults.error_with(span, "this is still the prompt that `lanekeeper plan new` wrote", help);
+    }
+    prompt
 }
 
 fn load_prompt(file: &At<String>, context: &Context<'_>) -> Option<String> {

@@ -82,7 +82,7 @@ pub struct LaneHistory {
     /// The integration branch after the lane's merge.
     pub merge_commit: Option<CommitId>,
     pub pull_request: Option<PullRequest>,
-    pub(super) is_cleaned: bool,
+    pub(in crate::projection) is_cleaned: bool,
     /// What was kept at cleanup or rollback, each with the reason.
     pub kept: Vec<String>,
     /// When git worked for it.

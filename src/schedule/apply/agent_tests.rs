@@ -75,3 +75,31 @@ fn work_is_refused_that_is_not_the_agents_own_or_not_there() {
     let reads_only = Lane { ownership: OwnershipRule::Nothing, ..plain() };
     assert_eq!(committed(&[], reads_only), AgentStep::Snapshotting);
 }
+
+#[test]
+fn a_resume_does_not_change_the_level_of_a_retry_whose_start_is_decided() {
+    let mut plan = Lane { retries: 2, ..plain() };
+    plan.agents.push(plan.agents[0].clone());
+    let failure = Failure::new(FailureKind::Crash, "why");
+    let mut state = LaneState::new(&plan, 0);
+    let failed = &mut state.agents[0];
+    failed.remember(Some(&plan.agents[0].tasks[0].id), &failure);
+    failed.retries = 2;
+    failed.step = AgentStep::Salvaging(SnapshotReason::Failure, Some(failure));
+    failed.restart = RestartFrom::LastGood;
+    state.agents[1].excused = true;
+    state.revive(true, Timestamp::from_unix_millis(0));
+    assert_eq!(state.next_level(&plan, 0), Some(RetryLevel::Rollback));
+}
+
+#[test]
+fn a_lane_that_is_set_aside_after_a_crash_is_interrupted_until_it_goes_on() {
+    let plan = plain();
+    let mut state = LaneState::new(&plan, 0);
+    state.set_aside(&plan, true);
+    state.set_aside(&plan, false);
+    assert!(state.is_interrupted());
+    state.revive(false, Timestamp::from_unix_millis(0));
+    state.set_aside(&plan, false);
+    assert!(!state.is_interrupted());
+}

@@ -304,7 +304,8 @@ impl LaneState {
     }
 
     pub(super) fn excuse_all(&mut self, excused: bool) {
-        self.agents.iter_mut().for_each(|worker| worker.excused = excused);
+        let free = self.agents.iter_mut().filter(|worker| !worker.waits_for_retry_in_task());
+        free.for_each(|worker| worker.excused = excused);
     }
 
     /// Another life of the run: failures and blocks are tried again with a fresh count. `agent_first`: also where a gate
@@ -324,6 +325,7 @@ impl LaneState {
         // What was lost with the machine says nothing of the work, however often that happens.
         self.in_vain.forget_all();
         self.stopping = None;
+        self.interrupted = false;
         self.failure = None;
         self.proposal.out = None;
         self.clock.restart(at);
@@ -347,9 +349,11 @@ impl LaneState {
     }
 
     /// It stays as it is while others go on: what has not ended and does not wait for the user counts as stopped.
-    pub(super) fn set_aside(&mut self, plan: &Lane) {
+    /// `crashed`: the run had not ended.
+    pub(super) fn set_aside(&mut self, plan: &Lane, crashed: bool) {
         if self.end.is_none() && self.merged().is_none() && !self.is_parked(plan) {
             self.stopping = Some(false);
+            self.interrupted |= crashed;
         }
     }
 

@@ -162,6 +162,7 @@ impl RunState {
         self.resumes = number;
         self.alive_since = Some(at);
         self.stop = None;
+        let crashed = self.finished().is_none();
         self.unfinish();
         self.final_gate.retry();
         self.final_in_vain.forget_all();
@@ -176,7 +177,7 @@ impl RunState {
             if lanes.is_empty() || lanes.contains(&plan.id) {
                 lane.revive(has_checkpoint_gate, retried.contains(&plan.id), at);
             } else {
-                lane.set_aside(plan);
+                lane.set_aside(plan, crashed);
                 // The lanes behind it in the queue go on; a resume lets it reach its last checkpoint again.
                 self.merge_queue.retain(|&queued| queued != index);
             }

@@ -161,6 +161,12 @@ impl AgentState {
         self.past.last().is_some_and(|failure| failure.task.is_some())
     }
 
+    /// Whether it failed within a task and no retry is planned yet. From where that starts is decided already, so the level
+    /// that belongs to it must not change.
+    pub(crate) fn waits_for_retry_in_task(&self) -> bool {
+        matches!(self.step, AgentStep::Salvaging(_, Some(_)) | AgentStep::Failed(_)) && self.failed_in_task()
+    }
+
     /// Whether it failed in the same way so often that trying the same again is hopeless.
     pub(crate) fn fails_alike(&self) -> bool {
         let last: Vec<&PastFailure> = self.past.iter().rev().take(ALIKE).collect();

@@ -46,6 +46,8 @@ pub struct LaneState {
     pub(in crate::schedule) running: BTreeSet<JobId>,
     /// It was asked to stop, perhaps by force; nothing new begins in it.
     pub(in crate::schedule) stopping: Option<bool>,
+    /// It was left out of a resume after a crash: a step of it may be done and not recorded.
+    pub(in crate::schedule) interrupted: bool,
     /// A failure that was noted for the lane and has not been acted upon.
     pub(in crate::schedule) failure: Option<Failure>,
     pub(in crate::schedule) rolling_back: bool,
@@ -256,6 +258,11 @@ impl LaneState {
     /// Whether it was asked to stop and nothing of it is left running.
     pub fn is_stopped(&self) -> bool {
         self.stopping.is_some() && self.is_quiet()
+    }
+
+    /// Whether a step of it may be done and not recorded, although the run has ended since.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted
     }
 
     /// Whether no agent of it is at work and nothing that one did waits to be judged, committed, kept or merged. An

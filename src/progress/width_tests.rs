@@ -1,0 +1,69 @@
+//! What is drawn fits every terminal, and the cells of a table stand below each other.
+
+use super::*;
+use crate::model::{Failure, FailureKind};
+use crate::projection::cells::width;
+use crate::projection::ending::ending;
+use crate::projection::summary::{Summary, SummaryContext};
+
+const WIDTHS: [u16; 4] = [40, 60, 80, 120];
+
+const LANES: [&str; 5] = ["SL-1", "SL-AUTHENTICATION", "SL-3", "SL-4", "SL-5"];
+
+/// One lane merged, one failed for a long reason, two at work; the last one waits.
+fn story() -> Story {
+    let why = "the connection to the database was refused by the server ".repeat(4);
+    let failure = Failure::new(FailureKind::Crash, why);
+    let story = Story::begun().opened("SL-1", 1).merged("SL-1", 'd').opened("SL-AUTHENTICATION", 1);
+    let story = story.then(Event::LaneFailed { lane: lane("SL-AUTHENTICATION"), failure });
+    let story = story.opened("SL-3", 2).job(&attempt("SL-3", "engineer", 1));
+    story.opened("SL-4", 3).retried("SL-4", 1, 3).job(&attempt("SL-4", "engineer", 2))
+}
+
+fn status(history: &RunHistory, story: &Story, width: u16) -> String {
+    let program = program();
+    let summary = Summary::of(history, SummaryContext { now: story.now(), program: &program, held: true });
+    summary.render(width.into(), Styles::plain())
+}
+
+fn end(story: Story, width: u16) -> String {
+    let story = story.finished(crate::event::RunOutcome::Failed, 1);
+    let (history, program) = (view_of(&LANES).after(&story.records), program());
+    let summary = Summary::of(&history, SummaryContext { now: story.now(), program: &program, held: false });
+    ending(&summary, &program, width.into(), Styles::plain())
+}
+
+/// Commands are not cut: they are there to be copied.
+fn assert_fits(text: &str, columns: u16) {
+    for line in text.lines().filter(|line| !line.trim_start().starts_with("lanekeeper")) {
+        assert!(width(line) <= columns.into(), "wider than {columns}: {line}\n{text}");
+    }
+}
+
+/// `word` begins in the same column of every row that has one of `words`.
+fn assert_below_each_other(rows: &[&str], words: &[&str]) {
+    let begins = |row: &&str| words.iter().find_map(|word| row.find(&format!("  {word}"))).map(|at| width(&row[..at]));
+    let places: Vec<usize> = rows.iter().filter_map(begins).collect();
+    assert_eq!(places.len(), rows.len(), "{words:?} in every row: {rows:#?}");
+    assert!(places.iter().all(|place| *place == places[0]), "{words:?}: {rows:#?}");
+}
+
+#[test]
+fn at_every_width_nothing_is_too_wide_and_tables_are_aligned() {
+    let states = ["state", "merged", "failed", "running", "waiting"];
+    for columns in WIDTHS {
+        let history = view_of(&LANES).after(&story().records);
+        let text = status(&history, &story(), columns);
+        assert_fits(&text, columns);
+        let rows: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("lane ")).collect();
+        let rows = &rows[..=LANES.len()];
+        assert_below_each_other(rows, &states);
+        assert_fits(&end(story(), columns), columns);
+        let screen = Screen::new(24, columns);
+        let block = live(screen.clone(), &screen).picture(&history, story().now(), (24, columns.into()));
+        assert_fits(&block.join("\n"), columns);
+        let at_work: Vec<&str> = block.iter().map(String::as_str).filter(|line| line.contains("running")).collect();
+        assert_eq!(at_work.len(), 2, "{block:#?}");
+        assert_below_each_other(&at_work, &states);
+    }
+}
