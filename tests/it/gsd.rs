@@ -190,7 +190,7 @@ fn a_plan_that_changed_is_refused_with_what_changed() {
     env.write(&path, text.replace("depends_on: [\"01\"]", "depends_on: [\"01\", \"02\"]"));
     env.lanekeeper(&["resume", "r1"]).exits(2).says(&["lane 01-03 depended on [01-01] and depends on [01-01, 01-02]"]);
     env.write(&path, text.replace("Do three.", "Do four."));
-    env.lanekeeper(&["resume", "r1"]).exits(2).says(&["lane 01-03 says something else: task 1 (prompt)"]);
+    env.lanekeeper(&["resume", "r1"]).exits(2).says(&["lane 01-03: task 1 (prompt)"]);
 }
 
 /// Two phases of one or two plans each whose agents write their summaries, and a roadmap.

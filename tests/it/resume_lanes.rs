@@ -334,7 +334,7 @@ fn the_plan_file_wins_where_it_changed_what_a_retry_replaced() {
     let env = retried_in_another_way();
     change_plan(&env, "as planned", "as planned, but better");
     let superseded = "lane A: the prompt of task 1 of the plan file replaces that of `retry`";
-    env.resume(&[]).exits(2).says(&["lane A says something else: task 1 (prompt)", superseded]);
+    env.resume(&[]).exits(2).says(&["lane A: task 1 (prompt)", superseded]);
     env.resume(&["--accept-plan-change"]).exits(0).says(&[superseded]);
     let prompt = env.scratch("prompt");
     assert!(prompt.contains("as planned, but better") && !prompt.contains("small steps"), "{prompt}");

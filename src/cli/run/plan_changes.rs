@@ -49,7 +49,7 @@ fn lane_differences(before: (&Plan, &Lane), after: (&Plan, &Lane)) -> Vec<String
     let mut rest: Vec<String> = keys.iter().filter(|key| !listed.contains(&key.as_str())).cloned().collect();
     rest.extend(agent_differences(before.1, after.1));
     if !rest.is_empty() {
-        lines.push(format!("lane {id} says something else: {}", rest.join(", ")));
+        lines.push(format!("lane {id}: {}", rest.join(", ")));
     }
     lines
 }

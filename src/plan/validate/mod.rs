@@ -91,7 +91,7 @@ fn interfaces(draft: &PlanDraft, ids: &LaneIds<'_>, faults: &Faults<'_>) -> Vec<
         let found = ids.at.get(lane.value.as_str()).copied();
         if found.is_none() {
             let (id, lane_id) = (quoted(&interface.id.value), quoted(&lane.value));
-            let message = format!("interface {id} is provided by {lane_id}, which is no lane of this plan");
+            let message = format!("interface {id} is provided by {lane_id}, but this plan has no such lane");
             names::unknown(lane, &message, ids.at.keys().copied(), faults);
         }
         found

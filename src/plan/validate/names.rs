@@ -51,8 +51,8 @@ pub(super) fn unique<'a>(names: impl Iterator<Item = &'a At<String>>, what: &str
     let mut as_written: HashMap<String, &str> = HashMap::new();
     for name in names {
         if !seen.insert(&name.value) {
-            let message = format!("there is {what} {} already", quoted(&name.value));
-            faults.error_with(name.span, message, "give each one a name of its own");
+            let message = format!("there is already {what} {}", quoted(&name.value));
+            faults.error_with(name.span, message, "names must be unique");
             continue;
         }
         let before = as_written.insert(name.value.to_lowercase(), &name.value);

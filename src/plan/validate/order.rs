@@ -57,7 +57,7 @@ pub(super) fn references(
             }
             Some(&other) => found.push(other),
             None => {
-                let message = format!("lane {own} {verb} {}, which is no lane of this plan", quoted(&name.value));
+                let message = format!("lane {own} {verb} {}, but this plan has no such lane", quoted(&name.value));
                 let others = ids.at.keys().copied().filter(|&id| lane.id.as_ref().is_none_or(|own| own.value != id));
                 let mut others: Vec<&str> = others.collect();
                 others.sort_unstable();

@@ -88,7 +88,7 @@ fn a_resume_does_not_change_the_level_of_a_retry_whose_start_is_decided() {
     failed.step = AgentStep::Salvaging(SnapshotReason::Failure, Some(failure));
     failed.restart = RestartFrom::LastGood;
     state.agents[1].excused = true;
-    state.revive(true, Timestamp::from_unix_millis(0));
+    state.revive(true, false, Timestamp::from_unix_millis(0));
     assert_eq!(state.next_level(&plan, 0), Some(RetryLevel::Rollback));
 }
 
@@ -99,7 +99,7 @@ fn a_lane_that_is_set_aside_after_a_crash_is_interrupted_until_it_goes_on() {
     state.set_aside(&plan, true);
     state.set_aside(&plan, false);
     assert!(state.is_interrupted());
-    state.revive(false, Timestamp::from_unix_millis(0));
+    state.revive(false, false, Timestamp::from_unix_millis(0));
     state.set_aside(&plan, false);
     assert!(!state.is_interrupted());
 }

@@ -145,7 +145,7 @@ impl Reader<'_> {
                         Some(None) => "add the lane or leave the name out; it orders nothing",
                         None => "what lies outside of this phase is not waited for: see to it before the run",
                     };
-                    self.note(lane, at, &format!("{verb} {}, which is no lane of this plan", quoted(name)), help);
+                    self.note(lane, at, &format!("{verb} {}, but this plan has no such lane", quoted(name)), help);
                 }
             }
         }

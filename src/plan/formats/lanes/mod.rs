@@ -207,7 +207,7 @@ fn check_phase(context: &Context<'_>, is_first_version: bool) {
     }
     for (name, policy) in &context.policies.lanes {
         if context.names.find(name).is_none() {
-            let message = format!("the execution policy is about {}, which is no lane of this plan", quoted(name));
+            let message = format!("the execution policy is about {}, but this plan has no such lane", quoted(name));
             context.faults.warning(policy.at.clone(), message, "name a lane of this plan, or leave the line out");
         }
     }
