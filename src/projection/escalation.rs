@@ -88,7 +88,7 @@ fn advice(kind: FailureKind) -> &'static str {
 }
 
 /// The final gate is red: the lanes stay merged, and the last ones are the first suspects (SPEC §6).
-fn final_gate(history: &RunHistory, commands: &Commands<'_>) -> Option<Escalation> {
+pub(super) fn final_gate(history: &RunHistory, commands: &Commands<'_>) -> Option<Escalation> {
     let exit = history.run.failed_final_gate()?;
     let mut merged: Vec<&LaneHistory> = history.lanes().iter().filter(|lane| lane.merge_commit.is_some()).collect();
     let culprit = history.run.culprit.as_ref();

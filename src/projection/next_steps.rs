@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::approvals::{outlook, size_of, unheeded};
 use super::cells::clean;
 use super::commands::Commands;
+use super::escalation;
 use super::history::{LaneHistory, LaneState, RunHistory, WaitingFor};
 use crate::event::RunOutcome;
 use crate::model::text::{counted, shell_line};
@@ -33,12 +34,34 @@ pub fn next_steps(history: &RunHistory, program: &[String], held: bool) -> Vec<N
     if held && history.run.finished.is_none() {
         return steps;
     }
-    steps.extend(answered_lanes(history, &commands));
-    steps.extend(failed_lanes(history, &commands));
-    steps.extend(blocked_lanes(history, &commands));
-    steps.extend(whole_run(history, &commands, steps.is_empty()));
+    let nothing_asked = steps.is_empty();
+    steps.extend(run_steps(history, &commands, nothing_asked));
     steps
 }
+
+/// What the user may type about a run that no process works on: each command once, at most [`COMMANDS`] in all.
+fn run_steps(history: &RunHistory, commands: &Commands<'_>, nothing_asked: bool) -> Vec<NextStep> {
+    let mut steps: Vec<NextStep> = answered_lanes(history, commands).into_iter().collect();
+    steps.extend(failed_lanes(history, commands));
+    steps.extend(blocked_lanes(history, commands));
+    steps.extend(whole_run(history, commands, nothing_asked && steps.is_empty()));
+    let mut known: Vec<Vec<String>> = Vec::new();
+    for step in &mut steps {
+        step.commands.retain(|command| {
+            let is_new = known.len() < COMMANDS && !known.contains(command);
+            known.extend(is_new.then(|| command.clone()));
+            is_new
+        });
+    }
+    steps
+}
+
+/// The commands of [`run_steps`], for where the reasons are shown in another form.
+pub(super) fn run_commands(history: &RunHistory, commands: &Commands<'_>) -> Vec<Vec<String>> {
+    run_steps(history, commands, true).into_iter().flat_map(|step| step.commands).collect()
+}
+
+const COMMANDS: usize = 3;
 
 /// What waits for the user: approvals of lanes, and tasks.
 pub(super) fn questions(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep> {
@@ -90,19 +113,21 @@ fn answered_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextS
 fn failed_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
     let failed = lanes_that(history, LaneState::Failed);
     let first = failed.first()?;
-    let mut choices: Vec<Vec<String>> = failed.iter().take(NAMED).map(|lane| commands.logs(&lane.id)).collect();
-    choices.push(commands.resume_of(&history.run));
-    choices.push(commands.rollback(Some(&first.id)));
+    let reason = format!("{} failed. See why, then retry or roll back:", names(&failed));
+    let again = commands.resume_of(&history.run);
     Some(NextStep {
-        reason: format!("{} failed. See why, then retry or roll back:", names(&failed)),
-        commands: choices,
+        reason,
+        commands: vec![commands.lane_status(&first.id), again, commands.rollback(Some(&first.id))],
     })
 }
 
-/// Lanes that wait for the same thing are answered once.
+/// Lanes that wait for the same thing are answered once, and one that waits for a lane with that lane.
 fn blocked_lanes(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep> {
     let mut reasons: Vec<(String, Vec<&LaneHistory>)> = Vec::new();
     for lane in lanes_that(history, LaneState::Blocked) {
+        if lane.depends_on.iter().filter_map(|id| history.lane(id)).any(LaneHistory::is_given_up) {
+            continue;
+        }
         let reason = clean(lane.reason().unwrap_or_default());
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, lanes)) => lanes.push(lane),
@@ -127,14 +152,18 @@ pub(super) fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_e
         Some(RunOutcome::Blocked) if was_stopped() => {
             "Lanes were stopped; no work is lost. Resume the run, or roll it back:".to_owned()
         }
-        Some(RunOutcome::Failed | RunOutcome::Blocked) => {
-            let exit = history.run.failed_final_gate()?;
-            format!("The final gate failed on {}: {}", history.run.base_branch(), clean(&exit.command))
-        }
+        Some(RunOutcome::Failed | RunOutcome::Blocked) => return final_gate(history, commands),
         None if nothing_else => "The run was interrupted; no work is lost. Resume it, or roll it back:".to_owned(),
         None => return None,
     };
     Some(NextStep { reason, commands: vec![commands.resume_of(&history.run), commands.rollback(None)] })
+}
+
+fn final_gate(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
+    let exit = history.run.failed_final_gate()?;
+    let reason = format!("The final gate failed on {}: {}", history.run.base_branch(), clean(&exit.command));
+    let choices = escalation::final_gate(history, commands)?.options;
+    Some(NextStep { reason, commands: choices.into_iter().map(|choice| choice.command).collect() })
 }
 
 /// What a resume starts, after lanes of an ended run were skipped or rolled back.
