@@ -2,6 +2,7 @@
 
 use super::cells::{clean, cut, width as cells};
 use super::commands::Commands;
+use super::findings::{complaint, finding};
 use super::header;
 use super::history::{Ending, LaneHistory, LaneState, RunHistory};
 use super::interfaces::{self, interfaces};
@@ -10,7 +11,6 @@ use super::next_steps::{NextStep, questions, run_commands, whole_run};
 use super::styles::{Styles, Tone};
 use super::summary::Summary;
 use crate::event::RunOutcome;
-use crate::model::Diagnosis;
 use crate::model::must_haves::{any_broken, tally};
 use crate::model::text::{listed, shell_line};
 
@@ -104,7 +104,7 @@ impl Items<'_, '_> {
         let job = lane.last_failure.as_ref().and_then(|last| last.job.as_ref());
         let exit = job.and_then(|job| lane.jobs.last_ended(|ended| ended.job == *job)?.exit.as_ref());
         let last_line = log.or_else(|| exit?.tail.last());
-        let found = finding(failure.diagnosis.as_deref()).or_else(|| Some(clean(last_line?)));
+        let found = Some(finding(failure)).filter(|found| !found.is_empty()).or_else(|| Some(clean(last_line?)));
         let found = found.filter(|found| !found.is_empty() && !failure.message.ends_with(found.as_str()));
         Some(Item {
             tone: Tone::Bad,
@@ -126,7 +126,7 @@ impl Items<'_, '_> {
         );
         let gate = history.run.jobs.last_ended(|_| true);
         let found =
-            finding(gate.and_then(|gate| gate.diagnosis())).or_else(|| exit.tail.last().map(|line| clean(line)));
+            complaint(gate.and_then(|gate| gate.diagnosis())).or_else(|| exit.tail.last().map(|line| clean(line)));
         let found = found.filter(|found| !found.is_empty()).map(|found| self.indented(&found));
         let what = std::iter::once(cut(&what, self.width)).chain(found).collect();
         Some(Item { tone: Tone::Bad, what, commands: Vec::new() })
@@ -166,13 +166,6 @@ impl Items<'_, '_> {
     fn indented(&self, text: &str) -> String {
         cut(&format!("  {text}"), self.width)
     }
-}
-
-/// The first complaint, and how many there are.
-pub(super) fn finding(diagnosis: Option<&Diagnosis>) -> Option<String> {
-    let diagnosis = diagnosis?;
-    let first = clean(&diagnosis.findings.first()?.to_string());
-    Some(if diagnosis.count > 1 { format!("{first} (and {} more)", diagnosis.count - 1) } else { first })
 }
 
 /// What became of the lanes, and what it took.

@@ -9,7 +9,7 @@ use super::history::{LaneState, RunHistory};
 use super::styles::{Styles, Tone};
 use crate::event::{AgentReport, Event, Idle, LaneStage, Record, RunOutcome, RunStarted, StopReason};
 use crate::model::must_haves::tally;
-use crate::model::text::{counted, shell_line};
+use crate::model::text::{counted, listed, shell_line};
 use crate::model::time::short;
 use crate::model::{
     AgentName, Approval, ExitCause, JobExit, JobId, JobRole, LaneId, RetryLevel, Timestamp, Transcript, Verdict,
@@ -25,6 +25,9 @@ pub struct Line {
 }
 
 const LONGEST: usize = 400;
+
+/// How many files a line names.
+const FILES: usize = 3;
 
 /// The line of `--progress plain`: `12:03:04 SL-1 engineer: attempt 1 started (task 1)`, with the time at `offset`.
 /// `history` includes the record already. `None` where the event is of no interest to a user.
@@ -95,7 +98,7 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
         }
         Event::FailureNoted { lane, agent, failure, .. } => {
             let paths =
-                if failure.paths.is_empty() { String::new() } else { format!(" [{}]", failure.paths.join(", ")) };
+                if failure.paths.is_empty() { String::new() } else { format!(" [{}]", listed(&failure.paths, FILES)) };
             lasting(Tone::Warn, format!("{}: {}{paths}", who(lane, agent.as_ref()), failure.message))
         }
         Event::RetryPlanned { lane, agent, level, not_before, checkpoint } => {
@@ -319,7 +322,7 @@ fn work_committed(
     idle: Idle,
 ) -> Option<Line> {
     if !prohibited.is_empty() {
-        let files = prohibited.join(", ");
+        let files = listed(prohibited, FILES);
         return lasting(Tone::Warn, format!("{lane} {agent}: changed files outside `owns`: {files}"));
     }
     if idle == Idle::Task {

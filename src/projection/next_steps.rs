@@ -39,29 +39,26 @@ pub fn next_steps(history: &RunHistory, program: &[String], held: bool) -> Vec<N
     steps
 }
 
-/// What the user may type about a run that no process works on: each command once, at most [`COMMANDS`] in all.
+/// What the user may type about a run that no process works on: each command once, at most three in all.
 fn run_steps(history: &RunHistory, commands: &Commands<'_>, nothing_asked: bool) -> Vec<NextStep> {
-    let mut steps: Vec<NextStep> = answered_lanes(history, commands).into_iter().collect();
-    steps.extend(failed_lanes(history, commands));
-    steps.extend(blocked_lanes(history, commands));
-    steps.extend(whole_run(history, commands, nothing_asked && steps.is_empty()));
-    let mut known: Vec<Vec<String>> = Vec::new();
-    for step in &mut steps {
-        step.commands.retain(|command| {
-            let is_new = known.len() < COMMANDS && !known.contains(command);
-            known.extend(is_new.then(|| command.clone()));
-            is_new
-        });
+    let failed = failed_lanes(history, commands);
+    let mut reasons: Vec<NextStep> = answered_lanes(history).into_iter().collect();
+    reasons.extend(blocked_lanes(history));
+    let nothing_else = nothing_asked && failed.is_none() && reasons.is_empty();
+    match failed.or_else(|| whole_run(history, commands, nothing_else)) {
+        Some(step) => std::iter::once(step).chain(reasons).collect(),
+        None => {
+            let again = || vec![commands.resume_of(&history.run)];
+            reasons.last_mut().into_iter().for_each(|last| last.commands = again());
+            reasons
+        }
     }
-    steps
 }
 
 /// The commands of [`run_steps`], for where the reasons are shown in another form.
 pub(super) fn run_commands(history: &RunHistory, commands: &Commands<'_>) -> Vec<Vec<String>> {
     run_steps(history, commands, true).into_iter().flat_map(|step| step.commands).collect()
 }
-
-const COMMANDS: usize = 3;
 
 /// What waits for the user: approvals of lanes, and tasks.
 pub(super) fn questions(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep> {
@@ -103,11 +100,10 @@ fn question(history: &RunHistory, lane: &LaneHistory, task: &TaskId) -> String {
 }
 
 /// Lanes that were answered and wait for a resume.
-fn answered_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
+fn answered_lanes(history: &RunHistory) -> Option<NextStep> {
     let answered = |lane: &LaneHistory| Some(format!("{}: {}", lane.id, outlook(unheeded(history, lane)?)));
     let answered: Vec<String> = history.lanes().iter().filter_map(answered).collect();
-    let commands = vec![commands.resume_of(&history.run)];
-    (!answered.is_empty()).then(|| NextStep { reason: answered.join("; "), commands })
+    (!answered.is_empty()).then(|| NextStep { reason: answered.join("; "), commands: Vec::new() })
 }
 
 fn failed_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
@@ -122,7 +118,7 @@ fn failed_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextSte
 }
 
 /// Lanes that wait for the same thing are answered once, and one that waits for a lane with that lane.
-fn blocked_lanes(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep> {
+fn blocked_lanes(history: &RunHistory) -> Vec<NextStep> {
     let mut reasons: Vec<(String, Vec<&LaneHistory>)> = Vec::new();
     for lane in lanes_that(history, LaneState::Blocked) {
         if lane.depends_on.iter().filter_map(|id| history.lane(id)).any(LaneHistory::is_given_up) {
@@ -136,7 +132,7 @@ fn blocked_lanes(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep>
     }
     let step = |(reason, lanes): (String, Vec<&LaneHistory>)| NextStep {
         reason: format!("{}: blocked: {reason}", names(&lanes)),
-        commands: vec![commands.resume_of(&history.run)],
+        commands: Vec::new(),
     };
     reasons.into_iter().map(step).collect()
 }
