@@ -38,6 +38,9 @@ const JOBS: &[Column] = &[
 /// The cells of the names of facts.
 const FACTS: usize = 10;
 
+/// The facts that an escalation has in its lines.
+const ESCALATED: [&str; 6] = ["stage", "note", "retries", "branch", "worktree", "snapshot"];
+
 const FINDINGS: usize = 5;
 
 impl LanePage<'_, '_> {
@@ -82,6 +85,7 @@ impl LanePage<'_, '_> {
         text
     }
 
+    /// Without those that an escalation below has as well.
     fn facts(&self) -> Vec<(&'static str, String)> {
         let (lane, history) = (self.lane.lane, self.summary.history);
         let times = lane.started.map(|_| history.lane_times(lane, self.summary.until).describe());
@@ -100,7 +104,8 @@ impl LanePage<'_, '_> {
             ("snapshot", kept),
         ];
         let known = all.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        known.filter(|(_, value)| !value.is_empty()).collect()
+        let is_below = |name: &str| self.escalation().is_some() && ESCALATED.contains(&name);
+        known.filter(|(name, value)| !value.is_empty() && !is_below(name)).collect()
     }
 
     fn row(&self, job: &JobHistory) -> Vec<Cell> {
