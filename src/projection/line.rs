@@ -12,7 +12,8 @@ use crate::model::must_haves::tally;
 use crate::model::text::{counted, listed, shell_line};
 use crate::model::time::short;
 use crate::model::{
-    AgentName, Approval, ExitCause, JobExit, JobId, JobRole, LaneId, RetryLevel, Timestamp, Transcript, Verdict,
+    AgentName, Approval, ExitCause, Failure, FailureKind, JobExit, JobId, JobRole, LaneId, RetryLevel, Timestamp,
+    Transcript, Verdict,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +27,7 @@ pub struct Line {
 
 const LONGEST: usize = 400;
 
-/// How wide the message of a failure may be in a line.
+/// How wide the last words of an agent that changed nothing may be in a line.
 const MESSAGE: usize = 160;
 
 /// How many files a line names.
@@ -107,7 +108,7 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
             passing(Tone::Plain, format!("{lane} {agent}: merged into the lane at {}", head.short()))
         }
         Event::FailureNoted { lane, agent, failure, .. } => {
-            let message = cut_middle(&clean(&failure.message), MESSAGE);
+            let message = message(failure);
             let paths =
                 if failure.paths.is_empty() { String::new() } else { format!(" [{}]", listed(&failure.paths, FILES)) };
             lasting(Tone::Warn, format!("{}: {message}{paths}", who(lane, agent.as_ref())))
@@ -162,9 +163,7 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
         Event::LaneCleaned { lane, kept } if !kept.is_empty() => {
             lasting(Tone::Warn, format!("{lane}: kept {}", kept.join(", ")))
         }
-        Event::LaneFailed { lane, failure } => {
-            lasting(Tone::Bad, format!("{lane}: failed: {}", cut_middle(&clean(&failure.message), MESSAGE)))
-        }
+        Event::LaneFailed { lane, failure } => lasting(Tone::Bad, format!("{lane}: failed: {}", message(failure))),
         Event::LaneBlocked { lane, reason } => lasting(Tone::Warn, format!("{lane}: blocked: {reason}")),
         Event::LaneSkipped { lane, reason } if reason.is_empty() => lasting(Tone::Warn, format!("{lane}: skipped")),
         Event::LaneSkipped { lane, reason } => lasting(Tone::Warn, format!("{lane}: skipped: {reason}")),
@@ -211,6 +210,13 @@ fn lasting(tone: Tone, text: String) -> Option<Line> {
 
 fn who(lane: &LaneId, agent: Option<&AgentName>) -> String {
     agent.map_or_else(|| lane.to_string(), |agent| format!("{lane} {agent}"))
+}
+
+fn message(failure: &Failure) -> String {
+    match failure.kind {
+        FailureKind::Idle => cut_middle(&clean(&failure.message), MESSAGE),
+        _ => failure.message.clone(),
+    }
 }
 
 fn after_colon(message: &str) -> String {

@@ -1,6 +1,6 @@
 use super::*;
 use crate::event::{Idle, SnapshotReason, Worktree};
-use crate::model::{Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, Plan, ProcessId, Stage};
+use crate::model::{Approval, Checkpoint, CheckpointStatus, Plan, ProcessId, Stage};
 use crate::projection::testing::*;
 
 fn two_lanes() -> Plan {
