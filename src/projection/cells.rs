@@ -23,6 +23,20 @@ pub fn cut(text: &str, cells: usize) -> String {
     kept
 }
 
+/// `text`, at most `cells` cells wide: its beginning and its end, which may be a question.
+pub fn cut_middle(text: &str, cells: usize) -> String {
+    if width(text) <= cells {
+        return text.to_owned();
+    }
+    let head = cut(text, cells / 2);
+    let room = cells.saturating_sub(width(&head));
+    let mut tail: Vec<char> = text.chars().rev().take(room).collect();
+    tail.reverse();
+    let fits = |from: &usize| width(&tail[*from..].iter().collect::<String>()) <= room;
+    let from = (0..tail.len()).find(fits).unwrap_or(tail.len());
+    format!("{head}{}", tail[from..].iter().collect::<String>())
+}
+
 /// `text`, cut or filled up with blanks to exactly `cells` cells.
 pub fn pad(text: &str, cells: usize) -> String {
     let mut padded = cut(text, cells);
@@ -44,10 +58,18 @@ mod tests {
         assert_eq!(cut("abc", 0), "");
     }
 
+    #[test]
+    fn the_end_of_a_long_text_stays() {
+        assert_eq!(cut_middle("changed no file; it said: Which database do you want?", 20), "changed n… you want?");
+        assert_eq!(cut_middle("会計モジュール", 9), "会…ュール");
+        assert_eq!(cut_middle("short", 9), "short");
+    }
+
     proptest! {
         #[test]
         fn nothing_is_wider_than_its_column(text in "\\PC{0,30}", cells in 0usize..20) {
             prop_assert!(width(&cut(&text, cells)) <= cells);
+            prop_assert!(width(&cut_middle(&text, cells)) <= cells);
             prop_assert_eq!(width(&pad(&text, cells)), cells);
         }
     }

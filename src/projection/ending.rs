@@ -5,23 +5,20 @@ use std::collections::BTreeMap;
 use super::approvals::{answered, unheeded};
 use super::cells::{clean, cut, width as cells};
 use super::commands::Commands;
+use super::findings::{complaint, finding};
 use super::header;
 use super::history::{Ending, LaneHistory, LaneState, RunHistory};
 use super::interfaces::{self, interfaces};
 use super::lane_row::rank;
-use super::next_steps::{NextStep, questions, whole_run};
+use super::next_steps::{NextStep, questions, run_commands, whole_run};
 use super::styles::{Styles, Tone};
 use super::summary::Summary;
 use crate::event::RunOutcome;
-use crate::model::Diagnosis;
 use crate::model::must_haves::{any_broken, tally};
 use crate::model::text::{listed, shell_line};
 
 /// What a screen has room for.
 const SCREEN: usize = 24;
-
-/// How many commands end the text.
-const COMMANDS: usize = 3;
 
 /// How many lanes are called by name that wait for the same thing.
 const NAMED: usize = 3;
@@ -42,7 +39,7 @@ pub(crate) fn ending(summary: &Summary<'_>, program: &[String], width: usize, st
     let Some(run) = summary.history.run.run_id() else { return String::new() };
     let commands = Commands { program, run };
     let items = Items { summary, commands, width }.all();
-    let end = [totals(summary, width, styles), next(summary, &commands, width, styles)].concat();
+    let end = [totals(summary, width, styles), next(summary, &commands, &items, width, styles)].concat();
     // A line says how many there are besides, or sets them apart.
     let (shown, hidden) = fitting(&items, SCREEN.saturating_sub(end.len() + 1));
     let mut lines: Vec<String> = shown.iter().flat_map(|item| item.lines(styles)).collect();
@@ -110,7 +107,7 @@ impl Items<'_, '_> {
         let job = lane.last_failure.as_ref().and_then(|last| last.job.as_ref());
         let exit = job.and_then(|job| lane.jobs.last_ended(|ended| ended.job == *job)?.exit.as_ref());
         let last_line = log.or_else(|| exit?.tail.last());
-        let found = finding(failure.diagnosis.as_deref()).or_else(|| Some(clean(last_line?)));
+        let found = Some(finding(failure)).filter(|found| !found.is_empty()).or_else(|| Some(clean(last_line?)));
         let found = found.filter(|found| !found.is_empty() && !failure.message.ends_with(found.as_str()));
         Some(Item {
             tone: Tone::Bad,
@@ -132,7 +129,7 @@ impl Items<'_, '_> {
         );
         let gate = history.run.jobs.last_ended(|_| true);
         let found =
-            finding(gate.and_then(|gate| gate.diagnosis())).or_else(|| exit.tail.last().map(|line| clean(line)));
+            complaint(gate.and_then(|gate| gate.diagnosis())).or_else(|| exit.tail.last().map(|line| clean(line)));
         let found = found.filter(|found| !found.is_empty()).map(|found| self.indented(&found));
         let what = std::iter::once(cut(&what, self.width)).chain(found).collect();
         Some(Item { tone: Tone::Bad, what, commands: Vec::new() })
@@ -174,13 +171,6 @@ impl Items<'_, '_> {
     }
 }
 
-/// The first complaint, and how many there are.
-pub(super) fn finding(diagnosis: Option<&Diagnosis>) -> Option<String> {
-    let diagnosis = diagnosis?;
-    let first = clean(&diagnosis.findings.first()?.to_string());
-    Some(if diagnosis.count > 1 { format!("{first} (and {} more)", diagnosis.count - 1) } else { first })
-}
-
 /// What became of the lanes, and what it took.
 fn totals(summary: &Summary<'_>, width: usize, styles: Styles) -> Vec<String> {
     let history = summary.history;
@@ -209,31 +199,23 @@ fn counts(history: &RunHistory) -> BTreeMap<(u8, &'static str), usize> {
     counts
 }
 
-/// Where the work is, and at most [`COMMANDS`] commands.
-fn next(summary: &Summary<'_>, commands: &Commands<'_>, width: usize, styles: Styles) -> Vec<String> {
+/// Where the work is, and the commands that no item has shown.
+fn next(summary: &Summary<'_>, commands: &Commands<'_>, items: &[Item], width: usize, styles: Styles) -> Vec<String> {
     let history = summary.history;
-    let of_run = summary.escalations.iter().find(|escalation| escalation.lane.is_none());
-    let mut lines = Vec::new();
-    let choices = match whole_run(history, commands, true) {
-        _ if let Some(escalation) = of_run => escalation.options.iter().map(|choice| choice.command.clone()).collect(),
-        Some(step) if history.run.outcome == Some(RunOutcome::Done) => {
-            // Addresses of pull requests are never cut.
-            lines.extend(step.reason.lines().map(str::to_owned));
-            step.commands
-        }
-        Some(step) => {
-            lines.extend(wrapped(&step.reason, width));
-            step.commands
-        }
-        None => {
-            let failed = history.lanes().iter().find(|lane| lane.state == LaneState::Failed);
-            let retry = failed.map(|lane| commands.retry_of(&lane.id, &history.run));
-            let rollback = failed.map(|lane| commands.rollback(Some(&lane.id)));
-            retry.into_iter().chain([commands.resume_of(&history.run)]).chain(rollback).collect()
-        }
-    };
-    lines.extend(choices.iter().take(COMMANDS).map(|command| command_line(command, styles)));
+    let step = whole_run(history, commands, true).filter(|_| history.run.failed_final_gate().is_none());
+    let mut lines = step.map(|step| reason(history, &step, width)).unwrap_or_default();
+    let is_shown = |command: &Vec<String>| items.iter().any(|item| item.commands.contains(command));
+    let choices = run_commands(history, commands).into_iter().filter(|command| !is_shown(command));
+    lines.extend(choices.map(|command| command_line(&command, styles)));
     lines
+}
+
+/// Addresses of pull requests are never cut.
+fn reason(history: &RunHistory, step: &NextStep, width: usize) -> Vec<String> {
+    match history.run.outcome {
+        Some(RunOutcome::Done) => step.reason.lines().map(str::to_owned).collect(),
+        _ => wrapped(&step.reason, width),
+    }
 }
 
 /// `text` on at most [`REASON_LINES`] lines.

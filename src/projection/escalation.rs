@@ -53,7 +53,7 @@ impl Escalation {
     /// As Markdown that reads as text.
     pub fn render(&self) -> String {
         let task = self.lane.as_ref().map_or("The phase".to_owned(), |lane| format!("Lane {lane}"));
-        let mut text = format!("{task} needs a decision. What you can do:\n\n");
+        let mut text = format!("{task} needs a decision.\n\n");
         for (name, value) in [
             ("Reason", &self.issue),
             ("Stage", &self.current_state),
@@ -62,7 +62,7 @@ impl Escalation {
         ] {
             text.push_str(&format!("{name}: {value}\n"));
         }
-        text.push('\n');
+        text.push_str("\nWhat you can do:\n");
         for (number, choice) in (1..).zip(&self.options) {
             text.push_str(&format!("{number}. {}\n   {}\n", choice.what, shell_line(&choice.command)));
         }
@@ -80,6 +80,9 @@ fn advice(kind: FailureKind) -> &'static str {
         FailureKind::Conflict => {
             "Merge the integration branch into the lane's in its worktree, commit, then resume: the lane is tested and merged without an agent."
         }
+        FailureKind::Timeout => {
+            "Raise the limit in the plan (`max_time` of the task or its lane; `timeout`, if the lane took too long as a whole) or make the task smaller, then resume with --accept-plan-change."
+        }
         FailureKind::Rejected => "Describe more precisely what is wanted, in the plan or with -m, then resume.",
         _ => {
             "Fix the cause (plan, environment, or the work with a commit in the lane's worktree), then resume; retries start over."
@@ -88,7 +91,7 @@ fn advice(kind: FailureKind) -> &'static str {
 }
 
 /// The final gate is red: the lanes stay merged, and the last ones are the first suspects (SPEC §6).
-fn final_gate(history: &RunHistory, commands: &Commands<'_>) -> Option<Escalation> {
+pub(super) fn final_gate(history: &RunHistory, commands: &Commands<'_>) -> Option<Escalation> {
     let exit = history.run.failed_final_gate()?;
     let mut merged: Vec<&LaneHistory> = history.lanes().iter().filter(|lane| lane.merge_commit.is_some()).collect();
     let culprit = history.run.culprit.as_ref();
@@ -209,13 +212,14 @@ mod tests {
         let escalations = escalated(&story.then(Event::LaneBlocked { lane: lane("SL-2"), reason }));
         assert_eq!(escalations.len(), 1, "a lane that only waits for another is part of that one's impact");
         insta::assert_snapshot!(escalations[0].render(), @"
-        Lane SL-1 needs a decision. What you can do:
+        Lane SL-1 needs a decision.
 
         Reason: TypeError: undefined is not a function
         Stage: IMPLEMENTATION, on branch lane/P1/SL-1 in /w/P1-SL-AUTH-20251227/SL-1/code
         Attempts: 2 attempts (engineer: retry 1 of 1)
         Impact: SL-2 depends on it; all work is in its worktree
 
+        What you can do:
         1. Fix the cause (plan, environment, or the work with a commit in the lane's worktree), then resume; retries start over.
            lanekeeper resume r1
         2. Let its agent try again, with your advice in its prompt; other failed lanes stay as they are.

@@ -13,9 +13,9 @@ use super::styles::{Styles, Tone};
 use super::summary::{Summary, push_wrapped};
 use super::table::{Cell, Column, lines};
 use crate::model::must_haves::tally;
-use crate::model::text::shell_line;
+use crate::model::text::{counted, shell_line};
 use crate::model::time::short;
-use crate::model::{Diagnosis, JobId};
+use crate::model::{Diagnosis, Failure, FailureClass, FailureKind, JobId};
 
 /// Where the output of a job is, and its last lines.
 pub(crate) type OutputOf<'a> = dyn Fn(&JobId) -> (PathBuf, Vec<String>) + 'a;
@@ -37,6 +37,9 @@ const JOBS: &[Column] = &[
 
 /// The cells of the names of facts.
 const FACTS: usize = 10;
+
+/// The facts that an escalation has in its lines.
+const ESCALATED: [&str; 6] = ["stage", "note", "retries", "branch", "worktree", "snapshot"];
 
 const FINDINGS: usize = 5;
 
@@ -82,6 +85,7 @@ impl LanePage<'_, '_> {
         text
     }
 
+    /// Without those that an escalation below has as well.
     fn facts(&self) -> Vec<(&'static str, String)> {
         let (lane, history) = (self.lane.lane, self.summary.history);
         let times = lane.started.map(|_| history.lane_times(lane, self.summary.until).describe());
@@ -100,7 +104,8 @@ impl LanePage<'_, '_> {
             ("snapshot", kept),
         ];
         let known = all.into_iter().filter_map(|(name, value)| Some((name, value?)));
-        known.filter(|(_, value)| !value.is_empty()).collect()
+        let is_below = |name: &str| self.escalation().is_some() && ESCALATED.contains(&name);
+        known.filter(|(name, value)| !value.is_empty() && !is_below(name)).collect()
     }
 
     fn row(&self, job: &JobHistory) -> Vec<Cell> {
@@ -124,10 +129,20 @@ impl LanePage<'_, '_> {
     /// What was found in the output of the last failure.
     fn push_findings(&self, text: &mut String, width: usize) {
         let failure = self.lane.lane.last_failure.as_ref();
-        let Some(diagnosis) = failure.and_then(|failure| failure.failure.diagnosis.as_deref()) else { return };
-        text.push_str(&format!("\n{}\n", class(diagnosis)));
-        for finding in diagnosis.findings.iter().take(FINDINGS) {
-            text.push_str(&format!("{}\n", cut(&format!("  {}", clean(&finding.to_string())), width)));
+        let Some(failure) = failure.map(|failure| &failure.failure) else { return };
+        let (heading, findings) = match failure.diagnosis.as_deref() {
+            Some(diagnosis) => (class(diagnosis), diagnosis.findings.iter().map(ToString::to_string).collect()),
+            None => (files_of(failure), failure.paths.clone()),
+        };
+        if findings.is_empty() {
+            return;
+        }
+        text.push_str(&format!("\n{heading}\n"));
+        for finding in findings.iter().take(FINDINGS) {
+            text.push_str(&format!("{}\n", cut(&format!("  {}", clean(finding)), width)));
+        }
+        if findings.len() > FINDINGS {
+            text.push_str(&format!("  and {} more\n", findings.len() - FINDINGS));
         }
     }
 
@@ -190,7 +205,15 @@ impl LanePage<'_, '_> {
 fn class(diagnosis: &Diagnosis) -> String {
     let tool = diagnosis.tool.as_ref().map(|tool| format!(" ({tool})")).unwrap_or_default();
     let count = if diagnosis.count > 1 { format!(", {} in all", diagnosis.count) } else { String::new() };
-    format!("{}{tool}{count}", diagnosis.class)
+    match diagnosis.class {
+        FailureClass::Unknown => format!("found in the output{tool}{count}"),
+        class => format!("{class}{tool}{count}"),
+    }
+}
+
+fn files_of(failure: &Failure) -> String {
+    let what = if failure.kind == FailureKind::Conflict { "conflict" } else { "not allowed" };
+    format!("{what} in {}", counted(failure.paths.len(), "file"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::approvals::{outlook, size_of, unheeded};
 use super::cells::clean;
-use super::history::{JobHistory, LaneHistory, LaneState, Retry, RunHistory, WaitingFor};
+use super::findings::in_short;
+use super::history::{Ending, JobHistory, LaneHistory, LaneState, Retry, RunHistory, WaitingFor};
 use super::styles::Tone;
 use super::table::{Cell, Column};
 use crate::model::must_haves::{any_broken, tally};
@@ -156,8 +157,10 @@ fn task(lane: &LaneHistory, attempt: &JobId) -> String {
 }
 
 fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFor>, until: Timestamp) -> String {
-    if let Some(reason) = lane.reason() {
-        return clean(reason);
+    match &lane.ending {
+        Some(Ending::Failed(failure)) => return in_short(failure),
+        Some(Ending::Blocked(reason)) => return clean(reason),
+        _ => {}
     }
     match (lane.state, waiting_for) {
         (_, Some(WaitingFor::Lanes(lanes))) => waits_for_lanes(history, lanes),

@@ -3,16 +3,17 @@
 use chrono::FixedOffset;
 
 use super::approvals::size_of;
-use super::cells::{clean, cut};
+use super::cells::{clean, cut, cut_middle};
 use super::commands::Commands;
 use super::history::{LaneState, RunHistory};
 use super::styles::{Styles, Tone};
 use crate::event::{AgentReport, Event, Idle, LaneStage, Record, RunOutcome, RunStarted, StopReason};
 use crate::model::must_haves::tally;
-use crate::model::text::{counted, shell_line};
+use crate::model::text::{counted, listed, shell_line};
 use crate::model::time::short;
 use crate::model::{
-    AgentName, Approval, ExitCause, JobExit, JobId, JobRole, LaneId, RetryLevel, Timestamp, Transcript, Verdict,
+    AgentName, Approval, ExitCause, Failure, FailureKind, JobExit, JobId, JobRole, LaneId, RetryLevel, Timestamp,
+    Transcript, Verdict,
 };
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,12 +27,25 @@ pub struct Line {
 
 const LONGEST: usize = 400;
 
+/// How wide the last words of an agent that changed nothing may be in a line.
+const MESSAGE: usize = 160;
+
+/// How many files a line names.
+const FILES: usize = 3;
+
 /// The line of `--progress plain`: `12:03:04 SL-1 engineer: attempt 1 started (task 1)`, with the time at `offset`.
 /// `history` includes the record already. `None` where the event is of no interest to a user.
 pub fn line(record: &Record, history: &RunHistory, offset: FixedOffset, styles: Styles) -> Option<String> {
-    let line = narrate(record, history)?;
+    let line = narrate(record, history).filter(|_| !repeats_an_exit(record))?;
     let time = styles.paint(Tone::Faint, &clock(record.at, offset));
     Some(format!("{time} {}", styles.paint(line.tone, &line.text)))
+}
+
+/// Whether the failure is one that the line about the exit before it has shown.
+fn repeats_an_exit(record: &Record) -> bool {
+    let Event::FailureNoted { failure, .. } = &record.event else { return false };
+    let Some(code) = failure.exit_code else { return false };
+    [format!("exited with code {code}"), format!("ran out of time (exit code {code})")].contains(&failure.message)
 }
 
 /// The time of day at `offset`: `12:03:04`.
@@ -94,9 +108,10 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
             passing(Tone::Plain, format!("{lane} {agent}: merged into the lane at {}", head.short()))
         }
         Event::FailureNoted { lane, agent, failure, .. } => {
+            let message = message(failure);
             let paths =
-                if failure.paths.is_empty() { String::new() } else { format!(" [{}]", failure.paths.join(", ")) };
-            lasting(Tone::Warn, format!("{}: {}{paths}", who(lane, agent.as_ref()), failure.message))
+                if failure.paths.is_empty() { String::new() } else { format!(" [{}]", listed(&failure.paths, FILES)) };
+            lasting(Tone::Warn, format!("{}: {message}{paths}", who(lane, agent.as_ref())))
         }
         Event::RetryPlanned { lane, agent, level, not_before, checkpoint } => {
             let of = checkpoint.max_retries.map(|max| format!(" of {max}")).unwrap_or_default();
@@ -148,7 +163,7 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
         Event::LaneCleaned { lane, kept } if !kept.is_empty() => {
             lasting(Tone::Warn, format!("{lane}: kept {}", kept.join(", ")))
         }
-        Event::LaneFailed { lane, failure } => lasting(Tone::Bad, format!("{lane}: failed: {}", failure.message)),
+        Event::LaneFailed { lane, failure } => lasting(Tone::Bad, format!("{lane}: failed: {}", message(failure))),
         Event::LaneBlocked { lane, reason } => lasting(Tone::Warn, format!("{lane}: blocked: {reason}")),
         Event::LaneSkipped { lane, reason } if reason.is_empty() => lasting(Tone::Warn, format!("{lane}: skipped")),
         Event::LaneSkipped { lane, reason } => lasting(Tone::Warn, format!("{lane}: skipped: {reason}")),
@@ -195,6 +210,13 @@ fn lasting(tone: Tone, text: String) -> Option<Line> {
 
 fn who(lane: &LaneId, agent: Option<&AgentName>) -> String {
     agent.map_or_else(|| lane.to_string(), |agent| format!("{lane} {agent}"))
+}
+
+fn message(failure: &Failure) -> String {
+    match failure.kind {
+        FailureKind::Idle => cut_middle(&clean(&failure.message), MESSAGE),
+        _ => failure.message.clone(),
+    }
 }
 
 fn after_colon(message: &str) -> String {
@@ -291,15 +313,24 @@ fn job_exited(
         ExitCause::NotStarted => (Tone::Warn, format!("could not be started: {}", exit.command)),
         ExitCause::Lost => (Tone::Warn, "ended unseen, its supervisor is gone".to_owned()),
     };
-    let more = if exit.notes.is_empty() { String::new() } else { format!(" ({})", exit.notes) };
+    let more = notes(exit);
     let used = transcript.map(|transcript| transcript.usage).filter(|usage| !usage.is_empty());
     let used = used.map(|usage| format!(", {usage}")).unwrap_or_default();
-    passing(tone, format!("{}: {} {end}{used}{more}{}", subject(job), what(job), said(report)))
+    passing(tone, format!("{}: {} {end}{used}{more}{}", subject(job), what(job), said(exit, report)))
+}
+
+/// The notes of the exit in parentheses; how long it took says which time limit passed.
+fn notes(exit: &JobExit) -> String {
+    let is_limit = |note: &&str| exit.cause == ExitCause::TimedOut && note.starts_with("the time limit of ");
+    let notes: Vec<&str> = exit.notes.split("; ").filter(|note| !note.is_empty() && !is_limit(note)).collect();
+    if notes.is_empty() { String::new() } else { format!(" ({})", notes.join("; ")) }
 }
 
 /// What the agent reported, where its exit does not imply it.
-fn said(report: Option<&AgentReport>) -> String {
-    let Some(report) = report else { return String::new() };
+fn said(exit: &JobExit, report: Option<&AgentReport>) -> String {
+    // What the supervisor wrote on the agent's behalf is the exit.
+    let own = report.filter(|report| report.status != "ERROR" || !report.message.contains(&exit.command));
+    let Some(report) = own else { return String::new() };
     // Who is yet to decide has said nothing.
     let decision = if report.decision == "PENDING" { "" } else { &report.decision };
     let words: [&str; 5] = [&report.status, decision, &report.message, &report.feedback, &report.fault];
@@ -319,7 +350,7 @@ fn work_committed(
     idle: Idle,
 ) -> Option<Line> {
     if !prohibited.is_empty() {
-        let files = prohibited.join(", ");
+        let files = listed(prohibited, FILES);
         return lasting(Tone::Warn, format!("{lane} {agent}: changed files outside `owns`: {files}"));
     }
     if idle == Idle::Task {

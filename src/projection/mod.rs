@@ -9,6 +9,7 @@ pub(crate) mod commands;
 pub(crate) mod ending;
 pub(crate) mod escalation;
 mod eta;
+mod findings;
 pub(crate) mod header;
 pub(crate) mod history;
 mod interfaces;

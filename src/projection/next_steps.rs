@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::approvals::{outlook, size_of, unheeded};
 use super::cells::clean;
 use super::commands::Commands;
+use super::escalation;
 use super::history::{LaneHistory, LaneState, RunHistory, WaitingFor};
 use crate::event::RunOutcome;
 use crate::model::text::{counted, shell_line};
@@ -33,11 +34,30 @@ pub fn next_steps(history: &RunHistory, program: &[String], held: bool) -> Vec<N
     if held && history.run.finished.is_none() {
         return steps;
     }
-    steps.extend(answered_lanes(history, &commands));
-    steps.extend(failed_lanes(history, &commands));
-    steps.extend(blocked_lanes(history, &commands));
-    steps.extend(whole_run(history, &commands, steps.is_empty()));
+    let nothing_asked = steps.is_empty();
+    steps.extend(run_steps(history, &commands, nothing_asked));
     steps
+}
+
+/// What the user may type about a run that no process works on: each command once, at most three in all.
+fn run_steps(history: &RunHistory, commands: &Commands<'_>, nothing_asked: bool) -> Vec<NextStep> {
+    let failed = failed_lanes(history, commands);
+    let mut reasons: Vec<NextStep> = answered_lanes(history).into_iter().collect();
+    reasons.extend(blocked_lanes(history));
+    let nothing_else = nothing_asked && failed.is_none() && reasons.is_empty();
+    match failed.or_else(|| whole_run(history, commands, nothing_else)) {
+        Some(step) => std::iter::once(step).chain(reasons).collect(),
+        None => {
+            let again = || vec![commands.resume_of(&history.run)];
+            reasons.last_mut().into_iter().for_each(|last| last.commands = again());
+            reasons
+        }
+    }
+}
+
+/// The commands of [`run_steps`], for where the reasons are shown in another form.
+pub(super) fn run_commands(history: &RunHistory, commands: &Commands<'_>) -> Vec<Vec<String>> {
+    run_steps(history, commands, true).into_iter().flat_map(|step| step.commands).collect()
 }
 
 /// What waits for the user: approvals of lanes, and tasks.
@@ -80,30 +100,31 @@ fn question(history: &RunHistory, lane: &LaneHistory, task: &TaskId) -> String {
 }
 
 /// Lanes that were answered and wait for a resume.
-fn answered_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
+fn answered_lanes(history: &RunHistory) -> Option<NextStep> {
     let answered = |lane: &LaneHistory| Some(format!("{}: {}", lane.id, outlook(unheeded(history, lane)?)));
     let answered: Vec<String> = history.lanes().iter().filter_map(answered).collect();
-    let commands = vec![commands.resume_of(&history.run)];
-    (!answered.is_empty()).then(|| NextStep { reason: answered.join("; "), commands })
+    (!answered.is_empty()).then(|| NextStep { reason: answered.join("; "), commands: Vec::new() })
 }
 
 fn failed_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
     let failed = lanes_that(history, LaneState::Failed);
     let first = failed.first()?;
-    let mut choices: Vec<Vec<String>> = failed.iter().take(NAMED).map(|lane| commands.logs(&lane.id)).collect();
-    choices.push(commands.retry_of(&first.id, &history.run));
-    choices.push(commands.resume_of(&history.run));
-    choices.push(commands.rollback(Some(&first.id)));
+    let reason = format!("{} failed. See why, then retry, resume or roll back:", names(&failed));
+    let retry = commands.retry_of(&first.id, &history.run);
+    let again = commands.resume_of(&history.run);
     Some(NextStep {
-        reason: format!("{} failed. See why, then retry, resume or roll back:", names(&failed)),
-        commands: choices,
+        reason,
+        commands: vec![commands.lane_status(&first.id), retry, again, commands.rollback(Some(&first.id))],
     })
 }
 
-/// Lanes that wait for the same thing are answered once.
-fn blocked_lanes(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep> {
+/// Lanes that wait for the same thing are answered once, and one that waits for a lane with that lane.
+fn blocked_lanes(history: &RunHistory) -> Vec<NextStep> {
     let mut reasons: Vec<(String, Vec<&LaneHistory>)> = Vec::new();
     for lane in lanes_that(history, LaneState::Blocked) {
+        if lane.depends_on.iter().filter_map(|id| history.lane(id)).any(LaneHistory::is_given_up) {
+            continue;
+        }
         let reason = clean(lane.reason().unwrap_or_default());
         match reasons.iter_mut().find(|(known, _)| *known == reason) {
             Some((_, lanes)) => lanes.push(lane),
@@ -112,7 +133,7 @@ fn blocked_lanes(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep>
     }
     let step = |(reason, lanes): (String, Vec<&LaneHistory>)| NextStep {
         reason: format!("{}: blocked: {reason}", names(&lanes)),
-        commands: vec![commands.resume_of(&history.run)],
+        commands: Vec::new(),
     };
     reasons.into_iter().map(step).collect()
 }
@@ -128,14 +149,18 @@ pub(super) fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_e
         Some(RunOutcome::Blocked) if was_stopped() => {
             "Lanes were stopped; no work is lost. Resume the run, or roll it back:".to_owned()
         }
-        Some(RunOutcome::Failed | RunOutcome::Blocked) => {
-            let exit = history.run.failed_final_gate()?;
-            format!("The final gate failed on {}: {}", history.run.base_branch(), clean(&exit.command))
-        }
+        Some(RunOutcome::Failed | RunOutcome::Blocked) => return final_gate(history, commands),
         None if nothing_else => "The run was interrupted; no work is lost. Resume it, or roll it back:".to_owned(),
         None => return None,
     };
     Some(NextStep { reason, commands: vec![commands.resume_of(&history.run), commands.rollback(None)] })
+}
+
+fn final_gate(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
+    let exit = history.run.failed_final_gate()?;
+    let reason = format!("The final gate failed on {}: {}", history.run.base_branch(), clean(&exit.command));
+    let choices = escalation::final_gate(history, commands)?.options;
+    Some(NextStep { reason, commands: choices.into_iter().map(|choice| choice.command).collect() })
 }
 
 /// What a resume starts, after lanes of an ended run were skipped or rolled back.

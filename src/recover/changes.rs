@@ -3,6 +3,8 @@
 //! The history has the last known content of each worktree: a head that was checked out or committed, or a snapshot.
 //! Nothing is reported where a job ran after that, or where a step may have been interrupted.
 
+use std::path::PathBuf;
+
 use crate::event::Worktree;
 use crate::git::{self, GitError, Repository, Undone};
 use crate::model::{AgentName, CommitId, LaneId, LaneIndex, MergeMode, Plan};
@@ -17,6 +19,8 @@ pub(crate) struct ExternalChange {
     /// Whose worktree; `None`: the lane's.
     pub(crate) agent: Option<AgentName>,
     pub(crate) worktree: Worktree,
+    /// The link to it that is named after the lane, else its path.
+    pub(crate) place: PathBuf,
     /// Files that changed and are committed nowhere.
     pub(crate) paths: Vec<String>,
     pub(crate) moved: Option<Moved>,
@@ -80,7 +84,8 @@ pub(crate) fn external_changes(
         let mut workplaces: Vec<_> = lane.workplaces().collect();
         workplaces.sort_by_key(|(agent, _)| *agent);
         for (agent, workplace) in workplaces {
-            found.add(repository, (state, at), agent, workplace);
+            let link = history.run.link(&lane.id, agent);
+            found.add(repository, (state, at), agent, workplace, link);
         }
     }
     found.warnings.extend(integration_moved(repository, state)?);
@@ -95,6 +100,7 @@ impl ExternalChanges {
         (state, lane): (&RunState, LaneIndex),
         agent: Option<&AgentName>,
         workplace: &Workplace,
+        link: Option<PathBuf>,
     ) {
         let (lane_state, plan) = (state.lane(lane), state.plan().lane(lane));
         let Some(worktree) = workplace.worktree.as_ref().filter(|worktree| !worktree.branch.is_empty()) else { return };
@@ -105,7 +111,8 @@ impl ExternalChanges {
         let index = agent.and_then(|agent| plan.agents.iter().position(|it| it.name == *agent));
         let is_worked_on = lane_state.is_worked_on(plan, index);
         let (agent, worktree) = (agent.cloned(), worktree.clone());
-        let mut change = ExternalChange { lane, agent, worktree, paths: Vec::new(), moved: None, is_worked_on };
+        let place = link.filter(|link| link.exists()).unwrap_or_else(|| worktree.path.clone());
+        let mut change = ExternalChange { lane, agent, worktree, place, paths: Vec::new(), moved: None, is_worked_on };
         let base = lane_state.base().filter(|_| change.agent.is_none());
         match changes_at(repository, workplace, &change, [staged, base]) {
             Ok((moved, paths)) => {
@@ -114,7 +121,7 @@ impl ExternalChanges {
             }
             // For example a missing commit: the doctor reports it, and it is no reason to refuse.
             Err(error) => {
-                let (whose, place) = (change.whose(state.plan()), change.worktree.path.display());
+                let (whose, place) = (change.whose(state.plan()), change.place.display());
                 self.warnings.push(format!("{whose}: whether {place} was changed is unknown: {}", error.with_remedy()));
             }
         }

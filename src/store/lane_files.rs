@@ -116,7 +116,7 @@ pub fn read_status(path: &Path) -> Option<AgentStatus> {
         .or_else(|| check_word("decision", &decision, &DECISION_WORDS).filter(|_| !decision.is_empty()));
     let report = AgentReport {
         fault: fault.unwrap_or_default(),
-        message: first_text(&object, ["error_message", "blocked_by"]),
+        message: reason(&object, ["error_message", "blocked_by"], &status, &STATUS_KEYS),
         feedback: text(&object, "feedback"),
         status,
         decision,
@@ -136,12 +136,28 @@ pub fn read_result(path: &Path) -> Option<AgentReport> {
     let status = RESULT_WORDS.iter().position(|known| *known == word).map(|index| RESULT_MEANINGS[index]);
     Some(AgentReport {
         status: status.map_or_else(|| word.clone(), str::to_owned),
-        message: first_text(&object, ["error", "blocking_reason"]),
+        message: reason(&object, ["error", "blocking_reason"], status.unwrap_or_default(), &RESULT_KEYS),
         fault: check_word("status", &word, &RESULT_WORDS).unwrap_or_default(),
         ..AgentReport::default()
     })
 }
 
+/// The fields of `status.json` (SPEC §4).
+const STATUS_KEYS: [&str; 11] = [
+    "agent",
+    "task",
+    "status",
+    "decision",
+    "round",
+    "retry_count",
+    "error_message",
+    "work_remaining",
+    "blocked_by",
+    "feedback",
+    "updated_at",
+];
+/// The fields of a result file (seed 003).
+const RESULT_KEYS: [&str; 5] = ["status", "error", "blocking_reason", "files_modified", "logs"];
 const STATUS_WORDS: [&str; 5] = ["WORKING", "IN_PROGRESS", "COMPLETE", "ERROR", "BLOCKED"];
 const DECISION_WORDS: [&str; 3] = ["APPROVED", "REJECTED", "PENDING"];
 const RESULT_WORDS: [&str; 3] = ["success", "failed", "blocked"];
@@ -186,9 +202,23 @@ fn text(object: &Map<String, Value>, name: &str) -> String {
     object.get(name).map(of).unwrap_or_default()
 }
 
-fn first_text(object: &Map<String, Value>, names: [&str; 2]) -> String {
-    names.map(|name| text(object, name)).into_iter().find(|text| !text.is_empty()).unwrap_or_default()
+/// Why the work failed or is blocked: under its own names, else under one that means the same. Where there is neither,
+/// unknown keys are named, because one of them may hold the reason.
+fn reason(object: &Map<String, Value>, own: [&str; 2], status: &str, known: &[&str]) -> String {
+    let wants_reason = matches!(status, "ERROR" | "BLOCKED");
+    let others: &[&str] = if wants_reason { &SYNONYMS } else { &[] };
+    let found = own.iter().chain(others).map(|name| text(object, name)).find(|text| !text.is_empty());
+    let unknown = object.keys().map(String::as_str).filter(|key| wants_reason && !known.contains(key));
+    let unknown: Vec<&str> = unknown.collect();
+    found.unwrap_or_else(|| match unknown.as_slice() {
+        [] => String::new(),
+        unknown => format!("no reason under `{}`, but unknown keys: {}", own.join("` or `"), unknown.join(", ")),
+    })
 }
+
+/// Keys under which agents give the reason, besides those of the format.
+const SYNONYMS: [&str; 8] =
+    ["reason", "message", "error", "error_message", "blocked_by", "blocking_reason", "blocked_reason", "details"];
 
 fn write_pretty(
     root: &Path,

@@ -45,7 +45,7 @@ fn changed_files_are_listed_and_nothing_is_begun() {
     std::fs::write(format!("{place}/new.txt"), "new\n").expect("a file");
     let log = env.read("repo/.claude/ai-dev-kit/run-logs/r1.jsonl");
     let refused = env.resume(&[]).exits(5);
-    refused.says(&["L a: a.txt, new.txt", "--on-conflict override"]);
+    refused.says(&["L a: a.txt, new.txt in ", "r1/L/a", "--on-conflict override"]);
     assert_eq!(env.read("repo/.claude/ai-dev-kit/run-logs/r1.jsonl"), log);
     assert_eq!(std::fs::read_to_string(format!("{place}/a.txt")).expect("text"), "by somebody else\n");
     std::fs::write(format!("{place}/a.txt"), "half of a\n").expect("a file");

@@ -22,6 +22,9 @@ fn a_resume_does_what_failed_again_and_nothing_that_was_done() {
     for said in ["Current stage", "checkpoints.json", "Next actions", "before_lane_start", "lanekeeper rollback r1"] {
         assert!(resumed.stderr.contains(said), "it does not say {said}:\n{}", resumed.stderr);
     }
+    let header = resumed.stderr.lines().skip_while(|line| !line.starts_with("Resuming run"));
+    let header: Vec<&str> = header.take_while(|line| !line.contains("run resumed")).collect();
+    assert!(header.len() <= 5, "{header:#?}");
     assert_eq!(env.scratch("a"), "began\n");
     assert_eq!(env.file_at("main", "c.txt"), "a\nb");
     env.assert_nothing_left(&["main"]);

@@ -218,7 +218,8 @@ fn after_a_skip_the_status_shows_what_is_ready_and_what_was_answered() {
     assert!(status.starts_with("P1 · stopped · 0/3 lanes"), "{status}");
     let row = |lane: &str, note: &str| status.lines().any(|row| row.starts_with(lane) && row.ends_with(note));
     assert!(row("B     waiting", "ready, resume to start") && row("C     waiting", "after B"), "{status}");
-    assert!(status.contains("\nL: approved, resume to merge\n  lanekeeper resume r1\n"), "{status}");
+    assert!(status.contains("\nL: approved, resume to merge\n"), "{status}");
+    assert_eq!(status.matches("lanekeeper resume r1").count(), 1, "{status}");
     assert!(status.contains("\nB is ready. Resume the run, or roll it back:\n  lanekeeper resume r1\n"), "{status}");
     env.resume(&[]).exits(0);
     assert_eq!(env.files("main"), [".gitignore", "README.md", "b.txt", "c.txt", "l.txt"]);

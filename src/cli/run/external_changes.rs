@@ -66,7 +66,7 @@ pub(super) fn settle(
     for change in &found.changes {
         let kept = keep(&executor, change).and_then(|kept| Ok((kept, take_in(&executor, locked, change)?)));
         let (kept, taken) = kept.map_err(|error| {
-            let place = change.worktree.path.display();
+            let place = change.place.display();
             ExitStatus::Blocked.error(format!("what was changed in {place} cannot be kept: {error}"))
         })?;
         let references: Vec<&str> = kept.iter().map(|kept| kept.reference.as_str()).collect();
@@ -198,7 +198,7 @@ fn described(plan: &Plan, change: &ExternalChange) -> String {
         format!("{branch} moved from {from} to {to}{lost}")
     });
     let files = (!change.paths.is_empty()).then(|| listed(&change.paths, NAMED));
-    let place = change.worktree.path.display();
+    let place = change.place.display();
     let what: Vec<String> = moved.into_iter().chain(files.map(|files| format!("{files} in {place}"))).collect();
     format!("{}: {}", change.whose(plan), what.join("; "))
 }

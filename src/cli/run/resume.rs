@@ -18,7 +18,7 @@ use crate::cli::runs::{command, unknown_lane};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
 use crate::event::{Event, Record, RunStarted};
 use crate::model::digest::sha256;
-use crate::model::text::{counted, shell_line};
+use crate::model::text::{counted, listed, shell_line};
 use crate::model::withheld::{EnvironmentOwner, Withheld};
 use crate::model::{Budget, LaneId, LaneIndex, MergeChoice, MergeMode, RunId};
 use crate::process;
@@ -327,17 +327,18 @@ fn present(within: &RepositoryContext<'_>, locked: &LockedRun, view: &RunHistory
     let run = &locked.started.run_id;
     let mut lines =
         vec![format!("Resuming run {run} of phase {} on {}", locked.plan.phase, locked.started.base_branch)];
-    lines.push("Current stage:".to_owned());
-    for lane in view.lanes() {
-        lines.push(format!("  {:<20} {:<24} {}", lane.id.as_str(), lane.stage.word(), lane.state.word()));
-    }
-    for (lane, round, completion) in partial_rounds(&locked.state, &locked.directory, now()) {
+    lines.push(format!("Current stage: {}", stages(view)));
+    let rounds = partial_rounds(&locked.state, &locked.directory, now());
+    // Of a single agent the stage says it all.
+    for (lane, round, completion) in rounds.into_iter().filter(|(.., completion)| completion.agents.len() > 1) {
         lines.push(format!("{lane}, {} agents: {completion}", round.word()));
         lines.extend(completion.agents.iter().map(|(agent, standing)| format!("  {agent}: {standing}")));
     }
     lines.extend(from_elsewhere(&locked.records));
     lines.push(format!("Checkpoints: {}", state.checkpoints().display()));
-    lines.push("Next actions:".to_owned());
+    let is_left = |state: LaneState| !state.is_done() && state != LaneState::Skipped;
+    let left = view.lanes().iter().filter(|lane| is_left(lane.state)).count();
+    lines.push(format!("Next actions: {} left; finished work is skipped", counted(left, "lane")));
     let mut jobs: Vec<_> = locked.state.running_jobs().cloned().collect();
     jobs.sort();
     for job in &jobs {
@@ -345,10 +346,26 @@ fn present(within: &RepositoryContext<'_>, locked: &LockedRun, view: &RunHistory
             lines.push(format!("  {}", outlook(job, &seen)));
         }
     }
-    let is_left = |state: LaneState| !state.is_done() && state != LaneState::Skipped;
-    let left = view.lanes().iter().filter(|lane| is_left(lane.state)).count();
-    lines.push(format!("  {} left; finished work is skipped", counted(left, "lane")));
     let back = Commands { program: &state.program(), run }.rollback(None);
     lines.push(format!("To roll back to before_lane_start instead: {}", shell_line(back)));
     within.context.printer.note(lines.join("\n"));
+}
+
+/// How many lanes of the same state are named.
+const NAMED: usize = 4;
+
+/// Where the lanes are, on one line: `A, B failed at IMPLEMENTATION; C merged`.
+fn stages(view: &RunHistory) -> String {
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+    for lane in view.lanes() {
+        let is_over = lane.state.is_done() || matches!(lane.state, LaneState::Waiting | LaneState::Skipped);
+        let at = if is_over { String::new() } else { format!(" at {}", lane.stage.word()) };
+        let what = format!("{}{at}", lane.state.word());
+        match groups.iter_mut().find(|(known, _)| *known == what) {
+            Some((_, lanes)) => lanes.push(lane.id.to_string()),
+            None => groups.push((what, vec![lane.id.to_string()])),
+        }
+    }
+    let texts = groups.iter().map(|(what, lanes)| format!("{} {what}", listed(lanes, NAMED)));
+    texts.collect::<Vec<_>>().join("; ")
 }

@@ -10,7 +10,7 @@ use crate::cli::select::Selector;
 use crate::cli::wait_policy::wait_for_refs;
 use crate::cli::{Context, ExitStatus, Hint, RepositoryContext, Result};
 use crate::event::{Record, RunStarted};
-use crate::model::text::shell_line;
+use crate::model::text::{listed, shell_line};
 use crate::model::{LaneId, Plan, RunId, Stage};
 use crate::progress::projections::ProjectionWriter;
 use crate::projection::commands::Commands;
@@ -64,14 +64,17 @@ fn present(within: &RepositoryContext<'_>, locked: &LockedRun, rollback: &Rollba
         return;
     }
     let mut lines = vec![format!("Rolling back run {run} of phase {} to before_lane_start", locked.plan.phase)];
-    lines.push("Current stage:".to_owned());
-    for lane in &rollback.lanes {
-        lines.push(format!("  {:<20} {:<24} {}", locked.plan.lane(lane.lane).id.as_str(), lane.stage, lane.standing));
-    }
+    let stage =
+        |lane: &LaneToRollBack| format!("{} at {} ({})", locked.plan.lane(lane.lane).id, lane.stage, lane.standing);
+    let stages: Vec<String> = rollback.lanes.iter().map(stage).collect();
+    lines.push(format!("Current stage: {}", listed(&stages, NAMED)));
     lines.push(format!("Checkpoints: {}", within.state.checkpoints().display()));
     lines.extend(rollback.jobs.iter().map(|job| format!("Stopping {job}, if it still runs")));
     within.context.printer.note(lines.join("\n"));
 }
+
+/// How many lanes are named with their stage.
+const NAMED: usize = 4;
 
 fn report(
     within: &RepositoryContext<'_>,
@@ -98,7 +101,10 @@ fn report(
     for (lane, done) in rollback.lanes.iter().zip(done) {
         lines.extend(as_text(lane, done, &locked.started.base_branch));
     }
-    lines.extend(rollback.untouched.iter().map(|lane| format!("{lane}: never began, so nothing was done")));
+    let never_began: Vec<String> = rollback.untouched.iter().map(ToString::to_string).collect();
+    lines.extend(
+        (!never_began.is_empty()).then(|| format!("{}: never began, so nothing was done", listed(&never_began, NAMED))),
+    );
     lines.push(format!("To run the lanes again: {resume}"));
     lines.push(format!("To roll back what has begun by then: {again}"));
     within.context.printer.print(lines.join("\n") + "\n", &json)

@@ -1,6 +1,6 @@
 use super::*;
 use crate::event::{Event, LaneStage};
-use crate::model::{Approval, Failure, FailureClass, FailureKind, Finding};
+use crate::model::{Approval, Diagnosis, Failure, FailureClass, FailureKind, Finding};
 use crate::projection::RunHistory;
 use crate::projection::summary::SummaryContext;
 use crate::projection::testing::*;
@@ -63,6 +63,16 @@ fn a_failed_run_names_the_lane_the_finding_and_the_commands() {
       lanekeeper resume P1-SL-AUTH-20251227
       lanekeeper rollback P1-SL-AUTH-20251227 --lane SL-1
     ");
+}
+
+#[test]
+fn a_conflict_names_its_files() {
+    let paths = ["src/a.rs", "src/b.rs"].map(str::to_owned).to_vec();
+    let message = "the work conflicts with what was merged into main meanwhile";
+    let failure = Failure { paths, ..Failure::new(FailureKind::Conflict, message) };
+    let story = Story::begun().opened("SL-1", 1).then(Event::LaneFailed { lane: lane("SL-1"), failure });
+    let text = ended(&[("SL-1", &[], &[])], &story.finished(RunOutcome::Failed, 1), 80);
+    assert_eq!(text.lines().nth(1), Some("  conflict in src/a.rs and 1 more"), "{text}");
 }
 
 #[test]

@@ -222,7 +222,7 @@ impl LaneHistory {
     }
 
     /// Whether it failed or is blocked.
-    pub(super) fn is_given_up(&self) -> bool {
+    pub(in crate::projection) fn is_given_up(&self) -> bool {
         matches!(self.ending, Some(Ending::Failed(_) | Ending::Blocked(_)))
     }
 

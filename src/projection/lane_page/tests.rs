@@ -1,6 +1,6 @@
 use super::*;
 use crate::event::Event;
-use crate::model::{Failure, FailureKind};
+use crate::model::{Failure, FailureKind, Finding};
 use crate::projection::RunHistory;
 use crate::projection::summary::SummaryContext;
 use crate::projection::testing::*;
@@ -28,12 +28,7 @@ fn a_failed_lane_says_what_was_tried_what_it_wrote_and_what_can_be_done() {
     insta::assert_snapshot!(page(&failed_twice(), 80, false), @"
     SL-1 · failed
     run       P1-SL-AUTH-20251227
-    stage     IMPLEMENTATION
-    note      TypeError: undefined is not a function
     times     2m 17s elapsed, 2m 00s of work
-    retries   1 of 1
-    branch    lane/P1/SL-1
-    worktree  /w/P1-SL-AUTH-20251227/SL-1/code
 
     what                         result         elapsed  note
     attempt 1 of engineer at t…  exit code 101  1m 00s
@@ -43,13 +38,14 @@ fn a_failed_lane_says_what_was_tried_what_it_wrote_and_what_can_be_done() {
       | Test failed: AuthService.register
       | 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 会計 …
 
-    Lane SL-1 needs a decision. What you can do:
+    Lane SL-1 needs a decision.
 
     Reason: TypeError: undefined is not a function
     Stage: IMPLEMENTATION, on branch lane/P1/SL-1 in /w/P1-SL-AUTH-20251227/SL-1/code
     Attempts: 2 attempts (engineer: retry 1 of 1)
     Impact: SL-2 depends on it; all work is in its worktree
 
+    What you can do:
     1. Fix the cause (plan, environment, or the work with a commit in the lane's worktree), then resume; retries start over.
        lanekeeper resume P1-SL-AUTH-20251227
     2. Let its agent try again, with your advice in its prompt; other failed lanes stay as they are.
@@ -103,11 +99,36 @@ fn an_attempt_whose_work_or_report_is_not_taken_did_not_pass() {
 }
 
 #[test]
+fn what_failed_is_named_by_its_files_and_an_output_without_a_class_by_words() {
+    let conflict =
+        Failure { paths: vec!["src/a.rs".to_owned()], ..Failure::new(FailureKind::Conflict, "it conflicts") };
+    let finding = Finding { file: None, line: None, column: None, message: "boom".to_owned() };
+    let unknown = Diagnosis { class: FailureClass::Unknown, tool: None, findings: vec![finding], count: 1 };
+    let gate = Failure { diagnosis: Some(Box::new(unknown)), ..gate_failure() };
+    for (failure, shown) in
+        [(conflict, "\nconflict in 1 file\n  src/a.rs\n"), (gate, "\nfound in the output\n  boom\n")]
+    {
+        let (lane, agent) = (lane("SL-1"), Some(agent("engineer")));
+        let noted = Event::FailureNoted { lane: lane.clone(), agent, task: None, failure: failure.clone() };
+        let story = Story::begun().opened("SL-1", 1).then(noted).then(Event::LaneFailed { lane, failure });
+        let text = page(&story, 80, false);
+        assert!(text.contains(shown), "{text}");
+    }
+}
+
+#[test]
+fn a_lane_that_ran_out_of_time_names_the_setting() {
+    let failure = Failure::new(FailureKind::Timeout, "ran out of time (exit code 124)");
+    let text = page(&Story::begun().then(Event::LaneFailed { lane: lane("SL-1"), failure }), 80, false);
+    assert!(text.contains("`max_time` of the task"), "{text}");
+}
+
+#[test]
 fn an_old_failure_that_was_fixed_is_not_blamed() {
     let full = Failure::new(FailureKind::State, "No space left on device");
     let story = Story::begun().opened("SL-1", 1).retried("SL-1", 1, 3);
     let text = page(&story.then(Event::LaneFailed { lane: lane("SL-1"), failure: full }), 80, false);
-    assert!(!text.contains("output.log") && text.contains("note      No space left"), "{text}");
+    assert!(!text.contains("output.log") && text.contains("Reason: No space left"), "{text}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::event::{Idle, SnapshotReason, Worktree};
-use crate::model::{Approval, Checkpoint, CheckpointStatus, Failure, FailureKind, Plan, ProcessId, Stage};
+use crate::model::{Approval, Checkpoint, CheckpointStatus, Plan, ProcessId, Stage};
 use crate::projection::testing::*;
 
 fn two_lanes() -> Plan {
@@ -127,10 +127,46 @@ fn a_job_that_a_resume_attaches_to_does_not_start_again() {
     assert_eq!(last, ["SL-2: tests found running", "SL-1 engineer: attempt 1 (task 1) found running"]);
 }
 
+fn exit(cause: ExitCause, exit_code: i32, notes: &str) -> JobExit {
+    let (started_at, finished_at) = (at(0), at(1));
+    let (command, notes, tail) = ("sleep 30".to_owned(), notes.to_owned(), Vec::new());
+    JobExit { cause, exit_code, command, started_at, finished_at, tail, notes }
+}
+
 #[test]
 fn what_a_supervisor_writes_for_a_silent_agent_is_not_shown_as_its_words() {
+    let exit = exit(ExitCause::Exited, 0, "");
     let report =
         |decision: &str| AgentReport { status: "COMPLETE".into(), decision: decision.into(), ..Default::default() };
-    assert_eq!(said(Some(&report("PENDING"))), "");
-    assert_eq!(said(Some(&report("APPROVED"))), "; it reports: COMPLETE, APPROVED");
+    assert_eq!(said(&exit, Some(&report("PENDING"))), "");
+    assert_eq!(said(&exit, Some(&report("APPROVED"))), "; it reports: COMPLETE, APPROVED");
+}
+
+#[test]
+fn an_attempt_that_runs_out_of_time_says_so_once() {
+    let message = "`sleep 30` ran out of time (124): the time limit of 1s passed".to_owned();
+    let report = Some(AgentReport { status: "ERROR".into(), message, ..Default::default() });
+    let late = exit(ExitCause::TimedOut, 124, "the time limit of 1s passed; processes [7] do not die");
+    let job = attempt("SL-1", "engineer", 1);
+    let exited = Event::JobExited { job, exit: late, report, reading: None, transcript: None };
+    let failure =
+        Failure { exit_code: Some(124), ..Failure::new(FailureKind::Timeout, "ran out of time (exit code 124)") };
+    let noted = Event::FailureNoted { lane: lane("SL-1"), agent: Some(agent("engineer")), task: None, failure };
+    let story = Story::default().then(exited).then(noted);
+    insta::assert_snapshot!(told(&story), @"12:00:00 SL-1 engineer: attempt 1 (task 1) ran out of time after 1s: sleep 30 (processes [7] do not die)");
+    let mut view = RunHistory::for_plan(&two_lanes());
+    view.apply(&story.records[1]);
+    let live = narrate(&story.records[1], &view).map(|line| line.text);
+    assert_eq!(live.as_deref(), Some("SL-1 engineer: ran out of time (exit code 124)"), "a live run shows no exits");
+}
+
+#[test]
+fn a_long_failure_is_cut_in_its_middle() {
+    let message = format!("changed no file; it said: {} Which database?", "I looked at everything. ".repeat(20));
+    let failure = Failure::new(FailureKind::Idle, message);
+    let text = told(&Story::default().then(Event::LaneFailed { lane: lane("SL-1"), failure }));
+    assert!(
+        text.len() < 200 && text.ends_with("Which database?") && text.contains("changed no file; it said"),
+        "{text}"
+    );
 }

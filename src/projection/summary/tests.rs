@@ -67,14 +67,13 @@ fn a_failed_run_says_what_to_read_and_what_to_type() {
     3m 40s elapsed, 3m 00s of work
 
     SL-WEB failed. See why, then retry, resume or roll back:
-      lanekeeper logs P1-SL-AUTH-20251227 SL-WEB
+      lanekeeper status P1-SL-AUTH-20251227 SL-WEB
       lanekeeper retry P1-SL-AUTH-20251227 SL-WEB -m 'what to change'
       lanekeeper resume P1-SL-AUTH-20251227
       lanekeeper rollback P1-SL-AUTH-20251227 --lane SL-WEB
 
     SL-API: blocked: main is checked out in /repo/会計 and dirty: commit or stash,
     then resume
-      lanekeeper resume P1-SL-AUTH-20251227
     ");
 }
 
@@ -92,7 +91,25 @@ fn many_failed_lanes_do_not_fill_the_screen() {
     let story = ["SL-API", "SL-DOCS", "SL-SCHEMA", "SL-WEB"].iter().fold(Story::begun(), failed);
     let steps = summary(&story.finished(RunOutcome::Failed, 1), false).next_steps;
     assert!(steps[0].reason.starts_with("SL-SCHEMA, SL-API, SL-DOCS, 1 more failed."), "{}", steps[0].reason);
-    assert_eq!(steps[0].commands.len(), 6);
+    let commands: Vec<String> = steps.iter().flat_map(NextStep::shell_lines).collect();
+    insta::assert_snapshot!(commands.join("\n"), @"
+    lanekeeper status P1-SL-AUTH-20251227 SL-SCHEMA
+    lanekeeper retry P1-SL-AUTH-20251227 SL-SCHEMA -m 'what to change'
+    lanekeeper resume P1-SL-AUTH-20251227
+    lanekeeper rollback P1-SL-AUTH-20251227 --lane SL-SCHEMA
+    ");
+}
+
+#[test]
+fn every_command_is_shown_once_and_a_lane_that_waits_for_a_failed_one_needs_none() {
+    let story = schema_merged().failed("SL-WEB").blocked("SL-API", "the disk is full");
+    let story = story.blocked("SL-DOCS", "it depends on SL-API, which is blocked").finished(RunOutcome::Failed, 1);
+    let steps = summary(&story, false).next_steps;
+    let shown: Vec<String> = steps.iter().map(|step| format!("{} {}", step.reason, step.commands.len())).collect();
+    assert_eq!(
+        shown,
+        ["SL-WEB failed. See why, then retry, resume or roll back: 4", "SL-API: blocked: the disk is full 0"]
+    );
 }
 
 #[test]

@@ -355,15 +355,21 @@ impl LaneState {
                 Event::LaneBlocked { lane, reason }
             }),
             AgentStep::Blocked(reason) => {
-                let name = &plan.agents[agent].name;
-                let reason = match reason.as_str() {
-                    "" => format!("agent {name} reported BLOCKED without a reason"),
-                    reason => format!("agent {name} is blocked: {reason}"),
-                };
-                Some(Event::LaneBlocked { lane, reason })
+                Some(Event::LaneBlocked { lane, reason: blocked_reason(plan, agent, reason) })
             }
             _ => None,
         }
+    }
+}
+
+/// Why the lane is blocked, in the words of its agent, which is named where there are others.
+fn blocked_reason(plan: &Lane, agent: usize, reason: &str) -> String {
+    let name = (plan.agents.len() > 1).then(|| &plan.agents[agent].name);
+    match (name, reason) {
+        (None, "") => "the agent reported BLOCKED without a reason".to_owned(),
+        (Some(name), "") => format!("{name} reported BLOCKED without a reason"),
+        (None, reason) => reason.to_owned(),
+        (Some(name), reason) => format!("{name}: {reason}"),
     }
 }
 

@@ -161,11 +161,24 @@ fn agents_may_be_loose_with_types_and_capitals() {
 }
 
 #[test]
+fn a_reason_under_another_name_is_read_and_other_unknown_keys_are_named() {
+    let message = |text: &str| read_text(text.as_bytes(), read_status).report.message;
+    assert_eq!(message(r#"{"status": "BLOCKED", "reason": "no key", "updated_at": "x"}"#), "no key");
+    assert_eq!(message(r#"{"status": "error", "message": "no luck"}"#), "no luck");
+    assert_eq!(message(r#"{"status": "BLOCKED", "reason": "no key", "blocked_by": "a person"}"#), "a person");
+    let named = "no reason under `error_message` or `blocked_by`, but unknown keys: why, x";
+    assert_eq!(message(r#"{"status": "BLOCKED", "why": "no key", "x": 1}"#), named);
+    assert_eq!(message(r#"{"status": "COMPLETE", "message": "all done", "why": 1}"#), "");
+    assert_eq!(message(r#"{"status": "BLOCKED", "blocked_by": "", "round": "review"}"#), "");
+}
+
+#[test]
 fn a_result_file_is_read_as_a_report() {
     for (text, status, message, fault) in [
         (r#"{"status": "success", "files_modified": ["a"], "logs": []}"#, "COMPLETE", "", ""),
         (r#"{"status": "failed", "error": "no luck"}"#, "ERROR", "no luck", ""),
         (r#"{"status": "blocked", "error": null, "blocking_reason": "SL-2"}"#, "BLOCKED", "SL-2", ""),
+        (r#"{"status": "blocked", "reason": "SL-2"}"#, "BLOCKED", "SL-2", ""),
         (r#"{"status": "ok"}"#, "ok", "", "its status `ok` is none of success, failed, blocked"),
     ] {
         let report = read_text(text.as_bytes(), read_result);

@@ -85,7 +85,7 @@ fn a_whole_run_goes_back_to_where_it_began_and_twice_is_as_good() {
 
     let (tip, kept) = (scratch.main(), scratch.kept());
     let second = scratch.lanekeeper(&["rollback", "r1"]).exits(0);
-    assert!(second.stdout.contains("SL-2: never began"), "{}", second.stdout);
+    assert!(second.stdout.contains("SL-1, SL-2, SL-3: never began"), "{}", second.stdout);
     assert_eq!((scratch.main(), scratch.kept()), (tip, kept));
 
     scratch.lanes(&[ONE, TWO, ("SL-3", &[], "mkdir -p SL-3; echo good > SL-3/c")]);

@@ -50,8 +50,8 @@ fn an_agent_ends_its_lane_when_nothing_more_will_come_of_it() {
     let failed = Some(Event::LaneFailed { lane: plan.id.clone(), failure: failure() });
     let salvaging = || AgentStep::Salvaging(crate::event::SnapshotReason::Failure, None);
     let unkept = blocked("what engineer left cannot be kept, so it is not touched: no space");
-    let told = blocked("agent engineer is blocked: why");
-    let silent = blocked("agent engineer reported BLOCKED without a reason");
+    let told = blocked("why");
+    let silent = blocked("the agent reported BLOCKED without a reason");
     assert_eq!(end(AgentStep::GaveUp(failure()), None), (failed, true, true));
     assert_eq!(end(AgentStep::Failed(failure()), None), (None, false, true));
     assert_eq!(end(AgentStep::Blocked("why".into()), None), (told, true, true));
