@@ -54,7 +54,7 @@ fn the_last_attempt_in_a_different_way_is_counted_as_no_retry_anywhere() {
     assert_eq!(levels, ["retry", "rollback"]);
     assert_eq!(ended.stderr.matches("retry 1 of 1").count(), 1, "{}", ended.stderr);
     let page = env.lanekeeper(&["status", "r1", "L"]).exits(0).stdout;
-    assert!(page.contains("retries   1 of 1, then a different approach"), "{page}");
+    assert!(page.contains("(agent: retry 1 of 1, then a different approach)"), "{page}");
     let junit = env.lanekeeper(&["report", "r1", "--format", "junit"]).exits(0).stdout;
     assert!(
         junit.contains("name=\"attempts\" value=\"3\"") && junit.contains("name=\"retries\" value=\"1\""),

@@ -116,7 +116,7 @@ fn a_lane_without_a_run_is_one_of_the_default_run() {
 #[test]
 fn a_command_for_one_lane_refuses_two() {
     let (scratch, _runs) = three_runs();
-    for command in ["approve", "status", "stop", "retry", "skip"] {
+    for command in ["approve", "status", "stop", "skip"] {
         scratch.lanekeeper(&[command, "SL-1", "SL-2"]).exits(2).says(&["SL-1 and SL-2 are two lanes"]);
         scratch.lanekeeper(&[command, "SL-1", "engineer"]).exits(2).says(&["unexpected argument `engineer`"]);
     }
