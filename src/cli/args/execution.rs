@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Arg, Args};
 
 use super::{GlobalArgs, LaneArgs, Name, RunArg, choice};
 use crate::model::{Ci, Dollars, LaneId, MergeChoice, PlanFormat, RunId, Stage};
@@ -17,7 +17,13 @@ const LIMITS: &str = "Limits";
 const SESSION: &str = "Sessions and output";
 const PLAN: &str = "Reading the plan";
 
+/// An option of several commands that the short help of this one leaves out.
+fn hidden(option: Arg) -> Arg {
+    option.hide_short_help(true)
+}
+
 #[derive(Debug, Args)]
+#[command(mut_arg("yes", hidden), mut_arg("progress", hidden), mut_arg("max_cost", hidden))]
 pub(crate) struct ExecutePhase {
     /// The plan, the directory of a GSD phase, or a roadmap
     ///
@@ -27,13 +33,15 @@ pub(crate) struct ExecutePhase {
     #[arg(long = "lane", value_name = "LANE", help_heading = WHAT)]
     pub(crate) lanes: Vec<LaneId>,
     /// Plan to run after this one; repeatable
-    #[arg(long = "next-phase", value_name = "PLAN", conflicts_with = "rollback", help_heading = WHAT)]
+    #[arg(long = "next-phase", value_name = "PLAN", conflicts_with = "rollback", help_heading = WHAT,
+        hide_short_help = true)]
     pub(crate) next_phases: Vec<PathBuf>,
     #[command(flatten)]
     pub(crate) execution: ExecutionArgs,
 }
 
 #[derive(Debug, Args)]
+#[command(mut_arg("yes", hidden), mut_arg("progress", hidden), mut_arg("max_cost", hidden))]
 pub(crate) struct ExecuteLane {
     /// The plan
     pub(crate) plan: PathBuf,
@@ -74,7 +82,7 @@ pub(crate) struct ExecutionArgs {
     /// The integration branch [default: the plan's]
     ///
     /// Without one in the plan, the current branch.
-    #[arg(long, value_name = "BRANCH", value_parser = value::branch, help_heading = WHAT)]
+    #[arg(long, value_name = "BRANCH", value_parser = value::branch, help_heading = WHAT, hide_short_help = true)]
     pub(crate) base: Option<String>,
     /// How many agents may work at once
     ///
@@ -87,7 +95,7 @@ pub(crate) struct ExecutionArgs {
     /// How often a failed attempt is repeated
     ///
     /// Default: each lane's own number.
-    #[arg(long, value_name = "N", value_parser = value::number, help_heading = HOW)]
+    #[arg(long, value_name = "N", value_parser = value::number, help_heading = HOW, hide_short_help = true)]
     pub(crate) retries: Option<u32>,
     /// local, squash, rebase, ff, pr or none [default: local]
     ///
@@ -100,7 +108,7 @@ pub(crate) struct ExecutionArgs {
     #[arg(long, value_name = "DIR", help_heading = HOW, hide_short_help = true)]
     pub(crate) worktree_root: Option<PathBuf>,
     /// Name of the run, new or to be resumed
-    #[arg(long, value_name = "ID", help_heading = WHAT)]
+    #[arg(long, value_name = "ID", help_heading = WHAT, hide_short_help = true)]
     pub(crate) run_id: Option<RunId>,
     /// Resume an unfinished run of this plan
     ///
@@ -108,18 +116,18 @@ pub(crate) struct ExecutionArgs {
     #[arg(long, conflicts_with_all = ["rollback", "new_run"], help_heading = WHAT)]
     pub(crate) resume: bool,
     /// Reset the lanes, saving their work first
-    #[arg(long, conflicts_with = "new_run", help_heading = WHAT)]
+    #[arg(long, conflicts_with = "new_run", help_heading = WHAT, hide_short_help = true)]
     pub(crate) rollback: bool,
     /// Start beside an unfinished run
     ///
     /// The branches of its lanes get the run's name as a suffix.
-    #[arg(long, help_heading = WHAT)]
+    #[arg(long, help_heading = WHAT, hide_short_help = true)]
     pub(crate) new_run: bool,
     /// Let independent lanes continue when one fails (the default)
     #[arg(long, overrides_with = "fail_fast", help_heading = HOW, hide_short_help = true)]
     pub(crate) keep_going: bool,
     /// Stop everything when a lane fails
-    #[arg(long, overrides_with = "keep_going", help_heading = HOW)]
+    #[arg(long, overrides_with = "keep_going", help_heading = HOW, hide_short_help = true)]
     pub(crate) fail_fast: bool,
     /// Find the merge that broke a lane's tests or the final gate
     #[arg(long, help_heading = HOW, hide_short_help = true)]
@@ -133,7 +141,8 @@ pub(crate) struct ExecutionArgs {
     #[arg(long, conflicts_with_all = ["resume", "rollback"], help_heading = WHAT)]
     pub(crate) dry_run: bool,
     /// How long the whole run may take, such as 90s or 2h
-    #[arg(long, value_name = "DURATION", value_parser = value::limit, help_heading = LIMITS)]
+    #[arg(long, value_name = "DURATION", value_parser = value::limit, help_heading = LIMITS,
+        hide_short_help = true)]
     pub(crate) timeout: Option<Limit>,
     /// Write a Chrome trace of the run to FILE, for Perfetto or chrome://tracing
     #[arg(long, value_name = "FILE", conflicts_with = "rollback", help_heading = SESSION, hide_short_help = true)]
@@ -189,7 +198,7 @@ pub(crate) struct ControlArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(mut_arg("yes", |yes| yes.hide_short_help(true)))]
+#[command(mut_arg("yes", hidden))]
 pub(crate) struct Resume {
     #[command(flatten)]
     pub(crate) run: RunArg,
@@ -222,7 +231,7 @@ pub(crate) struct Resume {
 }
 
 #[derive(Debug, Args)]
-#[command(mut_arg("yes", |yes| yes.hide_short_help(true)))]
+#[command(mut_arg("yes", hidden))]
 pub(crate) struct Retry {
     /// [RUN] LANE...: a run, if the first word is one, and the lanes
     ///

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::Args;
 
-use crate::model::{InvalidId, LaneId};
+use crate::model::LaneId;
 
 /// What is typed for a run (its id, the beginning of its id, or `@latest`), for a lane or for an agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,13 +25,15 @@ impl Name {
 }
 
 impl FromStr for Name {
-    type Err = InvalidId;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, InvalidId> {
-        if text != Self::LATEST {
-            LaneId::new(text)?;
+    fn from_str(text: &str) -> Result<Self, String> {
+        match LaneId::new(text) {
+            _ if text == Self::LATEST => Ok(Self(text.to_owned())),
+            Ok(_) => Ok(Self(text.to_owned())),
+            Err(error) if text.starts_with('@') => Err(format!("{error}; the newest run is {}", Self::LATEST)),
+            Err(error) => Err(error.to_string()),
         }
-        Ok(Self(text.to_owned()))
     }
 }
 

@@ -111,6 +111,7 @@ fn a_lane_without_a_run_is_one_of_the_default_run() {
         .hints("did you mean `SL-2`?");
     scratch.lanekeeper(&["logs", "SL-2", "engineer", "x"]).exits(2).says(&["no lane `engineer`"]);
     scratch.lanekeeper(&["logs", "SL-2", "enginer"]).exits(2).hints("did you mean `engineer`?");
+    scratch.lanekeeper(&["logs", "@lates"]).exits(2).says(&["the newest run is @latest"]);
 }
 
 #[test]
