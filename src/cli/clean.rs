@@ -92,8 +92,8 @@ impl Place<'_> {
         let (logged, directory) = (&self.known[run], self.within.state.run(run));
         let (repository, options) = (&self.within.repository, &logged.started.options);
         let pool = self.within.pool(&options.worktree_root, options.keep_caches);
-        let (force, logs, keep_pool) = (arguments.force, arguments.logs, false);
-        work(&Surroundings { repository, pool: &pool, directory: &directory, force, logs, keep_pool }, logged)
+        let (force, logs) = (arguments.force, arguments.logs);
+        work(&Surroundings { repository, pool: &pool, directory: &directory, force, logs }, logged)
     }
 }
 
@@ -130,22 +130,6 @@ fn remove_from(place: &Place<'_>, run: RunId, arguments: &Clean) -> Result<Clean
     }
     crate::state_sync::forget(&place.within.repository, &run)?;
     Ok(Cleaned { run, found: Ok(found) })
-}
-
-/// Removes all that this clone has of a run, unmerged work included. Free worktrees stay for other runs.
-pub(super) fn forget_run(within: &RepositoryContext<'_>, run: &RunId) -> Result<()> {
-    let directory = within.state.run(run);
-    let lock = RunLock::acquire(&directory.lock(), &within.holder(run))?;
-    if let Some(logged) = Expected::of(&run_log::read(&directory.log())?.records) {
-        let options = &logged.started.options;
-        let pool = within.pool(&options.worktree_root, options.keep_caches);
-        let (force, logs, keep_pool) = (true, true, true);
-        let around =
-            Surroundings { repository: &within.repository, pool: &pool, directory: &directory, force, logs, keep_pool };
-        remove(&around, &logged, survey(&around, &logged)?);
-    }
-    remove_run(&directory, lock)?;
-    crate::state_sync::forget(&within.repository, run)
 }
 
 /// Records that the lanes whose unmerged work was removed are as if they had not begun: a resume begins them again.

@@ -307,6 +307,9 @@ fn of_state(error: &StateSyncError) -> CliError {
         StateSyncError::Superseded { remote, run, .. } => with(ExitStatus::Held)
             .hinted(format!("to take theirs: lanekeeper clean {run} --force --logs, then lanekeeper state pull {run}"))
             .hinted(format!("to keep this one: lanekeeper state push {run} --remote {remote} --force")),
+        StateSyncError::Claimed { run, remote, .. } => with(ExitStatus::Held)
+            .hinted(format!("when it has ended: lanekeeper state pull {run} --remote {remote}"))
+            .hinted(format!("to take it away from there: lanekeeper state push {run} --remote {remote} --force")),
         StateSyncError::Fenced { .. } => with(ExitStatus::NotOffered),
         StateSyncError::Shallow => with(ExitStatus::Blocked)
             .hinted("fetch the rest: git fetch --unshallow (in GitHub Actions: fetch-depth: 0)"),

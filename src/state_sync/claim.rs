@@ -8,7 +8,7 @@ use super::manifest::Manifest;
 use super::receive::{ReceivedState, fetch_into};
 use super::send::fenced;
 use super::{incoming_reference, outgoing_reference, state_reference};
-use crate::git::{Bundle, PushRequest, Remote, Repository, forget_reference, write_bundle};
+use crate::git::{Bundle, PushRequest, Remote, Repository, forget_reference, point_reference, write_bundle};
 use crate::model::{CommitId, RunId, Timestamp};
 
 /// What a process pushes a run under.
@@ -69,6 +69,19 @@ pub fn claim(
     let holds = remote.push(&request)? || remote.references(&[reference])?.iter().any(|(_, there)| *there == commit);
     forget_reference(repository, &outgoing)?;
     if holds { Ok(ReceivedState { commit, manifest, ..offered.clone() }) } else { Err(fenced(remote, run).into()) }
+}
+
+/// Takes a claim back under which nothing was pushed: the run is offered again as it was. `false`: the remote has another
+/// state.
+pub fn release(remote: &Remote, offered: &ReceivedState, claimed: &ReceivedState) -> Result<bool> {
+    let reference = &state_reference(&claimed.manifest.run_id);
+    let (commit, expected) = (Some(&offered.commit), Some(&claimed.commit));
+    Ok(remote.push(&PushRequest { reference, commit, expected, hooks: false })?)
+}
+
+/// Keeps the objects of a received state in `repository`, from which other clones borrow them.
+pub fn keep(repository: &Repository, received: &ReceivedState) -> Result<()> {
+    Ok(point_reference(repository, &format!("refs/lanekeeper/kept/{}", received.manifest.run_id), &received.commit)?)
 }
 
 /// A ref that no other process uses at the same time.

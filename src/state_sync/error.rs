@@ -20,7 +20,9 @@ pub enum StateSyncError {
         "run {run} was pushed to {remote} by {host} at {at}, with {records} records, and does not continue the one here"
     )]
     Superseded { remote: String, run: RunId, host: String, at: Timestamp, records: u64 },
-    #[error("run {run} was not offered on {remote} any more: another process claimed it, or it was withdrawn")]
+    #[error("run {run} is worked on by {host}, which claimed it on {remote} at {at}")]
+    Claimed { remote: String, run: RunId, host: String, at: Timestamp },
+    #[error("run {run} is not offered on {remote} (any more): another process claimed it, or it was withdrawn")]
     Fenced { remote: String, run: RunId },
     #[error("this is a shallow clone, so it is unknown which commit continues which")]
     Shallow,

@@ -11,7 +11,7 @@ use anyhow::bail;
 
 use super::Source;
 use super::error::{Result, StateSyncError};
-use super::send::send;
+use super::send::{is_ours, send};
 use crate::event::{Event, Record};
 use crate::git::{GitError, Remote};
 
@@ -25,13 +25,15 @@ const SHORTEST_REST: Duration = Duration::from_millis(200);
 pub struct Pace {
     /// The shortest rest between two pushes.
     pub rest: Duration,
+    /// How often a run that was claimed is looked for on the remote while there is nothing to push.
+    pub look: Duration,
     /// What is done once another process has the run, so that every later push is refused.
     pub lost: Box<dyn FnOnce() + Send>,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { rest: SHORTEST_REST, lost: Box::new(|| {}) }
+        Self { rest: SHORTEST_REST, look: Duration::MAX, lost: Box::new(|| {}) }
     }
 }
 
@@ -104,7 +106,7 @@ struct Pusher {
 impl Pusher {
     fn follow(mut self, inbox: &Receiver<()>, pace: Pace) -> Result<()> {
         let (mut outcome, mut due) = (Ok(()), Instant::now());
-        while inbox.recv().is_ok() {
+        while self.has_news(inbox, &pace) {
             gather_until(due, inbox);
             let began = Instant::now();
             outcome = self.push();
@@ -119,6 +121,19 @@ impl Pusher {
         match outcome {
             Ok(()) => Ok(()),
             Err(_) => self.push(),
+        }
+    }
+
+    /// Waits for something to push; `false`: nothing more comes. A run that was claimed looks now and then whether it still
+    /// is, because an agent may be silent for hours: then the push that follows is refused.
+    fn has_news(&self, inbox: &Receiver<()>, pace: &Pace) -> bool {
+        loop {
+            match inbox.recv_timeout(pace.look) {
+                Ok(()) => return true,
+                Err(RecvTimeoutError::Disconnected) => return false,
+                Err(RecvTimeoutError::Timeout) if is_ours(&self.source, &self.remote) => {}
+                Err(RecvTimeoutError::Timeout) => return true,
+            }
         }
     }
 

@@ -21,7 +21,7 @@ use crate::model::RunId;
 use crate::store::RunDirectory;
 use error::Result;
 
-pub use claim::{Claim, claim, fetch_offer};
+pub use claim::{Claim, claim, fetch_offer, keep, release};
 pub use error::StateSyncError;
 pub use follow::{Follower, Pace};
 pub use manifest::Manifest;

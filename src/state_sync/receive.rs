@@ -94,7 +94,7 @@ impl ReceivedState {
     /// Reads all of it.
     pub(super) fn open(&self, repository: &Repository) -> Result<Contents> {
         self.refuse_what_does_not_belong()?;
-        let log = self.below(repository, LOG)?.into_iter().flat_map(|(_, piece)| piece).collect::<Vec<u8>>();
+        let log = self.log(repository)?;
         if log.len() as u64 != self.manifest.log_bytes || sha256(&log) != self.manifest.log_sha256 {
             return Err(self.damaged("its run log is not the one that it was pushed with").into());
         }
@@ -114,6 +114,10 @@ impl ReceivedState {
 
     pub(super) fn damaged(&self, reason: &str) -> StateSyncError {
         StateSyncError::damaged(&self.remote, &self.manifest.run_id, reason)
+    }
+
+    pub(super) fn log(&self, repository: &Repository) -> Result<Vec<u8>> {
+        Ok(self.below(repository, LOG)?.into_iter().flat_map(|(_, piece)| piece).collect())
     }
 
     fn below(&self, repository: &Repository, root: &str) -> Result<Vec<RunFile>> {

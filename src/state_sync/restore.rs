@@ -33,7 +33,9 @@ pub enum LocalRun {
     Missing,
     /// The local log contains everything that was received, and possibly more.
     UpToDate,
-    /// The local log does not continue the received one.
+    /// What was received continues the local log.
+    Behind,
+    /// Neither log continues the other.
     Different,
 }
 
@@ -45,12 +47,16 @@ pub struct Restored {
     pub worktrees: usize,
 }
 
-pub fn local_run(received: &ReceivedState, directory: &RunDirectory) -> Result<LocalRun> {
+pub fn local_run(repository: &Repository, received: &ReceivedState, directory: &RunDirectory) -> Result<LocalRun> {
     if !directory.log().exists() {
         return Ok(LocalRun::Missing);
     }
     let (log, _) = run_log::read_durable(&directory.log())?;
-    Ok(if continues(&log, &received.manifest) { LocalRun::UpToDate } else { LocalRun::Different })
+    Ok(match () {
+        () if continues(&log, &received.manifest) => LocalRun::UpToDate,
+        () if received.log(repository)?.starts_with(&log) => LocalRun::Behind,
+        () => LocalRun::Different,
+    })
 }
 
 impl Destination<'_> {

@@ -38,6 +38,17 @@ pub fn send(source: &Source, remote: &Remote, force: bool) -> Result<Sent> {
     Ok(Sent { commit: packed.commit, manifest: packed.manifest, reference })
 }
 
+/// Whether the remote has the state that this process pushed last; also where it cannot be reached.
+pub(super) fn is_ours(source: &Source, remote: &Remote) -> bool {
+    let reference = state_reference(&source.run);
+    let (Ok(ours), Ok(theirs)) =
+        (source.repository.commit_at(&seen_reference(remote, &source.run)), remote.references(&[&reference]))
+    else {
+        return true;
+    };
+    theirs.iter().find(|(name, _)| *name == reference).map(|(_, commit)| commit) == ours.as_ref()
+}
+
 /// Removes the state of a run from a remote if it still is `expected`. `false`: it was not.
 pub fn drop_state(remote: &Remote, run: &RunId, expected: &CommitId) -> Result<bool> {
     let reference = &state_reference(run);
@@ -68,9 +79,15 @@ fn going_on_from(source: &Source, remote: &Remote, packed: &Packed, force: bool)
 }
 
 fn refused(source: &Source, remote: &Remote, theirs: &Manifest) -> StateSyncError {
-    match source.claim {
-        Some(_) => fenced(remote, &source.run),
-        None => superseded(remote, theirs),
+    match &theirs.claim {
+        _ if source.claim.is_some() => fenced(remote, &source.run),
+        Some(claim) if !theirs.is_over() => StateSyncError::Claimed {
+            remote: remote.name().to_owned(),
+            run: theirs.run_id.clone(),
+            host: claim.host.clone(),
+            at: claim.at,
+        },
+        _ => superseded(remote, theirs),
     }
 }
 

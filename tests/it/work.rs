@@ -1,13 +1,14 @@
 //! `work`: jobs of a queue that claim a run, work on it, and stop when it is given to another.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Barrier;
 use std::thread;
 
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::state::{PUSHED, branches, clone_into, cloned, count, has, lost_in_the_middle, pushed_log};
+use crate::state::{PUSHED, branches, clone_into, cloned, count, has, lanekeeper_in, lost_in_the_middle, pushed_log};
 use crate::support::{Ended, RUN, Running, TestEnv, all_files, wait_until};
 
 /// Where the run's ref is on the remote; empty: nowhere.
@@ -59,19 +60,69 @@ fn a_job_works_on_the_run_that_was_offered_and_pushes_its_end() {
     assert!(env.holds("main", "d.txt"));
 }
 
+/// Begins run `run` of one lane in the clone `below`, and pushes it before its agent has begun.
+fn begun(env: &TestEnv, below: &str, run: &str, lane: &str) {
+    let text = format!("phase = \"P1\"\n[[lane]]\nid = \"A\"\n{lane}\n");
+    env.write(&format!("{below}/plan.toml"), text);
+    let crash = ("LANEKEEPER_CRASH_POINT", "before_run_job:1");
+    let arguments = ["execute-phase", "plan.toml", "--run-id", run];
+    let crash = |command: &mut Command| drop(command.env(crash.0, crash.1).current_dir(env.path(below)));
+    env.lanekeeper_with(&arguments, |command| {
+        crash(command);
+        command
+    })
+    .exits(137);
+    lanekeeper_in(env, below, &["state", "push", run]).exits(0);
+}
+
+#[test]
+fn runs_of_the_same_phase_on_one_node_know_nothing_of_each_other() {
+    let env = cloned();
+    clone_into(&env, "other");
+    begun(&env, "repo", RUN, "command = 'echo a > a.txt'");
+    begun(&env, "other", "r2", "command = 'echo b > b.txt'");
+    work(&env, &offer(&env), "node").exits(0);
+    let reference = "refs/lanekeeper/state/r2";
+    let offer = env.git_at("origin.git", &["rev-parse", reference]);
+    let mut words = arguments(&env, &offer, "node");
+    words[2] = reference.to_owned();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    env.lanekeeper_with(&words, |command| command.current_dir(env.path(""))).exits(0);
+    let text = env.git_at("origin.git", &["show", &format!("{reference}:state.json")]);
+    let integration = serde_json::from_str::<Value>(&text).expect("JSON")["integration"].clone();
+    let files = env.git_at("origin.git", &["ls-tree", "--name-only", integration.as_str().expect("a commit")]);
+    assert_eq!(files, "b.txt\nplan.toml");
+}
+
+#[test]
+fn a_run_that_cannot_be_begun_here_is_offered_again_as_it_was() {
+    let env = cloned();
+    let secret = "s3cr3t-t0ken-of-the-lane";
+    begun(&env, "repo", RUN, &format!("command = 'echo a > a.txt'\nenv = {{ A_TOKEN = \"{secret}\" }}"));
+    let offer = offer(&env);
+    work(&env, &offer, "node").exits(2).says(&["A_TOKEN", "is offered again as it was"]);
+    assert_eq!(crate::work::offer(&env), offer);
+    let words = arguments(&env, &offer, "node");
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    env.lanekeeper_with(&words, |command| command.current_dir(env.path("")).env("A_TOKEN", secret)).exits(0);
+    work(&env, &crate::work::offer(&env), "node").exits(7).says(&["run r1 is complete"]);
+}
+
+#[test]
+fn what_is_no_repository_is_refused_at_once() {
+    let env = cloned();
+    for exchange in ["", "nowhere.git", "scratch"] {
+        let words = ["work", exchange, PUSHED, &"a".repeat(40), "--cache", "node"];
+        env.lanekeeper_with(&words, |command| command.current_dir(env.path("")))
+            .exits(2)
+            .says(&["not a git repository"]);
+    }
+}
+
 #[test]
 fn of_sixteen_jobs_for_one_offer_one_works() {
     let env = cloned();
-    env.write(
-        "repo/plan.toml",
-        "phase = \"P1\"\n[[lane]]\nid = \"A\"\ncommand = 'echo began >> \"$SCRATCH/A\"; echo a > a'\n",
-    );
-    env.commit("a plan of one lane");
-    env.git(&["push", "--quiet", "origin", "main"]);
-    let crash = ("LANEKEEPER_CRASH_POINT", "before_run_job:1");
-    let arguments = ["execute-phase", "plan.toml", "--run-id", RUN];
-    env.lanekeeper_with(&arguments, |command| command.env(crash.0, crash.1)).exits(137);
-    env.lanekeeper(&["state", "push"]).exits(0);
+    begun(&env, "repo", RUN, "command = 'echo began >> \"$SCRATCH/A\"; echo a > a'");
     let (offer, all) = (offer(&env), Barrier::new(16));
     let codes: Vec<i32> = thread::scope(|scope| {
         let job = |number: usize| {
@@ -106,7 +157,7 @@ fn a_job_whose_run_was_withdrawn_stops_its_agents_and_pushes_nothing() {
     let job = start_work(&env, &withdrawn, "node");
     wait_for_both(&env, 2);
     env.git_at("origin.git", &["update-ref", PUSHED, &withdrawn]);
-    env.write("scratch/help", "");
+    // Its agents are silent, and it notices all the same.
     let ended = job.wait().exits(75);
     assert!(ended.stderr.contains("withdrawn"), "{}", ended.stderr);
     assert_eq!((offer(&env), env.path("scratch/D").exists()), (withdrawn, false));

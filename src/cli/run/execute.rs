@@ -2,6 +2,7 @@
 
 use std::io::IsTerminal;
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::{Local, Offset};
 
@@ -136,7 +137,8 @@ fn pace_of_claim(claimed: &Claimed, directory: &RunDirectory, run: &RunId) -> Pa
             tracing::warn!("the run cannot be stopped: {error}");
         }
     };
-    Pace { rest: backoff(claimed.push_every, run.as_str(), 1), lost: Box::new(lost) }
+    let rest = backoff(claimed.push_every, run.as_str(), 1);
+    Pace { rest, look: (10 * rest).max(Duration::from_secs(1)), lost: Box::new(lost) }
 }
 
 fn reporters<'a>(

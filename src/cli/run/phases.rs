@@ -107,7 +107,13 @@ pub(crate) fn resume_with(
 
 /// Resumes a run that this process claimed, and no phase after it.
 pub(crate) fn resume_claimed(within: &RepositoryContext<'_>, run: &RunId) -> Result<ExitStatus> {
-    Ok(resume::resume(within, run, &Adoption::default())?.status)
+    let resumed = resume::resume(within, run, &Adoption::default())?;
+    let next = resumed.started.options.next_phases.unwrap_or_default();
+    if let Some(next) = next.first().filter(|_| resumed.status == ExitStatus::Done) {
+        let message = format!("the phase after this one is not started here: {}", next.display());
+        within.context.printer.warning(message, &["pull the run where it began, and run that plan there".to_owned()]);
+    }
+    Ok(resumed.status)
 }
 
 struct Phases<'a> {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cli::{ExitStatus, RepositoryContext, Result};
 use crate::git::Remote;
-use crate::state_sync::{Offer, offers};
+use crate::state_sync::{Manifest, Offer, offers};
 
 pub(super) fn run(within: &RepositoryContext<'_>, remote: &Remote) -> Result<ExitStatus> {
     let offers = offers(&within.repository, remote)?;
@@ -35,8 +35,17 @@ fn as_text(offer: &Offer) -> String {
             it.records,
             it.host,
             it.at
-        ),
+        )
+        .replace('\n', &claimed_by(it)),
         Err(error) => format!("{:<32} {standing:<10} {error}\n", offer.run.as_str()),
+    }
+}
+
+/// The end of a run's line.
+fn claimed_by(manifest: &Manifest) -> String {
+    match &manifest.claim {
+        Some(claim) if manifest.outcome.is_none() => format!(", claimed by {} at {}\n", claim.host, claim.at),
+        _ => "\n".to_owned(),
     }
 }
 
@@ -49,6 +58,7 @@ fn as_json(offer: &Offer) -> Value {
             value["records"] = json!(it.records);
             value["host"] = json!(it.host);
             value["at"] = json!(it.at);
+            value["claim"] = json!(it.claim);
         }
         Err(error) => value["error"] = json!(error.to_string()),
     }

@@ -90,19 +90,29 @@ pub(super) fn restore(
         host: &host,
         now: now(),
     };
-    match local_run(received, &directory)? {
+    match local_run(&within.repository, received, &directory)? {
         LocalRun::Missing => Ok(Some(destination.restore(received)?)),
         LocalRun::UpToDate => {
             destination.remember(received)?;
             Ok(None)
         }
+        LocalRun::Behind => Err(behind(received, &within.state)),
         LocalRun::Different => Err(left_behind(received, remote, &within.state)),
     }
 }
 
-/// Whether this clone has all that was received of a run.
-pub(super) fn is_here(within: &RepositoryContext<'_>, received: &ReceivedState) -> Result<bool> {
-    Ok(local_run(received, &within.state.run(&received.manifest.run_id))? == LocalRun::UpToDate)
+/// What this clone has of a received run.
+pub(super) fn found(within: &RepositoryContext<'_>, received: &ReceivedState) -> Result<LocalRun> {
+    local_run(&within.repository, received, &within.state.run(&received.manifest.run_id))
+}
+
+/// The run went on elsewhere, and nothing of it here is newer.
+fn behind(received: &ReceivedState, state: &StateDirectory) -> anyhow::Error {
+    let manifest = &received.manifest;
+    let (run, host) = (manifest.run_id.as_str(), &manifest.host);
+    let message = format!("run {run} went on on {host} until {}; nothing was changed", manifest.at);
+    let clean = command(state, &["clean", run, "--force", "--logs"]);
+    ExitStatus::Held.error(message).hint(format!("to take it: {clean}, then pull again"))
 }
 
 fn left_behind(received: &ReceivedState, remote: &Remote, state: &StateDirectory) -> anyhow::Error {

@@ -9,117 +9,221 @@ use std::time::{Duration, Instant};
 
 use super::pull;
 use crate::cli::args;
-use crate::cli::clean::forget_run;
 use crate::cli::context::REPOSITORY_CONFIG;
 use crate::cli::repository_context::Claimed;
 use crate::cli::run::resume_claimed;
 use crate::cli::signals::Signals;
-use crate::cli::wait_policy::retry_while_held;
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, host, now};
-use crate::fs::directory::create_directory;
+use crate::fs::directory::{create_directory, entries};
 use crate::git::{self, GitError, Remote, Repository};
 use crate::model::digest::sha256;
 use crate::model::retry::backoff;
+use crate::process;
 use crate::settings::environment::{HOME, XDG_CACHE_HOME};
-use crate::settings::{ConfigFile, Layer, OnLockConflict, Origin, Setting, absolute};
-use crate::state_sync::{Claim, ReceivedState, Source, claim, fetch_offer, send};
-use crate::store::lock;
+use crate::settings::{ConfigFile, Layer, Origin, Setting, absolute};
+use crate::state_sync::{Claim, LocalRun, ReceivedState, Source, claim, fetch_offer, keep, release, send};
+use crate::store::{RunLock, lock};
 
 /// What the remote is called in the clone.
 const EXCHANGE: &str = "exchange";
 
 pub(super) fn run(context: &Context, arguments: &args::Work) -> Result<ExitStatus> {
     git::require_version()?;
-    let run = &arguments.reference;
-    let clone = Clone::open(context, arguments)?;
-    let remote = &clone.remote;
+    let exchange = Exchange::open(context, arguments)?;
+    let (mirror, remote) = (&exchange.mirror, &exchange.remote);
     let ours = Claim::new(host(), now());
-    let offer = (run, &arguments.offer);
-    let offered = while_unreachable(context, || fetch_offer(&clone.repository, remote, offer, &ours))?;
-    let claimed = while_unreachable(context, || claim(&clone.repository, remote, &offered, &ours))?;
-    let pushing = Claimed { claim: ours.clone(), push_every: arguments.push_every };
-    let within = clone.context(context, &claimed, pushing)?;
-    retry_while_held(context, &within.settings, || restore(&within, remote, &claimed))?;
-    let ended = resume_claimed(&within, run);
-    let source = Source {
-        repository: within.repository.clone(),
-        directory: within.state.run(run),
-        run: run.clone(),
-        host: host(),
-        claim: Some(ours),
+    let offer = (&arguments.reference, &arguments.offer);
+    let offered = while_unreachable(context, || fetch_offer(mirror, remote, offer, &ours))?;
+    refuse_done(&offered)?;
+    let claimed = while_unreachable(context, || claim(mirror, remote, &offered, &ours))?;
+    keep(mirror, &claimed)?;
+    let pushing = Claimed { claim: ours, push_every: arguments.push_every };
+    let (worked, is_older) = match exchange.clone_for(context, &claimed, pushing) {
+        Ok(clone) => (clone.work(context, &claimed), clone.is_new),
+        Err(error) => (Err(error), true),
     };
-    let sent = while_unreachable(context, || send(&source, remote, false))?;
-    if sent.manifest.outcome.is_some() {
-        // The remote has all of it.
-        forget_run(&within, run).unwrap_or_else(|error| {
-            let message = format!("the files of run {run} are left here: {}", CliError::from(error).message);
-            context.printer.warning(message, &[]);
-        });
+    if let Err(error) = &worked
+        && is_older
+        && release(remote, &offered, &claimed).unwrap_or(false)
+    {
+        let message = format!("run {} was not begun here, and is offered again as it was", offer.0);
+        context.printer.warning(message, &[]);
+        tracing::debug!("{error:#}");
     }
-    ended
+    worked
 }
 
-/// The clone in which the runs of one exchange are worked on.
-struct Clone {
-    repository: Repository,
+fn refuse_done(offered: &ReceivedState) -> Result<()> {
+    match offered.manifest.is_done() {
+        false => Ok(()),
+        true => {
+            let message = format!("run {} is complete; there is nothing to work on", offered.manifest.run_id);
+            Err(ExitStatus::InvalidOperation.error(message).hint("to have it here: lanekeeper state pull"))
+        }
+    }
+}
+
+/// What this node keeps of an exchange. The clones of the runs borrow the objects of the mirror, so only the first fetch
+/// takes the whole history, and are apart otherwise: two runs may have the same branches.
+struct Exchange {
+    address: String,
+    mirror: Repository,
     remote: Remote,
-    worktrees: PathBuf,
+    clones: PathBuf,
 }
 
-impl Clone {
+impl Exchange {
     fn open(context: &Context, arguments: &args::Work) -> Result<Self> {
-        let exchange = address(context, &arguments.exchange);
-        let place = cache(context, arguments.cache.as_deref())?.join(directory_name(&exchange));
+        let address = address(context, &arguments.exchange)?;
+        let place = cache(context, arguments.cache.as_deref())?.join(directory_name(&address));
         create_directory(&place)?;
-        let repository = place.join("repository");
         lock::exclusively(&place.join("lock"), || {
-            let repository = match repository.join(".git").exists() {
-                true => Repository::locate(&repository)?,
-                false => Repository::create(&repository)?,
-            };
-            let remote = Remote::at(&repository, EXCHANGE, &exchange)?;
-            Ok(Self { repository, remote, worktrees: place.join("worktrees") })
+            let mirror = Repository::open_or_create(&place.join("mirror"), None)?;
+            let remote = Remote::at(&mirror, EXCHANGE, &address)?;
+            let clones = place.join("clones").join(arguments.reference.as_str());
+            Ok(Self { address, mirror, remote, clones })
         })?
     }
 
-    /// With the settings of the repository's own configuration file as it is in the run's integration branch.
-    fn context<'a>(
-        &self,
+    /// The clone in which an earlier job left the run, if it has all that was claimed and no process works there, else a
+    /// new one. Those that are left are removed: the remote has what counts.
+    fn clone_for<'a>(&self, context: &'a Context, claimed: &ReceivedState, pushing: Claimed) -> Result<Clone<'a>> {
+        create_directory(&self.clones)?;
+        let mut number = 0;
+        for place in entries(&self.clones)? {
+            number = number.max(place.file_name().and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0));
+            let Ok(clone) = Clone::open(context, self, place.clone(), claimed, pushing.clone()) else { continue };
+            if pull::found(&clone.within, claimed)? == LocalRun::UpToDate {
+                return Ok(Clone { is_new: false, ..clone });
+            }
+            clone.remove();
+        }
+        // Another job may take the same number at the same moment.
+        (number + 1..)
+            .take(1000)
+            .find_map(|number: u32| {
+                let place = self.clones.join(number.to_string());
+                std::fs::create_dir(&place).ok()?;
+                Some(Clone::open(context, self, place, claimed, pushing.clone()))
+            })
+            .unwrap_or_else(|| Err(ExitStatus::Blocked.error("no directory for the run can be made in the cache")))
+    }
+}
+
+/// A clone for one run, which no other process uses.
+struct Clone<'a> {
+    place: PathBuf,
+    within: RepositoryContext<'a>,
+    remote: Remote,
+    is_new: bool,
+    _lock: RunLock,
+}
+
+impl<'a> Clone<'a> {
+    fn open(
         context: &'a Context,
-        run: &ReceivedState,
+        exchange: &Exchange,
+        place: PathBuf,
+        claimed: &ReceivedState,
         pushing: Claimed,
-    ) -> Result<RepositoryContext<'a>> {
-        let main = self.repository.main_worktree().to_owned();
-        let path = main.join(REPOSITORY_CONFIG);
-        let text = self.repository.file_in(&run.manifest.integration, REPOSITORY_CONFIG)?;
-        let file = text.map(|text| ConfigFile { path, text: String::from_utf8_lossy(&text).into_owned() });
-        let settings = context.layers_above(main, file, self.layer())?.resolve(None);
-        let within = RepositoryContext::new(context, self.repository.clone(), settings);
-        Ok(RepositoryContext { claimed: Some(pushing), ..within })
+    ) -> Result<Self> {
+        let repository = Repository::open_or_create(&place.join("repository"), Some(&exchange.mirror))?;
+        let remote = Remote::at(&repository, EXCHANGE, &exchange.address)?;
+        let within = settings(context, repository, &place, claimed, pushing)?;
+        let lock = RunLock::acquire(&place.join("lock"), &within.holder(&claimed.manifest.run_id))?;
+        Ok(Self { place, within, remote, is_new: true, _lock: lock })
     }
 
-    /// What a run that was claimed is worked on with, whatever the files say. Its notifications are sent where its state
-    /// is looked at.
-    fn layer(&self) -> Layer {
-        fn setting<T>(value: T) -> Option<Setting<T>> {
-            Some(Setting::new(value, Origin::Flag("work")))
+    /// Works on the run until it ends and the remote has its end.
+    fn work(&self, context: &Context, claimed: &ReceivedState) -> Result<ExitStatus> {
+        let run = &claimed.manifest.run_id;
+        pull::restore(&self.within, &self.remote, claimed)?;
+        let ended = resume_claimed(&self.within, run);
+        if ended.is_err() && self.is_new {
+            return ended;
         }
-        Layer {
-            worktree_root: setting(self.worktrees.clone()),
-            state_remote: setting(Some(EXCHANGE.to_owned())),
-            on_lock_conflict: setting(OnLockConflict::Wait),
-            notify_command: setting(None),
-            notify_webhook: setting(None),
-            notify_desktop: setting(false),
-            ..Layer::default()
+        let source = Source {
+            repository: self.within.repository.clone(),
+            directory: self.within.state.run(run),
+            run: run.clone(),
+            host: host(),
+            claim: self.within.claimed.as_ref().map(|claimed| claimed.claim.clone()),
+        };
+        let sent = while_unreachable(context, || send(&source, &self.remote, false))?;
+        if sent.manifest.outcome.is_some() {
+            self.remove();
+        }
+        // What an earlier job had finished here and not pushed is pushed now.
+        if sent.manifest.is_done() { Ok(ExitStatus::Done) } else { ended }
+    }
+
+    /// Stops what a dead job left running, and removes the clone. What is still in use stays.
+    fn remove(&self) {
+        let until = Instant::now() + LONGEST_STOP;
+        loop {
+            let running = process::supervisors_below(&self.place);
+            if running.is_empty() {
+                break;
+            }
+            if Instant::now() > until {
+                return tracing::warn!("processes still work in {}", self.place.display());
+            }
+            for (_, job) in running {
+                if let Err(error) = process::stop(&job, true) {
+                    tracing::warn!("{} cannot be stopped: {error}", job.display());
+                }
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        if let Err(error) = std::fs::remove_dir_all(&self.place) {
+            tracing::warn!("{} cannot be removed: {error}", self.place.display());
         }
     }
 }
 
-/// A path becomes absolute; a URL stays what it is.
-fn address(context: &Context, exchange: &str) -> String {
+/// The settings of the repository's own configuration file as it is in the run's integration branch, below those that a
+/// claimed run has whatever the files say. Its notifications are sent where its state is looked at.
+fn settings<'a>(
+    context: &'a Context,
+    repository: Repository,
+    place: &Path,
+    claimed: &ReceivedState,
+    pushing: Claimed,
+) -> Result<RepositoryContext<'a>> {
+    fn setting<T>(value: T) -> Option<Setting<T>> {
+        Some(Setting::new(value, Origin::Flag("work")))
+    }
+    let layer = Layer {
+        worktree_root: setting(place.join("worktrees")),
+        state_remote: setting(Some(EXCHANGE.to_owned())),
+        notify_command: setting(None),
+        notify_webhook: setting(None),
+        notify_desktop: setting(false),
+        ..Layer::default()
+    };
+    let main = repository.main_worktree().to_owned();
+    let path = main.join(REPOSITORY_CONFIG);
+    let text = repository.file_in(&claimed.manifest.integration, REPOSITORY_CONFIG)?;
+    let file = text.map(|text| ConfigFile { path, text: String::from_utf8_lossy(&text).into_owned() });
+    let settings = context.layers_above(main, file, layer)?.resolve(None);
+    Ok(RepositoryContext { claimed: Some(pushing), ..RepositoryContext::new(context, repository, settings) })
+}
+
+/// How long processes that a dead job left may take to end.
+const LONGEST_STOP: Duration = Duration::from_secs(10);
+
+/// A path becomes absolute; a URL stays what it is. What can only be a path and leads to no repository is refused: it
+/// would not be there in an hour either.
+fn address(context: &Context, exchange: &str) -> Result<String> {
     let path = absolute(&context.directory, Path::new(exchange));
-    if path.exists() { path.to_string_lossy().into_owned() } else { exchange.to_owned() }
+    let is_repository = [".git", "HEAD"].iter().any(|name| path.join(name).exists());
+    match exchange.contains(':') {
+        false if exchange.is_empty() || !is_repository => {
+            Err(ExitStatus::Usage.error(format!("`{exchange}` is not a git repository")))
+        }
+        false => Ok(path.to_string_lossy().into_owned()),
+        true => Ok(exchange.to_owned()),
+    }
 }
 
 /// The end of the address, for people, and a part of its SHA-256, so that no two are the same.
@@ -136,16 +240,6 @@ fn cache(context: &Context, named: Option<&Path>) -> Result<PathBuf> {
     cache.ok_or_else(|| {
         ExitStatus::Usage.error("there is no home directory to keep clones in").hint("name one with --cache DIR")
     })
-}
-
-/// Restores the claimed run. What an earlier job left of it here is continued if it is no older, else removed: the remote
-/// has what counts.
-fn restore(within: &RepositoryContext<'_>, remote: &Remote, claimed: &ReceivedState) -> Result<()> {
-    let run = &claimed.manifest.run_id;
-    if within.state.has(run) && !pull::is_here(within, claimed)? {
-        forget_run(within, run)?;
-    }
-    pull::restore(within, remote, claimed).map(drop)
 }
 
 /// How long an exchange that cannot be reached is tried again.

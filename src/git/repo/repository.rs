@@ -50,12 +50,20 @@ impl Repository {
         Ok(repository)
     }
 
-    /// Makes a repository in `directory` in which nothing is checked out.
-    pub fn create(directory: &Path) -> Result<Self> {
+    /// The repository in `directory`, which is made if it is not there: nothing is checked out in it, and it has the objects
+    /// of `lender`, too.
+    pub fn open_or_create(directory: &Path, lender: Option<&Self>) -> Result<Self> {
         fs::create_dir_all(directory).map_err(io_error("create", directory))?;
+        // Again where it is there: the last one may have died in the middle.
         let git = Git::searching(directory).args(["init", "--quiet", "--template=", "--initial-branch=nothing"]);
         git.run()?;
-        Self::locate(directory)
+        let repository = Self::locate(directory)?;
+        if let Some(lender) = lender {
+            let objects = lender.common.join("objects");
+            let alternates = repository.common.join("objects").join("info").join("alternates");
+            atomic::write(&alternates, format!("{}\n", objects.display()).as_bytes())?;
+        }
+        Ok(repository)
     }
 
     /// Every other extension that git knows changes no file that Lanekeeper reads or writes itself: where libgit2

@@ -41,9 +41,6 @@ pub fn remove(around: &Surroundings<'_>, run: &Expected, found: Vec<Leftover>) -
 }
 
 fn empty_pool(around: &Surroundings<'_>, run: &Expected, left: &mut [Leftover]) {
-    if around.keep_pool {
-        return;
-    }
     let kept = match around.pool.empty(&run.started.run_id, None) {
         Ok(kept) => kept,
         Err(error) => return tracing::warn!("the pool cannot be emptied: {}", error.with_remedy()),

@@ -18,8 +18,6 @@ pub struct Surroundings<'a> {
     pub force: bool,
     /// Whether the run's log and directory go too.
     pub logs: bool,
-    /// Whether free worktrees stay for other runs.
-    pub keep_pool: bool,
 }
 
 /// Everything that the run left, in the order in which it can be removed.
@@ -70,8 +68,7 @@ impl Judge<'_> {
             let verdict = self.held(&slot)?;
             found.push(Leftover { thing: Thing::Held(slot), verdict });
         }
-        let free = if self.around.keep_pool { Vec::new() } else { self.around.pool.unheld()? };
-        for (path, blocker) in free {
+        for (path, blocker) in self.around.pool.unheld()? {
             let verdict = blocker.map_or_else(|| Verdict::Remove("it is not in use".to_owned()), Verdict::Keep);
             found.push(Leftover { thing: Thing::Free(path), verdict });
         }
