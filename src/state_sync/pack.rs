@@ -49,6 +49,7 @@ pub(super) fn pack(source: &Source) -> Result<Packed> {
     let bundle = Bundle {
         files: &tree(&manifest, &log, files).map_err(|error| unreadable(error.to_string()))?,
         tree: None,
+        removed: &[],
         commits: &parents(source, &manifest, &state)?,
         message: &message,
         at: manifest.at,
@@ -135,11 +136,7 @@ fn parents(source: &Source, manifest: &Manifest, state: &RunState) -> Result<Vec
     let unnamed: BTreeSet<CommitId> =
         state.plan().indices().flat_map(|lane| unnamed(state.lane(lane))).cloned().collect();
     let mut parents = manifest.commits();
-    for commit in unnamed {
-        if source.repository.has_commit(&commit)? {
-            parents.push(commit);
-        }
-    }
+    parents.extend(source.repository.commits_here(unnamed)?);
     parents.sort();
     parents.dedup();
     Ok(parents)

@@ -41,13 +41,19 @@ pub fn send(source: &Source, remote: &Remote, force: bool) -> Result<Sent> {
 /// Removes the state of a run from a remote if it still is `expected`. `false`: it was not.
 pub fn drop_state(remote: &Remote, run: &RunId, expected: &CommitId) -> Result<bool> {
     let reference = &state_reference(run);
-    Ok(remote.push(&PushRequest { reference, commit: None, expected: Some(expected), hooks: false })?)
+    Ok(remote.push(&PushRequest {
+        reference,
+        commit: None,
+        expected: Some(expected),
+        hooks: false,
+        is_similar: false,
+    })?)
 }
 
 /// Whether the remote was where it was expected, and has the state now.
 fn push(source: &Source, remote: &Remote, packed: &Packed, expected: Option<&CommitId>) -> Result<bool> {
     let (reference, commit) = (&state_reference(&source.run), Some(&packed.commit));
-    Ok(remote.push(&PushRequest { reference, commit, expected, hooks: false })?)
+    Ok(remote.push(&PushRequest { reference, commit, expected, hooks: false, is_similar: true })?)
 }
 
 /// What the remote has, if the local log continues it, for example after a push whose answer was lost.
