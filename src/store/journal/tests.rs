@@ -2,6 +2,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
+use crate::event::{Place, RunMoved};
 use crate::model::digest::sha256;
 use crate::store::error::Damage;
 use crate::store::record::LineFault;
@@ -298,7 +299,11 @@ fn a_follower_outlives_a_tail_that_is_cut_off_and_written_anew() {
 
 #[test]
 fn a_log_that_is_read_as_it_grows_holds_what_it_holds_when_it_is_read_at_once() {
-    let (log, _) = Log::with(&every_event());
+    let place =
+        |root: &str| Place { host: "h".into(), repository: root.into(), worktree_root: format!("{root}.lanes").into() };
+    let moved = RunMoved { from: place("/repo"), to: place("/other"), slots: vec![] };
+    let events = [every_event(), vec![Event::RunMoved(Box::new(moved)), noted(None, "last")]].concat();
+    let (log, _) = Log::with(&events);
     let (whole, mut ends) = (log.bytes(), vec![0]);
     for line in log.lines() {
         let before = ends[ends.len() - 1];
