@@ -187,6 +187,7 @@ pub fn resume(count: u32, place: &Path) {
         message: String::new(),
         message_for: None,
         lanes: Vec::new(),
+        retried: Vec::new(),
     };
     let records = world.take_in(vec![resumed], vec![]).unwrap();
     told("first action");
