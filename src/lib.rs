@@ -28,7 +28,8 @@ pub mod runner;
 pub mod schedule;
 pub(crate) mod settings;
 pub(crate) mod shell;
-mod state_sync;
+#[allow(missing_docs, reason = "names that say it all; only benches use it from outside")]
+pub mod state_sync;
 pub mod store;
 mod time_limit;
 pub mod timing;

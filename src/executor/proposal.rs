@@ -49,7 +49,7 @@ impl Executor {
         }
         // A hook of the user's may upload what the commits only name.
         let (commit, expected) = (Some(head), expected.as_ref());
-        match remote.push(&PushRequest { reference: &reference, commit, expected, hooks: true })? {
+        match remote.push(&PushRequest { reference: &reference, commit, expected, hooks: true, is_similar: false })? {
             true => Ok(()),
             false => Err(foreign(&remote, &branch, None)),
         }

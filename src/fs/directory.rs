@@ -4,7 +4,7 @@
 //! (SPEC §13).
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, FileType};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -65,6 +65,16 @@ pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
     let mut paths = listed.map_err(FileError::io("list", directory))?;
     paths.sort_unstable();
     Ok(paths)
+}
+
+/// The paths in a directory, each with what is there, which is not looked at; none where the directory does not exist.
+pub(crate) fn entries_with_kinds(directory: &Path) -> Result<Vec<(PathBuf, FileType)>, FileError> {
+    let listed = match fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        listed => listed.and_then(Iterator::collect::<io::Result<Vec<_>>>),
+    };
+    let listed = listed.map_err(FileError::io("list", directory))?;
+    Ok(listed.into_iter().filter_map(|entry| Some((entry.path(), entry.file_type().ok()?))).collect())
 }
 
 /// The directories in a directory, links not counted.

@@ -34,6 +34,13 @@ pub struct Redactor {
     patterns: Vec<Regex>,
 }
 
+impl PartialEq for Redactor {
+    fn eq(&self, other: &Self) -> bool {
+        let patterns = |of: &Self| of.patterns.iter().map(|it| it.as_str().to_owned()).collect::<Vec<_>>();
+        self.names == other.names && patterns(self) == patterns(other)
+    }
+}
+
 impl Redactor {
     /// Replaces the values of those of `variables` that look secret, and what `patterns` match; a pattern that
     /// is not valid is ignored, because the settings refuse it.

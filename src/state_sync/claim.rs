@@ -58,6 +58,7 @@ pub fn claim(
     let (run, outgoing) = (&manifest.run_id, own(&outgoing_reference(&manifest.run_id), claim));
     let bundle = Bundle {
         tree: Some(&repository.tree_of(&offered.commit)?),
+        removed: &[],
         files: &[manifest.file()?],
         commits: std::slice::from_ref(&offered.commit),
         message: &format!("Lanekeeper: run {run} is claimed"),
@@ -65,7 +66,8 @@ pub fn claim(
     };
     let commit = write_bundle(repository, &outgoing, &bundle)?;
     let reference = &state_reference(run);
-    let request = PushRequest { reference, commit: Some(&commit), expected: Some(&offered.commit), hooks: false };
+    let expected = Some(&offered.commit);
+    let request = PushRequest { reference, commit: Some(&commit), expected, hooks: false, is_similar: false };
     let holds = remote.push(&request)? || remote.references(&[reference])?.iter().any(|(_, there)| *there == commit);
     forget_reference(repository, &outgoing)?;
     if holds { Ok(ReceivedState { commit, manifest, ..offered.clone() }) } else { Err(fenced(remote, run).into()) }
@@ -76,7 +78,7 @@ pub fn claim(
 pub fn release(remote: &Remote, offered: &ReceivedState, claimed: &ReceivedState) -> Result<bool> {
     let reference = &state_reference(&claimed.manifest.run_id);
     let (commit, expected) = (Some(&offered.commit), Some(&claimed.commit));
-    Ok(remote.push(&PushRequest { reference, commit, expected, hooks: false })?)
+    Ok(remote.push(&PushRequest { reference, commit, expected, hooks: false, is_similar: true })?)
 }
 
 /// Keeps the objects of a received state in `repository`, from which other clones borrow them.

@@ -11,7 +11,7 @@ use anyhow::bail;
 
 use super::Source;
 use super::error::{Result, StateSyncError};
-use super::send::{is_ours, send};
+use super::send::{StatePusher, is_ours};
 use crate::event::{Event, Record};
 use crate::git::{GitError, Remote};
 
@@ -72,7 +72,8 @@ impl Follower {
         let (news, inbox) = mpsc::channel();
         let (report, ended) = mpsc::channel();
         let work = move || {
-            let outcome = Pusher { source, remote: remote.within(LAST_PUSH), warned: false }.follow(&inbox, pace);
+            let outcome = Pusher { state: StatePusher::new(source, remote.within(LAST_PUSH)), warned: false }
+                .follow(&inbox, pace);
             // The receiver may have given up.
             let _ = report.send(outcome);
         };
@@ -98,8 +99,7 @@ impl Follower {
 }
 
 struct Pusher {
-    source: Source,
-    remote: Remote,
+    state: StatePusher,
     warned: bool,
 }
 
@@ -131,19 +131,19 @@ impl Pusher {
             match inbox.recv_timeout(pace.look) {
                 Ok(()) => return true,
                 Err(RecvTimeoutError::Disconnected) => return false,
-                Err(RecvTimeoutError::Timeout) if is_ours(&self.source, &self.remote) => {}
+                Err(RecvTimeoutError::Timeout) if is_ours(&self.state.source, &self.state.remote) => {}
                 Err(RecvTimeoutError::Timeout) => return true,
             }
         }
     }
 
     fn push(&mut self) -> Result<()> {
-        let outcome = send(&self.source, &self.remote, false).map(drop);
+        let outcome = self.state.push(false).map(drop);
         if let Err(error) = &outcome
             && !std::mem::replace(&mut self.warned, true)
         {
             let reason = GitError::reason(error);
-            tracing::warn!("the state of run {} was not pushed: {reason}; the run continues", self.source.run);
+            tracing::warn!("the state of run {} was not pushed: {reason}; the run continues", self.state.source.run);
         }
         outcome
     }

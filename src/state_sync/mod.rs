@@ -28,7 +28,7 @@ pub use manifest::Manifest;
 pub use published::unpublished;
 pub use receive::{Offer, ReceivedState, fetch, offers, runs_of};
 pub use restore::{Destination, LocalRun, Restored, local_run};
-pub use send::{drop_state, send};
+pub use send::{StatePusher, drop_state, send};
 
 const STATES: &str = "refs/lanekeeper/state/";
 

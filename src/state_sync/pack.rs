@@ -9,14 +9,13 @@ use std::sync::Arc;
 use super::error::{Result, StateSyncError};
 use super::manifest::{FORMAT, Manifest};
 use super::{Source, outgoing_reference, secrets};
-use crate::event::{Record, RunStarted};
+use crate::event::RunStarted;
 use crate::fs::regular_file;
 use crate::git::{Bundle, write_bundle};
-use crate::model::digest::sha256;
-use crate::model::{CommitId, LaneIndex, MergeMode, Plan};
+use crate::model::{CommitId, LaneIndex, MergeMode, Plan, Redactor, Timestamp};
 use crate::schedule::{LaneState, RunState};
-use crate::store::run_files::{self, RunFile};
-use crate::store::run_log;
+use crate::store::run_files::{FileChanges, KnownFiles, RunFile};
+use crate::store::run_log::{DurableLog, DurableRead};
 
 pub(super) const FILES: &str = "files/";
 
@@ -31,45 +30,136 @@ pub(super) struct Packed {
     pub(super) log: Vec<u8>,
 }
 
-/// Packs a run as it is now. The same state is the same commit.
-pub(super) fn pack(source: &Source) -> Result<Packed> {
-    let unreadable = |reason: String| StateSyncError::Unreadable { run: source.run.clone(), reason };
-    let (log, records) = run_log::read_durable(&source.directory.log())?;
-    let plan = regular_file::read(source.directory.plan()).map_err(|error| unreadable(format!("its plan: {error}")))?;
-    let plan: Plan = serde_json::from_slice(&plan).map_err(|error| unreadable(format!("its plan: {error}")))?;
-    let state = RunState::replay(&Arc::new(plan), &records)
-        .map_err(|(line, fault)| unreadable(format!("line {line} of its log: {fault}")))?;
-    let started = state.started().ok_or_else(|| unreadable("its log has no beginning".to_owned()))?;
-    let manifest = describe(source, &state, started, &log, &records)?;
-    let running: Vec<_> = state.running_jobs().map(|job| source.directory.job(job)).collect();
-    let mut files = run_files::collect(&source.directory, &running)?;
-    let jobs = run_files::specifications(&source.directory)?;
-    secrets::clean(&mut files, &secrets::redactor(state.plan(), &jobs));
-    let message = format!("Lanekeeper: run {} of phase {}, {} records", source.run, manifest.phase, manifest.records);
-    let bundle = Bundle {
-        files: &tree(&manifest, &log, files).map_err(|error| unreadable(error.to_string()))?,
-        tree: None,
-        commits: &parents(source, &manifest, &state)?,
-        message: &message,
-        at: manifest.at,
-    };
-    let commit = write_bundle(&source.repository, &outgoing_reference(&source.run), &bundle)?;
-    Ok(Packed { commit, manifest, log })
+/// Packs a run again and again: what did not change since the last time is not read, cleaned and written again.
+#[derive(Default)]
+pub(super) struct Packer {
+    log: ReplayedLog,
+    files: KnownFiles,
+    last: Option<LastPacked>,
 }
 
-fn describe(
+struct LastPacked {
+    commit: CommitId,
+    redactor: Redactor,
+    pieces: Pieces,
+}
+
+/// The pieces of a log that never change again: how many, and how many bytes of the log they take.
+#[derive(Clone, Copy, Default)]
+struct Pieces {
+    count: usize,
+    bytes: usize,
+}
+
+/// A run's log with the state that it leads to.
+#[derive(Default)]
+struct ReplayedLog {
+    log: DurableLog,
+    plan: Vec<u8>,
+    state: Option<RunState>,
+    last: Option<(u64, Timestamp)>,
+}
+
+/// The files of a state.
+struct Contents {
+    /// What they are changes of; `None`: they are all.
+    tree: Option<String>,
+    changes: FileChanges,
+    redactor: Redactor,
+    /// The pieces of the log in `tree`.
+    pieces: Pieces,
+}
+
+impl Packer {
+    /// Packs a run as it is now. The same state is the same commit, whatever was packed before. After an error nothing may
+    /// be packed with it.
+    pub(super) fn pack(&mut self, source: &Source) -> Result<Packed> {
+        let (log, state, last_record) = self.log.read(source)?;
+        let manifest = describe(source, state, &log, last_record)?;
+        let last = self.last.take().filter(|_| log.continues);
+        // It may be gone: a push that failed left no ref to it.
+        let last = last.and_then(|last| Some((source.repository.tree_of(&last.commit).ok()?, last)));
+        let contents = contents(&mut self.files, source, state, last)?;
+        let (pieces, whole) = pieces(&log.bytes, contents.pieces);
+        let in_files = |path: String| format!("{FILES}{path}");
+        let mut files = vec![manifest.file().map_err(|error| unreadable(source, error.to_string()))?];
+        files.extend(pieces);
+        files.extend(contents.changes.written.into_iter().map(|(path, text)| (in_files(path), text)));
+        let message =
+            format!("Lanekeeper: run {} of phase {}, {} records", source.run, manifest.phase, manifest.records);
+        let bundle = Bundle {
+            tree: contents.tree.as_deref(),
+            removed: &contents.changes.removed.into_iter().map(in_files).collect::<Vec<_>>(),
+            files: &files,
+            commits: &parents(source, &manifest, state)?,
+            message: &message,
+            at: manifest.at,
+        };
+        let commit = write_bundle(&source.repository, &outgoing_reference(&source.run), &bundle)?;
+        self.last = Some(LastPacked { commit: commit.clone(), redactor: contents.redactor, pieces: whole });
+        Ok(Packed { commit, manifest, log: log.bytes })
+    }
+}
+
+impl ReplayedLog {
+    fn read(&mut self, source: &Source) -> Result<(DurableRead, &RunState, (u64, Timestamp))> {
+        let mut log = self.log.read(&source.directory.log())?;
+        let plan = regular_file::read(source.directory.plan());
+        let plan = plan.map_err(|error| unreadable(source, format!("its plan: {error}")))?;
+        if log.continues && plan != self.plan {
+            self.log = DurableLog::default();
+            log = self.log.read(&source.directory.log())?;
+        }
+        let mut state = match self.state.take() {
+            Some(state) if log.continues => state,
+            _ => RunState::new(Arc::new(parse_plan(source, &plan)?)),
+        };
+        for record in &log.added {
+            let seq = record.seq;
+            state.apply(record).map_err(|fault| unreadable(source, format!("line {seq} of its log: {fault}")))?;
+        }
+        let last = log.added.last().map(|record| (record.seq, record.at)).or(self.last);
+        let last = last.ok_or_else(|| unreadable(source, "its log holds no record".to_owned()))?;
+        (self.plan, self.last) = (plan, Some(last));
+        Ok((log, self.state.insert(state), last))
+    }
+}
+
+fn parse_plan(source: &Source, plan: &[u8]) -> Result<Plan> {
+    Ok(serde_json::from_slice(plan).map_err(|error| unreadable(source, format!("its plan: {error}")))?)
+}
+
+fn unreadable(source: &Source, reason: String) -> StateSyncError {
+    StateSyncError::Unreadable { run: source.run.clone(), reason }
+}
+
+/// The files of a run that changed since `last`, which is given with its tree. All of them where secrets are known that were
+/// not known then, or are not known any more.
+fn contents(
+    known: &mut KnownFiles,
     source: &Source,
     state: &RunState,
-    started: &RunStarted,
-    log: &[u8],
-    records: &[Record],
-) -> Result<Manifest> {
-    let last = records.last().map(|record| (record.seq, record.at));
-    let (records, at) = last.ok_or_else(|| StateSyncError::Unreadable {
-        run: source.run.clone(),
-        reason: "its log holds no record".to_owned(),
-    })?;
+    last: Option<(String, LastPacked)>,
+) -> Result<Contents> {
+    if last.is_none() {
+        *known = KnownFiles::default();
+    }
+    let running: Vec<_> = state.running_jobs().map(|job| source.directory.job(job)).collect();
+    let mut changes = known.changes(&source.directory, &running)?;
+    // After the files: a job has a specification before it writes its secrets.
+    let redactor = secrets::redactor(state.plan(), known.specifications(&source.directory)?);
+    if last.as_ref().is_some_and(|(_, last)| last.redactor != redactor) {
+        return contents(known, source, state, None);
+    }
+    secrets::clean(&mut changes.written, &redactor);
+    let (tree, pieces) = last.map(|(tree, last)| (tree, last.pieces)).unzip();
+    Ok(Contents { tree, changes, redactor, pieces: pieces.unwrap_or_default() })
+}
+
+fn describe(source: &Source, state: &RunState, log: &DurableRead, last: (u64, Timestamp)) -> Result<Manifest> {
+    let started = state.started().ok_or_else(|| unreadable(source, "its log has no beginning".to_owned()))?;
     let integration = source.repository.branch_commit(&started.base_branch)?;
+    let (records, at) = last;
     Ok(Manifest {
         format: FORMAT.to_owned(),
         lanekeeper: env!("CARGO_PKG_VERSION").to_owned(),
@@ -80,8 +170,8 @@ fn describe(
         worktree_root: started.options.worktree_root.clone(),
         records,
         at,
-        log_bytes: log.len() as u64,
-        log_sha256: sha256(log),
+        log_bytes: log.bytes.len() as u64,
+        log_sha256: log.sha256.clone(),
         outcome: state.finished().map(|(outcome, _)| outcome),
         base_branch: started.base_branch.clone(),
         integration: integration.unwrap_or_else(|| started.base_commit.clone()),
@@ -135,11 +225,7 @@ fn parents(source: &Source, manifest: &Manifest, state: &RunState) -> Result<Vec
     let unnamed: BTreeSet<CommitId> =
         state.plan().indices().flat_map(|lane| unnamed(state.lane(lane))).cloned().collect();
     let mut parents = manifest.commits();
-    for commit in unnamed {
-        if source.repository.has_commit(&commit)? {
-            parents.push(commit);
-        }
-    }
+    parents.extend(source.repository.commits_here(unnamed)?);
     parents.sort();
     parents.dedup();
     Ok(parents)
@@ -152,11 +238,17 @@ fn unnamed(lane: &LaneState) -> impl Iterator<Item = &CommitId> {
     staged.chain(agents).chain(lane.base()).chain(lane.head())
 }
 
-fn tree(manifest: &Manifest, log: &[u8], files: Vec<RunFile>) -> serde_json::Result<Vec<RunFile>> {
-    let mut tree = vec![manifest.file()?];
-    let lines: Vec<&[u8]> = log.split_inclusive(|&byte| byte == b'\n').collect();
-    let pieces = lines.chunks(RECORDS_IN_A_PIECE).zip(1..);
-    tree.extend(pieces.map(|(piece, number): (_, u32)| (format!("{LOG}{number:06}.jsonl"), piece.concat())));
-    tree.extend(files.into_iter().map(|(path, contents)| (format!("{FILES}{path}"), contents)));
-    Ok(tree)
+/// The pieces of a log after those that are `known`, with all that are whole.
+fn pieces(log: &[u8], known: Pieces) -> (Vec<RunFile>, Pieces) {
+    let lines: Vec<&[u8]> = log[known.bytes..].split_inclusive(|&byte| byte == b'\n').collect();
+    let chunks = lines.chunks(RECORDS_IN_A_PIECE);
+    let whole = chunks.clone().filter(|chunk| chunk.len() == RECORDS_IN_A_PIECE);
+    let bytes = whole.clone().flatten().map(|line| line.len()).sum::<usize>();
+    let whole = Pieces { count: known.count + whole.count(), bytes: known.bytes + bytes };
+    let numbered = chunks.zip(known.count + 1..);
+    (numbered.map(|(chunk, number)| (format!("{LOG}{number:06}.jsonl"), chunk.concat())).collect(), whole)
 }
+
+#[cfg(test)]
+#[path = "pack_tests.rs"]
+mod tests;

@@ -9,7 +9,8 @@ use crate::store::run_files::RunFile;
 const KEPT: &str = "plan.json";
 
 /// What takes out the secrets of our environment, of the plan's variables, and of what the run's jobs were given.
-pub(super) fn redactor(plan: &Plan, jobs: &[JobSpec]) -> Redactor {
+pub(super) fn redactor<'a>(plan: &Plan, jobs: impl Iterator<Item = &'a JobSpec>) -> Redactor {
+    let jobs: Vec<&JobSpec> = jobs.collect();
     let agents = plan.lanes.iter().flat_map(|lane| &lane.agents).flat_map(|agent| &agent.env);
     let variables = plan.lanes.iter().flat_map(|lane| &lane.env).chain(agents);
     let mut patterns: Vec<String> = jobs.iter().flat_map(|job| &job.redact).cloned().collect();

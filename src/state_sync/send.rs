@@ -2,7 +2,7 @@
 
 use super::error::{Result, StateSyncError};
 use super::manifest::Manifest;
-use super::pack::{Packed, pack};
+use super::pack::{Packed, Packer};
 use super::receive::{ReceivedState, fetch};
 use super::{Source, outgoing_reference, seen_reference, state_reference};
 use crate::git::{PushRequest, Remote, forget_reference, point_reference};
@@ -23,19 +23,40 @@ pub struct Sent {
 /// [`StateSyncError::Superseded`] when another clone pushed a different continuation, [`StateSyncError::Fenced`] when the
 /// claim of this process does not hold any more; nothing was pushed then.
 pub fn send(source: &Source, remote: &Remote, force: bool) -> Result<Sent> {
-    let packed = pack(source)?;
-    let seen = seen_reference(remote, &source.run);
-    let expected = source.repository.commit_at(&seen)?;
-    if !push(source, remote, &packed, expected.as_ref())? {
-        let theirs = going_on_from(source, remote, &packed, force)?;
-        if !push(source, remote, &packed, theirs.as_ref().map(|theirs| &theirs.commit))? {
-            return Err(refused(source, remote, &packed.manifest).into());
-        }
+    StatePusher::new(source.clone(), remote.clone()).push(force)
+}
+
+/// Pushes the state of a run again and again: after the first time only what changed.
+pub struct StatePusher {
+    pub(super) source: Source,
+    pub(super) remote: Remote,
+    packer: Packer,
+}
+
+impl StatePusher {
+    pub fn new(source: Source, remote: Remote) -> Self {
+        Self { source, remote, packer: Packer::default() }
     }
-    point_reference(&source.repository, &seen, &packed.commit)?;
-    forget_reference(&source.repository, &outgoing_reference(&source.run))?;
-    let reference = state_reference(&source.run);
-    Ok(Sent { commit: packed.commit, manifest: packed.manifest, reference })
+
+    /// As [`send`]. After an error the next push packs everything again.
+    pub fn push(&mut self, force: bool) -> Result<Sent> {
+        let mut packer = std::mem::take(&mut self.packer);
+        let (source, remote) = (&self.source, &self.remote);
+        let packed = packer.pack(source)?;
+        let seen = seen_reference(remote, &source.run);
+        let expected = source.repository.commit_at(&seen)?;
+        if !push(source, remote, &packed, expected.as_ref())? {
+            let theirs = going_on_from(source, remote, &packed, force)?;
+            if !push(source, remote, &packed, theirs.as_ref().map(|theirs| &theirs.commit))? {
+                return Err(refused(source, remote, &packed.manifest).into());
+            }
+        }
+        point_reference(&source.repository, &seen, &packed.commit)?;
+        forget_reference(&source.repository, &outgoing_reference(&source.run))?;
+        self.packer = packer;
+        let reference = state_reference(&source.run);
+        Ok(Sent { commit: packed.commit, manifest: packed.manifest, reference })
+    }
 }
 
 /// Whether the remote has the state that this process pushed last; also where it cannot be reached.
@@ -52,13 +73,14 @@ pub(super) fn is_ours(source: &Source, remote: &Remote) -> bool {
 /// Removes the state of a run from a remote if it still is `expected`. `false`: it was not.
 pub fn drop_state(remote: &Remote, run: &RunId, expected: &CommitId) -> Result<bool> {
     let reference = &state_reference(run);
-    Ok(remote.push(&PushRequest { reference, commit: None, expected: Some(expected), hooks: false })?)
+    let request = PushRequest { reference, commit: None, expected: Some(expected), hooks: false, is_similar: false };
+    Ok(remote.push(&request)?)
 }
 
 /// Whether the remote was where it was expected, and has the state now.
 fn push(source: &Source, remote: &Remote, packed: &Packed, expected: Option<&CommitId>) -> Result<bool> {
     let (reference, commit) = (&state_reference(&source.run), Some(&packed.commit));
-    Ok(remote.push(&PushRequest { reference, commit, expected, hooks: false })?)
+    Ok(remote.push(&PushRequest { reference, commit, expected, hooks: false, is_similar: true })?)
 }
 
 /// What the remote has, if the local log continues it, for example after a push whose answer was lost.

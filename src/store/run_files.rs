@@ -1,14 +1,17 @@
 //! The files of a run that are worth taking elsewhere, and putting them down there.
 
-use std::fs::{self, File};
+use std::collections::BTreeMap;
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::layout::RunDirectory;
 use crate::fs::atomic::write_below;
-use crate::fs::directory::entries;
+use crate::fs::directory::{entries, entries_with_kinds};
 use crate::fs::regular_file::{Links, open_with};
-use crate::fs::{FileError, open_error};
+use crate::fs::{FileError, open_error, regular_file};
 use crate::model::JobSpec;
 
 /// How much of a job's output is taken along from its beginning, in bytes.
@@ -35,20 +38,91 @@ const LEFT_BEHIND: &[&str] = &[
 /// A file of a run: its path below the run's directory, parts separated by `/`, and what it holds.
 pub type RunFile = (String, Vec<u8>);
 
-/// The files of a run, sorted by path, without those below one of `except`. The output of a job is cut to its ends where
-/// it is long; other large files, links and names that are not plain are left behind.
-pub fn collect(run: &RunDirectory, except: &[PathBuf]) -> Result<Vec<RunFile>, FileError> {
-    let mut files = Vec::new();
-    descend(&run.directory(), "", except, &mut files)?;
-    files.sort();
-    Ok(files)
+/// How old a change must be, in nanoseconds, for another one to have another time. Some file systems count in seconds.
+const SETTLED: i128 = 2_000_000_000;
+
+/// Distinguishes a file from what it was before it was written or replaced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    changed: i128,
+    rest: [i64; 4],
+    /// Whether every later change gives it another stamp.
+    is_settled: bool,
 }
 
-/// The specifications of the run's jobs, which name their secrets. One that cannot be read is skipped.
-pub fn specifications(run: &RunDirectory) -> Result<Vec<JobSpec>, FileError> {
-    let mut found = Vec::new();
-    gather_specifications(&run.directory(), &mut found)?;
-    Ok(found)
+impl Stamp {
+    /// `now`: nanoseconds since 1970, before the file is read.
+    fn of(file: &Metadata, now: i128) -> Self {
+        let changed = i128::from(file.ctime()) * 1_000_000_000 + i128::from(file.ctime_nsec());
+        let [inode, size] = [file.ino(), file.size()].map(u64::cast_signed);
+        Self { changed, rest: [file.mtime(), file.mtime_nsec(), inode, size], is_settled: changed + SETTLED <= now }
+    }
+
+    fn is_unchanged(self, before: Option<&Self>) -> bool {
+        before.is_some_and(|before| before.is_settled && (before.changed, before.rest) == (self.changed, self.rest))
+    }
+}
+
+/// The files of a run as they were read last, so that only those are read again that have changed.
+#[derive(Debug, Default)]
+pub struct KnownFiles {
+    files: BTreeMap<String, Stamp>,
+    specifications: BTreeMap<PathBuf, (Stamp, Option<JobSpec>)>,
+}
+
+/// What became of a run's files since they were read last.
+#[derive(Debug, Default)]
+pub struct FileChanges {
+    /// New and changed files, and some that may be as before, sorted by path.
+    pub written: Vec<RunFile>,
+    pub removed: Vec<String>,
+}
+
+impl KnownFiles {
+    /// What changed since the last call, without what is below one of `except`. The output of a job is cut to its ends
+    /// where it is long; other large files, links and names that are not plain are left behind.
+    pub fn changes(&mut self, run: &RunDirectory, except: &[PathBuf]) -> Result<FileChanges, FileError> {
+        let (mut changes, mut known) = (FileChanges::default(), BTreeMap::new());
+        let mut found = Vec::new();
+        descend(&run.directory(), "", except, &mut found)?;
+        for (relative, stamp) in found {
+            if !stamp.is_unchanged(self.files.get(&relative)) {
+                let Some(contents) = read(&run.directory().join(&relative))? else { continue };
+                changes.written.push((relative.clone(), contents));
+            }
+            known.insert(relative, stamp);
+        }
+        let before = std::mem::replace(&mut self.files, known);
+        changes.removed = before.into_keys().filter(|path| !self.files.contains_key(path)).collect();
+        changes.written.sort();
+        Ok(changes)
+    }
+
+    /// As if all files had been read long after they were written.
+    #[cfg(test)]
+    pub(crate) fn assume_settled(&mut self) {
+        let specifications = self.specifications.values_mut().map(|(stamp, _)| stamp);
+        self.files.values_mut().chain(specifications).for_each(|stamp| stamp.is_settled = true);
+    }
+
+    /// The specifications of the run's jobs, which name their secrets. One that cannot be read is skipped.
+    pub fn specifications(&mut self, run: &RunDirectory) -> Result<impl Iterator<Item = &JobSpec>, FileError> {
+        let mut paths = Vec::new();
+        find_specifications(&run.directory(), &mut paths)?;
+        let mut known = BTreeMap::new();
+        for path in paths {
+            let Ok(metadata) = fs::symlink_metadata(&path) else { continue };
+            let stamp = Stamp::of(&metadata, now());
+            let before = self.specifications.remove(&path).filter(|(before, _)| stamp.is_unchanged(Some(before)));
+            let job = match before {
+                Some((_, job)) => job,
+                None => read_specification(&path)?,
+            };
+            known.insert(path, (stamp, job));
+        }
+        self.specifications = known;
+        Ok(self.specifications.values().filter_map(|(_, job)| job.as_ref()))
+    }
 }
 
 /// Puts files of a run down. Whatever path is not plain is refused.
@@ -69,7 +143,12 @@ pub fn is_plain(path: &str) -> bool {
     path.split('/').all(|part| !part.is_empty() && !part.starts_with(['.', '-']) && part.bytes().all(plain))
 }
 
-fn descend(directory: &Path, prefix: &str, except: &[PathBuf], files: &mut Vec<RunFile>) -> Result<(), FileError> {
+fn descend(
+    directory: &Path,
+    prefix: &str,
+    except: &[PathBuf],
+    files: &mut Vec<(String, Stamp)>,
+) -> Result<(), FileError> {
     for path in entries(directory)? {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         if !is_plain(name) || is_left_behind(name) || except.contains(&path) {
@@ -79,7 +158,7 @@ fn descend(directory: &Path, prefix: &str, except: &[PathBuf], files: &mut Vec<R
         match fs::symlink_metadata(&path) {
             Ok(kind) if kind.is_dir() => descend(&path, &format!("{relative}/"), except, files)?,
             Ok(kind) if kind.is_file() && (name == "output.log" || kind.len() <= LARGEST) => {
-                files.extend(read(&path)?.map(|contents| (relative, contents)));
+                files.push((relative, Stamp::of(&kind, now())));
             }
             // Links, pipes and files that are gone.
             _ => {}
@@ -88,17 +167,34 @@ fn descend(directory: &Path, prefix: &str, except: &[PathBuf], files: &mut Vec<R
     Ok(())
 }
 
-fn gather_specifications(directory: &Path, found: &mut Vec<JobSpec>) -> Result<(), FileError> {
-    for path in entries(directory)? {
-        match fs::symlink_metadata(&path) {
-            Ok(kind) if kind.is_dir() => gather_specifications(&path, found)?,
-            Ok(kind) if kind.is_file() && path.ends_with("spec.json") => {
-                found.extend(read(&path)?.and_then(|text| serde_json::from_slice::<JobSpec>(&text).ok()));
-            }
-            _ => {}
+/// Finds specifications without a look at any file: there is one for each job, among many others.
+fn find_specifications(directory: &Path, found: &mut Vec<PathBuf>) -> Result<(), FileError> {
+    for (path, kind) in entries_with_kinds(directory)? {
+        if kind.is_dir() {
+            find_specifications(&path, found)?;
+        } else if kind.is_file() && path.ends_with("spec.json") {
+            found.push(path);
         }
     }
     Ok(())
+}
+
+/// A job's variables and patterns; the rest of its specification, which may be long, is left out.
+fn read_specification(path: &Path) -> Result<Option<JobSpec>, FileError> {
+    match regular_file::read_with(path, Links::Refuse, regular_file::LARGE) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        read => {
+            let text = read.map_err(|source| open_error("open", path, source))?;
+            let job = serde_json::from_slice(&text).ok();
+            Ok(job.map(|job: JobSpec| JobSpec { steps: Vec::new(), ..job }))
+        }
+    }
+}
+
+/// Nanoseconds since 1970.
+fn now() -> i128 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| i128::try_from(since.as_nanos()).unwrap_or_default())
 }
 
 fn is_left_behind(name: &str) -> bool {
@@ -151,6 +247,10 @@ mod tests {
         fs::write(path, contents).unwrap();
     }
 
+    fn collect(run: &RunDirectory, except: &[PathBuf]) -> Vec<RunFile> {
+        KnownFiles::default().changes(run, except).unwrap().written
+    }
+
     #[test]
     fn what_only_this_machine_knows_is_left_behind() {
         let (_root, run) = directory();
@@ -164,7 +264,7 @@ mod tests {
         symlink("/etc/passwd", run.directory().join("lanes/link")).unwrap();
         File::create(run.directory().join("huge.json")).unwrap().set_len(LARGEST + 1).unwrap();
         let except = [run.directory().join("lanes/B/tests-1")];
-        let names: Vec<String> = collect(&run, &except).unwrap().into_iter().map(|(name, _)| name).collect();
+        let names: Vec<String> = collect(&run, &except).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names, ["errors.jsonl", "lanes/A/tests-1/exit.json", "lanes/A/tests-1/output.log", "plan.json"]);
     }
 
@@ -173,9 +273,38 @@ mod tests {
         let (_root, run) = directory();
         let long = format!("begin{}end", "x".repeat(usize::try_from(HEAD + TAIL).unwrap()));
         write(&run, "output.log", &long);
-        let (_, kept) = collect(&run, &[]).unwrap().remove(0);
+        let (_, kept) = collect(&run, &[]).remove(0);
         let text = String::from_utf8(kept).unwrap();
         assert!(text.starts_with("begin") && text.ends_with("end") && text.contains("[… 8 bytes were left behind …]"));
+    }
+
+    #[test]
+    fn only_files_that_changed_are_read_again() {
+        let (_root, run) = directory();
+        let mut known = KnownFiles::default();
+        let mut changed = || {
+            let changes = known.changes(&run, &[]).unwrap();
+            known.assume_settled();
+            let names = |files: Vec<RunFile>| files.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+            (names(changes.written), changes.removed)
+        };
+        ["a", "b/c"].iter().for_each(|name| write(&run, name, "x"));
+        assert_eq!(changed(), (vec!["a".to_owned(), "b/c".to_owned()], vec![]));
+        assert_eq!(changed(), (vec![], vec![]));
+        write(&run, "b/d", "x");
+        fs::remove_file(run.directory().join("a")).unwrap();
+        assert_eq!(changed(), (vec!["b/d".to_owned()], vec!["a".to_owned()]));
+    }
+
+    #[test]
+    fn a_file_that_may_change_again_within_the_same_tick_is_read_again() {
+        let (_root, run) = directory();
+        write(&run, "a", "x");
+        let file = fs::metadata(run.directory().join("a")).unwrap();
+        let written = Stamp::of(&file, 0).changed;
+        let fresh = Stamp::of(&file, written + SETTLED - 1);
+        let later = Stamp::of(&file, written + SETTLED);
+        assert!(!later.is_unchanged(Some(&fresh)) && fresh.is_unchanged(Some(&later)));
     }
 
     #[test]

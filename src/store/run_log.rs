@@ -6,10 +6,12 @@ use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::thread;
 
+use sha2::{Digest, Sha256};
+
 use super::error::{Damage, LogError, cannot};
 pub use super::record::FORMAT;
 use super::record::{self, LineFault};
-use crate::event::{Record, relocate};
+use crate::event::{Event, Record, relocate};
 use crate::fs::handle::sync_contents;
 use crate::fs::regular_file::{Links, open_with};
 use crate::fs::{open_error, regular_file};
@@ -83,17 +85,61 @@ pub(crate) fn read_checked(path: &Path, wanted: impl Fn(&str, &[u8]) -> bool) ->
 
 /// A run log's bytes, all of them durable and whole lines, with the records in them. Damage is refused.
 pub(crate) fn read_durable(path: &Path) -> Result<(Vec<u8>, Vec<Record>), LogError> {
+    let read = DurableLog::default().read(path)?;
+    Ok((read.bytes, read.added))
+}
+
+/// Reads a run log again and again while it grows, and decodes only what was added.
+#[derive(Debug, Default)]
+pub(crate) struct DurableLog {
+    scanner: Scanner,
+    /// How many bytes were read, and their SHA-256.
+    known: usize,
+    sha256: String,
+}
+
+/// A run log, of which every line is durable, whole and undamaged.
+pub(crate) struct DurableRead {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) sha256: String,
+    /// Whether it begins with all that was read before. If it does not, all of it was added.
+    pub(crate) continues: bool,
+    pub(crate) added: Vec<Record>,
+}
+
+impl DurableLog {
+    /// After an error the next call reads the log from its beginning.
+    pub(crate) fn read(&mut self, path: &Path) -> Result<DurableRead, LogError> {
+        let mut bytes = durable_bytes(path)?;
+        let before = std::mem::take(self);
+        let mut digest = Sha256::new_with_prefix(bytes.get(..before.known).unwrap_or_default());
+        let continues = before.known > 0 && format!("{:x}", digest.clone().finalize()) == before.sha256;
+        let Self { mut scanner, known, .. } = if continues { before } else { Self::default() };
+        if !continues {
+            digest = Sha256::new();
+        }
+        let scan = scanner.scan_to_end(path, &bytes[known..])?;
+        if continues && scan.contents.records.iter().any(|record| matches!(record.event, Event::RunMoved(_))) {
+            // It changes the paths in earlier records.
+            return self.read(path);
+        }
+        bytes.truncate(known + scan.whole);
+        bytes.extend(scan.open_end.then_some(b'\n'));
+        digest.update(&bytes[known..]);
+        let sha256 = format!("{:x}", digest.finalize());
+        let added = if continues && scan.whole == 0 { Vec::new() } else { undamaged(path, scan)? };
+        *self = Self { scanner, known: bytes.len(), sha256: sha256.clone() };
+        Ok(DurableRead { bytes, sha256, continues, added })
+    }
+}
+
+/// What was written and not synced yet must not be known elsewhere before it is safe here.
+fn durable_bytes(path: &Path) -> Result<Vec<u8>, LogError> {
     let mut file = open_with(path, Links::Refuse).map_err(|source| open_error("open", path, source))?;
     let mut bytes = Vec::new();
-    // What was written and not synced yet must not be known elsewhere before it is safe here.
     let read = file.read_to_end(&mut bytes).and_then(|_| sync_contents(&file));
     read.map_err(|source| cannot("read", path, source))?;
-    let scan = scan_all(path, &bytes)?;
-    bytes.truncate(scan.whole);
-    if scan.open_end {
-        bytes.push(b'\n');
-    }
-    Ok((bytes, undamaged(path, scan)?))
+    Ok(bytes)
 }
 
 /// The records of a run log that came from elsewhere, of which every byte must be right.
@@ -129,17 +175,7 @@ pub(super) struct Scan {
 }
 
 pub(super) fn scan_all(path: &Path, bytes: &[u8]) -> Result<Scan, LogError> {
-    let mut scanner = Scanner::default();
-    let (mut contents, mut whole) = scanner.scan(path, bytes)?;
-    let rest = &bytes[whole..];
-    let open_end = !rest.is_empty() && record::is_intact(rest);
-    if open_end {
-        scanner.take(record::decode(rest, &scanner.format), &mut contents);
-        contents.torn_tail = false;
-        whole = bytes.len();
-    }
-    relocate(&mut contents.records);
-    Ok(Scan { contents, whole, open_end, run: scanner.run })
+    Scanner::default().scan_to_end(path, bytes)
 }
 
 /// Reads a run log as it grows: each record once, as soon as its line is whole.
@@ -209,6 +245,20 @@ impl Scanner {
             decode_all(block, &self.format).into_iter().for_each(|line| self.take(line, &mut contents));
         }
         Ok((contents, whole))
+    }
+
+    /// The same, and a last record that lacks nothing but its newline.
+    fn scan_to_end(&mut self, path: &Path, bytes: &[u8]) -> Result<Scan, LogError> {
+        let (mut contents, mut whole) = self.scan(path, bytes)?;
+        let rest = &bytes[whole..];
+        let open_end = !rest.is_empty() && record::is_intact(rest);
+        if open_end {
+            self.take(record::decode(rest, &self.format), &mut contents);
+            contents.torn_tail = false;
+            whole = bytes.len();
+        }
+        relocate(&mut contents.records);
+        Ok(Scan { contents, whole, open_end, run: self.run.clone() })
     }
 
     fn check_format(&mut self, path: &Path, first_line: &[u8]) -> Result<(), LogError> {

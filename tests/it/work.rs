@@ -1,7 +1,6 @@
 //! `work`: jobs of a queue that claim a run, work on it, and stop when it is given to another.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Barrier;
 use std::thread;
 
@@ -66,12 +65,8 @@ fn begun(env: &TestEnv, below: &str, run: &str, lane: &str) {
     env.write(&format!("{below}/plan.toml"), text);
     let crash = ("LANEKEEPER_CRASH_POINT", "before_run_job:1");
     let arguments = ["execute-phase", "plan.toml", "--run-id", run];
-    let crash = |command: &mut Command| drop(command.env(crash.0, crash.1).current_dir(env.path(below)));
-    env.lanekeeper_with(&arguments, |command| {
-        crash(command);
-        command
-    })
-    .exits(137);
+    let place = env.path(below);
+    env.lanekeeper_with(&arguments, |command| command.env(crash.0, crash.1).current_dir(&place)).exits(137);
     lanekeeper_in(env, below, &["state", "push", run]).exits(0);
 }
 

@@ -17,13 +17,14 @@ const LIMITS: &str = "Limits";
 const SESSION: &str = "Sessions and output";
 const PLAN: &str = "Reading the plan";
 
-/// An option of several commands that the short help of this one leaves out.
-fn hidden(option: Arg) -> Arg {
-    option.hide_short_help(true)
+/// Options of several commands that the short help of this one leaves out.
+fn hide_rare(option: Arg) -> Arg {
+    let is_rare = ["yes", "progress", "max_cost"].contains(&option.get_id().as_str());
+    if is_rare { option.hide_short_help(true) } else { option }
 }
 
 #[derive(Debug, Args)]
-#[command(mut_arg("yes", hidden), mut_arg("progress", hidden), mut_arg("max_cost", hidden))]
+#[command(mut_args(hide_rare))]
 pub(crate) struct ExecutePhase {
     /// The plan, the directory of a GSD phase, or a roadmap
     ///
@@ -41,7 +42,7 @@ pub(crate) struct ExecutePhase {
 }
 
 #[derive(Debug, Args)]
-#[command(mut_arg("yes", hidden), mut_arg("progress", hidden), mut_arg("max_cost", hidden))]
+#[command(mut_args(hide_rare))]
 pub(crate) struct ExecuteLane {
     /// The plan
     pub(crate) plan: PathBuf,
@@ -198,7 +199,7 @@ pub(crate) struct ControlArgs {
 }
 
 #[derive(Debug, Args)]
-#[command(mut_arg("yes", hidden))]
+#[command(mut_arg("yes", |yes| yes.hide_short_help(true)))]
 pub(crate) struct Resume {
     #[command(flatten)]
     pub(crate) run: RunArg,
@@ -231,7 +232,7 @@ pub(crate) struct Resume {
 }
 
 #[derive(Debug, Args)]
-#[command(mut_arg("yes", hidden))]
+#[command(mut_arg("yes", |yes| yes.hide_short_help(true)))]
 pub(crate) struct Retry {
     /// [RUN] LANE...: a run, if the first word is one, and the lanes
     ///

@@ -11,6 +11,8 @@ use crate::model::{CommitId, Timestamp};
 pub(crate) struct Bundle<'a> {
     /// The tree whose files it has besides; `None`: no others.
     pub tree: Option<&'a str>,
+    /// Paths of files of `tree` that it does not have.
+    pub removed: &'a [String],
     /// The files, each with its path; letters, digits, `.`, `_`, `-` and `/` only.
     pub files: &'a [(String, Vec<u8>)],
     /// The commits that it keeps: its parents, in this order.
@@ -40,6 +42,10 @@ fn write_stream(stream: &mut Vec<u8>, reference: &str, bundle: &Bundle<'_>) -> s
     writeln!(stream, "deleteall")?;
     if let Some(tree) = bundle.tree {
         writeln!(stream, "M 040000 {tree} \"\"")?;
+    }
+    // Before the files: one of them may be in a directory that was a file.
+    for path in bundle.removed {
+        writeln!(stream, "D {path}")?;
     }
     for (path, contents) in bundle.files {
         writeln!(stream, "M 100644 inline {path}")?;

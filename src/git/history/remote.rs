@@ -6,12 +6,21 @@
 use std::process::Output;
 use std::time::Duration;
 
-use crate::git::command::{Git, GitError, ProgramError, Result, path_text};
+use tempfile::TempDir;
+
+use crate::fs::atomic;
+use crate::git::command::{Git, GitError, ProgramError, Result, io_error, path_text};
 use crate::git::repo::{Repository, commit_id};
 use crate::model::CommitId;
 
 /// How long a command may take that reaches a remote.
 const LIMIT: Duration = Duration::from_secs(600);
+
+/// The name of a file with parents that commits do not have.
+const GRAFT: &str = "grafts";
+
+/// What keeps git from advising against such a file.
+const SILENT: &str = "advice.graftFileDeprecated=false";
 
 #[derive(Debug, Clone)]
 pub struct Remote {
@@ -32,6 +41,8 @@ pub struct PushRequest<'a> {
     pub expected: Option<&'a CommitId>,
     /// Run the user's `pre-push` hook.
     pub hooks: bool,
+    /// Most files of `commit` are those of `expected`, which it need not descend from. Only the others are sent then.
+    pub is_similar: bool,
 }
 
 impl Remote {
@@ -93,6 +104,11 @@ impl Remote {
         let text = |commit: Option<&CommitId>| commit.map_or(String::new(), CommitId::to_string);
         let git = self.git().args(["push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no"]);
         let git = if request.hooks { git } else { git.without_hooks().arg("--no-verify") };
+        let graft = if request.is_similar { self.graft(request)? } else { None };
+        let git = match &graft {
+            Some(directory) => git.configured(SILENT).variable("GIT_GRAFT_FILE", directory.path().join(GRAFT)),
+            None => git,
+        };
         let git = git.arg(format!("--force-with-lease={}:{}", request.reference, text(request.expected)));
         let git = git.args(["--end-of-options", &self.name]);
         let git = git.arg(format!("{}:{}", text(request.commit), request.reference));
@@ -110,6 +126,19 @@ impl Remote {
         let said = said.filter(|line| !line.is_empty()).map(str::to_owned).collect();
         let reason = format!("{}: {reason}", request.reference);
         Err(GitError::PushRefused { remote: self.name.clone(), reason, said })
+    }
+
+    /// A file that makes git take `expected` for one more parent of `commit`. Git leaves out the files that the remote has
+    /// in an ancestor of what is pushed, and no others. A git that does not know such files sends all.
+    fn graft(&self, request: &PushRequest<'_>) -> Result<Option<TempDir>> {
+        let PushRequest { commit: Some(commit), expected: Some(expected), .. } = request else { return Ok(None) };
+        if !self.repository.has_commit(expected)? {
+            return Ok(None);
+        }
+        let parents = self.repository.git().args(["rev-list", "--parents", "--max-count=1", commit.as_str()]).line()?;
+        let directory = tempfile::tempdir().map_err(io_error("create", &std::env::temp_dir()))?;
+        atomic::replace(&directory.path().join(GRAFT), format!("{parents} {expected}\n").as_bytes())?;
+        Ok(Some(directory))
     }
 
     pub(crate) fn is_shallow_here(&self) -> Result<bool> {

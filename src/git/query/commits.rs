@@ -58,6 +58,15 @@ impl Repository {
         Ok(git.attempt()?.status.success())
     }
 
+    /// Those of `commits` that are in the repository.
+    pub(crate) fn commits_here(&self, commits: impl IntoIterator<Item = CommitId>) -> Result<Vec<CommitId>> {
+        let asked: String = commits.into_iter().map(|commit| format!("{commit}\n")).collect();
+        let git = self.git().args(["cat-file", "--batch-check=%(objectname) %(objecttype)"]).input(asked.into_bytes());
+        let answers = git.line()?;
+        let found = answers.lines().filter_map(|line| line.strip_suffix(" commit"));
+        found.map(|commit| commit_id(commit.as_bytes())).collect()
+    }
+
     pub(crate) fn is_related(&self, one: &CommitId, other: &CommitId) -> Result<bool> {
         let git = || self.git().args(["merge-base", one.as_str(), other.as_str()]);
         Ok(self.is_ancestor(one, other)? || git().attempt()?.status.code() != Some(1))

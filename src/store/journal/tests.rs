@@ -2,9 +2,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
+use crate::event::{Place, RunMoved};
+use crate::model::digest::sha256;
 use crate::store::error::Damage;
 use crate::store::record::LineFault;
-use crate::store::run_log::{Follower, LogContents, read};
+use crate::store::run_log::{DurableLog, Follower, LogContents, read, read_durable};
 use crate::store::samples::*;
 
 struct Log {
@@ -293,6 +295,38 @@ fn a_follower_outlives_a_tail_that_is_cut_off_and_written_anew() {
     log.set(&whole);
     let contents = follower.poll().unwrap();
     assert_eq!((contents.records, contents.damage), (records[2..].to_vec(), vec![]));
+}
+
+#[test]
+fn a_log_that_is_read_as_it_grows_holds_what_it_holds_when_it_is_read_at_once() {
+    let place =
+        |root: &str| Place { host: "h".into(), repository: root.into(), worktree_root: format!("{root}.lanes").into() };
+    let moved = RunMoved { from: place("/repo"), to: place("/other"), slots: vec![] };
+    let events = [every_event(), vec![Event::RunMoved(Box::new(moved)), noted(None, "last")]].concat();
+    let (log, _) = Log::with(&events);
+    let (whole, mut ends) = (log.bytes(), vec![0]);
+    for line in log.lines() {
+        let before = ends[ends.len() - 1];
+        ends.extend([before + line.len() / 2, before + line.len() - 1, before + line.len()]);
+    }
+    let (mut growing, mut records) = (DurableLog::default(), Vec::new());
+    for end in ends.into_iter().filter(|&end| becomes(&log, &whole[..end])) {
+        let (read, (bytes, all)) = (growing.read(&log.path).unwrap(), read_durable(&log.path).unwrap());
+        records.truncate(if read.continues { records.len() } else { 0 });
+        records.extend(read.added);
+        assert_eq!((&read.sha256, &read.bytes, &records), (&sha256(&bytes), &bytes, &all), "{end}");
+    }
+    let mut other = whole.clone();
+    let place = other.len() / 2;
+    other[place] ^= 1;
+    log.set(&other);
+    assert!(matches!(growing.read(&log.path), Err(LogError::Damaged { .. })), "what was read before is looked at");
+}
+
+/// Makes `bytes` the log; whether it holds a record.
+fn becomes(log: &Log, bytes: &[u8]) -> bool {
+    log.set(bytes);
+    read_durable(&log.path).is_ok()
 }
 
 #[test]

@@ -23,7 +23,13 @@ fn remote(world: &World) -> Remote {
 const STATE: &str = "refs/lanekeeper/state/r1";
 
 fn push(world: &World, commit: &CommitId, expected: Option<&CommitId>) -> Result<bool, GitError> {
-    remote(world).push(&PushRequest { reference: STATE, commit: Some(commit), expected, hooks: false })
+    remote(world).push(&PushRequest {
+        reference: STATE,
+        commit: Some(commit),
+        expected,
+        hooks: false,
+        is_similar: true,
+    })
 }
 
 fn hook(repository: &Path, name: &str, text: &str) {
@@ -48,6 +54,34 @@ pinned_tests! {
         assert_eq!(listed, [(STATE.to_owned(), aside)]);
     }
 
+    fn files_that_the_remote_has_in_a_commit_that_is_no_ancestor_are_not_sent_again() {
+        let world = World::new();
+        let origin = origin(&world);
+        git(&origin, &["config", "receive.unpackLimit", "1"]);
+        (0..50).for_each(|number| write(&world.main.join(format!("dir/{number}")), format!("{number}\n")));
+        let state = |message: &str| {
+            git(&world.main, &["add", "--all"]);
+            let tree = git(&world.main, &["write-tree"]);
+            CommitId::new(&git(&world.main, &["commit-tree", "-p", "HEAD", "-m", message, &tree])).unwrap()
+        };
+        let in_packs = || {
+            let counts = git(&origin, &["count-objects", "-v"]);
+            let count = counts.lines().find_map(|line| line.strip_prefix("in-pack: "));
+            count.unwrap().parse::<u32>().unwrap()
+        };
+        let first = state("first");
+        assert!(push(&world, &first, None).unwrap());
+        let before = in_packs();
+        assert!(before > 50);
+        write(&world.main.join("dir/7"), "other\n");
+        let second = state("second");
+        assert!(push(&world, &second, Some(&first)).unwrap());
+        let sent = in_packs() - before;
+        assert!((4..8).contains(&sent), "a commit, two trees, a file, and what they are stored as differences of: {sent}");
+        git(&origin, &["fsck", "--connectivity-only"]);
+        assert_eq!(git(&origin, &["rev-list", "--count", STATE]), "2", "its parents are its own");
+    }
+
     fn nothing_is_pushed_or_fetched_but_what_was_asked_for() {
         let world = World::new();
         let origin = origin(&world);
@@ -70,7 +104,7 @@ pinned_tests! {
         hook(&world.main.join(".git"), "pre-push", "exit 1");
         assert!(push(&world, &world.head(), None).unwrap());
         let (reference, commit) = ("refs/heads/x", Some(&world.head()));
-        let error = remote(&world).push(&PushRequest { reference, commit, expected: None, hooks: true }).unwrap_err();
+        let error = remote(&world).push(&PushRequest { reference, commit, expected: None, hooks: true, is_similar: false }).unwrap_err();
         assert!(matches!(error, GitError::Remote { .. }), "{error}");
     }
 
