@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::pull;
-use crate::cli::args;
+use crate::cli::args::{self, Offered};
 use crate::cli::clean::forget_run;
 use crate::cli::context::REPOSITORY_CONFIG;
 use crate::cli::repository_context::Claimed;
@@ -20,9 +20,10 @@ use crate::fs::directory::create_directory;
 use crate::git::{self, GitError, Remote, Repository};
 use crate::model::digest::sha256;
 use crate::model::retry::backoff;
+use crate::model::{CommitId, RunId};
 use crate::settings::environment::{HOME, XDG_CACHE_HOME};
 use crate::settings::{ConfigFile, Layer, OnLockConflict, Origin, Setting, absolute};
-use crate::state_sync::{Claim, ReceivedState, Source, claim, fetch_offer, send};
+use crate::state_sync::{Claim, Probe, ProbeAnswer, ReceivedState, Source, claim, fetch_offer, send};
 use crate::store::lock;
 
 /// What the remote is called in the clone.
@@ -30,8 +31,23 @@ const EXCHANGE: &str = "exchange";
 
 pub(super) fn run(context: &Context, arguments: &args::Work) -> Result<ExitStatus> {
     git::require_version()?;
-    let run = &arguments.reference;
     let clone = Clone::open(context, arguments)?;
+    match &arguments.reference {
+        Offered::Run(run) => work_on(context, &clone, run, arguments),
+        Offered::Probe(reference) => answer(&clone, reference.clone(), &arguments.offer),
+    }
+}
+
+/// Answers a probe with what this machine has.
+fn answer(clone: &Clone, reference: String, offer: &CommitId) -> Result<ExitStatus> {
+    let probe = Probe::at(&clone.repository, &clone.remote, reference);
+    let lanekeeper = env!("CARGO_PKG_VERSION").to_owned();
+    let answered = probe.answer(offer, &ProbeAnswer { host: host(), lanekeeper, git: git::version()? }, now());
+    probe.forget()?;
+    if answered? { Ok(ExitStatus::Done) } else { Err(ExitStatus::NotOffered.error("the probe was withdrawn")) }
+}
+
+fn work_on(context: &Context, clone: &Clone, run: &RunId, arguments: &args::Work) -> Result<ExitStatus> {
     let remote = &clone.remote;
     let ours = Claim::new(host(), now());
     let offer = (run, &arguments.offer);
@@ -117,7 +133,7 @@ impl Clone {
 }
 
 /// A path becomes absolute; a URL stays what it is.
-fn address(context: &Context, exchange: &str) -> String {
+pub(in crate::cli) fn address(context: &Context, exchange: &str) -> String {
     let path = absolute(&context.directory, Path::new(exchange));
     if path.exists() { path.to_string_lossy().into_owned() } else { exchange.to_owned() }
 }
