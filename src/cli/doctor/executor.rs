@@ -10,7 +10,6 @@ use report::{Line, Outcome};
 
 use crate::cli::runs::did_you_mean;
 use crate::cli::signals::Signals;
-use crate::cli::state::address;
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, args, now};
 use crate::cluster::{self, Check, Cluster, Ending, Order, OrderName, Sighting};
 use crate::fs::{atomic, regular_file};
@@ -33,10 +32,7 @@ pub(super) fn run(context: &Context, arguments: &args::Doctor, name: &str) -> Re
     let settings = named(&within, name)?;
     let exchange = exchange_of(&within)?;
     let remote = Remote::named_or_at(&within.repository, &exchange)?;
-    let address = match remote.url() {
-        Ok(url) => address(context, &url),
-        Err(_) => address(context, &exchange),
-    };
+    let address = context.path_or_address(&remote.url().unwrap_or_else(|_| exchange.clone()));
     let probe = Probe::new(&within.repository, &remote);
     let preflight = Preflight {
         settings,
@@ -230,7 +226,8 @@ impl Preflight<'_> {
         let program = self.program();
         let remedy = match ending {
             Ending::Exited(126 | 127) => format!(
-                "install Lanekeeper on the nodes, or set `program` to its path there; the job's shell cannot run `{program}`"
+                "install Lanekeeper on the nodes, or set `program` to its path there: the shell of the job cannot run \
+                 `{program}`"
             ),
             Ending::Exited(2) if output.contains("no ref of a run") => {
                 format!("install Lanekeeper {VERSION} on the nodes; `{program}` is older there")

@@ -6,8 +6,6 @@ mod pull;
 mod push;
 mod work;
 
-pub(super) use work::address;
-
 use super::args::{Name, RemoteArgs, State, Work};
 use super::runs::did_you_mean;
 use super::select::only_beginning_with;

@@ -84,7 +84,7 @@ struct Clone {
 
 impl Clone {
     fn open(context: &Context, arguments: &args::Work) -> Result<Self> {
-        let exchange = address(context, &arguments.exchange);
+        let exchange = context.path_or_address(&arguments.exchange);
         let place = cache(context, arguments.cache.as_deref())?.join(directory_name(&exchange));
         create_directory(&place)?;
         let repository = place.join("repository");
@@ -130,12 +130,6 @@ impl Clone {
             ..Layer::default()
         }
     }
-}
-
-/// A path becomes absolute; a URL stays what it is.
-pub(in crate::cli) fn address(context: &Context, exchange: &str) -> String {
-    let path = absolute(&context.directory, Path::new(exchange));
-    if path.exists() { path.to_string_lossy().into_owned() } else { exchange.to_owned() }
 }
 
 /// The end of the address, for people, and a part of its SHA-256, so that no two are the same.
