@@ -125,7 +125,7 @@ impl Cluster for Slurm {
         let mut command = Command::new("squeue");
         command.args(["-h", "-r", "-t", "all", "-n", &names.join(","), "-O", squeue::FIELDS]);
         let said = text(&run("squeue", &mut command)?.stdout);
-        let listed = squeue::jobs(&said).ok_or_else(|| ClusterError::Answer { program: "squeue", said })?;
+        let listed = squeue::jobs(&said).ok_or(ClusterError::Answer { program: "squeue", said })?;
         let mut jobs: HashMap<OrderName, Job> = HashMap::new();
         for (name, job) in listed {
             let is_over = |job: &Job| matches!(job.sighting, Sighting::Over(_));
