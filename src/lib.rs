@@ -8,6 +8,7 @@
 compile_error!("Lanekeeper needs a POSIX system: sessions, signals and file locks that end with their owner");
 
 pub mod cli;
+mod cluster;
 pub mod diagnose;
 pub mod engine;
 #[allow(missing_docs, reason = "names that say it all; only tests use the library from outside")]

@@ -30,7 +30,7 @@ pub(crate) use help::{command, parse};
 pub(crate) use records::{
     Checkpoints, CreateCheckpoint, ListCheckpoints, LogError, PruneCheckpoints, RestoreCheckpoint,
 };
-pub(crate) use state::{DropState, PullState, PushState, RemoteArgs, State, Work};
+pub(crate) use state::{DropState, Offered, PullState, PushState, RemoteArgs, State, Work};
 pub(crate) use target::{AgentArgs, LaneArgs, Name, RunArg};
 
 /// Runs a phase plan as parallel lanes in git worktrees, and survives being killed.
@@ -428,6 +428,19 @@ pub(crate) struct Doctor {
     /// Repair what can be repaired; without this, nothing is written
     #[arg(long)]
     pub(crate) fix: bool,
+    /// Check an executor of the settings instead, with a job
+    ///
+    /// The job answers through the exchange and is removed again; see docs/clusters.md.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["run", "fix"])]
+    pub(crate) executor: Option<String>,
+    /// The git remote, by name or address, that jobs are to reach [default: the setting exchange, else state_remote]
+    #[arg(long, value_name = "REMOTE", requires = "executor", value_parser = value::exchange,
+        hide_short_help = true)]
+    pub(crate) exchange: Option<String>,
+    /// How long the job may take until it answers
+    #[arg(long, value_name = "DURATION", requires = "executor", default_value = "5m",
+        value_parser = value::positive_duration, hide_short_help = true)]
+    pub(crate) wait: Duration,
 }
 
 #[derive(Debug, clap::Args)]

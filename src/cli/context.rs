@@ -12,7 +12,7 @@ use super::printer::Printer;
 use crate::fs::regular_file::{self, Links};
 use crate::git::{Repository, Surrounding};
 use crate::settings::environment::{HOME, XDG_CONFIG_HOME};
-use crate::settings::{ConfigFile, Environment, Layer, Layers, Surroundings};
+use crate::settings::{ConfigFile, Environment, Layer, Layers, Surroundings, absolute};
 use crate::timing::Timings;
 
 /// The largest configuration file, in bytes.
@@ -79,6 +79,12 @@ impl Context {
             self.printer.warning(warning, warning.help.as_slice());
         }
         Ok(layers)
+    }
+
+    /// A repository that was named: a path becomes absolute, a URL stays what it is.
+    pub(crate) fn path_or_address(&self, named: &str) -> String {
+        let path = absolute(&self.directory, Path::new(named));
+        if path.exists() { path.to_string_lossy().into_owned() } else { named.to_owned() }
     }
 
     fn surroundings(&self, repository: PathBuf) -> Surroundings {

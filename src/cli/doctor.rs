@@ -1,5 +1,6 @@
 //! `doctor`: finds damage in the state on disk, and repairs it.
 
+mod executor;
 mod report;
 
 use std::collections::BTreeSet;
@@ -25,6 +26,9 @@ use crate::store::RunLock;
 use crate::store::lock::LockError;
 
 pub(super) fn run(context: &Context, arguments: &args::Doctor) -> Result<ExitStatus> {
+    if let Some(name) = &arguments.executor {
+        return executor::run(context, arguments, name);
+    }
     let mut within = RepositoryContext::open(context, Layer::default())?;
     if arguments.run.is_none() && within.settings.log_path.value.is_some() {
         // Another path of the log is one run's only; the checkpoints of each run have it.

@@ -15,7 +15,7 @@ mod snapshot;
 mod worktree;
 
 pub use command::error::GitError;
-pub(crate) use command::program::require_version;
+pub(crate) use command::program::{require_version, version};
 pub use history::blockers::Blockers;
 pub(crate) use history::blockers::tracked_changes_where_checked_out;
 pub(crate) use history::bundle::{Bundle, write_bundle};

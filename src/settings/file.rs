@@ -11,8 +11,8 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 use super::key::Key;
 use super::table::{KEYS, Layer};
 use super::{Fault, Origin, Place, Setting, Surroundings, nearest, value};
-use crate::model::CommandLine;
 use crate::model::runner::RunnerText;
+use crate::model::{CommandLine, ExecutorSettings};
 use crate::runner::Catalogue;
 
 #[derive(Debug, Clone)]
@@ -73,6 +73,8 @@ impl Reader<'_> {
         let text = name.get_ref().as_ref();
         if text == "runners" {
             self.runners(value);
+        } else if text == "executors" {
+            self.executors(value);
         } else if NOT_IN_FILES.contains(&text) {
             self.error(name.span(), format!("`{text}` cannot be set in a file"));
         } else if let Some(key) = KEYS.iter().find(|key| key.name == text) {
@@ -81,7 +83,7 @@ impl Reader<'_> {
             self.group(group, entries);
         } else {
             let known = KEYS.iter().map(|key| key.name).filter(|known| !NOT_IN_FILES.contains(known));
-            self.unknown(name, known.chain(["runners"]));
+            self.unknown(name, known.chain(["runners", "executors"]));
         }
     }
 
@@ -147,6 +149,50 @@ impl Reader<'_> {
                     return self.error(span, format!("the runner `{text}`: {message}"));
                 }
                 self.layer.runners.insert(text, Setting::new(read, self.origin(span)));
+            }
+        }
+    }
+
+    fn executors(&mut self, value: &SpannedValue<'_>) {
+        let Some(executors) = value.get_ref().as_table() else {
+            return self.error(value.span(), "`executors` holds tables: write `[executors.NAME]`");
+        };
+        for (name, description) in executors {
+            match value::executor(name.get_ref()) {
+                Ok(text) => self.executor(text, name, description),
+                Err(message) => {
+                    self.error(name.span(), format!("`{}` is no executor's name: {message}", name.get_ref()));
+                }
+            }
+        }
+    }
+
+    fn executor(&mut self, text: String, name: &SpannedKey<'_>, description: &SpannedValue<'_>) {
+        let Some(entries) = description.get_ref().as_table() else {
+            let message = format!("write `[executors.{text}]` and `kind = \"slurm\"` below it");
+            return self.error(description.span(), message);
+        };
+        let (known, unknown): (DeTable<'_>, DeTable<'_>) =
+            entries.clone().into_iter().partition(|(key, _)| ExecutorSettings::KEYS.contains(&key.get_ref().as_ref()));
+        for key in unknown.keys() {
+            self.unknown(key, ExecutorSettings::KEYS.iter().copied());
+        }
+        if entries.get("kind").is_none() {
+            let message = format!("the executor `{text}` has no `kind`; write `kind = \"slurm\"`");
+            return self.error(name.span(), message);
+        }
+        let value = ValueDeserializer::from(Spanned::new(description.span(), DeValue::Table(known)));
+        match ExecutorSettings::deserialize(value) {
+            Err(error) => {
+                let span = error.span().unwrap_or(description.span());
+                self.error(span, format!("the executor `{text}`: {}", error.message()));
+            }
+            Ok(read) => {
+                for (key, message) in read.faults() {
+                    let span = entries.get(key).map_or(name.span(), SpannedValue::span);
+                    self.error(span, format!("the `{key}` of the executor `{text}`: {message}"));
+                }
+                self.layer.executors.insert(text, Setting::new(read, self.origin(name.span())));
             }
         }
     }

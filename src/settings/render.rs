@@ -3,11 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::{Key, Origin, Setting, Settings};
+use crate::model::ExecutorSettings;
 use crate::model::runner::RunnerText;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// The setting's name, `runners.NAME` for a runner.
+    /// The setting's name, `runners.NAME` for a runner, `executors.NAME` for an executor.
     pub key: String,
     /// Its value; null where there is none.
     pub value: Value,
@@ -31,6 +32,15 @@ impl Row {
         let only_command = said.keys().all(|key| key == "command");
         let value = if only_command { said.remove("command").unwrap_or_default() } else { Value::Object(said) };
         Self { key: format!("runners.{name}"), value, default: "", origin: text.origin.clone() }
+    }
+
+    /// All that is said of an executor.
+    pub(super) fn executor(name: &str, text: &Setting<ExecutorSettings>) -> Self {
+        let mut value = json!(text.value);
+        if let Value::Object(said) = &mut value {
+            said.retain(|_, value| !value.is_null());
+        }
+        Self { key: format!("executors.{name}"), value, default: "", origin: text.origin.clone() }
     }
 
     fn shown(&self) -> String {

@@ -13,7 +13,9 @@ use crate::model::ownership::RUN_LOG_DIRECTORY;
 use crate::model::plan::{SPECIALIST_TIME_LIMIT, TASK_TIME_LIMIT};
 use crate::model::retry::OUTAGE_LIMIT;
 use crate::model::runner::RunnerText;
-use crate::model::{Ci, Dollars, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, SnapshotRules, Timeouts};
+use crate::model::{
+    Ci, Dollars, ExecutorSettings, ForgeChoice, MergeChoice, MustHavesRule, OnOrphan, SnapshotRules, Timeouts,
+};
 use crate::runner::Catalogue;
 
 macro_rules! settings {
@@ -27,6 +29,8 @@ macro_rules! settings {
             $($(#[doc = $doc])+ pub $name: Setting<$type>,)*
             /// Those that the configuration files describe, by name.
             pub runners: BTreeMap<String, Setting<RunnerText>>,
+            /// The engines of clusters that the configuration files describe, by name.
+            pub executors: BTreeMap<String, Setting<ExecutorSettings>>,
         }
 
         /// The settings of one source.
@@ -35,9 +39,11 @@ macro_rules! settings {
             $($(#[doc = $doc])+ pub $name: Option<Setting<$type>>,)*
             /// By name.
             pub runners: BTreeMap<String, Setting<RunnerText>>,
+            /// By name.
+            pub executors: BTreeMap<String, Setting<ExecutorSettings>>,
         }
 
-        /// Every setting but the runners, in the order in which they are shown.
+        /// Every setting but the runners and the executors, in the order in which they are shown.
         pub const KEYS: &[Key] = &[$(Key {
             name: stringify!($name),
             kind: $kind,
@@ -50,9 +56,10 @@ macro_rules! settings {
         impl Layer {
             /// This layer, with the values of `weaker` for what it leaves open.
             pub fn or(self, weaker: Self) -> Self {
-                let mut runners = weaker.runners;
+                let (mut runners, mut executors) = (weaker.runners, weaker.executors);
                 runners.extend(self.runners);
-                Self { $($name: self.$name.or(weaker.$name),)* runners }
+                executors.extend(self.executors);
+                Self { $($name: self.$name.or(weaker.$name),)* runners, executors }
             }
 
             /// Reads `text` as the value of the setting called `key`.
@@ -66,7 +73,8 @@ macro_rules! settings {
 
             /// This layer, with `defaults` for what it leaves open.
             pub(super) fn complete(self, defaults: Settings) -> Settings {
-                Settings { $($name: self.$name.unwrap_or(defaults.$name),)* runners: self.runners }
+                let Self { runners, executors, .. } = self;
+                Settings { $($name: self.$name.unwrap_or(defaults.$name),)* runners, executors }
             }
         }
 
@@ -77,6 +85,7 @@ macro_rules! settings {
                 Self {
                     $($name: Setting::new($name(surroundings), Origin::Default),)*
                     runners: BTreeMap::new(),
+                    executors: BTreeMap::new(),
                 }
             }
 
@@ -85,11 +94,13 @@ macro_rules! settings {
                 Catalogue::new(self.runners.iter().map(|(name, text)| (name.clone(), text.value.clone())))
             }
 
-            /// Every value with its origin, runners last.
+            /// Every value with its origin, runners and executors last.
             pub fn rows(&self) -> Vec<Row> {
                 let values = [$((self.$name.value.to_json(), &self.$name.origin),)*];
                 let keyed = KEYS.iter().zip(values).map(|(key, (value, origin))| Row::new(key, value, origin));
-                keyed.chain(self.runners.iter().map(|(name, text)| Row::runner(name, text))).collect()
+                let runners = self.runners.iter().map(|(name, text)| Row::runner(name, text));
+                let executors = self.executors.iter().map(|(name, text)| Row::executor(name, text));
+                keyed.chain(runners).chain(executors).collect()
             }
         }
     };
@@ -258,6 +269,10 @@ settings! {
     /// The remote that the run's state is pushed to while it is worked on.
     state_remote: Option<String> {
         Kind::Text, some(value::remote), flags ["--state-remote"], default "none" = |_| None
+    }
+    /// The git remote, by name or address, through which runs reach executors and return.
+    exchange: Option<String> {
+        Kind::Text, some(value::exchange), default "that of `state_remote`" = |_| None
     }
     /// The CI service that a run tells of itself when it ends.
     ci: Ci {

@@ -24,6 +24,11 @@ const RUNNERS: &str = "
 # A runner is the program that does an agent's work; plans call it by its name.
 # [runners.mine]
 # command = [\"my-agent\", \"--headless\"]
+
+# An executor is an engine of a cluster; `lanekeeper doctor --executor NAME` checks it.
+# [executors.cluster]
+# kind = \"slurm\"
+# partition = \"main\"
 ";
 
 /// The key with its default if that can be written, else with a placeholder.

@@ -278,6 +278,52 @@ fn a_runner_without_a_usable_command_is_an_error() {
 }
 
 #[test]
+fn executors_are_read_and_the_repositorys_win() {
+    let repository = file(
+        "[executors.a]\nkind = 'slurm'\npartition = 'main'\narguments = ['--gres=gpu:1']\nmax_lanes = 4\n\
+         environment = { API_KEY = '$API_KEY', MODE = 'fast' }",
+    );
+    let user = ConfigFile {
+        path: "/user.toml".into(),
+        text: "[executors]\na.kind = 'slurm'\nb = { kind = 'slurm', cache = '/scratch' }".into(),
+    };
+    let layers = Layers::read(Layer::default(), &Environment::new(), &[repository, user], &surroundings()).unwrap();
+    let settings = layers.resolve(None);
+    assert_eq!(settings.executors["a"].value.partition.as_deref(), Some("main"));
+    assert_eq!(settings.executors["b"].value.cache.as_deref(), Some(Path::new("/scratch")));
+    let row = settings.rows().into_iter().find(|row| row.key == "executors.a").unwrap();
+    let shown = serde_json::json!({
+        "kind": "slurm", "partition": "main", "arguments": ["--gres=gpu:1"], "max_lanes": 4,
+        "environment": { "API_KEY": "$API_KEY", "MODE": "fast" },
+    });
+    assert_eq!((row.value, row.origin.to_string().as_str()), (shown, "/home/u/repo/lanekeeper.toml:1:12"));
+}
+
+#[test]
+fn a_fault_of_an_executor_is_named_with_its_place() {
+    for (text, expected) in [
+        ("executors = 3", "1:13: `executors` holds tables"),
+        ("[executors]\nx = 3", "2:5: write `[executors.x]`"),
+        ("[executors.x]", "1:12: the executor `x` has no `kind`"),
+        ("[executors.x]\nkind = 'slrum'", "2:8: the executor `x`: unknown variant `slrum`, expected `slurm`"),
+        ("[executors.x]\nkind = 'slurm'\npartitoin = 'a'", "3:1: unknown key `partitoin` (did you mean `partition`?)"),
+        ("[executors.x]\nkind = 'slurm'\nqos = '-x'", "3:7: the `qos` of the executor `x`: \"-x\" is not a name"),
+        ("[executors.x]\nkind = 'slurm'\nmax_lanes = 0", "3:13: the executor `x`: invalid value: integer `0`"),
+        ("[executors.x]\nkind = 'slurm'\ncache = 'c'", "3:9: the `cache` of the executor `x`: it is a directory"),
+        ("[executors.x]\nkind = 'slurm'\narguments = '-x'", "3:13: the executor `x`: invalid type: string \"-x\""),
+        (
+            "[executors.x]\nkind = 'slurm'\nenvironment = { A_KEY = 'k' }",
+            "3:15: the `environment` of the executor `x`: A_KEY looks like a secret; write `A_KEY = \"$A_KEY\"`",
+        ),
+        ("[executors.local]\nkind = 'slurm'", "1:12: `local` is no executor's name: it stands for this machine"),
+        ("exchange = 'https://me:pw@host/r.git'", "1:12: `exchange` is a string: it has a password in it"),
+    ] {
+        let found = faults(text);
+        assert!(found.len() == 1 && found[0].starts_with(expected), "{text}: {found:?}");
+    }
+}
+
+#[test]
 fn unknown_keys_are_ignored_where_that_is_asked_for_and_keys_of_the_users_own_always() {
     let text = "max_paralel = 3\nx-team = \"core\"\n[runners.mine]\ncommand = \"a\"\nx-note = 1\ncolour = 2\n";
     assert_eq!(faults(text).len(), 2, "{:?}", faults(text));

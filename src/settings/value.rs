@@ -42,6 +42,28 @@ pub fn remote(text: &str) -> Result<String, String> {
     branch(text).map_err(|_| format!("{text:?} is no name of a remote"))
 }
 
+/// Reads an executor's name.
+pub fn executor(text: &str) -> Result<String, String> {
+    match text {
+        "local" => Err("it stands for this machine".to_owned()),
+        _ => AgentName::new(text).map(String::from).map_err(|error| error.to_string()),
+    }
+}
+
+/// Reads a git repository that others reach, too: the name of a remote, a URL or a path.
+pub fn exchange(text: &str) -> Result<String, String> {
+    let is_odd =
+        text.is_empty() || text.starts_with('-') || text.contains(|c: char| c.is_whitespace() || c.is_control());
+    if is_odd {
+        return Err(format!("{text:?} is neither a remote nor an address"));
+    }
+    let authority = text.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
+    match authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')) {
+        true => Err("it has a password in it; use a key or a credential helper instead".to_owned()),
+        false => Ok(text.to_owned()),
+    }
+}
+
 /// Reads a runner's name, which an agent may be named after.
 pub fn runner(text: &str) -> Result<String, String> {
     AgentName::new(text).map(String::from).map_err(|error| error.to_string())

@@ -71,6 +71,7 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "store" => Some(vec!["model", "event", "fs"]),
         "process" => Some(vec!["model", "event", "shell", "fs"]),
         "git" | "forge" => Some(vec!["model", "event", "fs", "time_limit", "timing"]),
+        "cluster" => Some(vec!["model", "fs", "time_limit", "timing"]),
         "fs" | "time_limit" => Some(vec![]),
         "timing" => Some(vec!["model", "fs"]),
         "progress" => Some(vec!["model", "event", "projection", "store", "git", "fs", "timing"]),
@@ -83,8 +84,12 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         }
         "engine" => Some(vec!["model", "event", "schedule", "store", "git", "fs", "timing", "executor"]),
         "cli" => Some(
-            [PURE, DOORS, &["state_sync", "recover", "executor", "engine", "progress", "timing", "time_limit", "fs"]]
-                .concat(),
+            [
+                PURE,
+                DOORS,
+                &["cluster", "state_sync", "recover", "executor", "engine", "progress", "timing", "time_limit", "fs"],
+            ]
+            .concat(),
         ),
         _ => None,
     }

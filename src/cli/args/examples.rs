@@ -271,7 +271,11 @@ const EXAMPLES: &[(&str, &[Example])] = &[
     ),
     (
         "doctor",
-        &[("lanekeeper doctor", "check all runs, write nothing"), ("lanekeeper doctor r1 --fix", "repair one run")],
+        &[
+            ("lanekeeper doctor", "check all runs, write nothing"),
+            ("lanekeeper doctor r1 --fix", "repair one run"),
+            ("lanekeeper doctor --executor cluster", "try a cluster with a job"),
+        ],
     ),
     (
         "clean",

@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use super::{Name, RunArg};
 use crate::model::{CommitId, RunId};
 use crate::settings::{Layer, Origin, Setting, absolute, value};
-use crate::state_sync::run_of;
+use crate::state_sync::{is_probe, run_of};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum State {
@@ -75,8 +75,8 @@ pub(crate) struct Work {
     /// The git repository on which the run is offered: a URL or a path
     pub(crate) exchange: String,
     /// The ref of the run's state
-    #[arg(value_name = "REF", value_parser = state_reference)]
-    pub(crate) reference: RunId,
+    #[arg(value_name = "REF", value_parser = offered)]
+    pub(crate) reference: Offered,
     /// The commit that was offered; any other one is left alone
     #[arg(value_parser = commit)]
     pub(crate) offer: CommitId,
@@ -88,8 +88,21 @@ pub(crate) struct Work {
     pub(crate) push_every: Duration,
 }
 
-fn state_reference(text: &str) -> Result<RunId, String> {
-    run_of(text).ok_or_else(|| "it is no ref of a run's state, such as refs/lanekeeper/state/r1".to_owned())
+/// What a job is given.
+#[derive(Debug, Clone)]
+pub(crate) enum Offered {
+    Run(RunId),
+    /// The ref of a probe of `doctor --executor`.
+    Probe(String),
+}
+
+fn offered(text: &str) -> Result<Offered, String> {
+    if is_probe(text) {
+        return Ok(Offered::Probe(text.to_owned()));
+    }
+    run_of(text)
+        .map(Offered::Run)
+        .ok_or_else(|| "it is no ref of a run's state, such as refs/lanekeeper/state/r1".to_owned())
 }
 
 fn commit(text: &str) -> Result<CommitId, String> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::pull;
-use crate::cli::args;
+use crate::cli::args::{self, Offered};
 use crate::cli::context::REPOSITORY_CONFIG;
 use crate::cli::repository_context::Claimed;
 use crate::cli::run::resume_claimed;
@@ -18,10 +18,13 @@ use crate::fs::directory::{create_directory, entries};
 use crate::git::{self, GitError, Remote, Repository};
 use crate::model::digest::sha256;
 use crate::model::retry::backoff;
+use crate::model::{CommitId, RunId};
 use crate::process;
 use crate::settings::environment::{HOME, XDG_CACHE_HOME};
 use crate::settings::{ConfigFile, Layer, Origin, Setting, absolute};
-use crate::state_sync::{Claim, LocalRun, ReceivedState, Source, claim, fetch_offer, keep, release, send};
+use crate::state_sync::{
+    Claim, LocalRun, Probe, ProbeAnswer, ReceivedState, Source, claim, fetch_offer, keep, release, send,
+};
 use crate::store::{RunLock, lock};
 
 /// What the remote is called in the clone.
@@ -30,9 +33,25 @@ const EXCHANGE: &str = "exchange";
 pub(super) fn run(context: &Context, arguments: &args::Work) -> Result<ExitStatus> {
     git::require_version()?;
     let exchange = Exchange::open(context, arguments)?;
+    match &arguments.reference {
+        Offered::Run(run) => work_on(context, &exchange, run, arguments),
+        Offered::Probe(reference) => answer(&exchange, reference.clone(), &arguments.offer),
+    }
+}
+
+/// Answers a probe with what this machine has.
+fn answer(exchange: &Exchange, reference: String, offer: &CommitId) -> Result<ExitStatus> {
+    let probe = Probe::at(&exchange.mirror, &exchange.remote, reference);
+    let lanekeeper = env!("CARGO_PKG_VERSION").to_owned();
+    let answered = probe.answer(offer, &ProbeAnswer { host: host(), lanekeeper, git: git::version()? }, now());
+    probe.forget()?;
+    if answered? { Ok(ExitStatus::Done) } else { Err(ExitStatus::NotOffered.error("the probe was withdrawn")) }
+}
+
+fn work_on(context: &Context, exchange: &Exchange, run: &RunId, arguments: &args::Work) -> Result<ExitStatus> {
     let (mirror, remote) = (&exchange.mirror, &exchange.remote);
     let ours = Claim::new(host(), now());
-    let offer = (&arguments.reference, &arguments.offer);
+    let offer = (run, &arguments.offer);
     let offered = while_unreachable(context, || fetch_offer(mirror, remote, offer, &ours))?;
     refuse_done(&offered)?;
     let claimed = while_unreachable(context, || claim(mirror, remote, &offered, &ours))?;
@@ -80,17 +99,17 @@ impl Exchange {
         lock::exclusively(&place.join("lock"), || {
             let mirror = Repository::open_or_create(&place.join("mirror"), None)?;
             let remote = Remote::at(&mirror, EXCHANGE, &address)?;
-            let clones = place.join("clones").join(arguments.reference.as_str());
-            Ok(Self { address, mirror, remote, clones })
+            Ok(Self { address, mirror, remote, clones: place.join("clones") })
         })?
     }
 
     /// The clone in which an earlier job left the run, if it has all that was claimed and no process works there, else a
     /// new one. Those that are left are removed: the remote has what counts.
     fn clone_for<'a>(&self, context: &'a Context, claimed: &ReceivedState, pushing: Claimed) -> Result<Clone<'a>> {
-        create_directory(&self.clones)?;
+        let clones = self.clones.join(claimed.manifest.run_id.as_str());
+        create_directory(&clones)?;
         let mut number = 0;
-        for place in entries(&self.clones)? {
+        for place in entries(&clones)? {
             number = number.max(place.file_name().and_then(|name| name.to_str()?.parse().ok()).unwrap_or(0));
             let Ok(clone) = Clone::open(context, self, place.clone(), claimed, pushing.clone()) else { continue };
             if pull::found(&clone.within, claimed)? == LocalRun::UpToDate {
@@ -102,7 +121,7 @@ impl Exchange {
         (number + 1..)
             .take(1000)
             .find_map(|number: u32| {
-                let place = self.clones.join(number.to_string());
+                let place = clones.join(number.to_string());
                 std::fs::create_dir(&place).ok()?;
                 Some(Clone::open(context, self, place, claimed, pushing.clone()))
             })
@@ -216,13 +235,10 @@ const LONGEST_STOP: Duration = Duration::from_secs(10);
 /// would not be there in an hour either.
 fn address(context: &Context, exchange: &str) -> Result<String> {
     let path = absolute(&context.directory, Path::new(exchange));
-    let is_repository = [".git", "HEAD"].iter().any(|name| path.join(name).exists());
-    match exchange.contains(':') {
-        false if exchange.is_empty() || !is_repository => {
-            Err(ExitStatus::Usage.error(format!("`{exchange}` is not a git repository")))
-        }
-        false => Ok(path.to_string_lossy().into_owned()),
-        true => Ok(exchange.to_owned()),
+    let is_repository = !exchange.is_empty() && [".git", "HEAD"].iter().any(|name| path.join(name).exists());
+    match exchange.contains(':') || is_repository {
+        true => Ok(context.path_or_address(exchange)),
+        false => Err(ExitStatus::Usage.error(format!("`{exchange}` is not a git repository"))),
     }
 }
 

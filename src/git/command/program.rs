@@ -279,19 +279,24 @@ const NEEDED: [u32; 2] = [2, 41];
 
 /// Makes sure that the git program is not too old, before anything is made with it.
 pub(crate) fn require_version() -> Result<(), GitError> {
-    let said = Git::searching(Path::new(".")).arg("version").line()?;
-    match version_in(&said) {
+    let found = version()?;
+    match version_in(&found) {
         Some(version) if version < NEEDED => {
-            let found = said.trim_start_matches("git version ").to_owned();
             Err(GitError::TooOld { found, needed: NEEDED.map(|part| part.to_string()).join(".") })
         }
         _ => Ok(()),
     }
 }
 
-/// The first two numbers of what `git version` says; `None`: it says something else.
-fn version_in(said: &str) -> Option<[u32; 2]> {
-    let mut parts = said.strip_prefix("git version ")?.split('.').map(|part| part.trim().parse().ok());
+/// What `git version` says behind these words.
+pub(crate) fn version() -> Result<String, GitError> {
+    let said = Git::searching(Path::new(".")).arg("version").line()?;
+    Ok(said.trim_start_matches("git version ").to_owned())
+}
+
+/// The first two numbers of a version; `None`: it is something else.
+fn version_in(version: &str) -> Option<[u32; 2]> {
+    let mut parts = version.split('.').map(|part| part.trim().parse().ok());
     Some([parts.next()??, parts.next()??])
 }
 
@@ -310,14 +315,9 @@ mod tests {
 
     #[test]
     fn a_version_is_read_from_what_any_build_of_git_says() {
-        let said = [
-            "git version 2.9.5",
-            "git version 2.41.0.windows.1",
-            "git version 2.50.1 (Apple Git-155)",
-            "git version 3.0-rc1",
-        ];
+        let said = ["2.9.5", "2.41.0.windows.1", "2.50.1 (Apple Git-155)", "3.0-rc1"];
         assert_eq!(said.map(version_in), [Some([2, 9]), Some([2, 41]), Some([2, 50]), None]);
-        assert!(version_in("git version 2.9.5") < Some(NEEDED) && version_in("git version 3.0.1") > Some(NEEDED));
+        assert!(version_in("2.9.5") < Some(NEEDED) && version_in("3.0.1") > Some(NEEDED));
         assert_eq!(version_in("hub version 2.14"), None);
     }
 

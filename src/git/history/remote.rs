@@ -64,6 +64,17 @@ impl Remote {
         Self::named(repository, name)
     }
 
+    /// The remote of that name, or the repository at that address, which need not be a remote.
+    pub fn named_or_at(repository: &Repository, name: &str) -> Result<Self> {
+        match Self::named(repository, name) {
+            Err(GitError::NoSuchRemote { .. }) if name.contains(['/', ':']) => {
+                let ssh = (!has_ssh_of_the_users(repository)?).then_some("ssh -oBatchMode=yes");
+                Ok(Self { repository: repository.clone(), name: name.to_owned(), limit: LIMIT, ssh })
+            }
+            named => named,
+        }
+    }
+
     #[must_use]
     pub fn within(self, limit: Duration) -> Self {
         Self { limit, ..self }
@@ -101,17 +112,28 @@ impl Remote {
     /// # Errors
     /// [`GitError::Remote`] when the remote cannot be reached, [`GitError::PushRefused`] when it refuses.
     pub fn push(&self, request: &PushRequest<'_>) -> Result<bool> {
+        self.push_together(std::slice::from_ref(request))
+    }
+
+    /// Pushes several refs: all, or none if one of them is not where it is expected.
+    ///
+    /// # Errors
+    /// As for [`Self::push`]; also when the remote cannot do that.
+    pub fn push_together(&self, requests: &[PushRequest<'_>]) -> Result<bool> {
         let text = |commit: Option<&CommitId>| commit.map_or(String::new(), CommitId::to_string);
+        let lease = |it: &PushRequest<'_>| format!("--force-with-lease={}:{}", it.reference, text(it.expected));
+        let change = |it: &PushRequest<'_>| format!("{}:{}", text(it.commit), it.reference);
         let git = self.git().args(["push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no"]);
-        let git = if request.hooks { git } else { git.without_hooks().arg("--no-verify") };
-        let graft = if request.is_similar { self.graft(request)? } else { None };
-        let git = match &graft {
+        let git = if requests.len() > 1 { git.arg("--atomic") } else { git };
+        let hooks = requests.iter().any(|request| request.hooks);
+        let git = if hooks { git } else { git.without_hooks().arg("--no-verify") };
+        let grafts = self.grafts(requests)?;
+        let git = match &grafts {
             Some(directory) => git.configured(SILENT).variable("GIT_GRAFT_FILE", directory.path().join(GRAFT)),
             None => git,
         };
-        let git = git.arg(format!("--force-with-lease={}:{}", request.reference, text(request.expected)));
-        let git = git.args(["--end-of-options", &self.name]);
-        let git = git.arg(format!("{}:{}", text(request.commit), request.reference));
+        let git = git.args(requests.iter().map(lease)).args(["--end-of-options", &self.name]);
+        let git = git.args(requests.iter().map(change));
         let output = git.attempt().map_err(|error| self.failed(error))?;
         if output.status.success() {
             return Ok(true);
@@ -124,20 +146,28 @@ impl Remote {
         // What a server's hook prints is only there.
         let said = stderr.lines().filter_map(|line| line.strip_prefix("remote: ")).map(str::trim_end);
         let said = said.filter(|line| !line.is_empty()).map(str::to_owned).collect();
-        let reason = format!("{}: {reason}", request.reference);
+        let references: Vec<&str> = requests.iter().map(|request| request.reference).collect();
+        let reason = format!("{}: {reason}", references.join(", "));
         Err(GitError::PushRefused { remote: self.name.clone(), reason, said })
     }
 
-    /// A file that makes git take `expected` for one more parent of `commit`. Git leaves out the files that the remote has
-    /// in an ancestor of what is pushed, and no others. A git that does not know such files sends all.
-    fn graft(&self, request: &PushRequest<'_>) -> Result<Option<TempDir>> {
-        let PushRequest { commit: Some(commit), expected: Some(expected), .. } = request else { return Ok(None) };
-        if !self.repository.has_commit(expected)? {
+    /// A file that makes git take `expected` for one more parent of each `commit` that is similar to it; `None`: none is. Git
+    /// leaves out the files that the remote has in an ancestor of what is pushed, and no others. A git that does not know
+    /// such files sends all.
+    fn grafts(&self, requests: &[PushRequest<'_>]) -> Result<Option<TempDir>> {
+        let mut lines = String::new();
+        for request in requests.iter().filter(|request| request.is_similar) {
+            let PushRequest { commit: Some(commit), expected: Some(expected), .. } = request else { continue };
+            if self.repository.has_commit(expected)? {
+                let git = self.repository.git().args(["rev-list", "--parents", "--max-count=1", commit.as_str()]);
+                lines.push_str(&format!("{} {expected}\n", git.line()?));
+            }
+        }
+        if lines.is_empty() {
             return Ok(None);
         }
-        let parents = self.repository.git().args(["rev-list", "--parents", "--max-count=1", commit.as_str()]).line()?;
         let directory = tempfile::tempdir().map_err(io_error("create", &std::env::temp_dir()))?;
-        atomic::replace(&directory.path().join(GRAFT), format!("{parents} {expected}\n").as_bytes())?;
+        atomic::replace(&directory.path().join(GRAFT), lines.as_bytes())?;
         Ok(Some(directory))
     }
 
@@ -174,7 +204,7 @@ fn has_ssh_of_the_users(repository: &Repository) -> Result<bool> {
 /// reports no more than that it failed; any other cause is in its messages.
 fn is_about_its_place(reason: &str, stderr: &str) -> bool {
     let says = |words: &[&str]| words.iter().any(|word| reason.contains(word));
-    let lost_race = says(&["cannot lock ref", "failed to update ref"]);
+    let lost_race = says(&["cannot lock ref", "failed to update ref", "atomic transaction failed"]);
     let causes = ["Permission denied", "Read-only file system", "No space left", "cannot create"];
     let has_cause = causes.iter().any(|word| stderr.contains(word) || reason.contains(word));
     says(&["stale info", "fetch first", "non-fast-forward", "already exists", "needs force"])
@@ -183,7 +213,10 @@ fn is_about_its_place(reason: &str, stderr: &str) -> bool {
 
 /// Why `git push --porcelain` did not push a ref: `!\tFROM:TO\t[rejected] (stale info)`.
 fn refusal(report: &str) -> Option<String> {
-    report.lines().find_map(|line| Some(line.strip_prefix("!\t")?.split_once('\t')?.1.to_owned()))
+    let mut reasons = report.lines().filter_map(|line| Some(line.strip_prefix("!\t")?.split_once('\t')?.1.to_owned()));
+    let first = reasons.next()?;
+    // Of several refs, those that were refused only because another one was say no more than this.
+    Some(if first.contains("atomic push fail") { reasons.next().unwrap_or(first) } else { first })
 }
 
 fn remedy(error: &ProgramError) -> &'static str {

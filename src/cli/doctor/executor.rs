@@ -1,0 +1,281 @@
+//! `doctor --executor`: whether jobs of an executor of the settings reach the exchange and answer through it.
+
+mod report;
+
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use report::{Line, Outcome};
+
+use crate::cli::runs::did_you_mean;
+use crate::cli::signals::Signals;
+use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, args, now};
+use crate::cluster::{self, Check, Cluster, Ending, Order, OrderName, Sighting};
+use crate::fs::{atomic, regular_file};
+use crate::git::Remote;
+use crate::model::text::{last_lines, shell_line};
+use crate::model::time::{exact, short};
+use crate::model::{CommitId, ExecutorSettings};
+use crate::settings::{Layer, Origin, Setting, value};
+use crate::state_sync::{Probe, ProbeAnswer};
+
+/// Between two looks at the exchange and the engine.
+const PAUSE: Duration = Duration::from_secs(2);
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+pub(super) fn run(context: &Context, arguments: &args::Doctor, name: &str) -> Result<ExitStatus> {
+    let exchange = arguments.exchange.clone();
+    let exchange = exchange.map(|exchange| Setting::new(Some(exchange), Origin::Flag("--exchange")));
+    let within = RepositoryContext::open_for_work(context, Layer { exchange, ..Layer::default() })?;
+    let settings = named(&within, name)?;
+    let exchange = exchange_of(&within)?;
+    let remote = Remote::named_or_at(&within.repository, &exchange)?;
+    let address = context.path_or_address(&remote.url().unwrap_or_else(|_| exchange.clone()));
+    let probe = Probe::new(&within.repository, &remote);
+    let preflight = Preflight {
+        settings,
+        cluster: cluster::open(settings, variables(context, name, settings)?),
+        order: OrderName::of(&[&address, probe.reference()]),
+        address,
+        probe,
+        wait: arguments.wait,
+        signals: Signals::watch()?,
+    };
+    let lines = preflight.carry_out()?;
+    report::report(context, name, &exchange, &lines)
+}
+
+fn named<'a>(within: &'a RepositoryContext<'_>, name: &str) -> Result<&'a ExecutorSettings> {
+    let executors = &within.settings.executors;
+    executors.get(name).map(|setting| &setting.value).ok_or_else(|| {
+        let known: Vec<&str> = executors.keys().map(String::as_str).collect();
+        let error = ExitStatus::Usage.error(format!("the settings have no executor `{name}`"));
+        did_you_mean(error, name, &known, || {
+            let known = if known.is_empty() { String::new() } else { format!("known: {}; or ", known.join(", ")) };
+            Some(format!("{known}define [executors.{name}] in lanekeeper.toml (docs/clusters.md)"))
+        })
+    })
+}
+
+fn exchange_of(within: &RepositoryContext<'_>) -> Result<String> {
+    let settings = &within.settings;
+    settings.exchange.value.clone().or_else(|| settings.state_remote.value.clone()).ok_or_else(|| {
+        ExitStatus::Usage
+            .error("no exchange is set, through which this machine and the jobs reach each other")
+            .hint("name a git remote or its address: --exchange REMOTE, or `exchange` in lanekeeper.toml")
+    })
+}
+
+/// The variables of jobs, with the values that they have here.
+fn variables(context: &Context, name: &str, settings: &ExecutorSettings) -> Result<Vec<(String, String)>> {
+    let value = |text: &str| match text.strip_prefix('$') {
+        None => Ok(text.to_owned()),
+        Some(other) => {
+            context.environment.get(other).and_then(|value| value.to_str()).map(str::to_owned).ok_or_else(|| {
+                let message =
+                    format!("the variable {other}, which [executors.{name}] takes a value from, is not set here");
+                ExitStatus::Usage.error(message).hint(format!("set it: export {other}=…"))
+            })
+        }
+    };
+    settings.environment.iter().map(|(name, text)| Ok((name.clone(), value(text)?))).collect()
+}
+
+struct Preflight<'a> {
+    settings: &'a ExecutorSettings,
+    cluster: Box<dyn Cluster>,
+    /// What jobs reach the exchange by.
+    address: String,
+    probe: Probe<'a>,
+    order: OrderName,
+    wait: Duration,
+    signals: Signals,
+}
+
+impl Preflight<'_> {
+    /// An error only where a signal ended it; everything is removed again then, too.
+    fn carry_out(&self) -> Result<Vec<Line>> {
+        let mut lines = self.check_engine();
+        lines.push(self.check_exchange());
+        let is_ready = lines.iter().all(|line| line.outcome == Outcome::Ok);
+        let tried = if is_ready { self.try_job() } else { Ok(vec![skipped()]) };
+        let removed = self.remove(is_ready);
+        lines.extend(tried?);
+        lines.extend(removed.err().map(|error| failed("removal", error)));
+        Ok(lines)
+    }
+
+    fn check_engine(&self) -> Vec<Line> {
+        let checks = self.cluster.check(&self.order("0".repeat(40).as_str()));
+        let line = |check: Check| match check.outcome {
+            Ok(seen) => Line::new(check.name, Outcome::Ok, seen),
+            Err(error) => Line::new(check.name, Outcome::Failed, error.to_string()).remedy(error.remedy()),
+        };
+        checks.into_iter().map(line).collect()
+    }
+
+    fn check_exchange(&self) -> Line {
+        let name = "exchange";
+        if let Err(message) = value::exchange(&self.address) {
+            return Line::new(name, Outcome::Failed, format!("the address of the exchange: {message}"))
+                .remedy("git remote set-url REMOTE ADDRESS".into());
+        }
+        match self.probe.push_two(now()) {
+            Ok(true) => Line::new(name, Outcome::Ok, format!("{} takes atomic pushes", self.address)),
+            Ok(false) => Line::new(name, Outcome::Failed, "refs of the probe were changed by another process".into())
+                .remedy("check what changes refs below refs/lanekeeper there, then repeat".into()),
+            Err(error) if error.to_string().contains("atomic") => {
+                let message = format!("{} does not take pushes of several refs at once", self.address);
+                let remedy = "use a bare repository of your own, with `git config receive.advertiseAtomic true`";
+                Line::new(name, Outcome::Failed, message).remedy(remedy.into())
+            }
+            Err(error) => failed(name, error),
+        }
+    }
+
+    fn program(&self) -> &str {
+        self.settings.program.as_deref().unwrap_or("lanekeeper")
+    }
+
+    fn order(&self, offer: &str) -> Order {
+        let command = [self.program(), "work", &self.address, self.probe.reference(), offer].map(str::to_owned);
+        let cache = self.settings.cache.iter().flat_map(|cache| ["--cache".to_owned(), cache.display().to_string()]);
+        Order {
+            name: self.order.clone(),
+            comment: "lanekeeper doctor".to_owned(),
+            command: command.into_iter().chain(cache).collect(),
+            cpus: 1,
+            memory_mib: 256,
+            minutes: self.wait.as_secs().div_ceil(60).max(1),
+        }
+    }
+
+    fn try_job(&self) -> Result<Vec<Line>> {
+        let offer = match self.probe.offer(now()) {
+            Ok(offer) => offer,
+            Err(error) => return Ok(vec![failed("exchange", error)]),
+        };
+        let submitted = self.cluster.submit(&[self.order(offer.as_str())]).remove(0);
+        match submitted {
+            Ok(_) => self.follow(&offer),
+            Err(error) => Ok(vec![Line::new("job", Outcome::Failed, error.to_string()).remedy(error.remedy())]),
+        }
+    }
+
+    /// Waits for the answer. What an engine says of a job counts only where git has no answer.
+    fn follow(&self, offer: &CommitId) -> Result<Vec<Line>> {
+        let (began, mut last, mut node) = (Instant::now(), "it is unknown to the engine".to_owned(), None);
+        loop {
+            let jobs = self.cluster.survey(std::slice::from_ref(&self.order));
+            // Looked at after the engine: a job that is over has answered before.
+            if let Ok(Some(answer)) = self.probe.answered(offer) {
+                return Ok(self.answered(&answer, began.elapsed()));
+            }
+            match jobs.map(|mut jobs| jobs.remove(&self.order).map(|job| job.sighting)) {
+                Ok(Some(Sighting::Over(ending))) => return Ok(vec![self.not_answered(&ending, node.as_deref())]),
+                Ok(Some(Sighting::Waiting(reason))) => last = format!("it waits: {reason}"),
+                Ok(Some(Sighting::Running { node: on })) => {
+                    last = format!("it runs on {on}");
+                    node = Some(on);
+                }
+                Ok(None) => {}
+                Err(error) => last = error.to_string(),
+            }
+            if began.elapsed() >= self.wait {
+                let message = format!("the job did not answer within {}; {last}", exact(self.wait));
+                let remedy = "wait longer with --wait DURATION, or see why the engine does not start it: squeue --me";
+                return Ok(vec![Line::new("job", Outcome::Failed, message).remedy(remedy.into())]);
+            }
+            self.pause()?;
+        }
+    }
+
+    fn pause(&self) -> Result<()> {
+        let until = Instant::now() + PAUSE;
+        while Instant::now() < until {
+            if let Some((status, name)) = self.signals.received() {
+                return Err(status.error(format!("stopped by {name}; the job and the refs of the probe were removed")));
+            }
+            sleep(Duration::from_millis(50));
+        }
+        Ok(())
+    }
+
+    fn answered(&self, answer: &ProbeAnswer, took: Duration) -> Vec<Line> {
+        let ProbeAnswer { host, lanekeeper, git } = answer;
+        let job = Line::new("job", Outcome::Ok, format!("answered after {}", short(took)));
+        let node = format!("{host} has Lanekeeper {lanekeeper} and git {git}");
+        let node = match lanekeeper == VERSION {
+            true => Line::new("node", Outcome::Ok, node),
+            false => Line::new("node", Outcome::Warning, format!("{node}; this machine has Lanekeeper {VERSION}"))
+                .remedy("install the same version on both".into()),
+        };
+        vec![job, node]
+    }
+
+    fn not_answered(&self, ending: &Ending, node: Option<&str>) -> Line {
+        let file = self.cluster.output_file(&self.order);
+        let node = node.map_or_else(|| "its node".to_owned(), |node| format!("node {node}"));
+        let printed = output(&file);
+        let output = match &printed {
+            Some(said) if !said.is_empty() => format!("; it printed: {said}"),
+            _ => String::new(),
+        };
+        let program = self.program();
+        let remedy = match ending {
+            Ending::Exited(126 | 127) => format!(
+                "install Lanekeeper on the nodes, or set `program` to its path there: the shell of the job cannot run \
+                 `{program}`"
+            ),
+            Ending::Exited(2) if output.contains("no ref of a run") => {
+                format!("install Lanekeeper {VERSION} on the nodes; `{program}` is older there")
+            }
+            Ending::Exited(_) if printed.is_none() => format!("read what it printed: {} on {node}", file.display()),
+            Ending::Exited(_) => {
+                "fix what it names; the node needs git and access to the exchange without a prompt".into()
+            }
+            Ending::NeverStarted(_) => format!("check that {} can be written on the nodes", file.display()),
+            _ => "repeat the command; ask the engine why: scontrol show job".to_owned(),
+        };
+        Line::new("job", Outcome::Failed, format!("no answer: the job {ending}{output}")).remedy(remedy)
+    }
+
+    /// Removes, where a ref was `pushed`, the job, its output if that is on this machine, and the refs.
+    fn remove(&self, pushed: bool) -> Result<()> {
+        if !pushed {
+            return self.probe.forget();
+        }
+        let withdrawn = self.probe.withdraw();
+        let jobs = self.cluster.survey(std::slice::from_ref(&self.order)).unwrap_or_default();
+        let alive = jobs.into_values().filter(|job| !matches!(job.sighting, Sighting::Over(_)));
+        let alive: Vec<_> = alive.map(|job| job.ticket).collect();
+        if !alive.is_empty() {
+            self.cluster.cancel(&alive).map_err(|error| {
+                let cancel = shell_line(["scancel".to_owned(), format!("--name={}", self.order)]);
+                ExitStatus::Blocked.error(format!("the job was not ended: {error}")).hint(cancel)
+            })?;
+        }
+        let file = self.cluster.output_file(&self.order);
+        if file.exists() {
+            atomic::remove_durably(&file)?;
+        }
+        withdrawn
+    }
+}
+
+fn skipped() -> Line {
+    Line::new("job", Outcome::Skipped, "no job was submitted, because of what failed before".into())
+}
+
+fn failed(name: &'static str, error: anyhow::Error) -> Line {
+    let error = CliError::from(error);
+    Line::new(name, Outcome::Failed, error.message).remedy(error.hints.join("; "))
+}
+
+/// The end of what a job printed; `None`: the file is not on this machine.
+fn output(file: &Path) -> Option<String> {
+    let bytes = regular_file::read(file).ok()?;
+    Some(last_lines(&String::from_utf8_lossy(&bytes), 5).join("; "))
+}

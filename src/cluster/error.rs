@@ -1,0 +1,34 @@
+//! Why an engine did not do what was asked of it, each with its remedy.
+
+use std::io;
+use std::time::Duration;
+
+use crate::model::time::exact;
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ClusterError {
+    #[error("`{program}` is not installed here")]
+    Missing { program: &'static str },
+    #[error("cannot start `{program}`: {source}")]
+    Start { program: &'static str, source: io::Error },
+    #[error("`{program}` was stopped after {}", exact(*.limit))]
+    TimedOut { program: &'static str, limit: Duration },
+    #[error("{said}")]
+    Refused { said: String, remedy: String },
+    #[error("`{program}` printed what it should not: {said}")]
+    Answer { program: &'static str, said: String },
+}
+
+impl ClusterError {
+    pub(crate) fn remedy(&self) -> String {
+        match self {
+            Self::Missing { .. } => "install Slurm's client commands (Debian: `apt install slurm-client`), or run \
+                                     Lanekeeper on a machine that has them, such as the login node"
+                .to_owned(),
+            Self::Start { program, .. } => format!("check that `{program}` is executable"),
+            Self::TimedOut { .. } => "check that Slurm's controller answers: scontrol ping".to_owned(),
+            Self::Refused { remedy, .. } => remedy.clone(),
+            Self::Answer { program, .. } => format!("check that `{program}` is Slurm's"),
+        }
+    }
+}

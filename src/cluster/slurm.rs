@@ -1,0 +1,247 @@
+//! Slurm, through its commands.
+
+use std::collections::HashMap;
+use std::io::{self, ErrorKind, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use super::{Check, Cluster, ClusterError, Job, Order, OrderName, Sighting, Ticket, squeue};
+use crate::model::ExecutorSettings;
+use crate::model::text::{last_lines, shell_line};
+use crate::time_limit::output_within;
+use crate::timing::{TARGET, outside};
+
+const LIMIT: Duration = Duration::from_secs(60);
+
+const SHOWN_LINES: usize = 5;
+
+pub(super) struct Slurm {
+    settings: ExecutorSettings,
+    variables: Vec<(String, String)>,
+}
+
+impl Slurm {
+    pub(super) fn new(settings: ExecutorSettings, variables: Vec<(String, String)>) -> Self {
+        Self { settings, variables }
+    }
+
+    /// Later arguments count, so those that harmless repetition depends on come after the user's.
+    fn arguments(&self, order: &Order) -> Vec<String> {
+        let named = [("-p", &self.settings.partition), ("-A", &self.settings.account), ("-q", &self.settings.qos)];
+        let named = named.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value.clone()?])).flatten();
+        let resources = [
+            ["-c", &order.cpus.to_string()],
+            ["--mem", &format!("{}M", order.memory_mib)],
+            ["-t", &order.minutes.to_string()],
+        ];
+        let resources = resources.as_flattened().iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let output = self.output_file(&order.name).to_string_lossy().replace('%', "%%");
+        let own = [
+            "--parsable".to_owned(),
+            "--no-requeue".to_owned(),
+            format!("--export={}", self.exported()),
+            format!("--comment={}", order.comment),
+            "-J".to_owned(),
+            order.name.to_string(),
+            "-o".to_owned(),
+            output,
+        ];
+        let chdir = ["-D", "/tmp"].map(str::to_owned);
+        named.chain(chdir).chain(resources).chain(self.settings.arguments.iter().cloned()).chain(own).collect()
+    }
+
+    /// The names of variables whose values `sbatch` takes from its environment: as arguments everyone could read them.
+    fn exported(&self) -> String {
+        let names: Vec<&str> = self.variables.iter().map(|(name, _)| name.as_str()).collect();
+        if names.is_empty() { "NIL".to_owned() } else { names.join(",") }
+    }
+
+    fn sbatch(&self, more: &[&str], order: &Order) -> Result<Output, ClusterError> {
+        let mut command = Command::new("sbatch");
+        command.args(more).args(self.arguments(order)).envs(self.variables.iter().cloned());
+        let script = format!("#!/bin/sh\nexec {}\n", shell_line(&order.command));
+        let start = |source| ClusterError::Start { program: "sbatch", source };
+        run("sbatch", command.stdin(file_of(&script).map_err(start)?))
+    }
+
+    /// Submits without looking whether it was done before.
+    fn submit_new(&self, order: &Order) -> Result<Ticket, ClusterError> {
+        let output = self.sbatch(&[], order)?;
+        let said = text(&output.stdout);
+        ticket(&said).ok_or(ClusterError::Answer { program: "sbatch", said })
+    }
+
+    fn submit_once(&self, order: &Order, known: &HashMap<OrderName, Job>) -> Result<Ticket, ClusterError> {
+        if let Some(job) = known.get(&order.name) {
+            return Ok(job.ticket.clone());
+        }
+        // The answer may be lost and the job submitted.
+        self.submit_new(order).or_else(|error| {
+            let found = self.survey(std::slice::from_ref(&order.name)).unwrap_or_default().remove(&order.name);
+            found.map(|job| job.ticket).ok_or(error)
+        })
+    }
+
+    /// The partitions that there are; nothing where they cannot be listed.
+    fn partitions(&self) -> Vec<String> {
+        let mut command = Command::new("sinfo");
+        let listing = run("sinfo", command.args(["-h", "-o", "%R"])).map(|output| text(&output.stdout));
+        listing.unwrap_or_default().lines().map(|line| line.trim().to_owned()).collect()
+    }
+
+    fn check_submission(&self, order: &Order) -> Result<String, ClusterError> {
+        match self.sbatch(&["--test-only"], order) {
+            Ok(_) => Ok(match &self.settings.partition {
+                Some(partition) => format!("partition {partition}"),
+                None => "the default partition".to_owned(),
+            }),
+            Err(ClusterError::Refused { said, .. }) if said.contains("nvalid partition") => {
+                let known = self.partitions();
+                let known = if known.is_empty() { String::new() } else { format!(": {}", known.join(", ")) };
+                Err(ClusterError::Refused { said, remedy: format!("set `partition` to one that there is{known}") })
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Cluster for Slurm {
+    fn submit(&self, orders: &[Order]) -> Vec<Result<Ticket, ClusterError>> {
+        let names: Vec<OrderName> = orders.iter().map(|order| order.name.clone()).collect();
+        match self.survey(&names) {
+            Ok(known) => orders.iter().map(|order| self.submit_once(order, &known)).collect(),
+            // Nothing can be submitted without danger of doing it twice.
+            Err(error) => {
+                let (said, remedy) = (error.to_string(), error.remedy());
+                let refused = || ClusterError::Refused { said: said.clone(), remedy: remedy.clone() };
+                orders.iter().map(|_| Err(refused())).collect()
+            }
+        }
+    }
+
+    fn survey(&self, names: &[OrderName]) -> Result<HashMap<OrderName, Job>, ClusterError> {
+        let names: Vec<String> = names.iter().map(OrderName::to_string).collect();
+        let mut command = Command::new("squeue");
+        command.args(["-h", "-r", "-t", "all", "-n", &names.join(","), "-O", squeue::FIELDS]);
+        let said = text(&run("squeue", &mut command)?.stdout);
+        let listed = squeue::jobs(&said).ok_or(ClusterError::Answer { program: "squeue", said })?;
+        let mut jobs: HashMap<OrderName, Job> = HashMap::new();
+        for (name, job) in listed {
+            let is_over = |job: &Job| matches!(job.sighting, Sighting::Over(_));
+            if jobs.get(&name).is_none_or(is_over) {
+                jobs.insert(name, job);
+            }
+        }
+        Ok(jobs)
+    }
+
+    fn cancel(&self, tickets: &[Ticket]) -> Result<(), ClusterError> {
+        let ids = || tickets.iter().map(|ticket| &ticket.0);
+        // Alone, the second signals the job's processes all at once. The first one fails where none runs yet.
+        let _ = run("scancel", Command::new("scancel").args(["-Q", "-b", "-s", "TERM"]).args(ids()));
+        run("scancel", Command::new("scancel").arg("-Q").args(ids())).map(drop)
+    }
+
+    fn output_file(&self, name: &OrderName) -> PathBuf {
+        self.settings.output.as_deref().unwrap_or(Path::new("/tmp")).join(format!("{name}.out"))
+    }
+
+    fn check(&self, order: &Order) -> Vec<Check> {
+        let version = |program| run(program, Command::new(program).arg("--version")).map(|said| text(&said.stdout));
+        let versions: Result<Vec<String>, _> = ["sbatch", "squeue", "scancel"].into_iter().map(version).collect();
+        let commands = Check { name: "commands", outcome: versions.map(|all| all[0].trim().to_owned()) };
+        if commands.outcome.is_err() {
+            return vec![commands];
+        }
+        vec![commands, Check { name: "submission", outcome: self.check_submission(order) }]
+    }
+}
+
+/// The job's id in what `sbatch --parsable` prints: `12` or `12;cluster`.
+fn ticket(said: &str) -> Option<Ticket> {
+    let id = said.lines().next_back()?.split(';').next()?.trim();
+    (!id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit())).then(|| Ticket(id.to_owned()))
+}
+
+fn file_of(text: &str) -> io::Result<Stdio> {
+    let mut file = tempfile::tempfile()?;
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file.into())
+}
+
+/// Without the user's variables that change what the program prints.
+fn run(program: &'static str, command: &mut Command) -> Result<Output, ClusterError> {
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("SQUEUE_") || name.starts_with("SCANCEL_")) {
+            command.env_remove(name);
+        }
+    }
+    let mut owned = Command::new(program);
+    std::mem::swap(command, &mut owned);
+    let _span = tracing::debug_span!(target: TARGET, "cluster", title = program).entered();
+    match outside(|| output_within(owned, LIMIT)) {
+        Ok(Some(output)) if output.status.success() => Ok(output),
+        Ok(Some(output)) => Err(refused(program, &output)),
+        Ok(None) => Err(ClusterError::TimedOut { program, limit: LIMIT }),
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(ClusterError::Missing { program }),
+        Err(source) => Err(ClusterError::Start { program, source }),
+    }
+}
+
+fn refused(program: &str, output: &Output) -> ClusterError {
+    let all = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
+    let lines = last_lines(&all, SHOWN_LINES).join("; ");
+    let said = if lines.is_empty() { format!("`{program}` failed and printed nothing") } else { lines };
+    let unreachable = ["Unable to contact slurm controller", "configuration source", "Connection refused"];
+    let remedy = match unreachable.iter().any(|words| said.contains(words)) {
+        true => "check that Slurm's controller answers (scontrol ping) and that SLURM_CONF is right",
+        false => "correct what it names in `[executors.NAME]`: partition, account, qos or arguments",
+    };
+    ClusterError::Refused { said, remedy: remedy.to_owned() }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ExecutorKind;
+
+    #[test]
+    fn a_ticket_is_a_number_behind_warnings_and_before_the_clusters_name() {
+        let id = |said: &str| ticket(said).map(|ticket| ticket.0);
+        assert_eq!(id("12\n").as_deref(), Some("12"));
+        assert_eq!(id("sbatch: something new\n12;west\n").as_deref(), Some("12"));
+        assert_eq!([id(""), id("Submitted batch job 12"), id("\n")], [None, None, None]);
+    }
+
+    #[test]
+    fn values_of_variables_are_no_arguments_and_ours_come_last() {
+        let settings = ExecutorSettings {
+            kind: ExecutorKind::Slurm,
+            partition: Some("main".into()),
+            account: None,
+            qos: None,
+            arguments: vec!["--requeue".into()],
+            cache: None,
+            output: Some("/shared/100%".into()),
+            program: None,
+            environment: Default::default(),
+            max_lanes: None,
+        };
+        let slurm = Slurm::new(settings, vec![("KEY".into(), "secret".into())]);
+        let name = OrderName::of(&["a", "b"]);
+        let order = Order { name, comment: "c".into(), command: vec![], cpus: 2, memory_mib: 512, minutes: 3 };
+        let name = order.name.to_string();
+        assert_eq!((name.len(), &name[..3]), (19, "lk-"));
+        let expected = format!(
+            "-p main -D /tmp -c 2 --mem 512M -t 3 --requeue --parsable --no-requeue --export=KEY --comment=c -J {name} \
+             -o /shared/100%%/{name}.out"
+        );
+        assert_eq!(slurm.arguments(&order).join(" "), expected);
+    }
+}

@@ -1,0 +1,101 @@
+//! What `squeue` prints of jobs.
+
+use super::{Ending, Job, OrderName, Sighting, Ticket};
+
+/// What is asked of each job; the fields end with `|`. The reason is last, because it may hold anything.
+pub(super) const FIELDS: &str = "JobArrayID:|,Name:|,State:|,exit_code:|,NodeList:|,Reason:|";
+
+/// The signal by which Slurm says that a job could not be launched.
+const NOT_LAUNCHED: i32 = 53;
+
+/// The jobs in a listing with [`FIELDS`]; `None`: it is none.
+pub(super) fn jobs(listing: &str) -> Option<Vec<(OrderName, Job)>> {
+    listing.lines().filter(|line| !line.trim().is_empty()).map(job).collect()
+}
+
+fn job(line: &str) -> Option<(OrderName, Job)> {
+    let mut fields = line.splitn(6, '|').map(str::trim);
+    let mut field = || fields.next();
+    let (ticket, name, state) = (Ticket(field()?.to_owned()), OrderName(field()?.to_owned()), field()?);
+    let (status, node) = (field()?.parse().ok()?, field()?);
+    let reason = field()?.trim_end_matches('|');
+    Some((name, Job { ticket, sighting: sighting(state, status, node, reason) }))
+}
+
+fn sighting(state: &str, status: i32, node: &str, reason: &str) -> Sighting {
+    let ending = match state {
+        "PENDING" => return Sighting::Waiting(reason.to_owned()),
+        "RUNNING" | "COMPLETING" | "SIGNALING" | "STAGE_OUT" => return Sighting::Running { node: node.to_owned() },
+        "COMPLETED" | "FAILED" => ended(status, reason),
+        "OUT_OF_MEMORY" => Ending::OutOfMemory,
+        "TIMEOUT" | "DEADLINE" => Ending::TimeLimit,
+        "PREEMPTED" => Ending::Preempted,
+        "NODE_FAIL" => Ending::NodeLost,
+        "CANCELLED" | "REVOKED" => Ending::Cancelled,
+        "BOOT_FAIL" | "LAUNCH_FAILED" => Ending::NeverStarted(reason.to_owned()),
+        // Configuring, suspended, requeued: nothing has ended.
+        other => return Sighting::Waiting(other.to_owned()),
+    };
+    Sighting::Over(ending)
+}
+
+/// `status` is what `wait(2)` returns: the exit code in its second byte, the signal in the first.
+fn ended(status: i32, reason: &str) -> Ending {
+    match status & 0x7f {
+        0 => Ending::Exited(status >> 8),
+        NOT_LAUNCHED => Ending::NeverStarted(reason.to_owned()),
+        signal => Ending::Exited(128 + signal),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(line: &str) -> Sighting {
+        jobs(line).unwrap().remove(0).1.sighting
+    }
+
+    /// Printed by Slurm 22.05.8.
+    const RECORDED: &str = "12_1|lk-arr|COMPLETED|0|n2|None|\n1|lk-aaa|FAILED|768|n1|NonZeroExitCode|\n\
+                            13|lk-held|PENDING|0||JobHeldUser|\n8|lk-sleep|RUNNING|0|n1|None|\n";
+
+    #[test]
+    fn a_listing_is_read_job_by_job() {
+        let jobs = jobs(RECORDED).unwrap();
+        let shown: Vec<_> = jobs.iter().map(|(name, job)| (name.0.as_str(), job.ticket.0.as_str())).collect();
+        assert_eq!(shown, [("lk-arr", "12_1"), ("lk-aaa", "1"), ("lk-held", "13"), ("lk-sleep", "8")]);
+        let sightings: Vec<_> = jobs.into_iter().map(|(_, job)| job.sighting).collect();
+        assert_eq!(
+            sightings,
+            [
+                Sighting::Over(Ending::Exited(0)),
+                Sighting::Over(Ending::Exited(3)),
+                Sighting::Waiting("JobHeldUser".into()),
+                Sighting::Running { node: "n1".into() },
+            ]
+        );
+        assert_eq!(super::jobs(""), Some(vec![]));
+        assert_eq!(super::jobs("Usage: squeue"), None);
+    }
+
+    #[test]
+    fn every_end_is_told_from_the_others() {
+        for (state, ending) in [
+            ("FAILED|32512|n1|NonZeroExitCode|", Ending::Exited(127)),
+            ("FAILED|9|n2|JobLaunchFailure|", Ending::Exited(137)),
+            ("FAILED|4021|n1|JobLaunchFailure|", Ending::NeverStarted("JobLaunchFailure".into())),
+            ("OUT_OF_MEMORY|9|n1|OutOfMemory|", Ending::OutOfMemory),
+            ("TIMEOUT|15|n1|TimeLimit|", Ending::TimeLimit),
+            ("PREEMPTED|15|n1|None|", Ending::Preempted),
+            ("NODE_FAIL|1|n1|NodeDown|", Ending::NodeLost),
+            ("CANCELLED|0||JobHeldUser|", Ending::Cancelled),
+            ("BOOT_FAIL|0|n1|NodeDown|", Ending::NeverStarted("NodeDown".into())),
+        ] {
+            assert_eq!(seen(&format!("1|lk-a|{state}")), Sighting::Over(ending), "{state}");
+        }
+        assert_eq!(seen("1|lk-a|REQUEUED|0||BeginTime|"), Sighting::Waiting("REQUEUED".into()));
+        let odd = "1|lk-a|PENDING|0||ReqNodeNotAvail, Reserved | for maintenance|";
+        assert_eq!(seen(odd), Sighting::Waiting("ReqNodeNotAvail, Reserved | for maintenance".into()));
+    }
+}

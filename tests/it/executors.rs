@@ -1,0 +1,216 @@
+//! `doctor --executor`, with stand-ins for Slurm's commands that run a job as a process on this machine.
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::{Ended, TestEnv, wait_until};
+
+const SBATCH: &str = r#"#!/bin/sh
+[ "$1" = --version ] && { echo "slurm-wlm 22.05.8"; exit 0; }
+test= name= output= partition=
+while [ $# -gt 0 ]; do
+  case $1 in
+    --test-only) test=1 ;;
+    -J) name=$2; shift ;;
+    -o) output=$2; shift ;;
+    -p) partition=$2; shift ;;
+  esac
+  shift
+done
+[ "$partition" = nope ] && { echo "sbatch: error: invalid partition specified: nope" >&2; exit 1; }
+[ -n "$test" ] && exit 0
+cat >"$SCRATCH/script"
+echo "$name" >>"$SCRATCH/submitted"
+echo "$name" >"$SCRATCH/job"
+[ -e "$SCRATCH/never" ] || { sh "$SCRATCH/script" >"$output" 2>&1; echo $? >"$SCRATCH/code"; } &
+[ -e "$SCRATCH/lost" ] && { echo "sbatch: error: Socket timed out on send/recv operation" >&2; exit 1; }
+echo 7
+"#;
+
+const SQUEUE: &str = r#"#!/bin/sh
+[ "$1" = --version ] && { echo "slurm-wlm 22.05.8"; exit 0; }
+[ -e "$SCRATCH/job" ] || exit 0
+name=$(cat "$SCRATCH/job")
+if [ -e "$SCRATCH/never" ]; then echo "7|$name|PENDING|0||Resources|"
+elif [ -s "$SCRATCH/code" ]; then echo "7|$name|FAILED|$(($(cat "$SCRATCH/code") * 256))|n1|None|"
+else echo "7|$name|RUNNING|0|n1|None|"
+fi
+"#;
+
+const SCANCEL: &str = r#"#!/bin/sh
+[ "$1" = --version ] && { echo "slurm-wlm 22.05.8"; exit 0; }
+rm -f "$SCRATCH/job"
+"#;
+
+/// A Lanekeeper of another version, as far as probes need it.
+const OLD: &str = r#"#!/bin/sh
+set -e
+git init --quiet "$SCRATCH/old"
+cd "$SCRATCH/old"
+git fetch --quiet "$2" "$3"
+blob=$(echo '{"host":"n1","lanekeeper":"0.0.1","git":"2.41.0"}' | git hash-object -w --stdin)
+tree=$(printf '100644 blob %s\tanswer.json\n' "$blob" | git mktree)
+git push --quiet "$2" "$(git commit-tree -p "$4" -m answer "$tree"):$3"
+"#;
+
+/// With an exchange, and executors whose jobs call `program`.
+fn slurm(program: &str) -> TestEnv {
+    let env = TestEnv::new();
+    for (name, script) in [("sbatch", SBATCH), ("squeue", SQUEUE), ("scancel", SCANCEL), ("old", OLD)] {
+        env.program(name, script);
+    }
+    env.program("sinfo", "#!/bin/sh\necho main\n");
+    env.git_at("", &["init", "--quiet", "--bare", "exchange.git"]);
+    let place = |below: &str| env.path(below).display().to_string();
+    let (exchange, cache, output) = (place("exchange.git"), place("node"), place("scratch"));
+    let executor = |name: &str, partition: &str| {
+        format!(
+            "[executors.{name}]\nkind = 'slurm'\npartition = '{partition}'\nprogram = '{program}'\n\
+             cache = '{cache}'\noutput = '{output}'\n"
+        )
+    };
+    let settings = format!("exchange = '{exchange}'\n{}{}", executor("main", "main"), executor("nowhere", "nope"));
+    env.write("repo/lanekeeper.toml", settings);
+    env
+}
+
+fn this() -> &'static str {
+    env!("CARGO_BIN_EXE_lanekeeper")
+}
+
+fn doctor(env: &TestEnv, more: &[&str]) -> Ended {
+    env.lanekeeper(&[&["doctor", "--executor", "main"], more].concat())
+}
+
+fn assert_nothing_is_left(env: &TestEnv) {
+    assert_eq!(env.git_at("exchange.git", &["for-each-ref"]), "");
+    assert_eq!(env.git(&["for-each-ref", "refs/lanekeeper"]), "");
+    let outputs = std::fs::read_dir(env.path("scratch")).expect("a directory").flatten();
+    assert_eq!(outputs.filter(|entry| entry.path().extension().is_some_and(|it| it == "out")).count(), 0);
+}
+
+#[test]
+fn an_executor_that_works_answers_through_the_exchange() {
+    let env = slurm(this());
+    let said = doctor(&env, &["--format", "json"]).exits(0).stdout;
+    let report: Value = serde_json::from_str(&said).expect("JSON");
+    let checks: Vec<(&str, &str)> = report["checks"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|check| (check["check"].as_str().expect("a word"), check["outcome"].as_str().expect("a word")))
+        .collect();
+    let names = ["commands", "submission", "exchange", "job", "node"];
+    assert_eq!(checks, names.map(|name| (name, "ok")));
+    assert!(env.scratch("script").starts_with("#!/bin/sh\nexec "), "{}", env.scratch("script"));
+    assert_nothing_is_left(&env);
+}
+
+#[test]
+fn a_job_whose_submission_was_not_answered_is_found_by_its_name() {
+    let env = slurm(this());
+    env.write("scratch/lost", "");
+    doctor(&env, &[]).exits(0);
+    assert_eq!(env.scratch("submitted").lines().count(), 1);
+    assert_nothing_is_left(&env);
+}
+
+#[test]
+fn without_slurms_commands_it_says_what_to_install() {
+    let env = slurm(this());
+    let git = env.git_in(&env.path("repo"), &["--exec-path"]);
+    for (name, target) in [("git", format!("{git}/git")), ("sh", "/bin/sh".to_owned())] {
+        let link = env.path("few").join(name);
+        std::fs::create_dir_all(env.path("few")).expect("a directory");
+        std::os::unix::fs::symlink(target, link).expect("a link");
+    }
+    let few = env.path("few");
+    let said = env.lanekeeper_with(&["doctor", "--executor", "main"], |command| command.env("PATH", &few)).exits(3);
+    assert!(said.stdout.contains("`sbatch` is not installed here"), "{}", said.stdout);
+    assert!(said.stdout.contains("apt install slurm-client"), "{}", said.stdout);
+    assert_nothing_is_left(&env);
+}
+
+#[test]
+fn a_partition_that_is_unknown_is_shown_with_those_that_there_are() {
+    let env = slurm(this());
+    let said = env.lanekeeper(&["doctor", "--executor", "nowhere"]).exits(3).stdout;
+    assert!(said.contains("set `partition` to one that there is: main"), "{said}");
+    assert!(said.contains("job         skipped"), "{said}");
+    assert_nothing_is_left(&env);
+}
+
+#[test]
+fn an_exchange_without_atomic_pushes_is_refused() {
+    let env = slurm(this());
+    env.git_at("exchange.git", &["config", "receive.advertiseAtomic", "false"]);
+    let said = doctor(&env, &[]).exits(3).stdout;
+    assert!(said.contains("does not take pushes of several refs at once"), "{said}");
+    assert!(!env.path("scratch/job").exists());
+    assert_nothing_is_left(&env);
+}
+
+#[test]
+fn what_an_exchanges_hook_says_is_shown() {
+    let env = slurm(this());
+    env.write("exchange.git/hooks/update", "#!/bin/sh\necho 'no probes here' >&2\ncase $1 in *-b) exit 1 ;; esac\n");
+    let hook = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(env.path("exchange.git/hooks/update"), hook).expect("permissions");
+    let said = doctor(&env, &[]).exits(3).stdout;
+    assert!(said.contains("hook declined") && said.contains("no probes here"), "{said}");
+    assert_nothing_is_left(&env);
+}
+
+#[test]
+fn a_job_that_never_starts_is_given_up_and_removed() {
+    let env = slurm(this());
+    env.write("scratch/never", "");
+    let said = doctor(&env, &["--wait", "1s"]).exits(3).stdout;
+    assert!(said.contains("did not answer within 1s; it waits: Resources"), "{said}");
+    assert!(!env.path("scratch/job").exists(), "the job was cancelled");
+    assert_nothing_is_left(&env);
+}
+
+#[test]
+fn an_interrupted_doctor_removes_the_job_and_the_refs() {
+    let env = slurm(this());
+    env.write("scratch/never", "");
+    let doctor = env.start_with(&["doctor", "--executor", "main"], |command| command);
+    wait_until("the job", || env.path("scratch/job").exists());
+    doctor.signal(Signal::INT);
+    doctor.wait().exits(130);
+    assert!(!env.path("scratch/job").exists(), "the job was cancelled");
+    assert_nothing_is_left(&env);
+}
+
+#[test]
+fn a_node_without_lanekeeper_is_told_from_other_failures() {
+    let env = slurm("/nonsuch/lanekeeper");
+    let said = doctor(&env, &[]).exits(3).stdout;
+    assert!(said.contains("no answer: the job ended with exit code 127; it printed: "), "{said}");
+    assert!(said.contains("install Lanekeeper on the nodes, or set `program`"), "{said}");
+    assert_nothing_is_left(&env);
+}
+
+#[test]
+fn another_version_on_the_node_is_a_warning() {
+    let env = slurm("old");
+    let said = doctor(&env, &[]).exits(0).stdout;
+    let version = env!("CARGO_PKG_VERSION");
+    let words = format!("n1 has Lanekeeper 0.0.1 and git 2.41.0; this machine has Lanekeeper {version}");
+    assert!(said.contains("node        warning") && said.contains(&words), "{said}");
+    assert_nothing_is_left(&env);
+}
+
+#[test]
+fn an_executor_that_is_unknown_and_a_secret_that_is_not_set_are_bad_usage() {
+    let env = slurm(this());
+    let said = env.lanekeeper(&["doctor", "--executor", "mian"]).exits(2).stderr;
+    assert!(said.contains("did you mean `main`?"), "{said}");
+    let settings = env.read("repo/lanekeeper.toml");
+    env.write("repo/lanekeeper.toml", format!("{settings}environment = {{ A_TOKEN = '$A_TOKEN' }}\n"));
+    let said = env.lanekeeper(&["doctor", "--executor", "nowhere"]).exits(2).stderr;
+    assert!(said.contains("the variable A_TOKEN, which [executors.nowhere] takes a value from, is not set"), "{said}");
+    env.write("repo/lanekeeper.toml", "[executors.main]\nkind = 'slurm'\n");
+    assert!(doctor(&env, &[]).exits(2).stderr.contains("no exchange is set"));
+}
