@@ -424,3 +424,20 @@ fn an_unknown_word_is_answered_with_the_lanes_of_the_run() {
     let env = failed();
     env.lanekeeper(&["retry", "NOSUCH"]).exits(8).hints("the lanes of run r1: A, B, C");
 }
+
+#[test]
+fn what_a_retry_replaced_is_named_where_the_plan_file_has_no_such_task_any_more() {
+    let env = TestEnv::new();
+    env.program("mine", "#!/bin/sh\ncat > \"$SCRATCH/prompt\"; test -e \"$SCRATCH/fixed\" && echo a > a.txt\n");
+    env.write("better.md", "do it in small steps\n");
+    let task = "[[lane]]\nid = \"A\"\nretries = 0\ncommand = ['mine']\n[[lane.task]]\nid = \"one\"\n";
+    env.plan(&format!("{task}prompt = \"as planned\"\n"));
+    env.execute(&[]).exits(1);
+    let better = env.path("better.md");
+    env.lanekeeper(&["retry", "A", "--prompt-file", better.to_str().expect("UTF-8")]).exits(1);
+    env.write("scratch/fixed", "");
+    change_plan(&env, "id = \"one\"", "id = \"uno\"");
+    let gone = "lane A: the prompt of task one that `retry` replaced is not in the plan file";
+    env.resume(&[]).exits(2).says(&[gone]);
+    env.resume(&["--accept-plan-change"]).exits(0).says(&[gone]);
+}

@@ -120,12 +120,15 @@ pub(super) fn carried_over(pinned: &Plan, plan: Plan) -> Result<(Plan, Vec<Strin
     let mut superseded = Vec::new();
     for replaced in &pinned.replaced {
         let Replaced { lane, agent, part, planned_sha256 } = replaced;
-        let (Some(old), Some(new)) = (find(&mut before.lanes, lane, agent), find(&mut parts.lanes, lane, agent)) else {
+        let Some(old) = find(&mut before.lanes, lane, agent) else { continue };
+        let Some(retried) = value_of(old, part) else { continue };
+        let found = find(&mut parts.lanes, lane, agent).and_then(|new| Some((value_of(new, part)?, new)));
+        let Some((planned, new)) = found else {
+            superseded.push(format!("lane {lane}: the {} that `retry` replaced is not in the plan file", named(part)));
             continue;
         };
-        let (Some(retried), Some(planned)) = (value_of(old, part), value_of(new, part)) else { continue };
         if planned != retried && sha256(&planned) != *planned_sha256 {
-            superseded.push(superseding(lane, part));
+            superseded.push(format!("lane {lane}: the {} of the plan file replaces that of `retry`", named(part)));
             continue;
         }
         match part {
@@ -140,12 +143,11 @@ pub(super) fn carried_over(pinned: &Plan, plan: Plan) -> Result<(Plan, Vec<Strin
     Ok((plan_of(parts)?, superseded))
 }
 
-fn superseding(lane: &LaneId, part: &AgentPart) -> String {
-    let part = match part {
+fn named(part: &AgentPart) -> String {
+    match part {
         AgentPart::Runner => "runner".to_owned(),
         AgentPart::Prompt(task) => format!("prompt of task {task}"),
-    };
-    format!("lane {lane}: the {part} of the plan file replaces that of `retry`")
+    }
 }
 
 /// Has the agent run by the runner of that name.
