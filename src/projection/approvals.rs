@@ -11,15 +11,23 @@ pub(super) fn size_of(lane: &LaneHistory, gate: Approval) -> String {
 
 /// The last answer to a lane that does not move, if nothing came of it yet.
 pub(super) fn unheeded<'h>(history: &RunHistory, lane: &'h LaneHistory) -> Option<&'h AnswerView> {
-    let ended = history.run.finished.filter(|_| lane.state == LaneState::Stopped)?;
+    if lane.state != LaneState::Stopped {
+        return None;
+    }
+    let ended = history.run.finished;
     // The run may have been resumed for other lanes since: then the lane stands where it was approved.
     let (_, _, moved) = lane.transitions.last()?;
     let is_approval = |answer: &AnswerView| matches!(answer.gate, HumanGate::Approval(_)) && answer.at >= *moved;
-    lane.answers.last().filter(|answer| answer.at >= ended || is_approval(answer))
+    lane.answers.last().filter(|answer| ended.is_some_and(|ended| answer.at >= ended) || is_approval(answer))
+}
+
+/// The word for the lane's state: one that was answered and waits for a resume is not merely stopped.
+pub(crate) fn word(history: &RunHistory, lane: &LaneHistory) -> &'static str {
+    unheeded(history, lane).map_or_else(|| lane.state.word(), answered)
 }
 
 /// What became of a lane that waits for a resume only.
-pub(super) fn answered(answer: &AnswerView) -> &'static str {
+fn answered(answer: &AnswerView) -> &'static str {
     match (&answer.gate, answer.approved) {
         (HumanGate::Approval(_), true) => "approved",
         (HumanGate::Task(_), true) => "answered",

@@ -49,10 +49,6 @@ impl Commands<'_> {
         self.of("status", &[lane.as_str()])
     }
 
-    pub fn clean(&self) -> Vec<String> {
-        self.of("clean", &[])
-    }
-
     pub fn logs(&self, lane: &LaneId) -> Vec<String> {
         self.of("logs", &[lane.as_str()])
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::approvals::{answered, unheeded};
+use super::approvals::word;
 use super::cells::{clean, cut, width as cells};
 use super::commands::Commands;
 use super::findings::{complaint, finding};
@@ -188,13 +188,11 @@ fn totals(summary: &Summary<'_>, width: usize, styles: Styles) -> Vec<String> {
     lines
 }
 
-/// How many lanes are in which state, by the rank of the state. A lane that was answered and waits for a resume is not
-/// merely stopped.
+/// How many lanes are in which state, by the rank of the state.
 fn counts(history: &RunHistory) -> BTreeMap<(u8, &'static str), usize> {
     let mut counts = BTreeMap::new();
     for lane in history.lanes() {
-        let word = unheeded(history, lane).map_or_else(|| lane.state.word(), answered);
-        *counts.entry((rank(lane.state), word)).or_default() += 1;
+        *counts.entry((rank(lane.state), word(history, lane))).or_default() += 1;
     }
     counts
 }

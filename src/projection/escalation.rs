@@ -6,7 +6,7 @@ use super::cells::clean;
 use super::commands::Commands;
 use super::history::{Ending, LaneHistory, RunHistory};
 use crate::model::text::{counted, shell_line};
-use crate::model::{FailureKind, LaneId};
+use crate::model::{FailureKind, JobRole, LaneId};
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Escalation {
@@ -106,7 +106,6 @@ pub(super) fn final_gate(history: &RunHistory, commands: &Commands<'_>) -> Optio
             format!("Put {lane}, {which}, back: its merge is reverted and its work kept; a resume does it again.");
         choice(what, commands.rollback(Some(lane)))
     }));
-    options.push(choice("Leave it as it is: the lanes stay merged.", commands.clean()));
     Some(Escalation {
         lane: None,
         issue: format!("the final gate failed: `{}` exited with code {}", clean(&exit.command), exit.exit_code),
@@ -172,17 +171,36 @@ fn options(history: &RunHistory, lane: &LaneHistory, again: &str, commands: &Com
         let what = "Let its agent try again, with your advice in its prompt; other failed lanes stay as they are.";
         choice(what, commands.retry_of(&lane.id, &history.run))
     });
-    let mut options = vec![choice(again, commands.resume_of(&history.run))];
+    let accept = wants_another_plan(lane).then(|| "--accept-plan-change".to_owned());
+    let resume = commands.resume_of(&history.run).into_iter().chain(accept).collect();
+    let mut options = vec![choice(again, resume)];
     options.extend(retry);
     options.push(choice(over, commands.rollback(Some(&lane.id))));
     options.push(choice(skip, commands.skip(&lane.id)));
     options
 }
 
-/// Whether it failed for a reason that its agent can do something about.
+/// Whether [`advice`] is to change the plan.
+fn wants_another_plan(lane: &LaneHistory) -> bool {
+    let in_plan = |kind| matches!(kind, FailureKind::Idle | FailureKind::Timeout);
+    matches!(&lane.ending, Some(Ending::Failed(failure)) if in_plan(failure.kind))
+}
+
+/// Whether its agent can do something about why it does not go on.
 fn can_advise(lane: &LaneHistory) -> bool {
     let outage = |kind| matches!(kind, FailureKind::Network | FailureKind::Quota);
-    matches!(&lane.ending, Some(Ending::Failed(failure)) if !outage(failure.kind))
+    match &lane.ending {
+        Some(Ending::Failed(failure)) => !outage(failure.kind) && !failed_in_setup(lane),
+        Some(Ending::Blocked(_)) => {
+            lane.jobs.last_ended(|job| job.job.is_attempt()).is_some_and(|job| job.blocked().is_some())
+        }
+        _ => false,
+    }
+}
+
+fn failed_in_setup(lane: &LaneHistory) -> bool {
+    let job = lane.last_failure.as_ref().and_then(|last| last.job.as_ref());
+    job.is_some_and(|job| matches!(job.role, JobRole::Setup { .. }))
 }
 
 fn choice(what: impl Into<String>, command: Vec<String>) -> Choice {
@@ -193,6 +211,7 @@ fn choice(what: impl Into<String>, command: Vec<String>) -> Choice {
 mod tests {
     use super::*;
     use crate::event::Event;
+    use crate::model::{Failure, JobId};
     use crate::projection::testing::*;
 
     fn escalated(story: &Story) -> Vec<Escalation> {
@@ -229,6 +248,23 @@ mod tests {
         4. Leave the lane out: what depends on it goes on without its work, which is kept.
            lanekeeper skip r1 SL-1
         ");
+    }
+
+    #[test]
+    fn only_what_works_is_offered() {
+        let offered = |story: Story| {
+            let options = escalated(&story).swap_remove(0).options;
+            options.iter().map(|choice| shell_line(&choice.command)).collect::<Vec<_>>().join("\n")
+        };
+        let failed = |kind| Event::LaneFailed { lane: lane("SL-1"), failure: Failure::new(kind, "it failed") };
+        for kind in [FailureKind::Timeout, FailureKind::Idle] {
+            assert!(
+                offered(Story::begun().then(failed(kind))).starts_with("lanekeeper resume r1 --accept-plan-change\n")
+            );
+        }
+        let setup = JobId { lane: Some(lane("SL-1")), role: JobRole::Setup { agent: None }, number: 1 };
+        let story = Story::begun().opened("SL-1", 1).job(&setup).exited(&setup, 1).noted("SL-1").failed("SL-1");
+        assert!(!offered(story).contains("retry"), "no agent worked, so none can try again");
     }
 
     #[test]

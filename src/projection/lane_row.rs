@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::approvals::{outlook, size_of, unheeded};
+use super::approvals::{outlook, size_of, unheeded, word};
 use super::cells::clean;
 use super::findings::in_short;
 use super::history::{Ending, JobHistory, LaneHistory, LaneState, Retry, RunHistory, WaitingFor};
@@ -27,6 +27,8 @@ pub(crate) type LastSaid<'a> = dyn Fn(&JobId) -> Option<String> + 'a;
 #[derive(Debug, Clone)]
 pub struct LaneSummary<'h> {
     pub lane: &'h LaneHistory,
+    /// The word for its state where room is scarce.
+    brief: &'static str,
     pub elapsed: Option<Duration>,
     pub waiting_for: Option<WaitingFor>,
     /// Why it is in this state, or what runs.
@@ -44,7 +46,9 @@ impl<'h> LaneSummary<'h> {
         let place = lane.workplace.worktree.as_ref().filter(|_| !lane.is_cleaned);
         let link = place.and_then(|_| history.run.link(&lane.id, None));
         let worktree = link.map(|link| link.to_string_lossy().into_owned());
-        Self { lane, elapsed: history.lane_elapsed(lane, until), waiting_for, note, worktree, said: String::new() }
+        let brief = if lane.state == LaneState::Stopped { word(history, lane) } else { brief(lane.state) };
+        let elapsed = history.lane_elapsed(lane, until);
+        Self { lane, brief, elapsed, waiting_for, note, worktree, said: String::new() }
     }
 
     /// With the last words of what runs.
@@ -60,7 +64,7 @@ impl<'h> LaneSummary<'h> {
         let agents = agents(self.lane).into_iter().map(AgentName::as_str).collect::<Vec<_>>().join(", ");
         vec![
             (self.lane.id.to_string(), Tone::Plain),
-            (brief(self.lane.state).to_owned(), tone(self.lane.state)),
+            (self.brief.to_owned(), tone(self.lane.state)),
             (or_dash(agents), Tone::Plain),
             (or_dash(tasks(self.lane)), Tone::Plain),
             (or_dash(self.elapsed.map(short).unwrap_or_default()), Tone::Plain),
@@ -191,10 +195,10 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
 }
 
 fn waits_for_lanes(history: &RunHistory, lanes: &[LaneId]) -> String {
-    let named = lanes.iter().map(|id| match history.lane(id).map(|lane| lane.state) {
-        Some(state @ (LaneState::Failed | LaneState::Blocked | LaneState::Stopped | LaneState::RolledBack)) => {
-            format!("{id} ({})", state.word())
-        }
+    let ended =
+        |state| matches!(state, LaneState::Failed | LaneState::Blocked | LaneState::Stopped | LaneState::RolledBack);
+    let named = lanes.iter().map(|id| match history.lane(id) {
+        Some(lane) if ended(lane.state) => format!("{id} ({})", word(history, lane)),
         _ => id.to_string(),
     });
     format!("after {}", named.collect::<Vec<_>>().join(", "))

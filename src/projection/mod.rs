@@ -1,6 +1,6 @@
 //! What a run's events mean for users and for other programs: one fold, [`RunHistory`], and views of it.
 
-mod approvals;
+pub(crate) mod approvals;
 pub(crate) mod cells;
 pub(crate) mod changes;
 pub(crate) mod checkpoints;

@@ -39,25 +39,26 @@ pub fn next_steps(history: &RunHistory, program: &[String], held: bool) -> Vec<N
     steps
 }
 
-/// What the user may type about a run that no process works on: each command once, at most three in all.
+/// What the user may type about a run that no process works on. Every step has its commands, also those of another.
 fn run_steps(history: &RunHistory, commands: &Commands<'_>, nothing_asked: bool) -> Vec<NextStep> {
     let failed = failed_lanes(history, commands);
-    let mut reasons: Vec<NextStep> = answered_lanes(history).into_iter().collect();
-    reasons.extend(blocked_lanes(history));
+    let mut reasons: Vec<NextStep> = answered_lanes(history, commands).into_iter().collect();
+    reasons.extend(blocked_lanes(history, commands));
     let nothing_else = nothing_asked && failed.is_none() && reasons.is_empty();
-    match failed.or_else(|| whole_run(history, commands, nothing_else)) {
-        Some(step) => std::iter::once(step).chain(reasons).collect(),
-        None => {
-            let again = || vec![commands.resume_of(&history.run)];
-            reasons.last_mut().into_iter().for_each(|last| last.commands = again());
-            reasons
-        }
-    }
+    let first = failed.or_else(|| whole_run(history, commands, nothing_else));
+    first.into_iter().chain(reasons).collect()
 }
 
-/// The commands of [`run_steps`], for where the reasons are shown in another form.
+/// The commands of [`run_steps`], each once, for where the reasons are shown in another form.
 pub(super) fn run_commands(history: &RunHistory, commands: &Commands<'_>) -> Vec<Vec<String>> {
-    run_steps(history, commands, true).into_iter().flat_map(|step| step.commands).collect()
+    let steps = run_steps(history, commands, true);
+    let mut all: Vec<Vec<String>> = Vec::new();
+    for command in steps.into_iter().flat_map(|step| step.commands) {
+        if !all.contains(&command) {
+            all.push(command);
+        }
+    }
+    all
 }
 
 /// What waits for the user: approvals of lanes, and tasks.
@@ -100,10 +101,11 @@ fn question(history: &RunHistory, lane: &LaneHistory, task: &TaskId) -> String {
 }
 
 /// Lanes that were answered and wait for a resume.
-fn answered_lanes(history: &RunHistory) -> Option<NextStep> {
+fn answered_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
     let answered = |lane: &LaneHistory| Some(format!("{}: {}", lane.id, outlook(unheeded(history, lane)?)));
     let answered: Vec<String> = history.lanes().iter().filter_map(answered).collect();
-    (!answered.is_empty()).then(|| NextStep { reason: answered.join("; "), commands: Vec::new() })
+    let again = || vec![commands.resume_of(&history.run)];
+    (!answered.is_empty()).then(|| NextStep { reason: answered.join("; "), commands: again() })
 }
 
 fn failed_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {
@@ -119,7 +121,7 @@ fn failed_lanes(history: &RunHistory, commands: &Commands<'_>) -> Option<NextSte
 }
 
 /// Lanes that wait for the same thing are answered once, and one that waits for a lane with that lane.
-fn blocked_lanes(history: &RunHistory) -> Vec<NextStep> {
+fn blocked_lanes(history: &RunHistory, commands: &Commands<'_>) -> Vec<NextStep> {
     let mut reasons: Vec<(String, Vec<&LaneHistory>)> = Vec::new();
     for lane in lanes_that(history, LaneState::Blocked) {
         if lane.depends_on.iter().filter_map(|id| history.lane(id)).any(LaneHistory::is_given_up) {
@@ -133,7 +135,7 @@ fn blocked_lanes(history: &RunHistory) -> Vec<NextStep> {
     }
     let step = |(reason, lanes): (String, Vec<&LaneHistory>)| NextStep {
         reason: format!("{}: blocked: {reason}", names(&lanes)),
-        commands: Vec::new(),
+        commands: vec![commands.lane_status(&lanes[0].id), commands.resume_of(&history.run)],
     };
     reasons.into_iter().map(step).collect()
 }
@@ -149,11 +151,19 @@ pub(super) fn whole_run(history: &RunHistory, commands: &Commands<'_>, nothing_e
         Some(RunOutcome::Blocked) if was_stopped() => {
             "Lanes were stopped; no work is lost. Resume the run, or roll it back:".to_owned()
         }
+        Some(RunOutcome::Blocked) if nothing_else && only_waits(history) => ready_lanes(history),
         Some(RunOutcome::Failed | RunOutcome::Blocked) => return final_gate(history, commands),
         None if nothing_else => "The run was interrupted; no work is lost. Resume it, or roll it back:".to_owned(),
         None => return None,
     };
     Some(NextStep { reason, commands: vec![commands.resume_of(&history.run), commands.rollback(None)] })
+}
+
+/// Whether every lane that is left could begin: what it waited for was merged in a resume of other lanes.
+fn only_waits(history: &RunHistory) -> bool {
+    let is_over = |lane: &LaneHistory| lane.state.is_done() || lane.state == LaneState::Skipped;
+    let mut left = history.lanes().iter().filter(|lane| !is_over(lane)).peekable();
+    left.peek().is_some() && left.all(|lane| lane.state == LaneState::Waiting)
 }
 
 fn final_gate(history: &RunHistory, commands: &Commands<'_>) -> Option<NextStep> {

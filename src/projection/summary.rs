@@ -1,5 +1,6 @@
 //! `status`: the table that also ends a run, its JSON form, and what to type next.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
@@ -127,10 +128,11 @@ impl<'h> Summary<'h> {
         if !self.usage().is_empty() {
             push_wrapped(&mut text, &format!("used by agents: {}", self.usage()), width);
         }
+        let mut shown: HashSet<String> = HashSet::new();
         for step in &self.next_steps {
             text.push('\n');
             push_wrapped(&mut text, &step.reason, width);
-            for line in step.shell_lines() {
+            for line in step.shell_lines().filter(|line| shown.insert(line.clone())) {
                 // Never cut: a command is there to be copied.
                 text.push_str(&format!("  {}\n", styles.paint(Tone::Busy, &line)));
             }

@@ -25,7 +25,7 @@ pub(crate) enum ResumeReach {
     All,
     /// These and what they depend on.
     Only(Vec<LaneId>),
-    /// All but those that failed, and what depends on these.
+    /// All but those that failed or are blocked, and what depends on these.
     Unfailed,
     /// Some that failed or are blocked, what they depend on, and what depends on them.
     Retry(Vec<LaneId>, Replacement),

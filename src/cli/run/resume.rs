@@ -16,13 +16,14 @@ use super::skip::refuse_over;
 use crate::cli::repository_context::redactor;
 use crate::cli::runs::{command, unknown_lane};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
-use crate::event::{Event, Record, RunStarted};
+use crate::event::{Event, LaneStage, Record, RunStarted};
 use crate::model::digest::sha256;
 use crate::model::text::{counted, listed, shell_line};
 use crate::model::withheld::{EnvironmentOwner, Withheld};
 use crate::model::{Budget, LaneId, LaneIndex, MergeChoice, MergeMode, RunId};
 use crate::process;
 use crate::projection::RunHistory;
+use crate::projection::approvals::word;
 use crate::projection::commands::Commands;
 use crate::projection::history::{LaneHistory, LaneState};
 use crate::recover::completion::partial_rounds;
@@ -173,18 +174,22 @@ fn reached(within: &RepositoryContext<'_>, locked: &LockedRun, adoption: &Adopti
     Ok(dag.with_dependencies(lanes).into_iter().map(|lane| locked.plan.lane(lane).id.clone()).collect())
 }
 
-/// The lanes that continue without those that failed; empty: all. A note names those that failed.
+/// The lanes that continue without those that failed or are blocked; empty: all. A note names what stays.
 fn unfailed(within: &RepositoryContext<'_>, locked: &LockedRun) -> Vec<LaneId> {
     let id = |lane: LaneIndex| locked.plan.lane(lane).id.clone();
-    let is_failed = |lane: &LaneIndex| matches!(locked.state.lane(*lane).end(), Some(LaneEnd::Failed(_)));
-    let failed: Vec<LaneIndex> = locked.plan.indices().filter(is_failed).collect();
+    let stays = |lane: &LaneIndex| {
+        let state = locked.state.lane(*lane);
+        let waits_for_lanes = state.stage() == LaneStage::Waiting && matches!(state.end(), Some(LaneEnd::Blocked(_)));
+        state.gave_up() && !waits_for_lanes
+    };
+    let failed: Vec<LaneIndex> = locked.plan.indices().filter(stays).collect();
     if failed.is_empty() {
         return Vec::new();
     }
     let names: Vec<LaneId> = failed.iter().map(|lane| id(*lane)).collect();
     let words = ["retry", locked.started.run_id.as_str()].into_iter().chain(names.iter().map(LaneId::as_str));
     let retry = command(&within.state, &words.collect::<Vec<_>>());
-    within.context.printer.note(format!("What failed stays as it is. To run it again: {retry}"));
+    within.context.printer.note(format!("What failed or is blocked stays as it is. To run it again: {retry}"));
     let left_out = locked.plan.dag().with_dependants(failed);
     locked.plan.indices().filter(|lane| !left_out.contains(lane)).map(id).collect()
 }
@@ -360,7 +365,7 @@ fn stages(view: &RunHistory) -> String {
     for lane in view.lanes() {
         let is_over = lane.state.is_done() || matches!(lane.state, LaneState::Waiting | LaneState::Skipped);
         let at = if is_over { String::new() } else { format!(" at {}", lane.stage.word()) };
-        let what = format!("{}{at}", lane.state.word());
+        let what = format!("{}{at}", word(view, lane));
         match groups.iter_mut().find(|(known, _)| *known == what) {
             Some((_, lanes)) => lanes.push(lane.id.to_string()),
             None => groups.push((what, vec![lane.id.to_string()])),

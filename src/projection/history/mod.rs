@@ -123,8 +123,15 @@ impl RunHistory {
                 let index = self.position(lane);
                 self.note_waits(index, record);
                 self.lanes[index].apply(record);
-                if matches!(record.event, Event::LaneSkipped { .. } | Event::LaneRolledBack { .. }) {
-                    self.unblock_dependants();
+                match record.event {
+                    Event::LaneSkipped { .. } | Event::LaneRolledBack { .. } => {
+                        self.unblock_dependants(|lane| lane.skipped || lane.is_given_up());
+                    }
+                    Event::LaneMerged { .. } => {
+                        let works = |lane: &LaneHistory| !lane.is_merged() && lane.state.is_active();
+                        self.unblock_dependants(|lane| lane.skipped || lane.is_given_up() || works(lane));
+                    }
+                    _ => {}
                 }
                 self.refresh(index);
             }
@@ -167,11 +174,11 @@ impl RunHistory {
         (0..self.lanes.len()).for_each(|index| self.refresh(index));
     }
 
-    /// Lanes that were blocked by the end of another lane, and are not any more, wait again.
-    fn unblock_dependants(&mut self) {
+    /// Lanes that were blocked by the end of another lane, and are not any more, wait again: none that they depend on
+    /// `stands` in their way.
+    fn unblock_dependants(&mut self, stands: impl Fn(&LaneHistory) -> bool) {
         let is_free = |history: &Self, lane: &LaneHistory| {
-            let stands = |lane: &LaneHistory| lane.skipped || lane.is_given_up();
-            lane.is_blocked_by_lanes() && !lane.depends_on.iter().filter_map(|id| history.lane(id)).any(stands)
+            lane.is_blocked_by_lanes() && !lane.depends_on.iter().filter_map(|id| history.lane(id)).any(&stands)
         };
         while let Some(index) = self.lanes.iter().position(|lane| is_free(self, lane)) {
             (self.lanes[index].ending, self.lanes[index].finished) = (None, None);

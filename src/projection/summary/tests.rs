@@ -74,6 +74,7 @@ fn a_failed_run_says_what_to_read_and_what_to_type() {
 
     SL-API: blocked: main is checked out in /repo/会計 and dirty: commit or stash,
     then resume
+      lanekeeper status P1-SL-AUTH-20251227 SL-API
     ");
 }
 
@@ -108,8 +109,45 @@ fn every_command_is_shown_once_and_a_lane_that_waits_for_a_failed_one_needs_none
     let shown: Vec<String> = steps.iter().map(|step| format!("{} {}", step.reason, step.commands.len())).collect();
     assert_eq!(
         shown,
-        ["SL-WEB failed. See why, then retry, resume or roll back: 4", "SL-API: blocked: the disk is full 0"]
+        ["SL-WEB failed. See why, then retry, resume or roll back: 4", "SL-API: blocked: the disk is full 2"]
     );
+    let text = text(&story, false);
+    assert_eq!(text.matches("  lanekeeper resume P1-SL-AUTH-20251227\n").count(), 1, "{text}");
+    assert!(text.contains("  lanekeeper status P1-SL-AUTH-20251227 SL-API\n"), "{text}");
+}
+
+#[test]
+fn a_lane_whose_dependency_was_merged_by_a_resume_of_that_alone_is_ready() {
+    let story = Story::begun().opened("SL-SCHEMA", 1).failed("SL-SCHEMA");
+    let because = "it depends on SL-SCHEMA, which failed";
+    let story = ["SL-API", "SL-DOCS", "SL-WEB"].iter().fold(story, |story, id| story.blocked(id, because));
+    let mut story = story.finished(RunOutcome::Failed, 1).resumed();
+    let Some(Event::RunResumed { lanes, .. }) = story.records.last_mut().map(|record| &mut record.event) else {
+        panic!("no resume")
+    };
+    lanes.push(lane("SL-SCHEMA"));
+    let story = story.merged("SL-SCHEMA", 'd').finished(RunOutcome::Blocked, 3);
+    let summary = summary(&story, false);
+    let notes: Vec<&str> = summary.lanes.iter().map(|lane| lane.note.as_str()).collect();
+    assert_eq!(notes[1], "ready, resume to start");
+    assert_eq!(notes[3], "ready, resume to start");
+    assert!(!notes[2].contains("failed"), "{notes:?}");
+    let steps = &summary.next_steps;
+    assert!(steps[0].reason.contains("are ready. Resume the run"), "{steps:?}");
+}
+
+#[test]
+fn a_lane_that_was_approved_has_that_word_in_the_table() {
+    let story = schema_merged().opened("SL-API", 1);
+    let story = story.moved("SL-API", LaneStage::Implementation, LaneStage::AwaitingUserApproval);
+    let answer = Event::GateAnswered {
+        lane: lane("SL-API"),
+        gate: Approval::Changes.into(),
+        approved: true,
+        message: String::new(),
+    };
+    let text = text(&story.finished(RunOutcome::Blocked, 3).then(answer), false);
+    assert!(text.contains("SL-API     approved ") && !text.contains("stopped"), "{text}");
 }
 
 #[test]
