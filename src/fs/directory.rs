@@ -67,7 +67,8 @@ pub(crate) fn entries(directory: &Path) -> Result<Vec<PathBuf>, FileError> {
     Ok(paths)
 }
 
-/// The paths in a directory, each with what is there, which is not looked at; none where the directory does not exist.
+/// The paths in a directory, each with its type as the directory lists it, links not followed; none where the directory
+/// does not exist.
 pub(crate) fn entries_with_kinds(directory: &Path) -> Result<Vec<(PathBuf, FileType)>, FileError> {
     let listed = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -75,6 +75,9 @@ pub fn claim(
 
 /// Takes a claim back under which nothing was pushed: the run is offered again as it was. `false`: the remote has another
 /// state.
+///
+/// # Errors
+/// What git says; the claim may then be taken back or not.
 pub fn release(remote: &Remote, offered: &ReceivedState, claimed: &ReceivedState) -> Result<bool> {
     let reference = &state_reference(&claimed.manifest.run_id);
     let (commit, expected) = (Some(&offered.commit), Some(&claimed.commit));
@@ -82,6 +85,9 @@ pub fn release(remote: &Remote, offered: &ReceivedState, claimed: &ReceivedState
 }
 
 /// Keeps the objects of a received state in `repository`, from which other clones borrow them.
+///
+/// # Errors
+/// What git says when the ref cannot be set.
 pub fn keep(repository: &Repository, received: &ReceivedState) -> Result<()> {
     Ok(point_reference(repository, &format!("refs/lanekeeper/kept/{}", received.manifest.run_id), &received.commit)?)
 }

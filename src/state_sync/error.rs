@@ -22,7 +22,7 @@ pub enum StateSyncError {
     Superseded { remote: String, run: RunId, host: String, at: Timestamp, records: u64 },
     #[error("run {run} is worked on by {host}, which claimed it on {remote} at {at}")]
     Claimed { remote: String, run: RunId, host: String, at: Timestamp },
-    #[error("run {run} is not offered on {remote} (any more): another process claimed it, or it was withdrawn")]
+    #[error("run {run} is not offered on {remote}: another process claimed it, or it was withdrawn")]
     Fenced { remote: String, run: RunId },
     #[error("this is a shallow clone, so it is unknown which commit continues which")]
     Shallow,

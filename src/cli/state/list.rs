@@ -28,24 +28,23 @@ fn as_text(offer: &Offer) -> String {
     let standing = standing(offer);
     match &offer.manifest {
         Ok(it) => format!(
-            "{:<32} {standing:<10} phase {} on {}, {} records, pushed by {}, last at {}\n",
+            "{:<32} {standing:<10} phase {} on {}, {} records, pushed by {}, last at {}{}\n",
             offer.run.as_str(),
             it.phase,
             it.base_branch,
             it.records,
             it.host,
-            it.at
-        )
-        .replace('\n', &claimed_by(it)),
+            it.at,
+            claimed_by(it)
+        ),
         Err(error) => format!("{:<32} {standing:<10} {error}\n", offer.run.as_str()),
     }
 }
 
-/// The end of a run's line.
 fn claimed_by(manifest: &Manifest) -> String {
     match &manifest.claim {
-        Some(claim) if manifest.outcome.is_none() => format!(", claimed by {} at {}\n", claim.host, claim.at),
-        _ => "\n".to_owned(),
+        Some(claim) if manifest.outcome.is_none() => format!(", claimed by {} at {}", claim.host, claim.at),
+        _ => String::new(),
     }
 }
 

@@ -106,11 +106,11 @@ pub(super) fn found(within: &RepositoryContext<'_>, received: &ReceivedState) ->
     local_run(&within.repository, received, &within.state.run(&received.manifest.run_id))
 }
 
-/// The run went on elsewhere, and nothing of it here is newer.
+/// The run was continued elsewhere, and nothing of it here is newer.
 fn behind(received: &ReceivedState, state: &StateDirectory) -> anyhow::Error {
     let manifest = &received.manifest;
     let (run, host) = (manifest.run_id.as_str(), &manifest.host);
-    let message = format!("run {run} went on on {host} until {}; nothing was changed", manifest.at);
+    let message = format!("run {run} was continued on {host} until {}; nothing was changed", manifest.at);
     let clean = command(state, &["clean", run, "--force", "--logs"]);
     ExitStatus::Held.error(message).hint(format!("to take it: {clean}, then pull again"))
 }

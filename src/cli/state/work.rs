@@ -51,23 +51,18 @@ fn answer(exchange: &Exchange, reference: String, offer: &CommitId) -> Result<Ex
 fn work_on(context: &Context, exchange: &Exchange, run: &RunId, arguments: &args::Work) -> Result<ExitStatus> {
     let (mirror, remote) = (&exchange.mirror, &exchange.remote);
     let ours = Claim::new(host(), now());
-    let offer = (run, &arguments.offer);
-    let offered = while_unreachable(context, || fetch_offer(mirror, remote, offer, &ours))?;
+    let offered = while_unreachable(context, || fetch_offer(mirror, remote, (run, &arguments.offer), &ours))?;
     refuse_done(&offered)?;
     let claimed = while_unreachable(context, || claim(mirror, remote, &offered, &ours))?;
     keep(mirror, &claimed)?;
     let pushing = Claimed { claim: ours, push_every: arguments.push_every };
-    let (worked, is_older) = match exchange.clone_for(context, &claimed, pushing) {
+    let (worked, is_new) = match exchange.clone_for(context, &claimed, pushing) {
         Ok(clone) => (clone.work(context, &claimed), clone.is_new),
         Err(error) => (Err(error), true),
     };
-    if let Err(error) = &worked
-        && is_older
-        && release(remote, &offered, &claimed).unwrap_or(false)
-    {
-        let message = format!("run {} was not begun here, and is offered again as it was", offer.0);
+    if worked.is_err() && is_new && release(remote, &offered, &claimed).unwrap_or(false) {
+        let message = format!("run {run} was not begun here, and is offered again as it was");
         context.printer.warning(message, &[]);
-        tracing::debug!("{error:#}");
     }
     worked
 }

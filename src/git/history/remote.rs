@@ -57,7 +57,10 @@ impl Remote {
         Ok(Self { repository, name, limit: LIMIT, ssh })
     }
 
-    /// The remote `name` with the address `url`; it is added if it is not there.
+    /// The remote `name` with the address `url`; it is added if it is missing.
+    ///
+    /// # Errors
+    /// [`GitError`] when git's configuration cannot be written.
     pub fn at(repository: &Repository, name: &str, url: &str) -> Result<Self> {
         let key = format!("remote.{name}.url");
         repository.git().args(["config", "--replace-all", &key, url]).run()?;

@@ -52,6 +52,9 @@ impl Repository {
 
     /// The repository in `directory`, which is made if it is not there: nothing is checked out in it, and it has the objects
     /// of `lender`, too.
+    ///
+    /// # Errors
+    /// [`GitError`] when the directory cannot be written or git refuses what is in it.
     pub fn open_or_create(directory: &Path, lender: Option<&Self>) -> Result<Self> {
         fs::create_dir_all(directory).map_err(io_error("create", directory))?;
         // Again where it is there: the last one may have died in the middle.
