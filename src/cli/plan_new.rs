@@ -149,7 +149,7 @@ fn ask<T>(context: &Context, question: &str, proposed: &str, accept: impl Fn(&st
 
 /// An id for each name, which commas separate, too; without names one lane.
 fn lanes(names: &[String]) -> Result<Vec<(String, String)>> {
-    let names: Vec<&str> = names.iter().flat_map(|name| name.split_terminator(',')).map(str::trim).collect();
+    let names: Vec<&str> = names.iter().flat_map(|name| parts_of(name)).map(str::trim).collect();
     if names.is_empty() {
         return Ok(vec![("SL-1".to_owned(), "First lane".to_owned())]);
     }
@@ -165,6 +165,11 @@ fn lanes(names: &[String]) -> Result<Vec<(String, String)>> {
         lanes.push((id, name.to_owned()));
     }
     Ok(lanes)
+}
+
+/// The names between commas; the last comma may end the list.
+fn parts_of(names: &str) -> impl Iterator<Item = &str> {
+    names.strip_suffix(',').unwrap_or(names).split(',')
 }
 
 /// The name where it is an id; else its letters and digits, with a hyphen for everything between.

@@ -69,6 +69,16 @@ fn no_agent_starts_with_the_prompt_of_the_starter() {
 }
 
 #[test]
+fn an_empty_prompt_is_refused_with_its_place() {
+    let env = TestEnv::new();
+    env.write("repo/work.txt", " \n");
+    for key in ["prompt = \"\"", "prompt = \" \"", "prompt_file = \"work.txt\""] {
+        env.write("repo/a.toml", format!("phase = \"P1\"\n[[lane]]\nid = \"A\"\nrunner = \"codex\"\n{key}\n"));
+        env.lanekeeper(&["plan", "check", "a.toml"]).exits(2).says(&["the prompt is empty", "a.toml:5"]);
+    }
+}
+
+#[test]
 fn commas_separate_lanes_and_ids_that_differ_by_case_are_warned_of() {
     let env = TestEnv::new();
     env.lanekeeper(&["plan", "new", "a.toml", "--lane", "add,sub, read me,", "--lane", "b"]).exits(0);
@@ -104,6 +114,7 @@ fn what_makes_no_plan_is_refused_and_writes_nothing() {
     env.lanekeeper(&["plan", "new", "--lane", "a b", "--lane", "A-B"]).exits(0);
     env.lanekeeper(&["plan", "new", "x.toml", "--lane", "a b", "--lane", "a  b"]).exits(2).says(&["the id `a-b`"]);
     env.lanekeeper(&["plan", "new", "x.toml", "--lane", "?"]).exits(2).says(&["no id"]);
+    env.lanekeeper(&["plan", "new", "x.toml", "--lane", ""]).exits(2).says(&["no id"]);
     env.lanekeeper(&["plan", "new", "x.toml", "--runner", "claud"]).exits(2).says(&["there is no runner `claud`"]);
     let unbalanced = env.lanekeeper(&["plan", "new", "x.toml", "--test", "echo \""]).exits(2).stderr;
     assert!(unbalanced.contains("error: the shell refuses the gate") && !unbalanced.contains(".toml"), "{unbalanced}");

@@ -258,7 +258,7 @@ fn agent() -> impl Strategy<Value = Agent> {
         command().prop_map(|command| ("codex".to_owned(), command)),
         command().prop_map(|command| ("command".to_owned(), command)),
     ];
-    (program, env(), option::of(time()), text(), options()).prop_map(
+    (program, env(), option::of(time()), prompt(), options()).prop_map(
         |((runner, command), env, timeout, prompt, options)| {
             let task = Task {
                 id: "1".parse().unwrap(),
@@ -299,9 +299,14 @@ fn options() -> impl Strategy<Value = AgentOptions> {
     })
 }
 
+/// An empty one is refused.
+fn prompt() -> impl Strategy<Value = String> {
+    text().prop_filter("blank", |text| !text.trim().is_empty())
+}
+
 fn task() -> impl Strategy<Value = Task> {
     let lists = (vec(text(), 0..3), vec(text(), 0..3), vec(text(), 0..3));
-    (option::of(text()), text(), commands(), option::of(time()), lists, any::<bool>()).prop_map(
+    (option::of(text()), prompt(), commands(), option::of(time()), lists, any::<bool>()).prop_map(
         |(name, prompt, verify, max_time, (files, interfaces, acceptance_criteria), allow_empty)| {
             let id = "t".parse().unwrap();
             // What a person does has no commands of its own.

@@ -189,6 +189,10 @@ fn written(prompt: String, span: Span, context: &Context<'_>) -> String {
         let help = "write what the agent is to do, and how it can see that it is done";
         context.faults.error_with(span, "this is still the prompt that `lanekeeper plan new` wrote", help);
     }
+    if prompt.trim().is_empty() {
+        let help = "write what the agent is to do, or remove the key";
+        context.faults.error_with(span, "the prompt is empty", help);
+    }
     prompt
 }
 
