@@ -1,8 +1,5 @@
 //! How a run ended, on one screen: what failed or needs the user, what became of the rest, and what to type next.
 
-use std::collections::BTreeMap;
-
-use super::approvals::word;
 use super::cells::{clean, cut, width as cells};
 use super::commands::Commands;
 use super::findings::{complaint, finding};
@@ -180,21 +177,14 @@ fn totals(summary: &Summary<'_>, width: usize, styles: Styles) -> Vec<String> {
         _ => Tone::Warn,
     };
     let mut words = vec![format!("{} {}", header::subject(history), summary.standing())];
-    words.extend(counts(history).iter().map(|((_, word), count)| format!("{count} {word}")));
+    words.extend(
+        header::standing(history.lanes().iter(), history).iter().map(|((_, word), count)| format!("{count} {word}")),
+    );
     let mut took = vec![history.times(summary.until).describe()];
     took.extend(history.run.used.spent());
     let mut lines = vec![styles.paint(tone, &header::fitting(&words, width)), header::fitting(&took, width)];
     lines.extend(interfaces::summary(&interfaces(history)).iter().flat_map(|gates| wrapped(gates, width)));
     lines
-}
-
-/// How many lanes are in which state, by the rank of the state.
-fn counts(history: &RunHistory) -> BTreeMap<(u8, &'static str), usize> {
-    let mut counts = BTreeMap::new();
-    for lane in history.lanes() {
-        *counts.entry((rank(lane.state), word(history, lane))).or_default() += 1;
-    }
-    counts
 }
 
 /// Where the work is, and the commands that no item has shown.

@@ -1,8 +1,12 @@
 //! The first line about a run: how far it is, how long it takes and what it costs.
 
+use std::collections::BTreeMap;
+
+use super::approvals::word;
 use super::cells::{clean, cut, width};
 use super::eta::time_left;
-use super::history::{LaneState, RunHistory};
+use super::history::{LaneHistory, LaneState, RunHistory};
+use super::lane_row::rank;
 use super::styles::{Styles, Tone};
 use crate::model::time::short;
 use crate::model::{PhaseId, Timestamp};
@@ -65,18 +69,31 @@ const GAP: &str = " · ";
 
 /// The lanes that have no line of their own, counted: `2 failed · 3 waiting · 5 merged`.
 pub(crate) fn counts(history: &RunHistory, hidden: usize, cells: usize, styles: Styles) -> Option<String> {
-    let mut states: Vec<(LaneState, usize)> = history.counts().iter().map(|(state, count)| (*state, *count)).collect();
-    states.retain(|(state, _)| !state.is_active() && *state != LaneState::Skipped);
-    states.sort_by_key(|(state, _)| super::lane_row::rank(*state));
+    let rests = |lane: &&LaneHistory| !lane.state.is_active() && lane.state != LaneState::Skipped;
+    let states = standing(history.lanes().iter().filter(rests), history);
     let more = (hidden > 0).then(|| format!("{hidden} more at work"));
     let words: Vec<String> =
-        more.into_iter().chain(states.iter().map(|(state, count)| format!("{count} {}", state.word()))).collect();
+        more.into_iter().chain(states.iter().map(|((_, word), count)| format!("{count} {word}"))).collect();
     (!words.is_empty()).then(|| styles.paint(Tone::Faint, &fitting(&words, cells)))
+}
+
+/// How many of `lanes` are in which state, by the rank of the state and its word.
+pub(crate) fn standing<'l>(
+    lanes: impl Iterator<Item = &'l LaneHistory>,
+    history: &RunHistory,
+) -> BTreeMap<(u8, &'static str), usize> {
+    let mut counts = BTreeMap::new();
+    for lane in lanes {
+        *counts.entry((rank(lane.state), word(history, lane))).or_default() += 1;
+    }
+    counts
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::event::{Event, LaneStage, RunOutcome};
+    use crate::model::Approval;
     use crate::projection::testing::*;
 
     #[test]
@@ -91,6 +108,18 @@ mod tests {
         assert_eq!(shown(1), "…");
         let counted = |hidden| counts(&history, hidden, 80, Styles::plain());
         assert_eq!(counted(3).as_deref(), Some("3 more at work · 1 waiting · 1 merged"));
+    }
+
+    #[test]
+    fn a_lane_that_was_approved_counts_as_approved_and_not_as_stopped() {
+        let moved = (LaneStage::Implementation, LaneStage::AwaitingUserApproval);
+        let (gate, message) = (Approval::Changes.into(), String::new());
+        let answer = Event::GateAnswered { lane: lane("SL-1"), gate, approved: true, message };
+        let story = Story::begun().opened("SL-1", 1).moved("SL-1", moved.0, moved.1);
+        let story = story.finished(RunOutcome::Blocked, 3).then(answer);
+        let plan = plan(&[("SL-1", &[], &[Approval::Changes]), ("SL-2", &[], &[])]);
+        let history = RunHistory::for_plan(&plan).after(&story.records);
+        assert_eq!(counts(&history, 0, 80, Styles::plain()).as_deref(), Some("1 approved · 1 waiting"));
     }
 
     #[test]

@@ -74,11 +74,6 @@ impl RunHistory {
         self.active.iter().map(|&index| &self.lanes[index])
     }
 
-    /// The number of lanes in each state that has any.
-    pub(crate) fn counts(&self) -> &BTreeMap<LaneState, usize> {
-        &self.counts
-    }
-
     /// What `lane` waits for; `None` when it works or has ended.
     pub(crate) fn waiting_for(&self, lane: &LaneHistory) -> Option<WaitingFor> {
         match lane.state {

@@ -50,7 +50,7 @@ fn a_lane_is_followed_from_the_queue_to_the_merge() {
     assert_eq!((merged.state, merged.merge_commit.clone()), (LaneState::Merged, Some(commit('d'))));
     assert_eq!(merged.workplaces().count(), 2);
     assert_eq!(done.run.integration, Some(commit('d')));
-    assert_eq!(done.counts().get(&LaneState::Merged), Some(&1));
+    assert_eq!(done.counts.get(&LaneState::Merged), Some(&1));
     assert_eq!(done.waiting_for(done.lane(&lane("SL-2")).unwrap()), Some(WaitingFor::Place));
 }
 
@@ -171,7 +171,7 @@ proptest! {
             *counts.entry(lane.state).or_insert(0usize) += 1;
             prop_assert!(lane.jobs.running.iter().all(|job| job.exit.is_none()));
         }
-        prop_assert_eq!(seen.counts(), &counts);
+        prop_assert_eq!(&seen.counts, &counts);
         let active: Vec<&LaneId> = seen.active().map(|lane| &lane.id).collect();
         let expected: Vec<&LaneId> = seen.lanes().iter().filter(|l| l.state.is_active()).map(|l| &l.id).collect();
         prop_assert_eq!(active, expected);

@@ -61,15 +61,23 @@ fn what_goes_wrong_is_shown_with_its_place() {
     let noted = Event::FailureNoted { lane: lane("SL-1"), agent: None, task: None, failure: conflict };
     let stop = Event::StopRequested { lane: None, reason: StopReason::Interrupt, force: false };
     let kept = vec!["refs/lanekeeper/checkpoint/P1-SL-1/x".to_owned()];
+    let paths = vec![".git/config".to_owned(), "日本/設計.md".to_owned()];
     let story = Story::begun()
         .then(noted)
+        // What is wrong with the work is said by the failure, once.
         .then(Event::WorkCommitted {
             lane: lane("SL-1"),
             agent: agent("engineer"),
             head: commit('b'),
             changed: vec![],
-            prohibited: vec![".git/config".to_owned(), "日本/設計.md".to_owned()],
-            idle: Idle::No,
+            prohibited: paths.clone(),
+            idle: Idle::Agent,
+        })
+        .then(Event::FailureNoted {
+            lane: lane("SL-1"),
+            agent: Some(agent("engineer")),
+            task: None,
+            failure: Failure { paths, ..Failure::new(FailureKind::Ownership, "changed files outside `owns`") },
         })
         .then(Event::SnapshotFailed {
             lane: lane("SL-1"),
@@ -83,11 +91,11 @@ fn what_goes_wrong_is_shown_with_its_place() {
     insta::assert_snapshot!(told(&story), @r#"
     12:00:00 run P1-SL-AUTH-20251227 of P1 started on main at aaaaaaaaaa
     12:00:01 SL-1: merge conflict [src/a.rs]
-    12:00:02 SL-1 engineer: changed files outside `owns`: .git/config, 日本/設計.md
-    12:00:03 SL-1: no snapshot could be taken: No space left on device
-    12:00:04 SL-1: blocked: main is checked out in /repo and dirty
-    12:00:05 run: stopping after Ctrl-C; agents are asked to stop and their work is kept
-    12:00:06 SL-1: rolled back, kept refs/lanekeeper/checkpoint/P1-SL-1/x
+    12:00:03 SL-1 engineer: changed files outside `owns` [.git/config, 日本/設計.md]
+    12:00:04 SL-1: no snapshot could be taken: No space left on device
+    12:00:05 SL-1: blocked: main is checked out in /repo and dirty
+    12:00:06 run: stopping after Ctrl-C; agents are asked to stop and their work is kept
+    12:00:07 SL-1: rolled back, kept refs/lanekeeper/checkpoint/P1-SL-1/x
     "#);
 }
 
