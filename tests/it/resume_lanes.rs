@@ -342,10 +342,50 @@ fn the_plan_file_wins_where_it_changed_what_a_retry_replaced() {
 }
 
 #[test]
-fn a_plan_file_that_has_what_a_retry_replaced_is_no_change() {
+fn a_plan_file_that_has_what_a_retry_replaced_is_no_change_and_counts_again() {
     let env = retried_in_another_way();
-    change_plan(&env, "prompt = \"as planned\"", "prompt = \"do it in small steps\\n\"");
-    env.resume(&[]).exits(0);
+    std::fs::remove_file(env.path("scratch/fixed")).expect("the fix");
+    let (planned, better) = ("prompt = \"as planned\"", "prompt = \"do it in small steps\\n\"");
+    change_plan(&env, planned, better);
+    env.resume(&[]).exits(1);
+    change_plan(&env, better, planned);
+    env.resume(&[]).exits(2).says(&["lane A: task 1 (prompt)"]);
+    env.write("scratch/fixed", "");
+    env.resume(&["--accept-plan-change"]).exits(0);
+    assert!(env.scratch("prompt").contains("as planned"), "{}", env.scratch("prompt"));
+}
+
+#[test]
+fn the_runner_of_an_agent_without_a_name_is_changed_in_the_plan_file() {
+    let env = TestEnv::new();
+    let runners = "[runners.one]\ncommand = ['false']\n[runners.two]\ncommand = ['sh', '-c', 'echo a > a.txt']\n";
+    env.write("repo/lanekeeper.toml", runners);
+    env.plan("[[lane]]\nid = \"A\"\nrunner = \"one\"\nretries = 0\nprompt = \"as planned\"\n");
+    env.execute(&[]).exits(1);
+    change_plan(&env, "runner = \"one\"", "runner = \"two\"");
+    env.resume(&[]).exits(2).says(&["lane A: agents"]);
+    env.resume(&["--accept-plan-change"]).exits(0);
+    assert!(env.holds("main", "a.txt"));
+}
+
+#[test]
+fn what_a_retry_replaced_and_another_program_changed_is_named() {
+    let env = retried_in_another_way();
+    let pinned = "repo/.claude/ai-dev-kit/run-logs/r1/plan.json";
+    env.write(pinned, env.read(pinned).replace("small steps", "giant steps"));
+    env.resume(&[]).exits(6).hints("--accept-plan-change");
+    let edited = "lane A: the prompt of task 1 is what plan.json has, which another program changed";
+    env.resume(&["--accept-plan-change"]).exits(0).says(&[edited]);
+}
+
+#[test]
+fn the_doctor_says_that_what_a_retry_replaced_is_lost_with_the_pinned_plan() {
+    let env = retried_in_another_way();
+    std::fs::remove_file(env.path("repo/.claude/ai-dev-kit/run-logs/r1/plan.json")).expect("the pinned plan");
+    let lost = "the prompt or runner that `retry` gave A is not in it";
+    let told = |arguments: &[&str], code| env.lanekeeper(arguments).exits(code).stdout;
+    assert!(told(&["doctor", "r1"], 6).contains(lost));
+    assert!(told(&["doctor", "r1", "--fix"], 0).contains(lost));
 }
 
 #[test]

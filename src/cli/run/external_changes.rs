@@ -89,9 +89,14 @@ fn refuse_astray(within: &RepositoryContext<'_>, plan: &Plan, change: &ExternalC
     let Worktree { path, branch, .. } = &change.worktree;
     let Err(error) = git::head_that_continues(&within.repository, path, branch) else { return Ok(()) };
     let GitError::Astray { head, .. } = &error else { return Ok(()) };
-    let place = path.to_string_lossy();
+    let place = change.place.to_string_lossy();
     let switch = shell_line(["git", "-C", &place, "switch", branch]);
-    let merge = shell_line(["git", "-C", &place, "merge", head.short()]);
+    let mut merge = vec!["git", "-C", &place, "merge", head.short()];
+    let tip = within.repository.branch_commit(branch)?;
+    if tip.is_some_and(|tip| within.repository.merge_base(&tip, head).is_ok_and(|base| base.is_none())) {
+        merge.push("--allow-unrelated-histories");
+    }
+    let merge = shell_line(merge);
     Err(ExitStatus::ExternalChanges
         .error(format!("{}: {error}", change.whose(plan)))
         .hint(format!("to add what is checked out to the lane: {switch} && {merge}"))

@@ -7,14 +7,14 @@ use anyhow::{Context as _, Result};
 use super::plan_changes::differences;
 use super::plan_file::PlanText;
 use super::request::Adoption;
-use super::retry::carried_over;
+use super::retry::{carried_over, replaced_parts};
 use crate::cli::error::SEE_DOCTOR;
 use crate::cli::runs::command;
 use crate::cli::{ExitStatus, Hint, RepositoryContext};
 use crate::event::{Record, RunStarted};
 use crate::model::digest::sha256;
 use crate::model::text::headline;
-use crate::model::{LaneId, Plan, RunId};
+use crate::model::{LaneId, Plan, PlanParts, RunId};
 use crate::plan::{ReadOptions, Reading};
 use crate::recover::resume::{PlanOnRecord, pinned_text, replay};
 use crate::schedule::RunState;
@@ -70,6 +70,10 @@ impl Pinning<'_> {
                     "to write it again from the plan file, if that is as it was: lanekeeper doctor {run} --fix"
                 ))
                 .hint(accept_hint(run)));
+        }
+        for part in replaced_parts(&plan).filter(|_| edited) {
+            let message = format!("{part} is what plan.json has, which another program changed");
+            self.within.context.printer.warning(message, &[]);
         }
         let state = replay(run, &plan, self.records)?;
         Ok(Pinned { plan, state, text, edited, accepted: None })
@@ -159,7 +163,7 @@ impl Pinning<'_> {
         match changed {
             Some(plan) if plan == *pinned => Ok(None),
             // Also where only the settings changed that a plan is read with.
-            Some(plan) if self.adoption.accept_plan_change => {
+            Some(plan) if self.adoption.accept_plan_change || is_same_work(&plan, pinned) => {
                 superseded.iter().for_each(|message| self.within.context.printer.warning(message, &[]));
                 self.replaced(plan, reading.sha256).map(Some)
             }
@@ -187,6 +191,12 @@ impl Pinning<'_> {
         let text = plan_text(&plan, &self.within.settings)?;
         Ok(Pinned { plan, state, text, edited: false, accepted: Some(sha256) })
     }
+}
+
+/// Whether agents get the same from both; what was replaced by retries may have become part of the plan file.
+fn is_same_work(plan: &Plan, pinned: &Plan) -> bool {
+    let work = |plan: &Plan| PlanParts { replaced: Vec::new(), ..PlanParts::from(plan.clone()) };
+    work(plan) == work(pinned)
 }
 
 fn ids(plan: &Plan) -> impl Iterator<Item = &LaneId> {

@@ -117,6 +117,7 @@ fn value_of(agent: &Agent, part: &AgentPart) -> Option<String> {
 pub(super) fn carried_over(pinned: &Plan, plan: Plan) -> Result<(Plan, Vec<String>)> {
     let mut before = PlanParts::from(pinned.clone());
     let mut parts = PlanParts::from(plan);
+    keep_names(&before.lanes, &mut parts.lanes);
     let mut superseded = Vec::new();
     for replaced in &pinned.replaced {
         let Replaced { lane, agent, part, planned_sha256 } = replaced;
@@ -127,7 +128,11 @@ pub(super) fn carried_over(pinned: &Plan, plan: Plan) -> Result<(Plan, Vec<Strin
             superseded.push(format!("lane {lane}: the {} that `retry` replaced is not in the plan file", named(part)));
             continue;
         };
-        if planned != retried && sha256(&planned) != *planned_sha256 {
+        if planned == retried {
+            // The plan file has it now: what it says there counts again.
+            continue;
+        }
+        if sha256(&planned) != *planned_sha256 {
             superseded.push(format!("lane {lane}: the {} of the plan file replaces that of `retry`", named(part)));
             continue;
         }
@@ -141,6 +146,27 @@ pub(super) fn carried_over(pinned: &Plan, plan: Plan) -> Result<(Plan, Vec<Strin
         parts.replaced.push(replaced.clone());
     }
     Ok((plan_of(parts)?, superseded))
+}
+
+/// Agents without a name are called like their runner, and stay who they are when that is another one.
+fn keep_names(before: &[Lane], lanes: &mut [Lane]) {
+    for lane in lanes {
+        let Some(old) = before.iter().find(|old| old.id == lane.id) else { continue };
+        let names: Vec<AgentName> = lane.agents.iter().map(|agent| agent.name.clone()).collect();
+        if old.agents.len() != names.len() {
+            continue;
+        }
+        for (old, new) in old.agents.iter().zip(&mut lane.agents) {
+            if new.name.as_str() == new.runner && !names.contains(&old.name) {
+                new.name.clone_from(&old.name);
+            }
+        }
+    }
+}
+
+/// What retries replaced in `plan`.
+pub(super) fn replaced_parts(plan: &Plan) -> impl Iterator<Item = String> {
+    plan.replaced.iter().map(|Replaced { lane, part, .. }| format!("lane {lane}: the {}", named(part)))
 }
 
 fn named(part: &AgentPart) -> String {

@@ -8,8 +8,8 @@ use anyhow::{Result, anyhow};
 use crate::event::Worktree;
 use crate::fs::{atomic, directory};
 use crate::git::{self, Holder, Pool, Repository};
-use crate::model::text::counted;
-use crate::model::{CheckpointRecord, CommitId, Plan, TaskFile, Timestamp};
+use crate::model::text::{counted, listed};
+use crate::model::{CheckpointRecord, CommitId, LaneId, Plan, TaskFile, Timestamp};
 use crate::process;
 use crate::recover::doctor::IndexTrouble;
 use crate::store::{Journal, LaneDirectory, checkpoints, checkpoints_repair, lane_files, salvage};
@@ -21,7 +21,7 @@ pub enum Repair {
     CutLog(PathBuf),
     /// A run log, and its new text.
     ReplaceLog(PathBuf, Vec<u8>),
-    WritePlan(PathBuf, Arc<Plan>),
+    WritePlan(PathBuf, Arc<Plan>, Vec<LaneId>),
     WriteTask {
         root: PathBuf,
         lane: LaneDirectory,
@@ -63,7 +63,12 @@ impl Repair {
         let action = match self {
             Self::CutLog(_) => "cuts the torn end off, as a resume does",
             Self::ReplaceLog(..) => "keeps the damaged log beside it and writes what is certain",
-            Self::WritePlan(..) => "writes it again from the plan's source, which is unchanged",
+            Self::WritePlan(_, _, retried) => {
+                return format!(
+                    "--fix writes it again from the plan's source, which is unchanged{}",
+                    not_in_source(retried)
+                );
+            }
             Self::WriteTask { .. } => "writes it again from the run log",
             Self::SetAside(_) => "renames it to .bad",
             Self::MakeBranch(_, commit) => return format!("--fix makes it again at {commit}"),
@@ -95,7 +100,7 @@ impl Repair {
                 Ok("cut off".to_owned())
             }
             Self::ReplaceLog(log, text) => Ok(kept(&salvage::replace_log(log, text)?)),
-            Self::WritePlan(path, plan) => write_plan(path, plan),
+            Self::WritePlan(path, plan, retried) => write_plan(path, plan, retried),
             Self::WriteTask { root, lane, task } => {
                 directory::create_directory(root)?;
                 lane_files::write_task(lane, task)?;
@@ -148,14 +153,25 @@ fn kept(aside: &Path) -> String {
     format!("what was there is kept as {}", aside.display())
 }
 
-fn write_plan(path: &Path, plan: &Plan) -> Result<String> {
+/// What is lost with a pinned plan.
+fn not_in_source(retried: &[LaneId]) -> String {
+    if retried.is_empty() {
+        return String::new();
+    }
+    let lanes: Vec<String> = retried.iter().map(LaneId::to_string).collect();
+    let lanes = listed(&lanes, lanes.len());
+    format!("; the prompt or runner that `retry` gave {lanes} is not in it, so give it again with `retry`")
+}
+
+fn write_plan(path: &Path, plan: &Plan, retried: &[LaneId]) -> Result<String> {
     let text = serde_json::to_vec_pretty(plan).map_err(|error| anyhow!("the plan cannot be written: {error}"))?;
     let aside = path.exists().then(|| salvage::keep_aside(path)).transpose()?;
     if let Some(directory) = path.parent() {
         directory::create_directory(directory)?;
     }
     atomic::write(path, &text)?;
-    let done = "written from its source; --retries and --runner of the first start are not in it".to_owned();
+    let done = "written from its source; --retries and --runner of the first start are not in it".to_owned()
+        + &not_in_source(retried);
     Ok(aside.map_or(done.clone(), |aside| format!("{done}; {}", kept(&aside))))
 }
 

@@ -1,12 +1,13 @@
 //! The plan and the small files of lanes and agents.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::event::LaneStage;
+use crate::event::{Event, LaneStage, Record};
 use crate::model::text::shell_line;
-use crate::model::{Plan, Transition};
+use crate::model::{LaneId, Plan, Transition};
 use crate::recover::doctor::escalation;
 use crate::recover::doctor::{Expected, Finding, Kind, Repair, RunFacts, Severity, StatusSeen, TaskSeen, differing};
 use crate::schedule::Fault;
@@ -27,7 +28,8 @@ pub(super) fn plan(facts: &RunFacts, expected: &Expected) -> Option<Finding> {
         (Some(Ok(_)), None) => return None,
     };
     let finding = Finding::at(kind, Severity::Error, &seen.path, evidence).of_run(&facts.run);
-    let repair = |plan: &Arc<Plan>| Repair::WritePlan(seen.path.clone(), plan.clone());
+    let retried = retried_differently(facts.log.certain().unwrap_or_default());
+    let repair = |plan: &Arc<Plan>| Repair::WritePlan(seen.path.clone(), plan.clone(), retried.clone());
     Some(match &seen.source {
         Some(source) if expected.done() => finding.needed_for_a_rollback(repair(source)),
         Some(source) => finding.repaired_by(repair(source)),
@@ -43,6 +45,16 @@ pub(super) fn plan(facts: &RunFacts, expected: &Expected) -> Option<Finding> {
             finding.escalated(escalation::unusable_plan(facts, expected, issue))
         }
     })
+}
+
+/// The lanes of which a retry replaced something that only the pinned plan has.
+fn retried_differently(records: &[Record]) -> Vec<LaneId> {
+    let replaces = |record: &Record| match &record.event {
+        Event::RunResumed { pinned_sha256: Some(_), retried, .. } => retried.clone(),
+        _ => Vec::new(),
+    };
+    let lanes: BTreeSet<LaneId> = records.iter().flat_map(replaces).collect();
+    lanes.into_iter().collect()
 }
 
 fn contradiction(facts: &RunFacts, expected: &Expected, line: u64, fault: &Fault) -> Finding {
