@@ -202,3 +202,6 @@ async fn log(api: &Api<Pod>, name: &str, parameters: &LogParams) -> Result<Optio
     stream.read_to_end(&mut bytes).await.map_err(Error::ReadEvents)?;
     Ok(Some(bytes))
 }
+
+#[cfg(test)]
+mod real_tests;

@@ -326,7 +326,7 @@ fn a_fault_of_an_executor_is_named_with_its_place() {
         ),
         (
             "[executors.x]\nkind = 'slurm'\npod_patch.spec.hostNetwork = true",
-            "3:10: the `pod_patch` of the executor `x`: only executors of kind `kubernetes` have it",
+            "3:1: the `pod_patch` of the executor `x`: only executors of kind `kubernetes` have it",
         ),
         ("[executors.local]\nkind = 'slurm'", "1:12: `local` is no executor's name: it stands for this machine"),
         ("exchange = 'https://me:pw@host/r.git'", "1:12: `exchange` is a string: it has a password in it"),

@@ -52,7 +52,7 @@ fn rights(connection: &Connection) -> Result<String, ClusterError> {
     }
     let namespace = &connection.namespace;
     if missing.is_empty() {
-        return Ok(format!("create, watch and delete pods in the namespace {namespace}"));
+        return Ok(format!("create, list and delete pods in the namespace {namespace}"));
     }
     Err(ClusterError::Refused {
         said: format!("in the namespace {namespace} you may not: {}", missing.join(", ")),

@@ -62,7 +62,12 @@ impl Connection {
     }
 
     fn refused(&self, error: &Error) -> ClusterError {
-        let Error::Api(status) = error else { return self.unreachable(&chain(error)) };
+        let status = match error {
+            Error::Api(status) => status,
+            // Its own words are only "ServiceError".
+            Error::Service(cause) => return self.unreachable(&chain(cause.as_ref())),
+            other => return self.unreachable(&chain(other)),
+        };
         let namespace = &self.namespace;
         let is_about_namespace = status.details.as_ref().is_some_and(|details| details.kind == "namespaces");
         let remedy = match status.code {
