@@ -160,7 +160,7 @@ fn remedy(reason: &str) -> Option<&'static str> {
         "CreateContainerConfigError" | "CreateContainerError" => {
             "check `secret`, and what else `pod_patch` refers to, in the namespace"
         }
-        "Unschedulable" => "no node can take it: see nodeSelector, tolerations and resources in `pod_patch`",
+        "Unschedulable" => "no node can take it now: see nodeSelector, tolerations and resources in `pod_patch`",
         _ if word.contains("Image") => {
             "check `image`, and that nodes may pull it: imagePullSecrets in `pod_patch` or of the service account"
         }

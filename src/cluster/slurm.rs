@@ -153,15 +153,14 @@ impl Cluster for Slurm {
     fn output(&self, name: &OrderName, from: u64) -> Result<Option<Vec<u8>>, ClusterError> {
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         // Where the directory is not shared, the file is on another machine.
-        let printed = regular_file::read(&self.output_file(name)).ok();
+        let printed = regular_file::read(self.output_file(name)).ok();
         Ok(printed.map(|bytes| bytes.get(from..).unwrap_or_default().to_vec()))
     }
 
     fn forget(&self, names: &[OrderName]) -> Result<(), ClusterError> {
-        let files = names.iter().map(|name| self.output_file(name)).filter(|file| file.exists());
+        let mut files = names.iter().map(|name| self.output_file(name)).filter(|file| file.exists());
         files
-            .map(|file| atomic::remove_durably(&file))
-            .collect::<Result<(), _>>()
+            .try_for_each(|file| atomic::remove_durably(&file))
             .map_err(|error| ClusterError::Refused { said: error.to_string(), remedy: "remove it by hand".to_owned() })
     }
 

@@ -114,10 +114,10 @@ fn remedy_of_config(settings: &ExecutorSettings) -> String {
 
 /// A line for people.
 pub(super) fn kubectl(settings: &ExecutorSettings, words: &[&str]) -> String {
-    let flag = |name: &str, value: &Option<String>| value.as_ref().map(|value| format!("--{name}={value}"));
-    let flags = [flag("context", &settings.context), flag("namespace", &settings.namespace)];
+    let flag = |name: &str, value: &Option<String>| Some([name.to_owned(), value.clone()?]);
+    let flags = [flag("--context", &settings.context), flag("--namespace", &settings.namespace)];
     let words = words.iter().map(|word| (*word).to_owned());
-    shell_line(["kubectl".to_owned()].into_iter().chain(flags.into_iter().flatten()).chain(words))
+    shell_line(["kubectl".to_owned()].into_iter().chain(flags.into_iter().flatten().flatten()).chain(words))
 }
 
 /// The error and its causes, which its own words often leave out.

@@ -144,3 +144,30 @@ fn processes_without_a_parent_are_reaped() {
     assert_eq!(kubernetes.output(&order.name, 0).unwrap().unwrap(), b"0\n");
     kubernetes.forget(&[order.name]).unwrap();
 }
+
+/// Starts or kills a machine of the cluster.
+fn control(action: &str, node: &str) {
+    let variable = |name: &str| std::env::var(name).unwrap();
+    let program = format!("{}/ctl.sh", variable("KUBERNETES_TOOLS"));
+    let machine = node.replace('n', "node");
+    let status = std::process::Command::new(program)
+        .args([&format!("{}/c", variable("CLUSTER")), action, &machine])
+        .status()
+        .unwrap();
+    assert!(status.success());
+}
+
+#[test]
+#[ignore = "needs a cluster whose nodes it may kill"]
+fn an_order_is_lost_with_its_node() {
+    let kubernetes = kubernetes("default");
+    let order = order(&kubernetes, "sleep 50", 64);
+    let ticket = kubernetes.submit(std::slice::from_ref(&order)).remove(0).unwrap();
+    let Some(Sighting::Running { node }) = until(&kubernetes, &order, is_running) else { panic!("not running") };
+    control("kill", &node);
+    let seen = until(&kubernetes, &order, is_over);
+    kubernetes.cancel(&[ticket], Cancel::Kill).unwrap();
+    until(&kubernetes, &order, |seen| seen.is_none());
+    control("start", &node);
+    assert_eq!(seen, Some(Sighting::Over(Ending::NodeLost)));
+}
