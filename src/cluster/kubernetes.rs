@@ -2,11 +2,6 @@
 //!
 //! Bare pods, since a Job starts a second pod beside a first one that still runs.
 
-mod checks;
-mod connection;
-mod pod;
-mod sighting;
-
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::sync::OnceLock;
@@ -17,8 +12,11 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, LogParams, PostParams};
 use kube::{Api, Error, ResourceExt};
 
-use self::connection::{Connection, kubectl};
-use super::{ByHand, Cancel, Check, Cluster, ClusterError, Ending, Job, Order, OrderName, Sighting, Ticket};
+use super::api_server::{Connection, kubectl};
+use super::{
+    ByHand, Cancel, Check, Cluster, ClusterError, Ending, Job, Order, OrderName, Sighting, Ticket, kubernetes_checks,
+    pod, pod_status,
+};
 use crate::model::ExecutorSettings;
 
 /// Questions that wait for their answers.
@@ -28,7 +26,7 @@ const AT_ONCE: usize = 16;
 const PAGE: u32 = 500;
 
 pub(super) struct Kubernetes {
-    settings: ExecutorSettings,
+    pub(super) settings: ExecutorSettings,
     variables: Vec<(String, String)>,
     connection: OnceLock<Connection>,
 }
@@ -38,7 +36,7 @@ impl Kubernetes {
         Self { settings, variables, connection: OnceLock::new() }
     }
 
-    fn connection(&self) -> Result<&Connection, ClusterError> {
+    pub(super) fn connection(&self) -> Result<&Connection, ClusterError> {
         if let Some(connection) = self.connection.get() {
             return Ok(connection);
         }
@@ -46,7 +44,7 @@ impl Kubernetes {
         Ok(self.connection.get_or_init(|| connection))
     }
 
-    fn create(
+    pub(super) fn create(
         &self,
         connection: &Connection,
         parameters: &PostParams,
@@ -102,7 +100,7 @@ impl Cluster for Kubernetes {
         let now = Utc::now().timestamp();
         let found = connection.ask(list(&pods(connection), filter.limit(PAGE)))?.into_iter().map(|pod| {
             let name = pod.name_any();
-            let job = Job { ticket: Ticket(name.clone()), sighting: sighting::sighting(&pod, now) };
+            let job = Job { ticket: Ticket(name.clone()), sighting: pod_status::sighting(&pod, now) };
             (OrderName(name), job)
         });
         Ok(found.filter(|(name, _)| names.contains(name)).collect())
@@ -146,7 +144,7 @@ impl Cluster for Kubernetes {
     }
 
     fn check(&self, order: &Order) -> Vec<Check> {
-        checks::checks(self, order)
+        kubernetes_checks::checks(self, order)
     }
 }
 
@@ -204,4 +202,5 @@ async fn log(api: &Api<Pod>, name: &str, parameters: &LogParams) -> Result<Optio
 }
 
 #[cfg(test)]
+#[path = "kubernetes_real_tests.rs"]
 mod real_tests;

@@ -3,9 +3,17 @@
 //!
 //! Nothing here asks a person, and nothing takes longer than its time limit.
 
+#[cfg(feature = "kubernetes")]
+mod api_server;
 mod error;
 #[cfg(feature = "kubernetes")]
 mod kubernetes;
+#[cfg(feature = "kubernetes")]
+mod kubernetes_checks;
+#[cfg(feature = "kubernetes")]
+mod pod;
+#[cfg(feature = "kubernetes")]
+mod pod_status;
 mod slurm;
 mod squeue;
 

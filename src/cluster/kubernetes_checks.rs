@@ -7,9 +7,9 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::PostParams;
 use kube::{Api, Error};
 
-use super::Kubernetes;
-use super::connection::Connection;
-use crate::cluster::{Check, ClusterError, Order};
+use super::api_server::Connection;
+use super::kubernetes::Kubernetes;
+use super::{Check, ClusterError, Order};
 
 /// Verb, resource and subresource of everything that is asked of the API.
 const RIGHTS: &[(&str, &str, &str)] = &[

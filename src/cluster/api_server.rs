@@ -7,7 +7,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, Error};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::cluster::ClusterError;
+use super::ClusterError;
 use crate::model::ExecutorSettings;
 use crate::model::text::shell_line;
 use crate::model::time::exact;

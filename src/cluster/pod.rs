@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use crate::cluster::Order;
+use super::Order;
 use crate::model::ExecutorSettings;
 
 /// Our container; a cluster may add others.

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::pod::CONTAINER;
-use crate::cluster::{Ending, Sighting};
+use super::{Ending, Sighting};
 
 /// How long what keeps a pod from starting may last before the order is given up.
 const PATIENCE: Duration = Duration::from_secs(15 * 60);
@@ -185,5 +185,5 @@ fn seconds(number: Option<i64>) -> Duration {
 }
 
 #[cfg(test)]
-#[path = "sighting_tests.rs"]
+#[path = "pod_status_tests.rs"]
 mod tests;
