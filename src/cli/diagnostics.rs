@@ -18,9 +18,10 @@ use crate::timing::{Listener, TARGET, Timings};
 pub(super) fn start(global: &GlobalArgs, environment: &Environment, timings: Option<Timings>) -> Result<()> {
     let variable = environment.get(LOG).map(|value| value.to_string_lossy()).unwrap_or_default();
     let directives = match global.verbose {
-        0 if variable.is_empty() => "warn",
+        // What the client of Kubernetes reports is also in its errors.
+        0 if variable.is_empty() => "warn,kube_client=off",
         0 => &variable,
-        1 => "warn,lanekeeper=info",
+        1 => "warn,kube_client=off,lanekeeper=info",
         _ => "warn,lanekeeper=debug",
     };
     let filter = EnvFilter::try_new(directives).map_err(|error| {

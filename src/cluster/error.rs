@@ -20,6 +20,11 @@ pub(crate) enum ClusterError {
 }
 
 impl ClusterError {
+    /// The same, for another order.
+    pub(super) fn again(&self) -> Self {
+        Self::Refused { said: self.to_string(), remedy: self.remedy() }
+    }
+
     pub(crate) fn remedy(&self) -> String {
         match self {
             Self::Missing { .. } => "install Slurm's client commands (Debian: `apt install slurm-client`), or run \

@@ -3,18 +3,28 @@
 //!
 //! Nothing here asks a person, and nothing takes longer than its time limit.
 
+#[cfg(feature = "kubernetes")]
+mod api_server;
 mod error;
+#[cfg(feature = "kubernetes")]
+mod kubernetes;
+#[cfg(feature = "kubernetes")]
+mod kubernetes_checks;
+mod open;
+#[cfg(feature = "kubernetes")]
+mod pod;
+#[cfg(feature = "kubernetes")]
+mod pod_status;
 mod slurm;
 mod squeue;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::path::PathBuf;
 
 use crate::model::digest::sha256;
-use crate::model::{ExecutorKind, ExecutorSettings};
 
 pub(crate) use error::ClusterError;
+pub(crate) use open::open;
 
 /// An engine. Every call may be repeated.
 pub(crate) trait Cluster: Send + Sync {
@@ -22,19 +32,34 @@ pub(crate) trait Cluster: Send + Sync {
     fn submit(&self, orders: &[Order]) -> Vec<Result<Ticket, ClusterError>>;
     /// The jobs of these names; one that is absent is unknown to the engine, or was forgotten.
     fn survey(&self, names: &[OrderName]) -> Result<HashMap<OrderName, Job>, ClusterError>;
-    /// Ends jobs: their command is asked first. One that is over is no error.
-    fn cancel(&self, tickets: &[Ticket]) -> Result<(), ClusterError>;
-    /// Where the output of a job is; a path on the machine that ran it.
-    fn output_file(&self, name: &OrderName) -> PathBuf;
+    /// Ends jobs. One that is over is no error.
+    fn cancel(&self, tickets: &[Ticket], how: Cancel) -> Result<(), ClusterError>;
+    /// What a job has printed, without its first `from` bytes; `None`: it cannot be read from here.
+    fn output(&self, name: &OrderName, from: u64) -> Result<Option<Vec<u8>>, ClusterError>;
+    /// Removes what jobs that are over left, as far as it can be reached from here.
+    fn forget(&self, names: &[OrderName]) -> Result<(), ClusterError>;
+    /// What a person can do about a job in this state, or one that the engine does not know.
+    fn remedy(&self, name: &OrderName, sighting: Option<&Sighting>) -> String;
+    fn by_hand(&self, name: &OrderName) -> ByHand;
     /// Whether jobs like `order` can be submitted; nothing is.
     fn check(&self, order: &Order) -> Vec<Check>;
 }
 
-/// The engine that `settings` describe; its jobs get `variables`.
-pub(crate) fn open(settings: &ExecutorSettings, variables: Vec<(String, String)>) -> Box<dyn Cluster> {
-    match settings.kind {
-        ExecutorKind::Slurm => Box::new(slurm::Slurm::new(settings.clone(), variables)),
-    }
+/// How a job is ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cancel {
+    /// Its command gets SIGTERM and time to push.
+    Ask,
+    Kill,
+}
+
+/// What a person can run or read about a job.
+#[derive(Debug)]
+pub(crate) struct ByHand {
+    /// Where its output is: a path on the machine that ran it, or a command.
+    pub(crate) output: String,
+    /// The command that ends it.
+    pub(crate) end: String,
 }
 
 /// The name of a job, by which it is found again.

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use super::{Check, Cluster, ClusterError, Job, Order, OrderName, Sighting, Ticket, squeue};
+use super::{ByHand, Cancel, Check, Cluster, ClusterError, Ending, Job, Order, OrderName, Sighting, Ticket, squeue};
+use crate::fs::{atomic, regular_file};
 use crate::model::ExecutorSettings;
 use crate::model::text::{last_lines, shell_line};
 use crate::time_limit::output_within;
@@ -65,6 +66,11 @@ impl Slurm {
         run("sbatch", command.stdin(file_of(&script).map_err(start)?))
     }
 
+    /// On the machine that runs the job.
+    fn output_file(&self, name: &OrderName) -> PathBuf {
+        self.settings.output.as_deref().unwrap_or(Path::new("/tmp")).join(format!("{name}.out"))
+    }
+
     /// Submits without looking whether it was done before.
     fn submit_new(&self, order: &Order) -> Result<Ticket, ClusterError> {
         let output = self.sbatch(&[], order)?;
@@ -112,11 +118,7 @@ impl Cluster for Slurm {
         match self.survey(&names) {
             Ok(known) => orders.iter().map(|order| self.submit_once(order, &known)).collect(),
             // Nothing can be submitted without danger of doing it twice.
-            Err(error) => {
-                let (said, remedy) = (error.to_string(), error.remedy());
-                let refused = || ClusterError::Refused { said: said.clone(), remedy: remedy.clone() };
-                orders.iter().map(|_| Err(refused())).collect()
-            }
+            Err(error) => orders.iter().map(|_| Err(error.again())).collect(),
         }
     }
 
@@ -136,15 +138,47 @@ impl Cluster for Slurm {
         Ok(jobs)
     }
 
-    fn cancel(&self, tickets: &[Ticket]) -> Result<(), ClusterError> {
+    fn cancel(&self, tickets: &[Ticket], how: Cancel) -> Result<(), ClusterError> {
         let ids = || tickets.iter().map(|ticket| &ticket.0);
-        // Alone, the second signals the job's processes all at once. The first one fails where none runs yet.
-        let _ = run("scancel", Command::new("scancel").args(["-Q", "-b", "-s", "TERM"]).args(ids()));
+        let signal: &[&str] = match how {
+            // Alone, the last command signals the job's processes all at once.
+            Cancel::Ask => &["-b", "-s", "TERM"],
+            Cancel::Kill => &["-f", "-s", "KILL"],
+        };
+        // It fails where none runs yet.
+        let _ = run("scancel", Command::new("scancel").arg("-Q").args(signal).args(ids()));
         run("scancel", Command::new("scancel").arg("-Q").args(ids())).map(drop)
     }
 
-    fn output_file(&self, name: &OrderName) -> PathBuf {
-        self.settings.output.as_deref().unwrap_or(Path::new("/tmp")).join(format!("{name}.out"))
+    fn output(&self, name: &OrderName, from: u64) -> Result<Option<Vec<u8>>, ClusterError> {
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        // Where the directory is not shared, the file is on another machine.
+        let printed = regular_file::read(self.output_file(name)).ok();
+        Ok(printed.map(|bytes| bytes.get(from..).unwrap_or_default().to_vec()))
+    }
+
+    fn forget(&self, names: &[OrderName]) -> Result<(), ClusterError> {
+        let mut files = names.iter().map(|name| self.output_file(name)).filter(|file| file.exists());
+        files
+            .try_for_each(|file| atomic::remove_durably(&file))
+            .map_err(|error| ClusterError::Refused { said: error.to_string(), remedy: "remove it by hand".to_owned() })
+    }
+
+    fn remedy(&self, name: &OrderName, sighting: Option<&Sighting>) -> String {
+        match sighting {
+            Some(Sighting::Over(Ending::NeverStarted(_))) => {
+                format!("check that {} can be written on the nodes", self.output_file(name).display())
+            }
+            Some(Sighting::Over(_)) => "ask the engine why: scontrol show job".to_owned(),
+            _ => "see why the engine does not start it: squeue --me".to_owned(),
+        }
+    }
+
+    fn by_hand(&self, name: &OrderName) -> ByHand {
+        ByHand {
+            output: self.output_file(name).display().to_string(),
+            end: shell_line(["scancel".to_owned(), format!("--name={name}")]),
+        }
     }
 
     fn check(&self, order: &Order) -> Vec<Check> {
@@ -227,6 +261,12 @@ mod tests {
             account: None,
             qos: None,
             arguments: vec!["--requeue".into()],
+            context: None,
+            namespace: None,
+            image: None,
+            service_account: None,
+            secret: None,
+            pod_patch: Default::default(),
             cache: None,
             output: Some("/shared/100%".into()),
             program: None,

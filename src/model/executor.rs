@@ -1,10 +1,12 @@
-//! Executors: engines of a cluster, such as Slurm, that run commands on other machines, as the settings describe them.
+//! Executors: engines of a cluster, Slurm or Kubernetes, that run commands on other machines, as the settings describe
+//! them.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::redact::looks_secret;
 use super::word::word_enum;
@@ -14,6 +16,8 @@ word_enum! {
     ExecutorKind {
         /// Slurm, through its commands.
         Slurm = "slurm",
+        /// Kubernetes, through its API.
+        Kubernetes = "kubernetes",
     }
 }
 
@@ -28,6 +32,17 @@ pub struct ExecutorSettings {
     /// Further arguments of `sbatch`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
+    /// The context of the kubeconfig; without one, the current one.
+    pub context: Option<String>,
+    /// Without one, that of the context.
+    pub namespace: Option<String>,
+    pub image: Option<String>,
+    pub service_account: Option<String>,
+    /// The Secret whose keys become variables of jobs.
+    pub secret: Option<String>,
+    /// What is merged into each pod.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub pod_patch: Map<String, Value>,
     /// The directory on the node that `lanekeeper work` keeps clones in.
     pub cache: Option<PathBuf>,
     /// The directory on the node that the output of jobs is written to.
@@ -42,22 +57,83 @@ pub struct ExecutorSettings {
 }
 
 impl ExecutorSettings {
-    pub const KEYS: &[&str] =
-        &["kind", "partition", "account", "qos", "arguments", "cache", "output", "program", "environment", "max_lanes"];
+    pub const KEYS: &[&str] = &[
+        "kind",
+        "partition",
+        "account",
+        "qos",
+        "arguments",
+        "context",
+        "namespace",
+        "image",
+        "service_account",
+        "secret",
+        "pod_patch",
+        "cache",
+        "output",
+        "program",
+        "environment",
+        "max_lanes",
+    ];
+
+    /// What `lanekeeper work` is given as `--cache`. In a container the home directory may not exist.
+    pub fn node_cache(&self) -> Option<&Path> {
+        let default = (self.kind == ExecutorKind::Kubernetes).then_some(Path::new("/var/cache/lanekeeper"));
+        self.cache.as_deref().or(default)
+    }
 
     /// Every fault that the types do not exclude: the key that has it, and what is wrong with its value.
     pub fn faults(&self) -> Vec<(&'static str, String)> {
-        let texts = [("partition", &self.partition), ("account", &self.account), ("qos", &self.qos)];
-        let texts = texts.into_iter().chain([("program", &self.program)]);
-        let texts = texts.filter_map(|(key, text)| Some((key, word_fault(text.as_deref()?)?)));
+        let texts = self.texts().into_iter().filter_map(|(key, text)| Some((key, word_fault(text?)?)));
         let paths = [("cache", &self.cache), ("output", &self.output)];
         let relative = paths.into_iter().filter(|(_, path)| path.as_ref().is_some_and(|path| !path.is_absolute()));
         let relative =
             relative.map(|(key, _)| (key, "it is a directory on the node, so write an absolute path".into()));
         let variables = self.environment.iter().filter_map(|(name, value)| variable_fault(name, value));
-        texts.chain(relative).chain(variables.map(|fault| ("environment", fault))).collect()
+        let variables = variables.map(|fault| ("environment", fault));
+        texts.chain(relative).chain(variables).chain(self.kind_faults()).collect()
+    }
+
+    fn texts(&self) -> [(&'static str, Option<&str>); 9] {
+        [
+            ("partition", &self.partition),
+            ("account", &self.account),
+            ("qos", &self.qos),
+            ("context", &self.context),
+            ("namespace", &self.namespace),
+            ("image", &self.image),
+            ("service_account", &self.service_account),
+            ("secret", &self.secret),
+            ("program", &self.program),
+        ]
+        .map(|(key, text)| (key, text.as_deref()))
+    }
+
+    /// Keys of the other kind, and those that this kind needs.
+    fn kind_faults(&self) -> Vec<(&'static str, String)> {
+        let is_set = |key: &&'static str| match *key {
+            "arguments" => !self.arguments.is_empty(),
+            "pod_patch" => !self.pod_patch.is_empty(),
+            "output" => self.output.is_some(),
+            key => self.texts().iter().any(|(name, text)| *name == key && text.is_some()),
+        };
+        let (kind, others) = match self.kind {
+            ExecutorKind::Slurm => ("kubernetes", KUBERNETES_KEYS),
+            ExecutorKind::Kubernetes => ("slurm", SLURM_KEYS),
+        };
+        let foreign = others.iter().copied().filter(is_set);
+        let foreign = foreign.map(|key| (key, format!("only executors of kind `{kind}` have it")));
+        let lacks_image = self.kind == ExecutorKind::Kubernetes && self.image.is_none();
+        let image = lacks_image.then(|| {
+            ("image", "it is missing; write `image = \"REGISTRY/NAME:TAG\"`, an image with Lanekeeper and git".into())
+        });
+        foreign.chain(image).collect()
     }
 }
+
+const SLURM_KEYS: &[&str] = &["partition", "account", "qos", "arguments", "output"];
+
+const KUBERNETES_KEYS: &[&str] = &["context", "namespace", "image", "service_account", "secret", "pod_patch"];
 
 fn word_fault(text: &str) -> Option<String> {
     let is_odd =

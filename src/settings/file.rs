@@ -169,7 +169,8 @@ impl Reader<'_> {
 
     fn executor(&mut self, text: String, name: &SpannedKey<'_>, description: &SpannedValue<'_>) {
         let Some(entries) = description.get_ref().as_table() else {
-            let message = format!("write `[executors.{text}]` and `kind = \"slurm\"` below it");
+            let message =
+                format!("write `[executors.{text}]` and `kind = \"slurm\"` or `kind = \"kubernetes\"` below it");
             return self.error(description.span(), message);
         };
         let (known, unknown): (DeTable<'_>, DeTable<'_>) =
@@ -178,7 +179,8 @@ impl Reader<'_> {
             self.unknown(key, ExecutorSettings::KEYS.iter().copied());
         }
         if entries.get("kind").is_none() {
-            let message = format!("the executor `{text}` has no `kind`; write `kind = \"slurm\"`");
+            let message =
+                format!("the executor `{text}` has no `kind`; write `kind = \"slurm\"` or `kind = \"kubernetes\"`");
             return self.error(name.span(), message);
         }
         let value = ValueDeserializer::from(Spanned::new(description.span(), DeValue::Table(known)));

@@ -305,7 +305,10 @@ fn a_fault_of_an_executor_is_named_with_its_place() {
         ("executors = 3", "1:13: `executors` holds tables"),
         ("[executors]\nx = 3", "2:5: write `[executors.x]`"),
         ("[executors.x]", "1:12: the executor `x` has no `kind`"),
-        ("[executors.x]\nkind = 'slrum'", "2:8: the executor `x`: unknown variant `slrum`, expected `slurm`"),
+        (
+            "[executors.x]\nkind = 'slrum'",
+            "2:8: the executor `x`: unknown variant `slrum`, expected `slurm` or `kubernetes`",
+        ),
         ("[executors.x]\nkind = 'slurm'\npartitoin = 'a'", "3:1: unknown key `partitoin` (did you mean `partition`?)"),
         ("[executors.x]\nkind = 'slurm'\nqos = '-x'", "3:7: the `qos` of the executor `x`: \"-x\" is not a name"),
         ("[executors.x]\nkind = 'slurm'\nmax_lanes = 0", "3:13: the executor `x`: invalid value: integer `0`"),
@@ -314,6 +317,16 @@ fn a_fault_of_an_executor_is_named_with_its_place() {
         (
             "[executors.x]\nkind = 'slurm'\nenvironment = { A_KEY = 'k' }",
             "3:15: the `environment` of the executor `x`: A_KEY looks like a secret; write `A_KEY = \"$A_KEY\"`",
+        ),
+        ("[executors.x]\nkind = 'kubernetes'", "1:12: the `image` of the executor `x`: it is missing; write `image = "),
+        ("[executors.x]\nkind = 'kubernetes'\nimage = ''", "3:9: the `image` of the executor `x`: \"\" is not a name"),
+        (
+            "[executors.x]\nkind = 'kubernetes'\nimage = 'i'\nqos = 'high'",
+            "4:7: the `qos` of the executor `x`: only executors of kind `slurm` have it",
+        ),
+        (
+            "[executors.x]\nkind = 'slurm'\npod_patch.spec.hostNetwork = true",
+            "3:1: the `pod_patch` of the executor `x`: only executors of kind `kubernetes` have it",
         ),
         ("[executors.local]\nkind = 'slurm'", "1:12: `local` is no executor's name: it stands for this machine"),
         ("exchange = 'https://me:pw@host/r.git'", "1:12: `exchange` is a string: it has a password in it"),

@@ -214,3 +214,35 @@ fn an_executor_that_is_unknown_and_a_secret_that_is_not_set_are_bad_usage() {
     env.write("repo/lanekeeper.toml", "[executors.main]\nkind = 'slurm'\n");
     assert!(doctor(&env, &[]).exits(2).stderr.contains("no exchange is set"));
 }
+
+/// What `doctor` prints for an executor of Kubernetes, where no cluster is known.
+fn without_cluster(code: i32) -> String {
+    let env = slurm(this());
+    env.write(
+        "repo/lanekeeper.toml",
+        "exchange = '../exchange.git'\n[executors.pods]\nkind = 'kubernetes'\nimage = 'i'\n",
+    );
+    let ended = env.lanekeeper_with(&["doctor", "--executor", "pods"], |command| {
+        command.env("KUBECONFIG", "/nonsuch").env_remove("KUBERNETES_SERVICE_HOST")
+    });
+    let said = ended.exits(code);
+    assert_nothing_is_left(&env);
+    format!("{}{}", said.stdout, said.stderr)
+}
+
+#[cfg(not(feature = "kubernetes"))]
+#[test]
+fn a_program_without_kubernetes_says_how_to_get_one_that_has_it() {
+    let said = without_cluster(2);
+    assert!(said.contains("this Lanekeeper was built without Kubernetes"), "{said}");
+    assert!(said.contains("cargo build --release --features kubernetes"), "{said}");
+}
+
+#[cfg(feature = "kubernetes")]
+#[test]
+fn without_a_kubeconfig_it_says_where_it_was_looked_for() {
+    let said = without_cluster(3);
+    assert!(said.contains("api         failed"), "{said}");
+    assert!(said.contains("check the kubeconfig (KUBECONFIG, else ~/.kube/config)"), "{said}");
+    assert!(said.contains("job         skipped"), "{said}");
+}

@@ -2,7 +2,6 @@
 
 mod report;
 
-use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -11,10 +10,9 @@ use report::{Line, Outcome};
 use crate::cli::runs::did_you_mean;
 use crate::cli::signals::Signals;
 use crate::cli::{CliError, Context, ExitStatus, Hint, RepositoryContext, Result, args, now};
-use crate::cluster::{self, Check, Cluster, Ending, Order, OrderName, Sighting};
-use crate::fs::{atomic, regular_file};
+use crate::cluster::{self, Cancel, Check, Cluster, ClusterError, Ending, Order, OrderName, Sighting};
 use crate::git::Remote;
-use crate::model::text::{last_lines, shell_line};
+use crate::model::text::last_lines;
 use crate::model::time::{exact, short};
 use crate::model::{CommitId, ExecutorSettings};
 use crate::settings::{Layer, Origin, Setting, value};
@@ -34,9 +32,10 @@ pub(super) fn run(context: &Context, arguments: &args::Doctor, name: &str) -> Re
     let remote = Remote::named_or_at(&within.repository, &exchange)?;
     let address = context.path_or_address(&remote.url().unwrap_or_else(|_| exchange.clone()));
     let probe = Probe::new(&within.repository, &remote);
+    let cluster = cluster::open(settings, variables(context, name, settings)?);
     let preflight = Preflight {
         settings,
-        cluster: cluster::open(settings, variables(context, name, settings)?),
+        cluster: cluster.map_err(|error| ExitStatus::Usage.error(error.to_string()).hint(error.remedy()))?,
         order: OrderName::of(&[&address, probe.reference()]),
         address,
         probe,
@@ -111,7 +110,7 @@ impl Preflight<'_> {
         let checks = self.cluster.check(&self.order("0".repeat(40).as_str()));
         let line = |check: Check| match check.outcome {
             Ok(seen) => Line::new(check.name, Outcome::Ok, seen),
-            Err(error) => Line::new(check.name, Outcome::Failed, error.to_string()).remedy(error.remedy()),
+            Err(error) => refused(check.name, &error),
         };
         checks.into_iter().map(line).collect()
     }
@@ -141,7 +140,11 @@ impl Preflight<'_> {
 
     fn order(&self, offer: &str) -> Order {
         let command = [self.program(), "work", &self.address, self.probe.reference(), offer].map(str::to_owned);
-        let cache = self.settings.cache.iter().flat_map(|cache| ["--cache".to_owned(), cache.display().to_string()]);
+        let cache = self
+            .settings
+            .node_cache()
+            .into_iter()
+            .flat_map(|cache| ["--cache".to_owned(), cache.display().to_string()]);
         Order {
             name: self.order.clone(),
             comment: "lanekeeper doctor".to_owned(),
@@ -160,36 +163,52 @@ impl Preflight<'_> {
         let submitted = self.cluster.submit(&[self.order(offer.as_str())]).remove(0);
         match submitted {
             Ok(_) => self.follow(&offer),
-            Err(error) => Ok(vec![Line::new("job", Outcome::Failed, error.to_string()).remedy(error.remedy())]),
+            Err(error) => Ok(vec![refused("job", &error)]),
         }
     }
 
     /// Waits for the answer. What an engine says of a job counts only where git has no answer.
     fn follow(&self, offer: &CommitId) -> Result<Vec<Line>> {
-        let (began, mut last, mut node) = (Instant::now(), "it is unknown to the engine".to_owned(), None);
+        let (began, mut last) = (Instant::now(), Ok(None));
         loop {
             let jobs = self.cluster.survey(std::slice::from_ref(&self.order));
             // Looked at after the engine: a job that is over has answered before.
             if let Ok(Some(answer)) = self.probe.answered(offer) {
                 return Ok(self.answered(&answer, began.elapsed()));
             }
-            match jobs.map(|mut jobs| jobs.remove(&self.order).map(|job| job.sighting)) {
-                Ok(Some(Sighting::Over(ending))) => return Ok(vec![self.not_answered(&ending, node.as_deref())]),
-                Ok(Some(Sighting::Waiting(reason))) => last = format!("it waits: {reason}"),
-                Ok(Some(Sighting::Running { node: on })) => {
-                    last = format!("it runs on {on}");
-                    node = Some(on);
-                }
-                Ok(None) => {}
-                Err(error) => last = error.to_string(),
+            let seen = jobs.map(|mut jobs| jobs.remove(&self.order).map(|job| job.sighting));
+            if let Ok(Some(Sighting::Over(ending))) = &seen {
+                let node = match &last {
+                    Ok(Some(Sighting::Running { node })) => Some(node.as_str()),
+                    _ => None,
+                };
+                return Ok(vec![self.not_answered(ending, node)]);
+            }
+            // An engine may forget a job, but not where it was.
+            if !matches!(seen, Ok(None)) {
+                last = seen;
             }
             if began.elapsed() >= self.wait {
-                let message = format!("the job did not answer within {}; {last}", exact(self.wait));
-                let remedy = "wait longer with --wait DURATION, or see why the engine does not start it: squeue --me";
-                return Ok(vec![Line::new("job", Outcome::Failed, message).remedy(remedy.into())]);
+                return Ok(vec![self.too_late(&last)]);
             }
             self.pause()?;
         }
+    }
+
+    fn too_late(&self, last: &Result<Option<Sighting>, ClusterError>) -> Line {
+        let (last, remedy) = match last {
+            Err(error) => (error.to_string(), error.remedy()),
+            Ok(sighting) => {
+                let said = match sighting {
+                    Some(Sighting::Waiting(reason)) => format!("it waits: {reason}"),
+                    Some(Sighting::Running { node }) => format!("it runs on {node}"),
+                    _ => "it is unknown to the engine".to_owned(),
+                };
+                (said, self.cluster.remedy(&self.order, sighting.as_ref()))
+            }
+        };
+        let message = format!("the job did not answer within {}; {last}", exact(self.wait));
+        Line::new("job", Outcome::Failed, message).remedy(format!("{remedy}; or wait longer with --wait DURATION"))
     }
 
     fn pause(&self) -> Result<()> {
@@ -216,9 +235,8 @@ impl Preflight<'_> {
     }
 
     fn not_answered(&self, ending: &Ending, node: Option<&str>) -> Line {
-        let file = self.cluster.output_file(&self.order);
-        let node = node.map_or_else(|| "its node".to_owned(), |node| format!("node {node}"));
-        let printed = output(&file);
+        let printed = self.cluster.output(&self.order, 0).ok().flatten();
+        let printed = printed.map(|bytes| last_lines(&String::from_utf8_lossy(&bytes), 5).join("; "));
         let output = match &printed {
             Some(said) if !said.is_empty() => format!("; it printed: {said}"),
             _ => String::new(),
@@ -232,12 +250,14 @@ impl Preflight<'_> {
             Ending::Exited(2) if output.contains("no ref of a run") => {
                 format!("install Lanekeeper {VERSION} on the nodes; `{program}` is older there")
             }
-            Ending::Exited(_) if printed.is_none() => format!("read what it printed: {} on {node}", file.display()),
+            Ending::Exited(_) if printed.is_none() => {
+                let node = node.map_or_else(|| "its node".to_owned(), |node| format!("node {node}"));
+                format!("read what it printed, on {node}: {}", self.cluster.by_hand(&self.order).output)
+            }
             Ending::Exited(_) => {
                 "fix what it names; the node needs git and access to the exchange without a prompt".into()
             }
-            Ending::NeverStarted(_) => format!("check that {} can be written on the nodes", file.display()),
-            _ => "repeat the command; ask the engine why: scontrol show job".to_owned(),
+            _ => self.cluster.remedy(&self.order, Some(&Sighting::Over(ending.clone()))),
         };
         Line::new("job", Outcome::Failed, format!("no answer: the job {ending}{output}")).remedy(remedy)
     }
@@ -248,19 +268,20 @@ impl Preflight<'_> {
             return self.probe.forget();
         }
         let withdrawn = self.probe.withdraw();
-        let jobs = self.cluster.survey(std::slice::from_ref(&self.order)).unwrap_or_default();
-        let alive = jobs.into_values().filter(|job| !matches!(job.sighting, Sighting::Over(_)));
-        let alive: Vec<_> = alive.map(|job| job.ticket).collect();
-        if !alive.is_empty() {
-            self.cluster.cancel(&alive).map_err(|error| {
-                let cancel = shell_line(["scancel".to_owned(), format!("--name={}", self.order)]);
-                ExitStatus::Blocked.error(format!("the job was not ended: {error}")).hint(cancel)
+        let names = std::slice::from_ref(&self.order);
+        for job in self.cluster.survey(names).unwrap_or_default().into_values() {
+            let how = match job.sighting {
+                Sighting::Over(_) => continue,
+                Sighting::Running { .. } => Cancel::Ask,
+                Sighting::Waiting(_) => Cancel::Kill,
+            };
+            self.cluster.cancel(&[job.ticket], how).map_err(|error| {
+                let end = self.cluster.by_hand(&self.order).end;
+                ExitStatus::Blocked.error(format!("the job was not ended: {error}")).hint(end)
             })?;
         }
-        let file = self.cluster.output_file(&self.order);
-        if file.exists() {
-            atomic::remove_durably(&file)?;
-        }
+        let forgotten = self.cluster.forget(names);
+        forgotten.map_err(|error| ExitStatus::Blocked.error(error.to_string()).hint(error.remedy()))?;
         withdrawn
     }
 }
@@ -269,13 +290,11 @@ fn skipped() -> Line {
     Line::new("job", Outcome::Skipped, "no job was submitted, because of what failed before".into())
 }
 
+fn refused(name: &'static str, error: &ClusterError) -> Line {
+    Line::new(name, Outcome::Failed, error.to_string()).remedy(error.remedy())
+}
+
 fn failed(name: &'static str, error: anyhow::Error) -> Line {
     let error = CliError::from(error);
     Line::new(name, Outcome::Failed, error.message).remedy(error.hints.join("; "))
-}
-
-/// The end of what a job printed; `None`: the file is not on this machine.
-fn output(file: &Path) -> Option<String> {
-    let bytes = regular_file::read(file).ok()?;
-    Some(last_lines(&String::from_utf8_lossy(&bytes), 5).join("; "))
 }
