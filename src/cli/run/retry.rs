@@ -156,9 +156,10 @@ fn keep_names(before: &[Lane], lanes: &mut [Lane]) {
         if old.agents.len() != names.len() {
             continue;
         }
-        for (old, new) in old.agents.iter().zip(&mut lane.agents) {
-            if new.name.as_str() == new.runner && !names.contains(&old.name) {
-                new.name.clone_from(&old.name);
+        let is_new = |name: &AgentName| old.agents.iter().all(|known| known.name != *name);
+        for (known, new) in old.agents.iter().zip(&mut lane.agents) {
+            if new.name.as_str() == new.runner && is_new(&new.name) && !names.contains(&known.name) {
+                new.name.clone_from(&known.name);
             }
         }
     }

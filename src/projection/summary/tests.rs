@@ -146,8 +146,17 @@ fn a_lane_that_was_approved_has_that_word_in_the_table() {
         approved: true,
         message: String::new(),
     };
-    let text = text(&story.finished(RunOutcome::Blocked, 3).then(answer), false);
-    assert!(text.contains("SL-API     approved ") && !text.contains("stopped"), "{text}");
+    let mut story = story.finished(RunOutcome::Blocked, 3).then(answer);
+    let told = text(&story, false);
+    assert!(told.contains("SL-API     approved ") && !told.contains("stopped"), "{told}");
+    // A resume of another lane changes nothing of that.
+    story = story.resumed();
+    let Some(Event::RunResumed { lanes, .. }) = story.records.last_mut().map(|record| &mut record.event) else {
+        panic!("the resume is the last record");
+    };
+    *lanes = vec![lane("SL-WEB")];
+    let told = text(&story.finished(RunOutcome::Blocked, 3), false);
+    assert!(told.contains("SL-API     approved "), "{told}");
 }
 
 #[test]
