@@ -38,6 +38,23 @@ pub struct Record {
     pub seq: u64,
     pub at: Timestamp,
     pub event: Event,
+    /// Its number in the log that it was copied from: a lane on a cluster has a log of its own.
+    pub origin: Option<u64>,
+}
+
+/// An event on its way into the run log.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Incoming {
+    /// What happened.
+    pub event: Event,
+    /// As in [`Record`].
+    pub origin: Option<u64>,
+}
+
+impl From<Event> for Incoming {
+    fn from(event: Event) -> Self {
+        Self { event, origin: None }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -299,6 +316,50 @@ pub enum Event {
         head: CommitId,
         /// Since the newest state of the integration branch that the lane holds.
         changes: ChangeSize,
+    },
+    /// The lane is to work on a cluster from now on.
+    LaneOffered {
+        lane: LaneId,
+        /// Which placement of the lane this is; counts from 1.
+        number: u32,
+        /// The executor's name.
+        executor: String,
+    },
+    /// A job was submitted for it.
+    LanePlaced {
+        lane: LaneId,
+        /// Which placement.
+        number: u32,
+        /// The state of the lane's own run that the job may claim.
+        offer: CommitId,
+        /// The engine's own name of the job.
+        ticket: String,
+    },
+    /// The job began to work on it.
+    LaneClaimed {
+        lane: LaneId,
+        /// The machine.
+        host: String,
+        /// Its worktrees were opened there; else its work was resumed in those that it had.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        moved: bool,
+    },
+    /// Its agents are done, its gates passed; the run that placed it takes it from here.
+    LaneReturned {
+        lane: LaneId,
+        /// Its branch's head.
+        head: CommitId,
+    },
+    /// No job has it any more.
+    PlacementEnded {
+        lane: LaneId,
+        /// Which placement.
+        number: u32,
+        /// How the lane's own run ended; `None`: it was cut off, and goes on from its last pushed state.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        outcome: Option<RunOutcome>,
+        /// What became of the job.
+        reason: String,
     },
     /// What the lane no longer needs is gone.
     LaneCleaned {

@@ -19,6 +19,7 @@ pub mod fs;
 pub mod git;
 #[allow(missing_docs, reason = "names that say it all; only tests use the library from outside")]
 pub mod model;
+mod placement;
 pub mod plan;
 pub mod process;
 pub mod progress;

@@ -14,6 +14,7 @@ mod diagnostics;
 mod diff;
 mod doctor;
 mod error;
+mod executors;
 mod hook;
 mod init;
 mod last_said;

@@ -111,6 +111,7 @@ impl<'a> RepositoryContext<'a> {
             redactor: redactor(&self.settings, plan),
             snapshots: self.settings.snapshot_rules().map_err(|error| ExitStatus::Usage.error(error.to_string()))?,
             forge: None,
+            elsewhere: None,
             pull_request_text: pull_request,
             planning_files,
             clock: RunClock::set(now(), None),

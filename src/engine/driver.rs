@@ -14,9 +14,10 @@ use tokio::time::sleep;
 
 use super::run_loop::{Log, RunLoop, RunLoopError, Step};
 use super::signals::Signals;
-use crate::event::{Event, Record};
+use crate::event::{Event, Incoming, Record};
 use crate::executor::Executor;
 use crate::executor::crash::{CrashPoint, crash_point};
+use crate::executor::elsewhere::Answer;
 use crate::executor::timed::sync_log;
 use crate::model::Timestamp;
 use crate::schedule::{Action, Finish, RunState};
@@ -46,8 +47,8 @@ pub enum DriverError {
 impl Log for Journal {
     type Error = LogError;
 
-    fn append(&mut self, at: Timestamp, event: &Event) -> Result<Record, LogError> {
-        Journal::append(self, at, event)
+    fn append(&mut self, at: Timestamp, incoming: &Incoming) -> Result<Record, LogError> {
+        Journal::append_copy(self, at, &incoming.event, incoming.origin)
     }
 
     fn sync(&mut self) -> Result<(), LogError> {
@@ -56,7 +57,7 @@ impl Log for Journal {
 }
 
 enum Message {
-    Said(Box<Event>),
+    Said(Vec<Incoming>),
     Done(Action, Vec<Event>),
     /// What the task did is unknown; a resume finds out. Without this message the run would wait for it for ever.
     Panicked(DriverError),
@@ -102,6 +103,7 @@ struct Driver {
 
 impl Driver {
     async fn run(&mut self, first: Vec<Event>, watch: &mut dyn FnMut(Sight<'_>)) -> Result<Finish, DriverError> {
+        let first = first.into_iter().map(Incoming::from).collect();
         let mut step = self.absorb(first, Vec::new())?;
         loop {
             watch(Sight::Records(&step.records));
@@ -119,7 +121,7 @@ impl Driver {
         }
     }
 
-    fn absorb(&mut self, events: Vec<Event>, finished: Vec<Action>) -> Result<Step, DriverError> {
+    fn absorb(&mut self, events: Vec<Incoming>, finished: Vec<Action>) -> Result<Step, DriverError> {
         let _span = tracing::debug_span!(target: TARGET, "absorb", events = events.len()).entered();
         let now = self.now();
         Ok(self.run_loop.absorb(events, finished, now)?)
@@ -128,10 +130,15 @@ impl Driver {
     fn start(&mut self, step: &mut Step) {
         self.wake_at = step.wake_at;
         for action in step.actions.drain(..) {
+            let errand = self.executor.errand(&action, self.run_loop.state());
+            if let Some((errand, elsewhere)) = errand.zip(self.executor.elsewhere.as_ref()) {
+                elsewhere.take(errand, answer(self.sender.clone(), action));
+                continue;
+            }
             let task = self.executor.prepare(&action, self.run_loop.state());
             let (sender, executor) = (self.sender.clone(), self.executor.clone());
             tokio::task::spawn_blocking(move || {
-                let tell = |event| drop(sender.send(Message::Said(Box::new(event))));
+                let tell = |event: Event| drop(sender.send(Message::Said(vec![event.into()])));
                 let carried_out = catch_unwind(AssertUnwindSafe(|| {
                     crash_point(CrashPoint::before(&action));
                     let events = executor.timed(&action, task, &tell);
@@ -146,20 +153,20 @@ impl Driver {
         }
     }
 
-    async fn wait(&mut self, watch: &mut dyn FnMut(Sight<'_>)) -> (Vec<Event>, Vec<Action>) {
+    async fn wait(&mut self, watch: &mut dyn FnMut(Sight<'_>)) -> (Vec<Incoming>, Vec<Action>) {
         let (mut events, mut finished) = (Vec::new(), Vec::new());
         loop {
             let alarm = self.wake_at.map_or(TICK, |moment| moment.since(self.now()).min(TICK));
             tokio::select! {
                 biased;
-                stop = self.signals.next() => events.push(stop),
+                stop = self.signals.next() => events.push(stop.into()),
                 message = self.inbox.recv() => self.take(message, &mut events, &mut finished),
                 () = sleep(alarm) => {}
             }
             while let Ok(message) = self.inbox.try_recv() {
                 self.take(Some(message), &mut events, &mut finished);
             }
-            events.extend(self.requests());
+            events.extend(self.requests().into_iter().map(Incoming::from));
             watch(Sight::Tick(self.now()));
             let woken = self.wake_at.is_some_and(|moment| moment <= self.now());
             if woken || !events.is_empty() || !finished.is_empty() || self.panicked.is_some() {
@@ -168,11 +175,11 @@ impl Driver {
         }
     }
 
-    fn take(&mut self, message: Option<Message>, events: &mut Vec<Event>, finished: &mut Vec<Action>) {
+    fn take(&mut self, message: Option<Message>, events: &mut Vec<Incoming>, finished: &mut Vec<Action>) {
         match message {
-            Some(Message::Said(event)) => events.push(*event),
+            Some(Message::Said(event)) => events.extend(event),
             Some(Message::Done(action, answers)) => {
-                events.extend(answers);
+                events.extend(answers.into_iter().map(Incoming::from));
                 finished.push(action);
             }
             Some(Message::Panicked(error)) => self.panicked = Some(error),
@@ -199,6 +206,17 @@ impl Driver {
     fn now(&self) -> Timestamp {
         self.executor.clock.now()
     }
+}
+
+/// Hands what becomes known of an errand to the inbox.
+fn answer(sender: UnboundedSender<Message>, action: Action) -> Answer {
+    Box::new(move |events, is_over| {
+        // The run may be over.
+        let _ = sender.send(Message::Said(events));
+        if is_over {
+            let _ = sender.send(Message::Done(action.clone(), Vec::new()));
+        }
+    })
 }
 
 fn panicked(action: &Action, panic: &(dyn Any + Send)) -> DriverError {

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use crate::event::{Event, Record};
+use crate::event::{Event, Incoming, Record};
 use crate::model::Timestamp;
 use crate::schedule::{Action, Fault, RunState, decide};
 
@@ -18,7 +18,7 @@ pub trait Log {
     ///
     /// # Errors
     /// When the log cannot take it.
-    fn append(&mut self, at: Timestamp, event: &Event) -> Result<Record, Self::Error>;
+    fn append(&mut self, at: Timestamp, incoming: &Incoming) -> Result<Record, Self::Error>;
 
     /// Makes everything that was appended durable.
     ///
@@ -100,7 +100,7 @@ impl<L: Log> RunLoop<L> {
     /// [`RunLoopError`]; nothing was acted upon, and the run loop must not be used any more.
     pub fn absorb(
         &mut self,
-        events: impl IntoIterator<Item = Event>,
+        events: impl IntoIterator<Item = impl Into<Incoming>>,
         finished: impl IntoIterator<Item = Action>,
         now: Timestamp,
     ) -> Result<Step, RunLoopError<L::Error>> {
@@ -109,7 +109,7 @@ impl<L: Log> RunLoop<L> {
         }
         let mut step = Step::default();
         for event in events {
-            self.append(&mut step, now, event)?;
+            self.append(&mut step, now, event.into())?;
         }
         let mut decisions = decide(&self.state, now);
         for round in 0.. {
@@ -120,12 +120,12 @@ impl<L: Log> RunLoop<L> {
                 return Err(RunLoopError::Unsettled);
             }
             for event in std::mem::take(&mut decisions.events) {
-                self.append(&mut step, now, event)?;
+                self.append(&mut step, now, event.into())?;
             }
             decisions = decide(&self.state, now);
         }
         if let Some(finish) = decisions.finish.filter(|_| self.is_idle() && !self.is_awaiting()) {
-            self.append(&mut step, now, Event::RunFinished { outcome: finish.outcome, code: finish.code })?;
+            self.append(&mut step, now, Event::RunFinished { outcome: finish.outcome, code: finish.code }.into())?;
         }
         if !step.records.is_empty() {
             self.log.sync().map_err(RunLoopError::Log)?;
@@ -140,8 +140,8 @@ impl<L: Log> RunLoop<L> {
         self.awaits_answers && self.state.stop().is_none() && self.state.asks_user()
     }
 
-    fn append(&mut self, step: &mut Step, now: Timestamp, event: Event) -> Result<(), RunLoopError<L::Error>> {
-        let record = self.log.append(now, &event).map_err(RunLoopError::Log)?;
+    fn append(&mut self, step: &mut Step, now: Timestamp, incoming: Incoming) -> Result<(), RunLoopError<L::Error>> {
+        let record = self.log.append(now, &incoming).map_err(RunLoopError::Log)?;
         self.state.apply(&record)?;
         step.records.push(record);
         Ok(())

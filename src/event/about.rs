@@ -53,6 +53,11 @@ impl Event {
             | Self::PullRequestOpened { lane, .. }
             | Self::ForgeUnavailable { lane, .. }
             | Self::LaneCleaned { lane, .. }
+            | Self::LaneOffered { lane, .. }
+            | Self::LanePlaced { lane, .. }
+            | Self::LaneClaimed { lane, .. }
+            | Self::LaneReturned { lane, .. }
+            | Self::PlacementEnded { lane, .. }
             | Self::LaneFailed { lane, .. }
             | Self::LaneBlocked { lane, .. }
             | Self::LaneSkipped { lane, .. }

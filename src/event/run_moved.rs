@@ -118,7 +118,8 @@ mod tests {
             opened(4, "/mnt/repo.lanes/slots/04"),
         ];
         let at = Timestamp::from_unix_millis(0);
-        let mut records: Vec<Record> = (1..).zip(events).map(|(seq, event)| Record { seq, at, event }).collect();
+        let mut records: Vec<Record> =
+            (1..).zip(events).map(|(seq, event)| Record { seq, at, event, origin: None }).collect();
         relocate(&mut records);
         assert_eq!(path_of(&records[0]), (1, "/mnt/repo.lanes/slots/01"));
         assert_eq!(path_of(&records[1]), (7, "/mnt/repo.lanes/slots/07"));

@@ -105,6 +105,9 @@ pub struct RunOptions {
     /// Whether Lanekeeper writes GSD's `ROADMAP.md` and `STATE.md` when it merges a lane.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub gsd_tracking: bool,
+    /// The run that placed this one, which has one lane of it, on a cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placed_by: Option<RunId>,
     /// How the plan is written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan_format: Option<PlanFormat>,

@@ -13,9 +13,10 @@ impl Event {
             Self::SnapshotFailed { error, .. } | Self::SnapshotDamaged { error, .. } => change(error),
             Self::WorktreeMadeAhead { error, .. } => change(error),
             Self::ForgeUnavailable { outage, .. } => change(&mut outage.line),
-            Self::LaneBlocked { reason, .. } | Self::LaneSkipped { reason, .. } | Self::PhaseBlocked { reason } => {
-                change(reason)
-            }
+            Self::PlacementEnded { reason, .. }
+            | Self::LaneBlocked { reason, .. }
+            | Self::LaneSkipped { reason, .. }
+            | Self::PhaseBlocked { reason } => change(reason),
             Self::CheckpointReached { checkpoint, .. } | Self::RetryPlanned { checkpoint, .. } => {
                 in_checkpoint(checkpoint, change);
             }
@@ -45,6 +46,10 @@ impl Event {
             | Self::JobStarted { .. }
             | Self::WorkCommitted { .. }
             | Self::ChangesMeasured { .. }
+            | Self::LaneOffered { .. }
+            | Self::LanePlaced { .. }
+            | Self::LaneClaimed { .. }
+            | Self::LaneReturned { .. }
             | Self::SnapshotTaken { .. }
             | Self::BranchMoved { .. }
             | Self::AgentMerged { .. }

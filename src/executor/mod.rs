@@ -10,6 +10,7 @@ mod brief;
 mod changes;
 mod clock;
 pub mod crash;
+pub(crate) mod elsewhere;
 mod gate;
 mod intact;
 mod job;
@@ -69,6 +70,8 @@ pub(crate) struct Executor {
     pub redactor: Redactor,
     pub snapshots: SnapshotRules,
     pub forge: Option<Forge>,
+    /// Where lanes work that do not work here; `None`: all lanes work here.
+    pub elsewhere: Option<Arc<dyn elsewhere::Elsewhere>>,
     /// The title and the text of a lane's pull request, after the run's records and the pull requests before it.
     pub pull_request_text: PullRequestText,
     /// What the files of the project's plans hold once one of them is done.
@@ -147,6 +150,11 @@ impl Executor {
             Action::PushBranch(lane) => self.push_branch(lane, state),
             Action::OpenPullRequest(lane) => self.open_pull_request(lane, state),
             Action::CleanLane(lane) => self.clean_lane(lane, state),
+            // Only without an executor: the engine gives them to it.
+            Action::PlaceLane(_) | Action::FollowLane(_) | Action::StopPlacement { .. } => {
+                let reason = "the lane works on a cluster, and no exchange is set; set `exchange`, then resume";
+                Err(ExecutorError::Precondition(reason.to_owned()))
+            }
             Action::BisectMerges(lane) => self.bisect(lane, state),
             Action::CheckMustHaves(lane) => self.check_must_haves(lane, state),
             Action::MeasureChanges(lane) => self.measure_changes(lane, state),
@@ -263,6 +271,9 @@ fn subject(action: &Action, plan: &Plan) -> (Option<LaneId>, Option<AgentName>) 
         | Action::PublishMerge(lane)
         | Action::PushBranch(lane)
         | Action::OpenPullRequest(lane)
+        | Action::PlaceLane(lane)
+        | Action::FollowLane(lane)
+        | Action::StopPlacement { lane, .. }
         | Action::CleanLane(lane) => (of_lane(lane), None),
         Action::BisectMerges(lane) => (lane.and_then(of_lane), None),
         Action::OpenFinal | Action::EmptyPool => (None, None),

@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::redact::looks_secret;
+use super::time::optional_millis;
 use super::word::word_enum;
 
 word_enum! {
@@ -54,6 +56,41 @@ pub struct ExecutorSettings {
     pub environment: BTreeMap<String, String>,
     /// How many lanes may be on it at once.
     pub max_lanes: Option<NonZeroU32>,
+}
+
+/// What a lane's job asks for; `None`: the default, which [`Resources::cpus`] and the others say.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Resources {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<NonZeroU32>,
+    /// In MiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_mib: Option<NonZeroU32>,
+    /// How long the job may take.
+    #[serde(with = "optional_millis", skip_serializing_if = "Option::is_none")]
+    pub time: Option<Duration>,
+}
+
+impl Resources {
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// 1 unless the plan says otherwise.
+    pub fn cpus(&self) -> u32 {
+        self.cpus.map_or(1, NonZeroU32::get)
+    }
+
+    /// 2 GiB unless the plan says otherwise.
+    pub fn memory_mib(&self) -> u32 {
+        self.memory_mib.map_or(2048, NonZeroU32::get)
+    }
+
+    /// Whole minutes; 8 hours unless the plan says otherwise.
+    pub fn minutes(&self) -> u64 {
+        self.time.map_or(8 * 60, |time| time.as_secs().div_ceil(60).max(1))
+    }
 }
 
 impl ExecutorSettings {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::agent_options::AgentOptions;
 use super::command::CommandLine;
 use super::dag::{Cycle, Dag, LaneIndex};
+use super::executor::{ExecutorSettings, Resources};
 use super::id::{AgentName, LaneId, PhaseId, TaskId};
 use super::job::JobId;
 use super::merge_choice::{MergeChoice, MergeStyle};
@@ -60,6 +61,9 @@ pub struct PlanParts {
     /// What the plan's text holds and this plan leaves out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Skipped>,
+    /// The executors of its lanes, by name, as the settings described them when the plan was read.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub executors: BTreeMap<String, ExecutorSettings>,
     /// The runners of its agents, by name, as they were described when the plan was read.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub runners: BTreeMap<String, Runner>,
@@ -251,6 +255,12 @@ pub struct Lane {
     pub resume: RetryFrom,
     /// Which agents get a worktree of their own.
     pub agent_worktrees: AgentWorktrees,
+    /// The executor whose jobs work on it; `None`: this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub executor: Option<String>,
+    /// What its job asks the executor for.
+    #[serde(default, skip_serializing_if = "Resources::is_default")]
+    pub resources: Resources,
     /// Who works in the lane, in the order of the plan.
     pub agents: Vec<Agent>,
 }

@@ -50,6 +50,10 @@ pub struct Fallbacks<'a> {
     pub runner: Option<&'a str>,
     /// Whether that runner also takes the place of those that the plan names.
     pub runner_outranks_plan: bool,
+    /// The executor of lanes that name none.
+    pub executor: Option<&'a str>,
+    /// The executors that there are.
+    pub executors: &'a [&'a str],
     /// How often lanes are tried again.
     pub retries: Option<u32>,
 }

@@ -67,6 +67,13 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
             lasting(Tone::Warn, format!("the run was taken from {there} to {here}"))
         }
         Event::StopRequested { lane, reason, force } => stop_requested(lane.as_ref(), *reason, *force),
+        Event::LaneOffered { .. } => None,
+        Event::LanePlaced { lane, ticket, .. } => lasting(Tone::Plain, format!("{lane}: waits for job {ticket}")),
+        Event::LaneClaimed { moved: true, .. } => None,
+        Event::LaneClaimed { lane, host, .. } => lasting(Tone::Plain, format!("{lane}: works on {host}")),
+        Event::LaneReturned { .. } => None,
+        Event::PlacementEnded { outcome: Some(_), .. } => None,
+        Event::PlacementEnded { lane, reason, .. } => lasting(Tone::Warn, format!("{lane}: {reason}")),
         // What was found in its place is described in words.
         Event::WorktreeLost { .. } => None,
         Event::PersonAsked { lane, agent, task } => {

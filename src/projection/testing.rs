@@ -85,6 +85,7 @@ pub(crate) fn plan(lanes: &[(&str, &[&str], &[Approval])]) -> Plan {
         interfaces: Vec::new(),
         skipped: Vec::new(),
         runners: Default::default(),
+        executors: Default::default(),
         commit_message: None,
         replaced: Vec::new(),
         prompts: Default::default(),
@@ -134,6 +135,8 @@ fn plan_lane(id: &str, depends_on: Vec<LaneIndex>, approval: &[Approval]) -> Lan
         resume: RetryFrom::Continue,
         merge_style: None,
         agent_worktrees: AgentWorktrees::On,
+        executor: None,
+        resources: Default::default(),
         agents: vec![engineer],
     }
 }
@@ -153,7 +156,7 @@ impl Story {
 
     pub(crate) fn then(mut self, event: Event) -> Self {
         let seq = self.records.len() as u64 + 1;
-        self.records.push(Record { seq, at: at(self.seconds), event });
+        self.records.push(Record { seq, at: at(self.seconds), event, origin: None });
         self.seconds += 1;
         self
     }
@@ -326,6 +329,7 @@ pub(crate) fn started(lanes: &[&str]) -> Event {
             on_orphan: OnOrphan::Continue,
             timeout: None,
             next_phases: None,
+            placed_by: None,
             plan_format: None,
             budget: Budget::default(),
         },

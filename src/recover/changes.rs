@@ -218,7 +218,7 @@ fn is_at_rest(state: &RunState, lane: LaneIndex) -> bool {
         return false;
     }
     match lane_state.end() {
-        Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left | LaneEnd::Skipped) => false,
+        Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left | LaneEnd::Skipped | LaneEnd::Returned) => false,
         Some(LaneEnd::Failed(_) | LaneEnd::Blocked(_)) => lane_state.is_quiet(),
         None => lane_state.is_quiet() && (state.finished().is_some() || lane_state.is_parked(state.plan().lane(lane))),
     }

@@ -56,6 +56,17 @@ pub enum Action {
     /// Open a pull request for the lane's branch, or bring the one that there is up to date. Answer:
     /// `PullRequestOpened` or `ForgeUnavailable`.
     OpenPullRequest(LaneIndex),
+    /// Offer the lane to its executor, and have a job started for it. Answer: `LanePlaced`, or `LaneBlocked`.
+    PlaceLane(LaneIndex),
+    /// Copy what the lane's own log says, until its job is over. Answer: those events, then `PlacementEnded`.
+    FollowLane(LaneIndex),
+    /// Have the lane's job stopped. No answer but the end of the placement.
+    StopPlacement {
+        /// Which lane.
+        lane: LaneIndex,
+        /// Take the lane back at once.
+        force: bool,
+    },
     /// Remove what the lane no longer needs. Answer: `LaneCleaned`.
     CleanLane(LaneIndex),
     /// Find the merge that broke the lane's tests, or, without a lane, the final gate. Answer: `MergesBisected`.
@@ -99,6 +110,9 @@ action_words! {
     Action::PublishMerge(_) => "publish_merge",
     Action::PushBranch(_) => "push_branch",
     Action::OpenPullRequest(_) => "open_pull_request",
+    Action::PlaceLane(_) => "place_lane",
+    Action::FollowLane(_) => "follow_lane",
+    Action::StopPlacement { .. } => "stop_placement",
     Action::CleanLane(_) => "clean_lane",
     Action::BisectMerges(_) => "bisect_merges",
     Action::CheckMustHaves(_) => "check_must_haves",

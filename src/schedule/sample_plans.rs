@@ -51,6 +51,8 @@ pub(in crate::schedule) fn lane(id: &str, depends_on: &[u32], minutes: u64, uses
         resume: RetryFrom::Continue,
         merge_style: None,
         agent_worktrees: AgentWorktrees::On,
+        executor: None,
+        resources: Default::default(),
         agents: vec![agent],
     }
 }
@@ -72,6 +74,7 @@ pub(in crate::schedule) fn plan(lanes: Vec<Lane>, exclusions: &[(u32, u32)]) -> 
         interfaces: Vec::new(),
         skipped: Vec::new(),
         runners: std::collections::BTreeMap::new(),
+        executors: Default::default(),
         prompts: Default::default(),
         commit_message: None,
         replaced: Vec::new(),

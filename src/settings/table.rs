@@ -270,9 +270,13 @@ settings! {
     state_remote: Option<String> {
         Kind::Text, some(value::remote), flags ["--state-remote"], default "none" = |_| None
     }
+    /// The executor of lanes that name none.
+    executor: Option<String> {
+        Kind::Text, some(value::runner), flags ["--executor"], default "none, they are worked on here" = |_| None
+    }
     /// The git remote, by name or address, through which runs reach executors and return.
     exchange: Option<String> {
-        Kind::Text, some(value::exchange), default "that of `state_remote`" = |_| None
+        Kind::Text, some(value::exchange), flags ["--exchange"], default "that of `state_remote`" = |_| None
     }
     /// The CI service that a run tells of itself when it ends.
     ci: Ci {

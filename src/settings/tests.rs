@@ -138,6 +138,7 @@ fn plan() -> Plan {
         interfaces: Vec::new(),
         skipped: Vec::new(),
         runners: std::collections::BTreeMap::new(),
+        executors: Default::default(),
         commit_message: None,
         replaced: Vec::new(),
         prompts: std::collections::BTreeMap::new(),

@@ -7,6 +7,7 @@
 mod claim;
 mod error;
 mod follow;
+pub(crate) mod lane_run;
 mod manifest;
 mod pack;
 mod probe;
@@ -19,6 +20,7 @@ mod worktrees;
 
 use crate::git::{Remote, Repository, forget_reference};
 use crate::model::RunId;
+use crate::model::digest::sha256;
 use crate::store::RunDirectory;
 use error::Result;
 
@@ -49,14 +51,18 @@ pub fn run_of(reference: &str) -> Option<RunId> {
     RunId::new(reference.strip_prefix(STATES)?).ok()
 }
 
-fn state_reference(run: &RunId) -> String {
+/// The ref on a remote that holds the state of a run.
+pub(crate) fn state_reference(run: &RunId) -> String {
     format!("{STATES}{run}")
 }
 
 /// The ref that holds the state of a run as a remote had it when we last pushed or pulled: what the remote must still
 /// be at for us to overwrite it.
 fn seen_reference(remote: &Remote, run: &RunId) -> String {
-    format!("refs/lanekeeper/remotes/{}/{run}", remote.name())
+    let name = remote.name();
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    let place = if is_name { name.to_owned() } else { sha256(name)[..16].to_owned() };
+    format!("refs/lanekeeper/remotes/{place}/{run}")
 }
 
 fn outgoing_reference(run: &RunId) -> String {

@@ -12,10 +12,11 @@ use super::{Source, outgoing_reference, secrets};
 use crate::event::RunStarted;
 use crate::fs::regular_file;
 use crate::git::{Bundle, write_bundle};
+use crate::model::digest::sha256;
 use crate::model::{CommitId, LaneIndex, MergeMode, Plan, Redactor, Timestamp};
 use crate::schedule::{LaneState, RunState};
 use crate::store::run_files::{FileChanges, KnownFiles, RunFile};
-use crate::store::run_log::{DurableLog, DurableRead};
+use crate::store::run_log::{self, DurableLog, DurableRead};
 
 pub(super) const FILES: &str = "files/";
 
@@ -99,6 +100,33 @@ impl Packer {
         self.last = Some(LastPacked { commit: commit.clone(), redactor: contents.redactor, pieces: whole });
         Ok(Packed { commit, manifest, log: log.bytes })
     }
+}
+
+/// The commit of a run with this log and plan, whose other files are those of `before`.
+pub(super) fn pack_log(source: &Source, plan: &[u8], log: Vec<u8>, before: Option<&CommitId>) -> Result<CommitId> {
+    let added = run_log::parse(&source.directory.log(), &log)?;
+    let mut state = RunState::new(Arc::new(parse_plan(source, plan)?));
+    for record in &added {
+        let seq = record.seq;
+        state.apply(record).map_err(|fault| unreadable(source, format!("line {seq} of its log: {fault}")))?;
+    }
+    let last = added.last().map(|record| (record.seq, record.at));
+    let last = last.ok_or_else(|| unreadable(source, "its log holds no record".to_owned()))?;
+    let log = DurableRead { sha256: sha256(&log), bytes: log, continues: false, added };
+    let manifest = describe(source, &state, &log, last)?;
+    let mut files = vec![manifest.file().map_err(|error| unreadable(source, error.to_string()))?];
+    files.extend(pieces(&log.bytes, Pieces::default()).0);
+    files.push((format!("{FILES}plan.json"), plan.to_vec()));
+    let tree = before.map(|before| source.repository.tree_of(before)).transpose()?;
+    let bundle = Bundle {
+        tree: tree.as_deref(),
+        removed: &[],
+        files: &files,
+        commits: &parents(source, &manifest, &state)?,
+        message: &format!("Lanekeeper: run {} of phase {}, {} records", source.run, manifest.phase, manifest.records),
+        at: manifest.at,
+    };
+    Ok(write_bundle(&source.repository, &outgoing_reference(&source.run), &bundle)?)
 }
 
 impl ReplayedLog {

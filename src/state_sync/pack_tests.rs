@@ -55,6 +55,7 @@ fn started(base: &str) -> Event {
             on_orphan: OnOrphan::Continue,
             timeout: None,
             next_phases: None,
+            placed_by: None,
             plan_format: None,
             budget: Budget::default(),
         },

@@ -1,5 +1,6 @@
 //! Fetches the state that a remote has, and checks every byte of it before anything is created from it.
 
+use std::collections::HashSet;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
@@ -81,7 +82,16 @@ pub(super) fn fetch_into(
     let commit = repository.commit_at(incoming);
     forget_reference(repository, incoming)?;
     let missing = || GitError::NoCommitName { text: format!("{reference} leads to no commit") };
-    let commit = commit?.ok_or_else(missing)?;
+    state_at(repository, remote, run, commit?.ok_or_else(missing)?)
+}
+
+/// The state of a run that `commit` is, which is here.
+pub(super) fn state_at(
+    repository: &Repository,
+    remote: &Remote,
+    run: &RunId,
+    commit: CommitId,
+) -> Result<ReceivedState> {
     let entries = repository.entries(&commit)?;
     let manifest = entries.iter().find(|entry| entry.path == manifest::NAME && entry.kind == TreeEntryKind::File);
     let missing = || StateSyncError::damaged(remote.name(), run, &format!("it has no {}", manifest::NAME));
@@ -116,13 +126,26 @@ impl ReceivedState {
         StateSyncError::damaged(&self.remote, &self.manifest.run_id, reason)
     }
 
-    pub(super) fn log(&self, repository: &Repository) -> Result<Vec<u8>> {
+    pub fn log(&self, repository: &Repository) -> Result<Vec<u8>> {
         Ok(self.below(repository, LOG)?.into_iter().flat_map(|(_, piece)| piece).collect())
     }
 
     fn below(&self, repository: &Repository, root: &str) -> Result<Vec<RunFile>> {
         let files = self.entries.iter().filter_map(|entry| Some((entry.path.strip_prefix(root)?, &entry.object)));
         files.map(|(path, object)| Ok((path.to_owned(), repository.contents(object)?))).collect()
+    }
+
+    /// What it has of the lane's jobs and `known` has not, by their objects.
+    pub fn new_files(&self, repository: &Repository, known: &mut HashSet<String>) -> Result<Vec<RunFile>> {
+        let of_jobs = self.entries.iter().filter_map(|entry| Some((entry.path.strip_prefix(FILES)?, &entry.object)));
+        let of_jobs = of_jobs.filter(|(path, _)| path.starts_with("jobs/"));
+        let mut files = Vec::new();
+        for (path, object) in of_jobs {
+            if known.insert(format!("{path} {object}")) {
+                files.push((path.to_owned(), repository.contents(object)?));
+            }
+        }
+        Ok(files)
     }
 
     /// Nothing but plain files with plain names is ever written here.

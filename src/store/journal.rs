@@ -119,11 +119,19 @@ impl Journal {
     /// # Errors
     /// `LogError::Event`, after which the journal continues without the event, and `LogError::Poisoned`.
     pub fn append(&mut self, at: Timestamp, event: &Event) -> Result<Record, LogError> {
+        self.append_copy(at, event, None)
+    }
+
+    /// The same for an event that stands in another log under the number `origin`.
+    ///
+    /// # Errors
+    /// Those of [`Journal::append`].
+    pub fn append_copy(&mut self, at: Timestamp, event: &Event, origin: Option<u64>) -> Result<Record, LogError> {
         self.refuse_if_poisoned()?;
         let (seq, at) = (self.last.0 + 1, Timestamp::from_unix_millis(at.unix_millis()).max(self.last.1));
         let mut event = event.clone();
         event.change_texts(&mut |text| self.redactor.clean(text));
-        let record = Record { seq, at, event };
+        let record = Record { seq, at, event, origin };
         encode(&record, &self.run_id, &self.phase, &mut self.waiting).map_err(|source| LogError::Event {
             path: self.path.clone(),
             event: format!("{:?}", record.event).chars().take(80).collect(),

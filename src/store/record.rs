@@ -54,6 +54,8 @@ struct Columns<'a> {
     exit_code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     notes: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<u64>,
 }
 
 pub(super) struct Line {
@@ -143,11 +145,17 @@ struct Head {
     ts: Timestamp,
     run_id: RunId,
     phase: PhaseId,
+    #[serde(default)]
+    origin: Option<u64>,
 }
 
 impl Head {
     fn line(self, event: Event) -> Line {
-        Line { run_id: self.run_id, phase: self.phase, record: Record { seq: self.seq, at: self.ts, event } }
+        Line {
+            run_id: self.run_id,
+            phase: self.phase,
+            record: Record { seq: self.seq, at: self.ts, event, origin: self.origin },
+        }
     }
 }
 
@@ -165,6 +173,7 @@ fn columns<'a>(record: &'a Record, run_id: &'a RunId, phase: &'a PhaseId, word: 
         cmd: command(event),
         exit_code: exit_code(event),
         notes: notes(event),
+        origin: record.origin,
     }
 }
 

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::error::{Damage, LogError, cannot};
 pub use super::record::FORMAT;
-use super::record::{self, LineFault};
+use super::record::{self, EncodeError, LineFault, encode};
 use crate::event::{Event, Record, relocate};
 use crate::fs::handle::sync_contents;
 use crate::fs::regular_file::{Links, open_with};
@@ -140,6 +140,16 @@ fn durable_bytes(path: &Path) -> Result<Vec<u8>, LogError> {
     let read = file.read_to_end(&mut bytes).and_then(|_| sync_contents(&file));
     read.map_err(|source| cannot("read", path, source))?;
     Ok(bytes)
+}
+
+/// Lines for `records`, which continue the log of a run.
+///
+/// # Errors
+/// [`EncodeError`], for an event that cannot be written.
+pub(crate) fn lines(run: &RunId, phase: &PhaseId, records: &[Record]) -> Result<Vec<u8>, EncodeError> {
+    let mut lines = Vec::new();
+    records.iter().try_for_each(|record| encode(record, run, phase, &mut lines))?;
+    Ok(lines)
 }
 
 /// The records of a run log that came from elsewhere, of which every byte must be right.

@@ -70,6 +70,7 @@ pub(super) fn started() -> Event {
             on_orphan: OnOrphan::Continue,
             timeout: Some(Duration::from_secs(3600)),
             next_phases: None,
+            placed_by: None,
             plan_format: None,
             budget: Budget::default(),
         },
@@ -348,6 +349,11 @@ pub(super) fn every_event() -> Vec<Event> {
         Event::GitWorked { lane: Some(lane.clone()), took_ms: 120 },
         Event::WorktreeMadeAhead { at_hand: 3, error: String::new() },
         Event::PhaseBlocked { reason: "the integration branch is gone".into() },
+        Event::LaneOffered { lane: lane.clone(), number: 1, executor: "slurm".into() },
+        Event::LanePlaced { lane: lane.clone(), number: 1, offer: commit('e'), ticket: "17".into() },
+        Event::LaneClaimed { lane: lane.clone(), host: "n1".into(), moved: true },
+        Event::LaneReturned { lane: lane.clone(), head: commit('c') },
+        Event::PlacementEnded { lane: lane.clone(), number: 1, outcome: None, reason: "its job ended".into() },
         Event::PoolEmptied { kept: vec!["/repo.lanes/slots/01: still held".into()] },
         Event::ChangesMeasured {
             lane: lane.clone(),
@@ -373,7 +379,7 @@ pub(super) fn every_event() -> Vec<Event> {
 }
 
 pub(super) fn record(event: Event) -> Record {
-    Record { seq: 3, at: at(7), event }
+    Record { seq: 3, at: at(7), event, origin: None }
 }
 
 pub(super) fn line_of(record: &Record) -> Vec<u8> {

@@ -82,12 +82,26 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "executor" => {
             Some([&["model", "event", "schedule", "diagnose", "runner", "prompt", "fs", "timing"], DOORS].concat())
         }
+        "placement" => {
+            Some(vec!["model", "event", "schedule", "store", "git", "fs", "cluster", "state_sync", "executor"])
+        }
         "engine" => Some(vec!["model", "event", "schedule", "store", "git", "fs", "timing", "executor"]),
         "cli" => Some(
             [
                 PURE,
                 DOORS,
-                &["cluster", "state_sync", "recover", "executor", "engine", "progress", "timing", "time_limit", "fs"],
+                &[
+                    "cluster",
+                    "state_sync",
+                    "placement",
+                    "recover",
+                    "executor",
+                    "engine",
+                    "progress",
+                    "timing",
+                    "time_limit",
+                    "fs",
+                ],
             ]
             .concat(),
         ),

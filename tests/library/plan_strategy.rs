@@ -74,6 +74,7 @@ pub(crate) fn plan() -> impl Strategy<Value = Plan> {
                 interfaces,
                 skipped: Vec::new(),
                 runners: Default::default(),
+                executors: Default::default(),
                 commit_message,
                 replaced: Vec::new(),
                 prompts: Default::default(),
@@ -189,6 +190,8 @@ fn lane() -> impl Strategy<Value = Lane> {
                 merge_style,
                 resume,
                 agent_worktrees,
+                executor: None,
+                resources: Default::default(),
                 agents,
             }
         },

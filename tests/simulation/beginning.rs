@@ -44,6 +44,7 @@ pub fn run_started(plan: &Plan, base: &CommitId, max_parallel: u32) -> RunStarte
             on_orphan: OnOrphan::Continue,
             timeout: None,
             next_phases: None,
+            placed_by: None,
             plan_format: None,
             budget: Budget::default(),
         },

@@ -227,7 +227,7 @@ impl Simulation {
     fn write(&self, records: &mut Vec<Record>, events: impl IntoIterator<Item = Event>) {
         for event in events {
             let seq = records.last().map_or(0, |record| record.seq) + 1;
-            records.push(Record { seq, at: self.world.time(), event });
+            records.push(Record { seq, at: self.world.time(), event, origin: None });
         }
     }
 
@@ -345,7 +345,7 @@ fn forget_holds(state: &mut RunState, at: Timestamp) {
         if state.lane(lane).has_begun() && state.lane(lane).end().is_none() && !state.lane(lane).is_merged() {
             let lane = state.plan().lane(lane).id.clone();
             let event = Event::LaneBlocked { lane, reason: String::new() };
-            state.apply(&Record { seq: 0, at, event }).unwrap();
+            state.apply(&Record { seq: 0, at, event, origin: None }).unwrap();
         }
     }
 }

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use lanekeeper::engine::run_loop::{Log, RunLoop};
-use lanekeeper::event::{Event, Record};
+use lanekeeper::event::{Event, Incoming, Record};
 use lanekeeper::model::{JobId, Plan, Timestamp};
 use lanekeeper::schedule::RunState;
 
@@ -20,9 +20,9 @@ struct Forgetful(u64);
 impl Log for Forgetful {
     type Error = Infallible;
 
-    fn append(&mut self, at: Timestamp, event: &Event) -> Result<Record, Infallible> {
+    fn append(&mut self, at: Timestamp, incoming: &Incoming) -> Result<Record, Infallible> {
         self.0 += 1;
-        Ok(Record { seq: self.0, at, event: event.clone() })
+        Ok(Record { seq: self.0, at, event: incoming.event.clone(), origin: incoming.origin })
     }
 
     fn sync(&mut self) -> Result<(), Infallible> {

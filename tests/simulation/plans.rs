@@ -51,6 +51,7 @@ pub fn empty_plan() -> PlanParts {
         interfaces: Vec::new(),
         skipped: Vec::new(),
         runners: Default::default(),
+        executors: Default::default(),
         commit_message: None,
         replaced: Vec::new(),
         prompts: Default::default(),
@@ -77,6 +78,8 @@ pub fn plain_lane(index: u32, depends_on: Vec<LaneIndex>, tasks: u32) -> Lane {
         resume: RetryFrom::Continue,
         merge_style: None,
         agent_worktrees: AgentWorktrees::On,
+        executor: None,
+        resources: Default::default(),
         agents: vec![agent("a0", Round::Implementation, tasks)],
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use lanekeeper::engine::run_loop::{Log, RunLoop, Step};
-use lanekeeper::event::{Event, Record, RunOutcome, RunStarted};
+use lanekeeper::event::{Event, Incoming, Record, RunOutcome, RunStarted};
 use lanekeeper::model::{CommitId, Dollars, JobId, MergeMode, Timestamp, Transcript, Usage};
 use lanekeeper::schedule::{Action, LaneEnd, LaneState, RunState};
 
@@ -81,9 +81,10 @@ impl Memory {
 impl Log for Memory {
     type Error = std::convert::Infallible;
 
-    fn append(&mut self, at: Timestamp, event: &Event) -> Result<Record, Self::Error> {
+    fn append(&mut self, at: Timestamp, incoming: &Incoming) -> Result<Record, Self::Error> {
         self.next += 1;
-        let record = Record { seq: self.next, at, event: event_as_decided(event.clone(), self.bug) };
+        let event = event_as_decided(incoming.event.clone(), self.bug);
+        let record = Record { seq: self.next, at, event, origin: incoming.origin };
         self.waiting.extend(record_as_kept(record.clone(), self.bug));
         Ok(record_as_applied(record, self.bug))
     }

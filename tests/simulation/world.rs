@@ -277,6 +277,9 @@ impl World {
             Action::OpenFinal => vec![Event::FinalOpened { worktree: worktree("final", self.integration.clone()) }],
             Action::EmptyPool => vec![Event::PoolEmptied { kept: vec![] }],
             Action::RunJob(_) | Action::StopJob { .. } => unreachable!("jobs are started elsewhere"),
+            Action::PlaceLane(_) | Action::FollowLane(_) | Action::StopPlacement { .. } => {
+                unreachable!("no plan has an executor")
+            }
         }
     }
 

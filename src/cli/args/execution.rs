@@ -93,6 +93,9 @@ pub(crate) struct ExecutionArgs {
     /// The runner of every agent without its own command
     #[arg(long, value_name = "NAME", value_parser = value::runner, help_heading = HOW)]
     pub(crate) runner: Option<String>,
+    /// The executor of lanes that name none; `local` is this machine
+    #[arg(long, value_name = "NAME", value_parser = value::runner, help_heading = HOW, hide_short_help = true)]
+    pub(crate) executor: Option<String>,
     /// How often a failed attempt is repeated
     ///
     /// Default: each lane's own number.
@@ -190,6 +193,9 @@ pub(crate) struct ControlArgs {
     /// The git remote that the state is pushed to while the run is worked on [default: none]
     #[arg(long, value_name = "NAME", value_parser = value::remote, help_heading = SESSION, hide_short_help = true)]
     pub(crate) state_remote: Option<String>,
+    /// The git remote, by name or address, between this machine and executors [default: that of --state-remote]
+    #[arg(long, value_name = "REMOTE", value_parser = value::exchange, help_heading = SESSION, hide_short_help = true)]
+    pub(crate) exchange: Option<String>,
     /// CI service to report to when the run ends [default: auto]
     #[arg(long, value_name = "SERVICE", value_parser = choice::<Ci>(), help_heading = SESSION, hide_short_help = true)]
     pub(crate) ci: Option<Ci>,
@@ -328,6 +334,7 @@ impl ExecutionArgs {
             max_parallel: flag("--max-parallel", &self.max_parallel),
             runner: optional("--runner", &self.runner),
             retries: optional("--retries", &self.retries),
+            executor: optional("--executor", &self.executor),
             merge: flag("--merge", &self.merge),
             worktree_root: flag("--worktree-root", &self.worktree_root),
             timeout: flag("--timeout", &self.timeout),
@@ -349,6 +356,7 @@ impl ControlArgs {
             max_cost: flag("--max-cost", &self.max_cost),
             max_tokens: flag("--max-tokens", &self.max_tokens),
             state_remote: optional("--state-remote", &self.state_remote),
+            exchange: optional("--exchange", &self.exchange),
             ci: flag("--ci", &self.ci),
             ..Layer::default()
         }

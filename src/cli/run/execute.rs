@@ -1,5 +1,6 @@
 //! Executing a run to its end: the engine works, reporters show it, the state files follow, the summary ends it.
 
+use std::collections::{BTreeSet, HashMap};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,20 +10,25 @@ use chrono::{Local, Offset};
 use super::locked_run::LockedRun;
 use super::switches::SwitchWatch;
 use crate::cli::args::Format;
+use crate::cli::executors::{exchange_of, named, variables};
 use crate::cli::last_said::LastSaid;
 use crate::cli::repository_context::Claimed;
 use crate::cli::timings::Waits;
 use crate::cli::{CliError, Context, ExitStatus, RepositoryContext, Result, host, now};
 use crate::cli::{ci, notify, report};
+use crate::cluster;
 use crate::engine::{Sight, drive};
 use crate::event::{Event, RunStarted};
 use crate::executor::crash::{CrashPoint, crash_point};
+use crate::executor::elsewhere::Elsewhere;
 use crate::executor::{Executor, RunClock};
 use crate::forge::Forge;
 use crate::fs::{atomic, regular_file};
+use crate::git::Remote;
 use crate::model::digest::sha256;
 use crate::model::retry::backoff;
 use crate::model::{Ci, JobId, Plan, RunId};
+use crate::placement::{self, Engine, Placing};
 use crate::progress::{FanOut, Jsonl, Live, Plain, choose, styles_for, terminal_size};
 use crate::projection::RunHistory;
 use crate::projection::ending::ending;
@@ -46,7 +52,8 @@ pub(super) fn execute(
     let (context, directory) = (within.context, run.directory.clone());
     write_plan(&directory, &run)?;
     let clock = RunClock::set(now(), run.records.last().map(|record| record.at));
-    let executor = Arc::new(Executor { forge, clock, ..within.executor(&run.started, &run.plan)? });
+    let elsewhere = elsewhere(within, &run)?;
+    let executor = Arc::new(Executor { forge, clock, elsewhere, ..within.executor(&run.started, &run.plan)? });
     executor.note_holders(&run.state);
     let pool = executor.pool.clone();
     let projections = within.projections(&run.started, &run.plan, run.records.clone())?;
@@ -88,6 +95,36 @@ pub(super) fn execute(
     let finish = ended?;
     summarize(within, &view, &run.started)?;
     Ok((ExitStatus::of_code(finish.code.into()).unwrap_or(ExitStatus::Failed), view))
+}
+
+/// Where lanes work that name an executor; `None`: none does.
+fn elsewhere(within: &RepositoryContext<'_>, run: &LockedRun) -> Result<Option<Arc<dyn Elsewhere>>> {
+    let is_placed = run.started.options.placed_by.is_some();
+    let names: BTreeSet<&String> = run.plan.lanes.iter().filter_map(|lane| lane.executor.as_ref()).collect();
+    if is_placed || names.is_empty() {
+        return Ok(None);
+    }
+    let exchange = exchange_of(within)?;
+    let remote = Remote::named_or_at(&within.repository, &exchange)?;
+    let address = within.context.path_or_address(&remote.url().unwrap_or_else(|_| exchange.clone()));
+    let mut engines = HashMap::new();
+    for name in names {
+        let settings = named(within, name)?;
+        let cluster = cluster::open(settings, variables(within.context, name, settings)?)?;
+        engines.insert(name.clone(), Engine { settings: settings.clone(), cluster });
+    }
+    let placing = Placing {
+        repository: within.repository.clone(),
+        exchange: remote,
+        address,
+        directory: run.directory.clone(),
+        started: run.started.clone(),
+        plan: run.plan.clone(),
+        host: host(),
+        engines,
+    };
+    let started = placement::start(placing);
+    started.map(Some).map_err(|error| ExitStatus::Blocked.error(format!("cannot start a thread: {error}")))
 }
 
 /// Writes the pinned plan if its file has another one. What the run log has the checksum of is saved first: until it has

@@ -75,7 +75,10 @@ impl PlanText {
         };
         let catalogue = settings.catalogue();
         let runners = |name: &str| catalogue.get(name).map(|runner| runner.command);
+        let executors: Vec<&str> = settings.executors.keys().map(String::as_str).collect();
         let fallbacks = Fallbacks {
+            executor: settings.executor.value.as_deref(),
+            executors: &executors,
             runner: settings.runner.value.as_deref(),
             runner_outranks_plan: settings.runner.origin.outranks_plan(),
             retries: settings.retries.value,
@@ -256,6 +259,9 @@ fn settled(plan: Plan, settings: &Settings, catalogue: &Catalogue, prompts: BTre
     let agents = parts.lanes.iter().flat_map(|lane| &lane.agents);
     let used = agents.filter_map(|agent| Some((agent.runner.clone(), catalogue.get(&agent.runner)?)));
     parts.runners = used.collect();
+    let executors = parts.lanes.iter().filter_map(|lane| lane.executor.clone());
+    let known = |name: String| Some((name.clone(), settings.executors.get(&name)?.value.clone()));
+    parts.executors = executors.filter_map(known).collect();
     parts.prompts = prompts;
     Plan::new(parts).unwrap_or(plan)
 }

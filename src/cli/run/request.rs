@@ -157,6 +157,7 @@ impl RunRequest {
             on_orphan: settings.on_orphan.value,
             timeout: settings.timeout.value,
             next_phases: self.next_phases.clone(),
+            placed_by: None,
             plan_format: None,
             budget: Budget { cost: settings.max_cost.value, tokens: settings.max_tokens.value },
         }
@@ -236,6 +237,7 @@ mod tests {
             on_orphan: OnOrphan::Stop,
             timeout: Some(Duration::from_secs(4)),
             next_phases: None,
+            placed_by: None,
             plan_format: None,
             budget: Budget { cost: Dollars::new(2.5), tokens: Some(1000) },
         };

@@ -168,6 +168,12 @@ draft! {
             ["merge": Word(words::<MergeChoice>), "How the lane is merged: merge, squash, rebase or ff. Default: the plan's."];
         agent_worktrees: Option<At<AgentWorktrees>> = ["agent_worktrees": Word(words::<AgentWorktrees>),
             "Which agents get a worktree of their own. Default: on."];
+        executor: Option<At<String>> = ["executor": FullText,
+            "The executor of the settings whose jobs work on the lane. Default: none, it is worked on here."];
+        cpus: Option<At<u32>> = ["cpus": Number(1, 100_000), "How many processors the lane's job asks for. Default: 1."];
+        memory_mib: Option<At<u32>> =
+            ["memory_mib": Number(1, u32::MAX), "How much memory the lane's job asks for, in MiB. Default: 2048."];
+        job_time: Option<At<Duration>> = ["job_time": Time, "How long the lane's job may take. Default: 8 hours."];
         program: ProgramDraft = [
             "runner": FullText, "The runner that the command of the lane's agents comes from.";
             "command": Command, "The command of the lane's agents."];
@@ -208,6 +214,10 @@ impl LaneDraft {
         or(&mut self.copy, &defaults.copy);
         or(&mut self.resume, &defaults.resume);
         or(&mut self.agent_worktrees, &defaults.agent_worktrees);
+        or(&mut self.executor, &defaults.executor);
+        or(&mut self.cpus, &defaults.cpus);
+        or(&mut self.memory_mib, &defaults.memory_mib);
+        or(&mut self.job_time, &defaults.job_time);
         or(&mut self.max_time, &defaults.max_time);
         or(&mut self.allow_empty, &defaults.allow_empty);
         or(&mut self.tasks, &defaults.tasks);

@@ -1,19 +1,23 @@
 //! One lane: defaults filled in, globs and pools checked.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 
 use super::agents::{Context, agents};
 use super::apart::glob_fault;
 use super::names::unknown;
 use super::order::called;
 use crate::model::plan::{AgentWorktrees, RetryFrom};
-use crate::model::{Lane, LaneId, LaneIndex, MergeChoice};
+use crate::model::{Lane, LaneId, LaneIndex, MergeChoice, Resources};
 use crate::plan::draft::{LaneDraft, PlanDraft};
 use crate::plan::faults::{Faults, quoted};
 use crate::plan::source_text::{At, value};
 
 /// How often a failed task is tried again where the plan does not say (SPEC §7).
 pub(in crate::plan) const RETRIES: u32 = 3;
+
+/// What a plan calls this machine where an executor is meant.
+const HERE: &str = "local";
 
 /// The lane that `lane` describes; `None` without a valid id or any agent.
 pub(super) fn lane(
@@ -48,6 +52,12 @@ pub(super) fn lane(
         merge_style: value(&lane.merge).and_then(MergeChoice::style),
         resume: value(&lane.resume).unwrap_or(RetryFrom::Continue),
         agent_worktrees: value(&lane.agent_worktrees).unwrap_or(AgentWorktrees::On),
+        executor: executor(lane, context),
+        resources: Resources {
+            cpus: value(&lane.cpus).and_then(NonZeroU32::new),
+            memory_mib: value(&lane.memory_mib).and_then(NonZeroU32::new),
+            time: value(&lane.job_time),
+        },
         agents: Some(agents).filter(|agents| !agents.is_empty())?,
     })
 }
@@ -68,6 +78,33 @@ fn check_glob(glob: &At<String>, key: &str, faults: &Faults<'_>) {
         let message = format!("{} in `{key}` is no usable glob: {fault}", quoted(&glob.value));
         faults.error_with(glob.span, message, "write for example `src/api/**` or `docs/*.md`");
     }
+}
+
+/// The executor whose jobs work on the lane; `None`: this machine.
+fn executor(lane: &LaneDraft, context: &Context<'_>) -> Option<String> {
+    let fallback = || context.fallbacks.executor.map(|name| At::new(name.to_owned(), lane.span));
+    let named = lane.executor.clone().or_else(fallback).filter(|named| named.value != HERE)?;
+    let (known, faults) = (context.fallbacks.executors, context.faults);
+    if !known.contains(&named.value.as_str()) {
+        let message = format!(
+            "the settings have no executor {}, on which lane {} is to work",
+            quoted(&named.value),
+            called(lane)
+        );
+        match known {
+            [] => {
+                let help = format!("describe it as [executors.{}] in lanekeeper.toml", named.value);
+                faults.error_with(named.span, message, help);
+            }
+            known => unknown(&named, &message, known.iter().copied().chain([HERE]), faults),
+        }
+    }
+    if let Some(glob) = lane.copy.iter().flatten().next() {
+        let message =
+            format!("`copy` works only for lanes on this machine; lane {} works on {}", called(lane), named.value);
+        faults.error_with(glob.span, message, "write the files in `setup`, or put them into the image or a Secret");
+    }
+    Some(named.value)
 }
 
 fn check_pool(pool: &At<String>, lane: &LaneDraft, plan: &PlanDraft, faults: &Faults<'_>) {

@@ -77,6 +77,7 @@ pub(super) fn validate(mut draft: PlanDraft, context: &Context<'_>) -> Option<Pl
         skipped: draft.skipped.clone(),
         // Runners are not described in the plan: the caller adds them.
         runners: std::collections::BTreeMap::new(),
+        executors: std::collections::BTreeMap::new(),
         commit_message,
         replaced: Vec::new(),
         prompts: Default::default(),

@@ -10,7 +10,7 @@ use crate::model::*;
 pub(crate) fn any_records() -> impl Strategy<Value = Vec<Record>> {
     let records = proptest::collection::vec((any_event(), -5i64..100), 0..60);
     records.prop_map(|events| {
-        let number = |(seq, (event, seconds))| Record { seq: seq as u64 + 1, at: at(seconds), event };
+        let number = |(seq, (event, seconds))| Record { seq: seq as u64 + 1, at: at(seconds), event, origin: None };
         events.into_iter().enumerate().map(number).collect()
     })
 }

@@ -20,7 +20,7 @@ impl RunState {
 
     pub(super) fn job_planned(&mut self, lane: LaneIndex, job: &JobId) -> Result<(), Fault> {
         self.count_job(job);
-        self.running_attempts += usize::from(job.is_attempt());
+        self.running_attempts += usize::from(job.is_attempt() && !self.lane(lane).is_elsewhere());
         self.lanes[lane.at()].running.insert(job.clone());
         match job.agent() {
             Some(agent) => self.worker(lane, agent)?.job_planned(job),
@@ -50,7 +50,7 @@ impl RunState {
         if !job.is_attempt() {
             return self.worker(lane, agent)?.gate_exited(job, exit, words.reading);
         }
-        self.running_attempts -= 1;
+        self.running_attempts -= usize::from(!self.lane(lane).is_elsewhere());
         self.used += words.transcript.map(|transcript| transcript.usage).unwrap_or_default();
         let limit = self.started().map_or(OUTAGE_LIMIT, |started| started.options.outage_limit);
         let mut worker = self.worker(lane, agent)?;

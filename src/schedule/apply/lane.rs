@@ -35,6 +35,11 @@ impl RunState {
                 let (reading, transcript) = (reading.as_deref(), transcript.as_deref());
                 self.job_exited(lane, job, exit, Words { report: report.as_ref(), reading, transcript }, at)?;
             }
+            Event::LaneOffered { .. }
+            | Event::LanePlaced { .. }
+            | Event::LaneClaimed { .. }
+            | Event::LaneReturned { .. }
+            | Event::PlacementEnded { .. } => self.apply_placement(lane, event, at),
             _ => {
                 self.lanes[lane.at()].apply(event, self.plan.lane(lane), at);
                 if let Some(agent) = subject(event) {
@@ -118,8 +123,9 @@ impl RunState {
         self.running_attempts -= state.running.iter().filter(|job| job.is_attempt()).count();
         let was_merged = state.is_merged();
         let proposal = std::mem::take(&mut state.proposal).after_rollback();
+        let placement = std::mem::take(&mut state.placement).after_rollback();
         let missing = self.missing(lane);
-        self.lanes[lane.at()] = LaneState { proposal, ..LaneState::new(plan.lane(lane), missing) };
+        self.lanes[lane.at()] = LaneState { proposal, placement, ..LaneState::new(plan.lane(lane), missing) };
         for dependant in plan.dag().dependants(lane).iter().filter(|_| was_merged) {
             self.lanes[dependant.at()].missing += 1;
             self.refresh(*dependant);
@@ -181,7 +187,7 @@ impl LaneState {
             }
             Event::WorktreeOpened { agent: None, worktree, .. } => {
                 self.head = Some(worktree.head.clone());
-                self.worktree = Some(worktree.clone());
+                self.worktree = Some(worktree.clone()).filter(|_| !self.is_elsewhere());
             }
             Event::FailureNoted { agent: None, failure, .. } => self.failure = Some(failure.clone()),
             // What a person did may be nowhere else: it outlives the merge.
@@ -319,6 +325,7 @@ impl LaneState {
         if self.gave_up() {
             self.end = None;
             self.rework = Rework::default();
+            self.placement.losses = 0;
             // A no that ended the lane is asked about again; any other has not been acted upon yet.
             self.answers.forget_rejections();
         }

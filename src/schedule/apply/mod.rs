@@ -4,6 +4,7 @@ mod agent;
 mod job;
 mod judge;
 mod lane;
+mod placement;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -62,6 +63,7 @@ impl RunState {
         let event = &record.event;
         if let Some(id) = event.lane() {
             let lane = self.find(id).ok_or_else(|| Fault::UnknownLane(id.clone()))?;
+            self.note_copy(lane, record);
             self.apply_to_lane(lane, event, record.at)?;
             self.settle(lane, record.at)?;
             // The pool of a run that failed otherwise may have been emptied while the lane waited.

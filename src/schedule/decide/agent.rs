@@ -82,7 +82,7 @@ fn start_attempt(deciding: &mut Deciding, lane: LaneIndex, agent: usize, name: A
 
 /// No more agents are started. What others of the lane have under way comes to its end first, so that nothing is
 /// left half committed.
-fn out_of_budget(deciding: &mut Deciding, lane: LaneIndex, exhausted: String) {
+pub(crate) fn out_of_budget(deciding: &mut Deciding, lane: LaneIndex, exhausted: String) {
     let state = deciding.state;
     let plan = state.plan.lane(lane);
     if state.lane(lane).is_at_rest(plan) {

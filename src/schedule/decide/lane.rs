@@ -12,6 +12,7 @@ use crate::schedule::decide::deciding::{
 };
 use crate::schedule::decide::failure_routing::{must_haves_missing, search_first, send_back, tests_failed};
 use crate::schedule::decide::merge::decide_merge;
+use crate::schedule::decide::placement::{is_elsewhere, offer};
 use crate::schedule::state::gate::Gate;
 use crate::schedule::state::lane::first_round;
 
@@ -19,8 +20,12 @@ pub(crate) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
     let state = deciding.state;
     let lane_state = state.lane(lane);
     let forced = state.stop.map(|stop| stop.force);
-    if let Some(force) = forced.or(lane_state.stopping) {
-        return stop_jobs(deciding, lane, force || lane_state.stopping == Some(true));
+    let stop = forced.or(lane_state.stopping).map(|force| force || lane_state.stopping == Some(true));
+    if is_elsewhere(deciding, lane, stop) {
+        return;
+    }
+    if let Some(force) = stop {
+        return stop_jobs(deciding, lane, force);
     }
     if lane_state.end.is_some() {
         return wait_for_jobs(deciding, lane);
@@ -28,7 +33,8 @@ pub(crate) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
     if let Some(failure) = &lane_state.failure {
         return fail_when_quiet(deciding, lane, failure.clone());
     }
-    if let Some((deadline, limit)) = lane_deadline(state, lane)
+    let executor = state.executor(lane).filter(|_| lane_state.stage < LaneStage::AwaitingUserApproval);
+    if let Some((deadline, limit)) = lane_deadline(state, lane).filter(|_| executor.is_none())
         && deciding.due(deadline)
     {
         let message = format!("the lane took longer than its timeout of {}", crate::model::time::exact(limit));
@@ -36,6 +42,10 @@ pub(crate) fn decide_lane(deciding: &mut Deciding, lane: LaneIndex) {
     }
     if !is_set_up(deciding, lane) {
         return;
+    }
+    let may_leave = lane_state.checkpoints.contains(&Stage::BeforeLaneStart);
+    if let Some(executor) = executor.filter(|_| may_leave) {
+        return offer(deciding, lane, executor);
     }
     match lane_state.stage {
         LaneStage::Waiting => {}

@@ -18,6 +18,13 @@ pub(crate) fn decide_merge(deciding: &mut Deciding, lane: LaneIndex) {
     if lane_state.merged().is_some() {
         return move_on(deciding, lane, LaneStage::Complete);
     }
+    if state.is_lane_run() {
+        let lane_id = state.plan.lane(lane).id.clone();
+        if let Some(head) = lane_state.head.clone() {
+            deciding.note(Event::LaneReturned { lane: lane_id, head });
+        }
+        return;
+    }
     if lane_state.rebuild().is_some() {
         return move_on(deciding, lane, LaneStage::Implementation);
     }
@@ -66,6 +73,10 @@ fn refused(state: &RunState, lane: LaneIndex, onto: &CommitId) -> Event {
 fn merge(deciding: &mut Deciding, lane: LaneIndex) {
     let state = deciding.state;
     let lane_state = state.lane(lane);
+    if lane_state.worktree.is_none() && !state.plan.lane(lane).tests.is_empty() {
+        // It was built elsewhere, and the merge is tested here.
+        return deciding.want(Action::OpenWorktree { lane, agent: None });
+    }
     let Some(staged) = lane_state.staged() else {
         return deciding.want(Action::StageMerge(lane));
     };

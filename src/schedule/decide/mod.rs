@@ -8,6 +8,7 @@ mod deciding;
 mod failure_routing;
 mod lane;
 mod merge;
+mod placement;
 mod proposal;
 mod soon;
 
@@ -98,26 +99,42 @@ fn admit(deciding: &mut Deciding, limit: usize) {
     let waiting_for_a_place = moving.map(|&lane| places_wanted(state, lane)).sum::<usize>();
     let mut free = limit.saturating_sub(state.running_attempts + waiting_for_a_place + state.leaving());
     // Lanes that test or merge hold worktrees too: without a bound a slow gate would open one for every lane.
-    let mut open = (2 * limit).max(limit + 2).saturating_sub(state.indexes.active().len());
+    let here = state.indexes.active().iter().filter(|lane| state.executor(**lane).is_none()).count();
+    let mut open = (2 * limit).max(limit + 2).saturating_sub(here);
     let soon = if free > 0 { state.ready_soon() } else { BTreeSet::new() };
     let mut begun: Vec<LaneIndex> = Vec::new();
     while open > 0
-        && let Some(lane) = state.indexes.next(&begun)
+        && let Some(lane) = state.indexes.next(&begun, |lane| state.executor(lane).is_none())
         && free > soon.range(..(Reverse(state.indexes.path(lane)), lane)).count()
     {
         begun.push(lane);
         open -= 1;
         free = free.saturating_sub(places_wanted(state, lane).max(1));
-        let id = state.plan.lane(lane).id.clone();
-        deciding.note(Event::LaneMoved { lane: id, from: LaneStage::Waiting, to: LaneStage::Init });
+        begin(deciding, lane);
     }
+    // Those that work on a cluster take no place here.
+    while let Some(lane) = state.indexes.next(&begun, |lane| state.executor(lane).is_some()) {
+        begun.push(lane);
+        begin(deciding, lane);
+        if begun.len() >= MOST_AT_ONCE {
+            break;
+        }
+    }
+}
+
+/// The most lanes that one round of decisions begins.
+const MOST_AT_ONCE: usize = 256;
+
+fn begin(deciding: &mut Deciding, lane: LaneIndex) {
+    let id = deciding.state.plan.lane(lane).id.clone();
+    deciding.note(Event::LaneMoved { lane: id, from: LaneStage::Waiting, to: LaneStage::Init });
 }
 
 /// How many attempts of the lane could begin now, or as soon as its worktrees are open and what the last ones did is kept.
 fn places_wanted(state: &RunState, lane: LaneIndex) -> usize {
     let lane_state = state.lane(lane);
     let plan = state.plan.lane(lane);
-    if lane_state.end.is_some() || lane_state.stopping.is_some() {
+    if lane_state.end.is_some() || lane_state.stopping.is_some() || state.executor(lane).is_some() {
         return 0;
     }
     let round = crate::schedule::state::lane::current_round(plan, lane_state.stage);

@@ -6,10 +6,11 @@
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use crate::event::LaneStage;
-use crate::model::{Lane, LaneIndex, Plan};
+use crate::model::{ExecutorSettings, Lane, LaneIndex, Plan};
 use crate::schedule::state::lane::{LaneEnd, LaneState};
 
 /// What the indexes know of one lane.
@@ -62,15 +63,18 @@ impl Rules {
     fn of(plan: &Plan, priority: Vec<u64>) -> Self {
         let nothing = || vec![Vec::new(); plan.lanes.len()];
         let mut rules = Self { priority, excludes: nothing(), then: nothing(), ..Self::default() };
-        let mut kinds: HashMap<&[String], usize> = HashMap::new();
+        let mut kinds: HashMap<(&[String], &Option<String>), usize> = HashMap::new();
         for lane in &plan.lanes {
-            let kind = *kinds.entry(&lane.uses).or_insert(rules.uses.len());
+            let kind = *kinds.entry((&lane.uses, &lane.executor)).or_insert(rules.uses.len());
             if kind == rules.uses.len() {
-                rules.uses.push(lane.uses.clone());
+                let executor = lane.executor.as_ref().map(|executor| places_of(executor));
+                rules.uses.push(lane.uses.iter().cloned().chain(executor).collect());
             }
             rules.kind.push(kind);
         }
         rules.sizes.clone_from(&plan.pools);
+        let most = |settings: &ExecutorSettings| settings.max_lanes.map_or(u32::MAX, NonZeroU32::get);
+        rules.sizes.extend(plan.executors.iter().map(|(name, settings)| (places_of(name), most(settings))));
         for &(one, other) in &plan.exclusions {
             rules.excludes[one.at()].push(other);
             rules.excludes[other.at()].push(one);
@@ -85,6 +89,11 @@ impl Rules {
     fn size(&self, pool: &str) -> u32 {
         self.sizes.get(pool).copied().unwrap_or(1)
     }
+}
+
+/// The pool of an executor's places; no plan can name one so.
+fn places_of(executor: &str) -> String {
+    format!("executor {executor}")
 }
 
 impl LaneIndexes {
@@ -139,13 +148,13 @@ impl LaneIndexes {
         self.complete == self.marks.len()
     }
 
-    /// The lane to begin after those in `begun`, which are about to: of all that may the one with the longest remaining
-    /// path.
-    pub(crate) fn next(&self, begun: &[LaneIndex]) -> Option<LaneIndex> {
+    /// The lane to begin after those in `begun`, which are about to: of all that may and are `wanted` the one with the longest
+    /// remaining path.
+    pub(crate) fn next(&self, begun: &[LaneIndex], wanted: impl Fn(LaneIndex) -> bool) -> Option<LaneIndex> {
         let apart = |lane: LaneIndex| !begun.iter().any(|other| self.rules.excludes[lane.at()].contains(other));
         let first = |kind: usize| {
             let mut lanes = self.ready[kind].iter();
-            lanes.find(|(_, lane)| !begun.contains(lane) && apart(*lane)).copied()
+            lanes.find(|(_, lane)| !begun.contains(lane) && apart(*lane) && wanted(*lane)).copied()
         };
         let open = (0..self.ready.len()).filter(|&kind| !self.ready[kind].is_empty() && self.has_room(kind, begun));
         open.filter_map(first).min().map(|(_, lane)| lane)

@@ -14,6 +14,7 @@ use crate::schedule::state::in_vain::InVain;
 use crate::schedule::state::intake::Intake;
 use crate::schedule::state::lane_clock::LaneClock;
 use crate::schedule::state::merging::{Merging, Rebuild, StagedMerge};
+use crate::schedule::state::placement::PlacementState;
 use crate::schedule::state::proposal::ProposalState;
 use crate::schedule::state::rework::Rework;
 use crate::schedule::state::validation::Validation;
@@ -36,6 +37,7 @@ pub struct LaneState {
     pub(in crate::schedule) rework: Rework,
     pub(in crate::schedule) merging: Merging,
     pub(in crate::schedule) proposal: ProposalState,
+    pub(in crate::schedule) placement: PlacementState,
     pub(in crate::schedule) answers: Answers,
     /// What people said when they resumed the run, oldest first.
     pub(in crate::schedule) remarks: Vec<String>,
@@ -65,6 +67,8 @@ pub enum LaneEnd {
     Left,
     /// The user leaves it out: it counts as merged without work.
     Skipped,
+    /// Its work is done here, and goes back to the run that placed it.
+    Returned,
     /// No retry is left.
     Failed(Failure),
     /// Something outside must change first.
@@ -173,6 +177,16 @@ impl LaneState {
         self.merging.merged.as_ref()
     }
 
+    /// What is known of its work on a cluster.
+    pub fn placement(&self) -> &PlacementState {
+        &self.placement
+    }
+
+    /// Whether a job of a cluster has it, or is about to.
+    pub fn is_elsewhere(&self) -> bool {
+        self.placement.current().is_some()
+    }
+
     /// What the remote and the forge have of it.
     pub fn proposal(&self) -> &ProposalState {
         &self.proposal
@@ -230,7 +244,10 @@ impl LaneState {
 
     /// Whether there is nothing left to do in it.
     pub fn is_complete(&self) -> bool {
-        matches!(self.end, Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left | LaneEnd::Skipped))
+        matches!(
+            self.end,
+            Some(LaneEnd::Merged | LaneEnd::MergedBefore | LaneEnd::Left | LaneEnd::Skipped | LaneEnd::Returned)
+        )
     }
 
     /// Whether it ended or its work is where it belongs.
@@ -252,7 +269,8 @@ impl LaneState {
     /// Whether it can do nothing before a person says something.
     pub fn is_parked(&self, plan: &Lane) -> bool {
         let unanswered = |gate: Approval| self.needs(plan, gate) && self.answers.get(&gate.into()).is_none();
-        self.is_stopped() || self.waits_for_people(plan) || approval_at(self.stage).is_some_and(unanswered)
+        let asks = || self.waits_for_people(plan) || approval_at(self.stage).is_some_and(unanswered);
+        !self.is_elsewhere() && (self.is_stopped() || asks())
     }
 
     /// Whether it was asked to stop and nothing of it is left running.
@@ -286,7 +304,7 @@ impl LaneState {
     /// Whether no job of it runs and nothing that a job left waits to be kept.
     pub fn is_quiet(&self) -> bool {
         let salvaging = |agent: &AgentState| matches!(agent.step, AgentStep::Salvaging(..)) && agent.unkept.is_none();
-        self.running.is_empty() && !self.agents.iter().any(salvaging)
+        !self.is_elsewhere() && self.running.is_empty() && !self.agents.iter().any(salvaging)
     }
 
     /// The person's task that the agent waits for.

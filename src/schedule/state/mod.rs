@@ -11,6 +11,7 @@ pub(crate) mod lane;
 pub(crate) mod lane_clock;
 pub(crate) mod lane_stage;
 pub(crate) mod merging;
+pub(crate) mod placement;
 pub(crate) mod proposal;
 pub(crate) mod rework;
 pub(crate) mod validation;
@@ -118,6 +119,16 @@ impl RunState {
     /// How finished lanes reach the integration branch.
     pub(crate) fn merge_mode(&self) -> Option<MergeMode> {
         self.started.as_ref().map(|started| started.options.merge)
+    }
+
+    /// Whether this is the run of one lane that another run placed on a cluster.
+    pub(crate) fn is_lane_run(&self) -> bool {
+        self.started.as_ref().is_some_and(|started| started.options.placed_by.is_some())
+    }
+
+    /// The executor that the lane is to work on; `None`: here.
+    pub(crate) fn executor(&self, lane: LaneIndex) -> Option<&str> {
+        self.plan.lane(lane).executor.as_deref().filter(|_| !self.is_lane_run())
     }
 
     /// Why no more agents may be started, if the budget is used up.

@@ -179,7 +179,7 @@ fn a_line_of_another_run_is_damage() {
     let (log, _) = Log::with(&three());
     let other = RunId::new("r2").unwrap();
     let mut line = Vec::new();
-    let record = Record { seq: 4, at: at(4), event: noted(None, "x") };
+    let record = Record { seq: 4, at: at(4), event: noted(None, "x"), origin: None };
     crate::store::record::encode(&record, &other, &phase(), &mut line).unwrap();
     log.set(&[log.bytes(), line].concat());
     assert_eq!(log.damage(), [(4, LineFault::OtherRun(other))]);

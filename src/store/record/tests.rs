@@ -62,7 +62,7 @@ fn events() -> impl Strategy<Value = Event> {
 proptest! {
     #[test]
     fn any_event_survives_its_line(seq in 1u64.., millis in 0i64..4_000_000_000_000, event in events()) {
-        let record = Record { seq, at: Timestamp::from_unix_millis(millis), event };
+        let record = Record { seq, at: Timestamp::from_unix_millis(millis), event, origin: None };
         let line = line_of(&record);
         prop_assert!(!line.contains(&b'\n'));
         prop_assert_eq!(decode(&line, "1.0").unwrap().record, record);

@@ -242,6 +242,7 @@ fn started(run_id: RunId) -> Event {
             on_orphan: OnOrphan::Continue,
             timeout: None,
             next_phases: None,
+            placed_by: None,
             plan_format: None,
             budget: lanekeeper::model::Budget::default(),
         },

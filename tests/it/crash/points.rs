@@ -21,10 +21,21 @@ const WHEN_STOPPED: [&str; 2] = ["before_stop_job", "after_stop_job"];
 const WHEN_PROPOSING: [&str; 4] =
     ["before_push_branch", "after_push_branch", "before_open_pull_request", "after_open_pull_request"];
 
+/// Points that only a run comes to whose lanes work on a cluster.
+const WHEN_PLACED: [&str; 6] = [
+    "before_place_lane",
+    "after_place_lane",
+    "before_follow_lane",
+    "after_follow_lane",
+    "before_stop_placement",
+    "after_stop_placement",
+];
+
 /// Points that a run of [`EVERYTHING`] does not come to.
-pub const ELSEWHERE: [&str; 8] = {
+pub const ELSEWHERE: [&str; 14] = {
     let ([a, b], [c, d], [e, f, g, h]) = (WHEN_STOPPED, WHEN_BISECTING, WHEN_PROPOSING);
-    [a, b, c, d, e, f, g, h]
+    let [i, j, k, l, m, n] = WHEN_PLACED;
+    [a, b, c, d, e, f, g, h, i, j, k, l, m, n]
 };
 
 #[test]

@@ -1,0 +1,57 @@
+//! The door to lanes that work on a cluster: what is to be done for one, and whom to answer.
+
+use crate::event::Incoming;
+use crate::model::{CommitId, LaneId};
+use crate::schedule::{Action, RunState};
+
+use super::Executor;
+
+/// Where lanes work that do not work here. It is given errands and answers each in its own time; no thread waits.
+pub(crate) trait Elsewhere: Send + Sync {
+    fn take(&self, errand: Errand, answer: Answer);
+}
+
+/// Takes what became known, and whether the errand is over.
+pub(crate) type Answer = Box<dyn Fn(Vec<Incoming>, bool) + Send>;
+
+/// Something to be done for one lane.
+#[derive(Debug, Clone)]
+pub(crate) struct Errand {
+    pub lane: LaneId,
+    pub executor: String,
+    /// Which placement.
+    pub number: u32,
+    /// The last record of the lane's own log that the run log has.
+    pub seen: u64,
+    pub what: What,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum What {
+    /// Offer it, and have a job started.
+    Place,
+    /// Say what becomes of the job.
+    Follow { offer: CommitId, ticket: String },
+    /// Have the job stopped; with `force` its work is cut off.
+    Stop { force: bool },
+}
+
+impl Executor {
+    /// The errand that an action is; `None`: it is carried out here.
+    pub(crate) fn errand(&self, action: &Action, state: &RunState) -> Option<Errand> {
+        let (Action::PlaceLane(lane) | Action::FollowLane(lane) | Action::StopPlacement { lane, .. }) = *action else {
+            return None;
+        };
+        let placement = state.lane(lane).placement();
+        let current = placement.current()?;
+        let what = match (action, &current.job) {
+            (Action::StopPlacement { force, .. }, _) => What::Stop { force: *force },
+            (Action::FollowLane(_), Some((offer, ticket))) => {
+                What::Follow { offer: offer.clone(), ticket: ticket.clone() }
+            }
+            _ => What::Place,
+        };
+        let (lane, executor) = (self.plan.lane(lane).id.clone(), current.executor.clone());
+        Some(Errand { lane, executor, number: placement.number(), seen: placement.seen(), what })
+    }
+}

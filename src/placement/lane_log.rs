@@ -1,0 +1,91 @@
+//! The log of a lane's own run: it begins with what the run that placed it knows of the lane, and each of the two is
+//! continued with what only the other one has.
+
+use crate::event::{Event, Incoming, Record, RunStarted};
+use crate::model::{LaneId, LaneIndex, MergeMode, Plan, RunId};
+use crate::store::{EncodeError, run_log};
+
+/// The longest id of a run.
+const LONGEST: usize = 64;
+
+/// What the own run of a lane is called: `<run>.<lane>`, with a hash in place of the end where that is too long.
+pub(super) fn lane_run(run: &RunId, lane: &LaneId) -> RunId {
+    let whole = format!("{run}.{lane}");
+    let hash = crate::model::digest::sha256(&whole);
+    let short = || format!("{}.{}", &run.as_str()[..run.as_str().len().min(LONGEST - 17)], &hash[..16]);
+    let id = if whole.len() > LONGEST { short() } else { whole };
+    RunId::new(&id).or_else(|_| RunId::new(&format!("lane-{}", &hash[..16]))).unwrap_or_else(|_| run.clone())
+}
+
+/// How the own run of a lane begins.
+fn beginning(started: &RunStarted, run: RunId, lane: LaneIndex, plan: &Plan) -> RunStarted {
+    let mut own = RunStarted { run_id: run, ..started.clone() };
+    own.options.lanes = vec![plan.lane(lane).id.clone()];
+    own.options.done = plan.dag().dependencies(lane).iter().map(|on| plan.lane(*on).id.clone()).collect();
+    own.options.merge = MergeMode::None;
+    own.options.placed_by = Some(started.run_id.clone());
+    own.options.fail_fast = false;
+    own.options.timeout = None;
+    own.options.next_phases = None;
+    own.options.gsd_tracking = false;
+    own
+}
+
+/// The log of the lane's own run: `before`, continued with the records of the lane that it does not have yet.
+pub(super) fn continued(
+    (started, plan): (&RunStarted, &Plan),
+    (run, lane): (&RunId, LaneIndex),
+    (before, known): (Vec<u8>, &[Record]),
+    records: &[Record],
+) -> Result<Vec<u8>, EncodeError> {
+    let copied = known.iter().filter_map(|record| record.origin).max().unwrap_or(0);
+    let mut seq = known.last().map_or(0, |record| record.seq);
+    let mut at = known.last().map(|record| record.at);
+    let mut added = Vec::new();
+    if known.is_empty() {
+        let first = records.first().map(|record| record.at).unwrap_or(crate::model::Timestamp::from_unix_millis(0));
+        let event = Event::RunStarted(Box::new(beginning(started, run.clone(), lane, plan)));
+        (seq, at) = (1, Some(first));
+        added.push(Record { seq, at: first, event, origin: None });
+    }
+    let id = &plan.lane(lane).id;
+    for record in
+        records.iter().filter(|record| record.seq > copied && record.origin.is_none() && goes_along(&record.event, id))
+    {
+        seq += 1;
+        let moment = at.map_or(record.at, |at| at.max(record.at));
+        at = Some(moment);
+        added.push(Record { seq, at: moment, event: record.event.clone(), origin: Some(record.seq) });
+    }
+    Ok([before, run_log::lines(run, &started.phase, &added)?].concat())
+}
+
+/// Whether the lane's own run is to know it. What becomes of placements is the placing run's business.
+fn goes_along(event: &Event, lane: &LaneId) -> bool {
+    match event {
+        Event::LanePlaced { .. } | Event::LaneClaimed { .. } | Event::PlacementEnded { .. } => false,
+        Event::RunResumed { lanes, .. } => lanes.is_empty() || lanes.contains(lane),
+        Event::StopRequested { .. } | Event::GitWorked { .. } => false,
+        event => event.lane() == Some(lane),
+    }
+}
+
+/// What the run log gets of a lane's own log after the record `seen`.
+pub(super) fn news(lane: &LaneId, records: &[Record], seen: u64) -> Vec<Incoming> {
+    let new = records.iter().filter(|record| record.seq > seen && record.origin.is_none());
+    new.filter_map(|record| Some(Incoming { event: copied(lane, &record.event)?, origin: Some(record.seq) })).collect()
+}
+
+fn copied(lane: &LaneId, event: &Event) -> Option<Event> {
+    match event {
+        Event::RunMoved(moved) => {
+            Some(Event::LaneClaimed { lane: lane.clone(), host: moved.to.host.clone(), moved: true })
+        }
+        Event::RunResumed { owner, .. } => {
+            Some(Event::LaneClaimed { lane: lane.clone(), host: owner.host.clone(), moved: false })
+        }
+        // It is about the machine, or about the job.
+        Event::GitWorked { .. } | Event::StopRequested { .. } => None,
+        event => (event.lane() == Some(lane)).then(|| event.clone()),
+    }
+}

@@ -1,0 +1,66 @@
+//! Lanes on a cluster: each is a run of its own, which is offered on the exchange, worked on by a job of an engine, and
+//! copied back record by record.
+//!
+//! Git says what happened; an engine is asked only whether there is still hope. One thread does all of it: it keeps what
+//! it was asked to do, looks at the exchange and at the engines in turns, and answers when there is something to say.
+
+mod lane_log;
+mod watch;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+
+use crate::cluster::Cluster;
+use crate::event::RunStarted;
+use crate::executor::elsewhere::{Answer, Elsewhere, Errand};
+use crate::git::{Remote, Repository};
+use crate::model::{ExecutorSettings, Plan};
+use crate::store::RunDirectory;
+
+/// An executor of the plan, and the engine behind it.
+pub(crate) struct Engine {
+    pub(crate) settings: ExecutorSettings,
+    pub(crate) cluster: Box<dyn Cluster>,
+}
+
+/// What the thread works with.
+pub(crate) struct Placing {
+    pub(crate) repository: Repository,
+    pub(crate) exchange: Remote,
+    /// What jobs reach the exchange by.
+    pub(crate) address: String,
+    pub(crate) directory: RunDirectory,
+    pub(crate) started: RunStarted,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) host: String,
+    pub(crate) engines: HashMap<String, Engine>,
+}
+
+/// The thread's mailbox.
+struct Mailbox(Sender<(Errand, Answer)>);
+
+impl Elsewhere for Mailbox {
+    fn take(&self, errand: Errand, answer: Answer) {
+        // The thread ends with the process.
+        let _ = self.0.send((errand, answer));
+    }
+}
+
+/// Starts the thread; it ends once nothing can reach it any more.
+///
+/// # Errors
+/// What the system says.
+pub(crate) fn start(placing: Placing) -> std::io::Result<Arc<dyn Elsewhere>> {
+    let (sender, inbox) = channel();
+    let work = move || watch::Watch::new(placing).work(&inbox);
+    std::thread::Builder::new().name("placement".to_owned()).spawn(work)?;
+    Ok(Arc::new(Mailbox(sender)))
+}
+
+/// The cache of nodes, for the command of jobs.
+fn cache_flag(settings: &ExecutorSettings) -> Vec<String> {
+    let cache: Option<PathBuf> = settings.node_cache().map(|cache| cache.to_path_buf());
+    cache.iter().flat_map(|cache| ["--cache".to_owned(), cache.display().to_string()]).collect()
+}

@@ -1,0 +1,79 @@
+//! Folding what becomes of lanes that work on a cluster.
+
+use crate::event::{Event, LaneStage, Record};
+use crate::model::{LaneIndex, Timestamp};
+use crate::schedule::state::RunState;
+use crate::schedule::state::agent::AgentState;
+use crate::schedule::state::lane::{LaneEnd, LaneState};
+use crate::schedule::state::placement::Placement;
+
+impl RunState {
+    pub(super) fn apply_placement(&mut self, lane: LaneIndex, event: &Event, at: Timestamp) {
+        let has_checkpoint_gate = !self.plan.gates.checkpoint.is_empty();
+        let is_lane_run = self.is_lane_run();
+        if is_lane_run && matches!(event, Event::LaneOffered { .. }) {
+            self.unfinish();
+        }
+        let (state, plan) = (&mut self.lanes[lane.at()], self.plan.lane(lane));
+        match event {
+            Event::LaneOffered { .. } if is_lane_run => {
+                state.end = state.end.take().filter(|end| *end != LaneEnd::Returned)
+            }
+            Event::LaneReturned { .. } if is_lane_run => state.end = Some(LaneEnd::Returned),
+            _ if is_lane_run => {}
+            Event::LaneOffered { number, executor, .. } => {
+                state.placement.number = *number;
+                let executor = executor.clone();
+                state.placement.current = Some(Placement { executor, job: None, host: None });
+            }
+            Event::LanePlaced { offer, ticket, .. } => {
+                if let Some(placement) = &mut state.placement.current {
+                    placement.job = Some((offer.clone(), ticket.clone()));
+                }
+            }
+            Event::LaneClaimed { host, moved, .. } => {
+                if let Some(placement) = &mut state.placement.current {
+                    placement.host = Some(host.clone());
+                }
+                if *moved {
+                    state.agents.iter_mut().for_each(AgentState::lose_what_is_not_committed);
+                    state.setup.run_again();
+                } else {
+                    state.revive(has_checkpoint_gate, false, at);
+                }
+            }
+            Event::PlacementEnded { reason, .. } => {
+                state.come_back();
+                if state.end.is_none() && state.stage < LaneStage::AwaitingUserApproval && !state.is_parked(plan) {
+                    state.placement.losses += 1;
+                    state.placement.lost = Some((at, reason.clone()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Counts a record that was copied from the lane's own log.
+    pub(super) fn note_copy(&mut self, lane: LaneIndex, record: &Record) {
+        let Some(origin) = record.origin.filter(|_| !self.is_lane_run()) else { return };
+        let placement = &mut self.lanes[lane.at()].placement;
+        placement.seen = placement.seen.max(origin);
+        let is_progress = matches!(
+            record.event,
+            Event::CheckpointReached { .. } | Event::WorkCommitted { .. } | Event::AgentMerged { .. }
+        );
+        if is_progress {
+            placement.losses = 0;
+        }
+    }
+}
+
+impl LaneState {
+    /// Nothing of it is anywhere else any more; its worktrees were there.
+    fn come_back(&mut self) {
+        self.placement.current = None;
+        self.worktree = None;
+        self.setup.run_again();
+        self.agents.iter_mut().for_each(|agent| agent.worktree = None);
+    }
+}

@@ -1,0 +1,48 @@
+//! A lane that works on a cluster: offered, followed, and offered again where its work was cut off.
+
+use crate::event::Event;
+use crate::model::retry::backoff;
+use crate::model::{Failure, FailureKind, LaneIndex};
+use crate::schedule::action::Action;
+use crate::schedule::decide::agent::out_of_budget;
+use crate::schedule::decide::deciding::Deciding;
+
+/// So many placements in a row that were lost without progress are a failure of the lane.
+const MOST_LOSSES: u32 = 3;
+
+/// Waits for what becomes of a lane that is elsewhere, which may be asked to stop; says whether it is.
+pub(crate) fn is_elsewhere(deciding: &mut Deciding, lane: LaneIndex, stop: Option<bool>) -> bool {
+    let Some(placement) = deciding.state.lane(lane).placement.current() else { return false };
+    if placement.job.is_none() {
+        deciding.want(Action::PlaceLane(lane));
+        return true;
+    }
+    deciding.want(Action::FollowLane(lane));
+    if let Some(force) = stop {
+        deciding.want(Action::StopPlacement { lane, force });
+    }
+    true
+}
+
+/// Offers the lane, unless its placements get lost again and again.
+pub(crate) fn offer(deciding: &mut Deciding, lane: LaneIndex, executor: &str) {
+    let state = deciding.state;
+    let (placement, plan) = (&state.lane(lane).placement, state.plan.lane(lane));
+    if let Some(exhausted) = state.budget_exhausted() {
+        return out_of_budget(deciding, lane, exhausted);
+    }
+    if let Some((at, why)) = placement.lost.as_ref().filter(|_| placement.losses > 0) {
+        if placement.losses >= MOST_LOSSES {
+            let message =
+                format!("{MOST_LOSSES} jobs in a row ended before the lane did, without progress; the last one: {why}");
+            let failure = Failure::new(FailureKind::Lost, message);
+            return deciding.note(Event::LaneFailed { lane: plan.id.clone(), failure });
+        }
+        let first = state.started().map(|started| started.options.backoff).unwrap_or_default();
+        if !deciding.due(at.plus(backoff(first, plan.id.as_str(), placement.losses))) {
+            return;
+        }
+    }
+    let (number, executor) = (placement.number + 1, executor.to_owned());
+    deciding.note(Event::LaneOffered { lane: plan.id.clone(), number, executor });
+}

@@ -1,0 +1,50 @@
+//! A lane that works elsewhere, on an engine of a cluster.
+
+use crate::model::{CommitId, Timestamp};
+
+/// What is known of a lane's work on a cluster, over all of its placements.
+#[derive(Debug, Clone, Default)]
+pub struct PlacementState {
+    /// How often the lane was offered. A number is never used again.
+    pub(in crate::schedule) number: u32,
+    pub(in crate::schedule) current: Option<Placement>,
+    /// Placements in a row that ended without an end of the lane and without progress.
+    pub(in crate::schedule) losses: u32,
+    /// When and why the last one of them ended.
+    pub(in crate::schedule) lost: Option<(Timestamp, String)>,
+    /// The last record of the lane's own log that is in this one.
+    pub(in crate::schedule) seen: u64,
+}
+
+/// Where a lane is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Placement {
+    /// The executor's name.
+    pub executor: String,
+    /// The state that was offered, and the engine's name of the job; `None`: it is about to be.
+    pub job: Option<(CommitId, String)>,
+    /// The machine that has it.
+    pub host: Option<String>,
+}
+
+impl PlacementState {
+    /// The number of the current or the last placement; 0: there was none.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Where the lane is; `None`: here.
+    pub fn current(&self) -> Option<&Placement> {
+        self.current.as_ref()
+    }
+
+    /// The last record of the lane's own log that is in this one.
+    pub fn seen(&self) -> u64 {
+        self.seen
+    }
+
+    /// What stays of it once the lane was put back.
+    pub(crate) fn after_rollback(self) -> Self {
+        Self { number: self.number, seen: self.seen, ..Self::default() }
+    }
+}

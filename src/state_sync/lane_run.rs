@@ -1,0 +1,77 @@
+//! States of the runs that single lanes are on a cluster: made here, of another run's records, and fetched again and again.
+
+use super::error::Result;
+use super::pack::pack_log;
+use super::receive::{ReceivedState, state_at};
+use super::{Source, incoming_reference, outgoing_reference, seen_reference, state_reference};
+use crate::git::{PushRequest, Remote, Repository, forget_reference, point_reference};
+use crate::model::{CommitId, RunId};
+
+/// Makes the state of a run that has this log and plan, and the files of the state `before` it. Nothing is pushed.
+///
+/// # Errors
+/// That the log or the plan cannot be read, or what git says.
+pub fn make(
+    source: &Source,
+    remote: &Remote,
+    (plan, log): (&[u8], Vec<u8>),
+    before: Option<&ReceivedState>,
+) -> Result<ReceivedState> {
+    let commit = pack_log(source, plan, log, before.map(|before| &before.commit))?;
+    state_at(&source.repository, remote, &source.run, commit)
+}
+
+/// Pushes a state that was made here if the remote still has `expected`, or none. `false`: it has another one.
+///
+/// # Errors
+/// What git says.
+pub fn push_made(
+    repository: &Repository,
+    remote: &Remote,
+    made: &ReceivedState,
+    expected: Option<&CommitId>,
+) -> Result<bool> {
+    let run = &made.manifest.run_id;
+    let (reference, commit) = (&state_reference(run), Some(&made.commit));
+    let pushed = remote.push(&PushRequest { reference, commit, expected, hooks: false, is_similar: true })?;
+    if pushed {
+        remember(repository, remote, made)?;
+    }
+    forget_reference(repository, &outgoing_reference(run))?;
+    Ok(pushed)
+}
+
+/// Fetches the states of several runs at once; those that the remote does not have are an error.
+///
+/// # Errors
+/// What git says, or that a state is damaged.
+pub fn fetch_all(repository: &Repository, remote: &Remote, runs: &[RunId]) -> Result<Vec<ReceivedState>> {
+    let refspecs = runs.iter().map(|run| format!("+{}:{}", state_reference(run), incoming_reference(run)));
+    remote.fetch(&refspecs.collect::<Vec<_>>())?;
+    let mut states = Vec::new();
+    for run in runs {
+        if let Some(commit) = repository.commit_at(&incoming_reference(run))? {
+            states.push(state_at(repository, remote, run, commit)?);
+        }
+    }
+    Ok(states)
+}
+
+/// The state of a run as this clone last pushed or fetched it.
+///
+/// # Errors
+/// What git says, or that it is damaged.
+pub fn known(repository: &Repository, remote: &Remote, run: &RunId) -> Result<Option<ReceivedState>> {
+    let commit = repository.commit_at(&seen_reference(remote, run))?;
+    commit.map(|commit| state_at(repository, remote, run, commit)).transpose()
+}
+
+/// Keeps a state, with all that it leads to, as the one that the remote was last seen with.
+///
+/// # Errors
+/// What git says.
+pub fn remember(repository: &Repository, remote: &Remote, state: &ReceivedState) -> Result<()> {
+    let run = &state.manifest.run_id;
+    point_reference(repository, &seen_reference(remote, run), &state.commit)?;
+    Ok(forget_reference(repository, &incoming_reference(run))?)
+}
