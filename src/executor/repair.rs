@@ -37,6 +37,9 @@ pub(crate) struct OpenWorktree {
 
 pub(crate) fn open_worktrees(state: &RunState, lane: LaneIndex) -> Vec<OpenWorktree> {
     let (lane_state, plan) = (state.lane(lane), state.plan().lane(lane));
+    if lane_state.is_elsewhere() {
+        return Vec::new();
+    }
     let open = |agent, worktree: Option<&Worktree>, head: Option<&CommitId>| {
         let worktree = worktree.cloned()?;
         let head = head.cloned().unwrap_or_else(|| worktree.head.clone());

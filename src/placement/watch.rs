@@ -20,8 +20,8 @@ use crate::state_sync::{Claim, ReceivedState, Source, claim, runs_of, state_refe
 use crate::store::run_files;
 use crate::store::run_log::{self, DurableLog};
 
-/// Between two looks at the exchange.
-const REFS: Duration = Duration::from_secs(5);
+/// Between two looks at the exchange: twenty times as long as one takes, within these bounds.
+const REFS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 
 /// Between two questions to an engine.
 const ENGINE: Duration = Duration::from_secs(10);
@@ -38,6 +38,8 @@ pub(super) struct Watch {
     followed: BTreeMap<LaneId, Followed>,
     refs_due: Instant,
     engine_due: Instant,
+    /// What does not answer, or refuses, and the reason that was last shown.
+    troubles: HashMap<String, String>,
 }
 
 /// A lane whose job is followed.
@@ -67,6 +69,7 @@ impl Watch {
             followed: BTreeMap::new(),
             refs_due: now,
             engine_due: now,
+            troubles: HashMap::new(),
         }
     }
 
@@ -74,8 +77,9 @@ impl Watch {
         while self.gather(inbox) {
             self.place_waiting();
             if self.refs_due <= Instant::now() {
-                self.tolerate(Self::look_at_refs);
-                self.refs_due = Instant::now() + REFS;
+                let began = Instant::now();
+                self.tolerate_look_at_refs();
+                self.refs_due = Instant::now() + (20 * began.elapsed()).clamp(REFS.0, REFS.1);
             }
             if self.engine_due <= Instant::now() {
                 self.look_at_engines();
@@ -135,10 +139,25 @@ impl Watch {
         OrderName::of(&[&self.placing.address, run.as_str(), &number.to_string()])
     }
 
-    /// An exchange that cannot be reached is asked again later; anything else is shown.
-    fn tolerate(&mut self, look: fn(&mut Self) -> Result<()>) {
-        if let Err(error) = look(self) {
-            tracing::warn!("the exchange cannot be looked at: {}; it is tried again", GitError::reason(&error));
+    fn tolerate_look_at_refs(&mut self) {
+        let looked = self.look_at_refs();
+        self.tolerate("the exchange", looked);
+    }
+
+    /// What can fail for a while is tried again; that it fails is shown once for each reason.
+    fn tolerate<T>(&mut self, subject: &str, done: Result<T>) -> Option<T> {
+        match done {
+            Ok(done) => {
+                self.troubles.remove(subject);
+                Some(done)
+            }
+            Err(error) => {
+                let reason = GitError::reason(&error);
+                if self.troubles.insert(subject.to_owned(), reason.clone()) != Some(reason.clone()) {
+                    tracing::warn!("{subject}: {reason}; it is tried again");
+                }
+                None
+            }
         }
     }
 
@@ -353,9 +372,9 @@ impl Watch {
             let names = self.followed.values().filter(|followed| followed.errand.executor == executor);
             let names: Vec<OrderName> = names.map(|followed| followed.name.clone()).collect();
             let Ok(engine) = self.engine(&executor) else { continue };
-            match engine.cluster.survey(&names) {
-                Ok(jobs) => self.judge(&executor, &jobs),
-                Err(error) => tracing::warn!("executor {executor} cannot be asked: {error}; it is tried again"),
+            let jobs = engine.cluster.survey(&names).map_err(anyhow::Error::from);
+            if let Some(jobs) = self.tolerate(&format!("executor {executor}"), jobs) {
+                self.judge(&executor, &jobs);
             }
         }
     }
@@ -387,25 +406,21 @@ impl Watch {
         }
     }
 
-    fn cancel(&self, executor: &str, ticket: &Ticket, how: Cancel) {
-        let cancelled = self.engine(executor).map(|engine| engine.cluster.cancel(std::slice::from_ref(ticket), how));
-        if let Ok(Err(error)) = cancelled {
-            tracing::warn!("job {} cannot be ended: {error}; it is tried again", ticket.0);
-        }
+    fn cancel(&mut self, executor: &str, ticket: &Ticket, how: Cancel) {
+        let cancel = |engine: &Engine| engine.cluster.cancel(std::slice::from_ref(ticket), how);
+        let cancelled = self.engine(executor).and_then(|engine| Ok(cancel(engine)?));
+        self.tolerate(&format!("job {}", ticket.0), cancelled);
     }
 
     /// Takes the lane back. A job that was quicker, or works on although its engine has lost it, is fenced by it, or its
     /// work is collected.
     fn close(&mut self, lane: &LaneId, reason: &str) {
-        self.tolerate(Self::look_at_refs);
+        self.tolerate_look_at_refs();
         let Some(mut followed) = self.followed.remove(lane) else { return };
-        match self.closed(&mut followed) {
-            Ok(Some(news)) => self.end(followed, news, None, reason),
-            Ok(None) => drop(self.followed.insert(lane.clone(), followed)),
-            Err(error) => {
-                tracing::warn!("lane {lane} cannot be taken back: {}; it is tried again", GitError::reason(&error));
-                self.followed.insert(lane.clone(), followed);
-            }
+        let closed = self.closed(&mut followed);
+        match self.tolerate(&format!("lane {lane}"), closed).flatten() {
+            Some(news) => self.end(followed, news, None, reason),
+            None => drop(self.followed.insert(lane.clone(), followed)),
         }
     }
 
@@ -419,7 +434,7 @@ impl Watch {
             }
         };
         let ours = Claim {
-            id: format!("closed {} {}", followed.run, followed.errand.number),
+            id: format!("closed-{}", followed.errand.number),
             host: self.placing.host.clone(),
             at: state.manifest.at,
         };

@@ -11,7 +11,7 @@ use super::{STATES, incoming_reference, state_reference};
 use crate::event::{Event, Record};
 use crate::git::{GitError, Remote, Repository, forget_reference};
 use crate::model::digest::sha256;
-use crate::model::{CommitId, Plan, RunId, TreeEntry, TreeEntryKind};
+use crate::model::{CommitId, LaneId, Plan, RunId, TreeEntry, TreeEntryKind};
 use crate::schedule::RunState;
 use crate::store::run_files::{RunFile, is_plain};
 use crate::store::run_log;
@@ -161,8 +161,19 @@ impl ReceivedState {
     /// reset and deleted as it needs.
     fn refuse_strange_worktrees(&self, records: &[Record]) -> Result<()> {
         let root = &self.manifest.worktree_root;
+        let mut elsewhere: HashSet<&LaneId> = HashSet::new();
         for record in records {
             let strange = match &record.event {
+                Event::LaneOffered { lane, .. } => {
+                    elsewhere.insert(lane);
+                    None
+                }
+                Event::PlacementEnded { lane, .. } => {
+                    elsewhere.remove(lane);
+                    None
+                }
+                // It is on the machine that has the lane, and forgotten when the lane comes back.
+                Event::WorktreeOpened { lane, .. } if elsewhere.contains(lane) => None,
                 Event::RunStarted(started) => Some(&started.options.worktree_root).filter(|it| *it != root),
                 Event::WorktreeOpened { worktree, .. } | Event::FinalOpened { worktree } => {
                     Some(&worktree.path).filter(|path| !is_below(root, path))

@@ -37,7 +37,7 @@ pub(super) fn open_all(
 
 fn held(state: &RunState, lane: LaneIndex) -> Vec<(Option<AgentName>, &Worktree)> {
     let (lane_state, plan) = (state.lane(lane), state.plan().lane(lane));
-    if lane_state.is_complete() {
+    if lane_state.is_complete() || lane_state.is_elsewhere() {
         return Vec::new();
     }
     let own = lane_state.worktree().into_iter().map(|worktree| (None, worktree));

@@ -28,6 +28,9 @@ impl LaneHistory {
                 self.answers.push(AnswerView { at, gate, approved: *approved, message });
             }
             Event::LaneMoved { from, to, .. } => self.moved(*from, *to, at),
+            Event::LaneOffered { .. } => self.merge_commit = None,
+            // In the lane's own run that is its end.
+            Event::LaneReturned { head, .. } if record.origin.is_none() => self.merge_commit = Some(head.clone()),
             Event::LaneBased { base, .. } | Event::LaneReset { base, .. } => self.based(base),
             Event::WorktreeOpened { agent: None, worktree, .. } => self.workplace.open(worktree),
             Event::WorktreeOpened { agent: Some(agent), worktree, .. } => {

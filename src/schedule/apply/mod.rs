@@ -203,6 +203,9 @@ impl RunState {
         self.final_worktree = None;
         for index in self.plan.indices() {
             let lane = &mut self.lanes[index.at()];
+            if lane.is_elsewhere() {
+                continue;
+            }
             if lane.worktree.is_some() {
                 lane.setup.run_again();
             }

@@ -233,9 +233,10 @@ impl RunState {
         self.running_attempts
     }
 
-    /// Every job that was started or planned and has not ended.
+    /// Every job of this machine that was started or planned and has not ended.
     pub fn running_jobs(&self) -> impl Iterator<Item = &JobId> {
-        self.lanes.iter().flat_map(|lane| &lane.running).chain(self.final_gate.job())
+        let here = self.lanes.iter().filter(|lane| !lane.is_elsewhere());
+        here.flat_map(|lane| &lane.running).chain(self.final_gate.job())
     }
 
     /// How long the path from where the lane stands to the end takes at most, in seconds.
