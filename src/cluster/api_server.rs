@@ -79,7 +79,10 @@ impl Connection {
             404 if is_about_namespace => {
                 format!("set `namespace` to one that there is, or create it: kubectl create namespace {namespace}")
             }
-            500.. | 429 => format!("repeat it; the API server is overloaded or starting: {}", self.kubectl),
+            500.. | 429 => {
+                let remedy = format!("repeat it; the API server is overloaded or starting: {}", self.kubectl);
+                return ClusterError::Unreachable { said: status.message.clone(), remedy };
+            }
             _ => "correct what it names in `[executors.NAME]`".to_owned(),
         };
         ClusterError::Refused { said: status.message.clone(), remedy }
@@ -87,7 +90,7 @@ impl Connection {
 
     fn unreachable(&self, why: &str) -> ClusterError {
         let said = format!("the API server {} cannot be reached: {why}", self.server);
-        ClusterError::Refused { said, remedy: format!("check the address and the login: {}", self.kubectl) }
+        ClusterError::Unreachable { said, remedy: format!("check the address and the login: {}", self.kubectl) }
     }
 }
 

@@ -15,6 +15,8 @@ pub(crate) enum ClusterError {
     TimedOut { program: &'static str, limit: Duration },
     #[error("{said}")]
     Refused { said: String, remedy: String },
+    #[error("{said}")]
+    Unreachable { said: String, remedy: String },
     #[error("`{program}` printed what it should not: {said}")]
     Answer { program: &'static str, said: String },
 }
@@ -22,7 +24,13 @@ pub(crate) enum ClusterError {
 impl ClusterError {
     /// The same, for another order.
     pub(super) fn again(&self) -> Self {
-        Self::Refused { said: self.to_string(), remedy: self.remedy() }
+        let (said, remedy) = (self.to_string(), self.remedy());
+        if self.is_outage() { Self::Unreachable { said, remedy } } else { Self::Refused { said, remedy } }
+    }
+
+    /// Whether the same may be done later without a change to anything.
+    pub(crate) fn is_outage(&self) -> bool {
+        matches!(self, Self::TimedOut { .. } | Self::Unreachable { .. })
     }
 
     pub(crate) fn remedy(&self) -> String {
@@ -32,7 +40,7 @@ impl ClusterError {
                 .to_owned(),
             Self::Start { program, .. } => format!("check that `{program}` is executable"),
             Self::TimedOut { .. } => "check that Slurm's controller answers: scontrol ping".to_owned(),
-            Self::Refused { remedy, .. } => remedy.clone(),
+            Self::Refused { remedy, .. } | Self::Unreachable { remedy, .. } => remedy.clone(),
             Self::Answer { program, .. } => format!("check that `{program}` is Slurm's"),
         }
     }

@@ -228,12 +228,13 @@ fn refused(program: &str, output: &Output) -> ClusterError {
     let all = format!("{}\n{}", text(&output.stdout), text(&output.stderr));
     let lines = last_lines(&all, SHOWN_LINES).join("; ");
     let said = if lines.is_empty() { format!("`{program}` failed and printed nothing") } else { lines };
-    let unreachable = ["Unable to contact slurm controller", "configuration source", "Connection refused"];
-    let remedy = match unreachable.iter().any(|words| said.contains(words)) {
-        true => "check that Slurm's controller answers (scontrol ping) and that SLURM_CONF is right",
-        false => "correct what it names in `[executors.NAME]`: partition, account, qos or arguments",
-    };
-    ClusterError::Refused { said, remedy: remedy.to_owned() }
+    let unreachable = ["Unable to contact slurm controller", "configuration source", "Connection refused", "timed out"];
+    if unreachable.iter().any(|words| said.contains(words)) {
+        let remedy = "check that Slurm's controller answers (scontrol ping) and that SLURM_CONF is right".to_owned();
+        return ClusterError::Unreachable { said, remedy };
+    }
+    let remedy = "correct what it names in `[executors.NAME]`: partition, account, qos or arguments".to_owned();
+    ClusterError::Refused { said, remedy }
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -23,11 +23,15 @@ use crate::store::run_log::{self, DurableLog};
 /// Between two looks at the exchange: twenty times as long as one takes, within these bounds.
 const REFS: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(5));
 
-/// Between two questions to an engine.
-const ENGINE: Duration = Duration::from_secs(10);
+/// Between two questions to the engines: twice as long each time, from the first to the second, or from as long as many
+/// jobs take, once a job was submitted or has ended.
+const ENGINE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(10));
 
-/// So many times in a row an engine must not know a job before there is no hope for it.
-const ABSENT: u32 = 3;
+/// With so many jobs the engines are never asked more often than in the longest interval.
+const MANY: u32 = 200;
+
+/// So long an engine must not know a job before there is no hope for it.
+const ABSENT: Duration = Duration::from_secs(30);
 
 pub(super) struct Watch {
     placing: Placing,
@@ -38,6 +42,7 @@ pub(super) struct Watch {
     followed: BTreeMap<LaneId, Followed>,
     refs_due: Instant,
     engine_due: Instant,
+    engine_pause: Duration,
     /// What does not answer, or refuses, and the reason that was last shown.
     troubles: HashMap<String, String>,
 }
@@ -55,7 +60,8 @@ struct Followed {
     state: Option<ReceivedState>,
     files: HashSet<String>,
     seen: u64,
-    absent: u32,
+    /// Since when the engine does not know the job.
+    absent: Option<Instant>,
 }
 
 impl Watch {
@@ -69,6 +75,7 @@ impl Watch {
             followed: BTreeMap::new(),
             refs_due: now,
             engine_due: now,
+            engine_pause: ENGINE.0,
             troubles: HashMap::new(),
         }
     }
@@ -82,8 +89,9 @@ impl Watch {
                 self.refs_due = Instant::now() + (20 * began.elapsed()).clamp(REFS.0, REFS.1);
             }
             if self.engine_due <= Instant::now() {
+                self.engine_pause = (2 * self.engine_pause).min(ENGINE.1);
                 self.look_at_engines();
-                self.engine_due = Instant::now() + ENGINE;
+                self.engine_due = Instant::now() + self.engine_pause;
             }
         }
     }
@@ -112,6 +120,7 @@ impl Watch {
                 let followed = self.follow(errand, answer, Ticket(ticket));
                 self.followed.insert(lane, followed);
                 self.refs_due = Instant::now();
+                self.ask_engines_soon();
             }
             What::Stop { force } => {
                 if let Some(followed) = self.followed.get_mut(&lane) {
@@ -128,11 +137,18 @@ impl Watch {
         }
     }
 
+    /// There is something to expect of the engines.
+    fn ask_engines_soon(&mut self) {
+        let jobs = u32::try_from(self.followed.len()).unwrap_or(MANY);
+        self.engine_pause = (ENGINE.1 * jobs.min(MANY) / MANY).max(ENGINE.0);
+        self.engine_due = self.engine_due.min(Instant::now() + self.engine_pause);
+    }
+
     fn follow(&self, errand: Errand, answer: Answer, ticket: Ticket) -> Followed {
         let run = lane_run(&self.placing.started.run_id, &errand.lane);
         let (name, seen) = (self.name(&run, errand.number), errand.seen);
         let stops = Vec::new();
-        Followed { errand, answer, stops, run, name, ticket, state: None, files: HashSet::new(), seen, absent: 0 }
+        Followed { errand, answer, stops, run, name, ticket, state: None, files: HashSet::new(), seen, absent: None }
     }
 
     fn name(&self, run: &RunId, number: u32) -> OrderName {
@@ -180,7 +196,7 @@ impl Watch {
                 Err(error) => {
                     let reason = format!("it cannot be placed: {error:#}");
                     let blocked = Event::LaneBlocked { lane: errand.lane.clone(), reason: reason.clone() };
-                    answer(vec![blocked.into(), ended(&errand, None, &reason).into()], true);
+                    answer(vec![blocked.into(), ended(&errand, Some(RunOutcome::Blocked), &reason).into()], true);
                 }
             }
         }
@@ -189,16 +205,18 @@ impl Watch {
     /// `None`: later.
     fn place(&mut self, errand: &Errand) -> Result<Option<Event>> {
         let offered = match self.offer(errand) {
-            Err(error) if matches!(error.downcast_ref(), Some(GitError::Remote { .. })) => return Ok(None),
+            Err(error) if matches!(error.downcast_ref(), Some(GitError::Remote { .. })) => {
+                return Ok(self.tolerate("the exchange", Err(error)));
+            }
             offered => offered?,
         };
         let run = lane_run(&self.placing.started.run_id, &errand.lane);
         let order = self.order(errand, &run, &offered)?;
-        let engine = self.engine(&errand.executor)?;
-        let Ok(mut jobs) = engine.cluster.survey(std::slice::from_ref(&order.name)) else { return Ok(None) };
-        let ticket = match jobs.remove(&order.name) {
-            Some(job) => job.ticket,
-            None => engine.cluster.submit(std::slice::from_ref(&order)).remove(0)?,
+        let ticket = match self.engine(&errand.executor)?.cluster.submit(&[order]).remove(0) {
+            Err(error) if error.is_outage() => {
+                return Ok(self.tolerate(&format!("executor {}", errand.executor), Err(error.into())));
+            }
+            ticket => ticket.map_err(|error| anyhow::anyhow!("{error}; {}", error.remedy()))?,
         };
         let (lane, number) = (errand.lane.clone(), errand.number);
         Ok(Some(Event::LanePlaced { lane, number, offer: offered, ticket: ticket.0 }))
@@ -386,16 +404,19 @@ impl Watch {
                 continue;
             };
             let sighting = jobs.get(&followed.name).map(|job| job.sighting.clone());
-            followed.absent = if sighting.is_none() { followed.absent + 1 } else { 0 };
+            followed.absent = followed.absent.or(Some(Instant::now())).filter(|_| sighting.is_none());
             let stop = followed.stops.iter().map(|(force, _)| *force).max();
             let waits = matches!(sighting, Some(Sighting::Waiting(_)));
             let over = match &sighting {
                 Some(Sighting::Over(ending)) => Some(why(ending)),
-                None if followed.absent >= ABSENT => Some("its executor does not know its job any more".to_owned()),
+                None if followed.absent.is_some_and(|since| since.elapsed() >= ABSENT) => {
+                    Some("its executor does not know its job any more".to_owned())
+                }
                 _ => None,
             };
             let ticket = followed.ticket.clone();
             if let Some(why) = over {
+                self.ask_engines_soon();
                 self.close(&lane, &why);
             } else if stop == Some(true) || (stop.is_some() && waits) {
                 self.close(&lane, "it was stopped");

@@ -43,7 +43,7 @@ impl<'h> LaneSummary<'h> {
     pub(crate) fn of(history: &'h RunHistory, lane: &'h LaneHistory, until: Timestamp) -> Self {
         let waiting_for = history.waiting_for(lane);
         let note = note(history, lane, waiting_for.as_ref(), until);
-        let place = lane.workplace.worktree.as_ref().filter(|_| !lane.is_cleaned);
+        let place = lane.workplace.worktree.as_ref().filter(|_| !lane.is_cleaned && !lane.is_open_elsewhere);
         let link = place.and_then(|_| history.run.link(&lane.id, None));
         let worktree = link.map(|link| link.to_string_lossy().into_owned());
         let brief = if lane.state == LaneState::Stopped { word(history, lane) } else { brief(lane.state) };
@@ -189,7 +189,10 @@ fn note(history: &RunHistory, lane: &LaneHistory, waiting_for: Option<&WaitingFo
             Some(answer) => outlook(answer).to_owned(),
             None => format!("in {}", lane.stage),
         },
-        (state, None) if state.is_active() => activity(lane),
+        (state, None) if state.is_active() => match &lane.elsewhere {
+            Some(placement) if placement.host.is_none() => placement.to_string(),
+            _ => activity(lane),
+        },
         _ => String::new(),
     }
 }

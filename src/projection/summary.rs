@@ -214,6 +214,7 @@ impl LaneSummary<'_> {
             "reason": lane.reason(),
             "branch": lane.workplace.branch(),
             "worktree": self.worktree,
+            "elsewhere": self.lane.elsewhere,
             "head": lane.workplace.head,
             "merge_commit": lane.merge_commit,
             "pull_request": lane.pull_request,

@@ -19,27 +19,46 @@ while [ $# -gt 0 ]; do
 done
 [ "$partition" = nope ] && { echo "sbatch: error: invalid partition specified: nope" >&2; exit 1; }
 [ -n "$test" ] && exit 0
-cat >"$SCRATCH/script"
+mkdir -p "$SCRATCH/jobs"
 echo "$name" >>"$SCRATCH/submitted"
-echo "$name" >"$SCRATCH/job"
-[ -e "$SCRATCH/never" ] || { sh "$SCRATCH/script" >"$output" 2>&1; echo $? >"$SCRATCH/code"; } &
+id=$((6 + $(wc -l <"$SCRATCH/submitted")))
+cat >"$SCRATCH/script"
+cp "$SCRATCH/script" "$SCRATCH/script.$id"
+echo "$name" >"$SCRATCH/jobs/$id"
+[ -e "$SCRATCH/never" ] || {
+  sh -c 'echo $$ >"$SCRATCH/pid.'$id'"; exec sh "$SCRATCH/script.'$id'"'
+  echo $? >"$SCRATCH/code.$id"
+} >"$output" 2>&1 </dev/null &
 [ -e "$SCRATCH/lost" ] && { echo "sbatch: error: Socket timed out on send/recv operation" >&2; exit 1; }
-echo 7
+[ -e "$SCRATCH/kill" ] && { rm "$SCRATCH/kill"; kill -9 $PPID; }
+echo $id
 "#;
 
 const SQUEUE: &str = r#"#!/bin/sh
 [ "$1" = --version ] && { echo "slurm-wlm 22.05.8"; exit 0; }
-[ -e "$SCRATCH/job" ] || exit 0
-name=$(cat "$SCRATCH/job")
-if [ -e "$SCRATCH/never" ]; then echo "7|$name|PENDING|0||Resources|"
-elif [ -s "$SCRATCH/code" ]; then echo "7|$name|FAILED|$(($(cat "$SCRATCH/code") * 256))|n1|None|"
-else echo "7|$name|RUNNING|0|n1|None|"
-fi
+for job in "$SCRATCH"/jobs/*; do
+  [ -e "$job" ] || continue
+  id=${job##*/} name=$(cat "$job")
+  if [ -e "$SCRATCH/never" ]; then echo "$id|$name|PENDING|0||Resources|"
+  elif [ -e "$SCRATCH/lost.$id" ]; then echo "$id|$name|NODE_FAIL|0|n1|None|"
+  elif [ -s "$SCRATCH/code.$id" ]; then echo "$id|$name|FAILED|$(($(cat "$SCRATCH/code.$id") * 256))|n1|None|"
+  else echo "$id|$name|RUNNING|0|n1|None|"
+  fi
+done
 "#;
 
 const SCANCEL: &str = r#"#!/bin/sh
 [ "$1" = --version ] && { echo "slurm-wlm 22.05.8"; exit 0; }
-rm -f "$SCRATCH/job"
+signal=TERM
+while [ $# -gt 0 ]; do
+  case $1 in
+    -s) signal=$2; shift ;;
+    -*) ;;
+    *) if [ -s "$SCRATCH/pid.$1" ]; then kill -$signal "$(cat "$SCRATCH/pid.$1")" 2>&-; else rm -f "$SCRATCH/jobs/$1"; fi ;;
+  esac
+  shift
+done
+:
 "#;
 
 /// A Lanekeeper of another version, as far as probes need it.
@@ -54,7 +73,7 @@ git push --quiet "$2" "$(git commit-tree -p "$4" -m answer "$tree"):$3"
 "#;
 
 /// With an exchange, and executors whose jobs call `program`.
-fn slurm(program: &str) -> TestEnv {
+pub(crate) fn slurm(program: &str) -> TestEnv {
     let env = TestEnv::new();
     for (name, script) in [("sbatch", SBATCH), ("squeue", SQUEUE), ("scancel", SCANCEL), ("old", OLD)] {
         env.program(name, script);
@@ -74,7 +93,7 @@ fn slurm(program: &str) -> TestEnv {
     env
 }
 
-fn this() -> &'static str {
+pub(crate) fn this() -> &'static str {
     env!("CARGO_BIN_EXE_lanekeeper")
 }
 
@@ -146,7 +165,7 @@ fn an_exchange_without_atomic_pushes_is_refused() {
     env.git_at("exchange.git", &["config", "receive.advertiseAtomic", "false"]);
     let said = doctor(&env, &[]).exits(3).stdout;
     assert!(said.contains("does not take pushes of several refs at once"), "{said}");
-    assert!(!env.path("scratch/job").exists());
+    assert!(!env.path("scratch/jobs/7").exists());
     assert_nothing_is_left(&env);
 }
 
@@ -167,7 +186,7 @@ fn a_job_that_never_starts_is_given_up_and_removed() {
     env.write("scratch/never", "");
     let said = doctor(&env, &["--wait", "1s"]).exits(3).stdout;
     assert!(said.contains("did not answer within 1s; it waits: Resources"), "{said}");
-    assert!(!env.path("scratch/job").exists(), "the job was cancelled");
+    assert!(!env.path("scratch/jobs/7").exists(), "the job was cancelled");
     assert_nothing_is_left(&env);
 }
 
@@ -176,10 +195,10 @@ fn an_interrupted_doctor_removes_the_job_and_the_refs() {
     let env = slurm(this());
     env.write("scratch/never", "");
     let doctor = env.start_with(&["doctor", "--executor", "main"], |command| command);
-    wait_until("the job", || env.path("scratch/job").exists());
+    wait_until("the job", || env.path("scratch/jobs/7").exists());
     doctor.signal(Signal::INT);
     doctor.wait().exits(130);
-    assert!(!env.path("scratch/job").exists(), "the job was cancelled");
+    assert!(!env.path("scratch/jobs/7").exists(), "the job was cancelled");
     assert_nothing_is_left(&env);
 }
 

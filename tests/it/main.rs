@@ -43,6 +43,7 @@ mod notify;
 mod output;
 mod people;
 mod person;
+mod placed;
 mod places;
 mod plan_new;
 mod prompts;

@@ -1,5 +1,7 @@
 //! One lane, as its events so far describe it.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::job::{AgentStatus, JobHistory, Jobs, Retry};
@@ -49,6 +51,10 @@ pub struct LaneHistory {
 
     pub base: Option<CommitId>,
     pub workplace: Workplace,
+    /// Whether its worktree is on another machine.
+    pub(in crate::projection) is_open_elsewhere: bool,
+    /// The job of a cluster that has it, or is to have it.
+    pub elsewhere: Option<PlacementView>,
     /// Those that have done something, in the order they first did.
     pub agents: Vec<AgentHistory>,
     pub jobs: Jobs,
@@ -96,6 +102,28 @@ pub enum Ending {
     /// What must change outside, and how.
     Blocked(String),
     RolledBack,
+}
+
+/// A lane's job on a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlacementView {
+    /// The name of the executor.
+    pub executor: String,
+    /// The engine's name of the job; `None`: it is about to be submitted.
+    pub job: Option<String>,
+    /// The machine that works on the lane.
+    pub host: Option<String>,
+}
+
+impl fmt::Display for PlacementView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { executor, job, host } = self;
+        match (job, host) {
+            (None, _) => write!(f, "waits for executor {executor}"),
+            (Some(job), None) => write!(f, "waits for job {job} of {executor}"),
+            (Some(job), Some(host)) => write!(f, "job {job} of {executor} on {host}"),
+        }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,6 +207,8 @@ impl LaneHistory {
             stopping: false,
             ending: None,
             base: None,
+            is_open_elsewhere: false,
+            elsewhere: None,
             workplace: Workplace::default(),
             agents: Vec::new(),
             jobs: Jobs::default(),

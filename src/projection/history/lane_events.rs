@@ -2,7 +2,7 @@
 
 use super::job::{AgentStatus, Retry};
 use super::lane::{
-    AgentHistory, AnswerView, CheckpointView, Ending, FailureView, LaneHistory, MergeView, SnapshotView,
+    AgentHistory, AnswerView, CheckpointView, Ending, FailureView, LaneHistory, MergeView, PlacementView, SnapshotView,
 };
 use super::state::LaneState;
 use super::workplace::Workplace;
@@ -28,11 +28,23 @@ impl LaneHistory {
                 self.answers.push(AnswerView { at, gate, approved: *approved, message });
             }
             Event::LaneMoved { from, to, .. } => self.moved(*from, *to, at),
+            Event::LaneOffered { executor, .. } if record.origin.is_none() => {
+                let executor = executor.clone();
+                self.elsewhere = Some(PlacementView { executor, job: None, host: None });
+            }
             Event::LaneOffered { .. } => self.merge_commit = None,
+            Event::LanePlaced { ticket, .. } => {
+                self.elsewhere.iter_mut().for_each(|it| it.job = Some(ticket.clone()));
+            }
+            Event::LaneClaimed { host, .. } => self.elsewhere.iter_mut().for_each(|it| it.host = Some(host.clone())),
+            Event::PlacementEnded { .. } => self.elsewhere = None,
             // In the lane's own run that is its end.
             Event::LaneReturned { head, .. } if record.origin.is_none() => self.merge_commit = Some(head.clone()),
             Event::LaneBased { base, .. } | Event::LaneReset { base, .. } => self.based(base),
-            Event::WorktreeOpened { agent: None, worktree, .. } => self.workplace.open(worktree),
+            Event::WorktreeOpened { agent: None, worktree, .. } => {
+                self.workplace.open(worktree);
+                self.is_open_elsewhere = record.origin.is_some();
+            }
             Event::WorktreeOpened { agent: Some(agent), worktree, .. } => {
                 let agent = self.agent_mut(agent);
                 agent.workplace.open(worktree);

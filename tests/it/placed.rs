@@ -1,0 +1,153 @@
+//! Lanes that work on an executor, with stand-ins for Slurm's commands that run jobs as processes on this machine.
+
+use std::fs;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::executors::{slurm, this};
+use crate::support::{Ended, TestEnv, wait_until};
+
+/// Two lanes on the executor, the second after the first, and one here. `$1` in `scratch` lets the first lane pass.
+const CHAIN: &str = "
+[defaults]
+executor = 'main'
+[[lane]]
+id = 'A'
+command = 'echo $$ >>$SCRATCH/attempts; until [ -e $SCRATCH/go ]; do sleep 0.05; done; echo a >a.txt'
+[[lane]]
+id = 'B'
+command = 'cat a.txt >b.txt'
+tests = ['test -f b.txt']
+depends_on = ['A']
+[[lane]]
+id = 'HERE'
+command = 'echo here >here.txt'
+executor = 'local'
+";
+
+fn chain() -> TestEnv {
+    let env = slurm(this());
+    env.plan(CHAIN);
+    env.commit("settings");
+    env
+}
+
+fn submitted(env: &TestEnv) -> usize {
+    fs::read_to_string(env.path("scratch/submitted")).unwrap_or_default().lines().count()
+}
+
+fn has_begun(env: &TestEnv, attempts: usize) -> bool {
+    fs::read_to_string(env.path("scratch/attempts")).unwrap_or_default().lines().count() >= attempts
+}
+
+/// The process that works as job `id`.
+fn worker(env: &TestEnv, id: u32) -> Pid {
+    let pid = env.scratch(&format!("pid.{id}")).trim().parse().expect("a pid");
+    Pid::from_raw(pid).expect("a pid")
+}
+
+/// Everything is merged, each lane once.
+fn assert_merged(env: &TestEnv, ended: Ended) {
+    ended.exits(0);
+    assert_eq!(env.file_at("main", "b.txt").trim(), "a");
+    assert!(env.holds("main", "here.txt"));
+    let merges = env.git(&["log", "--merges", "--first-parent", "--format=%s", "main"]);
+    let mut merges: Vec<&str> = merges.lines().collect();
+    merges.sort_unstable();
+    assert_eq!(merges, ["Merge lane A", "Merge lane B", "Merge lane HERE"]);
+}
+
+#[test]
+fn lanes_work_as_jobs_and_are_merged_here() {
+    let env = chain();
+    let run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_until("the claim", || {
+        let status = env.lanekeeper(&["status", "--format", "json"]).exits(0).json();
+        let lane = status["lanes"].as_array().expect("a list").iter().find(|lane| lane["lane"] == "A").cloned();
+        let elsewhere = lane.expect("the lane")["elsewhere"].clone();
+        elsewhere["executor"] == "main" && elsewhere["job"] == "7" && elsewhere["host"] != Value::Null
+    });
+    env.write("scratch/go", "");
+    assert_merged(&env, run.wait());
+    assert_eq!(submitted(&env), 2);
+    let stages = ["before_lane_start", "after_lane_start", "after_lane_tests", "pre_pr"];
+    stages.iter().for_each(|stage| drop(env.checkpoint("A", stage)));
+}
+
+#[test]
+fn a_lane_whose_job_died_is_given_to_another() {
+    let env = chain();
+    let run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    kill_process(worker(&env, 7), Signal::KILL).expect("a signal");
+    wait_until("the second attempt", || has_begun(&env, 2));
+    env.write("scratch/go", "");
+    assert_merged(&env, run.wait());
+    assert_eq!(submitted(&env), 3);
+}
+
+#[test]
+fn a_job_that_comes_back_after_its_lane_was_given_away_changes_nothing() {
+    let env = chain();
+    let run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    let first = worker(&env, 7);
+    kill_process(first, Signal::STOP).expect("a signal");
+    env.write("scratch/lost.7", "");
+    wait_until("the second attempt", || has_begun(&env, 2));
+    env.write("scratch/go", "");
+    kill_process(first, Signal::CONT).expect("a signal");
+    assert_merged(&env, run.wait());
+    wait_until("the end of the first job", || env.path("scratch/code.7").exists());
+    assert_eq!(env.scratch("code.7").trim(), "75");
+}
+
+#[test]
+fn a_run_that_died_while_it_submitted_a_job_submits_no_other() {
+    let env = chain();
+    env.write("scratch/kill", "");
+    env.write("scratch/go", "");
+    let ended = env.execute(&[]);
+    assert!(ended.was_killed());
+    assert_merged(&env, env.resume(&[]));
+    assert_eq!(submitted(&env), 2);
+}
+
+#[test]
+fn a_lane_fails_after_three_jobs_in_a_row_that_did_nothing() {
+    let env = slurm("/bin/false");
+    env.plan("[[lane]]\nid = 'A'\ncommand = 'true'\nexecutor = 'main'\n");
+    env.commit("settings");
+    let said = env.execute(&[]).exits(1);
+    said.says(&["A failed: 3 jobs in a row ended before the lane did", "its job ended with exit code 1"]);
+    assert_eq!(submitted(&env), 3);
+}
+
+const ONE: &str = "[[lane]]\nid = 'A'\ncommand = 'echo a >a.txt'\n";
+
+#[test]
+fn an_engine_that_refuses_a_job_blocks_the_lane() {
+    let env = slurm(this());
+    env.plan(ONE);
+    env.commit("settings");
+    let said = env.execute(&["--executor", "nowhere"]).exits(3);
+    said.says(&["A blocked: it cannot be placed: ", "invalid partition specified: nope", "correct what it names"]);
+}
+
+#[test]
+fn an_engine_that_is_out_is_asked_again() {
+    let env = slurm(this());
+    env.plan(ONE);
+    env.commit("settings");
+    env.program("sbatch.real", &fs::read_to_string(env.path("bin/sbatch")).expect("a script"));
+    let out = "#!/bin/sh\n[ -e $SCRATCH/back ] && exec sbatch.real \"$@\"\necho x >>$SCRATCH/asked\n\
+               echo 'sbatch: error: Unable to contact slurm controller' >&2\nexit 1\n";
+    env.program("sbatch", out);
+    let run = env.start(&["--executor", "main"]);
+    wait_until("a submission", || env.path("scratch/asked").exists());
+    env.write("scratch/back", "");
+    run.wait().exits(0);
+    assert_eq!(submitted(&env), 1);
+}
