@@ -34,9 +34,20 @@ pub(crate) enum What {
     Follow { offer: CommitId, ticket: String },
     /// Have the job stopped; with `force` its work is cut off.
     Stop { force: bool },
+    /// Remove what its jobs left on the engine and its run on the exchange. No answer is awaited.
+    Forget,
 }
 
 impl Executor {
+    /// Has what is known of a lane elsewhere removed, now that its work is where it belongs.
+    pub(super) fn forget_elsewhere(&self, lane: &LaneId, number: u32) {
+        let executor = self.plan.find(lane).and_then(|lane| self.plan.lane(lane).executor.clone());
+        if let Some((elsewhere, executor)) = self.elsewhere.as_ref().zip(executor).filter(|_| number > 0) {
+            let errand = Errand { lane: lane.clone(), executor, number, seen: 0, what: What::Forget };
+            elsewhere.take(errand, Box::new(|_, _| ()));
+        }
+    }
+
     /// The errand that an action is; `None`: it is carried out here.
     pub(crate) fn errand(&self, action: &Action, state: &RunState) -> Option<Errand> {
         let (Action::PlaceLane(lane) | Action::FollowLane(lane) | Action::StopPlacement { lane, .. }) = *action else {

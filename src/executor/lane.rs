@@ -100,6 +100,7 @@ impl Executor {
         let head = lane_head(state, lane)?;
         let moment = self.moment(lane, state);
         let worktree = lane_state.worktree().cloned();
+        let placements = lane_state.placement().number();
         let agents: Vec<usize> =
             (0..lane_state.agents().len()).filter(|&agent| lane_state.agents()[agent].start.is_some()).collect();
         Ok(self.task(lane, state, move |executor| {
@@ -124,6 +125,7 @@ impl Executor {
                 executor.delete_branch(&executor.lane_branch(lane), &kept_by, &mut kept);
                 kept.extend(git::delete_references(&executor.repository, &moment.known)?);
             }
+            executor.forget_elsewhere(&executor.id(lane), placements);
             events.push(Event::LaneCleaned { lane: executor.id(lane), kept });
             Ok(events)
         }))

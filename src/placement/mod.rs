@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
 
 use crate::cluster::Cluster;
 use crate::event::RunStarted;
@@ -38,25 +39,36 @@ pub(crate) struct Placing {
     pub(crate) engines: HashMap<String, Engine>,
 }
 
-/// The thread's mailbox.
-struct Mailbox(Sender<(Errand, Answer)>);
+/// The thread, and its mailbox until it is to end.
+struct Mailbox {
+    sender: Option<Sender<(Errand, Answer)>>,
+    thread: Option<JoinHandle<()>>,
+}
 
 impl Elsewhere for Mailbox {
     fn take(&self, errand: Errand, answer: Answer) {
-        // The thread ends with the process.
-        let _ = self.0.send((errand, answer));
+        // The thread ends after the mailbox.
+        let _ = self.sender.as_ref().map(|sender| sender.send((errand, answer)));
     }
 }
 
-/// Starts the thread; it ends once nothing can reach it any more.
+impl Drop for Mailbox {
+    fn drop(&mut self) {
+        self.sender = None;
+        // A panic has been shown.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Starts the thread; it ends, and is waited for, once nothing can reach it any more.
 ///
 /// # Errors
 /// What the system says.
 pub(crate) fn start(placing: Placing) -> std::io::Result<Arc<dyn Elsewhere>> {
     let (sender, inbox) = channel();
     let work = move || watch::Watch::new(placing).work(&inbox);
-    std::thread::Builder::new().name("placement".to_owned()).spawn(work)?;
-    Ok(Arc::new(Mailbox(sender)))
+    let thread = std::thread::Builder::new().name("placement".to_owned()).spawn(work)?;
+    Ok(Arc::new(Mailbox { sender: Some(sender), thread: Some(thread) }))
 }
 
 /// The cache of nodes, for the command of jobs.

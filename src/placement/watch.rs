@@ -15,7 +15,7 @@ use crate::fs::regular_file;
 use crate::git::{GitError, point_reference};
 use crate::model::{CommitId, ExitCause, JobExit, LaneId, LaneIndex, RunId, Timestamp};
 use crate::schedule::RunState;
-use crate::state_sync::lane_run::{fetch_all, known, make, push_made, remember};
+use crate::state_sync::lane_run::{drop_all, fetch_all, known, make, push_made, remember};
 use crate::state_sync::{Claim, ReceivedState, Source, claim, runs_of, state_reference};
 use crate::store::run_files;
 use crate::store::run_log::{self, DurableLog};
@@ -30,6 +30,9 @@ const ENGINE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 /// With so many jobs the engines are never asked more often than in the longest interval.
 const MANY: u32 = 200;
 
+/// The most refs that one push removes.
+const MOST_REMOVED: usize = 100;
+
 /// So long an engine must not know a job before there is no hope for it.
 const ABSENT: Duration = Duration::from_secs(30);
 
@@ -40,6 +43,8 @@ pub(super) struct Watch {
     records: Vec<Record>,
     waiting: Vec<(Errand, Answer)>,
     followed: BTreeMap<LaneId, Followed>,
+    /// What is to be forgotten.
+    over: Vec<Errand>,
     refs_due: Instant,
     engine_due: Instant,
     engine_pause: Duration,
@@ -73,6 +78,7 @@ impl Watch {
             records: Vec::new(),
             waiting: Vec::new(),
             followed: BTreeMap::new(),
+            over: Vec::new(),
             refs_due: now,
             engine_due: now,
             engine_pause: ENGINE.0,
@@ -86,6 +92,7 @@ impl Watch {
             if self.refs_due <= Instant::now() {
                 let began = Instant::now();
                 self.tolerate_look_at_refs();
+                self.forget();
                 self.refs_due = Instant::now() + (20 * began.elapsed()).clamp(REFS.0, REFS.1);
             }
             if self.engine_due <= Instant::now() {
@@ -94,6 +101,7 @@ impl Watch {
                 self.engine_due = Instant::now() + self.engine_pause;
             }
         }
+        self.forget();
     }
 
     /// Takes what arrived, or waits for the next look; `false`: nothing can arrive any more.
@@ -122,6 +130,7 @@ impl Watch {
                 self.refs_due = Instant::now();
                 self.ask_engines_soon();
             }
+            What::Forget => self.over.push(errand),
             What::Stop { force } => {
                 if let Some(followed) = self.followed.get_mut(&lane) {
                     followed.stops.push((force, answer));
@@ -319,6 +328,24 @@ impl Watch {
             }
         }
         Ok(())
+    }
+
+    /// Removes what lanes left that are merged. What cannot be removed is left to people: it harms nothing.
+    fn forget(&mut self) {
+        let over = std::mem::take(&mut self.over);
+        for some in over.chunks(MOST_REMOVED) {
+            let removed = self.remove(some);
+            self.tolerate("the refs of merged lanes", removed);
+        }
+    }
+
+    fn remove(&self, over: &[Errand]) -> Result<()> {
+        let runs: Vec<RunId> = over.iter().map(|it| lane_run(&self.placing.started.run_id, &it.lane)).collect();
+        for (errand, run) in over.iter().zip(&runs) {
+            let names: Vec<OrderName> = (1..=errand.number).map(|number| self.name(run, number)).collect();
+            self.engine(&errand.executor)?.cluster.forget(&names)?;
+        }
+        Ok(drop_all(&self.placing.repository, &self.placing.exchange, &runs)?)
     }
 
     fn remove_run(&mut self, run: &RunId) -> Option<(LaneId, Followed)> {

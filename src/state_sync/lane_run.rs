@@ -3,7 +3,7 @@
 use super::error::Result;
 use super::pack::pack_log;
 use super::receive::{ReceivedState, state_at};
-use super::{Source, incoming_reference, outgoing_reference, seen_reference, state_reference};
+use super::{Source, incoming_reference, outgoing_reference, runs_of, seen_reference, state_reference};
 use crate::git::{PushRequest, Remote, Repository, forget_reference, point_reference};
 use crate::model::{CommitId, RunId};
 
@@ -74,4 +74,22 @@ pub fn remember(repository: &Repository, remote: &Remote, state: &ReceivedState)
     let run = &state.manifest.run_id;
     point_reference(repository, &seen_reference(remote, run), &state.commit)?;
     Ok(forget_reference(repository, &incoming_reference(run))?)
+}
+
+/// Removes the states of runs from the remote, and what this clone keeps of them.
+///
+/// # Errors
+/// What git says, also that one of them was changed meanwhile.
+pub fn drop_all(repository: &Repository, remote: &Remote, runs: &[RunId]) -> Result<()> {
+    let there: Vec<(RunId, CommitId)> = runs_of(remote)?.into_iter().filter(|(run, _)| runs.contains(run)).collect();
+    let references: Vec<String> = there.iter().map(|(run, _)| state_reference(run)).collect();
+    let removals = references.iter().zip(&there).map(|(reference, (_, commit))| {
+        let expected = Some(commit);
+        PushRequest { reference, commit: None, expected, hooks: false, is_similar: false }
+    });
+    let requests: Vec<PushRequest<'_>> = removals.collect();
+    if !requests.is_empty() {
+        remote.push_together(&requests)?;
+    }
+    runs.iter().try_for_each(|run| Ok(forget_reference(repository, &seen_reference(remote, run))?))
 }

@@ -72,6 +72,7 @@ fn lanes_work_as_jobs_and_are_merged_here() {
     env.write("scratch/go", "");
     assert_merged(&env, run.wait());
     assert_eq!(submitted(&env), 2);
+    assert_eq!(env.git_at("exchange.git", &["for-each-ref"]), "", "the states of merged lanes are removed");
     let stages = ["before_lane_start", "after_lane_start", "after_lane_tests", "pre_pr"];
     stages.iter().for_each(|stage| drop(env.checkpoint("A", stage)));
 }
@@ -102,6 +103,22 @@ fn a_job_that_comes_back_after_its_lane_was_given_away_changes_nothing() {
     assert_merged(&env, run.wait());
     wait_until("the end of the first job", || env.path("scratch/code.7").exists());
     assert_eq!(env.scratch("code.7").trim(), "75");
+}
+
+#[test]
+fn a_lane_that_a_job_has_is_rolled_back_once_the_run_was_stopped() {
+    let env = chain();
+    let mut run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    run.kill();
+    run.wait();
+    env.lanekeeper(&["rollback", "--lane", "A", "--yes"]).exits(3).hints("resume the run and stop it");
+    let run = env.start_with(&["resume", "--yes"], |command| command);
+    wait_until("the job's ticket", || env.lanekeeper(&["stop"]).stdout.contains("stop"));
+    run.wait().exits(143);
+    env.lanekeeper(&["rollback", "--lane", "A", "--yes"]).exits(0);
+    env.write("scratch/go", "");
+    assert_merged(&env, env.resume(&[]));
 }
 
 #[test]

@@ -191,6 +191,9 @@ pub(crate) fn refusal(
             let leave = shell_line(["git", "-C", place.as_ref(), "checkout", "--detach"]);
             blocked.hint(format!("leave the branch: {leave}")).hint(then)
         }
+        RollbackError::Elsewhere(_) => {
+            blocked.hint("resume the run and stop it, which ends the job and brings back what it did").hint(then)
+        }
         RollbackError::Embedded { .. } => blocked.hint("move them out of the worktree").hint(then),
         RollbackError::Busy { .. } => blocked.hint(then),
     }

@@ -34,6 +34,8 @@ pub enum RollbackError {
         /// Everything that has to be rolled back together.
         all: Vec<LaneId>,
     },
+    #[error("{0} is worked on by a job of an executor")]
+    Elsewhere(LaneId),
     #[error("the merge of {lane} cannot be undone by itself: {} changed again since", .paths.join(", "))]
     Conflict { lane: LaneId, merge: CommitId, branch: String, paths: Vec<String> },
     #[error("{branch} is checked out in {} and cannot be fast-forwarded because of {}", .worktree.display(), .obstacles.paths.join(", "))]

@@ -46,7 +46,7 @@ pub struct MergeToRevert {
 ///
 /// # Errors
 /// [`RollbackError::UnknownLane`], and [`RollbackError::Dependants`] where a lane that was not asked for depends on one
-/// that was, and has begun.
+/// that was, and has begun; [`RollbackError::Elsewhere`] where a job of an executor has a lane.
 pub fn plan(state: &RunState, records: &[Record], asked: &[LaneId]) -> Result<RollbackPlan, RollbackError> {
     let plan = state.plan();
     let mut chosen = Vec::new();
@@ -67,6 +67,9 @@ pub fn plan(state: &RunState, records: &[Record], asked: &[LaneId]) -> Result<Ro
     if let Some(&lane) = going.iter().find(|&&lane| !left(vec![lane]).is_empty()) {
         let all = chosen.iter().map(|&lane| name(lane)).chain(left(going.clone())).collect();
         return Err(RollbackError::Dependants { lane: name(lane), dependants: left(vec![lane]), all });
+    }
+    if let Some(&lane) = going.iter().find(|&&lane| state.lane(lane).is_elsewhere()) {
+        return Err(RollbackError::Elsewhere(name(lane)));
     }
     let downwards = || plan.dag().order().iter().rev().copied().filter(|lane| chosen.contains(lane));
     let history = RunHistory::default().after(records);

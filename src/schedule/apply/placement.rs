@@ -10,7 +10,7 @@ use crate::schedule::state::placement::Placement;
 impl RunState {
     pub(super) fn apply_placement(&mut self, lane: LaneIndex, event: &Event, at: Timestamp) {
         let has_checkpoint_gate = !self.plan.gates.checkpoint.is_empty();
-        let is_lane_run = self.is_lane_run();
+        let (is_lane_run, is_stopping) = (self.is_lane_run(), self.stop.is_some());
         if is_lane_run && matches!(event, Event::LaneOffered { .. }) {
             self.unfinish();
         }
@@ -44,7 +44,12 @@ impl RunState {
             }
             Event::PlacementEnded { reason, .. } => {
                 state.come_back();
-                if state.end.is_none() && state.stage < LaneStage::AwaitingUserApproval && !state.is_parked(plan) {
+                let was_asked = is_stopping || state.stopping.is_some();
+                if !was_asked
+                    && state.end.is_none()
+                    && state.stage < LaneStage::AwaitingUserApproval
+                    && !state.is_parked(plan)
+                {
                     state.placement.losses += 1;
                     state.placement.lost = Some((at, reason.clone()));
                 }
