@@ -40,6 +40,9 @@ pub struct Manifest {
     /// The only process that may push the run; `None`: any whose log continues this state.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub claim: Option<Claim>,
+    /// The run that placed it, of which it is a lane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub placed_by: Option<RunId>,
 }
 
 /// The part of a manifest that decides whether the rest can be read.
@@ -162,6 +165,7 @@ mod tests {
             branches: BTreeMap::from([("lane/P1/A".to_owned(), commit('b'))]),
             references: BTreeMap::from([("refs/lanekeeper/checkpoint/P1-A/t".to_owned(), commit('b'))]),
             claim: None,
+            placed_by: None,
         }
     }
 

@@ -206,6 +206,7 @@ fn describe(source: &Source, state: &RunState, log: &DurableRead, last: (u64, Ti
         branches: branches(source, state, started)?,
         references: references(source, state)?,
         claim: source.claim.clone(),
+        placed_by: started.options.placed_by.clone(),
     })
 }
 

@@ -47,12 +47,25 @@ fn worker(env: &TestEnv, id: u32) -> Pid {
     Pid::from_raw(pid).expect("a pid")
 }
 
-/// Everything is merged, each lane once.
+fn wait_for_the_claim(env: &TestEnv) {
+    wait_until("the claim", || {
+        let status = env.lanekeeper(&["status", "--format", "json"]).exits(0).json();
+        let lane = status["lanes"].as_array().expect("a list").iter().find(|lane| lane["lane"] == "A").cloned();
+        let elsewhere = lane.expect("the lane")["elsewhere"].clone();
+        elsewhere["executor"] == "main" && elsewhere["job"] == "7" && elsewhere["host"] != Value::Null
+    });
+}
+
 fn assert_merged(env: &TestEnv, ended: Ended) {
+    assert_merged_in(env, "repo", ended);
+}
+
+/// Everything is merged, each lane once.
+fn assert_merged_in(env: &TestEnv, clone: &str, ended: Ended) {
     ended.exits(0);
-    assert_eq!(env.file_at("main", "b.txt").trim(), "a");
-    assert!(env.holds("main", "here.txt"));
-    let merges = env.git(&["log", "--merges", "--first-parent", "--format=%s", "main"]);
+    assert_eq!(env.git_at(clone, &["show", "main:b.txt"]).trim(), "a");
+    assert_eq!(env.git_at(clone, &["show", "main:here.txt"]).trim(), "here");
+    let merges = env.git_at(clone, &["log", "--merges", "--first-parent", "--format=%s", "main"]);
     let mut merges: Vec<&str> = merges.lines().collect();
     merges.sort_unstable();
     assert_eq!(merges, ["Merge lane A", "Merge lane B", "Merge lane HERE"]);
@@ -63,12 +76,7 @@ fn lanes_work_as_jobs_and_are_merged_here() {
     let env = chain();
     let run = env.start(&[]);
     wait_until("the lane's agent", || has_begun(&env, 1));
-    wait_until("the claim", || {
-        let status = env.lanekeeper(&["status", "--format", "json"]).exits(0).json();
-        let lane = status["lanes"].as_array().expect("a list").iter().find(|lane| lane["lane"] == "A").cloned();
-        let elsewhere = lane.expect("the lane")["elsewhere"].clone();
-        elsewhere["executor"] == "main" && elsewhere["job"] == "7" && elsewhere["host"] != Value::Null
-    });
+    wait_for_the_claim(&env);
     env.write("scratch/go", "");
     assert_merged(&env, run.wait());
     assert_eq!(submitted(&env), 2);
@@ -119,6 +127,25 @@ fn a_lane_that_a_job_has_is_rolled_back_once_the_run_was_stopped() {
     env.lanekeeper(&["rollback", "--lane", "A", "--yes"]).exits(0);
     env.write("scratch/go", "");
     assert_merged(&env, env.resume(&[]));
+}
+
+#[test]
+fn a_run_that_goes_on_in_another_clone_leaves_jobs_alone() {
+    let env = chain();
+    let mut run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
+    run.kill();
+    run.wait();
+    env.git(&["remote", "add", "x", "../exchange.git"]);
+    env.lanekeeper(&["state", "push", "--remote", "x"]).exits(0);
+    env.git_at("", &["clone", "--quiet", "--origin", "x", "repo", "other"]);
+    env.git_at("other", &["remote", "set-url", "x", "../exchange.git"]);
+    let there = |arguments: &[&str]| env.lanekeeper_with(arguments, |command| command.current_dir(env.path("other")));
+    there(&["state", "pull", "--remote", "x"]).exits(0);
+    env.write("scratch/go", "");
+    assert_merged_in(&env, "other", there(&["resume", "--yes"]));
+    assert_eq!((submitted(&env), env.scratch("attempts").lines().count()), (2, 1));
 }
 
 #[test]
