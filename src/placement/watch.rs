@@ -345,7 +345,7 @@ impl Watch {
             let names: Vec<OrderName> = (1..=errand.number).map(|number| self.name(run, number)).collect();
             self.engine(&errand.executor)?.cluster.forget(&names)?;
         }
-        Ok(drop_all(&self.placing.repository, &self.placing.exchange, &runs)?)
+        drop_all(&self.placing.repository, &self.placing.exchange, &runs)
     }
 
     fn remove_run(&mut self, run: &RunId) -> Option<(LaneId, Followed)> {
