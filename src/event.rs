@@ -6,6 +6,7 @@
 mod about;
 mod agent_report;
 mod lane_stage;
+mod record;
 mod run_end;
 mod run_moved;
 mod run_started;
@@ -26,36 +27,11 @@ use crate::model::{
 pub use about::RecordStatus;
 pub use agent_report::AgentReport;
 pub use lane_stage::LaneStage;
+pub use record::{Incoming, Record};
 pub use run_end::{RunOutcome, StopReason};
 pub use run_moved::{Place, RunMoved, relocate};
 pub use run_started::{Owner, RunOptions, RunStarted};
 pub use snapshot_reason::SnapshotReason;
-
-/// One line of the run log.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Record {
-    /// From 1, without gaps.
-    pub seq: u64,
-    pub at: Timestamp,
-    pub event: Event,
-    /// Its number in the log that it was copied from: a lane on a cluster has a log of its own.
-    pub origin: Option<u64>,
-}
-
-/// An event on its way into the run log.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Incoming {
-    /// What happened.
-    pub event: Event,
-    /// As in [`Record`].
-    pub origin: Option<u64>,
-}
-
-impl From<Event> for Incoming {
-    fn from(event: Event) -> Self {
-        Self { event, origin: None }
-    }
-}
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]

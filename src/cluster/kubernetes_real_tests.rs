@@ -68,7 +68,6 @@ fn ending(script: &str, memory_mib: u32) -> Ending {
 }
 
 #[test]
-#[ignore = "needs a cluster"]
 fn an_order_is_submitted_once_and_its_output_is_read_from_where_one_likes() {
     let kubernetes = kubernetes("default");
     let order = order(&kubernetes, "echo \"first $MODE\"; exit 7", 64);
@@ -87,7 +86,6 @@ fn an_order_is_submitted_once_and_its_output_is_read_from_where_one_likes() {
 }
 
 #[test]
-#[ignore = "needs a cluster"]
 fn a_cancelled_command_gets_the_signal_and_time_to_end() {
     let kubernetes = kubernetes("default");
     let order = order(&kubernetes, "trap 'sleep 4; echo pushed; exit 3' TERM; echo ready; sleep 99 & wait", 64);
@@ -108,7 +106,6 @@ fn a_cancelled_command_gets_the_signal_and_time_to_end() {
 }
 
 #[test]
-#[ignore = "needs a cluster"]
 fn a_killed_order_is_gone_at_once() {
     let kubernetes = kubernetes("default");
     let order = order(&kubernetes, "trap '' TERM; sleep 99", 64);
@@ -119,13 +116,11 @@ fn a_killed_order_is_gone_at_once() {
 }
 
 #[test]
-#[ignore = "needs a cluster"]
 fn too_much_memory_is_seen() {
     assert_eq!(ending("exec tail /dev/zero", 32), Ending::OutOfMemory);
 }
 
 #[test]
-#[ignore = "needs a cluster"]
 fn the_time_limit_is_seen_after_the_command_had_time_to_end() {
     let began = Instant::now();
     assert_eq!(ending("trap 'sleep 5; exit 3' TERM; sleep 99 & wait", 64), Ending::TimeLimit);
@@ -133,7 +128,6 @@ fn the_time_limit_is_seen_after_the_command_had_time_to_end() {
 }
 
 #[test]
-#[ignore = "needs a cluster"]
 fn processes_without_a_parent_are_reaped() {
     let script = "(sh -c 'sleep 1 & exec true' &); sleep 4; \
                   grep -l '^State:.*zombie' /proc/[0-9]*/status | wc -l; exit 5";
@@ -158,7 +152,6 @@ fn control(action: &str, node: &str) {
 }
 
 #[test]
-#[ignore = "needs a cluster whose nodes it may kill"]
 fn an_order_is_lost_with_its_node() {
     let kubernetes = kubernetes("default");
     let order = order(&kubernetes, "sleep 50", 64);

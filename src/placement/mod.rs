@@ -4,7 +4,11 @@
 //! Git says what happened; an engine is asked only whether there is still hope. One thread does all of it: it keeps what
 //! it was asked to do, looks at the exchange and at the engines in turns, and answers when there is something to say.
 
+mod collect;
+mod engines;
 mod lane_log;
+mod leftovers;
+mod offer;
 mod watch;
 
 use std::collections::HashMap;

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use super::error::{Result, StateSyncError};
+use super::manifest::Manifest;
 use super::receive::{Contents, ReceivedState};
 use super::seen_reference;
 use super::send::continues;
@@ -156,24 +157,24 @@ impl Destination<'_> {
             worktree_root: self.pool.root().to_owned(),
         };
         let moved = Event::RunMoved(Box::new(RunMoved { from: received.manifest.place(), to, slots }));
-        let ended = lost.iter().map(|job| self.lost(job, received));
+        let ended = lost.iter().map(|job| lost_job(job, &received.manifest, self.now));
         let events: Vec<Event> = std::iter::once(moved).chain(ended).collect();
         Ok(Journal::install(&self.directory.log(), &contents.log, self.now, &events)?)
     }
+}
 
-    /// The end of a job that ran elsewhere: as if it had been stopped, which uses no retry.
-    fn lost(&self, job: &JobId, received: &ReceivedState) -> Event {
-        let exit = JobExit {
-            cause: ExitCause::Stopped,
-            exit_code: 143,
-            command: job.to_string(),
-            started_at: received.manifest.at,
-            finished_at: self.now,
-            tail: Vec::new(),
-            notes: format!("it ran on {}, and nothing is known of it since", received.manifest.host),
-        };
-        Event::JobExited { job: job.clone(), exit, report: None, reading: None, transcript: None }
-    }
+/// The end of a job that ran elsewhere: as if it had been stopped, which uses no retry.
+pub(crate) fn lost_job(job: &JobId, there: &Manifest, at: Timestamp) -> Event {
+    let exit = JobExit {
+        cause: ExitCause::Stopped,
+        exit_code: 143,
+        command: job.to_string(),
+        started_at: there.at,
+        finished_at: at,
+        tail: Vec::new(),
+        notes: format!("it ran on {}, and nothing is known of it since", there.host),
+    };
+    Event::JobExited { job: job.clone(), exit, report: None, reading: None, transcript: None }
 }
 
 fn sorted<'a>(jobs: impl Iterator<Item = &'a JobId>) -> Vec<JobId> {

@@ -114,6 +114,21 @@ fn a_job_that_comes_back_after_its_lane_was_given_away_changes_nothing() {
 }
 
 #[test]
+fn a_lane_whose_state_cannot_be_copied_is_looked_at_again() {
+    let env = chain();
+    let run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
+    let outputs = env.log_file().with_extension("").join("lanes/A");
+    fs::create_dir_all(outputs.parent().expect("a parent")).expect("a directory");
+    fs::write(&outputs, "").expect("a file");
+    env.write("scratch/go", "");
+    wait_until("the warning", || run.has_said("the state of lane A"));
+    fs::remove_file(&outputs).expect("a removal");
+    assert_merged(&env, run.wait());
+}
+
+#[test]
 fn a_lane_that_a_job_has_is_rolled_back_once_the_run_was_stopped() {
     let env = chain();
     let mut run = env.start(&[]);

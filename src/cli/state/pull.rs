@@ -39,7 +39,7 @@ fn only_unfinished(within: &RepositoryContext<'_>, remote: &Remote) -> Result<Ru
     let mut found = Vec::new();
     for offer in offers(&within.repository, remote)? {
         let fits = match &offer.manifest {
-            // A lane goes on with the run that placed it.
+            // The run that placed this lane resumes it.
             Ok(it) if it.placed_by.is_some() => false,
             Ok(it) if here.as_ref().is_some_and(|here| *here != it.base_branch) => false,
             Ok(it) => !it.is_done() || !is_merged_here(within, it)?,

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read, Seek};
+use std::os::unix::fs::FileExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -37,6 +38,14 @@ impl Running {
     /// Kills it, unless it has ended by itself.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it can be killed");
+    }
+
+    /// Whether its stderr has these words by now.
+    pub(crate) fn has_said(&self, words: &str) -> bool {
+        let mut said = vec![0; 1 << 16];
+        // It writes at the place where a plain read would end.
+        let length = self.stderr.read_at(&mut said, 0).expect("its output");
+        String::from_utf8_lossy(&said[..length]).contains(words)
     }
 
     pub(crate) fn has_ended(&mut self) -> bool {

@@ -1,0 +1,122 @@
+//! Asks the engines whether there is hope for a job, stops jobs, and takes lanes back that have none.
+
+use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result};
+
+use super::Engine;
+use super::watch::{Followed, Watch};
+use crate::cluster::{Cancel, Job, OrderName, Sighting, Ticket};
+use crate::event::Incoming;
+use crate::model::LaneId;
+use crate::schedule::RunState;
+use crate::state_sync::lane_run::fetch_all;
+use crate::state_sync::{Claim, ReceivedState, StateSyncError, claim, lost_job};
+
+/// So long an engine must not know a job before there is no hope for it.
+const ABSENT: Duration = Duration::from_secs(30);
+
+impl Watch {
+    pub(super) fn look_at_engines(&mut self) {
+        let executors: HashSet<String> =
+            self.followed.values().map(|followed| followed.errand.executor.clone()).collect();
+        for executor in executors {
+            let names = self.followed.values().filter(|followed| followed.errand.executor == executor);
+            let names: Vec<OrderName> = names.map(|followed| followed.name.clone()).collect();
+            let Ok(engine) = self.engine(&executor) else { continue };
+            let jobs = engine.cluster.survey(&names).map_err(anyhow::Error::from);
+            if let Some(jobs) = self.tolerate(&format!("executor {executor}"), jobs) {
+                self.judge(&executor, &jobs);
+            }
+        }
+    }
+
+    fn judge(&mut self, executor: &str, jobs: &HashMap<OrderName, Job>) {
+        let lanes: Vec<LaneId> = self.followed.keys().cloned().collect();
+        for lane in lanes {
+            let Some(followed) = self.followed.get_mut(&lane).filter(|it| it.errand.executor == executor) else {
+                continue;
+            };
+            let sighting = jobs.get(&followed.name).map(|job| job.sighting.clone());
+            followed.absent = followed.absent.or(Some(Instant::now())).filter(|_| sighting.is_none());
+            let stop = followed.stops.iter().map(|(force, _)| *force).max();
+            let waits = matches!(sighting, Some(Sighting::Waiting(_)));
+            let over = match &sighting {
+                Some(Sighting::Over(ending)) => Some(format!("its job {ending}")),
+                None if followed.absent.is_some_and(|since| since.elapsed() >= ABSENT) => {
+                    Some("its executor does not know its job any more".to_owned())
+                }
+                _ => None,
+            };
+            let ticket = followed.ticket.clone();
+            if let Some(why) = over {
+                self.ask_engines_soon();
+                self.close(&lane, &why);
+            } else if stop == Some(true) || (stop.is_some() && waits) {
+                self.close(&lane, "it was stopped");
+                self.cancel(executor, &ticket, Cancel::Kill);
+            } else if stop.is_some() {
+                self.cancel(executor, &ticket, Cancel::Ask);
+            }
+        }
+    }
+
+    fn cancel(&mut self, executor: &str, ticket: &Ticket, how: Cancel) {
+        let cancel = |engine: &Engine| engine.cluster.cancel(std::slice::from_ref(ticket), how);
+        let cancelled = self.engine(executor).and_then(|engine| Ok(cancel(engine)?));
+        self.tolerate(&format!("job {}", ticket.0), cancelled);
+    }
+
+    /// Takes the lane back. A job that was quicker, or works on although its engine has lost it, is fenced by it, or its
+    /// work is collected.
+    fn close(&mut self, lane: &LaneId, reason: &str) {
+        self.collect();
+        let Some(mut followed) = self.followed.remove(lane) else { return };
+        let closed = self.closed(&mut followed);
+        match self.tolerate(&format!("lane {lane}"), closed).flatten() {
+            Some(news) => self.end(followed, news, None, reason),
+            None => drop(self.followed.insert(lane.clone(), followed)),
+        }
+    }
+
+    /// `None`: somebody moved the state meanwhile.
+    fn closed(&self, followed: &mut Followed) -> Result<Option<Vec<Incoming>>> {
+        let (repository, exchange) = (&self.placing.repository, &self.placing.exchange);
+        let state = match followed.state.take() {
+            Some(state) => state,
+            None => {
+                fetch_all(repository, exchange, std::slice::from_ref(&followed.run))?.pop().context("it is gone")?
+            }
+        };
+        let ours = Claim {
+            id: format!("closed-{}", followed.errand.number),
+            host: self.placing.host.clone(),
+            at: state.manifest.at,
+        };
+        let closed = match state.manifest.claim.as_ref().is_some_and(|claim| claim.id == ours.id) {
+            true => Ok(state.clone()),
+            false => claim(repository, exchange, &state, &ours),
+        };
+        match closed {
+            Ok(closed) => {
+                let cut_off = self.cut_off(&closed)?;
+                let mut news = self.copy(followed, &closed)?;
+                news.extend(cut_off);
+                followed.state = Some(closed);
+                Ok(Some(news))
+            }
+            Err(error) => {
+                let fenced = matches!(error.downcast_ref(), Some(StateSyncError::Fenced { .. }));
+                if fenced { Ok(None) } else { Err(error) }
+            }
+        }
+    }
+
+    /// The ends of the jobs that were running in a run that was taken back.
+    fn cut_off(&self, closed: &ReceivedState) -> Result<Vec<Incoming>> {
+        let own = RunState::replay(&self.placing.plan, &self.records_of(closed)?);
+        let own = own.map_err(|(line, fault)| anyhow::anyhow!("line {line} of its log: {fault}"))?;
+        Ok(own.running_jobs().map(|job| lost_job(job, &closed.manifest, closed.manifest.at).into()).collect())
+    }
+}
