@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use crate::support::{TestEnv, wait_until};
 
 /// Whether a process that an agent named in a file is alive.
@@ -139,4 +141,33 @@ fn a_gate_that_kills_its_supervisor_each_time_fails_with_the_reason() {
     assert_eq!(exits(&env).into_iter().filter(|(cause, _)| cause == "lost").count(), 3);
     let failure = env.events("lane_failed")[0]["failure"]["message"].as_str().unwrap_or_default().to_owned();
     assert!(failure.contains("the supervisor of") && failure.contains("died 3 times"), "{failure}");
+}
+
+/// An engine that ends a job signals its processes one after the other.
+#[test]
+fn an_agent_that_is_terminated_just_before_its_supervisor_was_stopped_and_has_not_failed() {
+    let env = TestEnv::new();
+    env.plan(
+        r#"
+[[lane]]
+id = "L"
+retries = 0
+command = '''
+if [ -e "$SCRATCH/agent" ]; then echo x > x.txt; exit 0; fi
+echo $PPID > "$SCRATCH/supervisor"
+echo $$ > "$SCRATCH/agent.new" && mv "$SCRATCH/agent.new" "$SCRATCH/agent"
+while [ -d "$SCRATCH" ]; do sleep 0.05; done
+'''
+"#,
+    );
+    let run = env.start(&[]);
+    wait_until("the agent", || env.path("scratch/agent").exists());
+    let pid = |file: &str| Pid::from_raw(env.scratch(file).trim().parse().expect("a pid")).expect("a pid");
+    kill_process(pid("agent"), Signal::TERM).expect("a signal");
+    wait_until("the agent's end", || kill_process(pid("agent"), Signal::CONT).is_err());
+    // Without a supervisor that waits, there is none any more.
+    let _ = kill_process(pid("supervisor"), Signal::TERM);
+    run.wait().exits(0);
+    assert_eq!(exits(&env), [("stopped".to_owned(), 143), ("exited".to_owned(), 0)]);
+    assert!(env.holds("main", "x.txt"));
 }

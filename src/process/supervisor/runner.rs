@@ -26,6 +26,13 @@ use crate::shell::{Shell, shell_of};
 /// How long a tree is killed again and again before its survivors are left to the kernel.
 const KILL_PATIENCE: Duration = Duration::from_secs(60);
 
+/// The exit code of a step that SIGTERM ended.
+const TERMINATED: i32 = 143;
+
+/// How long after such an end a request to stop still belongs to it: an engine that ends a job signals its processes one
+/// after the other.
+const SAME_STOP: Duration = Duration::from_secs(3);
+
 /// How often is looked whether the launcher lives, where its death ends the job.
 const GLANCE: Duration = Duration::from_secs(1);
 
@@ -165,10 +172,23 @@ impl<'a> Runner<'a> {
         loop {
             self.turn(Duration::MAX);
             match self.main.1 {
-                Some(code) => return code,
+                Some(code) => {
+                    if code == TERMINATED {
+                        self.await_stop();
+                    }
+                    return code;
+                }
                 None if self.termination.cause().is_some() => return 0,
                 None => {}
             }
+        }
+    }
+
+    /// Waits whether SIGTERM, which the step ended of, was for the supervisor, too.
+    fn await_stop(&mut self) {
+        let until = Instant::now() + SAME_STOP;
+        while self.termination.cause().is_none() && Instant::now() < until {
+            self.turn(until.saturating_duration_since(Instant::now()));
         }
     }
 
@@ -204,11 +224,9 @@ impl<'a> Runner<'a> {
         self.collect();
         let now = Instant::now();
         // A step that has ended by itself before the request or the limit is not asked to end.
-        let signals = if self.main.1.is_none() || self.termination.cause().is_some() {
-            self.due_signals(now)
-        } else {
-            Vec::new()
-        };
+        let has_ended_by_itself = self.main.1.is_some_and(|code| code != TERMINATED);
+        let signals =
+            if has_ended_by_itself && self.termination.cause().is_none() { Vec::new() } else { self.due_signals(now) };
         signals.into_iter().for_each(|signal| self.send(signal));
         if now >= self.next_beat {
             self.beat();
