@@ -138,7 +138,7 @@ impl ReceivedState {
     /// What it has of the lane's jobs and `known` has not, by their objects.
     pub fn new_files(&self, repository: &Repository, known: &mut HashSet<String>) -> Result<Vec<RunFile>> {
         let of_jobs = self.entries.iter().filter_map(|entry| Some((entry.path.strip_prefix(FILES)?, &entry.object)));
-        let of_jobs = of_jobs.filter(|(path, _)| path.starts_with("jobs/"));
+        let of_jobs = of_jobs.filter(|(path, _)| path.starts_with("lanes/"));
         let mut files = Vec::new();
         for (path, object) in of_jobs {
             if known.insert(format!("{path} {object}")) {

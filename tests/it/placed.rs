@@ -17,7 +17,7 @@ id = 'A'
 command = 'echo $$ >>$SCRATCH/attempts; until [ -e $SCRATCH/go ]; do sleep 0.05; done; echo a >a.txt'
 [[lane]]
 id = 'B'
-command = 'cat a.txt >b.txt'
+command = 'cat a.txt >b.txt; echo written'
 tests = ['test -f b.txt']
 depends_on = ['A']
 [[lane]]
@@ -81,6 +81,7 @@ fn lanes_work_as_jobs_and_are_merged_here() {
     assert_merged(&env, run.wait());
     assert_eq!(submitted(&env), 2);
     assert_eq!(env.git_at("exchange.git", &["for-each-ref"]), "", "the states of merged lanes are removed");
+    assert!(env.lanekeeper(&["logs", "B"]).exits(0).stdout.contains("written"), "what jobs printed is here");
     let stages = ["before_lane_start", "after_lane_start", "after_lane_tests", "pre_pr"];
     stages.iter().for_each(|stage| drop(env.checkpoint("A", stage)));
 }
