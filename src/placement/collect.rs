@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use anyhow::Result;
 
 use super::lane_log::news;
-use super::watch::{Followed, Watch, ended};
+use super::watch::{EXCHANGE, Followed, Watch, ended};
 use crate::event::{Incoming, Record, RunOutcome};
 use crate::git::point_reference;
 use crate::model::{CommitId, LaneId, RunId};
@@ -17,7 +17,7 @@ impl Watch {
     /// Copies what lanes did since the last look.
     pub(super) fn collect(&mut self) {
         let changed = self.changed();
-        for state in self.tolerate("the exchange", changed).unwrap_or_default() {
+        for state in self.tolerate(EXCHANGE, changed).unwrap_or_default() {
             self.look_at(state);
         }
     }

@@ -12,7 +12,7 @@ use crate::event::Incoming;
 use crate::model::LaneId;
 use crate::schedule::RunState;
 use crate::state_sync::lane_run::fetch_all;
-use crate::state_sync::{Claim, ReceivedState, StateSyncError, claim, lost_job};
+use crate::state_sync::{Claim, ReceivedState, StateSyncError, claim, lost_job, runs_of};
 
 /// So long an engine must not know a job before there is no hope for it.
 const ABSENT: Duration = Duration::from_secs(30);
@@ -80,11 +80,12 @@ impl Watch {
         }
     }
 
-    /// `None`: somebody moved the state meanwhile.
+    /// `None`: somebody moved the state meanwhile. Where it was removed there is nothing to take back.
     fn closed(&self, followed: &mut Followed) -> Result<Option<Vec<Incoming>>> {
         let (repository, exchange) = (&self.placing.repository, &self.placing.exchange);
         let state = match followed.state.take() {
             Some(state) => state,
+            None if !runs_of(exchange)?.iter().any(|(run, _)| *run == followed.run) => return Ok(Some(Vec::new())),
             None => {
                 fetch_all(repository, exchange, std::slice::from_ref(&followed.run))?.pop().context("it is gone")?
             }

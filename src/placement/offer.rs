@@ -1,62 +1,124 @@
 //! Offers lanes on the exchange, and has jobs started for them.
 
+use std::collections::{BTreeMap, HashMap};
+
 use anyhow::{Context as _, Result};
 
 use super::cache_flag;
 use super::lane_log::{continued, lane_run};
-use super::watch::{Watch, ended};
-use crate::cluster::Order;
+use super::watch::{EXCHANGE, Watch, ended, shown};
+use crate::cluster::{ClusterError, Order};
 use crate::event::{Event, Record, RunOutcome};
-use crate::executor::elsewhere::Errand;
+use crate::executor::elsewhere::{Answer, Errand};
 use crate::fs::regular_file;
 use crate::git::GitError;
 use crate::model::{CommitId, LaneId, LaneIndex, RunId};
 use crate::state_sync::lane_run::{fetch_all, known, make, push_made, remember};
-use crate::state_sync::{Source, runs_of, state_reference};
+use crate::state_sync::{ReceivedState, Source, runs_of, state_reference};
 use crate::store::run_log;
+
+/// The most lanes that are offered with one push and submitted before anything else is looked at.
+const BURST: usize = 50;
+
+/// A lane as a job may claim it.
+struct Offer {
+    errand: Errand,
+    answer: Answer,
+    state: ReceivedState,
+    /// What the exchange has in its place; `None`: it has this offer already.
+    replaces: Option<Option<CommitId>>,
+}
 
 impl Watch {
     /// Offers what waits, and has jobs started. What an exchange or an engine that is out does not take waits on.
     pub(super) fn place_waiting(&mut self) {
-        for (errand, answer) in std::mem::take(&mut self.waiting) {
-            match self.place(&errand) {
-                Ok(Some(event)) => answer(vec![event.into()], true),
-                Ok(None) => self.waiting.push((errand, answer)),
-                Err(error) => {
-                    let reason = format!("it cannot be placed: {error:#}");
-                    let blocked = Event::LaneBlocked { lane: errand.lane.clone(), reason: reason.clone() };
-                    answer(vec![blocked.into(), ended(&errand, Some(RunOutcome::Blocked), &reason).into()], true);
+        let later = self.waiting.split_off(self.waiting.len().min(BURST));
+        let burst = std::mem::replace(&mut self.waiting, later);
+        self.has_more = !self.waiting.is_empty();
+        if burst.is_empty() {
+            return;
+        }
+        let there = runs_of(&self.placing.exchange);
+        let Some(there) = self.tolerate(EXCHANGE, there) else { return self.waiting.extend(burst) };
+        let there: HashMap<RunId, CommitId> = there.into_iter().collect();
+        let mut offers = Vec::new();
+        for (errand, answer) in burst {
+            match self.offer(&errand, &there) {
+                Ok((state, replaces)) => offers.push(Offer { errand, answer, state, replaces }),
+                Err(error) => self.postpone_or_refuse(errand, answer, &error),
+            }
+        }
+        for offers in self.pushed(offers) {
+            self.submit(offers);
+        }
+    }
+
+    /// What an outage keeps from being placed waits; what is wrong with it otherwise blocks the lane.
+    fn postpone_or_refuse(&mut self, errand: Errand, answer: Answer, error: &anyhow::Error) {
+        let is_outage = match error.downcast_ref::<ClusterError>() {
+            Some(error) => error.is_outage(),
+            None => matches!(error.downcast_ref(), Some(GitError::Remote { .. })),
+        };
+        if is_outage {
+            let subject =
+                if error.is::<ClusterError>() { format!("executor {}", errand.executor) } else { EXCHANGE.into() };
+            self.complain(&subject, error);
+            return self.waiting.push((errand, answer));
+        }
+        let reason = format!("it cannot be placed: {}", shown(error));
+        let blocked = Event::LaneBlocked { lane: errand.lane.clone(), reason: reason.clone() };
+        answer(vec![blocked.into(), ended(&errand, Some(RunOutcome::Blocked), &reason).into()], true);
+    }
+
+    /// Pushes what the exchange does not have: all, or nothing if it has another state of one of the lanes by now. What may
+    /// be claimed, by executor.
+    fn pushed(&mut self, offers: Vec<Offer>) -> Vec<Vec<Offer>> {
+        let new = offers.iter().filter_map(|offer| Some((&offer.state, offer.replaces.as_ref()?.as_ref())));
+        let new: Vec<_> = new.collect();
+        let pushed = push_made(&self.placing.repository, &self.placing.exchange, &new);
+        let mut by_executor: BTreeMap<String, Vec<Offer>> = BTreeMap::new();
+        for offer in offers {
+            match &pushed {
+                Ok(false) if offer.replaces.is_some() => self.waiting.push((offer.errand, offer.answer)),
+                Err(error) if offer.replaces.is_some() => {
+                    self.postpone_or_refuse(offer.errand, offer.answer, error);
                 }
+                _ => by_executor.entry(offer.errand.executor.clone()).or_default().push(offer),
+            }
+        }
+        by_executor.into_values().collect()
+    }
+
+    /// Has a job started for each offer, all of one executor.
+    fn submit(&mut self, offers: Vec<Offer>) {
+        let orders: Result<Vec<Order>> = offers.iter().map(|offer| self.order(offer)).collect();
+        let tickets = orders.and_then(|orders| Ok(self.engine(&offers[0].errand.executor)?.cluster.submit(&orders)));
+        let mut tickets = tickets.map(Vec::into_iter);
+        for Offer { errand, answer, state, .. } in offers {
+            let ticket = match &mut tickets {
+                Ok(tickets) => tickets.next().context("no answer").and_then(|ticket| Ok(ticket?)),
+                Err(error) => Err(anyhow::anyhow!("{error:#}")),
+            };
+            match ticket {
+                Ok(ticket) => {
+                    let (lane, number) = (errand.lane.clone(), errand.number);
+                    answer(
+                        vec![Event::LanePlaced { lane, number, offer: state.commit, ticket: ticket.0 }.into()],
+                        true,
+                    );
+                }
+                Err(error) => self.postpone_or_refuse(errand, answer, &error),
             }
         }
     }
 
-    /// `None`: later.
-    fn place(&mut self, errand: &Errand) -> Result<Option<Event>> {
-        let offered = match self.offer(errand) {
-            Err(error) if matches!(error.downcast_ref(), Some(GitError::Remote { .. })) => {
-                return Ok(self.tolerate("the exchange", Err(error)));
-            }
-            offered => offered?,
-        };
-        let run = lane_run(&self.placing.started.run_id, &errand.lane);
-        let order = self.order(errand, &run, &offered)?;
-        let ticket = match self.engine(&errand.executor)?.cluster.submit(&[order]).remove(0) {
-            Err(error) if error.is_outage() => {
-                return Ok(self.tolerate(&format!("executor {}", errand.executor), Err(error.into())));
-            }
-            ticket => ticket.map_err(|error| anyhow::anyhow!("{error}; {}", error.remedy()))?,
-        };
-        let (lane, number) = (errand.lane.clone(), errand.number);
-        Ok(Some(Event::LanePlaced { lane, number, offer: offered, ticket: ticket.0 }))
-    }
-
-    fn order(&self, errand: &Errand, run: &RunId, offer: &CommitId) -> Result<Order> {
+    fn order(&self, offer: &Offer) -> Result<Order> {
+        let (errand, run) = (&offer.errand, &offer.state.manifest.run_id);
         let settings = &self.engine(&errand.executor)?.settings;
         let resources = &self.placing.plan.lane(self.index(&errand.lane)?).resources;
         let program = settings.program.as_deref().unwrap_or("lanekeeper");
-        let reference = state_reference(run);
-        let command = [program, "work", &self.placing.address, &reference, offer.as_str()].map(str::to_owned);
+        let (reference, offered) = (state_reference(run), offer.state.commit.as_str());
+        let command = [program, "work", &self.placing.address, &reference, offered].map(str::to_owned);
         Ok(Order {
             name: self.name(run, errand.number),
             comment: format!("{} {}", self.placing.started.run_id, errand.lane),
@@ -67,14 +129,17 @@ impl Watch {
         })
     }
 
-    /// Pushes the lane's own run as it is to be worked on, unless that was done before; the commit that a job may claim.
-    fn offer(&mut self, errand: &Errand) -> Result<CommitId> {
+    /// The lane's own run as it is to be worked on, and what the exchange has in its place unless it has that already.
+    fn offer(
+        &mut self,
+        errand: &Errand,
+        there: &HashMap<RunId, CommitId>,
+    ) -> Result<(ReceivedState, Option<Option<CommitId>>)> {
         let (run, index) = (lane_run(&self.placing.started.run_id, &errand.lane), self.index(&errand.lane)?);
-        let there = runs_of(&self.placing.exchange)?.into_iter().find(|(there, _)| *there == run);
-        let there = there.map(|(_, commit)| commit);
+        let there = there.get(&run);
         let (repository, exchange) = (self.placing.repository.clone(), self.placing.exchange.clone());
         let mut before = known(&repository, &exchange, &run)?;
-        if there.is_some() && there != before.as_ref().map(|before| before.commit.clone()) {
+        if there.is_some() && there != before.as_ref().map(|before| &before.commit) {
             // An earlier life of this process pushed it and did not come to say so, or the job has claimed it since.
             before = fetch_all(&repository, &exchange, std::slice::from_ref(&run))?.pop();
         }
@@ -82,19 +147,16 @@ impl Watch {
         let records = if log.is_empty() { Vec::new() } else { run_log::parse(&self.placing.directory.log(), &log)? };
         let is_this =
             |record: &Record| matches!(&record.event, Event::LaneOffered { number, .. } if *number == errand.number);
-        if let Some(before) = before.as_ref().filter(|_| records.iter().any(is_this)) {
+        if let Some(before) = before.as_ref().filter(|_| there.is_some() && records.iter().any(is_this)) {
             remember(&repository, &exchange, before)?;
-            return Ok(before.commit.clone());
+            return Ok((before.clone(), None));
         }
         self.read_log()?;
         let facts = (&self.placing.started, self.placing.plan.as_ref());
         let log = continued(facts, (&run, index), (log, &records), &self.records)?;
         let plan = regular_file::read(self.placing.directory.plan()).context("the plan of the run cannot be read")?;
         let made = make(&self.source(&run), &exchange, (&plan, log), before.as_ref())?;
-        if !push_made(&repository, &exchange, &made, there.as_ref())? {
-            anyhow::bail!("another process changed the state of lane {} on the exchange", errand.lane);
-        }
-        Ok(made.commit)
+        Ok((made, Some(there.cloned())))
     }
 
     fn read_log(&mut self) -> Result<()> {

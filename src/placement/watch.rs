@@ -26,12 +26,17 @@ const ENGINE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_sec
 /// With so many jobs the engines are never asked more often than in the longest interval.
 const MANY: u32 = 200;
 
+/// What is said not to answer where the exchange does not.
+pub(super) const EXCHANGE: &str = "the exchange";
+
 pub(super) struct Watch {
     pub(super) placing: Placing,
     pub(super) log: DurableLog,
     /// What the run log has of each lane; of all lanes what concerns them all.
     pub(super) records: Vec<Record>,
     pub(super) waiting: Vec<(Errand, Answer)>,
+    /// Whether some of them were not tried yet.
+    pub(super) has_more: bool,
     pub(super) followed: BTreeMap<LaneId, Followed>,
     /// What is to be forgotten.
     pub(super) over: Vec<Errand>,
@@ -67,6 +72,7 @@ impl Watch {
             log: DurableLog::default(),
             records: Vec::new(),
             waiting: Vec::new(),
+            has_more: false,
             followed: BTreeMap::new(),
             over: Vec::new(),
             refs_due: now,
@@ -96,7 +102,7 @@ impl Watch {
 
     /// Takes what arrived, or waits for the next look; `false`: nothing can arrive any more.
     fn gather(&mut self, inbox: &Receiver<(Errand, Answer)>) -> bool {
-        let due = self.refs_due.min(self.engine_due);
+        let due = if self.has_more { Instant::now() } else { self.refs_due.min(self.engine_due) };
         let mut next = inbox.recv_timeout(due.saturating_duration_since(Instant::now()));
         loop {
             match next {
@@ -154,7 +160,7 @@ impl Watch {
         OrderName::of(&[&self.placing.address, run.as_str(), &number.to_string()])
     }
 
-    /// What can fail for a while is tried again; that it fails is shown once for each reason.
+    /// What can fail for a while: `None` where it does, which is shown.
     pub(super) fn tolerate<T>(&mut self, subject: &str, done: Result<T>) -> Option<T> {
         match done {
             Ok(done) => {
@@ -162,15 +168,17 @@ impl Watch {
                 Some(done)
             }
             Err(error) => {
-                let reason = match error.downcast_ref::<ClusterError>() {
-                    Some(error) => format!("{error}; {}", error.remedy()),
-                    None => GitError::reason(&error),
-                };
-                if self.troubles.insert(subject.to_owned(), reason.clone()) != Some(reason.clone()) {
-                    tracing::warn!("{subject}: {reason}; it is tried again");
-                }
+                self.complain(subject, &error);
                 None
             }
+        }
+    }
+
+    /// Shows that something failed which is tried again, once for each reason.
+    pub(super) fn complain(&mut self, subject: &str, error: &anyhow::Error) {
+        let reason = shown(error);
+        if self.troubles.insert(subject.to_owned(), reason.clone()) != Some(reason.clone()) {
+            tracing::warn!("{subject}: {reason}; it is tried again");
         }
     }
 
@@ -182,4 +190,12 @@ impl Watch {
 pub(super) fn ended(errand: &Errand, outcome: Option<RunOutcome>, reason: &str) -> Event {
     let (lane, number) = (errand.lane.clone(), errand.number);
     Event::PlacementEnded { lane, number, outcome, reason: reason.to_owned() }
+}
+
+/// An error, and what can be done about it.
+pub(super) fn shown(error: &anyhow::Error) -> String {
+    match error.downcast_ref::<ClusterError>() {
+        Some(error) => format!("{error}; {}", error.remedy()),
+        None => error.downcast_ref().map_or_else(|| format!("{error:#}"), GitError::with_remedy),
+    }
 }

@@ -21,23 +21,29 @@ pub fn make(
     state_at(&source.repository, remote, &source.run, commit)
 }
 
-/// Pushes a state that was made here if the remote still has `expected`, or none. `false`: it has another one.
+/// Pushes states that were made here, each if the remote still has what is `expected` in its place, or none. `false`: it
+/// has another one of a run, and none was pushed.
 ///
 /// # Errors
 /// What git says.
 pub fn push_made(
     repository: &Repository,
     remote: &Remote,
-    made: &ReceivedState,
-    expected: Option<&CommitId>,
+    made: &[(&ReceivedState, Option<&CommitId>)],
 ) -> Result<bool> {
-    let run = &made.manifest.run_id;
-    let (reference, commit) = (&state_reference(run), Some(&made.commit));
-    let pushed = remote.push(&PushRequest { reference, commit, expected, hooks: false, is_similar: true })?;
-    if pushed {
-        remember(repository, remote, made)?;
+    let references: Vec<String> = made.iter().map(|(state, _)| state_reference(&state.manifest.run_id)).collect();
+    let requests = made.iter().zip(&references).map(|((state, expected), reference)| {
+        let (commit, expected) = (Some(&state.commit), *expected);
+        PushRequest { reference, commit, expected, hooks: false, is_similar: true }
+    });
+    let requests: Vec<PushRequest<'_>> = requests.collect();
+    let pushed = requests.is_empty() || remote.push_together(&requests)?;
+    for (state, _) in made {
+        if pushed {
+            remember(repository, remote, state)?;
+        }
+        forget_reference(repository, &outgoing_reference(&state.manifest.run_id))?;
     }
-    forget_reference(repository, &outgoing_reference(run))?;
     Ok(pushed)
 }
 

@@ -130,6 +130,18 @@ fn a_lane_whose_state_cannot_be_copied_is_looked_at_again() {
 }
 
 #[test]
+fn a_lane_whose_state_was_removed_from_the_exchange_is_offered_again() {
+    let env = chain();
+    let run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
+    env.git_at("exchange.git", &["update-ref", "-d", "refs/lanekeeper/state/r1.A"]);
+    env.write("scratch/go", "");
+    assert_merged(&env, run.wait());
+    assert_eq!(env.scratch("code.7").trim(), "75");
+}
+
+#[test]
 fn a_lane_that_a_job_has_is_rolled_back_once_the_run_was_stopped() {
     let env = chain();
     let mut run = env.start(&[]);
