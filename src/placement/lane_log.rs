@@ -3,13 +3,12 @@
 
 use crate::event::{Event, Incoming, Record, RunStarted};
 use crate::model::{LaneId, LaneIndex, MergeMode, Plan, RunId};
-use crate::store::{EncodeError, run_log};
 
 /// The longest id of a run.
 const LONGEST: usize = 64;
 
 /// What the own run of a lane is called: `<run>.<lane>`, with a hash in place of the end where that is too long.
-pub(super) fn lane_run(run: &RunId, lane: &LaneId) -> RunId {
+pub fn lane_run(run: &RunId, lane: &LaneId) -> RunId {
     let whole = format!("{run}.{lane}");
     let hash = crate::model::digest::sha256(&whole);
     let short = || format!("{}.{}", &run.as_str()[..run.as_str().len().min(LONGEST - 17)], &hash[..16]);
@@ -31,13 +30,13 @@ fn beginning(started: &RunStarted, run: RunId, lane: LaneIndex, plan: &Plan) -> 
     own
 }
 
-/// The log of the lane's own run: `before`, continued with the records of the lane that it does not have yet.
-pub(super) fn continued(
+/// What continues the log of the lane's own run, which has the records `known`, by those of the lane that it does not have.
+pub fn continued(
     (started, plan): (&RunStarted, &Plan),
     (run, lane): (&RunId, LaneIndex),
-    (before, known): (Vec<u8>, &[Record]),
+    known: &[Record],
     records: &[Record],
-) -> Result<Vec<u8>, EncodeError> {
+) -> Vec<Record> {
     let copied = known.iter().filter_map(|record| record.origin).max().unwrap_or(0);
     let mut seq = known.last().map_or(0, |record| record.seq);
     let mut at = known.last().map(|record| record.at);
@@ -57,7 +56,7 @@ pub(super) fn continued(
         at = Some(moment);
         added.push(Record { seq, at: moment, event: record.event.clone(), origin: Some(record.seq) });
     }
-    Ok([before, run_log::lines(run, &started.phase, &added)?].concat())
+    added
 }
 
 /// Whether the lane's own run is to know it. What becomes of placements is the placing run's business.
@@ -71,7 +70,7 @@ fn goes_along(event: &Event, lane: &LaneId) -> bool {
 }
 
 /// What the run log gets of a lane's own log after the record `seen`.
-pub(super) fn news(lane: &LaneId, records: &[Record], seen: u64) -> Vec<Incoming> {
+pub fn news(lane: &LaneId, records: &[Record], seen: u64) -> Vec<Incoming> {
     let new = records.iter().filter(|record| record.seq > seen && record.origin.is_none());
     new.filter_map(|record| Some(Incoming { event: copied(lane, &record.event)?, origin: Some(record.seq) })).collect()
 }

@@ -153,7 +153,8 @@ impl Watch {
         }
         self.read_log()?;
         let facts = (&self.placing.started, self.placing.plan.as_ref());
-        let log = continued(facts, (&run, index), (log, &records), &self.records)?;
+        let added = continued(facts, (&run, index), &records, &self.records);
+        let log = [log, run_log::lines(&run, &self.placing.started.phase, &added)?].concat();
         let plan = regular_file::read(self.placing.directory.plan()).context("the plan of the run cannot be read")?;
         let made = make(&self.source(&run), &exchange, (&plan, log), before.as_ref())?;
         Ok((made, Some(there.cloned())))

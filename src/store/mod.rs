@@ -28,7 +28,6 @@ pub use journal::Journal;
 pub use lane_files::add_interruption;
 pub use layout::{LaneDirectory, LockScope, RunDirectory, StateDirectory};
 pub use lock::{Holder, RunLock};
-pub(crate) use record::EncodeError;
 pub use requests::Request;
 pub(crate) use run_log::{Follower, LogContents};
 pub use salvage::salvage;

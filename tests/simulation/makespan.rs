@@ -1,34 +1,16 @@
 //! How long the scheduler takes for a phase, beside what is possible and beside waves.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
-use lanekeeper::engine::run_loop::{Log, RunLoop};
-use lanekeeper::event::{Event, Incoming, Record};
-use lanekeeper::model::{JobId, Plan, Timestamp};
+use lanekeeper::engine::run_loop::RunLoop;
+use lanekeeper::event::Event;
+use lanekeeper::model::{JobId, Plan};
 use lanekeeper::schedule::RunState;
 
 use super::beginning::run_started;
 use super::dice::Dice;
 use super::phases::Phase;
-use super::smooth::{Smooth, Takes, commit_name};
-
-/// A log that keeps nothing: these runs never die.
-#[derive(Default)]
-struct Forgetful(u64);
-
-impl Log for Forgetful {
-    type Error = Infallible;
-
-    fn append(&mut self, at: Timestamp, incoming: &Incoming) -> Result<Record, Infallible> {
-        self.0 += 1;
-        Ok(Record { seq: self.0, at, event: incoming.event.clone(), origin: incoming.origin })
-    }
-
-    fn sync(&mut self) -> Result<(), Infallible> {
-        Ok(())
-    }
-}
+use super::smooth::{Forgetful, Smooth, Takes, commit_name};
 
 /// The makespans of one phase, in minutes.
 pub struct Makespans {

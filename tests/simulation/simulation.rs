@@ -11,6 +11,7 @@ extern crate lanekeeper_core as lanekeeper;
 
 mod beginning;
 mod bugs;
+mod cluster;
 mod dice;
 mod disturbances;
 mod endings;
@@ -60,6 +61,42 @@ fn every_planted_bug_is_caught() {
 /// How often Lanekeeper dies in the disturbed run of a seed.
 fn crashes(seed: u64) -> u32 {
     1 + (seed % 4) as u32
+}
+
+const CLUSTER: cluster::Size = cluster::Size { lanes: 500, nodes: 25, losses: 1 };
+
+/// How many times as many lanes and nodes: `20` for 10,000 lanes on 500 nodes.
+const TIMES: &str = "LANEKEEPER_CLUSTERS";
+
+/// Many more nodes are lost than anywhere.
+const BAD_CLUSTER: cluster::Size = cluster::Size { losses: 20, ..CLUSTER };
+
+#[test]
+fn lanes_on_a_cluster_take_hardly_longer_for_what_fails_there() {
+    let times = std::env::var(TIMES).map_or(1, |times| times.parse().unwrap());
+    let size = cluster::Size { lanes: times * CLUSTER.lanes, nodes: times * CLUSTER.nodes, ..CLUSTER };
+    let calm = cluster::run(size, cluster::Faults::None, None).unwrap();
+    for seed in 1..=4 {
+        let disturbed = cluster::run(size, cluster::Faults::Of(seed), None).unwrap();
+        println!("{disturbed:?}: {:.3} times as long as {calm:?}", disturbed.minutes / calm.minutes);
+        assert!(disturbed.minutes / calm.minutes <= 1.1, "{disturbed:?}, undisturbed {calm:?}");
+    }
+}
+
+#[test]
+fn lanes_on_a_cluster_are_merged_once_whatever_fails_there() {
+    let findings: Vec<String> =
+        (1..=20).filter_map(|seed| cluster::run(BAD_CLUSTER, cluster::Faults::Of(seed), None).err()).collect();
+    assert!(findings.is_empty(), "{findings:#?}");
+}
+
+#[test]
+fn every_planted_bug_of_placing_is_caught() {
+    for &bug in cluster::PlacingBug::ALL {
+        let caught = (1..=20).find_map(|seed| cluster::run(BAD_CLUSTER, cluster::Faults::Of(seed), Some(bug)).err());
+        println!("{bug:?}: {caught:?}");
+        assert!(caught.is_some(), "{bug:?} was not caught");
+    }
 }
 
 /// As many as the bench `schedule` measures.

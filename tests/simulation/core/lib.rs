@@ -14,4 +14,8 @@ mod sources {
     pub mod engine {
         pub mod run_loop;
     }
+
+    pub mod placement {
+        pub mod lane_log;
+    }
 }
