@@ -11,7 +11,7 @@ use super::history::{JobHistory, Retry};
 use super::lane_row::{LaneSummary, tone};
 use super::styles::{Styles, Tone};
 use super::summary::{Summary, push_wrapped};
-use super::table::{Cell, Column, lines};
+use super::table::{Cell, Column, Holds, lines};
 use crate::model::must_haves::tally;
 use crate::model::text::{counted, shell_line};
 use crate::model::time::short;
@@ -29,10 +29,10 @@ pub(crate) struct LanePage<'s, 'h> {
 }
 
 const JOBS: &[Column] = &[
-    Column { heading: "what", least: 24, usual: 0, dispensable: None },
-    Column { heading: "result", least: 8, usual: 0, dispensable: None },
-    Column { heading: "elapsed", least: 7, usual: 0, dispensable: Some(2) },
-    Column { heading: "note", least: 12, usual: 0, dispensable: Some(1) },
+    Column { heading: "what", least: 24, usual: 0, dispensable: None, holds: Holds::Words },
+    Column { heading: "result", least: 8, usual: 0, dispensable: None, holds: Holds::Words },
+    Column { heading: "elapsed", least: 7, usual: 0, dispensable: Some(2), holds: Holds::Words },
+    Column { heading: "note", least: 12, usual: 0, dispensable: Some(1), holds: Holds::Note },
 ];
 
 /// The cells of the names of facts.

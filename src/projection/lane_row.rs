@@ -7,18 +7,18 @@ use super::cells::clean;
 use super::findings::in_short;
 use super::history::{Ending, JobHistory, LaneHistory, LaneState, Retry, RunHistory, WaitingFor};
 use super::styles::Tone;
-use super::table::{Cell, Column};
+use super::table::{Cell, Column, Holds};
 use crate::model::must_haves::{any_broken, tally};
 use crate::model::time::short;
 use crate::model::{AgentName, JobId, LaneId, TaskId, Timestamp};
 
 pub(crate) const COLUMNS: &[Column] = &[
-    Column { heading: "lane", least: 8, usual: 0, dispensable: None },
-    Column { heading: "state", least: 14, usual: 9, dispensable: None },
-    Column { heading: "agent", least: 8, usual: 0, dispensable: Some(2) },
-    Column { heading: "task", least: 4, usual: 0, dispensable: Some(1) },
-    Column { heading: "elapsed", least: 7, usual: 7, dispensable: Some(3) },
-    Column { heading: "note", least: 12, usual: 0, dispensable: None },
+    Column { heading: "lane", least: 8, usual: 0, dispensable: None, holds: Holds::Id },
+    Column { heading: "state", least: 14, usual: 9, dispensable: None, holds: Holds::Words },
+    Column { heading: "agent", least: 8, usual: 0, dispensable: Some(2), holds: Holds::Words },
+    Column { heading: "task", least: 4, usual: 0, dispensable: Some(1), holds: Holds::Words },
+    Column { heading: "elapsed", least: 7, usual: 7, dispensable: Some(3), holds: Holds::Words },
+    Column { heading: "note", least: 12, usual: 0, dispensable: None, holds: Holds::Note },
 ];
 
 /// What a job said last.

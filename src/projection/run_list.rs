@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::history::{LaneState, RunHistory};
 use super::styles::{Styles, Tone};
 use super::summary::standing;
-use super::table::{Cell, Column, lines};
+use super::table::{Cell, Column, Holds, lines};
 use crate::model::time::ago;
 use crate::model::{PhaseId, RunId, Timestamp, Usage};
 
@@ -96,12 +96,12 @@ fn tone(state: &str) -> Tone {
 }
 
 const COLUMNS: &[Column] = &[
-    Column { heading: "run", least: 12, usual: 0, dispensable: None },
-    Column { heading: "phase", least: 6, usual: 0, dispensable: Some(1) },
-    Column { heading: "state", least: 11, usual: 0, dispensable: None },
-    Column { heading: "merged", least: 6, usual: 0, dispensable: Some(3) },
-    Column { heading: "started", least: 7, usual: 0, dispensable: Some(4) },
-    Column { heading: "cost", least: 7, usual: 0, dispensable: Some(2) },
+    Column { heading: "run", least: 12, usual: 0, dispensable: None, holds: Holds::Id },
+    Column { heading: "phase", least: 6, usual: 0, dispensable: Some(1), holds: Holds::Words },
+    Column { heading: "state", least: 11, usual: 0, dispensable: None, holds: Holds::Words },
+    Column { heading: "merged", least: 6, usual: 0, dispensable: Some(3), holds: Holds::Words },
+    Column { heading: "started", least: 7, usual: 0, dispensable: Some(4), holds: Holds::Words },
+    Column { heading: "cost", least: 7, usual: 0, dispensable: Some(2), holds: Holds::Words },
 ];
 
 /// A table of at most `width` cells.
@@ -149,7 +149,18 @@ mod tests {
             let text = render(&runs, at(0), width, Styles::plain());
             assert!(text.lines().all(|line| line.chars().count() <= width), "{width}:\n{text}");
             assert!(text.contains("P1-SL-AUTH") && text.contains("unreadabl"), "{width}:\n{text}");
+            assert_eq!(text.contains("P1-SL-AUTH-20251227  "), width >= 40, "{width}:\n{text}");
         }
+    }
+
+    #[test]
+    fn a_column_that_is_empty_in_every_line_is_left_out() {
+        let free = ListedRun { usage: Usage::default(), ..listed("failed") };
+        assert_eq!(
+            render(&[free], at(3 * 3600), 40, Styles::plain()),
+            "run                  state   started\n\
+             P1-SL-AUTH-20251227  failed  3h ago\n"
+        );
     }
 
     #[test]

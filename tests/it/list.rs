@@ -24,7 +24,7 @@ fn all_runs_are_listed_the_newest_first() {
     let env = runs();
     let text = env.lanekeeper(&["list"]).exits(0).stdout;
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
-    assert_eq!(rows[0], ["run", "phase", "state", "merged", "started", "cost"]);
+    assert_eq!(rows[0], ["run", "phase", "state", "merged", "started"]);
     let shown: Vec<&[&str]> = rows[1..].iter().map(|row| &row[..4]).collect();
     let expected = [["third", "P1", "done", "2/2"], ["second", "P1", "failed", "0/2"], ["first", "P1", "done", "2/2"]];
     assert_eq!(shown, expected);

@@ -68,7 +68,7 @@ fn a_lane_at_work_shows_what_runs() {
     branch    lane/P1/SL-1
     worktree  /w/P1-SL-AUTH-20251227/SL-1/code
 
-    what                             result   elapsed  note
+    what                             result   elapsed
     attempt 1 of engineer at task 1  running  1m 06s
 
     /repo/läufe/r1/lanes/SL-1/agents/engineer/tasks/1/attempt-1/output.log
