@@ -35,10 +35,13 @@ struct Item {
 pub(crate) fn ending(summary: &Summary<'_>, program: &[String], width: usize, styles: Styles) -> String {
     let Some(run) = summary.history.run.run_id() else { return String::new() };
     let commands = Commands { program, run };
-    let items = Items { summary, commands, width }.all();
-    let end = [totals(summary, width, styles), next(summary, &commands, &items, width, styles)].concat();
+    let items = |lines| Items { summary, commands, width, lines }.all();
+    let (whole, brief) = (items(REASON_LINES), items(1));
+    let end = [totals(summary, width, styles), next(summary, &commands, &whole, width, styles)].concat();
     // A line says how many there are besides, or sets them apart.
-    let (shown, hidden) = fitting(&items, SCREEN.saturating_sub(end.len() + 1));
+    let room = SCREEN.saturating_sub(end.len() + 1);
+    let (shown, hidden) =
+        Some(fitting(&whole, room)).filter(|(_, hidden)| *hidden == 0).unwrap_or(fitting(&brief, room));
     let mut lines: Vec<String> = shown.iter().flat_map(|item| item.lines(styles)).collect();
     if hidden > 0 {
         lines.push(format!("and {hidden} more: {}", shell_line(commands.status())));
@@ -76,6 +79,8 @@ struct Items<'s, 'h> {
     summary: &'s Summary<'h>,
     commands: Commands<'s>,
     width: usize,
+    /// How many lines the reason of a failure may have.
+    lines: usize,
 }
 
 impl Items<'_, '_> {
@@ -99,7 +104,7 @@ impl Items<'_, '_> {
     /// What failed, the first thing that was found, and where to read on.
     fn failed(&self, lane: &LaneHistory) -> Option<Item> {
         let Some(Ending::Failed(failure)) = &lane.ending else { return None };
-        let what = cut(&format!("{} failed: {}", lane.id, clean(&failure.message)), self.width);
+        let what = wrapped_on(self.lines, &format!("{} failed: {}", lane.id, failure.message), self.width);
         let log = failure.log.last().or_else(|| lane.last_failure.as_ref()?.failure.log.last());
         let job = lane.last_failure.as_ref().and_then(|last| last.job.as_ref());
         let exit = job.and_then(|job| lane.jobs.last_ended(|ended| ended.job == *job)?.exit.as_ref());
@@ -108,7 +113,7 @@ impl Items<'_, '_> {
         let found = found.filter(|found| !found.is_empty() && !failure.message.ends_with(found.as_str()));
         Some(Item {
             tone: Tone::Bad,
-            what: std::iter::once(what).chain(found.map(|found| self.indented(&found))).collect(),
+            what: what.into_iter().chain(found.iter().flat_map(|found| self.indented(found))).collect(),
             commands: vec![self.commands.lane_status(&lane.id)],
         })
     }
@@ -127,8 +132,9 @@ impl Items<'_, '_> {
         let gate = history.run.jobs.last_ended(|_| true);
         let found =
             complaint(gate.and_then(|gate| gate.diagnosis())).or_else(|| exit.tail.last().map(|line| clean(line)));
-        let found = found.filter(|found| !found.is_empty()).map(|found| self.indented(&found));
-        let what = std::iter::once(cut(&what, self.width)).chain(found).collect();
+        let found = found.filter(|found| !found.is_empty());
+        let what = wrapped_on(self.lines, &what, self.width);
+        let what = what.into_iter().chain(found.iter().flat_map(|found| self.indented(found))).collect();
         Some(Item { tone: Tone::Bad, what, commands: Vec::new() })
     }
 
@@ -163,8 +169,9 @@ impl Items<'_, '_> {
         })
     }
 
-    fn indented(&self, text: &str) -> String {
-        cut(&format!("  {text}"), self.width)
+    fn indented(&self, text: &str) -> Vec<String> {
+        let lines = wrapped_on(self.lines, text, self.width.saturating_sub(2));
+        lines.into_iter().map(|line| format!("  {line}")).collect()
     }
 }
 
@@ -176,13 +183,14 @@ fn totals(summary: &Summary<'_>, width: usize, styles: Styles) -> Vec<String> {
         Some(RunOutcome::Failed) => Tone::Bad,
         _ => Tone::Warn,
     };
-    let mut words = vec![format!("{} {}", header::subject(history), summary.standing())];
-    words.extend(
-        header::standing(history.lanes().iter(), history).iter().map(|((_, word), count)| format!("{count} {word}")),
-    );
+    let counts = header::standing(history.lanes().iter(), history);
+    let mut words: Vec<String> = counts.iter().map(|((_, word), count)| format!("{count} {word}")).collect();
+    let room = width.saturating_sub(summary.standing().len() + 1);
+    words.insert(0, format!("{} {}", header::subject(history, &words, room), summary.standing()));
     let mut took = vec![history.times(summary.until).describe()];
     took.extend(history.run.used.spent());
-    let mut lines = vec![styles.paint(tone, &header::fitting(&words, width)), header::fitting(&took, width)];
+    let mut lines: Vec<String> = header::folded(&words, width).iter().map(|line| styles.paint(tone, line)).collect();
+    lines.extend(wrapped(&took.join(header::GAP), width));
     lines.extend(interfaces::summary(&interfaces(history)).iter().flat_map(|gates| wrapped(gates, width)));
     lines
 }
@@ -208,12 +216,16 @@ fn reason(history: &RunHistory, step: &NextStep, width: usize) -> Vec<String> {
 
 /// `text` on at most [`REASON_LINES`] lines.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
+    wrapped_on(REASON_LINES, text, width)
+}
+
+fn wrapped_on(most: usize, text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = vec![String::new()];
     for word in clean(text).split_whitespace() {
         let last = lines.len() - 1;
         if lines[last].is_empty() {
             lines[last].push_str(word);
-        } else if cells(&lines[last]) + 1 + cells(word) <= width || lines.len() == REASON_LINES {
+        } else if cells(&lines[last]) + 1 + cells(word) <= width || lines.len() == most {
             lines[last].push_str(&format!(" {word}"));
         } else {
             lines.push(format!("  {word}"));

@@ -14,14 +14,18 @@ use crate::model::{PhaseId, Timestamp};
 /// How wide a phase's title is at most, in cells: what became of the lanes stands behind it in the same line.
 const TITLE: usize = 30;
 
-/// `P1 Billing`.
-pub(super) fn subject(history: &RunHistory) -> String {
+/// A title that is cut to less than this says nothing.
+const SHORTEST_TITLE: usize = 5;
+
+/// `P1 Billing`, with a title that leaves room for `others` behind it in a line of `cells`.
+pub(super) fn subject(history: &RunHistory, others: &[String], cells: usize) -> String {
     let phase = history.run.phase.as_ref().map_or("run", PhaseId::as_str);
-    history
-        .run
-        .title
-        .as_ref()
-        .map_or_else(|| phase.to_owned(), |title| format!("{phase} {}", cut(&clean(title), TITLE)))
+    let taken: usize = others.iter().map(|word| width(word) + width(GAP)).sum();
+    let room = cells.saturating_sub(taken + width(phase) + 1).min(TITLE);
+    match &history.run.title {
+        Some(title) if room >= SHORTEST_TITLE => format!("{phase} {}", cut(&clean(title), room)),
+        _ => phase.to_owned(),
+    }
 }
 
 /// `5/8 lanes`, the time, tokens and cost, and how long it will take if that can be said, the most important first.
@@ -65,7 +69,19 @@ pub(crate) fn fitting(words: &[String], cells: usize) -> String {
     line
 }
 
-const GAP: &str = " · ";
+/// All of `words`, on as many lines as they need.
+pub(super) fn folded(words: &[String], cells: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in words {
+        match lines.last_mut() {
+            Some(line) if width(line) + width(GAP) + width(word) <= cells => line.push_str(&format!("{GAP}{word}")),
+            _ => lines.push(cut(word, cells)),
+        }
+    }
+    lines
+}
+
+pub(super) const GAP: &str = " · ";
 
 /// The lanes that have no line of their own, counted: `2 failed · 3 waiting · 5 merged`.
 pub(crate) fn counts(history: &RunHistory, hidden: usize, cells: usize, styles: Styles) -> Option<String> {
@@ -127,6 +143,9 @@ mod tests {
         let mut history = RunHistory::for_plan(&plan(&[("SL-1", &[], &[])]));
         history.run.phase = Some(PhaseId::new("P1").unwrap());
         history.run.title = Some("Billing for everybody ".repeat(9));
-        assert_eq!(subject(&history), "P1 Billing for everybody Billing…");
+        assert_eq!(subject(&history, &[], 99), "P1 Billing for everybody Billing…");
+        assert_eq!(subject(&history, &[], 20), "P1 Billing for ever…");
+        assert_eq!(subject(&history, &["failed".to_owned()], 29), "P1 Billing for ever…");
+        assert_eq!(subject(&history, &[], 7), "P1");
     }
 }

@@ -156,9 +156,11 @@ impl<'h> Summary<'h> {
         }
     }
 
+    /// The title is cut to what the state and the number of lanes leave.
     fn headline(&self, width: usize) -> String {
-        let mut words = vec![header::subject(self.history), self.standing().to_owned()];
+        let mut words = vec![self.standing().to_owned()];
         words.extend(header::progress(self.history, self.until));
+        words.insert(0, header::subject(self.history, &words[..2.min(words.len())], width));
         words.extend(header::left(self.history, self.until).filter(|_| self.held));
         words.extend(self.history.run.run_id().map(|run| format!("run {run}")));
         header::fitting(&words, width)

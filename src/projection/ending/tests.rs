@@ -53,8 +53,10 @@ fn a_failed_run_names_the_lane_the_finding_and_the_commands() {
     let story = Story::begun().opened("SL-3", 1).merged("SL-3", 'd').opened("SL-1", 1);
     let story = story.then(failed("SL-1")).blocked("SL-2", "it depends on SL-1, which failed");
     insta::assert_snapshot!(ended(&lanes, &story.finished(RunOutcome::Failed, 1), 80), @"
-    SL-1 failed: the lane's tests failed after 3 attempts, as all of those before h…
-      src/sl-1.rs:12:5: mismatched types: expected `u32`, found `&str` because of a…
+    SL-1 failed: the lane's tests failed after 3 attempts, as all of those before
+      had done
+      src/sl-1.rs:12:5: mismatched types: expected `u32`, found `&str` because of a
+        long explanation (and 2 more)
       lanekeeper status P1-SL-AUTH-20251227 SL-1
 
     P1 Billing failed · 1 failed · 1 blocked · 1 merged
