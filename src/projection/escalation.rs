@@ -50,13 +50,21 @@ pub fn escalations(history: &RunHistory, commands: &Commands<'_>) -> Vec<Escalat
 }
 
 impl Escalation {
+    /// Where the lane is, in a sentence: the stage is a word in lower case there.
+    pub(super) fn stage(&self) -> String {
+        match self.current_state.split_once(", ") {
+            Some((stage, place)) if self.lane.is_some() => format!("{}, {place}", in_words(stage)),
+            _ => self.current_state.clone(),
+        }
+    }
+
     /// As Markdown that reads as text.
     pub fn render(&self) -> String {
         let task = self.lane.as_ref().map_or("The phase".to_owned(), |lane| format!("Lane {lane}"));
         let mut text = format!("{task} needs a decision.\n\n");
         for (name, value) in [
             ("Reason", &self.issue),
-            ("Stage", &self.current_state),
+            ("Stage", &self.stage()),
             ("Attempts", &self.recovery_attempts),
             ("Impact", &self.impact),
         ] {
@@ -128,6 +136,11 @@ fn standing(history: &RunHistory, lane: &LaneHistory) -> String {
         _ => ", nothing of it was made yet".to_owned(),
     };
     format!("{}{place}", lane.stage)
+}
+
+/// `AWAITING_USER_APPROVAL` as `awaiting user approval`.
+pub(super) fn in_words(stage: &str) -> String {
+    stage.to_lowercase().replace('_', " ")
 }
 
 fn tried(lane: &LaneHistory) -> String {
@@ -234,7 +247,7 @@ mod tests {
         Lane SL-1 needs a decision.
 
         Reason: TypeError: undefined is not a function
-        Stage: IMPLEMENTATION, on branch lane/P1/SL-1 in /w/P1-SL-AUTH-20251227/SL-1/code
+        Stage: implementation, on branch lane/P1/SL-1 in /w/P1-SL-AUTH-20251227/SL-1/code
         Attempts: 2 attempts (engineer: retry 1 of 1)
         Impact: SL-2 depends on it; all work is in its worktree
 

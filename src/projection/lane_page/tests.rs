@@ -41,7 +41,7 @@ fn a_failed_lane_says_what_was_tried_what_it_wrote_and_what_can_be_done() {
     Lane SL-1 needs a decision.
 
     Reason: TypeError: undefined is not a function
-    Stage: IMPLEMENTATION, on branch lane/P1/SL-1 in /w/P1-SL-AUTH-20251227/SL-1/code
+    Stage: implementation, on branch lane/P1/SL-1 in /w/P1-SL-AUTH-20251227/SL-1/code
     Attempts: 2 attempts (engineer: retry 1 of 1)
     Impact: SL-2 depends on it; all work is in its worktree
 
@@ -63,7 +63,7 @@ fn a_lane_at_work_shows_what_runs() {
     insta::assert_snapshot!(page(&story, 80, true), @"
     SL-1 · running
     run       P1-SL-AUTH-20251227
-    stage     IMPLEMENTATION
+    stage     implementation
     times     1m 15s elapsed, 1m 06s of work
     branch    lane/P1/SL-1
     worktree  /w/P1-SL-AUTH-20251227/SL-1/code

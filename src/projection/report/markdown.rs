@@ -128,7 +128,7 @@ fn decisions(page: &mut Page, report: &ExecutionReport<'_>) {
         let subject = escalation.lane.as_ref().map_or("the phase", |lane| lane.as_str());
         let facts = [
             ("reason", Some(escalation.issue.clone())),
-            ("stage", Some(escalation.current_state.clone())),
+            ("stage", Some(escalation.stage())),
             ("attempts", Some(escalation.recovery_attempts.clone())),
             ("impact", Some(escalation.impact.clone())),
         ];
