@@ -90,7 +90,9 @@ pub fn narrate(record: &Record, history: &RunHistory) -> Option<Line> {
             job_exited(job, exit, report.as_ref(), transcript.as_deref())
         }
         Event::WorkCommitted { lane, agent, changed, prohibited, idle, .. } => {
-            work_committed(lane, agent, changed, prohibited, *idle)
+            // The failure that follows says it.
+            let fails = *idle == Idle::Agent && must_change(history, lane, agent);
+            if fails || !prohibited.is_empty() { None } else { work_committed(lane, agent, changed, *idle) }
         }
         // A task that passed its gate is reported by the gate; routine snapshots are not reported.
         Event::SnapshotTaken { reason, .. } if reason.is_on_the_way() => None,
@@ -349,18 +351,18 @@ fn said(exit: &JobExit, report: Option<&AgentReport>) -> String {
     }
 }
 
-fn work_committed(
-    lane: &LaneId,
-    agent: &AgentName,
-    changed: &[String],
-    prohibited: &[String],
-    idle: Idle,
-) -> Option<Line> {
-    // The failure that follows says it.
-    if !prohibited.is_empty() || idle == Idle::Agent {
-        return None;
-    }
-    if idle == Idle::Task {
+/// Whether an agent fails that changed nothing so far: its other tasks may change something, and what was merged into the
+/// lane before may stay as it is.
+fn must_change(history: &RunHistory, lane: &LaneId, agent: &AgentName) -> bool {
+    let Some(lane) = history.lane(lane) else { return true };
+    let attempt = lane.jobs.last_ended(|job| job.job.is_attempt() && job.job.agent() == Some(agent));
+    let tasks = lane.tasks.iter().find(|(name, _)| name == agent).map(|(_, tasks)| tasks);
+    let is_last = attempt.zip(tasks).is_none_or(|(attempt, tasks)| attempt.job.task() == tasks.last());
+    is_last && lane.merges.iter().all(|merge| merge.agent.as_ref() != Some(agent))
+}
+
+fn work_committed(lane: &LaneId, agent: &AgentName, changed: &[String], idle: Idle) -> Option<Line> {
+    if idle != Idle::No {
         return lasting(Tone::Warn, format!("{lane} {agent}: the task changed no file"));
     }
     match changed.len() {
