@@ -1,5 +1,6 @@
 //! Recovery: resume, rollback, cleaning up and the doctor.
 
+pub mod agent_names;
 pub mod changes;
 pub mod clean;
 pub mod completion;

@@ -389,6 +389,25 @@ fn the_doctor_says_that_what_a_retry_replaced_is_lost_with_the_pinned_plan() {
 }
 
 #[test]
+fn the_doctor_restores_a_plan_whose_file_has_what_a_retry_replaced() {
+    let env = retried_in_another_way();
+    change_plan(&env, "prompt = \"as planned\"", "prompt = \"do it in small steps\\n\"");
+    change_plan(&env, "command = 'exit 1'", "runner = \"mine\"");
+    std::fs::remove_file(env.path("scratch/fixed")).expect("the fix");
+    env.resume(&["--accept-plan-change"]).exits(1);
+    let pinned = "repo/.claude/ai-dev-kit/run-logs/r1/plan.json";
+    let text = env.read(pinned);
+    std::fs::remove_file(env.path(pinned)).expect("the pinned plan");
+    for (arguments, code) in [(&["doctor", "r1"][..], 6), (&["doctor", "r1", "--fix"], 0)] {
+        let shown = env.lanekeeper(arguments).exits(code).stdout;
+        assert!(shown.contains("plan-missing") && !shown.contains("`retry` gave"), "{shown}");
+    }
+    assert_eq!(env.read(pinned), text);
+    env.write("scratch/fixed", "");
+    env.resume(&[]).exits(0);
+}
+
+#[test]
 fn several_lanes_are_retried_at_once() {
     let env = failed();
     env.lanekeeper(&["retry", "A", "NOSUCH"]).exits(2).says(&["the run has no lane `NOSUCH`"]).hints("it has A, B, C");

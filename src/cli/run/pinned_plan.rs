@@ -16,6 +16,7 @@ use crate::model::digest::sha256;
 use crate::model::text::headline;
 use crate::model::{LaneId, Plan, PlanParts, RunId};
 use crate::plan::{ReadOptions, Reading};
+use crate::recover::agent_names::with_recorded_names;
 use crate::recover::resume::{PlanOnRecord, pinned_text, replay};
 use crate::schedule::RunState;
 use crate::settings::Settings;
@@ -112,7 +113,7 @@ impl Pinning<'_> {
     /// The plan of its file as it is now; `None`: that is missing or invalid, or does not fit what the run did.
     fn rebuilt_from_source(&self) -> Option<Pinned> {
         let reading = self.read_source(self.records.iter().filter_map(|record| record.event.lane()), false).ok()?;
-        let plan = Arc::new(reading.plan?);
+        let plan = Arc::new(with_recorded_names(reading.plan?, self.records));
         let state = replay(self.run(), &plan, self.records).ok()?;
         let text = plan_text(&plan, &self.within.settings).ok()?;
         Some(Pinned { plan, state, text, edited: false, accepted: Some(reading.sha256) })
@@ -121,7 +122,7 @@ impl Pinning<'_> {
     /// Whether the pinned plan equals its unchanged source: the doctor writes it so.
     fn is_its_source(&self, pinned: &Plan, on_record: PlanOnRecord<'_>) -> bool {
         let source = self.read_source(ids(pinned), true).ok().filter(|source| source.sha256 == on_record.source);
-        source.and_then(|source| source.plan).is_some_and(|plan| plan == *pinned)
+        source.and_then(|source| source.plan).is_some_and(|plan| with_recorded_names(plan, self.records) == *pinned)
     }
 
     /// The plan with the secrets that it was stored without: from the plan's file as it is now, else from the environment,

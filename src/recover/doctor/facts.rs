@@ -75,6 +75,8 @@ pub struct PlanSeen {
     pub path: PathBuf,
     /// The plan that its source holds now, if the run began with it.
     pub source: Option<Arc<Plan>>,
+    /// Whether that is the plan that the run pinned last, which no retry had changed then.
+    pub is_source: bool,
     /// The SHA-256 of the source that the run works with.
     pub source_sha256: String,
     /// Whether its source is another plan now, so that a resume needs `--accept-plan-change`.

@@ -18,6 +18,7 @@ use crate::process;
 use crate::projection::RunHistory;
 use crate::projection::checkpoints::{CheckpointFold, RunFiles};
 use crate::projection::tasks::task_file;
+use crate::recover::agent_names::with_recorded_names;
 use crate::recover::doctor::{Expected, Holding, Owned};
 use crate::recover::resume::{PlanOnRecord, pinned_text};
 use crate::schedule::RunState;
@@ -116,7 +117,10 @@ fn look_at_plan(scope: &Scope<'_>, facts: &mut RunFacts, expected: &mut Expected
         _ => false,
     };
     facts.plan.source_sha256 = on_record.source.to_owned();
-    facts.plan.source = source.filter(pinned).and_then(|(_, plan)| plan);
+    let source = source.filter(pinned).and_then(|(_, plan)| plan);
+    facts.plan.source = source.map(|plan| Arc::new(with_recorded_names(Plan::clone(&plan), events)));
+    let text = facts.plan.source.as_ref().and_then(|plan| serde_json::to_vec_pretty(plan).ok());
+    facts.plan.is_source = text.is_some_and(|text| self::sha256(&text) == on_record.pinned);
     if let Some(Ok(plan)) = facts.plan.pinned.as_ref().map(|plan| plan.as_ref()) {
         let is_foreign = sha256.is_some_and(|sha256| on_record.is_foreign(&sha256));
         facts.plan.edited = is_foreign && facts.plan.source.as_ref() != Some(plan);

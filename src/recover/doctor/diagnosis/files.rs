@@ -28,7 +28,8 @@ pub(super) fn plan(facts: &RunFacts, expected: &Expected) -> Option<Finding> {
         (Some(Ok(_)), None) => return None,
     };
     let finding = Finding::at(kind, Severity::Error, &seen.path, evidence).of_run(&facts.run);
-    let retried = retried_differently(facts.log.certain().unwrap_or_default());
+    let records = facts.log.certain().filter(|_| !seen.is_source);
+    let retried = retried_differently(records.unwrap_or_default());
     let repair = |plan: &Arc<Plan>| Repair::WritePlan(seen.path.clone(), plan.clone(), retried.clone());
     Some(match &seen.source {
         Some(source) if expected.done() => finding.needed_for_a_rollback(repair(source)),
