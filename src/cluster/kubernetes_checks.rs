@@ -104,6 +104,7 @@ fn secret_is_there(connection: &Connection, name: &str) -> Result<String, Cluste
 fn submission(kubernetes: &Kubernetes, connection: &Connection, order: &Order) -> Result<String, ClusterError> {
     let parameters = PostParams { dry_run: true, ..PostParams::default() };
     connection.ask(kubernetes.create(connection, &parameters, order))?;
-    let image = kubernetes.settings.image.as_deref().unwrap_or_default();
+    let image = order.resources.image.as_ref().or(kubernetes.settings.image.as_ref());
+    let image = image.map_or("", String::as_str);
     Ok(format!("a pod with the image {image} would be taken"))
 }

@@ -1,10 +1,12 @@
 //! With a real cluster, whose nodes run the programs of this machine: see `tests/kubernetes/run`.
 
+use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use super::*;
+use crate::model::Resources;
 
 fn kubernetes(namespace: &str) -> Kubernetes {
     let mount = |path: &str| json!({ "name": path.replace('/', ""), "mountPath": path });
@@ -29,7 +31,12 @@ fn order(kubernetes: &Kubernetes, script: &str, memory_mib: u32) -> Order {
     let name = OrderName::of(&[script]);
     kubernetes.forget(std::slice::from_ref(&name)).unwrap();
     let command = ["sh", "-c", script].map(str::to_owned).to_vec();
-    Order { name, comment: script.into(), command, cpus: 1, memory_mib, minutes: 1 }
+    let resources = Resources {
+        memory_mib: NonZeroU32::new(memory_mib),
+        time: Some(Duration::from_secs(60)),
+        ..Resources::default()
+    };
+    Order { name, comment: script.into(), command, resources }
 }
 
 /// Looks until `wanted`.

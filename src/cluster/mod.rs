@@ -21,6 +21,7 @@ mod squeue;
 use std::collections::HashMap;
 use std::fmt;
 
+use crate::model::Resources;
 use crate::model::digest::sha256;
 
 pub(crate) use error::ClusterError;
@@ -86,9 +87,7 @@ pub(crate) struct Order {
     /// What it is for, for people who look at the engine's queue.
     pub(crate) comment: String,
     pub(crate) command: Vec<String>,
-    pub(crate) cpus: u32,
-    pub(crate) memory_mib: u32,
-    pub(crate) minutes: u64,
+    pub(crate) resources: Resources,
 }
 
 /// The engine's own name of a job.

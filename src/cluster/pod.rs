@@ -18,12 +18,15 @@ pub(super) const GRACE_SECONDS: u64 = 120;
 
 const CACHE: &str = "cache";
 
+/// What most clusters call their GPUs; `pod_patch` can ask for others.
+const GPU: &str = "nvidia.com/gpu";
+
 /// As JSON, because `pod_patch` may have fields of a newer API than this program knows.
 pub(super) fn pod(settings: &ExecutorSettings, variables: &[(String, String)], order: &Order) -> Value {
     let mut pod = json!({
         "metadata": { "annotations": { "lanekeeper.dev/order": order.comment } },
         "spec": {
-            "activeDeadlineSeconds": order.minutes * 60,
+            "activeDeadlineSeconds": order.resources.minutes() * 60,
             "terminationGracePeriodSeconds": GRACE_SECONDS,
             // The pause container reaps what supervisors and agents leave; `lanekeeper work` does not as process 1.
             "shareProcessNamespace": true,
@@ -49,16 +52,21 @@ fn container(settings: &ExecutorSettings, variables: &[(String, String)], order:
     let variables: Vec<Value> = variables.iter().map(variable).collect();
     let secrets: Vec<Value> = settings.secret.iter().map(|name| json!({ "secretRef": { "name": name } })).collect();
     let command: Vec<String> = order.command.iter().map(|word| literal(word)).collect();
-    let memory = format!("{}Mi", order.memory_mib);
+    let asked = &order.resources;
+    let memory = format!("{}Mi", asked.memory_mib());
+    let mut limits = json!({ "memory": memory });
+    if let Some(gpus) = asked.gpus {
+        limits[GPU] = json!(gpus.to_string());
+    }
     json!({
         "name": CONTAINER,
-        "image": settings.image,
+        "image": asked.image.as_ref().or(settings.image.as_ref()),
         "command": command,
         "env": variables,
         "envFrom": secrets,
         "resources": {
-            "requests": { "cpu": order.cpus.to_string(), "memory": memory },
-            "limits": { "memory": memory },
+            "requests": { "cpu": asked.cpus().to_string(), "memory": memory },
+            "limits": limits,
         },
     })
 }
@@ -137,7 +145,19 @@ mod tests {
     fn order() -> Order {
         let command = ["lanekeeper", "work", "/x", "$(HOME)"].map(str::to_owned).to_vec();
         let name = OrderName::of(&["a"]);
-        Order { name, comment: "c".into(), command, cpus: 2, memory_mib: 512, minutes: 3 }
+        let resources = json!({ "cpus": 2, "memory_mib": 512, "time": 180_000 });
+        Order { name, comment: "c".into(), command, resources: serde_json::from_value(resources).unwrap() }
+    }
+
+    #[test]
+    fn the_lane_has_its_own_image_and_gpus() {
+        let mut order = order();
+        order.resources.image = Some("node:2".into());
+        order.resources.gpus = std::num::NonZeroU32::new(2);
+        let made = pod(&settings(json!({})), &[], &order);
+        let container = &made["spec"]["containers"][0];
+        assert_eq!(container["image"], "node:2");
+        assert_eq!(container["resources"]["limits"], json!({ "memory": "512Mi", GPU: "2" }));
     }
 
     #[test]

@@ -31,12 +31,15 @@ impl Slurm {
     fn arguments(&self, order: &Order) -> Vec<String> {
         let named = [("-p", &self.settings.partition), ("-A", &self.settings.account), ("-q", &self.settings.qos)];
         let named = named.into_iter().filter_map(|(flag, value)| Some([flag.to_owned(), value.clone()?])).flatten();
+        let asked = &order.resources;
         let resources = [
-            ["-c", &order.cpus.to_string()],
-            ["--mem", &format!("{}M", order.memory_mib)],
-            ["-t", &order.minutes.to_string()],
+            ["-c".to_owned(), asked.cpus().to_string()],
+            ["--mem".to_owned(), format!("{}M", asked.memory_mib())],
+            ["-t".to_owned(), asked.minutes().to_string()],
         ];
-        let resources = resources.as_flattened().iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        // Every site with GPUs knows the generic resource; `--gpus` needs a plugin besides.
+        let gpus = asked.gpus.map(|gpus| format!("--gres=gpu:{gpus}"));
+        let resources = resources.into_iter().flatten().chain(gpus);
         let output = self.output_file(&order.name).to_string_lossy().replace('%', "%%");
         let own = [
             "--parsable".to_owned(),
@@ -276,12 +279,14 @@ mod tests {
         };
         let slurm = Slurm::new(settings, vec![("KEY".into(), "secret".into())]);
         let name = OrderName::of(&["a", "b"]);
-        let order = Order { name, comment: "c".into(), command: vec![], cpus: 2, memory_mib: 512, minutes: 3 };
+        let resources = serde_json::json!({ "cpus": 2, "memory_mib": 512, "gpus": 4, "time": 180_000 });
+        let resources = serde_json::from_value(resources).unwrap();
+        let order = Order { name, comment: "c".into(), command: vec![], resources };
         let name = order.name.to_string();
         assert_eq!((name.len(), &name[..3]), (19, "lk-"));
         let expected = format!(
-            "-p main -D /tmp -c 2 --mem 512M -t 3 --requeue --parsable --no-requeue --export=KEY --comment=c -J {name} \
-             -o /shared/100%%/{name}.out"
+            "-p main -D /tmp -c 2 --mem 512M -t 3 --gres=gpu:4 --requeue --parsable --no-requeue --export=KEY --comment=c \
+             -J {name} -o /shared/100%%/{name}.out"
         );
         assert_eq!(slurm.arguments(&order).join(" "), expected);
     }

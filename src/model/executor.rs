@@ -58,7 +58,7 @@ pub struct ExecutorSettings {
     pub max_lanes: Option<NonZeroU32>,
 }
 
-/// What a lane's job asks for; `None`: the default, which [`Resources::cpus`] and the others say.
+/// What a lane's job asks its executor for; `None`: the default, which [`Resources::cpus`] and the others say.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Resources {
@@ -67,6 +67,12 @@ pub struct Resources {
     /// In MiB.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory_mib: Option<NonZeroU32>,
+    /// Graphics processors; `None`: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpus: Option<NonZeroU32>,
+    /// In place of the executor's `image`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// How long the job may take.
     #[serde(with = "optional_millis", skip_serializing_if = "Option::is_none")]
     pub time: Option<Duration>,

@@ -123,9 +123,7 @@ impl Watch {
             name: self.name(run, errand.number),
             comment: format!("{} {}", self.placing.started.run_id, errand.lane),
             command: command.into_iter().chain(cache_flag(settings)).collect(),
-            cpus: resources.cpus(),
-            memory_mib: resources.memory_mib(),
-            minutes: resources.minutes(),
+            resources: resources.clone(),
         })
     }
 

@@ -1,6 +1,6 @@
 //! What a plan is read from, and how.
 
-use crate::model::PlanFormat;
+use crate::model::{ExecutorKind, PlanFormat};
 
 /// A plan whose files are read already.
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,7 +53,7 @@ pub struct Fallbacks<'a> {
     /// The executor of lanes that name none.
     pub executor: Option<&'a str>,
     /// The executors that there are.
-    pub executors: &'a [&'a str],
+    pub executors: &'a [(&'a str, ExecutorKind)],
     /// How often lanes are tried again.
     pub retries: Option<u32>,
 }

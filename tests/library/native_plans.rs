@@ -7,11 +7,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use lanekeeper::model::{CommandLine, Plan};
+use lanekeeper::model::{CommandLine, ExecutorKind, Plan};
 use lanekeeper::plan::explain::explain;
 use lanekeeper::plan::schema::json_schema;
 use lanekeeper::plan::{
-    MAX_TEXT, PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, graph, native_toml, read,
+    Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Reading, Source, SourceFile, decode, graph, native_toml, read,
 };
 use proptest::prelude::*;
 use serde_json::Value;
@@ -41,7 +41,9 @@ pub fn runners(name: &str) -> Option<CommandLine> {
 }
 
 fn read_text(path: &str, text: &str, format: Option<PlanFormat>) -> Reading {
-    read(&Source { files: &[SourceFile { path, text }], format, ..Source::default() }, &load, &runners)
+    let executors = &[("hpc", ExecutorKind::Slurm), ("pods", ExecutorKind::Kubernetes)];
+    let fallbacks = Fallbacks { executors, ..Fallbacks::default() };
+    read(&Source { files: &[SourceFile { path, text }], format, fallbacks, ..Source::default() }, &load, &runners)
 }
 
 fn read_file(path: &Path) -> Reading {
@@ -117,6 +119,20 @@ fn unknown_keys_are_ignored_with_a_warning_where_that_is_asked_for() {
     assert!(reading.plan.is_some());
     assert!(shown(&reading).contains("warning: a lane has no key `aproval`; it is ignored"), "{}", shown(&reading));
     assert!(shown(&reading).contains("did you mean `approval`?"), "{}", shown(&reading));
+}
+
+#[test]
+fn an_image_that_no_pod_gets_is_warned_about() {
+    let warned = |executor: &str| {
+        let text = format!("[[lane]]\nid = 'A'\ncommand = 'x'\nimage = 'node:2'\n{executor}");
+        let reading = read_text("p.toml", &format!("phase = 'P'\n{text}"), None);
+        assert_eq!(reading.plan.as_ref().unwrap().lanes[0].resources.image.as_deref(), Some("node:2"));
+        shown(&reading)
+    };
+    assert!(warned("").contains("warning: `image` has no effect: lane `A` works on this machine"), "{}", warned(""));
+    let slurm = warned("executor = 'hpc'");
+    assert!(slurm.contains("warning: `image` has no effect: lane `A` works on hpc, which is a Slurm"), "{slurm}");
+    assert_eq!(warned("executor = 'pods'"), "");
 }
 
 fn reading_errors(reading: &Reading) -> Vec<&str> {

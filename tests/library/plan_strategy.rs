@@ -3,12 +3,13 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use lanekeeper::model::plan::{AgentWorktrees, Interface, OwnershipRule, RetryFrom};
 use lanekeeper::model::{
     Agent, AgentOptions, Approval, Artifact, CommandLine, Dollars, Gates, KeyLink, Lane, LaneIndex, MergeChoice,
-    MergeStyle, MustHaves, Plan, PlanParts, Round, Task, TaskKind, Timeouts,
+    MergeStyle, MustHaves, Plan, PlanParts, Resources, Round, Task, TaskKind, Timeouts,
 };
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::option;
@@ -166,11 +167,14 @@ fn lane() -> impl Strategy<Value = Lane> {
     let merge = option::of(select(MergeStyle::ALL));
     let made = (approval, commands(), btree_set("[a-z]{1,4}", 0..3), env(), merge);
     let kinds = (select(RetryFrom::ALL), select(AgentWorktrees::ALL), select(OwnershipRule::ALL), must_haves());
-    (said, made, kinds, agents()).prop_map(
-        |((name, owns, tests, timeout, retries), (approval, setup, copy, env, merge_style), kinds, agents)| {
+    (said, made, kinds, job(), agents()).prop_map(
+        |((name, owns, tests, timeout, retries), (approval, setup, copy, env, merge_style), kinds, job, agents)| {
             let (resume, agent_worktrees, ownership, must_haves) = kinds;
             let owns = owns.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-            let (depends_on, uses, copy) = (Vec::new(), Vec::new(), copy.into_iter().collect());
+            let (depends_on, uses) = (Vec::new(), Vec::new());
+            let copy: Vec<String> = copy.into_iter().collect();
+            // Jobs are copied nothing.
+            let (executor, resources) = job.filter(|_| copy.is_empty()).unzip();
             let id = "L".parse().unwrap();
             Lane {
                 id,
@@ -190,12 +194,21 @@ fn lane() -> impl Strategy<Value = Lane> {
                 merge_style,
                 resume,
                 agent_worktrees,
-                executor: None,
-                resources: Default::default(),
+                executor: executor.map(str::to_owned),
+                resources: resources.unwrap_or_default(),
                 agents,
             }
         },
     )
+}
+
+/// An executor and what its job asks for.
+fn job() -> impl Strategy<Value = Option<(&'static str, Resources)>> {
+    let number = || option::of((1..100u32).prop_map(|number| NonZeroU32::new(number).unwrap()));
+    let asked = (number(), number(), number(), option::of("[a-z]{1,5}:[0-9]"), option::of(time()));
+    let asked =
+        asked.prop_map(|(cpus, memory_mib, gpus, image, time)| Resources { cpus, memory_mib, gpus, image, time });
+    option::of((select(vec!["hpc", "pods"]), asked))
 }
 
 /// Implementation agents that share some tasks and have others for themselves, and specialists.

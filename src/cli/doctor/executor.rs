@@ -2,6 +2,7 @@
 
 mod report;
 
+use std::num::NonZeroU32;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -14,7 +15,7 @@ use crate::cluster::{self, Cancel, Check, Cluster, ClusterError, Ending, Order, 
 use crate::git::Remote;
 use crate::model::text::last_lines;
 use crate::model::time::{exact, short};
-use crate::model::{CommitId, ExecutorSettings};
+use crate::model::{CommitId, ExecutorSettings, Resources};
 use crate::settings::{Layer, Origin, Setting, value};
 use crate::state_sync::{Probe, ProbeAnswer};
 
@@ -113,9 +114,7 @@ impl Preflight<'_> {
             name: self.order.clone(),
             comment: "lanekeeper doctor".to_owned(),
             command: command.into_iter().chain(cache).collect(),
-            cpus: 1,
-            memory_mib: 256,
-            minutes: self.wait.as_secs().div_ceil(60).max(1),
+            resources: Resources { memory_mib: NonZeroU32::new(256), time: Some(self.wait), ..Resources::default() },
         }
     }
 

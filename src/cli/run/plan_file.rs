@@ -11,7 +11,7 @@ use crate::cli::args::{Format, ReadingArgs};
 use crate::cli::{Context, ExitStatus, Hint, Result};
 use crate::fs::regular_file::{self, Links};
 use crate::model::text::{counted, headline};
-use crate::model::{Agent, CommandLine, Lane, Plan, PlanParts, Round};
+use crate::model::{Agent, CommandLine, ExecutorKind, Lane, Plan, PlanParts, Round};
 use crate::plan::{self, Diagnostic, Fallbacks, MAX_TEXT, PlanFormat, ReadOptions, Severity, Source, SourceFile};
 use crate::runner::Catalogue;
 use crate::settings::{Origin, Settings};
@@ -75,7 +75,8 @@ impl PlanText {
         };
         let catalogue = settings.catalogue();
         let runners = |name: &str| catalogue.get(name).map(|runner| runner.command);
-        let executors: Vec<&str> = settings.executors.keys().map(String::as_str).collect();
+        let executors = settings.executors.iter().map(|(name, setting)| (name.as_str(), setting.value.kind));
+        let executors: Vec<(&str, ExecutorKind)> = executors.collect();
         let fallbacks = Fallbacks {
             executor: settings.executor.value.as_deref(),
             executors: &executors,

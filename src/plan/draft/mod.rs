@@ -173,6 +173,9 @@ draft! {
         cpus: Option<At<u32>> = ["cpus": Number(1, 100_000), "How many processors the lane's job asks for. Default: 1."];
         memory_mib: Option<At<u32>> =
             ["memory_mib": Number(1, u32::MAX), "How much memory the lane's job asks for, in MiB. Default: 2048."];
+        gpus: Option<At<u32>> = ["gpus": Number(1, 1000), "How many GPUs the lane's job asks for. Default: none."];
+        image: Option<At<String>> =
+            ["image": FullText, "The image of the lane's pod, in place of the executor's `image`."];
         job_time: Option<At<Duration>> = ["job_time": Time, "How long the lane's job may take. Default: 8 hours."];
         program: ProgramDraft = [
             "runner": FullText, "The runner that the command of the lane's agents comes from.";
@@ -217,6 +220,8 @@ impl LaneDraft {
         or(&mut self.executor, &defaults.executor);
         or(&mut self.cpus, &defaults.cpus);
         or(&mut self.memory_mib, &defaults.memory_mib);
+        or(&mut self.gpus, &defaults.gpus);
+        or(&mut self.image, &defaults.image);
         or(&mut self.job_time, &defaults.job_time);
         or(&mut self.max_time, &defaults.max_time);
         or(&mut self.allow_empty, &defaults.allow_empty);

@@ -8,7 +8,7 @@ use super::apart::glob_fault;
 use super::names::unknown;
 use super::order::called;
 use crate::model::plan::{AgentWorktrees, RetryFrom};
-use crate::model::{Lane, LaneId, LaneIndex, MergeChoice, Resources};
+use crate::model::{ExecutorKind, Lane, LaneId, LaneIndex, MergeChoice, Resources};
 use crate::plan::draft::{LaneDraft, PlanDraft};
 use crate::plan::faults::{Faults, quoted};
 use crate::plan::source_text::{At, value};
@@ -34,6 +34,8 @@ pub(super) fn lane(
         values(globs)
     };
     lane.uses.iter().flatten().for_each(|pool| check_pool(pool, lane, plan, faults));
+    let executor = executor(lane, context);
+    check_image(lane, executor.as_deref(), context);
     Some(Lane {
         id: id?,
         name: value(&lane.name),
@@ -52,10 +54,12 @@ pub(super) fn lane(
         merge_style: value(&lane.merge).and_then(MergeChoice::style),
         resume: value(&lane.resume).unwrap_or(RetryFrom::Continue),
         agent_worktrees: value(&lane.agent_worktrees).unwrap_or(AgentWorktrees::On),
-        executor: executor(lane, context),
+        executor,
         resources: Resources {
             cpus: value(&lane.cpus).and_then(NonZeroU32::new),
             memory_mib: value(&lane.memory_mib).and_then(NonZeroU32::new),
+            gpus: value(&lane.gpus).and_then(NonZeroU32::new),
+            image: value(&lane.image),
             time: value(&lane.job_time),
         },
         agents: Some(agents).filter(|agents| !agents.is_empty())?,
@@ -85,7 +89,7 @@ fn executor(lane: &LaneDraft, context: &Context<'_>) -> Option<String> {
     let fallback = || context.fallbacks.executor.map(|name| At::new(name.to_owned(), lane.span));
     let named = lane.executor.clone().or_else(fallback).filter(|named| named.value != HERE)?;
     let (known, faults) = (context.fallbacks.executors, context.faults);
-    if !known.contains(&named.value.as_str()) {
+    if kind_of(&named.value, context).is_none() {
         let message = format!(
             "the settings have no executor {}, on which lane {} is to work",
             quoted(&named.value),
@@ -96,7 +100,7 @@ fn executor(lane: &LaneDraft, context: &Context<'_>) -> Option<String> {
                 let help = format!("describe it as [executors.{}] in lanekeeper.toml", named.value);
                 faults.error_with(named.span, message, help);
             }
-            known => unknown(&named, &message, known.iter().copied().chain([HERE]), faults),
+            known => unknown(&named, &message, known.iter().map(|(name, _)| *name).chain([HERE]), faults),
         }
     }
     if let Some(glob) = lane.copy.iter().flatten().next() {
@@ -105,6 +109,22 @@ fn executor(lane: &LaneDraft, context: &Context<'_>) -> Option<String> {
         faults.error_with(glob.span, message, "write the files in `setup`, or put them into the image or a Secret");
     }
     Some(named.value)
+}
+
+fn kind_of(executor: &str, context: &Context<'_>) -> Option<ExecutorKind> {
+    context.fallbacks.executors.iter().find(|(name, _)| *name == executor).map(|(_, kind)| *kind)
+}
+
+/// Only pods have an image.
+fn check_image(lane: &LaneDraft, executor: Option<&str>, context: &Context<'_>) {
+    let Some(image) = &lane.image else { return };
+    let place = match executor {
+        None => "this machine".to_owned(),
+        Some(name) if kind_of(name, context) == Some(ExecutorKind::Slurm) => format!("{name}, which is a Slurm"),
+        Some(_) => return,
+    };
+    let message = format!("`image` has no effect: lane {} works on {place}", called(lane));
+    context.faults.warning(image.span, message, "name an executor of kind `kubernetes`, or remove `image`");
 }
 
 fn check_pool(pool: &At<String>, lane: &LaneDraft, plan: &PlanDraft, faults: &Faults<'_>) {

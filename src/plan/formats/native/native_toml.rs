@@ -119,6 +119,12 @@ fn lane_table(plan: &Plan, index: LaneIndex, runners: &Runners<'_>) -> Value {
         "merge": lane.merge_style,
         "resume": unless_default(lane.resume, RetryFrom::Continue),
         "agent_worktrees": unless_default(lane.agent_worktrees, AgentWorktrees::On),
+        "executor": lane.executor,
+        "cpus": lane.resources.cpus,
+        "memory_mib": lane.resources.memory_mib,
+        "gpus": lane.resources.gpus,
+        "image": lane.resources.image,
+        "job_time": lane.resources.time.map(duration),
         "max_time": only_task.and_then(|task| task.max_time).map(duration),
         "allow_empty": may_be_empty(lane).then_some(true),
     });
