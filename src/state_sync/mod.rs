@@ -26,7 +26,7 @@ use error::Result;
 
 pub use claim::{Claim, claim, fetch_offer, keep, release};
 pub use error::StateSyncError;
-pub use follow::{Follower, Pace};
+pub use follow::{Follower, Pace, PushNow};
 pub use manifest::Manifest;
 pub use probe::{Probe, ProbeAnswer, is_probe};
 pub use published::unpublished;

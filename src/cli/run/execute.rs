@@ -21,7 +21,7 @@ use crate::engine::{Sight, drive};
 use crate::event::{Event, RunStarted};
 use crate::executor::crash::{CrashPoint, crash_point};
 use crate::executor::elsewhere::Elsewhere;
-use crate::executor::{Executor, RunClock};
+use crate::executor::{BeforePublication, Executor, RunClock};
 use crate::forge::Forge;
 use crate::fs::{atomic, regular_file};
 use crate::git::Remote;
@@ -53,11 +53,16 @@ pub(super) fn execute(
     write_plan(&directory, &run)?;
     let clock = RunClock::set(now(), run.records.last().map(|record| record.at));
     let elsewhere = elsewhere(within, &run)?;
-    let executor = Arc::new(Executor { forge, clock, elsewhere, ..within.executor(&run.started, &run.plan)? });
+    let follower = follower(within, &run)?;
+    let before_publication = follower.as_ref().map(|follower| {
+        let state = follower.push_now();
+        Box::new(move || state.push()) as BeforePublication
+    });
+    let executor = within.executor(&run.started, &run.plan)?;
+    let executor = Arc::new(Executor { forge, clock, elsewhere, before_publication, ..executor });
     executor.note_holders(&run.state);
     let pool = executor.pool.clone();
     let projections = within.projections(&run.started, &run.plan, run.records.clone())?;
-    let follower = follower(within, &run)?;
     let switches = SwitchWatch::start(&within.repository, &run.started.base_branch);
     let mut waits = context.timings.as_ref().map(|timings| Waits::new(timings, &within.settings, &run.plan, &view));
     // The writer of projections may still need it; it would take memory for as long as the run takes.
