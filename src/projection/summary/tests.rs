@@ -165,7 +165,7 @@ fn a_stopped_and_an_interrupted_run_can_be_resumed() {
     let story = schema_merged().opened("SL-WEB", 1).then(stop);
     assert!(text(&story, true).contains(" · stopping · "));
     let stopped = text(&story.finished(RunOutcome::Stopped, 130), false);
-    assert!(stopped.contains("SL-WEB     stopped    engineer  -     9s       in IMPLEMENTATION\n"), "{stopped}");
+    assert!(stopped.contains("SL-WEB     stopped    engineer  -     9s       in implementation\n"), "{stopped}");
     assert!(stopped.contains("The run is stopped") && stopped.contains("  lanekeeper resume P1-SL-AUTH-20251227\n"));
     let interrupted = text(&schema_merged().opened("SL-WEB", 1), false);
     assert!(interrupted.contains(" · interrupted · "), "{interrupted}");

@@ -525,7 +525,7 @@ fn an_answer_without_a_question_is_refused_and_not_written() {
     let log = fs::read(run.directory.log()).unwrap();
     let refused = [
         (&["approve", "r", "SL-1", "--gate", "changes"][..], 7, "waits for an answer to its plan, not to its changes"),
-        (&["approve", "r", "SL-2"], 7, "lane SL-2 does not wait for an answer: it is at WAITING"),
+        (&["approve", "r", "SL-2"], 7, "lane SL-2 does not wait for an answer: it is at waiting"),
         (&["reject", "r", "SL-9"], 2, "the run has no lane `SL-9`"),
     ];
     for lock in [None, Some(run.hold())] {
