@@ -46,6 +46,8 @@ fn a_lane_is_tried_again_with_another_prompt_and_another_runner() {
     let env = failed_for_another_runner();
     env.lanekeeper(&["retry", "A", "--runner", "min"]).exits(2).says(&["has no runner `min`"]).hints("`mine`");
     env.lanekeeper(&["retry", "A", "--prompt-file", "nowhere"]).exits(2).says(&["nowhere cannot be read"]);
+    env.write("binary.md", "do it\0");
+    env.lanekeeper(&["retry", "A", "--prompt-file", "../binary.md"]).exits(2).says(&["holds a NUL character"]);
     env.lanekeeper(&["retry", "A", "--runner", "mine", "--prompt-file", "../better.md"]).exits(0);
     let prompt = env.scratch("prompt");
     assert!(prompt.contains("do it in small steps") && !prompt.contains("as planned"), "{prompt}");
