@@ -26,7 +26,7 @@ use crate::model::{
 
 pub use about::RecordStatus;
 pub use agent_report::AgentReport;
-pub use lane_stage::LaneStage;
+pub use lane_stage::{LaneStage, stage_in_words};
 pub use record::{Incoming, Record};
 pub use run_end::{RunOutcome, StopReason};
 pub use run_moved::{Place, RunMoved, relocate};

@@ -434,6 +434,13 @@ fn a_matrix_is_a_lane_for_each_combination() {
 }
 
 #[test]
+fn an_id_may_name_the_values_of_its_matrix() {
+    let text = "phase: P\nlane: [{id: 'ON-{{ matrix.os }}-CI', matrix: {os: ['ubuntu:22', mac]}, command: x}]\n";
+    let plan = read_text("p.yaml", text, None).plan.unwrap();
+    assert_eq!(plan.lanes.iter().map(|lane| lane.id.as_str()).collect::<Vec<_>>(), ["ON-ubuntu-22-CI", "ON-mac-CI"]);
+}
+
+#[test]
 fn graphs_quote_what_the_plan_says() {
     let text = r#"
 defaults: {command: x}

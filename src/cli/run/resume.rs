@@ -16,7 +16,7 @@ use super::skip::refuse_over;
 use crate::cli::repository_context::redactor;
 use crate::cli::runs::{command, unknown_lane};
 use crate::cli::{ExitStatus, Hint, RepositoryContext, Result, now, owner};
-use crate::event::{Event, LaneStage, Record, RunStarted};
+use crate::event::{Event, LaneStage, Record, RunStarted, stage_in_words};
 use crate::model::digest::sha256;
 use crate::model::text::{counted, listed, shell_line};
 use crate::model::withheld::{EnvironmentOwner, Withheld};
@@ -359,12 +359,12 @@ fn present(within: &RepositoryContext<'_>, locked: &LockedRun, view: &RunHistory
 /// How many lanes of the same state are named.
 const NAMED: usize = 4;
 
-/// Where the lanes are, on one line: `A, B failed at IMPLEMENTATION; C merged`.
+/// Where the lanes are, on one line: `A, B failed at implementation; C merged`.
 fn stages(view: &RunHistory) -> String {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for lane in view.lanes() {
         let is_over = lane.state.is_done() || matches!(lane.state, LaneState::Waiting | LaneState::Skipped);
-        let at = if is_over { String::new() } else { format!(" at {}", lane.stage.word()) };
+        let at = if is_over { String::new() } else { format!(" at {}", stage_in_words(lane.stage.word())) };
         let what = format!("{}{at}", word(view, lane));
         match groups.iter_mut().find(|(known, _)| *known == what) {
             Some((_, lanes)) => lanes.push(lane.id.to_string()),
