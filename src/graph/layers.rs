@@ -10,6 +10,9 @@ const BENDS_PER_LANE: usize = 8;
 /// How often the order within the layers is improved. More sweeps gain nothing that can be seen.
 const SWEEPS: usize = 8;
 
+/// In how many lanes edges are searched that follow from others; the memory for it grows with the square.
+const MOST_REDUCED: usize = 20_000;
+
 /// A place in a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slot {
@@ -162,6 +165,9 @@ pub(super) fn inversions(numbers: &[usize]) -> usize {
 
 /// The edges of the graph, without those that follow from others: where C waits for B and B for A, that C waits for A.
 pub(super) fn without_implied(graph: &Graph) -> Vec<(LaneIndex, LaneIndex)> {
+    if graph.nodes.len() > MOST_REDUCED {
+        return graph.edges().collect();
+    }
     let words = graph.nodes.len().div_ceil(64);
     let mut ancestors = vec![0u64; words * graph.nodes.len()];
     let mut edges = Vec::new();

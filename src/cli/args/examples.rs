@@ -70,7 +70,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
         "plan graph",
         &[
             ("lanekeeper plan graph plan.toml --as svg > plan.svg", "a picture"),
-            ("lanekeeper plan graph plan.toml --as text --run CI-1", "with the states of a run"),
+            ("lanekeeper plan graph plan.toml --as text --run CI-1", "states of a run"),
             ("lanekeeper plan graph plan.toml --as mermaid", "for Markdown"),
         ],
     ),
