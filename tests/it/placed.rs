@@ -223,3 +223,34 @@ fn an_engine_that_is_out_is_asked_again() {
     run.wait().exits(0);
     assert_eq!(submitted(&env), 1);
 }
+
+#[test]
+fn lanes_share_the_budget_that_is_left_and_come_back_for_more() {
+    let env = slurm(this());
+    let stream = format!("{}/fixtures/streams/claude/write.log", env!("CARGO_MANIFEST_DIR"));
+    let claude = format!(
+        "#!/bin/sh\necho $LANEKEEPER_LANE >>$SCRATCH/calls\ncat >\"$LANEKEEPER_LANE-$(wc -l <$SCRATCH/calls)\"\ncat '{stream}'\n"
+    );
+    env.program("claude", &claude);
+    let lane = |id: &str| {
+        let task = |number: u32| format!("[[lane.task]]\nid = '{number}'\nprompt = 'Write'\n");
+        format!(
+            "[[lane]]\nid = '{id}'\nexecutor = 'main'\nrunner = 'claude'\n{}",
+            (1..=3).map(task).collect::<String>()
+        )
+    };
+    env.plan(&[lane("A"), lane("B")].concat());
+    // Of the repository's settings, which the jobs see, too.
+    env.write("repo/lanekeeper.toml", format!("max_tokens = 1000\n{}", env.read("repo/lanekeeper.toml")));
+    env.commit("settings");
+    let with_key =
+        |arguments: &[&str]| env.lanekeeper_with(arguments, |command| command.env("ANTHROPIC_API_KEY", "k-for-tests"));
+    let plan = env.path("plan.toml");
+    let blocked = with_key(&["execute-phase", plan.to_str().expect("UTF-8"), "--run-id", "r1"]).exits(3);
+    // A call uses 340, so each lane has used up its 500 after two. The first that comes back may get more.
+    blocked.says(&["budget reached: 1", " of 1000 tokens", "lanekeeper resume r1 --max-tokens"]);
+    let calls = || env.scratch("calls").lines().count();
+    assert!([4, 5].contains(&calls()), "{}", calls());
+    with_key(&["resume", "r1", "--max-tokens", "none"]).exits(0);
+    assert_eq!(calls(), 6);
+}
