@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use super::{clones, pull};
 use crate::cli::args::{self, Offered};
 use crate::cli::context::REPOSITORY_CONFIG;
+use crate::cli::logs::while_working;
 use crate::cli::repository_context::Claimed;
 use crate::cli::run::resume_claimed;
 use crate::cli::signals::Signals;
@@ -154,7 +155,7 @@ impl<'a> Clone<'a> {
     fn work(&self, context: &Context, claimed: &ReceivedState) -> Result<ExitStatus> {
         let run = &claimed.manifest.run_id;
         pull::restore(&self.within, &self.remote, claimed)?;
-        let ended = resume_claimed(&self.within, run);
+        let ended = while_working(&self.within, run, || resume_claimed(&self.within, run));
         if ended.is_err() && self.is_new {
             return ended;
         }
