@@ -2,6 +2,7 @@
 
 use super::runs::did_you_mean;
 use super::{Context, ExitStatus, Hint, RepositoryContext, Result};
+use crate::git::Remote;
 use crate::model::ExecutorSettings;
 
 pub(super) fn named<'a>(within: &'a RepositoryContext<'_>, name: &str) -> Result<&'a ExecutorSettings> {
@@ -23,6 +24,14 @@ pub(super) fn exchange_of(within: &RepositoryContext<'_>) -> Result<String> {
             .error("no exchange is set, through which this machine and the jobs reach each other")
             .hint("name a git remote or its address: --exchange REMOTE, or `exchange` in lanekeeper.toml")
     })
+}
+
+/// The exchange as a remote, and the address by which jobs reach it.
+pub(super) fn exchange(within: &RepositoryContext<'_>) -> Result<(Remote, String)> {
+    let named = exchange_of(within)?;
+    let remote = Remote::named_or_at(&within.repository, &named)?;
+    let address = within.context.path_or_address(&remote.url().unwrap_or(named));
+    Ok((remote, address))
 }
 
 /// The variables of jobs, with the values that they have here.

@@ -17,12 +17,14 @@ use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, OrderName};
 use crate::event::RunStarted;
 use crate::executor::elsewhere::{Answer, Elsewhere, Errand};
 use crate::git::{Remote, Repository};
-use crate::model::{ExecutorSettings, Plan};
+use crate::model::{ExecutorSettings, Plan, RunId};
 use crate::store::RunDirectory;
+
+pub(crate) use lane_log::lane_run;
 
 /// An executor of the plan, and the engine behind it.
 pub(crate) struct Engine {
@@ -73,6 +75,12 @@ pub(crate) fn start(placing: Placing) -> std::io::Result<Arc<dyn Elsewhere>> {
     let work = move || watch::Watch::new(placing).work(&inbox);
     let thread = std::thread::Builder::new().name("placement".to_owned()).spawn(work)?;
     Ok(Arc::new(Mailbox { sender: Some(sender), thread: Some(thread) }))
+}
+
+/// The name of the job of a lane's own run that was placed for the `number`th time, where jobs reach the exchange by
+/// `address`.
+pub(crate) fn job_name(address: &str, lane_run: &RunId, number: u32) -> OrderName {
+    OrderName::of(&[address, lane_run.as_str(), &number.to_string()])
 }
 
 /// The cache of nodes, for the command of jobs.

@@ -157,7 +157,7 @@ impl Watch {
     }
 
     pub(super) fn name(&self, run: &RunId, number: u32) -> OrderName {
-        OrderName::of(&[&self.placing.address, run.as_str(), &number.to_string()])
+        super::job_name(&self.placing.address, run, number)
     }
 
     /// What can fail for a while: `None` where it does, which is shown.

@@ -24,7 +24,7 @@ use crate::model::digest::sha256;
 use crate::store::RunDirectory;
 use error::Result;
 
-pub use claim::{Claim, claim, fetch_offer, keep, release};
+pub use claim::{Claim, KEPT, claim, fetch_offer, keep, release};
 pub use error::StateSyncError;
 pub use follow::{Follower, Pace, PushNow};
 pub use manifest::Manifest;

@@ -151,7 +151,7 @@ impl<'a> Lines<'a> {
 const LARGE: usize = 10_000;
 
 /// The cells of the longest name.
-const NAME: usize = 24;
+pub(super) const NAME: usize = 24;
 
 /// Those of lanes, in turn.
 const COLOURS: [Tone; 6] = [Tone::Busy, Tone::Good, Tone::Warn, Tone::Blue, Tone::Magenta, Tone::Strong];

@@ -10,7 +10,7 @@ use chrono::{Local, Offset};
 use super::locked_run::LockedRun;
 use super::switches::SwitchWatch;
 use crate::cli::args::Format;
-use crate::cli::executors::{exchange_of, named, variables};
+use crate::cli::executors::{self, named, variables};
 use crate::cli::last_said::LastSaid;
 use crate::cli::repository_context::Claimed;
 use crate::cli::timings::Waits;
@@ -24,7 +24,6 @@ use crate::executor::elsewhere::Elsewhere;
 use crate::executor::{BeforePublication, Executor, RunClock};
 use crate::forge::Forge;
 use crate::fs::{atomic, regular_file};
-use crate::git::Remote;
 use crate::model::digest::sha256;
 use crate::model::retry::backoff;
 use crate::model::{Ci, JobId, Plan, RunId};
@@ -109,9 +108,7 @@ fn elsewhere(within: &RepositoryContext<'_>, run: &LockedRun) -> Result<Option<A
     if is_placed || names.is_empty() {
         return Ok(None);
     }
-    let exchange = exchange_of(within)?;
-    let remote = Remote::named_or_at(&within.repository, &exchange)?;
-    let address = within.context.path_or_address(&remote.url().unwrap_or_else(|_| exchange.clone()));
+    let (exchange, address) = executors::exchange(within)?;
     let mut engines = HashMap::new();
     for name in names {
         let settings = named(within, name)?;
@@ -120,7 +117,7 @@ fn elsewhere(within: &RepositoryContext<'_>, run: &LockedRun) -> Result<Option<A
     }
     let placing = Placing {
         repository: within.repository.clone(),
-        exchange: remote,
+        exchange,
         address,
         directory: run.directory.clone(),
         started: run.started.clone(),
