@@ -17,7 +17,7 @@ use crate::progress::styles_for;
 use crate::store::Follower;
 
 /// Works on a run, and prints what its agents and gates write meanwhile.
-pub(in crate::cli) fn while_working<T>(within: &RepositoryContext<'_>, run: &RunId, work: impl FnOnce() -> T) -> T {
+pub(crate) fn while_working<T>(within: &RepositoryContext<'_>, run: &RunId, work: impl FnOnce() -> T) -> T {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
