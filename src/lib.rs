@@ -36,3 +36,4 @@ pub mod state_sync;
 pub mod store;
 mod time_limit;
 pub mod timing;
+mod ui;

@@ -154,6 +154,8 @@ pub(crate) enum Command {
     List,
     /// Show a run: its state, what it waits for, what to type next
     Status(Status),
+    /// Follow a run in a terminal interface, and answer its lanes
+    Ui(RunArg),
     /// Show what the agents and gates of a run wrote
     Logs(Logs),
     /// Show what a lane or an agent changed, as `git diff` does

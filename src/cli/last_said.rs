@@ -60,6 +60,11 @@ impl LastSaid {
         (output, end)
     }
 
+    /// Whether the output of a job is an event stream.
+    pub(super) fn is_stream(&self, job: &JobId) -> bool {
+        self.stream_of(job).is_some()
+    }
+
     /// The runner that interprets the output of a job.
     fn stream_of(&self, job: &JobId) -> Option<&Runner> {
         self.plan.as_ref()?.runner_of(job).filter(|runner| runner.has_stream())

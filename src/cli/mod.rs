@@ -4,12 +4,14 @@ mod answer;
 mod args;
 mod ask;
 mod checkpoints;
+mod child;
 mod ci;
 mod clean;
 mod complete;
 mod confirm;
 mod context;
 mod demo;
+mod detached;
 mod diagnostics;
 mod diff;
 mod doctor;
@@ -39,6 +41,7 @@ mod status;
 mod stop;
 mod this_process;
 mod timings;
+mod ui;
 mod wait_policy;
 mod worktree;
 
@@ -109,6 +112,7 @@ fn carry_out(command: Command, global: &GlobalArgs, context: &Context) -> Result
         Command::List => list::run(context),
         Command::Status(arguments) if arguments.settings => status::settings(context),
         Command::Status(arguments) => status::run(context, &arguments),
+        Command::Ui(arguments) => ui::run(context, &arguments),
         Command::Logs(arguments) => logs::run(context, &arguments),
         Command::Path(arguments) => worktree::path(context, &arguments),
         Command::Open(arguments) => worktree::open(context, &arguments),

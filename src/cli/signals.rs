@@ -31,4 +31,10 @@ impl Signals {
         let (_, status, name) = self.0.iter().find(|(came, ..)| came.load(Ordering::Relaxed))?;
         Some((*status, name))
     }
+
+    /// Forgets a SIGINT that was meant for another program on the terminal.
+    pub(super) fn forget_interrupt(&self) {
+        let interrupts = self.0.iter().filter(|(_, status, _)| *status == ExitStatus::Interrupted);
+        interrupts.for_each(|(came, ..)| came.store(false, Ordering::Relaxed));
+    }
 }

@@ -27,6 +27,7 @@ pub(crate) mod timed;
 mod tracking;
 mod watch;
 
+pub(crate) use brief::BriefFiles;
 pub(crate) use clock::RunClock;
 pub(crate) use keep::Keeping;
 pub(crate) use lane::FINAL;

@@ -28,26 +28,23 @@ pub struct Choice {
     pub command: Vec<String>,
 }
 
-/// In the order of the lanes; without lanes that only wait for others, or for an answer.
-pub fn escalations(history: &RunHistory, commands: &Commands<'_>) -> Vec<Escalation> {
-    let of_lane = |lane: &LaneHistory| {
-        let (issue, again) = match lane.ending.as_ref()? {
-            Ending::Failed(failure) => (&failure.message, advice(failure.kind)),
-            Ending::Blocked(reason) if unmerged_dependencies(history, lane).is_empty() => {
-                (reason, "Do what the issue asks for, then resume. Keeps all work.")
-            }
-            _ => return None,
-        };
-        Some(Escalation {
-            lane: Some(lane.id.clone()),
-            issue: clean(issue),
-            current_state: standing(history, lane),
-            recovery_attempts: tried(lane),
-            impact: impact(history, lane),
-            options: options(history, lane, again, commands),
-        })
+/// What must be decided about `lane`; `None` where it only waits for others, or for an answer.
+pub(super) fn escalation_of(history: &RunHistory, lane: &LaneHistory, commands: &Commands<'_>) -> Option<Escalation> {
+    let (issue, again) = match lane.ending.as_ref()? {
+        Ending::Failed(failure) => (&failure.message, advice(failure.kind)),
+        Ending::Blocked(reason) if unmerged_dependencies(history, lane).is_empty() => {
+            (reason, "Do what the issue asks for, then resume. Keeps all work.")
+        }
+        _ => return None,
     };
-    history.lanes().iter().filter_map(of_lane).chain(final_gate(history, commands)).collect()
+    Some(Escalation {
+        lane: Some(lane.id.clone()),
+        issue: clean(issue),
+        current_state: standing(history, lane),
+        recovery_attempts: tried(lane),
+        impact: impact(history, lane),
+        options: options(history, lane, again, commands),
+    })
 }
 
 impl Escalation {
@@ -228,7 +225,9 @@ mod tests {
             RunHistory::for_plan(&plan(&[("SL-1", &[], &[]), ("SL-2", &["SL-1"], &[])])).after(&story.records);
         let program = ["lanekeeper".to_owned()];
         let run = "r1".parse().unwrap();
-        escalations(&history, &Commands { program: &program, run: &run })
+        let commands = Commands { program: &program, run: &run };
+        let of_lane = |lane| escalation_of(&history, lane, &commands);
+        history.lanes().iter().filter_map(of_lane).chain(final_gate(&history, &commands)).collect()
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub(crate) fn fitting(words: &[String], cells: usize) -> String {
 }
 
 /// All of `words`, on as many lines as they need.
-pub(super) fn folded(words: &[String], cells: usize) -> Vec<String> {
+pub(crate) fn folded(words: &[String], cells: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in words {
         match lines.last_mut() {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::cells::{clean, cut};
 use super::commands::Commands;
 use super::escalation::Escalation;
-use super::history::{JobHistory, Retry};
+use super::history::{JobHistory, LaneHistory, Retry};
 use super::lane_row::{LaneSummary, tone};
 use super::styles::{Styles, Tone};
 use super::summary::{Summary, push_wrapped};
@@ -150,9 +150,7 @@ impl LanePage<'_, '_> {
 
     /// The end of what runs, else of what failed last, wrote.
     fn push_output(&self, text: &mut String, width: usize, styles: Styles) {
-        let lane = self.lane.lane;
-        let failed = lane.last_failure.as_ref().and_then(|failure| failure.job.as_ref()).filter(|_| !lane.is_merged());
-        let Some(job) = lane.jobs.running.last().map(|job| &job.job).or(failed) else { return };
+        let Some(job) = job_of_interest(self.lane.lane) else { return };
         let (path, tail) = (self.output_of)(job);
         text.push_str(&format!("\n{}\n", path.display()));
         for line in tail {
@@ -201,6 +199,12 @@ impl LanePage<'_, '_> {
     fn escalation(&self) -> Option<&Escalation> {
         self.summary.escalations.iter().find(|escalation| escalation.lane.as_ref() == Some(&self.lane.lane.id))
     }
+}
+
+/// What runs, else what failed last.
+pub(crate) fn job_of_interest(lane: &LaneHistory) -> Option<&JobId> {
+    let failed = lane.last_failure.as_ref().and_then(|failure| failure.job.as_ref()).filter(|_| !lane.is_merged());
+    lane.jobs.running.last().map(|job| &job.job).or(failed)
 }
 
 /// `compilation (rustc), 3 in all`.

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::cells::{clean, cut};
 use super::commands::Commands;
-use super::escalation::{Escalation, escalations};
+use super::escalation::{Escalation, escalation_of, final_gate};
 use super::header;
-use super::history::{JobHistory, Retry, RunHistory};
+use super::history::{JobHistory, LaneHistory, Retry, RunHistory};
 use super::interfaces::{self, interfaces};
 pub use super::lane_row::LaneSummary;
 use super::lane_row::{COLUMNS, LastSaid, agents, rank};
@@ -31,6 +31,14 @@ pub struct SummaryContext<'a> {
     pub held: bool,
 }
 
+impl SummaryContext<'_> {
+    /// Up to when times are counted: the clock of a run that no process works on stops.
+    pub(crate) fn until(&self, history: &RunHistory) -> Timestamp {
+        let run = &history.run;
+        run.until(if self.held { self.now } else { run.last.unwrap_or(self.now) })
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Summary<'h> {
     pub history: &'h RunHistory,
@@ -45,18 +53,28 @@ pub struct Summary<'h> {
 
 impl<'h> Summary<'h> {
     pub fn of(history: &'h RunHistory, context: SummaryContext<'_>) -> Self {
-        let run = &history.run;
-        // The clock of a run that no process works on stops.
-        let now = if context.held { context.now } else { run.last.unwrap_or(context.now) };
-        let until = run.until(now);
-        let escalated = |run| escalations(history, &Commands { program: context.program, run });
+        Self::of_lanes(history, context, history.lanes())
+    }
+
+    /// The same with only some of the lanes, and what there is to decide about them.
+    pub(crate) fn of_lanes(
+        history: &'h RunHistory,
+        context: SummaryContext<'_>,
+        lanes: impl IntoIterator<Item = &'h LaneHistory> + Clone,
+    ) -> Self {
+        let until = context.until(history);
+        let escalated = |run| {
+            let commands = Commands { program: context.program, run };
+            let of_lanes = lanes.clone().into_iter().filter_map(|lane| escalation_of(history, lane, &commands));
+            of_lanes.chain(final_gate(history, &commands)).collect()
+        };
         Self {
             history,
             held: context.held,
             until,
-            lanes: history.lanes().iter().map(|lane| LaneSummary::of(history, lane, until)).collect(),
+            lanes: lanes.clone().into_iter().map(|lane| LaneSummary::of(history, lane, until)).collect(),
             next_steps: next_steps(history, context.program, context.held),
-            escalations: run.run_id().filter(|_| !context.held).map(escalated).unwrap_or_default(),
+            escalations: history.run.run_id().filter(|_| !context.held).map(escalated).unwrap_or_default(),
         }
     }
 
@@ -156,19 +174,24 @@ impl<'h> Summary<'h> {
         }
     }
 
-    /// The title is cut to what the state and the number of lanes leave.
     fn headline(&self, width: usize) -> String {
-        let mut words = vec![self.standing().to_owned()];
-        words.extend(header::progress(self.history, self.until));
-        words.insert(0, header::subject(self.history, &words[..2.min(words.len())], width));
-        words.extend(header::left(self.history, self.until).filter(|_| self.held));
-        words.extend(self.history.run.run_id().map(|run| format!("run {run}")));
-        header::fitting(&words, width)
+        header::fitting(&headline(self.history, self.held, self.until, width), width)
     }
 
     pub fn standing(&self) -> &'static str {
         standing(self.history, self.held)
     }
+}
+
+/// What a run's first line says, the most important first. The title is cut to what the state and the number of lanes
+/// leave of `width`.
+pub(crate) fn headline(history: &RunHistory, held: bool, until: Timestamp, width: usize) -> Vec<String> {
+    let mut words = vec![standing(history, held).to_owned()];
+    words.extend(header::progress(history, until));
+    words.insert(0, header::subject(history, &words[..2.min(words.len())], width));
+    words.extend(header::left(history, until).filter(|_| held));
+    words.extend(history.run.run_id().map(|run| format!("run {run}")));
+    words
 }
 
 /// The state of the run in a word. `held`: whether a live process works on it.

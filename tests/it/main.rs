@@ -71,6 +71,7 @@ mod supervision;
 mod support;
 mod surroundings;
 mod timings;
+mod ui;
 mod work;
 mod worktrees;
 mod write_faults;

@@ -6,8 +6,20 @@ use std::path::{Path, PathBuf};
 
 use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
-const PURE: &[&str] =
-    &["model", "event", "runner", "diagnose", "schedule", "plan", "settings", "shell", "projection", "prompt", "graph"];
+const PURE: &[&str] = &[
+    "model",
+    "event",
+    "runner",
+    "diagnose",
+    "schedule",
+    "plan",
+    "settings",
+    "shell",
+    "projection",
+    "prompt",
+    "graph",
+    "ui",
+];
 const DOORS: &[&str] = &["store", "git", "process", "forge"];
 
 /// What a pure room may not name: the world, the clock, chance.
@@ -67,6 +79,7 @@ fn may_import(room: &str) -> Option<Vec<&'static str>> {
         "schedule" => Some(vec!["model", "event", "diagnose"]),
         "settings" => Some(vec!["model", "event", "runner", "prompt"]),
         "projection" => Some(vec!["model", "event", "shell", "graph"]),
+        "ui" => Some(vec!["model", "event", "projection", "graph"]),
         "plan" => Some(vec!["model", "event", "shell", "prompt", "graph"]),
         "store" => Some(vec!["model", "event", "fs"]),
         "process" => Some(vec!["model", "event", "shell", "fs"]),

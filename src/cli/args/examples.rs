@@ -133,6 +133,7 @@ const EXAMPLES: &[(&str, &[Example])] = &[
             ("lanekeeper status --settings", "every setting and its origin"),
         ],
     ),
+    ("ui", &[("lanekeeper ui", "the unfinished run"), ("lanekeeper ui @latest", "the newest run")]),
     (
         "logs",
         &[

@@ -13,14 +13,14 @@ type Groups = &'static [(&'static str, &'static [&'static str])];
 /// The commands of most days, in the program's short help.
 const MAIN: Groups = &[
     ("Work", &["plan", "execute-phase", "resume", "approve", "retry"]),
-    ("Look", &["list", "status", "logs", "diff"]),
+    ("Look", &["status", "ui", "logs", "diff"]),
     ("Set-up", &["init", "demo"]),
 ];
 
 /// All commands by what they are for. A name that does not exist is not shown.
 const GROUPS: Groups = &[
     ("Work", &["plan", "execute-phase", "execute-lane", "resume", "stop", "rollback"]),
-    ("Look", &["list", "status", "logs", "diff", "path", "open", "report"]),
+    ("Look", &["list", "status", "ui", "logs", "diff", "path", "open", "report"]),
     ("Answer", &["approve", "reject", "retry", "skip"]),
     ("State and repair", &["checkpoints", "state", "work", "doctor", "clean", "log-error"]),
     ("Set-up", &["init", "hook", "mcp", "notify", "completions", "man", "demo"]),

@@ -3,8 +3,7 @@
 //! Each tool has this same program do its work as a child, so that there is one truth about what a command does and
 //! refuses, and nothing but the protocol is ever written to standard output.
 
-mod child;
-mod detached;
+mod answer;
 mod parameters;
 mod read;
 mod resume;
@@ -18,8 +17,9 @@ use rmcp::model::{CallToolResult, Implementation, ServerCapabilities, ServerConf
 use rmcp::transport::stdio;
 use rmcp::{ServerHandler, ServiceExt, tool, tool_handler, tool_router};
 
+use super::child::{Caller, Outcome};
 use super::{Context, ExitStatus};
-use child::{Caller, Outcome, answer};
+use answer::answer;
 use parameters::{
     CreateCheckpoint, ExecutePhase, ListCheckpoints, ReadDiff, ReadLogs, ResumeTask, RollbackLane, RunStatus, TaskId,
     taken,

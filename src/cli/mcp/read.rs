@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::child::{Caller, Outcome, failed};
 use super::parameters::{ReadDiff, ReadLogs, TaskId, agent, taken, usage};
+use crate::cli::child::{Caller, Outcome, failed};
 use crate::cli::{Hint, Result};
 
 /// How many lines an answer has if none are asked for, and at most.

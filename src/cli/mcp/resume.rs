@@ -2,12 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::child::{Caller, Outcome, failed};
-use super::detached::{Start, Work, start};
 use super::parameters::{TaskId, context, usage};
+use crate::cli::child::{Caller, Outcome, failed};
+use crate::cli::detached::{Start, start_resume};
 use crate::cli::runs::existing;
 use crate::cli::{ExitStatus, Hint, Result};
-use crate::event::Event;
 use crate::model::LaneId;
 
 /// Starts the resume of `task`, and waits until it has begun or was refused.
@@ -17,11 +16,8 @@ pub(super) fn resume(caller: &Caller, task: &TaskId, additional: Option<&str>) -
     if let Some(lane) = &task.lane {
         refuse_merged(caller, task, lane)?;
     }
-    directory.create()?;
-    let path = directory.directory().join(format!("resume-{}.log", uuid::Uuid::now_v7()));
-    let words = words(task, additional);
-    let work = Work { words: &words, output: &path, log: &directory.log() };
-    let begun = match start(caller, &work, number_of_resume)? {
+    let (path, started) = start_resume(caller, &directory, &words(task, additional))?;
+    let begun = match started {
         Start::Begun(number) => Some(number),
         Start::NotYet => None,
         Start::Ended(said) => return Err(failed(format!("resume had nothing to do: {}", said.trim()))),
@@ -30,14 +26,6 @@ pub(super) fn resume(caller: &Caller, task: &TaskId, additional: Option<&str>) -
         "run_id": task.run, "lane": task.lane, "begun": begun.is_some(), "resume": begun, "output": path,
         "next": ["RunStatus", "ListCheckpoints"],
     }))
-}
-
-/// Which resume the process with this id began, counted by the run.
-fn number_of_resume(event: &Event, pid: i64) -> Option<u32> {
-    match event {
-        Event::RunResumed { number, owner, .. } if i64::from(owner.process.pid) == pid => Some(*number),
-        _ => None,
-    }
 }
 
 fn words(task: &TaskId, additional: Option<&str>) -> Vec<String> {

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use serde_json::json;
 
-use super::child::{Caller, Outcome};
-use super::detached::{Start, Work, start};
 use super::parameters::{ExecutePhase, lane};
 use crate::cli::Result;
+use crate::cli::child::{Caller, Outcome};
+use crate::cli::detached::{Start, Work, start};
 use crate::cli::run_id::new_run_id;
 use crate::event::Event;
 use crate::model::RunId;

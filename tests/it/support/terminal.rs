@@ -7,8 +7,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 use vt100::Parser;
 
 use super::{PATIENCE, wait_until};
@@ -65,6 +66,26 @@ impl Terminal {
     /// Types a line.
     pub(crate) fn enter(&self, line: &str) {
         (&self.master).write_all(format!("{line}\n").as_bytes()).expect("the terminal takes it");
+    }
+
+    /// Presses keys: what they send.
+    pub(crate) fn press(&self, keys: &str) {
+        (&self.master).write_all(keys.as_bytes()).expect("the terminal takes it");
+    }
+
+    /// Sends its process a signal.
+    pub(crate) fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw).expect("its id");
+        kill_process(pid, signal).expect("it runs");
+    }
+
+    /// Whether the terminal is as programs find it: it echoes lines, and shows its first screen with a cursor.
+    pub(crate) fn is_whole(&self) -> bool {
+        let modes = tcgetattr(&self.master).expect("its modes").local_modes;
+        let shown = self.shown.lock().expect("the screen");
+        let screen = shown.screen.screen();
+        let is_drawn_on = screen.alternate_screen() || screen.hide_cursor() || screen.bracketed_paste();
+        modes.contains(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG) && !is_drawn_on
     }
 
     /// Changes its size. The process learns of it when it asks.

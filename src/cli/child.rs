@@ -1,4 +1,4 @@
-//! This same program as a child, and what it says as the answer of a tool.
+//! This same program as a child: what it printed, or its error.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
@@ -6,11 +6,10 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, ExitStatus as Exit, Output, Stdio};
 
-use rmcp::model::CallToolResult;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use crate::cli::runs::state;
-use crate::cli::{CliError, Context, ExitStatus, Result};
+use super::runs::state;
+use super::{CliError, Context, ExitStatus, Result};
 use crate::process;
 use crate::store::StateDirectory;
 
@@ -19,7 +18,7 @@ pub(super) type Outcome = Result<Value>;
 /// How the program is called from here.
 pub(super) struct Caller {
     program: PathBuf,
-    /// Where the server was started, which is where its client works.
+    /// Where it was started.
     pub(super) directory: PathBuf,
     context: Context,
 }
@@ -42,8 +41,9 @@ impl Caller {
 
     fn call_for(&self, format: &str, words: &[String]) -> Result<(PathBuf, Vec<String>)> {
         let places = self.state()?.program().into_iter().skip(1);
+        // In front, because a command may pass on what comes last.
         let format = ["--format", format, "--color", "never"].map(str::to_owned);
-        Ok((self.program.clone(), places.chain(words.iter().cloned()).chain(format).collect()))
+        Ok((self.program.clone(), places.chain(format).chain(words.iter().cloned()).collect()))
     }
 
     /// Runs it to its end, and reads its answer.
@@ -59,7 +59,12 @@ impl Caller {
 
     /// The same as text for people.
     pub(super) fn text(&self, words: &[String]) -> Result<String> {
-        printed_by(self.command_of(self.call_for("text", words)?))
+        printed_by(self.for_people(words)?)
+    }
+
+    /// The program as it writes for people, not started yet.
+    pub(super) fn for_people(&self, words: &[String]) -> Result<Command> {
+        Ok(self.command_of(self.call_for("text", words)?))
     }
 
     /// Runs it to its end; the last lines that it printed, at most so many, and how many were before them.
@@ -128,20 +133,6 @@ pub(super) fn failed(message: String) -> anyhow::Error {
     ExitStatus::Failed.error(message)
 }
 
-/// The outcome in the protocol's terms. An error names its code as exit codes are named, in capitals (SPEC §2).
-pub(super) fn answer(outcome: Outcome) -> CallToolResult {
-    match outcome {
-        Ok(value) => CallToolResult::structured(value),
-        Err(error) => {
-            let CliError { status, message, hints } = CliError::from(error);
-            let code = status.kind().to_uppercase();
-            CallToolResult::structured_error(
-                json!({"code": code, "exitCode": status.code(), "message": message, "hints": hints}),
-            )
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -160,13 +151,5 @@ mod tests {
         let (last, omitted) = last_of("a\nb\nc".as_bytes(), 2).unwrap();
         assert_eq!((last, omitted), (["b".to_owned(), "c".to_owned()].into(), 1));
         assert_eq!(last_of("".as_bytes(), 2).unwrap(), (VecDeque::new(), 0));
-    }
-
-    #[test]
-    fn errors_go_by_the_names_of_the_contract() {
-        let code = |status: ExitStatus| answer(Err(status.error("x"))).structured_content.unwrap()["code"].clone();
-        assert_eq!(code(ExitStatus::InvalidOperation), "INVALID_OPERATION");
-        assert_eq!(code(ExitStatus::Held), "HELD");
-        assert_eq!(code(ExitStatus::ExternalChanges), "EXTERNAL_CHANGES");
     }
 }

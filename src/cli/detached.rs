@@ -1,16 +1,16 @@
-//! This same program in a process of its own, which outlives the server and its client.
+//! This same program in a process of its own, which outlives the one that starts it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus as Exit};
 use std::time::{Duration, Instant};
 
+use super::Result;
 use super::child::{Caller, failed, refusal};
-use crate::cli::Result;
 use crate::event::Event;
 use crate::fs::{handle, regular_file};
 use crate::process::{Output, start_detached};
-use crate::store::Follower;
+use crate::store::{Follower, RunDirectory};
 
 /// How long the work may take to appear in the run log, before the answer is that it is about to.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -43,6 +43,27 @@ pub(super) fn start<T>(caller: &Caller, work: &Work<'_>, begun: impl Fn(&Event, 
     let child = start_detached(&program, &arguments, &caller.directory, Output::File(output), &[]);
     let child = child.map_err(|error| failed(format!("{} cannot be started: {error}", work.words[0])))?;
     wait(child, &mut log, work, begun)
+}
+
+/// Starts a command that resumes the run of `directory`. The file that it prints to, and which resume it is, counted by
+/// the run.
+pub(super) fn start_resume(
+    caller: &Caller,
+    directory: &RunDirectory,
+    words: &[String],
+) -> Result<(PathBuf, Start<u32>)> {
+    directory.create()?;
+    let output = directory.directory().join(format!("resume-{}.log", uuid::Uuid::now_v7()));
+    let started = start(caller, &Work { words, output: &output, log: &directory.log() }, number_of_resume)?;
+    Ok((output, started))
+}
+
+/// Which resume the process with this id began.
+fn number_of_resume(event: &Event, pid: i64) -> Option<u32> {
+    match event {
+        Event::RunResumed { number, owner, .. } if i64::from(owner.process.pid) == pid => Some(*number),
+        _ => None,
+    }
 }
 
 fn wait<T>(

@@ -1,0 +1,250 @@
+//! The loop: looks at the run, draws what has changed, and carries out what keys ask for.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::time::{Duration, Instant};
+
+use ratatui::crossterm::clipboard::CopyToClipboard;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::execute;
+
+use super::super::child::Caller;
+use super::super::runs::beginning;
+use super::super::signals::Signals;
+use super::super::{Context, ExitStatus, Result, now};
+use super::commands::Commands;
+use super::files::{Files, stamp};
+use super::screen::{Input, Screen, input};
+use crate::model::{LaneId, RunId, Timestamp};
+use crate::progress::styles_for;
+use crate::projection::RunHistory;
+use crate::projection::styles::Styles;
+use crate::projection::summary::SummaryContext;
+use crate::store::lock::is_held;
+use crate::store::{Follower, RunDirectory, StateDirectory};
+use crate::ui::board::Board;
+use crate::ui::material::{Change, Material};
+use crate::ui::state::{Notice, State, Tab};
+use crate::ui::update::{Effect, Message, update};
+use crate::ui::view;
+
+/// How often the run is looked at.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// How long typed input may take to become an event.
+const BRIEFLY: Duration = Duration::from_millis(10);
+
+/// What a thread found out.
+enum Answer {
+    Ended(Result<String, String>),
+    Diff { lane: LaneId, last: Option<Timestamp>, change: Change },
+}
+
+pub(super) struct App {
+    directory: RunDirectory,
+    program: Vec<String>,
+    commands: Commands,
+    log: Follower,
+    /// The log as it was read last.
+    read: Option<(u64, std::time::SystemTime)>,
+    history: RunHistory,
+    held: bool,
+    state: State,
+    material: Material,
+    files: Files,
+    /// Of which lane, with which last event, the diff was asked for.
+    diff_of: Option<(LaneId, Option<Timestamp>)>,
+    answers: (Sender<Answer>, Receiver<Answer>),
+    looked: Option<Instant>,
+    /// The second that was drawn last: times are shown in seconds.
+    second: i64,
+}
+
+impl App {
+    pub(super) fn new(context: &Context, state: &StateDirectory, run: &RunId) -> Result<Self> {
+        let directory = state.run(run);
+        let caller = Arc::new(Caller::new(context)?);
+        Ok(Self {
+            program: state.program(),
+            commands: Commands { caller, run: run.clone(), directory: directory.clone() },
+            log: Follower::new(&directory.log()),
+            read: None,
+            history: beginning(&directory),
+            held: false,
+            state: State::default(),
+            material: Material::default(),
+            files: Files::new(directory.clone()),
+            diff_of: None,
+            answers: mpsc::channel(),
+            looked: None,
+            second: 0,
+            directory,
+        })
+    }
+
+    /// Shows the run until the user leaves or a signal comes.
+    pub(super) fn follow(&mut self, screen: &mut Screen, signals: &Signals) -> Result<ExitStatus> {
+        let is_coloured = styles_for(&io::stdout()) != Styles::plain();
+        let mut due = true;
+        loop {
+            if let Some((status, _)) = signals.received() {
+                return Ok(status);
+            }
+            due |= self.look(due)? | self.take_answers() | screen.is_outgrown();
+            if due {
+                self.draw(screen, is_coloured)?;
+            }
+            due = match input(LOOK) {
+                Input::Gone => return Ok(ExitStatus::Terminated),
+                Input::Nothing => false,
+                Input::Came => {
+                    let effects = self.handle_input()?;
+                    if effects.contains(&Effect::Quit) {
+                        return Ok(ExitStatus::Done);
+                    }
+                    effects.into_iter().try_for_each(|effect| self.carry_out(effect, screen, signals))?;
+                    true
+                }
+            };
+        }
+    }
+
+    /// The effects of all that was typed.
+    fn handle_input(&mut self) -> Result<Vec<Effect>> {
+        let mut effects = Vec::new();
+        // A part of a sequence is not read before the rest of it comes.
+        while event::poll(if effects.is_empty() { BRIEFLY } else { Duration::ZERO })? {
+            effects.extend(self.handle(event::read()?));
+        }
+        Ok(effects)
+    }
+
+    fn board(&self) -> Board<'_> {
+        let context = SummaryContext { now: now(), program: &self.program, held: self.held };
+        Board::of(&self.history, context, &self.state.filter)
+    }
+
+    /// Reads what was added to the log and to the files that are shown; whether anything has changed.
+    fn look(&mut self, is_due: bool) -> Result<bool> {
+        if !is_due && self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
+            return Ok(false);
+        }
+        self.looked = Some(Instant::now());
+        // Looked at before the log: what a process that has ended wrote last is in the log by then.
+        let held = is_held(&self.directory.lock());
+        let mut is_new = held != std::mem::replace(&mut self.held, held);
+        let stamp = stamp(&self.directory.log());
+        if stamp != self.read {
+            self.read = stamp;
+            let contents = self.log.poll()?;
+            is_new |= !contents.records.is_empty();
+            contents.records.iter().for_each(|record| self.history.apply(record));
+            if let Some(damage) = contents.damage.first() {
+                self.state.notice = Some(Notice::bad(format!("the run log is damaged: {damage}")));
+            }
+        }
+        let second = now().unix_millis() / 1000;
+        is_new |= held && second != std::mem::replace(&mut self.second, second);
+        let mut material = std::mem::take(&mut self.material);
+        let context = SummaryContext { now: now(), program: &self.program, held: self.held };
+        let board = Board::of(&self.history, context, &self.state.filter);
+        is_new |= self.files.read(&self.state, &board, &mut material);
+        self.material = material;
+        self.read_new_diff();
+        Ok(is_new)
+    }
+
+    /// Reads the diff that is shown again once something has happened to its lane.
+    fn read_new_diff(&mut self) {
+        if self.state.tab != Tab::Diff || self.state.dialog.is_some() {
+            return;
+        }
+        let lane = self.board().lane(self.state.selected.as_ref()).map(|lane| (lane.id.clone(), lane.last));
+        if lane.is_some() && lane != self.diff_of {
+            self.read_diff();
+        }
+    }
+
+    fn read_diff(&mut self) {
+        let Some((lane, last)) =
+            self.board().lane(self.state.selected.as_ref()).map(|lane| (lane.id.clone(), lane.last))
+        else {
+            return;
+        };
+        self.diff_of = Some((lane.clone(), last));
+        let (commands, answers) = (self.commands.clone(), self.answers.0.clone());
+        std::thread::spawn(move || {
+            let change = commands.diff(&lane);
+            // Nobody waits for it once the interface is left.
+            let _ = answers.send(Answer::Diff { lane, last, change });
+        });
+    }
+
+    fn take_answers(&mut self) -> bool {
+        let mut any = false;
+        while let Ok(answer) = self.answers.1.try_recv() {
+            any = true;
+            match answer {
+                Answer::Ended(outcome) => drop(self.tell(Message::Ended(outcome))),
+                Answer::Diff { lane, last, change } if self.diff_of == Some((lane.clone(), last)) => {
+                    self.material.diff = Some((lane, change));
+                }
+                Answer::Diff { .. } => {}
+            }
+        }
+        any
+    }
+
+    fn draw(&mut self, screen: &mut Screen, is_coloured: bool) -> Result<()> {
+        let mut extent = self.state.extent;
+        let board = self.board();
+        screen.draw(|buffer| {
+            let (shown, cursor) = view::draw(buffer, &self.state, &board, &self.material, is_coloured);
+            extent = shown;
+            cursor
+        })?;
+        self.tell(Message::Drawn(extent));
+        Ok(())
+    }
+
+    fn handle(&mut self, event: Event) -> Vec<Effect> {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => self.tell(Message::Key(key)),
+            Event::Paste(text) => self.tell(Message::Pasted(text)),
+            _ => Vec::new(),
+        }
+    }
+
+    fn tell(&mut self, message: Message) -> Vec<Effect> {
+        let mut state = std::mem::take(&mut self.state);
+        let context = SummaryContext { now: now(), program: &self.program, held: self.held };
+        let board = Board::of(&self.history, context, &state.filter);
+        let effects = update(&mut state, &board, &self.material, message);
+        self.state = state;
+        effects
+    }
+
+    fn carry_out(&mut self, effect: Effect, screen: &mut Screen, signals: &Signals) -> Result<()> {
+        match effect {
+            Effect::Quit => {}
+            Effect::ReadDiff => self.read_diff(),
+            Effect::Copy(text) => execute!(io::stdout(), CopyToClipboard::to_clipboard_from(text))?,
+            Effect::Call(call) => {
+                let (commands, answers) = (self.commands.clone(), self.answers.0.clone());
+                std::thread::spawn(move || drop(answers.send(Answer::Ended(commands.call(&call)))));
+            }
+            Effect::InTerminal(words) => {
+                let ended = screen.lent(|| self.commands.on_terminal(&words))?;
+                // An interrupt was for the program that had the terminal.
+                signals.forget_interrupt();
+                self.state.notice = match ended {
+                    Ok(exit) if exit.success() => None,
+                    Ok(exit) => Some(Notice::bad(format!("{} ended with {exit}", words.join(" ")))),
+                    Err(error) => Some(Notice::bad(error.to_string())),
+                };
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,77 @@
+//! Commands of the program that the interface has carried out: as children, so that there is one truth about what a
+//! command does and refuses.
+
+use std::process::{ExitStatus as Exit, Output, Stdio};
+use std::sync::Arc;
+
+use super::super::child::Caller;
+use super::super::detached::{Start, start_resume};
+use super::super::{CliError, Result};
+use crate::model::{LaneId, RunId};
+use crate::store::RunDirectory;
+use crate::ui::diff::Diff;
+use crate::ui::material::Change;
+use crate::ui::update::Call;
+
+/// Calls the program about one run.
+#[derive(Clone)]
+pub(super) struct Commands {
+    pub(super) caller: Arc<Caller>,
+    pub(super) run: RunId,
+    pub(super) directory: RunDirectory,
+}
+
+impl Commands {
+    /// Carries it out; what it printed, or its error with what to do about it.
+    pub(super) fn call(&self, call: &Call) -> Result<String, String> {
+        let done = if call.detached { self.resume(&call.words) } else { self.printed(&call.words) };
+        done.map_err(|error| {
+            let CliError { message, hints, .. } = CliError::from(error);
+            let hints: String = hints.iter().map(|hint| format!("\nhint: {hint}")).collect();
+            format!("{}{hints}", message.trim())
+        })
+    }
+
+    /// Carries out a command that resumes the run, in a process that outlives this one.
+    fn resume(&self, words: &[String]) -> Result<String> {
+        let name = words.first().map_or("", String::as_str);
+        let (output, started) = start_resume(&self.caller, &self.directory, words)?;
+        Ok(match started {
+            Start::Begun(_) => format!("{name}: the run continues, and its output is in {}", output.display()),
+            Start::NotYet => format!("{name} has started; its output is in {}", output.display()),
+            Start::Ended(said) => format!("{name}: {}", said.trim()),
+        })
+    }
+
+    fn printed(&self, words: &[String]) -> Result<String> {
+        let Output { stdout, stderr, .. } = self.output(words)?;
+        let said = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+        Ok(format!("{}\n{}", said(&stdout), said(&stderr)))
+    }
+
+    /// What a command wrote that succeeded, else its error as it wrote it.
+    fn output(&self, words: &[String]) -> Result<Output> {
+        let output = self.caller.for_people(words)?.output()?;
+        if output.status.success() {
+            return Ok(output);
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(anyhow::anyhow!("{}", said.trim().trim_start_matches("error: ")))
+    }
+
+    /// Carries it out on this process's terminal.
+    pub(super) fn on_terminal(&self, words: &[String]) -> Result<Exit> {
+        Ok(self.caller.for_people(words)?.stdin(Stdio::inherit()).status()?)
+    }
+
+    /// What the lane has changed.
+    pub(super) fn diff(&self, lane: &LaneId) -> Change {
+        // As it is parsed, whatever the user's settings are.
+        let git = ["--", "--no-color", "--no-ext-diff", "--src-prefix=a/", "--dst-prefix=b/"];
+        let words = ["diff", self.run.as_str(), lane.as_str()].into_iter().chain(git).map(str::to_owned);
+        match self.output(&words.collect::<Vec<_>>()) {
+            Ok(output) => Change::Shown(Diff::parse(&String::from_utf8_lossy(&output.stdout))),
+            Err(error) => Change::Missing(error.to_string()),
+        }
+    }
+}

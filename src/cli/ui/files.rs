@@ -1,0 +1,111 @@
+//! What the interface shows of files: read again when they have changed, and never more than their ends.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::super::last_said::LastSaid;
+use super::super::runs::pinned_plan;
+use crate::executor::BriefFiles;
+use crate::model::JobId;
+use crate::process::{both_ends, output_log};
+use crate::store::RunDirectory;
+use crate::ui::board::{Board, attempt_to_show, job_to_show};
+use crate::ui::material::{Material, Output, Prompt};
+use crate::ui::scroll::around;
+use crate::ui::state::{State, Tab};
+
+/// How much of the end of an output is shown.
+const OUTPUT_BYTES: usize = 64 * 1024;
+
+/// How many lines of an output that is an event stream are shown.
+const STREAM_LINES: usize = 500;
+
+/// How much of the beginning and of the end of a prompt is shown.
+const PROMPT_BYTES: usize = 128 * 1024;
+
+/// How often the last words of the jobs in the list are read.
+const SAID: Duration = Duration::from_secs(1);
+
+/// How long a file was when, so that a change is seen.
+type Stamp = Option<(u64, SystemTime)>;
+
+pub(super) fn stamp(path: &Path) -> Stamp {
+    let file = fs::metadata(path).ok()?;
+    Some((file.len(), file.modified().ok()?))
+}
+
+/// The files of a run.
+pub(super) struct Files {
+    directory: RunDirectory,
+    said: LastSaid,
+    said_at: Option<Instant>,
+    output: Option<(JobId, Stamp)>,
+}
+
+impl Files {
+    pub(super) fn new(directory: RunDirectory) -> Self {
+        let said = LastSaid::new(directory.clone(), pinned_plan(&directory).map(Arc::new));
+        Self { directory, said, said_at: None, output: None }
+    }
+
+    /// Reads what the screen shows; whether anything has changed.
+    pub(super) fn read(&mut self, state: &State, board: &Board<'_>, material: &mut Material) -> bool {
+        let said = self.read_said(state, board, material);
+        let Some(lane) = board.lane(state.selected.as_ref()) else { return said };
+        said | match state.tab {
+            Tab::Overview | Tab::Output => self.read_output(job_to_show(lane, state.back), state, material),
+            Tab::Prompt => self.read_prompt(attempt_to_show(lane, state.back), material),
+            Tab::Diff | Tab::Graph => false,
+        }
+    }
+
+    fn read_said(&mut self, state: &State, board: &Board<'_>, material: &mut Material) -> bool {
+        if self.said_at.is_some_and(|at| at.elapsed() < SAID) {
+            return false;
+        }
+        self.said_at = Some(Instant::now());
+        let lanes = board.lanes();
+        let first = around(board.position(state.selected.as_ref()), state.extent.lanes, lanes.len());
+        let seen = lanes.iter().skip(first).take(state.extent.lanes);
+        let jobs = seen.filter_map(|lane| lane.jobs.running.last()).map(|job| &job.job);
+        let said: HashMap<JobId, String> = jobs.filter_map(|job| Some((job.clone(), self.said.of(job)?))).collect();
+        let is_new = said != material.said;
+        material.said = said;
+        is_new
+    }
+
+    /// Output that the user reads further up stays as it is.
+    fn read_output(&mut self, job: Option<&JobId>, state: &State, material: &mut Material) -> bool {
+        let Some(job) = job else { return material.output.take().is_some() };
+        let path = output_log(&self.directory.job(job));
+        let now = (job.clone(), stamp(&path));
+        let is_same_job = material.output.as_ref().is_some_and(|output| output.job == *job);
+        if is_same_job && (state.output_top.is_some() || self.output.as_ref() == Some(&now)) {
+            return false;
+        }
+        self.output = Some(now);
+        let lines = match self.said.is_stream(job) {
+            true => self.said.end_of(job, STREAM_LINES).1,
+            false => both_ends(&path, 0, OUTPUT_BYTES).unwrap_or_default().lines().map(str::to_owned).collect(),
+        };
+        material.output = Some(Output { job: job.clone(), path, lines });
+        true
+    }
+
+    fn read_prompt(&mut self, job: Option<&JobId>, material: &mut Material) -> bool {
+        let known = material.prompt.as_ref().map(|prompt| &prompt.job);
+        if known == job {
+            return false;
+        }
+        material.prompt = job.map(|job| {
+            let path = self.directory.job(job).join(BriefFiles::PROMPT);
+            let text = both_ends(&path, PROMPT_BYTES, PROMPT_BYTES);
+            let text = text.unwrap_or_else(|error| format!("{} cannot be read: {error}", path.display()));
+            Prompt { job: job.clone(), text }
+        });
+        true
+    }
+}

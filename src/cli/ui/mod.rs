@@ -1,0 +1,38 @@
+//! `ui`: the terminal interface. What it shows and what keys mean is in `crate::ui`; this is the terminal, the files and
+//! the child processes.
+
+mod app;
+mod commands;
+mod files;
+mod screen;
+
+use std::io::{self, IsTerminal};
+
+use super::args::{Name, RunArg};
+use super::runs::{read_begun_log, state};
+use super::select::Selector;
+use super::signals::Signals;
+use super::{Context, ExitStatus, Hint, Result};
+use app::App;
+use screen::Screen;
+
+/// Shows the run that was named, else the newest unfinished one, else the newest, until the user leaves.
+pub(super) fn run(context: &Context, arguments: &RunArg) -> Result<ExitStatus> {
+    require_terminal(context, arguments.run.as_ref())?;
+    let (state, _) = state(context)?;
+    let run = Selector::new(context, &state).run(arguments.run.as_ref())?;
+    read_begun_log(context, &state.run(&run))?;
+    let signals = Signals::watch()?;
+    let mut app = App::new(context, &state, &run)?;
+    app.follow(&mut Screen::open()?, &signals)
+}
+
+fn require_terminal(context: &Context, run: Option<&Name>) -> Result<()> {
+    let dumb = context.environment.get("TERM").is_none_or(|term| term == "dumb" || term.is_empty());
+    if !dumb && io::stdin().is_terminal() && io::stdout().is_terminal() {
+        return Ok(());
+    }
+    let run = run.map(|run| format!(" {run}")).unwrap_or_default();
+    let error = ExitStatus::Usage.error("the interface needs a terminal that can move its cursor");
+    Err(error.hint(format!("elsewhere: lanekeeper status{run} --watch")))
+}

@@ -1,0 +1,136 @@
+//! The terminal: taken over while the interface is shown, and given back however it ends.
+
+use std::io::{self, Stdout};
+use std::panic;
+use std::time::Duration;
+
+use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::{DisableBracketedPaste, EnableBracketedPaste};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
+    disable_raw_mode, enable_raw_mode,
+};
+use ratatui::layout::Rect;
+use ratatui::{Terminal, TerminalOptions, Viewport};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::progress::terminal_size;
+
+type Drawn = Terminal<CrosstermBackend<Stdout>>;
+
+/// Gives the terminal back when it is dropped.
+pub(super) struct Screen {
+    terminal: Drawn,
+    area: Rect,
+}
+
+impl Screen {
+    pub(super) fn open() -> io::Result<Self> {
+        restore_at_panic();
+        // Dropped if what follows fails.
+        let area = area();
+        let screen = Self { terminal: drawn(area)?, area };
+        enter()?;
+        Ok(screen)
+    }
+
+    /// Whether the terminal has another size than what was drawn.
+    pub(super) fn is_outgrown(&self) -> bool {
+        area() != self.area
+    }
+
+    /// Shows what `draw` draws; it returns where the cursor is, if it is seen.
+    pub(super) fn draw(&mut self, draw: impl FnOnce(&mut Buffer) -> Option<(u16, u16)>) -> io::Result<()> {
+        if self.is_outgrown() {
+            self.clear()?;
+        }
+        execute!(io::stdout(), BeginSynchronizedUpdate)?;
+        self.terminal.draw(|frame| {
+            if let Some(cursor) = draw(frame.buffer_mut()) {
+                frame.set_cursor_position(cursor);
+            }
+        })?;
+        execute!(io::stdout(), EndSynchronizedUpdate)
+    }
+
+    /// Gives the terminal to `act`, and takes it again.
+    pub(super) fn lent<T>(&mut self, act: impl FnOnce() -> T) -> io::Result<T> {
+        leave()?;
+        let done = act();
+        enter()?;
+        self.clear()?;
+        Ok(done)
+    }
+
+    /// The size is asked of standard output itself: the controlling terminal, if there is one, may be another.
+    fn clear(&mut self) -> io::Result<()> {
+        self.area = area();
+        execute!(io::stdout(), Clear(ClearType::All))?;
+        self.terminal = drawn(self.area)?;
+        Ok(())
+    }
+}
+
+/// What a wait for input ended with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Input {
+    Came,
+    Nothing,
+    /// The terminal was closed.
+    Gone,
+}
+
+/// Waits for input, at most so long. Crossterm must not be asked for input of a terminal that is gone: it would read its
+/// end again and again.
+pub(super) fn input(at_most: Duration) -> Input {
+    let (stdin, limit) = (io::stdin(), Timespec::try_from(at_most).ok());
+    let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+    // A signal ends the wait early.
+    let _ = poll(&mut polled, limit.as_ref());
+    match polled[0].revents() {
+        came if came.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL) => Input::Gone,
+        came if came.contains(PollFlags::IN) => Input::Came,
+        _ => Input::Nothing,
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        let _ = leave();
+    }
+}
+
+fn drawn(area: Rect) -> io::Result<Drawn> {
+    let options = TerminalOptions { viewport: Viewport::Fixed(area) };
+    Terminal::with_options(CrosstermBackend::new(io::stdout()), options)
+}
+
+fn area() -> Rect {
+    let (rows, columns) = terminal_size(io::stdout(), 80);
+    let cells = |count: usize| u16::try_from(count).unwrap_or(u16::MAX);
+    Rect::new(0, 0, cells(columns), cells(rows))
+}
+
+fn enter() -> io::Result<()> {
+    enable_raw_mode()?;
+    execute!(io::stdout(), EnterAlternateScreen, EnableBracketedPaste, Clear(ClearType::All))
+}
+
+fn leave() -> io::Result<()> {
+    let left = execute!(io::stdout(), EndSynchronizedUpdate, DisableBracketedPaste, LeaveAlternateScreen, Show);
+    disable_raw_mode().and(left)
+}
+
+/// The message of a panic would be lost with the screen, and staircase over it. Other threads do not own the terminal.
+fn restore_at_panic() {
+    let (hook, owner) = (panic::take_hook(), std::thread::current().id());
+    panic::set_hook(Box::new(move |panic| {
+        if std::thread::current().id() == owner {
+            let _ = leave();
+            hook(panic);
+        }
+    }));
+}

@@ -1,0 +1,164 @@
+//! What the user has chosen, and what the interface asks or says.
+
+use std::collections::HashMap;
+
+use super::comments::Comment;
+use crate::model::LaneId;
+
+/// The state of the interface itself; that of the run is in its log.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// `None`: the first lane of the list.
+    pub(crate) selected: Option<LaneId>,
+    pub(crate) focus: Focus,
+    pub(crate) tab: Tab,
+    /// Whether the pane in focus has the whole screen.
+    pub(crate) zoomed: bool,
+    pub(crate) filter: String,
+    /// The first row that is shown of a text.
+    pub(crate) top: usize,
+    /// The first line that is shown of the output; `None`: it follows the end.
+    pub(crate) output_top: Option<usize>,
+    /// How many jobs before the newest is the one that is shown.
+    pub(crate) back: usize,
+    pub(crate) diff: DiffPlace,
+    /// On the diffs of lanes, until they are sent.
+    pub(crate) comments: HashMap<LaneId, Vec<Comment>>,
+    pub(crate) dialog: Option<Dialog>,
+    pub(crate) notice: Option<Notice>,
+    /// The command that runs for the user.
+    pub(crate) running: Option<String>,
+    /// The lane whose comments that command sends.
+    pub(crate) sent: Option<LaneId>,
+    /// As it was drawn last.
+    pub(crate) extent: Extent,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Focus {
+    #[default]
+    Lanes,
+    Detail,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Tab {
+    #[default]
+    Overview,
+    Output,
+    Prompt,
+    Diff,
+    Graph,
+}
+
+impl Tab {
+    pub(crate) const ALL: [(Self, &str); 5] = [
+        (Self::Overview, "overview"),
+        (Self::Output, "tail"),
+        (Self::Prompt, "prompt"),
+        (Self::Diff, "diff"),
+        (Self::Graph, "DAG"),
+    ];
+}
+
+/// Where the user is in a diff.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct DiffPlace {
+    pub(crate) cursor: usize,
+    /// The other end of the marked rows.
+    pub(crate) mark: Option<usize>,
+    /// The first row that is shown.
+    pub(crate) top: usize,
+    /// The cells that are left out on the left.
+    pub(crate) shift: usize,
+}
+
+impl DiffPlace {
+    /// The first and the last marked row.
+    pub(crate) fn marked(&self) -> (usize, usize) {
+        let mark = self.mark.unwrap_or(self.cursor);
+        (mark.min(self.cursor), mark.max(self.cursor))
+    }
+}
+
+/// How much there was to show, and the place for it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Extent {
+    /// The rows of the text in the detail pane.
+    pub(crate) rows: usize,
+    /// The height of the detail pane.
+    pub(crate) detail: usize,
+    /// The height of the list of lanes.
+    pub(crate) lanes: usize,
+    /// The height for the help.
+    pub(crate) help: usize,
+}
+
+/// What the user is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Dialog {
+    /// The keys, from this one on.
+    Help {
+        top: usize,
+    },
+    /// What to stop: the run, or the lane if there is one.
+    Stop {
+        lane: Option<LaneId>,
+    },
+    Input(Input),
+}
+
+/// A line that is typed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Input {
+    pub(crate) purpose: Purpose,
+    pub(crate) text: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Filter,
+    /// On the marked rows of the diff of this lane.
+    Comment(LaneId),
+    /// A command that gets what is typed as its message.
+    Message {
+        lane: LaneId,
+        kind: Command,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    Approve,
+    Reject,
+    Retry,
+}
+
+/// What the interface says until the next key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Notice {
+    pub(crate) text: String,
+    pub(crate) is_error: bool,
+}
+
+impl Notice {
+    pub(crate) fn good(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_error: false }
+    }
+
+    pub(crate) fn bad(text: impl Into<String>) -> Self {
+        Self { text: text.into(), is_error: true }
+    }
+}
+
+impl State {
+    pub(crate) fn comments_of(&self, lane: &LaneId) -> &[Comment] {
+        self.comments.get(lane).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Another text is shown, from its beginning.
+    pub(super) fn from_the_top(&mut self) {
+        (self.top, self.output_top, self.back) = (0, None, 0);
+        self.diff = DiffPlace::default();
+    }
+}

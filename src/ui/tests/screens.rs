@@ -1,0 +1,115 @@
+//! What is drawn.
+
+use super::*;
+
+#[test]
+fn lanes_are_listed_by_what_they_need_with_the_page_of_the_selected_one() {
+    insta::assert_snapshot!("80x24", Interface::new().text(80, 24));
+    let mut interface = Interface::new();
+    interface.press("j");
+    insta::assert_snapshot!("200x60", interface.text(200, 60));
+}
+
+#[test]
+fn a_small_screen_shows_one_pane_at_a_time() {
+    let mut interface = Interface::new();
+    insta::assert_snapshot!("40x10 lanes", interface.text(40, 10));
+    interface.press("l");
+    insta::assert_snapshot!("40x10 detail", interface.text(40, 10));
+    // Nothing to see, and no panic.
+    for (width, height) in [(1, 1), (3, 2), (20, 3), (500, 2)] {
+        interface.text(width, height);
+    }
+}
+
+#[test]
+fn a_diff_is_shown_with_comments_below_their_lines() {
+    let mut interface = Interface::new();
+    interface.text(80, 24);
+    interface.press("4jjjjjjvjcUse a constant.\n");
+    insta::assert_snapshot!("diff", interface.text(80, 24));
+}
+
+#[test]
+fn what_agents_write_cannot_steer_the_terminal() {
+    let mut interface = Interface::new();
+    interface.press("jj2");
+    let mut shown = interface.text(120, 30);
+    assert!(shown.contains("│done\n"), "{shown}");
+    let hostile = DIFF.replace("two();", "two(\u{1b}[2J\u{202e}\u{9b}H);\u{1b}]0;t\u{7}");
+    interface.material.diff = Some((lane("API"), Change::Shown(Diff::parse(&hostile))));
+    interface.press("KK4");
+    shown.push_str(&interface.text(120, 30));
+    assert!(shown.contains("two(H);"), "{shown}");
+    assert!(!shown.contains(|c| c != '\n' && crate::model::safe_text::is_unsafe(c)), "{shown:?}");
+}
+
+#[test]
+fn colours_of_output_are_kept_and_none_is_left_without_colours() {
+    let mut interface = Interface::new();
+    interface.press("jj2");
+    let has_colours = |buffer: &ratatui::buffer::Buffer| {
+        let reset = ratatui::style::Color::Reset;
+        buffer.content.iter().any(|cell| cell.fg != reset || cell.bg != reset)
+    };
+    let terminal = interface.draw(80, 24);
+    let buffer = terminal.backend().buffer();
+    let green = buffer.content.iter().filter(|cell| cell.fg == ratatui::style::Color::Green);
+    assert!(green.map(|cell| cell.symbol()).collect::<String>().contains("ui"), "the output of the lane");
+    let mut plain = ratatui::buffer::Buffer::empty(*buffer.area());
+    view::draw(&mut plain, &interface.state, &interface.board(), &interface.material, false);
+    assert!(has_colours(buffer) && !has_colours(&plain));
+}
+
+#[test]
+fn a_run_that_no_process_works_on_says_how_to_resume_it() {
+    let mut interface = Interface::new();
+    assert!(!interface.text(80, 24).contains("not active"));
+    interface.held = false;
+    for (width, height) in [(80, 24), (60, 10)] {
+        let text = interface.text(width, height);
+        let second = text.lines().nth(1).unwrap_or_default();
+        assert!(second.starts_with("not active, resume: lanekeeper resume P1-SL-AUTH-2025"), "{text}");
+    }
+}
+
+#[test]
+fn only_the_lanes_that_are_seen_are_built_and_the_selected_one_is_among_them() {
+    let names: Vec<String> = (0..1000).map(|number| format!("L{number:03}")).collect();
+    let lanes: Vec<(&str, &[&str], &[Approval])> = names.iter().map(|name| (name.as_str(), &[][..], &[][..])).collect();
+    let mut interface = Interface::new();
+    interface.history = RunHistory::for_plan(&plan(&lanes)).after(&Story::begun().records);
+    interface.text(80, 24);
+    interface.press("G");
+    let text = interface.text(80, 24);
+    assert!(text.contains("L999") && !text.contains("L900"), "{text}");
+    assert_eq!(interface.board().rows(0, 7, 80, &interface.material).len(), 8, "the heading and what is seen");
+}
+
+/// The interface computes nothing by itself: it shows what the report says.
+#[test]
+fn states_counts_and_costs_are_those_of_the_report() {
+    let mut interface = Interface::new();
+    let context = SummaryContext { now: interface.now, program: &program(), held: true };
+    let report = ExecutionReport::of(&interface.history, context, 0);
+    let report = report.render(ReportFormat::Json, 100, Styles::plain()).unwrap();
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    let lanes = report["lanes"].as_array().unwrap();
+    let states = |word: &str| lanes.iter().filter(|lane| lane["state"] == word).count();
+    assert_eq!(interface.board().lanes().len(), lanes.len());
+    for listed in interface.board().lanes() {
+        let reported = lanes.iter().find(|lane| lane["lane"] == listed.id.as_str()).unwrap();
+        assert_eq!(reported["state"], listed.state.word(), "{}", listed.id);
+        assert_eq!(reported["usage"], serde_json::json!(listed.usage()), "{}", listed.id);
+        assert_eq!(reported["attempts"].as_array().unwrap().len(), listed.attempts(), "{}", listed.id);
+    }
+    for count in interface.board().counts() {
+        let (number, word) = count.split_once(' ').unwrap();
+        assert_eq!(number.parse(), Ok(states(word)), "{word}");
+    }
+    let header = interface.board().header(200, 2).join("\n");
+    assert!(header.contains(&format!("{}/{} lanes", states("merged"), lanes.len())), "{header}");
+    assert!(header.contains(report["standing"].as_str().unwrap()), "{header}");
+    interface.press("/failed\n");
+    assert_eq!(interface.board().lanes().len(), states("failed"));
+}

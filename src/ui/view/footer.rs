@@ -1,0 +1,100 @@
+//! The last lines: what is asked, what was said, else the keys.
+
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Line;
+use unicode_width::UnicodeWidthStr;
+
+use super::super::board::{Board, open_gate};
+use super::super::state::{Command, Dialog, Focus, Input, Purpose, State, Tab};
+use super::super::styled;
+use crate::model::text::counted;
+use crate::projection::cells::cut_middle;
+use crate::projection::header::fitting;
+
+pub(super) struct Footer {
+    pub(super) lines: Vec<Line<'static>>,
+    /// The column of the cursor, while the user types.
+    pub(super) cursor: Option<usize>,
+}
+
+pub(super) fn lines(state: &State, board: &Board<'_>, width: usize) -> Footer {
+    let asked = Style::new().fg(Color::Yellow);
+    let says = |lines| Footer { lines, cursor: None };
+    match (&state.dialog, &state.notice, &state.running) {
+        (Some(Dialog::Input(input)), ..) => typed(input, state, width),
+        (Some(Dialog::Stop { lane }), ..) => {
+            let lane = lane.as_ref().map(|lane| format!(", l: only lane {lane}")).unwrap_or_default();
+            says(vec![Line::styled(format!("Stop? y: the run{lane}, any other key: no"), asked)])
+        }
+        (_, Some(notice), _) => {
+            let style = Style::new().fg(if notice.is_error { Color::Red } else { Color::Green });
+            says(styled::rows(&notice.text, width).into_iter().map(|row| row.patch_style(style)).collect())
+        }
+        (_, _, Some(running)) => says(vec![Line::styled(format!("{running} …"), asked)]),
+        _ => {
+            let line = fitting(&keys(state, board), width);
+            says(vec![Line::styled(line, Style::new().add_modifier(Modifier::DIM))])
+        }
+    }
+}
+
+/// The end of what is typed is seen.
+fn typed(Input { purpose, text }: &Input, state: &State, width: usize) -> Footer {
+    let label = label(purpose, state, width);
+    let text: String = styled::cells(text).iter().map(|(c, _)| *c).collect();
+    let room = width.saturating_sub(label.width() + 1);
+    let mut shown = text.as_str();
+    while shown.width() > room {
+        let mut chars = shown.chars();
+        chars.next();
+        shown = chars.as_str();
+    }
+    let cursor = label.width() + shown.width();
+    Footer {
+        lines: vec![Line::styled(format!("{label}{shown}"), Style::new().fg(Color::Yellow))],
+        cursor: Some(cursor),
+    }
+}
+
+fn label(purpose: &Purpose, state: &State, width: usize) -> String {
+    let label = match purpose {
+        Purpose::Filter => "/".to_owned(),
+        Purpose::Comment(_) => "comment: ".to_owned(),
+        Purpose::Message { lane, kind } => {
+            let comments = state.comments_of(lane).len();
+            let (verb, with) = match (kind, comments) {
+                (Command::Approve, 0) => ("approve", String::new()),
+                (Command::Approve, _) => ("approve", format!(" without {}", counted(comments, "comment"))),
+                (Command::Reject, 0) => ("reject", String::new()),
+                (Command::Reject, _) => ("reject", format!(" with {}", counted(comments, "comment"))),
+                (Command::Retry, _) => ("retry", String::new()),
+            };
+            format!("{verb} {lane}{with}, message: ")
+        }
+    };
+    cut_middle(&label, width * 2 / 3)
+}
+
+/// The keys that are useful now, the most useful first.
+fn keys(state: &State, board: &Board<'_>) -> Vec<String> {
+    let waits = board.lane(state.selected.as_ref()).is_some_and(|lane| open_gate(lane).is_some());
+    let in_diff = state.tab == Tab::Diff && state.focus == Focus::Detail;
+    let known = [
+        ("? help", true),
+        ("a approve", waits),
+        ("r reject", waits),
+        ("c comment", in_diff),
+        ("v mark", in_diff),
+        ("R resume", !board.held()),
+        ("s stop", board.held()),
+        ("q quit", true),
+        ("Tab pane", true),
+        ("1-5 tab", true),
+        ("t retry", true),
+        ("/ filter", true),
+        ("e editor", true),
+        ("! shell", true),
+        ("y copy command", true),
+    ];
+    known.into_iter().filter(|(_, is_useful)| *is_useful).map(|(key, _)| key.to_owned()).collect()
+}
