@@ -96,6 +96,8 @@ impl Updating<'_, '_> {
     }
 
     fn act(&mut self, key: Key) {
+        // What the user looks at stays selected when the lanes change their order.
+        self.state.selected = self.lane();
         match key {
             Key::Move(step) => self.step(step),
             Key::MoveLane(by) => self.select(Step::Lines(by)),

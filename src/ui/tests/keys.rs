@@ -38,6 +38,10 @@ fn lanes_are_selected_and_stay_selected_when_the_order_changes() {
     assert_eq!(after("lJ"), "UI", "whichever pane has the focus");
     interface.then(Event::LaneBlocked { lane: lane("UI"), reason: "no key".to_owned() });
     assert_eq!(selected(&interface), "UI");
+    let mut first = Interface::new();
+    first.press("1");
+    first.then(Event::LaneBlocked { lane: lane("API"), reason: "no key".to_owned() });
+    assert_eq!(selected(&first), "API", "also the lane that was selected from the start");
 }
 
 #[test]
