@@ -11,7 +11,7 @@ pub(crate) enum Step {
 
 impl Step {
     /// Where one is after the step from `at`, in `count` places of which a page has `page`.
-    pub(crate) fn from(self, at: usize, count: usize, page: usize) -> usize {
+    pub(crate) fn taken(self, at: usize, count: usize, page: usize) -> usize {
         let by = |lines: isize| at.saturating_add_signed(lines).min(count.saturating_sub(1));
         match self {
             Self::Lines(lines) => by(lines),

@@ -157,7 +157,7 @@ impl State {
     }
 
     /// Another text is shown, from its beginning.
-    pub(super) fn from_the_top(&mut self) {
+    pub(super) fn show_from_top(&mut self) {
         (self.top, self.output_top, self.back) = (0, None, 0);
         self.diff = DiffPlace::default();
     }

@@ -87,7 +87,7 @@ impl Updating<'_, '_> {
             Some(Dialog::Help { top }) => {
                 if let Some(Key::Move(step)) = key(event) {
                     let page = self.state.extent.help;
-                    self.state.dialog = Some(Dialog::Help { top: step.from(top, HELP.len(), page) });
+                    self.state.dialog = Some(Dialog::Help { top: step.taken(top, HELP.len(), page) });
                 }
             }
             Some(Dialog::Stop { lane }) => self.confirm_stop(lane, event.code),
@@ -145,12 +145,12 @@ impl Updating<'_, '_> {
             (Focus::Detail, Tab::Output) => {
                 let places = (extent.rows + 1).saturating_sub(extent.detail).max(1);
                 let at = self.state.output_top.unwrap_or(places - 1);
-                let to = step.from(at, places, extent.detail);
+                let to = step.taken(at, places, extent.detail);
                 self.state.output_top = (to + 1 < places).then_some(to);
             }
             (Focus::Detail, _) => {
                 let places = (extent.rows + 1).saturating_sub(extent.detail).max(1);
-                self.state.top = step.from(self.state.top, places, extent.detail);
+                self.state.top = step.taken(self.state.top, places, extent.detail);
             }
         }
     }
@@ -158,17 +158,17 @@ impl Updating<'_, '_> {
     fn select(&mut self, step: Step) {
         let lanes = self.board.lanes();
         let at = self.board.position(self.state.selected.as_ref());
-        let chosen = lanes.get(step.from(at, lanes.len(), self.state.extent.lanes)).map(|lane| lane.id.clone());
+        let chosen = lanes.get(step.taken(at, lanes.len(), self.state.extent.lanes)).map(|lane| lane.id.clone());
         if chosen != self.state.selected {
             self.state.selected = chosen;
-            self.state.from_the_top();
+            self.state.show_from_top();
         }
     }
 
     fn show(&mut self, tab: Tab) {
         if tab != self.state.tab {
             self.state.tab = tab;
-            self.state.from_the_top();
+            self.state.show_from_top();
         }
         if tab == Tab::Diff {
             self.effects.push(Effect::ReadDiff);
@@ -182,7 +182,7 @@ impl Updating<'_, '_> {
             _ => {
                 let back = self.state.back.saturating_add_signed(if next { -1 } else { 1 });
                 let jobs = self.board.lane(self.state.selected.as_ref()).map_or(0, |lane| lane.jobs.all().count());
-                self.state.from_the_top();
+                self.state.show_from_top();
                 self.state.back = back.min(jobs.saturating_sub(1));
             }
         }
@@ -202,7 +202,7 @@ impl Updating<'_, '_> {
 
     fn step_in_diff(&mut self, step: Step) {
         let count = self.diff().map_or(0, |diff| diff.rows.len());
-        self.move_cursor(step.from(self.state.diff.cursor, count, self.state.extent.detail));
+        self.move_cursor(step.taken(self.state.diff.cursor, count, self.state.extent.detail));
     }
 
     /// Moves the cursor, and the window if it would not be seen; comments below lines take rows, too.
