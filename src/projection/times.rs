@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::clock::{Clock, covered};
-use super::history::{LaneHistory, LaneState, RunHistory, WaitReason};
+use super::history::{LaneHistory, LaneState, RunHistory, Wait, WaitReason};
 use crate::model::time::short;
 use crate::model::{LaneId, Timestamp};
 
@@ -71,6 +71,15 @@ impl RunHistory {
             waiting: covered(questions.map(|(_, span)| clock.span(span)).collect()),
             idle: clock.rested(end).saturating_sub(clock.rested(started)),
         }
+    }
+
+    /// What lanes waited for, and what they ask a person until `until`.
+    pub(super) fn waits(&self, until: Timestamp) -> impl Iterator<Item = Wait> {
+        let asks = move |lane: &LaneHistory| {
+            let (lane, (from, until)) = open_question(lane, until)?;
+            Some(Wait { lane: lane.clone(), agent: None, reason: WaitReason::Person, from, until })
+        };
+        self.run.waits.iter().cloned().chain(self.lanes().iter().filter_map(asks))
     }
 
     /// When lanes waited for a person, who has answered.

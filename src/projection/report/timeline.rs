@@ -3,15 +3,18 @@
 use serde::Serialize;
 
 use super::lanes::{JobReport, LaneReport, Reporter};
-use crate::model::{AgentName, Dag, LaneId, LaneIndex, TaskId, Timestamp};
+use crate::model::{AgentName, Dag, LaneId, LaneIndex, Stage, TaskId, Timestamp};
 use crate::projection::clock::{Span, covered};
-use crate::projection::history::{self, RunHistory};
+use crate::projection::history::{self, LaneHistory, RunHistory, WaitReason};
 
 /// All times are milliseconds on the run's clock, which stops while no process works on it.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Timeline {
     /// A bar for each lane that began, followed by those of its jobs; the final gate's last.
     pub bars: Vec<Bar>,
+    /// What lanes waited for, those that still wait for a person included.
+    pub waits: Vec<WaitBar>,
+    pub merges: Vec<MergeBar>,
     /// The lanes of the longest path through the plan, by the time they took, first lane first.
     pub critical_path: Vec<LaneId>,
 }
@@ -31,6 +34,25 @@ pub struct Bar {
     pub passed: Option<bool>,
     /// Whether it is of a lane on the critical path.
     pub critical: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WaitBar {
+    pub lane: LaneId,
+    pub agent: Option<AgentName>,
+    pub reason: WaitReason,
+    pub start_ms: u64,
+    pub end_ms: u64,
+}
+
+/// From the moment that nothing was before it in the merge queue; of an agent's work only the moment of the merge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct MergeBar {
+    pub lane: LaneId,
+    /// Whose work was merged into the lane; `None`: the lane's into the integration branch.
+    pub agent: Option<AgentName>,
+    pub start_ms: u64,
+    pub end_ms: u64,
 }
 
 /// Where the time of a run went, in milliseconds; [`times::Times`](crate::projection::times::Times) defines the first
@@ -74,7 +96,8 @@ pub(super) fn of(
     let timed = Timed { history, reporter, lanes, final_gate };
     let (critical_path, along) = timed.critical_path();
     let bars = timed.bars(&critical_path);
-    (Timeline { bars, critical_path }, timed.times(along))
+    let timeline = Timeline { bars, waits: timed.waits(), merges: timed.merges(), critical_path };
+    (timeline, timed.times(along))
 }
 
 struct Timed<'a> {
@@ -119,6 +142,34 @@ impl Timed<'_> {
         };
         let lanes = self.lanes.iter().flat_map::<Vec<Bar>, _>(of_lane);
         lanes.chain(self.final_gate.iter().map(|job| bar(None, job, true))).collect()
+    }
+
+    fn waits(&self) -> Vec<WaitBar> {
+        let bar = |wait: history::Wait| {
+            let (start_ms, end_ms) = self.reporter.clock.span((wait.from, wait.until));
+            WaitBar { lane: wait.lane, agent: wait.agent, reason: wait.reason, start_ms, end_ms }
+        };
+        self.history.waits(self.reporter.until).map(bar).collect()
+    }
+
+    fn merges(&self) -> Vec<MergeBar> {
+        let of_lane = |lane: &LaneHistory| -> Vec<MergeBar> {
+            let bar = |merge: &history::MergeView| {
+                let begun = if merge.agent.is_some() { merge.at } else { self.merge_begun(lane, merge.at) };
+                let (start_ms, end_ms) = self.reporter.clock.span((begun, merge.at));
+                MergeBar { lane: lane.id.clone(), agent: merge.agent.clone(), start_ms, end_ms }
+            };
+            lane.merges.iter().map(bar).collect()
+        };
+        self.history.lanes().iter().flat_map(of_lane).collect()
+    }
+
+    /// When the lane that was merged `at` this moment was queued, or was the first in the queue.
+    fn merge_begun(&self, lane: &LaneHistory, at: Timestamp) -> Timestamp {
+        let queued = lane.checkpoints.iter().filter(|it| it.stage == Stage::PrePr).map(|it| it.at);
+        let waits = self.history.run.waits.iter().filter(|wait| wait.lane == lane.id);
+        let waited = waits.filter(|wait| wait.reason == WaitReason::Merge).map(|wait| wait.until);
+        queued.chain(waited).filter(|begun| *begun <= at).max().unwrap_or(at)
     }
 
     fn times(&self, critical_path_ms: u64) -> Times {
