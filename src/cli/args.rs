@@ -58,7 +58,7 @@ pub(crate) struct GlobalArgs {
     /// Ignore keys of plans and configuration files that this version does not know, with a warning
     #[arg(long, global = true, hide_short_help = true)]
     pub(crate) allow_unknown: bool,
-    /// Output format: text or json; `report` also writes md, junit and codequality
+    /// Output format: text or json; `report` also writes md, html, junit and codequality
     #[arg(long, value_name = "FORMAT", value_parser = choice::<ReportFormat>(), default_value = "text",
         hide_possible_values = true, global = true, hide_short_help = true)]
     pub(crate) format: ReportFormat,
@@ -164,7 +164,7 @@ pub(crate) enum Command {
     Path(AgentArgs),
     /// Open a lane's or an agent's worktree in an editor
     Open(Open),
-    /// Report on a run as text, JSON, Markdown, JUnit or Code Quality
+    /// Report on a run as text, JSON, Markdown, HTML, JUnit or Code Quality
     Report(Report),
     /// Stop a run, or one lane of it, so that it can be resumed
     Stop(Stop),

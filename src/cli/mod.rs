@@ -19,6 +19,7 @@ mod error;
 mod executors;
 mod hook;
 mod init;
+mod lane_changes;
 mod last_said;
 mod list;
 mod log_error;

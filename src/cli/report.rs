@@ -4,12 +4,14 @@ use anyhow::{Context as _, Result};
 
 use super::args;
 use super::ci;
+use super::lane_changes::changes_of;
 use super::repository_context::redactor;
 use super::runs::{beginning, pinned_plan, read_begun_log, state};
 use super::select::Selector;
 use super::status::screen;
 use super::{Context, ExitStatus, Hint, RepositoryContext, now};
 use crate::fs::{atomic, regular_file};
+use crate::git::Repository;
 use crate::model::{Ci, Plan, Redactor, ReportFormat, RunId};
 use crate::progress::styles_for;
 use crate::projection::RunHistory;
@@ -29,7 +31,11 @@ pub(super) fn run(context: &Context, arguments: &args::Report, format: ReportFor
     let contents = read_begun_log(context, &directory)?;
     let redactor = pinned_plan(&directory).map(|plan| redactor(&settings, &plan)).unwrap_or_default();
     let history = history(&directory, &contents, &redactor);
-    let report = report(&state, &history, &contents, held);
+    let mut report = report(&state, &history, &contents, held);
+    if format == ReportFormat::Html {
+        let repository = Repository::discover(&context.directory)?;
+        report = report.with_changes(changes_of(&repository, &contents.records, &redactor));
+    }
     match &arguments.output {
         Some(file) => {
             let path = context.directory.join(file);
@@ -74,11 +80,14 @@ pub(super) fn keep(within: &RepositoryContext<'_>, plan: &Plan, run: &RunId) {
         Ok(contents) => contents,
         Err(error) => return not_written(context, &error),
     };
-    let history = history(&directory, &contents, &redactor(settings, plan));
+    let redactor = redactor(settings, plan);
+    let history = history(&directory, &contents, &redactor);
     let report = report(state, &history, &contents, false);
+    let report = report.with_changes(changes_of(&within.repository, &contents.records, &redactor));
     let service = ci::service(settings, &context.environment);
     let more = (service == Ci::Gitlab).then_some(ReportFormat::CodeQuality);
-    for format in [ReportFormat::Json, ReportFormat::Markdown, ReportFormat::Junit].into_iter().chain(more) {
+    let formats = [ReportFormat::Json, ReportFormat::Markdown, ReportFormat::Html, ReportFormat::Junit];
+    for format in formats.into_iter().chain(more) {
         let written = report.render(format, WIDTH, Styles::plain()).map_err(|error| error.to_string());
         let kept = written
             .and_then(|text| atomic::write(&directory.report(format), text.as_bytes()).map_err(|it| it.to_string()));
@@ -87,7 +96,13 @@ pub(super) fn keep(within: &RepositoryContext<'_>, plan: &Plan, run: &RunId) {
     ci::report(context, settings, service, &report);
 }
 
+/// A sentence that names the page that the run left, if it did.
+pub(super) fn where_it_is(directory: &RunDirectory) -> Option<String> {
+    let page = directory.report(ReportFormat::Html);
+    page.exists().then(|| format!("Report: {}", page.display()))
+}
+
 fn not_written(context: &Context, error: &dyn std::fmt::Display) {
-    let hint = "the run log holds everything: lanekeeper report RUN --format json|md|junit".to_owned();
+    let hint = "the run log holds everything: lanekeeper report RUN --format json|md|html|junit".to_owned();
     context.printer.warning(format!("the report is not complete: {error}"), &[hint]);
 }

@@ -11,6 +11,7 @@ use super::args::{self, Format};
 use super::ci::is_unattended;
 use super::error::OutputError;
 use super::last_said::LastSaid;
+use super::report::where_it_is;
 use super::runs::{beginning, pinned_plan, read_begun_log, state, unfinished_of, unknown_lane};
 use super::select::{Selector, Target, newest};
 use super::{Context, ExitStatus, Result, now};
@@ -57,6 +58,10 @@ pub(super) fn run(context: &Context, arguments: &args::Status) -> Result<ExitSta
         // It is one document, and on a line of its own where there were others before it.
         Format::Json if arguments.watch => context.printer.out(format_args!("{}\n", subject.json(&view)?))?,
         Format::Json => context.printer.json(&subject.json(&view)?)?,
+    }
+    if context.printer.format() == Format::Text && subject.lane.is_none() && view.run.finished.is_some() {
+        let place = where_it_is(&subject.directory);
+        place.map_or(Ok(()), |place| context.printer.out(format_args!("\n{place}\n")))?;
     }
     mention_others(context, &unfinished, &run)?;
     Ok(ExitStatus::Done)

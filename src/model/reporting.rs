@@ -11,6 +11,8 @@ word_enum! {
         Json = "json",
         /// Markdown, as a CI job summary shows it.
         Markdown = "md",
+        /// One HTML page, for a browser and on paper.
+        Html = "html",
         /// JUnit XML, as CI services read test results.
         Junit = "junit",
         /// Code Quality JSON, as GitLab shows it beside a merge request.

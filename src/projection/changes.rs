@@ -23,6 +23,8 @@ pub struct LaneWork {
     pub snapshot: Option<CommitId>,
     /// Whether the user was asked to approve the changes, and no agent has worked since.
     pub asked: bool,
+    /// The head or the snapshot, whichever came last.
+    pub newest: Option<CommitId>,
     pub agents: HashMap<AgentName, AgentWork>,
 }
 
@@ -44,20 +46,35 @@ impl LaneWork {
         work
     }
 
+    /// The work of every lane that has an event.
+    pub fn all(records: &[Record]) -> HashMap<&LaneId, Self> {
+        let mut all: HashMap<&LaneId, Self> = HashMap::new();
+        for event in records.iter().map(|record| &record.event) {
+            if let Some(lane) = event.lane() {
+                all.entry(lane).or_default().apply(event);
+            }
+        }
+        all
+    }
+
     fn apply(&mut self, event: &Event) {
         match event {
-            Event::LaneBased { base, .. } => (self.base, self.head) = (Some(base.clone()), Some(base.clone())),
+            Event::LaneBased { base, .. } => {
+                self.base = Some(base.clone());
+                self.moved_to(base);
+            }
             Event::WorktreeOpened { agent: None, worktree, .. } => {
                 self.branch.clone_from(&worktree.branch);
-                self.head = Some(worktree.head.clone());
+                self.moved_to(&worktree.head);
             }
             Event::WorktreeOpened { agent: Some(agent), worktree, .. } => {
                 self.agent(agent).branch.clone_from(&worktree.branch);
             }
-            Event::BranchMoved { agent: None, head, .. } => self.head = Some(head.clone()),
+            Event::BranchMoved { agent: None, head, .. } => self.moved_to(head),
             Event::BranchMoved { agent: Some(agent), .. } => self.agent(agent).merged = None,
             Event::AgentMerged { agent, head, .. } => {
-                let before = self.head.replace(head.clone());
+                let before = self.head.clone();
+                self.moved_to(head);
                 self.agent(agent).merged = before.map(|before| (before, head.clone()));
             }
             Event::JobPlanned { job } => {
@@ -66,7 +83,9 @@ impl LaneWork {
                     self.agent(agent).merged = None;
                 }
             }
-            Event::SnapshotTaken { agent: None, commit, .. } => self.snapshot = Some(commit.clone()),
+            Event::SnapshotTaken { agent: None, commit, .. } => {
+                (self.snapshot, self.newest) = (Some(commit.clone()), Some(commit.clone()));
+            }
             Event::SnapshotTaken { agent: Some(agent), commit, .. } => {
                 self.agent(agent).snapshot = Some(commit.clone());
             }
@@ -74,6 +93,13 @@ impl LaneWork {
             Event::LaneMerged { onto, commit, .. } => self.merged = Some((onto.clone(), commit.clone())),
             Event::LaneRolledBack { .. } => *self = Self::default(),
             _ => {}
+        }
+    }
+
+    /// A worktree that is opened again where it was has what its snapshot has.
+    fn moved_to(&mut self, head: &CommitId) {
+        if self.head.as_ref() != Some(head) {
+            (self.head, self.newest) = (Some(head.clone()), Some(head.clone()));
         }
     }
 

@@ -208,7 +208,7 @@ pub(crate) fn job_of_interest(lane: &LaneHistory) -> Option<&JobId> {
 }
 
 /// `compilation (rustc), 3 in all`.
-fn class(diagnosis: &Diagnosis) -> String {
+pub(super) fn class(diagnosis: &Diagnosis) -> String {
     let tool = diagnosis.tool.as_ref().map(|tool| format!(" ({tool})")).unwrap_or_default();
     let count = if diagnosis.count > 1 { format!(", {} in all", diagnosis.count) } else { String::new() };
     match diagnosis.class {

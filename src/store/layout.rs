@@ -219,6 +219,7 @@ impl RunDirectory {
             ReportFormat::Text => "report.txt",
             ReportFormat::Json => "report.json",
             ReportFormat::Markdown => "report.md",
+            ReportFormat::Html => "report.html",
             ReportFormat::Junit => "junit.xml",
             ReportFormat::CodeQuality => "gl-code-quality-report.json",
         })

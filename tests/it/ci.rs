@@ -140,7 +140,7 @@ fn a_secret_is_in_no_report() {
     });
     let ended = ended.exits(1);
     assert!(!ended.stdout.contains("s3cr3t"), "{}", ended.stdout);
-    for name in ["report.json", "report.md", "junit.xml"] {
+    for name in ["report.json", "report.md", "report.html", "junit.xml"] {
         let text = env.read(&format!("repo/{STATE}/{RUN}/{name}"));
         assert!(!text.contains("s3cr3t") && text.contains("redacted"), "{name}: {text}");
     }

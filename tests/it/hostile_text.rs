@@ -137,7 +137,7 @@ fn no_command_prints_anything_that_a_terminal_obeys() {
     ] {
         check(arguments, &both);
     }
-    check(&["report", RUN], &["text", "json", "md", "junit", "codequality"]);
+    check(&["report", RUN], &["text", "json", "md", "html", "junit", "codequality"]);
     check(&["resume", RUN, "--yes", "--progress", "plain", "--message", HOSTILE], &both);
     check(&["skip", RUN, "C", "--message", HOSTILE], &both);
     check(&["status", RUN], &both);

@@ -56,11 +56,26 @@ fn a_run_that_ends_leaves_its_reports() {
     Schema::named("report").accepts(&kept_json);
     assert_eq!(kept_json, json(&env), "made again it says something else");
     assert_eq!(junit_faults(&kept(&env, "junit.xml")), Vec::<String>::new());
-    for (format, name) in [("md", "report.md"), ("junit", "junit.xml")] {
+    for (format, name) in [("md", "report.md"), ("html", "report.html"), ("junit", "junit.xml")] {
         let again = env.lanekeeper(&["report", RUN, "--format", format]).exits(0).stdout;
         assert_eq!(again, kept(&env, name));
     }
     assert!(!env.path(&format!("repo/{STATE}/{RUN}/gl-code-quality-report.json")).exists());
+}
+
+#[test]
+fn the_end_of_a_run_and_its_status_name_the_page_which_shows_what_lanes_changed() {
+    let env = TestEnv::new();
+    env.plan(MIXED);
+    let place = format!("Report: {}", env.path(&format!("repo/{STATE}/{RUN}/report.html")).display());
+    env.execute(&[]).exits(1).says(&[&place]);
+    let status = env.lanekeeper(&["status", RUN]).exits(0).stdout;
+    assert!(status.contains(&place), "{status}");
+    let page = kept(&env, "report.html");
+    // `A` is merged; the work of `B` failed.
+    for line in ["<ins>+a\n</ins>", "<ins>+b\n</ins>"] {
+        assert!(page.contains(line), "{page}");
+    }
 }
 
 #[test]
@@ -100,7 +115,7 @@ fn it_goes_to_a_file_or_says_why_not() {
 fn only_reports_are_documents() {
     let env = mixed();
     env.lanekeeper(&["status", RUN, "--format", "junit"]).exits(2).hints("lanekeeper report [RUN] --format junit");
-    env.lanekeeper(&["report", RUN, "--format", "yaml"]).exits(2).says(&["text, json, md, junit"]);
+    env.lanekeeper(&["report", RUN, "--format", "yaml"]).exits(2).says(&["text, json, md, html, junit"]);
     env.lanekeeper(&["report", "r9"]).exits(8).says(&["no run `r9`"]);
 }
 

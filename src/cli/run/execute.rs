@@ -231,7 +231,8 @@ fn summarize(within: &RepositoryContext<'_>, view: &RunHistory, started: &RunSta
         return context.printer.json(&value);
     }
     let styles = styles_for(&std::io::stderr());
-    let text = ending(&summary, &program, terminal_size(std::io::stderr(), 80).1, styles);
+    let mut text = ending(&summary, &program, terminal_size(std::io::stderr(), 80).1, styles);
+    text.extend(report::where_it_is(directory).into_iter().flat_map(|place| ["\n".to_owned(), place]));
     let looked_at = ci::service(&within.settings, &context.environment) == Ci::Github;
     context.printer.note(if looked_at { ci::without_commands(&text) } else { text });
     Ok(())

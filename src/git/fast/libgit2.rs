@@ -51,6 +51,14 @@ pub(crate) fn is_ancestor(repository: &Repository, ancestor: &CommitId, descenda
     repository.in_process(|git| descends(git, oid(ancestor)?, oid(descendant)?))
 }
 
+/// The best common ancestor; `Some(None)`: there is none.
+pub(crate) fn merge_base(repository: &Repository, one: &CommitId, other: &CommitId) -> Option<Option<CommitId>> {
+    repository.in_process(|git| match git.merge_base(oid(one)?, oid(other)?) {
+        Err(error) if error.code() == ErrorCode::NotFound => Ok(None),
+        found => commit_id(found?).map(Some),
+    })
+}
+
 /// The refs whose names match `pattern`, each with the object that it leads to, which may be lost.
 pub(crate) fn references(repository: &Repository, pattern: &str) -> Option<Vec<(String, CommitId)>> {
     // They are listed before the others, so one that `git pack-refs` moves there meanwhile may be missed.

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use super::*;
 use crate::git::command::program::Git;
+use crate::git::fast::patch::patches;
 use crate::git::repo::repository::commit_id;
 
 struct Place {
@@ -162,4 +163,39 @@ fn commits_and_indexes_differ_as_git_lists_it() {
     place.write("intended", "1");
     place.git(&["add", "--intent-to-add", "intended"]);
     assert_eq!(staged(&repository, &index, &commits[0]), None);
+}
+
+#[test]
+fn changes_are_shown_as_git_shows_them_as_far_as_there_is_room() {
+    let place = Place::new();
+    place.write("a.txt", "one\ntwo\n");
+    place.write("picture", "a\0b");
+    let from = place.commit();
+    place.write("a.txt", "one\n2\nthree\n");
+    place.write("picture", "a\0c");
+    place.write("z.txt", "z\n");
+    let to = place.commit();
+    let shown = |limit| patches(&place.repository(), &from, &to, limit).unwrap().files;
+    let lines: Vec<_> = shown(9999).iter().map(|file| file.lines).collect();
+    assert_eq!(lines, [Some((2, 1)), None, Some((1, 0))]);
+    let text = |limit| String::from_utf8(shown(limit).into_iter().flat_map(|file| file.text).collect()).unwrap();
+    let git = place.git(&["diff", "--no-ext-diff", from.as_str(), to.as_str(), "--", "a.txt", "z.txt"]);
+    assert_eq!(text(9999).trim_end(), git);
+    let room = git.find("+three").unwrap();
+    assert_eq!(text(room + 3), git[..room], "the first line that does not fit is left out whole");
+    let whole = |limit| shown(limit).iter().map(|file| file.whole).collect::<Vec<_>>();
+    assert_eq!((whole(9999), whole(room)), (vec![true; 3], vec![false, true, false]));
+}
+
+#[test]
+fn the_base_of_branches_is_the_one_that_git_finds() {
+    let place = Place::new();
+    let (base, one) = (place.commit(), place.commit());
+    place.git(&["checkout", "--quiet", "--detach", base.as_str()]);
+    let other = place.commit();
+    place.git(&["checkout", "--quiet", "--orphan", "alone"]);
+    let alone = place.commit();
+    let found = |one: &CommitId, other: &CommitId| merge_base(&place.repository(), one, other).unwrap();
+    assert_eq!((found(&one, &other), found(&one, &base)), (Some(base.clone()), Some(base)));
+    assert_eq!(found(&one, &alone), None);
 }

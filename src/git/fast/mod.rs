@@ -6,3 +6,4 @@
 pub(crate) mod durable;
 pub(crate) mod libgit2;
 pub(crate) mod merge_by_name;
+pub(crate) mod patch;

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use crate::git::command::program::for_user;
 use crate::git::command::{Result, nul_separated, path_text};
+use crate::git::fast::libgit2;
+use crate::git::fast::patch::{Patches, patches};
 use crate::git::repo::{Repository, commit_id};
 use crate::model::CommitId;
 
@@ -19,6 +21,9 @@ pub struct FileChange {
 impl Repository {
     /// The best common ancestor; `None`: there is none.
     pub fn merge_base(&self, one: &CommitId, other: &CommitId) -> Result<Option<CommitId>> {
+        if let Some(known) = libgit2::merge_base(self, one, other) {
+            return Ok(known);
+        }
         let found = self.git().args(["merge-base", one.as_str(), other.as_str()]).line_if_any()?;
         found.map(|name| commit_id(name.as_bytes())).transpose()
     }
@@ -44,6 +49,11 @@ impl Repository {
     pub fn changes(&self, from: &str, to: &str) -> Result<Vec<FileChange>> {
         let git = self.git().args(["diff-tree", "-r", "-z", "--numstat", "--no-renames", from, to]);
         Ok(nul_separated(&git.run()?).map(file_change).collect())
+    }
+
+    /// What `to` changed since `from`, with texts of at most `limit` bytes together; `None`: only git can show it.
+    pub(crate) fn patches(&self, from: &CommitId, to: &CommitId, limit: usize) -> Option<Patches> {
+        patches(self, from, to, limit)
     }
 }
 

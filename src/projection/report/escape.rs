@@ -25,6 +25,22 @@ pub(super) fn html(text: &str) -> String {
     visible(text.trim()).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('\n', "<br>")
 }
 
+/// `text` as it stands in HTML, in a text or in a quoted attribute, with its line breaks.
+pub(super) fn markup(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in visible(text).chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
 /// `text` as a block of code, behind a fence that it does not hold.
 pub(super) fn fenced(text: &str, language: &str) -> String {
     let text = visible(text.trim_end());

@@ -5,6 +5,7 @@ mod annotations;
 mod code_quality;
 mod drawing;
 mod escape;
+mod html;
 mod json;
 mod junit;
 mod lanes;
@@ -13,13 +14,16 @@ mod render;
 mod text;
 mod timeline;
 
+use std::collections::HashMap;
+
 use super::history::RunHistory;
 use super::summary::{Summary, SummaryContext};
-use crate::model::PhaseId;
+use crate::model::{LaneId, PhaseId};
 use lanes::{JobReport, LaneReport, Reporter};
 use timeline::{Timeline, Times};
 
 pub use annotations::{Annotation, annotations};
+pub use html::changes::{ChangedFile, LaneChanges, MOST_CHANGES};
 pub use markdown::markdown;
 pub use render::MARKDOWN_LIMIT;
 
@@ -33,6 +37,10 @@ pub struct ExecutionReport<'h> {
     pub timeline: Timeline,
     /// Lines of the run log that are damaged and therefore missing here.
     pub damaged_lines: usize,
+    /// What lanes changed, where that was read from the repository; only HTML shows it.
+    pub changes: HashMap<LaneId, LaneChanges>,
+    /// The words before a command.
+    pub program: Vec<String>,
 }
 
 impl<'h> ExecutionReport<'h> {
@@ -46,7 +54,13 @@ impl<'h> ExecutionReport<'h> {
         let lanes = reporter.lanes(history, &summary.lanes);
         let final_gate = reporter.jobs(run.jobs.all());
         let (timeline, times) = timeline::of(history, &reporter, &lanes, &final_gate);
-        Self { history, summary, lanes, final_gate, times, timeline, damaged_lines }
+        let (changes, program) = (HashMap::new(), context.program.to_vec());
+        Self { history, summary, lanes, final_gate, times, timeline, damaged_lines, changes, program }
+    }
+
+    #[must_use]
+    pub fn with_changes(self, changes: HashMap<LaneId, LaneChanges>) -> Self {
+        Self { changes, ..self }
     }
 
     /// `P1 Billing`.

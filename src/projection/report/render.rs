@@ -4,7 +4,7 @@ use std::io;
 
 use serde::Serialize;
 
-use super::{ExecutionReport, code_quality, json, junit, markdown, text};
+use super::{ExecutionReport, code_quality, html, json, junit, markdown, text};
 use crate::model::{ReportFormat, safe_text};
 use crate::projection::styles::Styles;
 
@@ -15,12 +15,13 @@ impl ExecutionReport<'_> {
     /// The report in `format`. Text is at most `width` cells wide where it can be broken.
     ///
     /// # Errors
-    /// Those of the writers of JSON and XML.
+    /// Those of the writers of JSON, HTML and XML.
     pub fn render(&self, format: ReportFormat, width: usize, styles: Styles) -> io::Result<String> {
         Ok(match format {
             ReportFormat::Text => text::text(self, width, styles),
             ReportFormat::Json => pretty(&json::report(self))?,
             ReportFormat::Markdown => markdown(self, MARKDOWN_LIMIT),
+            ReportFormat::Html => html::html(self)?,
             ReportFormat::Junit => junit::junit(self)?,
             ReportFormat::CodeQuality => pretty(&code_quality::issues(self))?,
         })

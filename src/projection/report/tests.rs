@@ -13,22 +13,22 @@ use crate::projection::testing::*;
 use annotations::Severity;
 use documents::{Schema, junit_faults};
 
-fn report_of(plan: &Plan, records: &[Record], held: bool) -> ExecutionReport<'static> {
+pub(super) fn report_of(plan: &Plan, records: &[Record], held: bool) -> ExecutionReport<'static> {
     let now = records.last().map_or(at(0), |record| record.at);
     let history = Box::leak(Box::new(RunHistory::for_plan(plan).after(records)));
     ExecutionReport::of(history, SummaryContext { now, program: &program(), held }, 0)
 }
 
-fn two_lanes() -> Plan {
+pub(super) fn two_lanes() -> Plan {
     plan(&[("SL-1", &[], &[]), ("SL-2", &["SL-1"], &[])])
 }
 
-fn report(story: &Story) -> ExecutionReport<'static> {
+pub(super) fn report(story: &Story) -> ExecutionReport<'static> {
     report_of(&two_lanes(), &story.records, false)
 }
 
 /// `SL-1` is merged at its second attempt, `SL-2` fails its tests.
-fn fixed_and_failed() -> Story {
+pub(super) fn fixed_and_failed() -> Story {
     let second = attempt("SL-1", "engineer", 2);
     let story = Story::begun().opened("SL-1", 1).retried("SL-1", 1, 3).wait(4).job(&second).exited(&second, 0);
     let story = story.merged("SL-1", 'd').opened("SL-2", 1);
@@ -37,7 +37,7 @@ fn fixed_and_failed() -> Story {
     story.noted("SL-2").failed("SL-2").finished(RunOutcome::Failed, 1)
 }
 
-fn rendered(report: &ExecutionReport<'_>, format: ReportFormat) -> String {
+pub(super) fn rendered(report: &ExecutionReport<'_>, format: ReportFormat) -> String {
     report.render(format, 100, Styles::plain()).unwrap()
 }
 

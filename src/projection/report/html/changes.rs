@@ -1,0 +1,132 @@
+//! What lanes changed, as the page shows it.
+
+use serde::Serialize;
+
+/// What a lane changed between two commits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LaneChanges {
+    pub files: Vec<ChangedFile>,
+    /// How many files changed besides.
+    pub others: usize,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangedFile {
+    pub path: String,
+    /// How many lines were added and removed; `None`: it is not text.
+    pub lines: Option<(usize, usize)>,
+    /// A unified diff, or its first lines.
+    pub text: String,
+    /// Whether the text is all of it.
+    pub whole: bool,
+}
+
+/// How many bytes of diffs are worth reading for a page, all lanes together.
+pub const MOST_CHANGES: usize = 3_000_000;
+
+/// The changes in the values of a page.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct ChangesView<'c> {
+    files: Vec<FileView<'c>>,
+    others: usize,
+    added: usize,
+    removed: usize,
+    /// Whether something is left out.
+    cut: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct FileView<'c> {
+    path: &'c str,
+    lines: Option<(usize, usize)>,
+    parts: Vec<Part<'c>>,
+    whole: bool,
+}
+
+/// Successive lines of one kind.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+struct Part<'c> {
+    /// `add`, `remove`, `place` (which lines follow), `head` (what git says of the file) or `same`.
+    kind: &'static str,
+    text: &'c str,
+}
+
+impl<'c> ChangesView<'c> {
+    /// With texts of at most `limit` bytes.
+    pub(super) fn of(changes: &'c LaneChanges, mut limit: usize) -> Self {
+        let mut view = Self { others: changes.others, cut: changes.others > 0, ..Self::default() };
+        for file in &changes.files {
+            let text = first_lines(&file.text, limit);
+            limit -= text.len();
+            let whole = file.whole && text.len() == file.text.len();
+            let (added, removed) = file.lines.unwrap_or_default();
+            (view.added, view.removed) = (view.added + added, view.removed + removed);
+            view.cut |= !whole;
+            view.files.push(FileView { path: &file.path, lines: file.lines, parts: parts(text), whole });
+        }
+        view
+    }
+}
+
+fn first_lines(text: &str, limit: usize) -> &str {
+    if text.len() <= limit {
+        return text;
+    }
+    let start = &text[..text.floor_char_boundary(limit)];
+    &start[..start.rfind('\n').map_or(0, |end| end + 1)]
+}
+
+fn parts(text: &str) -> Vec<Part<'_>> {
+    let mut parts: Vec<Part<'_>> = Vec::new();
+    let (mut from, mut to, mut inside) = (0, 0, false);
+    for line in text.split_inclusive('\n') {
+        inside |= line.starts_with("@@");
+        let kind = match line.as_bytes().first() {
+            _ if !inside => "head",
+            Some(b'@') => "place",
+            Some(b'+') => "add",
+            Some(b'-') => "remove",
+            _ => "same",
+        };
+        if parts.last().is_none_or(|last| last.kind != kind) {
+            parts.push(Part { kind, text: "" });
+            from = to;
+        }
+        to += line.len();
+        if let Some(last) = parts.last_mut() {
+            last.text = &text[from..to];
+        }
+    }
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIFF: &str = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n same\n---- dashes\n++++ plus\n+new\n";
+
+    fn file(text: &str) -> LaneChanges {
+        let file = ChangedFile { path: "x".to_owned(), lines: Some((2, 1)), text: text.to_owned(), whole: true };
+        LaneChanges { files: vec![file], others: 0 }
+    }
+
+    #[test]
+    fn lines_are_what_they_are_by_their_first_character_after_the_head() {
+        let kinds: Vec<_> = parts(DIFF).iter().map(|part| (part.kind, part.text)).collect();
+        let head = "diff --git a/x b/x\n--- a/x\n+++ b/x\n";
+        let place = "@@ -1,2 +1,2 @@\n";
+        let rest = [("same", " same\n"), ("remove", "---- dashes\n"), ("add", "++++ plus\n+new\n")];
+        assert_eq!(kinds, [&[("head", head), ("place", place)], &rest[..]].concat());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_between_lines_and_said_to_be_cut() {
+        let changes = file("@@ 1 @@\n+é\n+b\n");
+        let whole = ChangesView::of(&changes, 99);
+        assert!(!whole.cut && whole.files[0].whole);
+        let cut = ChangesView::of(&changes, 10);
+        assert!(cut.cut && !cut.files[0].whole);
+        assert_eq!(cut.files[0].parts, [Part { kind: "place", text: "@@ 1 @@\n" }]);
+    }
+}
