@@ -31,13 +31,19 @@ fn beginning(started: &RunStarted, run: RunId, lane: LaneIndex, plan: &Plan) -> 
 }
 
 /// What continues the log of the lane's own run, which has the records `known`, by those of the lane that it does not have.
+/// A new log knows nothing of what was rolled back.
 pub fn continued(
     (started, plan): (&RunStarted, &Plan),
     (run, lane): (&RunId, LaneIndex),
     known: &[Record],
     records: &[Record],
 ) -> Vec<Record> {
-    let copied = known.iter().filter_map(|record| record.origin).max().unwrap_or(0);
+    let id = &plan.lane(lane).id;
+    let rolled_back = |record: &&Record| matches!(&record.event, Event::LaneRolledBack { lane, .. } if lane == id);
+    let copied = match known.is_empty() {
+        true => records.iter().rev().find(rolled_back).map_or(0, |record| record.seq),
+        false => known.iter().filter_map(|record| record.origin).max().unwrap_or(0),
+    };
     let mut seq = known.last().map_or(0, |record| record.seq);
     let mut at = known.last().map(|record| record.at);
     let mut added = Vec::new();
@@ -47,7 +53,6 @@ pub fn continued(
         (seq, at) = (1, Some(first));
         added.push(Record { seq, at: first, event, origin: None });
     }
-    let id = &plan.lane(lane).id;
     for record in
         records.iter().filter(|record| record.seq > copied && record.origin.is_none() && goes_along(&record.event, id))
     {
