@@ -357,3 +357,84 @@ fn an_engine_that_is_out_is_asked_again() {
     run.wait().exits(0);
     assert_eq!(submitted(&env), 1);
 }
+
+/// What the doctor finds about the exchange: the kinds with their lanes.
+fn diagnosis(env: &TestEnv) -> Vec<(String, String)> {
+    let report = env.lanekeeper(&["doctor", "--format", "json"]).exits(0).json();
+    let word = |finding: &Value, key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+    let findings = report["findings"].as_array().expect("a list").iter();
+    let found = findings.map(|finding| (word(finding, "kind"), word(finding, "lane")));
+    let is_about_it =
+        |kind: &str| ["lane-state", "lane-claim", "run-taken", "exchange"].iter().any(|it| kind.starts_with(it));
+    found.filter(|(kind, _)| is_about_it(kind)).collect()
+}
+
+#[test]
+fn the_doctor_compares_the_exchange_with_the_lanes() {
+    let env = chain();
+    let mut run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
+    run.kill();
+    run.wait();
+    let found = |kind: &str, lane: &str| diagnosis(&env).contains(&(kind.to_owned(), lane.to_owned()));
+    assert_eq!(diagnosis(&env), []);
+    fs::rename(env.path("exchange.git"), env.path("away.git")).expect("renamed");
+    assert!(found("exchange-unreachable", ""), "{:?}", diagnosis(&env));
+    fs::rename(env.path("away.git"), env.path("exchange.git")).expect("renamed");
+    let state = env.git_at("exchange.git", &["rev-parse", "refs/lanekeeper/state/r1.A"]);
+    env.git_at("exchange.git", &["update-ref", "-d", "refs/lanekeeper/state/r1.A"]);
+    assert!(found("lane-state-missing", "A"), "{:?}", diagnosis(&env));
+    env.git_at("exchange.git", &["update-ref", "refs/lanekeeper/state/r1.A", &state]);
+    other_clone(&env);
+    let there = in_other(&env, &["resume", "--yes"]);
+    wait_until("the other clone to have the run", || found("run-taken", ""));
+    env.write("scratch/go", "");
+    assert_merged_in(&env, "other", there.wait());
+}
+
+#[test]
+fn the_doctor_finds_states_that_nothing_needs() {
+    let env = slurm(this());
+    env.plan("[defaults]\nexecutor = 'main'\n[[lane]]\nid = 'A'\ncommand = 'exit 9'\nretries = 0\n");
+    env.commit("settings");
+    env.execute(&[]).exits(1);
+    let state = env.git_at("exchange.git", &["rev-parse", "refs/lanekeeper/state/r1.A"]);
+    assert_eq!(diagnosis(&env), []);
+    env.lanekeeper(&["rollback", "--lane", "A", "--yes"]).exits(0);
+    env.git_at("exchange.git", &["update-ref", "refs/lanekeeper/state/r1.A", &state]);
+    assert_eq!(diagnosis(&env), [("lane-state-left".to_owned(), "A".to_owned())]);
+}
+
+/// Makes the state of lane A the one of a job that pushed last in 2020, on the exchange and in what the run has seen.
+fn set_back(env: &TestEnv) {
+    let (exchange, name) = ("exchange.git", "refs/lanekeeper/state/r1.A");
+    let state = env.git_at(exchange, &["show", &format!("{name}:state.json")]);
+    let mut state: Value = serde_json::from_str(&state).expect("JSON");
+    state["at"] = "2020-01-01T00:00:00.000Z".into();
+    env.write("scratch/state.json", state.to_string());
+    let file = env.path("scratch/state.json").display().to_string();
+    let blob = env.git_at(exchange, &["hash-object", "-w", &file]);
+    env.git_at(exchange, &["read-tree", name]);
+    env.git_at(exchange, &["update-index", "--add", "--cacheinfo", &format!("100644,{},state.json", blob.trim())]);
+    let tree = env.git_at(exchange, &["write-tree"]);
+    let commit = env.git_at(exchange, &["commit-tree", "-m", "set back", tree.trim()]);
+    env.git_at(exchange, &["update-ref", name, commit.trim()]);
+    let seen = env.git(&["for-each-ref", "--format=%(refname)", "refs/lanekeeper/remotes"]);
+    env.git(&["fetch", "--quiet", "../exchange.git", &format!("+{name}:{}", seen.trim())]);
+}
+
+#[test]
+fn the_doctor_finds_claims_that_no_job_has_any_more() {
+    let env = chain();
+    let mut run = env.start(&[]);
+    wait_until("the lane's agent", || has_begun(&env, 1));
+    wait_for_the_claim(&env);
+    run.kill();
+    run.wait();
+    set_back(&env);
+    assert_eq!(diagnosis(&env), []);
+    kill_process(worker(&env, 7), Signal::KILL).expect("a signal");
+    wait_until("the end of the job", || fs::read_to_string(env.path("scratch/code.7")).is_ok_and(|it| !it.is_empty()));
+    assert_eq!(diagnosis(&env), [("lane-claim-silent".to_owned(), "A".to_owned())]);
+}
