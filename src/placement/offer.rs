@@ -182,7 +182,8 @@ impl Watch {
         if !read.continues {
             self.records.clear();
         }
-        self.records.extend(read.added.into_iter().filter(|record| record.origin.is_none()));
+        let is_wanted = |record: &Record| record.origin.is_none() || matches!(record.event, Event::JobPlanned { .. });
+        self.records.extend(read.added.into_iter().filter(is_wanted));
         Ok(())
     }
 

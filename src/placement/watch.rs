@@ -33,7 +33,7 @@ pub(super) const EXCHANGE: &str = "the exchange";
 pub(super) struct Watch {
     pub(super) placing: Placing,
     pub(super) log: DurableLog,
-    /// What the run log has of each lane; of all lanes what concerns them all.
+    /// What the run log has and was not copied into it, and the names of all jobs.
     pub(super) records: Vec<Record>,
     pub(super) waiting: Vec<(Errand, Answer)>,
     /// Whether some of them were not tried yet.
